@@ -1,6 +1,7 @@
 # The first check of the layers: a target of one folder can link a target of another only if src/layers.txt allows it.
 # A target has the name of its folder: src/wire/shm is carve_wire_shm.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/layers.txt)
+unset(CARVE_LAYERS CACHE)
 file(STRINGS ${PROJECT_SOURCE_DIR}/src/layers.txt rows REGEX "^[a-z]")
 foreach(row IN LISTS rows)
   string(REGEX MATCH "^([a-z/]+) *:(.*)$" _ "${row}")

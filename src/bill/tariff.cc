@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/decimal.h"
+#include "core/utc.h"
 
 namespace carve::bill {
 namespace {
@@ -76,8 +77,8 @@ Outcome<Tariffs> Tariffs::from(std::vector<Tariff> given) {
   std::ranges::stable_sort(given, {}, &Tariff::from);
   for (size_t i = 1; i < given.size(); ++i) {
     if (given[i].from == given[i - 1].from)
-      return failure(K::invalid_argument, "two tariffs begin at second {} of UTC; give each its own date",
-                     given[i].from / second_ns);
+      return failure(K::invalid_argument, "two tariffs begin at {}; give each its own date",
+                     text_utc(given[i].from));
     if (given[i].currency != given[i - 1].currency)
       return failure(K::invalid_argument,
                      "tariffs in {} and in {}: an invoice has one currency; use one of them",

@@ -88,7 +88,7 @@ TEST(Tariffs, that_cannot_be_valid_are_refused) {
   };
   EXPECT_EQ(sentence([](Tariff&) {}), "");
   EXPECT_EQ(sentence([](Tariff& t) { t.from = 0; }),
-            "two tariffs begin at second 0 of UTC; give each its own date");
+            "two tariffs begin at 1970-01-01T00:00:00Z; give each its own date");
   EXPECT_EQ(sentence([](Tariff& t) { t.currency = "USD"; }),
             "tariffs in EUR and in USD: an invoice has one currency; use one of them");
   EXPECT_EQ(sentence([](Tariff& t) { t.currency = "eur"; }),

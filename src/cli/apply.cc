@@ -60,7 +60,7 @@ void add_delete(CLI::App& app, Context& context) {
     if (const auto slice = slice_named(*words); slice && !slice->empty()) return stop_slice(context, *slice);
     const auto object = required_object(context, *words, *name_space);
     if (!object) return;
-    answered(context, context.controller().remove<objects::Service>(object_path(*object)),
+    answered(context, context.controller().remove<api::Nothing>(object_path(*object)),
              [&](const auto&) { fmt::print("{} deleted\n", object->text()); });
   });
 }

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <random>
 
+#include "cli/amounts.h"
 #include "cli/coverage.h"
 #include "cli/object_output.h"
 #include "cli/slice_options.h"
@@ -293,6 +294,16 @@ spec:
 )");
   EXPECT_EQ(yaml_of("no json"), "no json");
   EXPECT_EQ(yaml_of(R"({"a":"x\ny"})"), "a: \"x\\ny\"\n");
+}
+
+TEST(Amounts, six_decimals_are_shown_as_two) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"3.000000", "3.00"},  {"3.603889", "3.60"},    {"7.207778", "7.21"}, {"0.005000", "0.00"},
+      {"0.015000", "0.02"},  {"0.025000", "0.02"},    {"0.025001", "0.03"}, {"0.004999", "0.00"},
+      {"9.995001", "10.00"}, {"99.995000", "100.00"}, {"0.995000", "1.00"}, {"x", "x"},
+      {"1.5", "1.5"},
+  };
+  for (const auto& [given, shown] : rows) EXPECT_EQ(in_cents(given), shown) << given;
 }
 
 }  // namespace

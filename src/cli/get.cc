@@ -1,6 +1,8 @@
 // `carve get KIND [NAME]` and `carve describe KIND NAME`.
 #include "base/bytes.h"
 #include "base/share.h"
+#include "cli/bill.h"
+#include "cli/jobs.h"
 #include "cli/node_pools.h"
 #include "cli/object_output.h"
 #include "cli/object_watch.h"
@@ -59,6 +61,11 @@ void get(Context& context, const GetOptions& options) {
       parse_object(options.words, options.name_space.empty() ? "default" : options.name_space);
   if (!object) return usage(context, object.error());
   const objects::KindText& kind = objects::text_of(object->kind);
+  const bool is_job = object->kind == objects::Kind::queue || object->kind == objects::Kind::job;
+  if (is_job && !options.watch)
+    return get_queues_or_jobs(context, *object, options.name_space, options.selector, options.output);
+  if (object->kind == objects::Kind::tariff && !options.watch)
+    return get_tariffs(context, *object, options.output);
   if (!kind.is_workload) {
     if (options.watch)
       return watch_objects(context, *object, "labelSelector=" + percent_encoded(options.selector),
@@ -165,6 +172,9 @@ void add_describe(CLI::App& app, Context& context) {
     if (const auto slice = slice_named(*words); slice && !slice->empty()) return show_slice(context, *slice);
     const auto object = required_object(context, *words, *name_space);
     if (!object) return;
+    if (object->kind == objects::Kind::queue || object->kind == objects::Kind::job)
+      return describe_queue_or_job(context, *object);
+    if (object->kind == objects::Kind::tariff) return describe_tariff(context, *object);
     if (!objects::text_of(object->kind).is_workload) return describe_node_or_pool(context, *object);
     answered(context, context.controller().get<objects::Service>(object_path(*object)),
              [](const auto& service) { describe(service); });

@@ -6,7 +6,7 @@ namespace carve::cli {
 namespace {
 
 struct LogOptions {
-  std::string name, name_space = "default";
+  std::string name, name_space = "default", role;
   std::optional<uint32_t> replica;
   bool previous = false, follow = false;
   unsigned tail = 0, since_seconds = 0;
@@ -32,7 +32,8 @@ void add_logs(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("logs", "Print the output of an object's programs");
   auto options = std::make_shared<LogOptions>();
   verb->add_option("NAME", options->name, "The service, or KIND/NAME")->required();
-  verb->add_option("-i,--replica", options->replica, "One replica, by its index [all]");
+  verb->add_option("--role", options->role, "Of a job: driver, executor, head, worker or task [all]");
+  verb->add_option("-i,--replica", options->replica, "One replica or pod, by its index [all]");
   verb->add_flag("--previous", options->previous, "Of the attempt before the last start");
   verb->add_flag("-f,--follow", options->follow, "Also each new line, until Ctrl-C or the object is deleted");
   verb->add_option("--tail", options->tail, "The last lines of each replica [all]");
@@ -43,6 +44,7 @@ void add_logs(CLI::App& app, Context& context) {
   verb->callback([&context, options] {
     std::string query = fmt::format("tail={}&previous={}", options->tail, options->previous);
     if (options->replica) query += fmt::format("&replica={}", *options->replica);
+    if (!options->role.empty()) query += "&role=" + percent_encoded(options->role);
     if (options->since_seconds > 0) query += fmt::format("&sinceSeconds={}", options->since_seconds);
     // A name alone is a service's.
     const bool has_kind = options->name.find('/') != std::string::npos;

@@ -2,6 +2,8 @@
 #include "cli/node_pools.h"
 
 #include "base/bytes.h"
+#include "cli/bill.h"
+#include "cli/jobs.h"
 #include "cli/object_output.h"
 #include "wire/objects/node_object.h"
 #include "wire/objects/pool_object.h"
@@ -160,10 +162,14 @@ void print_slicing(Context& context, const std::string& pool) {
 }  // namespace
 
 const std::vector<std::string>& change_heading(objects::Kind kind) {
+  if (kind == objects::Kind::queue || kind == objects::Kind::job) return job_heading(kind);
+  if (kind == objects::Kind::tariff) return tariff_heading();
   return kind == objects::Kind::node ? node_heading : pool_heading;
 }
 
 Result<std::vector<std::string>, std::string> change_cells(objects::Kind kind, const std::string& json) {
+  if (kind == objects::Kind::queue || kind == objects::Kind::job) return job_cells(kind, json);
+  if (kind == objects::Kind::tariff) return tariff_cells(json);
   if (kind == objects::Kind::node) {
     const auto node = api::read<objects::Node>(json, api::Reading::lenient);
     if (!node) return tl::unexpected(node.error());

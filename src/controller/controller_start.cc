@@ -139,11 +139,22 @@ Outcome<Locks> lock(const Options& o) {
   return Locks{.state = std::move(*state), .socket = std::move(*socket)};
 }
 
-Outcome<Launcher> begin_launcher(const Options& o) {
+namespace {
+
+std::string own_folder() {
   char own[4096] = "";
   const ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
   const std::string path(own, static_cast<size_t>(std::max<ssize_t>(length, 0)));
-  return Launcher::begin(path.substr(0, path.rfind('/')) + "/carve-supervise", o.state + programs_folder);
+  return path.substr(0, path.rfind('/'));
+}
+
+// The scripts that pods of engines are started with are installed beside this program.
+std::string engine_scripts() { return own_folder() + "/../share/carve/engines"; }
+
+}  // namespace
+
+Outcome<Launcher> begin_launcher(const Options& o) {
+  return Launcher::begin(own_folder() + "/carve-supervise", o.state + programs_folder);
 }
 
 Outcome<std::unique_ptr<Records>> Records::open(const Options& o) {
@@ -203,8 +214,15 @@ Outcome<std::unique_ptr<Services>> Services::begin(Records& records, Launcher la
     return of_option("--state", o.state, made.error());
   auto workloads = WorkloadRecords::read(records.store);
   if (!workloads) return tl::unexpected(workloads.error());
+  auto jobs = JobRecords::read(records.store);
+  if (!jobs) return tl::unexpected(jobs.error());
   std::unique_ptr<Services> out(new Services(records, std::move(launcher), o));
-  out->thread.emplace(*records.objects, std::move(*workloads), out->machine);
+  out->thread.emplace(
+      *records.objects, std::move(*workloads),
+      [&](Effects& effects) {
+        return JobLoop(*records.objects, std::move(*jobs), effects, out->job_positions, engine_scripts());
+      },
+      out->machine);
   return out;
 }
 
@@ -256,6 +274,7 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
       store_(records.store),
       events_(*records.events),
       machine_(services.machine),
+      job_positions_(services.job_positions),
       version_{.program = "carve-controller",
                .version = CARVE_VERSION,
                .pid = static_cast<uint32_t>(getpid()),
@@ -264,6 +283,7 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
       operators_{0, geteuid()},
       log_streams_(*records.objects,
                    [this](const std::string& slice) { return machine_.directory_of(slice); }),
+      billing_(o.state + "/usage.db", o.nodes, *records.objects),
       routes_({.views = *this,
                .audit = [&records](const AuditLine& line) { write_audit(records.store, line); },
                .objects = *records.objects,
@@ -290,6 +310,7 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
     tcp_.emplace(loop, std::move(tcp_socket), hooks);
   }
   deliver_changes(loop, *records.objects);
+  loop.watch(billing_.ready_fd(), EPOLLIN, [this](uint32_t) { billing_.deliver(); });
   loop.every(log_stream_interval_ns, [this] { log_streams_.tick(); });
   loop.every(event_write_interval_ns, [this] { write_events(); });
 }
@@ -312,29 +333,30 @@ void Api::write_events() {
 
 Api::~Api() {
   loop_.forget(changed_->get());
+  loop_.forget(billing_.ready_fd());
   write_events();
 }
 
 Outcome<std::string> Api::logs(const Object& object, const LogQuery& query) const {
   std::string out;
-  const auto status = api::read<objects::ServiceStatus>(object.status, api::Reading::lenient);
-  if (!status) return failure(K::unavailable, "{}", status.error());
-  const auto is_wanted = [&](const objects::ReplicaStatus& r) {
-    return !query.replica || r.index == *query.replica;
-  };
-  const auto count = std::ranges::count_if(status->replica_list, is_wanted);
-  for (const objects::ReplicaStatus& replica : status->replica_list) {
-    if (!is_wanted(replica)) continue;
-    const std::string prefix = count > 1 ? replica.slice + " " : "";
+  const auto programs = programs_of(object);
+  const auto count =
+      std::ranges::count_if(programs, [&](const ObjectProgram& one) { return selects(query, one); });
+  for (const ObjectProgram& program : programs) {
+    if (!selects(query, program)) continue;
+    const std::string prefix = count > 1 ? program.name + " " : "";
     const auto lines = runner::read_log(
-        machine_.directory_of(replica.slice), runner::log_folder_name,
+        machine_.directory_of(program.name), runner::log_folder_name,
         {.previous = query.previous,
          .tail = query.tail,
          .since = query.since_ns == 0 ? "" : os::rfc3339(query.since_ns, os::Decimals::nanoseconds)});
-    for (const runner::LogLine& line : lines) out += fmt::format("{}{}\n", prefix, line.text);
+    for (const runner::LogLine& line : lines)
+      if (!query.plain || line.stream != runner::LogStream::system)
+        out += fmt::format("{}{}\n", prefix, line.text);
   }
   if (count == 0 && query.replica)
-    return failure(K::not_found, "{} has no replica {}", text(object.key), *query.replica);
+    return failure(K::not_found, "{} has no {} {}", text(object.key),
+                   query.role.empty() ? "program" : query.role, *query.replica);
   return out;
 }
 
@@ -387,6 +409,18 @@ std::vector<std::string> Api::limit_warnings(const objects::ServiceSpec& spec) c
 
 std::optional<uint32_t> Api::uid_of(const std::string& account) const { return os::user_id(account); }
 std::string Api::user_name(uint32_t uid) const { return os::user_name(uid); }
+std::optional<JobPosition> Api::job_position(const std::string& uid) const {
+  return job_positions_.find(uid);
+}
+size_t Api::waiting_jobs() const { return job_positions_.size(); }
+http::Response Api::bill(BillQuery query, bill::Tariffs tariffs, BillForm form) {
+  return {.content =
+              http::LaterContent{.begin = [this, query = std::move(query), tariffs = std::move(tariffs),
+                                           form](http::LaterAnswer& later) {
+                return billing_.ask(query, tariffs, form,
+                                    [&later](http::Response response) { later.answer(std::move(response)); });
+              }}};
+}
 std::string Api::metrics() const { return service_metrics(machine_.figures()); }
 int64_t Api::now_ns() const { return os::utc_ns(); }
 

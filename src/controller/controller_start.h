@@ -9,6 +9,7 @@
 
 #include "controller/agent_calls.h"
 #include "controller/api/controller_routes.h"
+#include "controller/billing_thread.h"
 #include "controller/controller_options.h"
 #include "controller/known_nodes.h"
 #include "controller/log_streams.h"
@@ -68,6 +69,7 @@ class Services {
   static Outcome<std::unique_ptr<Services>> begin(Records&, Launcher, const Options&);
 
   Machine machine;
+  JobPositions job_positions;
   std::optional<ServiceThread> thread;
 
  private:
@@ -91,6 +93,9 @@ class Api : Views, NodeActions {
   std::vector<std::string> limit_warnings(const objects::ServiceSpec&) const override;
   std::optional<uint32_t> uid_of(const std::string& account) const override;
   std::string user_name(uint32_t uid) const override;
+  std::optional<JobPosition> job_position(const std::string& uid) const override;
+  size_t waiting_jobs() const override;
+  http::Response bill(BillQuery, bill::Tariffs, BillForm) override;
   std::string metrics() const override;
   int64_t now_ns() const override;
 
@@ -112,9 +117,11 @@ class Api : Views, NodeActions {
   ControllerStore& store_;
   ObjectEvents& events_;
   const Machine& machine_;
+  const JobPositions& job_positions_;
   const api::ControllerVersion version_;
   const std::vector<uint32_t> operators_;
   LogStreams log_streams_;
+  BillingThread billing_;
   ControllerRoutes routes_;
   std::shared_ptr<os::Fd> changed_ = std::make_shared<os::Fd>(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   std::optional<http::Server> unix_, tcp_;

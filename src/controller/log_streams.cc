@@ -4,24 +4,30 @@
 
 #include "os/clock.h"
 #include "runner/supervisor_state.h"
-#include "wire/objects/service_object.h"
 
 namespace carve::controller {
 
+bool selects(const LogQuery& query, const ObjectProgram& program) {
+  return (!query.replica || *query.replica == program.index) &&
+         (query.role.empty() || query.role == program.role);
+}
+
 void LogStreams::read(Followed& f, const Object& object, const runner::LogSelection& of_new_replicas) const {
-  const auto status = api::read<objects::ServiceStatus>(object.status, api::Reading::lenient);
-  if (!status) return;
-  const std::vector<objects::ReplicaStatus>& replicas = status->replica_list;
-  for (const objects::ReplicaStatus& replica : replicas)
-    if ((!f.query.replica || *f.query.replica == replica.index) && !f.logs.contains(replica.slice))
-      f.logs.emplace(replica.slice, runner::LogFollower(directory_of_(replica.slice), runner::log_folder_name,
-                                                        of_new_replicas));
-  const bool has_prefix = replicas.size() > 1;
+  const std::vector<ObjectProgram> programs = programs_of(object);
+  for (const ObjectProgram& program : programs)
+    if (selects(f.query, program) && !f.logs.contains(program.name))
+      f.logs.emplace(program.name, runner::LogFollower(directory_of_(program.name), runner::log_folder_name,
+                                                       of_new_replicas));
+  const bool has_prefix = std::ranges::count_if(programs, [&](const auto& one) {
+                            return f.query.role.empty() || f.query.role == one.role;
+                          }) > 1;
   for (auto log = f.logs.begin(); log != f.logs.end();) {
     const std::string& slice = log->first;
-    for (const runner::LogLine& line : log->second.next())
+    for (const runner::LogLine& line : log->second.next()) {
+      if (f.query.plain && line.stream == runner::LogStream::system) continue;
       f.waiting.push_back(has_prefix ? slice + " " + line.text : line.text);
-    const bool is_gone = std::ranges::find(replicas, slice, &objects::ReplicaStatus::slice) == replicas.end();
+    }
+    const bool is_gone = std::ranges::find(programs, slice, &ObjectProgram::name) == programs.end();
     log = is_gone ? f.logs.erase(log) : std::next(log);
   }
 }
@@ -61,7 +67,8 @@ void LogStreams::tick() {
       f->stream->send({.id = "", .data = std::move(f->waiting.front())});
       f->waiting.pop_front();
     }
-    if (!exists && f->waiting.empty()) f->stream->end();
+    const bool ends = !exists || is_finished_job(*object);
+    if (ends && f->waiting.empty()) f->stream->end();
   }
 }
 

@@ -3,8 +3,8 @@
 //
 // The loop of the API calls tick() several times a second. A stream gets at most 128 KiB in a tick; lines
 // beyond that wait here, at most those of one read of each log. Replicas that come later are followed from
-// their first line. A stream ends when its object is gone, or the token of
-// its caller.
+// their first line. A stream ends when its object is gone, when
+// its job has ended, or with the token of its caller.
 #pragma once
 
 #include <deque>
@@ -14,12 +14,16 @@
 #include <string>
 
 #include "controller/api/api_call.h"
+#include "controller/objects/object_programs.h"
 #include "runner/log_files.h"
 
 namespace carve::controller {
 
 inline constexpr int64_t log_stream_interval_ns = 200'000'000;
 inline constexpr size_t max_log_bytes_per_tick = 128 << 10;
+
+// Returns whether the query asks for the program's log.
+bool selects(const LogQuery&, const ObjectProgram&);
 
 class LogStreams {
  public:

@@ -10,11 +10,13 @@ namespace {
 
 constexpr int64_t min_interval_ns = 10 * os::millisecond;
 constexpr int64_t max_interval_ns = os::second;
+constexpr int64_t max_busy_interval_ns = 100 * os::millisecond;
 
 }  // namespace
 
-ServiceThread::ServiceThread(ObjectRegistry& objects, WorkloadRecords records, Machine& machine)
-    : machine_(machine), loop_(objects, std::move(records), machine) {
+ServiceThread::ServiceThread(ObjectRegistry& objects, WorkloadRecords records,
+                             const MakeJobLoop& make_job_loop, Machine& machine)
+    : machine_(machine), services_(objects, std::move(records), machine), jobs_(make_job_loop(machine)) {
   objects.subscribe([this] {
     const os::MutexLock lock(mutex_);
     has_changed_ = true;
@@ -48,8 +50,11 @@ void ServiceThread::run() {
   int64_t interval_ns = min_interval_ns;
   do {
     machine_.begin_turn();
-    const bool changed = loop_.turn(os::monotonic_ns() + offset_ns);
-    interval_ns = changed ? min_interval_ns : std::min(interval_ns * 3 / 2, max_interval_ns);
+    const int64_t now_ns = os::monotonic_ns() + offset_ns;
+    bool changed = services_.turn(now_ns);
+    changed |= jobs_.turn(now_ns);
+    const int64_t longest_ns = jobs_.is_busy() ? max_busy_interval_ns : max_interval_ns;
+    interval_ns = changed ? min_interval_ns : std::min(interval_ns * 3 / 2, longest_ns);
   } while (wait(interval_ns));
 }
 

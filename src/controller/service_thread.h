@@ -1,9 +1,12 @@
-// The thread that keeps services as they are desired: it runs the service loop whenever an object changes,
-// and in between at an interval that grows from 10 ms to 1 s while nothing changes.
+// The thread that keeps services and jobs as they are desired: it runs their loops whenever an object
+// changes, and in between at an interval that grows from 10 ms to 1 s while nothing changes; to 100 ms while
+// a job runs, because the end of a program is seen in a turn.
 #pragma once
 
+#include <functional>
 #include <thread>
 
+#include "controller/jobs/job_loop.h"
 #include "controller/runtime/machine.h"
 #include "controller/services/service_loop.h"
 #include "os/mutex.h"
@@ -12,7 +15,8 @@ namespace carve::controller {
 
 class ServiceThread {
  public:
-  ServiceThread(ObjectRegistry& objects, WorkloadRecords records, Machine& machine);
+  using MakeJobLoop = std::function<JobLoop(Effects&)>;
+  ServiceThread(ObjectRegistry& objects, WorkloadRecords records, const MakeJobLoop&, Machine& machine);
   ~ServiceThread();  // Ends after the turn that is under way; programs run on.
   ServiceThread(const ServiceThread&) = delete;
   ServiceThread& operator=(const ServiceThread&) = delete;
@@ -23,7 +27,8 @@ class ServiceThread {
   bool wait(int64_t interval_ns) EXCLUDES(mutex_);
 
   Machine& machine_;
-  ServiceLoop loop_;
+  ServiceLoop services_;
+  JobLoop jobs_;
   os::Mutex mutex_;
   os::ConditionVariable woken_;
   bool has_changed_ GUARDED_BY(mutex_) = false;

@@ -5,12 +5,12 @@
 #include <iterator>
 
 #include "kubectl/translate.h"
+#include "kubectl/verbs.h"
 
 namespace {
 
 using namespace carve;
-
-constexpr int failed_status = 1, usage_status = 2;
+using kubectl::failed_status, kubectl::usage_status;
 
 struct TranslateOptions {
   std::string file, unit;
@@ -45,6 +45,65 @@ int translate(const TranslateOptions& options) {
   return 0;
 }
 
+struct VerbRow {
+  const char* name;
+  const char* help;
+  const char* example;
+  int (*show)(const kubectl::VerbOptions&);
+  bool takes_pod = false;
+  bool takes_devices = false;
+};
+
+constexpr VerbRow verb_rows[] = {
+    {"nodes", "Print the nodes with their settings, what is used, and what is pending",
+     "kubectl carve nodes -o wide", kubectl::show_nodes},
+    {"devices", "Print the devices with what is used of them, and the cluster's sum", "kubectl carve devices",
+     kubectl::show_devices},
+    {"slices", "Print the slices of pods, a row a container", "kubectl carve slices -n default",
+     kubectl::show_slices},
+    {"explain", "Print why a pod waits, or where manifests would go",
+     "kubectl carve explain web-0 -n default", kubectl::show_explanation, true},
+    {"consolidate", "Print which slices would have to move to empty devices; none is moved",
+     "kubectl carve consolidate --devices 2", kubectl::show_consolidation, false, true},
+    {"settings", "Print the cluster's settings and what is pending", "kubectl carve settings",
+     kubectl::show_settings},
+    {"doctor", "Print each part of the installation as deployed, deploying or failed", "kubectl carve doctor",
+     kubectl::show_doctor}};
+
+// Adds the options that all verbs have which ask the cluster.
+void add_verb(CLI::App& app, const VerbRow& row, kubectl::VerbOptions& options, std::string& form,
+              int& status) {
+  CLI::App* const verb = app.add_subcommand(row.name, row.help);
+  verb->add_option("-o,--output", form, "The form of the output")
+      ->check(CLI::IsMember({"table", "wide", "json", "yaml"}))
+      ->default_val("table");
+  verb->add_option("-n,--namespace", options.name_space, "The namespace of pods [all; of explain: default]")
+      ->type_name("NAMESPACE");
+  verb->add_option("-l,--selector", options.selector, "A label selector of nodes")->type_name("SELECTOR");
+  verb->add_option("--kubeconfig", options.kubectl.kubeconfig, "As kubectl's")->type_name("FILE");
+  verb->add_option("--context", options.kubectl.context, "As kubectl's")->type_name("NAME");
+  if (row.takes_pod) {
+    CLI::App* const one = verb->add_option_group("what");
+    one->add_option("pod", options.pod, "The pod")->type_name("POD");
+    one->add_option("-f,--file", options.file, "Manifests (YAML or JSON), or - for standard input")
+        ->type_name("FILE");
+    one->require_option(1);
+  }
+  if (row.takes_devices)
+    verb->add_option("--devices", options.devices, "Number of further devices to empty, 1 to 1024")
+        ->type_name("K")
+        ->check(CLI::Range(1, 1024))
+        ->capture_default_str();
+  verb->footer(std::string("  ") + row.example);
+  verb->callback([&options, &form, &status, show = row.show] {
+    options.form = form == "wide"   ? kubectl::Form::wide
+                   : form == "json" ? kubectl::Form::json
+                   : form == "yaml" ? kubectl::Form::yaml
+                                    : kubectl::Form::table;
+    status = show(options);
+  });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -64,6 +123,9 @@ int main(int argc, char** argv) {
       ->default_val("1GiB");
   verb->footer("  kubectl carve translate -f examples/statefulset.yaml --memory-unit 128MiB");
   verb->callback([&] { status = translate(options); });
+  kubectl::VerbOptions verb_options;
+  std::string form;
+  for (const VerbRow& row : verb_rows) add_verb(app, row, verb_options, form, status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

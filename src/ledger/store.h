@@ -26,6 +26,8 @@ class Store {
   // Returns at most `most` records with a larger id, living and ended ones, in the order of their ids. Unlike
   // the ledger, the store has all records that ever were.
   virtual Outcome<std::vector<UsageRecord>> records_after(uint64_t id, size_t most) = 0;
+  // Returns the records with these ids, in their order. An unknown id has none.
+  virtual Outcome<std::vector<UsageRecord>> records(const std::vector<uint64_t>& ids) = 0;
 };
 
 // Checks the change, stores it, then applies it. Production changes a ledger in this way only.

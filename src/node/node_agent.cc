@@ -247,6 +247,10 @@ Outcome<std::vector<ledger::UsageRecord>> NodeAgent::usage_after(uint64_t id, si
   return node_.books.records_after(id, most);
 }
 
+Outcome<std::vector<ledger::UsageRecord>> NodeAgent::usage_of(const std::vector<uint64_t>& ids) const {
+  return node_.books.records(ids);
+}
+
 std::vector<TraceSpan> NodeAgent::trace(int64_t since) const { return node_.compute.trace(since); }
 
 }  // namespace carve::node

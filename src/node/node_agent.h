@@ -43,6 +43,7 @@ class NodeAgent final : public Agent {
   NodeView node() const override;
   EventLog& events() override { return node_.events; }
   Outcome<std::vector<ledger::UsageRecord>> usage_after(uint64_t id, size_t most) const override;
+  Outcome<std::vector<ledger::UsageRecord>> usage_of(const std::vector<uint64_t>& ids) const override;
   std::vector<TraceSpan> trace(int64_t since_monotonic_ns) const override;
 
  private:

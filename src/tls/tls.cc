@@ -23,6 +23,7 @@ struct Freed {
 using File = std::unique_ptr<FILE, Freed<fclose>>;
 using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
+using Memory = std::unique_ptr<BIO, Freed<BIO_free>>;
 
 // Returns OpenSSL's reason of the last error, and forgets all errors of the thread.
 std::string reason() {
@@ -38,22 +39,29 @@ int no_passphrase(char*, int, int, void* asked) {
   return -1;
 }
 
-Outcome<File> open_file(const char* what, const std::string& path) {
-  File file(fopen(path.c_str(), "re"));
+constexpr size_t max_file_bytes = 1 << 20;
+
+Outcome<std::string> read_file(const char* what, const std::string& path) {
+  const File file(fopen(path.c_str(), "re"));
   if (!file) return failure(K::not_found, "the {} {} cannot be read: {}", what, path, strerror(errno));
-  return file;
+  std::string out(max_file_bytes, '\0');
+  out.resize(fread(out.data(), 1, out.size(), file.get()));
+  return out;
+}
+
+Memory memory_of(const std::string& text) {
+  return Memory(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
 // The first certificate is the server's, the rest its chain.
-Outcome<void> use_certificates(SSL_CTX* context, const std::string& path) {
-  const auto file = open_file("certificate", path);
-  if (!file) return tl::unexpected(file.error());
-  const Certificate own(PEM_read_X509(file->get(), nullptr, nullptr, nullptr));
+Outcome<void> use_certificates(SSL_CTX* context, const std::string& pem, const std::string& path) {
+  const Memory file = memory_of(pem);
+  const Certificate own(PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr));
   if (!own)
     return failure(K::invalid_argument, "the file {} has no certificate in PEM form: {}", path, reason());
   if (SSL_CTX_use_certificate(context, own.get()) != 1)
     return failure(K::invalid_argument, "the certificate {} cannot be used: {}", path, reason());
-  while (Certificate next{PEM_read_X509(file->get(), nullptr, nullptr, nullptr)})
+  while (Certificate next{PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr)})
     if (SSL_CTX_add1_chain_cert(context, next.get()) != 1)
       return failure(K::invalid_argument, "the chain in {} cannot be used: {}", path, reason());
   const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
@@ -63,11 +71,11 @@ Outcome<void> use_certificates(SSL_CTX* context, const std::string& path) {
   return {};
 }
 
-Outcome<void> use_key(SSL_CTX* context, const std::string& path, const std::string& certificate_path) {
-  const auto file = open_file("key", path);
-  if (!file) return tl::unexpected(file.error());
+Outcome<void> use_key(SSL_CTX* context, const std::string& pem, const std::string& path,
+                      const std::string& certificate_path) {
+  const Memory file = memory_of(pem);
   bool encrypted = false;
-  const Key key(PEM_read_PrivateKey(file->get(), nullptr, no_passphrase, &encrypted));
+  const Key key(PEM_read_bio_PrivateKey(file.get(), nullptr, no_passphrase, &encrypted));
   if (encrypted)
     return failure(K::invalid_argument,
                    "the key {} is encrypted; write it without a passphrase: 'openssl pkey -in {} -out FILE'",
@@ -153,7 +161,13 @@ class TlsTransport final : public http::Transport {
 
 }  // namespace
 
-Outcome<Identity> Identity::open(const std::string& certificate_file, const std::string& key_file) {
+namespace {
+
+struct NamedText {
+  std::string text, name;
+};
+
+Outcome<std::shared_ptr<SSL_CTX>> context_of(const NamedText& certificates, const NamedText& key) {
   const std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
   if (!context) return failure(K::unavailable, "TLS is not available: {}", reason());
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
@@ -161,11 +175,30 @@ Outcome<Identity> Identity::open(const std::string& certificate_file, const std:
   // A write that is repeated may come from another address, because the conversation's queue has grown.
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                       SSL_MODE_RELEASE_BUFFERS);
-  if (const auto used = use_certificates(context.get(), certificate_file); !used)
+  if (const auto used = use_certificates(context.get(), certificates.text, certificates.name); !used)
     return tl::unexpected(used.error());
-  if (const auto used = use_key(context.get(), key_file, certificate_file); !used)
+  if (const auto used = use_key(context.get(), key.text, key.name, certificates.name); !used)
     return tl::unexpected(used.error());
-  return Identity(context);
+  return context;
+}
+
+}  // namespace
+
+Outcome<Identity> Identity::open(const std::string& certificate_file, const std::string& key_file) {
+  const auto certificates = read_file("certificate", certificate_file);
+  if (!certificates) return tl::unexpected(certificates.error());
+  const auto key = read_file("key", key_file);
+  if (!key) return tl::unexpected(key.error());
+  auto context = context_of({*certificates, certificate_file}, {*key, key_file});
+  if (!context) return tl::unexpected(context.error());
+  return Identity(std::move(*context));
+}
+
+Outcome<Identity> Identity::of_texts(const std::string& certificates_pem, const std::string& key_pem,
+                                     const std::string& name) {
+  auto context = context_of({certificates_pem, name}, {key_pem, name});
+  if (!context) return tl::unexpected(context.error());
+  return Identity(std::move(*context));
 }
 
 std::unique_ptr<http::Transport> Identity::accept(os::Fd socket) const {

@@ -22,6 +22,10 @@ class Identity {
   // sentence names the file.
   static Outcome<Identity> open(const std::string& certificate_file, const std::string& key_file);
 
+  // The same of texts; sentences call them `name`.
+  static Outcome<Identity> of_texts(const std::string& certificates_pem, const std::string& key_pem,
+                                    const std::string& name);
+
   // Returns the transport of an accepted connection, for http::Server::Hooks; null if memory is exhausted.
   std::unique_ptr<http::Transport> accept(os::Fd socket) const;
 

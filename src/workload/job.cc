@@ -117,11 +117,28 @@ class JobPass {
     return after(failed_pod->pod.program_since, backoff_ns(failed_pod->pod.failures));
   }
 
+  // Returns whether the driver that runs has lost what it works with.
+  bool is_cluster_lost() const {
+    const auto is_lost = [](const PodView& v) { return v.pod.attempt > 0 && v.is_over(); };
+    bool has_helpers = false, has_living_helper = false;
+    for (const PodView& view : pods_) {
+      if (is_main(view.spec.id.role)) continue;
+      if (view.spec.id.role == PodRole::head) {
+        if (is_lost(view)) return true;
+        continue;
+      }
+      has_helpers = true;
+      has_living_helper |= !is_lost(view);
+    }
+    return has_helpers && !has_living_helper;
+  }
+
   void proceed() {
+    const bool cluster_lost = is_cluster_lost();
     const auto& refusal = observed_.refusal;
     const bool may_create = !refusal || after(refusal->at, backoff_ns(refusal->times)) <= now_;
     for (const PodView& view : pods_) {
-      if (view.is_stale()) {
+      if (view.is_stale() || (cluster_lost && is_main(view.spec.id.role) && view.is_running())) {
         stop(view);
       } else if (view.is_over()) {
         if (view.pod.has_slice) add(JobKind::end_slice, view);

@@ -8,6 +8,8 @@
 // * A main pod that fails is started again after the back-off of restart.h, at most `retries` times. A task
 // is
 //   started again alone. With a driver all pods are stopped and started again, as the next attempt.
+// * A driver whose cluster is lost is stopped, which is a failure of the driver: the head has ended, or all
+//   executors, or all workers.
 // * A program whose end was not seen, for example over a boot, counts as failed. If no retry is left, the job
 //   is lost, because its result is unknown.
 // * When the job has an end (a result, the deadline, a cancellation), the end is recorded first and never
@@ -21,6 +23,7 @@
 #include <vector>
 
 #include "core/failure.h"
+#include "core/words.h"
 #include "workload/restart.h"
 
 namespace carve::workload {
@@ -121,3 +124,16 @@ std::vector<JobAction> actions(const Job&, const JobObserved&, Ns now);
 JobPhase phase(const Job&, const JobObserved&);
 
 }  // namespace carve::workload
+
+template <>
+struct carve::Words<carve::workload::PodRole> {
+  static constexpr const char* kind = "role of a pod";
+  static constexpr std::string_view words[] = {"driver", "executor", "head", "worker", "task"};
+};
+
+template <>
+struct carve::Words<carve::workload::JobPhase> {
+  static constexpr const char* kind = "phase of a job";
+  static constexpr std::string_view words[] = {"Queued", "Starting",  "Running", "Succeeded",
+                                               "Failed", "Cancelled", "Lost"};
+};

@@ -185,6 +185,32 @@ TEST(Job, the_driver_decides_and_is_tried_again_with_all_pods) {
             "43: end executor-0, end executor-1\n");
 }
 
+TEST(Job, a_driver_without_executors_is_stopped) {
+  Machines machines;
+  machines.observed.admitted_at = 0;
+  const Job job = spark(2);
+  run(machines, job, 0, 5);
+  machines.exit({PodRole::executor, 0}, 1, 5 * tick);
+  machines.exit({PodRole::executor, 1}, 1, 5 * tick);
+  EXPECT_EQ(run(machines, job, 6, 9),
+            "6: terminate driver-0, end executor-0, end executor-1\n"
+            "7: finish failed\n");
+  EXPECT_EQ(phase(job, machines.observed), JobPhase::failed);
+}
+
+TEST(Job, a_driver_without_its_head_is_stopped) {
+  Machines machines;
+  machines.observed.admitted_at = 0;
+  Job job = spark(1);
+  job.pods.push_back({.id = {PodRole::head, 0}, .needs_slice = false});
+  run(machines, job, 0, 5);
+  machines.exit({PodRole::head, 0}, 137, 5 * tick);
+  EXPECT_EQ(run(machines, job, 6, 8),
+            "6: terminate driver-0\n"
+            "7: finish failed\n"
+            "8: terminate executor-0\n");
+}
+
 TEST(Job, all_slices_or_none) {
   Machines machines;
   machines.observed.admitted_at = 0;

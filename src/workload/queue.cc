@@ -15,8 +15,9 @@ struct QueueUse {
   uint64_t jobs = 0;
 
   void add(const JobNeed& need) {
-    memory += Wide{need.memory.count} * need.slices;
-    compute_bp += Wide{need.share.basis_points} * need.slices;
+    const Wide devices = Wide{need.slices} * std::max(need.devices, 1U);
+    memory += devices * need.memory.count;
+    compute_bp += devices * need.share.basis_points;
     slices += need.slices;
     ++jobs;
   }
@@ -263,13 +264,11 @@ Outcome<Queue> validated(Queue queue) {
 
 Outcome<void> check(const Queue& queue, const JobNeed& need, size_t waiting) {
   using K = FailureKind;
-  if (need.gpu != queue.gpu) {
+  if (need.gpu != queue.gpu && need.gpu != QueueGpu::none) {
     const char* gives = queue.gpu == QueueGpu::gpu    ? "gives whole GPUs"
                         : queue.gpu == QueueGpu::mgpu ? "divides GPUs"
                                                       : "gives no GPU";
-    const char* asks = need.gpu == QueueGpu::gpu    ? "asks for whole GPUs"
-                       : need.gpu == QueueGpu::mgpu ? "asks for slices"
-                                                    : "asks for no GPU";
+    const char* asks = need.gpu == QueueGpu::gpu ? "asks for whole GPUs" : "asks for slices";
     return failure(K::invalid_argument, "queue {} {}, and the job {}; choose another queue", queue.name,
                    gives, asks);
   }

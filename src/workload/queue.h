@@ -62,10 +62,11 @@ Outcome<Queue> validated(Queue);
 // What a job needs. Its slices are equal.
 struct JobNeed {
   QueueGpu gpu = QueueGpu::mgpu;
-  uint32_t slices = 0;  // 0 only for `none`.
-  Bytes memory;         // Of each slice.
-  Share share;          // Of each slice; whole devices have 100 %.
-  Ns deadline = 0;      // Longest time from its admission to its end; 0: no limit.
+  uint32_t slices = 0;   // 0 only for `none`.
+  uint32_t devices = 0;  // Whole ones of each slice; 0 means 1.
+  Bytes memory;          // Of each slice and device.
+  Share share;           // Of each slice and device; whole devices have 100 %.
+  Ns deadline = 0;       // Longest time from its admission to its end; 0: no limit.
 };
 
 struct WaitingJob {
@@ -83,8 +84,8 @@ struct RunningJob {
   Ns admitted_at = 0;
 };
 
-// Returns why the queue never admits the job (invalid_argument), or why it takes no job now
-// (insufficient_capacity: max_waiting_jobs wait already).
+// A job without a GPU may be in any queue. Returns why the queue never admits the job (invalid_argument), or
+// why it takes no job now (insufficient_capacity: max_waiting_jobs wait already).
 Outcome<void> check(const Queue&, const JobNeed&, size_t waiting);
 
 // The free capacity of a pool, and what the jobs that run have of it.

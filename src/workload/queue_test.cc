@@ -212,6 +212,7 @@ TEST(Queue, a_job_that_does_not_belong_to_its_queue_is_refused_with_a_sentence) 
   EXPECT_EQ(sentence(none, whole(1)),
             "queue q gives no GPU, and the job asks for slices; choose another queue");
   EXPECT_EQ(sentence(none, {.gpu = QueueGpu::none}), "");
+  EXPECT_EQ(sentence(queue("q"), {.gpu = QueueGpu::none}), "");
   EXPECT_EQ(sentence(small, whole(3)),
             "the job has 3 slices, and queue q has at most 2 in all; ask for fewer");
   EXPECT_EQ(sentence(queue("q"), whole(0)),
@@ -233,6 +234,30 @@ TEST(Queue, a_job_that_does_not_belong_to_its_queue_is_refused_with_a_sentence) 
   }
   none.quota = Amount{};
   EXPECT_EQ(validated(none).error().sentence, "queue q gives no GPU: leave out the quota");
+}
+
+// Counts how often the placement is asked.
+class CountingPool final : public Pool {
+ public:
+  explicit CountingPool(size_t devices) : Pool(devices) {}
+  bool take(uint64_t job, const JobNeed& need) override {
+    ++takes;
+    return Pool::take(job, need);
+  }
+  size_t takes = 0;
+};
+
+TEST(Queue, ten_thousand_waiting_jobs_ask_the_placement_once_for_each_admission_and_each_blocked_queue) {
+  CountingPool pool(8);
+  std::vector<Queue> queues;
+  for (size_t i = 0; i < max_queues; ++i) queues.push_back({.name = fmt::format("q{}", i)});
+  std::vector<WaitingJob> waiting;
+  for (uint64_t id = 0; id < max_waiting_jobs; ++id)
+    waiting.push_back({.id = id, .queue = queues[id % max_queues].name, .need = whole(1)});
+  const QueueDecision decision = decide(queues, waiting, {}, pool.total(), pool, 0);
+  EXPECT_EQ(decision.actions.size(), 8u);
+  EXPECT_EQ(decision.waiting.size(), max_waiting_jobs - 8);
+  EXPECT_EQ(pool.takes, 8 + max_queues);
 }
 
 TEST(Queue, amounts_beyond_64_bits_are_compared) {

@@ -17,6 +17,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   } else if (question.error().empty()) {
     std::abort();
   }
+  if (const auto question = cluster::read_preempt_question(text)) {
+    if (!api::parse(cluster::preempt_answer(question->nodes))) std::abort();
+  } else if (question.error().empty()) {
+    std::abort();
+  }
   if (const auto question = cluster::read_bind_question(text); !question && question.error().empty())
     std::abort();
   return 0;

@@ -21,6 +21,22 @@
 
 namespace carve::cluster {
 
+// Which slices would have to move so that devices become empty; nothing is moved (place/consolidation.h).
+struct BooksPlan {
+  struct Device {
+    std::string node;
+    unsigned device = 0;
+  };
+  struct Move {
+    std::string pod;               // NAMESPACE/NAME; it has this slice alone.
+    std::vector<Device> from, to;  // The devices that the move exchanges.
+    Bytes memory;                  // On each of them.
+  };
+  std::vector<Move> moves;  // In an order in which each has room.
+  std::vector<Device> emptied;
+  Bytes moved;
+};
+
 class Books {
  public:
   using ObjectsByUid = std::map<std::string, kube::ObjectMeta>;
@@ -47,6 +63,9 @@ class Books {
   // Returns a score from 0 to 10 for each node; the strategy's choice among them has 10.
   std::vector<uint8_t> prioritize(const std::string& uid, std::span<const std::string_view> nodes);
 
+  // Returns whether the pod could be on the node if these pods were gone from it. Changes nothing.
+  bool fits_without(const std::string& uid, const std::string& node, std::span<const std::string> pods);
+
   // Chooses devices of the node and reserves them. The same question again gets the same answer. Fails with a
   // sentence.
   Result<kube::PodSlices, std::string> reserve(const std::string& uid, const std::string& node);
@@ -57,10 +76,21 @@ class Books {
 
   // Returns why the pod waits: how many nodes break which rule, and what the nearest node lacks.
   std::string explain(const std::string& uid);
+  // The same of these nodes alone: those that the scheduler has left.
+  std::string explain(const std::string& uid, std::span<const std::string_view> nodes);
+
+  // Plans how `wanted` more devices become empty. Pods of several slices stay, because they are on one node;
+  // what the scheduler demands beside the devices is not known here.
+  BooksPlan plan_consolidation(unsigned wanted);
 
   // For views and checks. What cannot be read, by "node NAME" or "pod NAMESPACE/NAME".
   std::map<std::string, std::string> problems() const;
   std::vector<DeviceBook> devices(const std::string& node) const;
+  std::vector<std::string> models() const;  // Of all devices, sorted, each once.
+  // Pods that were asked for in units, by the unit's bytes: NAMESPACE/NAME, sorted.
+  std::map<uint64_t, std::vector<std::string>> pods_in_units() const;
+  // Devices of which more is granted than there is: a sentence for each.
+  std::vector<std::string> overcommitted() const;
   size_t pods() const { return pods_.size(); }
   size_t rebuilt() const { return rebuilt_; }  // How often the engine was made anew.
 

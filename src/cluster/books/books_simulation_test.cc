@@ -10,7 +10,7 @@
 #include <random>
 
 #include "cluster/books/books.h"
-#include "cluster/testing/cluster_objects.h"
+#include "cluster/snapshot/testing/cluster_objects.h"
 
 namespace carve::cluster {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "cluster/testing/cluster_objects.h"
+#include "cluster/snapshot/testing/cluster_objects.h"
 
 namespace carve::cluster {
 namespace {
@@ -281,6 +281,45 @@ TEST(Books, the_engine_is_made_anew_when_many_nodes_have_left) {
   EXPECT_EQ(books.devices("n0").front().memory, 4_GiB);
   EXPECT_EQ(refusal(books, pod_object("q", 20_GiB), "n0"), "memory");
   EXPECT_EQ(refusal(books, pod_object("q", 20_GiB), "n1"), "");
+}
+
+TEST(Books, views_show_models_units_and_what_is_granted_twice) {
+  Books books(Strategy::binpack);
+  books.set_node(node_object("n0", a10_devices(0, 1)));
+  kube::PodRequest request{.dialect = "ack"};
+  request.containers["c"] = {.memory = (16_GiB).count, .unit = (1_GiB).count, .units = 16};
+  books.set_pod(pod_object("p", request));
+  EXPECT_THAT(books.models(), ::testing::ElementsAre("NVIDIA A10"));
+  EXPECT_THAT(books.pods_in_units()[(1_GiB).count], ::testing::ElementsAre("a/p"));
+  const auto slices = books.reserve("uid-of-p", "n0");
+  ASSERT_TRUE(slices);
+  EXPECT_TRUE(books.overcommitted().empty());
+  books.set_pod(bound(pod_object("q", request), *slices));
+  ASSERT_EQ(books.overcommitted().size(), 1u);
+  EXPECT_THAT(books.overcommitted()[0], ::testing::HasSubstr("pods of the node: a/p, a/q"));
+}
+
+TEST(Books, a_plan_empties_devices_and_moves_nothing) {
+  Books books(Strategy::spread);
+  for (unsigned n = 0; n < 2; ++n) books.set_node(node_object("n" + std::to_string(n), a10_devices(n, 2)));
+  const std::pair<const char*, const char*> pods[] = {{"p", "n0"}, {"q", "n0"}, {"r", "n1"}};
+  for (const auto& [name, node] : pods) {
+    books.set_pod(pod_object(name, 4_GiB));
+    const auto slices = books.reserve("uid-of-" + std::string(name), node);
+    ASSERT_TRUE(slices) << slices.error();
+    books.set_pod(bound(pod_object(name, 4_GiB), *slices));
+  }
+  const BooksPlan plan = books.plan_consolidation(2);
+  EXPECT_EQ(plan.emptied.size(), 2u);
+  EXPECT_EQ(plan.moves.size(), 2u);
+  EXPECT_EQ(plan.moved, 8_GiB);
+  for (const BooksPlan::Move& move : plan.moves) {
+    EXPECT_EQ(move.memory, 4_GiB);
+    EXPECT_THAT(move.pod, ::testing::StartsWith("a/"));
+    EXPECT_EQ(move.from.size(), 1u);
+  }
+  EXPECT_EQ(books.devices("n0").front().memory, 4_GiB);
+  EXPECT_TRUE(books.plan_consolidation(4).emptied.size() < 4u) << "the slices have to be on a device";
 }
 
 }  // namespace

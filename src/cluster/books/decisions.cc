@@ -226,14 +226,46 @@ std::string Books::what_would_fit(const place::RequestShape& shape) const {
   return out;
 }
 
+bool Books::fits_without(const std::string& uid, const std::string& node, std::span<const std::string> pods) {
+  const auto pod = pods_.find(uid);
+  if (pod == pods_.end() || pod->second.asked == nullptr) return false;
+  struct Victim {
+    PodBook* book;
+    kube::PodSlices slices;
+    bool is_reserved;
+  };
+  std::vector<Victim> gone;
+  for (const std::string& each : pods) {
+    const auto found = pods_.find(each);
+    if (each == uid || found == pods_.end() || !found->second.slices || found->second.slices->node != node)
+      continue;
+    gone.push_back({&found->second, *found->second.slices, found->second.is_reserved});
+    unbook(found->second);
+  }
+  const auto there = nodes_.find(node);
+  const bool fits = there != nodes_.end() && refusal(pod->second, there->second).empty();
+  for (Victim& victim : gone) {
+    book(*victim.book, std::move(victim.slices));
+    victim.book->is_reserved = victim.is_reserved;
+  }
+  return fits;
+}
+
 std::string Books::explain(const std::string& uid) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, node] : nodes_) names.push_back(name);
+  return explain(uid, names);
+}
+
+std::string Books::explain(const std::string& uid, std::span<const std::string_view> names) {
   const auto found = pods_.find(uid);
   if (found == pods_.end() || found->second.asked == nullptr) return std::string(unknown_pod);
   PodBook& pod = found->second;
   std::map<std::string_view, size_t> counts;
   size_t serving = 0;
   std::map<std::string_view, NodeBook*> in_order;
-  for (auto& [name, node] : nodes_) in_order.emplace(name, &node);
+  for (const std::string_view name : names)
+    if (const auto node = nodes_.find(name); node != nodes_.end()) in_order.emplace(name, &node->second);
   const NodeBook* nearest = nullptr;
   uint64_t nearest_free = 0;
   for (const auto& [name, node] : in_order) {
@@ -247,7 +279,7 @@ std::string Books::explain(const std::string& uid) {
       if (!device.sick && !device.exclusive) free = std::max(free, device.free.count);
     if (nearest == nullptr || free > nearest_free) nearest = node, nearest_free = free;
   }
-  std::string out = fmt::format("{}/{} nodes can serve", serving, nodes_.size());
+  std::string out = fmt::format("{}/{} nodes can serve", serving, in_order.size());
   std::vector<std::pair<std::string_view, size_t>> rows(counts.begin(), counts.end());
   std::ranges::stable_sort(rows, std::greater{}, &std::pair<std::string_view, size_t>::second);
   for (size_t i = 0; i < rows.size(); ++i)
@@ -255,6 +287,7 @@ std::string Books::explain(const std::string& uid) {
   if (serving != 0 || nearest == nullptr) return out;
   if (const std::string why = lacks(pod, *nearest); !why.empty())
     out += fmt::format(". Nearest {}: {}", nearest->name, why);
+  if (in_order.size() < nodes_.size()) return out;  // It may name one of the other nodes.
   return out + what_would_fit(asks_on(pod, *nearest)->front().shape);
 }
 

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "cluster/testing/cluster_objects.h"
+#include "cluster/snapshot/testing/cluster_objects.h"
 #include "kube/testing/simulated_api_client.h"
 
 namespace carve::cluster {

@@ -25,13 +25,20 @@ std::vector<std::string_view> views_of(const std::vector<std::string>& texts) {
 
 http::Response Extender::handle(const http::Request& request) {
   const std::pair<std::string_view, http::Response (Extender::*)(const std::string&)> verbs[] = {
-      {"/filter", &Extender::filter}, {"/prioritize", &Extender::prioritize}, {"/bind", &Extender::bind}};
+      {"/filter", &Extender::filter},
+      {"/prioritize", &Extender::prioritize},
+      {"/preempt", &Extender::preempt},
+      {"/bind", &Extender::bind}};
   for (const auto& [path, answer] : verbs) {
     if (request.path != path) continue;
     if (request.method != "POST") return plain(405, "use POST");
-    return (this->*answer)(request.body);
+    const kube::Nanoseconds begin = hooks_.now();
+    http::Response response = (this->*answer)(request.body);
+    if (!std::holds_alternative<http::LaterContent>(response.content))
+      hooks_.answered(path.substr(1), hooks_.now() - begin, path == "/bind" ? "refused" : "");
+    return response;
   }
-  return plain(404, "there are /filter, /prioritize and /bind");
+  return plain(404, "there are /filter, /prioritize, /preempt and /bind");
 }
 
 http::Response Extender::filter(const std::string& body) {
@@ -39,9 +46,10 @@ http::Response Extender::filter(const std::string& body) {
   if (!question) return json(filter_error(question.error()));
   if (const std::string why = hooks_.not_ready(); !why.empty()) return json(filter_error(why));
   if (const auto known = books_.know_pod(question->pod); !known) return json(filter_error(known.error()));
-  const auto refusals = books_.filter(question->pod.uid, views_of(question->nodes));
+  const auto nodes = views_of(question->nodes);
+  const auto refusals = books_.filter(question->pod.uid, nodes);
   if (std::ranges::none_of(refusals, &std::string_view::empty))
-    hooks_.waits(question->pod, books_.explain(question->pod.uid));
+    hooks_.waits(question->pod, [&] { return books_.explain(question->pod.uid, nodes); });
   return json(filter_answer(question->nodes, refusals));
 }
 
@@ -52,6 +60,19 @@ http::Response Extender::prioritize(const std::string& body) {
       prioritize_answer(question->nodes, books_.prioritize(question->pod.uid, views_of(question->nodes))));
 }
 
+// The scheduler has chosen victims by what is counted for the node. Without this answer it would remove pods
+// whose devices do not make room.
+http::Response Extender::preempt(const std::string& body) {
+  auto question = read_preempt_question(body);
+  if (!question) return plain(400, question.error());
+  if (const std::string why = hooks_.not_ready(); !why.empty()) return plain(503, why);
+  if (const auto known = books_.know_pod(question->pod); !known) return plain(400, known.error());
+  std::erase_if(question->nodes, [&](const auto& entry) {
+    return !books_.fits_without(question->pod.uid, entry.first, entry.second.uids);
+  });
+  return json(preempt_answer(question->nodes));
+}
+
 http::Response Extender::bind(const std::string& body) {
   const auto question = read_bind_question(body);
   if (!question) return json(bind_answer(question.error()));
@@ -60,7 +81,8 @@ http::Response Extender::bind(const std::string& body) {
   const auto slices = books_.reserve(question->uid, question->node);
   if (!slices) return json(bind_answer(slices.error()));
   auto waiting = std::make_shared<WaitingBind>();
-  binder_.bind(*question, *slices, [waiting](const std::string& error) {
+  binder_.bind(*question, *slices, [this, waiting, begin = hooks_.now()](const std::string& error) {
+    hooks_.answered("bind", hooks_.now() - begin, error);
     if (waiting->later != nullptr) std::exchange(waiting->later, nullptr)->answer(json(bind_answer(error)));
   });
   return {.content = http::LaterContent{[waiting](http::LaterAnswer& later) {

@@ -1,5 +1,5 @@
-// The scheduler extender's four verbs over HTTP: filter, prioritize and bind, each a POST of its question.
-// Questions are answered from the books; a binding is answered when the API server has it.
+// The scheduler extender's four verbs over HTTP: filter, prioritize, preempt and bind, each a POST of its
+// question. Questions are answered from the books; a binding is answered when the API server has it.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,11 @@ class Extender {
     std::function<std::string()> fence;
     // Returns why the books do not answer yet; empty: they do.
     std::function<std::string()> not_ready;
-    // No node can serve the pod, and this is why.
-    std::function<void(const kube::ObjectMeta& pod, const std::string& sentence)> waits;
+    // An answer was given: which verb, how long it took, and the error of a binding; empty: it has none.
+    std::function<kube::Nanoseconds()> now;
+    std::function<void(std::string_view verb, kube::Nanoseconds took, const std::string& error)> answered;
+    // No node can serve the pod; `why` is to be asked during the call.
+    std::function<void(const kube::ObjectMeta& pod, const std::function<std::string()>& why)> waits;
   };
   Extender(Books& books, Binder& binder, Hooks hooks)
       : books_(books), binder_(binder), hooks_(std::move(hooks)) {}
@@ -31,6 +34,7 @@ class Extender {
  private:
   http::Response filter(const std::string& body);
   http::Response prioritize(const std::string& body);
+  http::Response preempt(const std::string& body);
   http::Response bind(const std::string& body);
 
   Books& books_;

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "cluster/testing/cluster_objects.h"
+#include "cluster/snapshot/testing/cluster_objects.h"
 #include "kube/testing/simulated_api_client.h"
 
 namespace carve::cluster {
@@ -36,13 +36,20 @@ struct Cluster {
   Books books{Strategy::binpack};
   Binder binder{client, books};
   std::string fence, not_ready;
-  std::vector<std::string> waiting;
+  std::vector<std::string> waiting, answered;
   Extender extender{books,
                     binder,
                     {.fence = [this] { return fence; },
                      .not_ready = [this] { return not_ready; },
-                     .waits = [this](const kube::ObjectMeta& pod,
-                                     const std::string& why) { waiting.push_back(pod.name + ": " + why); }}};
+                     .now = [this] { return client.now(); },
+                     .answered =
+                         [this](std::string_view verb, kube::Nanoseconds, const std::string& error) {
+                           answered.push_back(std::string(verb) + (error.empty() ? "" : " refused"));
+                         },
+                     .waits =
+                         [this](const kube::ObjectMeta& pod, const std::function<std::string()>& why) {
+                           waiting.push_back(pod.name + ": " + why());
+                         }}};
 
   explicit Cluster(unsigned nodes = 2) {
     for (unsigned n = 0; n < nodes; ++n)
@@ -89,6 +96,30 @@ TEST(Extender, a_pod_is_filtered_scored_and_bound) {
   EXPECT_THAT(cluster.filter(next, {"n0", "n1"}), HasSubstr(R"("NodeNames":["n1"])"));
   EXPECT_THAT(cluster.bind(next, "n0"), HasSubstr("does not fit on node n0 any more: memory"));
   EXPECT_THAT(cluster.waiting, IsEmpty());
+  EXPECT_THAT(cluster.answered, ElementsAre("filter", "prioritize", "bind", "filter", "bind refused"));
+}
+
+TEST(Extender, a_preemption_that_makes_no_room_is_left_out) {
+  Cluster cluster;
+  std::vector<std::string> uids;
+  for (const char* node : {"n0", "n1"})
+    for (const char* name : {"small", "large"}) {
+      const auto pod =
+          cluster.create_pod(std::string(name) + node, std::string(name) == "small" ? 4_GiB : 16_GiB);
+      cluster.filter(pod, {node});
+      ASSERT_EQ(cluster.bind(pod, node), R"({"Error":""})");
+      uids.push_back(pod["metadata"]["uid"]);
+    }
+  const auto pod = cluster.create_pod("p", 12_GiB);
+  const auto victims = [](const std::string& uid) {
+    return nlohmann::json{{"Pods", {{{"UID", uid}}}}, {"NumPDBViolations", 0}};
+  };
+  const nlohmann::json question{
+      {"Pod", pod}, {"NodeNameToMetaVictims", {{"n0", victims(uids[0])}, {"n1", victims(uids[3])}}}};
+  const auto answer = nlohmann::json::parse(cluster.ask("/preempt", question))["NodeNameToMetaVictims"];
+  EXPECT_EQ(answer, (nlohmann::json{{"n1", victims(uids[3])}}));
+  EXPECT_EQ(cluster.books.devices("n1").front().memory, 20_GiB) << "nothing has changed";
+  EXPECT_THAT(cluster.filter(pod, {"n0", "n1"}), HasSubstr(R"("NodeNames":[])"));
 }
 
 TEST(Extender, why_a_pod_waits_is_told) {

@@ -1,6 +1,7 @@
 #include "cluster/extender/messages.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "kube/json_walk.h"
 #include "wire/api/json.h"
@@ -17,25 +18,42 @@ bool is_same(std::string_view a, std::string_view b) {
       a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
+// Takes what belongs to the pod's metadata; returns whether it did.
+bool take_pod_value(kube::ObjectMeta& pod, std::span<const JsonLevel> path, const std::string& text) {
+  if (path.size() < 3 || path[1].key != "metadata" || !is_same(path[0].key, "pod")) return false;
+  path = path.subspan(2);
+  if (path.size() == 2 && path[0].key == "annotations") pod.annotations[path[1].key] = text;
+  if (path.size() != 1) return true;
+  if (path[0].key == "name") pod.name = text;
+  if (path[0].key == "namespace") pod.name_space = text;
+  if (path[0].key == "uid") pod.uid = text;
+  return true;
+}
+
 class NodesReader final : public kube::JsonWalk {
  public:
   NodesQuestion out;
 
  private:
   void value(std::span<const JsonLevel> path, const std::string& text) override {
-    if (path.empty()) return;
-    if (is_same(path[0].key, "nodenames")) {
-      if (path.size() == 2 && path[1].is_list) out.nodes.push_back(text);
-    } else if (path.size() >= 3 && path[1].key == "metadata" && is_same(path[0].key, "pod")) {
-      pod_value(path.subspan(2), text);
-    }
+    if (path.empty() || take_pod_value(out.pod, path, text)) return;
+    if (is_same(path[0].key, "nodenames") && path.size() == 2 && path[1].is_list) out.nodes.push_back(text);
   }
-  void pod_value(std::span<const JsonLevel> path, const std::string& text) {
-    if (path.size() == 2 && path[0].key == "annotations") out.pod.annotations[path[1].key] = text;
-    if (path.size() != 1) return;
-    if (path[0].key == "name") out.pod.name = text;
-    if (path[0].key == "namespace") out.pod.name_space = text;
-    if (path[0].key == "uid") out.pod.uid = text;
+};
+
+class PreemptReader final : public kube::JsonWalk {
+ public:
+  PreemptQuestion out;
+
+ private:
+  void value(std::span<const JsonLevel> path, const std::string& text) override {
+    if (path.empty() || take_pod_value(out.pod, path, text)) return;
+    if (path.size() < 3 || !is_same(path[0].key, "nodenametometavictims")) return;
+    Victims& victims = out.nodes[path[1].key];  // NumPDBViolations is always there, so every node is.
+    if (path.size() == 3 && is_same(path[2].key, "numpdbviolations"))
+      std::from_chars(text.data(), text.data() + text.size(), victims.violations);
+    if (path.size() == 5 && is_same(path[2].key, "pods") && path[3].is_list && is_same(path[4].key, "uid"))
+      victims.uids.push_back(text);
   }
 };
 
@@ -73,6 +91,13 @@ Result<NodesQuestion, std::string> read_nodes_question(std::string_view json) {
   return std::move(reader.out);
 }
 
+Result<PreemptQuestion, std::string> read_preempt_question(std::string_view json) {
+  PreemptReader reader;
+  if (!reader.read(json)) return tl::unexpected(reader.problem());
+  if (reader.out.pod.uid.empty()) return tl::unexpected(std::string("the question has no pod with a uid"));
+  return std::move(reader.out);
+}
+
 Result<BindQuestion, std::string> read_bind_question(std::string_view json) {
   BindReader reader;
   if (!reader.read(json)) return tl::unexpected(reader.problem());
@@ -98,6 +123,18 @@ std::string filter_answer(const std::vector<std::string>& nodes,
 
 std::string filter_error(const std::string& sentence) {
   return fmt::format(R"({{"NodeNames":[],"Error":{}}})", api::quoted(std::string(prefix) + sentence));
+}
+
+std::string preempt_answer(const std::map<std::string, Victims>& nodes) {
+  std::string out;
+  for (const auto& [node, victims] : nodes) {
+    std::string pods;
+    for (const std::string& uid : victims.uids)
+      pods += fmt::format("{}{{\"UID\":{}}}", pods.empty() ? "" : ",", api::quoted(uid));
+    out += fmt::format(R"({}{}:{{"Pods":[{}],"NumPDBViolations":{}}})", out.empty() ? "" : ",",
+                       api::quoted(node), pods, victims.violations);
+  }
+  return "{\"NodeNameToMetaVictims\":{" + out + "}}";
 }
 
 std::string prioritize_answer(const std::vector<std::string>& nodes, const std::vector<uint8_t>& scores) {

@@ -2,6 +2,7 @@
 // reads the names of members without case, and writes them as the fields are called.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,19 @@ struct BindQuestion {
   std::string node;
 };
 Result<BindQuestion, std::string> read_bind_question(std::string_view json);
+
+// ExtenderPreemptionArgs of such an extender: for each node the pods that the scheduler would remove.
+struct Victims {
+  std::vector<std::string> uids;
+  uint64_t violations = 0;  // NumPDBViolations
+};
+struct PreemptQuestion {
+  kube::ObjectMeta pod;
+  std::map<std::string, Victims> nodes;
+};
+Result<PreemptQuestion, std::string> read_preempt_question(std::string_view json);
+// ExtenderPreemptionResult: the nodes that are left.
+std::string preempt_answer(const std::map<std::string, Victims>&);
 
 // ExtenderFilterResult. `refusals`: for each node, in the question's order; empty: it passes. No node is
 // named as one that the removal of pods would help: until 1.37 the scheduler's dry run does not ask

@@ -32,6 +32,22 @@ TEST(ExtenderMessages, a_bind_names_pod_and_node) {
   EXPECT_EQ(question->node, "n1");
 }
 
+TEST(ExtenderMessages, a_preemption_names_victims_by_node) {
+  const auto question = read_preempt_question(
+      R"({"Pod":{"metadata":{"name":"p","uid":"u"}},"NodeNameToVictims":null,"NodeNameToMetaVictims":)"
+      R"({"n1":{"Pods":[{"UID":"a"},{"UID":"b"}],"NumPDBViolations":1},"n2":{"Pods":null,"NumPDBViolations":0}}})");
+  ASSERT_TRUE(question) << question.error();
+  EXPECT_EQ(question->pod.uid, "u");
+  EXPECT_THAT(question->nodes.at("n1").uids, ElementsAre("a", "b"));
+  EXPECT_TRUE(question->nodes.at("n2").uids.empty());
+  EXPECT_EQ(preempt_answer(question->nodes),
+            R"({"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"a"},{"UID":"b"}],"NumPDBViolations":1},)"
+            R"("n2":{"Pods":[],"NumPDBViolations":0}}})");
+  EXPECT_EQ(preempt_answer({}), R"({"NodeNameToMetaVictims":{}})");
+  for (const char* text : {"", "{}", "[]", R"({"NodeNameToMetaVictims":{"n1":{}}})"})
+    EXPECT_FALSE(read_preempt_question(text)) << text;
+}
+
 TEST(ExtenderMessages, what_is_no_question_is_refused) {
   for (const char* text :
        {"", "{", "[]", "null", "{}", R"({"Pod":{"metadata":{"name":"p"}}})", R"({"Pod":"u"})"})

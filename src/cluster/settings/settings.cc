@@ -145,7 +145,7 @@ struct PendingSettings {
   uint32_t v = 1;
   PendingSetting gpu_memory_unit;
 };
-constexpr void has_camel_case_fields(const PendingSettings&) {}
+[[maybe_unused]] constexpr void has_camel_case_fields(const PendingSettings&) {}
 
 }  // namespace
 

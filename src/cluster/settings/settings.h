@@ -28,7 +28,7 @@ struct ClusterSettings {
                                      fronts::Dialect::hami};
   bool is_sharing = true;              // sharing; a namespace's label overrides it.
   bool plain_nvidia_is_whole = false;  // plainNvidiaGpu
-  Strategy strategy = Strategy::fgd_scarcity;
+  Strategy strategy = Strategy::binpack;
   std::vector<std::string> schedulers{"carve-scheduler"};
   std::vector<std::string> runtime_classes;  // runtimeClasses
 

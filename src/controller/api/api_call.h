@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "controller/api/known_hosts.h"
+#include "controller/billing/bill_query.h"
 #include "controller/nodes/node_actions.h"
+#include "controller/objects/job_form.h"
 #include "controller/objects/object_events.h"
 #include "controller/objects/object_registry.h"
 #include "controller/objects/token_book.h"
@@ -24,8 +26,10 @@ class Watches;
 
 // Which lines of a program's log a caller asks for.
 struct LogQuery {
+  std::string role;                              // Of a job's pods; empty: all.
   std::optional<uint32_t> replica;               // Index; absent: all.
   bool previous = false;                         // Of the attempt before the last start.
+  bool plain = false;                            // Without the lines of the supervisor.
   size_t tail = 0;                               // The last lines; 0: all.
   int64_t since_ns = 0;                          // UTC; 0: all.
   std::function<bool()> may_continue = nullptr;  // Of a follower: its stream ends when this is false.
@@ -38,6 +42,8 @@ struct Revision {
   std::string spec;        // Of the object, as JSON.
   std::string form;        // The spec of the service that it runs as, as JSON.
 };
+
+enum class BillForm : uint8_t { json, csv, line };
 
 // What the routes show that is no object. The routes see values only, no connection and no database.
 class Views {
@@ -58,6 +64,11 @@ class Views {
   // Returns the uid of the user of an account, if this machine has it.
   virtual std::optional<uint32_t> uid_of(const std::string& account) const = 0;
   virtual std::string user_name(uint32_t uid) const = 0;
+  // Returns where the job with this uid waits, if it waits; and how many jobs wait.
+  virtual std::optional<JobPosition> job_position(const std::string& uid) const = 0;
+  virtual size_t waiting_jobs() const = 0;
+  // Returns the invoice, which may come later. As a line it is not found if the invoice has no line.
+  virtual http::Response bill(BillQuery, bill::Tariffs, BillForm) = 0;
   virtual std::string metrics() const = 0;  // Of the endpoints, for Prometheus.
   virtual int64_t now_ns() const = 0;       // UTC.
 };

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "controller/api/agent_routes.h"
+#include "controller/api/bill_routes.h"
 #include "controller/api/event_routes.h"
 #include "controller/api/idempotency.h"
+#include "controller/api/job_routes.h"
 #include "controller/api/node_routes.h"
 #include "controller/api/object_routes.h"
 #include "controller/api/openapi.h"
@@ -31,6 +33,13 @@ http::Response get_openapi(const Call& call);
 http::Response get_metrics(const Call& call) {
   return {200, api::metrics_type, call.context.views.metrics()};
 }
+
+// Calls the handler for objects of this kind, which the path names without a hole.
+template <objects::Kind kind, http::Response (*handler)(const Call&)>
+http::Response of(const Call& call) {
+  return handler({call.context, call.request, call.caller, kind, call.names});
+}
+using enum objects::Kind;
 
 constexpr Route table[] = {
     {"GET", "/v1/version", get_version,
@@ -86,6 +95,50 @@ constexpr Route table[] = {
      "Slicing"},
     {"GET", "/v1/pools/{}/events", get_pool_events, "Lists what happened to a node pool.", "ObjectEventList",
      "", "namespace"},
+    {"GET", "/v1/queues", of<queue, list_objects>, "Lists the queues.", "QueueList", "",
+     "namespace labelSelector limit continue"},
+    {"POST", "/v1/queues", post_documents, "Applies documents: all of them, or none.", "AppliedList", "any",
+     "dialect dryRun explain"},
+    {"GET", "/v1/queues/{}", of<queue, get_object>, "Shows one queue.", "Queue"},
+    {"PUT", "/v1/queues/{}", of<queue, put_object>, "Replaces the spec of a queue by that of the document.",
+     "Queue", "Queue"},
+    {"PATCH", "/v1/queues/{}", of<queue, patch_object>,
+     "Changes the fields of a queue that a merge patch has.", "Queue", "any"},
+    {"DELETE", "/v1/queues/{}", delete_queue, "Deletes a queue without unfinished jobs.", "Queue"},
+    {"GET", "/v1/queues/{}/events", of<queue, get_events>, "Lists what happened to a queue.",
+     "ObjectEventList", "", "namespace"},
+    {"GET", "/v1/jobs", of<job, list_objects>, "Lists the jobs in pages.", "JobList", "",
+     "namespace labelSelector limit continue"},
+    {"POST", "/v1/jobs", post_documents, "Submits jobs: all of the documents, or none.", "AppliedList", "any",
+     "dialect dryRun explain"},
+    {"GET", "/v1/jobs/{}", of<job, get_object>, "Shows one job.", "Job", "", "namespace"},
+    {"DELETE", "/v1/jobs/{}", of<job, delete_object>, "Deletes a job when its programs have ended.", "Job",
+     "", "namespace"},
+    {"POST", "/v1/jobs/{}/cancel", cancel_job, "Ends a job.", "Job", "", "namespace"},
+    {"GET", "/v1/jobs/{}/events", of<job, get_events>, "Lists what happened to a job.", "ObjectEventList", "",
+     "namespace"},
+    {"GET", "/v1/jobs/{}/logs", of<job, get_logs>, "Prints the output of a job's programs.", "text", "",
+     "namespace role replica previous tail sinceSeconds follow plain"},
+    {"POST", "/v1/parameters", read_job_parameters,
+     "Reads the parameters of a job from their text, in any of the vendor's three forms.", "JobParameters",
+     "text"},
+    {"GET", "/v1/tariffs", of<tariff, list_objects>, "Lists the tariffs.", "TariffList", "",
+     "namespace labelSelector limit continue"},
+    {"POST", "/v1/tariffs", post_documents, "Applies documents: all of them, or none.", "AppliedList", "any",
+     "dialect dryRun explain"},
+    {"GET", "/v1/tariffs/{}", of<tariff, get_object>, "Shows one tariff.", "Tariff"},
+    {"PUT", "/v1/tariffs/{}", of<tariff, put_object>,
+     "Replaces the spec of a tariff by that of the document.", "Tariff", "Tariff"},
+    {"PATCH", "/v1/tariffs/{}", of<tariff, patch_object>,
+     "Changes the fields of a tariff that a merge patch has.", "Tariff", "any"},
+    {"DELETE", "/v1/tariffs/{}", delete_tariff, "Deletes a tariff.", "Tariff"},
+    {"GET", "/v1/tariffs/{}/events", of<tariff, get_events>, "Lists what happened to a tariff.",
+     "ObjectEventList", "", "namespace"},
+    {"GET", "/v1/bills", get_bill,
+     "Shows the invoice of a time, by default the present month; as CSV if the request accepts text/csv.",
+     "Bill", "", "from to by account lines idle format"},
+    {"GET", "/v1/bills/lines/{}", get_bill_line, "Shows the lines of one part of a usage record.", "Bill", "",
+     "from to"},
     {"GET", "/v1/events", list_events, "Lists what happened to all objects.", "ObjectEventList", "",
      "namespace limit"},
     {"GET", "/v1/watch", watch, "Streams the objects and then each change of them as server-sent events.",
@@ -108,7 +161,7 @@ constexpr Route table[] = {
     {"GET", "/v1/{kind}/{}/events", get_events, "Lists what happened to an object.", "ObjectEventList", "",
      "namespace"},
     {"GET", "/v1/{kind}/{}/logs", get_logs, "Prints the output of an object's programs.", "text", "",
-     "namespace replica previous tail sinceSeconds follow"},
+     "namespace role replica previous tail sinceSeconds follow plain"},
     {"GET", "/v1/{kind}/{}/revisions", get_revisions, "Lists the kept revisions of an object.",
      "RevisionList", "", "namespace"},
     {"POST", "/v1/{kind}/{}/modify", modify,

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 
+#include "controller/api/bill_routes.h"
 #include "controller/api/dry_run.h"
+#include "controller/api/job_routes.h"
 #include "controller/api/list_query.h"
 #include "controller/api/node_routes.h"
 #include "controller/api/planning.h"
@@ -36,6 +38,8 @@ http::Response replace(const Call& call, const ObjectKey& key, const std::string
   const auto read = read_submissions(text, "carve", submission_context(call));
   if (!read) return refuse(read.error());
   if (auto refused = refused_by_pool(call, *read)) return std::move(*refused);
+  if (auto refused = refused_by_queues(call, *read)) return std::move(*refused);
+  if (auto refused = refused_by_tariffs(call, *read)) return std::move(*refused);
   const Submission& wanted = read->front();
   if (read->size() != 1 || ObjectKey{wanted.kind, wanted.metadata.namespace_, wanted.metadata.name} != key)
     return refuse(K::invalid_argument, fmt::format("the document is not one of {}", controller::text(key)));
@@ -55,7 +59,7 @@ http::Response replace(const Call& call, const ObjectKey& key, const std::string
 
 http::Response shown(const Call& call, const Object& object, unsigned status) {
   http::Response response{status, "application/json",
-                          document_of(object, !may_see_secrets(call.caller, object))};
+                          document_of(with_position(call, object), !may_see_secrets(call.caller, object))};
   response.headers.push_back({"ETag", fmt::format("\"{}\"", object.version)});
   return response;
 }
@@ -67,6 +71,8 @@ http::Response post_documents(const Call& call) {
   if (!read) return std::move(read.error());
   if (auto refused = refused_by_pool(call, *read)) return std::move(*refused);
   if (auto refused = refused_by_nodes(call, *read)) return std::move(*refused);
+  if (auto refused = refused_by_queues(call, *read)) return std::move(*refused);
+  if (auto refused = refused_by_tariffs(call, *read)) return std::move(*refused);
   std::vector<Object> wanted;
   for (const Submission& submission : *read) {
     auto object = planned(call, submission);
@@ -79,7 +85,9 @@ http::Response post_documents(const Call& call) {
                          .name = wanted[i].key.name,
                          .name_space = wanted[i].key.namespace_,
                          .action = "checked",
-                         .warnings = pool_warnings(call, (*read)[i])});
+                         .warnings = wanted[i].key.kind == objects::Kind::job
+                                         ? job_warnings(wanted[i])
+                                         : pool_warnings(call, (*read)[i])});
   const auto is_set = [&](const char* name) { return query->contains(name) && query->at(name) != "false"; };
   if (is_set("dryRun") || is_set("explain")) {
     SliceForecast forecast(call.context.objects);
@@ -108,7 +116,8 @@ http::Response list_objects(const Call& call) {
   const ListPage page = page_of(call.context.objects.list(call.kind, query->namespace_), *query);
   std::string items;
   for (const Pointer& object : page.objects)
-    items += (items.empty() ? "" : ",") + document_of(*object, !may_see_secrets(call.caller, *object));
+    items += (items.empty() ? "" : ",") +
+             document_of(with_position(call, *object), !may_see_secrets(call.caller, *object));
   return {200, "application/json",
           fmt::format(R"({{"items":[{}],"metadata":{{"resourceVersion":"{}","continue":"{}"}}}})", items,
                       version, page.next)};

@@ -6,17 +6,21 @@
 #include <ranges>
 
 #include "core/invariant.h"
+#include "wire/api/bill.h"
 #include "wire/api/device.h"
 #include "wire/api/json_schema.h"
 #include "wire/api/plan.h"
 #include "wire/api/slice.h"
 #include "wire/objects/application.h"
+#include "wire/objects/job_object.h"
 #include "wire/objects/kind.h"
 #include "wire/objects/node_object.h"
 #include "wire/objects/object_event.h"
 #include "wire/objects/pool_object.h"
+#include "wire/objects/queue_object.h"
 #include "wire/objects/revision.h"
 #include "wire/objects/service_object.h"
+#include "wire/objects/tariff_object.h"
 
 namespace carve::controller {
 namespace {
@@ -28,15 +32,19 @@ const std::map<std::string_view, std::string>& schemas() {
   static const std::map<std::string_view, std::string> all = {
       {"Application", api::schema<objects::Application>()},
       {"AppliedList", api::schema<api::AppliedList>()},
+      {"Bill", api::schema<api::Bill>()},
       {"ControllerVersion", api::schema<api::ControllerVersion>()},
       {"DeviceList", api::schema<api::DeviceList>()},
       {"EasChanges", api::schema<api::EasChanges>()},
       {"Explanation", api::schema<api::Explanation>()},
+      {"Job", api::schema<objects::Job>()},
+      {"JobParameters", api::schema<api::JobParameters>()},
       {"Node", api::schema<objects::Node>()},
       {"Nothing", api::schema<api::Nothing>()},
       {"ObjectEventList", api::schema<objects::ObjectEventList>()},
       {"Pool", api::schema<objects::Pool>()},
       {"Problem", api::schema<api::Problem>()},
+      {"Queue", api::schema<objects::Queue>()},
       {"Rendered", api::schema<api::Rendered>()},
       {"RevisionList", api::schema<objects::RevisionList>()},
       {"Service", api::schema<objects::Service>()},
@@ -45,6 +53,7 @@ const std::map<std::string_view, std::string>& schemas() {
       {"SliceList", api::schema<api::SliceList>()},
       {"SliceRequest", api::schema<api::SliceRequest>()},
       {"Slicing", api::schema<objects::Slicing>()},
+      {"Tariff", api::schema<objects::Tariff>()},
       {"TokenList", api::schema<api::TokenList>()},
       {"TokenMade", api::schema<api::TokenMade>()},
       {"TokenRequest", api::schema<api::TokenRequest>()},

@@ -1,7 +1,10 @@
 #include "controller/api/planning.h"
 
+#include "controller/api/bill_routes.h"
+
 #include <algorithm>
 
+#include "controller/api/job_routes.h"
 #include "controller/api/node_routes.h"
 #include "controller/api/pool_routes.h"
 #include "controller/api/query.h"
@@ -238,6 +241,9 @@ std::vector<std::string> warnings_of(const Call& call, const Submission& submiss
 Outcome<Object> planned(const Call& call, const Submission& submission) {
   if (submission.kind == objects::Kind::pool) return planned_pool(call, submission);
   if (submission.kind == objects::Kind::node) return planned_node(call, submission);
+  if (submission.kind == objects::Kind::queue) return planned_queue(call, submission);
+  if (submission.kind == objects::Kind::tariff) return planned_tariff(call, submission);
+  if (submission.kind == objects::Kind::job) return planned_job(call, submission);
   const ObjectKey key{submission.kind, submission.metadata.namespace_, submission.metadata.name};
   Object object;
   const Pointer present = call.context.objects.find(key);

@@ -23,8 +23,11 @@ struct TwoNodes final : Views, NodeActions {
   }
   std::optional<uint32_t> uid_of(const std::string&) const override { return std::nullopt; }
   std::string user_name(uint32_t) const override { return "root"; }
+  std::optional<JobPosition> job_position(const std::string&) const override { return {}; }
+  size_t waiting_jobs() const override { return 0; }
   std::string container_problem() const override { return ""; }
   std::vector<std::string> limit_warnings(const objects::ServiceSpec&) const override { return {}; }
+  http::Response bill(BillQuery, bill::Tariffs, BillForm) override { return {}; }
   std::string metrics() const override { return ""; }
   int64_t now_ns() const override { return now; }
   void poll() override { ++polls; }

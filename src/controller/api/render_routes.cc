@@ -1,5 +1,6 @@
 #include "controller/api/render_routes.h"
 
+#include "controller/api/job_routes.h"
 #include "controller/api/planning.h"
 #include "controller/api/query.h"
 #include "fronts/render/manifests.h"
@@ -15,12 +16,19 @@ http::Response render_documents(const Call& call) {
   api::FieldErrors errors;
   for (const Submission& one : *read) {
     const std::string_view kind = objects::text_of(one.kind).kind;
+    if (one.kind == objects::Kind::job) {
+      auto manifests = rendered_job(call, one);
+      if (!manifests) return std::move(manifests.error());
+      out.manifests += (out.manifests.empty() ? "" : "---\n") + manifests->text;
+      out.warnings.insert(out.warnings.end(), manifests->warnings.begin(), manifests->warnings.end());
+      continue;
+    }
     if (!objects::text_of(one.kind).is_workload) {
       errors.push_back(
           {.field = "kind",
            .value = std::string(kind),
-           .sentence = fmt::format("kind: {} '{}' has no manifest; services and applications have", kind,
-                                   one.metadata.name)});
+           .sentence = fmt::format("kind: {} '{}' has no manifest; services, applications and jobs have",
+                                   kind, one.metadata.name)});
       continue;
     }
     auto manifests = fronts::manifests_of(one.metadata, one.form);

@@ -48,8 +48,8 @@ Outcome<std::optional<uint32_t>> number(const std::map<std::string, std::string>
 }  // namespace
 
 http::Response get_logs(const Call& call) {
-  const auto query =
-      parse_query(call.request.query, {"namespace", "replica", "previous", "tail", "sinceSeconds", "follow"});
+  const auto query = parse_query(call.request.query, {"namespace", "role", "replica", "previous", "tail",
+                                                      "sinceSeconds", "follow", "plain"});
   if (!query) return refuse(query.error());
   const ObjectKey key{call.kind, query->contains("namespace") ? query->at("namespace") : "default",
                       call.names[0]};
@@ -62,8 +62,10 @@ http::Response get_logs(const Call& call) {
              since = number(*query, "sinceSeconds");
   for (const auto* parsed : {&replica, &tail, &since})
     if (!*parsed) return refuse(parsed->error());
-  LogQuery wanted{.replica = *replica,
+  LogQuery wanted{.role = query->contains("role") ? query->at("role") : "",
+                  .replica = *replica,
                   .previous = query->contains("previous") && query->at("previous") != "false",
+                  .plain = query->contains("plain") && query->at("plain") != "false",
                   .tail = tail->value_or(0)};
   if (*since) wanted.since_ns = call.context.views.now_ns() - int64_t{**since} * 1'000'000'000;
   const bool follows = query->contains("follow") && query->at("follow") != "false";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <sstream>
 
 #include "controller/nodes/node_rules.h"
 #include "core/invariant.h"
@@ -219,6 +220,89 @@ void SliceForecast::take(Node& node, const api::SliceRequest& request, const pla
     device.isolated +=
         request.isolation.value_or(node.isolation.value_or(Isolation::memory)) != Isolation::none;
     device.exclusive |= request.exclusive;
+  }
+}
+
+void SliceForecast::replace_slices(const std::string& name, const std::vector<LivingSlice>& slices) {
+  const auto node = std::ranges::find(nodes_, name, &Node::name);
+  if (node == nodes_.end()) return;
+  for (place::DeviceSnapshot& device : node->devices) {
+    device.free = device.device.native;
+    device.free_share = whole_device;
+    device.slices = device.isolated = 0;
+    device.exclusive = false;
+    const std::string uuid(text(device.device.uuid));
+    for (const LivingSlice& slice : slices) {
+      if (std::ranges::find(slice.devices, uuid) == slice.devices.end()) continue;
+      device.free = minus(device.free, Bytes{slice.is_exclusive ? device.free.count : slice.memory_bytes});
+      device.free_share.basis_points -= std::min(slice.share_bp, device.free_share.basis_points);
+      ++device.slices;
+      ++device.isolated;
+      device.exclusive |= slice.is_exclusive;
+    }
+    if (device.slices == 0) device.policy.reset();
+  }
+}
+
+PoolCapacity SliceForecast::capacity(const std::string& pool) const {
+  PoolCapacity out;
+  for (const Node& node : nodes_) {
+    if (!pool.empty() && node.pool != pool) continue;
+    for (const place::DeviceSnapshot& device : node.devices) {
+      out.memory_bytes += device.device.native.count;
+      out.compute_bp += whole_device.basis_points;
+      out.largest_device_bytes = std::max(out.largest_device_bytes, device.device.native.count);
+      out.context_bytes = std::max(out.context_bytes, device.context.count);
+    }
+  }
+  return out;
+}
+
+std::optional<ForecastPlace> SliceForecast::place_of(const std::string& name,
+                                                     const std::string& devices) const {
+  const auto node = std::ranges::find(nodes_, name, &Node::name);
+  if (node == nodes_.end()) return std::nullopt;
+  ForecastPlace out{.node = name, .devices = {}};
+  std::istringstream words(devices);
+  for (std::string uuid; words >> uuid;)
+    for (const place::DeviceSnapshot& device : node->devices)
+      if (std::string(text(device.device.uuid)) == uuid) out.devices.push_back(device.device.index);
+  return out;
+}
+
+bool SliceForecast::take_at(const ForecastPlace& place, const api::SliceRequest& request) {
+  const auto node = std::ranges::find(nodes_, place.node, &Node::name);
+  if (node == nodes_.end()) return false;
+  place::Placement wanted{.memory = Bytes{request.memory_bytes.value_or(0)},
+                          .share = Share{request.share_bp.value_or(0)}};
+  for (const uint32_t index : place.devices) {
+    const auto device = std::ranges::find(node->devices, index,
+                                          [](const place::DeviceSnapshot& d) { return d.device.index; });
+    if (device == node->devices.end() || device->exclusive) return false;
+    if (request.exclusive ? device->slices != 0
+                          : device->free < wanted.memory || device->free_share < wanted.share)
+      return false;
+    if (request.exclusive) wanted.memory = device->free;
+    wanted.devices.push_back(static_cast<size_t>(device - node->devices.begin()));
+  }
+  take(*node, request, wanted);
+  return true;
+}
+
+void SliceForecast::release_at(const ForecastPlace& place, const api::SliceRequest& request) {
+  const auto node = std::ranges::find(nodes_, place.node, &Node::name);
+  if (node == nodes_.end()) return;
+  for (place::DeviceSnapshot& device : node->devices) {
+    if (std::ranges::find(place.devices, device.device.index) == place.devices.end()) continue;
+    device.free.count +=
+        request.exclusive ? device.device.native.count - device.free.count : request.memory_bytes.value_or(0);
+    device.free = std::min(device.free, device.device.native);
+    device.free_share.basis_points =
+        std::min(device.free_share.basis_points + request.share_bp.value_or(whole_device.basis_points),
+                 whole_device.basis_points);
+    device.slices -= std::min<unsigned>(device.slices, 1);
+    device.isolated -= std::min<unsigned>(device.isolated, 1);
+    device.exclusive &= !request.exclusive;
   }
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -34,12 +35,42 @@ struct ForecastPlace {
   std::vector<uint32_t> devices;  // Indexes.
 };
 
+// A slice that lives on a node now.
+struct LivingSlice {
+  std::vector<std::string> devices;  // UUIDs.
+  uint64_t memory_bytes = 0;         // Of one part.
+  uint32_t share_bp = 0;             // Of one part.
+  bool is_exclusive = false;
+};
+
+// What all nodes of a pool have in all.
+struct PoolCapacity {
+  uint64_t memory_bytes = 0;  // Usable.
+  uint64_t compute_bp = 0;
+  uint64_t largest_device_bytes = 0;  // Usable.
+  uint64_t context_bytes = 0;         // The largest context of a device; 0: contexts are not in slices.
+};
+
 class SliceForecast {
  public:
   explicit SliceForecast(const ObjectRegistry&);
 
   // Counts what the replicas of all workloads request of their nodes' machines, as the service loop does.
   void count_replicas(const ObjectRegistry&);
+
+  // Replaces what the node's devices have free by what these slices leave. They are newer than what the
+  // registry knows.
+  void replace_slices(const std::string& node, const std::vector<LivingSlice>&);
+
+  // Returns what the nodes of the pool have; an empty name means all nodes.
+  PoolCapacity capacity(const std::string& pool) const;
+
+  // Returns the place of a slice on these devices: UUIDs, separated by blanks.
+  std::optional<ForecastPlace> place_of(const std::string& node, const std::string& devices) const;
+
+  // Takes the slice at this place, or returns false and takes nothing. Releases it.
+  bool take_at(const ForecastPlace&, const api::SliceRequest&);
+  void release_at(const ForecastPlace&, const api::SliceRequest&);
 
   // Returns the nodes that are asked for a slice, the first one first: those that run, refuse no slice, have
   // no taint that repels it, and whose mode and pool give what the request names. Nodes that have room are

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "controller/objects/job_form.h"
 #include "controller/objects/service_form.h"
 #include "wire/api/json.h"
 #include "wire/objects/node_object.h"
@@ -242,6 +243,35 @@ void add_pool_events(Events& out, const Object& before, const Object& after) {
   if (!drift.empty() && drift != drift_text(then.drift)) out.push_back({labels_drifted, drift});
 }
 
+// Returns the event of a job's end; none for another phase.
+const objects::EventReason* end_reason(std::string_view phase) {
+  static constexpr std::pair<std::string_view, objects::EventReason> ends[] = {
+      {"Succeeded", job_succeeded}, {"Failed", job_failed}, {"Cancelled", job_cancelled}, {"Lost", job_lost}};
+  const auto* const found =
+      std::ranges::find(ends, phase, &std::pair<std::string_view, objects::EventReason>::first);
+  return found == std::end(ends) ? nullptr : &found->second;
+}
+
+void add_job_events(Events& out, const Object& before, const Object& after) {
+  if (before.spec != after.spec) out.push_back({cancel_requested, "its programs are stopped"});
+  if (after.is_ending && !before.is_ending) out.push_back({deleting, "its programs are stopped"});
+  if (before.status == after.status) return;
+  const auto then = stored_part<objects::JobStatus>(before.status);
+  const auto now = stored_part<objects::JobStatus>(after.status);
+  if (then.admitted_at.empty() && !now.admitted_at.empty())
+    out.push_back({admitted, fmt::format("{} slices are requested", now.slices)});
+  if (!then.admitted_at.empty() && now.phase == "Queued" && then.phase != "Queued")
+    out.push_back({requeued, now.reason});
+  for (const objects::PodStatus& pod : now.pods) {
+    const auto known = std::ranges::find(then.pods, pod.program, &objects::PodStatus::program);
+    const bool is_new = known == then.pods.end() || known->state != pod.state;
+    if (is_new && (pod.state == "Failed" || pod.state == "Lost"))
+      out.push_back({pod_failed, fmt::format("{} {} ended: {}", pod.role, pod.index, pod.exit)});
+  }
+  if (now.phase == then.phase) return;
+  if (const auto* reason = end_reason(now.phase)) out.push_back({*reason, now.reason});
+}
+
 }  // namespace
 
 namespace {
@@ -250,6 +280,9 @@ std::string made_text(const Object& object) {
   switch (object.key.kind) {
     case Kind::node: return "named by the controller's command line";
     case Kind::pool: return "node pool";
+    case Kind::queue: return "queue";
+    case Kind::tariff: return "tariff";
+    case Kind::job: return fmt::format("in queue {}, account {}", job_spec(object).queue, object.account);
     case Kind::service:
     case Kind::application: break;
   }
@@ -272,6 +305,11 @@ std::vector<ChangeEvent> events_between(const Object& before, const Object& afte
   switch (after.key.kind) {
     case Kind::node: add_node_events(out, before, after); break;
     case Kind::pool: add_pool_events(out, before, after); break;
+    case Kind::queue:
+    case Kind::tariff:
+      if (before.spec != after.spec) out.push_back({changed, fmt::format("generation {}", after.generation)});
+      break;
+    case Kind::job: add_job_events(out, before, after); break;
     case Kind::service:
     case Kind::application: add_workload_events(out, before, after); break;
   }
@@ -279,6 +317,7 @@ std::vector<ChangeEvent> events_between(const Object& before, const Object& afte
 }
 
 std::vector<ChangeEvent> events_of_deleted(const Object& before) {
+  if (before.key.kind == Kind::job) return {{deleted, "its programs have ended"}};
   const bool has_replicas = objects::text_of(before.key.kind).is_workload;
   return {{deleted, has_replicas ? "its replicas have ended" : "by a user"}};
 }

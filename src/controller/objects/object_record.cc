@@ -27,8 +27,15 @@ namespace {
 
 std::string with_hidden_environment(const std::string& spec) {
   auto json = api::parse(spec);
-  if (!json || !json->contains("run") || !(*json)["run"].contains("env")) return spec;
-  for (auto& value : (*json)["run"]["env"]) value = "(hidden)";
+  if (!json) return spec;
+  const bool has_env = json->contains("run") && (*json)["run"].contains("env");
+  if (has_env)
+    for (auto& value : (*json)["run"]["env"]) value = "(hidden)";
+  // Parameters of an engine may be passwords of its storage.
+  const bool has_parameters = json->contains("parameters");
+  if (has_parameters)
+    for (auto& value : (*json)["parameters"]) value = "(hidden)";
+  if (!has_env && !has_parameters) return spec;
   // The source has the environment too.
   if (json->contains("source") && (*json)["source"].contains("document"))
     (*json)["source"]["document"] = "(hidden)";

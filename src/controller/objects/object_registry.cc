@@ -58,9 +58,9 @@ void ObjectRegistry::notify() {
 Outcome<void> ObjectRegistry::check_limit(objects::Kind kind, size_t added) const {
   const auto is_same_kind = [&](const auto& entry) { return entry.first.kind == kind; };
   const auto present = static_cast<size_t>(std::ranges::count_if(objects_, is_same_kind));
-  if (present + added <= max_objects_of_kind) return {};
+  if (present + added <= max_objects(kind)) return {};
   return failure(K::resource_exhausted, "there are {} {}, and at most {} are kept; delete one first", present,
-                 objects::text_of(kind).plural, max_objects_of_kind);
+                 objects::text_of(kind).plural, max_objects(kind));
 }
 
 Outcome<ObjectRegistry::Pointer> ObjectRegistry::add(Object object) {

@@ -22,6 +22,14 @@ namespace carve::controller {
 
 inline constexpr size_t max_kept_changes = 10'000;
 inline constexpr size_t max_objects_of_kind = 256;
+inline constexpr size_t max_queue_objects = 64;
+inline constexpr size_t max_job_objects = 20'000;  // 10,000 that wait, and as many that run or have ended.
+
+// Returns how many objects of the kind are kept at most.
+constexpr size_t max_objects(objects::Kind kind) {
+  if (kind == objects::Kind::queue) return max_queue_objects;
+  return kind == objects::Kind::job ? max_job_objects : max_objects_of_kind;
+}
 
 enum class ChangeKind : uint8_t { added, modified, deleted };
 

@@ -3,11 +3,14 @@
 #include <algorithm>
 
 #include "fronts/documents.h"
+#include "fronts/engines/job_check.h"
+#include "fronts/engines/queue_check.h"
 #include "fronts/label_synonyms.h"
 #include "fronts/pod/manifest.h"
 #include "fronts/pool_check.h"
 #include "fronts/render/manifests.h"
 #include "fronts/service_terms.h"
+#include "fronts/tariff/tariff_check.h"
 #include "wire/api/json.h"
 #include "wire/api/json_value.h"
 #include "wire/objects/node_object.h"
@@ -52,6 +55,39 @@ Read read_pool(const std::string& text, const SubmissionContext&) {
   std::string spec = api::write(pool->spec);
   return Submission{.kind = objects::Kind::pool,
                     .metadata = std::move(pool->metadata),
+                    .spec = std::move(spec),
+                    .form = {},
+                    .warnings = {}};
+}
+
+Read read_queue(const std::string& text, const SubmissionContext&) {
+  auto queue = fronts::read_queue(text);
+  if (!queue) return tl::unexpected(std::move(queue.error()));
+  std::string spec = api::write(queue->spec);
+  return Submission{.kind = objects::Kind::queue,
+                    .metadata = std::move(queue->metadata),
+                    .spec = std::move(spec),
+                    .form = {},
+                    .warnings = {}};
+}
+
+Read read_tariff(const std::string& text, const SubmissionContext&) {
+  auto tariff = fronts::read_tariff(text);
+  if (!tariff) return tl::unexpected(std::move(tariff.error()));
+  std::string spec = api::write(tariff->spec);
+  return Submission{.kind = objects::Kind::tariff,
+                    .metadata = std::move(tariff->metadata),
+                    .spec = std::move(spec),
+                    .form = {},
+                    .warnings = {}};
+}
+
+Read read_job(const std::string& text, const SubmissionContext&) {
+  auto job = fronts::read_job(text);
+  if (!job) return tl::unexpected(std::move(job.error()));
+  std::string spec = api::write(job->spec);
+  return Submission{.kind = objects::Kind::job,
+                    .metadata = std::move(job->metadata),
                     .spec = std::move(spec),
                     .form = {},
                     .warnings = {}};
@@ -128,6 +164,9 @@ Reader reader_of_kind(const std::string& text) {
   if (kind == objects::text_of(objects::Kind::application).kind) return read_application;
   if (kind == objects::text_of(objects::Kind::pool).kind) return read_pool;
   if (kind == objects::text_of(objects::Kind::node).kind) return read_node;
+  if (kind == objects::text_of(objects::Kind::queue).kind) return read_queue;
+  if (kind == objects::text_of(objects::Kind::job).kind) return read_job;
+  if (kind == objects::text_of(objects::Kind::tariff).kind) return read_tariff;
   return kind == objects::text_of(objects::Kind::service).kind ? read_service : refuse_kind;
 }
 

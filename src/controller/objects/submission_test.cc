@@ -47,11 +47,11 @@ TEST(Submission, a_service_of_a_cluster_gives_its_port_to_the_workload_of_its_na
 }
 
 TEST(Submission, one_wrong_document_refuses_all_and_says_which) {
-  const auto read = read_submissions(std::string(ours) + "---\n" + ours + "---\nkind: Job\n", "auto", {});
+  const auto read = read_submissions(std::string(ours) + "---\n" + ours + "---\nkind: Task\n", "auto", {});
   ASSERT_FALSE(read);
   std::string all;
   for (const api::FieldError& e : read.error()) all += e.sentence + "\n";
-  EXPECT_THAT(all, HasSubstr("document 3: kind: 'Job' is not a kind; there are Service, Application"));
+  EXPECT_THAT(all, HasSubstr("document 3: kind: 'Task' is not a kind; there are Service, Application"));
   EXPECT_FALSE(read_submissions("", "auto", {}));
 }
 

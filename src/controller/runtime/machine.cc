@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "controller/runtime/container_start.h"
+#include "core/invariant.h"
 #include "os/clock.h"
 #include "os/log.h"
 
@@ -43,6 +45,15 @@ bool is_free(uint32_t port) {
   return bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
+std::pair<uint32_t, uint32_t> ports_of(Effects::PortUse use) {
+  switch (use) {
+    case Effects::PortUse::endpoint: return {first_endpoint_port, last_endpoint_port};
+    case Effects::PortUse::engine: return {first_engine_port, last_engine_port};
+    case Effects::PortUse::program: break;
+  }
+  return {first_program_port, last_program_port};
+}
+
 // Returns the mean over the slice's parts.
 uint32_t busy_percent(const api::Slice& slice) {
   uint64_t sum = 0;
@@ -57,6 +68,8 @@ ObservedSlice observed(const api::Slice& slice) {
   for (const api::SlicePart& part : slice.parts) out.devices.push_back(part.uuid);
   if (slice.parts.empty()) return out;
   out.memory_bytes = slice.parts.front().quota_bytes;
+  out.share_bp = slice.parts.front().share_bp;
+  out.is_exclusive = slice.exclusive;
   out.policy = text(slice.policy);
   out.busy_percent = busy_percent(slice);
   return out;
@@ -149,11 +162,13 @@ Outcome<ObservedProgram> Machine::program(const std::string& slice) {
       out.state = ProgramState::exited;
       out.ended_at = state.ended_ns;
       out.exit = runner::exit_text(state);
+      out.exit_status = state.exit_status;
       break;
     case runner::ProgramPhase::lost:
       out.state = ProgramState::exited;
       out.ended_at = state.started_ns;
       out.exit = "its supervisor was killed";
+      out.is_lost = true;
       break;
   }
   return out;
@@ -165,8 +180,11 @@ Outcome<void> Machine::start(const ProgramStart& start) {
       .uid = start.owner_uid,
       .name = start.slice,
       .limits = {.cpu_milli = start.cpu_limit_milli, .memory_bytes = start.memory_limit_bytes},
-      .supervise = {
-          .attempt = start.attempt, .workdir = start.workdir, .command = start.command, .env = start.env}};
+      .supervise = {.attempt = start.attempt,
+                    .workdir = start.workdir,
+                    .command = start.command,
+                    .env = start.env,
+                    .cleanup = start.cleanup}};
   if (!start.node.empty()) {
     const auto node = node_named(start.node);
     if (!node) return tl::unexpected(node.error());
@@ -190,12 +208,19 @@ void Machine::forget_program(const std::string& slice) {
 }
 
 Outcome<uint32_t> Machine::free_port(PortUse use, const std::vector<uint32_t>& used) {
-  const bool endpoint = use == PortUse::endpoint;
-  const uint32_t first = endpoint ? first_endpoint_port : first_program_port;
-  const uint32_t last = endpoint ? last_endpoint_port : last_program_port;
+  const auto [first, last] = ports_of(use);
   for (uint32_t port = first; port <= last; ++port)
     if (std::ranges::find(used, port) == used.end() && is_free(port)) return port;
   return failure(K::resource_exhausted, "no port from {} to {} is free", first, last);
+}
+
+std::string Machine::new_secret() {
+  constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  unsigned char bytes[43] = {};
+  invariant(getrandom(bytes, sizeof bytes, 0) == sizeof bytes, "the kernel has random bytes");
+  std::string out;
+  for (const unsigned char byte : bytes) out += letters[byte % letters.size()];
+  return out;
 }
 
 std::optional<bool> Machine::probe(const EndpointServer& server, const objects::Readiness& readiness) {

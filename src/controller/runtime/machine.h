@@ -22,6 +22,7 @@ namespace carve::controller {
 // kernel gives to outgoing connections (32768 and up).
 inline constexpr uint32_t first_endpoint_port = 18000, last_endpoint_port = 18999;
 inline constexpr uint32_t first_program_port = 20000, last_program_port = 29999;
+inline constexpr uint32_t first_engine_port = 30000, last_engine_port = 31999;
 
 class Machine final : public Effects {
  public:
@@ -61,6 +62,7 @@ class Machine final : public Effects {
   Outcome<void> kill(const std::string& slice) override;
   void forget_program(const std::string& slice) override;
   Outcome<uint32_t> free_port(PortUse, const std::vector<uint32_t>& used) override;
+  std::string new_secret() override;
   std::optional<bool> probe(const EndpointServer&, const objects::Readiness&) override;
   Outcome<void> publish(const std::vector<ServiceEndpoint>&) override;
   std::string endpoint_problem(const std::string& name_space, const std::string& name) const override {

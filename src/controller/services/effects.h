@@ -23,8 +23,10 @@ struct ObservedProgram {
   workload::ProgramState state = workload::ProgramState::not_started;
   uint32_t attempt = 0;  // The last one; 0: none.
   Ns started_at = 0;
-  Ns ended_at = 0;   // Of an ended program.
-  std::string exit;  // "exit status 1", "signal 9"; empty: it runs, or never ran.
+  Ns ended_at = 0;           // Of an ended program.
+  std::string exit;          // "exit status 1", "signal 9"; empty: it runs, or never ran.
+  uint32_t exit_status = 0;  // Of an ended program, as a shell has it.
+  bool is_lost = false;      // Its supervisor was killed, so its exit status is unknown.
 };
 
 // What a supervisor needs to run a replica's program.
@@ -40,6 +42,7 @@ struct ProgramStart {
   uint64_t cpu_limit_milli = 0;  // Thousandths of a core; 0: no limit.
   uint64_t memory_limit_bytes = 0;
   std::string image;  // Empty: a local program; else its container's, and the command may be empty.
+  std::vector<std::string> cleanup = {};  // A command that is run when the program has ended; empty: none.
 };
 
 // The part of a slice that the controller shows and compares.
@@ -49,6 +52,7 @@ struct ObservedSlice {
   uint32_t share_bp = 0;
   std::string policy;
   std::string state;
+  bool is_exclusive = false;
   // Part of its share that its programs used in the last 60 s, or of its devices now if it has no share.
   uint32_t busy_percent = 0;
 };
@@ -101,9 +105,13 @@ class Effects {
   // Deletes the program's directory with its logs. Its program has ended.
   virtual void forget_program(const std::string& slice) = 0;
 
-  // Returns a port that no program uses, for an endpoint or for a program; `used` are those of the records.
-  enum class PortUse : uint8_t { endpoint, program };
+  // Returns a port that no program uses, for an endpoint, a program or a job's engine; `used` are those of
+  // the records.
+  enum class PortUse : uint8_t { endpoint, program, engine };
   virtual Outcome<uint32_t> free_port(PortUse, const std::vector<uint32_t>& used) = 0;
+
+  // Returns 43 characters that nothing else knows.
+  virtual std::string new_secret() = 0;
 
   // Probes the program's port; returns the result of the last probe that has ended, once.
   virtual std::optional<bool> probe(const EndpointServer&, const objects::Readiness&) = 0;

@@ -35,6 +35,14 @@ struct Table<ReplicaRecord> {
   static constexpr const char *name = "replica", *key = "slice";
 };
 template <>
+struct Table<JobRecord> {
+  static constexpr const char *name = "job", *key = "uid";
+};
+template <>
+struct Table<PodRecord> {
+  static constexpr const char *name = "pod", *key = "program";
+};
+template <>
 struct Table<TokenRecord> {
   static constexpr const char *name = "token", *key = "name";
 };
@@ -57,8 +65,8 @@ std::string creation() {
 const std::string& script() {
   static const std::string text =
       creation<NodeRecord>() + creation<ObjectRecord>() + creation<WorkloadRecord>() +
-      creation<RevisionRecord>() + creation<ReplicaRecord>() + creation<TokenRecord>() +
-      creation<EventRecord>() + creation<AnswerRecord>() +
+      creation<RevisionRecord>() + creation<ReplicaRecord>() + creation<JobRecord>() + creation<PodRecord>() +
+      creation<TokenRecord>() + creation<EventRecord>() + creation<AnswerRecord>() +
       fmt::format("CREATE TABLE audit (id INTEGER PRIMARY KEY AUTOINCREMENT, {}) STRICT;",
                   rows::declarations<AuditRecord>()) +
       "CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER) STRICT;"
@@ -148,6 +156,8 @@ template Outcome<std::vector<ObjectRecord>> ControllerStore::all();
 template Outcome<std::vector<WorkloadRecord>> ControllerStore::all();
 template Outcome<std::vector<RevisionRecord>> ControllerStore::all();
 template Outcome<std::vector<ReplicaRecord>> ControllerStore::all();
+template Outcome<std::vector<JobRecord>> ControllerStore::all();
+template Outcome<std::vector<PodRecord>> ControllerStore::all();
 template Outcome<std::vector<TokenRecord>> ControllerStore::all();
 template Outcome<std::vector<EventRecord>> ControllerStore::all();
 
@@ -198,6 +208,8 @@ Outcome<void> ControllerStore::remove(const ObjectRecord& object, uint64_t versi
         [&] { return run(db, "DELETE FROM workload WHERE uid = ?", object.uid); },
         [&] { return run(db, "DELETE FROM revision WHERE uid = ?", object.uid); },
         [&] { return run(db, "DELETE FROM replica WHERE uid = ?", object.uid); },
+        [&] { return run(db, "DELETE FROM job WHERE uid = ?", object.uid); },
+        [&] { return run(db, "DELETE FROM pod WHERE uid = ?", object.uid); },
         [&] { return set_version(db, version); },
     });
   });
@@ -230,6 +242,14 @@ Outcome<void> ControllerStore::write(const ReplicaRecord& replica) {
 
 Outcome<void> ControllerStore::remove(const ReplicaRecord& replica) {
   return transact([&](sqlite3* db) { return run(db, "DELETE FROM replica WHERE slice = ?", replica.slice); });
+}
+
+Outcome<void> ControllerStore::write(const JobRecord& job) {
+  return transact([&](sqlite3* db) { return insert(db, job); });
+}
+
+Outcome<void> ControllerStore::write(const PodRecord& pod) {
+  return transact([&](sqlite3* db) { return insert(db, pod); });
 }
 
 Outcome<void> ControllerStore::write(const TokenRecord& token) {

@@ -34,13 +34,15 @@ class ControllerStore {
   Outcome<void> write(const std::vector<NodeRecord>& nodes);
   // Writes the objects, and the version of the last one as the last that was given.
   Outcome<void> write(const std::vector<ObjectRecord>&);
-  // Deletes the object with its revisions, replicas and workload record.
+  // Deletes the object with its revisions, replicas, workload and job record, and pods.
   Outcome<void> remove(const ObjectRecord&, uint64_t version);
   // Writes the record with its revision; older ones than the newest `kept` are deleted.
   Outcome<void> write(const WorkloadRecord&, const RevisionRecord&, unsigned kept);
   Outcome<void> write(const WorkloadRecord&);
   Outcome<void> write(const ReplicaRecord&);
   Outcome<void> remove(const ReplicaRecord&);
+  Outcome<void> write(const JobRecord&);
+  Outcome<void> write(const PodRecord&);
   Outcome<void> write(const TokenRecord&);
   Outcome<void> remove(const TokenRecord&);
   Outcome<void> append(const AuditRecord&);
@@ -55,7 +57,7 @@ class ControllerStore {
   // Returns the last resource version that was given.
   Outcome<uint64_t> version();
 
-  static constexpr int schema_version = 4;
+  static constexpr int schema_version = 5;
 
   // Limits the file's size in pages, for tests of a full disk.
   void limit_pages(int64_t pages);

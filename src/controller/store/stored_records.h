@@ -81,6 +81,36 @@ struct ReplicaRecord {
   friend bool operator==(const ReplicaRecord&, const ReplicaRecord&) = default;
 };
 
+// What the controller decided for a job and must not forget. A job without a row waits in its queue.
+struct JobRecord {
+  std::string uid;          // Of the object.
+  int64_t admitted_ns = 0;  // 0: it waits.
+  int64_t finished_ns = 0;  // 0: it has no end.
+  uint32_t end = 0;         // workload::JobEnd, if it has one.
+  uint32_t port = 0;        // Of the engine's master or head; 0: none.
+  std::string secret;       // Of the engine's own connections; empty: it has none.
+
+  friend bool operator==(const JobRecord&, const JobRecord&) = default;
+};
+
+// A pod, from the decision to request its slice or to start its program until its job is removed. The row is
+// written before the slice is requested and before the program is started.
+struct PodRecord {
+  std::string program;  // Its name: JOB-ROLE-INDEX. The name of the slice too.
+  std::string uid;      // Of the job.
+  uint32_t role = 0;    // workload::PodRole.
+  uint32_t index = 0;
+  std::string request_id;     // Of the request for the slice; the agent grants it once. Empty: no slice.
+  std::string node;           // Where the slice is requested; empty: not chosen.
+  bool is_granted = false;    // The agent has answered that the slice exists.
+  std::string devices;        // UUIDs of the last slice, separated by blanks.
+  uint32_t attempt = 0;       // Of the last start; 0: not started.
+  uint32_t failures = 0;      // Of earlier attempts.
+  int64_t terminated_ns = 0;  // SIGTERM to the present attempt; 0: none was sent.
+
+  friend bool operator==(const PodRecord&, const PodRecord&) = default;
+};
+
 // A token: its name, rights and hash. The token itself is not stored.
 struct TokenRecord {
   std::string name;

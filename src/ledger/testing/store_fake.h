@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "ledger/store.h"
@@ -54,6 +55,13 @@ class Memory : public Store {
       if (const auto* granted = std::get_if<Granted>(&change); granted != nullptr && granted->record.id > id)
         out.push_back(granted->record);
     if (out.size() > most) out.resize(most);
+    return out;
+  }
+  Outcome<std::vector<UsageRecord>> records(const std::vector<uint64_t>& ids) override {
+    auto out = records_after(0, SIZE_MAX);
+    std::erase_if(*out, [&](const UsageRecord& record) {
+      return std::find(ids.begin(), ids.end(), record.id) == ids.end();
+    });
     return out;
   }
   std::vector<Change> changes;

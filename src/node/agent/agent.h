@@ -196,6 +196,8 @@ class Agent {
   virtual EventLog& events() = 0;
   // Returns at most `most` usage records with a larger id, also ended ones, from the store.
   virtual Outcome<std::vector<ledger::UsageRecord>> usage_after(uint64_t id, size_t most) const = 0;
+  // Returns the usage records with these ids.
+  virtual Outcome<std::vector<ledger::UsageRecord>> usage_of(const std::vector<uint64_t>& ids) const = 0;
   // Returns the arbiters' spans that ended since then, oldest first.
   virtual std::vector<TraceSpan> trace(int64_t since_monotonic_ns) const = 0;
 };

@@ -132,26 +132,48 @@ struct UsagePage {
   uint64_t last = 0;  // The id to continue after; records end where it does not change.
 };
 constexpr size_t max_usage_records = 1000;
+constexpr size_t max_usage_ids = 500;
 
-// Reads "after=ID"; 0 without a query.
-Reply<uint64_t> usage_position(std::string_view query) {
-  constexpr std::string_view key = "after=";
+// "after=ID", "ids=ID,ID,..." or nothing, which is "after=0".
+struct UsageQuery {
+  uint64_t after = 0;
+  std::vector<uint64_t> ids;
+};
+
+std::optional<uint64_t> id_of(std::string_view text) {
   uint64_t id = 0;
-  if (query.empty()) return id;
-  const char* const end = query.data() + query.size();
-  if (query.starts_with(key))
-    if (const auto read = std::from_chars(query.data() + key.size(), end, id);
-        read.ec == std::errc() && read.ptr == end)
-      return id;
-  return refuse(FailureKind::invalid_argument, "usage records are listed with ?after=ID");
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(id) : std::nullopt;
+}
+
+Reply<UsageQuery> usage_query(std::string_view query) {
+  constexpr std::string_view after = "after=", ids = "ids=";
+  UsageQuery out;
+  if (query.empty()) return out;
+  if (query.starts_with(after))
+    if (const auto id = id_of(query.substr(after.size()))) {
+      out.after = *id;
+      return out;
+    }
+  if (query.starts_with(ids))
+    for (query.remove_prefix(ids.size());; query.remove_prefix(query.find(',') + 1)) {
+      const auto id = id_of(query.substr(0, query.find(',')));
+      if (!id || out.ids.size() == max_usage_ids) break;
+      out.ids.push_back(*id);
+      if (query.find(',') == std::string_view::npos) return out;
+    }
+  return refuse(FailureKind::invalid_argument,
+                fmt::format("usage records are listed with ?after=ID, or with ?ids=ID,... of at most {}",
+                            max_usage_ids));
 }
 
 http::Response usage(const RequestContext& a) {
-  const auto after = usage_position(a.request.query);
-  if (!after) return problem(after.error());
-  auto records = a.agent.usage_after(*after, max_usage_records);
+  const auto query = usage_query(a.request.query);
+  if (!query) return problem(query.error());
+  auto records = query->ids.empty() ? a.agent.usage_after(query->after, max_usage_records)
+                                    : a.agent.usage_of(query->ids);
   if (!records) return problem(refuse(records.error()));
-  UsagePage out{.records = {}, .last = records->empty() ? *after : records->back().id};
+  UsagePage out{.records = {}, .last = records->empty() ? query->after : records->back().id};
   for (ledger::UsageRecord& record : *records)
     if (a.may_see(record)) out.records.push_back(std::move(record));
   return document(out);

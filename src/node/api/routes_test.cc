@@ -212,8 +212,10 @@ TEST_F(RoutesTest, usage_records_are_those_of_the_caller_and_the_page_says_where
   EXPECT_THAT(body(ask(ada, "GET", "/v1/usage?after=1")), HasSubstr("\"last\":3"));
   EXPECT_THAT(body(ask(ada, "GET", "/v1/usage?after=1")), Not(HasSubstr("\"id\":2")));
   EXPECT_THAT(body(ask(bob, "GET", "/v1/usage?after=1")), HasSubstr("\"id\":2"));
-  for (const char* query :
-       {"after=", "after=x", "after=1x", "before=3", "after=-1", "after=99999999999999999999"})
+  EXPECT_THAT(body(ask(bob, "GET", "/v1/usage?ids=1,2")),
+              AllOf(HasSubstr("\"id\":2"), Not(HasSubstr("\"id\":1"))));
+  for (const char* query : {"after=", "after=x", "after=1x", "before=3", "after=-1",
+                            "after=99999999999999999999", "ids=", "ids=1,", "ids=1,x", "ids=,1"})
     EXPECT_EQ(ask(ada, "GET", std::string("/v1/usage?") + query).status, 400u) << query;
 }
 

@@ -19,6 +19,9 @@ class Books {
   Outcome<std::vector<ledger::UsageRecord>> records_after(uint64_t id, size_t most) const {
     return store_->records_after(id, most);
   }
+  Outcome<std::vector<ledger::UsageRecord>> records(const std::vector<uint64_t>& ids) const {
+    return store_->records(ids);
+  }
   // Returns the living record of this name, or null.
   const ledger::UsageRecord* find(const std::string& name) const { return ledger_.find(name); }
 

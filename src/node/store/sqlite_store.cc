@@ -144,14 +144,27 @@ int insert(sqlite3* db, const ledger::Alive& alive) {
   return SQLITE_OK;
 }
 
-// Reads a table whose rows belong to records; calls `add` with the record and the row. Rows of other records
-// are skipped.
+// Which records are read: `ids` is a list or a query of ids in SQL, with a hole for each value.
+struct Selection {
+  std::string ids;
+  std::vector<int64_t> values;
+
+  std::string sql(const std::string& before, const char* after) const {
+    return fmt::format("{} IN ({}) {}", before, ids, after);
+  }
+  void bind(Statement& s) const {
+    for (const int64_t value : values) s << value;
+  }
+};
+
+// Reads a table whose rows belong to records; calls `add` with the record and the row.
 template <class T, class Add>
-Outcome<void> read_rows(const sqlite::Database& database, const char* table,
+Outcome<void> read_rows(const sqlite::Database& database, const char* table, const Selection& selection,
                         std::map<uint64_t, UsageRecord>& records, const Add& add) {
-  Statement s(database.get(), fmt::format("SELECT record, {} FROM {} ORDER BY record, position",
-                                          fmt::join(rows::columns<T>(), ", "), table)
-                                  .c_str());
+  const std::string before =
+      fmt::format("SELECT record, {} FROM {} WHERE record", fmt::join(rows::columns<T>(), ", "), table);
+  Statement s(database.get(), selection.sql(before, "ORDER BY record, position").c_str());
+  selection.bind(s);
   while (s.row()) {
     const auto record = records.find(static_cast<uint64_t>(s.number(0)));
     if (record == records.end()) continue;
@@ -166,14 +179,14 @@ Outcome<void> read_rows(const sqlite::Database& database, const char* table,
   return s.done() ? Outcome<void>() : database.trouble("reading");
 }
 
-// Reads the records that `where` selects, with their rows in the other tables.
-Outcome<std::map<uint64_t, UsageRecord>> read_records(const sqlite::Database& database, const char* where,
-                                                      int64_t value) {
+// Reads the selected records, with their rows in the other tables.
+Outcome<std::map<uint64_t, UsageRecord>> read_records(const sqlite::Database& database,
+                                                      const Selection& selection) {
   std::map<uint64_t, UsageRecord> out;
-  Statement s(database.get(), fmt::format("SELECT {} FROM record WHERE {}",
-                                          fmt::join(rows::columns<UsageRecord>(), ", "), where)
-                                  .c_str());
-  s << value;
+  const std::string before =
+      fmt::format("SELECT {} FROM record WHERE id", fmt::join(rows::columns<UsageRecord>(), ", "));
+  Statement s(database.get(), selection.sql(before, "").c_str());
+  selection.bind(s);
   while (s.row()) {
     UsageRecord record;
     int column = 0;
@@ -184,16 +197,19 @@ Outcome<std::map<uint64_t, UsageRecord>> read_records(const sqlite::Database& da
   }
   if (!s.done()) return database.trouble("reading");
   const auto parts =
-      read_rows<SlicePart>(database, part_table, out,
+      read_rows<SlicePart>(database, part_table, selection, out,
                            [](UsageRecord& r, const SlicePart& part) { r.slice.parts.push_back(part); });
   if (!parts) return tl::unexpected(parts.error());
-  const auto periods =
-      read_rows<ledger::Period>(database, period_table, out, [](UsageRecord& r, ledger::Period period) {
-        r.periods.push_back(std::move(period));
-        if (r.periods.size() > Ledger::max_periods) r.periods.erase(r.periods.begin());
-      });
+  const auto periods = read_rows<ledger::Period>(database, period_table, selection, out,
+                                                 [](UsageRecord& r, ledger::Period period) {
+                                                   r.periods.push_back(std::move(period));
+                                                   if (r.periods.size() > Ledger::max_periods)
+                                                     r.periods.erase(r.periods.begin());
+                                                 });
   if (!periods) return tl::unexpected(periods.error());
-  Statement labels(database.get(), "SELECT record, key, value FROM label");
+  Statement labels(database.get(),
+                   selection.sql("SELECT record, key, value FROM label WHERE record", "").c_str());
+  selection.bind(labels);
   while (labels.row())
     if (const auto record = out.find(static_cast<uint64_t>(labels.number(0))); record != out.end())
       record->second.slice.labels.emplace(labels.text(1), labels.text(2));
@@ -229,10 +245,10 @@ Outcome<std::vector<Change>> SqliteStore::read() {
     devices.push_back(device);
   }
   if (!d.done()) return database_.trouble("reading");
-  auto records = read_records(database_,
-                              "to_utc_ns IS NULL OR id IN (SELECT id FROM record WHERE to_utc_ns IS NOT NULL "
-                              "ORDER BY id DESC LIMIT ?)",
-                              static_cast<int64_t>(Ledger::max_ended_records));
+  auto records = read_records(
+      database_, {.ids = "SELECT id FROM record WHERE to_utc_ns IS NULL UNION ALL SELECT * FROM (SELECT id "
+                         "FROM record WHERE to_utc_ns IS NOT NULL ORDER BY id DESC LIMIT ?)",
+                  .values = {static_cast<int64_t>(Ledger::max_ended_records)}});
   if (!records) return tl::unexpected(records.error());
 
   std::vector<Change> out;
@@ -254,14 +270,27 @@ Outcome<std::vector<Change>> SqliteStore::read() {
   return out;
 }
 
-Outcome<std::vector<UsageRecord>> SqliteStore::records_after(uint64_t id, size_t most) {
-  auto records = read_records(
-      database_, fmt::format("id IN (SELECT id FROM record WHERE id > ? ORDER BY id LIMIT {})", most).c_str(),
-      static_cast<int64_t>(id));
+namespace {
+
+Outcome<std::vector<UsageRecord>> in_order(Outcome<std::map<uint64_t, UsageRecord>> records) {
   if (!records) return tl::unexpected(records.error());
   std::vector<UsageRecord> out;
-  for (auto& [number, record] : *records) out.push_back(std::move(record));
+  for (auto& [id, record] : *records) out.push_back(std::move(record));
   return out;
+}
+
+}  // namespace
+
+Outcome<std::vector<UsageRecord>> SqliteStore::records_after(uint64_t id, size_t most) {
+  return in_order(read_records(
+      database_, {.ids = fmt::format("SELECT id FROM record WHERE id > ? ORDER BY id LIMIT {}", most),
+                  .values = {static_cast<int64_t>(id)}}));
+}
+
+Outcome<std::vector<UsageRecord>> SqliteStore::records(const std::vector<uint64_t>& ids) {
+  return in_order(read_records(
+      database_, {.ids = fmt::format("{}", fmt::join(std::vector<std::string>(ids.size(), "?"), ", ")),
+                  .values = {ids.begin(), ids.end()}}));
 }
 
 }  // namespace carve::node

@@ -25,6 +25,7 @@ class SqliteStore : public ledger::Store {
   Outcome<void> write(const ledger::Change&) override;
   Outcome<std::vector<ledger::Change>> read() override;
   Outcome<std::vector<ledger::UsageRecord>> records_after(uint64_t id, size_t most) override;
+  Outcome<std::vector<ledger::UsageRecord>> records(const std::vector<uint64_t>& ids) override;
 
   static constexpr int schema_version = 7;
 

@@ -192,6 +192,9 @@ TEST(SqliteStore, lists_records_by_id_also_those_that_the_ledger_has_dropped) {
   ASSERT_EQ(some->size(), 2u);
   EXPECT_EQ(some->front().slice.name, "t3");
   EXPECT_EQ(opened->store->records_after(all->back().id, 2)->size(), 0u);
+  const auto named = opened->store->records({(*all)[3].id, (*all)[1].id, 999});
+  ASSERT_TRUE(named);
+  EXPECT_THAT(*named, testing::ElementsAre((*all)[1], (*all)[3]));
 }
 
 TEST(SqliteStore, a_full_disk_refuses_with_a_sentence_and_changes_nothing) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -113,6 +114,12 @@ struct AppliedObject {
 // POST /v1/render of the controller: the documents as manifests of Kubernetes.
 struct Rendered {
   std::string manifests;  // YAML, with a line `---` between two documents.
+  std::vector<std::string> warnings;
+};
+
+// POST /v1/parameters of the controller: the parameters of a job, read from their text.
+struct JobParameters {
+  std::map<std::string, std::string> parameters;
   std::vector<std::string> warnings;
 };
 

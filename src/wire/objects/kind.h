@@ -7,7 +7,7 @@
 
 namespace carve::objects {
 
-enum class Kind : uint8_t { service, application, node, pool };
+enum class Kind : uint8_t { service, application, node, pool, queue, job, tariff };
 
 struct KindText {
   Kind value;
@@ -23,6 +23,9 @@ inline constexpr KindText kinds[] = {
     {Kind::application, "Application", "application", "applications", "app", true},
     {Kind::node, "Node", "node", "nodes", "no", false},
     {Kind::pool, "Pool", "pool", "pools", "np", false},
+    {Kind::queue, "Queue", "queue", "queues", "q", false},
+    {Kind::job, "Job", "job", "jobs", "j", false},
+    {Kind::tariff, "Tariff", "tariff", "tariffs", "tf", false},
 };
 
 constexpr const KindText& text_of(Kind kind) { return kinds[static_cast<size_t>(kind)]; }

@@ -53,6 +53,15 @@ enum class EventReason : uint8_t {
   slicing_available,
   slicing_unavailable,
   labels_drifted,
+  // Of jobs.
+  cancel_requested,
+  admitted,
+  requeued,
+  pod_failed,
+  job_succeeded,
+  job_failed,
+  job_cancelled,
+  job_lost,
 };
 
 }  // namespace carve::objects
@@ -99,20 +108,29 @@ struct carve::Words<carve::objects::EventReason> {
                                                "DeviceHealthy",
                                                "SlicingAvailable",
                                                "SlicingUnavailable",
-                                               "LabelsDrifted"};
+                                               "LabelsDrifted",
+                                               "CancelRequested",
+                                               "Admitted",
+                                               "Requeued",
+                                               "PodFailed",
+                                               "JobSucceeded",
+                                               "JobFailed",
+                                               "JobCancelled",
+                                               "JobLost"};
 };
 
 namespace carve::objects {
 
 inline constexpr size_t event_reasons = std::size(Words<EventReason>::words);
-static_assert(event_reasons == static_cast<size_t>(EventReason::labels_drifted) + 1);
+static_assert(event_reasons == static_cast<size_t>(EventReason::job_lost) + 1);
 
 // Returns whether an operator or the object's owner should look at it.
 constexpr bool is_warning(EventReason reason) {
   using enum EventReason;
   return reason == placement_refused || reason == replica_not_ready || reason == replica_failed ||
          reason == progress_deadline_exceeded || reason == step_failed || reason == node_stopped ||
-         reason == device_unhealthy || reason == slicing_unavailable || reason == labels_drifted;
+         reason == device_unhealthy || reason == slicing_unavailable || reason == labels_drifted ||
+         reason == requeued || reason == pod_failed || reason == job_failed || reason == job_lost;
 }
 
 struct ObjectEvent {

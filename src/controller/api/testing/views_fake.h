@@ -23,8 +23,14 @@ struct ViewsFake : Views, NodeActions {
   std::string user_name(uint32_t uid) const override {
     return uid == 0 ? "root" : fmt::format("user{}", uid);
   }
+  std::optional<JobPosition> job_position(const std::string&) const override { return position; }
+  size_t waiting_jobs() const override { return waiting; }
   std::string container_problem() const override { return ""; }
   std::vector<std::string> limit_warnings(const objects::ServiceSpec&) const override { return {}; }
+  http::Response bill(BillQuery query, bill::Tariffs, BillForm form) override {
+    bills.emplace_back(std::move(query), form);
+    return {200, "application/json", "{}"};
+  }
   std::string metrics() const override { return ""; }
   int64_t now_ns() const override { return now; }
   void poll() override { ++polls; }
@@ -38,6 +44,9 @@ struct ViewsFake : Views, NodeActions {
 
   api::KnownNodeList known;
   int64_t now = 1'800'000'000'000'000'000;
+  std::optional<JobPosition> position;  // Of every job.
+  size_t waiting = 0;
+  std::vector<std::pair<BillQuery, BillForm>> bills;
   unsigned polls = 0;
   std::vector<std::string> ended, in_units;
   std::vector<std::string> calls, bodies;  // Of the agents: "n1 GET /v1/slices".

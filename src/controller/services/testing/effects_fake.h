@@ -38,6 +38,8 @@ struct EffectsFake final : Effects {
   std::set<uint32_t> open_ports;        // Whose probes succeed.
   std::map<std::string, uint32_t> port_of;
   std::set<std::string> started_twice, granted_twice;
+  unsigned secrets = 0;
+  std::map<std::string, ProgramStart> starts;  // The last one, by program.
 
   // Returns whether the call has its effect; throws after it if it is the last one.
   template <class Act>
@@ -63,7 +65,9 @@ struct EffectsFake final : Effects {
       }
       if (live.contains(request.name)) granted_twice.insert(request.name);
       granted_by[request.request_id] = request.name;
-      live[request.name] = {.devices = {"GPU-1"}, .memory_bytes = request.memory_bytes.value_or(0)};
+      live[request.name] = {.devices = {"GPU-1"},
+                            .memory_bytes = request.memory_bytes.value_or(0),
+                            .share_bp = request.share_bp.value_or(0)};
       node_of[request.name] = node;
     });
     return out;
@@ -99,6 +103,7 @@ struct EffectsFake final : Effects {
       if (p.seen.attempt >= start.attempt) return;  // As carve-supervise does.
       if (p.seen.state == workload::ProgramState::running) started_twice.insert(start.slice);
       p.seen = {.state = workload::ProgramState::running, .attempt = start.attempt, .started_at = now};
+      starts[start.slice] = start;
       if (const auto port = start.env.find("PORT"); port != start.env.end())
         open_ports.insert(static_cast<uint32_t>(std::stoul(port->second)));
     });
@@ -120,6 +125,7 @@ struct EffectsFake final : Effects {
     while (std::ranges::find(used, port) != used.end()) ++port;
     return port;
   }
+  std::string new_secret() override { return fmt::format("secret-{}", ++secrets); }
   std::optional<bool> probe(const EndpointServer& server, const objects::Readiness&) override {
     return open_ports.contains(server.port);
   }
@@ -142,6 +148,7 @@ struct EffectsFake final : Effects {
     found->second.seen.state = workload::ProgramState::exited;
     found->second.seen.ended_at = now;
     found->second.seen.exit = fmt::format("exit status {}", status);
+    found->second.seen.exit_status = status;
   }
 };
 

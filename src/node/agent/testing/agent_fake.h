@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "node/agent/agent.h"
 
 namespace carve::node {
@@ -97,6 +99,12 @@ struct AgentFake final : Agent {
     std::vector<ledger::UsageRecord> out;
     for (const ledger::UsageRecord& record : usage)
       if (record.id > id && out.size() < most) out.push_back(record);
+    return out;
+  }
+  Outcome<std::vector<ledger::UsageRecord>> usage_of(const std::vector<uint64_t>& ids) const override {
+    std::vector<ledger::UsageRecord> out;
+    for (const ledger::UsageRecord& record : usage)
+      if (std::find(ids.begin(), ids.end(), record.id) != ids.end()) out.push_back(record);
     return out;
   }
   std::vector<TraceSpan> trace(int64_t) const override { return spans; }

@@ -1,0 +1,98 @@
+// Measures a month's invoice by account, from a store of 10 million usage records of one year: its time (the
+// median of five), and the largest memory of the process. Filling the store takes minutes.
+//   bench_bills [RECORDS]
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <vector>
+
+#include "controller/billing/bill_report.h"
+
+namespace {
+
+using namespace carve;
+using namespace carve::controller;
+
+constexpr uint64_t all_records = 10'000'000, records_at_once = 20'000;
+constexpr int64_t second = bill::second_ns, day = 86'400 * second, year = 365 * day, month = 30 * day;
+
+// The records of a node in the order of their grants, which are spread over the year.
+UsageRow row(uint64_t id, uint64_t count, std::mt19937_64& random) {
+  UsageRow out{.node = "n1", .ledger = 1, .id = id, .account = fmt::format("team-{}", id % 200)};
+  out.owner_uid = 1000;
+  out.name_space = "default";
+  out.kind = "job";
+  out.name = fmt::format("spark-{}", id / 4);
+  out.pod = fmt::format("spark-{}-executor-{}", id / 4, id % 4);
+  out.queue = "train";
+  out.device.bytes[0] = static_cast<uint8_t>(id % 8);
+  out.model = "NVIDIA A10";
+  out.usable = 22731_MiB;
+  out.memory = Bytes{(1 + random() % 16) * (1_GiB).count};
+  out.share = {static_cast<uint32_t>(random() % 10) * 1000};
+  out.from_ns = static_cast<int64_t>(id * static_cast<uint64_t>(year / 1000) / count) * 1000;
+  out.from_monotonic_ns = out.from_ns;
+  out.boot_id = "5d2b2a34-0000-4000-8000-000000000000";
+  out.end_ns = out.from_ns + static_cast<int64_t>(random() % static_cast<uint64_t>(7200 * second));
+  out.busy_ns = static_cast<uint64_t>(out.end_ns - out.from_ns) / 3;
+  return out;
+}
+
+bool fill(UsageStore& store, uint64_t count) {
+  std::mt19937_64 random(1);
+  std::vector<UsageRow> rows;
+  for (uint64_t id = 1; id <= count; ++id) {
+    rows.push_back(row(id, count, random));
+    if (rows.size() < records_at_once && id != count) continue;
+    if (!store.write(rows)) return false;
+    rows.clear();
+  }
+  return true;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void print(const char* name, std::vector<double> values, const char* unit, double goal, const char* behind) {
+  std::ranges::sort(values);
+  const double median = values[values.size() / 2];
+  fmt::print(
+      R"({{"name":"bills.{}","value":{:.3f},"unit":"{}","goal":{},"better":"lower","native":null,"spread":{:.3f},"where":"usage.db"}}{})",
+      name, median, unit, goal, (values.back() - values.front()) / median, behind);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const uint64_t count = argc > 1 ? strtoull(argv[1], nullptr, 10) : all_records;
+  std::string folder = "/var/tmp/carve-bills-XXXXXX";
+  if (mkdtemp(folder.data()) == nullptr) return 1;
+  bool good = false;
+  std::vector<double> took;
+  if (auto opened = UsageStore::open(folder + "/usage.db", 1); opened && fill(opened->store, count)) {
+    const auto tariffs = bill::Tariffs::from(
+        {{.currency = "EUR", .units = bill::shipped_units(), .price = {bill::millionths_per_one}}});
+    good = tariffs.has_value();
+    for (int i = 0; good && i < 5; ++i) {
+      const auto begin = std::chrono::steady_clock::now();
+      const auto made =
+          make_bill(opened->store, *tariffs, {.window = {6 * month, 7 * month}}, {year, "boot", year});
+      took.push_back(seconds_since(begin));
+      good = made && made->items.size() == 200;
+      if (good && i == 0) fmt::print(stderr, "{} records, {} lines in the month\n", count, made->total.lines);
+    }
+  }
+  std::filesystem::remove_all(folder);
+  if (!good) return 1;
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  fmt::print("[");
+  print("month", took, "s", 2, ",");
+  print("memory", {static_cast<double>(usage.ru_maxrss) / 1024}, "MiB", 256, "]\n");
+}

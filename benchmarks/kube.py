@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Measures the coordinator on a real control plane with 5,000 nodes of 8 simulated devices: filters, take-over, memory, pods a second.
+
+The nodes are objects without a kubelet. Pods a second are measured beside an extender that refuses nothing and leaves the binding to the
+scheduler (`native`), in turns: pods are created while the scheduler is stopped, and the time runs from its continuation to the last
+binding. Without a built Kubernetes (tests/kube/build.sh) there are no figures.
+"""
+import http.client
+import http.server
+import json
+import os
+import pathlib
+import signal
+import statistics
+import sys
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "tests/kube"), str(HERE.parent / "tests")]
+cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+os.environ.setdefault("KUBE_BUILD", str(pathlib.Path(cache) / "carve/kube"))
+
+from measure import cpu_seconds, figure  # noqa: E402
+
+NODES, DEVICES = 5_000, 8
+PODS, ROUNDS = 200, 3
+FILTERS = 400
+GOAL_FILTER_MS, GOAL_TAKEOVER_S, GOAL_RSS_MB, GOAL_PODS = 2, 10, 160, 100
+
+
+class Echo(http.server.BaseHTTPRequestHandler):
+    """An extender that lets every node pass, and scores all the same."""
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1  # Header and body are one write.
+
+    def do_POST(self):
+        question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        names = question["NodeNames"]
+        answer = {"NodeNames": names} if self.path == "/filter" else [{"Host": name, "Score": 0} for name in names]
+        body = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def start_echo(cluster, pair):
+    """A scheduler beside an echo: `echo-scheduler`."""
+    from cluster import BIN, free_ports
+    port = free_ports(2)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Echo)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    config = (pair.folder / "scheduler.yaml").read_text()
+    config = config.replace("schedulerName: carve-scheduler", "schedulerName: echo-scheduler")
+    config = config.replace("leaderElect: true", "leaderElect: false")
+    config = config.replace(f"127.0.0.1:{pair.ports + 1}", f"127.0.0.1:{port}").replace("    preemptVerb: preempt\n    bindVerb: bind\n", "")
+    (pair.folder / "echo.yaml").write_text(config)
+    pair.run("echo", BIN / "kube-scheduler", f"--config={pair.folder}/echo.yaml", f"--secure-port={port + 1}", "--bind-address=127.0.0.1",
+             f"--cert-dir={pair.folder}", f"--authentication-kubeconfig={pair.folder}/kubeconfig",
+             f"--authorization-kubeconfig={pair.folder}/kubeconfig")
+
+
+def filters(port, names):
+    """Milliseconds of each filter over all names, by one connection."""
+    request = json.dumps({"v": 1, "dialect": "carve", "given": {}, "containers": {"c": {"memory": 4 << 30, "devices": 1, "share_bp": 3000}},
+                          "cpu": 1000})
+    pod = {"metadata": {"name": "p", "namespace": "default", "uid": "benchmark", "annotations": {"carve.dev/request": request}}}
+    body = json.dumps({"Pod": pod, "Nodes": None, "NodeNames": names})
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    took = []
+    for _ in range(FILTERS):
+        before = time.perf_counter()
+        connection.request("POST", "/filter", body)
+        answer = connection.getresponse().read()
+        took.append(1e3 * (time.perf_counter() - before))
+    assert len(json.loads(answer)["NodeNames"]) == len(names), answer[:200]
+    return took
+
+
+def pods_a_second(cluster, pair, program, scheduler, name):
+    from cluster import pod_object, until
+    process = pair.processes[program]
+    os.kill(process.pid, signal.SIGSTOP)
+    for i in range(PODS):
+        limits = {"carve.dev/memory": "4Gi", "carve.dev/compute": "10"}
+        cluster.create(pod_object(f"{name}-{i}", limits, schedulerName=scheduler))
+    before = time.perf_counter()
+    os.kill(process.pid, signal.SIGCONT)
+    waiting = "/api/v1/namespaces/default/pods?limit=1&fieldSelector=spec.nodeName="
+    assert until(lambda: not cluster.api.get(waiting)["items"], 120, 0.02), pair.log(program)[-2000:]
+    rate = PODS / (time.perf_counter() - before)
+    cluster.delete_pods()
+    return rate
+
+
+def measured(cluster):
+    from cluster import SYSTEM, node_object, until
+    cluster.install()
+    cluster.replace_nodes([node_object(n, devices=DEVICES) for n in range(NODES)])
+    pair = cluster.start("h1")
+    pair.kill("coordinator")
+    pair.start_coordinator()
+    before = time.perf_counter()
+    not_yet = ("not listed", "not been read")
+
+    def has_listed():
+        status, why = pair.health()
+        return status != 0 and not any(word in why for word in not_yet)
+    assert until(has_listed, 60, 0.01)
+    takeover = time.perf_counter() - before
+    assert until(lambda: pair.health()[0] == 200, 60)
+    patch = ("patch", "configmap", "carve-settings", "-n", SYSTEM, "--type=merge", "-p")
+    assert until(lambda: "patched" in cluster.kubectl(*patch, '{"data":{"schedulers":"carve-scheduler, echo-scheduler"}}', check=False))
+    start_echo(cluster, pair)
+    coordinator = pair.processes["coordinator"]
+    busy = cpu_seconds(coordinator)
+    took = filters(pair.ports + 1, [f"n{n}" for n in range(NODES)])
+    busy = 1e3 * (cpu_seconds(coordinator) - busy) / FILTERS
+    ours, echo = [], []
+    pods_a_second(cluster, pair, "scheduler", "carve-scheduler", "warm")
+    for i in range(ROUNDS):
+        echo.append(pods_a_second(cluster, pair, "echo", "echo-scheduler", f"echo{i}"))
+        ours.append(pods_a_second(cluster, pair, "scheduler", "carve-scheduler", f"carve{i}"))
+    status = pathlib.Path(f"/proc/{pair.processes['coordinator'].pid}/status").read_text()
+    rss = int(status.split("VmRSS:")[1].split()[0]) / 1024
+    return [figure("kube.filter5000.p50", [statistics.median(took)], "ms", GOAL_FILTER_MS),
+            figure("kube.filter5000.p99", [statistics.quantiles(took, n=100)[98]], "ms", GOAL_FILTER_MS),
+            figure("kube.filter5000.cpu", [busy], "ms", GOAL_FILTER_MS),
+            figure("kube.takeover", [takeover], "s", GOAL_TAKEOVER_S),
+            figure("kube.rss", [rss], "MB", GOAL_RSS_MB),
+            figure("kube.pods", ours, "pods/s", GOAL_PODS, better="higher", native=echo)]
+
+
+def main():
+    if not (pathlib.Path(os.environ["KUBE_BUILD"]) / "bin/stamp").exists():
+        print("kube: no Kubernetes is built; run tests/kube/build.sh", file=sys.stderr)
+        print("[]")
+        return
+    from cluster import Cluster
+    cluster = Cluster()
+    try:
+        cluster.begin()
+        print(json.dumps(measured(cluster), indent=1))
+    finally:
+        cluster.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+// `carve bill`, and `carve get|describe tariffs`.
+#include "cli/bill.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "cli/amounts.h"
+#include "cli/object_output.h"
+#include "wire/api/bill.h"
+#include "wire/objects/tariff_object.h"
+
+namespace carve::cli {
+namespace {
+
+struct TariffList {
+  std::vector<objects::Tariff> items;
+};
+
+std::vector<std::string> row_of(const objects::Tariff& tariff) {
+  const objects::TariffSpec& spec = tariff.spec;
+  return {harmless(tariff.metadata.name), harmless(spec.from),        harmless(spec.price_per_gpu_hour),
+          harmless(spec.currency),        harmless(spec.granularity), harmless(spec.minimum)};
+}
+
+std::string upper(std::string word) {
+  std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::toupper(c); });
+  return harmless(word);
+}
+
+std::string day_of(const std::string& moment) { return harmless(moment.substr(0, 10)); }
+
+void print(const api::Bill& bill) {
+  std::vector<std::vector<std::string>> rows;
+  const auto add = [&](const api::BillSum& sum) {
+    rows.push_back({harmless(sum.key), fmt::format("{}", sum.lines), in_cents(sum.gpu_hours),
+                    in_cents(sum.used_gpu_hours), in_cents(sum.amount),
+                    sum.unpriced_seconds == "0.000000" ? "-" : in_cents(sum.unpriced_seconds) + " s"});
+  };
+  for (const api::BillSum& sum : bill.items) add(sum);
+  add(bill.total);
+  const std::string amount = bill.currency.empty() ? "AMOUNT" : "AMOUNT (" + harmless(bill.currency) + ")";
+  fmt::print("{} to {}\n{}", day_of(bill.from), day_of(bill.to),
+             table({upper(bill.by), "LINES", "GPU-HOURS", "USED", amount, "NO PRICE"}, rows));
+}
+
+void print_idle(const api::Bill& bill) {
+  std::vector<std::vector<std::string>> rows;
+  for (const api::BillLine& line : bill.lines)
+    rows.push_back({harmless(line.pod), harmless(line.account), in_cents(line.gpu_hours),
+                    in_cents(line.used_gpu_hours), in_cents(line.amount), harmless(line.id)});
+  if (rows.empty()) return fmt::print("No slice used less than half of what it was granted.\n");
+  fmt::print("{}", table({"POD", "ACCOUNT", "GPU-HOURS", "USED", "AMOUNT", "LINE"}, rows));
+}
+
+struct BillOptions {
+  std::string by = "account", from, to, account, output = "table";
+  bool idle = false, lines = false;
+};
+
+std::string query_of(const BillOptions& o) {
+  std::string out = "?by=" + percent_encoded(o.by);
+  for (const auto& [name, value] : {std::pair{"from", &o.from}, {"to", &o.to}, {"account", &o.account}})
+    if (!value->empty()) out += fmt::format("&{}={}", name, percent_encoded(*value));
+  if (o.idle) out += "&idle=true";
+  if (o.lines) out += "&lines=true";
+  return out;
+}
+
+void add_window(CLI::App* verb, const std::shared_ptr<BillOptions>& o) {
+  verb->add_option("--from", o->from, "Begin: 2026-11-01 or 2026-11-01T08:30:00Z, UTC [this month]");
+  verb->add_option("--to", o->to, "End, which does not count any more [the end of that month]");
+}
+
+void add_bill_explain(CLI::App* bill, Context& context) {
+  CLI::App* verb = bill->add_subcommand("explain", "Show how the amount of a line follows");
+  const auto line = std::make_shared<std::string>();
+  const auto o = std::make_shared<BillOptions>();
+  verb->add_option("LINE", *line, "Its id, as carve bill --lines -o json and --idle show it")->required();
+  add_window(verb, o);
+  add_output(verb, context);
+  verb->footer("  carve bill explain n1.7.0");
+  verb->callback([&context, line, o] {
+    std::string target = "/v1/bills/lines/" + percent_encoded(*line);
+    char next = '?';
+    for (const auto& [name, value] : {std::pair{"from", &o->from}, {"to", &o->to}})
+      if (!value->empty())
+        target += fmt::format("{}{}={}", std::exchange(next, '&'), name, percent_encoded(*value));
+    answered(context, context.controller().get<api::Bill>(target), [&](const auto& shown) {
+      if (context.json()) return print_json(shown);
+      for (const api::BillLine& l : shown.lines)
+        fmt::print("{} to {}{}\n  {}\n", harmless(l.from), harmless(l.to), l.open ? " (runs)" : "",
+                   harmless(l.formula));
+    });
+  });
+}
+
+}  // namespace
+
+const std::vector<std::string>& tariff_heading() {
+  static const std::vector<std::string> heading = {"NAME",     "FROM",        "PRICE PER GPU-HOUR",
+                                                   "CURRENCY", "GRANULARITY", "MINIMUM"};
+  return heading;
+}
+
+Result<std::vector<std::string>, std::string> tariff_cells(const std::string& json) {
+  const auto tariff = api::read<objects::Tariff>(json, api::Reading::lenient);
+  if (!tariff) return tl::unexpected(tariff.error());
+  return row_of(*tariff);
+}
+
+void get_tariffs(Context& context, const ObjectName& object, const std::string& output) {
+  const client::Client controller = context.controller();
+  const bool all = object.name.empty();
+  const auto text =
+      all ? whole_list(controller, list_path(object.kind)) : controller.text(object_path(object));
+  answered(context, text, [&](const auto& json) {
+    if (output == "json") return fmt::print("{}\n", api::indented(json));
+    if (output == "yaml") return fmt::print("{}", yaml_of(json));
+    const auto list =
+        api::read<TariffList>(all ? json : fmt::format("{{\"items\":[{}]}}", json), api::Reading::lenient);
+    if (!list || list->items.empty())
+      return fmt::print(stderr, "No tariffs. Create one: carve apply -f FILE\n");
+    std::vector<std::vector<std::string>> rows;
+    for (const objects::Tariff& tariff : list->items) {
+      if (output == "name") fmt::print("tariff/{}\n", harmless(tariff.metadata.name));
+      rows.push_back(row_of(tariff));
+    }
+    if (output != "name") fmt::print("{}", table(tariff_heading(), rows));
+  });
+}
+
+void describe_tariff(Context& context, const ObjectName& object) {
+  answered(context, context.controller().get<objects::Tariff>(object_path(object)), [](const auto& tariff) {
+    fmt::print("{}", table(tariff_heading(), {row_of(tariff)}));
+    for (const objects::TariffUnits& units : tariff.spec.units)
+      fmt::print("{}: {} GPU-hour units an hour\n", harmless(units.model), harmless(units.gpu_hour_units));
+  });
+}
+
+void add_bill(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("bill", "Print what slices cost in a time");
+  const auto o = std::make_shared<BillOptions>();
+  verb->add_option("--by", o->by, "One row for each of these")
+      ->check(CLI::IsMember({"account", "queue", "job", "service", "device"}))
+      ->capture_default_str();
+  add_window(verb, o);
+  verb->add_option("--account", o->account, "Of this account alone");
+  verb->add_flag("--idle", o->idle, "The lines that used less than half of what was granted");
+  verb->add_flag("--lines", o->lines, "Each line too, with -o json");
+  verb->add_option("-o,--output", o->output, "Form of the answer; csv has the lines")
+      ->check(CLI::IsMember({"table", "csv", "json"}))
+      ->capture_default_str();
+  verb->footer("  carve bill --by job --from 2026-11-01");
+  add_bill_explain(verb, context);
+  verb->callback([&context, verb, o] {
+    if (!verb->get_subcommands().empty()) return;
+    const std::string target = "/v1/bills" + query_of(*o);
+    const client::Client controller = context.controller();
+    if (o->output == "csv")
+      return answered(context, controller.text(target + "&format=csv"),
+                      [](const auto& text) { std::fwrite(text.data(), 1, text.size(), stdout); });
+    answered(context, controller.get<api::Bill>(target), [&](const auto& bill) {
+      if (o->output == "json") return print_json(bill);
+      o->idle ? print_idle(bill) : print(bill);
+    });
+  });
+}
+
+}  // namespace carve::cli

@@ -1,0 +1,262 @@
+// `carve get|describe queues|jobs`, `carve cancel`, and waiting for a job.
+#include "cli/jobs.h"
+
+#include <chrono>
+#include <thread>
+
+#include "base/bytes.h"
+#include "base/share.h"
+#include "cli/object_output.h"
+#include "wire/objects/job_object.h"
+#include "wire/objects/queue_object.h"
+
+namespace carve::cli {
+namespace {
+
+constexpr std::chrono::milliseconds job_interval{100};
+constexpr std::chrono::seconds controller_patience{30};  // While it is restarted.
+
+struct QueueList {
+  std::vector<objects::Queue> items;
+};
+struct JobList {
+  std::vector<objects::Job> items;
+};
+
+std::string shown_or_dash(const std::string& text) { return text.empty() ? "-" : harmless(text); }
+
+const std::vector<std::string> heading_of_queues = {"NAME",    "GPU",     "POOL",  "WEIGHT",
+                                                    "WAITING", "RUNNING", "SLICES"};
+const std::vector<std::string> heading_of_jobs = {"NAME",     "ENGINE", "QUEUE", "PHASE",
+                                                  "POSITION", "GPU",    "SLICES"};
+
+std::vector<std::string> row_of(const objects::Queue& queue) {
+  return {harmless(queue.metadata.name),           harmless(queue.spec.gpu),
+          shown_or_dash(queue.spec.pool),          fmt::format("{}", queue.spec.weight),
+          fmt::format("{}", queue.status.waiting), fmt::format("{}", queue.status.running),
+          fmt::format("{}", queue.status.slices)};
+}
+
+std::vector<std::string> row_of(const objects::Job& job) {
+  const objects::JobStatus& s = job.status;
+  return {harmless(job.metadata.name),
+          harmless(job.spec.engine),
+          harmless(job.spec.queue),
+          shown_or_dash(s.phase),
+          s.position == 0 ? "-" : fmt::format("{}", s.position),
+          shown_or_dash(s.gpu),
+          fmt::format("{}", s.slices)};
+}
+
+void wide_part(const objects::Queue& queue, std::vector<std::string>& row) {
+  row.push_back(queue.spec.max_running == 0 ? "-" : fmt::format("{}", queue.spec.max_running));
+  row.push_back(queue.spec.max_slices == 0 ? "-" : fmt::format("{}", queue.spec.max_slices));
+}
+void wide_part(const objects::Job& job, std::vector<std::string>& row) {
+  row.push_back(shown_or_dash(job.metadata.account));
+  row.push_back(shown_or_dash(job.status.submitted_at));
+  row.push_back(shown_or_dash(job.status.reason));
+}
+
+template <class T>
+void print_rows(const std::vector<T>& items, std::vector<std::string> heading,
+                const std::vector<std::string>& wide_heading, bool wide) {
+  if (wide) heading.insert(heading.end(), wide_heading.begin(), wide_heading.end());
+  std::vector<std::vector<std::string>> rows;
+  for (const T& item : items) {
+    rows.push_back(row_of(item));
+    if (wide) wide_part(item, rows.back());
+  }
+  fmt::print("{}", table(heading, rows));
+}
+
+template <class List>
+void print_list(Context& context, objects::Kind kind, const std::string& json, const std::string& output,
+                const std::vector<std::string>& heading, const std::vector<std::string>& wide_heading) {
+  const auto list = api::read<List>(json, api::Reading::lenient);
+  if (!list) {
+    complain({.title = "list", .detail = "the controller's answer cannot be read: " + list.error()});
+    context.status = failed_status;
+    return;
+  }
+  const objects::KindText& text = objects::text_of(kind);
+  if (output == "name")
+    for (const auto& item : list->items) fmt::print("{}/{}\n", text.singular, item.metadata.name);
+  else if (list->items.empty())
+    fmt::print(stderr, "No {}.{}\n", text.plural,
+               kind == objects::Kind::job ? " Submit one: carve submit" : " Create one: carve apply -f FILE");
+  else
+    print_rows(list->items, heading, wide_heading, output == "wide");
+}
+
+void detail(const char* name, const std::string& value) {
+  fmt::print("{:<12} {}\n", name, shown_or_dash(value));
+}
+
+void describe(const objects::Queue& queue) {
+  const objects::QueueSpec& spec = queue.spec;
+  detail("name", queue.metadata.name);
+  detail("gpu", spec.gpu);
+  detail("pool", spec.pool);
+  detail("weight", fmt::format("{}", spec.weight));
+  if (spec.quota)
+    detail("quota", spec.quota->devices != 0
+                        ? fmt::format("{} devices", spec.quota->devices)
+                        : fmt::format("{}, {}", spec.quota->memory, spec.quota->compute));
+  detail("billing", spec.billing);
+  detail("groups", fmt::format("{}", fmt::join(spec.compute_groups, ", ")));
+  detail("waiting", fmt::format("{}", queue.status.waiting));
+  detail("running", fmt::format("{} with {} slices: {}, {} % of one device", queue.status.running,
+                                queue.status.slices, std::string_view(text(Bytes{queue.status.memory_bytes})),
+                                queue.status.compute_bp / 100));
+}
+
+void describe(const objects::Job& job) {
+  const objects::JobStatus& s = job.status;
+  detail("name", job.metadata.name);
+  detail("queue", job.spec.queue);
+  detail("group", job.spec.compute_group);
+  detail("engine", job.spec.engine);
+  detail("account", job.metadata.account);
+  detail("phase", s.phase);
+  if (s.position != 0) detail("position", fmt::format("{}", s.position));
+  if (!s.reason.empty()) detail("reason", s.reason);
+  detail("submitted", s.submitted_at);
+  detail("admitted", s.admitted_at);
+  detail("finished", s.finished_at);
+  if (s.exit_status) detail("exit status", fmt::format("{}", *s.exit_status));
+  detail("gpu", s.gpu.empty() ? "" : fmt::format("{} slices of {}", s.slices, s.gpu));
+  detail("command", cut(harmless(fmt::format("{}", fmt::join(job.spec.run.command, " "))), 100));
+  for (const auto& [key, value] : job.spec.parameters) detail("parameter", key + "=" + value);
+  for (const objects::DerivedParameter& d : s.derived)
+    detail("derived", fmt::format("{}={} ({})", d.key, d.value, d.reason));
+  for (const std::string& warning : s.warnings) detail("warning", warning);
+  std::vector<std::vector<std::string>> rows;
+  for (const objects::PodStatus& pod : s.pods)
+    rows.push_back({pod.role, fmt::format("{}", pod.index), pod.state, shown_or_dash(pod.slice),
+                    shown_or_dash(pod.node), pod.devices.empty() ? "-" : pod.devices.front(),
+                    fmt::format("{}", pod.attempt), shown_or_dash(pod.exit)});
+  if (!rows.empty())
+    fmt::print("\n{}", table({"ROLE", "INDEX", "STATE", "SLICE", "NODE", "DEVICE", "ATTEMPT", "EXIT"}, rows));
+}
+
+}  // namespace
+
+const std::vector<std::string>& job_heading(objects::Kind kind) {
+  return kind == objects::Kind::queue ? heading_of_queues : heading_of_jobs;
+}
+
+Result<std::vector<std::string>, std::string> job_cells(objects::Kind kind, const std::string& json) {
+  if (kind == objects::Kind::queue) {
+    const auto queue = api::read<objects::Queue>(json, api::Reading::lenient);
+    if (!queue) return tl::unexpected(queue.error());
+    return row_of(*queue);
+  }
+  const auto job = api::read<objects::Job>(json, api::Reading::lenient);
+  if (!job) return tl::unexpected(job.error());
+  return row_of(*job);
+}
+
+void get_queues_or_jobs(Context& context, const ObjectName& object, const std::string& name_space,
+                        const std::string& selector, const std::string& output) {
+  const client::Client controller = context.controller();
+  const bool all = object.name.empty();
+  std::string target = list_path(object.kind) + "?namespace=" + percent_encoded(name_space);
+  if (!selector.empty()) target += "&labelSelector=" + percent_encoded(selector);
+  const auto text = all ? whole_list(controller, target) : controller.text(object_path(object));
+  answered(context, text, [&](const auto& json) {
+    if (output == "json") return fmt::print("{}\n", api::indented(json));
+    if (output == "yaml") return fmt::print("{}", yaml_of(json));
+    const std::string list = all ? json : fmt::format("{{\"items\":[{}]}}", json);
+    if (object.kind == objects::Kind::queue)
+      print_list<QueueList>(context, object.kind, list, output, heading_of_queues,
+                            {"MAX RUNNING", "MAX SLICES"});
+    else
+      print_list<JobList>(context, object.kind, list, output, heading_of_jobs,
+                          {"ACCOUNT", "SUBMITTED", "REASON"});
+  });
+}
+
+void describe_queue_or_job(Context& context, const ObjectName& object) {
+  const std::string target = object_path(object);
+  if (object.kind == objects::Kind::queue)
+    answered(context, context.controller().get<objects::Queue>(target), [](const auto& q) { describe(q); });
+  else
+    answered(context, context.controller().get<objects::Job>(target), [](const auto& j) { describe(j); });
+}
+
+namespace {
+
+// Returns the job, also from a controller that is being restarted.
+client::Answer<objects::Job> patient_job(const client::Client& controller, const ObjectName& name) {
+  const auto deadline = std::chrono::steady_clock::now() + controller_patience;
+  while (true) {
+    auto job = controller.get<objects::Job>(object_path(name));
+    const bool is_away =
+        !job && (job.error().type == "carve:no-agent" || job.error().type == "carve:no-response");
+    if (!is_away || std::chrono::steady_clock::now() >= deadline) return job;
+    std::this_thread::sleep_for(job_interval);
+  }
+}
+
+int exit_status_of(const objects::JobStatus& status) {
+  if (status.phase == "Succeeded") return 0;
+  const uint32_t own = status.exit_status.value_or(0);
+  return own == 0 ? failed_status : static_cast<int>(own);
+}
+
+}  // namespace
+
+void wait_for_job(Context& context, const ObjectName& name) {
+  const client::Client controller = context.controller();
+  size_t shown = 0;  // Lines. A stream that begins again begins with the first line.
+  std::string reason;
+  while (true) {
+    const auto job = patient_job(controller, name);
+    if (!job) return answered(context, job, [](const auto&) {});
+    const objects::JobStatus& status = job->status;
+    if (status.phase == "Queued") {
+      if (!status.reason.empty() && status.reason != reason)
+        fmt::print(stderr, "{} waits: {}\n", name.text(), harmless(status.reason));
+      reason = status.reason;
+      std::this_thread::sleep_for(job_interval);
+      continue;
+    }
+    const char* role = job->spec.engine == "custom" ? "task" : "driver";
+    size_t line = 0;
+    controller.watch(object_path(name, "logs", fmt::format("role={}&follow=true&plain=true", role)), "",
+                     [&](const auto& event) {
+                       if (++line <= shown) return;
+                       shown = line;
+                       fmt::print("{}\n", event.data);
+                       std::fflush(stdout);
+                     });
+    const auto now = patient_job(controller, name);
+    if (!now) return answered(context, now, [](const auto&) {});
+    if (now->status.finished_at.empty()) continue;
+    const objects::JobStatus& end = now->status;
+    context.status = exit_status_of(end);
+    if (end.phase != "Succeeded")
+      fmt::print(stderr, "carve: {}: {}{}{}; carve describe {} shows its pods\n", name.text(), end.phase,
+                 end.reason.empty() ? "" : ": ", harmless(end.reason), name.text());
+    return;
+  }
+}
+
+void add_cancel(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("cancel", "End a job: its programs are stopped, its slices end");
+  auto name = std::make_shared<std::string>();
+  auto name_space = std::make_shared<std::string>("default");
+  verb->add_option("JOB", *name, "The job, or job/NAME")->required();
+  verb->add_option("-n,--namespace", *name_space, "Its namespace")->capture_default_str();
+  verb->footer("  carve cancel custom-42");
+  verb->callback([&context, name, name_space] {
+    const bool has_kind = name->find('/') != std::string::npos;
+    const auto job = required_object(context, {has_kind ? *name : "job/" + *name}, *name_space);
+    if (!job) return;
+    answered(context, context.controller().post<objects::Job>(object_path(*job, "cancel"), api::Nothing{}),
+             [&](const auto&) { fmt::print("{} cancelled\n", job->text()); });
+  });
+}
+
+}  // namespace carve::cli

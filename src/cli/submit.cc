@@ -1,0 +1,199 @@
+// `carve submit spark|ray|custom -q QUEUE -- PROGRAM ARGUMENT...`
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "cli/jobs.h"
+#include "cli/time_span.h"
+#include "cli/verbs.h"
+#include "wire/api/controller.h"
+#include "wire/objects/job_object.h"
+
+namespace carve::cli {
+namespace {
+
+struct SubmitOptions {
+  objects::JobSpec spec;
+  std::string name, name_space = "default", parameter_file, home, deadline, ttl = "7d";
+  std::vector<std::string> assignments, variables;
+  bool wait = false, render = false;
+};
+
+// Variables of the caller that its programs and their engines need.
+constexpr const char* passed_variables[] = {"PATH",        "JAVA_HOME",       "PYTHONPATH",
+                                            "VIRTUAL_ENV", "LD_LIBRARY_PATH", "HADOOP_CONF_DIR"};
+
+bool refuse(Context& context, const std::string& sentence) {
+  fmt::print(stderr, "carve: {}\n", sentence);
+  context.status = usage_status;
+  return false;
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+// Returns the path of the program in the caller's PATH; empty if there is none.
+std::string found_program(const std::string& name) {
+  std::istringstream folders(variable("PATH"));
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (const std::string path = folder + "/" + name;
+        folder.starts_with('/') && access(path.c_str(), X_OK) == 0)
+      return path;
+  return "";
+}
+
+// Returns what the command prints, without the end of its line; empty if it fails.
+std::string printed(const std::string& command) {
+  std::string out;
+  FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return "";
+  char buffer[512];
+  while (const size_t got = fread(buffer, 1, sizeof buffer, pipe)) out.append(buffer, got);
+  if (pclose(pipe) != 0) return "";
+  return out.substr(0, out.find('\n'));
+}
+
+bool find_spark(Context& context, SubmitOptions& options) {
+  objects::JobSpec& spec = options.spec;
+  spec.python = found_program("python3");
+  spec.engine_home = !options.home.empty() ? options.home : variable("SPARK_HOME");
+  if (spec.engine_home.empty())
+    spec.engine_home =
+        printed("python3 -c 'import os, pyspark; print(os.path.dirname(pyspark.__file__))' 2>/dev/null");
+  if (!spec.engine_home.empty() && access((spec.engine_home + "/bin/spark-class").c_str(), X_OK) == 0)
+    return true;
+  return refuse(context,
+                spec.engine_home.empty()
+                    ? "no Spark was found: name it with --spark-home or SPARK_HOME, or install pyspark "
+                      "for the python3 in PATH"
+                    : fmt::format("--spark-home {}: it has no bin/spark-class", spec.engine_home));
+}
+
+bool find_ray(Context& context, SubmitOptions& options) {
+  const std::string ray = found_program("ray");
+  if (ray.empty())
+    return refuse(context, "no Ray was found: PATH has no program ray; pip install 'ray[default]'");
+  options.spec.engine_home = ray.substr(0, ray.rfind('/'));
+  options.spec.python = found_program("python3");
+  return true;
+}
+
+bool read_assignments(Context& context, SubmitOptions& options) {
+  for (const std::string& word : options.assignments) {
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return refuse(context, fmt::format("--conf '{}': write KEY=VALUE", word));
+    options.spec.parameters[word.substr(0, equals)] = word.substr(equals + 1);
+  }
+  for (const std::string& word : options.variables) {
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return refuse(context, fmt::format("--env '{}': write NAME=VALUE", word));
+    options.spec.run.env[word.substr(0, equals)] = word.substr(equals + 1);
+  }
+  return true;
+}
+
+// Lets the controller read the file: it knows the three forms.
+bool read_parameter_file(Context& context, SubmitOptions& options) {
+  if (options.parameter_file.empty()) return true;
+  std::ifstream file(options.parameter_file);
+  std::stringstream text;
+  if (!file || !(text << file.rdbuf()))
+    return refuse(context, fmt::format("--params {}: it cannot be read", options.parameter_file));
+  const auto read = context.controller().send<api::JobParameters>("POST", "/v1/parameters", text.str());
+  answered(context, read, [&](const api::JobParameters& found) {
+    options.spec.parameters = found.parameters;
+    for (const std::string& warning : found.warnings) fmt::print(stderr, "warning: {}\n", harmless(warning));
+  });
+  return read.has_value();
+}
+
+bool complete(Context& context, SubmitOptions& options) {
+  objects::JobSpec& spec = options.spec;
+  spec.run.command = context.program;
+  if (spec.run.command.empty())
+    return refuse(context, "name the program behind --: carve submit custom -q QUEUE -- PROGRAM ARGUMENT...");
+  if (spec.engine == "spark" && !find_spark(context, options)) return false;
+  if (spec.engine == "ray" && !find_ray(context, options)) return false;
+  char folder[4096] = "";
+  if (getcwd(folder, sizeof folder) != nullptr) spec.run.workdir = folder;
+  for (const char* name : passed_variables)
+    if (const std::string value = variable(name); !value.empty()) spec.run.env[name] = value;
+  if (!options.deadline.empty()) spec.deadline_seconds = seconds_of(options.deadline);
+  spec.ttl_seconds_after_finished = seconds_of(options.ttl);
+  return read_parameter_file(context, options) && read_assignments(context, options);
+}
+
+void submit(Context& context, SubmitOptions options) {
+  if (!complete(context, options)) return;
+  const objects::Job document{.api_version = std::string(objects::api_version),
+                              .kind = "Job",
+                              .metadata = {.name = options.name, .namespace_ = options.name_space},
+                              .spec = options.spec};
+  if (options.render)
+    return answered(context, context.controller().post<api::Rendered>("/v1/render", document),
+                    [](const auto& rendered) {
+                      for (const std::string& warning : rendered.warnings)
+                        fmt::print(stderr, "warning: {}\n", harmless(warning));
+                      fmt::print("{}", rendered.manifests);
+                    });
+  const auto applied = context.controller().post<api::AppliedList>("/v1/jobs", document);
+  answered(context, applied, [&](const api::AppliedList& list) {
+    for (const api::AppliedObject& job : list.items) {
+      for (const std::string& warning : job.warnings) fmt::print(stderr, "warning: {}\n", harmless(warning));
+      fmt::print("{}\n", job.name);
+      std::fflush(stdout);
+      if (options.wait) wait_for_job(context, name_of(job));
+    }
+  });
+}
+
+}  // namespace
+
+void add_submit(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("submit", "Submit a job to a queue; print its name");
+  auto options = std::make_shared<SubmitOptions>();
+  objects::JobSpec& spec = options->spec;
+  verb->add_option("ENGINE", spec.engine, "spark, ray or custom")
+      ->required()
+      ->check(CLI::IsMember({"spark", "ray", "custom"}));
+  verb->add_option("-q,--queue", spec.queue, "The queue")->required();
+  verb->add_option("--compute-group", spec.compute_group, "A compute group of the queue")
+      ->capture_default_str();
+  verb->add_option("--conf", options->assignments, "A parameter of the engine or of mGPU; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  verb->add_option("--params", options->parameter_file,
+                   "A file of parameters: 'key': 'value' lines, key=value; or set key = value;")
+      ->type_name("FILE");
+  verb->add_option("--workers", spec.workers, "Workers of Ray, 1 to 1024")->capture_default_str();
+  verb->add_option("--tasks", spec.tasks, "Tasks of a custom job, 1 to 1024")->capture_default_str();
+  verb->add_option("--name", options->name, "Its name [ENGINE-NUMBER]");
+  verb->add_option("-n,--namespace", options->name_space, "Its namespace")->capture_default_str();
+  verb->add_option("--priority", spec.priority, "In its queue; a higher number is first")
+      ->capture_default_str();
+  verb->add_option("--retries", spec.retries, "Times that a failed program is started again, 0 to 100")
+      ->capture_default_str();
+  verb->add_option("--deadline", options->deadline, "Longest time from its admission to its end [none]")
+      ->check(check_time_span);
+  verb->add_option("--ttl", options->ttl, "Time for which it is kept after its end")
+      ->check(check_time_span)
+      ->capture_default_str();
+  verb->add_option("-e,--env", options->variables, "A variable of its programs; repeatable")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  verb->add_option("--spark-home", options->home,
+                   "Spark's folder [SPARK_HOME, else the pyspark of the python3 in PATH]")
+      ->type_name("PATH");
+  verb->add_flag("--wait", options->wait, "Print its output until it ends, and exit as it does");
+  verb->add_flag("--render", options->render, "Print manifests for Kubernetes and submit nothing");
+  verb->footer("  carve submit custom -q train --tasks 3 --params job.sql --wait -- python3 train.py");
+  verb->callback([&context, options] { submit(context, *options); });
+}
+
+}  // namespace carve::cli

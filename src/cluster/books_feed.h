@@ -1,0 +1,43 @@
+// Keeps the books as the API server has nodes and pods: two watches of metadata alone.
+//
+// A coordinator whose scheduler begins to hold the Lease calls list_pods_again(): what another coordinator
+// bound before is in a list that begins when all its writes are over. Until that list is complete, the books
+// decide on nothing.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cluster/books/books.h"
+#include "kube/watched_objects.h"
+
+namespace carve::cluster {
+
+class BooksFeed {
+ public:
+  // `gone`: called with the uid of a pod that left the cluster.
+  BooksFeed(kube::ApiClient&, Books&, std::function<void(const std::string& uid)> gone, uint64_t seed);
+
+  // Lists the pods anew, with a list that begins at `not_before` at the earliest.
+  void list_pods_again(kube::Nanoseconds not_before);
+
+  // Returns why the books are not complete; empty: they are.
+  std::string not_ready() const;
+  const kube::WatchedObjects& nodes() const { return *nodes_; }
+  const kube::WatchedObjects& pods() const { return *pods_; }
+  uint64_t pod_lists() const { return earlier_lists_ + pods_->lists(); }
+
+ private:
+  void watch_pods();
+
+  kube::ApiClient& client_;
+  Books& books_;
+  const std::function<void(const std::string&)> gone_;
+  uint64_t seed_;
+  uint64_t earlier_lists_ = 0;  // Of watches that were replaced.
+  std::optional<kube::WatchedObjects> nodes_, pods_;
+  std::unique_ptr<kube::ApiCall> timer_;  // Until the pods are listed again; null: none is set.
+};
+
+}  // namespace carve::cluster

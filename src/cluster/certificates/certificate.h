@@ -1,0 +1,41 @@
+// Certificates of the coordinator's webhooks: a CA and what it signs (OpenSSL, ECDSA P-256, SHA-256). Times
+// are arguments, in seconds of UTC.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/failure.h"
+
+namespace carve::cluster {
+
+inline constexpr int64_t day_s = 86'400;
+
+struct CertifiedKey {
+  std::string certificate_pem;
+  std::string key_pem;
+};
+
+// Makes a CA that signs serving certificates and nothing else.
+Outcome<CertifiedKey> make_ca(int64_t now_s, int64_t days);
+
+// Makes a serving certificate of these names (DNS names, or IPv4 addresses), signed by the CA.
+Outcome<CertifiedKey> make_serving(const CertifiedKey& ca, const std::vector<std::string>& names,
+                                   int64_t now_s, int64_t days);
+
+struct CertificateFacts {
+  int64_t not_before_s = 0, not_after_s = 0;
+};
+// No value if the text has no certificate in PEM form.
+std::optional<CertificateFacts> facts_of(const std::string& certificate_pem);
+
+// Returns whether the CA's key has signed the certificate.
+bool is_signed_by(const std::string& certificate_pem, const std::string& ca_pem);
+// Returns whether the key is the certificate's.
+bool is_key_of(const std::string& key_pem, const std::string& certificate_pem);
+// Returns the certificates of a bundle, one text each; at most 8.
+std::vector<std::string> certificates_in(const std::string& bundle_pem);
+
+}  // namespace carve::cluster

@@ -1,0 +1,46 @@
+// When the coordinator's CA and serving certificate are made and renewed. A CA is good for 2 years and a
+// serving certificate for 90 days, renewed at 60. Pure: the time is an argument, making is the caller's.
+//
+// A CA is changed in three steps, each a day apart, so that no API server meets a certificate of a CA that it
+// does not know yet: the new CA joins the bundle; it signs the serving certificate; the old CA leaves.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cluster/certificates/certificate.h"
+
+namespace carve::cluster {
+
+inline constexpr int64_t ca_days = 730, serving_days = 90;
+inline constexpr int64_t renew_ca_days = 90;       // Before its end.
+inline constexpr int64_t renew_serving_days = 30;  // The same.
+inline constexpr int64_t step_s = day_s;           // Between the steps of a change.
+
+// What Secret carve-tls holds; empty texts: nothing.
+struct CertificateSet {
+  std::vector<std::string> cas;  // The newest first; all are in the bundle.
+  std::string ca_key;            // Of the newest.
+  CertifiedKey serving;
+  std::string names;  // For which `serving` was made.
+
+  friend bool operator==(const CertificateSet& a, const CertificateSet& b) {
+    return a.cas == b.cas && a.ca_key == b.ca_key && a.serving.certificate_pem == b.serving.certificate_pem &&
+           a.serving.key_pem == b.serving.key_pem && a.names == b.names;
+  }
+};
+
+enum class RotationStep {
+  none,
+  begin,         // Nothing that is there can be used: make a CA and a certificate.
+  add_ca,        // Make a CA; the certificate stays with the old one.
+  make_serving,  // Make a certificate with the newest CA.
+  remove_old_cas,
+};
+RotationStep next_step(const CertificateSet&, const std::string& names, int64_t now_s);
+
+// Returns the set after the step. `names`: with commas.
+Outcome<CertificateSet> after_step(RotationStep, CertificateSet, const std::string& names, int64_t now_s);
+
+}  // namespace carve::cluster

@@ -1,0 +1,58 @@
+// The steps of main(): what each of its sentences calls.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cluster/coordinator.h"
+#include "cluster/coordinator_options.h"
+#include "cluster/webhook_certificates.h"
+#include "http/server.h"
+#include "kube/client/curl_client.h"
+#include "os/fd.h"
+#include "os/loop.h"
+#include "tls/tls.h"
+
+namespace carve::cluster {
+
+std::string host_name();
+
+// Prints the sentence and returns the exit status: 2 for a wrong command line, else 1.
+int complain(const Failure&);
+
+// Prints the help, the version or the completion; returns the exit status.
+int print(Options::Mode);
+
+// Makes SIGTERM and SIGINT readable from a descriptor. SIGPIPE is ignored.
+os::Fd take_signals();
+
+// Finds the API server and the credentials for it.
+Outcome<kube::Connection> find_api_server(const Options&);
+
+// The listening sockets, which are open before the first answer is possible.
+struct Listeners {
+  os::Fd extender, webhook, health;
+};
+Outcome<Listeners> listen(const Options&);
+
+// The coordinator behind its three ports.
+class Service {
+ public:
+  static Outcome<std::unique_ptr<Service>> begin(os::Loop&, kube::ApiClient&, Listeners, const Options&);
+
+ private:
+  Service(os::Loop&, kube::ApiClient&, Listeners, const Options&, std::optional<tls::Identity>);
+  std::string certificate_problem() const;
+  void serve_certificate(const CertifiedKey&);
+
+  std::optional<tls::Identity> identity_;  // That new connections get; none: there is no certificate yet.
+  Coordinator coordinator_;
+  std::optional<WebhookCertificates> certificates_;  // None: they come from files.
+  std::optional<http::Server> extender_, webhook_, health_;
+};
+
+// Serves until a signal; returns the exit status.
+int serve(os::Loop&, const os::Fd& signals);
+
+}  // namespace carve::cluster

@@ -1,0 +1,261 @@
+// The coordinator over an API server in memory, under virtual time: the scheduler and the API server are
+// played by the test.
+#include "cluster/coordinator.h"
+
+#include <gmock/gmock.h>
+
+#include "cluster/snapshot/testing/cluster_objects.h"
+#include "kube/testing/simulated_api_client.h"
+#include "wire/api/json_value.h"
+
+namespace carve::cluster {
+namespace {
+
+using namespace cluster::testing;
+using api::Json;
+using kube::second_ns;
+using ::testing::HasSubstr;
+
+constexpr const char* pods_path = "/api/v1/pods";
+constexpr const char* nodes_path = "/api/v1/nodes";
+constexpr const char* config_maps = "/api/v1/configmaps";
+constexpr const char* leases = "/apis/coordination.k8s.io/v1/leases";
+
+struct Asker final : http::LaterAnswer {
+  http::Response response;
+  std::shared_ptr<void> subscription;
+  void answer(http::Response given) override { response = std::move(given); }
+};
+
+struct CoordinatorScenario {
+  kube::VirtualTime time;
+  kube::ApiServerFake server;
+  kube::SimulatedApiClient client{time, server, 1};
+  std::string certificate_problem;
+  unsigned renewals = 0;
+  std::string holder = "h1_0b2c7c3e-1d1f-4c59-9f1a-2f5a3c1d7e01";
+  std::optional<Coordinator> coordinator;
+
+  CoordinatorScenario() {
+    write_settings({{"gpuMemoryUnit", "1GiB"}});
+    server.put("/api/v1/namespaces", {{"metadata", {{"name", "a"}}}});
+    kube::ObjectMeta node = node_object("n0", a10_devices(0, 1));
+    server.put(nodes_path, {{"metadata",
+                             {{"name", "n0"},
+                              {"labels", {{"carve.dev/node", "extender"}}},
+                              {"annotations", nlohmann::json(node.annotations)}}}});
+    renew();
+  }
+  void begin() {
+    coordinator.emplace(
+        client,
+        CoordinatorSettings{.lease_path = "/apis/coordination.k8s.io/v1/namespaces/carve-system/leases/"
+                                          "carve-scheduler",
+                            .host = "h1",
+                            .version = "1",
+                            .utc_ns = [] { return int64_t{0}; },
+                            .certificate_problem = [this] { return certificate_problem; }});
+  }
+  void write_settings(const nlohmann::json& data) {
+    server.put(config_maps,
+               {{"metadata", {{"name", "carve-settings"}, {"namespace", "carve-system"}}}, {"data", data}});
+  }
+  void renew() {
+    if (!holder.empty())
+      server.put(leases,
+                 {{"metadata", {{"name", "carve-scheduler"}, {"namespace", "carve-system"}}},
+                  {"spec",
+                   {{"holderIdentity", holder},
+                    {"leaseDurationSeconds", 15},
+                    {"renewTime", "2026-01-01T00:00:00." + std::to_string(100000 + renewals++) + "Z"}}}});
+    time.at(time.now() + 2 * second_ns, [this] { renew(); });
+  }
+  // Returns the pod as the scheduler sends it.
+  nlohmann::json create_pod(const std::string& name, const kube::PodRequest& request) {
+    server.put(pods_path, {{"metadata",
+                            {{"name", name},
+                             {"namespace", "a"},
+                             {"labels", {{"carve.dev/sliced", "true"}}},
+                             {"annotations", nlohmann::json(pod_object(name, request).annotations)}}},
+                           {"spec", nlohmann::json::object()},
+                           {"status", {{"phase", "Pending"}}}});
+    return *server.find(pods_path, "a", name);
+  }
+  nlohmann::json create_pod(const std::string& name, Bytes memory, uint64_t unit = 0) {
+    kube::PodRequest request{.dialect = unit == 0 ? "carve" : "ack"};
+    request.containers["c"] = {.memory = memory.count};
+    if (unit != 0) request.containers["c"].unit = unit;
+    return create_pod(name, request);
+  }
+  std::string end(http::Response response) {
+    Asker asker;
+    if (auto* later = std::get_if<http::LaterContent>(&response.content)) {
+      asker.subscription = later->begin(asker);
+      time.run_for(5 * second_ns);
+      asker.subscription.reset();
+      return std::get<std::string>(asker.response.content);
+    }
+    return std::get<std::string>(response.content);
+  }
+  std::string post(http::Response (Coordinator::*port)(const http::Request&), const std::string& path,
+                   const std::string& body) {
+    return end(((*coordinator).*port)({.method = "POST", .path = path, .query = "", .body = body}));
+  }
+  std::string bind(const nlohmann::json& pod, const std::string& node = "n0") {
+    const Json filter{{"Pod", Json::parse(pod.dump())}, {"NodeNames", {node}}};
+    post(&Coordinator::extender, "/filter", filter.dump());
+    return post(&Coordinator::extender, "/bind",
+                Json{{"PodName", pod["metadata"]["name"].get<std::string>()},
+                     {"PodNamespace", "a"},
+                     {"PodUID", pod["metadata"]["uid"].get<std::string>()},
+                     {"Node", node}}
+                    .dump());
+  }
+  Json review(const Json& limits, const std::string& name_space = "a") {
+    const Json pod{{"metadata", Json::object()},
+                   {"spec", {{"containers", {{{"name", "c"}, {"resources", {{"limits", limits}}}}}}}}};
+    const Json request{{"uid", "u"}, {"operation", "CREATE"}, {"namespace", name_space}, {"object", pod}};
+    const Json text{{"apiVersion", "admission.k8s.io/v1"}, {"kind", "AdmissionReview"}, {"request", request}};
+    return Json::parse(post(&Coordinator::webhook, "/mutate", text.dump()))["response"];
+  }
+  std::string ready() {
+    return end(coordinator->health({.method = "GET", .path = "/readyz", .query = "", .body = ""}));
+  }
+};
+
+TEST(Coordinator, binds_when_its_scheduler_holds_the_lease) {
+  CoordinatorScenario s;
+  s.begin();
+  const auto pod = s.create_pod("p", 4_GiB);
+  EXPECT_NE(s.bind(pod), R"({"Error":""})") << "nothing is known yet";
+  s.time.run_for(10 * second_ns);
+  EXPECT_TRUE(s.coordinator->is_active());
+  EXPECT_EQ(s.ready(), "ok\n");
+  EXPECT_EQ(s.bind(pod), R"({"Error":""})");
+  EXPECT_EQ((*s.server.find(pods_path, "a", "p"))["spec"]["nodeName"], "n0");
+  s.holder = "h2_0b2c7c3e-1d1f-4c59-9f1a-2f5a3c1d7e02";
+  s.time.run_for(10 * second_ns);
+  EXPECT_THAT(s.bind(s.create_pod("q", 4_GiB)), HasSubstr("does not hold the Lease"));
+}
+
+TEST(Coordinator, a_new_holder_lists_before_it_binds) {
+  CoordinatorScenario s;
+  s.holder = "h2_0b2c7c3e-1d1f-4c59-9f1a-2f5a3c1d7e02";
+  s.begin();
+  s.time.run_for(20 * second_ns);
+  EXPECT_EQ(s.ready(), "ok\n") << "a replica that waits answers webhooks";
+  // Another coordinator binds, and this one's watch is late.
+  s.server.add_fault({.kind = kube::ApiFault::Kind::late, .method = "WATCH", .target = "pods"});
+  kube::PodSlices slices{.node = "n0"};
+  slices.containers["c"].parts = {{device_uuid(0, 0), 20_GiB, {}}};
+  auto pod = s.create_pod("theirs", 20_GiB);
+  pod["metadata"]["annotations"]["carve.dev/slices"] = api::write(slices);
+  pod["spec"]["nodeName"] = "n0";
+  s.server.put(pods_path, pod);
+  s.holder = "h1_0b2c7c3e-1d1f-4c59-9f1a-2f5a3c1d7e01";
+  s.time.run_for(10 * second_ns);
+  ASSERT_TRUE(s.coordinator->is_active());
+  EXPECT_THAT(s.bind(s.create_pod("ours", 20_GiB)), HasSubstr("does not fit on node n0 any more: memory"));
+}
+
+TEST(Coordinator, a_waiting_pod_has_one_event) {
+  CoordinatorScenario s;
+  s.begin();
+  s.time.run_for(10 * second_ns);
+  const auto pod = s.create_pod("p", 40_GiB);
+  for (int i = 0; i < 4; ++i) {
+    s.bind(pod);
+    s.time.run_for(second_ns);
+  }
+  const auto& requests = s.server.requests();
+  EXPECT_EQ(std::ranges::count(requests, "POST /apis/events.k8s.io/v1/namespaces/a/events"), 1);
+}
+
+TEST(Coordinator, settings_decide_what_the_webhook_writes) {
+  CoordinatorScenario s;
+  s.begin();
+  s.time.run_for(10 * second_ns);
+  EXPECT_TRUE(s.review({{"aliyun.com/gpu-mem", 16}}).contains("patch"));
+  s.write_settings({{"dialects", "carve"}});
+  s.time.run_for(10 * second_ns);
+  const Json refused = s.review({{"aliyun.com/gpu-mem", 16}});
+  EXPECT_EQ(refused["allowed"], false);
+  EXPECT_THAT(refused["status"]["message"].get<std::string>(), HasSubstr("dialect ack is off"));
+  s.write_settings({{"dialects", "all"}});
+  s.time.run_for(10 * second_ns);
+  EXPECT_EQ(s.review({{"carve.dev/memory", "4Gi"}})["allowed"], true) << "the last good ones stay";
+}
+
+TEST(Coordinator, a_namespace_may_refuse_sharing_and_has_its_quotas) {
+  CoordinatorScenario s;
+  s.begin();
+  s.time.run_for(10 * second_ns);
+  s.server.put("/api/v1/namespaces",
+               {{"metadata", {{"name", "b"}, {"labels", {{"carve.dev/sharing", "disabled"}}}}}});
+  s.server.put("/api/v1/resourcequotas", {{"metadata", {{"name", "q"}, {"namespace", "a"}}},
+                                          {"spec", {{"hard", {{"requests.aliyun.com/gpu-mem", "4"}}}}}});
+  EXPECT_THAT(s.review({{"carve.dev/memory", "4Gi"}}, "b")["status"]["message"].get<std::string>(),
+              HasSubstr("sharing is disabled in namespace b"));
+  EXPECT_EQ(s.review({{"carve.dev/devices", "1"}}, "b")["allowed"], true);
+  EXPECT_THAT(s.review({{"aliyun.com/gpu-mem", "4"}})["status"]["message"].get<std::string>(),
+              HasSubstr("namespace a has a quota on requests.aliyun.com/gpu-mem"));
+  EXPECT_EQ(s.review({{"carve.dev/memory", "4Gi"}})["allowed"], true);
+  for (const char* name : {"missing", "../nodes", ""})
+    EXPECT_EQ(s.review({{"carve.dev/memory", "4Gi"}}, name)["status"]["code"], 503) << name;
+}
+
+TEST(Coordinator, the_memory_unit_changes_when_it_is_free) {
+  CoordinatorScenario s;
+  s.begin();
+  s.time.run_for(10 * second_ns);
+  s.create_pod("web-0", 4_GiB, 1u << 30);
+  s.write_settings({{"gpuMemoryUnit", "1GiB"}, {"gpuMemoryUnitWhenFree", "128MiB"}});
+  s.time.run_for(30 * second_ns);
+  const auto settings = [&] { return *s.server.find(config_maps, "carve-system", "carve-settings"); };
+  EXPECT_THAT(settings()["metadata"]["annotations"]["carve.dev/settings"].get<std::string>(),
+              HasSubstr(R"("effective":"1GiB","blocked_by":["a/web-0"])"));
+  EXPECT_TRUE(s.coordinator->figures().pending["gpuMemoryUnit"]);
+  const Json review{{"apiVersion", "admission.k8s.io/v1"},
+                    {"kind", "AdmissionReview"},
+                    {"request",
+                     {{"uid", "u"},
+                      {"operation", "UPDATE"},
+                      {"object", {{"data", {{"gpuMemoryUnit", "128MiB"}}}}},
+                      {"oldObject", {{"data", {{"gpuMemoryUnit", "1GiB"}}}}}}}};
+  EXPECT_THAT(s.post(&Coordinator::webhook, "/settings", review.dump()),
+              HasSubstr("gpuMemoryUnit stays 1GiB: 1 pod was asked in units of 1 GiB: a/web-0"));
+  s.server.remove(pods_path, "a", "web-0");
+  s.time.run_for(30 * second_ns);
+  EXPECT_EQ(settings()["data"], (nlohmann::json{{"gpuMemoryUnit", "128MiB"}}));
+  EXPECT_FALSE(s.coordinator->figures().pending["gpuMemoryUnit"]);
+}
+
+TEST(Coordinator, a_replica_without_settings_or_certificate_is_not_ready) {
+  CoordinatorScenario s;
+  s.server.remove(config_maps, "carve-system", "carve-settings");
+  s.certificate_problem = "Secret carve-tls has no certificate yet";
+  s.begin();
+  s.time.run_for(10 * second_ns);
+  EXPECT_EQ(s.ready(), "ConfigMap carve-settings does not exist\n");
+  s.write_settings({{"strategy", "binpack"}});
+  s.time.run_for(10 * second_ns);
+  EXPECT_EQ(s.ready(), "Secret carve-tls has no certificate yet\n");
+  s.write_settings({{"strategy", "spread"}});
+  s.time.run_for(10 * second_ns);
+  EXPECT_TRUE(s.coordinator->figures().pending["strategy"]);
+}
+
+TEST(Coordinator, other_paths_and_bodies_are_refused) {
+  CoordinatorScenario s;
+  s.begin();
+  s.time.run_for(10 * second_ns);
+  EXPECT_THAT(s.post(&Coordinator::webhook, "/", ""), HasSubstr("there are /mutate"));
+  EXPECT_THAT(s.post(&Coordinator::health, "/", ""), HasSubstr("there are /healthz"));
+  EXPECT_NE(s.post(&Coordinator::webhook, "/mutate", "text"), "");
+  EXPECT_NE(s.post(&Coordinator::webhook, "/settings", "text"), "");
+  EXPECT_THAT(s.end(s.coordinator->webhook({.method = "GET", .path = "/metrics", .query = "", .body = ""})),
+              HasSubstr("send the token"));
+}
+
+}  // namespace
+}  // namespace carve::cluster

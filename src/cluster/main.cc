@@ -1,0 +1,35 @@
+// carve-coordinator: chooses the devices of pods in a Kubernetes cluster. It answers the scheduler's extender
+// calls and the API server's webhooks, and needs no privilege on its machine.
+#include "cluster/coordinator_start.h"
+
+int main(int argc, char** argv) {
+  using namespace carve;
+  using namespace carve::cluster;
+
+  // Parse the command line. Beyond this point the options are valid.
+  const auto options = parse_options(argc, argv, host_name());
+  if (!options) return complain(options.error());
+  if (options->mode != Options::Mode::serve) return print(options->mode);
+
+  // Take the signals. Beyond this point a signal ends the loop, not the process.
+  const os::Fd signals = take_signals();
+
+  // Find the API server. Beyond this point it is known who calls it, and where.
+  const auto connection = find_api_server(*options);
+  if (!connection) return complain(connection.error());
+
+  // Listen. Beyond this point the ports are this program's.
+  auto listeners = listen(*options);
+  if (!listeners) return complain(listeners.error());
+
+  // Connect to the API server with the first call. Beyond this point calls may be made.
+  os::Loop loop;
+  kube::CurlApiClient client(loop, *connection, {.user_agent = "carve-coordinator/" CARVE_VERSION});
+
+  // Begin to watch nodes, pods, the settings and the Lease. Beyond this point the books are made.
+  const auto service = Service::begin(loop, client, std::move(*listeners), *options);
+  if (!service) return complain(service.error());
+
+  // Serve until a signal. Pods run on; the other replica takes over.
+  return serve(loop, signals);
+}

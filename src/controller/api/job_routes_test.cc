@@ -1,0 +1,122 @@
+#include "controller/api/job_routes.h"
+
+#include <gmock/gmock.h>
+
+#include "controller/api/controller_routes.h"
+#include "controller/api/testing/views_fake.h"
+
+namespace carve::controller {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr uint32_t job_operators[] = {0};
+
+struct ForgettingJobs final : Journal, TokenJournal {
+  Outcome<void> write(std::span<const Object>) override { return {}; }
+  Outcome<void> remove(const ObjectKey&, uint64_t) override { return {}; }
+  Outcome<void> write(const Token&) override { return {}; }
+  Outcome<void> remove(const Token&) override { return {}; }
+};
+
+// The API with the queue "q".
+struct JobRoutes : testing::Test {
+  ViewsFake views;
+  ForgettingJobs journal;
+  ObjectRegistry objects{journal, {}, 0};
+  TokenBook tokens{journal, {}};
+  ControllerRoutes routes{{.views = views,
+                           .audit = [](const AuditLine&) {},
+                           .objects = objects,
+                           .tokens = tokens,
+                           .node_actions = &views}};
+
+  JobRoutes() { ask(201, "POST", "/v1/queues", queue("{}")); }
+
+  std::string ask(unsigned status, const std::string& method, const std::string& target,
+                  const std::string& text = "", uint32_t uid = 0) {
+    const size_t mark = std::min(target.find('?'), target.size());
+    const auto response = routes.answer({.method = method,
+                                         .path = target.substr(0, mark),
+                                         .query = target.substr(std::min(mark + 1, target.size())),
+                                         .body = text,
+                                         .headers = {}},
+                                        http::Caller::user(uid, {5, 1}, job_operators));
+    const std::string body = std::get<std::string>(response.content);
+    EXPECT_EQ(response.status, status) << method << " " << target << ": " << body;
+    return body;
+  }
+  static std::string queue(const std::string& spec) {
+    return R"({"apiVersion":"carve.dev/v1","kind":"Queue","metadata":{"name":"q"},"spec":)" + spec + "}";
+  }
+  static std::string job(const std::string& name, const std::string& more = "") {
+    return fmt::format(
+        R"({{"apiVersion":"carve.dev/v1","kind":"Job","metadata":{{"name":"{}"}},"spec":{{"queue":"q",
+        "run":{{"command":["a"],"env":{{"PASSWORD":"p1"}}}},"parameters":{{"k":"p2"}}{}}}}})",
+        name, more);
+  }
+};
+
+TEST_F(JobRoutes, queues_are_changed_by_operators_alone_and_keep_their_gpu) {
+  ask(403, "POST", "/v1/queues", queue(R"({"weight":2})"), 1000);
+  ask(403, "DELETE", "/v1/queues/q", "", 1000);
+  ask(200, "PATCH", "/v1/queues/q", R"({"spec":{"weight":2}})");
+  EXPECT_THAT(ask(409, "PATCH", "/v1/queues/q", R"({"spec":{"gpu":"gpu"}})"),
+              HasSubstr("queue q is an mGPU queue: GPU and mGPU exclude each other; make another queue"));
+  EXPECT_THAT(ask(409, "POST", "/v1/documents", queue(R"({"gpu":"none"})")), HasSubstr("carve:immutable"));
+  EXPECT_THAT(ask(422, "POST", "/v1/queues", queue(R"({"pool":"p"})")), HasSubstr("there is no pool 'p'"));
+}
+
+TEST_F(JobRoutes, a_job_without_a_name_gets_one_that_no_other_job_had) {
+  ask(201, "POST", "/v1/jobs", job(""), 1000);
+  const auto first = objects.list(objects::Kind::job).front();
+  EXPECT_EQ(first->key.name, fmt::format("custom-{}", first->version));
+  EXPECT_EQ(first->owner_uid, 1000u);
+  EXPECT_EQ(first->account, "user1000");
+  ASSERT_TRUE(objects.remove(first->key));
+  ask(201, "POST", "/v1/jobs", job(""), 1000);
+  EXPECT_NE(objects.list(objects::Kind::job).front()->key.name, first->key.name);
+}
+
+TEST_F(JobRoutes, a_job_belongs_to_its_user_and_does_not_change) {
+  ask(201, "POST", "/v1/jobs", job("a"), 1000);
+  EXPECT_THAT(ask(409, "POST", "/v1/jobs", job("a", R"(,"priority":1)"), 1000),
+              HasSubstr("job a was submitted and does not change; cancel it and submit another one"));
+  EXPECT_THAT(ask(201, "POST", "/v1/jobs", job("a"), 1000), HasSubstr("unchanged"));
+  for (const char* secret : {"p1", "p2"}) {
+    EXPECT_THAT(ask(200, "GET", "/v1/jobs/a", "", 1000), HasSubstr(secret));
+    EXPECT_THAT(ask(200, "GET", "/v1/jobs/a", "", 2000), Not(HasSubstr(secret)));
+    EXPECT_THAT(ask(200, "GET", "/v1/jobs", "", 2000), Not(HasSubstr(secret)));
+  }
+  ask(403, "GET", "/v1/jobs/a/logs", "", 2000);
+  ask(403, "POST", "/v1/jobs/a/cancel", "", 2000);
+  ask(403, "DELETE", "/v1/jobs/a", "", 2000);
+  EXPECT_THAT(ask(409, "DELETE", "/v1/queues/q"), HasSubstr("queue q has 1 unfinished job; cancel them"));
+  EXPECT_THAT(ask(200, "POST", "/v1/jobs/a/cancel", "", 1000), HasSubstr(R"("cancelled":true)"));
+  EXPECT_TRUE(job_spec(*objects.find({objects::Kind::job, "default", "a"})).cancelled);
+}
+
+TEST_F(JobRoutes, what_a_queue_refuses_is_refused_with_all_sentences) {
+  EXPECT_THAT(ask(422, "POST", "/v1/jobs", job("a", R"(,"computeGroup":"x","tasks":0)")),
+              testing::AllOf(HasSubstr("queue q has no compute group 'x'; there are default"),
+                             HasSubstr("spec.tasks: 0 is not a whole number from 1 to 1024")));
+  views.waiting = workload::max_waiting_jobs;
+  EXPECT_THAT(ask(429, "POST", "/v1/jobs", job("a")), HasSubstr("10000 jobs wait, the most that are kept"));
+}
+
+TEST_F(JobRoutes, a_waiting_job_is_shown_with_its_position) {
+  ask(201, "POST", "/v1/jobs", job("a"));
+  views.position = JobPosition{.position = 3, .reason = "b is before it"};
+  for (const char* target : {"/v1/jobs", "/v1/jobs/a"})
+    EXPECT_THAT(ask(200, "GET", target), HasSubstr(R"("position":3,"reason":"b is before it")"));
+}
+
+TEST_F(JobRoutes, parameters_are_read_from_their_text) {
+  EXPECT_THAT(ask(200, "POST", "/v1/parameters", "'a': 'b', # c\nset d = e; f=g"),
+              HasSubstr(R"("parameters":{"a":"b","d":"e","f":"g"})"));
+  EXPECT_THAT(ask(422, "POST", "/v1/parameters", "a\nb"), HasSubstr("line 2: 'b' is no parameter"));
+}
+
+}  // namespace
+}  // namespace carve::controller

@@ -1,0 +1,272 @@
+#include "controller/billing/bill_report.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "core/fields.h"
+#include "os/clock.h"
+#include "wire/api/json.h"
+
+namespace carve::controller {
+namespace {
+
+using K = FailureKind;
+using bill::Line;
+
+constexpr size_t records_at_once = 512;
+constexpr bill::Ns hour_ns = 3600 * bill::second_ns;
+constexpr std::string_view other_group = "-";  // Of lines that are not what is grouped by.
+
+// A total, and what was used of it.
+struct Sum {
+  bill::Total total;
+  __int128 used = 0;  // Millionths of GPU-hours.
+  uint64_t lines = 0;
+};
+
+// The millionths of numerator / denominator, rounded half to even; both are not negative, the latter not 0.
+__int128 millionths_of(__int128 numerator, __int128 denominator) {
+  const __int128 scaled = numerator * bill::millionths_per_one;
+  __int128 out = scaled / denominator;
+  const __int128 rest = (scaled % denominator) * 2;
+  if (rest > denominator || (rest == denominator && out % 2 != 0)) ++out;
+  return out;
+}
+
+// Returns what the slice used of its devices on this line, in millionths of GPU-hours.
+__int128 used_of(const Line& line, bill::Ns record_ns) {
+  const bill::Usage& usage = *line.usage;
+  const size_t parts = std::max<size_t>(usage.record.slice.parts.size(), 1);
+  if (record_ns <= 0 || line.units.count == 0) return 0;
+  // The busy time is that of all parts and of the whole record.
+  const __int128 busy_ns = __int128{usage.record.busy_ns} * std::min(line.to - line.from, record_ns) /
+                           record_ns / static_cast<__int128>(parts);
+  return millionths_of(busy_ns, hour_ns) * line.units.count / bill::millionths_per_one;
+}
+
+std::string key_of(const Line& line, BillBy by) {
+  const bill::Usage& usage = *line.usage;
+  const std::string name = usage.name_space.empty() ? usage.name : usage.name_space + "/" + usage.name;
+  switch (by) {
+    case BillBy::account: return usage.account;
+    case BillBy::queue: return usage.queue.empty() ? std::string(other_group) : usage.queue;
+    case BillBy::job: return usage.kind == "job" ? name : std::string(other_group);
+    case BillBy::service:
+      return usage.kind == "service" || usage.kind == "application" ? usage.kind + " " + name
+                                                                    : std::string(other_group);
+    case BillBy::device: break;
+  }
+  return carve::text(line.device.uuid);
+}
+
+std::string moment(bill::Ns ns) { return os::rfc3339(ns, os::Decimals::nanoseconds); }
+
+const char* ratio_by_text(bill::RatioBy by) {
+  switch (by) {
+    case bill::RatioBy::whole_device: return "whole device";
+    case bill::RatioBy::share: return "share";
+    case bill::RatioBy::memory: break;
+  }
+  return "memory";
+}
+
+std::string ratio_of(const Line& line) {
+  if (line.ratio_by == bill::RatioBy::whole_device) return "1.000000";
+  if (line.ratio_by == bill::RatioBy::share)
+    return bill::text(millionths_of(line.share.basis_points, whole_device.basis_points));
+  return bill::text(millionths_of(line.memory.count, line.device.usable.count));
+}
+
+std::string line_id(const Line& line) {
+  const auto& parts = line.usage->record.slice.parts;
+  const auto part = std::ranges::find(parts, line.device.uuid, &SlicePart::device);
+  return fmt::format("{}.{}.{}", line.usage->node, line.usage->record.id, part - parts.begin());
+}
+
+api::BillLine shown(const Line& line, __int128 used) {
+  const bill::Usage& usage = *line.usage;
+  const bool is_priced = line.unpriced == bill::Unpriced::no;
+  return {.id = line_id(line),
+          .account = usage.account,
+          .name_space = usage.name_space,
+          .kind = usage.kind,
+          .name = usage.name,
+          .pod = usage.record.slice.name,
+          .queue = usage.queue,
+          .device = carve::text(line.device.uuid),
+          .model = line.device.model,
+          .from = moment(line.from),
+          .to = moment(line.to),
+          .open = line.open,
+          .seconds = bill::text(millionths_of(line.billed, bill::second_ns)),
+          .memory_bytes = line.memory.count,
+          .usable_bytes = line.device.usable.count,
+          .share_bp = line.share.basis_points,
+          .ratio = ratio_of(line),
+          .ratio_by = ratio_by_text(line.ratio_by),
+          .units = is_priced ? bill::text(line.units) : "",
+          .gpu_hours = bill::text(line.gpu_hours),
+          .price = is_priced ? bill::text(line.price) : "",
+          .amount = bill::text(line.amount),
+          .used_gpu_hours = bill::text(used),
+          .unpriced = is_priced ? "" : "no tariff",
+          .formula = bill::explain(line)};
+}
+
+api::BillSum shown(std::string key, const Sum& sum) {
+  return {.key = std::move(key),
+          .lines = sum.lines,
+          .gpu_hours = bill::text(sum.total.gpu_hours),
+          .amount = bill::text(sum.total.amount),
+          .used_gpu_hours = bill::text(sum.used),
+          .unpriced_seconds = bill::text(millionths_of(sum.total.unpriced_ns, bill::second_ns))};
+}
+
+// The ratio of used to granted GPU-hours is less than a half.
+bool is_idle(const Line& line, __int128 used) { return used * 2 < line.gpu_hours.count; }
+
+class Report {
+ public:
+  Report(const bill::Tariffs& tariffs, const BillQuery& query) : tariffs_(tariffs), query_(query) {}
+
+  // Adds the records, whose open ones count until `now`.
+  void add(const std::vector<bill::Usage>& records, const ledger::Stamp& now) {
+    const bill::Invoice invoice = bill::invoice(records, tariffs_, query_.window, now);
+    for (const bill::RefusedUsage& refused : invoice.refused)
+      if (out_.refused.size() < max_refused_records) out_.refused.push_back(refused.sentence);
+    for (const Line& line : invoice.lines) add(line, now);
+  }
+  bool is_full() const { return out_.lines.size() > max_bill_lines || groups_.size() > max_bill_groups; }
+
+  api::Bill finish() {
+    Sum all;
+    for (const auto& [key, sum] : groups_) {
+      all.total.gpu_hours += sum.total.gpu_hours;
+      all.total.amount += sum.total.amount;
+      all.total.unpriced_ns += sum.total.unpriced_ns;
+      all.used += sum.used;
+      all.lines += sum.lines;
+      out_.items.push_back(shown(key, sum));
+    }
+    out_.total = shown("total", all);
+    if (!tariffs_.all().empty()) out_.currency = tariffs_.all().front().currency;
+    out_.by = carve::text(query_.by);
+    out_.from = moment(query_.window.from);
+    out_.to = moment(query_.window.to);
+    std::ranges::sort(out_.lines, {}, [](const api::BillLine& line) { return std::tie(line.from, line.id); });
+    return std::move(out_);
+  }
+
+ private:
+  void add(const Line& line, const ledger::Stamp& now) {
+    if (!query_.line.empty() && line_id(line) != query_.line) return;
+    const ledger::UsageRecord& record = line.usage->record;
+    const __int128 used = used_of(line, ledger::duration_ns(record.from, record.to ? *record.to : now));
+    if (query_.only_idle && !is_idle(line, used)) return;
+    Sum& sum = groups_[key_of(line, query_.by)];
+    sum.total.gpu_hours += line.gpu_hours.count;
+    sum.total.amount += line.amount.count;
+    if (line.unpriced != bill::Unpriced::no) sum.total.unpriced_ns += line.billed;
+    sum.used += used;
+    ++sum.lines;
+    if (query_.with_lines || query_.only_idle || !query_.line.empty())
+      out_.lines.push_back(shown(line, used));
+  }
+
+  const bill::Tariffs& tariffs_;
+  const BillQuery& query_;
+  std::map<std::string, Sum> groups_;
+  api::Bill out_;
+};
+
+}  // namespace
+
+Outcome<api::Bill> make_bill(UsageStore& store, const bill::Tariffs& tariffs, const BillQuery& query,
+                             const ledger::Stamp& now) {
+  Report report(tariffs, query);
+  std::vector<bill::Usage> batch;
+  Failure unreadable;
+  std::map<std::pair<std::string, uint32_t>, ledger::Stamp> seen;
+  const auto seen_at = [&](const UsageRow& row) {
+    auto [at, is_new] = seen.try_emplace({row.node, row.ledger}, now);
+    if (!is_new) return at->second;
+    if (const auto position = store.position(row.node);
+        position && position->ledger == row.ledger && !position->seen.boot_id.empty())
+      at->second = position->seen;
+    return at->second;
+  };
+  const auto done = store.each(query.window, [&](UsageRow&& row) {
+    if (!query.account.empty() && row.account != query.account) return true;
+    if (query.may_see && !query.may_see(row)) return true;
+    auto usage = usage_of(row);
+    if (!usage) {
+      unreadable = usage.error();
+      return false;
+    }
+    if (row.end_ns == 0) {
+      report.add({std::move(*usage)}, seen_at(row));
+    } else {
+      batch.push_back(std::move(*usage));
+      if (batch.size() == records_at_once) report.add(std::exchange(batch, {}), now);
+    }
+    return !report.is_full();
+  });
+  if (!done) return tl::unexpected(done.error());
+  if (!unreadable.sentence.empty()) return tl::unexpected(unreadable);
+  report.add(batch, now);
+  if (report.is_full())
+    return failure(K::resource_exhausted,
+                   "the invoice has more than {} lines or groups; choose a shorter window or an account",
+                   max_bill_lines);
+  return report.finish();
+}
+
+namespace {
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+}  // namespace
+
+std::string csv_of(const std::vector<api::BillLine>& lines) {
+  std::string out =
+      "account,namespace,kind,name,pod,queue,device,model,from,to,open,seconds,memory_bytes,usable_bytes,"
+      "share_bp,ratio,ratio_by,units,gpu_hours,price,amount,used_gpu_hours\r\n";
+  for (const api::BillLine& l : lines) {
+    const std::string fields[] = {l.account,
+                                  l.name_space,
+                                  l.kind,
+                                  l.name,
+                                  l.pod,
+                                  l.queue,
+                                  l.device,
+                                  l.model,
+                                  l.from,
+                                  l.to,
+                                  l.open ? "true" : "false",
+                                  l.seconds,
+                                  fmt::format("{}", l.memory_bytes),
+                                  fmt::format("{}", l.usable_bytes),
+                                  fmt::format("{}", l.share_bp),
+                                  l.ratio,
+                                  l.ratio_by,
+                                  l.units,
+                                  l.gpu_hours,
+                                  l.price,
+                                  l.amount,
+                                  l.used_gpu_hours};
+    std::vector<std::string> quoted;
+    for (const std::string& field : fields) quoted.push_back(csv_field(field));
+    out += fmt::format("{}\r\n", fmt::join(quoted, ","));
+  }
+  return out;
+}
+
+}  // namespace carve::controller

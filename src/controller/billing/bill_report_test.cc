@@ -1,0 +1,157 @@
+#include "controller/billing/bill_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <random>
+
+namespace carve::controller {
+namespace {
+
+using ledger::Stamp;
+using ledger::UsageRecord;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr int64_t hour = 3600 * bill::second_ns;
+
+Stamp moment_at(int64_t ns) { return {ns, "a", ns}; }
+
+// A pod of the job spark-1: 30 % and 4096 MiB of an A10, from 1 h on.
+UsageRow pod(uint64_t id, int64_t end_ns = 2 * hour) {
+  UsageRecord record;
+  record.id = id;
+  record.slice.name = fmt::format("spark-1-executor-{}", id);
+  record.slice.account = "alice";
+  record.slice.owner = 1000;
+  record.slice.labels = {{"carve.dev/kind", "job"},
+                         {"carve.dev/name", "spark-1"},
+                         {"carve.dev/namespace", "default"},
+                         {"carve.dev/queue", "q"}};
+  SlicePart part{.memory = 4096_MiB, .share = {3000}, .usable = 22731_MiB, .model = "NVIDIA A10"};
+  part.device.bytes[0] = 1;
+  record.slice.parts = {part};
+  record.from = moment_at(hour);
+  if (end_ns != 0) record.to = moment_at(end_ns);
+  record.busy_ns = static_cast<uint64_t>(hour / 2);
+  return usage_row("n1", 1, record, [](const std::string&) { return false; });
+}
+
+class BillReportTest : public testing::Test {
+ public:
+  BillReportTest() {
+    std::filesystem::create_directory(folder);
+    auto opened = UsageStore::open(folder + "/usage.db", 1);
+    if (opened) store.emplace(std::move(opened->store));
+  }
+  ~BillReportTest() override { std::filesystem::remove_all(folder); }
+  api::Bill made(const BillQuery& query = {}) {
+    auto out = make_bill(*store, tariffs, query, moment_at(10 * hour));
+    EXPECT_TRUE(out) << out.error().sentence;
+    return out ? std::move(*out) : api::Bill();
+  }
+
+  const std::string folder = fmt::format("/tmp/carve-bill-{}", getpid());
+  std::optional<UsageStore> store;
+  bill::Tariffs tariffs = *bill::Tariffs::from(
+      {{.currency = "EUR", .units = bill::shipped_units(), .price = {2 * bill::millionths_per_one}}});
+};
+
+TEST_F(BillReportTest, the_job_of_the_source_has_three_gpu_hours_a_pod) {
+  ASSERT_TRUE(store->write({pod(1), pod(2)}));
+  const api::Bill b = made({.by = BillBy::job, .with_lines = true});
+  ASSERT_EQ(b.items.size(), 1u);
+  EXPECT_EQ(b.items[0].key, "default/spark-1");
+  EXPECT_EQ(b.items[0].gpu_hours, "6.000000");
+  EXPECT_EQ(b.total.amount, "12.000000");
+  EXPECT_EQ(b.total.used_gpu_hours, "10.000000");
+  ASSERT_EQ(b.lines.size(), 2u);
+  EXPECT_EQ(b.lines[0].id, "n1.1.0");
+  EXPECT_EQ(b.lines[0].seconds, "3600.000000");
+  EXPECT_EQ(b.lines[0].ratio, "0.300000");
+  EXPECT_THAT(b.lines[0].formula, HasSubstr("max(30/100 = 0.300000, 4096/22731 = 0.180194) = 3.000000"));
+}
+
+TEST_F(BillReportTest, an_open_record_counts_until_its_node_was_last_seen) {
+  ASSERT_TRUE(store->write({pod(1, 0)}));
+  EXPECT_EQ(made().total.gpu_hours, "27.000000") << "9 hours until now";
+  ASSERT_TRUE(store->see("n1", 1, moment_at(3 * hour)));
+  const api::Bill b = made({.with_lines = true});
+  EXPECT_EQ(b.total.gpu_hours, "6.000000");
+  EXPECT_TRUE(b.lines.at(0).open);
+}
+
+TEST_F(BillReportTest, windows_that_meet_add_up) {
+  std::mt19937 random(3);
+  std::vector<UsageRow> rows;
+  for (uint64_t id = 1; id <= 300; ++id) {
+    UsageRow row = pod(id);
+    row.from_ns += static_cast<int64_t>(random() % 3'600'000'000) * 997;
+    row.end_ns = row.from_ns + static_cast<int64_t>(random()) * 4096;
+    row.share = {static_cast<uint32_t>(random() % 10'001)};
+    rows.push_back(row);
+  }
+  ASSERT_TRUE(store->write(rows));
+  const auto hours = [&](bill::Window window) {
+    return *bill::parse_millionths("sum", made({.window = window}).total.gpu_hours, {INT64_MAX});
+  };
+  const int64_t whole = hours({}).count;
+  for (int i = 0; i < 20; ++i) {
+    const int64_t cut = hour + static_cast<int64_t>(random()) * 2048;
+    EXPECT_EQ(hours({0, cut}).count + hours({cut, INT64_MAX}).count, whole);
+  }
+}
+
+TEST_F(BillReportTest, callers_see_what_is_theirs) {
+  UsageRow other = pod(2);
+  other.account = "bob";
+  other.owner_uid = 2000;
+  ASSERT_TRUE(store->write({pod(1), other}));
+  EXPECT_EQ(made().items.size(), 2u);
+  EXPECT_EQ(made({.account = "bob"}).total.lines, 1u);
+  EXPECT_EQ(made({.may_see = [](const UsageRow& row) { return row.owner_uid == 1000; }}).items.at(0).key,
+            "alice");
+}
+
+TEST_F(BillReportTest, a_model_without_units_is_counted_in_seconds_and_never_as_0) {
+  UsageRow row = pod(1);
+  row.model = "NVIDIA T4";
+  ASSERT_TRUE(store->write({row}));
+  const api::Bill b = made({.with_lines = true});
+  EXPECT_EQ(b.total.unpriced_seconds, "3600.000000");
+  EXPECT_EQ(b.lines.at(0).unpriced, "no tariff");
+  EXPECT_EQ(b.lines.at(0).units, "");
+}
+
+TEST_F(BillReportTest, idle_lines_used_less_than_half) {
+  UsageRow idle = pod(1), busy = pod(2);
+  idle.busy_ns = 0;
+  ASSERT_TRUE(store->write({idle, busy}));
+  const api::Bill b = made({.only_idle = true});
+  ASSERT_EQ(b.lines.size(), 1u);
+  EXPECT_EQ(b.lines[0].pod, "spark-1-executor-1");
+}
+
+TEST_F(BillReportTest, one_part_of_a_record_is_explained_alone) {
+  ASSERT_TRUE(store->write({pod(1), pod(2)}));
+  const api::Bill b = made({.line = "n1.2.0"});
+  ASSERT_EQ(b.lines.size(), 1u);
+  EXPECT_EQ(b.lines[0].pod, "spark-1-executor-2");
+}
+
+TEST_F(BillReportTest, csv_quotes_what_has_commas_and_quotes) {
+  UsageRow row = pod(1);
+  row.account = "a,\"b\"";
+  row.queue = "";
+  ASSERT_TRUE(store->write({row}));
+  const std::string csv = csv_of(made({.with_lines = true}).lines);
+  EXPECT_THAT(csv, HasSubstr("\r\n\"a,\"\"b\"\"\",default,job,spark-1,spark-1-executor-1,,GPU-01"));
+  EXPECT_THAT(csv,
+              HasSubstr(",false,3600.000000,4294967296,23835181056,3000,0.300000,share,10.000000,3.000000,"
+                        "2.000000,6.000000,5.000000\r\n"));
+}
+
+}  // namespace
+}  // namespace carve::controller

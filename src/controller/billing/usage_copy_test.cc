@@ -1,0 +1,205 @@
+// An agent's ledger that grows, changes and is lost, copied by turns.
+#include "controller/billing/usage_copy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <random>
+
+namespace carve::controller {
+namespace {
+
+using ledger::Stamp;
+using ledger::UsageRecord;
+using testing::ElementsAre;
+
+constexpr int64_t second = 1'000'000'000;
+
+Stamp at(int64_t s, const char* boot = "a") { return {s * second, boot, s * second}; }
+
+UsageRecord record(uint64_t id, int64_t from_s) {
+  UsageRecord r;
+  r.id = id;
+  r.slice.name = fmt::format("s{}", id);
+  r.slice.account = "alice";
+  SlicePart part{.memory = 4096_MiB, .share = {3000}, .usable = 22731_MiB, .model = "NVIDIA A10"};
+  part.device.bytes[0] = 1;
+  r.slice.parts = {part};
+  r.from = at(from_s);
+  return r;
+}
+
+struct SourceFake final : UsageSource {
+  std::vector<UsageRecord> records;
+  size_t page = 2;
+  bool fails = false;
+
+  Outcome<std::vector<UsageRecord>> after(uint64_t id) override {
+    if (fails) return failure(FailureKind::unavailable, "no agent");
+    std::vector<UsageRecord> out;
+    for (const UsageRecord& r : records)
+      if (r.id > id && out.size() < page) out.push_back(r);
+    return out;
+  }
+  Outcome<std::vector<UsageRecord>> of(const std::vector<uint64_t>& ids) override {
+    std::vector<UsageRecord> out;
+    for (const UsageRecord& r : records)
+      if (std::ranges::find(ids, r.id) != ids.end()) out.push_back(r);
+    return out;
+  }
+};
+
+class UsageCopyTest : public testing::Test {
+ public:
+  UsageCopyTest() {
+    std::filesystem::create_directory(folder);
+    open();
+  }
+  ~UsageCopyTest() override { std::filesystem::remove_all(folder); }
+  void open() {
+    store.reset();
+    auto opened = UsageStore::open(folder + "/usage.db", 1);
+    ASSERT_TRUE(opened) << opened.error().sentence;
+    store.emplace(std::move(opened->store));
+  }
+  size_t copy(int64_t now_s = 1000) {
+    const auto done = copy_usage(
+        *store, "n1", source,
+        {.is_prepaid = [this](const std::string& q) { return q == prepaid_queue; }, .now = at(now_s)});
+    EXPECT_TRUE(done) << done.error().sentence;
+    return done ? *done : 0;
+  }
+  // All copies, each with its end.
+  std::vector<std::string> rows(bill::Window window = {}) {
+    std::vector<std::string> out;
+    const auto done = store->each(window, [&](UsageRow&& row) {
+      out.push_back(
+          fmt::format("{}:{} {}-{}", ledger_name(row), row.id, row.from_ns / second, row.end_ns / second));
+      return true;
+    });
+    EXPECT_TRUE(done);
+    std::ranges::sort(out);
+    return out;
+  }
+
+  const std::string folder = fmt::format("/tmp/carve-usage-{}", getpid());
+  std::optional<UsageStore> store;
+  SourceFake source;
+  std::string prepaid_queue;
+};
+
+TEST_F(UsageCopyTest, records_are_copied_once_and_open_ones_again_until_they_end) {
+  for (uint64_t id = 1; id <= 5; ++id) source.records.push_back(record(id, 10));
+  source.records[0].to = at(20);
+  EXPECT_EQ(copy(), 5u);
+  EXPECT_EQ(copy(), 4u);
+  source.records[2].to = at(30);
+  EXPECT_EQ(copy(), 4u);
+  EXPECT_EQ(copy(), 3u);
+  open();
+  EXPECT_EQ(copy(), 3u);
+  EXPECT_THAT(rows(), ElementsAre("n1:1 10-20", "n1:2 10-0", "n1:3 10-30", "n1:4 10-0", "n1:5 10-0"));
+}
+
+TEST_F(UsageCopyTest, a_window_has_what_reaches_into_it) {
+  source.records = {record(1, 10), record(2, 50), record(3, 90), record(4, 5)};
+  source.records[0].to = at(20);
+  source.records[1].to = at(60);
+  source.records[2].to = at(95);
+  copy();
+  EXPECT_THAT(rows({20 * second, 60 * second}), ElementsAre("n1:2 50-60", "n1:4 5-0"));
+  EXPECT_THAT(rows({19 * second, 90 * second}), ElementsAre("n1:1 10-20", "n1:2 50-60", "n1:4 5-0"));
+  EXPECT_THAT(rows({0, 6 * second}), ElementsAre("n1:4 5-0"));
+}
+
+TEST_F(UsageCopyTest, a_lost_ledger_ends_what_was_open_when_it_was_last_seen) {
+  source.records = {record(1, 10), record(2, 20)};
+  source.records[0].to = at(15);
+  copy(70);
+  source.records = {record(1, 80)};
+  EXPECT_EQ(copy(90), 1u);
+  EXPECT_THAT(rows(), ElementsAre("n1:1 10-15", "n1:2 20-70", "n1@2:1 80-0"));
+  source.records = {};
+  copy(100);
+  EXPECT_THAT(rows(), ElementsAre("n1:1 10-15", "n1:2 20-70", "n1@2:1 80-90"));
+}
+
+TEST_F(UsageCopyTest, what_a_queue_was_when_its_job_began_stays) {
+  source.records = {record(1, 10)};
+  source.records[0].slice.labels = {
+      {"carve.dev/kind", "job"}, {"carve.dev/name", "j"}, {"carve.dev/queue", "q"}};
+  prepaid_queue = "q";
+  copy();
+  prepaid_queue = "";
+  copy();
+  const auto row = store->find("n1", 1, 1);
+  ASSERT_TRUE(row && *row);
+  EXPECT_TRUE((*row)->prepaid);
+  EXPECT_EQ((*row)->kind, "job");
+  EXPECT_EQ((*row)->name, "j");
+}
+
+TEST_F(UsageCopyTest, an_agent_that_does_not_answer_changes_nothing) {
+  source.records = {record(1, 10)};
+  copy();
+  source.fails = true;
+  EXPECT_FALSE(copy_usage(*store, "n1", source,
+                          {.is_prepaid = [](const std::string&) { return false; }, .now = at(99)}));
+  EXPECT_THAT(rows(), ElementsAre("n1:1 10-0"));
+}
+
+// The line of a copy is the line of the record itself, whatever its periods, boots and devices.
+TEST_F(UsageCopyTest, an_invoice_of_copies_is_that_of_the_records) {
+  std::mt19937 random(7);
+  const auto chance = [&](unsigned n) { return random() % n; };
+  std::vector<bill::Usage> direct;
+  for (uint64_t id = 1; id <= 200; ++id) {
+    UsageRecord r = record(id, 10 + static_cast<int64_t>(chance(1000)));
+    int64_t now = r.from.utc_ns / second;
+    r.slice.exclusive = chance(5) == 0;
+    for (unsigned n = chance(3); n > 0; --n) {
+      r.periods.push_back({.terms = ledger::terms_of(r.slice), .to = at(now += chance(500))});
+      r.periods.back().terms.memory = Bytes{(1 + chance(8)) * (1_GiB).count};
+    }
+    if (chance(4) == 0) {
+      r.slice.parts.push_back(r.slice.parts[0]);
+      r.slice.parts[1].device.bytes[0] = 2;
+    }
+    r.to = at(now += chance(900), chance(6) == 0 ? "b" : "a");
+    source.records.push_back(r);
+    bill::Usage u{.node = "n1",
+                  .record = r,
+                  .account = "alice",
+                  .name_space = "",
+                  .kind = "slice",
+                  .name = r.slice.name,
+                  .queue = "",
+                  .devices = {}};
+    for (const SlicePart& part : r.slice.parts) u.devices.push_back({part.device, part.model, part.usable});
+    direct.push_back(u);
+  }
+  copy();
+  std::vector<bill::Usage> copied;
+  ASSERT_TRUE(store->each({}, [&](UsageRow&& row) {
+    copied.push_back(*usage_of(row));
+    return true;
+  }));
+  const auto prices = *bill::Tariffs::from(
+      {{.currency = "EUR", .units = bill::shipped_units(), .price = {1'234'567}, .granularity = 7 * second}});
+  const bill::Window window{200 * second, 1500 * second};
+  const bill::Invoice a = bill::invoice(direct, prices, window, at(5000));
+  const bill::Invoice b = bill::invoice(copied, prices, window, at(5000));
+  ASSERT_GT(a.lines.size(), 100u);
+  ASSERT_EQ(a.lines.size(), b.lines.size());
+  EXPECT_EQ(bill::totals(a.lines, bill::GroupBy::workload), bill::totals(b.lines, bill::GroupBy::workload));
+  for (size_t i = 0; i < a.lines.size(); ++i) {
+    EXPECT_EQ(bill::explain(a.lines[i]), bill::explain(b.lines[i]));
+    EXPECT_EQ(a.lines[i].from, b.lines[i].from);
+    EXPECT_EQ(a.lines[i].to, b.lines[i].to);
+  }
+}
+
+}  // namespace
+}  // namespace carve::controller

@@ -1,0 +1,114 @@
+#include "controller/billing/usage_row.h"
+
+#include "wire/api/json.h"
+
+namespace carve::controller {
+namespace {
+
+using ledger::UsageRecord;
+
+std::string label(const UsageRecord& record, const char* key) {
+  const auto found = record.slice.labels.find(key);
+  return found == record.slice.labels.end() ? "" : found->second;
+}
+
+bool fits_columns(const UsageRecord& record) {
+  return record.slice.parts.size() == 1 && record.periods.empty() &&
+         (!record.to || record.to->boot_id == record.from.boot_id);
+}
+
+// Returns the record that the columns describe.
+UsageRecord record_of_columns(const UsageRow& row) {
+  UsageRecord out;
+  out.id = row.id;
+  out.slice.exclusive = row.exclusive;
+  out.slice.parts = {{.device = row.device,
+                      .memory = row.memory,
+                      .share = row.share,
+                      .spill = {},
+                      .usable = row.usable,
+                      .model = row.model}};
+  out.from = {.utc_ns = row.from_ns, .boot_id = row.boot_id, .monotonic_ns = row.from_monotonic_ns};
+  if (row.end_ns != 0)
+    out.to = ledger::Stamp{.utc_ns = row.end_ns,
+                           .boot_id = row.boot_id,
+                           .monotonic_ns = row.from_monotonic_ns + (row.end_ns - row.from_ns)};
+  out.busy_ns = row.busy_ns;
+  return out;
+}
+
+}  // namespace
+
+UsageRow usage_row(const std::string& node, uint32_t ledger, const UsageRecord& record,
+                   const std::function<bool(const std::string& queue)>& is_prepaid) {
+  const Slice& slice = record.slice;
+  const std::string kind = label(record, "carve.dev/kind");
+  UsageRow out{.node = node,
+               .ledger = ledger,
+               .id = record.id,
+               .account = slice.account,
+               .owner_uid = slice.owner,
+               .name_space = label(record, "carve.dev/namespace"),
+               .kind = kind.empty() ? "slice" : kind,
+               .name = kind.empty() ? slice.name : label(record, "carve.dev/name"),
+               .pod = slice.name,
+               .queue = label(record, "carve.dev/queue")};
+  out.prepaid = !out.queue.empty() && is_prepaid(out.queue);
+  out.exclusive = slice.exclusive;
+  if (!slice.parts.empty()) {
+    const SlicePart& part = slice.parts.front();
+    out.device = part.device;
+    out.model = part.model;
+    out.usable = part.usable;
+    out.memory = part.memory;
+    out.share = part.share;
+  }
+  out.from_ns = record.from.utc_ns;
+  out.from_monotonic_ns = record.from.monotonic_ns;
+  out.boot_id = record.from.boot_id;
+  if (record.to) {
+    // Periods that cross a boot are measured one by one, as invoices do it (bill/invoice.cc).
+    int64_t end = record.from.utc_ns;
+    const ledger::Stamp* last = &record.from;
+    for (const ledger::Period& period : record.periods) {
+      end += ledger::duration_ns(*last, period.to);
+      last = &period.to;
+    }
+    out.end_ns = end + ledger::duration_ns(*last, *record.to);
+  }
+  out.busy_ns = record.busy_ns;
+  if (!fits_columns(record)) out.details = api::write(record);
+  return out;
+}
+
+Outcome<bill::Usage> usage_of(const UsageRow& row) {
+  bill::Usage out{.node = ledger_name(row),
+                  .record = {},
+                  .account = row.account,
+                  .name_space = row.name_space,
+                  .kind = row.kind,
+                  .name = row.name,
+                  .queue = row.queue,
+                  .prepaid = row.prepaid,
+                  .devices = {}};
+  if (row.details.empty()) {
+    out.record = record_of_columns(row);
+  } else {
+    auto record = api::read<UsageRecord>(row.details, api::Reading::lenient);
+    if (!record)
+      return failure(FailureKind::invalid_argument, "record {} of node {}: {}", row.id, ledger_name(row),
+                     record.error());
+    out.record = std::move(*record);
+  }
+  out.record.slice.name = row.pod;
+  out.record.slice.owner = row.owner_uid;
+  for (const SlicePart& part : out.record.slice.parts)
+    out.devices.push_back({.uuid = part.device, .model = part.model, .usable = part.usable});
+  return out;
+}
+
+std::string ledger_name(const UsageRow& row) {
+  return row.ledger == 1 ? row.node : fmt::format("{}@{}", row.node, row.ledger);
+}
+
+}  // namespace carve::controller

@@ -1,0 +1,154 @@
+#include "controller/billing/usage_store.h"
+
+#include <fmt/ranges.h>
+
+#include "sqlite/rows.h"
+
+namespace carve::controller {
+namespace {
+
+namespace rows = sqlite::rows;
+using sqlite::Statement;
+
+// The first index finds what began in a window, the second what began before it and reaches into it.
+const std::string& script() {
+  static const std::string text = fmt::format(
+      "CREATE TABLE usage ({}, UNIQUE (node, ledger, id)) STRICT;"
+      "CREATE INDEX usage_begin ON usage(from_ns);"
+      "CREATE INDEX usage_end ON usage(end_ns, from_ns);"
+      "CREATE TABLE seen (node TEXT, ledger INTEGER, {}, PRIMARY KEY (node, ledger)) STRICT;",
+      rows::declarations<UsageRow>(), rows::declarations<ledger::Stamp>());
+  return text;
+}
+
+const std::string& columns() {
+  static const std::string text = fmt::format("{}", fmt::join(rows::columns<UsageRow>(), ", "));
+  return text;
+}
+
+}  // namespace
+
+Outcome<UsageStore::Opened> UsageStore::open(const std::string& path, int64_t now_s) {
+  auto opened =
+      sqlite::Database::open(path, {"usage database", "--state", schema_version, script().c_str()}, now_s);
+  if (!opened) return tl::unexpected(opened.error());
+  return Opened{.store = UsageStore(std::move(opened->database)),
+                .moved_aside = std::move(opened->moved_aside),
+                .damage = std::move(opened->damage)};
+}
+
+namespace {
+
+// Calls `visit` for each row of the statement until it returns false.
+Outcome<void> read(const sqlite::Database& database, Statement& s,
+                   const std::function<bool(UsageRow&&)>& visit) {
+  while (s.row()) {
+    UsageRow row;
+    int column = 0;
+    std::string wrong;
+    if (!rows::read(s, column, row, wrong))
+      return database.unknown_value(fmt::format("'{}' in usage record {} of {}", wrong, row.id, row.node));
+    if (!visit(std::move(row))) return {};
+  }
+  return s.done() ? Outcome<void>() : database.trouble("reading");
+}
+
+}  // namespace
+
+Outcome<CopyPosition> UsageStore::position(const std::string& node) {
+  CopyPosition out;
+  Statement newest(
+      database_.get(),
+      fmt::format("SELECT {} FROM usage WHERE node = ? ORDER BY ledger DESC, id DESC LIMIT 1", columns())
+          .c_str());
+  newest << node;
+  const auto done = read(database_, newest, [&](UsageRow&& row) {
+    out.ledger = row.ledger;
+    out.newest = std::move(row);
+    return false;
+  });
+  if (!done) return tl::unexpected(done.error());
+  Statement open(database_.get(),
+                 "SELECT id FROM usage WHERE end_ns = 0 AND node = ? AND ledger = ? ORDER BY id");
+  open << node << out.ledger;
+  while (open.row()) out.open_ids.push_back(static_cast<uint64_t>(open.number(0)));
+  if (!open.done()) return database_.trouble("reading");
+  Statement seen(database_.get(), fmt::format("SELECT {} FROM seen WHERE node = ? AND ledger = ?",
+                                              fmt::join(rows::columns<ledger::Stamp>(), ", "))
+                                      .c_str());
+  seen << node << out.ledger;
+  int column = 0;
+  std::string wrong;
+  if (seen.row()) rows::read(seen, column, out.seen, wrong);
+  return out;
+}
+
+Outcome<void> UsageStore::see(const std::string& node, uint32_t ledger, const ledger::Stamp& stamp) {
+  return database_.transact([&](sqlite3* db) {
+    Statement s(db, fmt::format("INSERT OR REPLACE INTO seen (node, ledger, {}) VALUES (?, ?, ?, ?, ?)",
+                                fmt::join(rows::columns<ledger::Stamp>(), ", "))
+                        .c_str());
+    s << node << ledger;
+    rows::bind(s, stamp);
+    return s.finish();
+  });
+}
+
+Outcome<void> UsageStore::write(const std::vector<UsageRow>& written) {
+  std::vector<std::string> updates;
+  for (const std::string& column : rows::columns<UsageRow>())
+    if (column != "\"prepaid\"") updates.push_back(fmt::format("{0} = excluded.{0}", column));
+  const std::string sql =
+      fmt::format("INSERT INTO usage ({}) VALUES ({}) ON CONFLICT (node, ledger, id) DO UPDATE SET {}",
+                  columns(), fmt::join(std::vector<std::string>(rows::columns<UsageRow>().size(), "?"), ", "),
+                  fmt::join(updates, ", "));
+  return database_.transact([&](sqlite3* db) {
+    for (const UsageRow& row : written) {
+      Statement s(db, sql.c_str());
+      rows::bind(s, row);
+      if (const int code = s.finish()) return code;
+    }
+    return SQLITE_OK;
+  });
+}
+
+Outcome<std::optional<UsageRow>> UsageStore::find(const std::string& node, uint32_t ledger, uint64_t id) {
+  std::optional<UsageRow> out;
+  Statement s(
+      database_.get(),
+      fmt::format("SELECT {} FROM usage WHERE node = ? AND ledger = ? AND id = ?", columns()).c_str());
+  s << node << ledger << id;
+  const auto done = read(database_, s, [&](UsageRow&& row) {
+    out = std::move(row);
+    return false;
+  });
+  if (!done) return tl::unexpected(done.error());
+  return out;
+}
+
+Outcome<void> UsageStore::each(const bill::Window& window, const std::function<bool(UsageRow&&)>& visit) {
+  bool goes_on = true;
+  const auto pass_on = [&](UsageRow&& row) { return goes_on = visit(std::move(row)); };
+  Statement began(
+      database_.get(),
+      fmt::format("SELECT {} FROM usage INDEXED BY usage_begin WHERE from_ns >= ? AND from_ns < ?", columns())
+          .c_str());
+  began << window.from << window.to;
+  if (const auto done = read(database_, began, pass_on); !done || !goes_on) return done;
+  const std::string before =
+      fmt::format("SELECT {} FROM usage INDEXED BY usage_end WHERE from_ns < ? AND ", columns());
+  Statement ended(database_.get(), (before + "end_ns > ?").c_str());
+  ended << window.from << window.from;
+  if (const auto done = read(database_, ended, pass_on); !done || !goes_on) return done;
+  Statement open(database_.get(), (before + "end_ns = 0").c_str());
+  open << window.from;
+  return read(database_, open, pass_on);
+}
+
+Outcome<uint64_t> UsageStore::count() {
+  Statement s(database_.get(), "SELECT count(*) FROM usage");
+  if (!s.row()) return database_.trouble("reading");
+  return static_cast<uint64_t>(s.number(0));
+}
+
+}  // namespace carve::controller

@@ -1,0 +1,58 @@
+// usage.db: the copies of all nodes' usage records, in one SQLite file (sqlite/database.h). One thread uses
+// the store.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bill/invoice.h"
+#include "controller/billing/usage_row.h"
+#include "sqlite/database.h"
+
+namespace carve::controller {
+
+// How far a node's ledger was copied.
+struct CopyPosition {
+  uint32_t ledger = 0;             // 0: nothing was copied yet.
+  std::optional<UsageRow> newest;  // The record with the largest id.
+  std::vector<uint64_t> open_ids;  // Records that had not ended.
+  ledger::Stamp seen;              // When the agent last answered, if a record was open then.
+};
+
+class UsageStore {
+ public:
+  struct Opened;
+  // `now_s` is part of a damaged file's new name. Reads the whole file once, which takes seconds if it has
+  // millions of records.
+  static Outcome<Opened> open(const std::string& path, int64_t now_s);
+
+  Outcome<CopyPosition> position(const std::string& node);
+  // Writes the rows in one transaction; a present row with the same node, ledger and id is replaced, but for
+  // `prepaid`, which stays as it was.
+  Outcome<void> write(const std::vector<UsageRow>&);
+  // Writes when the agent of the node answered.
+  Outcome<void> see(const std::string& node, uint32_t ledger, const ledger::Stamp&);
+  // Returns the row, if there is one.
+  Outcome<std::optional<UsageRow>> find(const std::string& node, uint32_t ledger, uint64_t id);
+  // Calls `visit` for each record that may have a part in the window: first those that began in it, then
+  // those that began before it. Returns early if `visit` returns false.
+  Outcome<void> each(const bill::Window&, const std::function<bool(UsageRow&&)>& visit);
+  Outcome<uint64_t> count();
+
+  static constexpr int schema_version = 1;
+
+ private:
+  explicit UsageStore(sqlite::Database database) : database_(std::move(database)) {}
+
+  sqlite::Database database_;
+};
+
+struct UsageStore::Opened {
+  UsageStore store;
+  std::string moved_aside;  // New path of a damaged file; empty: the file was sound, or new.
+  std::string damage;       // Description of the damage.
+};
+
+}  // namespace carve::controller

@@ -1,0 +1,187 @@
+#include "controller/billing_thread.h"
+
+#include <sys/eventfd.h>
+
+#include <chrono>
+#include <set>
+
+#include "client/client.h"
+#include "controller/billing/bill_report.h"
+#include "controller/billing/usage_copy.h"
+#include "controller/objects/job_form.h"
+#include "os/capabilities.h"
+#include "os/clock.h"
+#include "os/log.h"
+#include "os/process.h"
+
+namespace carve::controller {
+namespace {
+
+using K = FailureKind;
+
+constexpr int64_t copy_interval_ns = 5 * os::second;
+constexpr client::Settings client_settings{.patience = std::chrono::seconds(5),
+                                           .socket_option = "--node NAME=SOCKET"};
+
+ledger::Stamp stamp_now() {
+  static const std::string boot = os::boot_id();
+  return {os::utc_ns(), boot, os::monotonic_ns()};
+}
+
+// The usage records of an agent, over its API.
+class AgentUsage final : public UsageSource {
+ public:
+  explicit AgentUsage(const std::string& socket) : client_(socket, client_settings) {}
+  Outcome<std::vector<ledger::UsageRecord>> after(uint64_t id) override {
+    return page(fmt::format("/v1/usage?after={}", id));
+  }
+  Outcome<std::vector<ledger::UsageRecord>> of(const std::vector<uint64_t>& ids) override {
+    return page(fmt::format("/v1/usage?ids={}", fmt::join(ids, ",")));
+  }
+
+ private:
+  struct UsagePage {
+    std::vector<ledger::UsageRecord> records;
+    uint64_t last = 0;
+  };
+  Outcome<std::vector<ledger::UsageRecord>> page(const std::string& target) {
+    auto answer = client_.get<UsagePage>(target);
+    if (!answer) return failure(K::unavailable, "{}", answer.error().detail);
+    return std::move(answer->records);
+  }
+
+  const client::Client client_;
+};
+
+bool is_prepaid(const ObjectRegistry& objects, const std::string& queue) {
+  const auto object = objects.find(queue_key(queue));
+  return object && queue_spec(*object).billing == "prepaid";
+}
+
+// Copies the records of each node. A node that does not answer is told once, until it answers.
+void copy_all(UsageStore& store, const std::vector<NodeAddress>& nodes, const ObjectRegistry& objects,
+              std::set<std::string>& silent) {
+  for (const NodeAddress& node : nodes) {
+    AgentUsage source(node.socket);
+    const auto done =
+        copy_usage(store, node.name, source,
+                   {.is_prepaid = [&](const std::string& queue) { return is_prepaid(objects, queue); },
+                    .now = stamp_now()});
+    if (done)
+      silent.erase(node.name);
+    else if (silent.insert(node.name).second)
+      os::log::warning("node {}: usage records are not copied: {}", node.name, done.error().sentence);
+  }
+}
+
+http::Response response_of(const Outcome<api::Bill>& bill, BillForm form, const std::string& line) {
+  if (!bill) return refuse(bill.error());
+  if (form == BillForm::csv) return {200, "text/csv; charset=utf-8", csv_of(bill->lines)};
+  if (form == BillForm::line && bill->lines.empty())
+    return refuse(K::not_found,
+                  fmt::format("no invoice line {} in this time; carve bill -o json --lines shows the ids",
+                              line.substr(0, 80)));
+  return document(*bill);
+}
+
+}  // namespace
+
+BillingThread::BillingThread(std::string path, std::vector<NodeAddress> nodes, const ObjectRegistry& objects)
+    : path_(std::move(path)),
+      nodes_(std::move(nodes)),
+      objects_(objects),
+      ready_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      thread_([this] { run(); }) {}
+
+BillingThread::~BillingThread() {
+  {
+    const os::MutexLock lock(mutex_);
+    ends_ = true;
+    woken_.notify_all();
+  }
+  thread_.join();
+}
+
+std::shared_ptr<void> BillingThread::ask(BillQuery query, bill::Tariffs tariffs, BillForm form,
+                                         Answer answer) {
+  auto wanted = std::make_shared<int>();
+  const os::MutexLock lock(mutex_);
+  auto task = std::make_unique<Task>(Task{.query = std::move(query),
+                                          .tariffs = std::move(tariffs),
+                                          .form = form,
+                                          .answer = std::move(answer),
+                                          .wanted = wanted});
+  if (waiting_.size() < max_waiting_invoices) {
+    waiting_.push_back(std::move(task));
+    woken_.notify_all();
+    return wanted;
+  }
+  task->response = refuse(K::resource_exhausted,
+                          fmt::format("{} invoices are being made; try again later", max_waiting_invoices));
+  finished_.push_back(std::move(task));
+  eventfd_write(ready_.get(), 1);
+  return wanted;
+}
+
+void BillingThread::deliver() {
+  eventfd_t count = 0;
+  eventfd_read(ready_.get(), &count);
+  std::deque<std::unique_ptr<Task>> finished;
+  {
+    const os::MutexLock lock(mutex_);
+    finished.swap(finished_);
+  }
+  for (const auto& task : finished)
+    if (!task->wanted.expired()) task->answer(std::move(task->response));
+}
+
+std::unique_ptr<BillingThread::Task> BillingThread::wait(int64_t interval_ns) {
+  const os::MutexLock lock(mutex_);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::nanoseconds(interval_ns);
+  while (waiting_.empty() && !ends_ && woken_.wait_until(mutex_, deadline)) {}
+  if (waiting_.empty()) return nullptr;
+  auto task = std::move(waiting_.front());
+  waiting_.pop_front();
+  return task;
+}
+
+void BillingThread::finish(std::unique_ptr<Task> task) {
+  const os::MutexLock lock(mutex_);
+  finished_.push_back(std::move(task));
+  eventfd_write(ready_.get(), 1);
+}
+
+bool BillingThread::ends() {
+  const os::MutexLock lock(mutex_);
+  return ends_;
+}
+
+void BillingThread::run() {
+  (void)os::keep_capabilities({});
+  auto opened = UsageStore::open(path_, os::utc_ns() / os::second);
+  if (!opened)
+    os::log::error("{}", opened.error().sentence);
+  else if (!opened->moved_aside.empty())
+    os::log::error(
+        "the usage database was damaged ({}); it was moved to {}, and a new one copies what the agents have",
+        opened->damage, opened->moved_aside);
+  std::set<std::string> silent;
+  int64_t next_copy_ns = 0;
+  while (!ends()) {
+    const int64_t now_ns = os::monotonic_ns();
+    if (opened && now_ns >= next_copy_ns) {
+      copy_all(opened->store, nodes_, objects_, silent);
+      next_copy_ns = os::monotonic_ns() + copy_interval_ns;
+    }
+    auto task = wait(std::max<int64_t>(next_copy_ns - os::monotonic_ns(), os::millisecond));
+    if (!task) continue;
+    if (!opened)
+      task->response = refuse(opened.error());
+    else if (!task->wanted.expired())
+      task->response = response_of(make_bill(opened->store, task->tariffs, task->query, stamp_now()),
+                                   task->form, task->query.line);
+    finish(std::move(task));
+  }
+}
+
+}  // namespace carve::controller

@@ -1,0 +1,44 @@
+// The capacity of one pool for the queues: the placement engine over what the nodes' devices have free.
+#pragma once
+
+#include <map>
+#include <set>
+
+#include "controller/nodes/slice_forecast.h"
+#include "controller/objects/job_form.h"
+#include "workload/queue.h"
+
+namespace carve::controller {
+
+class ForecastCapacity final : public workload::Capacity {
+ public:
+  // `held_back`: jobs that a node has refused a moment ago.
+  ForecastCapacity(SliceForecast forecast, std::string pool, std::set<uint64_t> held_back)
+      : forecast_(std::move(forecast)), pool_(std::move(pool)), held_back_(std::move(held_back)) {}
+
+  // Notes what a job has already: it is counted in the forecast.
+  void hold(uint64_t job, const workload::JobNeed&, std::vector<ForecastPlace>);
+
+  bool take(uint64_t job, const workload::JobNeed&) override;
+  bool take_same(uint64_t job, const workload::Capacity& other) override;
+  void release(uint64_t job) override;
+  std::unique_ptr<workload::Capacity> copy() const override;
+
+  // Returns why the job does not fit now: what each device lacks for the first of its slices that does not.
+  std::string problem(const workload::JobNeed&) const;
+
+  const SliceForecast& forecast() const { return forecast_; }
+
+ private:
+  struct HeldPlaces {
+    api::SliceRequest request;
+    std::vector<ForecastPlace> places;
+  };
+
+  SliceForecast forecast_;
+  std::string pool_;  // Empty: any node.
+  std::set<uint64_t> held_back_;
+  std::map<uint64_t, HeldPlaces> held_;  // By job.
+};
+
+}  // namespace carve::controller

@@ -1,0 +1,88 @@
+#include "controller/jobs/forecast_capacity.h"
+
+#include <gmock/gmock.h>
+
+#include "wire/api/json.h"
+#include "wire/objects/node_object.h"
+
+namespace carve::controller {
+namespace {
+
+struct NoJournal final : Journal {
+  Outcome<void> write(std::span<const Object>) override { return {}; }
+  Outcome<void> remove(const ObjectKey&, uint64_t) override { return {}; }
+};
+
+// A node with two devices of 16 GiB.
+SliceForecast two_devices() {
+  objects::NodeStatus node{.state = "Running"};
+  node.mode.effective = "memory-and-compute";
+  for (uint32_t index = 0; index < 2; ++index)
+    node.devices.push_back({.index = index,
+                            .uuid = fmt::format("GPU-00000000-0000-0000-0000-00000000000{}", index + 1),
+                            .usable_bytes = uint64_t{16} << 30,
+                            .free_bytes = uint64_t{16} << 30,
+                            .free_share_bp = 10000});
+  NoJournal journal;
+  ObjectRegistry objects(journal, {}, 0);
+  EXPECT_TRUE(objects.add({.key = {objects::Kind::node, "default", "n1"}, .status = api::write(node)}));
+  return SliceForecast(objects);
+}
+
+workload::JobNeed slices(uint32_t count, uint32_t percent) {
+  return {.slices = count, .memory = 1_GiB, .share = Share{percent * 100}};
+}
+
+TEST(ForecastCapacity, takes_all_slices_of_a_job_or_none) {
+  ForecastCapacity capacity(two_devices(), "", {});
+  EXPECT_FALSE(capacity.take(1, slices(5, 50)));
+  EXPECT_TRUE(capacity.take(2, slices(4, 50)));
+  EXPECT_FALSE(capacity.take(3, slices(1, 5)));
+  capacity.release(2);
+  EXPECT_TRUE(capacity.take(3, slices(1, 5)));
+}
+
+TEST(ForecastCapacity, whole_devices_are_taken_and_released) {
+  ForecastCapacity capacity(two_devices(), "", {});
+  workload::JobNeed whole{.gpu = workload::QueueGpu::gpu, .slices = 2, .share = whole_device};
+  EXPECT_TRUE(capacity.take(1, whole));
+  EXPECT_FALSE(capacity.take(2, slices(1, 5)));
+  capacity.release(1);
+  EXPECT_TRUE(capacity.take(2, slices(1, 5)));
+  whole.slices = 1;
+  whole.devices = 2;
+  EXPECT_FALSE(capacity.take(3, whole));
+}
+
+TEST(ForecastCapacity, a_job_that_was_refused_a_moment_ago_is_held_back) {
+  ForecastCapacity capacity(two_devices(), "", {7});
+  EXPECT_FALSE(capacity.take(7, slices(1, 5)));
+  EXPECT_TRUE(capacity.take(8, slices(1, 5)));
+}
+
+TEST(ForecastCapacity, a_copy_takes_the_same_places_or_none) {
+  ForecastCapacity now(two_devices(), "", {});
+  ASSERT_TRUE(now.take(1, slices(2, 80)));
+  const auto then = now.copy();
+  then->release(1);
+  ASSERT_TRUE(now.take(2, slices(2, 20)));
+  EXPECT_TRUE(then->take_same(2, now));
+  EXPECT_TRUE(then->take(3, slices(2, 80)));
+  EXPECT_FALSE(then->take_same(1, now));
+}
+
+TEST(ForecastCapacity, counts_the_slices_that_live_now) {
+  SliceForecast forecast = two_devices();
+  forecast.replace_slices("n1",
+                          {{.devices = {"GPU-00000000-0000-0000-0000-000000000001"},
+                            .memory_bytes = uint64_t{16} << 30,
+                            .share_bp = 5000},
+                           {.devices = {"GPU-00000000-0000-0000-0000-000000000002"}, .is_exclusive = true}});
+  ForecastCapacity capacity(std::move(forecast), "", {});
+  EXPECT_FALSE(capacity.take(1, slices(1, 5)));
+  EXPECT_THAT(capacity.problem(slices(2, 5)), testing::HasSubstr("slice 1 of 2: node n1: "));
+  EXPECT_EQ(capacity.forecast().capacity("").compute_bp, 20000u);
+}
+
+}  // namespace
+}  // namespace carve::controller

@@ -1,0 +1,210 @@
+// The part of the job loop that admits jobs: all queues of one pool are decided together (workload/queue.h),
+// over what the nodes' devices have free now.
+#include <algorithm>
+
+#include "controller/jobs/forecast_capacity.h"
+#include "controller/jobs/job_loop.h"
+#include "fronts/engines/queue_check.h"
+#include "os/log.h"
+#include "wire/api/json.h"
+
+namespace carve::controller {
+
+// All queues of one pool, in one decision.
+struct JobLoop::PoolPass {
+  std::vector<workload::Queue> queues;
+  std::vector<workload::WaitingJob> waiting;
+  std::vector<workload::RunningJob> running;
+  std::map<uint64_t, ObjectRegistry::Pointer> jobs;
+  std::set<uint64_t> held_back;
+  std::map<std::string, objects::QueueStatus> statuses;  // By queue.
+};
+
+namespace {
+
+using workload::QueueAction;
+using workload::WaitReason;
+
+std::vector<LivingSlice> living_slices(const std::map<std::string, ObservedSlice>& slices) {
+  std::vector<LivingSlice> out;
+  for (const auto& [name, slice] : slices)
+    out.push_back({.devices = slice.devices,
+                   .memory_bytes = slice.memory_bytes,
+                   .share_bp = slice.share_bp,
+                   .is_exclusive = slice.is_exclusive});
+  return out;
+}
+
+}  // namespace
+
+// Returns the nodes' devices with the slices that live now: what the registry knows of a node is as old as
+// the last answer of its agent.
+SliceForecast JobLoop::present_forecast() {
+  SliceForecast out(objects_);
+  for (const auto& node : objects_.list(objects::Kind::node))
+    if (const auto slices = effects_.slices(node->key.name))
+      out.replace_slices(node->key.name, living_slices(*slices));
+  return out;
+}
+
+void JobLoop::add_queue(std::map<std::string, PoolPass>& pools, const Object& queue,
+                        const SliceForecast& forecast) const {
+  const objects::QueueSpec spec = queue_spec(queue);
+  PoolPass& pool = pools[spec.pool];
+  pool.queues.push_back(
+      fronts::workload_queue(queue.key.name, spec, forecast.capacity(spec.pool).largest_device_bytes));
+  pool.statuses.emplace(queue.key.name, objects::QueueStatus{});
+}
+
+void JobLoop::add_job(PoolPass& pool, const ObjectRegistry::Pointer& object, const Known& known,
+                      Ns now) const {
+  const JobRecord record = records_.job(object->uid);
+  if (record.finished_ns != 0 || object->is_ending || known.form->spec.cancelled) return;
+  const workload::JobNeed& need = known.form->pods.need;
+  const std::string& queue = known.form->spec.queue;
+  const uint64_t id = pool.jobs.size();
+  pool.jobs.emplace(id, object);
+  objects::QueueStatus& status = pool.statuses[queue];
+  if (record.admitted_ns == 0) {
+    ++status.waiting;
+    pool.waiting.push_back({.id = id, .queue = queue, .priority = known.form->spec.priority, .need = need});
+    if (known.retry_at > now) pool.held_back.insert(id);
+    return;
+  }
+  ++status.running;
+  status.slices += need.slices;
+  const uint64_t devices = uint64_t{need.slices} * std::max(need.devices, 1U);
+  status.memory_bytes += devices * need.memory.count;
+  status.compute_bp += devices * need.share.basis_points;
+  pool.running.push_back({.id = id, .queue = queue, .need = need, .admitted_at = record.admitted_ns});
+}
+
+void JobLoop::admit(Ns now) {
+  decided_at_ = now;
+  decided_version_ = objects_.version();
+  std::map<std::string, JobPosition> positions;
+  const auto queues = objects_.list(objects::Kind::queue);
+  auto jobs = objects_.list(objects::Kind::job);
+  if (queues.empty()) return positions_.replace({});
+  std::ranges::sort(jobs, {},
+                    [](const ObjectRegistry::Pointer& job) { return std::tuple(job->created_ns, job->uid); });
+  const SliceForecast forecast = present_forecast();
+  std::map<std::string, PoolPass> pools;
+  std::map<std::string, std::string> pool_of;  // By queue.
+  for (const auto& queue : queues) {
+    add_queue(pools, *queue, forecast);
+    pool_of[queue->key.name] = queue_spec(*queue).pool;
+  }
+  for (const auto& job : jobs) {
+    const auto known = known_.find(job->uid);
+    if (known == known_.end() || !known->second.form) continue;
+    const auto pool = pool_of.find(known->second.form->spec.queue);
+    if (pool != pool_of.end()) add_job(pools[pool->second], job, known->second, now);
+  }
+  for (auto& [name, pool] : pools) decide(name, pool, forecast, positions, now);
+  for (const auto& queue : queues) write_queue_status(*queue, pools[pool_of[queue->key.name]]);
+  positions_.replace(std::move(positions));
+}
+
+// Returns where the job's slices are, and where those that were not granted yet would come: both are counted
+// in the forecast.
+std::vector<ForecastPlace> JobLoop::places_of_job(const Object& job, const Known& known,
+                                                  SliceForecast& forecast) const {
+  std::vector<ForecastPlace> out;
+  const workload::JobNeed& need = known.form->pods.need;
+  const auto pods = records_.pods(job.uid);
+  uint32_t missing = need.slices;
+  for (const PodRecord& pod : pods) {
+    if (!pod.is_granted) {
+      missing -= pod.attempt > 0 && missing > 0 ? 1 : 0;  // Its slice has ended with its program.
+      continue;
+    }
+    missing -= missing > 0 ? 1 : 0;
+    if (auto place = forecast.place_of(pod.node, pod.devices)) out.push_back(std::move(*place));
+  }
+  for (; missing > 0; --missing)
+    if (auto place = forecast.place({.pool = known.form->pool}, slice_terms(need))) out.push_back(*place);
+  return out;
+}
+
+void JobLoop::decide(const std::string& name, PoolPass& pool, const SliceForecast& present,
+                     std::map<std::string, JobPosition>& positions, Ns now) {
+  if (pool.waiting.empty()) return;
+  SliceForecast forecast = present;
+  std::map<uint64_t, std::vector<ForecastPlace>> places;
+  for (const workload::RunningJob& job : pool.running) {
+    const Object& object = *pool.jobs.at(job.id);
+    places[job.id] = places_of_job(object, known_.at(object.uid), forecast);
+  }
+  const PoolCapacity total = forecast.capacity(name);
+  ForecastCapacity capacity(std::move(forecast), name, pool.held_back);
+  for (const workload::RunningJob& job : pool.running)
+    capacity.hold(job.id, job.need, std::move(places[job.id]));
+  const workload::QueueDecision decision =
+      workload::decide(pool.queues, pool.waiting, pool.running,
+                       {.memory = Bytes{total.memory_bytes}, .compute_bp = total.compute_bp}, capacity, now);
+  for (const QueueAction& action : decision.actions) {
+    const Object& object = *pool.jobs.at(action.job);
+    if (action.kind == QueueAction::Kind::refuse)
+      positions[object.uid] = {.position = 0, .reason = action.sentence};
+    else
+      admit_job(object, now);
+  }
+  std::map<std::string, std::string> heads;  // Name of the first waiting job, by queue.
+  for (const workload::WaitingPosition& waiting : decision.waiting) {
+    const Object& object = *pool.jobs.at(waiting.job);
+    const Known& known = known_.at(object.uid);
+    const std::string& queue = known.form->spec.queue;
+    heads.try_emplace(queue, object.key.name);
+    JobPosition& position = positions[object.uid];
+    position.position = waiting.position;
+    switch (waiting.reason) {
+      case WaitReason::capacity:
+        position.reason = pool.held_back.contains(waiting.job) ? known.why_requeued
+                                                               : capacity.problem(known.form->pods.need);
+        break;
+      case WaitReason::quota:
+        position.reason =
+            fmt::format("queue {} is beyond its quota, and a job within another queue's waits", queue);
+        break;
+      case WaitReason::max_running:
+        position.reason = fmt::format("queue {} runs as many jobs as its maxRunning allows", queue);
+        break;
+      case WaitReason::max_slices:
+        position.reason = fmt::format("queue {} has as many slices as its maxSlices allows", queue);
+        break;
+      case WaitReason::behind_head: position.reason = fmt::format("{} is before it", heads[queue]); break;
+      case WaitReason::budget: position.reason = "the budget of its account is used up"; break;
+    }
+  }
+}
+
+void JobLoop::admit_job(const Object& object, Ns now) {
+  JobRecord record = records_.job(object.uid);
+  Known& known = known_.at(object.uid);
+  changed_ = true;
+  if (known.form->spec.engine != carve::text(fronts::Engine::custom) && record.secret.empty()) {
+    const auto port = effects_.free_port(Effects::PortUse::engine, records_.ports());
+    if (!port) return os::log::warning("{}: {}", text(object.key), port.error().sentence);
+    record.port = *port;
+    record.secret = effects_.new_secret();
+  }
+  record.admitted_ns = now;
+  if (const auto written = records_.write(record); !written)
+    return os::log::error("{}", written.error().sentence);
+  known.why_requeued.clear();
+  os::log::info("{}: admitted by queue {}", text(object.key), known.form->spec.queue);
+}
+
+void JobLoop::write_queue_status(const Object& queue, const PoolPass& pool) {
+  const std::string json = api::write(pool.statuses.at(queue.key.name));
+  if (json == queue.status) return;
+  const auto written = objects_.update(queue.key, [&](Object& object) -> Outcome<void> {
+    object.status = json;
+    return {};
+  });
+  if (!written && written.error().kind != FailureKind::not_found)
+    os::log::error("{}", written.error().sentence);
+}
+
+}  // namespace carve::controller

@@ -1,0 +1,249 @@
+#include "controller/jobs/job_loop.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "controller/services/testing/effects_fake.h"
+#include "wire/api/json.h"
+#include "wire/objects/node_object.h"
+
+namespace carve::controller {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// A controller over a database, its machine, and a clock. The node has two devices of 16 GiB.
+struct JobStage {
+  struct Kept final : Journal {  // The registry's objects live in the stage: a restart keeps them.
+    Outcome<void> write(std::span<const Object> objects) override {
+      for (const Object& object : objects) kept[object.key] = object;
+      return {};
+    }
+    Outcome<void> remove(const ObjectKey& key, uint64_t) override { return kept.erase(key), Outcome<void>(); }
+    std::map<ObjectKey, Object> kept;
+  };
+
+  std::filesystem::path folder;
+  Kept journal;
+  EffectsFake machine;
+  JobPositions positions;
+  std::optional<ControllerStore> store;
+  std::optional<ObjectRegistry> objects;
+  std::optional<JobLoop> loop;
+
+  JobStage() {
+    char name[] = "/tmp/carve-jobs-XXXXXX";
+    folder = mkdtemp(name);
+    machine.now = 1'700'000'000 * workload::second_ns;
+    restart();
+    objects::NodeStatus node{.state = "Running"};
+    node.mode.effective = "memory-and-compute";
+    for (uint32_t index = 0; index < 2; ++index)
+      node.devices.push_back({.index = index,
+                              .uuid = fmt::format("GPU-00000000-0000-0000-0000-00000000000{}", index + 1),
+                              .usable_bytes = uint64_t{16} << 30,
+                              .free_bytes = uint64_t{16} << 30,
+                              .free_share_bp = 10000});
+    add({.key = {objects::Kind::node, "default", "n1"}, .uid = "n1", .status = api::write(node)});
+    add({.key = queue_key("q"), .uid = "q", .spec = api::write(objects::QueueSpec())});
+  }
+  ~JobStage() { std::filesystem::remove_all(folder); }
+
+  void add(Object object) { ASSERT_TRUE(objects->add(std::move(object))); }
+  void restart() {
+    loop.reset();
+    objects.reset();
+    store.reset();
+    store.emplace(std::move(ControllerStore::open(folder / "controller.db", 1)->store));
+    std::vector<Object> known;
+    uint64_t version = 0;
+    for (const auto& [key, object] : journal.kept) {
+      known.push_back(object);
+      version = std::max(version, object.version);
+    }
+    objects.emplace(journal, known, version);
+    loop.emplace(*objects, std::move(*JobRecords::read(*store)), machine, positions, "/scripts");
+  }
+
+  void submit(const std::string& name, uint32_t tasks, uint32_t retries = 0) {
+    objects::JobSpec spec{.queue = "q",
+                          .parameters = {{"serverless.custom.job.gpu.enabled", "true"},
+                                         {"serverless.custom.job.task.gpus", "1"},
+                                         {"emr.serverless.mgpu.core", "30"},
+                                         {"emr.serverless.mgpu.memory", "4096"}},
+                          .run = {.command = {"train"}},
+                          .tasks = tasks,
+                          .retries = retries};
+    add({.key = key(name),
+         .account = "root",
+         .uid = "1-" + name,
+         .created_ns = machine.now,
+         .spec = api::write(spec)});
+  }
+  static ObjectKey key(const std::string& name) { return {objects::Kind::job, "default", name}; }
+  objects::JobStatus status(const std::string& name) {
+    const auto object = objects->find(key(name));
+    return object ? *api::read<objects::JobStatus>(object->status, api::Reading::lenient)
+                  : objects::JobStatus{};
+  }
+  void turn(int turns = 1) {
+    for (int i = 0; i < turns; ++i) {
+      loop->turn(machine.now);
+      machine.now += workload::second_ns / 10;
+    }
+  }
+  // Every program that runs exits.
+  void exit_all(uint32_t exit_status) {
+    for (auto& [name, program] : machine.programs) machine.end_program(name, exit_status);
+  }
+  void cancel(const std::string& name) {
+    ASSERT_TRUE(objects->update(key(name), [](Object& object) -> Outcome<void> {
+      auto spec = job_spec(object);
+      spec.cancelled = true;
+      object.spec = api::write(spec);
+      return {};
+    }));
+  }
+};
+
+TEST(JobLoop, runs_each_task_once_in_its_slice_and_ends_the_slices) {
+  JobStage s;
+  s.submit("a", 2);
+  s.turn(4);
+  EXPECT_EQ(s.status("a").phase, "Running");
+  EXPECT_THAT(s.machine.live, testing::SizeIs(2));
+  const ProgramStart& start = s.machine.starts.at("a-task-1");
+  EXPECT_THAT(start.command, ElementsAre("train"));
+  EXPECT_EQ(start.env.at("CARVE_TASK_INDEX"), "1");
+  EXPECT_EQ(start.env.at("CARVE_TASK_COUNT"), "2");
+  EXPECT_EQ(start.node, "n1");
+  s.exit_all(0);
+  s.turn(4);
+  EXPECT_EQ(s.status("a").phase, "Succeeded");
+  EXPECT_EQ(s.status("a").exit_status, 0u);
+  EXPECT_THAT(s.machine.live, IsEmpty());
+  EXPECT_THAT(s.machine.started_twice, IsEmpty());
+}
+
+TEST(JobLoop, returns_a_job_to_its_queue_if_a_node_refuses_one_of_its_slices) {
+  JobStage s;
+  s.machine.capacity = 2;  // The forecast does not know.
+  s.submit("a", 3);
+  s.turn(6);
+  EXPECT_EQ(s.status("a").phase, "Queued");
+  EXPECT_EQ(s.status("a").reason, "no device has the capacity");
+  EXPECT_THAT(s.machine.live, IsEmpty());
+  EXPECT_THAT(s.machine.starts, IsEmpty());
+  s.machine.capacity = 3;
+  s.turn(60);
+  EXPECT_EQ(s.status("a").phase, "Running");
+  EXPECT_THAT(s.machine.live, testing::SizeIs(3));
+}
+
+TEST(JobLoop, says_where_each_waiting_job_is_and_what_the_devices_lack) {
+  JobStage s;
+  s.submit("a", 20);  // 30 % each: three fit on a device.
+  s.submit("b", 1);
+  s.turn(2);
+  const auto head = s.positions.find("1-a"), behind = s.positions.find("1-b");
+  ASSERT_TRUE(head && behind);
+  EXPECT_EQ(head->position, 1u);
+  EXPECT_THAT(head->reason, HasSubstr("slice 7 of 20: node n1: "));
+  EXPECT_EQ(behind->position, 2u);
+  EXPECT_EQ(behind->reason, "a is before it");
+  s.cancel("a");
+  s.turn(6);
+  EXPECT_EQ(s.status("a").phase, "Cancelled");
+  EXPECT_EQ(s.status("b").phase, "Running");
+  EXPECT_EQ(s.positions.size(), 0u);
+}
+
+TEST(JobLoop, starts_a_failed_task_again_and_ends_the_others_if_it_fails_too_often) {
+  JobStage s;
+  s.submit("a", 2, 1);
+  s.turn(4);
+  s.machine.end_program("a-task-0", 3);
+  s.turn(20);
+  EXPECT_EQ(s.machine.programs.at("a-task-0").seen.attempt, 2u);
+  EXPECT_EQ(s.machine.programs.at("a-task-1").seen.attempt, 1u);
+  s.machine.end_program("a-task-0", 4);
+  s.turn(20);
+  EXPECT_EQ(s.status("a").phase, "Failed");
+  EXPECT_EQ(s.status("a").exit_status, 4u);
+  EXPECT_EQ(s.status("a").reason, "task 0: exit status 4");
+  EXPECT_THAT(s.machine.live, IsEmpty());
+}
+
+TEST(JobLoop, a_slice_that_a_user_ended_fails_its_task) {
+  JobStage s;
+  s.submit("a", 1);
+  s.turn(4);
+  s.machine.live.clear();
+  s.turn(6);
+  EXPECT_EQ(s.status("a").phase, "Failed");
+  EXPECT_EQ(s.status("a").exit_status, 137u);
+}
+
+TEST(JobLoop, asks_again_for_a_slice_whose_answer_was_lost) {
+  JobStage s;
+  s.machine.loses_answers = true;
+  s.submit("a", 2);
+  s.turn(3);
+  s.machine.loses_answers = false;
+  s.turn(6);
+  EXPECT_EQ(s.status("a").phase, "Running");
+  EXPECT_THAT(s.machine.granted_twice, IsEmpty());
+  EXPECT_THAT(s.machine.live, testing::SizeIs(2));
+}
+
+// The controller is killed at each of its calls, before or after the call's effect: the same end state.
+TEST(JobLoop, that_is_killed_at_any_call_ends_in_the_same_state) {
+  for (const bool has_effect : {false, true})
+    for (int calls = 0; calls < 14; ++calls) {
+      SCOPED_TRACE(fmt::format("killed after {} calls, effect {}", calls, has_effect));
+      JobStage s;
+      s.submit("a", 2, 1);
+      s.submit("b", 1);
+      s.machine.calls_left = calls;
+      s.machine.last_has_effect = has_effect;
+      bool killed = false;
+      for (int i = 0; i < 100; ++i) {
+        try {
+          s.turn();
+        } catch (const Killed&) {
+          killed = true;
+          s.machine.calls_left = -1;
+          s.restart();
+        }
+        if (i == 60) s.exit_all(0);
+      }
+      EXPECT_TRUE(killed || calls > 8);
+      for (const char* job : {"a", "b"}) {
+        EXPECT_EQ(s.status(job).phase, "Succeeded") << job;
+        for (const objects::PodStatus& pod : s.status(job).pods)
+          EXPECT_EQ(s.machine.programs.at(pod.program).seen.attempt, 1u);
+      }
+      EXPECT_THAT(s.machine.live, IsEmpty());
+      EXPECT_THAT(s.machine.started_twice, IsEmpty());
+      EXPECT_THAT(s.machine.granted_twice, IsEmpty());
+    }
+}
+
+TEST(JobLoop, removes_a_job_after_its_time_with_its_programs) {
+  JobStage s;
+  s.submit("a", 1);
+  s.turn(4);
+  s.exit_all(0);
+  s.turn(4);
+  EXPECT_TRUE(s.objects->find(JobStage::key("a")));
+  s.machine.now += 7 * 86'400 * workload::second_ns;
+  s.turn(2);
+  EXPECT_FALSE(s.objects->find(JobStage::key("a")));
+  EXPECT_THAT(s.machine.programs, IsEmpty());
+}
+
+}  // namespace
+}  // namespace carve::controller

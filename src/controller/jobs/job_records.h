@@ -1,0 +1,35 @@
+// The job loop's records, in memory and in controller.db. A record is written before it is visible. One
+// thread uses them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "controller/store/controller_store.h"
+
+namespace carve::controller {
+
+class JobRecords {
+ public:
+  static Outcome<JobRecords> read(ControllerStore&);
+
+  // Returns the record of a job; a new one if it has none.
+  JobRecord job(const std::string& uid) const;
+  std::vector<PodRecord> pods(const std::string& uid) const;  // By name.
+  std::vector<uint32_t> ports() const;
+
+  Outcome<void> write(const JobRecord&);
+  Outcome<void> write(const PodRecord&);
+  // Forgets a job that was removed from the database.
+  void forget(const std::string& uid);
+
+ private:
+  explicit JobRecords(ControllerStore& store) : store_(&store) {}
+
+  ControllerStore* store_;
+  std::map<std::string, JobRecord> jobs_;                         // By uid.
+  std::map<std::string, std::map<std::string, PodRecord>> pods_;  // By uid and name.
+};
+
+}  // namespace carve::controller

@@ -1,0 +1,106 @@
+#include "controller/jobs/job_status.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "os/clock.h"
+
+namespace carve::controller {
+namespace {
+
+using workload::JobEnd;
+using workload::PodId;
+using workload::ProgramState;
+
+std::string moment(int64_t ns) { return ns == 0 ? "" : os::rfc3339(ns, os::Decimals::milliseconds); }
+
+std::string state_of(const PodRecord& pod, const ObservedProgram& program) {
+  if (program.state == ProgramState::running) return pod.terminated_ns == 0 ? "Running" : "Stopping";
+  if (program.state == ProgramState::exited && program.attempt == pod.attempt) {
+    if (pod.terminated_ns != 0) return "Ended";
+    if (program.is_lost) return "Lost";
+    return program.exit_status == 0 ? "Succeeded" : "Failed";
+  }
+  return pod.is_granted ? "Granted" : "Waiting";
+}
+
+objects::PodStatus pod_status(const JobStatusInput& in, PodId id) {
+  objects::PodStatus out{.role = std::string(carve::text(id.role)),
+                         .index = id.index,
+                         .program = pod_name(in.object.key.name, id),
+                         .state = "Waiting"};
+  const auto pod = in.pods.find(id);
+  if (pod == in.pods.end()) return out;
+  const PodRecord& record = pod->second;
+  const auto seen = in.programs.find(id);
+  const ObservedProgram program = seen == in.programs.end() ? ObservedProgram{} : seen->second;
+  out.slice = record.is_granted ? record.program : "";
+  out.node = record.is_granted ? record.node : "";
+  std::istringstream words(record.devices);
+  for (std::string uuid; words >> uuid;) out.devices.push_back(uuid);
+  out.state = state_of(record, program);
+  out.exit = program.state == ProgramState::exited ? program.exit : "";
+  out.attempt = record.attempt;
+  return out;
+}
+
+// Returns the exit status of the first main pod that failed.
+uint32_t exit_status(const JobStatusInput& in) {
+  for (const auto& [id, program] : in.programs) {
+    const bool is_main = id.role == workload::PodRole::driver || id.role == workload::PodRole::task;
+    if (is_main && program.state == ProgramState::exited && program.exit_status != 0)
+      return program.exit_status;
+  }
+  return 1;
+}
+
+std::string failed_pods(const objects::JobStatus& status) {
+  std::string out;
+  for (const objects::PodStatus& pod : status.pods)
+    if (pod.state == "Failed" || pod.state == "Lost")
+      out += fmt::format("{}{} {}: {}", out.empty() ? "" : "; ", pod.role, pod.index, pod.exit);
+  return out.empty() ? "its programs were stopped" : out;
+}
+
+void add_end(const JobStatusInput& in, objects::JobStatus& out) {
+  switch (in.observed.finished->end) {
+    case JobEnd::all_succeeded:
+      out.exit_status = 0;
+      out.reason = "";
+      return;
+    case JobEnd::program_failed: out.reason = failed_pods(out); break;
+    case JobEnd::program_lost: out.reason = "the result of a program is unknown: " + failed_pods(out); break;
+    case JobEnd::deadline:
+      out.reason = fmt::format("deadlineSeconds {} is over", in.form.spec.deadline_seconds);
+      break;
+    case JobEnd::cancelled: out.reason = "a user cancelled it"; break;
+  }
+  out.exit_status = exit_status(in);
+}
+
+}  // namespace
+
+objects::JobStatus job_status(const JobStatusInput& in, objects::JobStatus before) {
+  objects::JobStatus out = std::move(before);
+  const bool had_end = !out.finished_at.empty();
+  out.observed_generation = in.object.generation;
+  out.phase = carve::text(phase(in.job, in.observed));
+  out.submitted_at = moment(in.object.created_ns);
+  out.admitted_at = moment(in.record.admitted_ns);
+  out.finished_at = moment(in.record.finished_ns);
+  out.gpu = slice_text(in.form.pods.need);
+  out.slices = in.form.pods.need.slices;
+  out.memory_bytes = in.form.pods.need.memory.count;
+  out.share_bp = in.form.pods.need.share.basis_points;
+  // Programs that are stopped because the job has an end keep the state that they had then.
+  std::vector<objects::PodStatus> pods;
+  for (const workload::PodSpec& spec : in.job.pods) pods.push_back(pod_status(in, spec.id));
+  out.pods = std::move(pods);
+  if (in.observed.finished && !had_end)
+    add_end(in, out);
+  else if (!in.observed.finished)
+    out.reason = in.observed.admitted_at ? in.problem : in.why_requeued;
+  return out;
+}
+
+}  // namespace carve::controller

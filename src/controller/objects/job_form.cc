@@ -1,0 +1,104 @@
+#include "controller/objects/job_form.h"
+
+#include <algorithm>
+
+#include "core/invariant.h"
+#include "fronts/engines/job_check.h"
+#include "fronts/engines/queue_check.h"
+#include "wire/api/json.h"
+
+namespace carve::controller {
+namespace {
+
+template <class T>
+T stored(const Object& object) {
+  auto spec = api::read<T>(object.spec, api::Reading::lenient);
+  invariant(spec.has_value(), "a stored spec was written by this program");
+  return std::move(*spec);
+}
+
+std::vector<workload::PodSpec> pod_specs(const fronts::EnginePods& pods) {
+  std::vector<workload::PodSpec> out;
+  for (const fronts::PodGroup& group : pods.groups)
+    for (uint32_t index = 0; index < group.count; ++index)
+      out.push_back({.id = {group.role, index}, .needs_slice = group.has_gpu});
+  return out;
+}
+
+}  // namespace
+
+objects::QueueSpec queue_spec(const Object& object) { return stored<objects::QueueSpec>(object); }
+objects::JobSpec job_spec(const Object& object) { return stored<objects::JobSpec>(object); }
+
+Result<fronts::EnginePods, api::FieldErrors> pods_of_submitted(const objects::JobSpec& spec,
+                                                               const std::string& queue,
+                                                               const objects::QueueSpec& of_queue,
+                                                               const DeviceSizes& sizes) {
+  fronts::EngineRequest request = fronts::engine_request(spec, fronts::queue_terms(queue, of_queue));
+  request.context_bytes = sizes.context_bytes;
+  request.largest_device_bytes = sizes.largest_bytes;
+  auto pods = fronts::engine_pods(request);
+  api::FieldErrors errors = pods ? api::FieldErrors{} : pods.error();
+  if (std::ranges::find(of_queue.compute_groups, spec.compute_group) == of_queue.compute_groups.end())
+    errors.push_back({.field = "spec.computeGroup",
+                      .value = spec.compute_group.substr(0, 80),
+                      .sentence = fmt::format(
+                          "spec.computeGroup: queue {} has no compute group '{}'; there are {}", queue,
+                          spec.compute_group.substr(0, 80), fmt::join(of_queue.compute_groups, ", "))});
+  if (!errors.empty()) return tl::unexpected(std::move(errors));
+  pods->need.deadline = int64_t{spec.deadline_seconds} * workload::second_ns;
+  const auto allowed = workload::check(fronts::workload_queue(queue, of_queue, 0), pods->need, 0);
+  if (!allowed)
+    return tl::unexpected(
+        api::FieldErrors{{.field = "spec.queue", .value = queue, .sentence = allowed.error().sentence}});
+  return pods;
+}
+
+Result<JobForm, std::string> job_form(const Object& job, const Object& queue, const DeviceSizes& sizes) {
+  JobForm out{.spec = job_spec(job), .pool = "", .pods = {}, .job = {}};
+  objects::QueueSpec of_queue = queue_spec(queue);
+  out.pool = of_queue.pool;
+  // What was valid at the submission stays so.
+  of_queue.strict = false;
+  of_queue.max_slices = 0;
+  of_queue.compute_groups = {out.spec.compute_group};
+  const bool has_whole_devices = of_queue.gpu == carve::text(workload::QueueGpu::gpu);
+  auto pods =
+      pods_of_submitted(out.spec, queue.key.name, of_queue, has_whole_devices ? sizes : DeviceSizes{});
+  if (!pods) return tl::unexpected(pods.error().front().sentence);
+  out.pods = std::move(*pods);
+  out.job = {.name = job.key.name,
+             .pods = pod_specs(out.pods),
+             .retries = out.spec.retries,
+             .deadline = out.pods.need.deadline,
+             .ttl = int64_t{out.spec.ttl_seconds_after_finished} * workload::second_ns};
+  return out;
+}
+
+std::string pod_name(const std::string& job, workload::PodId id) {
+  return fmt::format("{}-{}-{}", job, carve::text(id.role), id.index);
+}
+
+// The vendor's shares are limits, so the policy is fixed-share.
+api::SliceRequest slice_terms(const workload::JobNeed& need) {
+  api::SliceRequest out{.devices = std::max(need.devices, 1U)};
+  if (need.gpu == workload::QueueGpu::gpu) {
+    out.exclusive = true;
+    return out;
+  }
+  out.memory_bytes = need.memory.count;
+  out.share_bp = need.share.basis_points;
+  out.policy = Policy::fixed_share;
+  return out;
+}
+
+std::string slice_text(const workload::JobNeed& need) {
+  if (need.gpu == workload::QueueGpu::none) return "";
+  if (need.gpu == workload::QueueGpu::mgpu)
+    return fmt::format("{}, {}", std::string_view(carve::text(need.memory)),
+                       std::string_view(carve::text(need.share)));
+  const uint32_t devices = std::max(need.devices, 1U);
+  return fmt::format("{} whole device{}", devices, devices == 1 ? "" : "s");
+}
+
+}  // namespace carve::controller

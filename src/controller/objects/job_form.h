@@ -1,0 +1,55 @@
+// What a Job object means: its pods and what its queue is asked for. Pure.
+#pragma once
+
+#include "controller/objects/object_record.h"
+#include "controller/objects/service_form.h"
+#include "fronts/engines/engine_pods.h"
+#include "wire/api/field_error.h"
+#include "wire/objects/job_object.h"
+#include "wire/objects/queue_object.h"
+
+namespace carve::controller {
+
+// Of the pool's devices; 0: not known.
+struct DeviceSizes {
+  uint64_t context_bytes = 0;  // That a slice pays for each process.
+  uint64_t largest_bytes = 0;  // Usable.
+};
+
+inline ObjectKey queue_key(std::string name) { return {objects::Kind::queue, "default", std::move(name)}; }
+
+// Where a waiting job is in its queue, and why it waits, as of the last decision.
+struct JobPosition {
+  uint32_t position = 0;  // From 1; 0: the queue never admits it.
+  std::string reason;
+};
+
+// Returns the spec of a stored queue or job.
+objects::QueueSpec queue_spec(const Object&);
+objects::JobSpec job_spec(const Object&);
+
+// Returns the pods of a job that is submitted, or every reason why its queue refuses it.
+Result<fronts::EnginePods, api::FieldErrors> pods_of_submitted(const objects::JobSpec&,
+                                                               const std::string& queue,
+                                                               const objects::QueueSpec&, const DeviceSizes&);
+
+struct JobForm {
+  objects::JobSpec spec;
+  std::string pool;  // Of its queue; empty: any node.
+  fronts::EnginePods pods;
+  workload::Job job;  // Without `cancelled`.
+};
+
+// Returns the form of a stored job, which was checked when it was submitted, or why it has none any more.
+Result<JobForm, std::string> job_form(const Object& job, const Object& queue, const DeviceSizes&);
+
+// Returns the name of a pod's program and slice: JOB-ROLE-INDEX.
+std::string pod_name(const std::string& job, workload::PodId);
+
+// Returns what each slice of the job asks of a node, without its name and owner.
+api::SliceRequest slice_terms(const workload::JobNeed&);
+
+// Returns what each slice gets: "4096 MiB, 30%"; empty: the job has none.
+std::string slice_text(const workload::JobNeed&);
+
+}  // namespace carve::controller

@@ -1,0 +1,30 @@
+#include "controller/objects/object_programs.h"
+
+#include "wire/api/json.h"
+#include "wire/objects/job_object.h"
+
+namespace carve::controller {
+
+std::vector<ObjectProgram> programs_of(const Object& object) {
+  std::vector<ObjectProgram> out;
+  if (object.key.kind == objects::Kind::job) {
+    const auto status = api::read<objects::JobStatus>(object.status, api::Reading::lenient);
+    if (!status) return out;
+    for (const objects::PodStatus& pod : status->pods)
+      if (pod.attempt > 0) out.push_back({.name = pod.program, .role = pod.role, .index = pod.index});
+    return out;
+  }
+  const auto status = api::read<objects::ServiceStatus>(object.status, api::Reading::lenient);
+  if (!status) return out;
+  for (const objects::ReplicaStatus& replica : status->replica_list)
+    out.push_back({.name = replica.slice, .role = "replica", .index = replica.index});
+  return out;
+}
+
+bool is_finished_job(const Object& object) {
+  if (object.key.kind != objects::Kind::job) return false;
+  const auto status = api::read<objects::JobStatus>(object.status, api::Reading::lenient);
+  return status && !status->finished_at.empty();
+}
+
+}  // namespace carve::controller

@@ -1,0 +1,19 @@
+// Moments as a user writes them: "2026-11-01" or "2026-11-01T08:30:00Z" (RFC 3339, UTC alone).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/failure.h"
+
+namespace carve {
+
+// Returns the nanoseconds since 1970; a day alone is its first moment. `what` names the text in the failure
+// (invalid_argument). The year is 1970 to 2199.
+Outcome<int64_t> parse_utc(std::string_view what, std::string_view text);
+
+// Returns a moment as RFC 3339 has it, in whole seconds.
+std::string text_utc(int64_t utc_ns);
+
+}  // namespace carve

@@ -1,0 +1,78 @@
+// The pods of a job, from its engine's parameters and its queue: which programs there are, and what each gets
+// of a GPU. The keys are those of EMR Serverless mGPU (requirements S4-2 to S4-16). Pure.
+//
+// * An mGPU queue divides devices: emr.serverless.mgpu.core (percent of one device's compute) and
+//   emr.serverless.mgpu.memory (MiB, not rounded) are added to the engine's own GPU amount, which is 1. A GPU
+//   queue gives whole devices, as many as the amount says.
+// * All slices of a job are equal.
+// * Spark: a master without a slice (`head`), the executors, and the driver, which has a slice if its amount
+//   is 1. Ray: a head and a driver without slices, and the workers. Custom: the tasks.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/words.h"
+#include "fronts/engines/parameters.h"
+#include "workload/job.h"
+#include "workload/queue.h"
+
+namespace carve::fronts {
+
+inline constexpr std::string_view core_key = "emr.serverless.mgpu.core";
+inline constexpr std::string_view memory_key = "emr.serverless.mgpu.memory";
+inline constexpr uint32_t min_core_percent = 5, max_core_percent = 99;
+inline constexpr uint32_t core_step_percent = 5;               // Of a strict queue (S4-15).
+inline constexpr uint64_t min_strict_memory_mib = 256;         // Of a strict queue (S4-15).
+inline constexpr uint64_t max_memory_mib = uint64_t{1} << 30;  // 1 PiB: more than any device has.
+
+enum class Engine : uint8_t { spark, ray, custom };
+
+// The part of a queue that decides what its jobs may ask for.
+struct QueueTerms {
+  std::string name;
+  workload::QueueGpu gpu = workload::QueueGpu::mgpu;
+  bool strict = false;
+};
+
+struct EngineRequest {
+  Engine engine = Engine::custom;
+  Parameters parameters;
+  QueueTerms queue;
+  uint32_t workers = 1;               // Of Ray.
+  uint32_t tasks = 1;                 // Of a custom job.
+  uint64_t context_bytes = 0;         // Of the largest context of the pool's devices; 0: not known.
+  uint64_t largest_device_bytes = 0;  // Usable, of the pool; 0: not known.
+};
+
+struct PodGroup {
+  workload::PodRole role = workload::PodRole::task;
+  uint32_t count = 1;
+  bool has_gpu = true;
+
+  friend bool operator==(const PodGroup&, const PodGroup&) = default;
+};
+
+struct EnginePods {
+  std::vector<PodGroup> groups;  // In the order in which their programs are started.
+  workload::JobNeed need;        // Of the whole job, without its deadline.
+  std::vector<std::string> warnings;
+  // Of Spark's executors.
+  uint32_t executor_cores = 1;
+  uint32_t tasks_at_once = 1;  // In one executor: min(cores, floor(1 / spark.task.resource.gpu.amount)).
+};
+
+// Returns the pods of the job, or every error.
+Result<EnginePods, api::FieldErrors> engine_pods(const EngineRequest&);
+
+// Returns the value of a parameter; empty if it is not set.
+std::string value_of(const Parameters&, std::string_view key);
+
+}  // namespace carve::fronts
+
+template <>
+struct carve::Words<carve::fronts::Engine> {
+  static constexpr const char* kind = "engine";
+  static constexpr std::string_view words[] = {"spark", "ray", "custom"};
+};

@@ -1,0 +1,243 @@
+#include "fronts/engines/engine_programs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace carve::fronts {
+namespace {
+
+using workload::PodId;
+using workload::PodRole;
+
+constexpr const char* spark_driver_script = "spark.driver.resource.gpu.discoveryScript";
+constexpr const char* rapids_plugin = "com.nvidia.spark.SQLPlugin";
+constexpr const char* default_executor_memory = "1g";
+// Of a JVM that only coordinates: 17 s from nothing to a finished job instead of 25 s (measured on 2 cores).
+constexpr const char* daemon_options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC";
+constexpr uint64_t max_rapids_reserve = uint64_t{640} << 20;  // RAPIDS' own default.
+
+constexpr uint32_t ray_port = 6379, ray_dashboard_port = 8265, first_ray_agent_port = 52400;
+constexpr uint64_t ray_head_memory = 1'000'000'000;
+constexpr uint64_t ray_object_store = 100'000'000;  // Bytes; Ray's least is 75 MiB.
+constexpr const char* ray_cpus_key = "carve.ray.worker.cpus";
+constexpr const char* ray_memory_key = "carve.ray.worker.memory.bytes";
+constexpr uint64_t default_ray_memory = 2'000'000'000;
+
+std::string or_else(std::string value, std::string otherwise) {
+  return value.empty() ? std::move(otherwise) : std::move(value);
+}
+
+// Returns the letter of a role, for short paths.
+char letter(PodRole role) { return "dehwt"[static_cast<size_t>(role)]; }
+
+std::string folder_of(const EnginePlaces& places, PodId id) {
+  return fmt::format("{}-{}{}", places.job_folder, letter(id.role), id.index);
+}
+
+std::string our_script(const EnginePlaces& places) {
+  return fmt::format("{}/{}", places.scripts, discovery_script_name);
+}
+
+bool has_prefix(const std::string& key, std::string_view prefix) { return key.starts_with(prefix); }
+
+// The configuration of a Spark application: the user's, and ours where the user set nothing.
+Parameters spark_configuration(const objects::JobSpec& spec, const EnginePods& pods,
+                               const EnginePlaces& places) {
+  Parameters out;
+  for (const auto& [key, value] : spec.parameters)
+    if (has_prefix(key, "spark.")) out[key] = value;
+  for (const objects::DerivedParameter& derived : derived_parameters(spec, pods, places))
+    out[derived.key] = derived.value;
+  const std::string script = value_of(out, spark_driver_script);
+  const bool driver_has_gpu = std::ranges::find(pods.groups, PodRole::driver, &PodGroup::role)->has_gpu;
+  if (driver_has_gpu && (script.empty() || !places.has_file(script)))
+    out[spark_driver_script] = our_script(places);
+  out["spark.driver.host"] = "127.0.0.1";
+  out["spark.driver.bindAddress"] = "127.0.0.1";
+  out["spark.authenticate"] = "true";
+  out["spark.authenticate.secret"] = places.secret;
+  return out;
+}
+
+// Returns the text as a file of Java's properties has it.
+std::string property_text(const std::string& text, std::string_view escaped) {
+  std::string out;
+  for (const char c : text) {
+    if (escaped.find(c) != std::string_view::npos || (out.empty() && c == ' ')) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string properties(const Parameters& parameters) {
+  std::string out;
+  for (const auto& [key, value] : parameters)
+    out += fmt::format("{}={}\n", property_text(key, "\\:!"), property_text(value, "\\"));
+  return out;
+}
+
+std::map<std::string, std::string> spark_environment(const objects::JobSpec& spec, const std::string& folder,
+                                                     const EnginePlaces& places) {
+  return {{"SPARK_HOME", spec.engine_home},
+          {"SPARK_LOCAL_IP", "127.0.0.1"},
+          {"SPARK_LOCAL_DIRS", folder},
+          {"SPARK_DAEMON_MEMORY", "256m"},
+          {"SPARK_DAEMON_JAVA_OPTS", fmt::format("{} -Djava.io.tmpdir={}", daemon_options, folder)},
+          {"TMPDIR", folder},
+          {"PYSPARK_PYTHON", or_else(spec.python, "python3")},
+          {"PYSPARK_DRIVER_PYTHON", or_else(spec.python, "python3")},
+          {"_SPARK_AUTH_SECRET", places.secret}};
+}
+
+std::vector<std::string> spark_command(const objects::JobSpec& spec, const EnginePods& pods, PodId id,
+                                       const EnginePlaces& places) {
+  const std::string spark_class = spec.engine_home + "/bin/spark-class";
+  const std::string master = fmt::format("spark://127.0.0.1:{}", places.port);
+  if (id.role == PodRole::head)
+    return {spark_class, "org.apache.spark.deploy.master.Master", "--host",       "127.0.0.1",
+            "--port",    fmt::format("{}", places.port),          "--webui-port", "0"};
+  if (id.role == PodRole::executor)
+    return {
+        spark_class,    "org.apache.spark.deploy.worker.Worker",
+        "--host",       "127.0.0.1",
+        "--port",       "0",
+        "--webui-port", "0",
+        "--cores",      fmt::format("{}", pods.executor_cores),
+        "--memory",     or_else(value_of(spec.parameters, "spark.executor.memory"), default_executor_memory),
+        master};
+  std::vector<std::string> out{spec.engine_home + "/bin/spark-submit", "--master", master,
+                               "--properties-file", folder_of(places, id) + "/configuration"};
+  out.insert(out.end(), spec.run.command.begin(), spec.run.command.end());
+  return out;
+}
+
+PodProgram spark_program(const objects::JobSpec& spec, const EnginePods& pods, PodId id,
+                         const EnginePlaces& places) {
+  const std::string folder = folder_of(places, id);
+  PodProgram out{.command = spark_command(spec, pods, id, places),
+                 .env = spark_environment(spec, folder, places)};
+  constexpr const char* common = "-Dspark.authenticate=true -Dspark.port.maxRetries=0";
+  if (id.role == PodRole::driver) {
+    out.env["CARVE_CONFIGURATION"] = properties(spark_configuration(spec, pods, places));
+    return out;
+  }
+  out.env["SPARK_MASTER_OPTS"] = common;
+  out.env["SPARK_WORKER_OPTS"] = common;
+  out.env["SPARK_WORKER_DIR"] = folder + "/work";
+  const bool has_gpu =
+      std::ranges::find(pods.groups, PodRole::executor, &PodGroup::role)->has_gpu && pods.need.slices > 0;
+  if (has_gpu)
+    out.env["SPARK_WORKER_OPTS"] =
+        fmt::format("{} -Dspark.worker.resource.gpu.amount={} -Dspark.worker.resource.gpu.discoveryScript={}",
+                    common, std::max(pods.need.devices, 1U), our_script(places));
+  return out;
+}
+
+std::vector<std::string> ray_start(const objects::JobSpec& spec) {
+  return {or_else(spec.engine_home, "/usr/bin") + "/ray", "start", "--block", "--node-ip-address=127.0.0.1",
+          "--disable-usage-stats"};
+}
+
+std::vector<std::string> ray_command(const objects::JobSpec& spec, const EnginePods& pods, PodId id,
+                                     const EnginePlaces& places) {
+  if (id.role == PodRole::driver) return spec.run.command;
+  std::vector<std::string> out = ray_start(spec);
+  out.push_back(fmt::format("--temp-dir={}", folder_of(places, id)));
+  out.push_back(fmt::format("--object-store-memory={}", ray_object_store));
+  if (id.role == PodRole::head) {
+    for (const std::string& word :
+         {std::string("--head"), std::string("--num-gpus=0"), std::string("--num-cpus=1"),
+          fmt::format("--port={}", ray_port), fmt::format("--memory={}", ray_head_memory),
+          std::string("--dashboard-host=127.0.0.1"), fmt::format("--dashboard-port={}", ray_dashboard_port)})
+      out.push_back(word);
+    return out;
+  }
+  const bool has_gpu = std::ranges::find(pods.groups, PodRole::worker, &PodGroup::role)->has_gpu;
+  for (const std::string& word :
+       {fmt::format("--address=127.0.0.1:{}", ray_port),
+        fmt::format("--num-gpus={}", has_gpu ? std::max(pods.need.devices, 1U) : 0),
+        fmt::format("--num-cpus={}", or_else(value_of(spec.parameters, ray_cpus_key), "1")),
+        fmt::format("--memory={}", or_else(value_of(spec.parameters, ray_memory_key),
+                                           fmt::format("{}", default_ray_memory))),
+        fmt::format("--dashboard-agent-listen-port={}", first_ray_agent_port + id.index)})
+    out.push_back(word);
+  return out;
+}
+
+PodProgram ray_program(const objects::JobSpec& spec, const EnginePods& pods, PodId id,
+                       const EnginePlaces& places) {
+  PodProgram out{.env = {{"RAY_ADDRESS", fmt::format("127.0.0.1:{}", ray_port)},
+                         {"RAY_AUTH_MODE", "token"},
+                         {"RAY_AUTH_TOKEN", places.secret},
+                         {"RAY_USAGE_STATS_ENABLED", "0"},
+                         {"TMPDIR", folder_of(places, id)}}};
+  out.command = {places.scripts + "/cluster-network", id.role == PodRole::head ? "begin" : "join",
+                 folder_of(places, {PodRole::head, 0})};
+  const auto words = ray_command(spec, pods, id, places);
+  out.command.insert(out.command.end(), words.begin(), words.end());
+  return out;
+}
+
+}  // namespace
+
+PodProgram pod_program(const objects::JobSpec& spec, const std::string& job, const EnginePods& pods, PodId id,
+                       const EnginePlaces& places) {
+  PodProgram out;
+  switch (parse<Engine>(spec.engine).value_or(Engine::custom)) {
+    case Engine::spark: out = spark_program(spec, pods, id, places); break;
+    case Engine::ray: out = ray_program(spec, pods, id, places); break;
+    case Engine::custom: out.command = spec.run.command; break;
+  }
+  out.env["CARVE_JOB"] = job;
+  out.env["CARVE_ROLE"] = text(id.role);
+  out.env["CARVE_INDEX"] = fmt::format("{}", id.index);
+  if (id.role == PodRole::task) {
+    out.env["CARVE_TASK_INDEX"] = fmt::format("{}", id.index);
+    out.env["CARVE_TASK_COUNT"] = fmt::format("{}", pods.groups.front().count);
+    return out;
+  }
+  const std::string folder = folder_of(places, id);
+  out.command.insert(out.command.begin(), {places.scripts + "/pod-folder", folder});
+  out.cleanup = {"rm", "-rf", folder};
+  return out;
+}
+
+std::vector<objects::DerivedParameter> derived_parameters(const objects::JobSpec& spec,
+                                                          const EnginePods& pods, const EnginePlaces&) {
+  std::vector<objects::DerivedParameter> out;
+  const auto derive = [&](const char* key, std::string value, const char* reason) {
+    if (!spec.parameters.contains(key)) out.push_back({key, std::move(value), reason});
+  };
+  const auto engine = parse<Engine>(spec.engine).value_or(Engine::custom);
+  if (engine == Engine::ray) {
+    derive(ray_cpus_key, "1", "tasks of one CPU that a worker runs at once");
+    derive(ray_memory_key, fmt::format("{}", default_ray_memory),
+           "a node claims the whole machine without it");
+  }
+  if (engine != Engine::spark) return out;
+  const auto executors = std::ranges::find(pods.groups, PodRole::executor, &PodGroup::role);
+  derive("spark.executor.cores", fmt::format("{}", pods.executor_cores), "cores of one Worker");
+  derive("spark.cores.max", fmt::format("{}", uint64_t{pods.executor_cores} * executors->count),
+         "cores of all executors");
+  derive("spark.executor.memory", default_executor_memory, "memory of one Worker");
+  derive("spark.ui.enabled", "false", "its page would listen beside the job");
+  if (value_of(spec.parameters, "spark.plugins").find(rapids_plugin) != std::string::npos &&
+      pods.need.gpu == workload::QueueGpu::mgpu)
+    derive("spark.rapids.memory.gpu.reserve",
+           fmt::format("{}", std::min(max_rapids_reserve, pods.need.memory.count / 8)),
+           "an eighth of the slice, at most 640 MiB");
+  return out;
+}
+
+std::vector<std::string> replaced_parameters(const objects::JobSpec& spec, const EnginePlaces& places) {
+  std::vector<std::string> out;
+  if (parse<Engine>(spec.engine) != Engine::spark) return out;
+  for (const auto& [key, value] : spec.parameters)
+    if (has_prefix(key, "spark.") && key.ends_with(".gpu.discoveryScript") && !places.has_file(value))
+      out.push_back(
+          fmt::format("{} {}: this machine has no such file; Carve's own script is used", key, value));
+  return out;
+}
+
+}  // namespace carve::fronts

@@ -1,0 +1,159 @@
+#include "fronts/engines/engine_programs.h"
+
+#include <gmock/gmock.h>
+
+#include "fronts/engines/job_check.h"
+
+namespace carve::fronts {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::Pair;
+using workload::PodRole;
+
+const char* const vendor_script = "/opt/emr/current/spark/examples/src/main/scripts/getGpusResources.sh";
+
+objects::JobSpec spark_job() {
+  return {.queue = "q",
+          .engine = "spark",
+          .parameters = {{"spark.driver.resource.gpu.amount", "1"},
+                         {"spark.driver.resource.gpu.discoveryScript", vendor_script},
+                         {"spark.executor.resource.gpu.amount", "1"},
+                         {"spark.executor.instances", "2"},
+                         {"spark.executor.cores", "10"},
+                         {"spark.task.resource.gpu.amount", "0.1"},
+                         {"spark.hadoop.fs.key", "a\\b"},
+                         {"emr.serverless.mgpu.core", "30"},
+                         {"emr.serverless.mgpu.memory", "4096"}},
+          .run = {.command = {"app.py", "x"}},
+          .engine_home = "/spark",
+          .python = "/usr/bin/python3"};
+}
+
+EnginePlaces places() {
+  return {.scripts = "/share", .job_folder = "/tmp/carve-1a", .port = 30001, .secret = "S"};
+}
+
+EnginePods pods_of(const objects::JobSpec& spec) {
+  const auto pods = engine_pods(engine_request(spec, {.name = "q"}));
+  EXPECT_TRUE(pods) << pods.error().front().sentence;
+  return *pods;
+}
+
+PodProgram program(const objects::JobSpec& spec, PodRole role, uint32_t index = 0) {
+  return pod_program(spec, "j", pods_of(spec), {role, index}, places());
+}
+
+TEST(EnginePrograms, of_spark_listen_on_the_loopback_at_a_port_that_is_never_another_one) {
+  const PodProgram master = program(spark_job(), PodRole::head);
+  EXPECT_THAT(master.command, ElementsAre("/share/pod-folder", "/tmp/carve-1a-h0", "/spark/bin/spark-class",
+                                          "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1",
+                                          "--port", "30001", "--webui-port", "0"));
+  EXPECT_THAT(master.env, Contains(Pair("SPARK_LOCAL_IP", "127.0.0.1")));
+  EXPECT_THAT(master.env,
+              Contains(Pair("SPARK_MASTER_OPTS", "-Dspark.authenticate=true -Dspark.port.maxRetries=0")));
+  EXPECT_THAT(master.cleanup, ElementsAre("rm", "-rf", "/tmp/carve-1a-h0"));
+}
+
+TEST(EnginePrograms, of_sparks_executors_are_workers_that_discover_their_slice) {
+  const PodProgram worker = program(spark_job(), PodRole::executor, 1);
+  EXPECT_THAT(worker.command,
+              ElementsAre("/share/pod-folder", "/tmp/carve-1a-e1", "/spark/bin/spark-class",
+                          "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--port", "0",
+                          "--webui-port", "0", "--cores", "10", "--memory", "1g", "spark://127.0.0.1:30001"));
+  EXPECT_THAT(worker.env.at("SPARK_WORKER_OPTS"),
+              HasSubstr("-Dspark.worker.resource.gpu.amount=1 "
+                        "-Dspark.worker.resource.gpu.discoveryScript=/share/getGpusResources.sh"));
+  objects::JobSpec plain = spark_job();
+  for (const char* key :
+       {"spark.driver.resource.gpu.amount", "spark.executor.resource.gpu.amount",
+        "spark.task.resource.gpu.amount", "emr.serverless.mgpu.core", "emr.serverless.mgpu.memory"})
+    plain.parameters.erase(key);
+  EXPECT_THAT(program(plain, PodRole::executor).env.at("SPARK_WORKER_OPTS"), Not(HasSubstr("resource.gpu")));
+}
+
+// What a user set stays; passwords and the secret are on no command line.
+TEST(EnginePrograms, of_sparks_driver_have_their_configuration_in_a_file) {
+  const PodProgram driver = program(spark_job(), PodRole::driver);
+  EXPECT_THAT(driver.command, ElementsAre("/share/pod-folder", "/tmp/carve-1a-d0", "/spark/bin/spark-submit",
+                                          "--master", "spark://127.0.0.1:30001", "--properties-file",
+                                          "/tmp/carve-1a-d0/configuration", "app.py", "x"));
+  const std::string& text = driver.env.at("CARVE_CONFIGURATION");
+  EXPECT_THAT(text, HasSubstr("spark.driver.resource.gpu.discoveryScript=/share/getGpusResources.sh\n"));
+  EXPECT_THAT(text, HasSubstr("spark.hadoop.fs.key=a\\\\b\n"));
+  EXPECT_THAT(text, HasSubstr("spark.executor.cores=10\n"));
+  EXPECT_THAT(text, HasSubstr("spark.cores.max=20\n"));
+  EXPECT_THAT(text, HasSubstr("spark.authenticate.secret=S\n"));
+  EXPECT_THAT(text, Not(HasSubstr("emr.serverless")));
+}
+
+TEST(EnginePrograms, replace_a_discovery_script_that_the_machine_does_not_have) {
+  EXPECT_THAT(
+      replaced_parameters(spark_job(), places()),
+      ElementsAre(fmt::format("spark.driver.resource.gpu.discoveryScript {}: this machine has no such "
+                              "file; Carve's own script is used",
+                              vendor_script)));
+  EnginePlaces with_script = places();
+  with_script.has_file = [](const std::string& path) { return path == vendor_script; };
+  EXPECT_THAT(replaced_parameters(spark_job(), with_script), IsEmpty());
+  const PodProgram driver =
+      pod_program(spark_job(), "j", pods_of(spark_job()), {PodRole::driver, 0}, with_script);
+  EXPECT_THAT(driver.env.at("CARVE_CONFIGURATION"), HasSubstr(vendor_script));
+}
+
+TEST(EnginePrograms, sizes_that_the_user_set_are_not_derived) {
+  objects::JobSpec spec = spark_job();
+  const auto keys = [&] {
+    std::vector<std::string> out;
+    for (const auto& derived : derived_parameters(spec, pods_of(spec), places())) out.push_back(derived.key);
+    return out;
+  };
+  EXPECT_THAT(keys(), ElementsAre("spark.cores.max", "spark.executor.memory", "spark.ui.enabled"));
+  spec.parameters["spark.plugins"] = "com.nvidia.spark.SQLPlugin";
+  EXPECT_THAT(derived_parameters(spec, pods_of(spec), places()).back().value, "536870912");
+  spec.parameters["spark.rapids.memory.gpu.reserve"] = "1";
+  EXPECT_THAT(keys(), Not(Contains("spark.rapids.memory.gpu.reserve")));
+}
+
+TEST(EnginePrograms, of_ray_share_a_network_and_no_folder_and_no_agent_port) {
+  const objects::JobSpec spec{.queue = "q",
+                              .engine = "ray",
+                              .parameters = {{"serverless.ray.worker.gpu.amount", "1"},
+                                             {"emr.serverless.mgpu.core", "30"},
+                                             {"emr.serverless.mgpu.memory", "4096"}},
+                              .run = {.command = {"python3", "app.py"}},
+                              .engine_home = "/venv/bin",
+                              .workers = 2};
+  const PodProgram head = program(spec, PodRole::head), worker = program(spec, PodRole::worker, 1);
+  EXPECT_THAT(std::vector<std::string>(head.command.begin(), head.command.begin() + 6),
+              ElementsAre("/share/pod-folder", "/tmp/carve-1a-h0", "/share/cluster-network", "begin",
+                          "/tmp/carve-1a-h0", "/venv/bin/ray"));
+  EXPECT_THAT(head.command, Contains("--num-gpus=0"));
+  EXPECT_THAT(head.command, Contains("--temp-dir=/tmp/carve-1a-h0"));
+  EXPECT_THAT(worker.command, Contains("join"));
+  EXPECT_THAT(worker.command, Contains("--num-gpus=1"));
+  EXPECT_THAT(worker.command, Contains("--temp-dir=/tmp/carve-1a-w1"));
+  EXPECT_THAT(worker.command, Contains("--dashboard-agent-listen-port=52401"));
+  EXPECT_THAT(worker.env, Contains(Pair("RAY_AUTH_TOKEN", "S")));
+  const PodProgram driver = program(spec, PodRole::driver);
+  EXPECT_THAT(driver.command, ElementsAre("/share/pod-folder", "/tmp/carve-1a-d0", "/share/cluster-network",
+                                          "join", "/tmp/carve-1a-h0", "python3", "app.py"));
+  EXPECT_THAT(driver.env, Contains(Pair("RAY_ADDRESS", "127.0.0.1:6379")));
+}
+
+TEST(EnginePrograms, of_custom_jobs_are_the_users_with_their_index) {
+  objects::JobSpec spec{.queue = "q", .run = {.command = {"train", "--fast"}}, .tasks = 3};
+  const PodProgram task = program(spec, PodRole::task, 2);
+  EXPECT_THAT(task.command, ElementsAre("train", "--fast"));
+  EXPECT_THAT(task.env, Contains(Pair("CARVE_TASK_INDEX", "2")));
+  EXPECT_THAT(task.env, Contains(Pair("CARVE_TASK_COUNT", "3")));
+  EXPECT_THAT(task.env, Contains(Pair("CARVE_JOB", "j")));
+  EXPECT_THAT(task.cleanup, IsEmpty());
+}
+
+}  // namespace
+}  // namespace carve::fronts

@@ -1,0 +1,79 @@
+#include "fronts/engines/job_check.h"
+
+#include "fronts/error_list.h"
+#include "fronts/service_terms.h"
+#include "wire/api/json.h"
+
+namespace carve::fronts {
+namespace {
+
+void check_metadata_of(objects::Metadata metadata, ErrorList& errors) {
+  if (metadata.name.empty()) metadata.name = "unnamed";
+  errors.add_all(check_metadata(metadata));
+}
+
+void check_run(const objects::JobSpec& spec, ErrorList& errors) {
+  const objects::Run& run = spec.run;
+  if (!run.image.empty())
+    errors.add("spec.run.image", run.image, "jobs run local programs; name one in spec.run.command");
+  if (run.command.empty()) errors.add("spec.run.command", "", "name the program");
+  if (!run.workdir.empty() && !run.workdir.starts_with('/'))
+    errors.add("spec.run.workdir", run.workdir, "{} is no absolute path", typed(run.workdir));
+  size_t bytes = 0;
+  for (const auto& [name, value] : run.env) {
+    bytes += name.size() + value.size() + 2;
+    if (name.empty() || name.find('=') != std::string::npos)
+      errors.add("spec.run.env", name, "{} is no name of a variable", typed(name));
+  }
+  if (bytes > max_env_bytes)
+    errors.add("spec.run.env", "", "{} bytes are too many; there are at most {}", bytes, max_env_bytes);
+}
+
+void check_parameters(const Parameters& parameters, ErrorList& errors) {
+  size_t bytes = 0;
+  for (const auto& [key, value] : parameters) {
+    bytes += key.size() + value.size();
+    if (!is_parameter_key(key))
+      errors.add("spec.parameters", key, "{} is no name of a parameter", typed(key));
+    if (value.find_first_of(std::string_view("\n\0", 2)) != std::string::npos)
+      errors.add(fmt::format("spec.parameters.{}", key), "", "the value has more than one line");
+  }
+  if (bytes > max_parameters_bytes)
+    errors.add("spec.parameters", "", "{} bytes are too many; there are at most {}", bytes,
+               max_parameters_bytes);
+}
+
+}  // namespace
+
+Result<objects::Job, api::FieldErrors> read_job(std::string_view json) {
+  auto [job, wrong] = api::read_partly<objects::Job>(json, api::Reading::strict);
+  ErrorList errors;
+  check_metadata_of(job.metadata, errors);
+  const objects::JobSpec& spec = job.spec;
+  if (!parse<Engine>(spec.engine))
+    errors.add("spec.engine", spec.engine, "{} is none of {}", typed(spec.engine),
+               choice(Words<Engine>::words));
+  if (spec.queue.empty()) errors.add("spec.queue", "", "name a queue; carve get queues lists them");
+  check_run(spec, errors);
+  check_parameters(spec.parameters, errors);
+  if (spec.retries > workload::max_job_retries)
+    errors.add("spec.retries", fmt::format("{}", spec.retries), "{} is not a whole number from 0 to {}",
+               spec.retries, workload::max_job_retries);
+  for (const auto& [field, path] :
+       {std::pair{"spec.engineHome", &spec.engine_home}, {"spec.python", &spec.python}})
+    if (!path->empty() && !path->starts_with('/'))
+      errors.add(field, *path, "{} is no absolute path", typed(*path));
+  if (api::FieldErrors all = api::joined(std::move(wrong), errors.all()); !all.empty())
+    return tl::unexpected(std::move(all));
+  return std::move(job);
+}
+
+EngineRequest engine_request(const objects::JobSpec& spec, QueueTerms queue) {
+  return {.engine = parse<Engine>(spec.engine).value_or(Engine::custom),
+          .parameters = spec.parameters,
+          .queue = std::move(queue),
+          .workers = spec.workers,
+          .tasks = spec.tasks};
+}
+
+}  // namespace carve::fronts

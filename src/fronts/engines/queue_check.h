@@ -1,0 +1,30 @@
+// A document of kind Queue, read and checked.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "fronts/engines/engine_pods.h"
+#include "wire/objects/queue_object.h"
+
+namespace carve::fronts {
+
+inline constexpr size_t max_compute_groups = 32;
+
+// Reads the JSON text strictly and returns the queue, or every error.
+Result<objects::Queue, api::FieldErrors> read_queue(std::string_view json);
+
+// Returns what the queue's jobs may ask for. The spec was checked.
+QueueTerms queue_terms(std::string name, const objects::QueueSpec&);
+
+// Returns the queue for workload/queue.h. A quota of devices counts devices of this size. The spec was
+// checked.
+workload::Queue workload_queue(std::string name, const objects::QueueSpec&, uint64_t device_bytes);
+
+}  // namespace carve::fronts
+
+template <>
+struct carve::Words<carve::workload::QueueGpu> {
+  static constexpr const char* kind = "GPU of a queue";
+  static constexpr std::string_view words[] = {"none", "gpu", "mgpu"};
+};

@@ -1,0 +1,77 @@
+#include "fronts/engines/queue_check.h"
+
+#include <gmock/gmock.h>
+
+#include "fronts/engines/job_check.h"
+
+namespace carve::fronts {
+namespace {
+
+using testing::ElementsAre;
+
+std::string queue_document(const std::string& spec, const std::string& name = "q") {
+  return fmt::format(R"({{"apiVersion":"carve.dev/v1","kind":"Queue","metadata":{{"name":"{}"}},"spec":{}}})",
+                     name, spec);
+}
+
+std::vector<std::string> sentences(const api::FieldErrors& errors) {
+  std::vector<std::string> out;
+  for (const api::FieldError& error : errors) out.push_back(error.sentence);
+  return out;
+}
+
+TEST(QueueCheck, every_error_of_a_queue_is_reported_at_once) {
+  const auto wrong = read_queue(queue_document(
+      R"({"gpu":"half","billing":"free","quota":{"memory":"4","compute":"x"},"computeGroups":["A"]})"));
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(sentences(wrong.error()),
+              ElementsAre("spec.gpu: 'half' is none of none, gpu or mgpu",
+                          "spec.billing: 'free' is neither onDemand nor prepaid",
+                          "spec.quota.memory: '4' is not an amount such as 40GiB",
+                          "spec.quota.compute: 'x' is not a whole percentage such as 250%",
+                          "spec.computeGroups[0]: 'A' is no name; use 1 to 48 of a-z, 0-9 and -"));
+  for (const char* spec : {R"({"quota":{}})", R"({"quota":{"devices":1,"memory":"1GiB","compute":"1%"}})"})
+    EXPECT_THAT(sentences(read_queue(queue_document(spec)).error()),
+                ElementsAre("spec.quota: set devices, or memory and compute"));
+  EXPECT_THAT(sentences(read_queue(queue_document(R"({"weight":0})")).error()),
+              ElementsAre("weight 0: it is 1 to 1000"));
+  EXPECT_THAT(sentences(read_queue(queue_document(R"({"gpu":"none","quota":{"devices":1}})")).error()),
+              ElementsAre("queue q gives no GPU: leave out the quota"));
+}
+
+TEST(QueueCheck, a_quota_is_devices_or_amounts) {
+  const auto devices = read_queue(queue_document(R"({"quota":{"devices":2}})"));
+  ASSERT_TRUE(devices) << devices.error().front().sentence;
+  EXPECT_EQ(workload_queue("q", devices->spec, 100).quota, (workload::Amount{Bytes{200}, 20000}));
+  const auto amounts = read_queue(queue_document(R"({"quota":{"memory":"40GiB","compute":"250%"}})"));
+  ASSERT_TRUE(amounts) << amounts.error().front().sentence;
+  EXPECT_EQ(workload_queue("q", amounts->spec, 100).quota, (workload::Amount{40_GiB, 25000}));
+}
+
+TEST(JobCheck, every_error_of_a_job_is_reported_at_once) {
+  const auto wrong = read_job(
+      R"({"apiVersion":"carve.dev/v1","kind":"Job","metadata":{"name":"a"},"spec":{"engine":"flink","retries":101,
+          "parameters":{"a b":"x"},"python":"python3","run":{"image":"i","workdir":"here","env":{"A=B":"c"}}}})");
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(
+      sentences(wrong.error()),
+      ElementsAre("spec.engine: 'flink' is none of spark, ray or custom",
+                  "spec.queue: name a queue; carve get queues lists them",
+                  "spec.run.image: jobs run local programs; name one in spec.run.command",
+                  "spec.run.command: name the program", "spec.run.workdir: 'here' is no absolute path",
+                  "spec.run.env: 'A=B' is no name of a variable",
+                  "spec.parameters: 'a b' is no name of a parameter",
+                  "spec.retries: 101 is not a whole number from 0 to 100",
+                  "spec.python: 'python3' is no absolute path"));
+}
+
+TEST(JobCheck, a_job_may_have_no_name) {
+  const auto job = read_job(
+      R"({"apiVersion":"carve.dev/v1","kind":"Job","metadata":{},"spec":{"queue":"q","run":{"command":["a"]}}})");
+  ASSERT_TRUE(job) << job.error().front().sentence;
+  EXPECT_EQ(engine_request(job->spec, {.name = "q"}).engine, Engine::custom);
+  EXPECT_FALSE(read_job(R"({"metadata":{"name":"A!"},"spec":{"queue":"q","run":{"command":["a"]}}})"));
+}
+
+}  // namespace
+}  // namespace carve::fronts

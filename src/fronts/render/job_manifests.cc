@@ -1,0 +1,189 @@
+#include "fronts/render/job_manifests.h"
+
+#include <algorithm>
+
+#include "fronts/pod/keys.h"
+#include "fronts/pod/quantity.h"
+#include "fronts/render/yaml_text.h"
+
+namespace carve::fronts {
+namespace {
+
+using api::Json;
+using workload::PodRole;
+
+constexpr const char* image_word = "IMAGE";  // Ours has none; the user replaces it.
+constexpr uint32_t hundred_percent = 100;
+// Where Kubernetes says which task a pod of an indexed Job is.
+constexpr const char* index_field = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
+
+// Returns the words as a shell reads them.
+std::string shell_text(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) {
+    if (!out.empty()) out += ' ';
+    const bool is_plain = !word.empty() && std::ranges::all_of(word, [](unsigned char c) {
+      return std::isalnum(c) != 0 ||
+             std::string_view("-_./:=,+@%").find(static_cast<char>(c)) != std::string_view::npos;
+    });
+    if (is_plain) {
+      out += word;
+      continue;
+    }
+    out += '\'';
+    for (const char c : word) c == '\'' ? out += "'\\''" : out += c;
+    out += '\'';
+  }
+  return out;
+}
+
+class JobRendering {
+ public:
+  JobRendering(const objects::Metadata& metadata, const objects::JobSpec& spec, const EnginePods& pods)
+      : metadata_(metadata), spec_(spec), pods_(pods) {}
+
+  Manifests run() {
+    warn_of_the_rest();
+    std::string text;
+    switch (parse<Engine>(spec_.engine).value_or(Engine::custom)) {
+      case Engine::custom: text = yaml_text(indexed_job()); break;
+      case Engine::ray: text = yaml_text(ray_job()); break;
+      case Engine::spark: text = spark_command() + yaml_text(spark_template()); break;
+    }
+    return {.text = std::move(text), .warnings = std::move(warnings_)};
+  }
+
+ private:
+  std::string name() const { return metadata_.name.empty() ? spec_.engine + "-job" : metadata_.name; }
+
+  Json metadata() const {
+    Json out{{"name", name()}};
+    if (metadata_.namespace_ != objects::Metadata().namespace_) out["namespace"] = metadata_.namespace_;
+    if (!metadata_.labels.empty()) out["labels"] = metadata_.labels;
+    return out;
+  }
+
+  Json limits() const {
+    Json out = Json::object();
+    const workload::JobNeed& need = pods_.need;
+    if (need.gpu == workload::QueueGpu::gpu) out[keys::devices] = std::max(need.devices, 1U);
+    if (need.gpu != workload::QueueGpu::mgpu) return out;
+    out[keys::memory] = quantity_of_bytes(need.memory.count);
+    out[keys::compute] = need.share.basis_points / hundred_percent;
+    return out;
+  }
+
+  Json annotations() const {
+    Json out = Json::object();
+    if (pods_.need.gpu == workload::QueueGpu::mgpu) out[keys::policy] = text(Policy::fixed_share);
+    return out;
+  }
+
+  Json variables() const {
+    Json out = Json::array();
+    for (const auto& [key, value] : spec_.run.env)
+      if (key != "PATH") out.push_back({{"name", key}, {"value", value}});
+    return out;
+  }
+
+  Json container(const char* container_name, bool has_gpu) const {
+    Json out{{"name", container_name}, {"image", image_word}};
+    if (has_gpu) out["resources"]["limits"] = limits();
+    return out;
+  }
+
+  // Returns a pod's template with this container.
+  Json pod(Json container, bool has_gpu) const {
+    Json out = Json::object();
+    if (has_gpu && !annotations().empty()) out["metadata"]["annotations"] = annotations();
+    out["spec"]["containers"] = Json::array({std::move(container)});
+    return out;
+  }
+
+  Json indexed_job() const {
+    const PodGroup& tasks = pods_.groups.front();
+    Json task = container("task", tasks.has_gpu);
+    task["command"] = spec_.run.command;
+    if (!spec_.run.workdir.empty()) task["workingDir"] = spec_.run.workdir;
+    task["env"] = variables();
+    task["env"].push_back(
+        {{"name", "CARVE_TASK_INDEX"}, {"valueFrom", {{"fieldRef", {{"fieldPath", index_field}}}}}});
+    task["env"].push_back({{"name", "CARVE_TASK_COUNT"}, {"value", fmt::format("{}", tasks.count)}});
+    Json spec{{"completionMode", "Indexed"}, {"completions", tasks.count},
+              {"parallelism", tasks.count},  {"backoffLimitPerIndex", spec_.retries},
+              {"maxFailedIndexes", 0},       {"ttlSecondsAfterFinished", spec_.ttl_seconds_after_finished}};
+    if (spec_.deadline_seconds != 0) spec["activeDeadlineSeconds"] = spec_.deadline_seconds;
+    spec["template"] = pod(std::move(task), tasks.has_gpu);
+    spec["template"]["spec"]["restartPolicy"] = "Never";
+    return {{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", metadata()}, {"spec", spec}};
+  }
+
+  // The fields are those of KubeRay's RayJob, ray.io/v1: entrypoint, rayClusterSpec.headGroupSpec and
+  // workerGroupSpecs, each with rayStartParams and a pod template.
+  Json ray_job() const {
+    const auto workers = std::ranges::find(pods_.groups, PodRole::worker, &PodGroup::role);
+    Json head{{"rayStartParams", {{"num-gpus", "0"}, {"dashboard-host", "0.0.0.0"}}}};
+    head["template"] = pod(container("ray-head", false), false);
+    const uint32_t devices = workers->has_gpu ? std::max(pods_.need.devices, 1U) : 0;
+    Json group{{"groupName", "workers"},
+               {"replicas", workers->count},
+               {"minReplicas", workers->count},
+               {"maxReplicas", workers->count},
+               {"rayStartParams", {{"num-gpus", fmt::format("{}", devices)}}}};
+    group["template"] = pod(container("ray-worker", workers->has_gpu), workers->has_gpu);
+    Json spec{{"entrypoint", shell_text(spec_.run.command)},
+              {"shutdownAfterJobFinishes", true},
+              {"ttlSecondsAfterFinished", spec_.ttl_seconds_after_finished}};
+    if (spec_.deadline_seconds != 0) spec["activeDeadlineSeconds"] = spec_.deadline_seconds;
+    spec["rayClusterSpec"] = {{"headGroupSpec", head}, {"workerGroupSpecs", Json::array({group})}};
+    return {{"apiVersion", "ray.io/v1"}, {"kind", "RayJob"}, {"metadata", metadata()}, {"spec", spec}};
+  }
+
+  Json spark_template() const {
+    Json out{{"apiVersion", "v1"}, {"kind", "Pod"}};
+    const Json made = pod(container("spark", pods_.need.slices > 0), pods_.need.slices > 0);
+    for (const auto& [key, value] : made.items()) out[key] = value;
+    return out;
+  }
+
+  // spark.kubernetes.* are the names of Spark's page "Running Spark on Kubernetes". Spark asks Kubernetes for
+  // `VENDOR/gpu` itself if an amount is set, so the amounts stay with the template alone.
+  std::string spark_command() const {
+    std::vector<std::string> words{"spark-submit", "--master", "k8s://https://SERVER", "--deploy-mode",
+                                   "cluster"};
+    const auto add = [&](const std::string& key, const std::string& value) {
+      words.emplace_back("--conf");
+      words.push_back(key + "=" + value);
+    };
+    add("spark.kubernetes.container.image", image_word);
+    for (const PodGroup& group : pods_.groups)
+      if (group.has_gpu)
+        add(fmt::format("spark.kubernetes.{}.podTemplateFile", text(group.role)), name() + ".yaml");
+    for (const auto& [key, value] : spec_.parameters)
+      if (key.starts_with("spark.") && key.find(".resource.gpu.") == std::string::npos) add(key, value);
+    words.insert(words.end(), spec_.run.command.begin(), spec_.run.command.end());
+    return fmt::format("# Save this template as {}.yaml and run:\n#   {}\n", name(), shell_text(words));
+  }
+
+  void warn_of_the_rest() {
+    warnings_.push_back(fmt::format("the image is not known here: put it in the place of {}", image_word));
+    if (spec_.priority != 0) warnings_.emplace_back("spec.priority is not rendered: use a PriorityClass");
+    if (!metadata_.account.empty())
+      warnings_.emplace_back("metadata.account is not rendered: the namespace pays");
+    warnings_.push_back(fmt::format("queue {} is not rendered: use Kueue or a ResourceQuota", spec_.queue));
+  }
+
+  const objects::Metadata& metadata_;
+  const objects::JobSpec& spec_;
+  const EnginePods& pods_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace
+
+Manifests job_manifests(const objects::Metadata& metadata, const objects::JobSpec& spec,
+                        const EnginePods& pods) {
+  return JobRendering(metadata, spec, pods).run();
+}
+
+}  // namespace carve::fronts

@@ -1,0 +1,20 @@
+// A job as manifests of Kubernetes, where its engine's own operator or scheduler runs it:
+//
+//   custom  a Job (batch/v1) with an index for each task
+//   ray     a RayJob of KubeRay (ray.io/v1) with its cluster
+//   spark   a pod template for Spark's own Kubernetes master; the spark-submit that reads it is a comment
+//
+// Each container with a GPU has our resources (carve.dev/memory, compute, devices), which `carve apply` and
+// the cluster's webhook read. What a job has and Kubernetes has not is a warning.
+#pragma once
+
+#include "fronts/engines/engine_pods.h"
+#include "fronts/render/manifests.h"
+#include "wire/objects/job_object.h"
+
+namespace carve::fronts {
+
+// `pods` is engine_pods() of the job.
+Manifests job_manifests(const objects::Metadata&, const objects::JobSpec&, const EnginePods& pods);
+
+}  // namespace carve::fronts

@@ -1,0 +1,65 @@
+#include "fronts/render/job_manifests.h"
+
+#include <gmock/gmock.h>
+
+#include "fronts/engines/job_check.h"
+
+namespace carve::fronts {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::string rendered(const objects::JobSpec& spec) {
+  const auto pods = engine_pods(engine_request(spec, {.name = "q"}));
+  EXPECT_TRUE(pods) << pods.error().front().sentence;
+  const Manifests out = job_manifests({.name = "j"}, spec, *pods);
+  EXPECT_FALSE(out.warnings.empty());
+  return out.text;
+}
+
+Parameters mgpu(Parameters more) {
+  more["emr.serverless.mgpu.core"] = "30";
+  more["emr.serverless.mgpu.memory"] = "1000";
+  return more;
+}
+
+TEST(JobManifests, of_a_custom_job_are_an_indexed_job_with_our_resources) {
+  const std::string text = rendered({.queue = "q",
+                                     .parameters = mgpu({{"serverless.custom.job.gpu.enabled", "true"},
+                                                         {"serverless.custom.job.task.gpus", "1"}}),
+                                     .run = {.command = {"train", "it's"}},
+                                     .tasks = 3,
+                                     .retries = 2});
+  for (const char* line :
+       {"kind: \"Job\"", "completions: 3", "backoffLimitPerIndex: 2", "carve.dev/compute: 30",
+        "carve.dev/memory: \"1000Mi\"", "carve.dev/policy: \"fixed-share\"", "job-completion-index"})
+    EXPECT_THAT(text, HasSubstr(line));
+}
+
+TEST(JobManifests, of_ray_are_a_ray_job_whose_head_has_no_gpu) {
+  const std::string text = rendered({.queue = "q",
+                                     .engine = "ray",
+                                     .parameters = mgpu({{"serverless.ray.worker.gpu.amount", "1"}}),
+                                     .run = {.command = {"python3", "it's"}},
+                                     .workers = 2});
+  for (const char* line : {"kind: \"RayJob\"", "replicas: 2", R"(entrypoint: "python3 'it'\\''s'")",
+                           "carve.dev/memory: \"1000Mi\""})
+    EXPECT_THAT(text, HasSubstr(line));
+  EXPECT_EQ(text.find("carve.dev/memory"), text.rfind("carve.dev/memory")) << "of the workers alone";
+}
+
+TEST(JobManifests, of_spark_are_a_pod_template_and_the_command_that_reads_it) {
+  const std::string text = rendered(
+      {.queue = "q",
+       .engine = "spark",
+       .parameters = mgpu({{"spark.executor.resource.gpu.amount", "1"}, {"spark.executor.instances", "2"}}),
+       .run = {.command = {"app.py"}}});
+  EXPECT_THAT(text, HasSubstr("spark.kubernetes.executor.podTemplateFile=j.yaml"));
+  EXPECT_THAT(text, HasSubstr("spark.executor.instances=2"));
+  EXPECT_THAT(text, Not(HasSubstr("driver.podTemplateFile")));
+  EXPECT_THAT(text, HasSubstr("kind: \"Pod\""));
+}
+
+}  // namespace
+}  // namespace carve::fronts

@@ -1,0 +1,62 @@
+#include "fronts/tariff/tariff_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace carve::fronts {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string document(const std::string& spec) {
+  return R"({"apiVersion":"carve.dev/v1","kind":"Tariff","metadata":{"name":"t"},"spec":{)" + spec + "}}";
+}
+
+std::vector<std::string> sentences(const std::string& spec) {
+  std::vector<std::string> out;
+  const auto read = read_tariff(document(spec));
+  if (!read)
+    for (const auto& error : read.error()) out.push_back(error.sentence);
+  return out;
+}
+
+const std::string good =
+    R"("currency":"EUR","from":"2026-11-01","pricePerGpuHour":"0.30","granularity":"1m","minimum":"10m",)"
+    R"("units":[{"model":"NVIDIA H100","gpuHourUnits":"42.5"}])";
+
+TEST(TariffDocument, its_numbers_are_read_digit_by_digit) {
+  const auto read = read_tariff(document(good));
+  ASSERT_TRUE(read) << read.error()[0].sentence;
+  const auto tariff = tariff_of(read->spec);
+  ASSERT_TRUE(tariff);
+  EXPECT_EQ(bill::text(tariff->price), "0.300000");
+  EXPECT_EQ(bill::text(tariff->units.at("NVIDIA H100")), "42.500000");
+  EXPECT_EQ(bill::text(tariff->units.at("NVIDIA A10")), "10.000000");
+  EXPECT_EQ(tariff->granularity, 60 * bill::second_ns);
+  EXPECT_EQ(tariff->minimum, 600 * bill::second_ns);
+}
+
+TEST(TariffDocument, units_replace_the_shipped_ones) {
+  objects::TariffSpec spec{
+      .currency = "EUR", .from = "2026-11-01", .units = {{"NVIDIA A10", "12"}}, .price_per_gpu_hour = "1"};
+  EXPECT_EQ(bill::text(tariff_of(spec)->units.at("NVIDIA A10")), "12.000000");
+}
+
+TEST(TariffDocument, all_errors_are_told_at_once) {
+  EXPECT_THAT(
+      sentences(R"("currency":"EUR","from":"soon","pricePerGpuHour":"-1","granularity":"1d",)"
+                R"("units":[{"model":"A","gpuHourUnits":"1e3"},{"model":"A","gpuHourUnits":"1"}])"),
+      ElementsAre(HasSubstr("spec.from 'soon': it is a day"), HasSubstr("spec.units[0].gpuHourUnits '1e3'"),
+                  "spec.units[1].model: 'A' occurs twice", HasSubstr("spec.pricePerGpuHour '-1'"),
+                  "spec.granularity: '1d' is no span of time from 0s to 24h, such as 60s, 10m or 1h"));
+  EXPECT_THAT(sentences(R"("currency":"euro","from":"2026-11-01","pricePerGpuHour":"1")"),
+              ElementsAre(HasSubstr("spec: currency 'euro': it is three capital letters")));
+  EXPECT_THAT(sentences(R"("currency":"EUR","from":"2026-11-01","pricePerGpuHour":"1","granularity":"0s")"),
+              ElementsAre(HasSubstr("spec: granularity: it is above 0")));
+  EXPECT_THAT(sentences(R"("currency":"EUR","from":"2026-11-01","pricePerGpuHour":"1","prise":"1")"),
+              ElementsAre(HasSubstr("spec.prise: no such field")));
+}
+
+}  // namespace
+}  // namespace carve::fronts

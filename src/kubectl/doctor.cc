@@ -1,0 +1,131 @@
+#include "kubectl/doctor.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "wire/api/json_value.h"
+
+namespace carve::kubectl {
+namespace {
+
+using api::Json;
+
+constexpr const char *deployed = "Deployed", *deploying = "Deploying", *failed = "Failed";
+constexpr unsigned min_minor = 30;  // ValidatingAdmissionPolicies are stable from 1.30 on.
+constexpr size_t max_levels = 64;
+constexpr const char* policy_names[] = {"carve-pods", "carve-bindings", "carve-nodes", "carve-system-labels",
+                                        "carve-resource-slices"};
+
+Json parsed(const Answer& answer) {
+  if (!answer) return {};
+  const auto out = api::parse(*answer, api::Decimals::as_doubles, max_levels);
+  return out && out->is_object() ? *out : Json();
+}
+
+std::string text_at(const Json& object, const char* pointer) {
+  const Json::json_pointer at(pointer);
+  return object.is_object() && object.contains(at) && object.at(at).is_string()
+             ? object.at(at).get<std::string>()
+             : "";
+}
+
+int64_t number_at(const Json& object, const char* pointer) {
+  const Json::json_pointer at(pointer);
+  return object.is_object() && object.contains(at) && object.at(at).is_number_integer()
+             ? object.at(at).get<int64_t>()
+             : 0;
+}
+
+DoctorRow server(const Answer& answer) {
+  if (!answer) return {"API server", failed, answer.error()};
+  const Json version = parsed(answer);
+  std::string text = text_at(version, "/gitVersion");
+  if (text.starts_with('v')) text.erase(0, 1);
+  const std::string minor_text = text_at(version, "/minor");
+  unsigned minor = 0;
+  std::from_chars(minor_text.data(), minor_text.data() + minor_text.size(), minor);
+  if (text_at(version, "/major") == "1" && minor < min_minor)
+    return {"API server", failed, fmt::format("Kubernetes {}: Carve needs 1.{} or newer", text, min_minor)};
+  return {"API server", deployed, "Kubernetes " + text};
+}
+
+DoctorRow replicas(const char* name, const Answer& answer, const char* wanted_at, const char* ready_at) {
+  if (!answer) return {name, failed, answer.error()};
+  const Json object = parsed(answer);
+  const int64_t wanted = number_at(object, wanted_at), ready = number_at(object, ready_at);
+  return {name, ready >= wanted ? deployed : deploying, fmt::format("{} of {} ready", ready, wanted)};
+}
+
+DoctorRow agents(const Answer& answer) {
+  DoctorRow row = replicas("agents", answer, "/status/desiredNumberScheduled", "/status/numberReady");
+  if (answer && number_at(parsed(answer), "/status/desiredNumberScheduled") == 0) {
+    row.state = deploying;
+    row.reason =
+        "no node asks for an agent; label one: kubectl label node NODE carve.dev/bookkeeper=extender";
+  }
+  return row;
+}
+
+DoctorRow webhook(const char* name, const Answer& answer) {
+  if (!answer) return {name, failed, answer.error()};
+  const Json object = parsed(answer);
+  const auto webhooks = object.find("webhooks");
+  if (webhooks == object.end() || !webhooks->is_array() || webhooks->empty())
+    return {name, failed, "it has no webhook; apply the manifests again"};
+  const bool is_trusted = std::ranges::all_of(
+      *webhooks, [](const Json& each) { return !text_at(each, "/clientConfig/caBundle").empty(); });
+  if (!is_trusted) return {name, deploying, "caBundle is empty; the active coordinator writes it"};
+  return {name, deployed, ""};
+}
+
+DoctorRow policies(const Answer& answer) {
+  if (!answer) return {"policies", failed, answer.error()};
+  const Json list = parsed(answer);
+  std::vector<std::string> names;
+  if (const auto items = list.find("items"); items != list.end() && items->is_array())
+    for (const Json& item : *items) names.push_back(text_at(item, "/metadata/name"));
+  std::string missing;
+  for (const char* name : policy_names)
+    if (std::ranges::find(names, name) == names.end())
+      missing += (missing.empty() ? "" : ", ") + std::string(name);
+  if (!missing.empty())
+    return {"policies", failed, fmt::format("{}: missing; apply the manifests again", missing)};
+  return {"policies", deployed, ""};
+}
+
+DoctorRow nodes(const ClusterView* view) {
+  if (view == nullptr) return {"nodes", failed, "they cannot be listed"};
+  size_t usable = 0;
+  std::string problems;
+  for (const ViewNode& node : view->nodes) {
+    usable += node.state.has_value();
+    if (!node.problem.empty())
+      problems += fmt::format("{}{}: {}", problems.empty() ? "" : "; ", node.object.name, node.problem);
+  }
+  const std::string count = fmt::format("{} of {} usable", usable, view->nodes.size());
+  if (usable == view->nodes.size() && usable != 0) return {"nodes", deployed, count};
+  return {"nodes", deploying, problems.empty() ? count : count + "; " + problems};
+}
+
+}  // namespace
+
+bool DoctorReport::has_failed() const {
+  return std::ranges::any_of(components, [](const DoctorRow& row) { return row.state == failed; });
+}
+
+DoctorReport examine(const DoctorAnswers& answers, const ClusterView* view) {
+  return {{server(answers.version),
+           answers.settings ? DoctorRow{"settings", deployed, ""}
+                            : DoctorRow{"settings", failed, answers.settings.error()},
+           replicas("coordinator", answers.deployment, "/spec/replicas", "/status/readyReplicas"),
+           webhook("webhook of pods", answers.mutating), webhook("webhook of settings", answers.validating),
+           policies(answers.policies), agents(answers.daemon_set), nodes(view)}};
+}
+
+Table table_of(const DoctorReport& report) {
+  Table out{.headings = {"COMPONENT", "STATE", "REASON"}, .rows = {}};
+  for (const DoctorRow& row : report.components) out.rows.push_back({row.component, row.state, row.reason});
+  return out;
+}
+
+}  // namespace carve::kubectl

@@ -1,0 +1,65 @@
+#include "kubectl/doctor.h"
+
+#include <gmock/gmock.h>
+
+namespace carve::kubectl {
+namespace {
+
+using ::testing::HasSubstr;
+
+DoctorAnswers healthy_answers() {
+  const std::string webhook = R"({"webhooks":[{"clientConfig":{"caBundle":"QQ=="}}]})";
+  return {.version = std::string(R"({"major":"1","minor":"36","gitVersion":"v1.36.2"})"),
+          .deployment = std::string(R"({"spec":{"replicas":2},"status":{"readyReplicas":2}})"),
+          .daemon_set = std::string(R"({"status":{"desiredNumberScheduled":3,"numberReady":3}})"),
+          .mutating = webhook,
+          .validating = webhook,
+          .policies = std::string(
+              R"({"items":[{"metadata":{"name":"carve-pods"}},{"metadata":{"name":"carve-bindings"}},)"
+              R"({"metadata":{"name":"carve-nodes"}},{"metadata":{"name":"carve-system-labels"}},)"
+              R"({"metadata":{"name":"carve-resource-slices"}}]})"),
+          .settings = std::string("{}")};
+}
+
+DoctorRow row(const DoctorAnswers& answers, const std::string& component) {
+  for (const DoctorRow& each : examine(answers, nullptr).components)
+    if (each.component == component) return each;
+  return {};
+}
+
+TEST(Doctor, a_whole_installation_is_deployed) {
+  const DoctorAnswers answers = healthy_answers();
+  for (const char* component :
+       {"API server", "settings", "coordinator", "webhook of pods", "policies", "agents"})
+    EXPECT_EQ(row(answers, component).state, "Deployed") << component << row(answers, component).reason;
+  EXPECT_EQ(row(answers, "coordinator").reason, "2 of 2 ready");
+  EXPECT_TRUE(examine(answers, nullptr).has_failed()) << "nodes cannot be listed";
+}
+
+TEST(Doctor, an_old_server_is_refused_with_both_versions) {
+  DoctorAnswers answers = healthy_answers();
+  answers.version = std::string(R"({"major":"1","minor":"28+","gitVersion":"v1.28.3"})");
+  EXPECT_EQ(row(answers, "API server").state, "Failed");
+  EXPECT_EQ(row(answers, "API server").reason, "Kubernetes 1.28.3: Carve needs 1.30 or newer");
+}
+
+TEST(Doctor, what_is_missing_or_not_ready_has_its_reason) {
+  DoctorAnswers answers = healthy_answers();
+  answers.deployment = std::string(R"({"spec":{"replicas":2},"status":{}})");
+  answers.mutating = std::string(R"({"webhooks":[{"clientConfig":{}}]})");
+  answers.validating = tl::unexpected(std::string("not found"));
+  answers.policies = std::string(R"({"items":[{"metadata":{"name":"carve-pods"}}]})");
+  answers.daemon_set = std::string(R"({"status":{"desiredNumberScheduled":0}})");
+  EXPECT_EQ(row(answers, "coordinator").state, "Deploying");
+  EXPECT_THAT(row(answers, "webhook of pods").reason, HasSubstr("caBundle is empty"));
+  EXPECT_EQ(row(answers, "webhook of settings").reason, "not found");
+  EXPECT_THAT(row(answers, "policies").reason, HasSubstr("carve-bindings, carve-nodes"));
+  EXPECT_THAT(row(answers, "agents").reason, HasSubstr("kubectl label node NODE"));
+  for (const char* text : {"", "[]", "{", "5"}) {
+    answers.version = answers.deployment = answers.mutating = std::string(text);
+    EXPECT_FALSE(examine(answers, nullptr).components.empty()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace carve::kubectl

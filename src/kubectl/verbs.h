@@ -1,0 +1,35 @@
+// The verbs of kubectl-carve that ask the cluster: options, questions to kubectl, output. Each returns the
+// exit status.
+#pragma once
+
+#include <string>
+
+#include "kubectl/kubectl_command.h"
+#include "kubectl/table.h"
+
+namespace carve::kubectl {
+
+inline constexpr int failed_status = 1, usage_status = 2;
+
+struct VerbOptions {
+  KubectlOptions kubectl;
+  Form form = Form::table;
+  std::string name_space;  // Of pods; empty: all, or kubectl's default for a single pod.
+  std::string selector;    // Of nodes: a label selector.
+  std::string pod, file;   // Of explain: one of them.
+  unsigned devices = 1;    // Of consolidate: to empty.
+};
+
+int show_nodes(const VerbOptions&);
+int show_devices(const VerbOptions&);
+int show_slices(const VerbOptions&);
+int show_explanation(const VerbOptions&);
+// Fails if fewer devices can be emptied.
+int show_consolidation(const VerbOptions&);
+int show_settings(const VerbOptions&);
+int show_doctor(const VerbOptions&);
+
+// Returns a text as a query of a URL has it: all but letters, digits and -._~ as %XX.
+std::string escaped(const std::string& text);
+
+}  // namespace carve::kubectl

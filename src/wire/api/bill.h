@@ -1,0 +1,61 @@
+// Invoices of the controller's API. Numbers that money follows from are texts with six decimals, which are
+// exact; moments are RFC 3339 in UTC.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace carve::api {
+
+// One pod on one device for one interval with constant terms and tariff.
+struct BillLine {
+  std::string id;  // Of the record's part: "n1.7.0".
+  std::string account;
+  std::string name_space;
+  std::string kind;  // "service", "application", "job"; "slice": requested by a user.
+  std::string name;
+  std::string pod;
+  std::string queue;
+  std::string device;
+  std::string model;
+  std::string from;
+  std::string to;
+  bool open = false;    // It had not ended when its node was last seen.
+  std::string seconds;  // Billed.
+  uint64_t memory_bytes = 0;
+  uint64_t usable_bytes = 0;
+  uint32_t share_bp = 0;
+  std::string ratio;
+  std::string ratio_by;  // "whole device", "share", "memory"
+  std::string units;     // Of one hour of the model; empty: it has no price.
+  std::string gpu_hours;
+  std::string price;  // Of one GPU-hour.
+  std::string amount;
+  std::string used_gpu_hours;  // Busy time x units; of an interval of a record, in proportion to its time.
+  std::string unpriced;        // Why it has no price; else empty.
+  std::string formula;
+};
+
+struct BillSum {
+  std::string key;
+  uint64_t lines = 0;
+  std::string gpu_hours;
+  std::string amount;
+  std::string used_gpu_hours;
+  std::string unpriced_seconds;
+};
+
+// GET /v1/bills
+struct Bill {
+  std::string currency;  // Empty: there is no tariff.
+  std::string from;
+  std::string to;
+  std::string by;
+  std::vector<BillSum> items;
+  BillSum total;
+  std::vector<BillLine> lines;       // If they were asked for.
+  std::vector<std::string> refused;  // Records that break a rule, with the reason; they have no line.
+};
+
+}  // namespace carve::api

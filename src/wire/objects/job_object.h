@@ -1,0 +1,72 @@
+// kind: Job. Programs that end, under Spark, Ray or none of them, each in a slice of its own. A program of a
+// job with its slice is a pod.
+#pragma once
+
+#include "wire/objects/service_object.h"
+
+namespace carve::objects {
+
+struct JobSpec {
+  std::string queue;
+  std::string compute_group = "default";          // One of the queue's.
+  std::string engine = "custom";                  // "spark", "ray", "custom"
+  std::map<std::string, std::string> parameters;  // Those of the engine, and ours (fronts/engines).
+  Run run;                                        // The application. An image is refused.
+  std::string engine_home;                        // Spark: its folder; Ray: the folder of the program `ray`.
+  std::string python;                             // The engine's Python; empty: python3 of PATH.
+  uint32_t workers = 1;                           // Of Ray.
+  uint32_t tasks = 1;                             // Of a custom job.
+  int32_t priority = 0;                           // In its queue; a higher number is first.
+  uint32_t retries = 0;                           // Of a task, or of the whole job with a driver.
+  uint32_t deadline_seconds = 0;                  // Since its admission; 0: none.
+  uint32_t ttl_seconds_after_finished = 7 * 86'400;  // Then the job is removed.
+  bool cancelled = false;
+};
+
+struct PodStatus {
+  std::string role;  // "driver", "executor", "head", "worker", "task"
+  uint32_t index = 0;
+  std::string slice;  // Empty: it has none. Its program's name has the same form.
+  std::string program;
+  std::string node;
+  std::vector<std::string> devices;  // UUIDs.
+  std::string state;  // "Waiting", "Granted", "Running", "Succeeded", "Failed", "Lost", "Ended"
+  std::string exit;   // "exit status 1", "signal 9", ...; empty: it has not ended.
+  uint32_t attempt = 0;
+};
+
+// A parameter that the job gets and its user did not set.
+struct DerivedParameter {
+  std::string key;
+  std::string value;
+  std::string reason;
+};
+
+struct JobStatus {
+  uint32_t observed_generation = 0;
+  std::string phase;      // "Queued", "Starting", "Running", "Succeeded", "Failed", "Cancelled", "Lost"
+  uint32_t position = 0;  // In its queue, from 1; 0: it does not wait.
+  std::string reason;     // Why it waits, or why it ended so.
+  std::string submitted_at;
+  std::string admitted_at;
+  std::string finished_at;
+  std::optional<uint32_t> exit_status;  // Of the first main pod that failed, or 0; absent: it has not ended.
+  std::string gpu;                      // What each slice gets: "4096 MiB, 30 %"; empty: none.
+  uint32_t slices = 0;                  // That it needs.
+  uint64_t memory_bytes = 0;            // Of each slice.
+  uint32_t share_bp = 0;
+  std::string dashboard;  // Address of the engine's own pages; empty: none.
+  std::vector<DerivedParameter> derived;
+  std::vector<std::string> warnings;
+  std::vector<PodStatus> pods;
+};
+
+struct Job {
+  std::string api_version;
+  std::string kind;
+  Metadata metadata;
+  JobSpec spec;
+  JobStatus status;
+};
+
+}  // namespace carve::objects

@@ -1,0 +1,80 @@
+"""Invoices: tariffs, lines of slices that ran, sums that stay over kills of the controller and the agent."""
+import csv
+import fractions
+import io
+import json
+import time
+
+import pytest
+
+from conftest import HERE, until
+from support.over_unix import asked
+from support.services import Services
+
+pytestmark = pytest.mark.usefixtures("own_network")
+EXAMPLES = HERE.parent / "examples"
+
+
+@pytest.fixture
+def services(world):
+    s = Services({"n1": world})
+    s.agent = world
+    yield s
+    s.end()
+
+
+def lines(services, *words):
+    return json.loads(services.carve("bill", "--lines", "-o", "json", *words))["lines"]
+
+
+def ended(services, count):
+    """Waits until this many lines have ended; returns them."""
+    assert until(lambda: len([one for one in lines(services) if not one["open"]]) == count, 60, 0.2), services.log()
+    return lines(services)
+
+
+def test_a_slice_costs_what_was_granted_while_it_lived(world, services):
+    services.apply((EXAMPLES / "tariff.yaml").read_text())
+    assert "autumn  2026-09-01" in services.carve("get", "tariffs")
+    begin = time.time()
+    assert world.carve("run", "--memory", "4GiB", "--compute", "30%", "--name", "a", "--", "sleep", "1").returncode == 0
+    took = time.time() - begin
+    line, = ended(services, 1)
+    assert (line["pod"], line["model"], line["ratio"], line["ratio_by"]) == ("a", "NVIDIA A10", "0.300000", "share")
+    assert 1 <= fractions.Fraction(line["seconds"]) <= took + 1  # Whole seconds, rounded up.
+    hours = fractions.Fraction(line["seconds"]) / 3600 * 10 * fractions.Fraction(3, 10)
+    assert abs(fractions.Fraction(line["gpu_hours"]) - hours) <= fractions.Fraction(1, 1_000_000)
+    assert f"max(30/100 = 0.300000, 4096/22731 = 0.180194) = {line['gpu_hours']}" in services.carve("bill", "explain", line["id"])
+    row, = csv.DictReader(io.StringIO(services.carve("bill", "-o", "csv")))
+    assert row["gpu_hours"] == line["gpu_hours"] and row["amount"] == line["amount"] and row["open"] == "false"
+
+
+def test_invoices_are_the_same_after_kills_and_equal_the_usage_records(world, services):
+    services.apply((EXAMPLES / "tariff.yaml").read_text())
+    for n in range(4):
+        words = ("--memory", f"{1 + n}GiB", "--account", f"team-{n % 2}", *(("--compute", "10%") if n % 2 else ()))
+        assert world.carve("run", *words, "--", "true").returncode == 0
+    before = ended(services, 4)
+    records = json.loads(asked(world.socket, "/v1/usage?after=0")[2])["records"]
+    assert sorted(one["pod"] for one in before) == sorted(record["slice"]["name"] for record in records)
+    services.restart()
+    world.process.kill()
+    world.process.wait()
+    world.start()
+    assert ended(services, 4) == before
+    bill = json.loads(services.carve("bill", "-o", "json"))
+    assert [item["key"] for item in bill["items"]] == ["team-0", "team-1"]
+    assert sum(fractions.Fraction(one["amount"]) for one in before) == fractions.Fraction(bill["total"]["amount"])
+
+
+def test_tariffs_that_do_not_go_together_and_wrong_questions_are_refused(services):
+    tariff = (EXAMPLES / "tariff.yaml").read_text()
+    services.apply(tariff)
+    assert "two tariffs begin at 2026-09-01T00:00:00Z; give each its own date" in \
+        services.apply(tariff.replace("name: autumn", "name: other"), status=1)
+    assert "tariffs in EUR and in USD" in services.apply(
+        tariff.replace("name: autumn", "name: other").replace("2026-09", "2026-10").replace("EUR", "USD"), status=1)
+    assert "spec.pricePerGpuHour '0,30'" in services.apply(tariff.replace('"0.30"', '"0,30"'), status=1)
+    assert "from is not before to" in services.carve("bill", "--from", "2026-11-02", "--to", "2026-11-01", status=1)
+    assert "from 'soon': it is a day or a moment in UTC" in services.carve("bill", "--from", "soon", status=1)
+    assert "no invoice line n1.99.0" in services.carve("bill", "explain", "n1.99.0", status=1)

@@ -1,0 +1,217 @@
+"""Queues and custom jobs: all slices or none, phases, logs, exit statuses, retries, deadlines, and kills of the controller."""
+import random
+import sys
+import time
+
+import pytest
+
+from conftest import HERE, MiB, until
+from support.jobs import EXAMPLES, Jobs, mgpu
+
+pytestmark = pytest.mark.usefixtures("own_network")
+
+
+@pytest.fixture
+def jobs(world):
+    j = Jobs({"n1": world})
+    j.agent = world
+    yield j
+    print("--- the controller's log:\n" + j.log())
+    j.end()
+
+
+def python(text):
+    return ("--", sys.executable, "-c", text)
+
+
+SEES = f"""
+import os, sys
+sys.path.insert(0, {str(HERE)!r})
+from driver import *
+begin()
+print(os.environ["CARVE_TASK_INDEX"], os.environ["CARVE_TASK_COUNT"], info()[1] >> 20)
+"""
+WAITS = "import time\nwhile True: time.sleep(1)"
+
+
+def test_each_task_sees_one_device_of_its_size(jobs):
+    """S4-12 with the vendor's own text: three tasks, each with 1000 MiB, which is not rounded (S4-6, S4-7)."""
+    jobs.carve("apply", "-f", EXAMPLES / "queue.yaml")
+    out = jobs.submit("--tasks", 3, "--params", EXAMPLES / "job.sql", "--wait", *python(SEES))
+    name, *lines = out.splitlines()
+    assert name.startswith("custom-")
+    assert sorted(lines) == [f"{name}-task-{i} {i} 3 1000" for i in range(3)], out
+    status = jobs.job(name)["status"]
+    assert status["phase"] == "Succeeded" and status["exitStatus"] == 0
+    assert status["gpu"] == "1000 MiB, 30%" and status["memoryBytes"] == 1000 * MiB and status["shareBp"] == 3000
+    assert [pod["state"] for pod in status["pods"]] == ["Succeeded"] * 3
+    jobs.all_slices_end()
+    assert "0 3 1000" in jobs.carve("logs", f"job/{name}", "-i", 0)
+    assert "1 3 1000" not in jobs.carve("logs", f"job/{name}", "--role", "task", "-i", 0)
+    assert jobs.carve("get", "jobs").splitlines()[1].split()[:4] == [name, "custom", "train", "Succeeded"]
+    assert "1000 MiB, 30%" in jobs.carve("describe", "job", name)
+    events = jobs.carve("events", "--for", f"job/{name}")
+    assert "Admitted" in events and "JobSucceeded" in events
+
+
+def test_the_exit_status_of_a_task_is_that_of_submit(jobs):
+    jobs.queue()
+    out = jobs.submit("--wait", *mgpu(), *python("import sys; print('bye'); sys.exit(7)"), status=7)
+    assert "bye" in out and "Failed: task 0: exit status 7" in out
+    jobs.all_slices_end()
+
+
+def test_a_task_is_tried_again(jobs):
+    jobs.queue()
+    marker = jobs.folder / "tried"
+    name = jobs.submit("--retries", 1, *mgpu(), *python(
+        f"import os, sys\nif not os.path.exists({str(marker)!r}): open({str(marker)!r}, 'w'); sys.exit(3)"))
+    status = jobs.becomes(name, "Succeeded", "Failed")
+    assert status["phase"] == "Succeeded" and status["pods"][0]["attempt"] == 2
+
+
+def test_a_job_that_does_not_fit_waits_whole_and_says_why(jobs):
+    """All slices or none: two tasks of 60 % and 15 GiB fit on two devices, three do not; the job behind waits too."""
+    jobs.queue()
+    first = jobs.submit("--tasks", 2, *mgpu(60, 15000), *python(WAITS))
+    jobs.becomes(first, "Running")
+    second = jobs.submit("--tasks", 2, *mgpu(60, 15000), *python("pass"))
+    third = jobs.submit("--tasks", 1, *mgpu(5, 1000), *python("pass"))
+    assert until(lambda: jobs.job(third)["status"]["position"] == 2)
+    status = jobs.job(second)["status"]
+    assert (status["phase"], status["position"]) == ("Queued", 1)
+    assert status["reason"] == "slice 1 of 2: node n1: devices 0, 1: 15000 MiB needed, 7731 MiB free"
+    assert jobs.job(third)["status"]["reason"] == f"{second} is before it"
+    assert len(jobs.agent.slices()) == 2
+    jobs.carve("cancel", first)
+    assert jobs.becomes(first, "Cancelled")["reason"] == "a user cancelled it"
+    for name in (second, third):
+        jobs.becomes(name, "Succeeded")
+    jobs.all_slices_end()
+
+
+def test_backfill_lets_a_job_pass_that_does_not_delay_the_head(jobs):
+    jobs.queue(backfill=True)
+    first = jobs.submit("--tasks", 2, "--deadline", "1h", *mgpu(60, 15000), *python(WAITS))
+    jobs.becomes(first, "Running")
+    head = jobs.submit("--tasks", 2, *mgpu(60, 15000), *python("pass"))
+    small = jobs.submit(*mgpu(5, 1000), *python("pass"))
+    jobs.becomes(small, "Succeeded")
+    assert jobs.phase(head) == "Queued"
+    jobs.carve("cancel", first)
+    jobs.becomes(head, "Succeeded")
+
+
+def test_a_lent_quota_comes_back(jobs):
+    """`own` may always get one device again: the job of `other` that waits beyond its quota is not before it."""
+    jobs.queue("own", quota={"devices": 1})
+    jobs.queue("other")
+    lent = [jobs.submit(*mgpu(99, 20000), *python(WAITS), queue="other") for _ in range(2)]
+    for name in lent:
+        jobs.becomes(name, "Running")
+    more = jobs.submit(*mgpu(99, 20000), *python("pass"), queue="other")
+    own = jobs.submit(*mgpu(99, 20000), *python(WAITS), queue="own")
+    assert until(lambda: "quota" in jobs.job(more)["status"]["reason"]), jobs.job(more)["status"]
+    jobs.carve("cancel", lent[0])
+    jobs.becomes(own, "Running")
+    assert jobs.phase(more) == "Queued"
+    for name in (own, lent[1]):
+        jobs.carve("cancel", name)
+    jobs.becomes(more, "Succeeded")
+
+
+def test_limits_of_a_queue(jobs):
+    jobs.queue(maxRunning=1)
+    first = jobs.submit(*mgpu(), *python(WAITS))
+    second = jobs.submit("--priority", -1, *mgpu(), *python("pass"))
+    urgent = jobs.submit("--priority", 5, *mgpu(), *python("pass"))
+    jobs.becomes(first, "Running")
+    assert until(lambda: jobs.job(urgent)["status"]["position"] == 1)
+    assert jobs.job(urgent)["status"]["reason"] == "queue train runs as many jobs as its maxRunning allows"
+    assert jobs.job(second)["status"]["position"] == 2
+    jobs.carve("cancel", first)
+    jobs.becomes(second, "Succeeded")
+    assert jobs.phase(urgent) == "Succeeded"
+
+
+def test_what_a_queue_refuses_is_refused_at_the_submission(jobs):
+    """S4-2, S4-5, S4-15, S4-16; the sentences are in the table of fronts/engines/engine_pods_test.cc."""
+    jobs.queue("whole", gpu="gpu")
+    jobs.queue("strict", strict=True)
+    assert "carve: queue whole gives whole GPUs: leave out emr.serverless.mgpu.core" in jobs.submit(
+        *mgpu(), *python("pass"), queue="whole", status=1)
+    assert "'7' is no multiple of 5" in jobs.submit(*mgpu(7), *python("pass"), queue="strict", status=1)
+    assert "22731 MiB of the largest device" in jobs.submit(*mgpu(30, 30000), *python("pass"), queue="strict", status=1)
+    assert "there is no queue 'train'; there are strict, whole" in jobs.submit(*mgpu(), *python("pass"), status=1)
+    assert "no compute group 'x'; there are default" in jobs.submit("--compute-group", "x", *mgpu(), *python("pass"), queue="strict", status=1)
+    assert "queue whole is a GPU queue: GPU and mGPU exclude each other; make another queue" in jobs.apply(
+        {"apiVersion": "carve.dev/v1", "kind": "Queue", "metadata": {"name": "whole"}, "spec": {"gpu": "mgpu"}}, status=1)
+    whole = jobs.submit("--conf", "serverless.custom.job.gpu.enabled=true", "--conf", "serverless.custom.job.task.gpus=2", "--wait",
+                        *python("import os; print(len(os.environ['CUDA_VISIBLE_DEVICES'].split(',')))"), queue="whole")
+    assert whole.splitlines()[-1] == "2", whole
+    jobs.carve("delete", "queue/whole")
+    assert "strict" in jobs.carve("get", "queues")
+
+
+def test_a_job_that_no_device_can_hold_waits_with_a_warning(jobs):
+    jobs.queue()
+    out = jobs.submit("--tasks", 8, *mgpu(), *python("pass"))
+    assert "have room for 6 such slices if they are empty, and the job has 8: it waits until there are more" in out
+    assert "warning:" in jobs.submit("--name", "b", "--conf", "a.gpu.vendor=x", *mgpu(), *python("pass"))
+
+
+def test_a_deadline_ends_a_job_and_a_time_to_live_removes_it(jobs):
+    jobs.queue()
+    name = jobs.submit("--deadline", "1s", "--ttl", "1s", *mgpu(), *python(WAITS))
+    assert until(lambda: name not in jobs.carve("get", "jobs"), 60)
+    jobs.all_slices_end()
+    assert "deadlineSeconds 1 is over" in jobs.carve("events", "--for", f"job/{name}")
+
+
+def test_a_killed_task_fails_and_its_slice_ends(jobs):
+    jobs.queue()
+    name = jobs.submit("--tasks", 2, *mgpu(), *python("import os, signal, time\n"
+                                                      "if os.environ['CARVE_TASK_INDEX'] == '1': os.kill(os.getpid(), signal.SIGKILL)\n"
+                                                      "time.sleep(1000)"))
+    status = jobs.becomes(name, "Failed")
+    assert status["reason"].startswith("task 1: signal 9") and status["exitStatus"] == 137
+    jobs.all_slices_end()
+
+
+def test_a_deleted_job_ends_first(jobs):
+    jobs.queue()
+    name = jobs.submit(*mgpu(), *python(WAITS))
+    jobs.becomes(name, "Running")
+    assert "has 1 unfinished job" in jobs.carve("delete", "queue/train", status=1)
+    jobs.carve("delete", f"job/{name}")
+    assert until(lambda: jobs.items() == [], 30)
+    jobs.all_slices_end()
+    jobs.carve("delete", "queue/train")
+
+
+def test_a_controller_that_is_killed_goes_on_where_it_was(jobs):
+    """Kills at random moments while jobs are submitted and run: each task runs once, and nothing is left."""
+    jobs.queue()
+    log = jobs.folder / "ran"
+    chance = random.Random(7)
+    names = []
+    for _ in range(6):
+        names.append(jobs.submit("--tasks", 2, *mgpu(), *python(
+            f"import os, time\nopen({str(log)!r}, 'a').write(os.environ['CARVE_JOB'] + os.environ['CARVE_TASK_INDEX'] + '\\n')\ntime.sleep(0.3)")))
+        time.sleep(chance.random() * 0.2)
+        jobs.restart()
+    waiting = jobs.begin_submit("--wait", *mgpu(), *python("import time; time.sleep(1); print('end')"))
+    jobs.restart()
+    for name in names:
+        assert jobs.becomes(name, "Succeeded", "Failed", "Lost")["phase"] == "Succeeded", jobs.job(name)
+    assert sorted(log.read_text().split()) == sorted(f"{name}{task}" for name in names for task in (0, 1))
+    out, error = waiting.communicate(timeout=60)
+    assert waiting.returncode in (0, 1), (out, error)  # 1: the controller was away when the job was submitted.
+    jobs.all_slices_end()
+
+
+def test_a_job_is_rendered_for_kubernetes_and_not_submitted(jobs):
+    jobs.queue()
+    manifest = jobs.submit("--tasks", 2, "--name", "a", "--render", *mgpu(), *python("pass"))
+    assert 'kind: "Job"' in manifest and "carve.dev/compute: 30" in manifest and "completions: 2" in manifest
+    assert jobs.items() == []

@@ -1,0 +1,122 @@
+"""Spark of PyPI, unmodified: a master, one Worker per executor in its own slice, the driver in its own slice."""
+import json
+import os
+import pathlib
+import signal
+
+import pytest
+
+from conftest import until
+from support.jobs import EXAMPLES, Jobs
+
+ENGINES = pathlib.Path(os.environ.get("CARVE_ENGINES", "/nonexistent"))
+pytestmark = [
+    pytest.mark.usefixtures("own_network"),
+    pytest.mark.skipif(not (ENGINES / "bin/python").exists(), reason="tests/engines/run sets CARVE_ENGINES"),
+]
+
+# A small machine: JVMs that compile little and collect with one thread start in half the time.
+SMALL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+FAST = [word for key, value in {
+    "spark.driver.memory": "512m", "spark.executor.memory": "512m", "spark.driver.extraJavaOptions": SMALL,
+    "spark.executor.extraJavaOptions": SMALL}.items() for word in ("--conf", f"{key}={value}")]
+
+
+@pytest.fixture
+def jobs(world):
+    world.environment["PATH"] = f"{ENGINES}/bin:" + os.environ["PATH"]
+    for name in ("SPARK_HOME", "PYTHONPATH"):
+        world.environment.pop(name, None)
+    j = Jobs({"n1": world})
+    j.agent = world
+    j.queue()
+    yield j
+    print("--- the controller's log:\n" + j.log())
+    for _, name in j.items():
+        print(f"--- {name}\n" + j.carve("describe", "job", name) + j.carve("logs", f"job/{name}", "--tail", 60))
+    j.end()
+
+
+def spark(jobs, *words):
+    return jobs.begin_submit(*FAST, *words, engine="spark")
+
+
+def name_of(program):
+    return program.stdout.readline().strip()
+
+
+def at_once(tasks):
+    moments = sorted([(t["begin"], 1) for t in tasks] + [(t["end"], -1) for t in tasks])
+    most = now = 0
+    for _, step in moments:
+        now += step
+        most = max(most, now)
+    return most
+
+
+def test_the_show(jobs):
+    """S4-7 to S4-9: ten tasks at once in one executor's slice, each sees one GPU of 4096 MiB, the fifth GiB is refused."""
+    program = spark(jobs, "--params", EXAMPLES / "spark/show.conf", "--wait", "--", EXAMPLES / "spark/show.py")
+    name = name_of(program)
+    jobs.becomes(name, "Running", "Failed")
+    slices = jobs.agent.slices()
+    assert sorted(slices) == [f"{name}-{pod}" for pod in ("driver-0", "executor-0", "executor-1")]
+    devices = {slice_name: s["parts"][0]["uuid"] for slice_name, s in slices.items()}
+    assert devices[f"{name}-executor-0"] == devices[f"{name}-executor-1"], "two executors share one device"
+    out, error = program.communicate(timeout=120)
+    assert program.returncode == 0, out + error
+    facts = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    tasks = [fact["task"] for fact in facts if "task" in fact]
+    assert len(tasks) == 20
+    for executor in ("executor0", "executor1"):
+        assert at_once([t for t in tasks if t["executor"] == executor]) == 10
+    assert {(t["devices"], t["mib"], tuple(t["addresses"])) for t in tasks} == {(1, 4096, ("0",))}
+    assert [fact["allocations"] for fact in facts if "allocations" in fact] == [[0, 2]]
+    assert [fact["driver"] for fact in facts if "driver" in fact] == [[1, 4096]]
+    status = jobs.job(name)["status"]
+    assert status["phase"] == "Succeeded"
+    assert any("this machine has no such file" in warning for warning in status["warnings"]), status["warnings"]
+    assert {d["key"] for d in status["derived"]} >= {"spark.cores.max", "spark.ui.enabled"}
+    jobs.all_slices_end()
+
+
+PI = """
+import sys, time
+from pyspark.sql import SparkSession
+context = SparkSession.builder.getOrCreate().sparkContext
+print("sum", context.parallelize(range(8), 8).map(lambda i: (time.sleep(%s), i)[1]).sum(), flush=True)
+sys.exit(%s)
+"""
+SMALL_JOB = ("--conf", "spark.executor.resource.gpu.amount=1", "--conf", "emr.serverless.mgpu.core=20", "--conf", "emr.serverless.mgpu.memory=2000")
+
+
+def application(jobs, seconds=0, status=0):
+    path = jobs.folder / "application.py"
+    path.write_text(PI % (seconds, status))
+    return str(path)
+
+
+def pid_of(jobs, program):
+    return json.loads((jobs.state / f"programs/{program}/state.json").read_text())["program_pid"]
+
+
+def test_a_job_is_what_its_driver_exits_with(jobs):
+    program = spark(jobs, *SMALL_JOB, "--wait", "--", application(jobs, status=3))
+    name = name_of(program)
+    out, error = program.communicate(timeout=120)
+    assert program.returncode == 3 and "sum 28" in out, out + error
+    status = jobs.job(name)["status"]
+    assert (status["phase"], status["exitStatus"]) == ("Failed", 3)
+    jobs.all_slices_end()
+
+
+def test_a_job_whose_programs_are_killed_has_a_defined_end(jobs):
+    """kill -9 of the only executor's Worker, then of the master: the driver is stopped, and no slice is left."""
+    for pod in ("executor-0", "head-0"):
+        name = jobs.submit(*FAST, *SMALL_JOB, "--", application(jobs, 600), engine="spark")
+        jobs.becomes(name, "Running")
+        assert until(lambda: "Registered app" in jobs.carve("logs", f"job/{name}", "--role", "head"), 60)
+        os.kill(pid_of(jobs, f"{name}-{pod}"), signal.SIGKILL)
+        status = jobs.becomes(name, "Failed")
+        assert f"{pod.split('-')[0]} 0: signal 9" in status["reason"], status
+        jobs.all_slices_end()

@@ -1,0 +1,43 @@
+// Any bytes as the parameters of a job give parameters or errors. What was read is read again from the form
+// of quoted pairs, with the same values; and every engine makes pods of it, or names errors.
+#include <cstdint>
+#include <cstdlib>
+
+#include "fronts/engines/engine_pods.h"
+#include "fronts/engines/parameters.h"
+
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "'";
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace carve;
+  const auto read = fronts::read_parameters({reinterpret_cast<const char*>(data), size});
+  if (!read) {
+    if (read.error().empty() || read.error().size() > api::max_field_errors) std::abort();
+    return 0;
+  }
+  std::string again;
+  for (const auto& [key, value] : read->values) again += quoted(key) + ": " + quoted(value) + ",\n";
+  if (again.size() <= fronts::max_parameters_bytes) {
+    const auto same = fronts::read_parameters(again);
+    if (!same || same->values != read->values || !same->warnings.empty()) std::abort();
+  }
+  for (const fronts::Engine engine : {fronts::Engine::spark, fronts::Engine::ray, fronts::Engine::custom})
+    for (const workload::QueueGpu gpu :
+         {workload::QueueGpu::none, workload::QueueGpu::gpu, workload::QueueGpu::mgpu}) {
+      const auto pods = fronts::engine_pods(
+          {.engine = engine, .parameters = read->values, .queue = {.name = "q", .gpu = gpu}});
+      if (!pods && (pods.error().empty() || pods.error().size() > api::max_field_errors)) std::abort();
+    }
+  return 0;
+}

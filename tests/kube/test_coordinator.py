@@ -1,0 +1,315 @@
+"""The coordinator against a real API server and a real scheduler: install, dialects, refusals, placement, forgery."""
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+from cluster import A10, BIN, BUILD, GiB, ROOT, SYSTEM, node_object, pod_object, until
+
+# What each node is for: cases choose theirs with a nodeSelector.
+NODES = [node_object(0), node_object(1), node_object(2, "binpack"), node_object(3, "spread", placement="spread"),
+         node_object(4, "one", devices=1), node_object(5, "share", devices=1, mode="none")]
+
+
+def on(node):
+    return {"nodeSelector": {"kubernetes.io/hostname": node}}
+
+
+@pytest.fixture(scope="module")
+def carve(cluster):
+    """The cluster with Carve installed and one coordinator beside its scheduler."""
+    cluster.install()
+    cluster.replace_nodes(NODES)
+    pair = cluster.start("h1")
+    assert until(lambda: pair.health()[0] == 200), pair.health()[1] + pair.log()
+    bundle = "jsonpath={.webhooks[0].clientConfig.caBundle}"
+    assert until(lambda: cluster.kubectl("get", "mutatingwebhookconfiguration", "carve", "-o", bundle)
+                 and cluster.kubectl("get", "validatingwebhookconfiguration", "carve", "-o", bundle)), pair.log()
+    yield cluster
+    pair.end()
+
+
+@pytest.fixture(autouse=True)
+def no_pods(carve):
+    yield
+    carve.delete_pods()
+
+
+def test_installed_objects_are_there(carve):
+    assert carve.kubectl("get", "daemonset", "carve-agent", "-n", SYSTEM, "-o", "name")
+    assert carve.kubectl("get", "priorityclass", "carve-preemptible", "-o", "jsonpath={.value}").strip() == "-1000"
+    assert carve.kubectl("get", "pdb", "carve-coordinator", "-n", SYSTEM, "-o", "name")
+
+
+@pytest.mark.parametrize("overlay", ["default", "unit-128MiB", "tainted"])
+def test_the_server_accepts_each_overlay(carve, overlay):
+    manifests = carve.kubectl("kustomize", str(ROOT / "deploy/kubernetes/overlays" / overlay))
+    text = carve.kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-", stdin=manifests)
+    assert "carve-coordinator serverside-applied" in text and "error" not in text
+
+
+def test_a_node_is_tainted_before_it_gets_the_agent(carve):
+    policy = str(ROOT / "deploy/kubernetes/overlays/tainted/taint.yaml")
+    carve.kubectl("apply", "-f", policy)
+    label = ("label", "node", "n1", "carve.dev/bookkeeper=extender")
+    assert until(lambda: "node n1 has no taint carve.dev/gpu; add it first" in carve.kubectl(*label, "--dry-run=server", check=False))
+    carve.kubectl("taint", "node", "n1", "carve.dev/gpu=:NoSchedule")
+    carve.kubectl(*label)
+    carve.create(pod_object("tolerates", {"carve.dev/memory": "1Gi"}, **on("n1")))
+    carve.slices("tolerates")
+    carve.kubectl("label", "node", "n1", "carve.dev/bookkeeper-")
+    carve.kubectl("taint", "node", "n1", "carve.dev/gpu-")
+    carve.kubectl("delete", "-f", policy)
+
+
+STATEFUL_SET = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "binpack", "namespace": "default"},
+                "spec": {"replicas": 3, "serviceName": "binpack", "podManagementPolicy": "Parallel",
+                         "selector": {"matchLabels": {"app": "binpack"}},
+                         "template": {"metadata": {"labels": {"app": "binpack"}},
+                                      "spec": {"containers": [{"name": "binpack-1", "image": "i", "command": ["bash", "gpushare/run.sh"],
+                                                               "resources": {"limits": {"aliyun.com/gpu-mem": "16"}}}]}}}}
+
+
+def test_a_stateful_set_runs_unchanged_under_both_units(carve):
+    def bound_memory(name):
+        return carve.slices(name)["containers"]["binpack-1"]["parts"][0][1]
+    settings = ("patch", "configmap", "carve-settings", "-n", SYSTEM, "--type=merge", "-p")
+    carve.kubectl("apply", "-f", "-", stdin=STATEFUL_SET)
+    assert until(lambda: len(carve.api.get("/api/v1/namespaces/default/pods")["items"]) == 3)
+    assert [bound_memory(f"binpack-{i}") for i in range(3)] == [16 * GiB] * 3
+    pod = carve.pod("binpack-0")
+    assert pod["spec"]["schedulerName"] == "carve-scheduler"
+    assert pod["spec"]["containers"][0]["resources"]["limits"] == {"carve.dev/memory": "16Gi", "carve.dev/slot": "1"}
+    refused = carve.refused(*settings, '{"data":{"gpuMemoryUnit":"128MiB"}}')
+    assert "gpuMemoryUnit stays 1GiB: 3 pods were asked in units of 1 GiB: default/binpack-0, default/binpack-1" in refused
+    carve.kubectl("delete", "statefulset", "binpack")
+    carve.delete_pods()
+    assert until(lambda: "configmap" in carve.kubectl(*settings, '{"data":{"gpuMemoryUnit":"128MiB"}}', check=False))
+    def has_unit(size):
+        """Whether the webhook, which reads the settings every 5 s, has this unit by now."""
+        carve.create(pod_object("probe", {"aliyun.com/gpu-mem": "16"}))
+        memory = carve.slices("probe")["containers"]["c"]["parts"][0][1]
+        carve.delete_pods()
+        return memory == 16 * size
+    assert until(lambda: has_unit(128 << 20))
+    carve.kubectl("apply", "-f", "-", stdin=STATEFUL_SET)
+    assert until(lambda: len(carve.api.get("/api/v1/namespaces/default/pods")["items"]) == 3)
+    assert [bound_memory(f"binpack-{i}") for i in range(3)] == [2 * GiB] * 3
+    slices = carve.slices("binpack-0")["containers"]["binpack-1"]
+    assert (slices["unit"], slices["units"]) == (128 << 20, 16)
+    carve.kubectl("delete", "statefulset", "binpack")
+    carve.delete_pods()
+    assert until(lambda: "configmap" in carve.kubectl(*settings, '{"data":{"gpuMemoryUnit":"1GiB"}}', check=False))
+    assert until(lambda: has_unit(GiB))
+    assert "gpuMemoryUnit 64MiB: it is 1GiB or 128MiB" in carve.refused(*settings, '{"data":{"gpuMemoryUnit":"64MiB"}}')
+
+
+DIALECTS = {
+    "carve": ({"carve.dev/memory": "4Gi", "carve.dev/compute": "30"}, [[4 * GiB, 3000]]),
+    "carve-two": ({"carve.dev/memory": "8Gi", "carve.dev/devices": "2"}, [[4 * GiB, 0], [4 * GiB, 0]]),
+    "carve-whole": ({"carve.dev/devices": "1"}, [[A10, 10000]]),
+    "vke": ({"vke.volcengine.com/mgpu-core": "20", "vke.volcengine.com/mgpu-memory": "1000"}, [[1000 << 20, 2000]]),
+    "hami": ({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "3000", "nvidia.com/gpucores": "25"}, [[3000 << 20, 2500]]),
+    "hami-part": ({"nvidia.com/gpu": "1", "nvidia.com/gpumem-percentage": "50"}, None),
+}
+
+
+def test_each_dialect_gets_its_slices(carve):
+    for name, (limits, _) in DIALECTS.items():
+        carve.create(pod_object(name, limits))
+    for name, (_, wanted) in DIALECTS.items():
+        parts = carve.slices(name)["containers"]["c"]["parts"]
+        if wanted is None:
+            assert 0 < parts[0][1] <= A10 / 2, parts
+        elif name == "carve-whole":
+            assert parts[0][1] == A10, parts
+        else:
+            assert [part[1:] for part in parts] == wanted, name
+
+
+REFUSALS = {
+    "units": ({"carve.dev/memory": "4096"}, {}, "container c: carve.dev/memory: 4096 is 4096 bytes; write 4Gi or 4096Mi"),
+    "dividing": ({"carve.dev/memory": "10Gi", "carve.dev/devices": "3"}, {},
+                 "carve.dev/memory: 10Gi does not divide equally over 3 devices"),
+    "compute": ({"carve.dev/memory": "1Gi", "carve.dev/compute": "130"}, {}, "carve.dev/compute: 130 on 1 device"),
+    "devices": ({"carve.dev/devices": "0"}, {}, "carve.dev/devices: 0; 1 to 16"),
+    "mixing": ({"carve.dev/memory": "1Gi", "aliyun.com/gpu-mem": "1"}, {}, "mixes carve.dev/memory"),
+    "ack": ({"aliyun.com/gpu-mem": "4", "aliyun.com/gpu-core.percentage": "7"}, {},
+            "aliyun.com/gpu-core.percentage: 7; 5 to 100 in steps of 5"),
+    "vke": ({"vke.volcengine.com/mgpu-core": "30", "vke.volcengine.com/mgpu-memory": "256"}, {},
+            "single-card sharing needs more than 256 MiB"),
+    "hami": ({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "5", "nvidia.com/gpucores": "120"}, {}, "nvidia.com/gpucores: 120; 0 to 100"),
+    "guard": ({"carve.dev/memory": "1Gi"}, {"hostPID": True}, "hostPID"),
+    "node": ({"carve.dev/memory": "1Gi"}, {"nodeName": "n0"}, "Carve's scheduler chooses the node; use nodeSelector"),
+    "scheduler": ({"carve.dev/memory": "1Gi"}, {"schedulerName": "other"}, "schedulerName"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_each_refusal_reaches_the_user(carve, name):
+    limits, spec, sentence = REFUSALS[name]
+    assert sentence in carve.refused("apply", "-f", "-", stdin=pod_object(f"refused-{name}", limits, **spec))
+
+
+def test_a_quota_and_a_namespace_decide(carve):
+    carve.kubectl("create", "namespace", "whole")
+    carve.kubectl("label", "namespace", "whole", "carve.dev/sharing=disabled")
+    ours, theirs = {"carve.dev/memory": "1Gi"}, {"aliyun.com/gpu-mem": "1"}
+    assert "sharing is disabled in namespace whole" in carve.refused("apply", "-f", "-", stdin=pod_object("p", ours, "whole"))
+    carve.kubectl("create", "namespace", "counted")
+    carve.kubectl("create", "quota", "q", "-n", "counted", "--hard=requests.aliyun.com/gpu-mem=4")
+    assert "set requests.carve.dev/memory" in carve.refused("apply", "-f", "-", stdin=pod_object("p", theirs, "counted"))
+    carve.kubectl("create", "quota", "ours", "-n", "counted", "--hard=requests.carve.dev/memory=2Gi")
+    status = ("get", "quota", "ours", "-n", "counted", "-o", "jsonpath={.status.hard}")
+    assert until(lambda: "requests.carve.dev/memory" in carve.kubectl(*status))
+    text = carve.refused("apply", "-f", "-", stdin=pod_object("p", {"carve.dev/memory": "4Gi"}, "counted"))
+    assert "exceeded quota: ours" in text
+
+
+def test_a_plain_pod_never_reaches_the_webhook(carve):
+    carve.create(pod_object("plain", {"cpu": "1"}))
+    assert "carve.dev/request" not in carve.pod("plain")["metadata"].get("annotations", {})
+
+
+def test_devices_are_filled_or_spread(carve):
+    for node in ("binpack", "spread"):
+        for i in range(2):
+            carve.create(pod_object(f"{node}-{i}", {"carve.dev/memory": "4Gi"}, **on(node)))
+            carve.slices(f"{node}-{i}")
+    used = {node: {carve.slices(f"{node}-{i}")["containers"]["c"]["parts"][0][0] for i in range(2)} for node in ("binpack", "spread")}
+    assert len(used["binpack"]) == 1 and len(used["spread"]) == 2, used
+
+
+def test_the_17th_slice_waits_on_an_isolating_node_only(carve):
+    for i in range(17):
+        carve.create(pod_object(f"s{i}", {"carve.dev/memory": "1Gi"}, **on("one")))
+        carve.create(pod_object(f"t{i}", {"aliyun.com/gpu-mem": "1"}, **on("share")))
+    for i in range(17):
+        carve.slices(f"t{i}")
+    def waiting():
+        pods = carve.api.get("/api/v1/namespaces/default/pods")["items"]
+        return [p["metadata"]["name"] for p in pods if p["metadata"]["name"].startswith("s") and not p["spec"].get("nodeName")]
+    assert until(lambda: len(waiting()) == 1), waiting()
+    name = waiting()[0]
+    def event():
+        events = carve.api.get("/apis/events.k8s.io/v1/namespaces/default/events")["items"]
+        return [e["note"] for e in events if e["regarding"]["name"] == name and e["reason"] == "CarveInsufficientCapacity"]
+    assert until(event)
+    assert event()[0].startswith("0/1 nodes can serve: 1 isolated slices"), event()
+
+
+def test_a_more_important_pod_takes_the_place_of_others(carve):
+    carve.kubectl("create", "priorityclass", "important", "--value=1000")
+    for i in range(2):
+        carve.create(pod_object(f"small-{i}", {"carve.dev/memory": "10Gi"}, **on("one")))
+        carve.slices(f"small-{i}")
+    carve.create(pod_object("important", {"carve.dev/memory": "12Gi"}, priorityClassName="important", **on("one")))
+    # Without a kubelet a victim ends when it is deleted at once.
+    def victims():
+        pods = carve.api.get("/api/v1/namespaces/default/pods")["items"]
+        return [p["metadata"]["name"] for p in pods if "deletionTimestamp" in p["metadata"]]
+    assert until(lambda: victims()), carve.kubectl("describe", "pod", "important")
+    assert len(victims()) == 1 and victims()[0].startswith("small"), victims()
+    for name in victims():
+        carve.kubectl("delete", "pod", name, "--force", "--grace-period=0")
+    assert carve.slices("important")["node"] == "one"
+
+
+def patched(carve, api, path, body):
+    return api.call("PATCH", path, body, "application/merge-patch+json")
+
+
+def test_forged_annotations_are_refused(carve):
+    forged = {"carve.dev/slices": json.dumps({"v": 1, "node": "n0", "containers": {}})}
+    carve.create(pod_object("copied", {"carve.dev/memory": "30Gi"}, annotations=forged))
+    assert "carve.dev/slices" not in carve.pod("copied")["metadata"]["annotations"], "the webhook removes it"
+    path = "/api/v1/namespaces/default/pods/copied"
+    for target in (path, path + "/status"):
+        for what in ({"annotations": forged}, {"annotations": {"carve.dev/request": None}}, {"labels": {"carve.dev/sliced": "no"}}):
+            status, answer = patched(carve, carve.api, target, {"metadata": what})
+            assert status == 422 and "by the coordinator alone" in answer["message"], (target, what, answer)
+    binding = {"metadata": {"name": "copied", "annotations": forged}, "target": {"kind": "Node", "name": "n0"}}
+    status, answer = carve.api.call("POST", path + "/binding", binding)
+    assert status == 422 and "written by the coordinator alone" in answer["message"], answer
+    text = carve.refused("apply", "-f", "-", stdin=pod_object("p", {"cpu": "1"}, "kube-system", labels={"carve.dev/sliced": "true"}))
+    assert "pods of this namespace have no slices" in text
+
+
+def test_a_node_is_described_by_its_own_agent(carve):
+    from cluster import Api
+    devices = {"metadata": {"annotations": {"carve.dev/devices": NODES[0]["metadata"]["annotations"]["carve.dev/devices"] + " "}}}
+    status, answer = patched(carve, carve.api, "/api/v1/nodes/n0", devices)
+    assert status == 422 and "written by its agent alone" in answer["message"], answer
+    token = carve.token("carve-agent", "--bound-object-kind=Node", "--bound-object-name=n0")
+    agent = Api(carve.port, str(carve.dir / "pki/apiserver.crt"), token)
+    status, answer = patched(carve, agent, "/api/v1/nodes/n0", devices)
+    assert status == 200, answer
+    resources = {"status": {"capacity": {"carve.dev/slot": "256"}, "conditions": [{"type": "CarveReady", "status": "True"}]}}
+    status, answer = agent.call("PATCH", "/api/v1/nodes/n0/status", resources, "application/strategic-merge-patch+json")
+    assert status == 200, answer
+    for path, body, sentence in (
+            ("n1", devices, "the agent of node n0 may not change node n1"),
+            ("n0", {"metadata": {"labels": {"team": "a"}}}, "labels and annotations of carve.dev alone"),
+            ("n0", {"spec": {"unschedulable": True}}, "labels and annotations of carve.dev alone"),
+            ("n0/status", {"status": {"capacity": {"cpu": "1000"}}}, "resources of carve.dev and conditions of its own alone")):
+        status, answer = patched(carve, agent, f"/api/v1/nodes/{path}", body)
+        assert status == 422 and sentence in answer["message"], (path, answer)
+    part = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "forged"},
+            "spec": {"driver": "carve.dev", "nodeName": "n1", "devices": [],
+                     "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1}}}
+    status, answer = agent.call("POST", "/apis/resource.k8s.io/v1/resourceslices", part)
+    assert status == 422 and "the agent of its node alone" in answer["message"], answer
+
+
+def test_a_system_label_keeps_its_value(carve):
+    key = "vke.volcengine.com/mgpu-compute-policy"
+    carve.kubectl("label", "node", "n1", f"{key}=fixed-share")
+    text = carve.refused("label", "node", "n1", f"{key}=native-burst-share", "--overwrite")
+    assert f"{key} is a system label: its value 'fixed-share' on node n1 cannot be edited" in text
+    carve.kubectl("label", "node", "n1", f"{key}-")
+
+
+def test_metrics_are_for_accounts_that_may_read_them(carve):
+    import ssl
+    import urllib.error
+    import urllib.request
+    tls = ssl._create_unverified_context()
+    url = f"https://127.0.0.1:{carve.pairs['h1'].webhook}/metrics"
+    carve.kubectl("create", "serviceaccount", "reader")
+    def read():
+        token = carve.kubectl("create", "token", "reader").strip()
+        try:
+            request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
+            return urllib.request.urlopen(request, context=tls).read().decode()
+        except urllib.error.HTTPError as error:
+            return str(error.code)
+    assert read() == "403"
+    carve.kubectl("create", "clusterrolebinding", "reader", "--clusterrole=carve-metrics-reader", "--serviceaccount=default:reader")
+    text = until(lambda: (t := read()) != "403" and t)
+    assert "carve_coordinator_active 1" in text and 'carve_binds_total{result="bound"}' in text
+    assert re.search(r'carve_webhook_total\{dialect="vke",result="sliced"\} [1-9]', text), text
+
+
+def carve_verb(cluster, *words, status=0):
+    env = {**os.environ, "PATH": f"{BUILD}/bin:{BIN}:{os.environ['PATH']}", "KUBECONFIG": str(cluster.config)}
+    done = subprocess.run(["kubectl", "carve", *words], env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_kubectl_carve_shows_the_cluster(carve):
+    carve.create(pod_object("seen", {"aliyun.com/gpu-mem": "3"}, **on("share")))
+    carve.create(pod_object("big", {"carve.dev/memory": "30Gi"}))
+    carve.slices("seen")
+    nodes = json.loads(carve_verb(carve, "nodes", "-o", "json"))["nodes"]
+    assert {n["name"]: n["memory_used_bytes"] for n in nodes}["share"] == 3 * GiB
+    assert re.search(r"^all +10 .* 3 GiB/", carve_verb(carve, "devices"), re.M)
+    assert re.search(r"default +seen +c +share +0 +3 GiB .* 3 x 1 GiB", carve_verb(carve, "slices", "-n", "default"))
+    assert "0/6 nodes can serve" in carve_verb(carve, "explain", "big")
+    assert "gpuMemoryUnit" in carve_verb(carve, "settings", "-o", "yaml")
+    assert [n["name"] for n in json.loads(carve_verb(carve, "nodes", "-l", "kubernetes.io/hostname=one", "-o", "json"))["nodes"]] == ["one"]
+    doctor = carve_verb(carve, "doctor")
+    assert re.search(r"API server +Deployed +Kubernetes 1\.", doctor) and re.search(r"webhook of pods +Deployed", doctor), doctor
+    assert "asks for no slice" in carve_verb(carve, "explain", "other", status=1)

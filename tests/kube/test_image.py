@@ -1,0 +1,56 @@
+"""Images are made with tar alone, are the same each time, and their programs run with nothing else around them."""
+import json
+import os
+import subprocess
+import tarfile
+
+import pytest
+
+from cluster import BIN, BUILD, ROOT
+
+BUILDER = ROOT / "deploy/image/build"
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    """A folder as `cmake --install` makes it, of one program."""
+    folder = tmp_path_factory.mktemp("prefix")
+    (folder / "bin").mkdir()
+    subprocess.run(["strip", "-o", folder / "bin/carve-coordinator", BUILD / "bin/carve-coordinator"], check=True)
+    return folder
+
+
+def built(folder, *arguments):
+    output = folder / "image.tar"
+    subprocess.run([BUILDER, "--output", output, *arguments], check=True, capture_output=True)
+    return output
+
+
+def test_equal_inputs_make_equal_images(prefix, tmp_path):
+    first = built(tmp_path, prefix).read_bytes()
+    assert first == built(tmp_path, prefix).read_bytes()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root")
+def test_a_program_runs_inside_with_its_libraries(prefix, tmp_path):
+    image = built(tmp_path, "--name", "localhost/carve:test", prefix)
+    with tarfile.open(image) as archive:
+        manifest = json.load(archive.extractfile("manifest.json"))[0]
+        assert manifest["RepoTags"] == ["localhost/carve:test"]
+        with tarfile.open(fileobj=archive.extractfile("layer.tar")) as layer:
+            assert {m.mtime for m in layer.getmembers()} == {0}
+            layer.extractall(tmp_path / "root")
+    done = subprocess.run(["chroot", tmp_path / "root", "/usr/bin/carve-coordinator", "--version"], capture_output=True, text=True)
+    assert done.stdout.startswith("carve-coordinator "), done.stderr
+
+
+def test_a_single_static_program_is_packed(tmp_path):
+    image = built(tmp_path, "--program", BIN / "ctr")
+    with tarfile.open(image) as archive, tarfile.open(fileobj=archive.extractfile("layer.tar")) as layer:
+        assert "./usr/bin/ctr" in layer.getnames()
+
+
+@pytest.mark.parametrize("arguments", [[], ["--program", "/none"], ["/none"], ["--other"]])
+def test_a_wrong_command_line_is_refused(tmp_path, arguments):
+    done = subprocess.run([BUILDER, "--output", tmp_path / "i", *arguments], capture_output=True, text=True)
+    assert done.returncode != 0 and done.stderr.startswith("build: ")
