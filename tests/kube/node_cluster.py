@@ -41,6 +41,24 @@ def slices(node, **containers):
                       separators=(",", ":"))
 
 
+def missing():
+    """Why there can be no node here; None: nothing is missing."""
+    if not os.environ.get("CARVE_KUBE"):
+        return "needs a real Kubernetes: tests/kube/run"
+    if os.geteuid() != 0:
+        return "kubelet needs root"
+    for program in ("runc", "busybox", "etcd"):
+        if shutil.which(program) is None:
+            return f"{program} is not installed"
+    built = [BUILD / "bin" / name for name in ("carved", "carve", "carve-kubelet", "carve-load", "carve-sim")]
+    built += [BUILD / "tests/guest_program", BUILD / "lib/carve/libcarve.so", BUILD / "lib/carve/sim/libcuda.so.1"]
+    built += [BUILD / f"lib/carve/shim/{name}" for name in ("libcuda.so.1", "libnvidia-ml.so.1")]
+    for file in built:
+        if not file.exists():
+            return f"{file} is not built"
+    return None
+
+
 class NodeCluster:
     """One per machine at a time: kubelet's folder for plugins has a fixed path."""
 

@@ -5,10 +5,10 @@ import signal
 
 import pytest
 
-if not os.environ.get("CARVE_KUBE"):
-    pytest.skip("needs a real Kubernetes: tests/kube/run", allow_module_level=True)
+from node_cluster import LOAD, GiB, NodeCluster, missing, slices, until
 
-from node_cluster import LOAD, GiB, NodeCluster, slices, until
+if missing():
+    pytest.skip(missing(), allow_module_level=True)
 
 HOLD = f"{LOAD} --allocate 1GiB --seconds 600 --no-touch"
 FULL = "CUDA_ERROR_OUT_OF_MEMORY"
