@@ -38,6 +38,9 @@ class SocketLink final : public AgentLink {
   Answer<api::Slice> release(const std::string& slice) override {
     return client_.remove<api::Slice>(fmt::format("/v1/slices/{}?when_empty=true", slice));
   }
+  Answer<api::Slice> update(const std::string& slice, const api::SliceChange& change) override {
+    return client_.patch<api::Slice>("/v1/slices/" + slice, change);
+  }
   Answer<api::Nothing> add_container(const std::string& slice,
                                      const api::ContainerStarted& started) override {
     return client_.post<api::Nothing>(fmt::format("/v1/slices/{}/container", slice), started);

@@ -27,6 +27,7 @@ class AgentLink {
   virtual Answer<api::Nothing> withdraw(ContainerSlot) = 0;
   // Ends the slice with its last process.
   virtual Answer<api::Slice> release(const std::string& slice) = 0;
+  virtual Answer<api::Slice> update(const std::string& slice, const api::SliceChange&) = 0;
   virtual Answer<api::Nothing> add_container(const std::string& slice, const api::ContainerStarted&) = 0;
   virtual Answer<api::Node> change(const api::NodeChange&) = 0;
 };

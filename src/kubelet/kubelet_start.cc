@@ -85,6 +85,14 @@ ApiSide::ApiSide(os::Loop& loop, const kube::Connection& connection, const Optio
                             os::log::warning("slice {} is not released: {}", slice, done.error().detail);
                         });
                       },
+                  .update =
+                      [this](const SliceUpdate& update) {
+                        agent_worker_->run([update](AgentLink& link) {
+                          if (const auto done = link.update(update.slice, update.change); !done)
+                            os::log::warning("slice {} is not updated: {}", update.slice,
+                                             done.error().detail);
+                        });
+                      },
                   .now_text = [] { return os::rfc3339(os::utc_ns(), os::Decimals::milliseconds); }}),
       agent_worker_(std::make_unique<AgentWorker>(agent,
                                                   [this](Result<AgentReport, std::string> report) {

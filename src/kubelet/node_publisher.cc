@@ -35,7 +35,11 @@ NodePublisher::NodePublisher(kube::ApiClient& client, Settings settings, Effects
              .field_selector = fmt::format("spec.nodeName={},status.phase!=Succeeded,status.phase!=Failed",
                                            settings_.node)},
             {.replaced = [this](const std::map<std::string, ObjectMeta>&) { step(); },
-             .changed = [this](const ObjectMeta&) { step(); },
+             .changed =
+                 [this](const ObjectMeta&) {
+                   step();
+                   update_slices();
+                 },
              .removed =
                  [this](const ObjectMeta& pod) {
                    asked_.erase(pod.name_space + "/" + pod.name);
@@ -55,6 +59,7 @@ void NodePublisher::agent_reported(Result<AgentReport, std::string> report) {
   }
   step();
   release_orphans();
+  update_slices();
 }
 
 void NodePublisher::runtime_found(const RuntimeCapability& runtime) {
@@ -116,14 +121,16 @@ void NodePublisher::patch(std::string target, std::string type, std::string body
   }
   last_patch_ = body;
   last_patch_at_ = now;
-  call_ = client_.send(
-      {.method = "PATCH", .target = std::move(target), .body = std::move(body), .content_type = type},
-      [this](const ApiAnswer& answer) {
-        call_.reset();
-        is_stale_ = true;
-        if (!answer.is_success()) return failed("the node cannot be patched", answer);
-        step();
-      });
+  call_ = client_.send({.method = "PATCH",
+                        .target = std::move(target),
+                        .body = std::move(body),
+                        .content_type = std::move(type)},
+                       [this](const ApiAnswer& answer) {
+                         call_.reset();
+                         is_stale_ = true;
+                         if (!answer.is_success()) return failed("the node cannot be patched", answer);
+                         step();
+                       });
 }
 
 void NodePublisher::failed(const std::string& what, const ApiAnswer& answer) {
@@ -138,6 +145,18 @@ void NodePublisher::failed(const std::string& what, const ApiAnswer& answer) {
     retry_.reset();
     step();
   });
+}
+
+void NodePublisher::update_slices() {
+  if (!agent_ || !pods_.is_complete()) return;
+  const kube::Nanoseconds now = client_.now();
+  std::erase_if(updates_, [&](const auto& told) { return now - told.second.second >= same_update_ns; });
+  for (const SliceUpdate& update : find_updates(agent_->slices, settings_.node, pods_.by_uid())) {
+    const auto told = updates_.find(update.slice);
+    if (told != updates_.end() && told->second.first == update) continue;
+    updates_[update.slice] = {update, now};
+    effects_.update(update);
+  }
 }
 
 void NodePublisher::release_orphans() {

@@ -14,10 +14,13 @@
 #include "kubelet/rules/node_object.h"
 #include "kubelet/rules/pod_object.h"
 #include "kubelet/rules/releases.h"
+#include "kubelet/rules/slice_updates.h"
 
 namespace carve::kubelet {
 
 inline constexpr kube::Nanoseconds pod_patience_ns = 2 * kube::second_ns;
+inline constexpr kube::Nanoseconds same_update_ns =
+    30 * kube::second_ns;                      // Until the same one is tried again.
 inline constexpr size_t max_asked_pods = 512;  // Twice as many as there are slots.
 // The same patch is not sent again before: another program, or the API server, undoes it.
 inline constexpr kube::Nanoseconds same_patch_ns = 5 * kube::second_ns;
@@ -32,6 +35,7 @@ class NodePublisher {
   struct Effects {
     std::function<void(const api::NodeChange&)> change_agent;
     std::function<void(const std::string& slice)> release;
+    std::function<void(const SliceUpdate&)> update;
     std::function<std::string()> now_text;  // RFC 3339.
   };
 
@@ -53,6 +57,7 @@ class NodePublisher {
   void patch(std::string target, std::string type, std::string body);
   void failed(const std::string& what, const kube::ApiAnswer&);
   void release_orphans();
+  void update_slices();
   void change_agent(const Result<NodeWishes, std::string>&);
   PodAnswer answered_pod(const std::string& full_name, const kube::ApiAnswer&);
   PodAnswer copied_pod(const std::string& full_name, const std::string& problem) const;
@@ -76,6 +81,8 @@ class NodePublisher {
   // Pods that were asked for, by "NAMESPACE/NAME": the watch may not have told of them when the API server
   // leaves.
   std::map<std::string, SeenPod> asked_;
+  // The newest updates by slice, and when the agent was told: it may have refused one for now.
+  std::map<std::string, std::pair<SliceUpdate, kube::Nanoseconds>> updates_;
   uint64_t next_question_ = 0;
   std::map<uint64_t, std::unique_ptr<kube::ApiCall>> questions_;
   kube::WatchedObjects nodes_, pods_;  // Last: they call the others.

@@ -28,6 +28,7 @@ class NodePublisherTest : public testing::Test {
         NodePublisher::Effects{
             .change_agent = [this](const api::NodeChange& change) { changes.push_back(change); },
             .release = [this](const std::string& slice) { released.push_back(slice); },
+            .update = [this](const SliceUpdate& update) { updates.push_back(update); },
             .now_text = [] { return "2026-01-01T00:00:00Z"; }});
   }
   void begin() {
@@ -70,6 +71,7 @@ class NodePublisherTest : public testing::Test {
   AgentLinkFake agent;
   std::vector<api::NodeChange> changes;
   std::vector<std::string> released;
+  std::vector<SliceUpdate> updates;
   std::unique_ptr<NodePublisher> publisher;
 };
 
@@ -189,6 +191,24 @@ TEST_F(NodePublisherTest, a_pod_that_was_asked_for_is_kept_before_the_watch_tell
   EXPECT_EQ(find("web-0"), uid);
   client.set_connected(false);
   EXPECT_EQ(find("web-0"), uid);
+}
+
+TEST_F(NodePublisherTest, new_amounts_are_told_to_the_agent_once) {
+  put_pod("web-0");
+  begin();
+  agent.state.slices = {slice_of("1", "web-0", uid_of("web-0"))};
+  agent.state.slices[0].parts.push_back({.uuid = AgentLinkFake::uuid, .quota_bytes = 1024});
+  publisher->agent_reported(*agent.report());
+  json pod = *server.find(pods, "a", "web-0");
+  pod["metadata"]["annotations"]["carve.dev/slices"] = fmt::format(
+      R"({{"v":1,"node":"n1","containers":{{"main":{{"parts":[["{}",2048,0]]}}}}}})", AgentLinkFake::uuid);
+  server.put(pods, pod);
+  time.run_for(5 * second_ns);
+  for (int i = 0; i < 3; ++i) publisher->agent_reported(*agent.report());
+  EXPECT_THAT(updates, ElementsAre(SliceUpdate{"1", {.memory_bytes = 2048}}));
+  time.run_for(40 * second_ns);
+  publisher->agent_reported(*agent.report());
+  EXPECT_EQ(updates.size(), 2u) << "the agent may have refused it for a while";
 }
 
 TEST_F(NodePublisherTest, an_event_is_sent_once) {

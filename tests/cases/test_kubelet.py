@@ -25,8 +25,9 @@ def start_container(node, slot, *words):
     """A program as the slot's CDI file would have it, without a container around it."""
     environment = {**os.environ, "CARVE_SOCKET": str(node.attach_socket(slot)), "SIMGPU_DIR": str(node.agent.folder / "state/sim"),
                    "LD_LIBRARY_PATH": str(BUILD / "lib/carve/sim")}
-    program = subprocess.Popen(["/bin/sh", "-c", f"export LD_PRELOAD={BUILD}/lib/carve/libcarve.so; exec {LOAD} --no-touch {' '.join(words)}"],
-                               env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    command = f"export LD_PRELOAD={BUILD}/lib/carve/libcarve.so; exec {LOAD} --no-touch {' '.join(words)}"
+    program = subprocess.Popen(["/bin/sh", "-c", command], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               text=True)
     node.agent.programs.append(program)
     return program
 
@@ -80,6 +81,14 @@ def test_a_slot_becomes_the_slice_that_was_placed(node):
     node.ask("remove web-0")
     assert until(lambda: slice_of(node, "web-0") is None, 30)
     assert until(lambda: not (node.folder / "cdi/carve.dev-slot_s017.json").exists())
+
+
+def test_new_amounts_in_the_annotation_reach_the_slice(node):
+    uid = begin(node, "web-0", "s017")
+    name = slice_of(node, "web-0")["name"]
+    assert node.place("web-0", 3 * GiB) == uid
+    assert until(lambda: slice_of(node, "web-0")["parts"][0]["quota_bytes"] == 3 * GiB, 30)
+    assert slice_of(node, "web-0")["name"] == name and node.ask("start s017") is None
 
 
 def test_kubelets_order_is_not_that_of_the_pods(node):

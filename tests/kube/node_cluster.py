@@ -41,6 +41,24 @@ def slices(node, **containers):
                       separators=(",", ":"))
 
 
+def missing():
+    """Why there can be no node here; None: nothing is missing."""
+    if not os.environ.get("CARVE_KUBE"):
+        return "needs a real Kubernetes: tests/kube/run"
+    if os.geteuid() != 0:
+        return "kubelet needs root"
+    for program in ("runc", "busybox", "etcd"):
+        if shutil.which(program) is None:
+            return f"{program} is not installed"
+    built = [BUILD / "bin" / name for name in ("carved", "carve", "carve-kubelet", "carve-load", "carve-sim")]
+    built += [BUILD / "tests/guest_program", BUILD / "lib/carve/libcarve.so", BUILD / "lib/carve/sim/libcuda.so.1"]
+    built += [BUILD / f"lib/carve/shim/{name}" for name in ("libcuda.so.1", "libnvidia-ml.so.1")]
+    for file in built:
+        if not file.exists():
+            return f"{file} is not built"
+    return None
+
+
 class NodeCluster:
     """One per machine at a time: kubelet's folder for plugins has a fixed path."""
 
@@ -81,7 +99,7 @@ class NodeCluster:
             self.stop(name)
         if self.is_up:
             subprocess.run([HERE / "up.sh", "down"], env=self.env, capture_output=True, timeout=120)
-        for file in self.cdi.glob("carve.dev-slot_*.json"):
+        for file in self.cdi_files():
             file.unlink()
         shutil.rmtree(self.folder, ignore_errors=True)
         self.lock.close()
@@ -100,9 +118,9 @@ class NodeCluster:
     def start_kubelet_program(self):
         # As its container has it: root without a capability.
         bare = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if shutil.which("setpriv") else []
-        self.start("carve-kubelet", *bare, BUILD / "bin/carve-kubelet", "--node-name", self.node, "--agent-socket", self.socket, "--pod-resources",
-                   self.dir / "kubelet/pod-resources/kubelet.sock", "--runtime", self.dir / "containerd/sock", "--kubeconfig",
-                   self.account_config, "--log-level", "debug")
+        self.start("carve-kubelet", *bare, BUILD / "bin/carve-kubelet", "--node-name", self.node, "--agent-socket", self.socket,
+                   "--pod-resources", self.dir / "kubelet/pod-resources/kubelet.sock", "--runtime", self.dir / "containerd/sock",
+                   "--kubeconfig", self.account_config, "--log-level", "debug")
 
     def stop(self, name, how=signal.SIGTERM):
         process = self.processes.pop(name)
@@ -124,6 +142,15 @@ class NodeCluster:
             process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
         (self.dir / "pid/kubelet").write_text(f"{process.pid}\n")
         self.kubelet = process
+
+    def cdi_files(self):
+        """The CDI files of this agent's slots; other agents of the machine may have theirs beside them."""
+        found = []
+        for file in self.cdi.glob("carve.dev-slot_*.json"):
+            with contextlib.suppress(FileNotFoundError):
+                if str(self.folder) in file.read_text():
+                    found.append(file)
+        return found
 
     # The agent.
     def carve(self, *words):
@@ -273,7 +300,7 @@ class NodeCluster:
         (out / "manifest.json").write_text(json.dumps([{"Config": "config.json", "RepoTags": [IMAGE], "Layers": ["layer.tar"]}]))
         archive = self.folder / "image.tar"
         subprocess.run(["tar", "-C", out, "-cf", archive, "manifest.json", "config.json", "layer.tar"], check=True)
-        subprocess.run([self.containerd / "ctr", "-a", self.dir / "containerd/sock", "-n", "k8s.io", "images", "import", archive], check=True,
-                       capture_output=True)
+        subprocess.run([self.containerd / "ctr", "-a", self.dir / "containerd/sock", "-n", "k8s.io", "images", "import", archive],
+                       check=True, capture_output=True)
         shutil.rmtree(self.folder / "image")
         archive.unlink()

@@ -5,10 +5,10 @@ import signal
 
 import pytest
 
-if not os.environ.get("CARVE_KUBE"):
-    pytest.skip("needs a real Kubernetes: tests/kube/run", allow_module_level=True)
+from node_cluster import LOAD, GiB, NodeCluster, missing, slices, until
 
-from node_cluster import LOAD, GiB, NodeCluster, slices, until
+if missing():
+    pytest.skip(missing(), allow_module_level=True)
 
 HOLD = f"{LOAD} --allocate 1GiB --seconds 600 --no-touch"
 FULL = "CUDA_ERROR_OUT_OF_MEMORY"
@@ -48,10 +48,12 @@ def test_a_container_sees_its_slice_and_no_more(cluster):
         assert json.loads(cluster.inside("web", LOAD, "--allocate", "1GiB", "--no-touch"))["error"] is None
         assert json.loads(cluster.inside("web", LOAD, "--allocate", "3GiB", "--no-touch"))["error"] == FULL
         assert cluster.inside("web", "/bin/bash", "-c", "echo $NVIDIA_VISIBLE_DEVICES") == "void"
+        cluster.kubectl("annotate", "pod", "web", "--overwrite", f"carve.dev/slices={placed(cluster, 3 * GiB)}")
+        assert until(lambda: cluster.inside("web", "/bin/guest_program", "monitor").split()[1:2] == [str(3 * GiB)]), "new amounts"
         ready = [note for reason, note in cluster.events("web") if reason == "CarveSliceReady"]
         assert ready and "granted 2 GiB on device 0" in ready[0]
     assert until(lambda: cluster.slice_of("web") is None), "the slice ends with its pod"
-    assert until(lambda: not list(cluster.cdi.glob("carve.dev-slot_*.json")))
+    assert until(lambda: not cluster.cdi_files()), cluster.slices()
 
 
 def test_each_container_has_its_own_slice(cluster):

@@ -1,15 +1,14 @@
 """A runtime that drops CDI devices without a word (Debian's containerd 1.6): containers get their slices by mounts."""
 import json
-import os
 import pathlib
 import subprocess
 
 import pytest
 
-if not os.environ.get("CARVE_KUBE"):
-    pytest.skip("needs a real Kubernetes: tests/kube/run", allow_module_level=True)
+from node_cluster import LOAD, GiB, NodeCluster, missing, slices, until
 
-from node_cluster import LOAD, GiB, NodeCluster, slices, until
+if missing():
+    pytest.skip(missing(), allow_module_level=True)
 
 
 @pytest.fixture(scope="module")

@@ -28,9 +28,9 @@ class KubeletStand:
         self.log = open(self.folder / "log", "ab")
         sockets = self.folder / "k"
         self.program = subprocess.Popen(
-            [BUILD / "bin/carve-kubelet", "--node-name", "n1", "--agent-socket", self.agent.socket, "--plugin-dir", sockets, "--pod-resources",
-             sockets / "pod-resources.sock", "--runtime", sockets / "runtime.sock", "--apiserver", self.url, "--token-file",
-             self.folder / "token"], stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
+            [BUILD / "bin/carve-kubelet", "--node-name", "n1", "--agent-socket", self.agent.socket, "--plugin-dir", sockets,
+             "--pod-resources", sockets / "pod-resources.sock", "--runtime", sockets / "runtime.sock", "--apiserver", self.url,
+             "--token-file", self.folder / "token"], stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
         before = self.ask("registrations")
         assert until(lambda: self.ask("registrations") > before or self.program.poll() is not None, 30), self.text()
         assert self.program.poll() is None, self.text()

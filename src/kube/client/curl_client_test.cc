@@ -203,6 +203,17 @@ TEST(CurlApiClient, a_watch_calls_back_with_each_whole_line) {
   EXPECT_NE(cut.end->problem, "");
 }
 
+TEST(CurlApiClient, two_watches_at_once_each_have_lines) {
+  for (const bool has_tls : {true, false}) {
+    OverLoopback over(has_tls);
+    Watched first(over), second(over);
+    over.run_until([&] { return over.server.watches() == 2; });
+    over.server.put(nodes_path, some_node("a"));
+    over.run_until([&] { return first.lines.size() == 1 && second.lines.size() == 1; });
+    EXPECT_EQ(first.lines.size() + second.lines.size(), 2u) << (has_tls ? "TLS" : "plain");
+  }
+}
+
 TEST(CurlApiClient, a_refused_watch_has_no_lines) {
   OverLoopback over;
   over.server.add_fault({.kind = FaultKind::status, .status = 410});

@@ -4,6 +4,7 @@
 #include "kubelet/rules/releases.h"
 #include "kubelet/rules/runtime_capability.h"
 #include "kubelet/rules/slice_events.h"
+#include "kubelet/rules/slice_updates.h"
 #include "kubelet/rules/slot_choice.h"
 #include "wire/api/json_value.h"
 
@@ -93,6 +94,34 @@ TEST(Releases, only_a_proof_releases) {
   for (const unsigned status : {0u, 401u, 403u, 500u, 503u})
     EXPECT_FALSE(proves_gone({.status = status}, holder));
   EXPECT_FALSE(proves_gone({.status = 200, .body = "{"}, holder));
+}
+
+TEST(SliceUpdates, follow_the_annotation_where_one_amount_holds) {
+  constexpr const char* uuids[] = {"GPU-00000000-0000-0000-0000-000000000001",
+                                   "GPU-00000000-0000-0000-0000-000000000002"};
+  api::Slice slice;
+  slice.name = "a";
+  slice.holder = Holder{.pod = PodContainer{"n", "p", "u1", "main"}, .claim = {}};
+  for (const char* uuid : uuids) slice.parts.push_back({.uuid = uuid, .quota_bytes = 2048, .share_bp = 500});
+  const auto updates = [&](const std::string& parts, const char* node = "n1") {
+    kube::ObjectMeta pod;
+    pod.annotations["carve.dev/slices"] =
+        fmt::format(R"({{"v":1,"node":"n1","containers":{{"main":{{"parts":[{}]}}}}}})", parts);
+    return find_updates({slice}, node, {{"u1", pod}});
+  };
+  const auto part = [&](int device, int memory, int share) {
+    return fmt::format(R"(["{}",{},{}])", uuids[device], memory, share);
+  };
+  EXPECT_THAT(updates(part(0, 2048, 500) + "," + part(1, 2048, 500)), IsEmpty());
+  EXPECT_THAT(updates(part(0, 4096, 500) + "," + part(1, 4096, 500)),
+              ElementsAre(SliceUpdate{"a", {.memory_bytes = 4096}}));
+  EXPECT_THAT(updates(part(0, 4096, 700) + "," + part(1, 4096, 700)),
+              ElementsAre(SliceUpdate{"a", {.memory_bytes = 4096, .share_bp = 700}}));
+  EXPECT_THAT(updates(part(0, 4096, 500) + "," + part(1, 2048, 500)), IsEmpty()) << "parts differ";
+  EXPECT_THAT(updates(part(1, 4096, 500) + "," + part(0, 4096, 500)), IsEmpty()) << "other devices";
+  EXPECT_THAT(updates(part(0, 4096, 500)), IsEmpty());
+  EXPECT_THAT(updates(""), IsEmpty());
+  EXPECT_THAT(updates(part(0, 4096, 500) + "," + part(1, 4096, 500), "n2"), IsEmpty());
 }
 
 TEST(SliceEvents, are_documents_within_the_limits) {

@@ -48,6 +48,7 @@ class AgentLinkFake final : public AgentLink {
     released.push_back(slice);
     return api::Slice{};
   }
+  Answer<api::Slice> update(const std::string&, const api::SliceChange&) override { return api::Slice{}; }
   Answer<api::Nothing> add_container(const std::string& slice,
                                      const api::ContainerStarted& started) override {
     containers[slice] = started;

@@ -54,6 +54,8 @@ struct SliceChange {
   std::optional<uint32_t> share_bp;      // Per device.
   std::optional<Policy> policy;
   std::optional<LatencyClass> latency_class;
+
+  friend bool operator==(const SliceChange&, const SliceChange&) = default;
 };
 
 // The use of a device's compute by a slice. Shares are over the window in the name; times and counts are

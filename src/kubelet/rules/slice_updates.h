@@ -1,0 +1,26 @@
+// Slices whose pod's annotation carve.dev/slices has new amounts. The coordinator changes it after a wish of
+// the pod's owner, for a running pod; nothing else in it ever changes.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kube/answers.h"
+#include "wire/api/slice.h"
+
+namespace carve::kubelet {
+
+struct SliceUpdate {
+  std::string slice;
+  api::SliceChange change;
+
+  friend bool operator==(const SliceUpdate&, const SliceUpdate&) = default;
+};
+
+// `pods`: this node's, by uid. The agent keeps one amount for all parts of a slice, so parts that differ stay
+// as they are; so does a slice on other devices than the annotation says.
+std::vector<SliceUpdate> find_updates(const std::vector<api::Slice>&, const std::string& node,
+                                      const std::map<std::string, kube::ObjectMeta>& pods);
+
+}  // namespace carve::kubelet
