@@ -291,7 +291,14 @@ void JobLoop::start(Pass& pass, PodRecord record, unsigned attempt, Ns now) {
                      .workdir = form.spec.run.workdir,
                      .cleanup = std::move(program.cleanup)};
   for (auto& [name, value] : program.env) start.env[name] = std::move(value);
-  if (!done(pass, effects_.start(start))) return;
+  if (const auto asked = effects_.start(start); !done(pass, asked)) {
+    // It cannot be started: the attempt has failed.
+    if (asked.error().kind == K::unavailable) return;
+    ++record.failures;
+    pass.known.why_not_started = asked.error().sentence;
+    done(pass, records_.write(record));
+    return;
+  }
   pass.known.asked_starts[record.program] = {attempt, now};
   os::log::info("{}: {} {} started, attempt {}", text(pass.object->key), carve::text(id.role), id.index,
                 attempt);
@@ -332,7 +339,8 @@ void JobLoop::write_status(Pass& pass) {
                                                   .pods = pass.pods,
                                                   .programs = pass.programs,
                                                   .problem = pass.problem,
-                                                  .why_requeued = pass.known.why_requeued},
+                                                  .why_requeued = pass.known.why_requeued,
+                                                  .why_not_started = pass.known.why_not_started},
                                                  before.value_or(objects::JobStatus())));
   if (json == pass.object->status) return;
   changed_ = true;

@@ -50,6 +50,7 @@ class JobLoop {
     unsigned refusals = 0;  // Of admissions in a row.
     Ns retry_at = 0;        // It is not admitted before.
     std::string why_requeued;
+    std::string why_not_started;                                  // Of a program that the launcher refused.
     std::map<std::string, std::pair<uint32_t, Ns>> asked_starts;  // Attempt and moment, by program.
     bool is_over = false;                                         // It has an end and holds nothing.
   };

@@ -177,6 +177,16 @@ TEST(JobLoop, starts_a_failed_task_again_and_ends_the_others_if_it_fails_too_oft
   EXPECT_THAT(s.machine.live, IsEmpty());
 }
 
+TEST(JobLoop, a_job_whose_program_cannot_be_started_fails_with_the_reason) {
+  JobStage s;
+  s.machine.refuses_start = "this machine has no user with the uid 7";
+  s.submit("a", 1, 1);
+  s.turn(40);
+  EXPECT_EQ(s.status("a").phase, "Failed");
+  EXPECT_EQ(s.status("a").reason, s.machine.refuses_start);
+  EXPECT_THAT(s.machine.live, IsEmpty());
+}
+
 TEST(JobLoop, a_slice_that_a_user_ended_fails_its_task) {
   JobStage s;
   s.submit("a", 1);
