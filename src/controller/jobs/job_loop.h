@@ -69,6 +69,8 @@ class JobLoop {
   Known* known_of(const ObjectRegistry::Pointer&);
   void serve(const ObjectRegistry::Pointer&, Known&, Ns now);
   bool is_idle(const Object&, const Known&, const JobRecord&, Ns now) const;
+  void find_drained_nodes();
+  void return_from_drained_nodes(Pass&);
   bool settle_requests(Pass&);
   bool observe(Pass&, Ns now);
   bool observe_pod(Pass&, PodRecord&, Ns now);
@@ -105,6 +107,7 @@ class JobLoop {
   const std::string scripts_;
   std::map<std::string, Known> known_;        // By uid.
   std::optional<SliceForecast> known_nodes_;  // Of this turn, if it was needed.
+  std::set<std::string> drained_nodes_;       // Of this turn.
   bool changed_ = false, is_busy_ = false;
   uint64_t decided_version_ = 0;  // Of the registry at the last decision.
   Ns decided_at_ = 0;
