@@ -44,6 +44,8 @@ class JobPass {
   std::vector<JobAction> run() {
     if (observed_.finished) {
       clean_up();
+    } else if (observed_.returns && observed_.admitted_at && !job_.cancelled) {
+      stop_and_give_back();
     } else if (const auto end = reached_end()) {
       actions_.push_back({.kind = JobKind::finish, .pod = {}, .attempt = 0, .end = *end});
     } else if (observed_.admitted_at) {
@@ -91,6 +93,13 @@ class JobPass {
     }
     if (released && after(observed_.finished->at, job_.ttl) <= now_)
       actions_.push_back({.kind = JobKind::remove, .pod = {}});
+  }
+
+  void stop_and_give_back() {
+    for (const PodView& view : pods_)
+      if (view.is_running()) stop(view);
+    const bool is_running = std::ranges::any_of(pods_, [](const PodView& view) { return view.is_running(); });
+    if (!is_running) give_slices_back();
   }
 
   void give_slices_back() {

@@ -10,6 +10,8 @@
 //   started again alone. With a driver all pods are stopped and started again, as the next attempt.
 // * A driver whose cluster is lost is stopped, which is a failure of the driver: the head has ended, or all
 //   executors, or all workers.
+// * A job that returns to its queue, because a node with one of its slices is drained, is stopped first. That
+//   end of its programs is none of its retries: the caller adds one to them.
 // * A program whose end was not seen, for example over a boot, counts as failed. If no retry is left, the job
 //   is lost, because its result is unknown.
 // * When the job has an end (a result, the deadline, a cancellation), the end is recorded first and never
@@ -91,6 +93,7 @@ struct JobObserved {
     unsigned times = 1;  // In a row.
   };
   std::optional<Refusal> refusal;
+  bool returns = false;  // It returns to its queue.
   struct Finished {
     JobEnd end;
     Ns at = 0;

@@ -211,6 +211,19 @@ TEST(Job, a_driver_without_its_head_is_stopped) {
             "8: terminate executor-0\n");
 }
 
+TEST(Job, that_returns_to_its_queue_is_stopped_first) {
+  Machines machines;
+  machines.observed.admitted_at = 0;
+  const Job job = tasks(2);
+  run(machines, job, 0, 1);
+  machines.exit({PodRole::task, 0}, 0, tick);
+  machines.observed.returns = true;
+  EXPECT_EQ(run(machines, job, 2, 4),
+            "2: terminate task-1\n"
+            "3: end task-0, end task-1\n"
+            "4: requeue\n");
+}
+
 TEST(Job, all_slices_or_none) {
   Machines machines;
   machines.observed.admitted_at = 0;

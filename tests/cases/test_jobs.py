@@ -215,3 +215,11 @@ def test_a_job_is_rendered_for_kubernetes_and_not_submitted(jobs):
     manifest = jobs.submit("--tasks", 2, "--name", "a", "--render", *mgpu(), *python("pass"))
     assert 'kind: "Job"' in manifest and "carve.dev/compute: 30" in manifest and "completions: 2" in manifest
     assert jobs.items() == []
+
+
+def test_a_job_without_a_gpu_has_no_slice(jobs):
+    jobs.queue()
+    out = jobs.submit("--wait", *python("import os; print(os.environ.get('CUDA_VISIBLE_DEVICES'))"))
+    assert out.splitlines()[-1] == "None"
+    status = jobs.job(out.splitlines()[0])["status"]
+    assert status["phase"] == "Succeeded" and status["slices"] == 0 and status["gpu"] == ""

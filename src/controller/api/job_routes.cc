@@ -179,7 +179,7 @@ Outcome<Object> planned_job(const Call& call, const Submission& submission) {
   for (std::string& sentence : fronts::replaced_parameters(job->spec, places()))
     status.warnings.push_back(std::move(sentence));
   if (const uint32_t room = room_for(call, queue_spec(*job->queue).pool, job->pods.need);
-      room < job->pods.need.slices)
+      room > 0 && room < job->pods.need.slices)  // 0: no node runs now, so nothing is known.
     status.warnings.push_back(fmt::format(
         "the devices that run now have room for {} such slices if they are empty, and the job has "
         "{}: it waits until there are more",

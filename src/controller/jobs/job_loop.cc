@@ -9,6 +9,7 @@
 #include "core/invariant.h"
 #include "os/log.h"
 #include "wire/api/json.h"
+#include "wire/objects/node_object.h"
 
 namespace carve::controller {
 namespace {
@@ -26,8 +27,10 @@ constexpr Ns decision_interval = workload::second_ns;   // While nothing changes
 
 PodId id_of(const PodRecord& record) { return {static_cast<PodRole>(record.role), record.index}; }
 
-bool has_failed(const ObservedProgram& program) {
-  return program.state == ProgramState::exited && (program.is_lost || program.exit_status != 0);
+// A program that was told to end has no result, whatever its exit status.
+bool has_failed(const PodRecord& record, const ObservedProgram& program) {
+  return program.state == ProgramState::exited &&
+         (program.is_lost || program.exit_status != 0 || record.terminated_ns != 0);
 }
 
 bool has_request(const PodRecord& record) { return !record.request_id.empty(); }
@@ -68,6 +71,7 @@ bool JobLoop::done(Pass& pass, const Outcome<T>& outcome) {
 bool JobLoop::turn(Ns now) {
   changed_ = is_busy_ = false;
   known_nodes_.reset();
+  find_drained_nodes();
   std::set<std::string> living;
   for (const auto& object : objects_.list(objects::Kind::job)) {
     living.insert(object->uid);
@@ -110,6 +114,8 @@ void JobLoop::serve(const ObjectRegistry::Pointer& object, Known& known, Ns now)
   pass.job.cancelled = known.form->spec.cancelled || object->is_ending;
   if (object->is_ending) pass.job.ttl = 0;
   bool is_removed = false;
+  return_from_drained_nodes(pass);
+  pass.job.retries += pass.record.returns;
   if (settle_requests(pass) && observe(pass, now)) {
     known.is_over = pass.observed.finished && std::ranges::none_of(pass.observed.pods, [](const auto& pod) {
                       return pod.has_slice || pod.program == PodProgram::running;
@@ -122,6 +128,27 @@ void JobLoop::serve(const ObjectRegistry::Pointer& object, Known& known, Ns now)
   }
   is_busy_ |= !known.is_over;
   if (!is_removed) write_status(pass);
+}
+
+void JobLoop::find_drained_nodes() {
+  drained_nodes_.clear();
+  for (const auto& node : objects_.list(objects::Kind::node)) {
+    const auto spec = api::read<objects::NodeSpec>(node->spec, api::Reading::lenient);
+    if (spec && spec->draining) drained_nodes_.insert(node->key.name);
+  }
+}
+
+// Lets the job return to its queue if a node with one of its slices is drained.
+void JobLoop::return_from_drained_nodes(Pass& pass) {
+  if (pass.record.admitted_ns == 0 || pass.record.finished_ns != 0 || pass.record.is_returning) return;
+  for (const PodRecord& pod : records_.pods(pass.record.uid)) {
+    if (!pod.is_granted || !drained_nodes_.contains(pod.node)) continue;
+    pass.record.is_returning = true;
+    ++pass.record.returns;
+    pass.known.why_requeued = fmt::format("node {} is drained", pod.node);
+    done(pass, records_.write(pass.record));
+    return;
+  }
 }
 
 // Repeats the requests whose answer was lost. Returns false if it is unknown whether a slice was granted.
@@ -145,6 +172,7 @@ bool JobLoop::observe(Pass& pass, Ns now) {
     pass.observed.finished = {.end = static_cast<JobEnd>(pass.record.end),
                               .at = std::min(pass.record.finished_ns, now)};
   pass.observed.refusal = pass.known.refusal;
+  pass.observed.returns = pass.record.is_returning;
   for (PodRecord record : records_.pods(pass.record.uid))
     if (!observe_pod(pass, record, now)) return false;
   return true;
@@ -184,7 +212,7 @@ bool JobLoop::observe_pod(Pass& pass, PodRecord& record, Ns now) {
     pod.program = PodProgram::running;
     pod.program_since = asked->second.second;
     pod.attempt = asked->second.first;
-  } else if (program->attempt == record.attempt && has_failed(*program)) {
+  } else if (program->attempt == record.attempt && has_failed(record, *program)) {
     ++pod.failures;
   }
   if (record.terminated_ns != 0) pod.terminated_at = std::min(record.terminated_ns, now);
@@ -291,17 +319,26 @@ void JobLoop::start(Pass& pass, PodRecord record, unsigned attempt, Ns now) {
                      .workdir = form.spec.run.workdir,
                      .cleanup = std::move(program.cleanup)};
   for (auto& [name, value] : program.env) start.env[name] = std::move(value);
-  if (!done(pass, effects_.start(start))) return;
+  if (const auto asked = effects_.start(start); !done(pass, asked)) {
+    // It cannot be started: the attempt has failed.
+    if (asked.error().kind == K::unavailable) return;
+    ++record.failures;
+    pass.known.why_not_started = asked.error().sentence;
+    done(pass, records_.write(record));
+    return;
+  }
   pass.known.asked_starts[record.program] = {attempt, now};
   os::log::info("{}: {} {} started, attempt {}", text(pass.object->key), carve::text(id.role), id.index,
                 attempt);
 }
 
 void JobLoop::requeue(Pass& pass, Ns now) {
+  const bool returned = pass.record.is_returning;
   pass.record.admitted_ns = 0;
+  pass.record.is_returning = false;
   if (!done(pass, records_.write(pass.record))) return;
   pass.known.refusal.reset();
-  ++pass.known.refusals;
+  pass.known.refusals += returned ? 0 : 1;
   pass.known.retry_at = workload::after(now, workload::backoff_ns(pass.known.refusals));
   os::log::info("{}: returned to queue {}: {}", text(pass.object->key), pass.known.form->spec.queue,
                 pass.known.why_requeued);
@@ -332,7 +369,8 @@ void JobLoop::write_status(Pass& pass) {
                                                   .pods = pass.pods,
                                                   .programs = pass.programs,
                                                   .problem = pass.problem,
-                                                  .why_requeued = pass.known.why_requeued},
+                                                  .why_requeued = pass.known.why_requeued,
+                                                  .why_not_started = pass.known.why_not_started},
                                                  before.value_or(objects::JobStatus())));
   if (json == pass.object->status) return;
   changed_ = true;

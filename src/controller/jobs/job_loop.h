@@ -50,6 +50,7 @@ class JobLoop {
     unsigned refusals = 0;  // Of admissions in a row.
     Ns retry_at = 0;        // It is not admitted before.
     std::string why_requeued;
+    std::string why_not_started;                                  // Of a program that the launcher refused.
     std::map<std::string, std::pair<uint32_t, Ns>> asked_starts;  // Attempt and moment, by program.
     bool is_over = false;                                         // It has an end and holds nothing.
   };
@@ -68,6 +69,8 @@ class JobLoop {
   Known* known_of(const ObjectRegistry::Pointer&);
   void serve(const ObjectRegistry::Pointer&, Known&, Ns now);
   bool is_idle(const Object&, const Known&, const JobRecord&, Ns now) const;
+  void find_drained_nodes();
+  void return_from_drained_nodes(Pass&);
   bool settle_requests(Pass&);
   bool observe(Pass&, Ns now);
   bool observe_pod(Pass&, PodRecord&, Ns now);
@@ -104,6 +107,7 @@ class JobLoop {
   const std::string scripts_;
   std::map<std::string, Known> known_;        // By uid.
   std::optional<SliceForecast> known_nodes_;  // Of this turn, if it was needed.
+  std::set<std::string> drained_nodes_;       // Of this turn.
   bool changed_ = false, is_busy_ = false;
   uint64_t decided_version_ = 0;  // Of the registry at the last decision.
   Ns decided_at_ = 0;

@@ -177,6 +177,43 @@ TEST(JobLoop, starts_a_failed_task_again_and_ends_the_others_if_it_fails_too_oft
   EXPECT_THAT(s.machine.live, IsEmpty());
 }
 
+TEST(JobLoop, returns_a_job_to_its_queue_if_its_node_is_drained) {
+  JobStage s;
+  s.submit("a", 2);
+  s.turn(4);
+  s.machine.end_program("a-task-0", 0);
+  s.turn(2);
+  const ObjectKey node{objects::Kind::node, "default", "n1"};
+  const auto set_draining = [&](bool draining) {
+    ASSERT_TRUE(s.objects->update(node, [&](Object& object) -> Outcome<void> {
+      object.spec = api::write(objects::NodeSpec{.schedulable = !draining, .draining = draining});
+      return {};
+    }));
+  };
+  set_draining(true);
+  s.turn(20);
+  EXPECT_EQ(s.status("a").phase, "Queued");
+  EXPECT_THAT(s.machine.live, IsEmpty());
+  set_draining(false);
+  s.turn(40);
+  EXPECT_EQ(s.status("a").phase, "Running");
+  EXPECT_EQ(s.machine.programs.at("a-task-0").seen.attempt, 1u) << "it had succeeded before";
+  EXPECT_EQ(s.machine.programs.at("a-task-1").seen.attempt, 2u);
+  s.exit_all(0);
+  s.turn(6);
+  EXPECT_EQ(s.status("a").phase, "Succeeded");
+}
+
+TEST(JobLoop, a_job_whose_program_cannot_be_started_fails_with_the_reason) {
+  JobStage s;
+  s.machine.refuses_start = "this machine has no user with the uid 7";
+  s.submit("a", 1, 1);
+  s.turn(40);
+  EXPECT_EQ(s.status("a").phase, "Failed");
+  EXPECT_EQ(s.status("a").reason, s.machine.refuses_start);
+  EXPECT_THAT(s.machine.live, IsEmpty());
+}
+
 TEST(JobLoop, a_slice_that_a_user_ended_fails_its_task) {
   JobStage s;
   s.submit("a", 1);

@@ -54,12 +54,13 @@ uint32_t exit_status(const JobStatusInput& in) {
   return 1;
 }
 
-std::string failed_pods(const objects::JobStatus& status) {
+std::string failed_pods(const JobStatusInput& in, const objects::JobStatus& status) {
   std::string out;
   for (const objects::PodStatus& pod : status.pods)
     if (pod.state == "Failed" || pod.state == "Lost")
       out += fmt::format("{}{} {}: {}", out.empty() ? "" : "; ", pod.role, pod.index, pod.exit);
-  return out.empty() ? "its programs were stopped" : out;
+  if (!out.empty()) return out;
+  return in.why_not_started.empty() ? "its programs were stopped" : in.why_not_started;
 }
 
 void add_end(const JobStatusInput& in, objects::JobStatus& out) {
@@ -68,8 +69,10 @@ void add_end(const JobStatusInput& in, objects::JobStatus& out) {
       out.exit_status = 0;
       out.reason = "";
       return;
-    case JobEnd::program_failed: out.reason = failed_pods(out); break;
-    case JobEnd::program_lost: out.reason = "the result of a program is unknown: " + failed_pods(out); break;
+    case JobEnd::program_failed: out.reason = failed_pods(in, out); break;
+    case JobEnd::program_lost:
+      out.reason = "the result of a program is unknown: " + failed_pods(in, out);
+      break;
     case JobEnd::deadline:
       out.reason = fmt::format("deadlineSeconds {} is over", in.form.spec.deadline_seconds);
       break;

@@ -19,6 +19,7 @@ struct JobStatusInput {
   const std::map<workload::PodId, ObservedProgram>& programs;
   std::string problem;  // Why a step failed; empty: none did.
   std::string why_requeued;
+  std::string why_not_started;
 };
 
 // `before`: the stored status, whose warnings and derived parameters are kept.

@@ -89,6 +89,8 @@ struct JobRecord {
   uint32_t end = 0;         // workload::JobEnd, if it has one.
   uint32_t port = 0;        // Of the engine's master or head; 0: none.
   std::string secret;       // Of the engine's own connections; empty: it has none.
+  uint32_t returns = 0;     // Times that it returned to its queue because a node was drained.
+  bool is_returning = false;
 
   friend bool operator==(const JobRecord&, const JobRecord&) = default;
 };

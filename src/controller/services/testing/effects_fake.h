@@ -38,6 +38,7 @@ struct EffectsFake final : Effects {
   std::set<uint32_t> open_ports;        // Whose probes succeed.
   std::map<std::string, uint32_t> port_of;
   std::set<std::string> started_twice, granted_twice;
+  std::string refuses_start;  // Why no program is started.
   unsigned secrets = 0;
   std::map<std::string, ProgramStart> starts;  // The last one, by program.
 
@@ -98,6 +99,7 @@ struct EffectsFake final : Effects {
     return found == programs.end() ? ObservedProgram{} : found->second.seen;
   }
   Outcome<void> start(const ProgramStart& start) override {
+    if (!refuses_start.empty()) return failure(FailureKind::failed_precondition, "{}", refuses_start);
     call([&] {
       Program& p = programs[start.slice];
       if (p.seen.attempt >= start.attempt) return;  // As carve-supervise does.
