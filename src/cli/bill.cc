@@ -1,4 +1,4 @@
-// `carve bill`, and `carve get|describe tariffs`.
+// `carve bill`, and `carve get|describe tariffs|budgets`.
 #include "cli/bill.h"
 
 #include <algorithm>
@@ -7,19 +7,51 @@
 #include "cli/amounts.h"
 #include "cli/object_output.h"
 #include "wire/api/bill.h"
+#include "wire/objects/budget_object.h"
 #include "wire/objects/tariff_object.h"
 
 namespace carve::cli {
 namespace {
 
-struct TariffList {
-  std::vector<objects::Tariff> items;
+template <class T>
+struct List {
+  std::vector<T> items;
 };
 
 std::vector<std::string> row_of(const objects::Tariff& tariff) {
   const objects::TariffSpec& spec = tariff.spec;
   return {harmless(tariff.metadata.name), harmless(spec.from),        harmless(spec.price_per_gpu_hour),
           harmless(spec.currency),        harmless(spec.granularity), harmless(spec.minimum)};
+}
+
+std::vector<std::string> row_of(const objects::Budget& budget) {
+  const objects::BudgetSpec& spec = budget.spec;
+  const bool counts_hours = !spec.gpu_hours.empty();
+  return {harmless(budget.metadata.name),
+          harmless(spec.account),
+          counts_hours ? harmless(spec.gpu_hours) + " GPU-hours" : harmless(spec.amount),
+          budget.status.used.empty() ? "-" : in_cents(budget.status.used),
+          fmt::format("{}%", budget.status.percent),
+          harmless(spec.then),
+          budget.status.holds ? "jobs wait" : "-"};
+}
+
+template <class T>
+void print_prices(Context& context, const objects::KindText& kind, const std::string& json,
+                  bool names_alone) {
+  const auto list = api::read<List<T>>(json, api::Reading::lenient);
+  if (!list) {
+    complain({.title = "list", .detail = "the controller's answer cannot be read: " + list.error()});
+    context.status = failed_status;
+    return;
+  }
+  if (list->items.empty()) return fmt::print(stderr, "No {}. Create one: carve apply -f FILE\n", kind.plural);
+  std::vector<std::vector<std::string>> rows;
+  for (const T& item : list->items) {
+    if (names_alone) fmt::print("{}/{}\n", kind.singular, harmless(item.metadata.name));
+    rows.push_back(row_of(item));
+  }
+  if (!names_alone) fmt::print("{}", table(price_heading(kind.value), rows));
 }
 
 std::string upper(std::string word) {
@@ -96,19 +128,26 @@ void add_bill_explain(CLI::App* bill, Context& context) {
 
 }  // namespace
 
-const std::vector<std::string>& tariff_heading() {
-  static const std::vector<std::string> heading = {"NAME",     "FROM",        "PRICE PER GPU-HOUR",
+const std::vector<std::string>& price_heading(objects::Kind kind) {
+  static const std::vector<std::string> tariffs = {"NAME",     "FROM",        "PRICE PER GPU-HOUR",
                                                    "CURRENCY", "GRANULARITY", "MINIMUM"};
-  return heading;
+  static const std::vector<std::string> budgets = {"NAME",    "ACCOUNT", "LIMIT", "USED",
+                                                   "PERCENT", "THEN",    "HOLDS"};
+  return kind == objects::Kind::tariff ? tariffs : budgets;
 }
 
-Result<std::vector<std::string>, std::string> tariff_cells(const std::string& json) {
-  const auto tariff = api::read<objects::Tariff>(json, api::Reading::lenient);
-  if (!tariff) return tl::unexpected(tariff.error());
-  return row_of(*tariff);
+Result<std::vector<std::string>, std::string> price_cells(objects::Kind kind, const std::string& json) {
+  if (kind == objects::Kind::tariff) {
+    const auto tariff = api::read<objects::Tariff>(json, api::Reading::lenient);
+    if (!tariff) return tl::unexpected(tariff.error());
+    return row_of(*tariff);
+  }
+  const auto budget = api::read<objects::Budget>(json, api::Reading::lenient);
+  if (!budget) return tl::unexpected(budget.error());
+  return row_of(*budget);
 }
 
-void get_tariffs(Context& context, const ObjectName& object, const std::string& output) {
+void get_prices(Context& context, const ObjectName& object, const std::string& output) {
   const client::Client controller = context.controller();
   const bool all = object.name.empty();
   const auto text =
@@ -116,23 +155,26 @@ void get_tariffs(Context& context, const ObjectName& object, const std::string& 
   answered(context, text, [&](const auto& json) {
     if (output == "json") return fmt::print("{}\n", api::indented(json));
     if (output == "yaml") return fmt::print("{}", yaml_of(json));
-    const auto list =
-        api::read<TariffList>(all ? json : fmt::format("{{\"items\":[{}]}}", json), api::Reading::lenient);
-    if (!list || list->items.empty())
-      return fmt::print(stderr, "No tariffs. Create one: carve apply -f FILE\n");
-    std::vector<std::vector<std::string>> rows;
-    for (const objects::Tariff& tariff : list->items) {
-      if (output == "name") fmt::print("tariff/{}\n", harmless(tariff.metadata.name));
-      rows.push_back(row_of(tariff));
-    }
-    if (output != "name") fmt::print("{}", table(tariff_heading(), rows));
+    const std::string list = all ? json : fmt::format("{{\"items\":[{}]}}", json);
+    const objects::KindText& kind = objects::text_of(object.kind);
+    if (object.kind == objects::Kind::tariff)
+      print_prices<objects::Tariff>(context, kind, list, output == "name");
+    else
+      print_prices<objects::Budget>(context, kind, list, output == "name");
   });
 }
 
-void describe_tariff(Context& context, const ObjectName& object) {
-  answered(context, context.controller().get<objects::Tariff>(object_path(object)), [](const auto& tariff) {
-    fmt::print("{}", table(tariff_heading(), {row_of(tariff)}));
-    for (const objects::TariffUnits& units : tariff.spec.units)
+void describe_price(Context& context, const ObjectName& object) {
+  const client::Client controller = context.controller();
+  answered(context, controller.text(object_path(object)), [&](const auto& json) {
+    const objects::KindText& kind = objects::text_of(object.kind);
+    const std::string list = fmt::format("{{\"items\":[{}]}}", json);
+    if (object.kind == objects::Kind::budget)
+      return print_prices<objects::Budget>(context, kind, list, false);
+    print_prices<objects::Tariff>(context, kind, list, false);
+    const auto tariff = api::read<objects::Tariff>(json, api::Reading::lenient);
+    if (!tariff) return;
+    for (const objects::TariffUnits& units : tariff->spec.units)
       fmt::print("{}: {} GPU-hour units an hour\n", harmless(units.model), harmless(units.gpu_hour_units));
   });
 }

@@ -1,4 +1,4 @@
-// Tariffs and invoices on the command line.
+// Tariffs, budgets and invoices on the command line.
 #pragma once
 
 #include <string>
@@ -9,12 +9,16 @@
 
 namespace carve::cli {
 
-// `carve get|describe tariffs`.
-void get_tariffs(Context&, const ObjectName&, const std::string& output);
-void describe_tariff(Context&, const ObjectName&);
+constexpr bool is_price(objects::Kind kind) {
+  return kind == objects::Kind::tariff || kind == objects::Kind::budget;
+}
 
-// The row of a tariff in a watch, from its JSON.
-const std::vector<std::string>& tariff_heading();
-Result<std::vector<std::string>, std::string> tariff_cells(const std::string& json);
+// `carve get|describe tariffs|budgets`.
+void get_prices(Context&, const ObjectName&, const std::string& output);
+void describe_price(Context&, const ObjectName&);
+
+// The row of a tariff or a budget, from its JSON.
+const std::vector<std::string>& price_heading(objects::Kind);
+Result<std::vector<std::string>, std::string> price_cells(objects::Kind, const std::string& json);
 
 }  // namespace carve::cli

@@ -64,8 +64,7 @@ void get(Context& context, const GetOptions& options) {
   const bool is_job = object->kind == objects::Kind::queue || object->kind == objects::Kind::job;
   if (is_job && !options.watch)
     return get_queues_or_jobs(context, *object, options.name_space, options.selector, options.output);
-  if (object->kind == objects::Kind::tariff && !options.watch)
-    return get_tariffs(context, *object, options.output);
+  if (is_price(object->kind) && !options.watch) return get_prices(context, *object, options.output);
   if (!kind.is_workload) {
     if (options.watch)
       return watch_objects(context, *object, "labelSelector=" + percent_encoded(options.selector),
@@ -174,7 +173,7 @@ void add_describe(CLI::App& app, Context& context) {
     if (!object) return;
     if (object->kind == objects::Kind::queue || object->kind == objects::Kind::job)
       return describe_queue_or_job(context, *object);
-    if (object->kind == objects::Kind::tariff) return describe_tariff(context, *object);
+    if (is_price(object->kind)) return describe_price(context, *object);
     if (!objects::text_of(object->kind).is_workload) return describe_node_or_pool(context, *object);
     answered(context, context.controller().get<objects::Service>(object_path(*object)),
              [](const auto& service) { describe(service); });

@@ -7,8 +7,10 @@
 
 #include "client/client.h"
 #include "controller/billing/bill_report.h"
+#include "controller/billing/budget_status.h"
 #include "controller/billing/usage_copy.h"
 #include "controller/objects/job_form.h"
+#include "controller/objects/present_tariffs.h"
 #include "os/capabilities.h"
 #include "os/clock.h"
 #include "os/log.h"
@@ -74,6 +76,31 @@ void copy_all(UsageStore& store, const std::vector<NodeAddress>& nodes, const Ob
   }
 }
 
+// Writes what has been used of each budget.
+void compare_budgets(UsageStore& store, ObjectRegistry& objects) {
+  const ledger::Stamp now = stamp_now();
+  const UtcMonth month = month_of(now.utc_ns);
+  for (const auto& budget : objects.list(objects::Kind::budget)) {
+    const auto spec = api::read<objects::BudgetSpec>(budget->spec, api::Reading::lenient);
+    if (!spec) continue;
+    const auto tariffs = present_tariffs(objects);
+    const auto bill =
+        make_bill(store, tariffs,
+                  {.window = {.from = month.from_ns, .to = month.to_ns}, .account = spec->account}, now);
+    if (!bill) {
+      os::log::warning("budget {}: {}", budget->key.name, bill.error().sentence);
+      continue;
+    }
+    const std::string status = api::write(budget_status(*spec, bill->total, month));
+    if (status == budget->status) continue;
+    const auto written = objects.update(budget->key, [&](Object& object) -> Outcome<void> {
+      object.status = status;
+      return {};
+    });
+    if (!written && written.error().kind != K::not_found) os::log::error("{}", written.error().sentence);
+  }
+}
+
 http::Response response_of(const Outcome<api::Bill>& bill, BillForm form, const std::string& line) {
   if (!bill) return refuse(bill.error());
   if (form == BillForm::csv) return {200, "text/csv; charset=utf-8", csv_of(bill->lines)};
@@ -86,7 +113,7 @@ http::Response response_of(const Outcome<api::Bill>& bill, BillForm form, const 
 
 }  // namespace
 
-BillingThread::BillingThread(std::string path, std::vector<NodeAddress> nodes, const ObjectRegistry& objects)
+BillingThread::BillingThread(std::string path, std::vector<NodeAddress> nodes, ObjectRegistry& objects)
     : path_(std::move(path)),
       nodes_(std::move(nodes)),
       objects_(objects),
@@ -171,6 +198,7 @@ void BillingThread::run() {
     const int64_t now_ns = os::monotonic_ns();
     if (opened && now_ns >= next_copy_ns) {
       copy_all(opened->store, nodes_, objects_, silent);
+      compare_budgets(opened->store, objects_);
       next_copy_ns = os::monotonic_ns() + copy_interval_ns;
     }
     auto task = wait(std::max<int64_t>(next_copy_ns - os::monotonic_ns(), os::millisecond));

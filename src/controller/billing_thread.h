@@ -1,5 +1,6 @@
-// The thread of usage.db: it copies the usage records of all nodes every 5 s and makes invoices, which may
-// read millions of records. The loop is notified of a finished invoice through an eventfd.
+// The thread of usage.db: it copies the usage records of all nodes every 5 s, compares budgets with what was
+// used, and makes invoices, which may read millions of records. The loop is notified of a finished invoice
+// through an eventfd.
 #pragma once
 
 #include <deque>
@@ -20,7 +21,7 @@ namespace carve::controller {
 class BillingThread {
  public:
   // `path`: of usage.db, which the thread opens.
-  BillingThread(std::string path, std::vector<NodeAddress>, const ObjectRegistry&);
+  BillingThread(std::string path, std::vector<NodeAddress>, ObjectRegistry&);
   ~BillingThread();  // Waits for what is under way: a call of an agent, at most 5 s, or an invoice.
   BillingThread(const BillingThread&) = delete;
   BillingThread& operator=(const BillingThread&) = delete;
@@ -54,7 +55,7 @@ class BillingThread {
 
   const std::string path_;
   const std::vector<NodeAddress> nodes_;
-  const ObjectRegistry& objects_;
+  ObjectRegistry& objects_;
   const os::Fd ready_;
   os::Mutex mutex_;
   os::ConditionVariable woken_;

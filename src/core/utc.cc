@@ -65,6 +65,17 @@ Outcome<int64_t> parse_utc(std::string_view what, std::string_view text) {
                  text.substr(0, 40));
 }
 
+UtcMonth month_of(int64_t utc_ns) {
+  namespace chrono = std::chrono;
+  const chrono::year_month_day date(
+      chrono::floor<chrono::days>(chrono::sys_time<chrono::nanoseconds>(chrono::nanoseconds(utc_ns))));
+  const chrono::year_month month(date.year(), date.month());
+  const auto begin = [](chrono::year_month m) {
+    return chrono::nanoseconds(chrono::sys_days(m / 1).time_since_epoch()).count();
+  };
+  return {.from_ns = begin(month), .to_ns = begin(month + chrono::months(1))};
+}
+
 std::string text_utc(int64_t utc_ns) {
   namespace chrono = std::chrono;
   const auto moment =

@@ -13,6 +13,12 @@ namespace carve {
 // (invalid_argument). The year is 1970 to 2199.
 Outcome<int64_t> parse_utc(std::string_view what, std::string_view text);
 
+struct UtcMonth {
+  int64_t from_ns = 0;
+  int64_t to_ns = 0;  // Begin of the next one.
+};
+UtcMonth month_of(int64_t utc_ns);
+
 // Returns a moment as RFC 3339 has it, in whole seconds.
 std::string text_utc(int64_t utc_ns);
 

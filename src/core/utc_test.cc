@@ -18,6 +18,12 @@ TEST(Utc, a_moment_is_written_as_it_is_read) {
     EXPECT_EQ(text_utc(*parse_utc("from", text)), text);
 }
 
+TEST(Utc, a_month_ends_where_the_next_begins) {
+  const UtcMonth month = month_of(*parse_utc("at", "2027-12-31T23:59:59Z"));
+  EXPECT_EQ(text_utc(month.from_ns), "2027-12-01T00:00:00Z");
+  EXPECT_EQ(text_utc(month.to_ns), "2028-01-01T00:00:00Z");
+}
+
 TEST(Utc, other_texts_are_refused) {
   for (const char* text :
        {"", "2026", "2026-11", "2026-11-31", "2026-02-29", "2026-13-01", "2026-00-01", "1969-12-31",

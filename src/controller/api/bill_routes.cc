@@ -2,30 +2,18 @@
 
 #include <fmt/ranges.h>
 
-#include <chrono>
 #include <map>
 
 #include "controller/api/object_routes.h"
 #include "controller/api/query.h"
-#include "core/invariant.h"
+#include "controller/objects/present_tariffs.h"
 #include "core/utc.h"
-#include "fronts/tariff/tariff_check.h"
 
 namespace carve::controller {
 namespace {
 
 using K = FailureKind;
 using objects::Kind;
-
-ObjectKey tariff_key(std::string name) { return {Kind::tariff, "default", std::move(name)}; }
-
-bill::Tariff stored_tariff(const std::string& text) {
-  const auto spec = api::read<objects::TariffSpec>(text, api::Reading::lenient);
-  invariant(spec.has_value(), "a stored spec was written by this program");
-  auto tariff = fronts::tariff_of(*spec);
-  invariant(tariff.has_value(), "a stored tariff was checked");
-  return std::move(*tariff);
-}
 
 // Returns all tariffs, those of the submissions in place of the present ones.
 Outcome<bill::Tariffs> tariffs_with(const Call& call, const std::vector<Submission>& submissions) {
@@ -40,19 +28,6 @@ Outcome<bill::Tariffs> tariffs_with(const Call& call, const std::vector<Submissi
   return bill::Tariffs::from(std::move(all));
 }
 
-// Returns the month of the moment, in UTC.
-bill::Window month_of(int64_t now_ns) {
-  namespace chrono = std::chrono;
-  const auto day =
-      chrono::floor<chrono::days>(chrono::sys_time<chrono::nanoseconds>(chrono::nanoseconds(now_ns)));
-  const chrono::year_month_day date(day);
-  const chrono::year_month month(date.year(), date.month());
-  const auto ns = [](chrono::year_month m) {
-    return chrono::nanoseconds(chrono::sys_days(m / 1).time_since_epoch()).count();
-  };
-  return {.from = ns(month), .to = ns(month + chrono::months(1))};
-}
-
 Outcome<bool> yes_or_no(const std::string& what, const std::string& word) {
   if (word == "true") return true;
   if (word == "false" || word.empty()) return false;
@@ -62,14 +37,15 @@ Outcome<bool> yes_or_no(const std::string& what, const std::string& word) {
 using Parameters = std::map<std::string, std::string>;
 
 Outcome<BillQuery> bill_query(const Call& call, Parameters& given) {
-  BillQuery out{.window = month_of(call.context.views.now_ns())};
+  const UtcMonth month = month_of(call.context.views.now_ns());
+  BillQuery out{.window = {.from = month.from_ns, .to = month.to_ns}};
   for (const auto& [name, end] : {std::pair{"from", &out.window.from}, {"to", &out.window.to}})
     if (!given[name].empty()) {
       const auto moment = parse_utc(name, given[name]);
       if (!moment) return tl::unexpected(moment.error());
       *end = *moment;
     }
-  if (given["to"].empty() && !given["from"].empty()) out.window.to = month_of(out.window.from).to;
+  if (given["to"].empty() && !given["from"].empty()) out.window.to = month_of(out.window.from).to_ns;
   if (out.window.from >= out.window.to)
     return failure(K::invalid_argument,
                    "from is not before to; an invoice has the time from one to the other");
@@ -93,10 +69,8 @@ Outcome<BillQuery> bill_query(const Call& call, Parameters& given) {
 }
 
 http::Response answered(const Call& call, BillQuery query, BillForm form) {
-  auto tariffs = tariffs_with(call, {});
-  invariant(tariffs.has_value(), "stored tariffs go with each other");
   query.with_lines |= form == BillForm::csv;
-  return call.context.views.bill(std::move(query), std::move(*tariffs), form);
+  return call.context.views.bill(std::move(query), present_tariffs(call.context.objects), form);
 }
 
 }  // namespace
@@ -125,10 +99,13 @@ http::Response get_bill_line(const Call& call) {
   return answered(call, std::move(*query), BillForm::line);
 }
 
-Outcome<Object> planned_tariff(const Call& call, const Submission& submission) {
+// Tariffs and budgets are the operators'; their objects have no programs.
+Outcome<Object> planned_price(const Call& call, const Submission& submission) {
+  const std::string_view plural = objects::text_of(submission.kind).plural;
   if (!call.caller.may_operate())
-    return failure(K::permission_denied, "tariffs are changed by operators; {} is none", call.caller.text());
-  const ObjectKey key = tariff_key(submission.metadata.name);
+    return failure(K::permission_denied, "{} are changed by operators; {} is none", plural,
+                   call.caller.text());
+  const ObjectKey key{submission.kind, "default", submission.metadata.name};
   Object object;
   if (const auto present = call.context.objects.find(key)) {
     object = *present;
@@ -157,16 +134,18 @@ std::optional<http::Response> refused_by_tariffs(const Call& call,
   return std::nullopt;
 }
 
-http::Response delete_tariff(const Call& call) {
+http::Response delete_price(const Call& call) {
+  const objects::KindText& kind = objects::text_of(call.kind);
   if (!call.caller.may_operate())
     return refuse(K::permission_denied,
-                  fmt::format("tariffs are changed by operators; {} is none", call.caller.text()));
-  const auto tariff = call.context.objects.find(tariff_key(call.names[0]));
-  if (!tariff)
+                  fmt::format("{} are changed by operators; {} is none", kind.plural, call.caller.text()));
+  const auto present = call.context.objects.find({call.kind, "default", call.names[0]});
+  if (!present)
     return refuse(K::not_found,
-                  fmt::format("there is no tariff {}", call.names[0].substr(0, max_shown_bytes)));
-  if (const auto removed = call.context.objects.remove(tariff->key); !removed) return refuse(removed.error());
-  return shown(call, *tariff);
+                  fmt::format("there is no {} {}", kind.singular, call.names[0].substr(0, max_shown_bytes)));
+  if (const auto removed = call.context.objects.remove(present->key); !removed)
+    return refuse(removed.error());
+  return shown(call, *present);
 }
 
 }  // namespace carve::controller

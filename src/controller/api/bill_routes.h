@@ -1,4 +1,4 @@
-// Tariffs, and the invoices that they give.
+// Tariffs and budgets, and the invoices that they give.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,10 @@ namespace carve::controller {
 
 http::Response get_bill(const Call&);
 http::Response get_bill_line(const Call&);
-http::Response delete_tariff(const Call&);
+http::Response delete_price(const Call&);  // A tariff or a budget, by the kind of the call.
 
-// Returns the tariff as it would be after the submission. Fails for a caller who is no operator.
-Outcome<Object> planned_tariff(const Call&, const Submission&);
+// Returns the tariff or budget as it would be after the submission. Fails for a caller who is no operator.
+Outcome<Object> planned_price(const Call&, const Submission&);
 
 // Returns the refusal of submissions whose tariffs do not go with the others: the same moment, another
 // currency.

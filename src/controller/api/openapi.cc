@@ -12,6 +12,7 @@
 #include "wire/api/plan.h"
 #include "wire/api/slice.h"
 #include "wire/objects/application.h"
+#include "wire/objects/budget_object.h"
 #include "wire/objects/job_object.h"
 #include "wire/objects/kind.h"
 #include "wire/objects/node_object.h"
@@ -33,6 +34,7 @@ const std::map<std::string_view, std::string>& schemas() {
       {"Application", api::schema<objects::Application>()},
       {"AppliedList", api::schema<api::AppliedList>()},
       {"Bill", api::schema<api::Bill>()},
+      {"Budget", api::schema<objects::Budget>()},
       {"ControllerVersion", api::schema<api::ControllerVersion>()},
       {"DeviceList", api::schema<api::DeviceList>()},
       {"EasChanges", api::schema<api::EasChanges>()},

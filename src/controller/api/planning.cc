@@ -242,7 +242,8 @@ Outcome<Object> planned(const Call& call, const Submission& submission) {
   if (submission.kind == objects::Kind::pool) return planned_pool(call, submission);
   if (submission.kind == objects::Kind::node) return planned_node(call, submission);
   if (submission.kind == objects::Kind::queue) return planned_queue(call, submission);
-  if (submission.kind == objects::Kind::tariff) return planned_tariff(call, submission);
+  if (submission.kind == objects::Kind::tariff || submission.kind == objects::Kind::budget)
+    return planned_price(call, submission);
   if (submission.kind == objects::Kind::job) return planned_job(call, submission);
   const ObjectKey key{submission.kind, submission.metadata.namespace_, submission.metadata.name};
   Object object;

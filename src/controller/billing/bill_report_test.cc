@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <random>
 
+#include "controller/billing/budget_status.h"
+
 namespace carve::controller {
 namespace {
 
@@ -151,6 +153,24 @@ TEST_F(BillReportTest, csv_quotes_what_has_commas_and_quotes) {
   EXPECT_THAT(csv,
               HasSubstr(",false,3600.000000,4294967296,23835181056,3000,0.300000,share,10.000000,3.000000,"
                         "2.000000,6.000000,5.000000\r\n"));
+}
+
+TEST(BudgetStatus, levels_are_reached_and_jobs_held_at_the_limit) {
+  const UtcMonth month = month_of(1'795'559'400'000'000'000);
+  objects::BudgetSpec spec{.account = "alice", .gpu_hours = "10", .then = "hold"};
+  const auto at = [&](const char* used) {
+    return budget_status(spec, {.gpu_hours = used, .amount = "99.000000"}, month);
+  };
+  EXPECT_EQ(at("7.999999").percent, 79u);
+  EXPECT_EQ(at("7.999999").reached, 0u);
+  EXPECT_EQ(at("8.000000").reached, 80u);
+  EXPECT_FALSE(at("9.999999").holds);
+  EXPECT_TRUE(at("10.000000").holds);
+  EXPECT_EQ(at("25.000000").percent, 250u);
+  EXPECT_EQ(at("1.000000").from, "2026-11-01T00:00:00Z");
+  spec = {.account = "alice", .amount = "90"};
+  EXPECT_EQ(at("0.000000").percent, 110u);
+  EXPECT_FALSE(at("0.000000").holds) << "it warns";
 }
 
 }  // namespace

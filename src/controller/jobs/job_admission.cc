@@ -7,6 +7,7 @@
 #include "fronts/engines/queue_check.h"
 #include "os/log.h"
 #include "wire/api/json.h"
+#include "wire/objects/budget_object.h"
 
 namespace carve::controller {
 
@@ -16,6 +17,7 @@ struct JobLoop::PoolPass {
   std::vector<workload::WaitingJob> waiting;
   std::vector<workload::RunningJob> running;
   std::map<uint64_t, ObjectRegistry::Pointer> jobs;
+  std::map<std::string, std::string> held_accounts;  // With the reason.
   std::set<uint64_t> held_back;
   std::map<std::string, objects::QueueStatus> statuses;  // By queue.
 };
@@ -32,6 +34,20 @@ std::vector<LivingSlice> living_slices(const std::map<std::string, ObservedSlice
                    .memory_bytes = slice.memory_bytes,
                    .share_bp = slice.share_bp,
                    .is_exclusive = slice.is_exclusive});
+  return out;
+}
+
+// Returns the accounts whose budgets keep new jobs waiting, each with the reason.
+std::map<std::string, std::string> accounts_on_hold(const ObjectRegistry& objects) {
+  std::map<std::string, std::string> out;
+  for (const auto& object : objects.list(objects::Kind::budget)) {
+    const auto spec = api::read<objects::BudgetSpec>(object->spec, api::Reading::lenient);
+    const auto status = api::read<objects::BudgetStatus>(object->status, api::Reading::lenient);
+    if (spec && status && status->holds && spec->then == "hold")
+      out.try_emplace(spec->account,
+                      fmt::format("budget {} of account {}: {}% are used until {}", object->key.name,
+                                  spec->account, status->percent, status->to.substr(0, 10)));
+  }
   return out;
 }
 
@@ -67,7 +83,11 @@ void JobLoop::add_job(PoolPass& pool, const ObjectRegistry::Pointer& object, con
   objects::QueueStatus& status = pool.statuses[queue];
   if (record.admitted_ns == 0) {
     ++status.waiting;
-    pool.waiting.push_back({.id = id, .queue = queue, .priority = known.form->spec.priority, .need = need});
+    pool.waiting.push_back({.id = id,
+                            .queue = queue,
+                            .priority = known.form->spec.priority,
+                            .need = need,
+                            .is_held = pool.held_accounts.contains(object->account)});
     if (known.retry_at > now) pool.held_back.insert(id);
     return;
   }
@@ -89,12 +109,14 @@ void JobLoop::admit(Ns now) {
   std::ranges::sort(jobs, {},
                     [](const ObjectRegistry::Pointer& job) { return std::tuple(job->created_ns, job->uid); });
   const SliceForecast forecast = present_forecast();
+  const std::map<std::string, std::string> held_accounts = accounts_on_hold(objects_);
   std::map<std::string, PoolPass> pools;
   std::map<std::string, std::string> pool_of;  // By queue.
   for (const auto& queue : queues) {
     add_queue(pools, *queue, forecast);
     pool_of[queue->key.name] = queue_spec(*queue).pool;
   }
+  for (auto& [name, pool] : pools) pool.held_accounts = held_accounts;
   for (const auto& job : jobs) {
     const auto known = known_.find(job->uid);
     if (known == known_.end() || !known->second.form) continue;
@@ -174,7 +196,7 @@ void JobLoop::decide(const std::string& name, PoolPass& pool, const SliceForecas
         position.reason = fmt::format("queue {} has as many slices as its maxSlices allows", queue);
         break;
       case WaitReason::behind_head: position.reason = fmt::format("{} is before it", heads[queue]); break;
-      case WaitReason::budget: position.reason = "the budget of its account is used up"; break;
+      case WaitReason::budget: position.reason = pool.held_accounts.at(object.account); break;
     }
   }
 }

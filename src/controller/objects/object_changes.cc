@@ -5,6 +5,7 @@
 #include "controller/objects/job_form.h"
 #include "controller/objects/service_form.h"
 #include "wire/api/json.h"
+#include "wire/objects/budget_object.h"
 #include "wire/objects/node_object.h"
 #include "wire/objects/pool_object.h"
 
@@ -243,6 +244,16 @@ void add_pool_events(Events& out, const Object& before, const Object& after) {
   if (!drift.empty() && drift != drift_text(then.drift)) out.push_back({labels_drifted, drift});
 }
 
+void add_budget_events(Events& out, const Object& before, const Object& after) {
+  if (before.spec != after.spec) out.push_back({changed, fmt::format("generation {}", after.generation)});
+  const auto then = stored_part<objects::BudgetStatus>(before.status);
+  const auto now = stored_part<objects::BudgetStatus>(after.status);
+  const bool is_new_month = then.from != now.from;
+  if (now.reached != 0 && (is_new_month || now.reached > then.reached))
+    out.push_back({budget_reached, fmt::format("{}% are used since {}{}", now.percent, now.from.substr(0, 10),
+                                               now.holds ? "; new jobs of its account wait" : "")});
+}
+
 // Returns the event of a job's end; none for another phase.
 const objects::EventReason* end_reason(std::string_view phase) {
   static constexpr std::pair<std::string_view, objects::EventReason> ends[] = {
@@ -282,6 +293,7 @@ std::string made_text(const Object& object) {
     case Kind::pool: return "node pool";
     case Kind::queue: return "queue";
     case Kind::tariff: return "tariff";
+    case Kind::budget: return "budget";
     case Kind::job: return fmt::format("in queue {}, account {}", job_spec(object).queue, object.account);
     case Kind::service:
     case Kind::application: break;
@@ -309,6 +321,7 @@ std::vector<ChangeEvent> events_between(const Object& before, const Object& afte
     case Kind::tariff:
       if (before.spec != after.spec) out.push_back({changed, fmt::format("generation {}", after.generation)});
       break;
+    case Kind::budget: add_budget_events(out, before, after); break;
     case Kind::job: add_job_events(out, before, after); break;
     case Kind::service:
     case Kind::application: add_workload_events(out, before, after); break;

@@ -10,6 +10,7 @@
 #include "fronts/pool_check.h"
 #include "fronts/render/manifests.h"
 #include "fronts/service_terms.h"
+#include "fronts/tariff/budget_check.h"
 #include "fronts/tariff/tariff_check.h"
 #include "wire/api/json.h"
 #include "wire/api/json_value.h"
@@ -77,6 +78,17 @@ Read read_tariff(const std::string& text, const SubmissionContext&) {
   std::string spec = api::write(tariff->spec);
   return Submission{.kind = objects::Kind::tariff,
                     .metadata = std::move(tariff->metadata),
+                    .spec = std::move(spec),
+                    .form = {},
+                    .warnings = {}};
+}
+
+Read read_budget(const std::string& text, const SubmissionContext&) {
+  auto budget = fronts::read_budget(text);
+  if (!budget) return tl::unexpected(std::move(budget.error()));
+  std::string spec = api::write(budget->spec);
+  return Submission{.kind = objects::Kind::budget,
+                    .metadata = std::move(budget->metadata),
                     .spec = std::move(spec),
                     .form = {},
                     .warnings = {}};
@@ -167,6 +179,7 @@ Reader reader_of_kind(const std::string& text) {
   if (kind == objects::text_of(objects::Kind::queue).kind) return read_queue;
   if (kind == objects::text_of(objects::Kind::job).kind) return read_job;
   if (kind == objects::text_of(objects::Kind::tariff).kind) return read_tariff;
+  if (kind == objects::text_of(objects::Kind::budget).kind) return read_budget;
   return kind == objects::text_of(objects::Kind::service).kind ? read_service : refuse_kind;
 }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fronts/tariff/budget_check.h"
+
 namespace carve::fronts {
 namespace {
 
@@ -56,6 +58,33 @@ TEST(TariffDocument, all_errors_are_told_at_once) {
               ElementsAre(HasSubstr("spec: granularity: it is above 0")));
   EXPECT_THAT(sentences(R"("currency":"EUR","from":"2026-11-01","pricePerGpuHour":"1","prise":"1")"),
               ElementsAre(HasSubstr("spec.prise: no such field")));
+}
+
+TEST(BudgetDocument, its_limit_is_one_of_two) {
+  const auto read = [](const std::string& spec) {
+    return read_budget(R"({"apiVersion":"carve.dev/v1","kind":"Budget","metadata":{"name":"b"},"spec":{)" +
+                       spec + "}}");
+  };
+  const auto budget = read(R"("account":"research","gpuHours":"12.5","then":"hold")");
+  ASSERT_TRUE(budget) << budget.error()[0].sentence;
+  EXPECT_EQ(bill::text(limit_of(budget->spec)), "12.500000");
+  EXPECT_THAT(budget->spec.at, ElementsAre(80, 100));
+  const std::pair<const char*, const char*> rows[] = {
+      {R"("account":"a")", "spec: set gpuHours or amount, one of both"},
+      {R"("account":"a","gpuHours":"1","amount":"1")", "spec: set gpuHours or amount, one of both"},
+      {R"("gpuHours":"1")", "spec.account: name the account whose slices count"},
+      {R"("account":"a","amount":"0")", "spec.amount: a budget is above 0"},
+      {R"("account":"a","amount":"1,5")",
+       "spec.amount '1,5': it is a decimal number with at most 6 decimals, such as 0.30"},
+      {R"("account":"a","amount":"1","window":"week")", "spec.window: 'week' is not month"},
+      {R"("account":"a","amount":"1","at":[0])", "spec.at: 0 is not a whole percentage from 1 to 1000"},
+      {R"("account":"a","amount":"1","then":"kill")", "spec.then: 'kill' is neither warn nor hold"},
+  };
+  for (const auto& [spec, sentence] : rows) {
+    const auto refused = read(spec);
+    ASSERT_FALSE(refused) << spec;
+    EXPECT_EQ(refused.error()[0].sentence, sentence);
+  }
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace carve::objects {
 
-enum class Kind : uint8_t { service, application, node, pool, queue, job, tariff };
+enum class Kind : uint8_t { service, application, node, pool, queue, job, tariff, budget };
 
 struct KindText {
   Kind value;
@@ -26,6 +26,7 @@ inline constexpr KindText kinds[] = {
     {Kind::queue, "Queue", "queue", "queues", "q", false},
     {Kind::job, "Job", "job", "jobs", "j", false},
     {Kind::tariff, "Tariff", "tariff", "tariffs", "tf", false},
+    {Kind::budget, "Budget", "budget", "budgets", "bu", false},
 };
 
 constexpr const KindText& text_of(Kind kind) { return kinds[static_cast<size_t>(kind)]; }

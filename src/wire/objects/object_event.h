@@ -62,6 +62,7 @@ enum class EventReason : uint8_t {
   job_failed,
   job_cancelled,
   job_lost,
+  budget_reached,
 };
 
 }  // namespace carve::objects
@@ -116,13 +117,14 @@ struct carve::Words<carve::objects::EventReason> {
                                                "JobSucceeded",
                                                "JobFailed",
                                                "JobCancelled",
-                                               "JobLost"};
+                                               "JobLost",
+                                               "BudgetReached"};
 };
 
 namespace carve::objects {
 
 inline constexpr size_t event_reasons = std::size(Words<EventReason>::words);
-static_assert(event_reasons == static_cast<size_t>(EventReason::job_lost) + 1);
+static_assert(event_reasons == static_cast<size_t>(EventReason::budget_reached) + 1);
 
 // Returns whether an operator or the object's owner should look at it.
 constexpr bool is_warning(EventReason reason) {
@@ -130,7 +132,8 @@ constexpr bool is_warning(EventReason reason) {
   return reason == placement_refused || reason == replica_not_ready || reason == replica_failed ||
          reason == progress_deadline_exceeded || reason == step_failed || reason == node_stopped ||
          reason == device_unhealthy || reason == slicing_unavailable || reason == labels_drifted ||
-         reason == requeued || reason == pod_failed || reason == job_failed || reason == job_lost;
+         reason == requeued || reason == pod_failed || reason == job_failed || reason == job_lost ||
+         reason == budget_reached;
 }
 
 struct ObjectEvent {
