@@ -52,8 +52,8 @@ TEST(Rotation, what_cannot_be_used_is_replaced) {
   EXPECT_EQ(next_step(begun(), names, start_s + ca_days * day_s), RotationStep::begin) << "all has ended";
 }
 
-// Walks through two years and a half in steps of a day: at each moment the certificate is valid, and a server that
-// took the bundle a day ago trusts it.
+// Walks through two years and a half in steps of a day: at each moment the certificate is valid, and a server
+// that took the bundle a day ago trusts it.
 TEST(Rotation, a_bundle_of_yesterday_trusts_the_certificate_of_today) {
   CertificateSet set = begun();
   std::vector<std::vector<std::string>> bundles(1, set.cas);

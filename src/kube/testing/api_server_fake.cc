@@ -56,12 +56,14 @@ bool wants_metadata(const std::string& accept) {
   return accept.find("as=PartialObjectMetadata") != std::string::npos;
 }
 
-// A strategic merge patch merges the list status.conditions by the condition's type; other lists are replaced here.
+// A strategic merge patch merges the list status.conditions by the condition's type; other lists are replaced
+// here.
 void merge_conditions(const json& before, json& change) {
   if (!change.contains("status") || !change["status"].contains("conditions")) return;
   json merged = before.value(json::json_pointer("/status/conditions"), json::array());
   for (const json& condition : change["status"]["conditions"]) {
-    const auto old = std::ranges::find_if(merged, [&](const json& c) { return c["type"] == condition["type"]; });
+    const auto old =
+        std::ranges::find_if(merged, [&](const json& c) { return c["type"] == condition["type"]; });
     if (old != merged.end())
       old->merge_patch(condition);
     else

@@ -25,7 +25,7 @@ struct Device {
   std::string name;    // "NVIDIA A10"
   std::string pci_id;  // "00000000:3B:00.0"; empty if it is not reported.
   bool simulated = false;
-  bool migrates = false;  // Managed memory may exceed the device.
+  bool migrates = false;                // Managed memory may exceed the device.
   DeviceMode mode = DeviceMode::whole;  // Slices are offered on whole devices only.
   DeviceHealth health;
   uint64_t native_bytes = 0;  // As the driver reports it.

@@ -178,8 +178,8 @@ struct ContainerMount {
   bool writable = false;
 };
 
-// GET /v1/slots/SLOT: what a container of the slot needs from a runtime without CDI. The devices are those of the
-// whole node, because the slot's slice is not known yet.
+// GET /v1/slots/SLOT: what a container of the slot needs from a runtime without CDI. The devices are those of
+// the whole node, because the slot's slice is not known yet.
 struct SlotFiles {
   std::vector<ContainerMount> mounts;
   std::vector<std::string> device_nodes;  // "/dev/nvidia0"
