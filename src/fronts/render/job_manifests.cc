@@ -13,7 +13,7 @@ using api::Json;
 using workload::PodRole;
 
 constexpr const char* image_word = "IMAGE";  // Ours has none; the user replaces it.
-constexpr uint32_t hundred_percent = 100;
+constexpr uint32_t basis_points_per_percent = 100;
 // Where Kubernetes says which task a pod of an indexed Job is.
 constexpr const char* index_field = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
 
@@ -69,7 +69,7 @@ class JobRendering {
     if (need.gpu == workload::QueueGpu::gpu) out[keys::devices] = std::max(need.devices, 1U);
     if (need.gpu != workload::QueueGpu::mgpu) return out;
     out[keys::memory] = quantity_of_bytes(need.memory.count);
-    out[keys::compute] = need.share.basis_points / hundred_percent;
+    out[keys::compute] = need.share.basis_points / basis_points_per_percent;
     return out;
   }
 
