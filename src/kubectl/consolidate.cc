@@ -7,7 +7,7 @@
 namespace carve::kubectl {
 namespace {
 
-std::string joined(const std::vector<std::string>& words) {
+std::string joined_names(const std::vector<std::string>& words) {
   std::string out;
   for (const std::string& word : words) out += (out.empty() ? "" : ",") + word;
   return out;
@@ -35,14 +35,14 @@ ConsolidationList consolidation_of(const ClusterView& view, unsigned wanted) {
 Table table_of(const ConsolidationList& list) {
   Table out{.headings = {"POD", "FROM", "TO", "MEMORY"}, .rows = {}};
   for (const MoveRow& row : list.moves)
-    out.rows.push_back({row.pod, joined(row.from), joined(row.to), text(row.memory).c_str()});
+    out.rows.push_back({row.pod, joined_names(row.from), joined_names(row.to), text(row.memory).c_str()});
   return out;
 }
 
 std::string summary(const ConsolidationList& list) {
   if (list.emptied.empty()) return "no device can be emptied by moving slices";
   return fmt::format(
-      "{} would be empty after {} move{} of {} in all{}; no slice was moved", joined(list.emptied),
+      "{} would be empty after {} move{} of {} in all{}; no slice was moved", joined_names(list.emptied),
       list.moves.size(), list.moves.size() == 1 ? "" : "s", text(list.moved).c_str(),
       list.emptied.size() < list.wanted ? fmt::format(", no plan was found for {}", list.wanted) : "");
 }
