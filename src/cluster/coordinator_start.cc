@@ -1,9 +1,7 @@
 #include "cluster/coordinator_start.h"
 
-#include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdio>
 #include <random>
 
@@ -61,16 +59,6 @@ int print(Options::Mode mode) {
                            : mode == Options::Mode::completion ? completion_script()
                                                                : "carve-coordinator " CARVE_VERSION "\n";
   return fputs(text.c_str(), stdout) < 0;
-}
-
-os::Fd take_signals() {
-  signal(SIGPIPE, SIG_IGN);
-  sigset_t ending;
-  sigemptyset(&ending);
-  sigaddset(&ending, SIGTERM);
-  sigaddset(&ending, SIGINT);
-  sigprocmask(SIG_BLOCK, &ending, nullptr);
-  return os::Fd(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
 Outcome<kube::Connection> find_api_server(const Options& o) {

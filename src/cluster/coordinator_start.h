@@ -24,9 +24,6 @@ int complain(const Failure&);
 // Prints the help, the version or the completion; returns the exit status.
 int print(Options::Mode);
 
-// Makes SIGTERM and SIGINT readable from a descriptor. SIGPIPE is ignored.
-os::Fd take_signals();
-
 // Finds the API server and the credentials for it.
 Outcome<kube::Connection> find_api_server(const Options&);
 

@@ -1,6 +1,7 @@
 // carve-coordinator: chooses the devices of pods in a Kubernetes cluster. It answers the scheduler's extender
 // calls and the API server's webhooks, and needs no privilege on its machine.
 #include "cluster/coordinator_start.h"
+#include "os/ending_signals.h"
 
 int main(int argc, char** argv) {
   using namespace carve;
@@ -12,7 +13,7 @@ int main(int argc, char** argv) {
   if (options->mode != Options::Mode::serve) return print(options->mode);
 
   // Take the signals. Beyond this point a signal ends the loop, not the process.
-  const os::Fd signals = take_signals();
+  const os::Fd signals = os::take_ending_signals();
 
   // Find the API server. Beyond this point it is known who calls it, and where.
   const auto connection = find_api_server(*options);

@@ -4,14 +4,12 @@
 #include <netdb.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -112,16 +110,6 @@ int print(Options::Mode mode) {
                            : mode == Options::Mode::completion ? completion_script()
                                                                : "carve-controller " CARVE_VERSION "\n";
   return fputs(text.c_str(), stdout) < 0;
-}
-
-os::Fd take_signals() {
-  signal(SIGPIPE, SIG_IGN);
-  sigset_t ending;
-  sigemptyset(&ending);
-  sigaddset(&ending, SIGTERM);
-  sigaddset(&ending, SIGINT);
-  sigprocmask(SIG_BLOCK, &ending, nullptr);
-  return os::Fd(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
 Outcome<Locks> lock(const Options& o) {

@@ -29,10 +29,6 @@ int complain(const Failure&);
 // Prints the help, the version or the completion; returns the exit status.
 int print(Options::Mode);
 
-// Makes SIGTERM and SIGINT readable from a descriptor, for this thread and those that it starts. SIGPIPE is
-// ignored, so a closed connection does not end the controller.
-os::Fd take_signals();
-
 struct Locks {
   os::Fd state, socket;
 };

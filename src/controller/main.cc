@@ -1,6 +1,7 @@
 // carve-controller: knows the nodes, each served by an agent (src/node), and answers for all of them. It
 // needs no right on a device and no other privilege (docs/decisions/0011-two-programs.md).
 #include "controller/controller_start.h"
+#include "os/ending_signals.h"
 
 int main(int argc, char** argv) {
   using namespace carve;
@@ -16,7 +17,7 @@ int main(int argc, char** argv) {
   if (!launcher) return complain(launcher.error());
 
   // Take the signals. Beyond this point a signal ends the loop, not the process.
-  const os::Fd signals = take_signals();
+  const os::Fd signals = os::take_ending_signals();
 
   // Lock the state and the socket. Beyond this point this is the only controller here.
   const auto locks = lock(*options);

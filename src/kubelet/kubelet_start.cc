@@ -1,9 +1,7 @@
 #include "kubelet/kubelet_start.h"
 
-#include <sys/signalfd.h>
 #include <sys/sysinfo.h>
 
-#include <csignal>
 #include <future>
 #include <random>
 #include <thread>
@@ -53,16 +51,6 @@ int print(Options::Mode mode) {
                            : mode == Options::Mode::completion ? completion_script()
                                                                : "carve-kubelet " CARVE_VERSION "\n";
   return fputs(text.c_str(), stdout) < 0;
-}
-
-os::Fd take_signals() {
-  signal(SIGPIPE, SIG_IGN);
-  sigset_t ending;
-  sigemptyset(&ending);
-  sigaddset(&ending, SIGTERM);
-  sigaddset(&ending, SIGINT);
-  sigprocmask(SIG_BLOCK, &ending, nullptr);
-  return os::Fd(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
 ApiSide::ApiSide(os::Loop& loop, const kube::Connection& connection, const Options& options, AgentLink& agent,

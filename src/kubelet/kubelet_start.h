@@ -23,9 +23,6 @@ int complain(const Failure&);
 // Prints the help, the version or the completion; returns the exit status.
 int print(Options::Mode);
 
-// Makes SIGTERM and SIGINT readable from a descriptor, for this thread and those that it starts.
-os::Fd take_signals();
-
 // The loop's thread: this node's object and pods, and events.
 class ApiSide {
  public:

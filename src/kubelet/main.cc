@@ -3,6 +3,7 @@
 // to the cluster.
 #include "client/client.h"
 #include "kubelet/kubelet_start.h"
+#include "os/ending_signals.h"
 #include "os/log.h"
 
 int main(int argc, char** argv) {
@@ -21,7 +22,7 @@ int main(int argc, char** argv) {
   if (!connection) return complain(connection.error());
 
   // Take the signals. Beyond this point a signal ends the loop, not the process.
-  const os::Fd signals = take_signals();
+  const os::Fd signals = os::take_ending_signals();
 
   // Name the agent and the runtime. Neither has to be there yet.
   const auto agent = AgentLink::at(client::find_socket(options->agent_socket));
