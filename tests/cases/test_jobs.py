@@ -63,9 +63,9 @@ def test_the_exit_status_of_a_task_is_that_of_submit(jobs):
 
 def test_a_task_is_tried_again(jobs):
     jobs.queue()
-    marker = jobs.folder / "tried"
+    tried = jobs.folder / "tried"
     name = jobs.submit("--retries", 1, *mgpu(), *python(
-        f"import os, sys\nif not os.path.exists({str(marker)!r}): open({str(marker)!r}, 'w'); sys.exit(3)"))
+        f"import os, sys\nif not os.path.exists({str(tried)!r}): open({str(tried)!r}, 'w'); sys.exit(3)"))
     status = jobs.becomes(name, "Succeeded", "Failed")
     assert status["phase"] == "Succeeded" and status["pods"][0]["attempt"] == 2
 
