@@ -5,7 +5,7 @@ import os
 import time
 
 import pynvml
-from pyspark import TaskContext
+from pyspark import BarrierTaskContext
 from pyspark.sql import SparkSession
 
 MiB = 1 << 20
@@ -31,11 +31,13 @@ def allocate(mib):
 
 
 def task(_):
+    """A fact of one task. No task passes the barrier before all tasks of the stage run."""
     begin = time.time()
     count, total = device()
-    time.sleep(2)
-    return {"executor": os.environ["CARVE_ROLE"] + os.environ["CARVE_INDEX"], "begin": begin, "end": time.time(), "devices": count, "mib": total,
-            "addresses": TaskContext.get().resources()["gpu"].addresses}
+    task_context = BarrierTaskContext.get()
+    task_context.barrier()
+    yield {"executor": os.environ["CARVE_ROLE"] + os.environ["CARVE_INDEX"], "begin": begin, "end": time.time(), "devices": count, "mib": total,
+           "addresses": task_context.resources()["gpu"].addresses}
 
 
 def large(_):
@@ -44,7 +46,7 @@ def large(_):
 
 spark = SparkSession.builder.appName("show").getOrCreate()
 context = spark.sparkContext
-for row in context.parallelize(range(20), 20).map(task).collect():
+for row in context.parallelize(range(20), 20).barrier().mapPartitions(task).collect():
     print(json.dumps({"task": row}), flush=True)
 print(json.dumps({"allocations": context.parallelize([0], 1).map(large).collect()[0]}), flush=True)
 print(json.dumps({"driver": device()}), flush=True)
