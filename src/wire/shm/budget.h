@@ -22,14 +22,19 @@
 // Bytes can also change their lane: two lanes change in one exchange (move()). The word can name only one of
 // the two changes. The other lane names that change as `joined`, and happened if that change did.
 //
+// A lane may hold more than its allocations use: spare and withdrawn bytes (spare.h). A change withdraws the
+// lane's own spare bytes before step 1, and its exchange releases all that was withdrawn from the lane.
+//
 // A lane has one writer at a time: in a living process the thread that claimed it (guest/quota), afterwards
 // the agent. The lane of a shared block has the writer that its state names (shared_blocks.h). Every index
 // read from shared memory is checked, because any process of the slice may have written it.
 #pragma once
 
+#include <algorithm>
 #include <climits>
 
 #include "wire/shm/layout.h"
+#include "wire/shm/spare.h"
 
 namespace carve::shm {
 
@@ -46,6 +51,9 @@ struct Tag {
   constexpr unsigned lane() const { return value >> 16 & 0xf; }
   constexpr uint64_t number() const { return value >> 20; }
 
+  // Whether the other change was made on the same lane.
+  constexpr bool same_lane(Tag other) const { return ((value ^ other.value) & 0xf'ffff) == 0; }
+
   // Numbers have 44 bits, enough for years of changes. An overwritten lane may hold more bits, which are
   // ignored.
   static constexpr uint64_t numbers = (uint64_t{1} << 44) - 1;
@@ -59,17 +67,26 @@ struct LaneId {
   unsigned device = 0;
   unsigned process = 0;  // Tag::agent: the agent's own lane; Tag::first_block + n: that of shared block n.
   unsigned lane = 0;
+  bool operator==(const LaneId&) const = default;
 };
 static_assert(max_processes <= Tag::first_block && Tag::first_block + max_shared_blocks <= Tag::agent);
 
 // Returns null if the id names no lane; it may come from an overwritten tag.
-inline Lane* find_lane(Charges& charges, LaneId id) {
+inline Lane* find_lane(Charges& charges, const LaneId& id) {
   if (id.device >= max_devices) return nullptr;
   if (id.process == Tag::agent) return &charges.growth[id.device];
   if (id.process >= Tag::first_block && id.process - Tag::first_block < max_shared_blocks)
     return &charges.block[id.process - Tag::first_block].lane;
   if (id.process >= max_processes || id.lane >= lanes) return nullptr;
   return &charges.process[id.process].lane[id.device][id.lane];
+}
+
+// Returns null for a lane that never has spare bytes: those of processes that met no other writer, the
+// agent's and those of shared blocks.
+inline Spare* find_spare(Charges& charges, const LaneId& id) {
+  if (id.device >= max_devices || id.process >= max_processes || id.lane >= lanes) return nullptr;
+  if (!may_have_spare(charges, id.device, id.process)) return nullptr;
+  return &charges.process[id.process].spare[id.device][id.lane];
 }
 
 // Points where a test may stop a change; production passes none.
@@ -128,9 +145,32 @@ inline Previous read_previous(const Budget& budget) {
   return {word, word.tag == recorded};
 }
 
+// What a lane holds after its last change that happened.
+struct Holding {
+  uint64_t bytes = 0;     // Spare and withdrawn bytes included.
+  uint32_t returned = 0;  // Count of withdrawn bytes that it has returned (spare.h).
+  bool stable = true;     // False: its writer announced another change meanwhile.
+};
+Holding read_holding(Charges& charges, const LaneId& id);
+
 // Returns the bytes that the lane holds, also if death interrupted its last change. Requires that no thread
 // writes the lane.
-uint64_t holding(Charges& charges, LaneId id);
+inline uint64_t holding(Charges& charges, const LaneId& id) { return read_holding(charges, id).bytes; }
+
+// The bytes that allocations use on a device, and a number that changes with each change of them.
+struct InUse {
+  uint64_t bytes = 0;
+  uint64_t version = 0;
+};
+InUse in_use(Charges& charges, unsigned device);
+
+// Returns the bytes of a lane that allocations use. Requires that no thread writes the lane.
+uint64_t in_use_by(Charges& charges, const LaneId& id);
+
+// Whether the budget has room for `needed` bytes beyond the limit, because lanes other than `self` do not use
+// so many of the bytes in the word `now`. Withdraws what they have spare, if that is needed.
+enum class Room { enough, none, unknown };  // unknown: a lane or the word changed meanwhile.
+Room make_room(Charges& charges, const LaneId& self, Word now, uint64_t needed);
 
 // Waits 0.2 to 0.7 us after an exchange that another writer won. Writers that retry at once pass the word's
 // cache line to and fro for every change. Meanwhile the winner makes several changes, and the line stays in
@@ -139,11 +179,34 @@ inline void step_back() {
   for (int pauses = 0; pauses < 16; ++pauses) __builtin_ia32_pause();
 }
 
+// A lane's spare bytes, null if it never has any, and what its next change returns.
+struct OwnSpare {
+  Spare* lane = nullptr;
+  Spare::Returned returned = {0, 0};
+};
+
+// Withdraws the lane's spare bytes: the change that follows returns all that was withdrawn from it. Inlined:
+// the call alone makes a change 10 ns slower, because it passes the id through memory.
+template <class Stop>
+[[gnu::always_inline]] inline OwnSpare withdraw_own(Charges& charges, const LaneId& id, Stop stop) {
+  Spare* const lane = find_spare(charges, id);
+  if (lane == nullptr) [[likely]]
+    return {};
+  const uint32_t all = withdraw_spare(*lane);
+  stop();
+  return {lane, {read_holding(charges, id).returned, all}};
+}
+
 // Announces a change of the lane, and returns its number.
 template <class Stop>
-uint64_t announce(Lane& lane, uint64_t from, uint64_t to, Stop stop) {
+[[gnu::always_inline]] inline uint64_t announce(Lane& lane, const OwnSpare& spare, uint64_t from, uint64_t to,
+                                                Stop stop) {
   const uint64_t number = Tag::after(lane.announced.load(std::memory_order_relaxed));
   stop();
+  if (spare.lane != nullptr) {
+    spare.lane->returned[number % 2].store(spare.returned, std::memory_order_relaxed);
+    stop();
+  }
   __atomic_store_n(&lane.change[number % 2].from, from, __ATOMIC_RELAXED);
   stop();
   __atomic_store_n(&lane.change[number % 2].to, to, __ATOMIC_RELAXED);
@@ -153,26 +216,46 @@ uint64_t announce(Lane& lane, uint64_t from, uint64_t to, Stop stop) {
   return number;
 }
 
-// Makes one change: `id` will hold `to` bytes instead of `from`. Returns false, with nothing changed, if the
-// budget would exceed `limit`, or if other writers changed the word first at each of `attempts`. A decrease
-// is never refused.
+// Whether more bytes are in use after the change than before it.
+inline bool grows(uint64_t from, uint64_t to, const OwnSpare& own) {
+  return to > from - std::min(from, withdrawn_between(own.returned.from, own.returned.to));
+}
+
+// What the writer of a change learns by it.
+struct Learned {
+  bool other_writer = false;  // The change before it was another lane's.
+  uint32_t returned = 0;      // Holding::returned of the lane; of move(), of the lane `less`.
+};
+
+// Makes one change: `id` will hold `to` bytes, all of them in use, instead of `from`, of which some may be
+// spare or withdrawn. Returns false, with nothing changed, if the bytes in use would exceed `limit`, or if
+// other writers changed the word first at each of `attempts`. A decrease is never refused.
 template <class Stop = NoStops>
 bool change(Charges& charges, LaneId id, uint64_t from, uint64_t to, uint64_t limit, Stop stop = {},
-            unsigned attempts = UINT_MAX) {
+            unsigned attempts = UINT_MAX, Learned* learned = nullptr) {
   Lane* lane = find_lane(charges, id);
   if (lane == nullptr) return false;
   Budget& budget = charges.budget[id.device];
   // Asks for the line to be written, so that the read and the exchange are one transfer. GCC's builtin asks
   // for it to be read unless all processors of the build's target have the instruction.
   __asm__ volatile("prefetchw %0" : : "m"(budget.used));
-  const uint64_t number = announce(*lane, from, to, stop);
+  const OwnSpare own = withdraw_own(charges, id, stop);
+  const uint64_t number = announce(*lane, own, from, to, stop);
   for (unsigned attempt = 0; attempt < attempts; ++attempt) {
     const auto [now, recorded] = read_previous(budget);
     uint64_t after = 0;
     if (to >= from) {
-      if (__builtin_add_overflow(now.used, to - from, &after) || (to > from && after > limit)) return false;
+      if (__builtin_add_overflow(now.used, to - from, &after)) return false;
     } else {
       after = now.used > from - to ? now.used - (from - to) : 0;
+    }
+    if (after > limit && grows(from, to, own)) [[unlikely]] {
+      const Room room = make_room(charges, id, now, after - limit);
+      if (room == Room::none) return false;
+      if (room == Room::unknown) {
+        step_back();
+        continue;
+      }
     }
     stop();
     if (!recorded) record_change(charges, id.device, Tag{now.tag}, lane);
@@ -186,6 +269,7 @@ bool change(Charges& charges, LaneId id, uint64_t from, uint64_t to, uint64_t li
     lane->seen.store(number, std::memory_order_release);
     stop();
     budget.recorded.store(tag.value, std::memory_order_release);
+    if (learned != nullptr) *learned = {!tag.same_lane({now.tag}), own.returned.to};
     return true;
   }
   return false;
@@ -197,24 +281,26 @@ struct LaneChange {
 };
 
 // Makes both changes, of two lanes of one device, or none: no reader sees the bytes twice or not at all. Only
-// for bytes that are charged already, so no limit applies. Returns false, with nothing changed, if other
-// writers changed the word first at each of `attempts`. The caller is the writer of both lanes, and a dead
-// caller's lane `less` is reclaimed before the lane `more` changes again.
+// for bytes that are charged already, so no limit applies. Returns false, with nothing changed, if
+// other writers changed the word first at each of `attempts`. The caller is the writer of both lanes, and a
+// dead caller's lane `less` is reclaimed before the lane `more` changes again.
 template <class Stop = NoStops>
 bool move(Charges& charges, const LaneChange& less, const LaneChange& more, Stop stop = {},
-          unsigned attempts = UINT_MAX) {
+          unsigned attempts = UINT_MAX, Learned* learned = nullptr) {
   Lane *source = find_lane(charges, less.id), *target = find_lane(charges, more.id);
   if (source == nullptr || target == nullptr || source == target || less.id.device != more.id.device)
     return false;
   Budget& budget = charges.budget[more.id.device];
-  const uint64_t number = announce(*target, more.from, more.to, stop);
+  const OwnSpare of_source = withdraw_own(charges, less.id, stop),
+                 of_target = withdraw_own(charges, more.id, stop);
+  const uint64_t number = announce(*target, of_target, more.from, more.to, stop);
   const Tag tag = Tag::of(more.id.process, more.id.lane, number);
   source->joined.store(tag.value, std::memory_order_relaxed);
   stop();
   source->joined_number.store(Tag::after(source->announced.load(std::memory_order_relaxed)),
                               std::memory_order_release);
   stop();
-  const uint64_t joined = announce(*source, less.from, less.to, stop);
+  const uint64_t joined = announce(*source, of_source, less.from, less.to, stop);
   for (unsigned attempt = 0; attempt < attempts; ++attempt) {
     const auto [now, recorded] = read_previous(budget);
     const uint64_t after = now.used + (less.to - less.from) + (more.to - more.from);
@@ -230,6 +316,7 @@ bool move(Charges& charges, const LaneChange& less, const LaneChange& more, Stop
     target->seen.store(number, std::memory_order_release);
     stop();
     budget.recorded.store(tag.value, std::memory_order_release);
+    if (learned != nullptr) *learned = {false, of_source.returned.to};
     return true;
   }
   source->joined_number.store(0, std::memory_order_release);
@@ -256,6 +343,8 @@ bool reclaim(Charges& charges, unsigned process, Stop stop = {}) {
   for (unsigned device = 0; device < max_devices; ++device)
     for (unsigned lane = 0; lane < lanes; ++lane)
       if (holding(charges, {device, process, lane}) != 0) done = false;
+  for (unsigned device = 0; done && device < max_devices; ++device)
+    unmark_spare(charges, device, process, stop);
   return done;
 }
 

@@ -228,6 +228,65 @@ TEST(Kill, of_the_agent_while_it_charges_growth_leaves_its_lane_exact) {
   }
 }
 
+// The victim holds 60 units of 100, 20 of them spare, and the neighbour 40. The victim, and after it the
+// agent, are killed at every point of operations that withdraw and return spare bytes. Meanwhile the
+// neighbour never gets more than what the victim does not use, and at last it gets all.
+TEST(Kill, of_a_process_with_spare_bytes_leaves_every_byte_to_the_living) {
+  constexpr uint64_t u = SpareWord::unit, all = 100 * u;
+  static constexpr LaneId mine{0, victim, 1}, its{0, neighbour, 0};
+  const struct {
+    uint64_t least, most;  // Of what the victim may use, whenever it is killed.
+    void (*run)(Charges&, KillAt);
+  } spare_operations[] = {
+      {40 * u, 55 * u, [](Charges& c, KillAt stop) { change(c, mine, 60 * u, 55 * u, all, stop); }},
+      {5 * u, 40 * u, [](Charges& c, KillAt stop) { change(c, mine, 60 * u, 5 * u, all, stop); }},
+      {40 * u, 60 * u,
+       [](Charges& c, KillAt stop) {
+         change(c, {0, victim, 2}, 0, 20 * u, all, stop);
+       }},
+      {40 * u, 60 * u,
+       [](Charges& c, KillAt stop) {
+         change(c, {0, victim, 2}, 0, 20 * u, all, stop);
+         change(c, mine, 60 * u, 40 * u, all, stop);
+       }},
+      {10 * u, 40 * u,
+       [](Charges& c, KillAt stop) {
+         const unsigned block = begin_block(c, victim, 0, SharedBlockKind::descriptor, name, 0, stop);
+         move(c, {mine, 60 * u, 10 * u}, {lane_of(c, block), 0, 30 * u}, stop);
+       }},
+  };
+  int kills = 0;
+  for (const auto& operation : spare_operations) {
+    bool died = true;
+    for (int n = 0; died; ++n) {
+      bool agent_died = true;
+      for (int m = 0; agent_died; m += n == 2 ? 1 : 23) {
+        const SharedMemory pages;
+        Charges& c = pages.report->charges;
+        ASSERT_TRUE(change(c, {0, Tag::agent, 0}, 5, 0, all));
+        ASSERT_TRUE(change(c, mine, 50, 60 * u, all));
+        ASSERT_TRUE(change(c, its, 7, 40 * u, all));
+        mark_spare(c, 0, victim);
+        ASSERT_TRUE(add_spare(c.process[victim].spare[0][1], 20 * u, 0));
+        died = killed_at(n, [&](KillAt stop) { operation.run(c, stop); });
+        kills += died;
+        const uint64_t used = in_use(c, 0).bytes;
+        ASSERT_GE(used, 40 * u + operation.least) << n;
+        ASSERT_LE(used, std::max(80 * u, 40 * u + operation.most)) << n;
+        ASSERT_FALSE(change(c, its, 40 * u, 40 * u + all - used + 1, all)) << n;
+        ASSERT_TRUE(change(c, its, 40 * u, 40 * u + all - used, all)) << n;
+        ASSERT_EQ(in_use(c, 0).bytes, all) << n;
+        agent_died = killed_at(m, [&](KillAt stop) { bury(*pages.report, stop); });
+        ASSERT_TRUE(bury_as_successor(*pages.report));
+        ASSERT_EQ(pages.used(), 40 * u + all - used) << "killed at " << n << ", the agent at " << m;
+        ASSERT_EQ(in_use(c, 0).bytes, pages.used());
+        ASSERT_TRUE(change(c, its, pages.used(), all, all));
+      }
+    }
+  }
+  EXPECT_GT(kills, 40);
+}
+
 TEST(Kill, while_an_export_is_written_down_leaves_it_whole_or_absent) {
   constexpr uint64_t before = 0x1111'2222'3333'4444, mine = 0x5555'6666'7777'8888;
   bool died = true;

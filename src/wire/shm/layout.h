@@ -17,7 +17,7 @@ namespace carve::shm {
 
 inline constexpr uint64_t control_magic = 0x314c'5443'5652'4143;  // "CARVCTL1" in a hex dump.
 inline constexpr uint64_t report_magic = 0x3150'4552'5652'4143;   // "CARVREP1"
-inline constexpr uint32_t layout_version = 3;  // Rises with any change of an offset, a width or a meaning.
+inline constexpr uint32_t layout_version = 4;  // Rises with any change of an offset, a width or a meaning.
 
 inline constexpr unsigned max_devices = 16;     // As many as one machine's NVLink domain holds.
 inline constexpr unsigned max_processes = 512;  // Of one slice, alive at once.
@@ -100,10 +100,24 @@ struct alignas(64) Lane {
 };
 static_assert(sizeof(Lane) == 64 && offsetof(Lane, change) == 16 && offsetof(Lane, joined) == 48);
 
-struct ReportProcess {
-  Lane lane[max_devices][lanes];  // 0
+// Bytes that a lane has charged and no allocation uses (spare.h). Zero as long as no writer met another.
+struct alignas(64) Spare {
+  std::atomic<uint64_t> word;  //  0  SpareWord.
+  // Counts of withdrawn bytes that the lane has returned, before and after change n: returned[n % 2].
+  struct Returned {
+    uint32_t from, to;
+  };
+  std::atomic<Returned> returned[2];  //  8
+  uint64_t unused[5];                 // 24
 };
-static_assert(sizeof(ReportProcess) == 4096);
+static_assert(sizeof(Spare) == 64 && offsetof(Spare, returned) == 8);
+static_assert(std::atomic<Spare::Returned>::is_always_lock_free);
+
+struct ReportProcess {
+  Lane lane[max_devices][lanes];    //    0
+  Spare spare[max_devices][lanes];  // 4096
+};
+static_assert(sizeof(ReportProcess) == 8192 && offsetof(ReportProcess, spare) == 4096);
 
 // Memory that a process exported: charged to the slice, because it may outlive the process
 // (shared_blocks.h).
@@ -128,18 +142,23 @@ static_assert(sizeof(SharedBlock) == 192 && offsetof(SharedBlock, lane) == 64 &&
 inline constexpr unsigned max_shared_blocks = 8192;
 
 // The bytes charged per device, and the lanes that changed them (budget.h). In a Report 64 bytes precede it,
-// so that the lanes of each process have a page of their own.
+// so that the lanes of each process have a page of their own, and their spare bytes
+// another one, which stays untouched until it is used.
 struct Charges {
-  Budget budget[max_devices];            //       0
-  Lane growth[max_devices];              //    1024  The agent's own lane: memory that no call requested.
-  std::atomic<uint64_t> block_end;       //    2048  No block at or behind this index was ever used.
-  uint64_t pad[(4032 - 2056) / 8];       //    2056
-  ReportProcess process[max_processes];  //    4032
-  SharedBlock block[max_shared_blocks];  // 2101184
+  Budget budget[max_devices];       //       0
+  Lane growth[max_devices];         //    1024  The agent's own lane: memory that no call requested.
+  std::atomic<uint64_t> block_end;  //    2048  No block at or behind this index was ever used.
+  uint64_t pad[7];                  //    2056
+  // Bit n % 64 of word n / 64: a lane of the process in slot n may have spare bytes.
+  std::atomic<uint64_t> spare_slots[max_devices][max_processes / 64];  // 2112
+  uint64_t pad2[(4032 - 3136) / 8];                                    // 3136
+  ReportProcess process[max_processes];                                // 4032
+  SharedBlock block[max_shared_blocks];                                // 4198336
 };
 static_assert(offsetof(Charges, growth) == 1024 && offsetof(Charges, block_end) == 2048);
-static_assert(offsetof(Charges, process) == 4032 && offsetof(Charges, block) == 2101184);
-static_assert(sizeof(Charges) == 2101184 + 192 * max_shared_blocks);
+static_assert(offsetof(Charges, process) == 4032 && offsetof(Charges, block) == 4198336);
+static_assert(offsetof(Charges, spare_slots) == 2112);
+static_assert(sizeof(Charges) == 4198336 + 192 * max_shared_blocks);
 
 // Objects that the slice's own processes exported (exports.h). Each word names one object; 0 is free.
 inline constexpr unsigned export_sets = 1024, export_ways = 8;
@@ -160,15 +179,15 @@ struct Report {
   std::atomic<uint32_t> ensure_failures;
   uint64_t unused[6];  //      16
   Charges charges;     //      64  Bytes in the device's memory.
-  uint64_t pad[8];     // 3674112
-  Charges spill;       // 3674176  Bytes in host memory: ControlDevice::spill. It has no shared blocks.
-  Exports exports;     // 7348224
-  WorkPages work;      // 7413760
+  uint64_t pad[8];     // 5771264
+  Charges spill;       // 5771328  Bytes in host memory: ControlDevice::spill. It has no shared blocks.
+  Exports exports;     // 11542528
+  WorkPages work;      // 11608064
 };
 static_assert(offsetof(Report, ensure_failures) == 12 && offsetof(Report, unused) == 16);
-static_assert(offsetof(Report, charges) == 64 && offsetof(Report, spill) == 3674176);
-static_assert(offsetof(Report, exports) == 7348224 && offsetof(Report, work) == 7413760);
-static_assert(sizeof(Report) == 7413760 + 8192 * max_processes);
+static_assert(offsetof(Report, charges) == 64 && offsetof(Report, spill) == 5771328);
+static_assert(offsetof(Report, exports) == 11542528 && offsetof(Report, work) == 11608064);
+static_assert(sizeof(Report) == 11608064 + 8192 * max_processes);
 
 // One page for all slices of an agent. Older than 200 ms: stale, no agent is running.
 struct Heartbeat {
