@@ -82,7 +82,7 @@ const Driver& simulated() {
 }
 
 uint64_t used(const Agent& agent, unsigned device = 0) {
-  return shm::read(agent.pages.report->charges.budget[device]).used;
+  return shm::in_use(agent.pages.report->charges, device).bytes;
 }
 
 template <class Condition>
@@ -242,7 +242,7 @@ TEST(Quota, of_a_device_that_was_not_granted_is_nothing) {
   EXPECT_EQ(child.wait(), 1);
 }
 
-uint64_t spilled(const Agent& agent) { return shm::read(agent.pages.report->spill.budget[0]).used; }
+uint64_t spilled(const Agent& agent) { return shm::in_use(agent.pages.report->spill, 0).bytes; }
 
 // Sixteen processes of two slices on one device, each slice with spill, are killed at random while they
 // charge, release, spill and export. A kill never makes a surviving process wait. No call of theirs sleeps,

@@ -229,6 +229,31 @@ int fill(size_t piece) {
   return read(0, &c, 1) < 0;
 }
 
+// Counts in the device's memory until it is killed, and writes the count into a file: each step reads the
+// device's number, which must be that of the step before, and asks for more memory than there is, in vain.
+int count(const char* file, size_t bytes, size_t too_many) {
+  start();
+  auto* allocate = CU(cuMemAlloc_v2);
+  auto* read_back = CU(cuMemcpyDtoH_v2);
+  auto* write_over = CU(cuMemcpyHtoD_v2);
+  const int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  EXPECT(fd >= 0);
+  CUdeviceptr p = 0, none = 0;
+  must(allocate(&p, bytes));
+  uint64_t mine = 0, theirs = 0;
+  must(write_over(p, &mine, sizeof mine));
+  for (;; usleep(1000)) {
+    must(read_back(&theirs, p, sizeof theirs));
+    EXPECT(theirs == mine);
+    ++mine;
+    must(write_over(p, &mine, sizeof mine));
+    EXPECT(allocate(&none, too_many) == CUDA_ERROR_OUT_OF_MEMORY);
+    char text[24];
+    const int length = snprintf(text, sizeof text, "%020llu\n", static_cast<unsigned long long>(mine));
+    EXPECT(pwrite(fd, text, static_cast<size_t>(length), 0) == length);
+  }
+}
+
 int info() {
   start();
   size_t free_bytes = 0, total = 0, device = 0;
@@ -420,6 +445,7 @@ int main(int argc, char** argv) {
   if (verb == "walk") return walk();
   if (verb == "hold") return hold(number(2));
   if (verb == "fill") return fill(number(2));
+  if (verb == "count" && argc == 5) return count(argv[2], number(3), number(4));
   if (verb == "info") return info();
   if (verb == "monitor") return monitor();
   if (verb == "forks") return forks();
@@ -428,10 +454,11 @@ int main(int argc, char** argv) {
   if (verb == "threads") return threads();
   if (verb == "descriptors") return descriptors();
   if (verb == "lookups") return lookups(argv[2]);
-  fprintf(stderr,
-          "which of init, uuids, race, churn, walk, hold, fill, info, monitor, forks, fork-storm, execs, "
-          "threads, "
-          "descriptors, "
-          "lookups?\n");
+  fprintf(
+      stderr,
+      "which of init, uuids, race, churn, walk, hold, fill, count, info, monitor, forks, fork-storm, execs, "
+      "threads, "
+      "descriptors, "
+      "lookups?\n");
   return 2;
 }

@@ -37,8 +37,11 @@ enum class AttachState : uint32_t {
 struct alignas(64) LaneState {
   SpinLock lock;
   uint64_t recorded GUARDED_BY(lock) = 0;  // Bytes in the report's lane.
-  // Bytes that it should hold; less after a release that could not change the word.
+  // Bytes that its allocations use: less than `recorded` by its spare bytes (wire/shm/spare.h), by those that
+  // were withdrawn since its last change, and by a release that could not change the word.
   uint64_t target GUARDED_BY(lock) = 0;
+  uint32_t returned GUARDED_BY(lock) = 0;  // Count of withdrawn bytes that it has returned.
+  unsigned keeps GUARDED_BY(lock) = 0;     // For so many charges and releases it keeps spare bytes.
 };
 
 // The primary context of one device (context/context.cc).
@@ -95,6 +98,7 @@ struct Process {
   uint64_t hint[shm::max_devices];                          // From the environment: can only lower the quota.
   std::atomic<uint8_t> device_of_ordinal[cached_ordinals];  // 0: not asked yet; else the index plus one.
   Primary primary[shm::max_devices];
+  std::atomic<unsigned> next_lane;  // Counts the threads that charge; each begins at the next lane.
   LaneState lane[budgets][shm::lanes];
   Records allocations;  // By pointer or handle: linear memory, arrays, imports, suballocations of pools.
   Records contexts;

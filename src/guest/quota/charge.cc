@@ -12,9 +12,19 @@ namespace {
 // attempts take 20 to 70 ms, the longest wait.
 constexpr unsigned attempts = 100'000;
 
-// Thread stacks are some megabytes apart, so this spreads threads over the lanes without a thread-local.
-unsigned home_lane() {
-  return static_cast<unsigned>(reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) >> 23) % shm::lanes;
+// A lane that finds another lane's change in the word keeps what is released for so many charges and
+// releases. Then it changes the word again, and if the last change is its own, it keeps nothing more.
+constexpr unsigned keeps_after_meeting = 256;
+
+// The lane that this thread takes first, plus one; 0: none yet. Threads begin at one lane after the other. A
+// thread that finds its lane taken stays with the next free one, so that two threads do not meet for ever.
+thread_local uint8_t lane_of_thread = 0;
+
+unsigned first_lane(Process& process) {
+  if (lane_of_thread == 0)
+    lane_of_thread =
+        static_cast<uint8_t>(process.next_lane.fetch_add(1, std::memory_order_relaxed) % shm::lanes + 1);
+  return lane_of_thread - 1u;
 }
 
 bool exists(const Process& process, unsigned device) {
@@ -25,29 +35,65 @@ shm::Charges& charges_of(const Process& process, unsigned device) {
   return device < spilled(0) ? process.report->charges : process.report->spill;
 }
 
+shm::LaneId lane_id(const Process& process, const Charge& charge) {
+  return {charge.device % shm::max_devices, process.slot, charge.lane};
+}
+
+shm::Spare& spare_of(const Process& process, const Charge& charge) {
+  const shm::LaneId id = lane_id(process, charge);
+  return charges_of(process, charge.device).process[id.process].spare[id.device][id.lane];
+}
+
+// Notes a change of the lane, after which its allocations use all that it holds.
+void note(Process& process, LaneState& state, const Charge& of, uint64_t target, const shm::Learned& change)
+    REQUIRES(state.lock) {
+  state.recorded = state.target = target;
+  state.returned = change.returned;
+  if (!change.other_writer) return;
+  shm::Charges& charges = charges_of(process, of.device);
+  const shm::LaneId id = lane_id(process, of);
+  if (!shm::may_have_spare(charges, id.device, id.process)) shm::mark_spare(charges, id.device, id.process);
+  state.keeps = keeps_after_meeting;
+}
+
 // Sets the report's lane to `target`. `state` is the lane of the charge.
 bool record(Process& process, LaneState& state, const Charge& of, uint64_t target, uint64_t limit)
     REQUIRES(state.lock) {
-  if (!shm::change(charges_of(process, of.device), {of.device % shm::max_devices, process.slot, of.lane},
-                   state.recorded, target, limit, shm::NoStops{}, attempts))
+  shm::Learned learned;
+  if (!shm::change(charges_of(process, of.device), lane_id(process, of), state.recorded, target, limit,
+                   shm::NoStops{}, attempts, &learned))
     return false;
-  state.recorded = state.target = target;
+  note(process, state, of, target, learned);
   return true;
+}
+
+// Returns whether the lane keeps spare bytes now: after it met another lane, and if the budget has room.
+bool keeps_spare(const Process& process, LaneState& state, const Charge& of, uint64_t limit)
+    REQUIRES(state.lock) {
+  if (state.keeps == 0) return false;
+  --state.keeps;
+  return shm::read(charges_of(process, of.device).budget[of.device % shm::max_devices]).used <= limit;
 }
 
 bool add(Process& process, LaneState& state, const Charge& charge, uint64_t limit) REQUIRES(state.lock) {
   uint64_t target = 0;
-  return !__builtin_add_overflow(state.target, charge.bytes, &target) &&
-         record(process, state, charge, target, limit);
+  if (__builtin_add_overflow(state.target, charge.bytes, &target)) return false;
+  if (keeps_spare(process, state, charge, limit) &&
+      shm::take_spare(spare_of(process, charge), charge.bytes)) {
+    state.target = target;
+    return true;
+  }
+  return record(process, state, charge, target, limit);
 }
 
 // Adds the charge on the device's first free lane, which `charge.lane` then names.
 bool add_on_free_lane(Process& process, Charge& charge, uint64_t limit) {
-  const unsigned home = home_lane();
+  const unsigned first = first_lane(process);
   for (unsigned tries = 0;; ++tries) {
-    charge.lane = static_cast<uint16_t>((home + tries) % shm::lanes);
+    charge.lane = static_cast<uint16_t>((first + tries) % shm::lanes);
     LaneState& state = process.lane[charge.device][charge.lane];
     if (state.lock.try_lock()) {
+      if (tries != 0) lane_of_thread = static_cast<uint8_t>(charge.lane + 1);
       const bool added = add(process, state, charge, limit);
       state.lock.unlock();
       return added;
@@ -97,9 +143,8 @@ uint64_t quota(const Process& process, unsigned device) {
 }
 
 uint64_t used(const Process& process, unsigned device) {
-  return exists(process, device)
-             ? shm::read(charges_of(process, device).budget[device % shm::max_devices]).used
-             : 0;
+  return exists(process, device) ? shm::in_use(charges_of(process, device), device % shm::max_devices).bytes
+                                 : 0;
 }
 
 Reservation::Reservation(Process& process, unsigned device, Bytes bytes)
@@ -144,13 +189,16 @@ bool move_to_block(Process& process, const Charge& charge, unsigned block) {
   LaneState& state = process.lane[charge.device][charge.lane];
   shm::Charges& charges = process.report->charges;
   state.lock.lock();
-  bool moved = ensure(state.target >= charge.bytes);
-  const uint64_t target = state.target - charge.bytes;
-  const uint64_t inside = shm::holding(charges, shm::lane_of(charges, block));
-  moved = moved &&
-          shm::move(charges, {{charge.device, process.slot, charge.lane}, state.recorded, target},
-                    {shm::lane_of(charges, block), inside, inside + charge.bytes}, shm::NoStops{}, attempts);
-  if (moved) state.recorded = state.target = target;
+  bool moved = false;
+  if (ensure(state.target >= charge.bytes)) {
+    const uint64_t target = state.target - charge.bytes;
+    const uint64_t inside = shm::holding(charges, shm::lane_of(charges, block));
+    shm::Learned learned;
+    moved = shm::move(charges, {lane_id(process, charge), state.recorded, target},
+                      {shm::lane_of(charges, block), inside, inside + charge.bytes}, shm::NoStops{}, attempts,
+                      &learned);
+    if (moved) note(process, state, charge, target, learned);
+  }
   state.lock.unlock();
   return moved;
 }
@@ -162,8 +210,11 @@ void give_back(Process& process, const Charge& charge) {
   LaneState& state = process.lane[charge.device][charge.lane];
   state.lock.lock();
   state.target = ensure(state.target >= charge.bytes) ? state.target - charge.bytes : 0;
-  // If the word changed at every attempt, the lane's next change includes this release.
-  record(process, state, charge, state.target, UINT64_MAX);
+  if (!keeps_spare(process, state, charge, quota(process, charge.device)) ||
+      !shm::add_spare(spare_of(process, charge), charge.bytes, state.returned)) {
+    // If the word changed at every attempt, the lane's next change includes this release.
+    record(process, state, charge, state.target, UINT64_MAX);
+  }
   state.lock.unlock();
 }
 

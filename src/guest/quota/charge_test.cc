@@ -1,6 +1,7 @@
 #include "guest/quota/charge.h"
 
 #include <atomic>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -145,6 +146,77 @@ TEST(Reservation, of_many_threads_is_in_lanes_that_the_agent_can_reclaim) {
   EXPECT_EQ(slice.used(), kept);
   EXPECT_TRUE(shm::reclaim(slice.report->charges, slice.process->slot));
   EXPECT_EQ(slice.used(), 0u);
+}
+
+constexpr uint64_t unit = shm::SpareWord::unit;
+
+uint64_t word_of(const Attached& slice) { return shm::read(slice.report->charges.budget[0]).used; }
+
+TEST(Reservation, after_another_lanes_change_keeps_spare_bytes_of_which_the_last_is_reachable) {
+  Attached slice(1, 100 * unit);
+  Reservation most(*slice.process, 0, {60 * unit});
+  LaneState& mine = slice.process->lane[0][most.charge().lane];
+  mine.lock.lock();  // The thread moves to the next lane.
+  EXPECT_TRUE(Reservation(*slice.process, 0, {30 * unit}));
+  mine.lock.unlock();
+  EXPECT_EQ(word_of(slice), 90 * unit) << "spare bytes of the lane";
+  EXPECT_EQ(slice.used(), 60 * unit);
+  {
+    Reservation again(*slice.process, 0, {30 * unit});
+    EXPECT_NE(again.charge().lane, most.charge().lane) << "it stays there";
+    EXPECT_EQ(word_of(slice), 90 * unit) << "no change of the word";
+    EXPECT_EQ(slice.used(), 90 * unit);
+    EXPECT_TRUE(most.resize({70 * unit}));
+    EXPECT_FALSE(most.resize({70 * unit + 1}));
+  }
+  EXPECT_TRUE(most.resize({100 * unit})) << "the last byte";
+  EXPECT_FALSE(Reservation(*slice.process, 0, 1_B));
+  EXPECT_TRUE(most.resize({unit}));
+  EXPECT_EQ(slice.used(), unit);
+}
+
+TEST(Reservation, a_quota_that_is_lowered_counts_no_spare_bytes) {
+  Attached slice(1, 100 * unit);
+  Reservation little(*slice.process, 0, {10 * unit});
+  LaneState& mine = slice.process->lane[0][little.charge().lane];
+  mine.lock.lock();
+  EXPECT_TRUE(Reservation(*slice.process, 0, {60 * unit}));
+  mine.lock.unlock();
+  slice.control->devices[0].quota = 40 * unit;
+  EXPECT_FALSE(Reservation(*slice.process, 0, {31 * unit})) << "although 60 are spare";
+  EXPECT_TRUE(Reservation(*slice.process, 0, {30 * unit}));
+}
+
+// What the threads hold together is counted beside the library: it never exceeds the quota.
+TEST(Reservation, of_threads_with_spare_bytes_never_pass_the_quota) {
+  constexpr uint64_t all = 1000 * unit;
+  Attached slice(1, all);
+  std::atomic<uint64_t> held{0}, refused{0};
+  std::vector<std::jthread> threads;
+  for (uint64_t t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] {
+      std::optional<Reservation> live[4];
+      uint64_t x = t + 1;
+      for (int i = 0; i < 5000; ++i) {
+        x = x * 6364136223846793005 + 1442695040888963407;
+        const uint64_t bytes = x >> 56 == 0 ? x >> 45 : (x >> 40) % 400 * unit;
+        std::optional<Reservation>& r = live[x >> 62];
+        if (r) held -= r->charge().bytes;
+        r.reset();
+        r.emplace(*slice.process, 0, Bytes{bytes});
+        if (!*r) ++refused;
+        EXPECT_LE(held += r->charge().bytes, all);
+      }
+      for (const auto& r : live)
+        if (r) held -= r->charge().bytes;
+    });
+  }
+  threads.clear();
+  EXPECT_GT(refused, 0u);
+  EXPECT_EQ(slice.used(), 0u);
+  EXPECT_TRUE(Reservation(*slice.process, 0, {all})) << "the last byte";
+  EXPECT_TRUE(shm::reclaim(slice.report->charges, slice.process->slot));
+  EXPECT_EQ(word_of(slice), 0u);
 }
 
 // Another process of the slice overwrites the shared page: wrong figures, but no crash and no hang.

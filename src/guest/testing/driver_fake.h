@@ -59,7 +59,7 @@ class Attached {
     munmap(heartbeat, sizeof *heartbeat);
   }
 
-  uint64_t used(unsigned device = 0) const { return report->charges.budget[device].used; }
+  uint64_t used(unsigned device = 0) const { return shm::in_use(report->charges, device).bytes; }
 
   shm::Control* control = pages<shm::Control>();
   shm::Report* report = pages<shm::Report>();
