@@ -123,6 +123,15 @@ TEST(Engine, devices_of_a_node_may_have_models_of_their_own) {
   EXPECT_EQ(on(3, any_model), 0b111u);
 }
 
+TEST(Engine, a_fleet_may_have_no_device) {
+  Engine engine(Strategy::binpack);
+  NodeState node;
+  node.model = static_cast<uint8_t>(*engine.fleet().model("A10"));
+  engine.fleet().add(node, {});
+  EXPECT_TRUE(engine.fleet().devices(0).empty());
+  EXPECT_FALSE(engine.find(engine.request_class(asking(1, 1000, 2_GiB, any_model))));
+}
+
 TEST(Engine, a_request_names_the_kinds_of_nodes_that_serve_it) {
   Engine engine(Strategy::binpack);
   for (uint8_t kind = 0; kind < 3; ++kind) {

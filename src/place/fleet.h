@@ -75,8 +75,9 @@ class Fleet {
 
   uint32_t nodes() const { return static_cast<uint32_t>(nodes_.size()); }
   const NodeState& node(uint32_t n) const { return nodes_[n]; }
+  // A node may have no device, and so may the fleet.
   std::span<const DeviceState> devices(uint32_t n) const {
-    return {&devices_[nodes_[n].first], nodes_[n].devices};
+    return {devices_.data() + nodes_[n].first, nodes_[n].devices};
   }
   uint32_t devices() const { return static_cast<uint32_t>(devices_.size()); }
   unsigned largest_node() const { return largest_node_; }  // Number of devices.
@@ -88,7 +89,7 @@ class Fleet {
     __builtin_prefetch(&last_[n]);
   }
   void fetch_devices(uint32_t n) const {
-    const char* const from = reinterpret_cast<const char*>(&devices_[nodes_[n].first]);
+    const char* const from = reinterpret_cast<const char*>(devices_.data() + nodes_[n].first);
     for (size_t at = 0; at < nodes_[n].devices * sizeof(DeviceState); at += 64) __builtin_prefetch(from + at);
   }
 
