@@ -40,6 +40,11 @@ bool is_balanced(const Balance& b, Share promised) {
              std::max(promised, whole_device).basis_points;
 }
 
+void add_used(UsageRecord& record, const UsedAmounts& used) {
+  record.busy_ns = std::max(record.busy_ns, used.busy_ns);
+  record.peak_bytes = std::max(record.peak_bytes, used.peak_bytes);
+}
+
 }  // namespace
 
 int64_t duration_ns(const Stamp& from, const Stamp& to) {
@@ -192,16 +197,18 @@ Outcome<Change> Ledger::alter(uint64_t id, const Terms& terms, const Stamp& now,
   return Altered{id, now, terms, most};
 }
 
-Outcome<Change> Ledger::end(uint64_t id, const Stamp& now, std::string why, uint64_t busy_ns) const {
+Outcome<Change> Ledger::end(uint64_t id, const Stamp& now, std::string why, const UsedAmounts& used) const {
   if (!living_.contains(id)) return failure(K::not_found, "slice {} has ended or does not exist", id);
-  return Ended{id, now, std::move(why), busy_ns};
+  return Ended{id, now, std::move(why), used};
 }
 
-Change Ledger::alive(const Stamp& now, const std::map<uint64_t, uint64_t>& busy_ns) const {
+Change Ledger::alive(const Stamp& now, const std::map<uint64_t, UsedAmounts>& used) const {
   Alive out{now, {}};
-  for (const auto& [id, busy] : busy_ns)
-    if (const auto known = living_.find(id); known != living_.end() && known->second.busy_ns < busy)
-      out.busy_ns.emplace(id, busy);
+  for (const auto& [id, amounts] : used)
+    if (const auto known = living_.find(id);
+        known != living_.end() &&
+        (known->second.busy_ns < amounts.busy_ns || known->second.peak_bytes < amounts.peak_bytes))
+      out.used.emplace(id, amounts);
   return out;
 }
 
@@ -276,9 +283,8 @@ Outcome<void> Ledger::carry_out(const Altered& altered) {
 
 Outcome<void> Ledger::carry_out(const Alive& alive) {
   last_alive_ = alive.when;
-  for (const auto& [id, busy] : alive.busy_ns)
-    if (const auto known = living_.find(id); known != living_.end())
-      known->second.busy_ns = std::max(known->second.busy_ns, busy);
+  for (const auto& [id, used] : alive.used)
+    if (const auto known = living_.find(id); known != living_.end()) add_used(known->second, used);
   return {};
 }
 
@@ -299,7 +305,7 @@ Outcome<void> Ledger::carry_out(const Ended& ended) {
   living_.erase(found);
   record.to = ended.when;
   record.end_reason = ended.why;
-  record.busy_ns = std::max(record.busy_ns, ended.busy_ns);
+  add_used(record, ended.used);
   add_ended(std::move(record));
   return {};
 }

@@ -46,13 +46,13 @@ struct Ended {
   uint64_t id;
   Stamp when;
   std::string why;
-  uint64_t busy_ns = 0;  // Of the whole record; a smaller value than the present one has no effect.
+  UsedAmounts used = {};  // Of the whole record; a smaller value than the present one has no effect.
 };
 // The agent saw all living slices alive. Written once a minute: after a crash of the machine, records end
 // here.
 struct Alive {
   Stamp when;
-  std::map<uint64_t, uint64_t> busy_ns;  // By the record's id; those that changed.
+  std::map<uint64_t, UsedAmounts> used;  // By the record's id; those that changed.
 };
 using Change = std::variant<DeviceSeen, Granted, Altered, Ended, Alive>;
 
@@ -83,10 +83,10 @@ class Ledger {
   // Changes the terms of a living record, or says why not: a device has not enough free for the increase.
   Outcome<Change> alter(uint64_t id, const Terms&, const Stamp& now, Share most = whole_device) const;
 
-  Outcome<Change> end(uint64_t id, const Stamp& now, std::string why, uint64_t busy_ns = 0) const;
+  Outcome<Change> end(uint64_t id, const Stamp& now, std::string why, const UsedAmounts& used = {}) const;
 
-  // Records that the living slices are alive, with their busy time so far.
-  Change alive(const Stamp& now, const std::map<uint64_t, uint64_t>& busy_ns) const;
+  // Records that the living slices are alive, with what they have used so far.
+  Change alive(const Stamp& now, const std::map<uint64_t, UsedAmounts>& used) const;
   // The last such moment; no value if there was none.
   const std::optional<Stamp>& last_alive() const { return last_alive_; }
 

@@ -60,7 +60,7 @@ TEST(FindDrift, after_a_reboot_a_record_ends_at_the_last_minute_that_was_written
   for (const bool recorded : {true, false}) {
     Ledger ledger = book();
     if (recorded) {
-      ASSERT_TRUE(ledger.apply(ledger.alive(alive, {{2, 77}})));
+      ASSERT_TRUE(ledger.apply(ledger.alive(alive, {{2, {77}}})));
     }
     Observed seen = in_agreement();
     seen.boot_id = "next boot";

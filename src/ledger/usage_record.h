@@ -48,6 +48,12 @@ struct Period {
   friend bool operator==(const Period&, const Period&) = default;
 };
 
+// What a slice has used so far. It is no part of what is billed.
+struct UsedAmounts {
+  uint64_t busy_ns = 0;
+  uint64_t peak_bytes = 0;
+};
+
 struct UsageRecord {
   uint64_t id = 0;  // Unique; an id is never reused.
   Slice slice;      // The slice as it is now, or was at its end.
@@ -55,6 +61,8 @@ struct UsageRecord {
   std::optional<Stamp> to;  // End of the record; none while the slice lives.
   std::string end_reason;   // Why the slice ended; empty while it lives.
   uint64_t busy_ns = 0;     // Time charged to it on all its devices, as of the last Alive change, or its end.
+  uint64_t peak_bytes =
+      0;  // Largest number of bytes charged to it on one of its devices, as of the same moment.
   // Earlier terms, the oldest first. Each period begins at the end of the one before it, the first at `from`;
   // the present terms are in `slice`.
   std::vector<Period> periods;

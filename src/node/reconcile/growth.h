@@ -17,9 +17,9 @@
 namespace carve::node {
 
 struct Reading {
-  uint64_t used_before = 0, tag_before = 0;  // The budget word when the sample was requested,
-  uint64_t used_after = 0, tag_after = 0;    // and when it arrived.
-  uint64_t truth = 0;                        // Bytes that NVML reports for the slice's processes.
+  uint64_t used_before = 0, version_before = 0;  // The bytes in use when the sample was requested,
+  uint64_t used_after = 0, version_after = 0;    // and when it arrived.
+  uint64_t truth = 0;                            // Bytes that NVML reports for the slice's processes.
 };
 
 class Growth {
@@ -28,7 +28,7 @@ class Growth {
 
   // Returns the growth to charge now, in bytes. `charged_growth` is the growth that is charged already.
   uint64_t wanted(uint64_t charged_growth, const Reading& r) {
-    if (r.tag_before == r.tag_after && r.used_before == r.used_after) {
+    if (r.version_before == r.version_after && r.used_before == r.used_after) {
       restless_ = 0;
       const uint64_t called = r.used_after - std::min(r.used_after, charged_growth);
       return r.truth - std::min(r.truth, called);

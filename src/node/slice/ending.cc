@@ -111,7 +111,7 @@ void Ending::end(uint64_t id, const std::string& why) {
   slice->stopping = true;
   slice->why = why;
   if (node_.ledger().living().contains(id)) {
-    const auto change = node_.ledger().end(id, stamp_now(), why, slice->busy_ns);
+    const auto change = node_.ledger().end(id, stamp_now(), why, slice->used_amounts());
     invariant(change.has_value(), "a living record can end");
     if (const auto kept = node_.books.post(*change); !kept) {
       os::log::error("{}: the end cannot be recorded yet: {}", slice->name(), kept.error().sentence);

@@ -2,6 +2,7 @@
 // ledger, the shared memory and the state file repeat all of it, so that a new agent can build it again.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
@@ -28,7 +29,7 @@ struct AttachedProcess {
 
 // The measurements of one slice part.
 struct PartUsage {
-  shm::Word requested;      // The budget word when the last sample was requested.
+  shm::InUse requested;     // Bytes in use when the last sample was requested.
   Bytes used;               // Driver-reported bytes of the slice's processes.
   Bytes peak;               // The largest number of bytes charged.
   unsigned sm_percent = 0;  // Driver-reported, in the last sample.
@@ -68,6 +69,11 @@ struct LiveSlice {
   std::string why;  // Why it is stopping.
 
   uint64_t id() const { return record.id; }
+  ledger::UsedAmounts used_amounts() const {
+    ledger::UsedAmounts out{.busy_ns = busy_ns};
+    for (const PartUsage& part : measured) out.peak_bytes = std::max(out.peak_bytes, part.peak.count);
+    return out;
+  }
   const Slice& granted() const { return record.slice; }
   const std::string& name() const { return record.slice.name; }
   bool outlives_processes() const { return record.slice.outlives_processes(); }
@@ -77,10 +83,8 @@ struct LiveSlice {
   bool limited() const { return record.slice.isolation != Isolation::none; }
 
   // Bytes that count against the quota of part `d` now, and managed bytes in host memory; 0 without a report.
-  Bytes charged(unsigned d) const {
-    return {report.page ? shm::read(report.page->charges.budget[d]).used : 0};
-  }
-  Bytes spilled(unsigned d) const { return {report.page ? shm::read(report.page->spill.budget[d]).used : 0}; }
+  Bytes charged(unsigned d) const { return {report.page ? shm::in_use(report.page->charges, d).bytes : 0}; }
+  Bytes spilled(unsigned d) const { return {report.page ? shm::in_use(report.page->spill, d).bytes : 0}; }
 };
 
 }  // namespace carve::node

@@ -86,7 +86,7 @@ void ReconcileLoop::request_sample() {
   if (sampler_->ask()) {
     for (const auto& [id, slice] : node_.slices) {
       for (unsigned d = 0; d < slice->granted().parts.size() && slice->report.page; ++d)
-        slice->measured[d].requested = shm::read(slice->report.page->charges.budget[d]);
+        slice->measured[d].requested = shm::in_use(slice->report.page->charges, d);
       if (!slice->cgroup && slice->has_programs() && slice->entered) scan_descendants(*slice);
     }
   } else if (const int64_t since = sampler_->under_way_since_ns();
@@ -169,8 +169,8 @@ SliceObserved ReconcileLoop::observe(const LiveSlice& slice,
     PartObserved& part = out.parts.emplace_back();
     part.quota = granted.memory;
     if (page != nullptr) {
-      const shm::Word before = slice.measured[d].requested, now = shm::read(page->charges.budget[d]);
-      part.reading = Reading{before.used, before.tag, now.used, now.tag, 0};
+      const shm::InUse before = slice.measured[d].requested, now = shm::in_use(page->charges, d);
+      part.reading = Reading{before.bytes, before.version, now.bytes, now.version, 0};
       part.charged_growth = shm::holding(page->charges, {d, shm::Tag::agent, 0});
     }
     for (size_t i = 0; i < compute.size(); ++i) {
@@ -299,9 +299,9 @@ void ReconcileLoop::freeze_slice(LiveSlice& slice, const os::ProcessId& process)
 void ReconcileLoop::record_alive() {
   recorded_alive_ns_ = os::monotonic_ns();
   if (node_.slices.size() == 0) return;
-  std::map<uint64_t, uint64_t> busy;
-  for (const auto& [id, slice] : node_.slices) busy.emplace(id, slice->busy_ns);
-  if (const auto kept = node_.books.post(node_.ledger().alive(stamp_now(), busy)); !kept)
+  std::map<uint64_t, ledger::UsedAmounts> used;
+  for (const auto& [id, slice] : node_.slices) used.emplace(id, slice->used_amounts());
+  if (const auto kept = node_.books.post(node_.ledger().alive(stamp_now(), used)); !kept)
     os::log::error("{}", kept.error().sentence);
 }
 

@@ -11,7 +11,7 @@ namespace {
 using K = FailureKind;
 
 uint64_t used_of(const LiveSlice& slice, size_t part) {
-  return slice.report.page ? shm::read(slice.report.page->charges.budget[part]).used : 0;
+  return slice.report.page ? shm::in_use(slice.report.page->charges, static_cast<unsigned>(part)).bytes : 0;
 }
 
 // Returns the command with the program's name instead of its path, at most 40 characters.
@@ -28,7 +28,7 @@ std::string holders_of(const LiveSlice& slice, unsigned part) {
   for (const auto& [process, attached] : slice.attached) {
     uint64_t bytes = 0;
     for (unsigned lane = 0; lane < shm::lanes; ++lane)
-      bytes += shm::holding(slice.report.page->charges, {part, attached.slot, lane});
+      bytes += shm::in_use_by(slice.report.page->charges, {part, attached.slot, lane});
     if (bytes != 0)
       held.emplace_back(bytes,
                         fmt::format("process {} ({}) {}", process.pid, shortened(os::command_of(process.pid)),

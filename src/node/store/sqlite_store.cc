@@ -125,9 +125,9 @@ int insert(sqlite3* db, const ledger::Altered& altered) {
 int insert(sqlite3* db, const ledger::Ended& ended) {
   Statement s(db,
               "UPDATE record SET to_utc_ns = ?, to_boot_id = ?, to_monotonic_ns = ?, end_reason = ?,"
-              " busy_ns = MAX(busy_ns, ?) WHERE id = ?");
+              " busy_ns = MAX(busy_ns, ?), peak_bytes = MAX(peak_bytes, ?) WHERE id = ?");
   rows::bind(s, ended.when);
-  s << ended.why << ended.busy_ns << ended.id;
+  s << ended.why << ended.used.busy_ns << ended.used.peak_bytes << ended.id;
   return s.finish();
 }
 
@@ -136,9 +136,10 @@ int insert(sqlite3* db, const ledger::Alive& alive) {
   s << 1;
   rows::bind(s, alive.when);
   if (const int code = s.finish()) return code;
-  for (const auto& [id, busy] : alive.busy_ns) {
-    Statement record(db, "UPDATE record SET busy_ns = MAX(busy_ns, ?) WHERE id = ?");
-    record << busy << id;
+  for (const auto& [id, used] : alive.used) {
+    Statement record(
+        db, "UPDATE record SET busy_ns = MAX(busy_ns, ?), peak_bytes = MAX(peak_bytes, ?) WHERE id = ?");
+    record << used.busy_ns << used.peak_bytes << id;
     if (const int code = record.finish()) return code;
   }
   return SQLITE_OK;

@@ -27,7 +27,7 @@ class SqliteStore : public ledger::Store {
   Outcome<std::vector<ledger::UsageRecord>> records_after(uint64_t id, size_t most) override;
   Outcome<std::vector<ledger::UsageRecord>> records(const std::vector<uint64_t>& ids) override;
 
-  static constexpr int schema_version = 7;
+  static constexpr int schema_version = 8;
 
   // Limits the file's size in pages, for tests of a full disk.
   void limit_pages(int64_t pages) { database_.limit_pages(pages); }

@@ -127,9 +127,9 @@ TEST(SqliteStore, keeps_when_slices_were_alive_and_how_busy_they_were) {
     ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("a", 2_GiB), morning)));
     ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("b", 2_GiB), morning)));
     const uint64_t a = ledger.find("a")->id, b = ledger.find("b")->id;
-    ASSERT_TRUE(post(ledger, *opened->store, ledger.alive(morning, {{a, 5}, {b, 6}})));
-    ASSERT_TRUE(post(ledger, *opened->store, ledger.alive(noon, {{a, 50}, {b, 3}, {99, 1}})));
-    ASSERT_TRUE(post(ledger, *opened->store, *ledger.end(b, noon, "stopped", 60)));
+    ASSERT_TRUE(post(ledger, *opened->store, ledger.alive(morning, {{a, {5, 7}}, {b, {6}}})));
+    ASSERT_TRUE(post(ledger, *opened->store, ledger.alive(noon, {{a, {50, 3}}, {b, {3}}, {99, {1}}})));
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.end(b, noon, "stopped", {60})));
   }
   auto opened = SqliteStore::open(dir.ledger(), 1);
   const Ledger again = reread(*opened->store);
@@ -137,6 +137,7 @@ TEST(SqliteStore, keeps_when_slices_were_alive_and_how_busy_they_were) {
   EXPECT_EQ(again.living(), ledger.living());
   EXPECT_EQ(again.ended(), ledger.ended());
   EXPECT_EQ(again.find("a")->busy_ns, 50u) << "it never becomes less";
+  EXPECT_EQ(again.find("a")->peak_bytes, 7u);
   EXPECT_EQ(again.ended().front().busy_ns, 60u);
 }
 
