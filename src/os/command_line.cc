@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 
 #include "core/words.h"
@@ -60,6 +61,13 @@ std::string shown(const std::string& word) {
   std::ranges::replace_if(text, is_control, '?');
   return text;
 }
+
+int complain(const char* program, const Failure& f) {
+  fmt::print(stderr, "{}: {}\n", program, f.sentence);
+  return f.kind == K::invalid_argument ? 2 : 1;
+}
+
+int print_text(const std::string& text) { return fputs(text.c_str(), stdout) < 0; }
 
 std::string absolute(const std::string& path, const std::string& from) {
   return path.empty() || path[0] == '/' ? path : from + "/" + path;

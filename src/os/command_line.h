@@ -70,6 +70,12 @@ CommandLine command_line(const char* program, const char* about, const char* foo
   return out;
 }
 
+// Prints "PROGRAM: SENTENCE" to standard error, and returns the exit status: 2 for a wrong command line,
+// else 1.
+int complain(const char* program, const Failure&);
+// Prints the text of --help, --version or --completion, and returns the exit status.
+int print_text(const std::string& text);
+
 // Returns the word for a sentence of one line: at most 80 bytes, with '?' for each control character.
 std::string shown(const std::string& word);
 bool is_control(char);
