@@ -9,9 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "cluster/certificates/certificate.h"
+#include "tls/certificates/certificate.h"
 
 namespace carve::cluster {
+
+using tls::CertificateFacts, tls::CertifiedKey, tls::day_s;
+using tls::certificates_in, tls::facts_of, tls::is_key_of, tls::is_signed_by, tls::make_ca, tls::make_serving;
 
 inline constexpr int64_t ca_days = 730, serving_days = 90;
 inline constexpr int64_t renew_ca_days = 90;       // Before its end.

@@ -1,4 +1,4 @@
-#include "cluster/certificates/certificate.h"
+#include "tls/certificates/certificate.h"
 
 #include <openssl/ec.h>
 #include <openssl/err.h>
@@ -9,7 +9,7 @@
 
 #include <memory>
 
-namespace carve::cluster {
+namespace carve::tls {
 namespace {
 
 template <auto Free>
@@ -178,4 +178,4 @@ std::vector<std::string> certificates_in(const std::string& bundle_pem) {
   return out;
 }
 
-}  // namespace carve::cluster
+}  // namespace carve::tls

@@ -1,4 +1,4 @@
-// Certificates of the coordinator's webhooks: a CA and what it signs (OpenSSL, ECDSA P-256, SHA-256). Times
+// Certificates that a program makes for itself: a CA and what it signs (OpenSSL, ECDSA P-256, SHA-256). Times
 // are arguments, in seconds of UTC.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 #include "core/failure.h"
 
-namespace carve::cluster {
+namespace carve::tls {
 
 inline constexpr int64_t day_s = 86'400;
 
@@ -38,4 +38,4 @@ bool is_key_of(const std::string& key_pem, const std::string& certificate_pem);
 // Returns the certificates of a bundle, one text each; at most 8.
 std::vector<std::string> certificates_in(const std::string& bundle_pem);
 
-}  // namespace carve::cluster
+}  // namespace carve::tls
