@@ -9,6 +9,19 @@
 namespace carve::kube {
 namespace {
 
+// Returns "2026-01-31T10:20:30Z" as 20260131102030; 0: it is no such time.
+uint64_t digits_of(const std::string& time) {
+  constexpr size_t time_digits = 14;
+  uint64_t out = 0;
+  size_t digits = 0;
+  for (const char c : time) {
+    if (c < '0' || c > '9') continue;
+    out = out * 10 + static_cast<uint64_t>(c - '0');
+    if (++digits == time_digits) return out;
+  }
+  return 0;
+}
+
 // Collects an object's metadata from the values below it.
 class MetaCollector {
  public:
@@ -16,6 +29,7 @@ class MetaCollector {
 
   // `path` begins in the object.
   void value(std::span<const JsonLevel> path, const std::string& text) {
+    if (is_path(path, {"status", "nominatedNodeName"})) object.nominated_node = text;
     if (path.size() < 2 || path[0].key != "metadata") return;
     const std::string& field = path[1].key;
     if (path.size() == 2) {
@@ -23,6 +37,7 @@ class MetaCollector {
       if (field == "namespace") object.name_space = text;
       if (field == "uid") object.uid = text;
       if (field == "resourceVersion") object.resource_version = text;
+      if (field == "creationTimestamp") object.created = digits_of(text);
       if (field == "deletionTimestamp") object.is_deleting = true;
     } else if (path.size() == 3 && field == "labels") {
       object.labels[path[2].key] = text;

@@ -23,6 +23,8 @@ struct ObjectMeta {
   std::map<std::string, std::string> annotations;
   std::string controller_uid;  // Of the owner that controls it; empty: none.
   bool is_deleting = false;    // It has a deletionTimestamp.
+  uint64_t created = 0;        // creationTimestamp as YYYYMMDDhhmmss; 0: it has none.
+  std::string nominated_node;  // Of a pod's status; empty without one, and if metadata alone was asked for.
 
   friend bool operator==(const ObjectMeta&, const ObjectMeta&) = default;
 };

@@ -29,6 +29,7 @@ struct Selection {
   std::string path;            // "/api/v1/pods"
   std::string label_selector;  // "carve.dev/sliced=true"; empty: all.
   std::string field_selector;
+  bool is_whole = false;  // The objects are asked for with their status; otherwise their metadata alone.
 };
 
 class ListWatch {

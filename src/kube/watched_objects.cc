@@ -5,7 +5,9 @@
 namespace carve::kube {
 
 WatchedObjects::WatchedObjects(ApiClient& client, Selection selection, ListWatch::Sink sink, uint64_t seed)
-    : client_(client), list_watch_(std::move(selection), std::move(sink), seed) {
+    : client_(client),
+      is_whole_(selection.is_whole),
+      list_watch_(std::move(selection), std::move(sink), seed) {
   step();
 }
 
@@ -15,7 +17,10 @@ void WatchedObjects::step() {
 }
 
 void WatchedObjects::begin(const ListWatch::Request& request) {
-  ApiRequest out{.target = request.target, .accept = request.is_watch ? metadata_object : metadata_list};
+  ApiRequest out{.target = request.target,
+                 .accept = is_whole_          ? json_type
+                           : request.is_watch ? metadata_object
+                                              : metadata_list};
   if (!request.is_watch) {
     call_ = client_.send(std::move(out), [this](const ApiAnswer& answer) { list_answered(answer); });
     return;

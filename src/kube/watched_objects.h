@@ -38,6 +38,7 @@ class WatchedObjects {
   void wake();
 
   ApiClient& client_;
+  const bool is_whole_;  // Of the selection.
   ListWatch list_watch_;
   std::string problem_;
   Nanoseconds heard_at_ = 0;

@@ -69,8 +69,8 @@ Selector::Selector(Of of, std::string_view text) : of_(of) {
     else if (equal > 0 && each[equal - 1] == '!')
       conditions_.push_back({each.substr(0, equal - 1), Condition::Kind::differs, each.substr(equal + 1)});
     else
-      conditions_.push_back(
-          {each.substr(0, equal), Condition::Kind::equals, each.substr(each.find_first_not_of('=', equal))});
+      conditions_.push_back({each.substr(0, equal), Condition::Kind::equals,
+                             each.substr(std::min(each.find_first_not_of('=', equal), each.size()))});
   }
 }
 

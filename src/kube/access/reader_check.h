@@ -11,37 +11,42 @@
 #include "http/message.h"
 #include "kube/api_client.h"
 
-namespace carve::cluster {
+namespace carve::kube {
 
 class ReaderCheck {
  public:
-  explicit ReaderCheck(kube::ApiClient& client) : client_(client) {}
+  explicit ReaderCheck(ApiClient& client) : client_(client) {}
 
-  // Returns the response of `text` to a caller that may read it, else 401, 403 or 503.
-  http::Response answer(const http::Request&, std::function<std::string()> text);
+  // Where the text comes from: it is given to `done`, at once or later, in this thread.
+  using Done = std::function<void(std::string text)>;
+  using Source = std::function<void(Done)>;
+
+  // Returns the response of the source's text to a caller that may read it, else 401, 403 or 503. The source
+  // is asked for callers that may.
+  http::Response answer(const http::Request&, const Source&);
 
  private:
-  static constexpr kube::Nanoseconds trust_ns = 60 * kube::second_ns;
+  static constexpr Nanoseconds trust_ns = 60 * second_ns;
   static constexpr size_t max_known = 1'000, max_asked = 64;
 
   struct Known {
     unsigned status;  // 200: the reader may.
-    kube::Nanoseconds until;
+    Nanoseconds until;
   };
   struct Question {
     std::string key;
     std::function<void(unsigned status)> done;
-    std::unique_ptr<kube::ApiCall> call;
+    std::unique_ptr<ApiCall> call;
   };
   void ask(const std::string& token, const std::string& key, std::function<void(unsigned)> done);
-  void reviewed(uint64_t number, const kube::ApiAnswer&);
-  void allowed(uint64_t number, const kube::ApiAnswer&);
+  void reviewed(uint64_t number, const ApiAnswer&);
+  void allowed(uint64_t number, const ApiAnswer&);
   void finish(uint64_t number, unsigned status);
 
-  kube::ApiClient& client_;
+  ApiClient& client_;
   std::map<std::string, Known> known_;
   std::map<uint64_t, Question> questions_;
   uint64_t next_ = 0;
 };
 
-}  // namespace carve::cluster
+}  // namespace carve::kube

@@ -1,11 +1,13 @@
-#include "cluster/metrics/reader_check.h"
+#include "kube/access/reader_check.h"
 
 #include <openssl/sha.h>
+
+#include <optional>
 
 #include "wire/api/exposition.h"
 #include "wire/api/json_value.h"
 
-namespace carve::cluster {
+namespace carve::kube {
 namespace {
 
 using api::Json;
@@ -19,8 +21,8 @@ http::Response refused(unsigned status) {
   return out;
 }
 
-http::Response metrics(const std::function<std::string()>& text) {
-  return {.type = api::metrics_type, .content = text()};
+http::Response metrics_response(std::string text) {
+  return {.type = api::metrics_type, .content = std::move(text)};
 }
 
 std::string key_of(const std::string& token) {
@@ -30,7 +32,7 @@ std::string key_of(const std::string& token) {
   return out;
 }
 
-Json status_of(const kube::ApiAnswer& answer) {
+Json status_of(const ApiAnswer& answer) {
   const auto review = answer.is_success() ? api::parse(answer.body) : Result<Json, std::string>(Json());
   if (!review || !review->is_object()) return {};
   const auto status = review->find("status");
@@ -52,29 +54,45 @@ Json access_of(const Json& user) {
   return spec;
 }
 
-// An answer that waits for the reviews. The connection holds it.
+// An answer that waits for the reviews, or for the text. The connection holds it.
 struct WaitingReader {
   http::LaterAnswer* later = nullptr;
+  std::optional<http::Response> early;  // It came before the connection waited.
+
+  void give(http::Response response) {
+    if (later != nullptr)
+      std::exchange(later, nullptr)->answer(std::move(response));
+    else
+      early = std::move(response);
+  }
 };
 
-}  // namespace
-
-http::Response ReaderCheck::answer(const http::Request& request, std::function<std::string()> text) {
-  const auto token = http::bearer_token(request.headers);
-  if (!token) return refused(401);
-  const std::string key = key_of(std::string(*token));
-  if (const auto known = known_.find(key); known != known_.end() && client_.now() < known->second.until)
-    return known->second.status == 200 ? metrics(text) : refused(known->second.status);
-  if (questions_.size() >= max_asked) return refused(503);
-  auto waiting = std::make_shared<WaitingReader>();
-  ask(std::string(*token), key, [waiting, text = std::move(text)](unsigned status) {
-    if (waiting->later == nullptr) return;
-    std::exchange(waiting->later, nullptr)->answer(status == 200 ? metrics(text) : refused(status));
-  });
+http::Response response_of(const std::shared_ptr<WaitingReader>& waiting) {
+  if (waiting->early) return std::move(*waiting->early);
   return {.content = http::LaterContent{[waiting](http::LaterAnswer& later) {
             waiting->later = &later;
             return std::shared_ptr<void>(waiting.get(), [waiting](void*) { waiting->later = nullptr; });
           }}};
+}
+
+}  // namespace
+
+http::Response ReaderCheck::answer(const http::Request& request, const Source& source) {
+  const auto token = http::bearer_token(request.headers);
+  if (!token) return refused(401);
+  const auto waiting = std::make_shared<WaitingReader>();
+  const auto decided = [waiting, source](unsigned status) {
+    if (status != 200) return waiting->give(refused(status));
+    source([waiting](std::string text) { waiting->give(metrics_response(std::move(text))); });
+  };
+  const std::string key = key_of(std::string(*token));
+  if (const auto known = known_.find(key); known != known_.end() && client_.now() < known->second.until)
+    decided(known->second.status);
+  else if (questions_.size() >= max_asked)
+    decided(503);
+  else
+    ask(std::string(*token), key, decided);
+  return response_of(waiting);
 }
 
 void ReaderCheck::ask(const std::string& token, const std::string& key, std::function<void(unsigned)> done) {
@@ -86,10 +104,10 @@ void ReaderCheck::ask(const std::string& token, const std::string& key, std::fun
       {"apiVersion", "authentication.k8s.io/v1"}, {"kind", "TokenReview"}, {"spec", {{"token", token}}}};
   question.call = client_.send(
       {.method = "POST", .target = "/apis/authentication.k8s.io/v1/tokenreviews", .body = body.dump()},
-      [this, number](const kube::ApiAnswer& a) { reviewed(number, a); });
+      [this, number](const ApiAnswer& a) { reviewed(number, a); });
 }
 
-void ReaderCheck::reviewed(uint64_t number, const kube::ApiAnswer& answer) {
+void ReaderCheck::reviewed(uint64_t number, const ApiAnswer& answer) {
   if (!answer.is_success()) return finish(number, 503);
   const Json status = status_of(answer);
   if (!is_true(status, "authenticated") || !status.contains("user") || !status["user"].is_object())
@@ -99,10 +117,10 @@ void ReaderCheck::reviewed(uint64_t number, const kube::ApiAnswer& answer) {
                   {"spec", access_of(status["user"])}};
   questions_.at(number).call = client_.send(
       {.method = "POST", .target = "/apis/authorization.k8s.io/v1/subjectaccessreviews", .body = body.dump()},
-      [this, number](const kube::ApiAnswer& a) { allowed(number, a); });
+      [this, number](const ApiAnswer& a) { allowed(number, a); });
 }
 
-void ReaderCheck::allowed(uint64_t number, const kube::ApiAnswer& answer) {
+void ReaderCheck::allowed(uint64_t number, const ApiAnswer& answer) {
   if (!answer.is_success()) return finish(number, 503);
   finish(number, is_true(status_of(answer), "allowed") ? 200 : 403);
 }
@@ -116,4 +134,4 @@ void ReaderCheck::finish(uint64_t number, unsigned status) {
   question.mapped().done(status);
 }
 
-}  // namespace carve::cluster
+}  // namespace carve::kube
