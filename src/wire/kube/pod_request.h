@@ -44,6 +44,7 @@ struct PodRequest {
       given;  // The limits, by container, word for word.
   std::map<std::string, SliceAmounts> containers;
   uint64_t cpu = 0;                        // Thousandths of a core that the containers request.
+  std::optional<int32_t> priority;         // The pod's, from its class. Absent: it was not known.
   std::optional<std::string> application;  // uid of the object that controls the pod.
 };
 
