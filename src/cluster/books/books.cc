@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 
 #include "core/invariant.h"
 
@@ -14,6 +15,14 @@ constexpr size_t min_left = 64;  // Numbers without a node, from which on the fl
 const std::string& application_of(const kube::PodRequest& request) {
   static const std::string none;
   return request.application ? *request.application : none;
+}
+
+// Versions are numbers that grow (Kubernetes KEP-5504). 0: it is none.
+uint64_t version_of(const kube::ObjectMeta& object) {
+  uint64_t out = 0;
+  const std::string& text = object.resource_version;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return problem == std::errc() && end == text.data() + text.size() ? out : 0;
 }
 
 // Returns the keys of what is known and not listed.
@@ -61,6 +70,15 @@ void Books::replace_nodes(const ObjectsByUid& by_uid) {
   for (const auto& [uid, object] : by_uid) set_node(object);
 }
 
+void Books::count_models(const NodeBook& node, int change) {
+  if (!node.state) return;
+  for (const ClusterDevice& device : node.state->devices) {
+    const auto count = devices_of_model_.try_emplace(device.model, 0).first;
+    count->second += change;
+    if (count->second == 0) devices_of_model_.erase(count);
+  }
+}
+
 // A number of the fleet is one set of devices as long as it is used.
 void Books::set_state(NodeBook& node, ClusterNode state) {
   const auto same_model = [](const ClusterDevice& a, const ClusterDevice& b) {
@@ -70,13 +88,17 @@ void Books::set_state(NodeBook& node, ClusterNode state) {
                      node.state->links == state.links &&
                      std::ranges::equal(node.state->devices, state.devices, same_model);
   if (!stays) leave_fleet(node);
+  count_models(node, -1);
   node.state = std::move(state);
+  count_models(node, 1);
   if (!stays) join_fleet(node);
   recount(node);
 }
 
 void Books::erase_state(NodeBook& node) {
   leave_fleet(node);
+  count_models(node, -1);
+  overcommitted_nodes_.erase(node.name);
   node.state.reset();
 }
 
@@ -144,9 +166,11 @@ std::vector<const kube::PodSlices*> Books::slices_on(const NodeBook& node) const
 
 // The engine's states are computed anew from the pods, so that no fault of an earlier change stays.
 void Books::recount(NodeBook& node) {
-  if (!node.state || !node.number) return;
-  place::Fleet& fleet = engine_->fleet();
+  if (!node.state) return;
   const std::vector<DeviceBook> books = booked(*node.state, slices_on(node));
+  note_overcommitted(node, books);
+  if (!node.number) return;
+  place::Fleet& fleet = engine_->fleet();
   for (unsigned i = 0; i < books.size(); ++i) {
     const place::DeviceState& old = fleet.devices(*node.number)[i];
     place::DeviceState state = state_of(node.state->devices[i], books[i], node.state->refuses_best_effort);
@@ -161,6 +185,15 @@ void Books::recount(NodeBook& node) {
   if (free != fleet.node(*node.number).cpu_free) fleet.set_host(*node.number, free, {UINT64_MAX});
 }
 
+void Books::note_overcommitted(const NodeBook& node, const std::vector<DeviceBook>& books) {
+  bool is_over = false;
+  for (size_t i = 0; i < books.size(); ++i) is_over |= is_overcommitted(node.state->devices[i], books[i]);
+  if (is_over)
+    overcommitted_nodes_.insert(node.name);
+  else
+    overcommitted_nodes_.erase(node.name);
+}
+
 void Books::forget_if_empty(const std::string& name) {
   const auto found = nodes_.find(name);
   if (found != nodes_.end() && found->second.is_empty()) nodes_.erase(found);
@@ -173,9 +206,11 @@ PodBook& Books::pod_book(const ClusterPod& object) {
   pod.uid = object.uid;
   pod.full_name = object.full_name();
   pod.problem = object.problem;
+  if (object.created != 0) pod.created = object.created;
   if (object.request && pod.asked == nullptr) {  // It never changes.
     pod.asked = asks_.shared(*object.request);
     pod.application = application_of(*object.request);
+    pod.priority = object.request->priority;
   }
   return pod;
 }
@@ -183,12 +218,23 @@ PodBook& Books::pod_book(const ClusterPod& object) {
 void Books::set_pod(const kube::ObjectMeta& object) {
   ClusterPod read = read_pod(object);
   PodBook& pod = pod_book(read);
+  // The binder reads single pods, and is ahead of the watch or of a list then: what comes behind is older.
+  const uint64_t version = version_of(object);
+  if (version != 0 && version < pod.version) return;
+  pod.version = version;
   pod.is_known = true;
+  pod.is_deleting = read.is_deleting;
   if (read.slices) {
-    const bool is_new = !pod.slices || *pod.slices != *read.slices;
+    forget_nomination(pod.uid);
     pod.is_reserved = false;
-    if (is_new) book(pod, std::move(*read.slices));
+    if (pod.change && *read.slices != pod.change->to) {
+      pod.change->from = std::move(*read.slices);
+      return book_change(pod);
+    }
+    pod.change.reset();
+    if (!pod.slices || *pod.slices != *read.slices) book(pod, std::move(*read.slices));
   } else if (pod.slices && !pod.is_reserved && read.problem.empty()) {
+    pod.change.reset();
     unbook(pod);  // The annotation is gone. One that cannot be read stays booked as it was.
   }
 }
@@ -220,6 +266,7 @@ Result<void, std::string> Books::know_pod(const kube::ObjectMeta& object) {
 
 void Books::erase_pod(const std::string& uid) {
   const auto found = pods_.find(uid);
+  forget_nomination(uid);
   unbook(found->second);
   pods_.erase(found);
 }
@@ -286,6 +333,11 @@ std::vector<DeviceBook> Books::devices(const std::string& name) const {
   const auto found = nodes_.find(name);
   if (found == nodes_.end() || !found->second.state) return {};
   return booked(*found->second.state, slices_on(found->second));
+}
+
+bool Books::is_unconfirmed(const std::string& uid) const {
+  const auto pod = pods_.find(uid);
+  return pod != pods_.end() && pod->second.is_reserved;
 }
 
 std::vector<std::string> Books::unconfirmed() const {

@@ -10,6 +10,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -18,6 +19,7 @@
 #include "cluster/books/node_book.h"
 #include "cluster/books/pod_book.h"
 #include "place/engine.h"
+#include "wire/kube/pod_wish.h"
 
 namespace carve::cluster {
 
@@ -36,6 +38,22 @@ struct BooksPlan {
   std::vector<Device> emptied;
   Bytes moved;
 };
+
+// A device of which more is granted than it has: it has shrunk, or annotations were forged.
+struct Overcommit {
+  std::string node;
+  unsigned device = 0;
+  Uuid uuid;
+  Bytes granted, usable;
+  unsigned isolated = 0;  // Slices whose memory is limited.
+  struct Grant {
+    std::string pod;  // NAMESPACE/NAME
+    Bytes memory;
+  };
+  std::vector<Grant> pods;  // The largest first.
+};
+// Returns device, amounts and pods in a sentence.
+std::string text(const Overcommit&);
 
 class Books {
  public:
@@ -65,14 +83,30 @@ class Books {
 
   // Returns whether the pod could be on the node if these pods were gone from it. Changes nothing.
   bool fits_without(const std::string& uid, const std::string& node, std::span<const std::string> pods);
+  // Completes the pods that a scheduler would remove from the node with pods of lower priority, until the pod
+  // fits there: of the lowest priorities, few large ones, the newest first. No value: that does not help.
+  std::optional<std::vector<std::string>> victims(const std::string& uid, const std::string& node,
+                                                  std::span<const std::string> given);
+
+  // The pod has preempted others and waits for the node. For pods of lower priority it counts as placed
+  // there, until it is bound or this is forgotten.
+  void nominate(const kube::ObjectMeta& pod, const std::string& node);
+  void forget_nomination(const std::string& uid);
 
   // Chooses devices of the node and reserves them. The same question again gets the same answer. Fails with a
   // sentence.
   Result<kube::PodSlices, std::string> reserve(const std::string& uid, const std::string& node);
   // The binding was not written, and will not be.
   void release(const std::string& uid);
+  // Chooses the amounts of a running pod's slices after a wish, and books the larger of old and new until the
+  // pod is seen with the new ones, or the change is ended. Fails with a sentence if the devices have no room.
+  Result<kube::PodSlices, std::string> begin_change(const std::string& uid, const kube::PodWish&);
+  // The change was not written, and will not be.
+  void end_change(const std::string& uid);
+
   // Reservations that no object confirms yet: uids.
   std::vector<std::string> unconfirmed() const;
+  bool is_unconfirmed(const std::string& uid) const;
 
   // Returns why the pod waits: how many nodes break which rule, and what the nearest node lacks.
   std::string explain(const std::string& uid);
@@ -89,14 +123,17 @@ class Books {
   std::vector<std::string> models() const;  // Of all devices, sorted, each once.
   // Pods that were asked for in units, by the unit's bytes: NAMESPACE/NAME, sorted.
   std::map<uint64_t, std::vector<std::string>> pods_in_units() const;
-  // Devices of which more is granted than there is: a sentence for each.
-  std::vector<std::string> overcommitted() const;
+  // Devices of which the annotations of pods grant more than there is, by node and device.
+  std::vector<Overcommit> overcommitted() const;
   size_t pods() const { return pods_.size(); }
   size_t rebuilt() const { return rebuilt_; }  // How often the engine was made anew.
 
  private:
-  struct Hash : std::hash<std::string_view> {
+  // It may throw, as far as the library knows: the library then keeps the hashes beside the keys, and a
+  // search does not compute those of the keys that it passes.
+  struct Hash {
     using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
   };
   template <class Value>
   using ByText = std::unordered_map<std::string, Value, Hash, std::equal_to<>>;
@@ -111,22 +148,31 @@ class Books {
   PodBook& pod_book(const ClusterPod&);
   void erase_pod(const std::string& uid);
   void book(PodBook&, kube::PodSlices);
+  void book_change(PodBook&);
   void unbook(PodBook&);
   void count(PodBook&, const NodeBook&);
   void uncount(PodBook&);
 
+  void count_models(const NodeBook&, int change);
   void set_state(NodeBook&, ClusterNode);
   void erase_state(NodeBook&);
   void join_fleet(NodeBook&);
   void leave_fleet(NodeBook&);
   void recount(NodeBook&);
+  void note_overcommitted(const NodeBook&, const std::vector<DeviceBook>&);
   void rebuild_if_sparse();
   void forget_if_empty(const std::string& node);
   std::vector<const kube::PodSlices*> slices_on(const NodeBook&) const;
 
   const std::vector<ContainerAsk>* asks_on(PodBook&, const NodeBook&);
   place::RequestClass class_of(const ContainerAsk&);
+  class Supposition;
   std::string_view refusal(PodBook&, const NodeBook&);
+  std::string_view refusal_now(PodBook&, const NodeBook&);
+  void place_nominated(Supposition&, const PodBook& asking, const NodeBook&);
+  kube::PodSlices slices_of(std::span<const Choice>, const NodeBook&) const;
+  void filter_kind(PodBook&, std::span<const NodeBook* const> nodes, unsigned kind,
+                   std::span<std::string_view> out);
   std::optional<std::vector<Choice>> choices(PodBook&, const NodeBook&);
   std::optional<std::vector<Choice>> choices_apart(PodBook&, const NodeBook&, std::span<const ContainerAsk>);
   std::string lacks(PodBook&, const NodeBook&);
@@ -137,6 +183,8 @@ class Books {
   ByText<NodeBook> nodes_;
   ByText<PodBook> pods_;  // By uid.
   AskCache asks_;
+  std::set<std::string> overcommitted_nodes_;
+  std::map<std::string, int64_t> devices_of_model_;
   size_t left_ = 0;  // Numbers of the fleet that no node has.
   size_t rebuilt_ = 0;
 };

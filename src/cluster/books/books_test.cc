@@ -296,7 +296,32 @@ TEST(Books, views_show_models_units_and_what_is_granted_twice) {
   EXPECT_TRUE(books.overcommitted().empty());
   books.set_pod(bound(pod_object("q", request), *slices));
   ASSERT_EQ(books.overcommitted().size(), 1u);
-  EXPECT_THAT(books.overcommitted()[0], ::testing::HasSubstr("pods of the node: a/p, a/q"));
+  EXPECT_THAT(text(books.overcommitted()[0]), HasSubstr("Pods: a/p "));
+  EXPECT_EQ(books.overcommitted()[0].pods.size(), 2u);
+  books.remove_pod("uid-of-q");
+  EXPECT_TRUE(books.overcommitted().empty());
+  books.set_node(node_object("n0", a10_devices(0, 1, 8_GiB)));
+  EXPECT_EQ(books.overcommitted().size(), 1u) << "the device shrank";
+  books.remove_node("n0");
+  EXPECT_TRUE(books.overcommitted().empty()) << "a node without an agent has no devices";
+  EXPECT_THAT(books.models(), IsEmpty());
+}
+
+TEST(Books, an_older_state_that_arrives_late_changes_nothing) {
+  Books books(Strategy::binpack);
+  books.set_node(node_object("n0", a10_devices(0, 1)));
+  const auto at = [](kube::ObjectMeta pod, const char* version) {
+    pod.resource_version = version;
+    return pod;
+  };
+  books.set_pod(at(pod_object("p", 16_GiB), "9"));
+  const auto slices = books.reserve("uid-of-p", "n0");
+  ASSERT_TRUE(slices);
+  books.set_pod(at(bound(pod_object("p", 16_GiB), *slices), "20"));  // Read by the binder.
+  books.set_pod(at(pod_object("p", 16_GiB), "15"));                  // Of the watch, from before the binding.
+  EXPECT_EQ(books.devices("n0").front().memory, 16_GiB);
+  books.set_pod(at(pod_object("p", 16_GiB), "21"));
+  EXPECT_EQ(books.devices("n0").front().memory, Bytes{});
 }
 
 TEST(Books, a_plan_empties_devices_and_moves_nothing) {

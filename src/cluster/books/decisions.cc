@@ -1,8 +1,10 @@
 // What a scheduler asks: where a pod can be, where it is best, and which devices it gets.
 #include <algorithm>
 #include <bit>
+#include <bitset>
+#include <utility>
 
-#include "cluster/books/books.h"
+#include "cluster/books/supposition.h"
 #include "core/invariant.h"
 #include "place/explain.h"
 #include "place/rules.h"
@@ -37,6 +39,11 @@ kube::PlacedSlice slice_of(const ContainerAsk& ask, const ClusterNode& node,
   return out;
 }
 
+// One container asks, and any device may serve it.
+bool is_simple(const std::vector<ContainerAsk>& asks) {
+  return asks.size() == 1 && asks.front().devices.empty();
+}
+
 std::optional<Strategy> strategy_on(const ContainerAsk& ask, const ClusterNode& node) {
   if (ask.strategy) return ask.strategy;
   return node.placement == Strategy::binpack ? std::optional<Strategy>() : node.placement;
@@ -62,7 +69,7 @@ std::optional<std::vector<Books::Choice>> Books::choices(PodBook& pod, const Nod
   if (!node.number) return std::nullopt;
   const auto* const asks = asks_on(pod, node);
   if (asks == nullptr || asks->empty()) return std::nullopt;
-  if (asks->size() > 1 || !asks->front().devices.empty()) return choices_apart(pod, node, *asks);
+  if (!is_simple(*asks)) return choices_apart(pod, node, *asks);
   const ContainerAsk& ask = asks->front();
   const place::RequestClass k = class_of(ask);
   const auto found =
@@ -108,22 +115,49 @@ std::string_view Books::refusal(PodBook& pod, const NodeBook& node) {
   for (const ContainerAsk& ask : *asks)
     if (!place::fitting(engine_->fleet(), *node.number, ask.shape))
       return place::broken_rule(engine_->fleet(), *node.number, ask.shape);
-  const bool is_simple = asks->size() == 1 && asks->front().devices.empty();
-  if (is_simple || choices_apart(pod, node, *asks)) return "";
+  if (is_simple(*asks) || choices_apart(pod, node, *asks)) return "";
   return asks->size() == 1 ? std::string_view("other device") : together;
 }
 
-std::vector<std::string_view> Books::filter(const std::string& uid, std::span<const std::string_view> nodes) {
-  std::vector<std::string_view> out(nodes.size(), unknown_pod);
-  const auto pod = pods_.find(uid);
-  if (pod == pods_.end() || pod->second.asked == nullptr) return out;
+// Answers for the nodes of one kind. For a pod of one slice without named devices the engine's index knows
+// which nodes can serve: a byte each, instead of the rules over each device.
+void Books::filter_kind(PodBook& pod, std::span<const NodeBook* const> nodes, unsigned kind,
+                        std::span<std::string_view> out) {
+  std::span<const uint8_t> scores;
+  bool is_new = true;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    const auto node = nodes_.find(nodes[i]);
-    if (pod->second.slices)
-      out[i] = pod->second.slices->node == nodes[i] ? std::string_view() : bound_elsewhere;
-    else
-      out[i] = node == nodes_.end() ? no_agent : refusal(pod->second, node->second);
+    if (nodes[i] == nullptr || number_of(nodes[i]->state->kind) != kind) continue;
+    if (std::exchange(is_new, false)) {
+      const auto* const asks = asks_on(pod, *nodes[i]);
+      if (asks != nullptr && is_simple(*asks)) scores = engine_->scores(class_of(asks->front()));
+    }
+    // The index does not know which room is kept for nominated pods.
+    const bool serves = !scores.empty() && scores[*nodes[i]->number] != 0 && nodes[i]->nominated.empty();
+    out[i] = serves ? std::string_view() : refusal_now(pod, *nodes[i]);
   }
+}
+
+std::vector<std::string_view> Books::filter(const std::string& uid, std::span<const std::string_view> names) {
+  std::vector<std::string_view> out(names.size(), unknown_pod);
+  const auto found = pods_.find(uid);
+  if (found == pods_.end() || found->second.asked == nullptr) return out;
+  PodBook& pod = found->second;
+  if (pod.slices) {
+    for (size_t i = 0; i < names.size(); ++i)
+      out[i] = pod.slices->node == names[i] ? std::string_view() : bound_elsewhere;
+    return out;
+  }
+  std::vector<const NodeBook*> nodes(names.size(), nullptr);  // Those that can serve some pod.
+  std::bitset<node_kinds> kinds;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto node = nodes_.find(names[i]);
+    out[i] = no_agent;
+    if (node == nodes_.end() || !node->second.number || !node->second.state) continue;
+    nodes[i] = &node->second;
+    kinds.set(number_of(node->second.state->kind));
+  }
+  for (unsigned kind = 0; kind < node_kinds; ++kind)
+    if (kinds.test(kind)) filter_kind(pod, nodes, kind, out);
   return out;
 }
 
@@ -133,7 +167,11 @@ std::vector<uint8_t> Books::prioritize(const std::string& uid, std::span<const s
   if (pod == pods_.end() || pod->second.asked == nullptr) return out;
   const place::Application application = engine_->application(pod->second.application);
   std::vector<uint8_t> bytes(nodes.size(), 0);
-  std::map<unsigned, std::optional<place::Assignment>> found_of_kind;
+  struct OfKind {
+    std::optional<place::Assignment> found;
+    std::vector<uint8_t> scores;
+  };
+  std::map<unsigned, OfKind> kinds;
   std::optional<size_t> best;
   bool is_best_chosen = false;  // By the engine, over all nodes of its kind.
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -141,12 +179,17 @@ std::vector<uint8_t> Books::prioritize(const std::string& uid, std::span<const s
     if (node == nodes_.end() || !node->second.number) continue;
     const auto* const asks = asks_on(pod->second, node->second);
     if (asks == nullptr || asks->empty()) continue;
-    const place::RequestClass k = class_of(asks->front());
-    const auto [found, is_new] = found_of_kind.try_emplace(number_of(node->second.state->kind));
-    if (is_new) found->second = engine_->find(k, application);
-    bytes[i] = engine_->scores(k)[*node->second.number];
+    const auto [kind, is_new] = kinds.try_emplace(number_of(node->second.state->kind));
+    OfKind& known = kind->second;
+    if (is_new) {
+      const place::RequestClass k = class_of(asks->front());
+      known.found = engine_->find(k, application);
+      const auto scores = engine_->scores(k);
+      known.scores.assign(scores.begin(), scores.end());
+    }
+    bytes[i] = known.scores[*node->second.number];
     if (bytes[i] == 0) continue;
-    const bool is_chosen = found->second && found->second->node == *node->second.number;
+    const bool is_chosen = known.found && known.found->node == *node->second.number;
     if (!best || std::pair(is_chosen, bytes[i]) > std::pair(is_best_chosen, bytes[*best]))
       best = i, is_best_chosen = is_chosen;
   }
@@ -166,20 +209,30 @@ Result<kube::PodSlices, std::string> Books::reserve(const std::string& uid, cons
     return tl::unexpected(fmt::format("pod {} {} to node {}", pod.full_name,
                                       pod.is_reserved ? "is being bound" : "is bound", pod.slices->node));
   const auto node = nodes_.find(node_name);
-  const std::string_view why = node == nodes_.end() ? no_agent : refusal(pod, node->second);
+  const std::string_view why = node == nodes_.end() ? no_agent : refusal_now(pod, node->second);
   if (!why.empty())
     return tl::unexpected(
         fmt::format("pod {} does not fit on node {} any more: {}", pod.full_name, node_name, why));
-  const auto chosen = choices(pod, node->second);
-  invariant(chosen.has_value(), "a pod without a refusal fits");
-  kube::PodSlices slices{.node = node_name, .containers = {}};
-  for (const Choice& choice : *chosen) {
-    slices.containers[choice.container] = slice_of(*choice.ask, *node->second.state, choice.assignment);
-    engine_->count_arrival(choice.ask->shape);
+  std::optional<std::vector<Choice>> chosen;
+  {
+    Supposition supposition(*this);
+    place_nominated(supposition, pod, node->second);
+    chosen = choices(pod, node->second);
   }
+  invariant(chosen.has_value(), "a pod without a refusal fits");
+  const kube::PodSlices slices = slices_of(*chosen, node->second);
+  for (const Choice& choice : *chosen) engine_->count_arrival(choice.ask->shape);
+  forget_nomination(uid);
   book(pod, slices);
   pod.is_reserved = true;
   return slices;
+}
+
+kube::PodSlices Books::slices_of(std::span<const Choice> chosen, const NodeBook& node) const {
+  kube::PodSlices out{.node = node.name, .containers = {}};
+  for (const Choice& choice : chosen)
+    out.containers[choice.container] = slice_of(*choice.ask, *node.state, choice.assignment);
+  return out;
 }
 
 void Books::release(const std::string& uid) {
@@ -226,31 +279,6 @@ std::string Books::what_would_fit(const place::RequestShape& shape) const {
   return out;
 }
 
-bool Books::fits_without(const std::string& uid, const std::string& node, std::span<const std::string> pods) {
-  const auto pod = pods_.find(uid);
-  if (pod == pods_.end() || pod->second.asked == nullptr) return false;
-  struct Victim {
-    PodBook* book;
-    kube::PodSlices slices;
-    bool is_reserved;
-  };
-  std::vector<Victim> gone;
-  for (const std::string& each : pods) {
-    const auto found = pods_.find(each);
-    if (each == uid || found == pods_.end() || !found->second.slices || found->second.slices->node != node)
-      continue;
-    gone.push_back({&found->second, *found->second.slices, found->second.is_reserved});
-    unbook(found->second);
-  }
-  const auto there = nodes_.find(node);
-  const bool fits = there != nodes_.end() && refusal(pod->second, there->second).empty();
-  for (Victim& victim : gone) {
-    book(*victim.book, std::move(victim.slices));
-    victim.book->is_reserved = victim.is_reserved;
-  }
-  return fits;
-}
-
 std::string Books::explain(const std::string& uid) {
   std::vector<std::string_view> names;
   for (const auto& [name, node] : nodes_) names.push_back(name);
@@ -269,7 +297,7 @@ std::string Books::explain(const std::string& uid, std::span<const std::string_v
   const NodeBook* nearest = nullptr;
   uint64_t nearest_free = 0;
   for (const auto& [name, node] : in_order) {
-    const std::string_view why = refusal(pod, *node);
+    const std::string_view why = refusal_now(pod, *node);
     serving += why.empty();
     if (why.empty()) continue;
     ++counts[why];

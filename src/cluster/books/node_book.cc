@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/request.h"
+
 namespace carve::cluster {
 namespace {
 
@@ -29,6 +31,10 @@ std::vector<DeviceBook> booked(const ClusterNode& node, std::span<const kube::Po
       for (const kube::PlacedPart& part : slice.parts)
         if (const auto at = position(node, part.device)) add(out[*at], slice, part);
   return out;
+}
+
+bool is_overcommitted(const ClusterDevice& device, const DeviceBook& book) {
+  return book.memory > device.usable || book.isolated > max_isolated_slices;
 }
 
 place::DeviceState state_of(const ClusterDevice& device, const DeviceBook& book, bool refuses_best_effort) {

@@ -15,13 +15,14 @@
 namespace carve::cluster {
 
 struct NodeBook {
-  std::string name;
+  std::optional<uint32_t> number;    // In the engine's fleet. First, as a filter reads it of every node.
   std::optional<ClusterNode> state;  // None: the node is gone, or its annotations cannot be read.
-  std::string problem;               // Why they cannot.
-  std::optional<uint32_t> number;    // In the engine's fleet.
-  std::set<std::string> pods;        // uids of those that have slices here.
+  std::string name;
+  std::string problem;              // Why they cannot.
+  std::set<std::string> pods;       // uids of those that have slices here.
+  std::set<std::string> nominated;  // uids of those that wait for this node after a preemption.
 
-  bool is_empty() const { return !state && problem.empty() && pods.empty(); }
+  bool is_empty() const { return !state && problem.empty() && pods.empty() && nominated.empty(); }
 };
 
 // What the slices take of a device.
@@ -37,6 +38,9 @@ struct DeviceBook {
 
 // Returns a row for each device of the node. Parts of devices that the node does not have are left out.
 std::vector<DeviceBook> booked(const ClusterNode&, std::span<const kube::PodSlices* const>);
+
+// Returns whether more of the device is granted than there is.
+bool is_overcommitted(const ClusterDevice&, const DeviceBook&);
 
 // Returns what is free of a device, for a decision.
 place::DeviceState state_of(const ClusterDevice&, const DeviceBook&, bool refuses_best_effort);

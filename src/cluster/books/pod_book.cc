@@ -29,6 +29,7 @@ std::shared_ptr<SharedAsk> AskCache::shared(const kube::PodRequest& request) {
   kube::PodRequest bare = request;
   bare.given.clear();
   bare.application.reset();
+  bare.priority.reset();
   auto& known = known_[api::write(bare)];
   if (auto found = known.lock()) return found;
   auto out = std::make_shared<SharedAsk>(SharedAsk{.request = std::move(bare), .by_kind = {}});

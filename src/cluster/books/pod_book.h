@@ -51,6 +51,16 @@ struct PodBook {
   std::string application;
   std::string problem;
   std::optional<kube::PodSlices> slices;
+  // New amounts that are being written. Until it is known which are in the object, the larger are booked.
+  struct Change {
+    kube::PodSlices from, to;
+  };
+  std::optional<Change> change;
+  std::optional<int32_t> priority;  // None: it is not known, and no pod takes its place.
+  uint64_t created = 0;             // As kube::ObjectMeta has it.
+  bool is_deleting = false;
+  std::string nominated;     // The node that it waits for after a preemption; empty: none.
+  uint64_t version = 0;      // resourceVersion of the newest object that was seen.
   bool is_reserved = false;  // No object confirms the slices yet.
   bool is_known = false;     // An object of this pod was seen.
 

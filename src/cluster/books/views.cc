@@ -39,11 +39,9 @@ BooksPlan Books::plan_consolidation(unsigned wanted) {
 }
 
 std::vector<std::string> Books::models() const {
-  std::set<std::string> out;
-  for (const auto& [name, node] : nodes_)
-    if (node.state)
-      for (const ClusterDevice& device : node.state->devices) out.insert(device.model);
-  return {out.begin(), out.end()};
+  std::vector<std::string> out;
+  for (const auto& [model, devices] : devices_of_model_) out.push_back(model);
+  return out;
 }
 
 std::map<uint64_t, std::vector<std::string>> Books::pods_in_units() const {
@@ -58,23 +56,47 @@ std::map<uint64_t, std::vector<std::string>> Books::pods_in_units() const {
   return out;
 }
 
-std::vector<std::string> Books::overcommitted() const {
-  std::vector<std::string> out;
-  for (const auto& [name, node] : nodes_) {
-    if (!node.state) continue;
+std::vector<Overcommit> Books::overcommitted() const {
+  std::vector<Overcommit> out;
+  for (const std::string& name : overcommitted_nodes_) {
+    const NodeBook& node = nodes_.find(name)->second;
     const std::vector<DeviceBook> books = booked(*node.state, slices_on(node));
-    for (size_t i = 0; i < books.size(); ++i) {
-      const Bytes usable = node.state->devices[i].usable;
-      if (books[i].memory <= usable && books[i].isolated <= max_isolated_slices) continue;
-      std::string pods;
-      for (const std::string& uid : node.pods)
-        pods += (pods.empty() ? "" : ", ") + pods_.find(uid)->second.full_name;
-      out.push_back(fmt::format(
-          "node {} device {}: {} bytes and {} isolated slices are granted, {} bytes are "
-          "usable and {} slices fit; pods of the node: {}",
-          name, i, books[i].memory.count, books[i].isolated, usable.count, max_isolated_slices, pods));
+    for (unsigned i = 0; i < books.size(); ++i) {
+      const ClusterDevice& device = node.state->devices[i];
+      if (!is_overcommitted(device, books[i])) continue;
+      Overcommit& row = out.emplace_back();
+      row = {.node = name,
+             .device = i,
+             .uuid = device.uuid,
+             .granted = books[i].memory,
+             .usable = device.usable,
+             .isolated = books[i].isolated,
+             .pods = {}};
+      for (const std::string& uid : node.pods) {
+        const PodBook& pod = pods_.find(uid)->second;
+        const kube::PodSlices* const one = &*pod.slices;
+        const Bytes memory = booked(*node.state, {&one, 1})[i].memory;
+        if (memory.count != 0) row.pods.push_back({pod.full_name, memory});
+      }
+      std::ranges::sort(row.pods, [](const auto& a, const auto& b) {
+        return std::pair(b.memory.count, a.pod) < std::pair(a.memory.count, b.pod);
+      });
     }
   }
+  std::ranges::sort(out, {}, [](const Overcommit& row) { return std::pair(row.node, row.device); });
+  return out;
+}
+
+std::string text(const Overcommit& row) {
+  std::string out = fmt::format(
+      "device {} ({}) of node {}: {} and {} isolated slices are granted; it has {} and room for {} slices. "
+      "Pods: ",
+      row.device, text(row.uuid), row.node, text(row.granted).c_str(), row.isolated, text(row.usable).c_str(),
+      max_isolated_slices);
+  constexpr size_t max_named_pods = 8;  // An event has 1 kB.
+  for (size_t i = 0; i < std::min(row.pods.size(), max_named_pods); ++i)
+    out += fmt::format("{}{} {}", i == 0 ? "" : ", ", row.pods[i].pod, text(row.pods[i].memory).c_str());
+  if (row.pods.size() > max_named_pods) out += fmt::format(", and {} more", row.pods.size() - max_named_pods);
   return out;
 }
 

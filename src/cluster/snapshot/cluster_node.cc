@@ -59,10 +59,10 @@ Result<ClusterNode, std::string> read_node(const kube::ObjectMeta& object) {
   const auto links = read_links(*given);
   if (!links) return tl::unexpected(links.error());
 
-  ClusterNode out{.name = object.name,
-                  .kind = {.mode = given->mode.effective,
+  ClusterNode out{.kind = {.mode = given->mode.effective,
                            .is_mode_named = given->mode.desired.has_value(),
                            .policy = given->policy.effective},
+                  .name = object.name,
                   .devices = {},
                   .links = *links,
                   .cpu_milli = given->cpu,

@@ -39,8 +39,8 @@ struct ClusterDevice {
 };
 
 struct ClusterNode {
-  std::string name;
   NodeKind kind;
+  std::string name;
   std::vector<ClusterDevice> devices;  // In the agent's order.
   std::optional<place::Topology> links;
   uint64_t cpu_milli = 0;

@@ -9,6 +9,7 @@ ClusterPod read_pod(const kube::ObjectMeta& object) {
                  .request = {},
                  .slices = {},
                  .is_deleting = object.is_deleting,
+                 .created = object.created,
                  .problem = ""};
   const auto take = [&](auto read, auto& to) {
     if (read)

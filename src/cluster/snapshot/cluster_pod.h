@@ -17,7 +17,8 @@ struct ClusterPod {
   std::optional<kube::PodRequest> request;  // None: it has no readable one.
   std::optional<kube::PodSlices> slices;    // None: it is not placed.
   bool is_deleting = false;
-  std::string problem;  // What could not be read.
+  uint64_t created = 0;  // As kube::ObjectMeta has it.
+  std::string problem;   // What could not be read.
 
   std::string full_name() const { return name_space + "/" + name; }
 };

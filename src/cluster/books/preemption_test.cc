@@ -1,0 +1,136 @@
+#include <gmock/gmock.h>
+
+#include "cluster/books/books.h"
+#include "cluster/snapshot/testing/cluster_objects.h"
+
+namespace carve::cluster {
+namespace {
+
+using namespace cluster::testing;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Optional;
+using ::testing::UnorderedElementsAre;
+
+kube::ObjectMeta pod_of_priority(const std::string& name, Bytes memory, std::optional<int32_t> priority,
+                                 uint64_t created = 0) {
+  kube::PodRequest request{.dialect = "carve"};
+  request.containers["c"].memory = memory.count;
+  request.priority = priority;
+  kube::ObjectMeta out = pod_object(name, request);
+  out.created = created;
+  return out;
+}
+
+// A node of two devices of 22731 MiB, and pods that are put on one of them.
+struct PreemptionScenario {
+  Books books{Strategy::binpack};
+
+  PreemptionScenario() { books.set_node(node_object("n0", a10_devices(0, 2))); }
+  void put(unsigned device, kube::ObjectMeta pod, bool is_deleting = false) {
+    kube::PodSlices slices{.node = "n0"};
+    const auto request = kube::read_request(pod.annotations.at(kube::request_annotation));
+    slices.containers["c"].parts = {{device_uuid(0, device), {*request->containers.at("c").memory}, {}}};
+    pod.is_deleting = is_deleting;
+    books.set_pod(bound(std::move(pod), slices));
+  }
+  std::optional<std::vector<std::string>> victims(const std::vector<std::string>& given,
+                                                  Bytes memory = 20_GiB, int32_t priority = 100) {
+    const kube::ObjectMeta pod = pod_of_priority("high", memory, priority);
+    books.remove_pod(pod.uid);  // A request never changes.
+    books.set_pod(pod);
+    std::vector<std::string> uids;
+    for (const std::string& name : given) uids.push_back("uid-of-" + name);
+    auto out = books.victims(pod.uid, "n0", uids);
+    if (out)
+      for (std::string& uid : *out) uid = uid.substr(std::string("uid-of-").size());
+    return out;
+  }
+  std::string refusal_of(const kube::ObjectMeta& pod) {
+    books.set_pod(pod);
+    return std::string(books.filter(pod.uid, std::vector<std::string_view>{"n0"}).front());
+  }
+};
+
+TEST(Preemption, the_schedulers_victims_are_completed_on_one_device) {
+  PreemptionScenario s;
+  s.put(0, pod_of_priority("a", 12_GiB, 0, 1));
+  s.put(1, pod_of_priority("b", 12_GiB, 0, 2));
+  s.put(0, pod_of_priority("c", 8_GiB, 0, 3));
+  s.put(1, pod_of_priority("d", 8_GiB, 0, 4));
+  EXPECT_THAT(s.victims({"c", "d"}), Optional(ElementsAre("c", "d", "b"))) << "the newer of two equal ones";
+  EXPECT_THAT(s.victims({"a", "c"}), Optional(ElementsAre("a", "c"))) << "they suffice";
+  EXPECT_EQ(s.books.devices("n0")[0].memory, 20_GiB) << "nothing has changed";
+  EXPECT_FALSE(s.victims({"c", "d"}, 20_GiB, 0)) << "equal priorities stay";
+  EXPECT_FALSE(s.victims({"c", "d"}, 23_GiB)) << "no device is so large";
+}
+
+TEST(Preemption, the_lowest_priority_goes_first_and_few_large_ones) {
+  PreemptionScenario s;
+  s.put(0, pod_of_priority("middle", 16_GiB, 50));
+  s.put(0, pod_of_priority("one", 5_GiB, 50));
+  s.put(1, pod_of_priority("low", 6_GiB, -5));
+  s.put(1, pod_of_priority("lower", 6_GiB, -10));
+  s.put(1, pod_of_priority("small", 2_GiB, -10));
+  EXPECT_THAT(s.victims({}, 12_GiB), Optional(ElementsAre("lower"))) << "6 of 8 GiB are free without it";
+  EXPECT_THAT(s.victims({}, 20_GiB), Optional(UnorderedElementsAre("lower", "low"))) << "2 GiB may stay";
+}
+
+TEST(Preemption, pods_that_may_not_go_stay) {
+  PreemptionScenario s;
+  s.put(0, pod_of_priority("unknown", 20_GiB, std::nullopt));
+  s.put(1, pod_of_priority("equal", 20_GiB, 100));
+  EXPECT_FALSE(s.victims({}, 12_GiB));
+  s.put(1, pod_of_priority("leaving", 20_GiB, 500), true);
+  PreemptionScenario t;
+  t.put(0, pod_of_priority("unknown", 20_GiB, std::nullopt));
+  t.put(1, pod_of_priority("leaving", 20_GiB, 500), true);
+  EXPECT_THAT(t.victims({}, 12_GiB), Optional(IsEmpty())) << "it goes already";
+  EXPECT_FALSE(t.books.victims("other", "n0", {}));
+  EXPECT_FALSE(t.books.victims("uid-of-high", "n9", {}));
+}
+
+TEST(Preemption, room_that_was_made_is_kept_from_lower_priorities) {
+  PreemptionScenario s;
+  s.put(0, pod_of_priority("stays", 12_GiB, 0));
+  s.put(1, pod_of_priority("leaving", 12_GiB, 0), true);
+  const kube::ObjectMeta high = pod_of_priority("high", 20_GiB, 100);
+  s.books.nominate(high, "n0");
+  EXPECT_NE(s.refusal_of(pod_of_priority("large", 12_GiB, 0)), "");
+  s.books.remove_pod("uid-of-leaving");
+  EXPECT_EQ(s.refusal_of(pod_of_priority("thief", 12_GiB, 0)), "kept for a preempting pod");
+  EXPECT_EQ(s.refusal_of(pod_of_priority("unknown", 12_GiB, std::nullopt)), "kept for a preempting pod");
+  EXPECT_EQ(s.refusal_of(pod_of_priority("beside", 10_GiB, 0)), "") << "device 0 has room";
+  const auto beside = s.books.reserve("uid-of-beside", "n0");
+  ASSERT_TRUE(beside);
+  EXPECT_EQ(beside->containers.at("c").parts.front().device, device_uuid(0, 0))
+      << "not where the room is kept";
+  EXPECT_EQ(s.refusal_of(pod_of_priority("equal", 12_GiB, 100)), "");
+  EXPECT_FALSE(s.books.reserve("uid-of-thief", "n0"));
+  EXPECT_EQ(s.books.devices("n0")[1].memory, Bytes{}) << "nothing is booked";
+  const auto slices = s.books.reserve(high.uid, "n0");
+  ASSERT_TRUE(slices) << slices.error();
+  s.books.set_pod(bound(high, *slices));
+  EXPECT_EQ(s.refusal_of(pod_of_priority("thief", 12_GiB, 0)), "memory");
+}
+
+TEST(Preemption, a_forgotten_nomination_keeps_nothing) {
+  PreemptionScenario s;
+  const kube::ObjectMeta high = pod_of_priority("high", 20_GiB, 100);
+  s.put(0, pod_of_priority("stays", 12_GiB, 0));
+  s.books.nominate(high, "n0");
+  s.books.nominate(high, "n7");
+  EXPECT_EQ(s.refusal_of(pod_of_priority("p", 20_GiB, 0)), "") << "it waits for another node now";
+  s.books.nominate(high, "n0");
+  EXPECT_EQ(s.refusal_of(pod_of_priority("p", 20_GiB, 0)), "kept for a preempting pod");
+  s.books.forget_nomination(high.uid);
+  EXPECT_EQ(s.refusal_of(pod_of_priority("p", 20_GiB, 0)), "");
+  s.books.nominate(high, "n0");
+  s.books.remove_pod(high.uid);
+  EXPECT_EQ(s.refusal_of(pod_of_priority("p", 20_GiB, 0)), "");
+  s.books.nominate({}, "n0");
+  s.books.forget_nomination("other");
+}
+
+}  // namespace
+}  // namespace carve::cluster
