@@ -12,11 +12,15 @@ const kube::Selection pod_selection{.path = "/api/v1/pods",
                                     .label_selector = "carve.dev/sliced=true",
                                     .field_selector = "status.phase!=Succeeded,status.phase!=Failed"};
 
+const kube::Selection nominated_selection{.path = "/api/v1/pods",
+                                          .label_selector = "carve.dev/sliced=true",
+                                          .field_selector = "spec.nodeName=,status.nominatedNodeName!=",
+                                          .is_whole = true};
+
 }  // namespace
 
-BooksFeed::BooksFeed(kube::ApiClient& client, Books& books, std::function<void(const std::string&)> gone,
-                     uint64_t seed)
-    : client_(client), books_(books), gone_(std::move(gone)), seed_(seed) {
+BooksFeed::BooksFeed(kube::ApiClient& client, Books& books, Hooks hooks, uint64_t seed)
+    : client_(client), books_(books), hooks_(std::move(hooks)), seed_(seed) {
   nodes_.emplace(client_, node_selection,
                  kube::ListWatch::Sink{
                      .replaced = [this](const auto& by_uid) { books_.replace_nodes(by_uid); },
@@ -24,17 +28,45 @@ BooksFeed::BooksFeed(kube::ApiClient& client, Books& books, std::function<void(c
                      .removed = [this](const kube::ObjectMeta& node) { books_.remove_node(node.name); }},
                  seed_++);
   watch_pods();
+  nominated_.emplace(client_, nominated_selection,
+                     kube::ListWatch::Sink{.replaced =
+                                               [this](const auto& by_uid) {
+                                                 for (const auto& [uid, pod] : by_uid) nominated(pod);
+                                               },
+                                           .changed = [this](const kube::ObjectMeta& pod) { nominated(pod); },
+                                           .removed = [](const kube::ObjectMeta&) {}},
+                     seed_++);
+}
+
+// The scheduler takes a nomination back while the first of several victims are gone, because its preemption
+// does not help a pod that an extender refuses. So it holds for its time here, or until the pod is bound or
+// gone. The time counts from the first sight of this node.
+void BooksFeed::nominated(const kube::ObjectMeta& pod) {
+  Nomination& nomination = nominations_[pod.uid];
+  if (nomination.node == pod.nominated_node) return;
+  nomination.node = pod.nominated_node;
+  books_.nominate(pod, pod.nominated_node);
+  nomination.end = client_.after(nomination_ns, [this, uid = pod.uid] {
+    books_.forget_nomination(uid);
+    const auto ended = std::move(nominations_[uid].end);
+    if (!nominated_->by_uid().contains(uid)) nominations_.erase(uid);
+  });
 }
 
 void BooksFeed::watch_pods() {
   if (pods_) earlier_lists_ += pods_->lists();
   pods_.emplace(client_, pod_selection,
                 kube::ListWatch::Sink{.replaced = [this](const auto& by_uid) { books_.replace_pods(by_uid); },
-                                      .changed = [this](const kube::ObjectMeta& pod) { books_.set_pod(pod); },
+                                      .changed =
+                                          [this](const kube::ObjectMeta& pod) {
+                                            books_.set_pod(pod);
+                                            hooks_.seen(pod);
+                                          },
                                       .removed =
                                           [this](const kube::ObjectMeta& pod) {
                                             books_.remove_pod(pod.uid);
-                                            gone_(pod.uid);
+                                            nominations_.erase(pod.uid);
+                                            hooks_.gone(pod.uid);
                                           }},
                 seed_++);
 }

@@ -1,10 +1,12 @@
-// Keeps the books as the API server has nodes and pods: two watches of metadata alone.
+// Keeps the books as the API server has nodes and pods: two watches of metadata alone, and one of the few
+// pods that wait for a node after a preemption.
 //
 // A coordinator whose scheduler begins to hold the Lease calls list_pods_again(): what another coordinator
 // bound before is in a list that begins when all its writes are over. Until that list is complete, the books
 // decide on nothing.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,10 +16,16 @@
 
 namespace carve::cluster {
 
+// For so long a pod keeps the room that it has made.
+inline constexpr kube::Nanoseconds nomination_ns = 60 * kube::second_ns;
+
 class BooksFeed {
  public:
-  // `gone`: called with the uid of a pod that left the cluster.
-  BooksFeed(kube::ApiClient&, Books&, std::function<void(const std::string& uid)> gone, uint64_t seed);
+  struct Hooks {
+    std::function<void(const kube::ObjectMeta&)> seen;  // A pod was created or has changed.
+    std::function<void(const std::string& uid)> gone;   // A pod left the cluster.
+  };
+  BooksFeed(kube::ApiClient&, Books&, Hooks, uint64_t seed);
 
   // Lists the pods anew, with a list that begins at `not_before` at the earliest.
   void list_pods_again(kube::Nanoseconds not_before);
@@ -30,14 +38,22 @@ class BooksFeed {
 
  private:
   void watch_pods();
+  void nominated(const kube::ObjectMeta& pod);
 
   kube::ApiClient& client_;
   Books& books_;
-  const std::function<void(const std::string&)> gone_;
+  const Hooks hooks_;
   uint64_t seed_;
   uint64_t earlier_lists_ = 0;  // Of watches that were replaced.
   std::optional<kube::WatchedObjects> nodes_, pods_;
-  std::unique_ptr<kube::ApiCall> timer_;  // Until the pods are listed again; null: none is set.
+  // Pods that wait for a node after a preemption, and when each of them is forgotten.
+  std::optional<kube::WatchedObjects> nominated_;
+  struct Nomination {
+    std::string node;
+    std::unique_ptr<kube::ApiCall> end;  // Null: its time is over.
+  };
+  std::map<std::string, Nomination> nominations_;  // By uid.
+  std::unique_ptr<kube::ApiCall> timer_;           // Until the pods are listed again; null: none is set.
 };
 
 }  // namespace carve::cluster

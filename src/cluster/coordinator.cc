@@ -9,8 +9,8 @@
 namespace carve::cluster {
 namespace {
 
+constexpr kube::Nanoseconds check_interval_ns = 60 * kube::second_ns;
 constexpr kube::Nanoseconds settle_interval_ns = 10 * kube::second_ns;
-constexpr kube::Nanoseconds models_interval_ns = 2 * kube::second_ns;
 
 http::Response plain(unsigned status, std::string text) {
   return {.status = status, .type = "text/plain", .content = std::move(text) + "\n"};
@@ -36,8 +36,15 @@ Coordinator::Cluster::Cluster(Coordinator& c, Strategy strategy)
                     [&c](const kube::ObjectMeta& pod, const std::function<std::string()>& why) {
                       if (c.is_active()) c.events_.waits(pod, why);
                     }}),
-      feed(
-          c.client_, books, [&c](const std::string& uid) { c.events_.forget(uid); }, c.settings_.seed) {}
+      wishes(c.client_, books, c.events_,
+             [this, &c] {
+               const std::string why = feed.not_ready();
+               return why.empty() ? c.fence() : why;
+             }),
+      feed(c.client_, books,
+           {.seen = [this](const kube::ObjectMeta& pod) { wishes.consider(pod); },
+            .gone = [&c](const std::string& uid) { c.events_.forget(uid); }},
+           c.settings_.seed) {}
 
 Coordinator::Coordinator(kube::ApiClient& client, CoordinatorSettings settings)
     : client_(client),
@@ -76,11 +83,34 @@ void Coordinator::lease_changed(bool is_held) {
 void Coordinator::settle() {
   timer_ = client_.after(settle_interval_ns, [this] { settle(); });
   if (!cluster_ || !cluster_->feed.not_ready().empty()) return;
-  if (is_active()) cluster_settings_.settle_unit(cluster_->books.pods_in_units());
-  const auto wrong = cluster_->books.overcommitted();
-  if (wrong.size() > counts_.overcommitted_devices)
-    for (const std::string& sentence : wrong) os::log::error("{}", sentence);
-  counts_.overcommitted_devices = wrong.size();
+  if (is_active()) {
+    cluster_settings_.settle_unit([this] { return cluster_->books.pods_in_units(); });
+    // Those of a list, and those whose answer was not written.
+    for (const auto& [uid, pod] : cluster_->feed.pods().by_uid()) cluster_->wishes.consider(pod);
+  }
+  if (client_.now() < check_at_) return;
+  check_at_ = client_.now() + check_interval_ns;
+  check_devices();
+}
+
+// A device is named again when its sentence changes. No pod is evicted for it.
+void Coordinator::check_devices() {
+  const std::vector<Overcommit> found = cluster_->books.overcommitted();
+  counts_.overcommitted_devices = found.size();
+  std::set<std::string> sentences;
+  for (const Overcommit& device : found) {
+    const std::string sentence = text(device);
+    sentences.insert(sentence);
+    if (!is_active() || overcommits_.contains(sentence)) continue;
+    os::log::error("{}", sentence);
+    for (const auto& [uid, node] : cluster_->feed.nodes().by_uid())
+      if (node.name == device.node)
+        events_.write(node, {.kind = "Node",
+                             .reason = "CarveOvercommitted",
+                             .action = "CheckDevices",
+                             .sentence = sentence + ". No pod is evicted; delete or shrink one"});
+  }
+  if (is_active()) overcommits_ = std::move(sentences);
 }
 
 std::string Coordinator::fence() const {
@@ -103,7 +133,8 @@ http::Response Coordinator::extender(const http::Request& request) {
 
 http::Response Coordinator::webhook(const http::Request& request) {
   if (request.path == "/metrics" && request.method == "GET")
-    return readers_.answer(request, [this] { return metrics_text(figures()); });
+    return readers_.answer(request,
+                           [this](const kube::ReaderCheck::Done& done) { done(metrics_text(figures())); });
   const bool is_pod = request.path == "/mutate", is_settings = request.path == "/settings";
   if (!is_pod && !is_settings) return plain(404, "there are /mutate, /settings and /metrics");
   if (request.method != "POST") return plain(405, "use POST");
@@ -114,11 +145,7 @@ http::Response Coordinator::webhook(const http::Request& request) {
 }
 
 fronts::PodSettings Coordinator::pod_settings_now() {
-  if (client_.now() >= models_until_) {
-    models_ = cluster_->books.models();
-    models_until_ = client_.now() + models_interval_ns;
-  }
-  return pod_settings(*cluster_settings_.now(), models_);
+  return pod_settings(*cluster_settings_.now(), cluster_->books.models());
 }
 
 http::Response Coordinator::mutate(const http::Request& request) {

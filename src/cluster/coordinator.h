@@ -8,17 +8,19 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "cluster/books_feed.h"
 #include "cluster/events/waiting_events.h"
 #include "cluster/extender/extender.h"
 #include "cluster/metrics/coordinator_metrics.h"
-#include "cluster/metrics/reader_check.h"
 #include "cluster/namespace_reader.h"
 #include "cluster/watched_settings.h"
 #include "cluster/webhook/pod_review.h"
+#include "cluster/wish_writer.h"
 #include "http/message.h"
+#include "kube/access/reader_check.h"
 #include "kube/watched_lease.h"
 
 namespace carve::cluster {
@@ -55,12 +57,14 @@ class Coordinator {
     Books books;
     Binder binder;
     Extender extender;
+    WishWriter wishes;
     BooksFeed feed;
   };
 
   void settings_changed();
   void lease_changed(bool is_held);
-  void settle();  // Every 10 s.
+  void settle();         // Every 10 s.
+  void check_devices();  // Every 60 s.
   void count_answer(std::string_view verb, kube::Nanoseconds took, const std::string& error);
   std::string fence() const;
   fronts::PodSettings pod_settings_now();
@@ -73,11 +77,11 @@ class Coordinator {
   CoordinatorFigures counts_;  // The counters among them.
   EventWriter events_;
   NamespaceReader namespaces_;
-  ReaderCheck readers_;
+  kube::ReaderCheck readers_;
   std::optional<Cluster> cluster_;
-  std::vector<std::string> models_;  // Of the cluster's devices, at most models_interval_ns old.
-  kube::Nanoseconds models_until_ = 0;
-  std::optional<Strategy> strategy_;  // With which the books were made.
+  kube::Nanoseconds check_at_ = 0;
+  std::set<std::string> overcommits_;  // Sentences that have an event.
+  std::optional<Strategy> strategy_;   // With which the books were made.
   WatchedSettings cluster_settings_;
   kube::WatchedLease lease_;
   std::unique_ptr<kube::ApiCall> timer_;

@@ -49,16 +49,12 @@ std::string host_name() {
   return host;
 }
 
-int complain(const Failure& f) {
-  fmt::print(stderr, "carve-coordinator: {}\n", f.sentence);
-  return f.kind == K::invalid_argument ? 2 : 1;
-}
+int complain(const Failure& f) { return os::complain("carve-coordinator", f); }
 
 int print(Options::Mode mode) {
-  const std::string text = mode == Options::Mode::help         ? help_text()
-                           : mode == Options::Mode::completion ? completion_script()
-                                                               : "carve-coordinator " CARVE_VERSION "\n";
-  return fputs(text.c_str(), stdout) < 0;
+  return os::print_text(mode == Options::Mode::help         ? help_text()
+                        : mode == Options::Mode::completion ? completion_script()
+                                                            : "carve-coordinator " CARVE_VERSION "\n");
 }
 
 Outcome<kube::Connection> find_api_server(const Options& o) {

@@ -230,6 +230,57 @@ TEST(Coordinator, the_memory_unit_changes_when_it_is_free) {
   EXPECT_FALSE(s.coordinator->figures().pending["gpuMemoryUnit"]);
 }
 
+TEST(Coordinator, an_overcommitted_device_is_reported_and_no_pod_is_evicted) {
+  CoordinatorScenario s;
+  s.begin();
+  s.time.run_for(10 * second_ns);
+  for (const char* name : {"p", "q"}) {
+    kube::PodSlices slices{.node = "n0"};
+    slices.containers["c"].parts = {{device_uuid(0, 0), std::string(name) == "p" ? 20_GiB : 4_GiB, {}}};
+    auto pod = s.create_pod(name, 4_GiB);
+    pod["metadata"]["annotations"]["carve.dev/slices"] = api::write(slices);
+    s.server.put(pods_path, pod);
+  }
+  s.time.run_for(80 * second_ns);
+  EXPECT_EQ(s.coordinator->figures().overcommitted_devices, 1u);
+  s.time.run_for(200 * second_ns);
+  const auto events = s.server.all("/apis/events.k8s.io/v1/events");
+  ASSERT_EQ(events.size(), 1u) << "one event a sentence";
+  EXPECT_EQ(events[0]["reason"], "CarveOvercommitted");
+  EXPECT_EQ(events[0]["regarding"]["kind"], "Node");
+  EXPECT_EQ(events[0]["regarding"]["name"], "n0");
+  EXPECT_EQ(events[0]["metadata"]["namespace"], "default");
+  EXPECT_THAT(events[0]["note"].get<std::string>(),
+              HasSubstr("24 GiB and 2 isolated slices are granted; it has 22731 MiB and room for 16 slices. "
+                        "Pods: a/p 20 GiB, a/q 4 GiB. No pod is evicted"));
+  EXPECT_NE(s.server.find(pods_path, "a", "p"), nullptr);
+  s.server.remove(pods_path, "a", "q");
+  s.time.run_for(80 * second_ns);
+  EXPECT_EQ(s.coordinator->figures().overcommitted_devices, 0u);
+}
+
+TEST(Coordinator, a_nominated_pod_keeps_its_room_for_60_s) {
+  CoordinatorScenario s;
+  s.begin();
+  s.time.run_for(10 * second_ns);
+  kube::PodRequest request{.dialect = "carve", .priority = 100};
+  request.containers["c"].memory = (20_GiB).count;
+  auto high = s.create_pod("high", request);
+  high["status"]["nominatedNodeName"] = "n0";
+  s.server.put(pods_path, high);
+  s.time.run_for(10 * second_ns);
+  EXPECT_THAT(s.bind(s.create_pod("low", 4_GiB)), HasSubstr("kept for a preempting pod"));
+  high["metadata"]["labels"]["other"] = "x";
+  s.server.put(pods_path, high);  // A change of the pod is no new nomination.
+  s.time.run_for(second_ns);
+  high["status"].erase("nominatedNodeName");
+  s.server.put(pods_path, high);
+  s.time.run_for(second_ns);
+  EXPECT_THAT(s.bind(s.create_pod("low", 4_GiB)), HasSubstr("kept for a preempting pod"));
+  s.time.run_for(60 * second_ns);
+  EXPECT_EQ(s.bind(s.create_pod("later", 4_GiB)), R"({"Error":""})");
+}
+
 TEST(Coordinator, a_replica_without_settings_or_certificate_is_not_ready) {
   CoordinatorScenario s;
   s.server.remove(config_maps, "carve-system", "carve-settings");

@@ -44,9 +44,9 @@ void WatchedSettings::answered(const kube::ApiAnswer& answer) {
   if (!problem_.empty() && problem_ != before) os::log::warning("{}", problem_);
 }
 
-void WatchedSettings::settle_unit(const PodsInUnits& pods) {
+void WatchedSettings::settle_unit(const std::function<PodsInUnits()>& pods) {
   if (!settings_ || write_) return;
-  const auto change = pending_unit(*settings_, pods);
+  const auto change = pending_unit(*settings_, settings_->when_free ? pods() : PodsInUnits{});
   std::string body;
   if (change && change->blocked_by.empty()) {
     body = fmt::format(R"({{"metadata":{{"annotations":{{"{}":null}}}},"data":{{"gpuMemoryUnit":"{}",)"

@@ -23,8 +23,8 @@ class WatchedSettings {
   const std::string& problem() const { return problem_; }  // Of the last reading; empty: none.
 
   // Writes what becomes of gpuMemoryUnitWhenFree: the change, or for which pods it waits. Called by the
-  // active coordinator alone.
-  void settle_unit(const PodsInUnits&);
+  // active coordinator alone. `pods` goes over all pods; it is called only if a change is asked for.
+  void settle_unit(const std::function<PodsInUnits()>& pods);
 
  private:
   void poll();

@@ -28,10 +28,14 @@ std::string cut(std::string text, size_t bytes) {
   return text;
 }
 
+std::string namespace_of(const kube::ObjectMeta& about) {
+  return about.name_space.empty() ? "default" : about.name_space;
+}
+
 // The API server appends five letters to it; with them it is a name (RFC 1123) of at most 253 bytes.
-std::string name_prefix(const std::string& pod) {
+std::string name_prefix(const std::string& name) {
   constexpr size_t max_prefix_bytes = 200;
-  std::string out = pod.substr(0, max_prefix_bytes);
+  std::string out = name.substr(0, max_prefix_bytes);
   while (out.ends_with('.') || out.ends_with('-')) out.pop_back();
   return out + "-";
 }
@@ -54,16 +58,18 @@ bool WaitingEvents::is_due(const std::string& uid, const std::string& sentence, 
   return true;
 }
 
-std::string event_body(const kube::ObjectMeta& pod, const std::string& note, const EventForm& form) {
+std::string event_body(const kube::ObjectMeta& about, const std::string& note, const EventForm& form) {
   const auto quoted = [](const std::string& text) { return api::quoted(text); };
+  const std::string name_space =
+      about.name_space.empty() ? "" : fmt::format(R"("namespace":{},)", quoted(about.name_space));
   return fmt::format(
       R"({{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{{"generateName":{},"namespace":{}}},)"
       R"("eventTime":"{}","reportingController":"carve.dev/coordinator","reportingInstance":{},)"
-      R"("action":{},"reason":{},"type":"Warning","regarding":{{"apiVersion":"v1","kind":"Pod","name":{},)"
-      R"("namespace":{},"uid":{}}},"note":{}}})",
-      quoted(name_prefix(pod.name)), quoted(pod.name_space), micro_time(form.at_utc_ns),
-      quoted(form.instance), quoted(form.action), quoted(form.reason), quoted(pod.name),
-      quoted(pod.name_space), quoted(pod.uid), quoted(cut(note, max_note_bytes)));
+      R"("action":{},"reason":{},"type":"{}","regarding":{{"apiVersion":"v1","kind":"{}","name":{},)"
+      R"({}"uid":{}}},"note":{}}})",
+      quoted(name_prefix(about.name)), quoted(namespace_of(about)), micro_time(form.at_utc_ns),
+      quoted(form.instance), quoted(form.action), quoted(form.reason), form.is_warning ? "Warning" : "Normal",
+      form.kind, quoted(about.name), name_space, quoted(about.uid), quoted(cut(note, max_note_bytes)));
 }
 
 void EventWriter::waits(const kube::ObjectMeta& pod, const std::function<std::string()>& why) {
@@ -71,19 +77,26 @@ void EventWriter::waits(const kube::ObjectMeta& pod, const std::function<std::st
   if (pod.name_space.empty() || writes_.size() >= max_writes || !rule_.may_be_due(pod.uid, now)) return;
   const std::string sentence = why();
   if (!rule_.is_due(pod.uid, sentence, now)) return;
+  write(pod, {.reason = "CarveInsufficientCapacity", .action = "Scheduling", .sentence = sentence});
+}
+
+void EventWriter::write(const kube::ObjectMeta& about, const Note& note, std::function<void()> ended) {
   const uint64_t number = next_++;
   writes_[number] =
       client_.send({.method = "POST",
-                    .target = fmt::format("/apis/events.k8s.io/v1/namespaces/{}/events", pod.name_space),
-                    .body = event_body(pod, sentence,
-                                       {.reason = "CarveInsufficientCapacity",
-                                        .action = "Scheduling",
+                    .target = fmt::format("/apis/events.k8s.io/v1/namespaces/{}/events", namespace_of(about)),
+                    .body = event_body(about, note.sentence,
+                                       {.kind = note.kind,
+                                        .is_warning = note.is_warning,
+                                        .reason = note.reason,
+                                        .action = note.action,
                                         .instance = instance_,
                                         .at_utc_ns = utc_ns_()})},
-                   [this, number](const kube::ApiAnswer& answer) {
+                   [this, number, ended = std::move(ended)](const kube::ApiAnswer& answer) {
                      if (!answer.is_success())
                        os::log::warning("an event is not written: {}", answer.problem);
-                     writes_.erase(number);
+                     const auto call = writes_.extract(number);
+                     if (ended) ended();
                    });
 }
 

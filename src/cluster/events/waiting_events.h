@@ -38,13 +38,15 @@ class WaitingEvents {
 
 // What an event says besides its sentence.
 struct EventForm {
+  std::string kind = "Pod";  // Of the object; without a namespace, its events are in `default`.
+  bool is_warning = true;
   std::string reason;    // "CarveInsufficientCapacity"
   std::string action;    // "Scheduling"
   std::string instance;  // The replica that writes it.
   int64_t at_utc_ns = 0;
 };
-// Returns the object Event about the pod; the note is cut to its limit.
-std::string event_body(const kube::ObjectMeta& pod, const std::string& note, const EventForm&);
+// Returns the object Event about the object; the note is cut to its limit.
+std::string event_body(const kube::ObjectMeta& about, const std::string& note, const EventForm&);
 
 class EventWriter {
  public:
@@ -55,6 +57,14 @@ class EventWriter {
   // `why` is asked during the call, and only if an event may be due.
   void waits(const kube::ObjectMeta& pod, const std::function<std::string()>& why);
   void forget(const std::string& uid) { rule_.forget(uid); }
+
+  // Writes an event at once. `ended`: called when it is written or lost.
+  struct Note {
+    std::string kind = "Pod";
+    bool is_warning = true;
+    std::string reason, action, sentence;
+  };
+  void write(const kube::ObjectMeta& about, const Note&, std::function<void()> ended = {});
 
  private:
   static constexpr size_t max_writes = 64;  // On their way; further events are left out.

@@ -1,5 +1,7 @@
 #include "cluster/extender/binder.h"
 
+#include <algorithm>
+
 #include "kube/answers.h"
 #include "wire/api/json.h"
 
@@ -31,12 +33,15 @@ void Binder::bind(const BindQuestion& question, const kube::PodSlices& slices, D
   const std::string uid = question.uid;
   const auto [write, is_new] = writes_.try_emplace(uid);
   if (!is_new) {
-    // The scheduler asks again while the first write is not known: its answer says which was done.
+    // The scheduler asks again while the first write is not known.
     write->second.call.reset();
+    write->second.may_be_done = true;
+    write->second.is_done = false;
     if (write->second.done) write->second.done("the scheduler asked again");
   }
   write->second.question = question;
   write->second.done = std::move(done);
+  write->second.problem.clear();
   if (!is_path_word(question.name_space) || !is_path_word(question.pod)) {
     write->second.call = client_.after(0, [this, uid] {
       books_.release(uid);
@@ -44,30 +49,48 @@ void Binder::bind(const BindQuestion& question, const kube::PodSlices& slices, D
     });
     return;
   }
-  write->second.call = client_.send({.method = "POST",
-                                     .target = pod_path(question) + "/binding?timeout=2s",
-                                     .body = body_of(question, slices),
-                                     .deadline_ns = bind_deadline_ns},
-                                    [this, uid](const kube::ApiAnswer& answer) { answered(uid, answer); });
+  write->second.call =
+      client_.send({.method = "POST",
+                    .target = fmt::format("{}/binding?timeout={}s", pod_path(question), server_bind_seconds),
+                    .body = body_of(question, slices),
+                    .deadline_ns = bind_deadline_ns},
+                   [this, uid](const kube::ApiAnswer& answer) { answered(uid, answer); });
 }
 
 void Binder::answered(const std::string& uid, const kube::ApiAnswer& answer) {
-  if (answer.is_success()) return finish(uid, "");
-  const bool is_refused = kube::refuses_write(answer.status) || !answer.may_have_happened;
-  if (is_refused) {
+  if (answer.is_success()) return confirm_later(uid);
+  Write& write = writes_.at(uid);
+  write.problem = answer.problem;
+  const bool is_unsent = answer.status == 0 && !answer.may_have_happened;
+  if (is_unsent && !write.may_be_done) {
     books_.release(uid);
     return finish(uid, answer.problem);
   }
-  // 409: bound already, perhaps by our own first try; or another pod has the name now. Otherwise it is not
-  // known whether it was done: the scheduler tries again, and the pod is read when the write is over.
-  if (answer.status == 409) return read_pod(uid);
-  Write& write = writes_.at(uid);
+  // 409: bound already, perhaps by our own first try; or another pod has the name now. The client may have
+  // sent a try twice, so a refusal of the only one is looked at as well.
+  if (answer.status == 409 || (kube::refuses_write(answer.status) && !write.may_be_done))
+    return read_pod(uid);
+  // It is not known whether it was done: the scheduler tries again, and the pod is read when the write is
+  // over.
+  write.may_be_done = true;
   if (Done done = std::exchange(write.done, nullptr)) done(answer.problem);
   find_out_later(uid);
 }
 
 void Binder::find_out_later(const std::string& uid) {
   writes_.at(uid).call = client_.after(find_out_after_ns, [this, uid] { read_pod(uid); });
+}
+
+void Binder::confirm_later(const std::string& uid) {
+  Write& write = writes_.at(uid);
+  write.is_done = true;
+  write.call = client_.after(confirm_after_ns, [this, uid] {
+    if (books_.is_unconfirmed(uid))
+      read_pod(uid);
+    else
+      finish(uid, "");
+  });
+  if (Done done = std::exchange(write.done, nullptr)) done("");
 }
 
 void Binder::read_pod(const std::string& uid) {
@@ -98,10 +121,15 @@ void Binder::pod_answered(const std::string& uid, const kube::ApiAnswer& answer)
                   is_here ? "" : fmt::format("pod {}/{} is bound elsewhere", pod->name_space, pod->name));
   }
   books_.release(uid);
-  finish(uid, fmt::format("pod {}/{} was not bound", pod->name_space, pod->name));
+  finish(uid, fmt::format("pod {}/{} was not bound: {}", pod->name_space, pod->name, write.problem));
 }
 
 // Ends the call in whose answer this is called, so the last step.
+size_t Binder::open() const {
+  return static_cast<size_t>(
+      std::ranges::count_if(writes_, [](const auto& entry) { return !entry.second.is_done; }));
+}
+
 void Binder::finish(const std::string& uid, const std::string& error) {
   auto write = writes_.extract(uid);
   if (write.mapped().done) write.mapped().done(error);

@@ -55,7 +55,7 @@ struct BindScenario {
 
 TEST(Binder, node_and_slices_are_one_write) {
   BindScenario s;
-  s.bind();
+  s.bind(kube::second_ns);
   EXPECT_THAT(s.answers, ::testing::ElementsAre(""));
   EXPECT_EQ(s.stored()["spec"]["nodeName"], "n0");
   const auto slices =
@@ -63,7 +63,7 @@ TEST(Binder, node_and_slices_are_one_write) {
   ASSERT_TRUE(slices) << slices.error();
   EXPECT_EQ(slices->containers.at("c").parts.front().memory, 4_GiB);
   EXPECT_EQ(s.binder.open(), 0u);
-  EXPECT_THAT(s.server.requests().back(), HasSubstr("POST /api/v1/namespaces/a/pods/p/binding?timeout=2s"));
+  EXPECT_THAT(s.server.requests().back(), HasSubstr("POST /api/v1/namespaces/a/pods/p/binding?timeout=1s"));
 }
 
 TEST(Binder, a_refused_write_gives_the_reservation_back) {
@@ -98,6 +98,20 @@ TEST(Binder, the_schedulers_second_try_finds_the_pod_bound_here) {
   EXPECT_EQ(s.binder.open(), 0u);
 }
 
+TEST(Binder, a_refusal_of_the_second_try_says_nothing_of_the_first) {
+  BindScenario s;
+  s.server.add_fault({.kind = FaultKind::lose_answer, .method = "POST"});
+  s.bind(bind_deadline_ns + kube::second_ns);
+  s.server.add_fault({.kind = FaultKind::status, .method = "POST", .status = 403});
+  s.bind(kube::second_ns);
+  EXPECT_THAT(s.answers.at(1), HasSubstr("403"));
+  EXPECT_EQ(s.booked(), 4_GiB) << "an API server that has just started refuses what its predecessor did";
+  s.time.run_for(30 * kube::second_ns);
+  EXPECT_TRUE(s.is_bound());
+  EXPECT_EQ(s.booked(), 4_GiB);
+  EXPECT_EQ(s.binder.open(), 0u);
+}
+
 TEST(Binder, a_lost_request_is_given_back_when_it_cannot_arrive_any_more) {
   BindScenario s;
   s.server.add_fault({.kind = FaultKind::hang, .method = "POST"});
@@ -124,6 +138,20 @@ TEST(Binder, a_pod_that_is_gone_or_anew_gives_its_reservation_back) {
     EXPECT_FALSE(s.is_bound());
     EXPECT_THAT(s.books.unconfirmed(), IsEmpty());
     EXPECT_EQ(s.booked(), Bytes{});
+  }
+}
+
+TEST(Binder, a_bound_pod_that_no_watch_shows_is_read) {
+  for (const bool is_gone : {false, true}) {
+    BindScenario s;
+    s.bind(kube::second_ns);
+    EXPECT_THAT(s.answers, ::testing::ElementsAre(""));
+    EXPECT_EQ(s.books.unconfirmed().size(), 1u);
+    if (is_gone) s.server.remove(stored_pods, "a", "p");
+    s.time.run_for(30 * kube::second_ns);
+    EXPECT_THAT(s.books.unconfirmed(), IsEmpty());
+    EXPECT_EQ(s.booked(), is_gone ? Bytes{} : 4_GiB);
+    EXPECT_EQ(s.answers.size(), 1u);
   }
 }
 

@@ -61,16 +61,17 @@ http::Response Extender::prioritize(const std::string& body) {
 }
 
 // The scheduler has chosen victims by what is counted for the node. Without this answer it would remove pods
-// whose devices do not make room.
+// whose devices do not make room, or too few. What it says of disruption budgets is passed on.
 http::Response Extender::preempt(const std::string& body) {
   auto question = read_preempt_question(body);
   if (!question) return plain(400, question.error());
   if (const std::string why = hooks_.not_ready(); !why.empty()) return plain(503, why);
   if (const auto known = books_.know_pod(question->pod); !known) return plain(400, known.error());
-  std::erase_if(question->nodes, [&](const auto& entry) {
-    return !books_.fits_without(question->pod.uid, entry.first, entry.second.uids);
-  });
-  return json(preempt_answer(question->nodes));
+  std::map<std::string, Victims> left;
+  for (const auto& [node, sent] : question->nodes)
+    if (auto victims = books_.victims(question->pod.uid, node, sent.uids))
+      left[node] = {.uids = std::move(*victims), .violations = sent.violations};
+  return json(preempt_answer(left));
 }
 
 http::Response Extender::bind(const std::string& body) {

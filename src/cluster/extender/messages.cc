@@ -14,8 +14,8 @@ using kube::JsonLevel;
 constexpr std::string_view prefix = "carve: ";  // Of what the scheduler's events show.
 
 bool is_same(std::string_view a, std::string_view b) {
-  return std::ranges::equal(
-      a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; };
+  return std::ranges::equal(a, b, {}, lower, lower);
 }
 
 // Takes what belongs to the pod's metadata; returns whether it did.
@@ -37,7 +37,7 @@ class NodesReader final : public kube::JsonWalk {
  private:
   void value(std::span<const JsonLevel> path, const std::string& text) override {
     if (path.empty() || take_pod_value(out.pod, path, text)) return;
-    if (is_same(path[0].key, "nodenames") && path.size() == 2 && path[1].is_list) out.nodes.push_back(text);
+    if (path.size() == 2 && path[1].is_list && is_same(path[0].key, "nodenames")) out.nodes.push_back(text);
   }
 };
 

@@ -99,7 +99,7 @@ class SettingsReader {
     if (const auto read = second_of(key, value, "ignore", "whole")) out_.plain_nvidia_is_whole = *read;
   }
   void read_init(const std::string& key, const std::string& value) {
-    if (value != "refuse") refuse(key, value, "it is refuse; an init container has no slice of its own");
+    if (const auto read = second_of(key, value, "refuse", "share")) out_.init_containers_share = *read;
   }
   void read_strategy(const std::string& key, const std::string& value) {
     if (const auto read = parse<Strategy>(value))
@@ -159,6 +159,7 @@ fronts::PodSettings pod_settings(const ClusterSettings& settings, std::vector<st
           .plain_nvidia_is_whole = settings.plain_nvidia_is_whole,
           .models = std::move(models),
           .schedulers = settings.schedulers,
+          .init_containers_share = settings.init_containers_share,
           .runtime_classes = settings.runtime_classes};
 }
 

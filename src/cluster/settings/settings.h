@@ -28,6 +28,7 @@ struct ClusterSettings {
                                      fronts::Dialect::hami};
   bool is_sharing = true;              // sharing; a namespace's label overrides it.
   bool plain_nvidia_is_whole = false;  // plainNvidiaGpu
+  bool init_containers_share = false;  // initContainers
   Strategy strategy = Strategy::binpack;
   std::vector<std::string> schedulers{"carve-scheduler"};
   std::vector<std::string> runtime_classes;  // runtimeClasses

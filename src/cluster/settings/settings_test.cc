@@ -47,7 +47,7 @@ TEST(Settings, a_bad_value_is_refused_with_its_rule) {
       {{{"dialects", "ack, nvidia"}}, "dialects nvidia: dialects are carve, ack, vke and hami"},
       {{{"sharing", "yes"}}, "sharing yes: it is disabled or enabled"},
       {{{"plainNvidiaGpu", ""}}, "plainNvidiaGpu : it is ignore or whole"},
-      {{{"initContainers", "share"}}, "initContainers share: it is refuse"},
+      {{{"initContainers", "own"}}, "initContainers own: it is refuse or share"},
       {{{"strategy", "best"}}, "strategy best: it is binpack, spread"},
       {{{"schedulers", " , "}}, "name one at least"},
       {{{"schedulers", "A_b"}}, "schedulers A_b: a name has a to z"},
