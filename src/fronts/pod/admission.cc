@@ -24,6 +24,11 @@ constexpr const char* extender_node = "extender";
 constexpr const char* taint = "carve.dev/gpu";
 constexpr const char* mirror_annotation = "kubernetes.io/config.mirror";
 constexpr std::string_view hami_prefix = "hami.io/";
+constexpr std::string_view nvidia_prefix = "nvidia.com/";
+
+// Of ACK's cGPU and of HAMi: they lift limits, or say how compute is limited.
+constexpr std::string_view foreign_variables[] = {"CGPU_DISABLE", "CUDA_DISABLE_CONTROL",
+                                                  "CUDA_TASK_PRIORITY", "GPU_CORE_UTILIZATION_POLICY"};
 
 // A container that runs beside the others: of spec.containers, or an init container that is restarted for
 // ever (a sidecar). Its limits are where `list` and `position` say.
@@ -122,15 +127,63 @@ class Admission {
       if (is_sidecar(*item.value)) {
         read_container(parts, item, "initContainers", i);
       } else if (has_key_of_ours(*item.value)) {
-        const std::string name = text_member(*item.value, "name");
-        errors_.add(fmt::format("init container {}", name), name,
-                    "a kubelet restart may then kill the pod; ask in a container");
+        sharing_.push_back({"initContainers", i, text_member(*item.value, "name")});
       }
     }
+    for (const RunningContainer& init : sharing_)
+      read_sharing(parts, reader_.item(sidecars, init.position), init);
     if (parts.annotations && !requests_.containers.empty())
       for (const auto& [key, value] : parts.annotations.value->items())
-        if (key.starts_with(hami_prefix) && key != keys::hami_strategy)
+        if (is_without_effect(key))
           warnings_.push_back(fmt::format("{} has no effect here", key.substr(0, 80)));
+    if (!requests_.containers.empty()) warn_of_variables();
+  }
+
+  bool is_without_effect(const std::string& annotation) const {
+    const auto known = {keys::hami_strategy, keys::hami_use_type, keys::hami_no_type,
+                        keys::hami_use_uuid, keys::hami_no_uuid,  keys::hami_mode};
+    const bool is_theirs = annotation.starts_with(hami_prefix) ||
+                           (requests_.dialect == Dialect::hami && annotation.starts_with(nvidia_prefix));
+    return is_theirs && std::ranges::find(known, annotation) == known.end();
+  }
+
+  // Variables that lift or change a limit where they come from. The names are in lists of containers.
+  void warn_of_variables() {
+    for (const RunningContainer& container : running_) {
+      const Json& json = source_["spec"][container.list][container.position];
+      const Json* const variables = member(json, "env");
+      if (variables == nullptr || !variables->is_array()) continue;
+      for (const Json& variable : *variables)
+        if (const std::string name = text_member(variable, "name");
+            std::ranges::find(foreign_variables, name) != std::end(foreign_variables))
+          warnings_.push_back(fmt::format("container {}: env {} has no effect here", container.name, name));
+    }
+  }
+
+  // kubelet gives the devices of an init container to the first container that asks for some, so both have
+  // one slot. kubelet's order has sidecars before containers: with one that asks, it would be the sidecar's.
+  void read_sharing(const PodParts& pod, const JsonMember& item, const RunningContainer& init) {
+    const auto refuse = [&](const std::string& sentence) {
+      errors_.add(fmt::format("init container {}", init.name), init.name, "{}", sentence);
+    };
+    if (!settings_.init_containers_share)
+      return refuse("a kubelet restart may then kill the pod; ask in a container");
+    if (requests_.containers.empty()) return refuse("no container has a slice to share; ask in a container");
+    if (std::string_view(running_[requests_.containers.rbegin()->first].list) == init.list)
+      return refuse("a sidecar of the pod asks too; ask in the sidecar or in the init container");
+    const auto& [index, wanted] = *requests_.containers.begin();
+    const JsonMember resources = reader_.object(item, "resources");
+    const ContainerParts parts{.name = init.name,
+                               .index = index,
+                               .limits = reader_.object(resources, "limits"),
+                               .requests = reader_.object(resources, "requests")};
+    PodRequests own{.dialect = requests_.dialect, .containers = {}};
+    ContainerReader reader(reader_, errors_, settings_, pod, parts);
+    read_container_request(reader, own);
+    if (const auto asked = own.containers.find(index);
+        asked != own.containers.end() && asked->second != wanted)
+      refuse(fmt::format("it shares the slice of container {}, so it asks for the same amounts",
+                         running_[index].name));
   }
 
   // The annotation names containers. The API server asks for distinct names too, but only after its webhooks.
@@ -175,6 +228,12 @@ class Admission {
       request.containers[container.name] = amounts_of(asked);
       write_limits(json["resources"]["limits"], asked);
     }
+    for (const RunningContainer& init : sharing_) {
+      Json& json = spec()[init.list][init.position];
+      request.given[init.name] = take_given(json);
+      write_limits(json["resources"]["limits"], requests_.containers.begin()->second);
+    }
+    request.priority = priority();
     request.application = controller_uid();
     Json& metadata = entered(pod_, "metadata");
     entered(metadata, "annotations")[kube::request_annotation] = api::write(request);
@@ -232,6 +291,14 @@ class Admission {
     limits[slot_limit] = "1";
   }
 
+  // The API server has resolved the pod's class before it calls webhooks.
+  std::optional<int32_t> priority() const {
+    const Json* const value = member(source_["spec"], "priority");
+    if (value == nullptr || !value->is_number_integer()) return std::nullopt;
+    const auto out = value->get<int64_t>();
+    return out >= INT32_MIN && out <= INT32_MAX ? std::optional(static_cast<int32_t>(out)) : std::nullopt;
+  }
+
   std::optional<std::string> controller_uid() const {
     const Json* const metadata = member(pod_, "metadata");
     const Json* const owners = metadata == nullptr ? nullptr : member(*metadata, "ownerReferences");
@@ -259,6 +326,7 @@ class Admission {
   JsonReader reader_;
   PodRequests requests_;
   std::vector<RunningContainer> running_;
+  std::vector<RunningContainer> sharing_;  // Init containers with the slice of the first of those that ask.
   uint64_t cpu_milli_ = 0;
   std::vector<std::string> warnings_;
 };

@@ -173,6 +173,40 @@ TEST(Admission, rules_over_a_whole_pod) {
   EXPECT_EQ(refusal(json_of_yaml("kind: Pod")), "spec: there is none; a pod has one");
 }
 
+TEST(Admission, an_init_container_may_share_the_first_slice) {
+  const auto pod = [](const char* init, const char* more = "") {
+    return json_of_yaml(fmt::format(
+        "metadata: {{}}\nspec: {{containers: [{{name: plain}}, {{name: a, resources: {{limits: "
+        "{{carve.dev/memory: 4Gi, "
+        "carve.dev/compute: 30}}}}}}], initContainers: [{{name: i, resources: {{limits: {{{}}}}}}}{}]}}",
+        init, more));
+  };
+  PodSettings share;
+  share.init_containers_share = true;
+  const Json asked = pod("carve.dev/memory: 4096Mi, carve.dev/compute: 30");
+  const auto admitted = admit(asked, share);
+  ASSERT_TRUE(admitted) << admitted.error().front().sentence;
+  const kube::PodRequest request = request_of(admitted->pod);
+  EXPECT_EQ(request.containers.size(), 1u);
+  EXPECT_EQ(request.given.at("i").at("carve.dev/memory"), "4096Mi");
+  EXPECT_EQ(admitted->pod["spec"]["initContainers"][0]["resources"]["limits"],
+            (Json{{"carve.dev/memory", "4Gi"}, {"carve.dev/compute", "30"}, {"carve.dev/slot", "1"}}));
+  EXPECT_EQ(admit(admitted->pod, share)->pod, admitted->pod) << "again";
+  EXPECT_EQ(refusal(asked), "init container i: a kubelet restart may then kill the pod; ask in a container");
+  EXPECT_EQ(refusal(pod("carve.dev/memory: 5Gi, carve.dev/compute: 30"), share),
+            "init container i: it shares the slice of container a, so it asks for the same amounts");
+  EXPECT_EQ(refusal(pod("aliyun.com/gpu-mem: 4"), share),
+            "container i asks in dialect ack, and another container in carve; keep one");
+  EXPECT_EQ(refusal(pod("carve.dev/memory: 4Gi, carve.dev/compute: 30",
+                        ", {name: s, restartPolicy: Always, resources: {limits: {carve.dev/memory: 1Gi}}}"),
+                    share),
+            "init container i: a sidecar of the pod asks too; ask in the sidecar or in the init container");
+  EXPECT_EQ(refusal(json_of_yaml(
+                        "spec: {initContainers: [{name: i, resources: {limits: {carve.dev/memory: 1Gi}}}]}"),
+                    share),
+            "init container i: no container has a slice to share; ask in a container");
+}
+
 TEST(Admission, containers_have_names_that_differ) {
   const auto named = [](const char* first, const char* second) {
     return json_of_yaml(
@@ -200,6 +234,33 @@ TEST(Admission, models_are_named_by_parts_of_their_names) {
   const auto warned =
       admit(pod_of("nvidia.com/gpumem: 3000", "annotations: {hami.io/node-scheduler-policy: spread}"), {});
   EXPECT_THAT(warned->warnings, ::testing::ElementsAre("hami.io/node-scheduler-policy has no effect here"));
+}
+
+TEST(Admission, what_would_keep_a_pod_from_devices_is_refused) {
+  const char* const limits = "nvidia.com/gpumem: 3000";
+  EXPECT_EQ(refusal(pod_of(limits, "annotations: {nvidia.com/nouse-gpuuuid: GPU-1}")),
+            "nvidia.com/nouse-gpuuuid is not known here; name the devices that may serve in "
+            "nvidia.com/use-gpuuuid");
+  EXPECT_EQ(refusal(pod_of(limits, "annotations: {nvidia.com/vgpu-mode: mig}")),
+            "nvidia.com/vgpu-mode: 'mig'; slices are not MIG devices, leave it out");
+  EXPECT_EQ(refusal(pod_of(limits, "annotations: {nvidia.com/vgpu-mode: hami-core}")), "");
+}
+
+TEST(Admission, what_has_no_effect_is_a_warning) {
+  const auto warnings = [](const char* limits, const char* annotation, const char* variable) {
+    Json pod = pod_of(limits, fmt::format("annotations: {{{}}}", annotation).c_str());
+    pod["spec"]["containers"][0]["env"] = {{{"name", variable}, {"value", "true"}}};
+    const auto admitted = admit(pod, {});
+    EXPECT_TRUE(admitted);
+    return admitted ? admitted->warnings : std::vector<std::string>{};
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(warnings("aliyun.com/gpu-mem: 3", "a: b", "CGPU_DISABLE"),
+              ElementsAre("container c: env CGPU_DISABLE has no effect here"));
+  EXPECT_THAT(warnings("nvidia.com/gpumem: 3000", "nvidia.com/other: b", "A"),
+              ElementsAre("nvidia.com/other has no effect here"));
+  EXPECT_THAT(warnings("aliyun.com/gpu-mem: 3", "nvidia.com/other: b", "A"), ::testing::IsEmpty());
+  EXPECT_THAT(warnings("cpu: 3", "a: b", "CGPU_DISABLE"), ::testing::IsEmpty());
 }
 
 TEST(Admission, mirror_pods_pass_unchanged) {

@@ -36,6 +36,8 @@ inline constexpr const char* hami_priority = "nvidia.com/priority";
 inline constexpr const char* hami_use_type = "nvidia.com/use-gputype";
 inline constexpr const char* hami_no_type = "nvidia.com/nouse-gputype";
 inline constexpr const char* hami_use_uuid = "nvidia.com/use-gpuuuid";
+inline constexpr const char* hami_no_uuid = "nvidia.com/nouse-gpuuuid";
+inline constexpr const char* hami_mode = "nvidia.com/vgpu-mode";
 inline constexpr const char* hami_strategy = "hami.io/gpu-scheduler-policy";
 
 }  // namespace carve::fronts::keys

@@ -9,6 +9,7 @@
 namespace carve::fronts {
 namespace {
 
+constexpr const char* hami_core_mode = "hami-core";
 constexpr uint64_t max_hami_memory_mib = 1'000'000'000;
 
 std::optional<uint32_t> hami_devices(ContainerReader& reader) {
@@ -54,6 +55,12 @@ void read_choice(ContainerReader& reader, ContainerRequest& out) {
   if (!reader.settings().models.empty()) read_models(reader, out);
   if (const JsonMember uuids = reader.annotation(keys::hami_use_uuid))
     out.device_uuids = comma_list(reader.text(uuids));
+  if (const JsonMember unwanted = reader.annotation(keys::hami_no_uuid))
+    reader.refuse(unwanted, "{} is not known here; name the devices that may serve in {}", keys::hami_no_uuid,
+                  keys::hami_use_uuid);
+  if (const JsonMember mode = reader.annotation(keys::hami_mode); mode && reader.text(mode) != hami_core_mode)
+    reader.refuse(mode, "{}: {}; slices are not MIG devices, leave it out", keys::hami_mode,
+                  typed(reader.text(mode)));
   const JsonMember strategy = reader.annotation(keys::hami_strategy);
   if (!strategy) return;
   out.strategy = parse_node_strategy(reader.text(strategy));

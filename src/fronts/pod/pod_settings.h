@@ -19,7 +19,9 @@ struct PodSettings {
 
   // For admission alone.
   std::vector<std::string> schedulers{"carve-scheduler"};  // Besides the cluster's default.
-  std::vector<std::string> runtime_classes;                // Under which slices run; "": the default.
+  bool init_containers_share =
+      false;  // Ordinary init containers may ask, for the slice of the first container.
+  std::vector<std::string> runtime_classes;  // Under which slices run; "": the default.
 };
 
 }  // namespace carve::fronts
