@@ -45,6 +45,7 @@ class SocketLink final : public AgentLink {
                                      const api::ContainerStarted& started) override {
     return client_.post<api::Nothing>(fmt::format("/v1/slices/{}/container", slice), started);
   }
+  Answer<std::string> metrics() override { return client_.text("/metrics"); }
   Answer<api::Node> change(const api::NodeChange& change) override {
     return client_.patch<api::Node>("/v1/node", change);
   }

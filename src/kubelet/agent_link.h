@@ -29,6 +29,8 @@ class AgentLink {
   virtual Answer<api::Slice> release(const std::string& slice) = 0;
   virtual Answer<api::Slice> update(const std::string& slice, const api::SliceChange&) = 0;
   virtual Answer<api::Nothing> add_container(const std::string& slice, const api::ContainerStarted&) = 0;
+  // The agent's figures, in the text format of Prometheus.
+  virtual Answer<std::string> metrics() = 0;
   virtual Answer<api::Node> change(const api::NodeChange&) = 0;
 };
 

@@ -56,6 +56,10 @@ void ContainerReporter::report(const ContainerReport& container) {
   const auto info = runtime_.info(container.id);
   const auto pid = info ? pid_of(*info) : std::nullopt;
   if (!pid) return;  // It has ended meanwhile, or is asked again.
+  if (container.is_shared && !mounts_attach_directory(*info, container.slot)) {
+    reported_.insert(container.key());
+    return;
+  }
   const auto mounts = os::read_file(fmt::format("/proc/{}/mountinfo", *pid));
   // Without CAP_SYS_PTRACE the mounts of most containers cannot be read; the agent then proves the process
   // alone.

@@ -26,6 +26,16 @@ Outcome<void> enter(Options& o, const std::string&) {
   return {};
 }
 
+Outcome<void> set_metrics(Options& o, const std::string& value) {
+  o.metrics.reset();
+  if (value == "off") return {};
+  o.metrics = os::parse_tcp_address(value);
+  if (o.metrics) return {};
+  return failure(FailureKind::invalid_argument,
+                 "--metrics '{}' is not an address and a port, such as 0.0.0.0:9472, nor off",
+                 os::shown(value));
+}
+
 const std::vector<os::OptionRow<Options>> option_rows = {
     {.name = "--node-name",
      .value = "NAME",
@@ -51,6 +61,18 @@ const std::vector<os::OptionRow<Options>> option_rows = {
      .value = "PATH",
      .help = "the container runtime's socket (CRI)\n[/run/containerd/containerd.sock]",
      .store = keep<&Options::runtime>},
+    {.name = "--metrics",
+     .value = "HOST:PORT",
+     .help = "address of /metrics, with TLS; off: none [0.0.0.0:9472]",
+     .store = set_metrics},
+    {.name = "--tls-cert",
+     .value = "FILE",
+     .help = "PEM file with the certificate of --metrics and its chain [one is made at each start]",
+     .store = keep<&Options::tls_certificate>},
+    {.name = "--tls-key",
+     .value = "FILE",
+     .help = "PEM file with the certificate's key, without a passphrase",
+     .store = keep<&Options::tls_key>},
     {.name = "--kubeconfig",
      .value = "FILE",
      .help = "how the API server is reached [the pod's service account]",
@@ -122,6 +144,10 @@ Outcome<Options> parse_options(int argc, char** argv, const std::string& node_na
                    "--node-name '{}' is not a node's name: 1 to {} of a-z, 0-9, - and .; give the name that "
                    "`kubectl get nodes` prints, or set NODE_NAME",
                    os::shown(out.node), max_node_name_bytes);
+  if (out.tls_certificate.empty() != out.tls_key.empty())
+    return failure(
+        FailureKind::invalid_argument, "{} is given without {}; TLS needs a certificate and its key",
+        out.tls_key.empty() ? "--tls-cert" : "--tls-key", out.tls_key.empty() ? "--tls-key" : "--tls-cert");
   return out;
 }
 

@@ -1,10 +1,12 @@
 // carve-kubelet's command line.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "core/failure.h"
 #include "kube/client/connection.h"
+#include "os/tcp.h"
 
 namespace carve::kubelet {
 
@@ -17,6 +19,8 @@ struct Options {
   std::string plugin_dir;     // Empty: device-plugins in kubelet's folder.
   std::string pod_resources;  // Empty: pod-resources/kubelet.sock in kubelet's folder.
   std::string runtime = "/run/containerd/containerd.sock";
+  std::optional<os::TcpAddress> metrics{{.host = "0.0.0.0", .port = 9472}};  // None: there is no such port.
+  std::string tls_certificate, tls_key;  // PEM files of that port; both or none: a certificate is made.
   kube::ConnectionOptions api;
   std::string log_level = "info";
 };

@@ -38,5 +38,16 @@ TEST(KubeletOptions, a_node_has_a_name) {
   EXPECT_EQ(parse({"--help"}, "")->mode, Options::Mode::help);
 }
 
+TEST(KubeletOptions, the_port_of_metrics_has_an_address_or_is_off) {
+  EXPECT_EQ(os::text(*parse({})->metrics), "0.0.0.0:9472");
+  EXPECT_EQ(os::text(*parse({"--metrics", "127.0.0.1:0"})->metrics), "127.0.0.1:0");
+  EXPECT_FALSE(parse({"--metrics", "off"})->metrics);
+  for (const char* value : {"9472", "localhost:9472", "on"})
+    EXPECT_THAT(parse({"--metrics", value}).error().sentence, HasSubstr("such as 0.0.0.0:9472, nor off"))
+        << value;
+  EXPECT_THAT(parse({"--tls-cert", "c"}).error().sentence,
+              HasSubstr("--tls-cert is given without --tls-key"));
+}
+
 }  // namespace
 }  // namespace carve::kubelet

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "os/clock.h"
+#include "os/command_line.h"
 #include "os/log.h"
 #include "os/process.h"
 
@@ -41,20 +42,29 @@ std::string grant_note(const api::Slice& slice) {
 
 }  // namespace
 
-int complain(const Failure& f) {
-  fmt::print(stderr, "carve-kubelet: {}\n", f.sentence);
-  return f.kind == FailureKind::invalid_argument ? 2 : 1;
-}
+int complain(const Failure& f) { return os::complain("carve-kubelet", f); }
 
 int print(Options::Mode mode) {
-  const std::string text = mode == Options::Mode::help         ? help_text()
-                           : mode == Options::Mode::completion ? completion_script()
-                                                               : "carve-kubelet " CARVE_VERSION "\n";
-  return fputs(text.c_str(), stdout) < 0;
+  return os::print_text(mode == Options::Mode::help         ? help_text()
+                        : mode == Options::Mode::completion ? completion_script()
+                                                            : "carve-kubelet " CARVE_VERSION "\n");
+}
+
+Outcome<std::optional<MetricsListener>> listen(const Options& options) {
+  if (!options.metrics) return std::nullopt;
+  os::TcpAddress address = *options.metrics;
+  auto socket = os::listen_at(address);
+  if (!socket) return failure(FailureKind::unavailable, "--metrics {}", socket.error().sentence);
+  auto identity =
+      metrics_identity(options.tls_certificate, options.tls_key, options.node, os::utc_ns() / os::second);
+  if (!identity)
+    return failure(FailureKind::unavailable, "--tls-cert, --tls-key: {}", identity.error().sentence);
+  os::log::info("--metrics {}", os::text(address));
+  return MetricsListener{std::move(*socket), std::move(*identity)};
 }
 
 ApiSide::ApiSide(os::Loop& loop, const kube::Connection& connection, const Options& options, AgentLink& agent,
-                 ContainerRuntime& runtime)
+                 ContainerRuntime& runtime, std::optional<MetricsListener> listener)
     : calls_(loop),
       client_(loop, connection, {.user_agent = "carve-kubelet"}),
       events_(client_, options.node, os::utc_ns),
@@ -75,10 +85,16 @@ ApiSide::ApiSide(os::Loop& loop, const kube::Connection& connection, const Optio
                       },
                   .update =
                       [this](const SliceUpdate& update) {
-                        agent_worker_->run([update](AgentLink& link) {
-                          if (const auto done = link.update(update.slice, update.change); !done)
+                        agent_worker_->run([this, update](AgentLink& link) {
+                          const auto done = link.update(update.slice, update.change);
+                          if (!done)
                             os::log::warning("slice {} is not updated: {}", update.slice,
                                              done.error().detail);
+                          note({.about = about(update.holder),
+                                .severity = done ? Severity::normal : Severity::warning,
+                                .reason = done ? "CarveSliceChanged" : "CarveRefused",
+                                .action = "ChangeSlice",
+                                .note = update_note(update, done ? "" : done.error().detail)});
                         });
                       },
                   .now_text = [] { return os::rfc3339(os::utc_ns(), os::Decimals::milliseconds); }}),
@@ -101,9 +117,25 @@ ApiSide::ApiSide(os::Loop& loop, const kube::Connection& connection, const Optio
                                                .reason = "CarveNotMounted",
                                                .action = "StartContainer",
                                                .note = sentence});
-                                       }})) {}
+                                       }})) {
+  if (listener)
+    metrics_.emplace(loop, client_, std::move(listener->socket), std::move(listener->identity),
+                     [this](const kube::ReaderCheck::Done& done) { give_metrics(done); });
+}
 
 ApiSide::~ApiSide() = default;
+
+// The agent is asked in its own thread.
+void ApiSide::give_metrics(const kube::ReaderCheck::Done& done) {
+  agent_worker_->run([this, done](AgentLink& link) {
+    auto text = link.metrics();
+    calls_.post([this, done, text = std::move(text)]() mutable {
+      KubeletFigures figures = publisher_.figures();
+      figures.version = CARVE_VERSION;
+      done(metrics_text(figures, text ? std::optional(std::move(*text)) : std::nullopt));
+    });
+  });
+}
 
 ContainerStarter::PodAnswer ApiSide::pod(const std::string& name_space, const std::string& name) {
   const auto answer = std::make_shared<std::promise<ContainerStarter::PodAnswer>>();

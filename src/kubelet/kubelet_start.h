@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "kube/client/curl_client.h"
 #include "kubelet/agent_worker.h"
@@ -10,6 +11,7 @@
 #include "kubelet/event_sender.h"
 #include "kubelet/kubelet_options.h"
 #include "kubelet/loop_calls.h"
+#include "kubelet/metrics_port.h"
 #include "kubelet/node_publisher.h"
 #include "kubelet/plugin/plugin_registrar.h"
 #include "kubelet/podresources/pod_resources.h"
@@ -23,10 +25,19 @@ int complain(const Failure&);
 // Prints the help, the version or the completion; returns the exit status.
 int print(Options::Mode);
 
-// The loop's thread: this node's object and pods, and events.
+// The port of /metrics, open before the first answer is possible.
+struct MetricsListener {
+  os::Fd socket;
+  tls::Identity identity;
+};
+// No value: the options want none.
+Outcome<std::optional<MetricsListener>> listen(const Options&);
+
+// The loop's thread: this node's object and pods, events, and metrics.
 class ApiSide {
  public:
-  ApiSide(os::Loop&, const kube::Connection&, const Options&, AgentLink&, ContainerRuntime&);
+  ApiSide(os::Loop&, const kube::Connection&, const Options&, AgentLink&, ContainerRuntime&,
+          std::optional<MetricsListener>);
   ~ApiSide();
 
   // In other threads. Waits for the loop, at most 5 s.
@@ -37,12 +48,15 @@ class ApiSide {
   RuntimeCapability runtime() const { return reporter_->capability(); }
 
  private:
+  void give_metrics(const kube::ReaderCheck::Done&);
+
   LoopCalls calls_;
   kube::CurlApiClient client_;
   EventSender events_;
   NodePublisher publisher_;
   std::unique_ptr<AgentWorker> agent_worker_;
   std::unique_ptr<ContainerReporter> reporter_;
+  std::optional<MetricsPort> metrics_;
 };
 
 // The plugin's threads: slots and container starts.

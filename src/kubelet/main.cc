@@ -21,6 +21,10 @@ int main(int argc, char** argv) {
   const auto connection = kube::find_connection(options->api);
   if (!connection) return complain(connection.error());
 
+  // Listen. Beyond this point the port of /metrics is this program's.
+  auto metrics = listen(*options);
+  if (!metrics) return complain(metrics.error());
+
   // Take the signals. Beyond this point a signal ends the loop, not the process.
   const os::Fd signals = os::take_ending_signals();
 
@@ -30,7 +34,7 @@ int main(int argc, char** argv) {
 
   // Keep the node's object. Beyond this point the cluster sees what the agent has.
   os::Loop loop;
-  ApiSide api(loop, *connection, *options, *agent, *runtime);
+  ApiSide api(loop, *connection, *options, *agent, *runtime, std::move(*metrics));
 
   // Keep the device plugin registered. Beyond this point containers start.
   PluginSide plugin(*options, *agent, api);

@@ -159,6 +159,24 @@ void NodePublisher::update_slices() {
   }
 }
 
+KubeletFigures NodePublisher::figures() const {
+  const auto lag = [&](const kube::WatchedObjects& objects) {
+    return objects.heard_at() == 0 ? 0 : static_cast<uint64_t>(client_.now() - objects.heard_at());
+  };
+  const auto relists = [](const kube::WatchedObjects& objects) {
+    return std::max<uint64_t>(objects.lists(), 1) - 1;
+  };
+  KubeletFigures out{.version = "",
+                     .watch_lag_ns = {{"nodes", lag(nodes_)}, {"pods", lag(pods_)}},
+                     .relists = {{"nodes", relists(nodes_)}, {"pods", relists(pods_)}},
+                     .pending = {}};
+  if (!seen_) return out;
+  const auto annotation = seen_->meta.annotations.find(kube::devices_annotation);
+  if (annotation == seen_->meta.annotations.end()) return out;
+  if (auto devices = kube::read_devices(annotation->second)) out.pending = pending_settings(*devices);
+  return out;
+}
+
 void NodePublisher::release_orphans() {
   if (!agent_ || !pods_.is_complete()) return;
   for (const OrphanCandidate& orphan : find_orphans(agent_->slices, pods_.by_uid())) {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "kube/watched_objects.h"
+#include "kubelet/rules/kubelet_metrics.h"
 #include "kubelet/rules/node_object.h"
 #include "kubelet/rules/pod_object.h"
 #include "kubelet/rules/releases.h"
@@ -44,6 +45,9 @@ class NodePublisher {
   // What the agent said last; a failure is a sentence.
   void agent_reported(Result<AgentReport, std::string>);
   void runtime_found(const RuntimeCapability&);
+
+  // What the metrics show of the watches and of the node.
+  KubeletFigures figures() const;
 
   using PodAnswer = Result<std::optional<SeenPod>, std::string>;
   // Asks the API server for a pod; no pod: it has none of that name. A copy may still have a pod of that name

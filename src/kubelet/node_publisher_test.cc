@@ -205,7 +205,8 @@ TEST_F(NodePublisherTest, new_amounts_are_told_to_the_agent_once) {
   server.put(pods, pod);
   time.run_for(5 * second_ns);
   for (int i = 0; i < 3; ++i) publisher->agent_reported(*agent.report());
-  EXPECT_THAT(updates, ElementsAre(SliceUpdate{"1", {.memory_bytes = 2048}}));
+  EXPECT_THAT(updates,
+              ElementsAre(::testing::Field(&SliceUpdate::change, api::SliceChange{.memory_bytes = 2048})));
   time.run_for(40 * second_ns);
   publisher->agent_reported(*agent.report());
   EXPECT_EQ(updates.size(), 2u) << "the agent may have refused it for a while";

@@ -17,12 +17,15 @@ struct ContainerReport {
   std::string slot;
   PodContainer holder;
   std::string id;  // The runtime's.
+  // Not the holder: an init container that has its slot, if its mounts say so.
+  bool is_shared = false;
 
   // What a report is known by after it was made.
   std::string key() const { return slice + " " + id; }
 };
 
-// Returns the running containers of the slices' holders, without those that were reported.
+// Returns the running containers of the slices' holders, and those of their pods that hold no slice, without
+// those that were reported.
 std::vector<ContainerReport> to_report(const std::vector<api::Slice>&, const std::vector<RuntimeContainer>&,
                                        const std::set<std::string>& reported);
 

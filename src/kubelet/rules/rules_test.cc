@@ -1,6 +1,8 @@
 // Small rules: slots, runtimes, releases, events.
 #include <gmock/gmock.h>
 
+#include "kubelet/rules/container_reports.h"
+#include "kubelet/rules/kubelet_metrics.h"
 #include "kubelet/rules/releases.h"
 #include "kubelet/rules/runtime_capability.h"
 #include "kubelet/rules/slice_events.h"
@@ -14,6 +16,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 TEST(SlotChoice, takes_what_has_been_unused_for_longest) {
   SlotUses uses;
@@ -96,6 +99,37 @@ TEST(Releases, only_a_proof_releases) {
   EXPECT_FALSE(proves_gone({.status = 200, .body = "{"}, holder));
 }
 
+TEST(ContainerReports, an_init_container_is_proved_by_its_mounts) {
+  api::Slice slice;
+  slice.name = "a";
+  slice.slot = "s017";
+  slice.holder = Holder{.pod = PodContainer{"n", "p", "u1", "main"}, .claim = {}};
+  api::Slice other = slice;
+  other.name = "b";
+  other.slot = "s018";
+  other.holder->pod->container = "second";
+  const auto container = [](const char* id, const char* uid, const char* name) {
+    return RuntimeContainer{id, {{pod_uid_label, uid}, {container_name_label, name}}};
+  };
+  const std::vector<RuntimeContainer> running{container("1", "u1", "main"), container("2", "u1", "second"),
+                                              container("3", "u1", "setup"), container("4", "u2", "setup")};
+  std::vector<std::string> found;
+  for (const ContainerReport& report : to_report({slice, other}, running, {}))
+    found.push_back(report.key() + (report.is_shared ? " shared" : ""));
+  EXPECT_THAT(found, ElementsAre("a 1", "a 3 shared", "b 2", "b 3 shared"));
+  const auto info = [](const char* source, const char* destination) {
+    return fmt::format(R"({{"pid":5,"runtimeSpec":{{"mounts":[{{"destination":"/proc","source":"proc"}},)"
+                       R"({{"destination":"{}","options":["rbind"],"source":"{}"}}]}}}})",
+                       destination, source);
+  };
+  EXPECT_TRUE(mounts_attach_directory(info("/run/carve/carved.sock.run/attach/s017", "/run/carve"), "s017"));
+  EXPECT_FALSE(mounts_attach_directory(info("/run/carve/carved.sock.run/attach/s017", "/run/carve"), "s018"));
+  EXPECT_FALSE(mounts_attach_directory(info("/x/attach/s017", "/other"), "s017"));
+  for (const char* text :
+       {"", "{", "[]", R"({"runtimeSpec":[]})", R"({"runtimeSpec":{"mounts":{"source":5}}})"})
+    EXPECT_FALSE(mounts_attach_directory(text, "s017")) << text;
+}
+
 TEST(SliceUpdates, follow_the_annotation_where_one_amount_holds) {
   constexpr const char* uuids[] = {"GPU-00000000-0000-0000-0000-000000000001",
                                    "GPU-00000000-0000-0000-0000-000000000002"};
@@ -114,14 +148,40 @@ TEST(SliceUpdates, follow_the_annotation_where_one_amount_holds) {
   };
   EXPECT_THAT(updates(part(0, 2048, 500) + "," + part(1, 2048, 500)), IsEmpty());
   EXPECT_THAT(updates(part(0, 4096, 500) + "," + part(1, 4096, 500)),
-              ElementsAre(SliceUpdate{"a", {.memory_bytes = 4096}}));
+              ElementsAre(SliceUpdate{"a", *slice.holder->pod, {.memory_bytes = 4096}}));
   EXPECT_THAT(updates(part(0, 4096, 700) + "," + part(1, 4096, 700)),
-              ElementsAre(SliceUpdate{"a", {.memory_bytes = 4096, .share_bp = 700}}));
+              ElementsAre(SliceUpdate{"a", *slice.holder->pod, {.memory_bytes = 4096, .share_bp = 700}}));
   EXPECT_THAT(updates(part(0, 4096, 500) + "," + part(1, 2048, 500)), IsEmpty()) << "parts differ";
   EXPECT_THAT(updates(part(1, 4096, 500) + "," + part(0, 4096, 500)), IsEmpty()) << "other devices";
   EXPECT_THAT(updates(part(0, 4096, 500)), IsEmpty());
   EXPECT_THAT(updates(""), IsEmpty());
   EXPECT_THAT(updates(part(0, 4096, 500) + "," + part(1, 4096, 500), "n2"), IsEmpty());
+}
+
+TEST(SliceUpdates, their_notes_name_the_container) {
+  SliceUpdate update{
+      .slice = "a", .holder = {"n", "p", "u1", "main"}, .change = {.memory_bytes = 6ull << 30}};
+  EXPECT_EQ(update_note(update, ""), "container main: the slice has 6 GiB of each device now");
+  update.change.share_bp = 3000;
+  EXPECT_EQ(update_note(update, "8 GiB are charged"),
+            "container main: the slice does not get 6 GiB and 30% of the compute of each device: 8 GiB are "
+            "charged");
+}
+
+TEST(KubeletMetrics, are_beside_those_of_the_agent) {
+  kube::NodeDevices devices;
+  devices.policy.desired = Policy::native_burst_share;
+  KubeletFigures figures{.version = "1", .watch_lag_ns = {{"pods", 1'500'000'000}}, .relists = {{"pods", 2}}};
+  figures.pending = pending_settings(devices);
+  const std::string text = metrics_text(figures, "carve_device_slices{device=\"0\"} 1\n");
+  EXPECT_THAT(text, StartsWith("carve_device_slices{device=\"0\"} 1\n# HELP carve_kubelet_info"));
+  for (const char* line :
+       {"carve_agent_up 1\n", "carve_watch_lag_seconds{resource=\"pods\"} 1.500000000\n",
+        "carve_relists_total{resource=\"pods\"} 2\n", "carve_setting_pending{setting=\"mode\"} 0\n",
+        "carve_setting_pending{setting=\"policy\"} 1\n"})
+    EXPECT_THAT(text, HasSubstr(line));
+  EXPECT_THAT(metrics_text({}, std::nullopt), HasSubstr("carve_agent_up 0\n"));
+  EXPECT_TRUE(pending_settings(std::nullopt).empty());
 }
 
 TEST(SliceEvents, are_documents_within_the_limits) {

@@ -55,6 +55,31 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return out;
 }
 
+// Looks for a mount at /run/carve whose source has this ending.
+class MountWalk final : public kube::JsonWalk {
+ public:
+  explicit MountWalk(std::string ending) : ending_(std::move(ending)) {}
+  bool has_found = false;
+
+ private:
+  static bool is_mount(std::span<const kube::JsonLevel> path) {
+    return path.size() >= 3 && path[0].key == "runtimeSpec" && path[1].key == "mounts" && path[2].is_list;
+  }
+  void value(std::span<const kube::JsonLevel> path, const std::string& text) override {
+    if (path.size() != 4 || !is_mount(path)) return;
+    if (path[3].key == "destination") is_here_ = text == "/run/carve";
+    if (path[3].key == "source") is_source_ = text.ends_with(ending_);
+  }
+  void closed(std::span<const kube::JsonLevel> path) override {
+    if (path.size() != 3 || !is_mount(path)) return;
+    has_found |= is_here_ && is_source_;
+    is_here_ = is_source_ = false;
+  }
+
+  const std::string ending_;
+  bool is_here_ = false, is_source_ = false;
+};
+
 }  // namespace
 
 RuntimeCapability capability_of(const RuntimeFacts& facts) {
@@ -94,6 +119,11 @@ bool has_attach_directory(std::string_view mountinfo, std::string_view slot) {
     mountinfo.remove_prefix(std::min(end + 1, mountinfo.size()));
   }
   return false;
+}
+
+bool mounts_attach_directory(std::string_view info, std::string_view slot) {
+  MountWalk walk(fmt::format("/attach/{}", slot));
+  return walk.read(info) && walk.has_found;
 }
 
 }  // namespace carve::kubelet

@@ -51,5 +51,7 @@ std::optional<uint32_t> pid_of(std::string_view info);
 // slot
 // (".../attach/s017"): that the runtime has acted on the CDI file. Kernel documentation, proc(5), mountinfo.
 bool has_attach_directory(std::string_view mountinfo, std::string_view slot);
+// The same of info["info"] of ContainerStatus(verbose): its runtimeSpec names the mounts, those of CDI too.
+bool mounts_attach_directory(std::string_view info, std::string_view slot);
 
 }  // namespace carve::kubelet

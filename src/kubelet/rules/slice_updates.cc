@@ -38,13 +38,25 @@ bool has_one_amount(const api::Slice& slice, const kube::PlacedSlice& placed) {
 
 }  // namespace
 
+std::string update_note(const SliceUpdate& update, const std::string& refusal) {
+  std::string amounts;
+  if (update.change.memory_bytes) amounts = text(Bytes{*update.change.memory_bytes});
+  if (update.change.share_bp)
+    amounts += fmt::format("{}{} of the compute", amounts.empty() ? "" : " and ",
+                           text(Share{*update.change.share_bp}).c_str());
+  return refusal.empty() ? fmt::format("container {}: the slice has {} of each device now",
+                                       update.holder.container, amounts)
+                         : fmt::format("container {}: the slice does not get {} of each device: {}",
+                                       update.holder.container, amounts, refusal);
+}
+
 std::vector<SliceUpdate> find_updates(const std::vector<api::Slice>& slices, const std::string& node,
                                       const std::map<std::string, kube::ObjectMeta>& pods) {
   std::vector<SliceUpdate> out;
   for (const api::Slice& slice : slices) {
     const auto placed = placed_for(slice, node, pods);
     if (!placed || !has_one_amount(slice, *placed)) continue;
-    SliceUpdate update{.slice = slice.name, .change = {}};
+    SliceUpdate update{.slice = slice.name, .holder = *slice.holder->pod, .change = {}};
     const kube::PlacedPart& part = placed->parts.front();
     if (part.memory.count != slice.parts[0].quota_bytes) update.change.memory_bytes = part.memory.count;
     if (part.share.basis_points != slice.parts[0].share_bp) update.change.share_bp = part.share.basis_points;

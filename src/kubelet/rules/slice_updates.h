@@ -13,10 +13,15 @@ namespace carve::kubelet {
 
 struct SliceUpdate {
   std::string slice;
+  PodContainer holder;
   api::SliceChange change;
 
   friend bool operator==(const SliceUpdate&, const SliceUpdate&) = default;
 };
+
+// Returns "the slice has 6 GiB on each of its devices now" or "... stays ...": what a pod's owner learns of
+// an update. `refusal`: why the agent refuses it; empty: it is done.
+std::string update_note(const SliceUpdate&, const std::string& refusal);
 
 // `pods`: this node's, by uid. The agent keeps one amount for all parts of a slice, so parts that differ stay
 // as they are; so does a slice on other devices than the annotation says.

@@ -54,6 +54,10 @@ class AgentLinkFake final : public AgentLink {
     containers[slice] = started;
     return api::Nothing{};
   }
+  Answer<std::string> metrics() override {
+    if (is_gone) return tl::unexpected(no_agent());
+    return std::string("carve_device_slices{device=\"0\"} 1\n");
+  }
   Answer<api::Node> change(const api::NodeChange& change) override {
     changes.push_back(change);
     return state.node;
