@@ -13,8 +13,8 @@ using api::Json;
 constexpr const char *deployed = "Deployed", *deploying = "Deploying", *failed = "Failed";
 constexpr unsigned min_minor = 30;  // ValidatingAdmissionPolicies are stable from 1.30 on.
 constexpr size_t max_levels = 64;
-constexpr const char* policy_names[] = {"carve-pods", "carve-bindings", "carve-nodes", "carve-system-labels",
-                                        "carve-resource-slices"};
+constexpr const char* policy_names[] = {"carve-pods",  "carve-wishes",        "carve-bindings",
+                                        "carve-nodes", "carve-system-labels", "carve-resource-slices"};
 
 Json parsed(const Answer& answer) {
   if (!answer) return {};

@@ -9,16 +9,17 @@ using ::testing::HasSubstr;
 
 DoctorAnswers healthy_answers() {
   const std::string webhook = R"({"webhooks":[{"clientConfig":{"caBundle":"QQ=="}}]})";
-  return {.version = std::string(R"({"major":"1","minor":"36","gitVersion":"v1.36.2"})"),
-          .deployment = std::string(R"({"spec":{"replicas":2},"status":{"readyReplicas":2}})"),
-          .daemon_set = std::string(R"({"status":{"desiredNumberScheduled":3,"numberReady":3}})"),
-          .mutating = webhook,
-          .validating = webhook,
-          .policies = std::string(
-              R"({"items":[{"metadata":{"name":"carve-pods"}},{"metadata":{"name":"carve-bindings"}},)"
-              R"({"metadata":{"name":"carve-nodes"}},{"metadata":{"name":"carve-system-labels"}},)"
-              R"({"metadata":{"name":"carve-resource-slices"}}]})"),
-          .settings = std::string("{}")};
+  return {
+      .version = std::string(R"({"major":"1","minor":"36","gitVersion":"v1.36.2"})"),
+      .deployment = std::string(R"({"spec":{"replicas":2},"status":{"readyReplicas":2}})"),
+      .daemon_set = std::string(R"({"status":{"desiredNumberScheduled":3,"numberReady":3}})"),
+      .mutating = webhook,
+      .validating = webhook,
+      .policies = std::string(
+          R"({"items":[{"metadata":{"name":"carve-pods"}},{"metadata":{"name":"carve-wishes"}},{"metadata":{"name":"carve-bindings"}},)"
+          R"({"metadata":{"name":"carve-nodes"}},{"metadata":{"name":"carve-system-labels"}},)"
+          R"({"metadata":{"name":"carve-resource-slices"}}]})"),
+      .settings = std::string("{}")};
 }
 
 DoctorRow row(const DoctorAnswers& answers, const std::string& component) {
@@ -53,7 +54,7 @@ TEST(Doctor, what_is_missing_or_not_ready_has_its_reason) {
   EXPECT_EQ(row(answers, "coordinator").state, "Deploying");
   EXPECT_THAT(row(answers, "webhook of pods").reason, HasSubstr("caBundle is empty"));
   EXPECT_EQ(row(answers, "webhook of settings").reason, "not found");
-  EXPECT_THAT(row(answers, "policies").reason, HasSubstr("carve-bindings, carve-nodes"));
+  EXPECT_THAT(row(answers, "policies").reason, HasSubstr("carve-wishes, carve-bindings, carve-nodes"));
   EXPECT_THAT(row(answers, "agents").reason, HasSubstr("kubectl label node NODE"));
   for (const char* text : {"", "[]", "{", "5"}) {
     answers.version = answers.deployment = answers.mutating = std::string(text);

@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
@@ -26,12 +28,19 @@ Pipe make_pipe() {
   return {os::Fd(ends[0]), os::Fd(ends[1])};
 }
 
-// Reads both pipes until their ends, so that a full one does not stop the program.
-void read_both(Pipe& out, Pipe& err, std::string& output, std::string& errors) {
+// Reads both pipes until their ends, so that a full one does not stop the program. Returns false if the time
+// is over before.
+bool read_both(Pipe& out, Pipe& err, std::string& output, std::string& errors, int max_seconds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(max_seconds);
   pollfd waiting[2] = {{out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}};
   std::string* const texts[2] = {&output, &errors};
   while (waiting[0].fd >= 0 || waiting[1].fd >= 0) {
-    if (poll(waiting, 2, -1) < 0 && errno != EINTR) return;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    if (max_seconds != no_time_limit && left.count() <= 0) return false;
+    if (poll(waiting, 2, max_seconds == no_time_limit ? -1 : static_cast<int>(left.count())) < 0) {
+      if (errno != EINTR) return true;
+      continue;
+    }
     for (int i = 0; i < 2; ++i) {
       if (waiting[i].fd < 0 || waiting[i].revents == 0) continue;
       char buffer[65536];
@@ -40,6 +49,7 @@ void read_both(Pipe& out, Pipe& err, std::string& output, std::string& errors) {
       if (size == 0 || (size < 0 && errno != EINTR)) waiting[i].fd = -1;
     }
   }
+  return true;
 }
 
 std::string last_line(std::string text) {
@@ -49,7 +59,8 @@ std::string last_line(std::string text) {
 
 }  // namespace
 
-Result<std::string, std::string> run_kubectl(const KubectlOptions& options, std::vector<std::string> words) {
+Result<std::string, std::string> run_kubectl(const KubectlOptions& options, std::vector<std::string> words,
+                                             int max_seconds) {
   std::vector<std::string> all{"kubectl"};
   if (!options.kubeconfig.empty()) all.push_back("--kubeconfig=" + options.kubeconfig);
   if (!options.context.empty()) all.push_back("--context=" + options.context);
@@ -71,9 +82,12 @@ Result<std::string, std::string> run_kubectl(const KubectlOptions& options, std:
   out.write.reset();
   err.write.reset();
   std::string output, errors;
-  read_both(out, err, output, errors);
+  const bool has_ended = read_both(out, err, output, errors, max_seconds);
+  if (!has_ended) kill(pid, SIGKILL);
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+  if (!has_ended)
+    return tl::unexpected(fmt::format("kubectl {} has no answer after {} s", words.front(), max_seconds));
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return output;
   const std::string why = last_line(errors);
   return tl::unexpected(why.empty() ? fmt::format("kubectl {} failed", words.front()) : why);

@@ -13,7 +13,11 @@ struct KubectlOptions {
   std::string kubeconfig, context;
 };
 
-// Runs kubectl and returns its standard output. Fails with the last line of its standard error.
-Result<std::string, std::string> run_kubectl(const KubectlOptions&, std::vector<std::string> words);
+inline constexpr int no_time_limit = 0;
+
+// Runs kubectl and returns its standard output. Fails with the last line of its standard error, or if it has
+// not ended after `max_seconds`. May be called in several threads at once.
+Result<std::string, std::string> run_kubectl(const KubectlOptions&, std::vector<std::string> words,
+                                             int max_seconds = no_time_limit);
 
 }  // namespace carve::kubectl

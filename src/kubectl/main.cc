@@ -50,7 +50,7 @@ struct VerbRow {
   const char* help;
   const char* example;
   int (*show)(const kubectl::VerbOptions&);
-  enum class Takes { nothing, pod, devices, group } takes = Takes::nothing;
+  enum class Takes { nothing, pod, devices, group, amounts } takes = Takes::nothing;
 };
 using Takes = VerbRow::Takes;
 
@@ -78,6 +78,15 @@ constexpr VerbRow verb_rows[] = {
      .example = "kubectl carve consolidate --devices 2",
      .show = kubectl::show_consolidation,
      .takes = Takes::devices},
+    {.name = "top",
+     .help = "Print what devices and slices use now, as the nodes' agents measure it",
+     .example = "kubectl carve top -n default",
+     .show = kubectl::show_top},
+    {.name = "set",
+     .help = "Change the memory of a running pod's slice",
+     .example = "kubectl carve set web-0 --memory 6Gi",
+     .show = kubectl::set_slice,
+     .takes = Takes::amounts},
     {.name = "settings",
      .help = "Print the cluster's settings and what is pending",
      .example = "kubectl carve settings",
@@ -91,12 +100,17 @@ constexpr VerbRow verb_rows[] = {
 void add_verb(CLI::App& app, const VerbRow& row, kubectl::VerbOptions& options, std::string& form,
               int& status) {
   CLI::App* const verb = app.add_subcommand(row.name, row.help);
-  verb->add_option("-o,--output", form, "The form of the output")
-      ->check(CLI::IsMember({"table", "wide", "json", "yaml"}))
-      ->default_val("table");
-  verb->add_option("-n,--namespace", options.name_space, "The namespace of pods [all; of explain: default]")
+  if (row.takes != Takes::amounts)
+    verb->add_option("-o,--output", form, "The form of the output")
+        ->check(CLI::IsMember({"table", "wide", "json", "yaml"}))
+        ->default_val("table");
+  verb->add_option("-n,--namespace", options.name_space,
+                   row.takes == Takes::pod || row.takes == Takes::amounts
+                       ? "The namespace of the pod [default]"
+                       : "The namespace of pods [all]")
       ->type_name("NAMESPACE");
-  verb->add_option("-l,--selector", options.selector, "A label selector of nodes")->type_name("SELECTOR");
+  if (row.takes != Takes::amounts)
+    verb->add_option("-l,--selector", options.selector, "A label selector of nodes")->type_name("SELECTOR");
   verb->add_option("--kubeconfig", options.kubectl.kubeconfig, "As kubectl's")->type_name("FILE");
   verb->add_option("--context", options.kubectl.context, "As kubectl's")->type_name("NAME");
   if (row.takes == Takes::pod) {
@@ -105,6 +119,15 @@ void add_verb(CLI::App& app, const VerbRow& row, kubectl::VerbOptions& options, 
     one->add_option("-f,--file", options.file, "Manifests (YAML or JSON), or - for standard input")
         ->type_name("FILE");
     one->require_option(1);
+  }
+  if (row.takes == Takes::amounts) {
+    verb->add_option("pod", options.pod, "The pod")->required()->type_name("POD");
+    verb->add_option("-c,--container", options.container, "The container [the only one with a slice]")
+        ->type_name("CONTAINER");
+    verb->add_option("--memory", options.memory,
+                     "Memory of the slice over all its devices, such as 6Gi or 6144Mi")
+        ->required()
+        ->type_name("SIZE");
   }
   if (row.takes == Takes::group)
     verb->add_option("--by", options.by,

@@ -12,24 +12,14 @@
 #include "kubectl/doctor.h"
 #include "kubectl/explain.h"
 #include "kubectl/settings.h"
+#include "kubectl/verb_tools.h"
 #include "kubectl/views.h"
-#include "wire/api/json.h"
 
 namespace carve::kubectl {
 namespace {
 
-constexpr const char* system_path = "/api/v1/namespaces/carve-system";
 constexpr const char* apps_path = "/apis/apps/v1/namespaces/carve-system";
 constexpr const char* admission_path = "/apis/admissionregistration.k8s.io/v1";
-
-int complain(const std::string& sentence) {
-  fmt::print(stderr, "kubectl-carve: {}\n", sentence);
-  return failed_status;
-}
-
-Result<std::string, std::string> get(const VerbOptions& options, const std::string& path) {
-  return run_kubectl(options.kubectl, {"get", "--raw", path});
-}
 
 // The nodes of the selector that have an agent, and all pods with slices. A caller who may not list the pods
 // of all namespaces sees those of one.
@@ -60,13 +50,6 @@ Result<cluster::ClusterSettings, std::string> settings_of(const VerbOptions& opt
   const auto read = cluster::read_settings_object(*object);
   if (!read) return tl::unexpected(read.error().front().sentence);
   return *read;
-}
-
-template <class List>
-int print(const VerbOptions& options, const List& list, const Table& table) {
-  const bool is_document = options.form == Form::json || options.form == Form::yaml;
-  const std::string out = is_document ? document_text(api::write(list), options.form) : table_text(table);
-  return fputs(out.c_str(), stdout) < 0 ? failed_status : 0;
 }
 
 cluster::PodsInUnits pods_in_units(const ClusterView& cluster) {
@@ -160,7 +143,7 @@ int show_consolidation(const VerbOptions& options) {
   const auto cluster = view(options);
   if (!cluster) return complain(cluster.error());
   const ConsolidationList plan = consolidation_of(*cluster, options.devices);
-  const bool is_table = options.form == Form::table || options.form == Form::wide;
+  const bool is_table = !is_document(options.form);
   if (!is_table || !plan.moves.empty()) {
     if (const int status = print(options, plan, table_of(plan)); status != 0) return status;
   }

@@ -1,4 +1,4 @@
-// The verbs of kubectl-carve that ask the cluster: options, questions to kubectl, output. Each returns the
+// The verbs of kubectl-carve that call the cluster: options, questions to kubectl, output. Each returns the
 // exit status.
 #pragma once
 
@@ -14,11 +14,12 @@ inline constexpr int failed_status = 1, usage_status = 2;
 struct VerbOptions {
   KubectlOptions kubectl;
   Form form = Form::table;
-  std::string name_space;  // Of pods; empty: all, or kubectl's default for a single pod.
-  std::string selector;    // Of nodes: a label selector.
-  std::string pod, file;   // Of explain: one of them.
-  unsigned devices = 1;    // Of consolidate: to empty.
-  std::string by;          // Of nodes: the label by which they are grouped; empty: they are not.
+  std::string name_space;         // Of pods; empty: all, or kubectl's default for a single pod.
+  std::string selector;           // Of nodes: a label selector.
+  std::string pod, file;          // Of explain: one of them.
+  unsigned devices = 1;           // Of consolidate: to empty.
+  std::string container, memory;  // Of set: which of the pod's; the new amount.
+  std::string by;                 // Of nodes: the label by which they are grouped; empty: they are not.
 };
 
 int show_nodes(const VerbOptions&);
@@ -27,6 +28,10 @@ int show_slices(const VerbOptions&);
 int show_explanation(const VerbOptions&);
 // Fails if fewer devices can be emptied.
 int show_consolidation(const VerbOptions&);
+// Fails if a node does not answer; the others are printed.
+int show_top(const VerbOptions&);
+// Changes the memory of a running pod's slice. Fails if it is refused, or not answered.
+int set_slice(const VerbOptions&);
 int show_settings(const VerbOptions&);
 int show_doctor(const VerbOptions&);
 
