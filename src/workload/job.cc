@@ -10,6 +10,14 @@ using JobKind = JobAction::Kind;
 
 bool is_main(PodRole role) { return role == PodRole::driver || role == PodRole::task; }
 
+// The pod with which all pods are started again.
+bool is_leader(const Job& job, PodRole role) { return role == (job.stays ? PodRole::head : PodRole::driver); }
+
+// A pod that is started again without the others.
+bool is_started_alone(const Job& job, PodRole role) {
+  return role == PodRole::task || (job.stays && role != PodRole::head);
+}
+
 // A pod with what is observed of it and what is wanted.
 struct PodView {
   PodSpec spec;
@@ -25,14 +33,14 @@ struct PodView {
 
 std::vector<PodView> views(const Job& job, const JobObserved& observed) {
   std::vector<PodView> list;
-  unsigned driver_failures = 0;
+  unsigned leader_failures = 0;
   for (const PodSpec& spec : job.pods) {
     const auto found = std::ranges::find(observed.pods, spec.id, &Pod::id);
     list.push_back({.spec = spec, .pod = found != observed.pods.end() ? *found : Pod{.id = spec.id}});
-    if (spec.id.role == PodRole::driver) driver_failures = list.back().pod.failures;
+    if (is_leader(job, spec.id.role)) leader_failures = list.back().pod.failures;
   }
   for (PodView& view : list)
-    view.wanted = 1 + (view.spec.id.role == PodRole::task ? view.pod.failures : driver_failures);
+    view.wanted = 1 + leader_failures + (is_started_alone(job, view.spec.id.role) ? view.pod.failures : 0);
   return list;
 }
 
@@ -62,7 +70,7 @@ class JobPass {
 
   std::optional<JobEnd> reached_end() const {
     if (job_.cancelled) return JobEnd::cancelled;
-    if (!observed_.admitted_at) return std::nullopt;
+    if (!observed_.admitted_at || job_.stays) return std::nullopt;
     bool all_succeeded = true;
     for (const PodView& view : pods_) {
       if (!is_main(view.spec.id.role)) continue;
@@ -111,16 +119,19 @@ class JobPass {
   // Returns whether the pod waits for other pods: at the first start and with a driver, all pods that are due
   // need their slices first, and all programs of the earlier attempt have ended.
   bool waits(const PodView& view) const {
-    if (view.spec.id.role == PodRole::task && view.pod.attempt > 0) return view.lacks_slice();
+    if (is_started_alone(job_, view.spec.id.role) && view.pod.attempt > 0)
+      return view.lacks_slice() || (job_.stays && std::ranges::any_of(pods_, [&](const PodView& v) {
+                                      return is_leader(job_, v.spec.id.role) && v.is_due();
+                                    }));
     return std::ranges::any_of(pods_, [](const PodView& v) { return v.lacks_slice() || v.is_stale(); });
   }
 
   // Returns the moment before which the pod is not started again.
   Ns backed_off_until(const PodView& view) const {
     const PodView* failed_pod = &view;
-    if (view.spec.id.role != PodRole::task)
+    if (!is_started_alone(job_, view.spec.id.role))
       for (const PodView& v : pods_)
-        if (v.spec.id.role == PodRole::driver) failed_pod = &v;
+        if (is_leader(job_, v.spec.id.role)) failed_pod = &v;
     // A driver that runs as the wanted attempt has been started after the back-off.
     if (failed_pod->pod.attempt == 0 || !failed_pod->is_due()) return now_;
     return after(failed_pod->pod.program_since, backoff_ns(failed_pod->pod.failures));
@@ -189,9 +200,9 @@ Outcome<Job> validated(Job job) {
     drivers += spec.id.role == PodRole::driver;
     tasks += spec.id.role == PodRole::task;
   }
-  if (drivers > 1 || (drivers == 0) == (tasks == 0))
-    return failure(K::invalid_argument, "{} drivers and {} tasks: a job has one driver, or tasks", drivers,
-                   tasks);
+  if (job.stays ? drivers + tasks != 0 : drivers > 1 || (drivers == 0) == (tasks == 0))
+    return failure(K::invalid_argument, "{} drivers and {} tasks: {}", drivers, tasks,
+                   job.stays ? "a job that stays has neither" : "a job has one driver, or tasks");
   if (job.retries > max_job_retries)
     return failure(K::invalid_argument, "retries {}: they are 0 to {}", job.retries, max_job_retries);
   if (job.deadline < 0 || job.ttl < 0)
@@ -215,7 +226,9 @@ JobPhase phase(const Job& job, const JobObserved& observed) {
     return JobPhase::failed;
   }
   if (!observed.admitted_at) return JobPhase::queued;
-  const auto started = [](const PodView& view) { return view.pod.attempt > 0; };
+  const auto started = [&](const PodView& view) {
+    return job.stays ? view.is_running() && !view.is_due() : view.pod.attempt > 0;
+  };
   return std::ranges::all_of(views(job, observed), started) ? JobPhase::running : JobPhase::starting;
 }
 

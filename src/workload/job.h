@@ -17,6 +17,10 @@
 // * When the job has an end (a result, the deadline, a cancellation), the end is recorded first and never
 //   changes. Then every program gets SIGTERM, after 500 ms SIGKILL, and every slice ends: all within 1 s.
 // * A slice ends as soon as its program is over and is not started again, because time until then is billed.
+// * A job that stays (a Ray cluster) has a head and workers and no main pods. It ends when it is cancelled.
+// Each
+//   end of a program is a failure, and the program is started again after the back-off, without a limit: a
+//   worker alone, and all pods if the head has ended.
 #pragma once
 
 #include <compare>
@@ -57,6 +61,7 @@ struct Job {
   Ns deadline = 0;  // Longest time since the admission; 0: no limit.
   Ns ttl = default_job_ttl_ns;
   bool cancelled = false;
+  bool stays = false;  // It has no main pods, and does not end by itself.
 };
 
 // Returns the job, or the first rule that it violates (invalid_argument).

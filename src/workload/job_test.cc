@@ -132,6 +132,54 @@ std::string run(Machines& machines, const Job& job, int from, int to) {
   return log;
 }
 
+Job cluster(uint32_t workers) {
+  Job job;
+  job.name = "c";
+  job.pods.push_back({.id = {PodRole::head, 0}, .needs_slice = false});
+  for (uint32_t i = 0; i < workers; ++i) job.pods.push_back({.id = {PodRole::worker, i}});
+  job.stays = true;
+  return job;
+}
+
+TEST(Job, that_stays_starts_a_worker_again_alone_and_all_pods_after_its_head) {
+  Machines machines;
+  Job job = cluster(2);
+  ASSERT_TRUE(validated(job));
+  machines.observed.admitted_at = 0;
+  EXPECT_EQ(run(machines, job, 0, 9),
+            "0: create worker-0, create worker-1\n1: start head-0, start worker-0, start worker-1\n");
+  EXPECT_EQ(phase(job, machines.observed), JobPhase::running);
+  machines.exit({PodRole::worker, 1}, 1, 10 * tick);
+  EXPECT_EQ(phase(job, machines.observed), JobPhase::starting);
+  EXPECT_EQ(run(machines, job, 10, 29), "20: start worker-1 (2)\n");
+  machines.exit({PodRole::head, 0}, 137, 30 * tick);
+  EXPECT_EQ(run(machines, job, 30, 99),
+            "30: terminate worker-0, terminate worker-1\n"
+            "40: start head-0 (2)\n41: start worker-0 (3)\n51: start worker-1 (4)\n");
+  EXPECT_EQ(phase(job, machines.observed), JobPhase::running);
+  EXPECT_EQ(machines.slices(), 2u);
+}
+
+TEST(Job, that_stays_never_ends_until_it_is_cancelled) {
+  Machines machines;
+  Job job = cluster(1);
+  job.deadline = second_ns;
+  machines.observed.admitted_at = 0;
+  run(machines, job, 0, 5);
+  for (int round = 1; round <= 20; ++round) {
+    machines.exit({PodRole::worker, 0}, 1, round * 1000 * tick);
+    run(machines, job, round * 1000, round * 1000 + 700);
+    EXPECT_EQ(phase(job, machines.observed), JobPhase::running) << round;
+  }
+  EXPECT_EQ(machines.starts.at({PodRole::worker, 0}), 21u);
+  job.cancelled = true;
+  job.ttl = 0;
+  run(machines, job, 30'000, 30'020);
+  EXPECT_EQ(phase(job, machines.observed), JobPhase::cancelled);
+  EXPECT_EQ(machines.slices(), 0u);
+  EXPECT_TRUE(machines.removed);
+}
+
 TEST(Job, two_tasks_one_of_them_fails_once) {
   Machines machines;
   const Job job = tasks(2, 1);

@@ -18,7 +18,11 @@ struct QueueUse {
     const Wide devices = Wide{need.slices} * std::max(need.devices, 1U);
     memory += devices * need.memory.count;
     compute_bp += devices * need.share.basis_points;
-    slices += need.slices;
+    for (const SliceGroup& group : need.more) {
+      memory += Wide{group.slices} * group.memory.count;
+      compute_bp += Wide{group.slices} * group.share.basis_points;
+    }
+    slices += slice_count(need);
     ++jobs;
   }
 };
@@ -118,7 +122,7 @@ class QueuePass {
   static std::optional<WaitReason> limit(const QueueState& state, const JobNeed& need) {
     const Queue& queue = *state.queue;
     if (queue.max_running != 0 && state.use.jobs + 1 > queue.max_running) return WaitReason::max_running;
-    if (queue.max_slices != 0 && state.use.slices + need.slices > queue.max_slices)
+    if (queue.max_slices != 0 && state.use.slices + slice_count(need) > queue.max_slices)
       return WaitReason::max_slices;
     return std::nullopt;
   }
@@ -250,6 +254,33 @@ class QueuePass {
 
 }  // namespace
 
+std::vector<JobNeed> equal_parts(const JobNeed& need) {
+  std::vector<JobNeed> out{need};
+  out.front().more.clear();
+  for (const SliceGroup& group : need.more) {
+    out.push_back(out.front());
+    out.back().slices = group.slices;
+    out.back().memory = group.memory;
+    out.back().share = group.share;
+  }
+  return out;
+}
+
+JobNeed need_of_slice(const JobNeed& need, uint32_t index) {
+  const std::vector<JobNeed> parts = equal_parts(need);
+  for (const JobNeed& part : parts) {
+    if (index < part.slices) return part;
+    index -= part.slices;
+  }
+  return parts.front();  // The driver of a job whose slices are equal.
+}
+
+uint64_t slice_count(const JobNeed& need) {
+  uint64_t out = need.slices;
+  for (const SliceGroup& group : need.more) out += group.slices;
+  return out;
+}
+
 Outcome<Queue> validated(Queue queue) {
   using K = FailureKind;
   if (!is_name(queue.name))
@@ -272,15 +303,16 @@ Outcome<void> check(const Queue& queue, const JobNeed& need, size_t waiting) {
     return failure(K::invalid_argument, "queue {} {}, and the job {}; choose another queue", queue.name,
                    gives, asks);
   }
-  if ((need.gpu == QueueGpu::none) != (need.slices == 0) || need.slices > max_job_slices)
+  if ((need.gpu == QueueGpu::none) != (need.slices == 0) || slice_count(need) > max_job_slices)
     return failure(K::invalid_argument, "the job has {} slices; it has 1 to {}, and none only without a GPU",
-                   need.slices, max_job_slices);
-  if (need.share > whole_device)
+                   slice_count(need), max_job_slices);
+  const auto is_too_large = [](const SliceGroup& group) { return group.share > whole_device; };
+  if (need.share > whole_device || std::ranges::any_of(need.more, is_too_large))
     return failure(K::invalid_argument, "the compute share of one slice is too large; use at most 100%");
-  if (queue.max_slices != 0 && need.slices > queue.max_slices)
+  if (queue.max_slices != 0 && slice_count(need) > queue.max_slices)
     return failure(K::invalid_argument,
-                   "the job has {} slices, and queue {} has at most {} in all; ask for fewer", need.slices,
-                   queue.name, queue.max_slices);
+                   "the job has {} slices, and queue {} has at most {} in all; ask for fewer",
+                   slice_count(need), queue.name, queue.max_slices);
   if (need.deadline < 0) return failure(K::invalid_argument, "deadlineSeconds is 0 or more");
   if (waiting >= max_waiting_jobs)
     return failure(K::insufficient_capacity, "{} jobs wait, the most that are kept; submit again later",

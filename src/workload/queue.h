@@ -59,15 +59,34 @@ struct Queue {
 // Returns the queue, or the first rule that it violates (invalid_argument).
 Outcome<Queue> validated(Queue);
 
-// What a job needs. Its slices are equal.
+// Equal slices of one job.
+struct SliceGroup {
+  uint32_t slices = 0;
+  Bytes memory;  // Of each slice.
+  Share share;   // Of each slice.
+
+  friend bool operator==(const SliceGroup&, const SliceGroup&) = default;
+};
+
+// What a job needs. Its slices are equal, but for those in `more`.
 struct JobNeed {
   QueueGpu gpu = QueueGpu::mgpu;
-  uint32_t slices = 0;   // 0 only for `none`.
-  uint32_t devices = 0;  // Whole ones of each slice; 0 means 1.
-  Bytes memory;          // Of each slice and device.
-  Share share;           // Of each slice and device; whole devices have 100 %.
-  Ns deadline = 0;       // Longest time from its admission to its end; 0: no limit.
+  uint32_t slices = 0;                // 0 only for `none`.
+  uint32_t devices = 0;               // Whole ones of each slice; 0 means 1.
+  Bytes memory;                       // Of each slice and device.
+  Share share;                        // Of each slice and device; whole devices have 100 %.
+  Ns deadline = 0;                    // Longest time from its admission to its end; 0: no limit.
+  std::vector<SliceGroup> more = {};  // Further slices of other sizes: workers of a Ray cluster.
 };
+
+// Returns the need as needs of equal slices: that of its first group, then one for each group of `more`.
+std::vector<JobNeed> equal_parts(const JobNeed&);
+
+// Returns what the slice with this index needs: the slices are counted over the groups.
+JobNeed need_of_slice(const JobNeed&, uint32_t index);
+
+// Returns the number of all slices.
+uint64_t slice_count(const JobNeed&);
 
 struct WaitingJob {
   uint64_t id = 0;  // In the order of submission.
