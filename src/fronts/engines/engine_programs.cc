@@ -19,14 +19,22 @@ constexpr uint64_t max_rapids_reserve = uint64_t{640} << 20;  // RAPIDS' own def
 
 constexpr uint32_t ray_port = 6379, ray_dashboard_port = 8265, first_ray_agent_port = 52400;
 constexpr uint64_t ray_head_memory = 1'000'000'000;
-constexpr uint64_t ray_object_store = 100'000'000;  // Bytes; Ray's least is 75 MiB.
+constexpr uint64_t ray_object_store = 100'000'000;             // Bytes, of a node without a slice.
+constexpr uint64_t min_ray_object_store = uint64_t{75} << 20;  // Ray refuses less.
+constexpr uint64_t max_ray_object_store = uint64_t{2} << 30;   // It is shared memory of the machine.
 constexpr const char* ray_cpus_key = "carve.ray.worker.cpus";
 constexpr const char* ray_memory_key = "carve.ray.worker.memory.bytes";
 constexpr uint64_t default_ray_memory = 2'000'000'000;
+constexpr const char* ray_store_key = "carve.ray.worker.store.bytes";
+
+constexpr const char* xgboost_jar = "xgboost4j-spark-gpu";
+constexpr uint64_t rapids_task_memory = uint64_t{4} << 30;
 
 std::string or_else(std::string value, std::string otherwise) {
   return value.empty() ? std::move(otherwise) : std::move(value);
 }
+
+bool is_variable(std::string_view key) { return key.find('.') == std::string_view::npos; }
 
 // Returns the letter of a role, for short paths.
 char letter(PodRole role) { return "dehwt"[static_cast<size_t>(role)]; }
@@ -47,8 +55,8 @@ Parameters spark_configuration(const objects::JobSpec& spec, const EnginePods& p
   Parameters out;
   for (const auto& [key, value] : spec.parameters)
     if (has_prefix(key, "spark.")) out[key] = value;
-  for (const objects::DerivedParameter& derived : derived_parameters(spec, pods, places))
-    out[derived.key] = derived.value;
+  for (const objects::DerivedParameter& derived : derived_parameters(spec, pods))
+    if (!is_variable(derived.key)) out[derived.key] = derived.value;
   const std::string script = value_of(out, spark_driver_script);
   const bool driver_has_gpu = std::ranges::find(pods.groups, PodRole::driver, &PodGroup::role)->has_gpu;
   if (driver_has_gpu && (script.empty() || !places.has_file(script)))
@@ -144,8 +152,8 @@ std::vector<std::string> ray_command(const objects::JobSpec& spec, const EngineP
   if (id.role == PodRole::driver) return spec.run.command;
   std::vector<std::string> out = ray_start(spec);
   out.push_back(fmt::format("--temp-dir={}", folder_of(places, id)));
-  out.push_back(fmt::format("--object-store-memory={}", ray_object_store));
   if (id.role == PodRole::head) {
+    out.push_back(fmt::format("--object-store-memory={}", ray_object_store));
     for (const std::string& word :
          {std::string("--head"), std::string("--num-gpus=0"), std::string("--num-cpus=1"),
           fmt::format("--port={}", ray_port), fmt::format("--memory={}", ray_head_memory),
@@ -154,6 +162,10 @@ std::vector<std::string> ray_command(const objects::JobSpec& spec, const EngineP
     return out;
   }
   const bool has_gpu = std::ranges::find(pods.groups, PodRole::worker, &PodGroup::role)->has_gpu;
+  const auto derived = derived_parameters(spec, pods);
+  const auto store = std::ranges::find(derived, ray_store_key, &objects::DerivedParameter::key);
+  out.push_back("--object-store-memory=" +
+                (store != derived.end() ? store->value : value_of(spec.parameters, ray_store_key)));
   for (const std::string& word :
        {fmt::format("--address=127.0.0.1:{}", ray_port),
         fmt::format("--num-gpus={}", has_gpu ? std::max(pods.need.devices, 1U) : 0),
@@ -172,8 +184,17 @@ PodProgram ray_program(const objects::JobSpec& spec, const EnginePods& pods, Pod
                          {"RAY_AUTH_TOKEN", places.secret},
                          {"RAY_USAGE_STATS_ENABLED", "0"},
                          {"TMPDIR", folder_of(places, id)}}};
-  out.command = {places.scripts + "/cluster-network", id.role == PodRole::head ? "begin" : "join",
-                 folder_of(places, {PodRole::head, 0})};
+  const bool is_head = id.role == PodRole::head;
+  if (is_head) {
+    const std::string python = or_else(spec.engine_home, "/usr/bin") + "/python3";
+    out.command = {python, places.scripts + "/forward-port", "bind", fmt::format("{}", places.port)};
+    out.env["CARVE_FORWARD_PYTHON"] = python;
+    out.env["CARVE_FORWARD_TO"] = fmt::format("{}", ray_dashboard_port);
+  }
+  for (const std::string& word :
+       {places.scripts + "/cluster-network", std::string(is_head ? "begin" : "join"),
+        folder_of(places, {PodRole::head, 0})})
+    out.command.push_back(word);
   const auto words = ray_command(spec, pods, id, places);
   out.command.insert(out.command.end(), words.begin(), words.end());
   return out;
@@ -197,37 +218,107 @@ PodProgram pod_program(const objects::JobSpec& spec, const std::string& job, con
     out.env["CARVE_TASK_COUNT"] = fmt::format("{}", pods.groups.front().count);
     return out;
   }
+  const auto group = std::ranges::find(pods.groups, id.role, &PodGroup::role);
+  if (group != pods.groups.end() && group->has_gpu)
+    for (const objects::DerivedParameter& derived : derived_parameters(spec, pods))
+      if (is_variable(derived.key)) out.env[derived.key] = derived.value;
   const std::string folder = folder_of(places, id);
   out.command.insert(out.command.begin(), {places.scripts + "/pod-folder", folder});
   out.cleanup = {"rm", "-rf", folder};
   return out;
 }
 
-std::vector<objects::DerivedParameter> derived_parameters(const objects::JobSpec& spec,
-                                                          const EnginePods& pods, const EnginePlaces&) {
-  std::vector<objects::DerivedParameter> out;
-  const auto derive = [&](const char* key, std::string value, const char* reason) {
-    if (!spec.parameters.contains(key)) out.push_back({key, std::move(value), reason});
-  };
-  const auto engine = parse<Engine>(spec.engine).value_or(Engine::custom);
-  if (engine == Engine::ray) {
+namespace {
+
+// Fills a list of derived parameters with those that the user did not set. A key without a point is a
+// variable of the environment.
+class Deriver {
+ public:
+  Deriver(const objects::JobSpec& spec, const EnginePods& pods) : spec_(spec), pods_(pods) {}
+
+  void derive(const char* key, std::string value, const char* reason) {
+    const bool is_set = is_variable(key) ? spec_.run.env.contains(key) : spec_.parameters.contains(key);
+    if (!is_set) out_.push_back({key, std::move(value), reason});
+  }
+
+  void derive_ray() {
     derive(ray_cpus_key, "1", "tasks of one CPU that a worker runs at once");
     derive(ray_memory_key, fmt::format("{}", default_ray_memory),
            "a node claims the whole machine without it");
+    const uint64_t store = has_slices() ? smallest_memory() / 8 : ray_object_store;
+    derive(ray_store_key, fmt::format("{}", std::clamp(store, min_ray_object_store, max_ray_object_store)),
+           "an eighth of the slice, at least 75 MiB");
+    derive_frameworks(value_of(spec_.parameters, ray_cpus_key) == "1" ||
+                              value_of(spec_.parameters, ray_cpus_key).empty()
+                          ? 1
+                          : 2);
   }
-  if (engine != Engine::spark) return out;
-  const auto executors = std::ranges::find(pods.groups, PodRole::executor, &PodGroup::role);
-  derive("spark.executor.cores", fmt::format("{}", pods.executor_cores), "cores of one Worker");
-  derive("spark.cores.max", fmt::format("{}", uint64_t{pods.executor_cores} * executors->count),
-         "cores of all executors");
-  derive("spark.executor.memory", default_executor_memory, "memory of one Worker");
-  derive("spark.ui.enabled", "false", "its page would listen beside the job");
-  if (value_of(spec.parameters, "spark.plugins").find(rapids_plugin) != std::string::npos &&
-      pods.need.gpu == workload::QueueGpu::mgpu)
-    derive("spark.rapids.memory.gpu.reserve",
-           fmt::format("{}", std::min(max_rapids_reserve, pods.need.memory.count / 8)),
+
+  void derive_spark() {
+    const auto executors = std::ranges::find(pods_.groups, PodRole::executor, &PodGroup::role);
+    derive("spark.executor.cores", fmt::format("{}", pods_.executor_cores), "cores of one Worker");
+    derive("spark.cores.max", fmt::format("{}", uint64_t{pods_.executor_cores} * executors->count),
+           "cores of all executors");
+    derive("spark.executor.memory", default_executor_memory, "memory of one Worker");
+    derive("spark.ui.enabled", "false", "its page would listen beside the job");
+    if (!has_slices()) return;
+    derive_frameworks(pods_.tasks_at_once);
+    if (value_of(spec_.parameters, "spark.plugins").find(rapids_plugin) != std::string::npos) derive_rapids();
+  }
+
+  std::vector<objects::DerivedParameter> result() { return std::move(out_); }
+
+ private:
+  bool has_slices() const { return pods_.need.gpu == workload::QueueGpu::mgpu; }
+  uint64_t smallest_memory() const {
+    uint64_t out = pods_.need.memory.count;
+    for (const workload::SliceGroup& group : pods_.need.more) out = std::min(out, group.memory.count);
+    return out;
+  }
+
+  // RAPIDS' pool is measured in parts of the device that the executor sees, which has the slice's memory.
+  // XGBoost allocates beside that pool, so it gets half of the slice.
+  void derive_rapids() {
+    const uint64_t memory = pods_.need.memory.count;
+    derive("spark.rapids.memory.gpu.reserve", fmt::format("{}", std::min(max_rapids_reserve, memory / 8)),
            "an eighth of the slice, at most 640 MiB");
-  return out;
+    derive("spark.rapids.sql.concurrentGpuTasks",
+           fmt::format("{}", std::clamp<uint64_t>(memory / rapids_task_memory, 1, pods_.tasks_at_once)),
+           "one for each 4 GiB of the slice, at most the tasks at once");
+    const bool has_xgboost =
+        value_of(spec_.parameters, "spark.jars").find(xgboost_jar) != std::string::npos ||
+        value_of(spec_.parameters, "spark.jars.packages").find(xgboost_jar) != std::string::npos;
+    if (!has_xgboost) return;
+    derive("spark.rapids.memory.gpu.allocFraction", "0.5",
+           "half of the slice; XGBoost allocates beside the pool");
+    derive("spark.rapids.memory.gpu.maxAllocFraction", "0.5",
+           "half of the slice; XGBoost allocates beside the pool");
+  }
+
+  // JAX takes three quarters of the memory for each process at its first use, TensorFlow all of it.
+  void derive_frameworks(uint32_t tasks_at_once) {
+    if (!has_slices()) return;
+    if (tasks_at_once > 1)
+      derive("XLA_PYTHON_CLIENT_PREALLOCATE", "false", "the tasks at once share the slice");
+    else
+      derive("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.87", "the slice but an eighth, for the context");
+    derive("TF_FORCE_GPU_ALLOW_GROWTH", "true", "the processes in a slice share its memory");
+  }
+
+  const objects::JobSpec& spec_;
+  const EnginePods& pods_;
+  std::vector<objects::DerivedParameter> out_;
+};
+
+}  // namespace
+
+std::vector<objects::DerivedParameter> derived_parameters(const objects::JobSpec& spec,
+                                                          const EnginePods& pods) {
+  Deriver deriver(spec, pods);
+  const auto engine = parse<Engine>(spec.engine).value_or(Engine::custom);
+  if (engine == Engine::ray) deriver.derive_ray();
+  if (engine == Engine::spark) deriver.derive_spark();
+  return deriver.result();
 }
 
 std::vector<std::string> replaced_parameters(const objects::JobSpec& spec, const EnginePlaces& places) {

@@ -7,7 +7,8 @@
 //   device over to the executor, so only the Worker and the driver run a discovery script.
 // * The nodes of one Ray cluster share a network namespace of their own, because Ray listens on every
 //   interface. Each has its own folder and agent port: two that share a folder kill each other. A folder's
-//   path is short, because its sockets' paths have at most 107 bytes.
+//   path is short, because its sockets' paths have at most 107 bytes. The dashboard, which has Ray's job API
+//   too, is carried to a port of 127.0.0.1 outside of that network. It demands the job's secret as its token.
 #pragma once
 
 #include <functional>
@@ -21,7 +22,7 @@ namespace carve::fronts {
 struct EnginePlaces {
   std::string scripts;     // Folder of the scripts that are installed with Carve.
   std::string job_folder;  // Prefix of the pods' folders, of at most 30 bytes: "/tmp/carve-18a0f".
-  uint32_t port = 0;       // Of Spark's master.
+  uint32_t port = 0;       // Of Spark's master; of Ray's dashboard.
   std::string secret;      // Of the engine's connections.
   std::function<bool(const std::string& path)> has_file = [](const std::string&) { return false; };
 };
@@ -36,9 +37,9 @@ struct PodProgram {
 PodProgram pod_program(const objects::JobSpec&, const std::string& job, const EnginePods& pods,
                        workload::PodId, const EnginePlaces&);
 
-// Returns the parameters that the job gets and its user did not set: sizes that follow from its slice.
-std::vector<objects::DerivedParameter> derived_parameters(const objects::JobSpec&, const EnginePods&,
-                                                          const EnginePlaces&);
+// Returns the parameters that the job gets and its user did not set: sizes that follow from its slice. A key
+// without a point is a variable of the environment of the pods with a slice.
+std::vector<objects::DerivedParameter> derived_parameters(const objects::JobSpec&, const EnginePods&);
 
 // Returns what is replaced for the job, as sentences: a discovery script that the machine does not have.
 std::vector<std::string> replaced_parameters(const objects::JobSpec&, const EnginePlaces&);

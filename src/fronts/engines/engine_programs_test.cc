@@ -109,14 +109,36 @@ TEST(EnginePrograms, sizes_that_the_user_set_are_not_derived) {
   objects::JobSpec spec = spark_job();
   const auto keys = [&] {
     std::vector<std::string> out;
-    for (const auto& derived : derived_parameters(spec, pods_of(spec), places())) out.push_back(derived.key);
+    for (const auto& derived : derived_parameters(spec, pods_of(spec))) out.push_back(derived.key);
     return out;
   };
-  EXPECT_THAT(keys(), ElementsAre("spark.cores.max", "spark.executor.memory", "spark.ui.enabled"));
+  EXPECT_THAT(keys(), ElementsAre("spark.cores.max", "spark.executor.memory", "spark.ui.enabled",
+                                  "XLA_PYTHON_CLIENT_PREALLOCATE", "TF_FORCE_GPU_ALLOW_GROWTH"));
   spec.parameters["spark.plugins"] = "com.nvidia.spark.SQLPlugin";
-  EXPECT_THAT(derived_parameters(spec, pods_of(spec), places()).back().value, "536870912");
-  spec.parameters["spark.rapids.memory.gpu.reserve"] = "1";
-  EXPECT_THAT(keys(), Not(Contains("spark.rapids.memory.gpu.reserve")));
+  const auto value = [&](const char* key) {
+    for (const auto& derived : derived_parameters(spec, pods_of(spec)))
+      if (derived.key == key) return derived.value;
+    return std::string("not derived");
+  };
+  EXPECT_EQ(value("spark.rapids.memory.gpu.reserve"), "536870912");
+  EXPECT_EQ(value("spark.rapids.sql.concurrentGpuTasks"), "1");
+  EXPECT_EQ(value("spark.rapids.memory.gpu.allocFraction"), "not derived");
+  spec.parameters["spark.jars.packages"] = "ml.dmlc:xgboost4j-spark-gpu_2.12:2.1.0";
+  EXPECT_EQ(value("spark.rapids.memory.gpu.allocFraction"), "0.5");
+  EXPECT_EQ(value("spark.rapids.memory.gpu.maxAllocFraction"), "0.5");
+  for (const char* key : {"spark.rapids.memory.gpu.reserve", "spark.rapids.memory.gpu.allocFraction",
+                          "spark.rapids.memory.gpu.maxAllocFraction", "spark.rapids.sql.concurrentGpuTasks",
+                          "spark.executor.memory"}) {
+    spec.parameters[key] = "7";
+    EXPECT_EQ(value(key), "not derived") << key;
+    EXPECT_THAT(program(spec, PodRole::driver).env.at("CARVE_CONFIGURATION"),
+                HasSubstr(fmt::format("{}=7\n", key)));
+  }
+  spec.run.env["TF_FORCE_GPU_ALLOW_GROWTH"] = "false";
+  EXPECT_THAT(keys(), Not(Contains("TF_FORCE_GPU_ALLOW_GROWTH")));
+  EXPECT_THAT(program(spec, PodRole::executor).env, Not(Contains(testing::Key("TF_FORCE_GPU_ALLOW_GROWTH"))));
+  EXPECT_THAT(program(spec, PodRole::executor).env, Contains(Pair("XLA_PYTHON_CLIENT_PREALLOCATE", "false")));
+  EXPECT_THAT(program(spec, PodRole::head).env, Not(Contains(testing::Key("XLA_PYTHON_CLIENT_PREALLOCATE"))));
 }
 
 TEST(EnginePrograms, of_ray_share_a_network_and_no_folder_and_no_agent_port) {
@@ -129,9 +151,10 @@ TEST(EnginePrograms, of_ray_share_a_network_and_no_folder_and_no_agent_port) {
                               .engine_home = "/venv/bin",
                               .workers = 2};
   const PodProgram head = program(spec, PodRole::head), worker = program(spec, PodRole::worker, 1);
-  EXPECT_THAT(std::vector<std::string>(head.command.begin(), head.command.begin() + 6),
-              ElementsAre("/share/pod-folder", "/tmp/carve-1a-h0", "/share/cluster-network", "begin",
-                          "/tmp/carve-1a-h0", "/venv/bin/ray"));
+  EXPECT_THAT(
+      std::vector<std::string>(head.command.begin(), head.command.begin() + 10),
+      ElementsAre("/share/pod-folder", "/tmp/carve-1a-h0", "/venv/bin/python3", "/share/forward-port", "bind",
+                  "30001", "/share/cluster-network", "begin", "/tmp/carve-1a-h0", "/venv/bin/ray"));
   EXPECT_THAT(head.command, Contains("--num-gpus=0"));
   EXPECT_THAT(head.command, Contains("--temp-dir=/tmp/carve-1a-h0"));
   EXPECT_THAT(worker.command, Contains("join"));
@@ -139,6 +162,12 @@ TEST(EnginePrograms, of_ray_share_a_network_and_no_folder_and_no_agent_port) {
   EXPECT_THAT(worker.command, Contains("--temp-dir=/tmp/carve-1a-w1"));
   EXPECT_THAT(worker.command, Contains("--dashboard-agent-listen-port=52401"));
   EXPECT_THAT(worker.env, Contains(Pair("RAY_AUTH_TOKEN", "S")));
+  EXPECT_THAT(worker.command, Contains("--object-store-memory=536870912")) << "an eighth of 4096 MiB";
+  EXPECT_THAT(head.command, Contains("--object-store-memory=100000000"));
+  EXPECT_THAT(worker.env, Contains(Pair("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.87")));
+  objects::JobSpec own = spec;
+  own.parameters["carve.ray.worker.store.bytes"] = "80000000";
+  EXPECT_THAT(program(own, PodRole::worker).command, Contains("--object-store-memory=80000000"));
   const PodProgram driver = program(spec, PodRole::driver);
   EXPECT_THAT(driver.command, ElementsAre("/share/pod-folder", "/tmp/carve-1a-d0", "/share/cluster-network",
                                           "join", "/tmp/carve-1a-h0", "python3", "app.py"));

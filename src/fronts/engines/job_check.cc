@@ -16,7 +16,6 @@ void check_run(const objects::JobSpec& spec, ErrorList& errors) {
   const objects::Run& run = spec.run;
   if (!run.image.empty())
     errors.add("spec.run.image", run.image, "jobs run local programs; name one in spec.run.command");
-  if (run.command.empty()) errors.add("spec.run.command", "", "name the program");
   if (!run.workdir.empty() && !run.workdir.starts_with('/'))
     errors.add("spec.run.workdir", run.workdir, "{} is no absolute path", typed(run.workdir));
   size_t bytes = 0;
@@ -45,24 +44,31 @@ void check_parameters(const Parameters& parameters, ErrorList& errors) {
 
 }  // namespace
 
-Result<objects::Job, api::FieldErrors> read_job(std::string_view json) {
-  auto [job, wrong] = api::read_partly<objects::Job>(json, api::Reading::strict);
+api::FieldErrors check_programs(const objects::Metadata& metadata, const objects::JobSpec& spec) {
   ErrorList errors;
-  check_metadata_of(job.metadata, errors);
-  const objects::JobSpec& spec = job.spec;
-  if (!parse<Engine>(spec.engine))
-    errors.add("spec.engine", spec.engine, "{} is none of {}", typed(spec.engine),
-               choice(Words<Engine>::words));
+  check_metadata_of(metadata, errors);
   if (spec.queue.empty()) errors.add("spec.queue", "", "name a queue; carve get queues lists them");
   check_run(spec, errors);
   check_parameters(spec.parameters, errors);
-  if (spec.retries > workload::max_job_retries)
-    errors.add("spec.retries", fmt::format("{}", spec.retries), "{} is not a whole number from 0 to {}",
-               spec.retries, workload::max_job_retries);
   for (const auto& [field, path] :
        {std::pair{"spec.engineHome", &spec.engine_home}, {"spec.python", &spec.python}})
     if (!path->empty() && !path->starts_with('/'))
       errors.add(field, *path, "{} is no absolute path", typed(*path));
+  return errors.all();
+}
+
+Result<objects::Job, api::FieldErrors> read_job(std::string_view json) {
+  auto [job, wrong] = api::read_partly<objects::Job>(json, api::Reading::strict);
+  ErrorList errors;
+  const objects::JobSpec& spec = job.spec;
+  errors.add_all(check_programs(job.metadata, spec));
+  if (!parse<Engine>(spec.engine))
+    errors.add("spec.engine", spec.engine, "{} is none of {}", typed(spec.engine),
+               choice(Words<Engine>::words));
+  if (spec.run.command.empty()) errors.add("spec.run.command", "", "name the program");
+  if (spec.retries > workload::max_job_retries)
+    errors.add("spec.retries", fmt::format("{}", spec.retries), "{} is not a whole number from 0 to {}",
+               spec.retries, workload::max_job_retries);
   if (api::FieldErrors all = api::joined(std::move(wrong), errors.all()); !all.empty())
     return tl::unexpected(std::move(all));
   return std::move(job);

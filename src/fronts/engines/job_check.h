@@ -12,6 +12,9 @@ namespace carve::fronts {
 // gives it one.
 Result<objects::Job, api::FieldErrors> read_job(std::string_view json);
 
+// Returns what is wrong with the programs of a job or a cluster: all but what only one of them has.
+api::FieldErrors check_programs(const objects::Metadata&, const objects::JobSpec&);
+
 // Returns what engine_pods() reads. The spec was checked.
 EngineRequest engine_request(const objects::JobSpec&, QueueTerms queue);
 

@@ -55,14 +55,13 @@ TEST(JobCheck, every_error_of_a_job_is_reported_at_once) {
   ASSERT_FALSE(wrong);
   EXPECT_THAT(
       sentences(wrong.error()),
-      ElementsAre("spec.engine: 'flink' is none of spark, ray or custom",
-                  "spec.queue: name a queue; carve get queues lists them",
-                  "spec.run.image: jobs run local programs; name one in spec.run.command",
-                  "spec.run.command: name the program", "spec.run.workdir: 'here' is no absolute path",
-                  "spec.run.env: 'A=B' is no name of a variable",
-                  "spec.parameters: 'a b' is no name of a parameter",
-                  "spec.retries: 101 is not a whole number from 0 to 100",
-                  "spec.python: 'python3' is no absolute path"));
+      ElementsAre(
+          "spec.queue: name a queue; carve get queues lists them",
+          "spec.run.image: jobs run local programs; name one in spec.run.command",
+          "spec.run.workdir: 'here' is no absolute path", "spec.run.env: 'A=B' is no name of a variable",
+          "spec.parameters: 'a b' is no name of a parameter", "spec.python: 'python3' is no absolute path",
+          "spec.engine: 'flink' is none of spark, ray or custom", "spec.run.command: name the program",
+          "spec.retries: 101 is not a whole number from 0 to 100"));
 }
 
 TEST(JobCheck, a_job_may_have_no_name) {

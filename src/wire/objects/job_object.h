@@ -55,7 +55,10 @@ struct JobStatus {
   uint32_t slices = 0;                  // That it needs.
   uint64_t memory_bytes = 0;            // Of each slice.
   uint32_t share_bp = 0;
-  std::string dashboard;  // Address of the engine's own pages; empty: none.
+  std::string gpu_hours;         // The sum of its invoice lines, as of the last copy of the usage records.
+  std::string unpriced_seconds;  // Of its invoice lines without a price.
+  std::string dashboard;         // Address of Ray's dashboard and its job API; empty: none.
+  std::string dashboard_token;  // That it demands (RAY_AUTH_TOKEN); shown to those who may change the object.
   std::vector<DerivedParameter> derived;
   std::vector<std::string> warnings;
   std::vector<PodStatus> pods;

@@ -7,7 +7,7 @@
 
 namespace carve::objects {
 
-enum class Kind : uint8_t { service, application, node, pool, queue, job, tariff, budget };
+enum class Kind : uint8_t { service, application, node, pool, queue, job, tariff, budget, ray_cluster };
 
 struct KindText {
   Kind value;
@@ -27,6 +27,7 @@ inline constexpr KindText kinds[] = {
     {Kind::job, "Job", "job", "jobs", "j", false},
     {Kind::tariff, "Tariff", "tariff", "tariffs", "tf", false},
     {Kind::budget, "Budget", "budget", "budgets", "bu", false},
+    {Kind::ray_cluster, "RayCluster", "raycluster", "rayclusters", "rc", false},
 };
 
 constexpr const KindText& text_of(Kind kind) { return kinds[static_cast<size_t>(kind)]; }

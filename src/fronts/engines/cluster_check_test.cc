@@ -1,0 +1,107 @@
+#include "fronts/engines/cluster_check.h"
+
+#include <gmock/gmock.h>
+
+#include "fronts/engines/engine_programs.h"
+#include "wire/api/json.h"
+
+namespace carve::fronts {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using workload::PodRole;
+using workload::QueueGpu;
+
+objects::RayClusterSpec two_sizes() {
+  return {.queue = "q",
+          .workers = {{.replicas = 2, .mgpu_core = 30, .mgpu_memory = 4096},
+                      {.replicas = 1, .mgpu_core = 50, .mgpu_memory = 8192}},
+          .engine_home = "/ray/bin"};
+}
+
+Result<EnginePods, api::FieldErrors> pods_of_two_sizes(const objects::RayClusterSpec& spec,
+                                                       QueueGpu gpu = QueueGpu::mgpu, bool strict = false) {
+  return cluster_pods(spec, {.name = "q", .gpu = gpu, .strict = strict},
+                      {.context_bytes = 256 << 20, .largest_device_bytes = uint64_t{22731} << 20});
+}
+
+TEST(RayCluster, has_a_head_without_a_slice_and_workers_of_each_size) {
+  const auto pods = pods_of_two_sizes(two_sizes());
+  ASSERT_TRUE(pods) << pods.error().front().sentence;
+  EXPECT_THAT(pods->groups,
+              ElementsAre(PodGroup{PodRole::head, 1, false}, PodGroup{PodRole::worker, 3, true}));
+  EXPECT_EQ(workload::slice_count(pods->need), 3u);
+  EXPECT_EQ(workload::need_of_slice(pods->need, 1).memory, 4096_MiB);
+  EXPECT_EQ(workload::need_of_slice(pods->need, 2).memory, 8192_MiB);
+  EXPECT_EQ(workload::need_of_slice(pods->need, 2).share, Share{5000});
+}
+
+TEST(RayCluster, has_whole_devices_on_a_gpu_queue) {
+  objects::RayClusterSpec spec = two_sizes();
+  spec.workers = {{.replicas = 2}};
+  const auto pods = pods_of_two_sizes(spec, QueueGpu::gpu);
+  ASSERT_TRUE(pods) << pods.error().front().sentence;
+  EXPECT_EQ(pods->need.share, whole_device);
+  EXPECT_EQ(pods->need.slices, 2u);
+}
+
+TEST(RayCluster, is_refused_with_the_field_of_its_document) {
+  const auto sentence = [](objects::RayWorkers workers, QueueGpu gpu = QueueGpu::mgpu, bool strict = false) {
+    objects::RayClusterSpec spec = two_sizes();
+    spec.workers[1] = workers;
+    const auto pods = pods_of_two_sizes(spec, gpu, strict);
+    return pods ? std::string("accepted") : pods.error().back().sentence;
+  };
+  const struct {
+    std::string sentence, wanted;
+  } rows[] = {
+      {sentence({.mgpu_core = 4, .mgpu_memory = 4096}),
+       "spec.workers[1].mgpuCore: '4' is not a whole number from 5 to 99, in percent"},
+      {sentence({.mgpu_core = 30}),
+       "spec.workers[1].mgpuCore is set and spec.workers[1].mgpuMemory is not: set both"},
+      {sentence({}), "queue q divides GPUs: set spec.workers[1].mgpuCore and spec.workers[1].mgpuMemory"},
+      {sentence({.mgpu_core = 7, .mgpu_memory = 4096}, QueueGpu::mgpu, true),
+       "spec.workers[1].mgpuCore: '7' is no multiple of 5 and not 99, and queue q is strict"},
+      {sentence({.mgpu_core = 30, .mgpu_memory = 200}),
+       "spec.workers[1].mgpuMemory: 200 MiB is less than the 256 MiB that one context takes"},
+      {sentence({.mgpu_core = 30, .mgpu_memory = 30000}),
+       "spec.workers[1].mgpuMemory: 30000 MiB is more than the 22731 MiB of the largest device"},
+      {sentence({.mgpu_core = 30, .mgpu_memory = 4096}, QueueGpu::gpu),
+       "queue q gives whole GPUs: leave out spec.workers[1].mgpuCore and spec.workers[1].mgpuMemory, or "
+       "choose an "
+       "mGPU queue"},
+  };
+  for (const auto& row : rows) EXPECT_EQ(row.sentence, row.wanted);
+}
+
+TEST(RayCluster, is_read_strictly_with_all_errors) {
+  const auto read = read_ray_cluster(
+      R"({"apiVersion":"carve.dev/v1","kind":"RayCluster","metadata":{"name":"a"},"spec":{"queue":"q",)"
+      R"("workers":[{"replicas":0}],"engineHome":"ray","parameters":{"x":"1"}}})");
+  ASSERT_FALSE(read);
+  std::vector<std::string> sentences;
+  for (const api::FieldError& error : read.error()) sentences.push_back(error.sentence);
+  EXPECT_THAT(sentences, Contains(HasSubstr("spec.workers[0].replicas: 0 is not a whole number from 1")));
+  EXPECT_THAT(sentences, Contains(HasSubstr("spec.engineHome: 'ray' is no absolute path")));
+  EXPECT_THAT(sentences, Contains(HasSubstr("'x' has no effect on a cluster")));
+  EXPECT_FALSE(
+      read_ray_cluster(R"({"metadata":{"name":"a"},"spec":{"queue":"q","workers":[],"engineHome":"/r"}})"));
+  EXPECT_TRUE(read_ray_cluster(
+      R"({"metadata":{"name":"a"},"spec":{"queue":"q","workers":[{"mgpuCore":30,"mgpuMemory":4096}],"engineHome":"/r"}})"));
+}
+
+TEST(RayCluster, shows_its_dashboard_at_a_port_outside_of_its_network) {
+  const auto pods = pods_of_two_sizes(two_sizes());
+  const PodProgram head =
+      pod_program(job_of_cluster(two_sizes()), "c", *pods, {PodRole::head, 0},
+                  {.scripts = "/s", .job_folder = "/tmp/c", .port = 30005, .secret = "S"});
+  EXPECT_THAT(std::vector<std::string>(head.command.begin(), head.command.begin() + 9),
+              ElementsAre("/s/pod-folder", "/tmp/c-h0", "/ray/bin/python3", "/s/forward-port", "bind",
+                          "30005", "/s/cluster-network", "begin", "/tmp/c-h0"));
+  EXPECT_THAT(head.env, Contains(testing::Pair("CARVE_FORWARD_PYTHON", "/ray/bin/python3")));
+}
+
+}  // namespace
+}  // namespace carve::fronts
