@@ -35,7 +35,7 @@ UsageRow row(uint64_t id, uint64_t count, std::mt19937_64& random) {
   out.usable = 22731_MiB;
   out.memory = Bytes{(1 + random() % 16) * (1_GiB).count};
   out.share = {static_cast<uint32_t>(random() % 10) * 1000};
-  out.from_ns = static_cast<int64_t>(id * static_cast<uint64_t>(year / 1000) / count) * 1000;
+  out.from_ns = static_cast<int64_t>(static_cast<unsigned __int128>(id) * year / count) / 1000 * 1000;
   out.from_monotonic_ns = out.from_ns;
   out.boot_id = "5d2b2a34-0000-4000-8000-000000000000";
   out.end_ns = out.from_ns + static_cast<int64_t>(random() % static_cast<uint64_t>(7200 * second));
@@ -49,7 +49,10 @@ bool fill(UsageStore& store, uint64_t count) {
   for (uint64_t id = 1; id <= count; ++id) {
     rows.push_back(row(id, count, random));
     if (rows.size() < records_at_once && id != count) continue;
-    if (!store.write(rows)) return false;
+    if (const auto written = store.write(rows); !written) {
+      fmt::print(stderr, "bench_bills: {}\n", written.error().sentence);
+      return false;
+    }
     rows.clear();
   }
   return true;
@@ -85,6 +88,7 @@ int main(int argc, char** argv) {
           make_bill(opened->store, *tariffs, {.window = {6 * month, 7 * month}}, {year, "boot", year});
       took.push_back(seconds_since(begin));
       good = made && made->items.size() == 200;
+      if (!made) fmt::print(stderr, "bench_bills: {}\n", made.error().sentence);
       if (good && i == 0) fmt::print(stderr, "{} records, {} lines in the month\n", count, made->total.lines);
     }
   }

@@ -24,6 +24,16 @@ struct Segment {
 };
 
 Exact rounded_half_even(const Exact& numerator, const Exact& denominator) {
+  // What fits 127 bits, as GPU-hours do, is divided by the processor.
+  static const Exact limit = Exact{1} << 127;
+  if (numerator < limit && denominator < limit && numerator >= 0) {
+    using U128 = unsigned __int128;
+    const auto n = static_cast<U128>(numerator), d = static_cast<U128>(denominator);
+    U128 quotient = n / d;
+    const U128 rest = (n - quotient * d) * 2;
+    if (rest > d || (rest == d && quotient % 2 != 0)) ++quotient;
+    return quotient;
+  }
   Exact quotient, rest;
   boost::multiprecision::divide_qr(numerator, denominator, quotient, rest);
   rest *= 2;
@@ -142,7 +152,8 @@ Outcome<void> price(Line& line, const Tariff* tariff, Sums& sums) {
   sums.gpu_hours += added;
   sums.amount += added * line.price.count;
   const auto part = [](const Exact& from, const Exact& to, const Exact& divisor) {
-    return Exact{rounded_half_even(to, divisor) - rounded_half_even(from, divisor)};
+    const Exact rounded = rounded_half_even(to, divisor);
+    return from == 0 ? rounded : Exact{rounded - rounded_half_even(from, divisor)};
   };
   const Exact divisor = scale * hour_ns;
   const Exact gpu_hours = part(before.gpu_hours, sums.gpu_hours, divisor);
@@ -287,6 +298,34 @@ std::map<std::string, Total> totals(std::span<const Line> lines, GroupBy by) {
   std::map<std::string, Total> groups;
   for (const Line& line : lines) add(groups[group(line, by)], line);
   return groups;
+}
+
+SmallerSlice smaller_slice(const Line& line, Ns busy, Bytes peak) {
+  const bool whole = line.usage->record.slice.exclusive;
+  const Bytes granted = whole ? line.device.usable : line.memory;
+  const Share granted_share = whole ? whole_device : line.share;
+  constexpr uint64_t mib = (1_MiB).count;
+  SmallerSlice out{.memory = granted, .share = granted_share, .gpu_hours = {}, .amount = {}};
+  const uint64_t mibs = peak.count / mib + (peak.count % mib == 0 ? 0 : 1);
+  if (const uint64_t needed = std::max<uint64_t>(mibs, 1); needed < granted.count / mib)
+    out.memory = Bytes{needed * mib};
+  if (line.to > line.from && granted_share.basis_points != 0) {
+    const __int128 hundred = __int128{std::max<Ns>(busy, 0)} * 100, time = line.to - line.from;
+    const __int128 percent = std::max<__int128>((hundred + time - 1) / time, 1);
+    if (percent * 100 < granted_share.basis_points) out.share = Share{static_cast<uint32_t>(percent * 100)};
+  }
+  if (line.unpriced != Unpriced::no) return out;
+  const Exact scale = Exact{whole_device.basis_points} * line.device.usable.count;
+  const Exact by_share = Exact{out.share.basis_points} * line.device.usable.count;
+  const Exact by_memory = Exact{whole_device.basis_points} * out.memory.count;
+  const Exact hours = Exact{line.billed} * line.units.count * std::max(by_share, by_memory);
+  const auto rounded = [](const Exact& sum, const Exact& divisor, Millionths most) {
+    const Exact count = rounded_half_even(sum, divisor);
+    return count > most.count ? most : Millionths{static_cast<int64_t>(count)};  // As the line was rounded.
+  };
+  out.gpu_hours = rounded(hours, scale * hour_ns, line.gpu_hours);
+  out.amount = rounded(hours * line.price.count, scale * hour_ns * millionths_per_one, line.amount);
+  return out;
 }
 
 std::string explain(const Line& line) {

@@ -409,5 +409,28 @@ TEST(Invoice, the_order_of_the_records_does_not_matter) {
   }
 }
 
+TEST(Invoice, a_smaller_slice_has_what_was_used_and_costs_no_more) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    Random random(seed);
+    const Tariffs prices = random.prices();
+    const std::vector<Usage> records{random.record(1)};
+    for (const Line& line : bill(records, prices).lines) {
+      const Ns busy = random.below(line.to - line.from + 1);
+      const Bytes peak{static_cast<uint64_t>(random.below(static_cast<Ns>(line.device.usable.count) + 1))};
+      const SmallerSlice smaller = smaller_slice(line, busy, peak);
+      const bool whole = line.usage->record.slice.exclusive;
+      const Bytes granted = whole ? line.device.usable : line.memory;
+      const Share share = whole ? whole_device : line.share;
+      EXPECT_LE(smaller.memory, granted);
+      EXPECT_LE(smaller.share, share);
+      EXPECT_TRUE(smaller.memory >= peak || smaller.memory == granted);
+      EXPECT_TRUE(__int128{smaller.share.basis_points} * (line.to - line.from) >= __int128{busy} * 10'000 ||
+                  smaller.share == share);
+      EXPECT_LE(smaller.gpu_hours, line.gpu_hours);
+      EXPECT_LE(smaller.amount, line.amount);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace carve::bill

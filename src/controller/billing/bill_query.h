@@ -17,8 +17,9 @@ struct BillQuery {
   BillBy by = BillBy::account;
   std::string account;  // Of these records alone; empty: all.
   bool with_lines = false;
-  bool only_idle = false;  // Lines that used less than half of what was granted.
-  std::string line;        // Of this part of a record alone: "n1.7.0"; empty: all.
+  bool only_idle =
+      false;         // Lines for which a smaller slice would have been enough, the largest difference first.
+  std::string line;  // Of this part of a record alone: "n1.7.0"; empty: all.
   // Returns whether the caller may see a record.
   std::function<bool(const UsageRow&)> may_see = nullptr;
 };

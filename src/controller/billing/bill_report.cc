@@ -36,14 +36,18 @@ __int128 millionths_of(__int128 numerator, __int128 denominator) {
   return out;
 }
 
+// Returns the busy time of the line: that of the record is of all parts and of the whole time.
+bill::Ns busy_of(const Line& line, bill::Ns record_ns) {
+  const ledger::UsageRecord& record = line.usage->record;
+  const size_t parts = std::max<size_t>(record.slice.parts.size(), 1);
+  if (record_ns <= 0) return 0;
+  const __int128 busy_ns = __int128{record.busy_ns} * std::min(line.to - line.from, record_ns) / record_ns /
+                           static_cast<__int128>(parts);
+  return static_cast<bill::Ns>(std::min<__int128>(busy_ns, INT64_MAX));
+}
+
 // Returns what the slice used of its devices on this line, in millionths of GPU-hours.
-__int128 used_of(const Line& line, bill::Ns record_ns) {
-  const bill::Usage& usage = *line.usage;
-  const size_t parts = std::max<size_t>(usage.record.slice.parts.size(), 1);
-  if (record_ns <= 0 || line.units.count == 0) return 0;
-  // The busy time is that of all parts and of the whole record.
-  const __int128 busy_ns = __int128{usage.record.busy_ns} * std::min(line.to - line.from, record_ns) /
-                           record_ns / static_cast<__int128>(parts);
+__int128 used_of(const Line& line, bill::Ns busy_ns) {
   return millionths_of(busy_ns, hour_ns) * line.units.count / bill::millionths_per_one;
 }
 
@@ -53,7 +57,9 @@ std::string key_of(const Line& line, BillBy by) {
   switch (by) {
     case BillBy::account: return usage.account;
     case BillBy::queue: return usage.queue.empty() ? std::string(other_group) : usage.queue;
-    case BillBy::job: return usage.kind == "job" ? name : std::string(other_group);
+    case BillBy::job:
+      if (usage.kind == "raycluster") return usage.kind + " " + name;
+      return usage.kind == "job" ? name : std::string(other_group);
     case BillBy::service:
       return usage.kind == "service" || usage.kind == "application" ? usage.kind + " " + name
                                                                     : std::string(other_group);
@@ -86,12 +92,12 @@ std::string line_id(const Line& line) {
   return fmt::format("{}.{}.{}", line.usage->node, line.usage->record.id, part - parts.begin());
 }
 
-api::BillLine shown(const Line& line, __int128 used) {
+api::BillLine shown(const Line& line, __int128 used, const bill::SmallerSlice& smaller) {
   const bill::Usage& usage = *line.usage;
   const bool is_priced = line.unpriced == bill::Unpriced::no;
   return {.id = line_id(line),
           .account = usage.account,
-          .name_space = usage.name_space,
+          .namespace_ = usage.name_space,
           .kind = usage.kind,
           .name = usage.name,
           .pod = usage.record.slice.name,
@@ -112,6 +118,11 @@ api::BillLine shown(const Line& line, __int128 used) {
           .price = is_priced ? bill::text(line.price) : "",
           .amount = bill::text(line.amount),
           .used_gpu_hours = bill::text(used),
+          .peak_bytes = usage.record.peak_bytes,
+          .smaller_memory_bytes = smaller.memory.count,
+          .smaller_share_bp = smaller.share.basis_points,
+          .smaller_gpu_hours = bill::text(smaller.gpu_hours),
+          .smaller_amount = bill::text(smaller.amount),
           .unpriced = is_priced ? "" : "no tariff",
           .formula = bill::explain(line)};
 }
@@ -124,9 +135,6 @@ api::BillSum shown(std::string key, const Sum& sum) {
           .used_gpu_hours = bill::text(sum.used),
           .unpriced_seconds = bill::text(millionths_of(sum.total.unpriced_ns, bill::second_ns))};
 }
-
-// The ratio of used to granted GPU-hours is less than a half.
-bool is_idle(const Line& line, __int128 used) { return used * 2 < line.gpu_hours.count; }
 
 class Report {
  public:
@@ -157,6 +165,9 @@ class Report {
     out_.from = moment(query_.window.from);
     out_.to = moment(query_.window.to);
     std::ranges::sort(out_.lines, {}, [](const api::BillLine& line) { return std::tie(line.from, line.id); });
+    if (query_.only_idle)
+      std::ranges::stable_sort(out_.lines, std::greater{},
+                               [&](const api::BillLine& line) { return savings_.at(line.id + line.from); });
     return std::move(out_);
   }
 
@@ -164,21 +175,29 @@ class Report {
   void add(const Line& line, const ledger::Stamp& now) {
     if (!query_.line.empty() && line_id(line) != query_.line) return;
     const ledger::UsageRecord& record = line.usage->record;
-    const __int128 used = used_of(line, ledger::duration_ns(record.from, record.to ? *record.to : now));
-    if (query_.only_idle && !is_idle(line, used)) return;
+    const bill::Ns busy = busy_of(line, ledger::duration_ns(record.from, record.to ? *record.to : now));
+    const __int128 used = used_of(line, busy);
+    const bool is_shown = query_.with_lines || query_.only_idle || !query_.line.empty();
+    bill::SmallerSlice smaller;
+    if (is_shown) smaller = bill::smaller_slice(line, busy, Bytes{record.peak_bytes});
+    if (query_.only_idle && smaller.gpu_hours >= line.gpu_hours) return;
     Sum& sum = groups_[key_of(line, query_.by)];
     sum.total.gpu_hours += line.gpu_hours.count;
     sum.total.amount += line.amount.count;
     if (line.unpriced != bill::Unpriced::no) sum.total.unpriced_ns += line.billed;
     sum.used += used;
     ++sum.lines;
-    if (query_.with_lines || query_.only_idle || !query_.line.empty())
-      out_.lines.push_back(shown(line, used));
+    if (!is_shown) return;
+    out_.lines.push_back(shown(line, used, smaller));
+    if (query_.only_idle)
+      savings_[out_.lines.back().id + out_.lines.back().from] =
+          line.gpu_hours.count - smaller.gpu_hours.count;
   }
 
   const bill::Tariffs& tariffs_;
   const BillQuery& query_;
   std::map<std::string, Sum> groups_;
+  std::map<std::string, int64_t> savings_;  // Millionths of GPU-hours, by the id and the begin of a line.
   api::Bill out_;
 };
 
@@ -201,13 +220,15 @@ Outcome<api::Bill> make_bill(UsageStore& store, const bill::Tariffs& tariffs, co
   const auto done = store.each(query.window, [&](UsageRow&& row) {
     if (!query.account.empty() && row.account != query.account) return true;
     if (query.may_see && !query.may_see(row)) return true;
-    auto usage = usage_of(row);
+    const bool is_open = row.end_ns == 0;
+    const ledger::Stamp until = is_open ? seen_at(row) : ledger::Stamp{};
+    auto usage = usage_of(std::move(row));
     if (!usage) {
       unreadable = usage.error();
       return false;
     }
-    if (row.end_ns == 0) {
-      report.add({std::move(*usage)}, seen_at(row));
+    if (is_open) {
+      report.add({std::move(*usage)}, until);
     } else {
       batch.push_back(std::move(*usage));
       if (batch.size() == records_at_once) report.add(std::exchange(batch, {}), now);
@@ -238,10 +259,10 @@ std::string csv_field(const std::string& text) {
 std::string csv_of(const std::vector<api::BillLine>& lines) {
   std::string out =
       "account,namespace,kind,name,pod,queue,device,model,from,to,open,seconds,memory_bytes,usable_bytes,"
-      "share_bp,ratio,ratio_by,units,gpu_hours,price,amount,used_gpu_hours\r\n";
+      "share_bp,ratio,ratio_by,units,gpu_hours,price,amount,used_gpu_hours,peak_bytes\r\n";
   for (const api::BillLine& l : lines) {
     const std::string fields[] = {l.account,
-                                  l.name_space,
+                                  l.namespace_,
                                   l.kind,
                                   l.name,
                                   l.pod,
@@ -261,7 +282,8 @@ std::string csv_of(const std::vector<api::BillLine>& lines) {
                                   l.gpu_hours,
                                   l.price,
                                   l.amount,
-                                  l.used_gpu_hours};
+                                  l.used_gpu_hours,
+                                  fmt::format("{}", l.peak_bytes)};
     std::vector<std::string> quoted;
     for (const std::string& field : fields) quoted.push_back(csv_field(field));
     out += fmt::format("{}\r\n", fmt::join(quoted, ","));

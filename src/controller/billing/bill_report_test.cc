@@ -8,6 +8,7 @@
 #include <random>
 
 #include "controller/billing/budget_status.h"
+#include "controller/billing/job_hours.h"
 
 namespace carve::controller {
 namespace {
@@ -85,6 +86,43 @@ TEST_F(BillReportTest, an_open_record_counts_until_its_node_was_last_seen) {
   EXPECT_TRUE(b.lines.at(0).open);
 }
 
+TEST_F(BillReportTest, the_hours_of_a_job_are_the_sum_of_its_lines) {
+  UsageRow other_space = pod(4), of_service = pod(5), of_earlier_job = pod(6);
+  other_space.name_space = "research";
+  of_service.kind = "service";
+  of_earlier_job.from_ns = hour / 2;
+  ASSERT_TRUE(store->write({pod(1), pod(2), pod(3, 0), other_space, of_service, of_earlier_job}));
+  ASSERT_TRUE(store->see("n1", 1, moment_at(3 * hour)));
+  BilledJob job{.uid = "a", .kind = "job", .name_space = "default", .name = "spark-1", .created_ns = hour};
+  const ledger::Stamp now = moment_at(10 * hour);
+  EXPECT_EQ(job_hours(*store, tariffs, job, now),
+            (JobHours{.gpu_hours = "12.000000", .unpriced_seconds = "0.000000", .is_open = true}));
+  EXPECT_EQ(job_hours(*store, *bill::Tariffs::from({}), job, now)->unpriced_seconds, "14400.000000");
+  job.created_ns = 0;
+  const auto all = job_hours(*store, tariffs, job, now);
+  const api::Bill b = made({.by = BillBy::job});
+  EXPECT_EQ(all->gpu_hours, std::ranges::find(b.items, "default/spark-1", &api::BillSum::key)->gpu_hours);
+}
+
+TEST_F(BillReportTest, hours_are_final_when_a_job_and_its_slices_have_ended) {
+  KnownJobHours known;
+  const ledger::Stamp now = moment_at(10 * hour);
+  BilledJob job{.uid = "a", .kind = "job", .name_space = "default", .name = "spark-1", .is_finished = true};
+  const auto updated = [&] {
+    EXPECT_TRUE(known.update(*store, tariffs, {job}, now));
+    return known.find("a")->gpu_hours;
+  };
+  EXPECT_EQ(updated(), "0.000000") << "it was seen finished after the copy";
+  ASSERT_TRUE(store->write({pod(1)}));
+  EXPECT_EQ(updated(), "3.000000");
+  ASSERT_TRUE(store->write({pod(2)}));
+  EXPECT_EQ(updated(), "3.000000") << "it is final";
+  known.forget_final();
+  EXPECT_EQ(updated(), "6.000000");
+  EXPECT_TRUE(known.update(*store, tariffs, {}, now));
+  EXPECT_FALSE(known.find("a")) << "it was deleted";
+}
+
 TEST_F(BillReportTest, windows_that_meet_add_up) {
   std::mt19937 random(3);
   std::vector<UsageRow> rows;
@@ -127,13 +165,30 @@ TEST_F(BillReportTest, a_model_without_units_is_counted_in_seconds_and_never_as_
   EXPECT_EQ(b.lines.at(0).units, "");
 }
 
-TEST_F(BillReportTest, idle_lines_used_less_than_half) {
-  UsageRow idle = pod(1), busy = pod(2);
+// 30 % and 4096 MiB of 22731: 3 GPU-hours. Idle: 1 % and 1 MiB; half: 15 % and 1024 MiB; by memory alone:
+// 4096 MiB.
+TEST_F(BillReportTest,
+       idle_lines_are_those_for_which_a_smaller_slice_is_enough_the_largest_difference_first) {
+  UsageRow full = pod(1), half = pod(2), idle = pod(3), memory = pod(4);
+  full.busy_ns = static_cast<uint64_t>(hour) * 30 / 100;
+  half.busy_ns = static_cast<uint64_t>(hour) * 15 / 100 - 1;
+  half.peak_bytes = (1024_MiB).count - 1;
   idle.busy_ns = 0;
-  ASSERT_TRUE(store->write({idle, busy}));
+  memory.busy_ns = 0;
+  memory.peak_bytes = (4096_MiB).count;
+  ASSERT_TRUE(store->write({full, half, idle, memory}));
   const api::Bill b = made({.only_idle = true});
-  ASSERT_EQ(b.lines.size(), 1u);
-  EXPECT_EQ(b.lines[0].pod, "spark-1-executor-1");
+  ASSERT_EQ(b.lines.size(), 3u);
+  EXPECT_EQ(b.lines[0].pod, "spark-1-executor-3");
+  EXPECT_EQ(b.lines[0].smaller_share_bp, 100u);
+  EXPECT_EQ(b.lines[0].smaller_memory_bytes, (1_MiB).count);
+  EXPECT_EQ(b.lines[0].smaller_gpu_hours, "0.100000");
+  EXPECT_EQ(b.lines[0].smaller_amount, "0.200000");
+  EXPECT_EQ(b.lines[1].smaller_share_bp, 1500u);
+  EXPECT_EQ(b.lines[1].smaller_memory_bytes, (1024_MiB).count);
+  EXPECT_EQ(b.lines[1].smaller_gpu_hours, "1.500000");
+  EXPECT_EQ(b.lines[1].peak_bytes, (1024_MiB).count - 1);
+  EXPECT_EQ(b.lines[2].smaller_gpu_hours, "1.801944");  // 10 x 4096/22731, the memory.
 }
 
 TEST_F(BillReportTest, one_part_of_a_record_is_explained_alone) {
@@ -152,7 +207,7 @@ TEST_F(BillReportTest, csv_quotes_what_has_commas_and_quotes) {
   EXPECT_THAT(csv, HasSubstr("\r\n\"a,\"\"b\"\"\",default,job,spark-1,spark-1-executor-1,,GPU-01"));
   EXPECT_THAT(csv,
               HasSubstr(",false,3600.000000,4294967296,23835181056,3000,0.300000,share,10.000000,3.000000,"
-                        "2.000000,6.000000,5.000000\r\n"));
+                        "2.000000,6.000000,5.000000,0\r\n"));
 }
 
 TEST(BudgetStatus, levels_are_reached_and_jobs_held_at_the_limit) {

@@ -18,7 +18,7 @@ bool fits_columns(const UsageRecord& record) {
 }
 
 // Returns the record that the columns describe.
-UsageRecord record_of_columns(const UsageRow& row) {
+UsageRecord record_of_columns(UsageRow row) {
   UsageRecord out;
   out.id = row.id;
   out.slice.exclusive = row.exclusive;
@@ -27,13 +27,15 @@ UsageRecord record_of_columns(const UsageRow& row) {
                       .share = row.share,
                       .spill = {},
                       .usable = row.usable,
-                      .model = row.model}};
-  out.from = {.utc_ns = row.from_ns, .boot_id = row.boot_id, .monotonic_ns = row.from_monotonic_ns};
+                      .model = std::move(row.model)}};
   if (row.end_ns != 0)
     out.to = ledger::Stamp{.utc_ns = row.end_ns,
                            .boot_id = row.boot_id,
                            .monotonic_ns = row.from_monotonic_ns + (row.end_ns - row.from_ns)};
+  out.from = {
+      .utc_ns = row.from_ns, .boot_id = std::move(row.boot_id), .monotonic_ns = row.from_monotonic_ns};
   out.busy_ns = row.busy_ns;
+  out.peak_bytes = row.peak_bytes;
   return out;
 }
 
@@ -77,22 +79,25 @@ UsageRow usage_row(const std::string& node, uint32_t ledger, const UsageRecord& 
     out.end_ns = end + ledger::duration_ns(*last, *record.to);
   }
   out.busy_ns = record.busy_ns;
+  out.peak_bytes = record.peak_bytes;
   if (!fits_columns(record)) out.details = api::write(record);
   return out;
 }
 
-Outcome<bill::Usage> usage_of(const UsageRow& row) {
+Outcome<bill::Usage> usage_of(UsageRow row) {
   bill::Usage out{.node = ledger_name(row),
                   .record = {},
-                  .account = row.account,
-                  .name_space = row.name_space,
-                  .kind = row.kind,
-                  .name = row.name,
-                  .queue = row.queue,
+                  .account = std::move(row.account),
+                  .name_space = std::move(row.name_space),
+                  .kind = std::move(row.kind),
+                  .name = std::move(row.name),
+                  .queue = std::move(row.queue),
                   .prepaid = row.prepaid,
                   .devices = {}};
+  std::string pod = std::move(row.pod);
+  const uint32_t owner = row.owner_uid;
   if (row.details.empty()) {
-    out.record = record_of_columns(row);
+    out.record = record_of_columns(std::move(row));
   } else {
     auto record = api::read<UsageRecord>(row.details, api::Reading::lenient);
     if (!record)
@@ -100,8 +105,8 @@ Outcome<bill::Usage> usage_of(const UsageRow& row) {
                      record.error());
     out.record = std::move(*record);
   }
-  out.record.slice.name = row.pod;
-  out.record.slice.owner = row.owner_uid;
+  out.record.slice.name = std::move(pod);
+  out.record.slice.owner = owner;
   for (const SlicePart& part : out.record.slice.parts)
     out.devices.push_back({.uuid = part.device, .model = part.model, .usable = part.usable});
   return out;

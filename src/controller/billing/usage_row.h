@@ -34,6 +34,7 @@ struct UsageRow {
   std::string boot_id;
   int64_t end_ns = 0;  // UTC of the grant, plus the duration; 0: the slice lives.
   uint64_t busy_ns = 0;
+  uint64_t peak_bytes = 0;
   std::string details;  // The record as JSON, if the columns are not all of it.
 };
 
@@ -42,7 +43,7 @@ UsageRow usage_row(const std::string& node, uint32_t ledger, const ledger::Usage
                    const std::function<bool(const std::string& queue)>& is_prepaid);
 
 // Returns what an invoice is made of. Fails if `details` cannot be read.
-Outcome<bill::Usage> usage_of(const UsageRow&);
+Outcome<bill::Usage> usage_of(UsageRow);
 
 // Returns the name of the node's ledger in sentences and in the ids of lines: "n1", "n1@2".
 std::string ledger_name(const UsageRow&);

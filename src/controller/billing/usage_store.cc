@@ -10,12 +10,14 @@ namespace {
 namespace rows = sqlite::rows;
 using sqlite::Statement;
 
-// The first index finds what began in a window, the second what began before it and reaches into it.
+// The first index finds what began in a window, the second what began before it and reaches into it; the
+// third the records of one job, which are few beside those of services.
 const std::string& script() {
   static const std::string text = fmt::format(
       "CREATE TABLE usage ({}, UNIQUE (node, ledger, id)) STRICT;"
       "CREATE INDEX usage_begin ON usage(from_ns);"
       "CREATE INDEX usage_end ON usage(end_ns, from_ns);"
+      "CREATE INDEX usage_workload ON usage(name, name_space) WHERE kind IN ('job', 'raycluster');"
       "CREATE TABLE seen (node TEXT, ledger INTEGER, {}, PRIMARY KEY (node, ledger)) STRICT;",
       rows::declarations<UsageRow>(), rows::declarations<ledger::Stamp>());
   return text;
@@ -73,14 +75,31 @@ Outcome<CopyPosition> UsageStore::position(const std::string& node) {
   open << node << out.ledger;
   while (open.row()) out.open_ids.push_back(static_cast<uint64_t>(open.number(0)));
   if (!open.done()) return database_.trouble("reading");
+  out.seen = seen_at(node, out.ledger).value_or(ledger::Stamp{});
+  return out;
+}
+
+std::optional<ledger::Stamp> UsageStore::seen_at(const std::string& node, uint32_t ledger) {
   Statement seen(database_.get(), fmt::format("SELECT {} FROM seen WHERE node = ? AND ledger = ?",
                                               fmt::join(rows::columns<ledger::Stamp>(), ", "))
                                       .c_str());
-  seen << node << out.ledger;
+  seen << node << ledger;
+  ledger::Stamp out;
   int column = 0;
   std::string wrong;
-  if (seen.row()) rows::read(seen, column, out.seen, wrong);
+  if (!seen.row() || !rows::read(seen, column, out, wrong)) return std::nullopt;
   return out;
+}
+
+Outcome<void> UsageStore::of_workload(const std::string& kind, const std::string& name_space,
+                                      const std::string& name, const std::function<bool(UsageRow&&)>& visit) {
+  Statement s(database_.get(),
+              fmt::format("SELECT {} FROM usage WHERE kind IN ('job', 'raycluster') AND name = ? AND "
+                          "name_space = ? AND kind = ? ORDER BY node, ledger, id",
+                          columns())
+                  .c_str());
+  s << name << name_space << kind;
+  return read(database_, s, visit);
 }
 
 Outcome<void> UsageStore::see(const std::string& node, uint32_t ledger, const ledger::Stamp& stamp) {

@@ -39,9 +39,14 @@ class UsageStore {
   // Calls `visit` for each record that may have a part in the window: first those that began in it, then
   // those that began before it. Returns early if `visit` returns false.
   Outcome<void> each(const bill::Window&, const std::function<bool(UsageRow&&)>& visit);
+  // Calls `visit` for each record of a workload, until it returns false.
+  Outcome<void> of_workload(const std::string& kind, const std::string& name_space, const std::string& name,
+                            const std::function<bool(UsageRow&&)>& visit);
+  // Returns when the agent last answered, of those that had an open record then.
+  std::optional<ledger::Stamp> seen_at(const std::string& node, uint32_t ledger);
   Outcome<uint64_t> count();
 
-  static constexpr int schema_version = 1;
+  static constexpr int schema_version = 2;
 
  private:
   explicit UsageStore(sqlite::Database database) : database_(std::move(database)) {}

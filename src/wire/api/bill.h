@@ -12,7 +12,7 @@ namespace carve::api {
 struct BillLine {
   std::string id;  // Of the record's part: "n1.7.0".
   std::string account;
-  std::string name_space;
+  std::string namespace_;
   std::string kind;  // "service", "application", "job"; "slice": requested by a user.
   std::string name;
   std::string pod;
@@ -33,7 +33,13 @@ struct BillLine {
   std::string price;  // Of one GPU-hour.
   std::string amount;
   std::string used_gpu_hours;  // Busy time x units; of an interval of a record, in proportion to its time.
-  std::string unpriced;        // Why it has no price; else empty.
+  uint64_t peak_bytes = 0;     // Most memory that the slice held on one device, over its whole record.
+  // The smallest slice that would have held what was used: whole percent of the compute, whole MiB.
+  uint64_t smaller_memory_bytes = 0;
+  uint32_t smaller_share_bp = 0;
+  std::string smaller_gpu_hours;
+  std::string smaller_amount;
+  std::string unpriced;  // Why it has no price; else empty.
   std::string formula;
 };
 
