@@ -101,6 +101,23 @@ void compare_budgets(UsageStore& store, ObjectRegistry& objects) {
   }
 }
 
+// Returns the jobs and clusters that were admitted.
+std::vector<BilledJob> billed_jobs(const ObjectRegistry& objects) {
+  std::vector<BilledJob> out;
+  for (const objects::Kind kind : queued_kinds)
+    for (const auto& object : objects.list(kind)) {
+      const auto status = api::read<objects::JobStatus>(object->status, api::Reading::lenient);
+      if (!status || status->admitted_at.empty()) continue;
+      out.push_back({.uid = object->uid,
+                     .kind = std::string(objects::text_of(kind).singular),
+                     .name_space = object->key.namespace_,
+                     .name = object->key.name,
+                     .created_ns = object->created_ns,
+                     .is_finished = !status->finished_at.empty()});
+    }
+  return out;
+}
+
 http::Response response_of(const Outcome<api::Bill>& bill, BillForm form, const std::string& line) {
   if (!bill) return refuse(bill.error());
   if (form == BillForm::csv) return {200, "text/csv; charset=utf-8", csv_of(bill->lines)};
@@ -194,11 +211,17 @@ void BillingThread::run() {
         opened->damage, opened->moved_aside);
   std::set<std::string> silent;
   int64_t next_copy_ns = 0;
+  std::vector<bill::Tariff> known_tariffs;
   while (!ends()) {
     const int64_t now_ns = os::monotonic_ns();
     if (opened && now_ns >= next_copy_ns) {
       copy_all(opened->store, nodes_, objects_, silent);
       compare_budgets(opened->store, objects_);
+      const bill::Tariffs tariffs = present_tariffs(objects_);
+      if (known_tariffs != tariffs.all()) hours_.forget_final();
+      known_tariffs = tariffs.all();
+      if (const auto done = hours_.update(opened->store, tariffs, billed_jobs(objects_), stamp_now()); !done)
+        os::log::warning("GPU-hours of jobs: {}", done.error().sentence);
       next_copy_ns = os::monotonic_ns() + copy_interval_ns;
     }
     auto task = wait(std::max<int64_t>(next_copy_ns - os::monotonic_ns(), os::millisecond));

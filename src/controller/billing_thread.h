@@ -1,6 +1,6 @@
 // The thread of usage.db: it copies the usage records of all nodes every 5 s, compares budgets with what was
-// used, and makes invoices, which may read millions of records. The loop is notified of a finished invoice
-// through an eventfd.
+// used, sums up the GPU-hours of jobs, and makes invoices, which may read millions of records. The loop is
+// notified of a finished invoice through an eventfd.
 #pragma once
 
 #include <deque>
@@ -30,6 +30,8 @@ class BillingThread {
   // Makes an invoice; deliver() calls `answer` with it, unless the returned value was destroyed before.
   // Refuses at once if `max_waiting_invoices` wait.
   std::shared_ptr<void> ask(BillQuery, bill::Tariffs, BillForm, Answer) EXCLUDES(mutex_);
+  // Returns the GPU-hours of the job or cluster with this uid as of the last copy, if it was admitted.
+  std::optional<JobHours> hours(const std::string& uid) const { return hours_.find(uid); }
   // Becomes readable when an invoice is finished.
   int ready_fd() const { return ready_.get(); }
   // Calls the answers of all that are finished. On the thread that asks.
@@ -57,6 +59,7 @@ class BillingThread {
   const std::vector<NodeAddress> nodes_;
   ObjectRegistry& objects_;
   const os::Fd ready_;
+  KnownJobHours hours_;
   os::Mutex mutex_;
   os::ConditionVariable woken_;
   std::deque<std::unique_ptr<Task>> waiting_ GUARDED_BY(mutex_);

@@ -39,8 +39,10 @@ Outcome<void> add_node(Options& o, const std::string& word) {
 
 Outcome<void> set_listen(Options& o, const std::string& word) {
   o.listen = os::parse_tcp_address(word);
-  if (!o.listen)
-    return failure(K::invalid_argument, "--listen '{}' is not an address and a port, such as 127.0.0.1:8470",
+  o.listen_requested = o.listen.has_value();
+  if (!o.listen && word != "none")
+    return failure(K::invalid_argument,
+                   "--listen '{}' is not an address and a port, such as 127.0.0.1:8470, and not none",
                    shown(word));
   return {};
 }
@@ -142,7 +144,7 @@ Outcome<void> consistent(const Options& o) {
                    o.tls_key.empty() ? "--tls-cert" : "--tls-key",
                    o.tls_key.empty() ? "--tls-key" : "--tls-cert");
   if (!o.tls_key.empty() && !o.listen)
-    return failure(K::invalid_argument, "--tls-cert is given without --listen HOST:PORT, which it is for");
+    return failure(K::invalid_argument, "--tls-cert is given with --listen none; it is for an address");
   if (o.listen && !os::is_loopback(*o.listen) && o.tls_key.empty())
     return failure(K::invalid_argument,
                    "--listen {}: another address than loopback needs --tls-cert FILE and --tls-key FILE; add "
@@ -194,8 +196,8 @@ const std::vector<os::OptionRow<Options>> option_rows = {
      .store = keep<&Options::socket>},
     {.name = "--listen",
      .value = "HOST:PORT",
-     .help = "address that also serves the API (127.0.0.1:8470, [::1]:8470); its callers need a\n"
-             "token. Another address than loopback needs --tls-cert and --tls-key [none]",
+     .help = "address that also serves the API, or none; its callers need a token. Another address\n"
+             "than loopback needs --tls-cert and --tls-key [127.0.0.1:8470, if it is free]",
      .store = set_listen},
     {.name = "--tls-cert",
      .value = "FILE",

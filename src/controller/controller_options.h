@@ -18,7 +18,9 @@ inline constexpr size_t max_node_name_bytes = 48;  // The limit of all names tha
 struct Options {
   std::vector<NodeAddress> nodes;  // In the order of the command line.
   std::string state, socket;
-  std::optional<os::TcpAddress> listen;  // Absent: the API is served on its unix socket only.
+  // Absent: the API is served on its unix socket only. Only an address that was asked for has to be free.
+  std::optional<os::TcpAddress> listen = os::TcpAddress{"127.0.0.1", 8470};
+  bool listen_requested = false;
   std::string tls_certificate, tls_key;  // PEM files; both or none.
   std::vector<std::string> hosts;        // Names of this controller, beside loopback and `listen`.
   int64_t expected_start_s = 600;        // How long a node is expected to start.

@@ -37,7 +37,8 @@ TEST(ControllerOptions, without_words_the_node_is_this_machines) {
   EXPECT_THAT(o->nodes, ElementsAre(NodeAddress{"node-7", "/run/carve/carved.sock"}));
   EXPECT_EQ(o->state, "/var/lib/carve-controller");
   EXPECT_EQ(o->socket, "/run/carve/controller.sock");
-  EXPECT_FALSE(o->listen);
+  EXPECT_EQ(os::text(*o->listen), "127.0.0.1:8470");
+  EXPECT_FALSE(o->listen_requested);
   EXPECT_THAT(parse({}, user)->nodes, ElementsAre(NodeAddress{"n1", "/here/x/carved.sock"}));
   EXPECT_EQ(parse({}, user)->state, "/home/u/.local/state/carve-controller");
   EXPECT_EQ(parse({}, user)->socket, "/here/x/controller.sock");
@@ -54,6 +55,7 @@ TEST(ControllerOptions, the_nodes_are_kept_in_their_order) {
   EXPECT_EQ(o->state, "/here/s");
   EXPECT_EQ(o->socket, "/here/c");
   EXPECT_EQ(os::text(*o->listen), "[::1]:0");
+  EXPECT_TRUE(o->listen_requested);
 }
 
 TEST(ControllerOptions, an_address_for_other_machines_has_a_certificate_and_its_key) {
@@ -97,7 +99,7 @@ TEST(ControllerOptions, wrong_ones_are_refused_with_one_line_that_has_the_option
       {{"--listen", "[::]:80"}, "use 127.0.0.1:80"},
       {{"--listen", "127.0.0.1:0", "--tls-cert", "c"}, "--tls-cert is given without --tls-key"},
       {{"--listen", "127.0.0.1:0", "--tls-key", "k"}, "--tls-key is given without --tls-cert"},
-      {{"--tls-cert", "c", "--tls-key", "k"}, "--tls-cert is given without --listen HOST:PORT"},
+      {{"--listen", "none", "--tls-cert", "c", "--tls-key", "k"}, "--tls-cert is given with --listen none"},
       {{"--host", "a:80"}, "--host 'a:80' is not a host's name"},
       {{"--log-level", "loud"}, "--log-level 'loud' is not a level; use error, warning, info or debug"},
       {{"--state", "a", "--state", "b"}, "--state 'b': an earlier --state has 'a'; give it once"},

@@ -21,6 +21,7 @@
 #include "controller/service_metrics.h"
 #include "os/capabilities.h"
 #include "os/clock.h"
+#include "os/command_line.h"
 #include "os/directory.h"
 #include "os/log.h"
 #include "os/socket.h"
@@ -100,16 +101,12 @@ Surroundings surroundings() {
           .controller_socket = client::find_controller_socket("")};
 }
 
-int complain(const Failure& f) {
-  fmt::print(stderr, "carve-controller: {}\n", f.sentence);
-  return f.kind == K::invalid_argument ? 2 : 1;
-}
+int complain(const Failure& f) { return os::complain("carve-controller", f); }
 
 int print(Options::Mode mode) {
-  const std::string text = mode == Options::Mode::help         ? help_text()
-                           : mode == Options::Mode::completion ? completion_script()
-                                                               : "carve-controller " CARVE_VERSION "\n";
-  return fputs(text.c_str(), stdout) < 0;
+  return os::print_text(mode == Options::Mode::help         ? help_text()
+                        : mode == Options::Mode::completion ? completion_script()
+                                                            : "carve-controller " CARVE_VERSION "\n");
 }
 
 Outcome<Locks> lock(const Options& o) {
@@ -254,7 +251,7 @@ KnownHosts known_hosts(const Options& o) {
 }  // namespace
 
 Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& records, const Services& services,
-         const Options& o, os::Fd unix_socket, os::Fd tcp_socket,
+         const Options& o, std::string endpoint, os::Fd unix_socket, os::Fd tcp_socket,
          const std::optional<tls::Identity>& identity)
     : loop_(loop),
       nodes_(nodes),
@@ -267,6 +264,7 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
                .version = CARVE_VERSION,
                .pid = static_cast<uint32_t>(getpid()),
                .state = o.state,
+               .endpoint = std::move(endpoint),
                .started_ns = static_cast<uint64_t>(os::utc_ns())},
       operators_{0, geteuid()},
       log_streams_(*records.objects,
@@ -422,20 +420,27 @@ Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeS
     if (!opened) return failure(K::unavailable, "--tls-cert, --tls-key: {}", opened.error().sentence);
     identity = std::move(*opened);
   }
+  std::string endpoint;
   if (o.listen) {
     os::TcpAddress address = *o.listen;
     auto opened = os::listen_at(address);
-    if (!opened) return failure(K::unavailable, "--listen {}", opened.error().sentence);
-    tcp = std::move(*opened);
-    os::log::info("API served at {}://{}, where a caller needs a token", identity ? "https" : "http",
-                  os::text(address));
+    if (opened) {
+      tcp = std::move(*opened);
+      endpoint = fmt::format("{}://{}", identity ? "https" : "http", os::text(address));
+      os::log::info("API served at {}, where a caller needs a token", endpoint);
+    } else if (o.listen_requested) {
+      return failure(K::unavailable, "--listen {}", opened.error().sentence);
+    } else {
+      os::log::warning("API not served over TCP: {}; --listen HOST:PORT names another address",
+                       opened.error().sentence);
+    }
   }
   auto opened = open_unix(o.socket);
   if (!opened) return tl::unexpected(opened.error());
   os::log::info("carve-controller {} serves {} node{} at {}", CARVE_VERSION, o.nodes.size(),
                 o.nodes.size() == 1 ? "" : "s", o.socket);
-  return std::unique_ptr<Api>(
-      new Api(loop, nodes, node_sync, records, services, o, std::move(*opened), std::move(tcp), identity));
+  return std::unique_ptr<Api>(new Api(loop, nodes, node_sync, records, services, o, endpoint,
+                                      std::move(*opened), std::move(tcp), identity));
 }
 
 Outcome<void> give_up_privileges() { return os::keep_capabilities({}); }

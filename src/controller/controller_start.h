@@ -91,6 +91,7 @@ class Api : Views, NodeActions {
   std::string user_name(uint32_t uid) const override;
   std::optional<JobPosition> job_position(const std::string& uid) const override;
   size_t waiting_jobs() const override;
+  std::optional<JobHours> job_hours(const std::string& uid) const override { return billing_.hours(uid); }
   http::Response bill(BillQuery, bill::Tariffs, BillForm) override;
   std::string metrics() const override;
   int64_t now_ns() const override;
@@ -101,8 +102,8 @@ class Api : Views, NodeActions {
   Outcome<std::vector<std::string>> slices_in_units(const std::string& node) override;
   Outcome<AgentAnswer> ask_agent(const std::string& node, const AgentCall&) override;
 
-  Api(os::Loop&, KnownNodes&, NodeSync&, Records&, const Services&, const Options&, os::Fd unix_socket,
-      os::Fd tcp_socket, const std::optional<tls::Identity>&);
+  Api(os::Loop&, KnownNodes&, NodeSync&, Records&, const Services&, const Options&, std::string endpoint,
+      os::Fd unix_socket, os::Fd tcp_socket, const std::optional<tls::Identity>&);
   void deliver_changes(os::Loop&, ObjectRegistry&);
   void write_events();
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include "os/fd.h"
 #include "wire/api/problem.h"
@@ -54,12 +55,28 @@ class Signals {
   os::Fd fd_;
 };
 
+constexpr int max_away_tries = 300;  // For 30 s: an agent that is replaced is back by then.
+constexpr timespec away_interval{.tv_sec = 0, .tv_nsec = 100'000'000};
+
+// Posts to the agent; of a supervised program again, while the agent is away. Its slice outlives the agent,
+// and the request may be repeated.
+template <class T, class Body>
+client::Answer<T> post_patiently(const Run& run, const std::string& verb, const Body& body) {
+  for (int tries = 0;; ++tries) {
+    auto answer = run.client.post<T>("/v1/slices/" + run.slice + verb, body);
+    const bool is_away =
+        !answer && (answer.error().type == "carve:no-agent" || answer.error().type == "carve:no-response");
+    if (!is_away || !run.is_supervised || tries == max_away_tries) return answer;
+    nanosleep(&away_interval, nullptr);
+  }
+}
+
 // Enters the slice and sets its environment. Returns the answer, of a program without a slice an empty one.
 client::Answer<api::Entered> enter(const Run& run) {
   if (run.slice.empty()) return api::Entered{};
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  auto entered = run.client.post<api::Entered>(
-      "/v1/slices/" + run.slice + "/enter",
+  auto entered = post_patiently<api::Entered>(
+      run, "/enter",
       api::EnterRequest{.command = fmt::format("{}", fmt::join(run.program, " ")),
                         .visible_devices = visible != nullptr ? visible : "",
                         .visible_devices_set = visible != nullptr});
@@ -193,8 +210,7 @@ int run(const Run& run) {
   const Signals signals;
   if (!run.slice.empty()) {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    const auto watching =
-        run.client.post<api::Nothing>("/v1/slices/" + run.slice + "/supervise", api::Nothing{});
+    const auto watching = post_patiently<api::Nothing>(run, "/supervise", api::Nothing{});
     if (!watching) {
       run.complain(watching.error());
       return give_back();

@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "client/testing/agent_stub.h"
 #include "os/fd.h"
 #include "wire/api/problem.h"
@@ -21,7 +23,8 @@ using testing::StartsWith;
 
 // A slice "a" whose agent allows everything, unless an answer is replaced.
 struct World {
-  explicit World(std::map<std::string, std::string> instead = {}) : agent(merged(std::move(instead))) {}
+  explicit World(std::map<std::string, std::string> instead = {}, unsigned unanswered = 0)
+      : agent(merged(std::move(instead)), unanswered) {}
   static std::map<std::string, std::string> merged(std::map<std::string, std::string> answers) {
     answers.emplace("POST /v1/slices/a/supervise", json_answer(200, "{}"));
     answers.emplace("POST /v1/slices/a/enter",
@@ -30,7 +33,7 @@ struct World {
     return answers;
   }
   // The runner gets a process of its own: a signal to it must not go to the stub's thread.
-  int run(std::vector<std::string> program) {
+  int run(std::vector<std::string> program, bool is_supervised = false) {
     int ends[2];
     EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
     os::Fd from_runner(ends[0]), to_test(ends[1]);
@@ -45,7 +48,8 @@ struct World {
                          .slice = "a",
                          .program = std::move(program),
                          .say = say,
-                         .complain = [&](const api::Problem& problem) { say(problem.detail); }}));
+                         .complain = [&](const api::Problem& problem) { say(problem.detail); },
+                         .is_supervised = is_supervised}));
     }
     to_test.reset();
     char bytes[4096];
@@ -75,6 +79,18 @@ TEST(Runner, asks_for_supervision_then_enters_then_executes_with_the_agents_envi
   EXPECT_EQ(world.run({"sh", "-c", "test \"$CARVE_TEST\" = 'from the agent'"}), 0);
   EXPECT_THAT(world.agent.requests(),
               ElementsAre(StartsWith("POST /v1/slices/a/supervise"), StartsWith("POST /v1/slices/a/enter")));
+}
+
+// An agent that is killed answers nothing; the next one does.
+TEST(Runner, waits_for_the_next_agent_under_a_supervisor_alone) {
+  World world({}, 3);
+  EXPECT_EQ(world.run({"sh", "-c", "exit 7"}, true), 7);
+  EXPECT_EQ(world.said, "");
+  const auto requests = world.agent.requests();
+  EXPECT_EQ(std::ranges::count_if(requests, [](const auto& r) { return r.find("/supervise") != r.npos; }), 4);
+  EXPECT_EQ(std::ranges::count_if(requests, [](const auto& r) { return r.find("/enter") != r.npos; }), 1);
+  World alone({}, 1);
+  EXPECT_EQ(alone.run({"true"}), failed_status) << "carve run says so at once";
 }
 
 TEST(Runner, says_why_a_program_cannot_be_executed) {

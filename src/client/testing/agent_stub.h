@@ -19,8 +19,9 @@ namespace carve::client {
 class AgentStub {
  public:
   // `answers`: the whole bytes of the answer to "METHOD PATH"; other requests get 404. An answer of "" closes
-  // the connection.
-  explicit AgentStub(std::map<std::string, std::string> answers) : answers_(std::move(answers)) {
+  // the connection. `unanswered`: how many first requests of all get no answer.
+  explicit AgentStub(std::map<std::string, std::string> answers, unsigned unanswered = 0)
+      : answers_(std::move(answers)), unanswered_(unanswered) {
     char name[] = "/tmp/carve-stub-XXXXXX";
     folder_ = mkdtemp(name);
     sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
@@ -69,6 +70,7 @@ class AgentStub {
     {
       const std::lock_guard lock(mutex_);
       requests_.push_back(line + " " + request.substr(end + 4));
+      if (requests_.size() <= unanswered_) return;
     }
     const auto known = answers_.find(line);
     const std::string out =
@@ -81,6 +83,7 @@ class AgentStub {
   }
 
   std::map<std::string, std::string> answers_;
+  const unsigned unanswered_;
   std::string folder_;
   int listener_ = -1;
   std::mutex mutex_;

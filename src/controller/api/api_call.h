@@ -8,6 +8,7 @@
 
 #include "controller/api/known_hosts.h"
 #include "controller/billing/bill_query.h"
+#include "controller/billing/job_hours.h"
 #include "controller/nodes/node_actions.h"
 #include "controller/objects/job_form.h"
 #include "controller/objects/object_events.h"
@@ -67,6 +68,8 @@ class Views {
   // Returns where the job with this uid waits, if it waits; and how many jobs wait.
   virtual std::optional<JobPosition> job_position(const std::string& uid) const = 0;
   virtual size_t waiting_jobs() const = 0;
+  // Returns the GPU-hours of the job or cluster with this uid, if it was admitted.
+  virtual std::optional<JobHours> job_hours(const std::string& uid) const = 0;
   // Returns the invoice, which may come later. As a line it is not found if the invoice has no line.
   virtual http::Response bill(BillQuery, bill::Tariffs, BillForm) = 0;
   virtual std::string metrics() const = 0;  // Of the endpoints, for Prometheus.

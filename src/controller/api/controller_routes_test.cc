@@ -37,6 +37,7 @@ struct Prepared : Views {
   Outcome<std::vector<Revision>> revisions(const std::string&) const override { return kept_revisions; }
   std::optional<JobPosition> job_position(const std::string&) const override { return {}; }
   size_t waiting_jobs() const override { return 0; }
+  std::optional<JobHours> job_hours(const std::string&) const override { return {}; }
   std::string container_problem() const override { return ""; }
   std::vector<std::string> limit_warnings(const objects::ServiceSpec&) const override { return {}; }
   std::optional<uint32_t> uid_of(const std::string& account) const override {

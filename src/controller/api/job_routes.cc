@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "controller/api/object_routes.h"
 #include "controller/api/planning.h"
 #include "controller/nodes/node_rules.h"
@@ -71,25 +73,32 @@ struct SubmittedJob {
 };
 
 Result<SubmittedJob, http::Response> submitted(const Call& call, const Submission& submission) {
-  SubmittedJob out{.spec = job_spec({.spec = submission.spec}), .queue = nullptr, .pods = {}};
+  const Object object{.key = {submission.kind, "default", submission.metadata.name}, .spec = submission.spec};
+  SubmittedJob out{.spec = job_spec(object), .queue = nullptr, .pods = {}};
   out.queue = call.context.objects.find(queue_key(out.spec.queue));
   if (!out.queue) return tl::unexpected(refuse_queue(call, out.spec.queue));
   const objects::QueueSpec queue = queue_spec(*out.queue);
-  auto pods = pods_of_submitted(out.spec, out.spec.queue, queue, sizes_of(call, queue.pool));
+  auto pods = pods_of_submitted(object, out.spec.queue, queue, sizes_of(call, queue.pool));
   if (!pods) return tl::unexpected(refuse(std::move(pods.error())));
   out.pods = std::move(*pods);
   return out;
 }
 
 std::optional<http::Response> refused_job(const Call& call, const Submission& submission) {
-  const auto present =
-      call.context.objects.find({Kind::job, submission.metadata.namespace_, submission.metadata.name});
+  const ObjectKey key{submission.kind, submission.metadata.namespace_, submission.metadata.name};
+  const auto present = call.context.objects.find(key);
   if (present && !submission.metadata.name.empty()) {
     if (present->spec == submission.spec) return std::nullopt;
-    return refuse_as("carve:immutable",
-                     fmt::format("{} was submitted and does not change; cancel it and submit another one",
-                                 text(present->key)));
+    return refuse_as(
+        "carve:immutable",
+        fmt::format("{} was submitted and does not change; {} it and {} another one", text(present->key),
+                    key.kind == Kind::job ? "cancel" : "delete", key.kind == Kind::job ? "submit" : "apply"));
   }
+  // Programs and slices are named after their job or cluster.
+  const Kind other = key.kind == Kind::job ? Kind::ray_cluster : Kind::job;
+  if (!key.name.empty() && call.context.objects.find({other, key.namespace_, key.name}))
+    return refuse(K::already_exists, fmt::format("{} {} has this name; choose another one",
+                                                 objects::text_of(other).singular, key.name));
   if (call.context.views.waiting_jobs() >= workload::max_waiting_jobs)
     return refuse(
         K::resource_exhausted,
@@ -103,9 +112,12 @@ std::optional<http::Response> refused_job(const Call& call, const Submission& su
 uint32_t room_for(const Call& call, const std::string& pool, const workload::JobNeed& need) {
   SliceForecast empty(call.context.objects);
   for (const auto& node : call.context.objects.list(Kind::node)) empty.replace_slices(node->key.name, {});
-  const api::SliceRequest request = slice_terms(need);
   uint32_t room = 0;
-  while (room < need.slices && empty.place({.pool = pool}, request)) ++room;
+  for (const workload::JobNeed& part : workload::equal_parts(need)) {
+    const api::SliceRequest request = slice_terms(part);
+    for (uint32_t i = 0; i < part.slices; ++i, ++room)
+      if (!empty.place({.pool = pool}, request)) return room;
+  }
   return room;
 }
 
@@ -123,7 +135,7 @@ std::optional<http::Response> refused_by_queues(const Call& call,
   for (const Submission& submission : submissions) {
     std::optional<http::Response> refused;
     if (submission.kind == Kind::queue) refused = refused_queue(call, submission);
-    if (submission.kind == Kind::job) refused = refused_job(call, submission);
+    if (is_queued(submission.kind)) refused = refused_job(call, submission);
     if (refused) return refused;
   }
   return std::nullopt;
@@ -151,7 +163,7 @@ Outcome<Object> planned_queue(const Call& call, const Submission& submission) {
 
 // A job without a name gets one that no other job had: the number is the registry's next version.
 Outcome<Object> planned_job(const Call& call, const Submission& submission) {
-  const ObjectKey key{Kind::job, submission.metadata.namespace_, submission.metadata.name};
+  const ObjectKey key{submission.kind, submission.metadata.namespace_, submission.metadata.name};
   if (const auto present = call.context.objects.find(key)) return *present;
   const auto owner = owner_of(call, {.account = submission.metadata.account});
   if (!owner) return tl::unexpected(owner.error());
@@ -171,19 +183,19 @@ Outcome<Object> planned_job(const Call& call, const Submission& submission) {
   objects::JobStatus status{.phase = "Queued",
                             .submitted_at = os::rfc3339(object.created_ns, os::Decimals::milliseconds),
                             .gpu = slice_text(job->pods.need),
-                            .slices = job->pods.need.slices,
+                            .slices = static_cast<uint32_t>(workload::slice_count(job->pods.need)),
                             .memory_bytes = job->pods.need.memory.count,
                             .share_bp = job->pods.need.share.basis_points,
-                            .derived = fronts::derived_parameters(job->spec, job->pods, places()),
+                            .derived = fronts::derived_parameters(job->spec, job->pods),
                             .warnings = job->pods.warnings};
   for (std::string& sentence : fronts::replaced_parameters(job->spec, places()))
     status.warnings.push_back(std::move(sentence));
   if (const uint32_t room = room_for(call, queue_spec(*job->queue).pool, job->pods.need);
-      room > 0 && room < job->pods.need.slices)  // 0: no node runs now, so nothing is known.
+      room > 0 && room < status.slices)  // 0: no node runs now, so nothing is known.
     status.warnings.push_back(fmt::format(
         "the devices that run now have room for {} such slices if they are empty, and the job has "
         "{}: it waits until there are more",
-        room, job->pods.need.slices));
+        room, status.slices));
   object.status = api::write(status);
   return object;
 }
@@ -199,13 +211,19 @@ http::Response delete_queue(const Call& call) {
                   fmt::format("queues are changed by operators; {} is none", call.caller.text()));
   const auto queue = call.context.objects.find(queue_key(call.names[0]));
   if (!queue) return refuse(K::not_found, fmt::format("there is no queue {}", call.names[0].substr(0, 80)));
-  size_t unfinished = 0;
-  for (const auto& job : call.context.objects.list(Kind::job))
-    unfinished += job_spec(*job).queue == call.names[0] && is_unfinished(*job) ? 1 : 0;
-  if (unfinished != 0)
+  const auto unfinished = [&](Kind kind) {
+    const auto objects = call.context.objects.list(kind);
+    return std::ranges::count_if(objects, [&](const auto& object) {
+      return job_spec(*object).queue == call.names[0] && is_unfinished(*object);
+    });
+  };
+  if (const auto jobs = unfinished(Kind::job); jobs != 0)
     return refuse(K::failed_precondition,
                   fmt::format("queue {} has {} unfinished job{}; cancel them, or wait for their ends",
-                              call.names[0], unfinished, unfinished == 1 ? "" : "s"));
+                              call.names[0], jobs, jobs == 1 ? "" : "s"));
+  if (const auto clusters = unfinished(Kind::ray_cluster); clusters != 0)
+    return refuse(K::failed_precondition, fmt::format("queue {} has {} Ray cluster{}; delete them first",
+                                                      call.names[0], clusters, clusters == 1 ? "" : "s"));
   if (const auto removed = call.context.objects.remove(queue->key); !removed) return refuse(removed.error());
   return shown(call, *queue);
 }
@@ -239,15 +257,22 @@ Result<fronts::Manifests, http::Response> rendered_job(const Call& call, const S
   return fronts::job_manifests(submission.metadata, job->spec, job->pods);
 }
 
-Object with_position(const Call& call, const Object& object) {
-  if (object.key.kind != Kind::job) return object;
+Object with_present_status(const Call& call, const Object& object) {
+  if (!is_queued(object.key.kind)) return object;
   const auto position = call.context.views.job_position(object.uid);
-  if (!position) return object;
+  const auto hours = call.context.views.job_hours(object.uid);
+  if (!position && !hours) return object;
   auto status = api::read<objects::JobStatus>(object.status, api::Reading::lenient);
-  if (!status || status->phase != "Queued") return object;
+  if (!status) return object;
+  if (position && status->phase == "Queued") {
+    status->position = position->position;
+    status->reason = position->reason;
+  }
+  if (hours) {
+    status->gpu_hours = hours->gpu_hours;
+    status->unpriced_seconds = hours->unpriced_seconds;
+  }
   Object out = object;
-  status->position = position->position;
-  status->reason = position->reason;
   out.status = api::write(*status);
   return out;
 }

@@ -28,7 +28,7 @@ std::vector<std::string> job_warnings(const Object&);
 // Returns the submission's job as manifests of Kubernetes, or what forbids it.
 Result<fronts::Manifests, http::Response> rendered_job(const Call&, const Submission&);
 
-// Returns the job as it is shown: with its position while it waits.
-Object with_position(const Call&, const Object&);
+// Returns the job or cluster as it is shown: with its position while it waits, and its GPU-hours.
+Object with_present_status(const Call&, const Object&);
 
 }  // namespace carve::controller

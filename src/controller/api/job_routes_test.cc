@@ -97,6 +97,38 @@ TEST_F(JobRoutes, a_job_belongs_to_its_user_and_does_not_change) {
   EXPECT_TRUE(job_spec(*objects.find({objects::Kind::job, "default", "a"})).cancelled);
 }
 
+TEST_F(JobRoutes, a_cluster_is_kept_once_and_its_token_is_its_users) {
+  const auto cluster = [](const char* name, int memory) {
+    return fmt::format(
+        R"({{"apiVersion":"carve.dev/v1","kind":"RayCluster","metadata":{{"name":"{}"}},"spec":{{"queue":"q",)"
+        R"("workers":[{{"mgpuCore":30,"mgpuMemory":{}}}],"engineHome":"/ray","env":{{"A":"p1"}}}}}})",
+        name, memory);
+  };
+  EXPECT_THAT(ask(422, "POST", "/v1/rayclusters", cluster("c", 0), 1000),
+              HasSubstr("spec.workers[0].mgpuCore is set and spec.workers[0].mgpuMemory is not: set both"));
+  ask(201, "POST", "/v1/rayclusters", cluster("c", 4096), 1000);
+  EXPECT_THAT(ask(201, "POST", "/v1/documents", cluster("c", 4096), 1000), HasSubstr("unchanged"));
+  EXPECT_THAT(ask(409, "POST", "/v1/documents", cluster("c", 8192), 1000),
+              HasSubstr("raycluster c was submitted and does not change; delete it and apply another one"));
+  EXPECT_THAT(ask(409, "POST", "/v1/jobs", job("c"), 1000), HasSubstr("raycluster c has this name"));
+  ask(201, "POST", "/v1/jobs", job("a"), 1000);
+  EXPECT_THAT(ask(409, "POST", "/v1/rayclusters", cluster("a", 4096), 1000),
+              HasSubstr("job a has this name"));
+  ASSERT_TRUE(
+      objects.update({objects::Kind::ray_cluster, "default", "c"}, [](Object& object) -> Outcome<void> {
+        object.status = api::write(objects::JobStatus{.phase = "Running", .dashboard_token = "p2"});
+        return {};
+      }));
+  views.hours = JobHours{.gpu_hours = "1.500000"};
+  for (const char* secret : {"p1", "p2"}) {
+    EXPECT_THAT(ask(200, "GET", "/v1/rayclusters/c", "", 1000), HasSubstr(secret));
+    EXPECT_THAT(ask(200, "GET", "/v1/rayclusters", "", 2000), Not(HasSubstr(secret)));
+  }
+  EXPECT_THAT(ask(200, "GET", "/v1/rayclusters/c", "", 2000), HasSubstr(R"("gpuHours":"1.500000")"));
+  ask(403, "DELETE", "/v1/rayclusters/c", "", 2000);
+  ask(200, "DELETE", "/v1/rayclusters/c", "", 1000);
+}
+
 TEST_F(JobRoutes, what_a_queue_refuses_is_refused_with_all_sentences) {
   EXPECT_THAT(ask(422, "POST", "/v1/jobs", job("a", R"(,"computeGroup":"x","tasks":0)")),
               testing::AllOf(HasSubstr("queue q has no compute group 'x'; there are default"),

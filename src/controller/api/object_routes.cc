@@ -58,8 +58,9 @@ http::Response replace(const Call& call, const ObjectKey& key, const std::string
 }  // namespace
 
 http::Response shown(const Call& call, const Object& object, unsigned status) {
-  http::Response response{status, "application/json",
-                          document_of(with_position(call, object), !may_see_secrets(call.caller, object))};
+  http::Response response{
+      status, "application/json",
+      document_of(with_present_status(call, object), !may_see_secrets(call.caller, object))};
   response.headers.push_back({"ETag", fmt::format("\"{}\"", object.version)});
   return response;
 }
@@ -83,11 +84,10 @@ http::Response post_documents(const Call& call) {
   for (size_t i = 0; i < wanted.size(); ++i)
     out.items.push_back({.kind = std::string(objects::text_of(wanted[i].key.kind).kind),
                          .name = wanted[i].key.name,
-                         .name_space = wanted[i].key.namespace_,
+                         .namespace_ = wanted[i].key.namespace_,
                          .action = "checked",
-                         .warnings = wanted[i].key.kind == objects::Kind::job
-                                         ? job_warnings(wanted[i])
-                                         : pool_warnings(call, (*read)[i])});
+                         .warnings = is_queued(wanted[i].key.kind) ? job_warnings(wanted[i])
+                                                                   : pool_warnings(call, (*read)[i])});
   const auto is_set = [&](const char* name) { return query->contains(name) && query->at(name) != "false"; };
   if (is_set("dryRun") || is_set("explain")) {
     SliceForecast forecast(call.context.objects);
@@ -117,7 +117,7 @@ http::Response list_objects(const Call& call) {
   std::string items;
   for (const Pointer& object : page.objects)
     items += (items.empty() ? "" : ",") +
-             document_of(with_position(call, *object), !may_see_secrets(call.caller, *object));
+             document_of(with_present_status(call, *object), !may_see_secrets(call.caller, *object));
   return {200, "application/json",
           fmt::format(R"({{"items":[{}],"metadata":{{"resourceVersion":"{}","continue":"{}"}}}})", items,
                       version, page.next)};

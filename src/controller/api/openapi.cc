@@ -19,6 +19,7 @@
 #include "wire/objects/object_event.h"
 #include "wire/objects/pool_object.h"
 #include "wire/objects/queue_object.h"
+#include "wire/objects/ray_cluster_object.h"
 #include "wire/objects/revision.h"
 #include "wire/objects/service_object.h"
 #include "wire/objects/tariff_object.h"
@@ -48,6 +49,7 @@ const std::map<std::string_view, std::string>& schemas() {
       {"Problem", api::schema<api::Problem>()},
       {"Queue", api::schema<objects::Queue>()},
       {"Rendered", api::schema<api::Rendered>()},
+      {"RayCluster", api::schema<objects::RayCluster>()},
       {"RevisionList", api::schema<objects::RevisionList>()},
       {"Service", api::schema<objects::Service>()},
       {"Slice", api::schema<api::Slice>()},

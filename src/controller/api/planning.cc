@@ -244,7 +244,7 @@ Outcome<Object> planned(const Call& call, const Submission& submission) {
   if (submission.kind == objects::Kind::queue) return planned_queue(call, submission);
   if (submission.kind == objects::Kind::tariff || submission.kind == objects::Kind::budget)
     return planned_price(call, submission);
-  if (submission.kind == objects::Kind::job) return planned_job(call, submission);
+  if (is_queued(submission.kind)) return planned_job(call, submission);
   const ObjectKey key{submission.kind, submission.metadata.namespace_, submission.metadata.name};
   Object object;
   const Pointer present = call.context.objects.find(key);

@@ -25,6 +25,7 @@ struct TwoNodes final : Views, NodeActions {
   std::string user_name(uint32_t) const override { return "root"; }
   std::optional<JobPosition> job_position(const std::string&) const override { return {}; }
   size_t waiting_jobs() const override { return 0; }
+  std::optional<JobHours> job_hours(const std::string&) const override { return {}; }
   std::string container_problem() const override { return ""; }
   std::vector<std::string> limit_warnings(const objects::ServiceSpec&) const override { return {}; }
   http::Response bill(BillQuery, bill::Tariffs, BillForm) override { return {}; }

@@ -4,20 +4,19 @@
 
 namespace carve::controller {
 
-void ForecastCapacity::hold(uint64_t job, const workload::JobNeed& need, std::vector<ForecastPlace> places) {
-  held_[job] = {.request = slice_terms(need), .places = std::move(places)};
-}
-
 bool ForecastCapacity::take(uint64_t job, const workload::JobNeed& need) {
   if (held_back_.contains(job)) return false;
-  HeldPlaces held{.request = slice_terms(need), .places = {}};
-  for (uint32_t i = 0; i < need.slices; ++i) {
-    auto place = forecast_.place({.pool = pool_}, held.request);
-    if (!place) {
-      for (const ForecastPlace& taken : held.places) forecast_.release_at(taken, held.request);
-      return false;
+  std::vector<HeldPlace> held;
+  for (const workload::JobNeed& part : workload::equal_parts(need)) {
+    const api::SliceRequest request = slice_terms(part);
+    for (uint32_t i = 0; i < part.slices; ++i) {
+      auto place = forecast_.place({.pool = pool_}, request);
+      if (!place) {
+        for (const HeldPlace& taken : held) forecast_.release_at(taken.place, taken.request);
+        return false;
+      }
+      held.push_back({.request = request, .place = std::move(*place)});
     }
-    held.places.push_back(std::move(*place));
   }
   held_[job] = std::move(held);
   return true;
@@ -25,10 +24,10 @@ bool ForecastCapacity::take(uint64_t job, const workload::JobNeed& need) {
 
 bool ForecastCapacity::take_same(uint64_t job, const workload::Capacity& other) {
   const auto& from = dynamic_cast<const ForecastCapacity&>(other);
-  HeldPlaces held = from.held_.at(job);
-  for (size_t i = 0; i < held.places.size(); ++i) {
-    if (forecast_.take_at(held.places[i], held.request)) continue;
-    while (i > 0) forecast_.release_at(held.places[--i], held.request);
+  std::vector<HeldPlace> held = from.held_.at(job);
+  for (size_t i = 0; i < held.size(); ++i) {
+    if (forecast_.take_at(held[i].place, held[i].request)) continue;
+    while (i-- > 0) forecast_.release_at(held[i].place, held[i].request);
     return false;
   }
   held_[job] = std::move(held);
@@ -38,7 +37,7 @@ bool ForecastCapacity::take_same(uint64_t job, const workload::Capacity& other) 
 void ForecastCapacity::release(uint64_t job) {
   const auto held = held_.find(job);
   if (held == held_.end()) return;  // A job without slices.
-  for (const ForecastPlace& place : held->second.places) forecast_.release_at(place, held->second.request);
+  for (const HeldPlace& one : held->second) forecast_.release_at(one.place, one.request);
   held_.erase(held);
 }
 
@@ -48,12 +47,17 @@ std::unique_ptr<workload::Capacity> ForecastCapacity::copy() const {
 
 std::string ForecastCapacity::problem(const workload::JobNeed& need) const {
   SliceForecast forecast = forecast_;
-  const api::SliceRequest request = slice_terms(need);
-  for (uint32_t i = 0; i < need.slices; ++i) {
-    const auto place = forecast.place({.pool = pool_}, request);
-    if (place) continue;
-    if (need.slices == 1) return place.error().sentence;
-    return fmt::format("slice {} of {}: {}", i + 1, need.slices, place.error().sentence);
+  const uint64_t count = workload::slice_count(need);
+  uint64_t number = 0;
+  for (const workload::JobNeed& part : workload::equal_parts(need)) {
+    const api::SliceRequest request = slice_terms(part);
+    for (uint32_t i = 0; i < part.slices; ++i) {
+      ++number;
+      const auto place = forecast.place({.pool = pool_}, request);
+      if (place) continue;
+      if (count == 1) return place.error().sentence;
+      return fmt::format("slice {} of {}: {}", number, count, place.error().sentence);
+    }
   }
   return "";
 }

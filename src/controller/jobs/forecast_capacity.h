@@ -16,8 +16,13 @@ class ForecastCapacity final : public workload::Capacity {
   ForecastCapacity(SliceForecast forecast, std::string pool, std::set<uint64_t> held_back)
       : forecast_(std::move(forecast)), pool_(std::move(pool)), held_back_(std::move(held_back)) {}
 
+  // A slice of a job, with what was requested for it.
+  struct HeldPlace {
+    api::SliceRequest request;
+    ForecastPlace place;
+  };
   // Notes what a job has already: it is counted in the forecast.
-  void hold(uint64_t job, const workload::JobNeed&, std::vector<ForecastPlace>);
+  void hold(uint64_t job, std::vector<HeldPlace> places) { held_[job] = std::move(places); }
 
   bool take(uint64_t job, const workload::JobNeed&) override;
   bool take_same(uint64_t job, const workload::Capacity& other) override;
@@ -30,15 +35,10 @@ class ForecastCapacity final : public workload::Capacity {
   const SliceForecast& forecast() const { return forecast_; }
 
  private:
-  struct HeldPlaces {
-    api::SliceRequest request;
-    std::vector<ForecastPlace> places;
-  };
-
   SliceForecast forecast_;
   std::string pool_;  // Empty: any node.
   std::set<uint64_t> held_back_;
-  std::map<uint64_t, HeldPlaces> held_;  // By job.
+  std::map<uint64_t, std::vector<HeldPlace>> held_;  // By job.
 };
 
 }  // namespace carve::controller

@@ -42,6 +42,19 @@ TEST(ForecastCapacity, takes_all_slices_of_a_job_or_none) {
   EXPECT_TRUE(capacity.take(3, slices(1, 5)));
 }
 
+TEST(ForecastCapacity, takes_slices_of_several_sizes_or_none) {
+  ForecastCapacity capacity(two_devices(), "", {});
+  workload::JobNeed need = slices(2, 30);
+  need.more = {{.slices = 2, .memory = 1_GiB, .share = Share{8000}}};
+  EXPECT_FALSE(capacity.take(1, need));
+  EXPECT_THAT(capacity.problem(need), testing::HasSubstr("slice 4 of 4: node n1: "));
+  need.more.front().share = Share{4000};
+  EXPECT_TRUE(capacity.take(2, need));
+  EXPECT_FALSE(capacity.take(3, slices(1, 65)));
+  capacity.release(2);
+  EXPECT_TRUE(capacity.take(3, slices(4, 50)));
+}
+
 TEST(ForecastCapacity, whole_devices_are_taken_and_released) {
   ForecastCapacity capacity(two_devices(), "", {});
   workload::JobNeed whole{.gpu = workload::QueueGpu::gpu, .slices = 2, .share = whole_device};

@@ -24,6 +24,7 @@ struct JobLoop::PoolPass {
 
 namespace {
 
+using workload::PodId;
 using workload::QueueAction;
 using workload::WaitReason;
 
@@ -92,10 +93,12 @@ void JobLoop::add_job(PoolPass& pool, const ObjectRegistry::Pointer& object, con
     return;
   }
   ++status.running;
-  status.slices += need.slices;
-  const uint64_t devices = uint64_t{need.slices} * std::max(need.devices, 1U);
-  status.memory_bytes += devices * need.memory.count;
-  status.compute_bp += devices * need.share.basis_points;
+  for (const workload::JobNeed& part : workload::equal_parts(need)) {
+    status.slices += part.slices;
+    const uint64_t devices = uint64_t{part.slices} * std::max(part.devices, 1U);
+    status.memory_bytes += devices * part.memory.count;
+    status.compute_bp += devices * part.share.basis_points;
+  }
   pool.running.push_back({.id = id, .queue = queue, .need = need, .admitted_at = record.admitted_ns});
 }
 
@@ -104,7 +107,7 @@ void JobLoop::admit(Ns now) {
   decided_version_ = objects_.version();
   std::map<std::string, JobPosition> positions;
   const auto queues = objects_.list(objects::Kind::queue);
-  auto jobs = objects_.list(objects::Kind::job);
+  auto jobs = queued_objects(objects_);
   if (queues.empty()) return positions_.replace({});
   std::ranges::sort(jobs, {},
                     [](const ObjectRegistry::Pointer& job) { return std::tuple(job->created_ns, job->uid); });
@@ -130,22 +133,28 @@ void JobLoop::admit(Ns now) {
 
 // Returns where the job's slices are, and where those that were not granted yet would come: both are counted
 // in the forecast.
-std::vector<ForecastPlace> JobLoop::places_of_job(const Object& job, const Known& known,
-                                                  SliceForecast& forecast) const {
-  std::vector<ForecastPlace> out;
-  const workload::JobNeed& need = known.form->pods.need;
-  const auto pods = records_.pods(job.uid);
-  uint32_t missing = need.slices;
-  for (const PodRecord& pod : pods) {
-    if (!pod.is_granted) {
-      missing -= pod.attempt > 0 && missing > 0 ? 1 : 0;  // Its slice has ended with its program.
-      continue;
+std::vector<ForecastCapacity::HeldPlace> JobLoop::places_of_job(const Object& job, const Known& known,
+                                                                SliceForecast& forecast) const {
+  std::vector<ForecastCapacity::HeldPlace> out;
+  const JobForm& form = *known.form;
+  std::map<PodId, PodRecord> records;
+  for (PodRecord& record : records_.pods(job.uid))
+    records[{static_cast<workload::PodRole>(record.role), record.index}] = std::move(record);
+  std::vector<api::SliceRequest> missing;
+  for (const workload::PodSpec& pod : form.job.pods) {
+    if (!pod.needs_slice) continue;
+    api::SliceRequest request = slice_terms(workload::need_of_slice(form.pods.need, pod.id.index));
+    const auto record = records.find(pod.id);
+    if (record != records.end() && record->second.is_granted) {
+      if (auto place = forecast.place_of(record->second.node, record->second.devices))
+        out.push_back({.request = std::move(request), .place = std::move(*place)});
+    } else if (record == records.end() || record->second.attempt == 0 || form.job.stays) {
+      missing.push_back(std::move(request));  // Else its slice has ended with its program.
     }
-    missing -= missing > 0 ? 1 : 0;
-    if (auto place = forecast.place_of(pod.node, pod.devices)) out.push_back(std::move(*place));
   }
-  for (; missing > 0; --missing)
-    if (auto place = forecast.place({.pool = known.form->pool}, slice_terms(need))) out.push_back(*place);
+  for (const api::SliceRequest& request : missing)
+    if (auto place = forecast.place({.pool = form.pool}, request))
+      out.push_back({.request = request, .place = std::move(*place)});
   return out;
 }
 
@@ -153,15 +162,14 @@ void JobLoop::decide(const std::string& name, PoolPass& pool, const SliceForecas
                      std::map<std::string, JobPosition>& positions, Ns now) {
   if (pool.waiting.empty()) return;
   SliceForecast forecast = present;
-  std::map<uint64_t, std::vector<ForecastPlace>> places;
+  std::map<uint64_t, std::vector<ForecastCapacity::HeldPlace>> places;
   for (const workload::RunningJob& job : pool.running) {
     const Object& object = *pool.jobs.at(job.id);
     places[job.id] = places_of_job(object, known_.at(object.uid), forecast);
   }
   const PoolCapacity total = forecast.capacity(name);
   ForecastCapacity capacity(std::move(forecast), name, pool.held_back);
-  for (const workload::RunningJob& job : pool.running)
-    capacity.hold(job.id, job.need, std::move(places[job.id]));
+  for (const workload::RunningJob& job : pool.running) capacity.hold(job.id, std::move(places[job.id]));
   const workload::QueueDecision decision =
       workload::decide(pool.queues, pool.waiting, pool.running,
                        {.memory = Bytes{total.memory_bytes}, .compute_bp = total.compute_bp}, capacity, now);

@@ -27,10 +27,11 @@ constexpr Ns decision_interval = workload::second_ns;   // While nothing changes
 
 PodId id_of(const PodRecord& record) { return {static_cast<PodRole>(record.role), record.index}; }
 
-// A program that was told to end has no result, whatever its exit status.
-bool has_failed(const PodRecord& record, const ObservedProgram& program) {
+// A program that was told to end has no result, whatever its exit status. A program of a job that stays never
+// ends by itself.
+bool has_failed(const workload::Job& job, const PodRecord& record, const ObservedProgram& program) {
   return program.state == ProgramState::exited &&
-         (program.is_lost || program.exit_status != 0 || record.terminated_ns != 0);
+         (job.stays || program.is_lost || program.exit_status != 0 || record.terminated_ns != 0);
 }
 
 bool has_request(const PodRecord& record) { return !record.request_id.empty(); }
@@ -42,14 +43,14 @@ void forget_slice(PodRecord& record) {
 }
 
 api::SliceRequest slice_request(const Object& job, const JobForm& form, const PodRecord& record) {
-  api::SliceRequest request = slice_terms(form.pods.need);
+  api::SliceRequest request = slice_terms(workload::need_of_slice(form.pods.need, record.index));
   request.request_id = record.request_id;
   request.name = record.program;
   request.lifetime = Lifetime::until_deleted;
   request.account = job.account;
   request.owner_uid = job.owner_uid;
   request.labels = job.labels;
-  request.labels["carve.dev/kind"] = "job";
+  request.labels["carve.dev/kind"] = objects::text_of(job.key.kind).singular;
   request.labels["carve.dev/name"] = job.key.name;
   request.labels["carve.dev/namespace"] = job.key.namespace_;
   request.labels["carve.dev/queue"] = form.spec.queue;
@@ -68,12 +69,19 @@ bool JobLoop::done(Pass& pass, const Outcome<T>& outcome) {
   return false;
 }
 
+std::vector<ObjectRegistry::Pointer> queued_objects(const ObjectRegistry& objects) {
+  std::vector<ObjectRegistry::Pointer> out;
+  for (const objects::Kind kind : queued_kinds)
+    std::ranges::move(objects.list(kind), std::back_inserter(out));
+  return out;
+}
+
 bool JobLoop::turn(Ns now) {
   changed_ = is_busy_ = false;
   known_nodes_.reset();
   find_drained_nodes();
   std::set<std::string> living;
-  for (const auto& object : objects_.list(objects::Kind::job)) {
+  for (const auto& object : queued_objects(objects_)) {
     living.insert(object->uid);
     if (Known* known = known_of(object)) serve(object, *known, now);
   }
@@ -212,7 +220,7 @@ bool JobLoop::observe_pod(Pass& pass, PodRecord& record, Ns now) {
     pod.program = PodProgram::running;
     pod.program_since = asked->second.second;
     pod.attempt = asked->second.first;
-  } else if (program->attempt == record.attempt && has_failed(record, *program)) {
+  } else if (program->attempt == record.attempt && has_failed(pass.job, record, *program)) {
     ++pod.failures;
   }
   if (record.terminated_ns != 0) pod.terminated_at = std::min(record.terminated_ns, now);

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 
+#include "controller/jobs/forecast_capacity.h"
 #include "controller/jobs/job_positions.h"
 #include "controller/jobs/job_records.h"
 #include "controller/nodes/slice_forecast.h"
@@ -21,6 +22,9 @@
 #include "fronts/engines/engine_programs.h"
 
 namespace carve::controller {
+
+// Returns the jobs and the clusters.
+std::vector<ObjectRegistry::Pointer> queued_objects(const ObjectRegistry&);
 
 class JobLoop {
  public:
@@ -91,7 +95,7 @@ class JobLoop {
   void add_job(PoolPass&, const ObjectRegistry::Pointer&, const Known&, Ns now) const;
   void decide(const std::string& pool, PoolPass&, const SliceForecast&, std::map<std::string, JobPosition>&,
               Ns now);
-  std::vector<ForecastPlace> places_of_job(const Object&, const Known&, SliceForecast&) const;
+  std::vector<ForecastCapacity::HeldPlace> places_of_job(const Object&, const Known&, SliceForecast&) const;
   void admit_job(const Object&, Ns now);
   void write_queue_status(const Object&, const PoolPass&);
   SliceForecast present_forecast();

@@ -269,6 +269,43 @@ TEST(JobLoop, that_is_killed_at_any_call_ends_in_the_same_state) {
     }
 }
 
+TEST(JobLoop, keeps_a_cluster_whose_slices_have_their_own_sizes_until_it_is_deleted) {
+  JobStage s;
+  const ObjectKey key{objects::Kind::ray_cluster, "default", "c"};
+  const objects::RayClusterSpec spec{.queue = "q",
+                                     .workers = {{.replicas = 1, .mgpu_core = 30, .mgpu_memory = 4096},
+                                                 {.replicas = 1, .mgpu_core = 50, .mgpu_memory = 8192}},
+                                     .engine_home = "/ray/bin"};
+  s.add({.key = key, .account = "root", .uid = "1-c", .created_ns = s.machine.now, .spec = api::write(spec)});
+  s.turn(4);
+  const auto status = [&] {
+    return *api::read<objects::JobStatus>(s.objects->find(key)->status, api::Reading::lenient);
+  };
+  EXPECT_EQ(status().phase, "Running");
+  EXPECT_EQ(status().dashboard, "http://127.0.0.1:20000");
+  EXPECT_EQ(status().dashboard_token, "secret-1");
+  EXPECT_EQ(s.machine.live.at("c-worker-0").memory_bytes, (4096_MiB).count);
+  EXPECT_EQ(s.machine.live.at("c-worker-1").memory_bytes, (8192_MiB).count);
+  EXPECT_EQ(s.machine.live.at("c-worker-1").share_bp, 5000u);
+  s.restart();
+  s.machine.end_program("c-worker-1", 0);  // Also an exit with status 0 is no end of the cluster.
+  s.turn(4);
+  EXPECT_EQ(status().phase, "Starting");
+  s.turn(20);
+  EXPECT_EQ(status().phase, "Running");
+  EXPECT_EQ(s.machine.programs.at("c-worker-1").seen.attempt, 2u);
+  EXPECT_EQ(s.machine.programs.at("c-worker-0").seen.attempt, 1u);
+  EXPECT_THAT(s.machine.live, testing::SizeIs(2));
+  ASSERT_TRUE(s.objects->update(key, [](Object& object) -> Outcome<void> {
+    object.is_ending = true;
+    return {};
+  }));
+  s.turn(10);
+  EXPECT_FALSE(s.objects->find(key));
+  EXPECT_THAT(s.machine.live, IsEmpty());
+  EXPECT_THAT(s.machine.started_twice, IsEmpty());
+}
+
 TEST(JobLoop, removes_a_job_after_its_time_with_its_programs) {
   JobStage s;
   s.submit("a", 1);

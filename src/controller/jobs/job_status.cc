@@ -92,9 +92,15 @@ objects::JobStatus job_status(const JobStatusInput& in, objects::JobStatus befor
   out.admitted_at = moment(in.record.admitted_ns);
   out.finished_at = moment(in.record.finished_ns);
   out.gpu = slice_text(in.form.pods.need);
-  out.slices = in.form.pods.need.slices;
+  out.slices = static_cast<uint32_t>(workload::slice_count(in.form.pods.need));
   out.memory_bytes = in.form.pods.need.memory.count;
   out.share_bp = in.form.pods.need.share.basis_points;
+  const bool has_head = std::ranges::any_of(in.programs, [](const auto& one) {
+    return one.first.role == workload::PodRole::head && one.second.state == ProgramState::running;
+  });
+  const bool is_shown = has_head && in.form.spec.engine == carve::text(fronts::Engine::ray);
+  out.dashboard = is_shown ? fmt::format("http://127.0.0.1:{}", in.record.port) : "";
+  out.dashboard_token = is_shown ? in.record.secret : "";
   // Programs that are stopped because the job has an end keep the state that they had then.
   std::vector<objects::PodStatus> pods;
   for (const workload::PodSpec& spec : in.job.pods) pods.push_back(pod_status(in, spec.id));

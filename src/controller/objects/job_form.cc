@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/invariant.h"
+#include "fronts/engines/cluster_check.h"
 #include "fronts/engines/job_check.h"
 #include "fronts/engines/queue_check.h"
 #include "wire/api/json.h"
@@ -28,16 +29,34 @@ std::vector<workload::PodSpec> pod_specs(const fronts::EnginePods& pods) {
 }  // namespace
 
 objects::QueueSpec queue_spec(const Object& object) { return stored<objects::QueueSpec>(object); }
-objects::JobSpec job_spec(const Object& object) { return stored<objects::JobSpec>(object); }
+objects::JobSpec job_spec(const Object& object) {
+  if (object.key.kind == objects::Kind::ray_cluster)
+    return fronts::job_of_cluster(stored<objects::RayClusterSpec>(object));
+  return stored<objects::JobSpec>(object);
+}
 
-Result<fronts::EnginePods, api::FieldErrors> pods_of_submitted(const objects::JobSpec& spec,
-                                                               const std::string& queue,
-                                                               const objects::QueueSpec& of_queue,
-                                                               const DeviceSizes& sizes) {
-  fronts::EngineRequest request = fronts::engine_request(spec, fronts::queue_terms(queue, of_queue));
+namespace {
+
+Result<fronts::EnginePods, api::FieldErrors> pods_in_queue(const Object& object, const objects::JobSpec& spec,
+                                                           fronts::QueueTerms queue,
+                                                           const DeviceSizes& sizes) {
+  if (object.key.kind == objects::Kind::ray_cluster)
+    return fronts::cluster_pods(
+        stored<objects::RayClusterSpec>(object), queue,
+        {.context_bytes = sizes.context_bytes, .largest_device_bytes = sizes.largest_bytes});
+  fronts::EngineRequest request = fronts::engine_request(spec, std::move(queue));
   request.context_bytes = sizes.context_bytes;
   request.largest_device_bytes = sizes.largest_bytes;
-  auto pods = fronts::engine_pods(request);
+  return fronts::engine_pods(request);
+}
+
+}  // namespace
+
+Result<fronts::EnginePods, api::FieldErrors> pods_of_submitted(const Object& object, const std::string& queue,
+                                                               const objects::QueueSpec& of_queue,
+                                                               const DeviceSizes& sizes) {
+  const objects::JobSpec spec = job_spec(object);
+  auto pods = pods_in_queue(object, spec, fronts::queue_terms(queue, of_queue), sizes);
   api::FieldErrors errors = pods ? api::FieldErrors{} : pods.error();
   if (std::ranges::find(of_queue.compute_groups, spec.compute_group) == of_queue.compute_groups.end())
     errors.push_back({.field = "spec.computeGroup",
@@ -63,15 +82,15 @@ Result<JobForm, std::string> job_form(const Object& job, const Object& queue, co
   of_queue.max_slices = 0;
   of_queue.compute_groups = {out.spec.compute_group};
   const bool has_whole_devices = of_queue.gpu == carve::text(workload::QueueGpu::gpu);
-  auto pods =
-      pods_of_submitted(out.spec, queue.key.name, of_queue, has_whole_devices ? sizes : DeviceSizes{});
+  auto pods = pods_of_submitted(job, queue.key.name, of_queue, has_whole_devices ? sizes : DeviceSizes{});
   if (!pods) return tl::unexpected(pods.error().front().sentence);
   out.pods = std::move(*pods);
   out.job = {.name = job.key.name,
              .pods = pod_specs(out.pods),
              .retries = out.spec.retries,
              .deadline = out.pods.need.deadline,
-             .ttl = int64_t{out.spec.ttl_seconds_after_finished} * workload::second_ns};
+             .ttl = int64_t{out.spec.ttl_seconds_after_finished} * workload::second_ns,
+             .stays = job.key.kind == objects::Kind::ray_cluster};
   return out;
 }
 
@@ -93,6 +112,12 @@ api::SliceRequest slice_terms(const workload::JobNeed& need) {
 }
 
 std::string slice_text(const workload::JobNeed& need) {
+  if (!need.more.empty()) {
+    std::string all;
+    for (const workload::JobNeed& part : workload::equal_parts(need))
+      all += fmt::format("{}{} of {}", all.empty() ? "" : "; ", part.slices, slice_text(part));
+    return all;
+  }
   if (need.gpu == workload::QueueGpu::none) return "";
   if (need.gpu == workload::QueueGpu::mgpu)
     return fmt::format("{}, {}", std::string_view(carve::text(need.memory)),

@@ -1,4 +1,5 @@
-// What a Job object means: its pods and what its queue is asked for. Pure.
+// What a Job or a RayCluster object means: its pods and what its queue is asked for. To a queue a cluster is
+// a job that stays. Pure.
 #pragma once
 
 #include "controller/objects/object_record.h"
@@ -7,6 +8,7 @@
 #include "wire/api/field_error.h"
 #include "wire/objects/job_object.h"
 #include "wire/objects/queue_object.h"
+#include "wire/objects/ray_cluster_object.h"
 
 namespace carve::controller {
 
@@ -24,13 +26,18 @@ struct JobPosition {
   std::string reason;
 };
 
-// Returns the spec of a stored queue or job.
+// Returns the spec of a stored queue or job; of a cluster, the job of Ray that has its head and workers.
 objects::QueueSpec queue_spec(const Object&);
 objects::JobSpec job_spec(const Object&);
 
-// Returns the pods of a job that is submitted, or every reason why its queue refuses it.
-Result<fronts::EnginePods, api::FieldErrors> pods_of_submitted(const objects::JobSpec&,
-                                                               const std::string& queue,
+// The kinds whose objects wait in queues.
+inline constexpr objects::Kind queued_kinds[] = {objects::Kind::job, objects::Kind::ray_cluster};
+inline bool is_queued(objects::Kind kind) {
+  return kind == objects::Kind::job || kind == objects::Kind::ray_cluster;
+}
+
+// Returns the pods of a job or cluster that is submitted, or every reason why its queue refuses it.
+Result<fronts::EnginePods, api::FieldErrors> pods_of_submitted(const Object&, const std::string& queue,
                                                                const objects::QueueSpec&, const DeviceSizes&);
 
 struct JobForm {
@@ -46,10 +53,11 @@ Result<JobForm, std::string> job_form(const Object& job, const Object& queue, co
 // Returns the name of a pod's program and slice: JOB-ROLE-INDEX.
 std::string pod_name(const std::string& job, workload::PodId);
 
-// Returns what each slice of the job asks of a node, without its name and owner.
+// Returns what each slice of equal ones asks of a node, without its name and owner.
 api::SliceRequest slice_terms(const workload::JobNeed&);
 
-// Returns what each slice gets: "4096 MiB, 30%"; empty: the job has none.
+// Returns what each slice gets: "1000 MiB, 30%", "2 of 4 GiB, 30%; 1 of 8 GiB, 50%"; empty: the job has
+// none.
 std::string slice_text(const workload::JobNeed&);
 
 }  // namespace carve::controller

@@ -294,7 +294,9 @@ std::string made_text(const Object& object) {
     case Kind::queue: return "queue";
     case Kind::tariff: return "tariff";
     case Kind::budget: return "budget";
-    case Kind::job: return fmt::format("in queue {}, account {}", job_spec(object).queue, object.account);
+    case Kind::job:
+    case Kind::ray_cluster:
+      return fmt::format("in queue {}, account {}", job_spec(object).queue, object.account);
     case Kind::service:
     case Kind::application: break;
   }
@@ -322,7 +324,8 @@ std::vector<ChangeEvent> events_between(const Object& before, const Object& afte
       if (before.spec != after.spec) out.push_back({changed, fmt::format("generation {}", after.generation)});
       break;
     case Kind::budget: add_budget_events(out, before, after); break;
-    case Kind::job: add_job_events(out, before, after); break;
+    case Kind::job:
+    case Kind::ray_cluster: add_job_events(out, before, after); break;
     case Kind::service:
     case Kind::application: add_workload_events(out, before, after); break;
   }
@@ -330,7 +333,7 @@ std::vector<ChangeEvent> events_between(const Object& before, const Object& afte
 }
 
 std::vector<ChangeEvent> events_of_deleted(const Object& before) {
-  if (before.key.kind == Kind::job) return {{deleted, "its programs have ended"}};
+  if (is_queued(before.key.kind)) return {{deleted, "its programs have ended"}};
   const bool has_replicas = objects::text_of(before.key.kind).is_workload;
   return {{deleted, has_replicas ? "its replicas have ended" : "by a user"}};
 }

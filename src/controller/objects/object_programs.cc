@@ -1,5 +1,6 @@
 #include "controller/objects/object_programs.h"
 
+#include "controller/objects/job_form.h"
 #include "wire/api/json.h"
 #include "wire/objects/job_object.h"
 
@@ -7,7 +8,7 @@ namespace carve::controller {
 
 std::vector<ObjectProgram> programs_of(const Object& object) {
   std::vector<ObjectProgram> out;
-  if (object.key.kind == objects::Kind::job) {
+  if (is_queued(object.key.kind)) {
     const auto status = api::read<objects::JobStatus>(object.status, api::Reading::lenient);
     if (!status) return out;
     for (const objects::PodStatus& pod : status->pods)

@@ -28,9 +28,13 @@ namespace {
 std::string with_hidden_environment(const std::string& spec) {
   auto json = api::parse(spec);
   if (!json) return spec;
-  const bool has_env = json->contains("run") && (*json)["run"].contains("env");
-  if (has_env)
+  const bool has_run = json->contains("run") && (*json)["run"].contains("env");
+  if (has_run)
     for (auto& value : (*json)["run"]["env"]) value = "(hidden)";
+  const bool has_own = json->contains("env") && (*json)["env"].is_object();  // Of a cluster.
+  if (has_own)
+    for (auto& value : (*json)["env"]) value = "(hidden)";
+  const bool has_env = has_run || has_own;
   // Parameters of an engine may be passwords of its storage.
   const bool has_parameters = json->contains("parameters");
   if (has_parameters)
@@ -42,13 +46,22 @@ std::string with_hidden_environment(const std::string& spec) {
   return json->dump();
 }
 
+std::string with_hidden_token(const std::string& status) {
+  constexpr const char* token = "dashboardToken";
+  auto json = api::parse(status);
+  if (!json || !json->contains(token) || (*json)[token] == "") return status;
+  (*json)[token] = "(hidden)";
+  return json->dump();
+}
+
 }  // namespace
 
 std::string document_of(const Object& object, bool hide_environment) {
   return fmt::format(R"({{"apiVersion":"{}","kind":"{}","metadata":{},"spec":{},"status":{}}})",
                      objects::api_version, objects::text_of(object.key.kind).kind,
                      api::write(metadata_of(object)),
-                     hide_environment ? with_hidden_environment(object.spec) : object.spec, object.status);
+                     hide_environment ? with_hidden_environment(object.spec) : object.spec,
+                     hide_environment ? with_hidden_token(object.status) : object.status);
 }
 
 }  // namespace carve::controller

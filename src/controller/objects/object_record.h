@@ -39,7 +39,8 @@ struct Object {
   friend bool operator==(const Object&, const Object&) = default;
 };
 
-// Returns the object as a JSON document. `hide_environment` replaces the values of spec.run.env.
+// Returns the object as a JSON document. `hide_environment` replaces the values of spec.run.env and of what
+// else may be secret.
 std::string document_of(const Object&, bool hide_environment = false);
 
 // Returns the metadata as documents have it.

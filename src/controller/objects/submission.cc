@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fronts/documents.h"
+#include "fronts/engines/cluster_check.h"
 #include "fronts/engines/job_check.h"
 #include "fronts/engines/queue_check.h"
 #include "fronts/label_synonyms.h"
@@ -105,6 +106,17 @@ Read read_job(const std::string& text, const SubmissionContext&) {
                     .warnings = {}};
 }
 
+Read read_ray_cluster(const std::string& text, const SubmissionContext&) {
+  auto cluster = fronts::read_ray_cluster(text);
+  if (!cluster) return tl::unexpected(std::move(cluster.error()));
+  std::string spec = api::write(cluster->spec);
+  return Submission{.kind = objects::Kind::ray_cluster,
+                    .metadata = std::move(cluster->metadata),
+                    .spec = std::move(spec),
+                    .form = {},
+                    .warnings = {}};
+}
+
 Read read_node(const std::string& text, const SubmissionContext&) {
   auto node = api::read_all<objects::NodeDocument>(text, api::Reading::strict);
   if (!node) return tl::unexpected(std::move(node.error()));
@@ -178,6 +190,7 @@ Reader reader_of_kind(const std::string& text) {
   if (kind == objects::text_of(objects::Kind::node).kind) return read_node;
   if (kind == objects::text_of(objects::Kind::queue).kind) return read_queue;
   if (kind == objects::text_of(objects::Kind::job).kind) return read_job;
+  if (kind == objects::text_of(objects::Kind::ray_cluster).kind) return read_ray_cluster;
   if (kind == objects::text_of(objects::Kind::tariff).kind) return read_tariff;
   if (kind == objects::text_of(objects::Kind::budget).kind) return read_budget;
   return kind == objects::text_of(objects::Kind::service).kind ? read_service : refuse_kind;

@@ -17,7 +17,8 @@ struct ControllerVersion {
   std::string program;  // "carve-controller"
   std::string version;  // "0.2.0"
   uint32_t pid = 0;
-  std::string state;  // Directory of the database.
+  std::string state;     // Directory of the database.
+  std::string endpoint;  // "http://127.0.0.1:8470"; empty: the unix socket only.
   uint64_t started_ns = 0;
 };
 
@@ -104,7 +105,7 @@ struct ReplicaPlacement {
 struct AppliedObject {
   std::string kind;  // "Service"
   std::string name;
-  std::string name_space;
+  std::string namespace_;
   std::string action;  // "created", "configured", "unchanged"; "checked" of a dry run.
   std::vector<std::string> warnings;
   std::vector<ReplicaPlacement> placement;   // Of a dry run.

@@ -25,6 +25,7 @@ struct ViewsFake : Views, NodeActions {
   }
   std::optional<JobPosition> job_position(const std::string&) const override { return position; }
   size_t waiting_jobs() const override { return waiting; }
+  std::optional<JobHours> job_hours(const std::string&) const override { return hours; }
   std::string container_problem() const override { return ""; }
   std::vector<std::string> limit_warnings(const objects::ServiceSpec&) const override { return {}; }
   http::Response bill(BillQuery query, bill::Tariffs, BillForm form) override {
@@ -46,6 +47,7 @@ struct ViewsFake : Views, NodeActions {
   int64_t now = 1'800'000'000'000'000'000;
   std::optional<JobPosition> position;  // Of every job.
   size_t waiting = 0;
+  std::optional<JobHours> hours;  // Of every job.
   std::vector<std::pair<BillQuery, BillForm>> bills;
   unsigned polls = 0;
   std::vector<std::string> ended, in_units;
