@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/bytes.h"
+#include "base/share.h"
 #include "cli/amounts.h"
 #include "cli/object_output.h"
 #include "wire/api/bill.h"
@@ -75,13 +77,26 @@ void print(const api::Bill& bill) {
              table({upper(bill.by), "LINES", "GPU-HOURS", "USED", amount, "NO PRICE"}, rows));
 }
 
+std::string text_of(Bytes bytes) { return std::string(text(bytes)); }
+
+// Returns the slice that would have been enough: "1024 MiB, 15%".
+std::string smaller_of(const api::BillLine& line) {
+  const std::string memory = text_of(Bytes{line.smaller_memory_bytes});
+  if (line.smaller_share_bp == 0) return memory;
+  return fmt::format("{}, {}", memory, std::string_view(text(Share{line.smaller_share_bp})));
+}
+
 void print_idle(const api::Bill& bill) {
   std::vector<std::vector<std::string>> rows;
   for (const api::BillLine& line : bill.lines)
     rows.push_back({harmless(line.pod), harmless(line.account), in_cents(line.gpu_hours),
-                    in_cents(line.used_gpu_hours), in_cents(line.amount), harmless(line.id)});
-  if (rows.empty()) return fmt::print("No slice used less than half of what it was granted.\n");
-  fmt::print("{}", table({"POD", "ACCOUNT", "GPU-HOURS", "USED", "AMOUNT", "LINE"}, rows));
+                    in_cents(line.used_gpu_hours), in_cents(line.amount), text_of(Bytes{line.memory_bytes}),
+                    text_of(Bytes{line.peak_bytes}), smaller_of(line), in_cents(line.smaller_gpu_hours),
+                    in_cents(line.smaller_amount), harmless(line.id)});
+  if (rows.empty()) return fmt::print("No slice was granted more than it used.\n");
+  fmt::print("{}", table({"POD", "ACCOUNT", "GPU-HOURS", "USED", "AMOUNT", "MEMORY", "PEAK", "SMALLER SLICE",
+                          "ITS GPU-HOURS", "ITS AMOUNT", "LINE"},
+                         rows));
 }
 
 struct BillOptions {
@@ -187,7 +202,8 @@ void add_bill(CLI::App& app, Context& context) {
       ->capture_default_str();
   add_window(verb, o);
   verb->add_option("--account", o->account, "Of this account alone");
-  verb->add_flag("--idle", o->idle, "The lines that used less than half of what was granted");
+  verb->add_flag("--idle", o->idle,
+                 "The lines that were granted more than they used, and what a smaller slice would have cost");
   verb->add_flag("--lines", o->lines, "Each line too, with -o json");
   verb->add_option("-o,--output", o->output, "Form of the answer; csv has the lines")
       ->check(CLI::IsMember({"table", "csv", "json"}))

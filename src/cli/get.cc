@@ -61,8 +61,7 @@ void get(Context& context, const GetOptions& options) {
       parse_object(options.words, options.name_space.empty() ? "default" : options.name_space);
   if (!object) return usage(context, object.error());
   const objects::KindText& kind = objects::text_of(object->kind);
-  const bool is_job = object->kind == objects::Kind::queue || object->kind == objects::Kind::job;
-  if (is_job && !options.watch)
+  if (is_queue_or_job(object->kind) && !options.watch)
     return get_queues_or_jobs(context, *object, options.name_space, options.selector, options.output);
   if (is_price(object->kind) && !options.watch) return get_prices(context, *object, options.output);
   if (!kind.is_workload) {
@@ -171,8 +170,7 @@ void add_describe(CLI::App& app, Context& context) {
     if (const auto slice = slice_named(*words); slice && !slice->empty()) return show_slice(context, *slice);
     const auto object = required_object(context, *words, *name_space);
     if (!object) return;
-    if (object->kind == objects::Kind::queue || object->kind == objects::Kind::job)
-      return describe_queue_or_job(context, *object);
+    if (is_queue_or_job(object->kind)) return describe_queue_or_job(context, *object);
     if (is_price(object->kind)) return describe_price(context, *object);
     if (!objects::text_of(object->kind).is_workload) return describe_node_or_pool(context, *object);
     answered(context, context.controller().get<objects::Service>(object_path(*object)),

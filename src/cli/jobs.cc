@@ -1,6 +1,7 @@
-// `carve get|describe queues|jobs`, `carve cancel`, and waiting for a job.
+// `carve get|describe queues|jobs|rayclusters`, `carve cancel`, and waiting for a job.
 #include "cli/jobs.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -9,6 +10,7 @@
 #include "cli/object_output.h"
 #include "wire/objects/job_object.h"
 #include "wire/objects/queue_object.h"
+#include "wire/objects/ray_cluster_object.h"
 
 namespace carve::cli {
 namespace {
@@ -22,6 +24,9 @@ struct QueueList {
 struct JobList {
   std::vector<objects::Job> items;
 };
+struct RayClusterList {
+  std::vector<objects::RayCluster> items;
+};
 
 std::string shown_or_dash(const std::string& text) { return text.empty() ? "-" : harmless(text); }
 
@@ -29,6 +34,8 @@ const std::vector<std::string> heading_of_queues = {"NAME",    "GPU",     "POOL"
                                                     "WAITING", "RUNNING", "SLICES"};
 const std::vector<std::string> heading_of_jobs = {"NAME",     "ENGINE", "QUEUE", "PHASE",
                                                   "POSITION", "GPU",    "SLICES"};
+const std::vector<std::string> heading_of_clusters = {"NAME",    "QUEUE", "PHASE",
+                                                      "WORKERS", "GPU",   "DASHBOARD"};
 
 std::vector<std::string> row_of(const objects::Queue& queue) {
   return {harmless(queue.metadata.name),           harmless(queue.spec.gpu),
@@ -48,6 +55,19 @@ std::vector<std::string> row_of(const objects::Job& job) {
           fmt::format("{}", s.slices)};
 }
 
+std::vector<std::string> row_of(const objects::RayCluster& cluster) {
+  const objects::JobStatus& s = cluster.status;
+  const auto running = std::ranges::count_if(
+      s.pods, [](const auto& pod) { return pod.role == "worker" && pod.state == "Running"; });
+  return {harmless(cluster.metadata.name),         harmless(cluster.spec.queue), shown_or_dash(s.phase),
+          fmt::format("{}/{}", running, s.slices), shown_or_dash(s.gpu),         shown_or_dash(s.dashboard)};
+}
+
+void wide_part(const objects::RayCluster& cluster, std::vector<std::string>& row) {
+  row.push_back(shown_or_dash(cluster.metadata.account));
+  row.push_back(shown_or_dash(cluster.status.submitted_at));
+  row.push_back(shown_or_dash(cluster.status.reason));
+}
 void wide_part(const objects::Queue& queue, std::vector<std::string>& row) {
   row.push_back(queue.spec.max_running == 0 ? "-" : fmt::format("{}", queue.spec.max_running));
   row.push_back(queue.spec.max_slices == 0 ? "-" : fmt::format("{}", queue.spec.max_slices));
@@ -111,6 +131,39 @@ void describe(const objects::Queue& queue) {
                                 queue.status.compute_bp / 100));
 }
 
+void describe_hours(const objects::JobStatus& s) {
+  if (s.gpu_hours.empty()) return;
+  detail("gpu hours", s.unpriced_seconds == "0.000000"
+                          ? s.gpu_hours
+                          : fmt::format("{}, and {} s without a price", s.gpu_hours, s.unpriced_seconds));
+}
+
+// What the statuses of jobs and clusters have in common: from the phase to the end.
+void describe_times(const objects::JobStatus& s) {
+  detail("phase", s.phase);
+  if (s.position != 0) detail("position", fmt::format("{}", s.position));
+  if (!s.reason.empty()) detail("reason", s.reason);
+  detail("submitted", s.submitted_at);
+  detail("admitted", s.admitted_at);
+}
+
+void describe_pods(const objects::JobStatus& s);
+
+void describe(const objects::RayCluster& cluster) {
+  const objects::JobStatus& s = cluster.status;
+  detail("name", cluster.metadata.name);
+  detail("queue", cluster.spec.queue);
+  detail("group", cluster.spec.compute_group);
+  detail("account", cluster.metadata.account);
+  describe_times(s);
+  detail("gpu", s.gpu.empty() ? "" : fmt::format("{} slices: {}", s.slices, s.gpu));
+  describe_hours(s);
+  detail("dashboard", s.dashboard);
+  detail("token", s.dashboard_token);
+  for (const auto& [key, value] : cluster.spec.parameters) detail("parameter", key + "=" + value);
+  describe_pods(s);
+}
+
 void describe(const objects::Job& job) {
   const objects::JobStatus& s = job.status;
   detail("name", job.metadata.name);
@@ -118,16 +171,19 @@ void describe(const objects::Job& job) {
   detail("group", job.spec.compute_group);
   detail("engine", job.spec.engine);
   detail("account", job.metadata.account);
-  detail("phase", s.phase);
-  if (s.position != 0) detail("position", fmt::format("{}", s.position));
-  if (!s.reason.empty()) detail("reason", s.reason);
-  detail("submitted", s.submitted_at);
-  detail("admitted", s.admitted_at);
+  describe_times(s);
   detail("finished", s.finished_at);
+  if (!s.dashboard.empty()) detail("dashboard", s.dashboard);
+  if (!s.dashboard_token.empty()) detail("token", s.dashboard_token);
   if (s.exit_status) detail("exit status", fmt::format("{}", *s.exit_status));
   detail("gpu", s.gpu.empty() ? "" : fmt::format("{} slices of {}", s.slices, s.gpu));
+  describe_hours(s);
   detail("command", cut(harmless(fmt::format("{}", fmt::join(job.spec.run.command, " "))), 100));
   for (const auto& [key, value] : job.spec.parameters) detail("parameter", key + "=" + value);
+  describe_pods(s);
+}
+
+void describe_pods(const objects::JobStatus& s) {
   for (const objects::DerivedParameter& d : s.derived)
     detail("derived", fmt::format("{}={} ({})", d.key, d.value, d.reason));
   for (const std::string& warning : s.warnings) detail("warning", warning);
@@ -143,6 +199,7 @@ void describe(const objects::Job& job) {
 }  // namespace
 
 const std::vector<std::string>& job_heading(objects::Kind kind) {
+  if (kind == objects::Kind::ray_cluster) return heading_of_clusters;
   return kind == objects::Kind::queue ? heading_of_queues : heading_of_jobs;
 }
 
@@ -151,6 +208,11 @@ Result<std::vector<std::string>, std::string> job_cells(objects::Kind kind, cons
     const auto queue = api::read<objects::Queue>(json, api::Reading::lenient);
     if (!queue) return tl::unexpected(queue.error());
     return row_of(*queue);
+  }
+  if (kind == objects::Kind::ray_cluster) {
+    const auto cluster = api::read<objects::RayCluster>(json, api::Reading::lenient);
+    if (!cluster) return tl::unexpected(cluster.error());
+    return row_of(*cluster);
   }
   const auto job = api::read<objects::Job>(json, api::Reading::lenient);
   if (!job) return tl::unexpected(job.error());
@@ -171,6 +233,9 @@ void get_queues_or_jobs(Context& context, const ObjectName& object, const std::s
     if (object.kind == objects::Kind::queue)
       print_list<QueueList>(context, object.kind, list, output, heading_of_queues,
                             {"MAX RUNNING", "MAX SLICES"});
+    else if (object.kind == objects::Kind::ray_cluster)
+      print_list<RayClusterList>(context, object.kind, list, output, heading_of_clusters,
+                                 {"ACCOUNT", "SUBMITTED", "REASON"});
     else
       print_list<JobList>(context, object.kind, list, output, heading_of_jobs,
                           {"ACCOUNT", "SUBMITTED", "REASON"});
@@ -181,6 +246,9 @@ void describe_queue_or_job(Context& context, const ObjectName& object) {
   const std::string target = object_path(object);
   if (object.kind == objects::Kind::queue)
     answered(context, context.controller().get<objects::Queue>(target), [](const auto& q) { describe(q); });
+  else if (object.kind == objects::Kind::ray_cluster)
+    answered(context, context.controller().get<objects::RayCluster>(target),
+             [](const auto& c) { describe(c); });
   else
     answered(context, context.controller().get<objects::Job>(target), [](const auto& j) { describe(j); });
 }

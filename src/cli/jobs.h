@@ -1,4 +1,4 @@
-// What `carve get`, `describe` and `submit` share of queues and jobs.
+// What `carve get`, `describe` and `submit` share of queues, jobs and Ray clusters.
 #pragma once
 
 #include <string>
@@ -6,6 +6,10 @@
 #include "cli/services.h"
 
 namespace carve::cli {
+
+inline bool is_queue_or_job(objects::Kind kind) {
+  return kind == objects::Kind::queue || kind == objects::Kind::job || kind == objects::Kind::ray_cluster;
+}
 
 // Prints the objects of `carve get queues|jobs [NAME]`. `output`: table, wide, json, yaml, name.
 void get_queues_or_jobs(Context& context, const ObjectName& object, const std::string& name_space,

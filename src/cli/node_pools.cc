@@ -162,13 +162,13 @@ void print_slicing(Context& context, const std::string& pool) {
 }  // namespace
 
 const std::vector<std::string>& change_heading(objects::Kind kind) {
-  if (kind == objects::Kind::queue || kind == objects::Kind::job) return job_heading(kind);
+  if (is_queue_or_job(kind)) return job_heading(kind);
   if (is_price(kind)) return price_heading(kind);
   return kind == objects::Kind::node ? node_heading : pool_heading;
 }
 
 Result<std::vector<std::string>, std::string> change_cells(objects::Kind kind, const std::string& json) {
-  if (kind == objects::Kind::queue || kind == objects::Kind::job) return job_cells(kind, json);
+  if (is_queue_or_job(kind)) return job_cells(kind, json);
   if (is_price(kind)) return price_cells(kind, json);
   if (kind == objects::Kind::node) {
     const auto node = api::read<objects::Node>(json, api::Reading::lenient);

@@ -59,7 +59,7 @@ std::optional<ObjectName> required_object(Context& context, const std::vector<st
 
 ObjectName name_of(const api::AppliedObject& applied) {
   return {objects::parse_kind(applied.kind).value_or(objects::Kind::service), applied.name,
-          applied.name_space};
+          applied.namespace_};
 }
 
 std::string list_path(objects::Kind kind) { return fmt::format("/v1/{}", objects::text_of(kind).plural); }

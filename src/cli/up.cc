@@ -137,7 +137,7 @@ void up(Context& context, const UpOptions& options) {
   answered(context, started<api::ControllerVersion>(controller, controller_words, folder + "/controller.log"),
            [&](const auto& version) {
              fmt::print("controller  {} (process {}){}\n", sockets.controller, version.pid,
-                        options.listen.empty() ? "" : ", http://" + options.listen);
+                        version.endpoint.empty() ? "" : ", " + version.endpoint);
              if (context.screen.terminal)
                fmt::print(stderr, "Try: carve devices, then carve apply -f FILE --wait\n");
            });
@@ -221,7 +221,8 @@ void add_up(CLI::App& app, Context& context) {
   auto options = std::make_shared<UpOptions>();
   verb->add_option("--sim", options->sim, "Simulated devices instead of real ones, such as a10x2")
       ->type_name("SPEC");
-  verb->add_option("--listen", options->listen, "Serve the controller's API over TCP too, on loopback")
+  verb->add_option("--listen", options->listen,
+                   "Address of the controller's API, or none [127.0.0.1:8470, if it is free]")
       ->type_name("ADDRESS:PORT");
   verb->add_option("--state", options->state,
                    "Folder of what both keep [/var/lib for root, else below ~/.local/state]")
