@@ -12,6 +12,8 @@ import subprocess
 import tempfile
 import time
 
+from programs import Programs
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = pathlib.Path(os.environ.get("CARVE_BUILD", ROOT / "build"))
@@ -105,14 +107,14 @@ class Api:
 
 
 class Cluster:
-    """Without a kubelet the nodes are objects that stay ready; with one there is a node `localhost`."""
+    """Without a kubelet the nodes are objects that stay ready; with one there is a node `localhost`. `flags`: of the API server."""
 
-    def __init__(self, kubelet=False):
+    def __init__(self, kubelet=False, flags=""):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ck-", dir="/tmp"))
         self.port = free_ports(10)
         self.dir = self.folder / "kube"
         self.env = {**os.environ, "KUBE_DIR": str(self.dir), "KUBE_PORT": str(self.port), "KUBE_KUBELET": "yes" if kubelet else "no",
-                    "KUBE_APISERVER_FLAGS": "--disable-admission-plugins=TaintNodesByCondition",
+                    "KUBE_APISERVER_FLAGS": f"--disable-admission-plugins=TaintNodesByCondition {flags}",
                     "KUBE_MANAGER_FLAGS": "--controllers=*,-node-lifecycle-controller"}
         self.pairs = {}
         self.webhook = None
@@ -122,9 +124,21 @@ class Cluster:
         done = subprocess.run([HERE / "up.sh", "up"], env=self.env, capture_output=True, text=True, timeout=240)
         self.is_up = True
         assert done.returncode == 0, done.stdout + done.stderr
+        self.connect()
+
+    def connect(self):
+        self.programs = Programs(self.dir, BIN)
         self.config = self.dir / "admin.kubeconfig"
         token = (self.dir / "pki/tokens.csv").read_text().split(",")[0]
         self.api = Api(self.port, str(self.dir / "pki/apiserver.crt"), token)
+
+    @classmethod
+    def of(cls, folder, port):
+        """A cluster that runs in KUBE_DIR already; end() ends what this object started."""
+        cluster = cls()
+        cluster.dir, cluster.port = folder, port
+        cluster.connect()
+        return cluster
 
     def end(self):
         for pair in list(self.pairs.values()):
@@ -237,6 +251,9 @@ class Pair:
         client = f"clientConnection: {{kubeconfig: {self.folder}/kubeconfig, qps: 500, burst: 1000}}"
         (self.folder / "scheduler.yaml").write_text(f"{config}\n{client}\n")
         self.start_coordinator()
+        self.start_scheduler()
+
+    def start_scheduler(self):
         self.run("scheduler", BIN / "kube-scheduler", f"--config={self.folder}/scheduler.yaml", f"--secure-port={self.ports + 3}",
                  "--bind-address=127.0.0.1", f"--cert-dir={self.folder}", f"--authentication-kubeconfig={self.folder}/kubeconfig",
                  f"--authorization-kubeconfig={self.folder}/kubeconfig")
@@ -247,6 +264,12 @@ class Pair:
                  f"--ca={c.dir}/pki/apiserver.crt", f"--token-file={self.folder}/token",
                  f"--extender=127.0.0.1:{self.ports + 1}", f"--webhook=127.0.0.1:{self.webhook}",
                  f"--health=127.0.0.1:{self.ports + 2}")
+
+    def start_what_ended(self):
+        """As a kubelet would. A scheduler that cannot renew its Lease ends."""
+        for name, start in (("coordinator", self.start_coordinator), ("scheduler", self.start_scheduler)):
+            if name not in self.processes or self.processes[name].poll() is not None:
+                start()
 
     def run(self, what, *command):
         log = open(self.folder / f"{what}.log", "ab")

@@ -10,7 +10,8 @@ collect_ignore_glob = [] if os.environ.get("CARVE_KUBE") else ["test_*.py"]
 @pytest.fixture(scope="session")
 def cluster():
     from cluster import Cluster
-    c = Cluster()
+    # The referee reads what etcd has.
+    c = Cluster(flags="--storage-media-type=application/json")
     try:
         c.begin()
         yield c

@@ -14,6 +14,8 @@ import subprocess
 import tempfile
 import time
 
+from programs import Programs
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = pathlib.Path(os.environ.get("CARVE_BUILD", ROOT / "build"))
@@ -32,11 +34,11 @@ def until(true, seconds=60, every=0.1):
     return value
 
 
-def slices(node, **containers):
+def slices(node, policy="fixed-share", **containers):
     """The annotation of a pod: containers by name, each a list of parts (UUID, bytes, basis points)."""
     def placed(parts):
         isolation = "memory+compute" if any(share for _, _, share in parts) else "memory"
-        return {"parts": [list(part) for part in parts], "isolation": isolation, "policy": "fixed-share", "latency_class": "batch"}
+        return {"parts": [list(part) for part in parts], "isolation": isolation, "policy": policy, "latency_class": "batch"}
     return json.dumps({"v": 1, "node": node, "containers": {name: placed(parts) for name, parts in containers.items()}},
                       separators=(",", ":"))
 
@@ -86,6 +88,7 @@ class NodeCluster:
         done = subprocess.run([HERE / "up.sh", "up"], env=self.env, capture_output=True, text=True, timeout=300)
         self.is_up = True
         assert done.returncode == 0, done.stdout + done.stderr
+        self.programs = Programs(self.dir, f"{self.containerd}:{KUBE_BUILD}/bin")
         self.config = str(self.dir / "admin.kubeconfig")
         self.import_image()
         self.make_account()
@@ -131,17 +134,9 @@ class NodeCluster:
         file = self.folder / f"{name}.log"
         return file.read_text()[-6000:] if file.exists() else ""
 
-    def restart_kubelet(self, how=signal.SIGKILL):
-        """Ends kubelet with this signal and starts it with its own words."""
-        pid = int((self.dir / "pid/kubelet").read_text())
-        words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
-        os.kill(pid, how)
-        until(lambda: not pathlib.Path(f"/proc/{pid}").exists() or "Z" in pathlib.Path(f"/proc/{pid}/stat").read_text().split()[2], 20)
-        environment = {**os.environ, "PATH": f"{KUBE_BUILD}/bin:{os.environ['PATH']}"}
-        with open(self.dir / "log/kubelet", "ab") as log:
-            process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
-        (self.dir / "pid/kubelet").write_text(f"{process.pid}\n")
-        self.kubelet = process
+    def restart_kubelet(self):
+        self.programs.kill("kubelet")
+        self.programs.start("kubelet")
 
     def cdi_files(self):
         """The CDI files of this agent's slots; other agents of the machine may have theirs beside them."""
@@ -171,8 +166,11 @@ class NodeCluster:
     def carve_show(self, name):
         return json.loads(self.carve("show", name, "-o", "json").stdout)
 
+    def device_documents(self):
+        return json.loads(self.carve("devices", "-o", "json").stdout)["devices"]
+
     def devices(self):
-        return [device["uuid"] for device in json.loads(self.carve("devices", "-o", "json").stdout)["devices"]]
+        return [device["uuid"] for device in self.device_documents()]
 
     # The cluster.
     def kubectl(self, *words, text=None, check=True):
@@ -209,7 +207,9 @@ class NodeCluster:
                     "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "carve-agent"},
                     "subjects": [subject]}]
         self.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-        token = self.kubectl("create", "token", "carve-agent", "--duration=24h").strip()
+        self.write_account_config(self.kubectl("create", "token", "carve-agent", "--duration=24h").strip())
+
+    def write_account_config(self, token):
         config = json.loads(json.dumps({
             "apiVersion": "v1", "kind": "Config", "current-context": "test",
             "clusters": [{"name": "test", "cluster": {"server": f"https://127.0.0.1:{self.port}",

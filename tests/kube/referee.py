@@ -1,17 +1,21 @@
 """Watches all pods and adds up, at each resourceVersion, what their annotations grant on each device.
 
-    referee.py SERVER CA TOKEN_FILE NODES_JSON
+    referee.py ETCD NODES_JSON
 
-It shares no code with what it watches. NODES_JSON has the usable bytes of each device by UUID. At SIGTERM it prints one line of JSON:
-events seen, pods that were seen bound, and what was wrong (the first 20).
+It shares no code with what it watches. ETCD is the address of etcd's clients, where the API server stores objects as JSON: an API
+server that was killed cannot say what was before its start, and etcd's revisions are the resourceVersions. NODES_JSON has the usable
+bytes of each device by UUID. At SIGTERM it prints one line of JSON: events seen, pods that were seen bound, and what was wrong (the
+first 20).
 """
+import base64
 import http.client
 import json
 import signal
-import ssl
 import sys
+import time
 
 MOST_SLICES = 16
+PODS = {"key": base64.b64encode(b"/registry/pods/").decode(), "range_end": base64.b64encode(b"/registry/pods0").decode()}
 
 
 class Referee:
@@ -39,7 +43,8 @@ class Referee:
             self.say(meta, f"{name} is on {node} and its slices on {slices['node']}")
         self.bound.add(uid)
         parts = [(part[0], part[1], s["isolation"] != "none") for s in slices["containers"].values() for part in s["parts"]]
-        self.granted[uid] = (name, parts)
+        since = self.granted[uid][0].rpartition(" since ")[2] if uid in self.granted else time.strftime("%H:%M:%S")
+        self.granted[uid] = (f"{name} since {since}", parts)
         self.check(meta, {part[0] for part in self.granted[uid][1]})
 
     def check(self, meta, devices):
@@ -56,42 +61,66 @@ class Referee:
             self.wrong.append(f"{meta.get('resourceVersion')}: {sentence}")
 
 
-def watch(referee, server, ca, token):
-    host, port = server.removeprefix("https://").split(":")
-    tls = ssl.create_default_context(cafile=ca)
-    headers = {"Authorization": f"Bearer {token}"}
-    version = ""
+class EtcdPods:
+    """The pods in etcd, as events that a watch of the API server would send."""
+
+    def __init__(self, address):
+        self.address = address
+        self.stored = {}  # The last object of each key.
+        self.revision = 0
+
+    def ask(self, path, question):
+        connection = http.client.HTTPConnection(self.address, timeout=3600)
+        connection.request("POST", path, json.dumps(question))
+        return connection.getresponse()
+
+    def listed(self):
+        answer = json.loads(self.ask("/v3/kv/range", PODS).read())
+        self.revision = int(answer["header"]["revision"])
+        for kv in answer.get("kvs", []):
+            yield self.event("PUT", kv)
+
+    def changed(self):
+        """Events behind the last one, until the connection ends."""
+        answer = self.ask("/v3/watch", {"create_request": {**PODS, "start_revision": self.revision + 1}})
+        while (line := answer.readline()).endswith(b"\n"):
+            result = json.loads(line)["result"]
+            if int(result.get("compact_revision", 0)):
+                raise SystemExit(f"the referee lost the history: {result}")
+            for event in result.get("events", []):
+                yield self.event(event.get("type", "PUT"), event["kv"])
+            self.revision = max(self.revision, int(result["header"]["revision"]))
+
+    def event(self, kind, kv):
+        if kind == "DELETE":
+            return "DELETED", self.stored.pop(kv["key"])
+        pod = json.loads(base64.b64decode(kv["value"]))
+        pod["metadata"]["resourceVersion"] = kv["mod_revision"]
+        self.stored[kv["key"]] = pod
+        return "MODIFIED", pod
+
+
+def watch(referee, pods):
+    for kind, pod in pods.listed():
+        referee.take(kind, pod)
+    print("watching", flush=True)
     while True:
-        connection = http.client.HTTPSConnection(host, int(port), context=tls, timeout=3600)
         try:
-            if not version:
-                connection.request("GET", "/api/v1/pods", headers=headers)
-                listed = json.loads(connection.getresponse().read())
-                version = listed["metadata"]["resourceVersion"]
-                for pod in listed["items"]:
-                    referee.take("ADDED", pod)
-                print("watching", flush=True)
-            connection.request("GET", f"/api/v1/pods?watch=1&resourceVersion={version}", headers=headers)
-            answer = connection.getresponse()
-            while line := answer.readline():
-                event = json.loads(line)
-                if event["type"] == "ERROR":
-                    raise SystemExit(f"the referee lost the history: {event}")
-                version = event["object"]["metadata"]["resourceVersion"]
-                referee.take(event["type"], event["object"])
+            for kind, pod in pods.changed():
+                referee.take(kind, pod)
         except (OSError, http.client.HTTPException):
-            continue
+            time.sleep(0.1)
 
 
 def main():
-    server, ca, token_file, nodes = sys.argv[1:]
+    address, nodes = sys.argv[1:]
     referee = Referee(json.load(open(nodes)))
 
     def finish(*_):
         print(json.dumps({"events": referee.events, "bound": len(referee.bound), "wrong": referee.wrong}), flush=True)
         sys.exit(0)
     signal.signal(signal.SIGTERM, finish)
-    watch(referee, server, ca, open(token_file).read().strip())
+    watch(referee, EtcdPods(address))
 
 
 if __name__ == "__main__":

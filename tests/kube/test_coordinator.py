@@ -313,3 +313,52 @@ def test_kubectl_carve_shows_the_cluster(carve):
     doctor = carve_verb(carve, "doctor")
     assert re.search(r"API server +Deployed +Kubernetes 1\.", doctor) and re.search(r"webhook of pods +Deployed", doctor), doctor
     assert "asks for no slice" in carve_verb(carve, "explain", "other", status=1)
+
+
+def test_a_wish_is_for_those_who_may_update_slices(carve):
+    carve.create(pod_object("wished", {"carve.dev/memory": "2Gi"}, **on("n0")))
+    carve.slices("wished")
+    carve.kubectl("create", "serviceaccount", "editor")
+    carve.kubectl("create", "rolebinding", "editor", "--clusterrole=edit", "--serviceaccount=default:editor")
+    as_editor = ("--as=system:serviceaccount:default:editor",)
+    patch = ("patch", "pod", "wished", "--type=merge", "-p",
+             json.dumps({"metadata": {"annotations": {"carve.dev/wish": '{"v":1,"containers":{"c":{"memory":4294967296}}}'}}}))
+    assert "may not update slices.carve.dev in namespace default" in carve.refused(*patch, *as_editor)
+    carve.kubectl("create", "rolebinding", "wishes", "--clusterrole=carve-slice-editor", "--serviceaccount=default:editor")
+    assert until(lambda: "patched" in carve.kubectl(*patch, *as_editor, check=False))
+
+    def memory():
+        return carve.slices("wished")["containers"]["c"]["parts"][0][1]
+    assert until(lambda: memory() == 4 * GiB)
+    assert "carve.dev/wish" not in carve.pod("wished")["metadata"]["annotations"]
+    assert "at most 22731 MiB fits" in carve_verb(carve, "set", "wished", "--memory", "30Gi", status=1)
+    assert "container c: 6 GiB in place of 4 GiB" in carve_verb(carve, "set", "wished", "--memory", "6Gi")
+    assert (memory(), carve_verb(carve, "set", "wished", "--memory", "6Gi")) == (6 * GiB, "pod default/wished has these amounts\n")
+    assert "has no slice" in carve_verb(carve, "set", "wished", "-c", "other", "--memory", "6Gi", status=1)
+    assert "changes the slices of a running pod" in carve.refused("create", "-f", "-", stdin={
+        **pod_object("early", {}), "metadata": {"name": "early", "annotations": {"carve.dev/wish": "{}"}}})
+
+
+def test_a_preemption_is_completed_and_its_room_is_kept(carve):
+    carve.kubectl("apply", "-f", "-", stdin={"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+                                             "metadata": {"name": "high"}, "value": 1000})
+    for name, size in (("a", 12), ("b", 12), ("c", 8), ("d", 8)):
+        carve.create(pod_object(name, {"carve.dev/memory": f"{size}Gi"}, **on("spread")))
+        carve.slices(name)
+    devices = {name: carve.slices(name)["containers"]["c"]["parts"][0][0] for name in "abcd"}
+    assert devices["a"] != devices["b"] and devices["c"] != devices["d"], devices
+    carve.create(pod_object("high", {"carve.dev/memory": "20Gi"}, priorityClassName="high", **on("spread")))
+
+    def leaving():
+        return {name for name in "abcd" if carve.pod(name)["metadata"].get("deletionTimestamp")}
+
+    def is_room():
+        return any({name for name in "abcd" if devices[name] == device} <= leaving() for device in devices.values())
+    assert until(is_room), (leaving(), carve.kubectl("describe", "pod", "high"))
+    assert until(lambda: carve.pod("high")["status"].get("nominatedNodeName") == "spread")
+    # It would fit where the room is, and nowhere else: three of the four leave.
+    carve.create(pod_object("thief", {"carve.dev/memory": "16Gi"}, **on("spread")))
+    for name in leaving():  # There is no kubelet that would end them.
+        carve.api.call("DELETE", f"/api/v1/namespaces/default/pods/{name}?gracePeriodSeconds=0")
+    assert carve.slices("high")["containers"]["c"]["parts"][0][1] == 20 * GiB
+    assert not carve.pod("thief")["spec"].get("nodeName")

@@ -2,6 +2,7 @@
 import json
 import os
 import signal
+import time
 
 import pytest
 
@@ -179,23 +180,74 @@ def test_processes_of_a_force_deleted_pod_keep_their_part(cluster):
         assert cluster.slice_of("stubborn") is None, "the heir waited for the last process of the slice before"
 
 
-def test_labels_change_the_settings_of_the_node(cluster):
-    def label(*words):
-        cluster.kubectl("label", "node", cluster.node, "--overwrite", *words)
+def label(cluster, *words):
+    cluster.kubectl("label", "node", cluster.node, "--overwrite", *words)
 
-    def said():
-        return json.loads(cluster.node_object()["metadata"]["annotations"]["carve.dev/devices"])
+
+def said(cluster):
+    return json.loads(cluster.node_object()["metadata"]["annotations"]["carve.dev/devices"])
+
+
+def busy(cluster, *names):
+    """The counts of the slices' meters: busy time, and when it was read, by the arbiter's clock."""
+    counts = {name: cluster.slice_of(name)["parts"][0].get("compute") or {} for name in names}
+    return {name: (count.get("busy_ns", 0), count.get("as_of_ns", 0)) for name, count in counts.items()}
+
+
+def percents(cluster, *names, seconds=2):
+    """What each pod's slice was charged, in percent of the device's time."""
+    before = busy(cluster, *names)
+    time.sleep(seconds)
+    after = busy(cluster, *names)
+    return {name: 100 * (after[name][0] - before[name][0]) / max(after[name][1] - before[name][1], 1) for name in names}
+
+
+def in_some_window(cluster, names, holds, tries=8):
+    """Whether the charges of one of several windows are as expected; in the others the machine may be busy with other work."""
+    seen = []
+    for _ in range(tries):
+        seen.append(percents(cluster, *names))
+        if holds(**seen[-1]):
+            return
+    raise AssertionError(seen)
+
+
+# Under each policy: two pods of 30 % and 70 %, both with work; and the first alone. Tolerances are those of tests/cases/test_shares.py.
+SHARES = {"fixed-share": (lambda a, b: abs(a - 30) <= 1.5 and abs(b - 70) <= 3.5, lambda a: abs(a - 30) <= 1.5),
+          "guaranteed-burst-share": (lambda a, b: a >= 28 and b >= 65 and a + b >= 92, lambda a: a >= 90)}
+
+
+@pytest.mark.parametrize("policy", SHARES)
+def test_two_pods_have_the_shares_that_they_have_on_one_machine(cluster, policy):
+    def compute(name, percent):
+        parts = [(cluster.devices()[0], GiB, 100 * percent)]
+        return cluster.running(name, f"exec {LOAD} --kernels 200us --no-sync --seconds 600", slices(cluster.node, policy, main=parts))
+    both, alone = SHARES[policy]
     try:
-        label("carve.dev/compute-policy=native-burst-share")
-        assert until(lambda: said()["policy"]["effective"] == "native-burst-share")
+        label(cluster, f"carve.dev/compute-policy={policy}")
+        assert until(lambda: said(cluster)["policy"]["effective"] == policy)
+        with compute("a", 30):
+            with compute("b", 70):
+                assert until(lambda: all(count for count, _ in busy(cluster, "a", "b").values()))
+                in_some_window(cluster, ("a", "b"), both)
+            in_some_window(cluster, ("a",), alone)
+    finally:
+        label(cluster, "carve.dev/compute-policy-")
+    assert until(lambda: said(cluster)["policy"]["effective"] == "fixed-share")
+
+
+def test_labels_change_the_settings_of_the_node(cluster):
+    try:
+        label(cluster, "carve.dev/compute-policy=native-burst-share")
+        assert until(lambda: said(cluster)["policy"]["effective"] == "native-burst-share")
         assert until(lambda: cluster.allocatable("carve.dev/compute") == 3200)
-        label("carve.dev/compute-policy-")
+        label(cluster, "carve.dev/compute-policy-")
         assert until(lambda: cluster.allocatable("carve.dev/compute") == 200)
-        label("carve.dev/mode=memory", "ack.node.gpu.schedule=share")
+        label(cluster, "carve.dev/mode=memory", "ack.node.gpu.schedule=share")
         assert until(lambda: cluster.condition("CarveReady")["status"] == "False")
         assert "different values" in cluster.condition("CarveReady")["message"]
         assert until(lambda: cluster.allocatable("carve.dev/memory") == 0)
         assert "carve.dev/node" not in cluster.node_object()["metadata"]["labels"]
     finally:
-        label("carve.dev/mode-", "ack.node.gpu.schedule-", "carve.dev/compute-policy-")
+        label(cluster, "carve.dev/mode-", "ack.node.gpu.schedule-", "carve.dev/compute-policy-")
     assert until(lambda: cluster.condition("CarveReady")["status"] == "True" and cluster.allocatable("carve.dev/memory") > 0)

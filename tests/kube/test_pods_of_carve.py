@@ -77,8 +77,9 @@ def test_the_deployment_becomes_ready_and_binds(carve):
     assert states["coordinator"] == states["webhook of pods"] == states["policies"] == "Deployed", doctor.stdout
 
 
-@pytest.mark.skipif(not (BUILD / "bin/carve-kubelet").exists(), reason="carve-kubelet is not built")
-def test_a_stateful_set_of_another_product_runs_inside_its_quota(carve):
+@pytest.fixture(scope="module")
+def served(carve):
+    """The node of the kubelet is Carve's: its agent has described it, and the kubelet knows its slots."""
     carve.delete_pods()
     carve.kubectl("delete", "nodes", "n7", "--ignore-not-found")
     carve.kubectl("label", "node", "localhost", "carve.dev/bookkeeper=extender")
@@ -88,23 +89,130 @@ def test_a_stateful_set_of_another_product_runs_inside_its_quota(carve):
         slots = found["status"]["allocatable"].get("carve.dev/slot")
         return found["metadata"]["labels"].get("carve.dev/node") == "extender" and slots == "256"
     assert until(is_served, 60), carve.kubectl("describe", "pod", "-n", SYSTEM)
+    return carve
+
+
+@pytest.mark.skipif(not (BUILD / "bin/carve-kubelet").exists(), reason="carve-kubelet is not built")
+def test_a_stateful_set_of_another_product_runs_inside_its_quota(served):
     command = "carve-load --allocate 1GiB --no-touch; carve-load --allocate 3GiB --no-touch; exec sleep 600"
     container = {"name": "binpack-1", "image": "localhost/carve:latest", "imagePullPolicy": "Never",
                  "command": ["/usr/bin/sh", "-c", command],
                  "resources": {"limits": {"aliyun.com/gpu-mem": "2"}}}
-    carve.kubectl("apply", "-f", "-", stdin={
+    served.kubectl("apply", "-f", "-", stdin={
         "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "binpack", "namespace": "default"},
         "spec": {"replicas": 3, "serviceName": "binpack", "podManagementPolicy": "Parallel",
                  "selector": {"matchLabels": {"app": "binpack"}},
                  "template": {"metadata": {"labels": {"app": "binpack"}}, "spec": {"hostNetwork": True, "containers": [container]}}}})
 
     def logs():
-        texts = [carve.kubectl("logs", f"binpack-{i}", check=False) for i in range(3)]
+        texts = [served.kubectl("logs", f"binpack-{i}", check=False) for i in range(3)]
         return texts if all(text.count("bytes_allocated") == 2 for text in texts) else None
     texts = until(logs, 60)
-    assert texts, carve.kubectl("get", "events", "-n", "default")
+    assert texts, served.kubectl("get", "events", "-n", "default")
     for text in texts:
         assert '"bytes_allocated":1073741824' in text and '"error":"CUDA_ERROR_OUT_OF_MEMORY"' in text, text
-    assert [carve.slices(f"binpack-{i}")["containers"]["binpack-1"]["parts"][0][1] for i in range(3)] == [2 << 30] * 3
-    carve.kubectl("delete", "statefulset", "binpack")
-    carve.kubectl("delete", "pods", "--all", "--grace-period=1", "--wait=false")
+    assert [served.slices(f"binpack-{i}")["containers"]["binpack-1"]["parts"][0][1] for i in range(3)] == [2 << 30] * 3
+    served.kubectl("delete", "statefulset", "binpack")
+    served.kubectl("delete", "pods", "--all", "--grace-period=1", "--wait=false")
+
+
+def carve_verb(cluster, *words, status=0):
+    env = {**os.environ, "PATH": f"{BUILD}/bin:{BIN}:{os.environ['PATH']}", "KUBECONFIG": str(cluster.config)}
+    done = subprocess.run(["kubectl", "carve", *words], env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def web(served):
+    """A pod that holds a GiB of its 2 GiB."""
+    assert until(lambda: not served.api.get("/api/v1/namespaces/default/pods")["items"], 90)
+    pod = pod_object("web", {"carve.dev/memory": "2Gi"}, hostNetwork=True)
+    pod["spec"]["containers"][0].update(image="localhost/carve:latest", imagePullPolicy="Never",
+                                        command=["/usr/bin/sh", "-c", "exec carve-load --allocate 1GiB --no-touch --seconds 600"])
+    served.create(pod)
+
+    def is_ready():
+        return served.pod("web")["status"].get("containerStatuses", [{}])[0].get("ready")
+    assert until(is_ready, 60), served.kubectl("describe", "pod", "web")
+    yield served
+    served.kubectl("delete", "pod", "web", "--grace-period=1", "--wait=false")
+
+
+def test_top_shows_what_the_agents_measure(web):
+    def rows():
+        return json.loads(carve_verb(web, "top", "-o", "json", "-n", "default"))["slices"]
+    # A context counts too.
+    assert until(lambda: len(found := rows()) == 1 and 1 << 30 <= found[0]["memory_charged_bytes"] < 2 << 30), rows()
+    assert (rows()[0]["pod"], rows()[0]["memory_bytes"], rows()[0]["node"]) == ("web", 2 << 30, "localhost")
+    assert "default    web  c          localhost  0" in carve_verb(web, "top")
+    web.kubectl("label", "node", "localhost", "rack=a", "--overwrite")
+    assert "localhost" in carve_verb(web, "top", "-l", "rack=a") and "localhost" not in carve_verb(web, "top", "-l", "rack=b")
+
+
+def test_a_wish_changes_the_slice_of_a_running_pod(web):
+    said = carve_verb(web, "set", "web", "--memory", "3Gi")
+    assert "container c: 3 GiB in place of 2 GiB; what scheduler and quotas count for the pod stays what was asked" in said
+    assert web.slices("web")["containers"]["c"]["parts"][0][1] == 3 << 30
+    assert web.pod("web")["spec"]["containers"][0]["resources"]["limits"]["carve.dev/memory"] == "2Gi"
+
+    def allocated(size):
+        return '"error":null' in web.kubectl("exec", "web", "--", "carve-load", "--allocate", size, "--no-touch", check=False)
+    assert until(lambda: allocated("1280MiB"))  # Beside the GiB that the program holds, and two contexts.
+    assert "at most 22731 MiB fits" in carve_verb(web, "set", "web", "--memory", "64Gi", status=1)
+    carve_verb(web, "set", "web", "--memory", "512Mi")  # Less than is charged: the node refuses, and says so.
+    notes = ("get", "events.events.k8s.io", "-n", "default", "-o", "jsonpath={range .items[*]}{.reason}: {.note}{'\\n'}{end}")
+    assert until(lambda: "CarveRefused: container c: the slice does not get 512 MiB" in web.kubectl(*notes)), web.kubectl(*notes)
+    assert "CarveSliceChanged: container c: the slice has 3 GiB of each device now" in web.kubectl(*notes)
+    carve_verb(web, "set", "web", "--memory", "2Gi")
+
+
+def test_the_nodes_metrics_name_pods_for_accounts_that_may_read_them(web):
+    import ssl
+    import urllib.error
+    import urllib.request
+    tls = ssl._create_unverified_context()
+    web.kubectl("create", "serviceaccount", "reader")
+
+    def read():
+        token = web.kubectl("create", "token", "reader").strip()
+        try:
+            request = urllib.request.Request("https://127.0.0.1:9472/metrics", headers={"Authorization": f"Bearer {token}"})
+            return urllib.request.urlopen(request, context=tls, timeout=10).read().decode()
+        except urllib.error.HTTPError as error:
+            return str(error.code)
+    assert read() == "403"
+    web.kubectl("create", "clusterrolebinding", "reader", "--clusterrole=carve-metrics-reader", "--serviceaccount=default:reader")
+    text = until(lambda: (t := read()) != "403" and t)  # An answer is kept for 60 s; each token is a new one.
+    assert "carve_agent_up 1" in text and 'carve_setting_pending{setting="policy"} 0' in text, text
+    charged = [line for line in text.splitlines() if line.startswith("carve_slice_memory_charged_bytes") and 'pod="web"' in line]
+    assert len(charged) == 1 and 'namespace="default"' in charged[0] and 'container="c"' in charged[0]
+    assert int(charged[0].split()[-1]) >= 1 << 30
+    with pytest.raises(OSError):
+        urllib.request.urlopen("http://127.0.0.1:9472/metrics", timeout=10).read()
+
+
+def test_an_init_container_runs_in_the_first_containers_slice(web):
+    settings = ("patch", "configmap", "carve-settings", "-n", SYSTEM, "--type=merge", "-p")
+    pod = pod_object("shared", {"carve.dev/memory": "2Gi"}, hostNetwork=True)
+    run = {"image": "localhost/carve:latest", "imagePullPolicy": "Never"}
+    allocate = "carve-load --allocate 1GiB --no-touch --seconds 3; carve-load --allocate 3GiB --no-touch"
+    pod["spec"]["initContainers"] = [{"name": "setup", "resources": {"limits": {"carve.dev/memory": "2Gi"}}, **run,
+                                      "command": ["/usr/bin/sh", "-c", f"{allocate}; exit 0"]}]
+    pod["spec"]["containers"][0].update(command=["/usr/bin/sh", "-c", f"{allocate}; exec sleep 600"], **run)
+    assert "init container setup: a kubelet restart may then kill the pod" in web.refused("create", "-f", "-", stdin=pod)
+    web.kubectl(*settings, '{"data":{"initContainers":"share"}}')
+    assert until(lambda: "created" in web.kubectl("create", "-f", "-", stdin=pod, check=False))
+
+    def logs(container):
+        text = web.kubectl("logs", "shared", "-c", container, check=False)
+        return text if text.count("bytes_allocated") == 2 else None
+    for container in ("setup", "c"):
+        text = until(lambda container=container: logs(container), 90)
+        assert text, web.kubectl("describe", "pod", "shared")
+        assert '"bytes_allocated":1073741824' in text and '"error":"CUDA_ERROR_OUT_OF_MEMORY"' in text, text
+    assert list(web.slices("shared")["containers"]) == ["c"]
+    held = json.loads(carve_verb(web, "top", "-o", "json", "-n", "default"))["slices"]
+    assert [row["container"] for row in held if row["pod"] == "shared"] == ["c"]
+    web.kubectl("delete", "pod", "shared", "--grace-period=1", "--wait=false")
+    web.kubectl(*settings, '{"data":{"initContainers":"refuse"}}')

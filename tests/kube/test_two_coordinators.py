@@ -1,10 +1,13 @@
-"""Two coordinators, each beside its scheduler on a host of its own: they are killed while pods are bound, and a referee watches."""
+"""Two coordinators, each beside its scheduler on a host of its own: they and the API server are killed while pods are bound, and a
+referee watches. CARVE_KUBE_BINDS is the number of binds: 300, or 10,000 in the long form, which kills as often as a bad day would."""
+import http.client
 import json
 import os
 import random
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 
 import pytest
@@ -12,7 +15,10 @@ import pytest
 from cluster import A10, SYSTEM, HERE, node_object, pod_object, until, uuid_of
 
 LONG = bool(os.environ.get("CARVE_LONG"))
-PODS = 10_000 if LONG else 300
+BINDS = int(os.environ.get("CARVE_KUBE_BINDS", 10_000 if LONG else 300))
+LEAST_KILLS = {"coordinator": 4, "kube-apiserver": 1}
+COORDINATOR_EVERY, SERVER_EVERY = (2, 5), (30, 30) if LONG else (8, 12)  # Seconds.
+WAITING, STANDING = 60, 150  # Pods at once: not bound yet; bound.
 NODES = range(100, 115)
 
 
@@ -34,10 +40,8 @@ def two(cluster):
 def referee(cluster):
     devices = cluster.folder / "devices.json"
     devices.write_text(json.dumps({uuid_of(n, i): A10 for n in NODES for i in range(4)}))
-    token = cluster.folder / "admin-token"
-    token.write_text(cluster.api.token)
-    process = subprocess.Popen([sys.executable, HERE / "referee.py", f"https://127.0.0.1:{cluster.port}", cluster.dir / "pki/apiserver.crt",
-                                token, devices], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, HERE / "referee.py", f"127.0.0.1:{cluster.port + 1}", devices],
+                               stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "watching\n"
     yield process
     process.kill()
@@ -58,66 +62,115 @@ def limits_of(chance):
 
 
 class Load:
-    """Pods that are created in batches and deleted at random when they were bound."""
+    """Pods that are created, bound and deleted at random. The API server may be away at any call."""
+    PATH = "/api/v1/namespaces/default/pods"
 
     def __init__(self, cluster, seed):
         self.cluster, self.chance = cluster, random.Random(seed)
-        self.created, self.bound, self.deleted = 0, set(), set()
+        self.created, self.bound, self.there, self.waiting = 0, set(), set(), set()
 
-    def create(self, count):
-        for _ in range(count):
-            pod = pod_object(f"p{self.created}", limits_of(self.chance))
-            # The webhook is one coordinator's; a pod that comes while it is killed is created when it is back.
-            assert until(lambda: self.cluster.api.call("POST", "/api/v1/namespaces/default/pods", pod)[0] == 201)
-            self.created += 1
+    def call(self, *words):
+        try:
+            return self.cluster.api.call(*words)
+        except (OSError, http.client.HTTPException, ValueError):
+            return 0, {}
 
     def look(self):
-        """How many were bound so far."""
-        for pod in self.cluster.api.get("/api/v1/namespaces/default/pods")["items"]:
-            if pod["spec"].get("nodeName"):
-                self.bound.add(pod["metadata"]["name"])
-        return len(self.bound)
+        status, answer = self.call("GET", self.PATH)
+        if status != 200:
+            return
+        pods = {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in answer["items"]}
+        self.there = {name for name, node in pods.items() if node}
+        self.waiting = set(pods) - self.there
+        self.bound |= self.there
 
-    def delete(self, most):
-        there = sorted(self.bound - self.deleted)
-        for name in self.chance.sample(there, min(most, len(there))):
-            self.deleted.add(name)
-            self.cluster.api.call("DELETE", f"/api/v1/namespaces/default/pods/{name}?gracePeriodSeconds=0")
+    def create(self, most):
+        """The webhook is one coordinator's: while it or the API server is away, no pod is created."""
+        for _ in range(min(WAITING - len(self.waiting), most - self.created)):
+            if self.call("POST", self.PATH, pod_object(f"p{self.created}", limits_of(self.chance)))[0] not in (201, 409):
+                return
+            self.created += 1
 
-    def binds(self, count):
-        """Whether so many were bound; otherwise room is made."""
-        if self.look() >= count:
-            return True
-        self.delete(5)
-        return False
+    def delete(self):
+        """Makes room; one of those that wait goes as well, perhaps while it is being bound."""
+        gone = self.chance.sample(sorted(self.there), max(len(self.there) - STANDING, min(5, len(self.there))))
+        for name in gone + self.chance.sample(sorted(self.waiting), min(1, len(self.waiting)) * self.chance.choice((0, 0, 1))):
+            self.call("DELETE", f"{self.PATH}/{name}?gracePeriodSeconds=0")
+
+    def step(self, most=sys.maxsize):
+        self.look()
+        self.create(most)
+        self.delete()
 
 
-def test_no_device_is_granted_twice_while_coordinators_are_killed(two, referee):
+class Killer:
+    """Kills the active coordinator and the API server at random moments, and starts again what has ended."""
+
+    def __init__(self, cluster, pairs, seed):
+        self.cluster, self.pairs, self.chance = cluster, pairs, random.Random(seed)
+        self.kills = dict.fromkeys(LEAST_KILLS, 0)
+        self.history = []
+        now = time.monotonic()
+        self.next = {"coordinator": now + self.chance.uniform(*COORDINATOR_EVERY),
+                     "kube-apiserver": now + self.chance.uniform(*SERVER_EVERY)}
+
+    def step(self):
+        now = time.monotonic()
+        if now >= self.next["kube-apiserver"]:
+            self.cluster.programs.kill("kube-apiserver")
+            self.cluster.programs.start("kube-apiserver")
+            self.count("kube-apiserver")
+            self.next["kube-apiserver"] = now + self.chance.uniform(*SERVER_EVERY)
+        if now >= self.next["coordinator"]:
+            active = holder(self.cluster)
+            for pair in self.pairs:
+                if pair.name == active:
+                    pair.kill("coordinator")
+                    self.count("coordinator")
+            self.next["coordinator"] = now + self.chance.uniform(*COORDINATOR_EVERY)
+        self.cluster.programs.start_what_ended()
+        for pair in self.pairs:
+            pair.start_what_ended()
+
+    def count(self, name):
+        self.kills[name] += 1
+        self.history.append(f"{time.strftime('%H:%M:%S')} {name}")
+
+    def is_enough(self):
+        return all(self.kills[name] >= least for name, least in LEAST_KILLS.items())
+
+
+def test_no_device_is_granted_twice_while_all_that_decide_are_killed(two, referee):
     cluster, pairs = two
     load = Load(cluster, seed=7)
     assert until(lambda: holder(cluster) in ("a1", "a2"))
-    kills = 0
-    for batch in range(PODS // 60):
-        load.create(60)
-        assert until(lambda: load.binds(batch * 60 + 20), 90), (len(load.bound), [p.log()[-2000:] for p in pairs])
-        victim = next(p for p in pairs if p.name == holder(cluster))
-        victim.kill("coordinator")
-        victim.start_coordinator()
-        kills += 1
+    killer = Killer(cluster, pairs, seed=8)
+    last, at = 0, time.monotonic()
+    while len(load.bound) < BINDS or not killer.is_enough():
+        load.step()
+        killer.step()
+        if len(load.bound) > last:
+            last, at = len(load.bound), time.monotonic()
+        assert time.monotonic() - at < 180, (killer.kills, len(load.bound), [p.log()[-2000:] for p in pairs])
     # The scheduler of the active pair dies with its coordinator: the other pair takes over.
+    assert until(lambda: holder(cluster) in ("a1", "a2"), 60)
     first = holder(cluster)
     active = next(p for p in pairs if p.name == first)
     active.kill("scheduler")
     active.kill("coordinator")
     active.start_coordinator()
-    load.create(20)
-    assert until(lambda: load.binds(load.created), 120, 0.3), (len(load.bound), [p.log()[-2000:] for p in pairs])
+    end = load.created + 20
+
+    def is_bound():
+        load.step(end)
+        return load.created == end and not load.waiting
+    assert until(is_bound, 120, 0.3), (load.waiting, [p.log()[-2000:] for p in pairs])
     assert holder(cluster) != first
     referee.send_signal(signal.SIGTERM)
-    verdict = json.loads(referee.communicate(timeout=20)[0])
-    assert verdict["wrong"] == []
-    assert verdict["bound"] == load.created and verdict["events"] > 2 * load.created, verdict
-    assert kills == PODS // 60
+    verdict = json.loads(referee.communicate(timeout=60)[0])
+    assert verdict["wrong"] == [], (verdict["wrong"], killer.history[-300:], [p.log()[-20000:] for p in pairs])
+    assert verdict["bound"] >= len(load.bound) >= BINDS and verdict["events"] > 2 * verdict["bound"], verdict
+    print(f"{verdict['bound']} pods bound, {verdict['events']} events, kills {killer.kills}")
 
 
 def test_an_idle_replica_binds_nothing(two):

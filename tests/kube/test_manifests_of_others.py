@@ -1,0 +1,122 @@
+"""Manifests in the words and shapes of other products' examples (tests/kube/manifests): each is granted what it says, or refused with a
+sentence that names the way out. Pods of Deployments and Jobs are made by their controllers, whose events carry the refusals."""
+import json
+
+import pytest
+
+from cluster import A10, GiB, HERE, node_object, until, uuid_of
+
+MiB = 1 << 20
+HALF = A10 // 2
+
+# By the beginning of the pod's name: how many pods, and what each container has: bytes and basis points on each device.
+GRANTED = {
+    "ack": {"ack-mnist-share": (1, {"mnist": [[3 * GiB, 0]]}),
+            "ack-cuda-sample": (1, {"sample": [[2 * GiB, 3000]]}),
+            "ack-multigpu": (1, {"multi": [[4 * GiB, 0]] * 2}),
+            "ack-two": (2, {"model": [[2 * GiB, 0]]})},
+    "vke": {"vke-one": (2, {"service": [[3000 * MiB, 3000]]}),
+            "vke-several": (1, {"wide": [[2048 * MiB, 3000]] * 2, "narrow": [[1024 * MiB, 2000]]}),
+            "vke-whole": (1, {"train": [[A10, 10000]] * 2}),
+            "vke-sidecar": (1, {"train": [[512 * MiB, 1000]]})},
+    "hami": {"hami-default": (1, {"ubuntu": [[3000 * MiB, 3000]] * 2}),
+             "hami-part": (1, {"ubuntu": [[HALF, 3000]]}),
+             "hami-type": (1, {"ubuntu": [[2000 * MiB, 0]]}),
+             "hami-uuid": (1, {"ubuntu": [[2000 * MiB, 0]]}),
+             "hami-serving": (2, {"high": [[1500 * MiB, 0]], "low": [[1000 * MiB, 0]]})}}
+
+REFUSED = {
+    "ack": {"ack-odd": "aliyun.com/gpu-count: 2 does not divide 7 units of 1 GiB equally",
+            "ack-core-alone": "aliyun.com/gpu-core.percentage needs aliyun.com/gpu-mem",
+            "ack-elastic": "elastic containers (VCI) do not support mGPU"},
+    "vke": {"vke-small": "mgpu-memory: 256; single-card sharing needs more than 256 MiB",
+            "vke-elastic": "elastic containers (VCI) do not support mGPU",
+            "vke-numbers": "container-multiple-gpu: 3 numbers for 2 containers",
+            "vke-init": "init container warm: a kubelet restart may then kill the pod; ask in a container"},
+    "hami": {"hami-none-of-it": "nvidia.com/use-gputype: no device is of such a model; there are NVIDIA A10",
+             "hami-both": "nvidia.com/gpumem and nvidia.com/gpumem-percentage exclude each other",
+             "hami-scheduler-named": "'hami-scheduler' does not ask Carve; leave it out, or use carve-scheduler",
+             "hami-runtime": "env NVIDIA_VISIBLE_DEVICES overrides the devices of the slice; remove it",
+             "hami-mig": "nvidia.com/vgpu-mode: 'mig'; slices are not MIG devices, leave it out"}}
+
+
+@pytest.fixture(scope="module")
+def carve(cluster):
+    cluster.install()
+    cluster.delete_pods()
+    cluster.replace_nodes([node_object(n) for n in range(4)])
+    pair = cluster.start("m1")
+    assert until(lambda: pair.health()[0] == 200), pair.health()[1] + pair.log()
+    # The webhook's certificate, and the models of the nodes, are known.
+    assert until(lambda: cluster.api.call("POST", "/api/v1/namespaces/default/pods?dryRun=All",
+                                          {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"},
+                                           "spec": {"containers": [{"name": "c", "image": "i",
+                                                                    "resources": {"limits": {"carve.dev/memory": "1Gi"}}}]}})[0] == 201)
+    yield cluster
+    pair.end()
+
+
+@pytest.fixture(params=sorted(GRANTED))
+def applied(carve, request):
+    """One file, applied: its name and what kubectl said."""
+    file = HERE / "manifests" / f"{request.param}.yaml"
+    text = carve.kubectl("apply", "-f", str(file), check=False)
+    yield request.param, text
+    carve.kubectl("delete", "-f", str(file), "--ignore-not-found", "--cascade=background", "--wait=false", check=False)
+    carve.delete_pods()
+
+
+def sliced_pods(carve, beginning):
+    pods = carve.api.get("/api/v1/namespaces/default/pods")["items"]
+    return [pod for pod in pods if pod["metadata"]["name"].startswith(beginning) and pod["spec"].get("nodeName")]
+
+
+def events(carve):
+    """Names of objects with the notes of their events."""
+    return [(e["involvedObject"]["name"], e["message"]) for e in carve.api.get("/api/v1/namespaces/default/events")["items"]]
+
+
+def test_what_is_right_is_granted_and_what_is_wrong_is_refused(carve, applied):
+    product, text = applied
+    for beginning, (count, wanted) in GRANTED[product].items():
+        assert until(lambda: len(sliced_pods(carve, beginning)) == count), (beginning, text, events(carve))
+        for pod in sliced_pods(carve, beginning):
+            slices = json.loads(pod["metadata"]["annotations"]["carve.dev/slices"])["containers"]
+            had = {name: [part[1:] for part in s["parts"]] for name, s in slices.items()}
+            assert had == {name: [[bytes_ // MiB * MiB if bytes_ == HALF else bytes_, share] for bytes_, share in parts]
+                           for name, parts in wanted.items()}, pod["metadata"]["name"]
+            for container in pod["spec"]["containers"]:
+                limits = container.get("resources", {}).get("limits", {})
+                assert ("carve.dev/slot" in limits) == (container["name"] in wanted)
+    for name, sentence in REFUSED[product].items():
+        def is_said():
+            return sentence in text or any(who.startswith(name) and sentence in note for who, note in events(carve))
+        assert until(is_said), (name, text, events(carve))
+        assert not any(pod["metadata"]["name"].startswith(name) for pod in carve.api.get("/api/v1/namespaces/default/pods")["items"])
+    if product == "hami":
+        check_hami(carve, text)
+
+
+def check_hami(carve, text):
+    assert carve.slices("hami-uuid")["containers"]["ubuntu"]["parts"][0][0] == uuid_of(1, 1)
+    classes = {name: s["latency_class"] for name, s in
+               json.loads(sliced_pods(carve, "hami-serving")[0]["metadata"]["annotations"]["carve.dev/slices"])["containers"].items()}
+    assert classes == {"high": "latency", "low": "batch"}
+    assert "hami.io/node-scheduler-policy has no effect here" in text, text
+    # NVIDIA's own words are left to NVIDIA's plugin.
+    assert "carve.dev/request" not in carve.pod("hami-exclusive")["metadata"].get("annotations", {})
+    assert until(lambda: any(who == "hami-large" and note.startswith("0/4 nodes can serve: 4 too small") for who, note in events(carve)))
+
+
+def test_what_has_no_effect_is_said(carve):
+    """A user who creates the pod is warned; a limit that is not lifted is no surprise."""
+    def warning(env, limits, annotations=None):
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "warned", "annotations": annotations or {}},
+               "spec": {"containers": [{"name": "c", "image": "i", "env": [{"name": env, "value": "true"}],
+                                        "resources": {"limits": limits}}]}}
+        return carve.kubectl("create", "--dry-run=server", "-f", "-", stdin=pod)
+    ack, hami = {"aliyun.com/gpu-mem": "1"}, {"nvidia.com/gpumem": "1000"}
+    assert "container c: env CGPU_DISABLE has no effect here" in warning("CGPU_DISABLE", ack)
+    assert "env GPU_CORE_UTILIZATION_POLICY has no effect here" in warning("GPU_CORE_UTILIZATION_POLICY", hami)
+    assert "nvidia.com/other has no effect here" in warning("A", hami, {"nvidia.com/other": "1"})
+    assert "Warning" not in warning("A", ack)

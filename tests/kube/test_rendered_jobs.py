@@ -1,0 +1,68 @@
+"""What `carve submit --render` prints is accepted by a real API server."""
+import contextlib
+import subprocess
+
+import pytest
+
+from cluster import ROOT, until
+from support import network
+from support.agent import BUILD, Agent
+from support.controller import Controller
+
+EXAMPLES = ROOT / "examples"
+
+
+@pytest.fixture(scope="module")
+def render():
+    """Renders a job by a controller of its own."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(network.own_network())
+        agent = Agent("a10x2")
+        stack.callback(agent.end)
+        controller = Controller({"n1": agent})
+        stack.callback(controller.end)
+        environment = {**agent.environment, "CARVE_CONTROLLER": str(controller.socket), "SPARK_HOME": str(agent.folder)}
+        (agent.folder / "bin").mkdir()
+        (agent.folder / "bin/spark-class").write_text("#!/bin/sh\n")
+        (agent.folder / "bin/spark-class").chmod(0o755)
+
+        def carve(*words):
+            done = subprocess.run([BUILD / "bin/carve", *map(str, words)], env=environment, capture_output=True, text=True, timeout=60)
+            assert done.returncode == 0, done.stderr
+            return done.stdout
+        carve("apply", "-f", EXAMPLES / "queue.yaml")
+        def rendered(engine, parameters, *words):
+            return carve("submit", engine, "-q", "train", "--params", EXAMPLES / parameters, "--render", "--name", *words)
+        made = {"custom": rendered("custom", "job.sql", "a", "--tasks", 2, "--", "python3", "train.py"),
+                "spark": rendered("spark", "spark/show.conf", "b", "--", "show.py")}
+    return made
+
+
+@pytest.fixture(scope="module")
+def server(cluster):
+    """The cluster, for as long as these cases run without Carve's webhooks: no coordinator answers them now."""
+    path = "/apis/admissionregistration.k8s.io/v1"
+    kept = [(f"{path}/{kind}", answer) for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+            for status, answer in [cluster.api.call("GET", f"{path}/{kind}/carve")] if status == 200]
+    for kind, _ in kept:
+        assert cluster.api.call("DELETE", f"{kind}/carve")[0] == 200
+    yield cluster
+    for kind, configuration in kept:
+        configuration["metadata"] = {"name": "carve", "labels": configuration["metadata"].get("labels", {})}
+        assert cluster.api.call("POST", kind, configuration)[0] == 201
+
+
+def test_the_server_accepts_a_custom_job(server, render):
+    text = server.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=render["custom"].replace("IMAGE", "busybox"))
+    assert "job.batch/a created (server dry run)" in text
+    refused = render["custom"].replace("IMAGE", "busybox").replace("completionMode", "completionModes")
+    assert "unknown field" in server.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=refused, check=False)
+
+
+def test_the_server_accepts_sparks_pod_template(server, render):
+    template = render["spark"].replace("IMAGE", "busybox").replace("metadata:\n", "metadata:\n  name: b\n")  # Spark names the pods.
+
+    def applied():  # The API server notices a moment later that the webhooks are gone.
+        return server.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", stdin=template, check=False)
+    assert until(lambda: "connection refused" not in applied())
+    assert "pod/b created (server dry run)" in applied()

@@ -1,0 +1,134 @@
+"""Every program of a node and of the control plane is killed under running pods, one by one and together, from a seed. The programs in
+the pods count in the device's memory and notice nothing. CARVE_LONG=1 makes 50 rounds instead of 3."""
+import os
+import random
+
+import pytest
+
+from node_cluster import GiB, LOAD, missing, until
+from whole_cluster import KILLED, Program, WholeCluster
+
+if missing():
+    pytest.skip(missing(), allow_module_level=True)
+
+ROUNDS = 50 if os.environ.get("CARVE_LONG") else 3
+MiB = 1 << 20
+SETTLING = 240  # Seconds; a kubelet's restart waits for leases and back-offs of others.
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    c = WholeCluster()
+    try:
+        c.begin()
+        yield c
+    finally:
+        for name in ("carved", "carve-kubelet"):
+            print(f"--- the end of {name}'s log:\n" + c.log(name))
+        print("--- the end of the coordinator's log:\n" + c.pair.log()[-6000:])
+        c.end()
+
+
+def counting(size):
+    """Counts in `size` bytes of device memory and asks, at each step, for as much again, in vain."""
+    return ["/bin/guest_program", "count", "/tmp/count", str(size * 3 // 4 - 512 * MiB), str(size)], {"carve.dev/memory": str(size)}
+
+
+def working():
+    return [LOAD, "--kernels", "200us", "--seconds", "86400"], {"carve.dev/memory": str(GiB), "carve.dev/compute": "20"}
+
+
+STANDING = {"one": {"main": counting(2 * GiB)}, "two": {"left": counting(2 * GiB), "right": counting(3 * GiB)},
+            "busy": {"main": working(), "beside": counting(2 * GiB)}}
+
+
+def programs(cluster):
+    """The attached process of each container, once each has one."""
+    def found():
+        out = {}
+        for s in cluster.slices():
+            pids = [p["pid"] for p in cluster.carve_show(s["name"])["processes"] if p["attached"]]
+            if pids:
+                out[s["holder"]["pod"]["name"], s["holder"]["pod"]["container"]] = Program(pids[0])
+        return out if len(out) == sum(map(len, STANDING.values())) else None
+    return until(found)
+
+
+def victims(chance, number):
+    """First each alone, in turns; then some together; each third time all."""
+    if number % 3 == 2:
+        return chance.sample(KILLED, len(KILLED))
+    return chance.sample(KILLED, 1 if number % 3 == 0 else chance.randint(2, len(KILLED) - 1))
+
+
+def is_not_admitted(cluster, name):
+    """Whether kubelet gave the pod up: the plugin died while kubelet asked it. Such a pod never starts; its controller makes another."""
+    status = (cluster.get("pod", name) or {}).get("status", {})
+    return status.get("phase") == "Failed" and status.get("reason") == "UnexpectedAdmissionError"
+
+
+def has_started(cluster, name):
+    return cluster.is_ready(name) or is_not_admitted(cluster, name)
+
+
+def counts(those):
+    return {who: program.count() for who, program in those.items() if who != ("busy", "main")}
+
+
+def moved_on(those, before):
+    return all(now > before[who] for who, now in counts(those).items())
+
+
+def test_no_program_notices_what_is_killed_around_it(cluster):
+    chance = random.Random(16)
+    for name, containers in STANDING.items():
+        cluster.submit(cluster.asking(name, **containers))
+    those = programs(cluster)
+    assert those, (cluster.pods(), cluster.log("carve-kubelet"))
+    identities = {name: [s["containerID"] for s in pod["status"]["containerStatuses"]] for name, pod in cluster.pods().items()}
+    killed = dict.fromkeys(KILLED, 0)
+    for number in range(ROUNDS):
+        guest = f"guest-{number}"  # Its start, or its end, meets the kills.
+        cluster.submit(cluster.asking(guest, main=counting(chance.choice((2, 3, 4)) * GiB)))
+        if chance.random() < 0.5:
+            assert until(lambda: cluster.is_ready(guest), SETTLING), (cluster.waiting(guest), cluster.events(guest))
+            cluster.remove(guest, "--wait=false")
+        down = victims(chance, number)
+        for name in down:
+            cluster.kill(name)
+            killed[name] += 1
+        before = counts(those)
+        assert until(lambda: moved_on(those, before)), f"round {number}: a program waits for {down}"
+        for name in chance.sample(down, len(down)):
+            cluster.restart(name)
+        assert until(cluster.is_settled, SETTLING, 0.5), (number, down, cluster.pair.health(), cluster.log("carve-kubelet"))
+        if guest in cluster.pods() and "deletionTimestamp" not in cluster.pods()[guest]["metadata"]:
+            assert until(lambda: has_started(cluster, guest), SETTLING, 0.5), (number, down, cluster.waiting(guest), cluster.events(guest))
+            cluster.remove(guest, "--wait=false")
+        check(cluster, those, identities, number)
+    assert sum(killed.values()) >= ROUNDS, killed
+    print(f"{ROUNDS} rounds, kills {killed}, counts {counts(those)}")
+    for name in STANDING:
+        cluster.remove(name, "--wait=false")
+    assert until(lambda: not cluster.slices() and not cluster.cdi_files(), SETTLING), (cluster.slices(), cluster.cdi_files())
+
+
+def check(cluster, those, identities, number):
+    """After the settling: the same programs, the same slices in books, annotations and agent."""
+    assert until(lambda: set(cluster.pods()) == set(STANDING), SETTLING, 0.5), (number, set(cluster.pods()))
+    assert all(program.is_alive() for program in those.values()), number
+    before = counts(those)
+    assert until(lambda: moved_on(those, before)), number
+    for name, pod in cluster.pods().items():
+        states = pod["status"]["containerStatuses"]
+        assert [s["containerID"] for s in states] == identities[name] and not any(s["restartCount"] for s in states), (number, name)
+    granted = sorted(cluster.granted().items())
+    assert until(lambda: cluster.held() == granted, SETTLING), (number, cluster.held(), granted)
+    for s in cluster.slices():
+        assert all(part["charged_bytes"] <= part["quota_bytes"] for part in s["parts"]), (number, s)
+    # The coordinator's books have what the referee adds up: what is free, to the MiB.
+    usable = {d["uuid"]: d["usable_bytes"] for d in cluster.device_documents()}
+    free = max(size - sum(part[1] for _, parts in granted for part in parts if part[0] == uuid) for uuid, size in usable.items())
+    assert until(lambda: cluster.fits(free) and not cluster.fits(free + MiB), SETTLING), (number, free, granted)
+    figures = cluster.metrics()
+    assert figures["carve_overcommitted_devices"] == "0", (number, figures)
