@@ -3,6 +3,9 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
+import urllib.error
+import urllib.request
 
 import pytest
 
@@ -24,8 +27,8 @@ def jobs(world):
     j.queue()
     yield j
     print("--- the controller's log:\n" + j.log())
-    for _, name in j.items():
-        print(f"--- {name}\n" + j.carve("describe", "job", name) + j.carve("logs", f"job/{name}", "--tail", 40))
+    for kind, name in j.items():
+        print(f"--- {name}\n" + j.carve("describe", kind, name) + j.carve("logs", f"{kind}/{name}", "--tail", 40))
     j.end()
 
 
@@ -54,6 +57,91 @@ def test_a_cluster_whose_head_is_killed_has_a_defined_end(jobs):
     assert jobs.becomes(name, "Failed")["reason"].startswith("head 0: signal 9")
     jobs.all_slices_end()
     assert until(lambda: living(name) == [], 20), living(name)
+
+
+def asked(status, path, token):
+    request = urllib.request.Request(status["dashboard"] + path, headers={"Authorization": "Bearer " + token} if token else {})
+    return json.load(urllib.request.urlopen(request, timeout=30))
+
+
+def gpus(status):
+    """The GPUs of the cluster's nodes on its dashboard: name and MiB."""
+    nodes = asked(status, "/nodes?view=summary", status["dashboardToken"])["data"]["summary"]
+    return sorted([gpu["name"], gpu["memoryTotal"]] for node in nodes for gpu in node.get("gpus") or [])
+
+
+JOB = """
+import ctypes, json, os, pynvml, ray
+
+@ray.remote(num_gpus=1)
+def look(_):
+    pynvml.nvmlInit()
+    time.sleep(3)
+    return pynvml.nvmlDeviceGetCount(), pynvml.nvmlDeviceGetMemoryInfo(pynvml.nvmlDeviceGetHandleByIndex(0)).total >> 20
+
+import time
+ray.init(log_to_driver=False)
+print("sizes", sorted(ray.get([look.remote(i) for i in range(3)])), flush=True)
+"""
+
+
+def submitted(jobs, status, folder, status_wanted=0):
+    """Runs Ray's own job client, outside of the cluster's network."""
+    done = subprocess.run([str(ENGINES / "bin/ray"), "job", "submit", "--working-dir", str(folder), "--", "python", "job.py"], text=True,
+                          capture_output=True, timeout=150, env={**os.environ, "PATH": f"{ENGINES}/bin:" + os.environ["PATH"],
+                                                                 "RAY_API_SERVER_ADDRESS": status["dashboard"], "RAY_AUTH_MODE": "token",
+                                                                 "RAY_AUTH_TOKEN": status["dashboardToken"]})
+    assert done.returncode == status_wanted, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_a_cluster_that_stays(jobs):
+    """S4-11: workers of two sizes, jobs by Ray's own client, the dashboard outside of the network; it outlives its parts."""
+    spec = {"queue": "train", "engineHome": f"{ENGINES}/bin", "workers": [{"replicas": 2, "mgpuCore": 30, "mgpuMemory": 4096},
+                                                                         {"replicas": 1, "mgpuCore": 50, "mgpuMemory": 8192}]}
+    cluster = {"apiVersion": "carve.dev/v1", "kind": "RayCluster", "metadata": {"name": "shared"}, "spec": spec}
+    assert "raycluster/shared created" in jobs.apply(cluster)
+    status = jobs.becomes("shared", "Running", kind="raycluster")
+    assert status["gpu"] == "2 of 4 GiB, 30%; 1 of 8 GiB, 50%" and status["slices"] == 3
+    assert {n: (s["parts"][0]["quota_bytes"] >> 20, s["parts"][0]["share_bp"]) for n, s in jobs.agent.slices().items()} == {
+        "shared-worker-0": (4096, 3000), "shared-worker-1": (4096, 3000), "shared-worker-2": (8192, 5000)}
+    status = jobs.status("shared", "raycluster")
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        until(lambda: answers(status), 60)
+        asked(status, "/nodes?view=summary", "")
+    assert until(lambda: gpus(status) == [["NVIDIA A10", 4096], ["NVIDIA A10", 4096], ["NVIDIA A10", 8192]], 60), gpus(status)
+    folder = jobs.folder / "work"
+    folder.mkdir()
+    (folder / "job.py").write_text(JOB)
+    for _ in range(2):  # It stays.
+        assert "sizes [(1, 4096), (1, 4096), (1, 8192)]" in submitted(jobs, status, folder)
+    assert "shared was submitted and does not change; delete it" in jobs.apply(
+        {**cluster, "spec": {**spec, "workers": spec["workers"][:1]}}, status=1)
+    assert "raycluster/shared unchanged" in jobs.apply(cluster)
+    assert "3/3" in jobs.carve("get", "rayclusters") and status["dashboard"] in jobs.carve("describe", "raycluster/shared")
+
+    jobs.restart()  # The cluster runs on, at the same address.
+    os.kill(json.loads((jobs.state / "programs/shared-worker-0/state.json").read_text())["program_pid"], signal.SIGKILL)
+    assert until(lambda: [p["attempt"] for p in jobs.status("shared", "raycluster")["pods"]] == [1, 2, 1, 1], 60)
+    assert jobs.becomes("shared", "Running", kind="raycluster")["dashboard"] == status["dashboard"]
+    os.kill(json.loads((jobs.state / "programs/shared-head-0/state.json").read_text())["program_pid"], signal.SIGKILL)
+    assert until(lambda: min(p["attempt"] for p in jobs.status("shared", "raycluster")["pods"]) > 1, 60)
+    jobs.becomes("shared", "Running", kind="raycluster")
+    assert until(lambda: answers(status) and len(gpus(status)) == 3, 60)
+    assert "sizes [(1, 4096), (1, 4096), (1, 8192)]" in submitted(jobs, status, folder)
+
+    assert "queue train has 1 Ray cluster; delete them first" in jobs.carve("delete", "queue/train", status=1)
+    jobs.carve("delete", "raycluster/shared")
+    assert until(lambda: jobs.items() == [], 30)
+    jobs.all_slices_end()
+    assert until(lambda: living("shared") == [], 20), living("shared")
+
+
+def answers(status):
+    try:
+        return asked(status, "/api/version", status["dashboardToken"])
+    except (urllib.error.URLError, OSError) as error:
+        return isinstance(error, urllib.error.HTTPError)
 
 
 def living(job):

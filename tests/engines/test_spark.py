@@ -32,8 +32,8 @@ def jobs(world):
     j.queue()
     yield j
     print("--- the controller's log:\n" + j.log())
-    for _, name in j.items():
-        print(f"--- {name}\n" + j.carve("describe", "job", name) + j.carve("logs", f"job/{name}", "--tail", 60))
+    for kind, name in j.items():
+        print(f"--- {name}\n" + j.carve("describe", kind, name) + j.carve("logs", f"{kind}/{name}", "--tail", 60))
     j.end()
 
 

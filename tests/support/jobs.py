@@ -30,16 +30,20 @@ class Jobs(Services):
     def job(self, name):
         return json.loads(self.carve("get", "job", name, "-o", "json"))
 
-    def phase(self, name):
-        return self.job(name)["status"]["phase"]
+    def status(self, name, kind="job"):
+        return json.loads(self.carve("get", kind, name, "-o", "json"))["status"]
 
-    def becomes(self, name, *phases, seconds=60):
+    def phase(self, name):
+        return self.status(name)["phase"]
+
+    def becomes(self, name, *phases, seconds=60, kind="job"):
         """Waits until the job has one of the phases; returns its status."""
-        assert until(lambda: self.phase(name) in phases, seconds), (self.job(name)["status"], self.log())
-        return self.job(name)["status"]
+        assert until(lambda: self.status(name, kind)["phase"] in phases, seconds), (self.status(name, kind), self.log())
+        return self.status(name, kind)
 
     def items(self):
-        return [("jobs", item["metadata"]["name"]) for item in json.loads(self.carve("get", "jobs", "-o", "json"))["items"]]
+        return [(kind, item["metadata"]["name"]) for kind in ("jobs", "rayclusters")
+                for item in json.loads(self.carve("get", kind, "-o", "json"))["items"]]
 
     def all_slices_end(self):
         assert until(lambda: self.agent.slices() == {}, 10), self.agent.slices()

@@ -1,0 +1,115 @@
+"""Third-party GPU libraries (Numba and cuda-python of PyPI, unmodified) in the tasks of Spark and Ray: they see the slice as their device,
+and the share is that of the slice whatever runs in it."""
+import json
+import os
+import pathlib
+import time
+
+import pytest
+
+from conftest import LOAD, until
+from support.jobs import Jobs
+
+ENGINES = pathlib.Path(os.environ.get("CARVE_ENGINES", "/nonexistent"))
+LIBRARIES = next(iter(pathlib.Path(os.environ.get("CARVE_ENGINES_GPU", "/nonexistent")).glob("lib/python3*/site-packages")), None)
+pytestmark = [
+    pytest.mark.usefixtures("own_network"),
+    pytest.mark.skipif(LIBRARIES is None or not (ENGINES / "bin/ray").exists(), reason="tests/engines/run sets CARVE_ENGINES_GPU"),
+]
+
+# What a task does: an array there and back with Numba; the memory and a refusal by the driver's bindings; then kernels without a pause.
+TASK = """
+import json, os, site, subprocess, sys
+
+def look(_):
+    site.addsitedir(os.environ["GPU_LIBRARIES"])
+    sys.path.insert(0, os.environ["GPU_LIBRARIES"])
+    import numpy
+    from cuda.bindings import driver
+    from numba import cuda
+    total = cuda.current_context().get_memory_info()[1] >> 20
+    there = cuda.to_device(numpy.arange(100_000))
+    same = bool((there.copy_to_host() == numpy.arange(100_000)).all())
+    refused = driver.cuMemAlloc(5 << 30)[0].name
+    held = driver.cuMemAlloc(3 << 30)[0].name
+    subprocess.run([os.environ["LOAD"], *"--kernels 200us --no-sync --seconds 12".split()], check=True, stdout=subprocess.DEVNULL)
+    return {"devices": len(cuda.gpus), "total": total, "same": same, "refused": refused, "held": held}
+"""
+RAY = TASK + """
+import ray, time
+ray.init(log_to_driver=False)
+while ray.cluster_resources().get("GPU", 0) < 2: time.sleep(0.2)
+for fact in ray.get([ray.remote(num_gpus=1)(look).remote(i) for i in range(2)]): print(json.dumps(fact), flush=True)
+"""
+SPARK = TASK + """
+from pyspark.sql import SparkSession
+context = SparkSession.builder.getOrCreate().sparkContext
+import time
+while context._jsc.sc().getExecutorMemoryStatus().size() < 3: time.sleep(0.2)  # The driver counts.
+for fact in context.parallelize(range(2), 2).map(look).collect(): print(json.dumps(fact), flush=True)
+"""
+SMALL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+KEYS = {
+    "ray": {"serverless.ray.worker.gpu.amount": 1},
+    "spark": {"spark.executor.resource.gpu.amount": 1, "spark.task.resource.gpu.amount": 1, "spark.executor.instances": 2,
+              "spark.driver.memory": "512m", "spark.executor.memory": "512m", "spark.driver.extraJavaOptions": SMALL,
+              "spark.executor.extraJavaOptions": SMALL}}
+PODS = {"ray": "worker", "spark": "executor"}
+
+
+@pytest.fixture
+def jobs(world):
+    world.environment["PATH"] = f"{ENGINES}/bin:" + os.environ["PATH"]
+    for name in ("SPARK_HOME", "PYTHONPATH"):
+        world.environment.pop(name, None)
+    j = Jobs({"n1": world})
+    j.agent = world
+    j.queue()
+    yield j
+    print("--- the controller's log:\n" + j.log())
+    for kind, name in j.items():
+        print(f"--- {name}\n" + j.carve("describe", kind, name) + j.carve("logs", f"{kind}/{name}", "--tail", 60))
+    j.end()
+
+
+def charged(agent, names, seconds=3):
+    """The charge of each slice, in percent of the time that passed by the meter's clock."""
+    def compute():
+        return {name: agent.show(name)["parts"][0]["compute"] for name in names}
+    before = compute()
+    time.sleep(seconds)
+    after = compute()
+    return {n: 100 * (after[n]["busy_ns"] - before[n]["busy_ns"]) / (after[n]["as_of_ns"] - before[n]["as_of_ns"]) for n in names}
+
+
+@pytest.mark.parametrize("engine", ["ray", "spark"])
+def test_libraries_see_the_slice_and_its_share_holds(jobs, engine):
+    program = jobs.folder / "program.py"
+    program.write_text(RAY if engine == "ray" else SPARK)
+    keys = {**KEYS[engine], "emr.serverless.mgpu.core": 30, "emr.serverless.mgpu.memory": 4096}
+    words = [word for key, value in keys.items() for word in ("--conf", f"{key}={value}")]
+    environment = {"GPU_LIBRARIES": LIBRARIES, "LOAD": LOAD, "LD_LIBRARY_PATH": LIBRARIES / "nvidia/cuda_runtime/lib"}
+    words += [word for name, value in environment.items() for word in ("-e", f"{name}={value}")]
+    started = jobs.begin_submit(*words, *(("--workers", 2) if engine == "ray" else ()), "--wait", "--",
+                                *(("python3", program) if engine == "ray" else (program,)), engine=engine)
+    name = started.stdout.readline().strip()
+    slices = [f"{name}-{PODS[engine]}-{i}" for i in range(2)]
+
+    def all_launch():
+        shown = jobs.agent.slices()
+        return all(n in shown and shown[n]["parts"][0].get("compute", {}).get("leases", 0) > 3 for n in slices)
+    assert until(all_launch, 120), jobs.agent.slices()
+    assert len({jobs.agent.slices()[n]["parts"][0]["uuid"] for n in slices}) == 1, "both are on one device"
+    seen = []
+    for _ in range(3):  # In one of the windows; in the others the machine may be busy with other work.
+        seen.append(charged(jobs.agent, slices, 2))
+        if all(share == pytest.approx(30, abs=1.5) for share in seen[-1].values()):
+            break
+    else:
+        raise AssertionError(seen)
+    out, error = started.communicate(timeout=150)
+    assert started.returncode == 0, out + error
+    facts = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    assert facts == [{"devices": 1, "total": 4096, "same": True, "refused": "CUDA_ERROR_OUT_OF_MEMORY", "held": "CUDA_SUCCESS"}] * 2
+    print(f"{engine}: charged {seen} percent of one device (simulated)")
+    jobs.all_slices_end()
