@@ -1,7 +1,8 @@
 // Any bytes to the controller's port, over the whole table of routes. The first byte is the caller: without a
-// token, a viewer, a user, an operator. The registry is in memory and has one service with a secret variable.
-// Each answer has a status and words; a caller without the right neither changes an object or a token nor
-// sees the variable, unless its own request has the same text, which a sentence may repeat.
+// token, a viewer, a user, an operator. The registry is in memory and has one service with a secret variable,
+// and a queue with a job, whose parameter is secret, and a Ray cluster, whose variable is. Each answer has a
+// status and words; a caller without the right neither changes an object or a token nor sees the variable,
+// unless its own request has the same text, which a sentence may repeat.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -58,8 +59,37 @@ struct FuzzedController {
         R"("run":{{"command":["serve"],"env":{{"TOKEN":"{}"}}}}}}}})",
         secret);
     const auto owner = http::Caller::user(2000, {5, 1}, {});
+    post(document, owner);
+    post(R"({"apiVersion":"carve.dev/v1","kind":"Queue","metadata":{"name":"q"},"spec":{}})",
+         http::Caller::token("root", http::Role::operate));
+    post(fmt::format(
+             R"({{"apiVersion":"carve.dev/v1","kind":"Job","metadata":{{"name":"j"}},"spec":{{"queue":"q",)"
+             R"("parameters":{{"spark.key":"{0}","serverless.custom.job.gpu.enabled":"true",)"
+             R"("serverless.custom.job.task.gpus":"1","emr.serverless.mgpu.core":"30",)"
+             R"("emr.serverless.mgpu.memory":"1000"}},"run":{{"command":["a"],"env":{{"T":"{0}"}}}}}}}})",
+             secret),
+         owner);
+    post(
+        fmt::format(R"({{"apiVersion":"carve.dev/v1","kind":"RayCluster","metadata":{{"name":"c"}},"spec":{{)"
+                    R"("queue":"q","workers":[{{"mgpuCore":30,"mgpuMemory":4096}}],"engineHome":"/ray",)"
+                    R"("env":{{"T":"{}"}}}}}})",
+                    secret),
+        owner);
+    show_token({objects::Kind::ray_cluster, "default", "c"});
+  }
+
+  void post(const std::string& document, const http::Caller& caller) {
     const http::Request request{.method = "POST", .path = "/v1/documents", .query = "", .body = document};
-    if (routes.answer(request, owner).status != 201) abort();
+    if (routes.answer(request, caller).status != 201) abort();
+  }
+
+  // Gives the object the status of a cluster that runs: its dashboard's token is secret too.
+  void show_token(const ObjectKey& key) {
+    const auto shown = objects.update(key, [](Object& object) -> Outcome<void> {
+      object.status = api::write(objects::JobStatus{.phase = "Running", .dashboard_token = secret});
+      return {};
+    });
+    if (!shown) abort();
   }
 };
 
