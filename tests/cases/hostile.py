@@ -13,7 +13,8 @@ import struct
 import sys
 import time
 
-MAGIC, LAYOUT = 0x41565243, 3
+MAGIC, LAYOUT = 0x41565243, 4
+PROCESSES, PROCESS = 4096, 8192  # Offset in the report, and size: lanes, then their spare bytes.
 api, what = sys.argv[1], sys.argv[2:]
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -92,7 +93,7 @@ def shedding():
     """Reports another program's identity to lose its charges."""
     status, slot, fds, _, report, _ = attach(image=1)
     page = mmap.mmap(fds[1], report)
-    lane = 4096 + slot * 4096
+    lane = PROCESSES + slot * PROCESS
     struct.pack_into("<QQQQQQ", page, lane, 1, 1, 0, 0, 0, 1 << 29)  # announced = seen = 1; change[1] = {0, 512 MiB}
     struct.pack_into("<QQ", page, 64, 1 << 29, 0)
     assert attach(image=2)[0] == 0
@@ -110,7 +111,7 @@ def reclaim():
         child = os.fork()
         if child == 0:
             _, slot, _, _, _, _ = attach(image=100 + i)
-            lane = 4096 + slot * 4096
+            lane = PROCESSES + slot * PROCESS
             struct.pack_into("<QQQQQQ", page, lane, 1, 1, 0, 0, 0, 1 << 20)
             struct.pack_into("<QQ", page, 64, 1 << 20, 0)
             os.write(go, b"x")
@@ -140,12 +141,13 @@ def scribble():
     page = mmap.mmap(fds[1], report)
     dice = random.Random(5)
     for _ in range(20000):
-        at = dice.choice((0, 64, 1088, 4096)) + dice.randrange(0, 2048)
+        at = dice.choice((0, 64, 1088, 2176, PROCESSES, PROCESSES + 4096)) + dice.randrange(0, 2048)
         page[at : at + 8] = dice.randbytes(8)
     for child in range(8):
         if os.fork() == 0:
             attach(image=child + 10)
-            page[4096 * (2 + child) : 4096 * (3 + child)] = dice.randbytes(4096)
+            own = PROCESSES + PROCESS * (1 + child)
+            page[own : own + PROCESS] = dice.randbytes(PROCESS)
             os._exit(0)
     for _ in range(8):
         os.wait()

@@ -234,6 +234,29 @@ def test_without_inet_the_controller_says_that_it_cannot_listen(world):
     assert "carve-controller: --listen 127.0.0.1:0: Address family not supported by protocol\n" in done.stderr
 
 
+@pytest.mark.usefixtures("own_network")
+def test_the_first_controller_of_a_machine_has_the_default_address(world):
+    first = Controller({"a": world})
+    second = Controller({"a": world})
+    try:
+        assert first.json("/v1/version")["endpoint"] == "http://127.0.0.1:8470"
+        assert tcp_answer(first, "/v1/nodes")[0] == 401
+        assert second.json("/v1/version")["endpoint"] == ""
+        assert "API not served over TCP: 127.0.0.1:8470: Address already in use; --listen HOST:PORT names another address" in second.log()
+    finally:
+        first.end()
+        second.end()
+
+
+def test_without_inet_the_default_address_is_no_condition(world):
+    before = [sys.executable, HERE / "support/address_families.py", "AF_UNIX", "--"]
+    controller = Controller({"a": world}, before=before)
+    try:
+        assert controller.json("/v1/version")["endpoint"] == ""
+    finally:
+        controller.end()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a second user")
 def test_another_user_who_may_open_the_socket_sees_the_nodes(controller):
     controller.node_becomes("a", "reachable")

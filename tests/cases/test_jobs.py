@@ -6,7 +6,7 @@ import time
 import pytest
 
 from conftest import HERE, MiB, until
-from support.jobs import EXAMPLES, Jobs, mgpu
+from support.jobs import EXAMPLES, MGPU, Jobs, mgpu
 
 pytestmark = pytest.mark.usefixtures("own_network")
 
@@ -118,6 +118,52 @@ def test_a_lent_quota_comes_back(jobs):
     for name in (own, lent[1]):
         jobs.carve("cancel", name)
     jobs.becomes(more, "Succeeded")
+
+
+WHOLE = (*MGPU, *python(WAITS))
+
+
+def test_a_gpu_queue_and_an_mgpu_queue_lend_devices_to_each_other(jobs):
+    """Each may always get one of the two devices again; what the other has of it comes back when its jobs end, none of which is stopped."""
+    jobs.queue("whole", gpu="gpu", quota={"devices": 1})
+    jobs.queue("parts", quota={"devices": 1})
+
+    def device(name):
+        return jobs.job(name)["status"]["pods"][0]["devices"]
+
+    parts = [jobs.submit(*mgpu(30, 4096), *python(WAITS), queue="parts") for _ in range(6)]
+    for name in parts:
+        jobs.becomes(name, "Running")  # Three on each device: one of them is lent.
+    whole = jobs.submit(*WHOLE, queue="whole")
+    more = jobs.submit(*mgpu(30, 4096), *python(WAITS), queue="parts")
+    assert until(lambda: "quota" in jobs.job(more)["status"]["reason"]), jobs.job(more)["status"]
+    assert "devices 0, 1" in jobs.job(whole)["status"]["reason"], jobs.job(whole)["status"]
+    lent = [name for name in parts if device(name) == device(parts[0])]
+    for name in lent[:2]:
+        jobs.carve("cancel", name)
+        jobs.becomes(name, "Cancelled")
+    assert jobs.phase(whole) == "Queued" and jobs.phase(more) == "Queued"
+    jobs.carve("cancel", lent[2])
+    jobs.becomes(whole, "Running")  # The last one of that device has ended.
+    assert device(whole) == device(parts[0]) and jobs.phase(more) == "Queued"
+    assert [jobs.phase(name) for name in parts if name not in lent] == ["Running"] * 3
+
+    for name in parts:
+        if name not in lent:
+            jobs.carve("cancel", name)
+    jobs.becomes(more, "Running")
+    jobs.carve("cancel", more)
+    jobs.becomes(more, "Cancelled")
+    second, third = (jobs.submit(*WHOLE, queue="whole") for _ in range(2))
+    jobs.becomes(second, "Running")  # The device of `parts` is lent.
+    own = jobs.submit(*mgpu(30, 4096), *python(WAITS), queue="parts")
+    assert until(lambda: "quota" in jobs.job(third)["status"]["reason"]), jobs.job(third)["status"]
+    jobs.carve("cancel", second)
+    jobs.becomes(own, "Running")
+    assert jobs.phase(third) == "Queued"
+    for name in (whole, own, third):
+        jobs.carve("cancel", name)
+    jobs.all_slices_end()
 
 
 def test_limits_of_a_queue(jobs):

@@ -28,7 +28,7 @@ class KubeletStand:
         self.log = open(self.folder / "log", "ab")
         sockets = self.folder / "k"
         self.program = subprocess.Popen(
-            [BUILD / "bin/carve-kubelet", "--node-name", "n1", "--agent-socket", self.agent.socket, "--plugin-dir", sockets,
+            [BUILD / "bin/carve-kubelet", "--node-name", "n1", "--metrics", "off", "--agent-socket", self.agent.socket, "--plugin-dir", sockets,
              "--pod-resources", sockets / "pod-resources.sock", "--runtime", sockets / "runtime.sock", "--apiserver", self.url,
              "--token-file", self.folder / "token"], stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
         before = self.ask("registrations")
