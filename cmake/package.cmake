@@ -15,7 +15,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION admin)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "${CARVE_PACKAGE_DEPENDS}")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS haproxy)    # The addresses of services.
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "podman, runc")  # Replicas with an image.
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "podman, runc, python3")  # Replicas with an image; the engines of jobs.
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 foreach(script postinst prerm postrm)
   list(APPEND CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/deploy/debian/${script})
