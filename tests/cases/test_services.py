@@ -231,6 +231,7 @@ def test_a_dry_run_says_where_each_new_replica_would_be(services):
         assert applied["action"] == "checked"
         return applied["placement"]
 
+    services.node_becomes("n1", "reachable")  # Its devices are known then.
     rows = forecast(9)
     assert [(row["node"], row["devices"]) for row in rows[:8]] == [("n1", [0])] * 4 + [("n1", [1])] * 4, rows
     assert rows[8]["node"] == "" and rows[8]["sentence"].startswith("node n1: "), rows[8]
