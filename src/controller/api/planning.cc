@@ -81,14 +81,11 @@ Outcome<void> check_run(const Call& call, const Object& present) {
 
 // Slices are named by their workloads, so all kinds and namespaces share the names.
 Outcome<void> check_name(const Call& call, const ObjectKey& key) {
-  for (const objects::KindText& kind : objects::kinds) {
-    if (!kind.is_workload) continue;
-    for (const Pointer& other : call.context.objects.list(kind.value))
-      if (other->key.name == key.name && other->key != key)
-        return failure(K::already_exists,
-                       "namespace {} has the {} {} already, and slices are named by them; use another name",
-                       other->key.namespace_, kind.singular, key.name);
-  }
+  for (const Pointer& other : call.context.objects.workloads())
+    if (other->key.name == key.name && other->key != key)
+      return failure(K::already_exists,
+                     "namespace {} has the {} {} already, and slices are named by them; use another name",
+                     other->key.namespace_, objects::text_of(other->key.kind).singular, key.name);
   return {};
 }
 

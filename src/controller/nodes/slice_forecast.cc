@@ -120,16 +120,13 @@ std::string SliceForecast::objection(const Node& node, const Tolerations& tolera
 }
 
 void SliceForecast::count_replicas(const ObjectRegistry& registry) {
-  for (const objects::KindText& kind : objects::kinds) {
-    if (!kind.is_workload) continue;
-    for (const Pointer& object : registry.list(kind.value)) {
-      const auto status = api::read<objects::ServiceStatus>(object->status, api::Reading::lenient);
-      if (!status) continue;
-      const workload::HostResources request = host_request(service_form(*object));
-      for (const objects::ReplicaStatus& replica : status->replica_list)
-        if (const auto node = std::ranges::find(nodes_, replica.node, &Node::name); node != nodes_.end())
-          node->host_requested += request;
-    }
+  for (const Pointer& object : registry.workloads()) {
+    const auto status = api::read<objects::ServiceStatus>(object->status, api::Reading::lenient);
+    if (!status) continue;
+    const workload::HostResources request = host_request(service_form(*object));
+    for (const objects::ReplicaStatus& replica : status->replica_list)
+      if (const auto node = std::ranges::find(nodes_, replica.node, &Node::name); node != nodes_.end())
+        node->host_requested += request;
   }
 }
 

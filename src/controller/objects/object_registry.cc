@@ -33,6 +33,14 @@ std::vector<ObjectRegistry::Pointer> ObjectRegistry::list(objects::Kind kind,
   return out;
 }
 
+std::vector<ObjectRegistry::Pointer> ObjectRegistry::workloads() const {
+  const MutexLock lock(mutex_);
+  std::vector<Pointer> out;
+  for (const auto& [key, object] : objects_)
+    if (objects::text_of(key.kind).is_workload) out.push_back(object);
+  return out;
+}
+
 uint64_t ObjectRegistry::version() const {
   const MutexLock lock(mutex_);
   return version_;

@@ -64,6 +64,7 @@ class ObjectRegistry {
   Pointer find(const ObjectKey&) const EXCLUDES(mutex_);
   // Returns the objects of a kind by namespace and name. An empty namespace means all.
   std::vector<Pointer> list(objects::Kind, std::string_view namespace_ = "") const EXCLUDES(mutex_);
+  std::vector<Pointer> workloads() const EXCLUDES(mutex_);  // All objects of the kinds that have replicas.
   uint64_t version() const EXCLUDES(mutex_);
 
   // Adds the object, with generation 1. Fails with already_exists, or resource_exhausted at the limit.

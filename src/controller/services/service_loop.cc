@@ -1,7 +1,5 @@
 #include "controller/services/service_loop.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 
 #include "controller/objects/service_form.h"
@@ -24,27 +22,11 @@ std::string replica_name(const Object& object, uint32_t revision, uint32_t index
   return fmt::format("{}-{}-{}", object.key.name, revision, index);
 }
 
-objects::ServiceSpec spec_of(const std::string& json) {
-  auto spec = api::read<objects::ServiceSpec>(json, api::Reading::lenient);
-  invariant(spec.has_value(), "a stored spec was written by this program");
-  return std::move(*spec);
-}
-
-std::vector<ObjectRegistry::Pointer> workloads(const ObjectRegistry& objects) {
-  std::vector<ObjectRegistry::Pointer> out;
-  for (const objects::KindText& kind : objects::kinds)
-    if (kind.is_workload) std::ranges::copy(objects.list(kind.value), std::back_inserter(out));
-  return out;
-}
-
 }  // namespace
 
-template <class T>
-bool ServiceLoop::done(Pass& pass, const Outcome<T>& outcome) {
-  if (outcome) return true;
-  if (pass.problem.empty()) pass.problem = outcome.error().sentence;
-  os::log::debug("{}: {}", text(pass.object->key), outcome.error().sentence);
-  return false;
+void ServiceLoop::keep_problem(Pass& pass, const Failure& failure) {
+  if (pass.problem.empty()) pass.problem = failure.sentence;
+  os::log::debug("{}: {}", text(pass.object->key), failure.sentence);
 }
 
 bool ServiceLoop::turn(Ns now) {
@@ -55,7 +37,7 @@ bool ServiceLoop::turn(Ns now) {
     return os::log::warning("{}", states.error().sentence), false;
   if (!adopted_) adopt_endpoints();
   find_drained_nodes();
-  for (const auto& object : workloads(objects_)) serve(object, now);
+  for (const auto& object : objects_.workloads()) serve(object, now);
   publish_endpoints();
   return changed_;
 }
@@ -63,7 +45,7 @@ bool ServiceLoop::turn(Ns now) {
 // Reads the servers that the last controller published, before anything that may fail: a service that cannot
 // be observed keeps its servers.
 void ServiceLoop::adopt_endpoints() {
-  for (const auto& object : workloads(objects_))
+  for (const auto& object : objects_.workloads())
     for (const ReplicaRecord& replica : records_.replicas(object->uid)) {
       const auto state = endpoint_states_.find(replica.slice);
       if (replica.is_granted && state != endpoint_states_.end() && state->second == EndpointState::serving)
@@ -81,17 +63,10 @@ void ServiceLoop::find_drained_nodes() {
 }
 
 void ServiceLoop::serve(const ObjectRegistry::Pointer& object, Ns now) {
-  Pass pass{.object = object,
-            .spec = service_form(*object),
-            .record = records_.workload(object->uid),
-            .desired = {},
-            .observed = {},
-            .replicas = {},
-            .programs = {},
-            .slices = {},
-            .silent_nodes = {},
-            .scaling = {},
-            .problem = ""};
+  Pass pass;
+  pass.object = object;
+  pass.spec = service_form(*object);
+  pass.record = records_.workload(object->uid);
   if (assign_port(pass) && revise(pass, now)) {
     pass.desired = desired_service(*object, pass.spec, pass.record);
     request_slices(pass, now);
@@ -122,7 +97,7 @@ bool ServiceLoop::revise(Pass& pass, Ns now) {
   if (pass.record.revision != 0 && present == wanted) return true;
   if (pass.object->is_ending) return true;
   resized_.erase(pass.record.uid);
-  if (pass.record.revision != 0 && resize(pass, spec_of(present))) {
+  if (pass.record.revision != 0 && resize(pass, stored_spec(present))) {
     const RevisionRecord same{.uid = pass.record.uid,
                               .revision = pass.record.revision,
                               .created_ns = now,
@@ -166,101 +141,6 @@ bool ServiceLoop::resize(Pass& pass, const objects::ServiceSpec& old) {
   resized_[pass.record.uid] = "changed in place, without a restart";
   os::log::info("{}: {} slices {}", text(pass.object->key), done_already.size(), resized_[pass.record.uid]);
   return true;
-}
-
-// Returns what the replicas that are on the node, or were requested there, ask of its machine.
-workload::HostResources ServiceLoop::requested_on(const std::string& node) const {
-  workload::HostResources out;
-  for (const auto& object : workloads(objects_)) {
-    std::map<uint32_t, workload::HostResources> requests;  // By revision.
-    for (const ReplicaRecord& replica : records_.replicas(object->uid)) {
-      if (replica.node != node) continue;
-      const std::string spec = records_.spec(replica.uid, replica.revision);
-      if (!requests.contains(replica.revision) && !spec.empty())
-        requests[replica.revision] = host_request(spec_of(spec));
-      out += requests[replica.revision];
-    }
-  }
-  return out;
-}
-
-// Returns the nodes whose machines have the cores and the memory that the replica requests.
-Outcome<std::vector<std::string>> ServiceLoop::nodes_with_room(const std::vector<std::string>& nodes,
-                                                               const ReplicaRecord& replica) const {
-  const workload::HostResources request = host_request(spec_of(records_.spec(replica.uid, replica.revision)));
-  if (request == workload::HostResources{}) return nodes;
-  std::vector<std::string> out, lacking;
-  for (const std::string& name : nodes) {
-    const auto node = objects_.find({objects::Kind::node, "default", name});
-    const auto status = api::read<objects::NodeStatus>(node ? node->status : "{}", api::Reading::lenient);
-    const std::string problem =
-        status
-            ? workload::host_problem(request, {status->cpu_milli, status->memory_bytes}, requested_on(name))
-            : "";
-    if (problem.empty())
-      out.push_back(name);
-    else
-      lacking.push_back(fmt::format("node {}: {}", name, problem));
-  }
-  if (out.empty() && !lacking.empty())
-    return failure(K::insufficient_capacity, "{}", fmt::join(lacking, "; "));
-  return out;
-}
-
-// Asks the nodes one after the other. The record names the node before it is asked, so no other node is asked
-// while it may have granted the slice. A node that refuses is forgotten: the next attempt asks all again.
-Outcome<void> ServiceLoop::grant(const Pass& pass, ReplicaRecord& replica, const api::SliceRequest& request) {
-  std::vector<std::string> nodes{replica.node};
-  if (replica.node.empty()) {
-    auto found = effects_.nodes_to_ask(node_choice(pass.spec), request);
-    if (!found) return tl::unexpected(found.error());
-    auto fitting = nodes_with_room(*found, replica);
-    if (!fitting) return tl::unexpected(fitting.error());
-    nodes = std::move(*fitting);
-  }
-  Failure last{K::unavailable, "no node was asked"};
-  for (const std::string& node : nodes) {
-    if (replica.node != node) {
-      replica.node = node;
-      if (auto written = records_.write(replica); !written) return written;
-    }
-    auto granted = effects_.grant(request, node);
-    if (granted) return granted;
-    last = granted.error();
-    if (last.kind == K::unavailable) return tl::unexpected(last);
-  }
-  replica.node.clear();
-  if (auto written = records_.write(replica); !written) return written;
-  return tl::unexpected(last);
-}
-
-// Requests the slices that were decided. After a kill the request is repeated, and is granted once.
-void ServiceLoop::request_slices(Pass& pass, Ns now) {
-  for (ReplicaRecord replica : records_.replicas(pass.record.uid)) {
-    if (replica.is_granted) continue;
-    const auto request =
-        slice_request(*pass.object, spec_of(records_.spec(replica.uid, replica.revision)), replica);
-    if (request) {
-      const auto node = grant(pass, replica, *request);
-      if (!node && node.error().kind != K::unavailable) {
-        SliceRefusal& last = refusals_[replica.uid];
-        const unsigned times = last.refusal.revision == replica.revision ? last.refusal.times + 1 : 1;
-        last = {.refusal = {.revision = replica.revision, .at = now, .times = times},
-                .kind = node.error().kind,
-                .sentence = node.error().sentence};
-        done(pass, node);
-        done(pass, records_.remove(replica));
-        continue;
-      }
-      if (!done(pass, node)) continue;
-    }
-    replica.is_granted = true;
-    if (!done(pass, records_.write(replica))) continue;
-    refusals_.erase(replica.uid);
-    pass.changed = true;
-    os::log::info("{}: replica {} of revision {} granted{}", text(pass.object->key), replica.replica,
-                  replica.revision, replica.node.empty() ? "" : " on node " + replica.node);
-  }
 }
 
 void ServiceLoop::observe_slices(Pass& pass) {
@@ -432,7 +312,7 @@ void ServiceLoop::start(Pass& pass, const ReplicaRecord& known, Ns now) {
   }
   replica.attempt = program.attempt + 1;
   if (!done(pass, records_.write(replica))) return;
-  const objects::ServiceSpec spec = spec_of(records_.spec(replica.uid, replica.revision));
+  const objects::ServiceSpec spec = stored_spec(records_.spec(replica.uid, replica.revision));
   if (!done(pass, effects_.start(program_start(*pass.object, spec, replica, replica.attempt)))) return;
   asked_starts_[replica.slice] = {.attempt = replica.attempt, .at = now};
   os::log::info("{}: replica {} of revision {} started, attempt {}", text(pass.object->key), replica.replica,
@@ -505,7 +385,7 @@ void ServiceLoop::remove_if_ended(Pass& pass) {
 
 void ServiceLoop::publish_endpoints() {
   std::vector<ServiceEndpoint> wanted;
-  for (const auto& object : workloads(objects_)) {
+  for (const auto& object : objects_.workloads()) {
     const WorkloadRecord record = records_.workload(object->uid);
     if (record.port == 0) continue;
     ServiceEndpoint endpoint{

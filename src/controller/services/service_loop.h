@@ -77,7 +77,11 @@ class ServiceLoop {
 
   // Returns false and keeps the sentence if the step failed.
   template <class T>
-  bool done(Pass&, const Outcome<T>&);
+  bool done(Pass& pass, const Outcome<T>& outcome) {
+    if (!outcome) keep_problem(pass, outcome.error());
+    return outcome.has_value();
+  }
+  void keep_problem(Pass&, const Failure&);
 
   ObjectRegistry& objects_;
   WorkloadRecords records_;

@@ -3,8 +3,15 @@
 #include "controller/objects/service_form.h"
 #include "core/invariant.h"
 #include "fronts/service_terms.h"
+#include "wire/api/json.h"
 
 namespace carve::controller {
+
+objects::ServiceSpec stored_spec(const std::string& json) {
+  auto spec = api::read<objects::ServiceSpec>(json, api::Reading::lenient);
+  invariant(spec.has_value(), "a stored spec was written by this program");
+  return std::move(*spec);
+}
 
 bool differ_in_size_alone(const objects::ServiceSpec& a, const objects::ServiceSpec& b) {
   if (!a.gpu || !b.gpu || a.gpu->exclusive || b.gpu->exclusive) return false;

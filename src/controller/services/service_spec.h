@@ -7,6 +7,9 @@
 
 namespace carve::controller {
 
+// Returns the spec that the controller stored as JSON.
+objects::ServiceSpec stored_spec(const std::string& json);
+
 // Returns whether two revision specs differ in the slice's memory and share alone. Such a change is made in
 // the running slices if their devices have it.
 bool differ_in_size_alone(const objects::ServiceSpec&, const objects::ServiceSpec&);
