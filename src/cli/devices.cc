@@ -78,9 +78,7 @@ void print(const api::DeviceList& list, bool wide) {
 void add_devices(CLI::App& app, Context& context) {
   CLI::App* verb =
       app.add_subcommand("devices", "List the devices: native, reserved, usable, granted and free memory");
-  verb->add_option("-o,--output", context.output, "table, wide or json")
-      ->check(CLI::IsMember({"table", "wide", "json"}))
-      ->capture_default_str();
+  add_output(verb, context, {"table", "wide", "json"});
   verb->callback([&context] {
     answered(context, context.client().get<api::DeviceList>("/v1/devices"), [&](const auto& list) {
       if (context.json())

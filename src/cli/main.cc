@@ -27,9 +27,9 @@ void complain(const api::Problem& problem) {
   std::fputs(text.c_str(), stderr);
 }
 
-void add_output(CLI::App* verb, Context& context) {
-  verb->add_option("-o,--output", context.output, "table or json")
-      ->check(CLI::IsMember({"table", "json"}))
+void add_output(CLI::App* verb, Context& context, const std::vector<std::string>& forms) {
+  verb->add_option("-o,--output", context.output, "How it is printed")
+      ->check(CLI::IsMember(forms))
       ->capture_default_str();
 }
 

@@ -1,6 +1,7 @@
 // `carve ps`: prints the slices, one per line.
 #include "base/bytes.h"
 #include "base/share.h"
+#include "cli/object_output.h"
 #include "cli/sentences.h"
 #include "cli/verbs.h"
 #include "wire/api/slice.h"
@@ -8,7 +9,25 @@
 namespace carve::cli {
 namespace {
 
-void print(const api::SliceList& list) {
+// Returns the object that the slice belongs to: "service/demo"; "-": it is a slice of its own.
+std::string workload_column(const api::Slice& slice) {
+  if (slice.holder && slice.holder->pod)
+    return harmless(fmt::format("pod/{}/{}", slice.holder->pod->namespace_, slice.holder->pod->name));
+  const auto kind = slice.labels.find("carve.dev/kind"), name = slice.labels.find("carve.dev/name");
+  if (kind == slice.labels.end() || name == slice.labels.end()) return "-";
+  return harmless(kind->second + "/" + name->second);
+}
+
+// Returns the memory as it was asked for in units: "16 x 128 MiB"; "-": it was asked for in bytes.
+std::string units_column(const api::Slice& slice) {
+  if (slice.memory_units.count == 0) return "-";
+  return fmt::format("{} x {}", slice.memory_units.count, text(size_of(slice.memory_units.unit)).c_str());
+}
+
+void print(const api::SliceList& list, bool wide) {
+  std::vector<std::string> heading = {"NAME",    "STATE",     "DEVICE", "MEMORY",
+                                      "COMPUTE", "ISOLATION", "AGE",    "COMMAND"};
+  if (wide) heading.insert(heading.end() - 1, {"POLICY", "UNITS", "ACCOUNT", "WORKLOAD"});
   std::vector<std::vector<std::string>> rows;
   for (const api::Slice& slice : list.slices) {
     std::vector<std::string> devices;
@@ -24,9 +43,11 @@ void print(const api::SliceList& list) {
                     fmt::format("{} / {}", text(Bytes{charged}).c_str(), text(Bytes{quota}).c_str()),
                     share == 0 ? "-" : text(Share{share}).c_str(), isolation_column(slice),
                     age(until - std::min(until, slice.created_ns)), cut(harmless(slice.command), 60)});
+    if (wide)
+      rows.back().insert(rows.back().end() - 1, {std::string(text(slice.policy)), units_column(slice),
+                                                 harmless(slice.account), workload_column(slice)});
   }
-  fmt::print("{}",
-             table({"NAME", "STATE", "DEVICE", "MEMORY", "COMPUTE", "ISOLATION", "AGE", "COMMAND"}, rows));
+  fmt::print("{}", table(heading, rows));
 }
 
 // As lists of objects are: {"items": [...]}.
@@ -34,48 +55,49 @@ struct SliceItems {
   std::vector<api::Slice> items;
 };
 
-void print_or_hint(const api::SliceList& list) {
-  if (list.slices.empty())
+void print_names(const api::SliceList& list) {
+  for (const api::Slice& slice : list.slices) fmt::print("slice/{}\n", slice.name);
+}
+
+void print_or_hint(const api::SliceList& list, const std::string& output) {
+  if (output == "name")
+    print_names(list);
+  else if (list.slices.empty())
     fmt::print(stderr, "No slices. Create one: carve run --memory 2GiB -- PROGRAM\n");
   else
-    print(list);
+    print(list, output == "wide");
+}
+
+// Prints the document as it is, if JSON or YAML is wanted. Returns whether it was.
+template <class T>
+bool print_document(const T& document, const std::string& output) {
+  if (output == "json") return print_json(document), true;
+  if (output == "yaml") return fmt::print("{}", yaml_of(api::write(document))), true;
+  return false;
 }
 
 }  // namespace
 
 void get_slices(Context& context, const std::string& name, const std::string& output) {
-  if (output == "yaml") {
-    fmt::print(stderr, "carve: slices are printed as a table or with -o json\n");
-    context.status = usage_status;
-    return;
-  }
-  const auto printed = [&](const api::SliceList& list) {
-    if (output == "name")
-      for (const api::Slice& slice : list.slices) fmt::print("slice/{}\n", slice.name);
-    else if (output == "json" && !name.empty())
-      print_json(list.slices.front());
-    else if (output == "json")
-      print_json(SliceItems{list.slices});
-    else
-      print_or_hint(list);
-  };
-  if (name.empty()) return answered(context, context.client().get<api::SliceList>("/v1/slices"), printed);
-  answered(context, context.client().get<api::Slice>("/v1/slices/" + name),
-           [&](const api::Slice& slice) { printed({.slices = {slice}}); });
+  if (name.empty())
+    return answered(context, context.client().get<api::SliceList>("/v1/slices"), [&](const auto& list) {
+      if (!print_document(SliceItems{list.slices}, output)) print_or_hint(list, output);
+    });
+  answered(context, context.client().get<api::Slice>("/v1/slices/" + name), [&](const api::Slice& slice) {
+    if (!print_document(slice, output)) print_or_hint({.slices = {slice}}, output);
+  });
 }
 
 void add_ps(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("ps", "List the slices");
   auto all = std::make_shared<bool>(false);
   verb->add_flag("-a,--all", *all, "Include ended slices");
-  add_output(verb, context);
+  add_output(verb, context, {"table", "wide", "json", "yaml", "name"});
+  verb->footer("  carve ps -o wide");
   verb->callback([&context, all] {
     answered(context, context.client().get<api::SliceList>(*all ? "/v1/slices?all=true" : "/v1/slices"),
              [&](const auto& list) {
-               if (context.json())
-                 print_json(list);
-               else
-                 print_or_hint(list);
+               if (!print_document(list, context.output)) print_or_hint(list, context.output);
              });
   });
 }

@@ -83,8 +83,8 @@ void add_completion(CLI::App& app, Context& context);
 void add_version(CLI::App& app, Context& context);
 void add_hook(CLI::App& app, Context& context);
 
-// Adds -o to a reading verb.
-void add_output(CLI::App* verb, Context& context);
+// Adds -o to a reading verb that prints in these forms.
+void add_output(CLI::App* verb, Context& context, const std::vector<std::string>& forms = {"table", "json"});
 
 // Prints "carve: DETAIL" and the reasons below it on standard error.
 void complain(const api::Problem& problem);

@@ -152,7 +152,7 @@ def test_a_system_label_is_not_edited(nodes):
         f"{key} is a system label: its value 'fixed-share' on node n1 cannot be edited. Remove it (carve label node n1 {key}-), "
         "restart the node, add it again; or let the pool's synchronisation carry it")
     nodes.carve("label", "node", "n1", f"{key}-")
-    assert "was removed from node n1; restart the node" in nodes.carve("label", "node", "n1", f"{key}=native-burst-share", status=1)
+    assert "was removed from node n1; restart the node" in nodes.carve("label", "node", "n1", f"{key}=native-burst-share", "--overwrite", status=1)
     nodes.carve("node", "restart", "n1")
     nodes.carve("label", "node", "n1", f"{key}=native-burst-share")
     nodes.carve("label", "node", "n1", "zone=a", "ack.node.gpu.placement=spread")
@@ -231,6 +231,8 @@ def test_a_silent_agent_is_a_stopped_node(world, nodes):
 
 def test_the_memory_unit_changes_when_no_slice_in_units_runs(world, nodes):
     holding(world, "a", "--gpu-mem", "2")
+    heading, row = world.carve("ps", "-o", "wide").stdout.splitlines()
+    assert "UNITS" in heading and "WORKLOAD" in heading and "2 x 1 GiB" in row, row
     holding(world, "b", "--memory", "1GiB")
     status, problem = nodes.patch("n1", {"metadata": {"labels": {"gpuMemoryUnit": "64MiB"}}})
     assert (status, problem["type"]) == (422, "carve:invalid") and "gpuMemoryUnit 64MiB: it is 1GiB or 128MiB" in problem["detail"]
@@ -340,8 +342,9 @@ def test_resource_groups_are_pools_and_slices_are_objects_too(world, nodes):
     holding(world, "own", "--memory", "1GiB")
     assert [s["name"] for s in json.loads(nodes.carve("get", "slices", "-o", "json"))["items"]] == ["own"]
     assert json.loads(nodes.carve("get", "slice/own", "-o", "json"))["name"] == "own" and "own" in nodes.carve("describe", "slice", "own")
+    assert nodes.carve("get", "slice/own", "-o", "yaml").startswith("name: own\n") and nodes.carve("get", "slices", "-o", "name") == "slice/own\n"
     nodes.carve("delete", "slice/own")
-    assert world.slices() == {}
+    assert until(lambda: world.slices() == {})
 
 
 def test_the_example_is_a_pool_whose_nodes_follow_it(nodes):
