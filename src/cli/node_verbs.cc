@@ -177,6 +177,8 @@ void add_label(CLI::App& app, Context& context) {
   verb->add_option("NAME", *name, "The node")->required();
   verb->add_option("LABEL", *words, "KEY=VALUE to set, KEY- to remove")->required();
   verb->add_flag("--when-free", *when_free, "Change the memory unit when no slice in units is left");
+  // As kubectl has it. Here a value is replaced without it too.
+  verb->add_flag("--overwrite")->description("Without effect: a label's value is always replaced");
   verb->footer("  carve label node n1 carve.dev/placement=spread zone-");
   verb->callback([&context, kind, name, words, when_free] { label(context, *name, *words, *when_free); });
 }
