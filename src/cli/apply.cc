@@ -57,7 +57,8 @@ void add_delete(CLI::App& app, Context& context) {
   verb->add_option("-n,--namespace", *name_space, "Its namespace")->capture_default_str();
   verb->footer("  carve delete service/demo");
   verb->callback([&context, words, name_space] {
-    if (const auto slice = slice_named(*words); slice && !slice->empty()) return stop_slice(context, *slice);
+    if (const auto slice = slice_named(*words); slice && !slice->empty())
+      return stop_slices(context, context.client(), {*slice});
     const auto object = required_object(context, *words, *name_space);
     if (!object) return;
     answered(context, context.controller().remove<api::Nothing>(object_path(*object)),

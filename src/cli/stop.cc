@@ -1,20 +1,64 @@
 // `carve stop NAME...`: ends all processes of a slice, then the slice.
+#include <chrono>
+#include <thread>
+
 #include "cli/verbs.h"
+#include "core/failure.h"
 #include "wire/api/slice.h"
 
 namespace carve::cli {
+namespace {
 
-void stop_slice(Context& context, const std::string& name) {
-  answered(context, context.client().remove<api::Slice>("/v1/slices/" + name),
-           [&](const auto&) { fmt::print("{}\n", name); });
+// The processes get SIGKILL, so they end at once, unless the kernel holds one in a call to a device.
+constexpr std::chrono::seconds end_patience{60};
+constexpr std::chrono::milliseconds poll_interval{10};
+
+// Returns whether the slice has ended. A slice with its name that was created later is another one.
+client::Answer<bool> has_ended(const client::Client& agent, const api::Slice& stopped) {
+  const auto now = agent.get<api::Slice>("/v1/slices/" + stopped.name);
+  if (now) return now->ended_ns != 0 || now->created_ns != stopped.created_ns;
+  if (now.error().type == shown(FailureKind::not_found).type) return true;
+  return tl::unexpected(now.error());
+}
+
+void wait_for_end(Context& context, const client::Client& agent, const api::Slice& stopped) {
+  const auto deadline = std::chrono::steady_clock::now() + end_patience;
+  for (;;) {
+    const auto ended = has_ended(agent, stopped);
+    if (!ended) return answered(context, ended, [](bool) {});
+    if (*ended) return;
+    if (std::chrono::steady_clock::now() >= deadline) break;
+    std::this_thread::sleep_for(poll_interval);
+  }
+  complain({.detail = fmt::format("slice {} still has processes after {} s; carve show {} lists them",
+                                  stopped.name, end_patience.count(), stopped.name)});
+  context.status = failed_status;
+}
+
+}  // namespace
+
+void stop_slices(Context& context, const client::Client& agent, const std::vector<std::string>& names,
+                 StopWait wait) {
+  std::vector<api::Slice> stopped;
+  for (const std::string& name : names)
+    answered(context, agent.remove<api::Slice>("/v1/slices/" + name), [&](const api::Slice& slice) {
+      stopped.push_back(slice);
+      fmt::print("{}\n", name);
+    });
+  if (wait == StopWait::until_ended)
+    for (const api::Slice& slice : stopped) wait_for_end(context, agent, slice);
 }
 
 void add_stop(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("stop", "End every process of a slice, then the slice");
+  CLI::App* verb =
+      app.add_subcommand("stop", "End every process of a slice, then the slice; wait until it has ended");
   auto names = std::make_shared<std::vector<std::string>>();
+  auto does_not_wait = std::make_shared<bool>(false);
   verb->add_option("NAME", *names, "The slices")->required();
-  verb->callback([&context, names] {
-    for (const std::string& name : *names) stop_slice(context, name);
+  verb->add_flag("--no-wait", *does_not_wait, "Return as soon as the processes are told to end");
+  verb->footer("  carve stop a b");
+  verb->callback([&context, names, does_not_wait] {
+    stop_slices(context, context.client(), *names, *does_not_wait ? StopWait::none : StopWait::until_ended);
   });
 }
 

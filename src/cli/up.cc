@@ -171,9 +171,8 @@ std::vector<ObjectName> held_workloads(const client::Client& controller) {
   return out;
 }
 
-// Stops every workload and waits, then ends what is left of the slices. One that is being deleted cannot be
-// stopped, and ends all the same.
-void stop_everything(Context& context, const client::Client& agent, const client::Client& controller) {
+// Stops every workload and waits. One that is being deleted cannot be stopped, and ends all the same.
+void stop_workloads(Context& context, const client::Client& controller) {
   for (const ObjectName& object : held_workloads(controller))
     (void)controller.post<objects::Service>(object_path(object, "stop"), api::Nothing{});
   const auto deadline = std::chrono::steady_clock::now() + stop_patience;
@@ -184,9 +183,14 @@ void stop_everything(Context& context, const client::Client& agent, const client
     fmt::print(stderr, "carve: {} has not stopped within {} s\n", object.text(), stop_patience.count());
     context.status = failed_status;
   }
-  if (const auto slices = agent.get<api::SliceList>("/v1/slices"))
-    for (const api::Slice& slice : slices->slices)
-      answered(context, agent.remove<api::Slice>("/v1/slices/" + slice.name), [](const auto&) {});
+}
+
+void stop_all_slices(Context& context, const client::Client& agent) {
+  const auto slices = agent.get<api::SliceList>("/v1/slices");
+  std::vector<std::string> names;
+  for (const api::Slice& slice : slices ? slices->slices : std::vector<api::Slice>())
+    names.push_back(slice.name);
+  stop_slices(context, agent, names);
 }
 
 // Ends the HAProxy of the services' endpoints, which outlives the controller.
@@ -201,11 +205,12 @@ void end_haproxy(const std::string& state) {
 void down(Context& context, bool all) {
   const Sockets sockets = sockets_of(context);
   const client::Client agent(sockets.agent), controller(sockets.controller);
-  if (all) stop_everything(context, agent, controller);
-  const auto slices = agent.get<api::SliceList>("/v1/slices");
+  if (all) stop_workloads(context, controller);
   const auto state = controller.get<api::ControllerVersion>("/v1/version");
   end<api::ControllerVersion>(controller, "controller");
   if (all && state) end_haproxy(state->state);
+  if (all) stop_all_slices(context, agent);  // No controller requests another slice now.
+  const auto slices = agent.get<api::SliceList>("/v1/slices");
   end<api::Version>(agent, "agent");
   if (!slices || slices->slices.empty()) return;
   fmt::print("still running, inside their limits:\n");

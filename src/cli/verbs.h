@@ -68,10 +68,9 @@ void add_label(CLI::App& app, Context& context);
 void add_cordon(CLI::App& app, Context& context);  // And uncordon.
 void add_drain(CLI::App& app, Context& context);
 
-// The forms of `carve ps`, `show` and `stop` for `get`, `describe` and `delete` of slices.
+// The forms of `carve ps` and `show` for `get` and `describe` of slices.
 void get_slices(Context& context, const std::string& name, const std::string& output);
 void show_slice(Context& context, const std::string& name);
-void stop_slice(Context& context, const std::string& name);
 void add_trace(CLI::App& app, Context& context);
 void add_thaw(CLI::App& app, Context& context);
 void add_slice(CLI::App& app, Context& context);
@@ -82,6 +81,11 @@ void add_events(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
 void add_version(CLI::App& app, Context& context);
 void add_hook(CLI::App& app, Context& context);
+
+// Ends the slices, prints their names, and waits until they have ended.
+enum class StopWait { none, until_ended };
+void stop_slices(Context& context, const client::Client& agent, const std::vector<std::string>& names,
+                 StopWait wait = StopWait::until_ended);
 
 // Adds -o to a reading verb that prints in these forms.
 void add_output(CLI::App* verb, Context& context, const std::vector<std::string>& forms = {"table", "json"});

@@ -26,11 +26,14 @@ def home():
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def carve(home, *words):
+def as_user(home):
     identity = {"user": USER, "group": USER, "extra_groups": []} if os.geteuid() == 0 else {}
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "XDG_RUNTIME_DIR": str(home), "NO_COLOR": "1"}
-    return subprocess.run([str(BUILD / "bin/carve"), *words], env=environment, capture_output=True, text=True, timeout=120,
-                          stdin=subprocess.DEVNULL, cwd="/", **identity)
+    return {"env": environment, "text": True, "stdin": subprocess.DEVNULL, "cwd": "/", **identity}
+
+
+def carve(home, *words):
+    return subprocess.run([str(BUILD / "bin/carve"), *words], capture_output=True, timeout=120, **as_user(home))
 
 
 def test_up_is_one_command_and_down_leaves_the_programs_running(home):
@@ -49,6 +52,9 @@ def test_up_is_one_command_and_down_leaves_the_programs_running(home):
     assert carve(home, "up", "--sim", "a10x2").returncode == 0, "the state is unlocked when down has returned"
     assert until(lambda: replicas()["phase"] == "Running", 30) and replicas()["restarts"] == 0
     assert [r["slice"] for r in replicas()["replicaList"]] == ["demo-1-0", "demo-1-1"]
-    ended = carve(home, "down", "--all")
-    assert ended.returncode == 0 and "still running" not in ended.stdout, ended.stdout
+    with subprocess.Popen([str(BUILD / "bin/carve"), "run", "--memory", "1GiB", "--name", "own", "--", "sleep", "600"], **as_user(home)) as own:
+        assert until(lambda: "own" in carve(home, "ps", "-o", "name").stdout)
+        ended = carve(home, "down", "--all")
+        assert ended.returncode == 0 and "own" in ended.stdout and "still running" not in ended.stdout, ended.stdout
+    assert own.returncode == 128 + 9
     assert carve(home, "get", "services").returncode == 1
