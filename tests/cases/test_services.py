@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 import urllib.error
 import urllib.request
 
@@ -222,6 +223,20 @@ def test_the_examples_run(services):
     for name, file in ("demo-eas", "eas.json"), ("demo", "service.yaml"):
         services.carve("apply", "-f", HERE.parent / "examples" / file, "--wait")
         assert answer(services.running(name)["endpoint"]) in ("replica 0, revision 1\n", "replica 1, revision 1\n")
+
+
+def cpu_seconds(pid):
+    user, system = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def test_the_agent_is_idle_beside_programs_that_are(services, world):
+    """Programs have begun in slices that outlive them: the agent takes each notification of their cgroups once."""
+    services.apply(document())
+    services.running()
+    pid, before, begin = world.process.pid, cpu_seconds(world.process.pid), time.monotonic()
+    assert not until(lambda: cpu_seconds(pid) - before > 1, 5), "1 s of processor time in 5 s"
+    assert cpu_seconds(pid) - before < 0.2 * (time.monotonic() - begin)
 
 
 def test_a_dry_run_says_where_each_new_replica_would_be(services):

@@ -30,8 +30,11 @@ void Ending::watch(LiveSlice& slice, Watched& process, Ended ended) {
 
 void Ending::watch_cgroup(LiveSlice& slice) {
   slice.cgroup->populated();  // Clears the notification of earlier changes.
-  node_.loop.watch(slice.cgroup->events_fd(), EPOLLPRI,
-                   [this, id = slice.id()](uint32_t) { end_if_empty(id); });
+  node_.loop.watch(slice.cgroup->events_fd(), EPOLLPRI, [this, id = slice.id()](uint32_t) {
+    // The notification stays until the file is read, also if the slice outlives its processes.
+    if (const LiveSlice* const live = node_.slices.find(id)) live->cgroup->populated();
+    end_if_empty(id);
+  });
 }
 
 void Ending::creator_ended(LiveSlice& slice, const os::ProcessId&) {
