@@ -78,8 +78,8 @@ TEST(Books, the_17th_isolated_slice_waits_where_memory_is_isolated) {
   }
   const kube::ObjectMeta pod = pod_object("one-more", 256_MiB);
   books.set_pod(pod);
-  EXPECT_THAT(books.filter(pod.uid, Names{"n0", "sharing"}), ElementsAre("isolated slices", ""));
-  EXPECT_THAT(books.explain(pod.uid), HasSubstr("1/2 nodes can serve: 1 isolated slices"));
+  EXPECT_THAT(books.filter(pod.uid, Names{"n0", "sharing"}), ElementsAre("16 slices on every device", ""));
+  EXPECT_THAT(books.explain(pod.uid), HasSubstr("1/2 nodes can serve: 1 16 slices on every device"));
 }
 
 TEST(Books, shares_are_weights_under_native_burst) {
