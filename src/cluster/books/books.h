@@ -183,6 +183,7 @@ class Books {
   std::optional<std::vector<Choice>> choices_apart(PodBook&, const NodeBook&, std::span<const ContainerAsk>);
   std::string lacks(PodBook&, const NodeBook&);
   std::string what_would_fit(const place::RequestShape&) const;
+  std::string migration_for(const PodBook&, const ContainerAsk&, std::span<NodeBook* const>);
 
   const Strategy strategy_;
   std::unique_ptr<place::Engine> engine_;
