@@ -7,6 +7,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 
 import pytest
 
@@ -277,6 +278,28 @@ def test_without_a_cdi_file_no_slice_is_granted(node, trouble):
         else:
             node.cdi.unlink()
     assert grant(node)[0] == 201 and (node.cdi / "carve.dev-slot_s017.json").exists()
+
+
+def test_a_process_of_another_slices_container_is_refused_by_name(node):
+    """Without a pod's cgroup too: what is known of the process proves where it belongs."""
+    _, mine = grant(node)
+    _, other = grant(node, slot="s018", name="thief", uid="another-pod")
+    script = f"""
+import socket, struct, sys
+sys.stdin.readline()
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+    s.connect("{directory(node)}/carved.sock.attach")
+    s.send(struct.pack("<4IQ40x", 0x41565243, {node.json("version")["layout"]}, 64, 1, 7))
+    print(struct.unpack_from("<I", s.recv(4096), 12)[0], flush=True)
+"""
+    thief = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    node.programs.append(thief)
+    assert call(node, "POST", f"/v1/slices/{other['name']}/container", {"pid": thief.pid, "id": "c1"})[0] == 200
+    status, _ = thief.communicate("go\n", timeout=30)
+    assert int(status) not in (0, TRY_AGAIN)
+    assert any("refused: it is in pod a/thief, container main, and slot s017 is for pod a/web-0" in e for e in events(node, mine["name"]))
+    (violation,) = call(node, "GET", f"/v1/slices/{mine['name']}")[1]["violations"]
+    assert (violation["kind"], violation["count"]) == ("foreign-process", 1)
 
 
 def test_a_program_that_attaches_without_end_takes_nothing(node):

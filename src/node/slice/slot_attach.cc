@@ -44,6 +44,11 @@ Result<LiveSlice*, Lifecycle::SlotRefusal> Lifecycle::slice_in(ContainerSlot slo
   switch (judge_slot_peer(pod, slice->granted().holder.pod->uid, inside)) {
     case SlotPeer::inside: return slice;
     case SlotPeer::unknown:
+      if (const LiveSlice* const other = node_.slices.slice_of(pid))
+        return tl::unexpected(
+            refuse_foreign(*slice, peer, other->name(),
+                           fmt::format("it is in {}, and slot {} is for {}", text(other->granted().holder),
+                                       text(slot), text(slice->granted().holder))));
       return refuse(AttachStatus::try_again,
                     fmt::format("the container of slice {} is not known yet", slice->name()));
     case SlotPeer::other_pod: {
