@@ -25,7 +25,8 @@ FleetNode node_of(const ViewNode& node) {
                 .cpu_milli = node.state->cpu_milli,
                 .host_memory_bytes = node.state->memory.count,
                 .devices = {},
-                .links = node.devices->links};
+                .links = {}};
+  if (!node.devices->links.empty()) out.links = node.devices->links;
   for (const cluster::ClusterDevice& device : node.state->devices)
     out.devices.push_back(
         {.uuid = text(device.uuid), .memory_bytes = device.usable.count, .trouble = device.trouble});

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct FleetNode {
   std::string mode, policy;
   uint64_t cpu_milli = 0, host_memory_bytes = 0;
   std::vector<FleetDevice> devices;
-  std::vector<std::string> links;
+  std::optional<std::vector<std::string>> links;  // None: they are not known.
 };
 struct FleetSlice {
   std::string name;  // NAMESPACE/POD/CONTAINER
