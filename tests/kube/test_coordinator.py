@@ -266,6 +266,8 @@ def test_a_node_is_described_by_its_own_agent(carve):
     devices = {"metadata": {"annotations": {"carve.dev/devices": NODES[0]["metadata"]["annotations"]["carve.dev/devices"] + " "}}}
     status, answer = patched(carve, carve.api, "/api/v1/nodes/n0", devices)
     assert status == 422 and "written by its agent alone" in answer["message"], answer
+    status, answer = patched(carve, carve.api, "/api/v1/nodes/n0", {"metadata": {"annotations": {"carve.dev/ledger": "{}"}}})
+    assert status == 422 and "written by its agent alone" in answer["message"], answer
     token = carve.token("carve-agent", "--bound-object-kind=Node", "--bound-object-name=n0")
     agent = Api(carve.port, str(carve.dir / "pki/apiserver.crt"), token)
     status, answer = patched(carve, agent, "/api/v1/nodes/n0", devices)
