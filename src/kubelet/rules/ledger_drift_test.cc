@@ -20,7 +20,7 @@ api::Slice ledger_slice(const std::string& name, const std::string& pod, uint64_
 }
 
 std::map<std::string, kube::ObjectMeta> pods_holding(const std::string& name, const std::string& slice,
-                                                 const std::string& node = "n1") {
+                                                     const std::string& node = "n1") {
   kube::ObjectMeta out;
   out.annotations[kube::slices_annotation] =
       fmt::format(R"({{"v":1,"node":"{}","containers":{{"main":{}}}}})", node, slice);
@@ -40,7 +40,8 @@ struct DriftRow {
 
 std::vector<DriftRow> drift_rows() {
   api::Slice ended = ledger_slice("s", "gone", 4), claimed = ledger_slice("s", "p", 4),
-             unheld = ledger_slice("s", "p", 4), whole = ledger_slice("s", "p", 4), shared = ledger_slice("s", "p", 4);
+             unheld = ledger_slice("s", "p", 4), whole = ledger_slice("s", "p", 4),
+             shared = ledger_slice("s", "p", 4);
   ended.state = SliceState::ended;
   claimed.holder = Holder{.pod = {}, .claim = "u"};
   unheld.holder.reset();
@@ -63,7 +64,8 @@ std::vector<DriftRow> drift_rows() {
 TEST(LedgerDrift, is_what_the_annotations_do_not_grant) {
   for (const DriftRow& row : drift_rows())
     EXPECT_EQ(find_drift({row.slice}, "n1", row.pods).size(), row.differs) << row.name;
-  EXPECT_THAT(find_drift({}, "n1", pods_holding("p", one_part(4))), IsEmpty()) << "its container has not started";
+  EXPECT_THAT(find_drift({}, "n1", pods_holding("p", one_part(4))), IsEmpty())
+      << "its container has not started";
   const auto found = find_drift({ledger_slice("s", "gone", 4)}, "n1", {});
   EXPECT_THAT(found, ElementsAre(kube::LedgerPart{.slice = "s",
                                                   .pod = "a/gone",
