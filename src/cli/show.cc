@@ -73,6 +73,9 @@ void print(const api::Slice& s) {
                                    : "part of one device");
   for (const XidCount& xid : s.xids)
     row("error", fmt::format("{}, {} time{}", xid_text(xid.code), xid.count, xid.count == 1 ? "" : "s"));
+  for (const Violation& found : s.violations)
+    row("violation", fmt::format("{}, {} time{}: {}", text(found.kind), found.count,
+                                 found.count == 1 ? "" : "s", harmless(found.text)));
   if (s.holder) row("holder", text(*s.holder));
   if (s.holder && s.holder->pod) row("pod uid", s.holder->pod->uid);
   if (!s.application.empty()) row("application", harmless(s.application));

@@ -11,6 +11,7 @@ namespace {
 
 constexpr kube::Nanoseconds check_interval_ns = 60 * kube::second_ns;
 constexpr kube::Nanoseconds settle_interval_ns = 10 * kube::second_ns;
+constexpr size_t max_findings_told = 32;  // New ones of one check.
 
 http::Response plain(unsigned status, std::string text) {
   return {.status = status, .type = "text/plain", .content = std::move(text) + "\n"};
@@ -90,27 +91,47 @@ void Coordinator::settle() {
   }
   if (client_.now() < check_at_) return;
   check_at_ = client_.now() + check_interval_ns;
-  check_devices();
+  check();
 }
 
-// A device is named again when its sentence changes. No pod is evicted for it.
-void Coordinator::check_devices() {
-  const std::vector<Overcommit> found = cluster_->books.overcommitted();
-  counts_.overcommitted_devices = found.size();
+void Coordinator::check() {
+  const ClusterFindings found = check_cluster(cluster_->books, cluster_->feed.nodes().by_uid());
+  counts_.overcommitted_devices = found.overcommitted_devices;
+  counts_.drifting_devices = found.drifting_devices;
+  if (is_active()) report(found.findings);
+}
+
+// What was found is told again when its sentence changes, or after it was gone. What is too much for one
+// check is told in the next ones.
+void Coordinator::report(const std::vector<Finding>& findings) {
   std::set<std::string> sentences;
-  for (const Overcommit& device : found) {
-    const std::string sentence = text(device);
-    sentences.insert(sentence);
-    if (!is_active() || overcommits_.contains(sentence)) continue;
-    os::log::error("{}", sentence);
-    for (const auto& [uid, node] : cluster_->feed.nodes().by_uid())
-      if (node.name == device.node)
-        events_.write(node, {.kind = "Node",
-                             .reason = "CarveOvercommitted",
-                             .action = "CheckDevices",
-                             .sentence = sentence + ". No pod is evicted; delete or shrink one"});
+  size_t told = 0;
+  for (const Finding& finding : findings) {
+    const std::string key = fmt::format("{} {}: {}", finding.kind, finding.name, finding.sentence);
+    if (reported_.contains(key)) {
+      sentences.insert(key);
+      continue;
+    }
+    if (told++ >= max_findings_told) continue;
+    sentences.insert(key);
+    os::log::error("{}", key);
+    if (const kube::ObjectMeta* const object = object_of(finding))
+      events_.write(*object, {.kind = finding.kind,
+                              .reason = finding.reason,
+                              .action = finding.action,
+                              .sentence = finding.sentence});
   }
-  if (is_active()) overcommits_ = std::move(sentences);
+  reported_ = std::move(sentences);
+}
+
+const kube::ObjectMeta* Coordinator::object_of(const Finding& finding) const {
+  const kube::WatchedObjects& objects =
+      finding.kind == "Node" ? cluster_->feed.nodes() : cluster_->feed.pods();
+  for (const auto& [uid, object] : objects.by_uid())
+    if (finding.name.ends_with(object.name) &&
+        (object.name_space.empty() ? object.name : object.name_space + "/" + object.name) == finding.name)
+      return &object;
+  return nullptr;
 }
 
 std::string Coordinator::fence() const {

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "cluster/books_feed.h"
+#include "cluster/cluster_check.h"
 #include "cluster/events/waiting_events.h"
 #include "cluster/extender/extender.h"
 #include "cluster/metrics/coordinator_metrics.h"
@@ -63,8 +64,10 @@ class Coordinator {
 
   void settings_changed();
   void lease_changed(bool is_held);
-  void settle();         // Every 10 s.
-  void check_devices();  // Every 60 s.
+  void settle();  // Every 10 s.
+  void check();   // Every 60 s.
+  void report(const std::vector<Finding>&);
+  const kube::ObjectMeta* object_of(const Finding&) const;
   void count_answer(std::string_view verb, kube::Nanoseconds took, const std::string& error);
   std::string fence() const;
   fronts::PodSettings pod_settings_now();
@@ -80,8 +83,8 @@ class Coordinator {
   kube::ReaderCheck readers_;
   std::optional<Cluster> cluster_;
   kube::Nanoseconds check_at_ = 0;
-  std::set<std::string> overcommits_;  // Sentences that have an event.
-  std::optional<Strategy> strategy_;   // With which the books were made.
+  std::set<std::string> reported_;    // Sentences that have an event.
+  std::optional<Strategy> strategy_;  // With which the books were made.
   WatchedSettings cluster_settings_;
   kube::WatchedLease lease_;
   std::unique_ptr<kube::ApiCall> timer_;

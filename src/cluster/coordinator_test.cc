@@ -259,6 +259,71 @@ TEST(Coordinator, an_overcommitted_device_is_reported_and_no_pod_is_evicted) {
   EXPECT_EQ(s.coordinator->figures().overcommitted_devices, 0u);
 }
 
+TEST(Coordinator, a_ledger_that_differs_from_the_books_is_reported) {
+  CoordinatorScenario s;
+  s.begin();
+  s.time.run_for(10 * second_ns);
+  const auto pod = s.create_pod("p", 4_GiB);
+  ASSERT_EQ(s.bind(pod), R"({"Error":""})");
+  const std::string uid = pod["metadata"]["uid"];
+  const auto part = [](const char* slice, const std::string& name, const std::string& of, Bytes memory) {
+    return kube::LedgerPart{.slice = slice,
+                            .pod = name,
+                            .uid = of,
+                            .container = "c",
+                            .device = device_uuid(0, 0),
+                            .memory = memory.count,
+                            .share_bp = 0};
+  };
+  const auto write = [&](const std::optional<kube::NodeLedger>& ledger) {
+    nlohmann::json node = *s.server.find(nodes_path, "", "n0");
+    node["metadata"]["annotations"].erase("carve.dev/ledger");
+    if (ledger) node["metadata"]["annotations"]["carve.dev/ledger"] = api::write(*ledger);
+    s.server.put(nodes_path, node);
+    s.time.run_for(80 * second_ns);
+  };
+  write(kube::NodeLedger{.parts = {part("s1", "a/p", uid, 4_GiB)}});
+  EXPECT_EQ(s.coordinator->figures().drifting_devices, 0u) << "the books have the same by now";
+  write(kube::NodeLedger{.parts = {part("s1", "a/p", uid, 6_GiB), part("s2", "a/gone", "u-gone", 2_GiB)}});
+  EXPECT_EQ(s.coordinator->figures().drifting_devices, 1u);
+  s.time.run_for(200 * second_ns);
+  const auto events = s.server.all("/apis/events.k8s.io/v1/events");
+  ASSERT_EQ(events.size(), 1u) << "one event a sentence";
+  EXPECT_EQ(events[0]["reason"], "CarveLedgerDrift");
+  EXPECT_EQ(events[0]["regarding"]["kind"], "Node");
+  EXPECT_THAT(
+      events[0]["note"].get<std::string>(),
+      HasSubstr("of node n0: the books grant 4 GiB of 22731 MiB, and the node's ledger differs: pod a/p, "
+                "container c: 6 GiB in the ledger, 4 GiB in the books; pod a/gone, container c: 2 GiB in "
+                "the ledger, 0 B in the books. The node refuses a start for which its ledger has no room"));
+  write(std::nullopt);
+  EXPECT_EQ(s.coordinator->figures().drifting_devices, 0u);
+  EXPECT_NE(s.server.find(pods_path, "a", "p"), nullptr) << "no pod is evicted";
+}
+
+TEST(Coordinator, what_cannot_be_read_has_an_event) {
+  CoordinatorScenario s;
+  s.begin();
+  s.time.run_for(10 * second_ns);
+  nlohmann::json node = *s.server.find(nodes_path, "", "n0");
+  node["metadata"]["annotations"]["carve.dev/devices"] = R"({"v":9})";
+  node["metadata"]["annotations"]["carve.dev/ledger"] = "text";
+  s.server.put(nodes_path, node);
+  auto pod = s.create_pod("p", 4_GiB);
+  pod["metadata"]["annotations"]["carve.dev/slices"] = R"({"v":9})";
+  s.server.put(pods_path, pod);
+  s.time.run_for(200 * second_ns);
+  std::vector<std::string> told;
+  for (const auto& event : s.server.all("/apis/events.k8s.io/v1/events")) {
+    EXPECT_EQ(event["reason"], "CarveUnreadable");
+    told.push_back(event["regarding"]["kind"].get<std::string>() + " " + event["note"].get<std::string>());
+  }
+  EXPECT_THAT(told, ::testing::UnorderedElementsAre(
+                        HasSubstr("Node carve.dev/devices version 9: this program reads 1"),
+                        HasSubstr("Node carve.dev/ledger"),
+                        HasSubstr("Pod carve.dev/slices version 9: this program reads 1")));
+}
+
 TEST(Coordinator, a_nominated_pod_keeps_its_room_for_60_s) {
   CoordinatorScenario s;
   s.begin();

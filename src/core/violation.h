@@ -1,5 +1,10 @@
-// What the agent does when a slice breaks its limits: settings of the node.
+// How slices break their limits, and what the agent does about it: settings of the node.
 #pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "core/words.h"
 
@@ -28,6 +33,45 @@ template <>
 struct Words<OverQuotaAction> {
   static constexpr const char* kind = "action beyond the quota";
   static constexpr std::string_view words[] = {"report", "refuse", "kill"};
+};
+
+enum class ViolationKind : uint8_t {
+  over_quota = 0,       // The driver reports more memory of the slice than its quota.
+  bypass = 1,           // A process uses a device without the guest library, or beyond its leases.
+  foreign_process = 2,  // A process of another container or pod tried to attach to the slice.
+};
+template <>
+struct Words<ViolationKind> {
+  static constexpr const char* kind = "kind of violation";
+  static constexpr std::string_view words[] = {"over-quota", "bypass", "foreign-process"};
+};
+
+// How often one kind was found at a slice, and the newest finding as a sentence.
+struct Violation {
+  ViolationKind kind = ViolationKind::over_quota;
+  uint64_t count = 0;
+  std::string text;
+
+  friend bool operator==(const Violation&, const Violation&) = default;
+};
+
+// The violations of one slice, by kind.
+class Violations {
+ public:
+  void add(ViolationKind kind, std::string text) {
+    Violation& found =
+        by_kind_.try_emplace(kind, Violation{.kind = kind, .count = 0, .text = ""}).first->second;
+    ++found.count;
+    found.text = std::move(text);
+  }
+  std::vector<Violation> list() const {
+    std::vector<Violation> out;
+    for (const auto& [kind, violation] : by_kind_) out.push_back(violation);
+    return out;
+  }
+
+ private:
+  std::map<ViolationKind, Violation> by_kind_;
 };
 
 }  // namespace carve

@@ -78,6 +78,17 @@ DoctorRow webhook(const char* name, const Answer& answer) {
   return {name, deployed, ""};
 }
 
+// A pod that asks for nvidia.com/gpu alone reaches the webhook only if its condition names the key.
+DoctorRow webhook_of_pods(const Answer& answer, const Answer& settings) {
+  DoctorRow row = webhook("webhook of pods", answer);
+  if (row.state != deployed || text_at(parsed(settings), "/data/plainNvidiaGpu") != "whole") return row;
+  const std::string condition = text_at(parsed(answer), "/webhooks/0/matchConditions/0/expression");
+  if (condition.find("'nvidia.com/gpu'") != std::string::npos) return row;
+  return {row.component, deploying,
+          "plainNvidiaGpu is whole, and pods with nvidia.com/gpu alone do not reach it; apply overlay "
+          "plain-nvidia-gpu"};
+}
+
 DoctorRow policies(const Answer& answer) {
   if (!answer) return {"policies", failed, answer.error()};
   const Json list = parsed(answer);
@@ -118,8 +129,9 @@ DoctorReport examine(const DoctorAnswers& answers, const ClusterView* view) {
            answers.settings ? DoctorRow{"settings", deployed, ""}
                             : DoctorRow{"settings", failed, answers.settings.error()},
            replicas("coordinator", answers.deployment, "/spec/replicas", "/status/readyReplicas"),
-           webhook("webhook of pods", answers.mutating), webhook("webhook of settings", answers.validating),
-           policies(answers.policies), agents(answers.daemon_set), nodes(view)}};
+           webhook_of_pods(answers.mutating, answers.settings),
+           webhook("webhook of settings", answers.validating), policies(answers.policies),
+           agents(answers.daemon_set), nodes(view)}};
 }
 
 Table table_of(const DoctorReport& report) {

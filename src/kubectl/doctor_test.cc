@@ -44,6 +44,22 @@ TEST(Doctor, an_old_server_is_refused_with_both_versions) {
   EXPECT_EQ(row(answers, "API server").reason, "Kubernetes 1.28.3: Carve needs 1.30 or newer");
 }
 
+TEST(Doctor, a_setting_that_the_webhook_does_not_follow_is_told) {
+  DoctorAnswers answers = healthy_answers();
+  const auto webhook_with = [](const char* keys) {
+    return fmt::format(
+        R"({{"webhooks":[{{"clientConfig":{{"caBundle":"b"}},"matchConditions":[{{"expression":"k in [{}]"}}]}}]}})",
+        keys);
+  };
+  answers.mutating = webhook_with("'nvidia.com/gpumem'");
+  EXPECT_EQ(row(answers, "webhook of pods").state, "Deployed");
+  answers.settings = std::string(R"({"data":{"plainNvidiaGpu":"whole"}})");
+  EXPECT_EQ(row(answers, "webhook of pods").state, "Deploying");
+  EXPECT_THAT(row(answers, "webhook of pods").reason, HasSubstr("overlay plain-nvidia-gpu"));
+  answers.mutating = webhook_with("'nvidia.com/gpu', 'nvidia.com/gpumem'");
+  EXPECT_EQ(row(answers, "webhook of pods").state, "Deployed");
+}
+
 TEST(Doctor, what_is_missing_or_not_ready_has_its_reason) {
   DoctorAnswers answers = healthy_answers();
   answers.deployment = std::string(R"({"spec":{"replicas":2},"status":{}})");

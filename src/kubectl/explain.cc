@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "fronts/error_list.h"
+#include "kubectl/pod_documents.h"
 #include "kubectl/translate.h"
 #include "wire/api/json_value.h"
 
@@ -25,11 +26,10 @@ Explanation explained(cluster::Books& books, const ClusterView& view, const std:
   return out;
 }
 
-// Returns the pod of a translated document, or its template.
-const Json* pod_in(const Json& document) {
-  const bool is_pod = document.value("kind", std::string()) == "Pod";
-  const Json::json_pointer at(is_pod ? "/metadata/annotations" : "/spec/template/metadata/annotations");
-  return document.contains(at) ? &document.at(at) : nullptr;
+// Returns the request that the translation wrote; empty: the pod asks for no slice.
+std::string request_of(const Json& pod) {
+  const Json::json_pointer at("/metadata/annotations/carve.dev~1request");
+  return pod.contains(at) && pod.at(at).is_string() ? pod.at(at).get<std::string>() : "";
 }
 
 }  // namespace
@@ -65,17 +65,18 @@ Result<std::vector<Explanation>, api::FieldErrors> explain_manifests(const Clust
   cluster::Books books = books_of(view);
   std::vector<Explanation> out;
   for (const std::string& text : translated->documents) {
-    const auto document = api::parse(text);
-    const Json* const annotations = document ? pod_in(*document) : nullptr;
-    if (annotations == nullptr || !annotations->contains(kube::request_annotation)) continue;
-    kube::ObjectMeta pod;
-    pod.name_space = "manifest";
-    pod.name = document->value(Json::json_pointer("/metadata/name"), std::string());
-    pod.uid = fmt::format("manifest {}", out.size());
-    pod.annotations[kube::request_annotation] = (*annotations)[kube::request_annotation].get<std::string>();
-    if (!books.know_pod(pod)) continue;
-    out.push_back(explained(books, view, pod.name, pod.uid));
-    books.remove_pod(pod.uid);
+    auto document = api::parse(text);
+    if (!document) continue;  // It was written by translate().
+    for (const PodDocument& each : pods_in(*document)) {
+      kube::ObjectMeta pod;
+      pod.name_space = "manifest";
+      pod.name = each.name;
+      pod.uid = fmt::format("manifest {}", out.size());
+      pod.annotations[kube::request_annotation] = request_of(*each.pod);
+      if (!books.know_pod(pod)) continue;
+      out.push_back(explained(books, view, pod.name, pod.uid));
+      books.remove_pod(pod.uid);
+    }
   }
   return out;
 }

@@ -50,7 +50,7 @@ struct VerbRow {
   const char* help;
   const char* example;
   int (*show)(const kubectl::VerbOptions&);
-  enum class Takes { nothing, pod, devices, group, amounts } takes = Takes::nothing;
+  enum class Takes { nothing, pod, devices, group, amounts, document } takes = Takes::nothing;
 };
 using Takes = VerbRow::Takes;
 
@@ -87,6 +87,11 @@ constexpr VerbRow verb_rows[] = {
      .example = "kubectl carve set web-0 --memory 6Gi",
      .show = kubectl::set_slice,
      .takes = Takes::amounts},
+    {.name = "snapshot",
+     .help = "Print nodes and slices as carve-replay --snapshot reads them",
+     .example = "kubectl carve snapshot > fleet.json",
+     .show = kubectl::show_snapshot,
+     .takes = Takes::document},
     {.name = "settings",
      .help = "Print the cluster's settings and what is pending",
      .example = "kubectl carve settings",
@@ -98,26 +103,31 @@ constexpr VerbRow verb_rows[] = {
 
 // Adds the options that all verbs have which ask the cluster.
 void add_verb(CLI::App& app, const VerbRow& row, kubectl::VerbOptions& options, std::string& form,
-              int& status) {
+              bool& is_watching, int& status) {
   CLI::App* const verb = app.add_subcommand(row.name, row.help);
-  if (row.takes != Takes::amounts)
+  const bool has_forms = row.takes != Takes::amounts && row.takes != Takes::document;
+  if (has_forms)
     verb->add_option("-o,--output", form, "The form of the output")
         ->check(CLI::IsMember({"table", "wide", "json", "yaml"}))
         ->default_val("table");
-  verb->add_option("-n,--namespace", options.name_space,
-                   row.takes == Takes::pod || row.takes == Takes::amounts
-                       ? "The namespace of the pod [default]"
-                       : "The namespace of pods [all]")
-      ->type_name("NAMESPACE");
+  if (row.takes != Takes::document)
+    verb->add_option("-n,--namespace", options.name_space,
+                     row.takes == Takes::pod || row.takes == Takes::amounts
+                         ? "The namespace of the pod [default]"
+                         : "The namespace of pods [all]")
+        ->type_name("NAMESPACE");
   if (row.takes != Takes::amounts)
     verb->add_option("-l,--selector", options.selector, "A label selector of nodes")->type_name("SELECTOR");
   verb->add_option("--kubeconfig", options.kubectl.kubeconfig, "As kubectl's")->type_name("FILE");
   verb->add_option("--context", options.kubectl.context, "As kubectl's")->type_name("NAME");
+  CLI::Option* watch = nullptr;
+  if (has_forms) watch = verb->add_flag("-w,--watch", is_watching, "Also print what changes, until Ctrl-C");
   if (row.takes == Takes::pod) {
     CLI::App* const one = verb->add_option_group("what");
     one->add_option("pod", options.pod, "The pod")->type_name("POD");
     one->add_option("-f,--file", options.file, "Manifests (YAML or JSON), or - for standard input")
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->excludes(watch);
     one->require_option(1);
   }
   if (row.takes == Takes::amounts) {
@@ -139,12 +149,12 @@ void add_verb(CLI::App& app, const VerbRow& row, kubectl::VerbOptions& options, 
         ->check(CLI::Range(1, 1024))
         ->capture_default_str();
   verb->footer(std::string("  ") + row.example);
-  verb->callback([&options, &form, &status, show = row.show] {
+  verb->callback([&options, &form, &is_watching, &status, show = row.show] {
     options.form = form == "wide"   ? kubectl::Form::wide
                    : form == "json" ? kubectl::Form::json
                    : form == "yaml" ? kubectl::Form::yaml
                                     : kubectl::Form::table;
-    status = show(options);
+    status = is_watching ? kubectl::watch(show, options) : show(options);
   });
 }
 
@@ -169,7 +179,8 @@ int main(int argc, char** argv) {
   verb->callback([&] { status = translate(options); });
   kubectl::VerbOptions verb_options;
   std::string form;
-  for (const VerbRow& row : verb_rows) add_verb(app, row, verb_options, form, status);
+  bool is_watching = false;
+  for (const VerbRow& row : verb_rows) add_verb(app, row, verb_options, form, is_watching, status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -5,25 +5,21 @@
 #include "fronts/documents.h"
 #include "fronts/error_list.h"
 #include "fronts/pod/admission.h"
+#include "fronts/pod/dialects.h"
+#include "kubectl/pod_documents.h"
 
 namespace carve::kubectl {
 namespace {
 
 using api::Json;
 
-constexpr std::string_view kinds_with_template[] = {"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet",
-                                                    "Job"};
-
-// Returns the pod that a document creates, or null.
-Json* pod_in(Json& document) {
-  if (!document.is_object() || !document.contains("kind") || !document["kind"].is_string()) return nullptr;
-  const auto kind = document["kind"].get<std::string>();
-  if (kind == "Pod") return &document;
-  if (std::ranges::find(kinds_with_template, kind) == std::end(kinds_with_template)) return nullptr;
-  if (!document.contains("spec")) return nullptr;
-  Json& spec = document["spec"];
-  if (!spec.is_object() || !spec.contains("template") || !spec["template"].is_object()) return nullptr;
-  return &spec["template"];
+// Returns a limit of ours that the text has; empty: it has none.
+std::string known_limit_in(std::string_view text) {
+  for (const fronts::DialectRow& row : fronts::dialect_rows())
+    if (row.dialect != fronts::Dialect::nvidia)
+      for (const char* key : row.limits)
+        if (text.find(fmt::format("\"{}\"", key)) != text.npos) return key;
+  return "";
 }
 
 }  // namespace
@@ -40,15 +36,21 @@ Result<Translation, api::FieldErrors> translate(std::string_view manifests,
       errors.add_sentence("", "", document.error());
       continue;
     }
-    if (Json* const pod = pod_in(*document)) {
-      auto admitted = fronts::admit(*pod, settings);
+    const std::vector<PodDocument> pods = pods_in(*document);
+    for (const PodDocument& each : pods) {
+      auto admitted = fronts::admit(*each.pod, settings);
       if (!admitted) {
         errors.add_all(admitted.error());
         continue;
       }
-      *pod = std::move(admitted->pod);
+      *each.pod = std::move(admitted->pod);
       out.warnings.insert(out.warnings.end(), admitted->warnings.begin(), admitted->warnings.end());
     }
+    if (const std::string key = known_limit_in(text); pods.empty() && !key.empty())
+      out.warnings.push_back(fmt::format(
+          "a document has {}, and its kind is not known here: the webhook translates its pods when they are "
+          "created",
+          key));
     out.documents.push_back(document->dump(2, ' ', false, Json::error_handler_t::replace));
   }
   if (!errors.empty()) return tl::unexpected(errors.all());

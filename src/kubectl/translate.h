@@ -16,9 +16,8 @@ struct Translation {
   std::vector<std::string> warnings;
 };
 
-// Translates the pod of each document: a Pod, or the template of a Deployment, StatefulSet, DaemonSet,
-// ReplicaSet or Job; a document of another kind comes back as it is. Fails with every error of every
-// document.
+// Translates the pods of each document (pod_documents.h); a document of another kind comes back as it is,
+// with a warning if it has our limits. Fails with every error of every document.
 Result<Translation, api::FieldErrors> translate(std::string_view manifests, const fronts::PodSettings&);
 
 }  // namespace carve::kubectl

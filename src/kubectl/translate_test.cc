@@ -45,6 +45,43 @@ spec: {containers: [{name: b, resources: {limits: {carve.dev/memory: 5}}}]}
   EXPECT_THAT(translated.error()[1].sentence, HasSubstr("container b: carve.dev/memory: 5"));
 }
 
+TEST(Translate, lists_and_cron_jobs_have_pods_too) {
+  const auto translated = translate(R"(
+kind: CronJob
+metadata: {name: nightly}
+spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: c, resources: {limits: {aliyun.com/gpu-mem: 2}}}]}}}}}
+---
+kind: List
+items:
+- kind: Pod
+  spec: {containers: [{name: c, resources: {limits: {carve.dev/memory: 4Gi}}}]}
+- kind: PodList
+  items: [{kind: Pod, spec: {containers: [{name: c, resources: {limits: {carve.dev/devices: 1}}}]}}]
+- kind: Service
+)",
+                                    {.unit = MemoryUnit::gib});
+  ASSERT_TRUE(translated) << translated.error().front().sentence;
+  EXPECT_THAT(translated->documents[0], HasSubstr(R"("carve.dev/memory": "2Gi")"));
+  EXPECT_THAT(translated->documents[1], HasSubstr(R"("carve.dev/memory": "4Gi")"));
+  EXPECT_THAT(translated->documents[1], HasSubstr(R"("carve.dev/compute": "100")"));
+  EXPECT_TRUE(translated->warnings.empty());
+  EXPECT_FALSE(
+      translate("kind: List\nitems: [{kind: Pod, spec: {containers: [{name: c, resources: {limits: "
+                "{carve.dev/memory: 5}}}]}}]",
+                {}));
+}
+
+TEST(Translate, limits_in_a_kind_that_is_not_known_are_a_warning) {
+  const auto translated = translate(
+      "kind: RayCluster\nspec: {headGroupSpec: {template: {spec: {containers: [{resources: {limits: "
+      "{nvidia.com/gpumem: 5}}}]}}}}",
+      {});
+  ASSERT_TRUE(translated);
+  ASSERT_EQ(translated->warnings.size(), 1u);
+  EXPECT_THAT(translated->warnings[0],
+              HasSubstr("a document has nvidia.com/gpumem, and its kind is not known"));
+}
+
 TEST(Translate, documents_that_are_no_pods_pass) {
   for (const char* text : {"kind: Deployment", "kind: 5", "a: 1", R"({"kind": "Job", "spec": 1})"}) {
     const auto translated = translate(text, {});

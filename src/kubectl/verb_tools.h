@@ -19,11 +19,14 @@ Result<std::string, std::string> get(const VerbOptions&, const std::string& path
 
 constexpr bool is_document(Form form) { return form == Form::json || form == Form::yaml; }
 
+// Prints the text, or with --watch what is new in it; returns the exit status.
+int print_text(const VerbOptions&, const std::string& text);
+
 // Prints the list as a document, or the text of its tables; returns the exit status.
 template <class List>
 int print(const VerbOptions& options, const List& list, const std::string& tables) {
-  const std::string out = is_document(options.form) ? document_text(api::write(list), options.form) : tables;
-  return fputs(out.c_str(), stdout) < 0 ? failed_status : 0;
+  return print_text(options,
+                    is_document(options.form) ? document_text(api::write(list), options.form) : tables);
 }
 template <class List>
 int print(const VerbOptions& options, const List& list, const Table& table) {

@@ -11,6 +11,7 @@
 #include "kubectl/consolidate.h"
 #include "kubectl/doctor.h"
 #include "kubectl/explain.h"
+#include "kubectl/fleet_snapshot.h"
 #include "kubectl/settings.h"
 #include "kubectl/verb_tools.h"
 #include "kubectl/views.h"
@@ -134,6 +135,9 @@ int show_explanation(const VerbOptions& options) {
   for (const DeviceRow& row : device_rows(*cluster).devices) models.push_back(row.model);
   const auto why =
       explain_manifests(*cluster, *manifests, cluster::pod_settings(*settings, std::move(models)));
+  if (why && why->empty())
+    return complain(
+        "no pod of the manifests asks for a slice, or its kind is not known; see kubectl carve translate");
   if (why) return print_explanations(options, *why);
   for (const api::FieldError& error : why.error()) complain(error.sentence);
   return failed_status;
@@ -143,11 +147,8 @@ int show_consolidation(const VerbOptions& options) {
   const auto cluster = view(options);
   if (!cluster) return complain(cluster.error());
   const ConsolidationList plan = consolidation_of(*cluster, options.devices);
-  const bool is_table = !is_document(options.form);
-  if (!is_table || !plan.moves.empty()) {
-    if (const int status = print(options, plan, table_of(plan)); status != 0) return status;
-  }
-  if (is_table) fmt::print("{}\n", summary(plan));
+  const std::string table = plan.moves.empty() ? "" : table_text(table_of(plan));
+  if (const int status = print(options, plan, table + summary(plan) + "\n"); status != 0) return status;
   return plan.emptied.size() < options.devices ? failed_status : 0;
 }
 
@@ -160,6 +161,15 @@ int show_settings(const VerbOptions& options) {
   if (rows) return print(options, *rows, table_of(*rows));
   for (const api::FieldError& error : rows.error()) complain(error.sentence);
   return failed_status;
+}
+
+int show_snapshot(const VerbOptions& options) {
+  const auto cluster = view(options);
+  if (!cluster) return complain(cluster.error());
+  std::vector<std::string> left_out;
+  const FleetSnapshot snapshot = snapshot_of(*cluster, left_out);
+  for (const std::string& one : left_out) fmt::print(stderr, "kubectl-carve: warning: left out: {}\n", one);
+  return print_text(options, document_text(api::write(snapshot), Form::json));
 }
 
 int show_doctor(const VerbOptions& options) {

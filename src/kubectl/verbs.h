@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "kubectl/changes.h"
 #include "kubectl/kubectl_command.h"
 #include "kubectl/table.h"
 
@@ -19,6 +20,7 @@ struct VerbOptions {
   std::string pod, file;          // Of explain: one of them.
   unsigned devices = 1;           // Of consolidate: to empty.
   std::string container, memory;  // Of set: which of the pod's; the new amount.
+  Changes* changes = nullptr;     // With --watch: what was printed before.
   std::string by;                 // Of nodes: the label by which they are grouped; empty: they are not.
 };
 
@@ -33,7 +35,12 @@ int show_top(const VerbOptions&);
 // Changes the memory of a running pod's slice. Fails if it is refused, or not answered.
 int set_slice(const VerbOptions&);
 int show_settings(const VerbOptions&);
+// Prints the books as carve-replay reads them.
+int show_snapshot(const VerbOptions&);
 int show_doctor(const VerbOptions&);
+
+// Calls the verb every 2 s and prints what changes, until a round has no result; returns its exit status.
+int watch(int (*show)(const VerbOptions&), VerbOptions);
 
 // Returns a text as a query of a URL has it: all but letters, digits and -._~ as %XX.
 std::string escaped(const std::string& text);

@@ -5,6 +5,7 @@
 #include "cluster/snapshot/testing/cluster_objects.h"
 #include "kubectl/consolidate.h"
 #include "kubectl/explain.h"
+#include "kubectl/fleet_snapshot.h"
 #include "kubectl/settings.h"
 #include "kubectl/verbs.h"
 #include "wire/api/json_value.h"
@@ -61,6 +62,25 @@ ClusterView two_nodes() {
                                        pod_object("waiting", in_units)}));
   EXPECT_TRUE(view) << view.error();
   return *view;
+}
+
+TEST(Views, the_snapshot_has_what_can_be_read) {
+  std::vector<std::string> left_out;
+  const FleetSnapshot snapshot = snapshot_of(two_nodes(), left_out);
+  ASSERT_EQ(snapshot.nodes.size(), 2u);
+  EXPECT_EQ(snapshot.nodes[1].mode, "memory-and-compute");
+  EXPECT_EQ(snapshot.nodes[1].policy, "fixed-share");
+  EXPECT_EQ(snapshot.nodes[1].devices[1].uuid, text(device_uuid(1, 1)));
+  ASSERT_EQ(snapshot.held.size(), 1u) << "a pod that waits has no slice";
+  EXPECT_EQ(snapshot.held[0].name, "a/p/c");
+  EXPECT_THAT(snapshot.held[0].devices, ElementsAre(text(device_uuid(1, 1))));
+  EXPECT_EQ(snapshot.held[0].memory_bytes, (4_GiB).count);
+  EXPECT_EQ(snapshot.held[0].share_bp, 3000u);
+  EXPECT_THAT(left_out, ElementsAre(HasSubstr("node n2: ")));
+  ClusterView without_node = two_nodes();
+  without_node.nodes.erase(without_node.nodes.begin() + 1);
+  EXPECT_TRUE(snapshot_of(without_node, left_out).held.empty());
+  EXPECT_THAT(left_out.back(), "slice a/p/c: node n1 is not described");
 }
 
 TEST(Views, nodes_show_what_is_used_and_pending) {

@@ -97,6 +97,7 @@ ApiSide::ApiSide(os::Loop& loop, const kube::Connection& connection, const Optio
                                 .note = update_note(update, done ? "" : done.error().detail)});
                         });
                       },
+                  .note = [this](const EventNote& event) { note(event); },
                   .now_text = [] { return os::rfc3339(os::utc_ns(), os::Decimals::milliseconds); }}),
       agent_worker_(std::make_unique<AgentWorker>(agent,
                                                   [this](Result<AgentReport, std::string> report) {

@@ -1,6 +1,7 @@
 #include "kubelet/node_publisher.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "os/log.h"
 
@@ -57,9 +58,31 @@ void NodePublisher::agent_reported(Result<AgentReport, std::string> report) {
     agent_.reset();
     agent_problem_ = report.error();
   }
+  find_drift();
+  if (agent_ && seen_) tell(events_.of_report(*agent_, about_node()));
   step();
   release_orphans();
   update_slices();
+}
+
+AboutObject NodePublisher::about_node() const {
+  return {.kind = "Node", .name_space = "", .name = settings_.node, .uid = seen_->meta.uid};
+}
+
+void NodePublisher::tell(const std::vector<EventNote>& notes) {
+  for (const EventNote& note : notes) effects_.note(note);
+}
+
+// With a part of the pods, the others' slices would be differences.
+void NodePublisher::find_drift() {
+  if (!agent_ || !seen_ || !pods_.is_complete()) return;
+  if (!std::exchange(is_drift_known_, true)) {
+    const auto written = seen_->meta.annotations.find(kube::ledger_annotation);
+    if (written != seen_->meta.annotations.end())
+      if (const auto ledger = kube::read_ledger(written->second)) lasting_.assume(*ledger);
+  }
+  drift_ =
+      lasting_.lasting(kubelet::find_drift(agent_->slices, settings_.node, pods_.by_uid()), client_.now());
 }
 
 void NodePublisher::runtime_found(const RuntimeCapability& runtime) {
@@ -72,6 +95,7 @@ void NodePublisher::step() {
   if (is_stale_) return read_node();
   const bool is_agent_known = agent_ || !agent_problem_.empty();
   if (!seen_ || !is_agent_known || !runtime_ || !pods_.is_complete()) return;
+  if (!is_drift_known_) find_drift();
   const auto wishes = read_wishes(seen_->meta.labels);
   change_agent(wishes);
   const Advertisement wanted = advertise({.node = settings_.node,
@@ -81,7 +105,9 @@ void NodePublisher::step() {
                                           .runtime = *runtime_,
                                           .host = settings_.host,
                                           .pods = pods_.by_uid(),
-                                          .has_other_plugin = seen_->has_other_plugin()});
+                                          .has_other_plugin = seen_->has_other_plugin(),
+                                          .drift = drift_});
+  tell(events_.of_conditions(wanted.conditions, about_node()));
   // The annotation first: a reader of the totals then finds the devices.
   if (auto body = metadata_patch(*seen_, wanted)) return patch(node_target(), kube::merge_patch_type, *body);
   if (auto body = status_patch(*seen_, wanted, effects_.now_text()))

@@ -12,9 +12,11 @@
 
 #include "kube/watched_objects.h"
 #include "kubelet/rules/kubelet_metrics.h"
+#include "kubelet/rules/ledger_drift.h"
 #include "kubelet/rules/node_object.h"
 #include "kubelet/rules/pod_object.h"
 #include "kubelet/rules/releases.h"
+#include "kubelet/rules/report_events.h"
 #include "kubelet/rules/slice_updates.h"
 
 namespace carve::kubelet {
@@ -37,6 +39,7 @@ class NodePublisher {
     std::function<void(const api::NodeChange&)> change_agent;
     std::function<void(const std::string& slice)> release;
     std::function<void(const SliceUpdate&)> update;
+    std::function<void(const EventNote&)> note;
     std::function<std::string()> now_text;  // RFC 3339.
   };
 
@@ -63,6 +66,9 @@ class NodePublisher {
   void release_orphans();
   void update_slices();
   void change_agent(const Result<NodeWishes, std::string>&);
+  void find_drift();
+  void tell(const std::vector<EventNote>&);
+  AboutObject about_node() const;
   PodAnswer answered_pod(const std::string& full_name, const kube::ApiAnswer&);
   PodAnswer copied_pod(const std::string& full_name, const std::string& problem) const;
   std::string node_target() const { return "/api/v1/nodes/" + settings_.node; }
@@ -74,6 +80,10 @@ class NodePublisher {
   std::string agent_problem_;  // Empty without an agent: nothing is known of it yet.
   std::optional<RuntimeCapability> runtime_;
   std::optional<SeenNode> seen_;
+  LastingDrift lasting_;
+  kube::NodeLedger drift_;
+  bool is_drift_known_ = false;  // What the node's object had of it is assumed.
+  ReportEvents events_;
   bool is_stale_ = true;    // The node's object has changed since it was read.
   std::string last_patch_;  // The newest body, and when it was sent.
   kube::Nanoseconds last_patch_at_ = 0;

@@ -29,6 +29,7 @@ class NodePublisherTest : public testing::Test {
             .change_agent = [this](const api::NodeChange& change) { changes.push_back(change); },
             .release = [this](const std::string& slice) { released.push_back(slice); },
             .update = [this](const SliceUpdate& update) { updates.push_back(update); },
+            .note = [this](const EventNote& note) { notes.push_back(note); },
             .now_text = [] { return "2026-01-01T00:00:00Z"; }});
   }
   void begin() {
@@ -72,6 +73,7 @@ class NodePublisherTest : public testing::Test {
   std::vector<api::NodeChange> changes;
   std::vector<std::string> released;
   std::vector<SliceUpdate> updates;
+  std::vector<EventNote> notes;
   std::unique_ptr<NodePublisher> publisher;
 };
 
@@ -210,6 +212,79 @@ TEST_F(NodePublisherTest, new_amounts_are_told_to_the_agent_once) {
   time.run_for(40 * second_ns);
   publisher->agent_reported(*agent.report());
   EXPECT_EQ(updates.size(), 2u) << "the agent may have refused it for a while";
+}
+
+TEST_F(NodePublisherTest, a_ledger_that_differs_from_the_pods_is_written_when_it_lasts) {
+  put_pod("web-0");
+  begin();
+  const auto written = [&] { return node()["metadata"]["annotations"].contains("carve.dev/ledger"); };
+  const auto report_for = [&](int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      publisher->agent_reported(*agent.report());
+      time.run_for(second_ns);
+    }
+  };
+  agent.state.slices = {slice_of("1", "web-0", uid_of("web-0"))};
+  agent.state.slices[0].parts.push_back({.uuid = AgentLinkFake::uuid, .quota_bytes = 2048});
+  report_for(20);
+  EXPECT_FALSE(written()) << "the pod's annotation may be on its way";
+  report_for(20);
+  ASSERT_TRUE(written());
+  const auto ledger =
+      kube::read_ledger(node()["metadata"]["annotations"]["carve.dev/ledger"].get<std::string>());
+  ASSERT_TRUE(ledger) << ledger.error();
+  ASSERT_EQ(ledger->parts.size(), 1u);
+  EXPECT_EQ(ledger->parts[0].pod, "a/web-0");
+  EXPECT_EQ(ledger->parts[0].memory, 2048u);
+  json pod = *server.find(pods, "a", "web-0");
+  pod["metadata"]["annotations"]["carve.dev/slices"] = fmt::format(
+      R"({{"v":1,"node":"n1","containers":{{"main":{{"parts":[["{}",2048,0]]}}}}}})", AgentLinkFake::uuid);
+  server.put(pods, pod);
+  time.run_for(5 * second_ns);
+  report_for(2);
+  EXPECT_FALSE(written()) << "nothing differs any more";
+}
+
+TEST_F(NodePublisherTest, what_an_earlier_program_wrote_of_the_ledger_stays) {
+  json labelled = node();
+  labelled["metadata"]["annotations"]["carve.dev/ledger"] =
+      api::write(kube::NodeLedger{.parts = {{.slice = "1",
+                                             .pod = "a/gone",
+                                             .uid = "u",
+                                             .container = "main",
+                                             .device = *parse_uuid(AgentLinkFake::uuid),
+                                             .memory = 2048}}});
+  server.put(nodes, labelled);
+  agent.state.slices = {slice_of("1", "gone", "u")};
+  agent.state.slices[0].parts.push_back({.uuid = AgentLinkFake::uuid, .quota_bytes = 2048});
+  std::vector<bool> seen;
+  server.on_change = [&](const kube::ApiServerFake::Change& change) {
+    if (change.collection == nodes && change.after)
+      seen.push_back((*change.after)["metadata"]["annotations"].contains("carve.dev/ledger"));
+  };
+  begin();
+  publisher->agent_reported(*agent.report());
+  time.run_for(5 * second_ns);
+  EXPECT_THAT(seen, testing::Not(testing::Contains(false)));
+  EXPECT_FALSE(seen.empty());
+}
+
+TEST_F(NodePublisherTest, what_happens_on_the_node_is_told) {
+  begin();
+  notes.clear();
+  agent.state.devices[0].health = {.state = HealthState::lost, .reason = "lost from the bus"};
+  publisher->agent_reported(*agent.report());
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0].reason, "CarveDeviceLost");
+  EXPECT_EQ(notes[0].about.kind, "Node");
+  EXPECT_EQ(notes[0].about.uid, node()["metadata"]["uid"]);
+  notes.clear();
+  json other = node();
+  other["status"]["allocatable"]["nvidia.com/gpu"] = "1";
+  server.put(nodes, other);
+  time.run_for(10 * second_ns);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0].reason, "CarveOtherPlugin");
 }
 
 TEST_F(NodePublisherTest, an_event_is_sent_once) {

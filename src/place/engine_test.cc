@@ -364,7 +364,7 @@ TEST(Rules, each_refuses_by_its_name_and_only_for_its_cause) {
       {"no migration", [](NodeState&, DeviceState&, RequestShape& a) { a.spill = 1_GiB; }},
       {"exclusive", [](NodeState&, DeviceState& c, RequestShape&) { c.exclusive = true; }},
       {"shared", [](NodeState&, DeviceState& c, RequestShape& a) { c.slices = 1, a.exclusive = true; }},
-      {"isolated slices", [](NodeState&, DeviceState& c, RequestShape&) { c.isolated = 16; }},
+      {"16 slices on every device", [](NodeState&, DeviceState& c, RequestShape&) { c.isolated = 16; }},
       {"memory", [](NodeState&, DeviceState& c, RequestShape&) { c.free = 1023_MiB; }},
       {"compute", [](NodeState&, DeviceState& c, RequestShape&) { c.free_share = {2999}; }},
   };

@@ -74,7 +74,7 @@ TEST(Explain, the_seventeenth_slice_and_unequal_devices) {
   DeviceState full = device(40_GiB);
   full.slices = full.isolated = 16;
   add(fleet, "A10", {full});
-  EXPECT_THAT(explain(fleet, asking(128_MiB)).sentence, HasSubstr("1 isolated slices"));
+  EXPECT_THAT(explain(fleet, asking(128_MiB)).sentence, HasSubstr("1 16 slices on every device"));
   Fleet pair;
   add(pair, "A10", {device(20_GiB), device(5_GiB)});
   EXPECT_THAT(explain(pair, asking(8_GiB, 0, 2)).sentence,

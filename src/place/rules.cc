@@ -5,6 +5,8 @@
 #include <utility>
 
 namespace carve::place {
+
+static_assert(max_isolated_slices == 16, "the name of a rule says so");
 namespace {
 
 constexpr NodeRule of_node[] = {
@@ -124,7 +126,7 @@ constexpr DeviceRule of_device[] = {
     {[](const DeviceState& c, uint32_t, const RequestShape& a) {
        return !a.isolated || a.exclusive || c.isolated < max_isolated_slices;
      },
-     "isolated slices",
+     "16 slices on every device",
      [](const DeviceState&, const RequestShape&, const DeviceText&) {
        return fmt::format("it has {} isolated slices, the maximum", max_isolated_slices);
      }},

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <unordered_map>
 
 #include "place/rules.h"
@@ -22,6 +23,9 @@ constexpr size_t max_nodes = 1'000'000;
 constexpr size_t max_placed_slices = 10'000'000;
 constexpr uint64_t max_cpu_milli = 100'000'000;           // Thousandths of a core.
 constexpr uint64_t max_memory_bytes = uint64_t{1} << 50;  // A pebibyte.
+// What a node's slices limit (docs/kubernetes-node.md). A slice moves among nodes of one mode.
+constexpr std::string_view modes[] = {"memory-and-compute", "memory", "none", "exclusive"};
+constexpr std::string_view mode_without_isolation = "none";
 
 // Keeps the first error, and ignores what follows it.
 class Reader {
@@ -62,6 +66,13 @@ class Reader {
     if (at->kind != Kind::boolean) wrong(*at, path, "is neither true nor false");
     return at->number != 0;
   }
+  // Returns the position of the word in the list; 0 if it is not there.
+  size_t one_of(const Json& at, const std::string& path, std::span<const std::string_view> words) {
+    const auto found = std::ranges::find(words, at.kind == Kind::text ? std::string_view(at.text) : "");
+    if (found != words.end()) return static_cast<size_t>(found - words.begin());
+    wrong(at, path, fmt::format("{} is not one of {}", shown(at), fmt::join(words, ", ")));
+    return 0;
+  }
   std::string word(const Json* at, const std::string& path, bool may_be_empty) {
     if (at == nullptr) return {};
     const bool good_word = at->kind == Kind::text && at->text.size() <= max_label_bytes &&
@@ -97,7 +108,8 @@ class Reader {
 
 Snapshot::Node read_node(Reader& r, const Json& at, const std::string& path) {
   Snapshot::Node node;
-  r.object(at, path, {"name", "model", "cpu_milli", "host_memory_bytes", "up", "devices", "links"});
+  r.object(at, path,
+           {"name", "model", "mode", "policy", "cpu_milli", "host_memory_bytes", "up", "devices", "links"});
   if (!r.good()) return node;
   node.name = r.word(r.needed(at, path, "name"), path + ".name", false);
   node.model = r.word(r.needed(at, path, "model"), path + ".model", false);
@@ -105,12 +117,21 @@ Snapshot::Node read_node(Reader& r, const Json& at, const std::string& path) {
       r.number(Reader::field(at, "cpu_milli"), path + ".cpu_milli", max_cpu_milli, max_cpu_milli));
   node.state.host_free = {r.number(Reader::field(at, "host_memory_bytes"), path + ".host_memory_bytes",
                                    max_memory_bytes, max_memory_bytes)};
+  if (const Json* const mode = Reader::field(at, "mode"); mode != nullptr) {
+    const size_t number = r.one_of(*mode, path + ".mode", modes);
+    node.state.kind = static_cast<uint8_t>(number);
+    node.state.isolates = modes[number] != mode_without_isolation;
+    node.has_mode = true;
+  }
+  if (const Json* const policy = Reader::field(at, "policy"); policy != nullptr)
+    node.state.policy = static_cast<uint8_t>(r.one_of(*policy, path + ".policy", Words<Policy>::words));
   node.state.up = r.truth(Reader::field(at, "up"), path + ".up", true);
   for (const Json& device :
        r.list(r.needed(at, path, "devices"), path + ".devices", place::max_node_devices)) {
     const std::string here = fmt::format("{}.devices[{}]", path, node.devices.size());
-    r.object(device, here, {"memory_bytes", "trouble"});
+    r.object(device, here, {"uuid", "memory_bytes", "trouble"});
     if (!r.good()) return node;
+    node.uuids.push_back(r.word(Reader::field(device, "uuid"), here + ".uuid", true));
     place::DeviceState state;
     state.usable = state.free = {
         r.number(r.needed(device, here, "memory_bytes"), here + ".memory_bytes", max_memory_bytes)};
@@ -206,7 +227,15 @@ Snapshot::PlacedSlice read_held(Reader& r, const Json& at, const std::string& pa
   place::RequestShape& shape = held.shape;
   for (const Json& device :
        r.list(Reader::field(at, "devices"), path + ".devices", place::max_node_devices)) {
-    const uint64_t i = r.number(&device, path + ".devices", place::max_node_devices);
+    const auto uuid =
+        device.kind == Kind::text ? std::ranges::find(there.uuids, device.text) : there.uuids.end();
+    if (device.kind == Kind::text && (device.text.empty() || uuid == there.uuids.end()))
+      return r.wrong(device, path + ".devices",
+                     fmt::format("node {} has no device '{}'", on, device.text.substr(0, 40))),
+             held;
+    const uint64_t i = device.kind == Kind::text
+                           ? static_cast<uint64_t>(uuid - there.uuids.begin())
+                           : r.number(&device, path + ".devices", place::max_node_devices);
     if (!r.good()) return held;
     if (i >= there.devices.size())
       return r.wrong(device, path + ".devices",
@@ -219,6 +248,8 @@ Snapshot::PlacedSlice read_held(Reader& r, const Json& at, const std::string& pa
     held.assignment.devices |= bit;
   }
   shape.devices = static_cast<uint8_t>(std::popcount(held.assignment.devices));
+  shape.policy = there.state.policy;
+  if (there.has_mode) shape.kinds = place::NodeKinds{1} << there.state.kind;
   shape.memory = {r.number(Reader::field(at, "memory_bytes"), path + ".memory_bytes", max_memory_bytes)};
   shape.share = {static_cast<uint32_t>(
       r.number(Reader::field(at, "share_bp"), path + ".share_bp", whole_device.basis_points))};

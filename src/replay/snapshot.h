@@ -2,7 +2,9 @@
 // document (docs/placement.md) for `--explain` and `--consolidate`.
 //
 //   {"nodes": [{"name": "n1", "model": "A100", "cpu_milli": 96000, "host_memory_bytes": 412316860416,
-//               "devices": [{"memory_bytes": 85899345920}, {"memory_bytes": 85899345920, "trouble": "lost"}],
+//               "mode": "memory", "policy": "fixed-share",
+//               "devices": [{"uuid": "GPU-1a2b...", "memory_bytes": 85899345920},
+//                           {"memory_bytes": 85899345920, "trouble": "lost"}],
 //               "links": ["X NV12", "NV12 X"]}],
 //    "held":  [{"name": "a", "node": "n1", "devices": [0], "memory_bytes": 4294967296, "share_bp": 2000,
 //               "cpu_milli": 4000, "host_memory_bytes": 0, "application": "web", "models": ["A100"]}]}
@@ -25,6 +27,8 @@ struct Snapshot {
     std::string model;
     place::NodeState state;  // As if no slice were placed; its model is not set.
     std::vector<place::DeviceState> devices;
+    std::vector<std::string> uuids;  // Parallel to them; empty: the document has none.
+    bool has_mode = false;           // Its slices stay on nodes of its mode.
     std::optional<place::Topology> links;
   };
   struct PlacedSlice {

@@ -47,6 +47,34 @@ TEST(Snapshot, is_read_with_every_slice_in_its_place) {
   EXPECT_EQ(f.topology(0)->link(0, 1), place::Link::nvlink);
 }
 
+TEST(Snapshot, devices_may_have_uuids_and_nodes_settings) {
+  constexpr std::string_view cluster = R"({
+  "nodes": [
+    {"name": "n1", "model": "A10", "mode": "memory", "policy": "native-burst-share",
+     "devices": [{"uuid": "GPU-1", "memory_bytes": 85899345920}, {"uuid": "GPU-2", "memory_bytes": 85899345920}]},
+    {"name": "n2", "model": "A10", "mode": "none", "devices": [{"uuid": "GPU-3", "memory_bytes": 85899345920}]}
+  ],
+  "held": [{"name": "a", "node": "n1", "devices": ["GPU-2"], "memory_bytes": 34359738368}]
+})";
+  const auto s = parse_snapshot(cluster, "f");
+  ASSERT_TRUE(s) << s.error().sentence;
+  EXPECT_EQ(s->held[0].assignment.devices, 2u);
+  const Scene scene(*s, Strategy::binpack);
+  EXPECT_TRUE(scene.engine.fleet().node(0).isolates);
+  EXPECT_EQ(scene.engine.fleet().node(0).policy, static_cast<uint8_t>(Policy::native_burst_share));
+  EXPECT_FALSE(scene.engine.fleet().node(1).isolates);
+  EXPECT_EQ(s->held[0].shape.kinds, place::NodeKinds{1} << 1) << "it moves among nodes of its mode";
+  const std::pair<const char*, const char*> wrong[] = {{R"("mode": "memory")", R"("mode": "cgpu")"},
+                                                       {R"("native-burst-share")", R"("burst")"},
+                                                       {R"(["GPU-2"])", R"(["GPU-3"])"}};
+  const char* const sentences[] = {"'cgpu' is not one of memory-and-compute, memory, none, exclusive",
+                                   "'burst' is not one of fixed-share", "node n1 has no device 'GPU-3'"};
+  for (size_t i = 0; i < std::size(wrong); ++i)
+    EXPECT_THAT(
+        parse_snapshot(with(std::string(cluster), wrong[i].first, wrong[i].second), "f").error().sentence,
+        HasSubstr(sentences[i]));
+}
+
 TEST(Snapshot, what_is_wrong_is_told_with_file_line_and_field) {
   const struct {
     std::string_view from, to;

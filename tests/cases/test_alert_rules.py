@@ -53,5 +53,5 @@ def test_a_rule_names_series_that_exist(rule):
 
 def test_the_metrics_of_the_specification_have_alerts():
     expressions = " ".join(rule["expr"] for rule in rules())
-    for name in ("carve_overcommitted_devices", "carve_setting_pending", "carve_watch_lag_seconds", "carve_relists_total"):
+    for name in ("carve_overcommitted_devices", "carve_ledger_drift_devices", "carve_setting_pending", "carve_watch_lag_seconds", "carve_relists_total"):
         assert name in expressions

@@ -45,7 +45,7 @@ def test_bash_completes_the_options_of_the_controller(prefix):
     assert subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout == "warning\n"
 
 
-@pytest.mark.parametrize("unit", ["carved.service", "carve-controller.service"])
+@pytest.mark.parametrize("unit", ["carved.service", "carve-controller.service", "carve-kubelet.service"])
 def test_a_unit_starts_an_installed_program_with_options_that_it_has(prefix, unit):
     (line,) = re.findall(r"^ExecStart=(.*)$", (BUILD / "deploy" / unit).read_text(), re.M)
     program, *words = line.split()

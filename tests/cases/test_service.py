@@ -1,5 +1,7 @@
-"""The agent as deploy/carved.service starts it: with the address families of the unit and no others."""
+"""The programs as their units start them: with the address families of the unit and no others, before kubelet."""
+import os
 import re
+import shutil
 import subprocess
 import sys
 import urllib.request
@@ -7,8 +9,18 @@ import urllib.request
 import pytest
 
 from conftest import BUILD, HERE, until
+from support.kubelet_stand import KubeletStand
 
 UNIT = HERE.parent / "deploy/carved.service.in"
+KUBELET_UNIT = HERE.parent / "deploy/carve-kubelet.service.in"
+
+
+def settings_of(unit):
+    """The settings by name, each with its values in their order."""
+    out = {}
+    for name, value in re.findall(r"^(\w+)=(.*)$", unit.read_text(), re.M):
+        out.setdefault(name, []).append(value)
+    return out
 
 
 @pytest.fixture
@@ -49,3 +61,37 @@ def test_the_unit_lets_the_agent_read_the_kernels_log():
     settings = dict(re.findall(r"^(\w+)=(.*)$", UNIT.read_text(), re.M))
     assert "CAP_SYSLOG" in settings["CapabilityBoundingSet"].split()
     assert not {"ProtectKernelLogs", "PrivateDevices", "DevicePolicy"} & set(settings), "/dev/kmsg is a device"
+
+
+def test_both_programs_of_a_node_start_before_kubelet():
+    agent, kubelet = settings_of(UNIT), settings_of(KUBELET_UNIT)
+    assert agent["Before"] == kubelet["Before"] == ["kubelet.service"]
+    assert "carved.service" in kubelet["After"][0].split() and "Requires" not in kubelet, "each restarts alone"
+    assert agent["Restart"] == kubelet["Restart"] == ["always"]
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
+@pytest.mark.parametrize("name", ["carved", "carve-kubelet", "carve-controller"])
+def test_systemd_accepts_the_unit(name, tmp_path):
+    """An unknown setting is only a warning for systemd, so it is looked for in what it prints."""
+    text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", (BUILD / f"deploy/{name}.service").read_text(), flags=re.M)
+    (tmp_path / f"{name}.service").write_text(text)
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", tmp_path / f"{name}.service"], capture_output=True, text=True)
+    assert f"{name}.service" not in done.stderr, done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root and setpriv")
+def test_a_container_starts_with_what_the_unit_leaves_to_carve_kubelet():
+    settings = settings_of(KUBELET_UNIT)
+    assert settings["CapabilityBoundingSet"] == [""]
+    bare = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
+    families = [sys.executable, HERE / "support/address_families.py", *settings["RestrictAddressFamilies"][0].split(), "--"]
+    node = KubeletStand(before=[*families, *bare])
+    try:
+        node.place("web-0")
+        assert node.ask("allocate s017") == ["carve.dev/slot=s017"]
+        node.ask("devices web-0 main s017")
+        assert node.ask("start s017") is None, node.text()
+        assert node.attach_socket("s017").parent.is_dir()
+    finally:
+        node.end()

@@ -2,10 +2,12 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import struct
 import subprocess
+import sys
 
 import pytest
 
@@ -235,3 +237,80 @@ def test_with_kubernetes_as_bookkeeper_slices_are_for_pods(tmp_path):
             assert "only root may create them" in other.stdout, other
     finally:
         agent.end()
+
+
+def test_the_longest_names_of_kubernetes_are_held(node):
+    longest = {"namespace": "n" * 63, "name": "p" * 253, "container": "c" * 63}
+    status, made = grant(node, **longest)
+    assert status == 201, made
+    assert {key: made["holder"]["pod"][key] for key in longest} == longest
+    assert f'pod="{longest["name"]}"' in asked(node.socket, "/metrics")[2]
+    for key, value in longest.items():
+        status, refused = grant(node, slot="s018", **{**longest, key: value + "x", "uid": "another-pod"})
+        assert status == 400, (key, refused)
+
+
+def test_a_pod_may_have_the_name_of_anothers_slice(node):
+    _, first = grant(node)
+    status, second = grant(node, slot="s018", name=first["name"], uid="another-pod")
+    assert status == 201 and second["name"] != first["name"], second
+    assert call(node, "DELETE", f"/v1/slices/{first['name']}")[0] == 200
+    assert until(lambda: first["name"] not in node.slices()) and list(node.slices()) == [second["name"]]
+
+
+@pytest.mark.parametrize("trouble", ["no directory", "full"])
+def test_without_a_cdi_file_no_slice_is_granted(node, trouble):
+    if trouble == "full":
+        full = ["mount", "-t", "tmpfs", "-o", "size=4k,nr_inodes=1", "none", node.cdi]
+        node.cdi.mkdir(exist_ok=True)
+        if os.geteuid() != 0 or subprocess.run(full, capture_output=True).returncode != 0:
+            pytest.skip("a full filesystem cannot be mounted here")
+    else:
+        shutil.rmtree(node.cdi, ignore_errors=True)
+        node.cdi.write_text("")
+    try:
+        status, refused = grant(node)
+        assert status == 503 and str(node.cdi) in refused["detail"], refused
+        assert node.slices() == {}, "nothing stays behind"
+    finally:
+        if trouble == "full":
+            subprocess.run(["umount", node.cdi], check=True)
+        else:
+            node.cdi.unlink()
+    assert grant(node)[0] == 201 and (node.cdi / "carve.dev-slot_s017.json").exists()
+
+
+def test_a_process_of_another_slices_container_is_refused_by_name(node):
+    """Without a pod's cgroup too: what is known of the process proves where it belongs."""
+    _, mine = grant(node)
+    _, other = grant(node, slot="s018", name="thief", uid="another-pod")
+    script = f"""
+import socket, struct, sys
+sys.stdin.readline()
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+    s.connect("{directory(node)}/carved.sock.attach")
+    s.send(struct.pack("<4IQ40x", 0x41565243, {node.json("version")["layout"]}, 64, 1, 7))
+    print(struct.unpack_from("<I", s.recv(4096), 12)[0], flush=True)
+"""
+    thief = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    node.programs.append(thief)
+    assert call(node, "POST", f"/v1/slices/{other['name']}/container", {"pid": thief.pid, "id": "c1"})[0] == 200
+    status, _ = thief.communicate("go\n", timeout=30)
+    assert int(status) not in (0, TRY_AGAIN)
+    assert any("refused: it is in pod a/thief, container main, and slot s017 is for pod a/web-0" in e for e in events(node, mine["name"]))
+    (violation,) = call(node, "GET", f"/v1/slices/{mine['name']}")[1]["violations"]
+    assert (violation["kind"], violation["count"]) == ("foreign-process", 1)
+
+
+def test_a_program_that_attaches_without_end_takes_nothing(node):
+    _, made = grant(node)
+
+    def descriptors():
+        return len(os.listdir(f"/proc/{node.process.pid}/fd"))
+    answer_in(node)
+    before = descriptors()
+    assert {answer_in(node) for _ in range(1000)} == {answer_in(node)}
+    assert until(lambda: descriptors() <= before + 2), (before, descriptors())
+    assert len(events(node, made["name"])) < 40
+    status, shown = call(node, "GET", f"/v1/slices/{made['name']}")
+    assert status == 200 and not any(process["attached"] for process in shown["processes"])

@@ -8,6 +8,7 @@
 #include "cluster/webhook/settings_review.h"
 #include "cluster/webhook_certificates.h"
 #include "kubectl/doctor.h"
+#include "kubectl/fleet_snapshot.h"
 #include "kubectl/views.h"
 #include "wire/api/json_value.h"
 
@@ -46,6 +47,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     kubectl::table_text(kubectl::table_of(kubectl::node_rows(*view, {}), kubectl::Form::wide));
     kubectl::table_text(kubectl::table_of(kubectl::device_rows(*view), kubectl::Form::wide));
     kubectl::table_text(kubectl::table_of(kubectl::slice_rows(*view, ""), kubectl::Form::wide));
+    std::vector<std::string> left_out;
+    require(api::parse(api::write(kubectl::snapshot_of(*view, left_out))).has_value());
   }
   const kubectl::Answer answer = std::string(text);
   const auto report = kubectl::examine({answer, answer, answer, answer, answer, answer, answer}, nullptr);

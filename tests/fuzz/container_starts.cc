@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "kubelet/rules/container_start.h"
+#include "kubelet/rules/ledger_drift.h"
 #include "kubelet/rules/node_object.h"
 #include "wire/api/json_value.h"
 #include "wire/kube/pod_slices.h"
@@ -68,6 +69,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   else
     check(!pod.error().empty());
   if (const auto node = read_node_object(text)) advertise_on(*node, text);
+  if (const auto ledger = kube::read_ledger(text)) {
+    check(kube::read_ledger(api::write(*ledger)) == *ledger);
+    LastingDrift drift;
+    drift.assume(*ledger);
+    check(drift.lasting(ledger->parts, 0).parts.size() <= kube::max_ledger_parts);
+  } else {
+    check(!ledger.error().empty());
+  }
   static_cast<void>(pid_of(text));
   static_cast<void>(has_attach_directory(text, "s017"));
   return 0;

@@ -43,7 +43,22 @@ def test_installed_objects_are_there(carve):
     assert carve.kubectl("get", "pdb", "carve-coordinator", "-n", SYSTEM, "-o", "name")
 
 
-@pytest.mark.parametrize("overlay", ["default", "unit-128MiB", "tainted"])
+def test_the_agent_runs_on_nodes_whose_labels_ask_for_it(carve):
+    def wanted():
+        return carve.api.get(f"/apis/apps/v1/namespaces/{SYSTEM}/daemonsets/carve-agent")["status"].get("desiredNumberScheduled")
+    assert until(lambda: wanted() == 0)
+    labels = ("carve.dev/bookkeeper=extender", "ack.node.gpu.schedule=cgpu", "vke.node.gpu.schedule=mgpu")
+    for number, label in enumerate(labels):
+        carve.kubectl("label", "node", f"n{number}" if number < 2 else "one", label)
+        assert until(lambda: wanted() == number + 1), label
+    for name in ("n0", "n1", "one"):
+        carve.kubectl("label", "node", name, "carve.dev/agent=host")
+    assert until(lambda: wanted() == 0), "their agents are services of the host"
+    for name, label in zip(("n0", "n1", "one"), labels):
+        carve.kubectl("label", "node", name, "carve.dev/agent-", label.split("=")[0] + "-")
+
+
+@pytest.mark.parametrize("overlay", ["default", "unit-128MiB", "tainted", "plain-nvidia-gpu"])
 def test_the_server_accepts_each_overlay(carve, overlay):
     manifests = carve.kubectl("kustomize", str(ROOT / "deploy/kubernetes/overlays" / overlay))
     text = carve.kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-", stdin=manifests)
@@ -169,8 +184,17 @@ def test_a_quota_and_a_namespace_decide(carve):
 
 
 def test_a_plain_pod_never_reaches_the_webhook(carve):
-    carve.create(pod_object("plain", {"cpu": "1"}))
-    assert "carve.dev/request" not in carve.pod("plain")["metadata"].get("annotations", {})
+    pair = carve.pairs["h1"]
+    pair.kill("coordinator")
+    try:
+        for name, limits in (("plain", {"cpu": "1"}), ("theirs", {"nvidia.com/gpu": "1"}), ("mig", {"nvidia.com/mig-1g.5gb": "1"})):
+            carve.create(pod_object(name, limits))
+            assert "carve.dev/request" not in carve.pod(name)["metadata"].get("annotations", {})
+        for limits in ({"carve.dev/memory": "1Gi"}, {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"}, {"aliyun.com/gpu-mem": "1"}):
+            assert "failed calling webhook" in carve.refused("apply", "-f", "-", stdin=pod_object("ours", limits))
+    finally:
+        pair.start_coordinator()
+    assert until(lambda: pair.health()[0] == 200), pair.log()
 
 
 def test_devices_are_filled_or_spread(carve):
@@ -197,7 +221,7 @@ def test_the_17th_slice_waits_on_an_isolating_node_only(carve):
         events = carve.api.get("/apis/events.k8s.io/v1/namespaces/default/events")["items"]
         return [e["note"] for e in events if e["regarding"]["name"] == name and e["reason"] == "CarveInsufficientCapacity"]
     assert until(event)
-    assert event()[0].startswith("0/1 nodes can serve: 1 isolated slices"), event()
+    assert event()[0].startswith("0/1 nodes can serve: 1 16 slices on every device"), event()
 
 
 def test_a_more_important_pod_takes_the_place_of_others(carve):
@@ -241,6 +265,8 @@ def test_a_node_is_described_by_its_own_agent(carve):
     from cluster import Api
     devices = {"metadata": {"annotations": {"carve.dev/devices": NODES[0]["metadata"]["annotations"]["carve.dev/devices"] + " "}}}
     status, answer = patched(carve, carve.api, "/api/v1/nodes/n0", devices)
+    assert status == 422 and "written by its agent alone" in answer["message"], answer
+    status, answer = patched(carve, carve.api, "/api/v1/nodes/n0", {"metadata": {"annotations": {"carve.dev/ledger": "{}"}}})
     assert status == 422 and "written by its agent alone" in answer["message"], answer
     token = carve.token("carve-agent", "--bound-object-kind=Node", "--bound-object-name=n0")
     agent = Api(carve.port, str(carve.dir / "pki/apiserver.crt"), token)
@@ -286,6 +312,8 @@ def test_metrics_are_for_accounts_that_may_read_them(carve):
         except urllib.error.HTTPError as error:
             return str(error.code)
     assert read() == "403"
+    carve.create(pod_object("counted", DIALECTS["vke"][0]))
+    carve.slices("counted")
     carve.kubectl("create", "clusterrolebinding", "reader", "--clusterrole=carve-metrics-reader", "--serviceaccount=default:reader")
     text = until(lambda: (t := read()) != "403" and t)
     assert "carve_coordinator_active 1" in text and 'carve_binds_total{result="bound"}' in text
@@ -313,6 +341,40 @@ def test_kubectl_carve_shows_the_cluster(carve):
     doctor = carve_verb(carve, "doctor")
     assert re.search(r"API server +Deployed +Kubernetes 1\.", doctor) and re.search(r"webhook of pods +Deployed", doctor), doctor
     assert "asks for no slice" in carve_verb(carve, "explain", "other", status=1)
+    assert "it fits on" in carve_verb(carve, "explain", "big", "-o", "yaml")
+
+
+def test_the_replay_reads_a_snapshot_of_the_cluster(carve):
+    if not (BUILD / "bin/carve-replay").exists():
+        pytest.skip("carve-replay is not built")
+    for name, limits in (("a", {"carve.dev/memory": "4Gi", "carve.dev/compute": "30"}), ("b", {"carve.dev/devices": "1"}),
+                         ("c", {"aliyun.com/gpu-mem": "3"})):
+        carve.create(pod_object(name, limits, **(on("share") if name == "c" else {})))
+        carve.slices(name)
+    file = carve.folder / "fleet.json"
+    file.write_text(carve_verb(carve, "snapshot"))
+    fleet = json.loads(file.read_text())
+    assert len(fleet["nodes"]) == 6 and {held["name"] for held in fleet["held"]} == {f"default/{name}/c" for name in "abc"}
+    replay = [BUILD / "bin/carve-replay", "--snapshot", file, "--strategy", "binpack"]
+    done = subprocess.run([*replay, "--explain", "num_gpu=1,gpu_memory_mib=4096,gpu_milli=300"], capture_output=True, text=True)
+    assert done.returncode == 0 and "It would be placed on" in done.stdout, done.stdout + done.stderr
+    done = subprocess.run([*replay, "--consolidate", "1"], capture_output=True, text=True)
+    assert done.returncode in (0, 1) and "carve-replay:" not in done.stderr, done.stdout + done.stderr
+
+
+def test_a_watch_prints_what_changes(carve):
+    env = {**os.environ, "PATH": f"{BUILD}/bin:{BIN}:{os.environ['PATH']}", "KUBECONFIG": str(carve.config)}
+    file = carve.folder / "watched"
+    with open(file, "w") as out:
+        watch = subprocess.Popen(["kubectl", "carve", "slices", "-n", "default", "-w"], env=env, stdout=out, stderr=subprocess.STDOUT)
+    try:
+        assert until(lambda: "NAMESPACE" in file.read_text()), file.read_text()
+        carve.create(pod_object("watched", {"aliyun.com/gpu-mem": "3"}, **on("share")))
+        assert until(lambda: re.search(r"watched +c +share +0 +3 GiB", file.read_text())), file.read_text()
+        assert watch.poll() is None
+    finally:
+        watch.kill()
+        watch.wait()
 
 
 def test_a_wish_is_for_those_who_may_update_slices(carve):

@@ -2,11 +2,12 @@
 import json
 import os
 import signal
+import subprocess
 import time
 
 import pytest
 
-from node_cluster import LOAD, GiB, NodeCluster, missing, slices, until
+from node_cluster import BUILD, LOAD, GiB, NodeCluster, missing, slices, until
 
 if missing():
     pytest.skip(missing(), allow_module_level=True)
@@ -153,6 +154,41 @@ def test_a_container_restarts_without_the_api_server(cluster):
         assert until(lambda: cluster.restarts("alone") >= 1)
 
 
+def told(cluster, name, reason, part):
+    return any(reason == r and part in note for r, note in cluster.events(name))
+
+
+def test_a_program_that_breaks_its_limits_has_events(cluster):
+    # The driver that the shim stands before, used without it.
+    bypass = f"unset LD_PRELOAD; export LD_LIBRARY_PATH=/usr/lib/carve/driver; exec {LOAD} --allocate 3GiB --no-touch --seconds 600"
+    with cluster.running("breaks", bypass, placed(cluster, 2 * GiB)):
+        assert until(lambda: told(cluster, "breaks", "CarveBypass", "found unattached with")), cluster.events("breaks")
+        assert until(lambda: told(cluster, "breaks", "CarveOverQuota", "beyond its quota of 2 GiB")), cluster.events("breaks")
+
+
+def fault(cluster, *words):
+    subprocess.run([BUILD / "bin/carve-sim", "fault", cluster.folder / "state/sim", *map(str, words)], check=True, capture_output=True)
+
+
+def test_what_happens_to_devices_has_events(cluster):
+    with cluster.running("faulty", HOLD, placed(cluster)):
+        name = cluster.slice_of("faulty")["name"]
+        attached = until(lambda: [p["pid"] for p in cluster.carve_show(name)["processes"] if p["attached"]])
+        fault(cluster, "xid", 31, "--pid", attached[0], "--device", 0)
+        assert until(lambda: told(cluster, "faulty", "CarveXid", "its processes caused Xid 31 (GPU memory page fault)"))
+        assert until(lambda: told(cluster, cluster.node, "CarveXid", "device 0"))
+    fault(cluster, "device-lost", "--device", 1)
+    try:
+        assert until(lambda: told(cluster, cluster.node, "CarveDeviceLost", "device 1")), cluster.events(cluster.node)
+        assert until(lambda: said(cluster)["devices"][1]["health"] == "lost")
+    finally:
+        fault(cluster, "clear")
+        cluster.stop("carved")  # A device that has fallen off the bus is not trusted before the agent has started anew.
+        cluster.start_agent()
+    assert until(lambda: told(cluster, cluster.node, "CarveDeviceRecovered", "device 1")), cluster.events(cluster.node)
+    assert until(lambda: said(cluster)["devices"][1]["health"] == "ok")
+
+
 def test_a_copy_of_an_attach_directory_gives_nothing(cluster):
     with cluster.running("owner", "sleep 600", placed(cluster, 4 * GiB)):
         slot = cluster.slice_of("owner")["slot"]
@@ -178,6 +214,21 @@ def test_processes_of_a_force_deleted_pod_keep_their_part(cluster):
     cluster.remove("stubborn", "--grace-period=0", "--force", "--wait=false")
     with cluster.running("heir", "sleep 600", placed(cluster, 2 * GiB, device=1)):
         assert cluster.slice_of("stubborn") is None, "the heir waited for the last process of the slice before"
+
+
+def test_what_lasts_of_a_ledgers_differences_is_in_the_nodes_object(cluster):
+    def written():
+        text = cluster.node_object()["metadata"]["annotations"].get("carve.dev/ledger")
+        return json.loads(text)["parts"] if text else None
+    cluster.create(cluster.pod("lasts", HOLD), placed(cluster, 2 * GiB))
+    assert until(lambda: cluster.is_ready("lasts")), cluster.waiting("lasts")
+    assert written() is None
+    cluster.kubectl("annotate", "pod", "lasts", "--overwrite", f"carve.dev/slices={placed(cluster, GiB)}")
+    (part,) = until(written, 90)
+    assert (part["pod"], part["container"], part["memory"]) == ("default/lasts", "main", 2 * GiB), "it cannot have less than it holds"
+    cluster.kubectl("annotate", "pod", "lasts", "--overwrite", f"carve.dev/slices={placed(cluster, 2 * GiB)}")
+    assert until(lambda: written() is None)
+    cluster.remove("lasts", "--wait=true")
 
 
 def label(cluster, *words):

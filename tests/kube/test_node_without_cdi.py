@@ -30,6 +30,7 @@ def test_a_container_gets_its_slice_by_mounts_and_the_node_says_so(cluster):
     ready = cluster.condition("CarveReady")
     assert (ready["status"], ready["reason"]) == ("True", "NoCdi"), ready
     assert "degraded: no CDI" in ready["message"] and "containerd 1.6." in ready["message"]
+    assert until(lambda: any(reason == "CarveNoCdi" and "degraded: no CDI" in note for reason, note in cluster.events(cluster.node)))
     with cluster.running("old", "sleep 600", slices(cluster.node, main=[(cluster.devices()[1], 2 * GiB, 0)])):
         count, total = cluster.inside("old", "/bin/guest_program", "monitor").split()[:2]
         assert (count, int(total)) == ("1", 2 * GiB), "the guest library shows the slice alone"

@@ -9,6 +9,8 @@ import pytest
 
 from cluster import BIN, BUILD, ROOT, SYSTEM, Cluster, node_object, pod_object, until
 
+ROLLOUTS = 20 if os.environ.get("CARVE_LONG") else 2
+
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a kubelet needs root")
 
 
@@ -164,7 +166,13 @@ def test_a_wish_changes_the_slice_of_a_running_pod(web):
     notes = ("get", "events.events.k8s.io", "-n", "default", "-o", "jsonpath={range .items[*]}{.reason}: {.note}{'\\n'}{end}")
     assert until(lambda: "CarveRefused: container c: the slice does not get 512 MiB" in web.kubectl(*notes)), web.kubectl(*notes)
     assert "CarveSliceChanged: container c: the slice has 3 GiB of each device now" in web.kubectl(*notes)
+    # The node's ledger has more than the books: its agent says so after 30 s, the coordinator looks each 60 s.
+    drift = "container c: 3 GiB in the ledger, 512 MiB in the books"
+    assert until(lambda: drift in web.kubectl(*notes), 150), web.kubectl("get", "node", "localhost", "-o", "yaml")
+    assert "CarveLedgerDrift: device 0 (GPU-" in web.kubectl(*notes)
+    assert not web.pod("web")["metadata"].get("deletionTimestamp"), "no pod is evicted"
     carve_verb(web, "set", "web", "--memory", "2Gi")
+    assert until(lambda: "carve.dev/ledger" not in web.api.get("/api/v1/nodes/localhost")["metadata"]["annotations"])
 
 
 def test_the_nodes_metrics_name_pods_for_accounts_that_may_read_them(web):
@@ -216,3 +224,40 @@ def test_an_init_container_runs_in_the_first_containers_slice(web):
     assert [row["container"] for row in held if row["pod"] == "shared"] == ["c"]
     web.kubectl("delete", "pod", "shared", "--grace-period=1", "--wait=false")
     web.kubectl(*settings, '{"data":{"initContainers":"refuse"}}')
+
+
+def test_programs_run_on_while_the_agents_are_rolled_out(web):
+    """The fd store ends with its container: reports are recovered from the mappings of the programs."""
+    busy = pod_object("busy", {"carve.dev/memory": "2Gi", "carve.dev/compute": "30"}, hostNetwork=True)
+    busy["spec"]["containers"][0].update(image="localhost/carve:latest", imagePullPolicy="Never", command=[
+        "/usr/bin/sh", "-c", "exec carve-load --allocate 1GiB --no-touch --kernels 200us --seconds 86400"])
+    web.create(busy)
+
+    def identities():
+        found = [web.pod(name)["status"].get("containerStatuses", [{}])[0] for name in ("web", "busy")]
+        return [(s["containerID"], s["restartCount"]) for s in found if s.get("ready")]
+    assert until(lambda: len(identities()) == 2, 60), web.kubectl("describe", "pod", "busy")
+    before = identities()
+
+    def agent():
+        (pod,) = web.api.get(f"/api/v1/namespaces/{SYSTEM}/pods?labelSelector=app=carve-agent")["items"]
+        return pod["metadata"]["uid"] if all(s["ready"] for s in pod["status"].get("containerStatuses", [{"ready": False}])) else None
+
+    def rows():
+        done = subprocess.run([BUILD / "bin/kubectl-carve", "top", "-o", "json", "-n", "default"], capture_output=True, text=True,
+                              env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "KUBECONFIG": str(web.config)}, timeout=120)
+        return {row["pod"]: row for row in json.loads(done.stdout)["slices"]} if done.returncode == 0 else {}
+    for _ in range(ROLLOUTS):
+        last = agent()
+        web.kubectl("rollout", "restart", "daemonset/carve-agent", "-n", SYSTEM)
+        web.kubectl("rollout", "status", "daemonset/carve-agent", "-n", SYSTEM, "--timeout=100s")
+        assert until(lambda: agent() not in (None, last), 60), web.kubectl("describe", "pods", "-n", SYSTEM)
+
+        def is_adopted():
+            found = rows()
+            return len(found) == 2 and all(1 << 30 <= row["memory_charged_bytes"] < 2 << 30 for row in found.values())
+        assert until(is_adopted, 60), rows()
+        assert identities() == before
+        text = web.kubectl("exec", "web", "--", "carve-load", "--allocate", "1GiB", "--no-touch", check=False)
+        assert '"error":"CUDA_ERROR_OUT_OF_MEMORY"' in text, text
+    web.kubectl("delete", "pod", "busy", "--grace-period=1", "--wait=false")

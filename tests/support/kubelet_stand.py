@@ -14,7 +14,9 @@ GiB = 1 << 30
 class KubeletStand:
     """`ask("start s000")` sends a command of src/kubelet/testing/kubelet_stand.cc and returns its answer."""
 
-    def __init__(self, spec="a10x1"):
+    # `before`: a command in which carve-kubelet runs.
+    def __init__(self, spec="a10x1", before=()):
+        self.before = before
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ks-"))
         self.agent = Agent(spec, "--cdi-dir", str(self.folder / "cdi"), "--bookkeeper", "kubernetes")
         (self.folder / "k").mkdir()
@@ -28,8 +30,9 @@ class KubeletStand:
         self.log = open(self.folder / "log", "ab")
         sockets = self.folder / "k"
         self.program = subprocess.Popen(
-            [BUILD / "bin/carve-kubelet", "--node-name", "n1", "--metrics", "off", "--agent-socket", self.agent.socket, "--plugin-dir", sockets,
-             "--pod-resources", sockets / "pod-resources.sock", "--runtime", sockets / "runtime.sock", "--apiserver", self.url,
+            [*self.before, BUILD / "bin/carve-kubelet", "--node-name", "n1", "--metrics", "off", "--agent-socket", self.agent.socket,
+             "--plugin-dir", sockets, "--pod-resources", sockets / "pod-resources.sock", "--runtime", sockets / "runtime.sock",
+             "--apiserver", self.url,
              "--token-file", self.folder / "token"], stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
         before = self.ask("registrations")
         assert until(lambda: self.ask("registrations") > before or self.program.poll() is not None, 30), self.text()

@@ -16,9 +16,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cluster/books/device_drift.h"
 #include "cluster/books/node_book.h"
 #include "cluster/books/pod_book.h"
 #include "place/engine.h"
+#include "wire/kube/node_ledger.h"
 #include "wire/kube/pod_wish.h"
 
 namespace carve::cluster {
@@ -125,6 +127,8 @@ class Books {
   std::map<uint64_t, std::vector<std::string>> pods_in_units() const;
   // Devices of which the annotations of pods grant more than there is, by node and device.
   std::vector<Overcommit> overcommitted() const;
+  // Devices of the node for which its ledger has other slices than the books, by device.
+  std::vector<DeviceDrift> ledger_drift(const std::string& node, const kube::NodeLedger&) const;
   size_t pods() const { return pods_.size(); }
   size_t rebuilt() const { return rebuilt_; }  // How often the engine was made anew.
 
@@ -163,6 +167,8 @@ class Books {
   void rebuild_if_sparse();
   void forget_if_empty(const std::string& node);
   std::vector<const kube::PodSlices*> slices_on(const NodeBook&) const;
+  static const kube::PlacedPart* granted_part(const PodBook&, const std::string& node,
+                                              const kube::LedgerPart&);
 
   const std::vector<ContainerAsk>* asks_on(PodBook&, const NodeBook&);
   place::RequestClass class_of(const ContainerAsk&);
@@ -177,6 +183,7 @@ class Books {
   std::optional<std::vector<Choice>> choices_apart(PodBook&, const NodeBook&, std::span<const ContainerAsk>);
   std::string lacks(PodBook&, const NodeBook&);
   std::string what_would_fit(const place::RequestShape&) const;
+  std::string migration_for(const PodBook&, const ContainerAsk&, std::span<NodeBook* const>);
 
   const Strategy strategy_;
   std::unique_ptr<place::Engine> engine_;

@@ -11,6 +11,7 @@ using namespace cluster::testing;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 using Names = std::vector<std::string_view>;
 
@@ -78,8 +79,22 @@ TEST(Books, the_17th_isolated_slice_waits_where_memory_is_isolated) {
   }
   const kube::ObjectMeta pod = pod_object("one-more", 256_MiB);
   books.set_pod(pod);
-  EXPECT_THAT(books.filter(pod.uid, Names{"n0", "sharing"}), ElementsAre("isolated slices", ""));
-  EXPECT_THAT(books.explain(pod.uid), HasSubstr("1/2 nodes can serve: 1 isolated slices"));
+  EXPECT_THAT(books.filter(pod.uid, Names{"n0", "sharing"}), ElementsAre("16 slices on every device", ""));
+  EXPECT_THAT(books.explain(pod.uid), HasSubstr("1/2 nodes can serve: 1 16 slices on every device"));
+}
+
+TEST(Books, a_migration_that_makes_room_is_named) {
+  Books books = books_with(2, 1);
+  place_pod(books, pod_object("large", 10_GiB), "n0");
+  place_pod(books, pod_object("small", 6_GiB), "n0");
+  place_pod(books, pod_object("other", 15_GiB), "n1");
+  const kube::ObjectMeta pod = pod_object("p", 12_GiB);
+  books.set_pod(pod);
+  EXPECT_THAT(books.explain(pod.uid), HasSubstr("it fits on n1; a migration of a/small would make room"));
+  EXPECT_EQ(refusal(books, pod, "n0"), "memory") << "nothing is moved";
+  const kube::ObjectMeta huge = pod_object("huge", 20_GiB);
+  books.set_pod(huge);
+  EXPECT_THAT(books.explain(huge.uid), Not(HasSubstr("migration"))) << "no single one helps";
 }
 
 TEST(Books, shares_are_weights_under_native_burst) {

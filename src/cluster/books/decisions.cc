@@ -7,6 +7,7 @@
 #include "cluster/books/supposition.h"
 #include "core/invariant.h"
 #include "place/explain.h"
+#include "place/migration.h"
 #include "place/rules.h"
 
 namespace carve::cluster {
@@ -19,6 +20,8 @@ constexpr std::string_view together = "the containers together";
 constexpr std::string_view bound_elsewhere = "bound to another node";
 
 constexpr uint8_t best_score = 10;
+// A proposal costs 10 us for each slice that is tried, in the loop that answers the scheduler.
+constexpr size_t max_migration_nodes = 16, max_migration_candidates = 256;
 
 kube::PlacedSlice slice_of(const ContainerAsk& ask, const ClusterNode& node,
                            const place::Assignment& assignment) {
@@ -279,6 +282,30 @@ std::string Books::what_would_fit(const place::RequestShape& shape) const {
   return out;
 }
 
+// Returns the pod that would make room if it moved, NAMESPACE/NAME; empty: no single one does. Pods of
+// several slices stay, because they are on one node.
+std::string Books::migration_for(const PodBook& asking, const ContainerAsk& ask,
+                                 std::span<NodeBook* const> nodes) {
+  std::map<std::string_view, const PodBook*> in_order;  // Equal books make equal proposals.
+  for (const NodeBook* const node : nodes)
+    for (const std::string& uid : node->pods) {
+      const PodBook& pod = pods_.find(uid)->second;
+      if (pod.counted.size() == 1 && pod.slices->containers.size() == 1 && !pod.is_deleting &&
+          !pod.is_reserved && !pod.change && in_order.size() < max_migration_candidates)
+        in_order.emplace(pod.full_name, &pod);
+    }
+  std::vector<place::PlacedRequest> standing;
+  std::vector<std::string_view> names;
+  for (const auto& [name, pod] : in_order) {
+    const PodBook::Counted& counted = pod->counted.front();
+    standing.push_back({counted.request_class, counted.assignment, counted.application});
+    names.push_back(name);
+  }
+  const auto migration =
+      place::propose_migration(*engine_, class_of(ask), standing, engine_->application(asking.application));
+  return migration ? std::string(names[migration->who]) : "";
+}
+
 std::string Books::explain(const std::string& uid) {
   std::vector<std::string_view> names;
   for (const auto& [name, node] : nodes_) names.push_back(name);
@@ -294,8 +321,7 @@ std::string Books::explain(const std::string& uid, std::span<const std::string_v
   std::map<std::string_view, NodeBook*> in_order;
   for (const std::string_view name : names)
     if (const auto node = nodes_.find(name); node != nodes_.end()) in_order.emplace(name, &node->second);
-  const NodeBook* nearest = nullptr;
-  uint64_t nearest_free = 0;
+  std::vector<std::pair<uint64_t, NodeBook*>> by_room;  // The largest free block of each node, and the node.
   for (const auto& [name, node] : in_order) {
     const std::string_view why = refusal_now(pod, *node);
     serving += why.empty();
@@ -305,18 +331,29 @@ std::string Books::explain(const std::string& uid, std::span<const std::string_v
     uint64_t free = 0;
     for (const place::DeviceState& device : engine_->fleet().devices(*node->number))
       if (!device.sick && !device.exclusive) free = std::max(free, device.free.count);
-    if (nearest == nullptr || free > nearest_free) nearest = node, nearest_free = free;
+    by_room.emplace_back(free, node);
   }
+  std::ranges::stable_sort(by_room, std::greater{}, &std::pair<uint64_t, NodeBook*>::first);
   std::string out = fmt::format("{}/{} nodes can serve", serving, in_order.size());
   std::vector<std::pair<std::string_view, size_t>> rows(counts.begin(), counts.end());
   std::ranges::stable_sort(rows, std::greater{}, &std::pair<std::string_view, size_t>::second);
   for (size_t i = 0; i < rows.size(); ++i)
     out += fmt::format("{}{} {}", i == 0 ? ": " : ", ", rows[i].second, rows[i].first);
-  if (serving != 0 || nearest == nullptr) return out;
-  if (const std::string why = lacks(pod, *nearest); !why.empty())
-    out += fmt::format(". Nearest {}: {}", nearest->name, why);
+  if (serving != 0 || by_room.empty()) return out;
+  NodeBook& nearest = *by_room.front().second;
+  if (const std::string why = lacks(pod, nearest); !why.empty())
+    out += fmt::format(". Nearest {}: {}", nearest.name, why);
   if (in_order.size() < nodes_.size()) return out;  // It may name one of the other nodes.
-  return out + what_would_fit(asks_on(pod, *nearest)->front().shape);
+  const std::vector<ContainerAsk>& asks = *asks_on(pod, nearest);
+  const std::string advice = what_would_fit(asks.front().shape);
+  out += advice;
+  if (asks.size() != 1 || !asks.front().devices.empty()) return out;
+  std::vector<NodeBook*> nodes;
+  for (size_t i = 0; i < std::min(max_migration_nodes, by_room.size()); ++i)
+    nodes.push_back(by_room[i].second);
+  if (const std::string mover = migration_for(pod, asks.front(), nodes); !mover.empty())
+    out += fmt::format("{} migration of {} would make room", advice.empty() ? ". A" : "; a", mover);
+  return out;
 }
 
 }  // namespace carve::cluster

@@ -44,6 +44,9 @@ std::string metrics_text(const CoordinatorFigures& f) {
   out.family("carve_overcommitted_devices", "gauge",
              "Devices that the annotations of pods grant more of than there is.");
   out.sample({}, number(f.overcommitted_devices));
+  out.family("carve_ledger_drift_devices", "gauge",
+             "Devices of which a node's ledger has other slices than the books.");
+  out.sample({}, number(f.drifting_devices));
   out.family("carve_setting_pending", "gauge", "1 if a setting has not taken effect yet.");
   by_word(out, "setting", f.pending, [](bool is_pending) { return number(is_pending); });
   out.family("carve_unreadable_objects", "gauge", "Objects whose annotations cannot be read.");

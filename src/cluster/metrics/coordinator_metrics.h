@@ -24,6 +24,7 @@ struct CoordinatorFigures {
   std::map<std::string, uint64_t> watch_lag_ns;  // By resource: since the API server was heard.
   std::map<std::string, uint64_t> relists;       // By resource: lists after the first.
   uint64_t overcommitted_devices = 0;
+  uint64_t drifting_devices = 0;               // Of which a node's ledger differs from the books.
   std::map<std::string, bool> pending;         // By setting.
   std::map<std::string, uint64_t> unreadable;  // Objects that cannot be read, by resource.
 };

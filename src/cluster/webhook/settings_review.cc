@@ -5,6 +5,9 @@
 namespace carve::cluster {
 namespace {
 
+constexpr const char* plain_nvidia_warning =
+    "plainNvidiaGpu whole: pods with nvidia.com/gpu alone reach the webhook with overlay plain-nvidia-gpu";
+
 Result<ClusterSettings, api::FieldErrors> settings_of(const api::Json& object) {
   SettingsData data;
   const auto found = object.find("data");
@@ -25,7 +28,11 @@ Result<std::string, std::string> review_settings(std::string_view json, const Po
   // Settings that cannot be read have no effect, so each change of them is an improvement.
   const auto before = review->old_object.is_object() ? settings_of(review->old_object) : ClusterSettings{};
   const auto errors = before ? refuse_change(*before, *after, pods) : api::FieldErrors();
-  return errors.empty() ? accept(review->uid) : refuse(review->uid, unprocessable, message_of(errors));
+  if (!errors.empty()) return refuse(review->uid, unprocessable, message_of(errors));
+  std::vector<std::string> warnings;
+  if (after->plain_nvidia_is_whole && !(before && before->plain_nvidia_is_whole))
+    warnings.emplace_back(plain_nvidia_warning);
+  return accept(review->uid, review->object, review->object, warnings);
 }
 
 Result<ClusterSettings, api::FieldErrors> read_settings_object(std::string_view json) {

@@ -37,6 +37,15 @@ TEST(SettingsReview, the_unit_changes_only_without_pods_in_it) {
   EXPECT_EQ(response_to(to, settings({{"gpuMemoryUnit", "no"}}), {{1u << 30, {"a/web-0"}}})["allowed"], true);
 }
 
+TEST(SettingsReview, what_needs_other_manifests_is_a_warning) {
+  const Json whole = settings({{"plainNvidiaGpu", "whole"}});
+  const Json response = response_to(whole, settings({}));
+  EXPECT_EQ(response["allowed"], true);
+  EXPECT_FALSE(response.contains("patch"));
+  EXPECT_THAT(response["warnings"][0].get<std::string>(), HasSubstr("overlay plain-nvidia-gpu"));
+  EXPECT_FALSE(response_to(whole, whole).contains("warnings"));
+}
+
 TEST(SettingsReview, a_deletion_passes_and_other_texts_are_no_review) {
   EXPECT_EQ(response_to(nullptr, settings({}))["allowed"], true);
   for (const char* text :

@@ -157,6 +157,13 @@ TEST(Admission, rules_over_a_whole_pod) {
   };
   EXPECT_EQ(refusal(two("aliyun.com/gpu-mem: 1", "carve.dev/memory: 4Gi")),
             "container b asks in dialect carve, and another container in ack; keep one");
+  const auto counted = [&](Json pod) {
+    pod["metadata"]["labels"]["aliyun.com/gpu-count"] = "2";
+    return pod;
+  };
+  EXPECT_EQ(refusal(counted(two("aliyun.com/gpu-mem: 4", "aliyun.com/gpu-mem: 2"))),
+            "aliyun.com/gpu-count is for a pod in which one container asks; container b asks too");
+  EXPECT_EQ(refusal(counted(two("aliyun.com/gpu-mem: 4", ""))), "");
   PodSettings without_ack;
   without_ack.dialects = {Dialect::carve};
   EXPECT_EQ(refusal(two("aliyun.com/gpu-mem: 1", ""), without_ack),

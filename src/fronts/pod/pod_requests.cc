@@ -1,6 +1,7 @@
 #include "fronts/pod/pod_requests.h"
 
 #include "fronts/pod/dialects.h"
+#include "fronts/pod/keys.h"
 
 namespace carve::fronts {
 namespace {
@@ -26,6 +27,9 @@ void read_container_request(ContainerReader& reader, PodRequests& out) {
     return reader.refuse(limit, "container {} asks in dialect {}, and another container in {}; keep one",
                          reader.container().name, text(row->dialect), text(*out.dialect));
   out.dialect = row->dialect;
+  if (row->dialect == Dialect::ack && !out.containers.empty() && reader.label(keys::ack_count))
+    return reader.refuse(limit, "{} is for a pod in which one container asks; container {} asks too",
+                         keys::ack_count, reader.container().name);
   auto request = row->read(reader);
   if (!request) return;
   read_slice_annotations(reader, *request);

@@ -127,7 +127,7 @@ Condition ready_as(const AdvertisementInput& in, const Advertisement& ad) {
   if (!in.runtime.has_cdi)
     return {.type = ready_condition,
             .is_true = true,
-            .reason = "NoCdi",
+            .reason = no_cdi_reason,
             .message = fmt::format("degraded: no CDI, so containers have all device nodes: {}",
                                    in.runtime.sentence)};
   return {.type = ready_condition,
@@ -193,6 +193,7 @@ Advertisement advertise(const AdvertisementInput& in) {
   if (in.agent) {
     out.is_known = true;
     out.devices = devices_of(*in.agent, in.wishes.value_or(NodeWishes{}), in.host);
+    out.drift = in.drift;
     const Totals held = held_totals(in.pods, in.node, in.agent->devices);
     const Totals offered = trouble ? Totals{} : totals_of(out.devices);
     out.totals = {.memory_bytes = std::max(held.memory_bytes, offered.memory_bytes),

@@ -15,6 +15,7 @@
 #include "wire/api/device.h"
 #include "wire/api/slice.h"
 #include "wire/kube/node_devices.h"
+#include "wire/kube/node_ledger.h"
 
 namespace carve::kubelet {
 
@@ -58,6 +59,7 @@ struct Condition {
 
 inline constexpr const char* ready_condition = "CarveReady";
 inline constexpr const char* pending_condition = "CarveSettingPending";
+inline constexpr const char* no_cdi_reason = "NoCdi";
 
 struct AdvertisementInput {
   std::string node;
@@ -68,12 +70,14 @@ struct AdvertisementInput {
   HostFacts host;
   std::map<std::string, kube::ObjectMeta> pods;  // This node's, by uid.
   bool has_other_plugin = false;                 // nvidia.com/gpu is allocatable here too.
+  kube::NodeLedger drift = {};                   // What lasts of the ledger's differences.
 };
 
 struct Advertisement {
   bool is_known = false;             // The agent has said what there is; otherwise the conditions alone hold.
   std::optional<std::string> label;  // Of carve.dev/node; none: the node takes no pod with a slice.
   kube::NodeDevices devices;
+  kube::NodeLedger drift;
   Totals totals;
   std::vector<Condition> conditions;
 };

@@ -65,6 +65,12 @@ std::optional<std::string> metadata_patch(const SeenNode& seen, const Advertisem
   const auto annotation = seen.meta.annotations.find(kube::devices_annotation);
   if (annotation == seen.meta.annotations.end() || annotation->second != devices)
     metadata["annotations"][kube::devices_annotation] = devices;
+  const auto ledger = seen.meta.annotations.find(kube::ledger_annotation);
+  const std::string drift = wanted.drift.parts.empty() ? "" : api::write(wanted.drift);
+  if (!drift.empty() && (ledger == seen.meta.annotations.end() || ledger->second != drift))
+    metadata["annotations"][kube::ledger_annotation] = drift;
+  if (drift.empty() && ledger != seen.meta.annotations.end())
+    metadata["annotations"][kube::ledger_annotation] = nullptr;
   const auto label = seen.meta.labels.find(node_label);
   if (wanted.label && (label == seen.meta.labels.end() || label->second != *wanted.label))
     metadata["labels"][node_label] = *wanted.label;

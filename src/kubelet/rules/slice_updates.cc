@@ -1,14 +1,9 @@
 #include "kubelet/rules/slice_updates.h"
 
 #include <algorithm>
-#include <optional>
-
-#include "wire/kube/pod_slices.h"
 
 namespace carve::kubelet {
-namespace {
 
-// Returns what was placed for the slice's holder; no value: nothing that can be read, or nothing here.
 std::optional<kube::PlacedSlice> placed_for(const api::Slice& slice, const std::string& node,
                                             const std::map<std::string, kube::ObjectMeta>& pods) {
   if (slice.state == SliceState::ended || !slice.holder || !slice.holder->pod) return std::nullopt;
@@ -21,6 +16,8 @@ std::optional<kube::PlacedSlice> placed_for(const api::Slice& slice, const std::
   const auto placed = slices->containers.find(slice.holder->pod->container);
   return placed == slices->containers.end() ? std::nullopt : std::optional(placed->second);
 }
+
+namespace {
 
 bool has_one_amount(const api::Slice& slice, const kube::PlacedSlice& placed) {
   if (slice.exclusive || placed.exclusive.value_or(false) || placed.parts.empty()) return false;

@@ -3,13 +3,20 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "kube/answers.h"
 #include "wire/api/slice.h"
+#include "wire/kube/pod_slices.h"
 
 namespace carve::kubelet {
+
+// Returns what the pod's annotation grants to the slice's holder on this node; no value: nothing, or nothing
+// that can be read. `pods`: this node's, by uid.
+std::optional<kube::PlacedSlice> placed_for(const api::Slice&, const std::string& node,
+                                            const std::map<std::string, kube::ObjectMeta>& pods);
 
 struct SliceUpdate {
   std::string slice;

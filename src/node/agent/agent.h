@@ -71,6 +71,7 @@ struct SliceView {
   bool entered = false;
   std::optional<ContainerSlot> slot;
   std::vector<XidCount> xids;          // Caused by its processes, since the agent started.
+  std::vector<Violation> violations;   // Since the agent started.
   std::vector<PartView> parts;         // Parallel to the record's; empty if the slice has ended.
   std::vector<ProcessView> processes;  // If the query asked for them.
 

@@ -159,6 +159,7 @@ api::Slice view(const ViewContext& look, const SliceView& slice, bool whole) {
   if (slice.slot) out.slot = text(*slice.slot);
   out.ended_because = slice.why;
   out.xids = slice.xids;
+  out.violations = slice.violations;
   if (slice.record.to) out.ended_ns = static_cast<uint64_t>(slice.record.to->utc_ns);
   if (slice.state != SliceState::ended)
     out.enforcement.compute = compute_enforcement_of(look, slice.record.slice);

@@ -16,7 +16,9 @@ struct Reconciler::Step {
   std::map<uint64_t, SliceMemory>& memory;
   Reconciled out;
 
-  void report(uint64_t slice, std::string text) { out.actions.push_back(AddEvent{slice, std::move(text)}); }
+  void report(uint64_t slice, std::string text, std::optional<ViolationKind> violation = {}) {
+    out.actions.push_back(AddEvent{.slice = slice, .text = std::move(text), .violation = violation});
+  }
 
   void devices();
   void processes();
@@ -89,8 +91,11 @@ void Reconciler::Step::unattached(const SliceObserved& on, size_t process) {
   const ProcessObserved& p = observed.processes[process];
   if (!memory[on.id].unattached.insert({p.pid, p.start}).second) return;
   const std::string why = on.limited ? why_unattached(p.evidence) : "the slice has no isolation";
-  report(on.id, fmt::format("process {} ({}) found unattached with {} on device {}: {}", p.pid, p.command,
-                            text(p.used).c_str(), observed.devices[p.device].index, why));
+  const bool is_violation = on.limited && !p.evidence.is_mps_server;
+  report(on.id,
+         fmt::format("process {} ({}) found unattached with {} on device {}: {}", p.pid, p.command,
+                     text(p.used).c_str(), observed.devices[p.device].index, why),
+         is_violation ? std::optional(ViolationKind::bypass) : std::nullopt);
   switch (action_against({on.limited, p.graphics_only, p.evidence.is_mps_server}, rules.audit)) {
     case AuditAction::report: break;
     case AuditAction::freeze: out.actions.push_back(FreezeSlice{on.id, process}); break;
@@ -126,7 +131,8 @@ void Reconciler::Step::memory_of(const SliceObserved& slice) {
                          device.index, text(part.quota).c_str(),
                          rules.over_quota == OverQuotaAction::report   ? "only reported"
                          : rules.over_quota == OverQuotaAction::refuse ? "further allocations are refused"
-                                                                       : "the slice is stopped"));
+                                                                       : "the slice is stopped"),
+             ViolationKind::over_quota);
     known.parts[i].beyond_quota = beyond;
   }
 }
@@ -168,7 +174,8 @@ void Reconciler::Step::bypassed(const SliceObserved& slice, size_t part, double 
          fmt::format("found running beyond its leases: by the driver's count its kernels used {} % of "
                      "device {}, by the arbiter's {:.0f} %; process {} ({}) bypasses its launch gate",
                      out.slices[slice.id].parts[part].sm_percent, observed.devices[device].index,
-                     charged_percent, p.pid, p.command));
+                     charged_percent, p.pid, p.command),
+         ViolationKind::bypass);
   if (p.start == 0) return;
   switch (rules.audit) {
     case AuditAction::report: break;

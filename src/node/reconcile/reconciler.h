@@ -89,6 +89,7 @@ struct ReconcileRules {
 struct AddEvent {
   uint64_t slice = 0;  // 0: about the node.
   std::string text;
+  std::optional<ViolationKind> violation = {};  // The slice breaks its limits.
 };
 struct ChargeGrowth {
   uint64_t slice = 0;

@@ -40,7 +40,10 @@ struct Scene {
 
 std::string spoken(const Action& action) {
   struct Words {
-    std::string operator()(const AddEvent& a) const { return fmt::format("event {}: {}", a.slice, a.text); }
+    std::string operator()(const AddEvent& a) const {
+      return fmt::format("event {}: {}{}", a.slice,
+                         a.violation ? fmt::format("[{}] ", text(*a.violation)) : "", a.text);
+    }
     std::string operator()(const ChargeGrowth& a) const {
       return fmt::format("charge {}/{}: {} to {}", a.slice, a.part, a.from, a.to);
     }
@@ -86,7 +89,8 @@ const Row rows[] = {
      {}},
     {"beyond the quota, refused",
      [](Scene& x) { x.process().used = {1100 * mib_bytes}; },
-     {"charge 7/0", "event 7: found with 1100 MiB on device 0, beyond its quota of 1 GiB: further"}},
+     {"charge 7/0",
+      "event 7: [over-quota] found with 1100 MiB on device 0, beyond its quota of 1 GiB: further"}},
     {"beyond the quota, only reported",
      [](Scene& x) { x.process().used = {1100 * mib_bytes}, x.rules.over_quota = OverQuotaAction::report; },
      {"beyond its quota of 1 GiB: only reported"}},
@@ -104,7 +108,8 @@ const Row rows[] = {
      {"charge 7/0"}},
     {"unattached, reported",
      [](Scene& x) { x.process().attached = false; },
-     {"event 7: process 50 (train) found unattached with 100 MiB on device 0: it is a static program"}},
+     {"event 7: [bypass] process 50 (train) found unattached with 100 MiB on device 0: it is a static "
+      "program"}},
     {"unattached, frozen",
      [](Scene& x) { x.process().attached = false, x.rules.audit = AuditAction::freeze; },
      {"found unattached", "freeze 7"}},
@@ -116,7 +121,7 @@ const Row rows[] = {
        x.process().attached = false, x.process().evidence.is_mps_server = true;
        x.rules.audit = AuditAction::kill;
      },
-     {"found unattached"}},
+     {"event 7: process 50 (train) found unattached"}},
     {"an ended process is no finding",
      [](Scene& x) { x.process().attached = false, x.process().start = 0; },
      {}},

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/container_slot.h"
+#include "core/violation.h"
 #include "core/xid.h"
 #include "ledger/usage_record.h"
 #include "node/slice/cgroup.h"
@@ -58,6 +59,7 @@ struct LiveSlice {
   std::set<os::ProcessId> stopped;  // By SIGSTOP, because the slice has no cgroup to freeze.
   uint64_t busy_ns = 0;             // Charged time on all devices, over restarts of the agent.
   XidCounts xids;                   // Caused by its processes: how often each, since the agent started.
+  Violations violations;            // Since the agent started.
   bool frozen = false;              // Frozen by the audit.
 
   std::optional<ContainerSlot> slot;   // Where its containers attach; none: at the common attach socket.

@@ -109,6 +109,7 @@ SliceView view_of(const LiveSlice& slice, bool with_processes) {
                 .entered = slice.entered,
                 .slot = slice.slot,
                 .xids = listed(slice.xids),
+                .violations = slice.violations.list(),
                 .parts = {},
                 .processes = {}};
   for (unsigned d = 0; d < slice.granted().parts.size(); ++d) {

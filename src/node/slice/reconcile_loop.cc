@@ -257,7 +257,8 @@ void ReconcileLoop::carry_out(const Observed& observed, const Action& action) {
   std::visit(
       Overloaded{
           [&](const AddEvent& a) {
-            const LiveSlice* slice = node_.slices.find(a.slice);
+            LiveSlice* const slice = node_.slices.find(a.slice);
+            if (slice != nullptr && a.violation) slice->violations.add(*a.violation, a.text);
             if (a.slice == 0 || slice != nullptr) node_.event(slice != nullptr ? slice->name() : "", a.text);
           },
           [&](const ChargeGrowth& a) {

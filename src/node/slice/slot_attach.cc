@@ -44,6 +44,11 @@ Result<LiveSlice*, Lifecycle::SlotRefusal> Lifecycle::slice_in(ContainerSlot slo
   switch (judge_slot_peer(pod, slice->granted().holder.pod->uid, inside)) {
     case SlotPeer::inside: return slice;
     case SlotPeer::unknown:
+      if (const LiveSlice* const other = node_.slices.slice_of(pid))
+        return tl::unexpected(
+            refuse_foreign(*slice, peer, other->name(),
+                           fmt::format("it is in {}, and slot {} is for {}", text(other->granted().holder),
+                                       text(slot), text(slice->granted().holder))));
       return refuse(AttachStatus::try_again,
                     fmt::format("the container of slice {} is not known yet", slice->name()));
     case SlotPeer::other_pod: {
@@ -75,8 +80,11 @@ Result<LiveSlice*, Lifecycle::SlotRefusal> Lifecycle::slice_in(ContainerSlot slo
 // Refuses the process. Events are limited, because a process may try without end.
 Lifecycle::SlotRefusal Lifecycle::refuse_foreign(LiveSlice& slice, const os::Peer& peer,
                                                  const std::string& key, std::string sentence) {
-  if (slice.foreign_pods.size() < max_foreign_pods && slice.foreign_pods.insert(key).second)
-    node_.event(slice.name(), fmt::format("process {} refused: {}", peer.process.pid, sentence));
+  if (slice.foreign_pods.size() < max_foreign_pods && slice.foreign_pods.insert(key).second) {
+    const std::string text = fmt::format("process {} refused: {}", peer.process.pid, sentence);
+    slice.violations.add(ViolationKind::foreign_process, text);
+    node_.event(slice.name(), text);
+  }
   os::log::debug("{}: process {} refused: {}", slice.name(), peer.process.pid, sentence);
   return {AttachStatus::no_slot, std::move(sentence)};
 }

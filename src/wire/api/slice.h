@@ -5,6 +5,7 @@
 
 #include "core/enforcement.h"
 #include "core/slice.h"
+#include "core/violation.h"
 #include "core/xid.h"
 #include "wire/api/event.h"
 
@@ -145,7 +146,8 @@ struct Slice {
   uint64_t created_ns = 0;
   uint64_t ended_ns = 0;
   std::string ended_because;
-  std::vector<XidCount> xids;  // Errors (Xid) that its processes caused, since the agent started.
+  std::vector<XidCount> xids;         // Errors (Xid) that its processes caused, since the agent started.
+  std::vector<Violation> violations;  // How it broke its limits, since the agent started.
   std::vector<SlicePart> parts;
   std::vector<Process> processes;
   std::vector<Period> history;  // Oldest first; the last one has the present or the final terms.
