@@ -104,7 +104,7 @@ def test_a_cluster_that_stays(jobs):
     status = jobs.becomes("shared", "Running", kind="raycluster")
     assert status["gpu"] == "2 of 4 GiB, 30%; 1 of 8 GiB, 50%" and status["slices"] == 3
     assert {n: (s["parts"][0]["quota_bytes"] >> 20, s["parts"][0]["share_bp"]) for n, s in jobs.agent.slices().items()} == {
-        "shared-worker-0": (4096, 3000), "shared-worker-1": (4096, 3000), "shared-worker-2": (8192, 5000)}
+        "shared-worker-0": (4096, 3000), "shared-worker-1": (8192, 5000), "shared-worker-2": (4096, 3000)}
     status = jobs.status("shared", "raycluster")
     with pytest.raises(urllib.error.HTTPError, match="401"):
         until(lambda: answers(status), 60)

@@ -33,9 +33,10 @@ TEST(RayCluster, has_a_head_without_a_slice_and_workers_of_each_size) {
   EXPECT_THAT(pods->groups,
               ElementsAre(PodGroup{PodRole::head, 1, false}, PodGroup{PodRole::worker, 3, true}));
   EXPECT_EQ(workload::slice_count(pods->need), 3u);
-  EXPECT_EQ(workload::need_of_slice(pods->need, 1).memory, 4096_MiB);
-  EXPECT_EQ(workload::need_of_slice(pods->need, 2).memory, 8192_MiB);
-  EXPECT_EQ(workload::need_of_slice(pods->need, 2).share, Share{5000});
+  EXPECT_EQ(workload::need_of_slice(pods->need, 0).memory, 4096_MiB);
+  EXPECT_EQ(workload::need_of_slice(pods->need, 2).memory, 4096_MiB);
+  EXPECT_EQ(workload::need_of_slice(pods->need, 1).memory, 8192_MiB);
+  EXPECT_EQ(workload::need_of_slice(pods->need, 1).share, Share{5000});
 }
 
 TEST(RayCluster, has_whole_devices_on_a_gpu_queue) {
