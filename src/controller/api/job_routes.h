@@ -24,6 +24,7 @@ std::optional<http::Response> refused_by_queues(const Call&, const std::vector<S
 
 // Returns what the caller of a planned job should know.
 std::vector<std::string> job_warnings(const Object&);
+void set_job_warnings(Object&, std::vector<std::string>);
 
 // Returns the submission's job as manifests of Kubernetes, or what forbids it.
 Result<fronts::Manifests, http::Response> rendered_job(const Call&, const Submission&);
