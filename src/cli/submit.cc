@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "cli/jobs.h"
@@ -87,7 +88,11 @@ bool read_assignments(Context& context, SubmitOptions& options) {
     const size_t equals = word.find('=');
     if (equals == std::string::npos || equals == 0)
       return refuse(context, fmt::format("--conf '{}': write KEY=VALUE", word));
-    options.spec.parameters[word.substr(0, equals)] = word.substr(equals + 1);
+    const std::string key = word.substr(0, equals), value = word.substr(equals + 1);
+    if (!keys.insert(key).second)
+      fmt::print(stderr, "warning: --conf {} is given twice: the last one holds, '{}'\n", harmless(key),
+                 harmless(value));
+    options.spec.parameters[key] = value;
   }
   for (const std::string& word : options.variables) {
     const size_t equals = word.find('=');

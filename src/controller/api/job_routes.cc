@@ -143,6 +143,14 @@ std::optional<http::Response> refused_job(const Call& call, const Submission& su
         fmt::format("{} jobs wait, the most that are kept; submit again later", workload::max_waiting_jobs));
   auto job = submitted(call, submission);
   if (!job) return std::move(job.error());
+  if (job->spec.engine_home.empty() && job->spec.engine != carve::text(fronts::Engine::custom)) {
+    const bool is_spark = job->spec.engine == carve::text(fronts::Engine::spark);
+    return refuse(api::FieldErrors{
+        {.field = "spec.engineHome",
+         .value = "",
+         .sentence = is_spark ? "spec.engineHome: name the folder of Spark, as in /opt/spark"
+                              : "spec.engineHome: name the folder of the program ray, as in /opt/ray/bin"}});
+  }
   return std::nullopt;
 }
 

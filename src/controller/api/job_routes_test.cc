@@ -170,6 +170,16 @@ TEST_F(JobRoutes, what_a_queue_refuses_is_refused_with_all_sentences) {
   EXPECT_THAT(ask(429, "POST", "/v1/jobs", job("a")), HasSubstr("10000 jobs wait, the most that are kept"));
 }
 
+TEST_F(JobRoutes, an_engine_is_found_by_its_folder) {
+  EXPECT_THAT(ask(422, "POST", "/v1/jobs", job("a", R"(,"engine":"spark")")),
+              HasSubstr("spec.engineHome: name the folder of Spark, as in /opt/spark"));
+  EXPECT_THAT(ask(422, "POST", "/v1/jobs", job("a", R"(,"engine":"ray")")),
+              HasSubstr("spec.engineHome: name the folder of the program ray"));
+  ask(200, "POST", "/v1/render", job("a", R"(,"engine":"ray")"));
+  EXPECT_THAT(ask(201, "POST", "/v1/jobs", job("a", R"(,"engine":"spark","engineHome":"/spark")")),
+              HasSubstr("created"));
+}
+
 TEST_F(JobRoutes, a_waiting_job_is_shown_with_its_position) {
   ask(201, "POST", "/v1/jobs", job("a"));
   views.position = JobPosition{.position = 3, .reason = "b is before it"};
