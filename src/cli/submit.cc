@@ -84,6 +84,7 @@ bool find_ray(Context& context, SubmitOptions& options) {
 }
 
 bool read_assignments(Context& context, SubmitOptions& options) {
+  std::set<std::string> keys;  // A key of --params may be set again.
   for (const std::string& word : options.assignments) {
     const size_t equals = word.find('=');
     if (equals == std::string::npos || equals == 0)
@@ -123,12 +124,14 @@ bool complete(Context& context, SubmitOptions& options) {
   spec.run.command = context.program;
   if (spec.run.command.empty())
     return refuse(context, "name the program behind --: carve submit custom -q QUEUE -- PROGRAM ARGUMENT...");
-  if (spec.engine == "spark" && !find_spark(context, options)) return false;
-  if (spec.engine == "ray" && !find_ray(context, options)) return false;
+  // Manifests name the engine's image, so this machine needs none.
+  if (!options.render && spec.engine == "spark" && !find_spark(context, options)) return false;
+  if (!options.render && spec.engine == "ray" && !find_ray(context, options)) return false;
   char folder[4096] = "";
-  if (getcwd(folder, sizeof folder) != nullptr) spec.run.workdir = folder;
-  for (const char* name : passed_variables)
-    if (const std::string value = variable(name); !value.empty()) spec.run.env[name] = value;
+  if (!options.render && getcwd(folder, sizeof folder) != nullptr) spec.run.workdir = folder;
+  if (!options.render)  // They are of this machine.
+    for (const char* name : passed_variables)
+      if (const std::string value = variable(name); !value.empty()) spec.run.env[name] = value;
   if (!options.deadline.empty()) spec.deadline_seconds = seconds_of(options.deadline);
   spec.ttl_seconds_after_finished = seconds_of(options.ttl);
   return read_parameter_file(context, options) && read_assignments(context, options);

@@ -10,6 +10,7 @@
 #include "controller/nodes/node_rules.h"
 #include "controller/nodes/slice_forecast.h"
 #include "controller/objects/job_form.h"
+#include "core/invariant.h"
 #include "fronts/engines/engine_programs.h"
 #include "fronts/render/job_manifests.h"
 #include "os/clock.h"
@@ -325,7 +326,10 @@ http::Response read_job_parameters(const Call& call) {
 Result<fronts::Manifests, http::Response> rendered_job(const Call& call, const Submission& submission) {
   auto job = submitted(call, submission);
   if (!job) return tl::unexpected(std::move(job.error()));
-  return fronts::job_manifests(submission.metadata, job->spec, job->pods);
+  if (submission.kind == Kind::job) return fronts::job_manifests(submission.metadata, job->spec, job->pods);
+  const auto cluster = api::read<objects::RayClusterSpec>(submission.spec, api::Reading::lenient);
+  invariant(cluster.has_value(), "it was read from the document");
+  return fronts::cluster_manifests(submission.metadata, *cluster, job->pods);
 }
 
 Object with_present_status(const Call& call, const Object& object) {
