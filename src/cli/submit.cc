@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "cli/documents.h"
 #include "cli/jobs.h"
 #include "cli/time_span.h"
 #include "cli/verbs.h"
@@ -91,8 +92,7 @@ bool read_assignments(Context& context, SubmitOptions& options) {
       return refuse(context, fmt::format("--conf '{}': write KEY=VALUE", word));
     const std::string key = word.substr(0, equals), value = word.substr(equals + 1);
     if (!keys.insert(key).second)
-      fmt::print(stderr, "warning: --conf {} is given twice: the last one holds, '{}'\n", harmless(key),
-                 harmless(value));
+      print_warnings({fmt::format("--conf {} is given twice: the last one holds, '{}'", key, value)});
     options.spec.parameters[key] = value;
   }
   for (const std::string& word : options.variables) {
@@ -114,7 +114,7 @@ bool read_parameter_file(Context& context, SubmitOptions& options) {
   const auto read = context.controller().send<api::JobParameters>("POST", "/v1/parameters", text.str());
   answered(context, read, [&](const api::JobParameters& found) {
     options.spec.parameters = found.parameters;
-    for (const std::string& warning : found.warnings) fmt::print(stderr, "warning: {}\n", harmless(warning));
+    print_warnings(found.warnings);
   });
   return read.has_value();
 }
@@ -146,14 +146,13 @@ void submit(Context& context, SubmitOptions options) {
   if (options.render)
     return answered(context, context.controller().post<api::Rendered>("/v1/render", document),
                     [](const auto& rendered) {
-                      for (const std::string& warning : rendered.warnings)
-                        fmt::print(stderr, "warning: {}\n", harmless(warning));
+                      print_warnings(rendered.warnings);
                       fmt::print("{}", rendered.manifests);
                     });
   const auto applied = context.controller().post<api::AppliedList>("/v1/jobs", document);
   answered(context, applied, [&](const api::AppliedList& list) {
     for (const api::AppliedObject& job : list.items) {
-      for (const std::string& warning : job.warnings) fmt::print(stderr, "warning: {}\n", harmless(warning));
+      print_warnings(job.warnings);
       fmt::print("{}\n", job.name);
       std::fflush(stdout);
       if (options.wait) wait_for_job(context, name_of(job));
