@@ -188,6 +188,13 @@ std::vector<std::string> warnings_of(const Call& call, const SubmittedJob& job) 
   return out;
 }
 
+void set_slices(objects::JobStatus& status, const SubmittedJob& job) {
+  status.gpu = slice_text(job.pods.need);
+  status.slices = static_cast<uint32_t>(workload::slice_count(job.pods.need));
+  status.memory_bytes = job.pods.need.memory.count;
+  status.share_bp = job.pods.need.share.basis_points;
+}
+
 // Returns the cluster with other numbers of workers.
 Outcome<Object> planned_scaling(const Call& call, const Object& present, const Submission& submission) {
   const auto cluster = submitted(call, submission);
@@ -195,7 +202,11 @@ Outcome<Object> planned_scaling(const Call& call, const Object& present, const S
     return failure(K::failed_precondition, "the queue of {} has changed; apply it again", text(present.key));
   Object out = present;
   out.spec = submission.spec;
-  set_job_warnings(out, warnings_of(call, *cluster));
+  auto status =
+      api::read<objects::JobStatus>(present.status, api::Reading::lenient).value_or(objects::JobStatus());
+  set_slices(status, *cluster);
+  status.warnings = warnings_of(call, *cluster);
+  out.status = api::write(status);
   return out;
 }
 
@@ -255,12 +266,9 @@ Outcome<Object> planned_job(const Call& call, const Submission& submission) {
   object.spec = submission.spec;
   objects::JobStatus status{.phase = "Queued",
                             .submitted_at = os::rfc3339(object.created_ns, os::Decimals::milliseconds),
-                            .gpu = slice_text(job->pods.need),
-                            .slices = static_cast<uint32_t>(workload::slice_count(job->pods.need)),
-                            .memory_bytes = job->pods.need.memory.count,
-                            .share_bp = job->pods.need.share.basis_points,
                             .derived = fronts::derived_parameters(job->spec, job->pods),
                             .warnings = warnings_of(call, *job)};
+  set_slices(status, *job);
   object.status = api::write(status);
   return object;
 }
@@ -270,11 +278,16 @@ std::vector<std::string> job_warnings(const Object& job) {
   return status ? status->warnings : std::vector<std::string>();
 }
 
-void set_job_warnings(Object& job, std::vector<std::string> warnings) {
-  auto status = api::read<objects::JobStatus>(job.status, api::Reading::lenient);
-  if (!status || status->warnings == warnings) return;
-  status->warnings = std::move(warnings);
-  job.status = api::write(*status);
+void set_planned_status(Object& present, const Object& planned) {
+  auto status = api::read<objects::JobStatus>(present.status, api::Reading::lenient);
+  const auto wanted = api::read<objects::JobStatus>(planned.status, api::Reading::lenient);
+  if (!status || !wanted) return;
+  status->gpu = wanted->gpu;
+  status->slices = wanted->slices;
+  status->memory_bytes = wanted->memory_bytes;
+  status->share_bp = wanted->share_bp;
+  status->warnings = wanted->warnings;
+  present.status = api::write(*status);
 }
 
 http::Response delete_queue(const Call& call) {

@@ -142,6 +142,8 @@ TEST_F(JobRoutes, a_cluster_changes_its_numbers_of_workers_and_its_priority_alon
   ask(201, "POST", "/v1/rayclusters", cluster(one), 1000);
   EXPECT_THAT(ask(201, "POST", "/v1/rayclusters", cluster(three, R"(,"priority":2)"), 1000),
               HasSubstr("configured"));
+  EXPECT_THAT(ask(200, "GET", "/v1/rayclusters/c", "", 1000), HasSubstr(R"("gpu":"4 GiB, 30%","slices":3)"))
+      << "it waits, and needs three now";
   EXPECT_THAT(ask(200, "PATCH", "/v1/rayclusters/c", R"({"spec":{"workers":[)" + one + "]}}", 1000),
               HasSubstr(R"("replicas":1)"));
   ask(200, "PUT", "/v1/rayclusters/c", cluster(three), 1000);

@@ -286,7 +286,7 @@ Outcome<std::vector<Kept>> keep(const Call& call, const std::vector<Object>& obj
                        present.annotations = object.annotations;
                        present.spec = object.spec;
                        if (object.key.kind == objects::Kind::node) present.status = object.status;
-                       if (is_queued(object.key.kind)) set_job_warnings(present, job_warnings(object));
+                       if (is_queued(object.key.kind)) set_planned_status(present, object);
                        if (!objects::text_of(object.key.kind).is_workload) return;
                        const auto planned =
                            api::read<objects::ServiceStatus>(object.status, api::Reading::lenient);
