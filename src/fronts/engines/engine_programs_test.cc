@@ -13,6 +13,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::Pair;
+using workload::PodId;
 using workload::PodRole;
 
 const char* const vendor_script = "/opt/emr/current/spark/examples/src/main/scripts/getGpusResources.sh";
@@ -203,6 +204,27 @@ TEST(EnginePrograms, of_ray_share_a_network_and_no_folder_and_no_agent_port) {
   EXPECT_THAT(driver.command, ElementsAre("/share/pod-folder", "/tmp/carve-1a-d0", "/share/cluster-network",
                                           "join", "/tmp/carve-1a-h0", "python3", "app.py"));
   EXPECT_THAT(driver.env, Contains(Pair("RAY_ADDRESS", "127.0.0.1:6379")));
+}
+
+// Ray's sockets are below the folder, "/session_2026-11-25_13-52-43_123456_1234567/sockets/plasma_store", and
+// a socket's path has at most 107 bytes. Without --memory each node claims the memory of the whole machine.
+TEST(EnginePrograms, of_ray_have_short_folders_and_their_own_memory) {
+  const objects::JobSpec spec{
+      .queue = "q", .engine = "ray", .run = {.command = {"a"}}, .engine_home = "/ray"};
+  EnginePlaces longest = places();
+  longest.job_folder = "/tmp/carve-7fffffffffffffff";
+  const EnginePods pods = pods_of(spec);
+  const std::string sockets = "/session_2026-11-25_13-52-43_123456_1234567/sockets/plasma_store";
+  for (const PodId id : {PodId{PodRole::head, 0}, PodId{PodRole::worker, 32'767}}) {
+    const PodProgram node = pod_program(spec, "j", pods, id, longest);
+    const auto folder = std::ranges::find_if(
+        node.command, [](const std::string& word) { return word.starts_with("--temp-dir="); });
+    ASSERT_NE(folder, node.command.end());
+    EXPECT_LE(folder->size() - std::string_view("--temp-dir=").size() + sockets.size(), 107u);
+    EXPECT_THAT(node.command, Contains(testing::StartsWith("--memory=")));
+    EXPECT_THAT(node.command, Contains("--block"));
+    EXPECT_THAT(node.command, Not(Contains("stop")));
+  }
 }
 
 TEST(EnginePrograms, of_custom_jobs_are_the_users_with_their_index) {
