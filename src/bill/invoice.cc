@@ -14,6 +14,7 @@ using ledger::Stamp;
 using Exact = boost::multiprecision::int256_t;
 
 constexpr Ns hour_ns = 3600 * second_ns;
+using U128 = unsigned __int128;
 
 // Terms from one moment to another, on the record's own time (see the header).
 struct Segment {
@@ -23,17 +24,15 @@ struct Segment {
   Share share;
 };
 
+// The denominator is below 2^127.
+U128 rounded_half_even(U128 numerator, U128 denominator) {
+  U128 quotient = numerator / denominator;
+  const U128 rest = (numerator - quotient * denominator) * 2;
+  if (rest > denominator || (rest == denominator && quotient % 2 != 0)) ++quotient;
+  return quotient;
+}
+
 Exact rounded_half_even(const Exact& numerator, const Exact& denominator) {
-  // What fits 127 bits, as GPU-hours do, is divided by the processor.
-  static const Exact limit = Exact{1} << 127;
-  if (numerator < limit && denominator < limit && numerator >= 0) {
-    using U128 = unsigned __int128;
-    const auto n = static_cast<U128>(numerator), d = static_cast<U128>(denominator);
-    U128 quotient = n / d;
-    const U128 rest = (n - quotient * d) * 2;
-    if (rest > d || (rest == d && quotient % 2 != 0)) ++quotient;
-    return quotient;
-  }
   Exact quotient, rest;
   boost::multiprecision::divide_qr(numerator, denominator, quotient, rest);
   rest *= 2;
@@ -93,11 +92,21 @@ Outcome<std::vector<Segment>> segments(const ledger::UsageRecord& record, const 
   return list;
 }
 
-// Splits the segments at the dates of the tariffs and at the edges of the window.
-std::vector<Segment> split(const std::vector<Segment>& list, const Tariffs& tariffs, const Window& window) {
+// Returns the dates of the tariffs and the edges of the window, in their order.
+std::vector<Ns> cuts_of(const Tariffs& tariffs, const Window& window) {
   std::vector<Ns> cuts{window.from, window.to};
   for (const Tariff& tariff : tariffs.all()) cuts.push_back(tariff.from);
   std::ranges::sort(cuts);
+  return cuts;
+}
+
+// Splits the segments at the cuts.
+std::vector<Segment> split(std::vector<Segment> list, const std::vector<Ns>& cuts) {
+  const auto is_cut = [&](const Segment& segment) {
+    const auto cut = std::ranges::upper_bound(cuts, segment.from);
+    return cut != cuts.end() && *cut < segment.to;
+  };
+  if (std::ranges::none_of(list, is_cut)) return list;
   std::vector<Segment> out;
   for (Segment segment : list) {
     for (const Ns cut : cuts) {
@@ -127,15 +136,49 @@ struct Sums {
   Exact amount = 0;     // As above, x millionths_per_one.
 };
 
+// A ratio: at most 1.
+struct Ratio {
+  uint64_t part = 1;
+  uint64_t whole = 1;
+};
+
+Ratio ratio_of(const Line& line) {
+  switch (line.ratio_by) {
+    case RatioBy::share: return {line.share.basis_points, whole_device.basis_points};
+    case RatioBy::memory: return {line.memory.count, line.device.usable.count};
+    case RatioBy::whole_device: break;
+  }
+  return {};
+}
+
+// Prices the only line of its part without the exact sums, if all products fit 127 bits. Returns whether they
+// do.
+bool price_alone(Line& line) {
+  const Ratio ratio = ratio_of(line);
+  __int128 hours = line.billed, amount = 0;
+  const __int128 hour = __int128{hour_ns} * ratio.whole;  // Below 2^92.
+  if (__builtin_mul_overflow(hours, __int128{line.units.count}, &hours) ||
+      __builtin_mul_overflow(hours, __int128{ratio.part}, &hours) ||
+      __builtin_mul_overflow(hours, __int128{line.price.count}, &amount))
+    return false;
+  const U128 gpu_hours = rounded_half_even(U128(hours), U128(hour));
+  const U128 rounded = rounded_half_even(U128(amount), U128(hour * millionths_per_one));
+  if (gpu_hours > INT64_MAX || rounded > INT64_MAX) return false;
+  line.gpu_hours = {static_cast<int64_t>(gpu_hours)};
+  line.amount = {static_cast<int64_t>(rounded)};
+  return true;
+}
+
+enum class Lines : uint8_t { one, several };  // Of a part.
+
 // Fills the fields that the terms and the tariff decide, and adds the line to the sums. Fails if a rounded
 // number does not fit 64 bits.
-Outcome<void> price(Line& line, const Tariff* tariff, Sums& sums) {
+Outcome<void> price(Line& line, const Tariff* tariff, Lines lines, Sums& sums) {
   const BilledDevice& device = line.device;
-  const Exact scale = Exact{whole_device.basis_points} * device.usable.count;
-  const Exact by_share = Exact{line.share.basis_points} * device.usable.count;
-  const Exact by_memory = Exact{whole_device.basis_points} * line.memory.count;
   const bool whole = line.usage->record.slice.exclusive;
-  line.ratio_by = whole ? RatioBy::whole_device : by_share >= by_memory ? RatioBy::share : RatioBy::memory;
+  const U128 share = U128{line.share.basis_points} * device.usable.count;
+  const U128 memory = U128{whole_device.basis_points} * line.memory.count;
+  line.ratio_by = whole ? RatioBy::whole_device : share >= memory ? RatioBy::share : RatioBy::memory;
   if (tariff == nullptr) {
     line.unpriced = Unpriced::no_tariff;
     return {};
@@ -147,8 +190,11 @@ Outcome<void> price(Line& line, const Tariff* tariff, Sums& sums) {
   }
   line.units = units->second;
   line.price = line.usage->prepaid ? Millionths{} : tariff->price;
+  if (lines == Lines::one && price_alone(line)) return {};
+  const Exact scale = Exact{whole_device.basis_points} * device.usable.count;
   const Sums before = sums;
-  const Exact added = Exact{line.billed} * line.units.count * (whole ? scale : std::max(by_share, by_memory));
+  const Exact added =
+      Exact{line.billed} * line.units.count * (whole ? scale : Exact{std::max(share, memory)});
   sums.gpu_hours += added;
   sums.amount += added * line.price.count;
   const auto part = [](const Exact& from, const Exact& to, const Exact& divisor) {
@@ -167,7 +213,7 @@ Outcome<void> price(Line& line, const Tariff* tariff, Sums& sums) {
   return {};
 }
 
-Outcome<BilledDevice> device_of(const Usage& usage, const SlicePart& part) {
+Outcome<const BilledDevice*> device_of(const Usage& usage, const SlicePart& part) {
   const auto found = std::ranges::find(usage.devices, part.device, &BilledDevice::uuid);
   if (found == usage.devices.end())
     return failure(K::not_found, "its device {} is not described", carve::text(part.device));
@@ -175,49 +221,58 @@ Outcome<BilledDevice> device_of(const Usage& usage, const SlicePart& part) {
     return failure(K::invalid_argument, "its device {} has {} of usable memory; it is above 0 and at most {}",
                    carve::text(part.device), carve::text(found->usable).c_str(),
                    carve::text(max_usable).c_str());
-  return *found;
+  return &*found;
 }
 
-// Returns the lines of one part of a slice that are in the window.
-Outcome<std::vector<Line>> lines_of(const Usage& usage, const SlicePart& slice_part, const Tariffs& tariffs,
-                                    const Window& window, const Stamp& now) {
+// What all lines of an invoice have in common.
+struct Terms {
+  const Tariffs& tariffs;
+  const Window& window;
+  const Stamp& now;
+  std::vector<Ns> cuts;
+};
+
+// Adds the lines of one part of a slice that are in the window.
+Outcome<void> add_lines(const Usage& usage, const SlicePart& slice_part, const Terms& all,
+                        std::vector<Line>& lines) {
+  const Window& window = all.window;
   const auto device = device_of(usage, slice_part);
   if (!device) return tl::unexpected(device.error());
-  const auto terms = segments(usage.record, slice_part, now);
+  auto terms = segments(usage.record, slice_part, all.now);
   if (!terms) return tl::unexpected(terms.error());
   for (const Segment& segment : *terms)
-    if (const auto good = check_terms(segment, *device); !good) return tl::unexpected(good.error());
-  std::vector<Line> lines;
+    if (const auto good = check_terms(segment, **device); !good) return good;
   Sums sums;
-  const std::vector<Segment> list = split(*terms, tariffs, window);
+  const std::vector<Segment> list = split(std::move(*terms), all.cuts);
   for (size_t i = 0; i < list.size(); ++i) {
     const Segment& segment = list[i];
     const bool is_last = i + 1 == list.size();
-    const Tariff* tariff = tariffs.at(segment.from);
-    Line line{.usage = &usage, .device = *device, .from = segment.from, .to = segment.to};
+    const Tariff* tariff = all.tariffs.at(segment.from);
+    Line line{.usage = &usage, .device = **device, .from = segment.from, .to = segment.to};
     line.open = is_last && !usage.record.to;
     line.billed = segment.to - segment.from;
     if (is_last && usage.record.to) line.billed += rounding_up(tariff, segment.to - usage.record.from.utc_ns);
     line.memory = segment.memory;
     line.share = segment.share;
-    if (const auto good = price(line, tariff, sums); !good) return tl::unexpected(good.error());
+    const Lines count = list.size() == 1 ? Lines::one : Lines::several;
+    if (const auto good = price(line, tariff, count, sums); !good) return good;
     const bool inside = segment.from >= window.from && segment.from < window.to;
     if (inside && line.billed > 0) lines.push_back(std::move(line));
   }
-  return lines;
+  return {};
 }
 
-Outcome<std::vector<Line>> lines_of(const Usage& usage, const Tariffs& tariffs, const Window& window,
-                                    const Stamp& now) {
+// Adds the lines of all parts, or none.
+Outcome<void> add_lines(const Usage& usage, const Terms& all, std::vector<Line>& lines) {
   const Slice& slice = usage.record.slice;
   if (slice.parts.empty()) return failure(K::invalid_argument, "its slice has no part");
-  std::vector<Line> all;
-  for (const SlicePart& part : slice.parts) {
-    auto lines = lines_of(usage, part, tariffs, window, now);
-    if (!lines) return lines;
-    std::ranges::move(*lines, std::back_inserter(all));
-  }
-  return all;
+  const size_t before = lines.size();
+  for (const SlicePart& part : slice.parts)
+    if (auto added = add_lines(usage, part, all, lines); !added) {
+      lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(before), lines.end());
+      return added;
+    }
+  return {};
 }
 
 void add(Total& sum, const Line& line) {
@@ -268,7 +323,8 @@ Invoice invoice(std::span<const Usage> records, const Tariffs& tariffs, const Wi
   const auto key = [](const Usage* usage) {
     return std::pair{std::string_view(usage->node), usage->record.id};
   };
-  std::ranges::stable_sort(sorted, {}, key);
+  if (!std::ranges::is_sorted(sorted, {}, key)) std::ranges::stable_sort(sorted, {}, key);
+  const Terms all{.tariffs = tariffs, .window = window, .now = now, .cuts = cuts_of(tariffs, window)};
   const auto refuse = [&](const Usage* usage, std::string_view why) {
     out.refused.push_back(
         {usage, fmt::format("record {} of node {}: {}", usage->record.id, usage->node, why)});
@@ -276,13 +332,11 @@ Invoice invoice(std::span<const Usage> records, const Tariffs& tariffs, const Wi
   for (auto first = sorted.begin(), end = first; first != sorted.end(); first = end) {
     end =
         std::find_if_not(first, sorted.end(), [&](const Usage* usage) { return key(usage) == key(*first); });
-    if (std::any_of(first, end, [&](const Usage* usage) { return *usage != **first; })) {
+    if (std::any_of(std::next(first), end, [&](const Usage* usage) { return *usage != **first; })) {
       const std::string why = fmt::format("{} records have this id and differ", end - first);
       std::for_each(first, end, [&](const Usage* usage) { refuse(usage, why); });
-    } else if (auto lines = lines_of(**first, tariffs, window, now)) {
-      std::ranges::move(*lines, std::back_inserter(out.lines));
-    } else {
-      refuse(*first, lines.error().sentence);
+    } else if (const auto added = add_lines(**first, all, out.lines); !added) {
+      refuse(*first, added.error().sentence);
     }
   }
   return out;

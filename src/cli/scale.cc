@@ -1,6 +1,9 @@
 // `carve scale KIND/NAME --replicas N`.
+#include <optional>
+
 #include "cli/services.h"
 #include "cli/verbs.h"
+#include "wire/objects/ray_cluster_object.h"
 
 namespace carve::cli {
 namespace {
@@ -13,26 +16,78 @@ struct ScalePatch {
   ScaleSpec spec;
 };
 
+struct WorkersSpec {
+  std::vector<objects::RayWorkers> workers;
+};
+struct WorkersPatch {
+  WorkersSpec spec;
+};
+
 struct ScaleOptions {
   std::vector<std::string> words;
   std::string name_space = "default";
   uint32_t replicas = 1;
-  std::string wait;  // Empty: not at all.
+  std::optional<uint32_t> group;  // Of a Ray cluster.
+  std::string wait;               // Empty: not at all.
 };
+
+bool refuse_scaling(Context& context, const std::string& sentence) {
+  fmt::print(stderr, "carve: {}\n", sentence);
+  context.status = usage_status;
+  return false;
+}
+
+// Returns whether the options name a group of the cluster's workers: they may leave it out if there is one.
+bool has_group(Context& context, const ObjectName& object, const ScaleOptions& options, size_t groups) {
+  if (!options.group && groups > 1)
+    return refuse_scaling(context, fmt::format("{} has {} groups of workers: name one with --group 0 to {}",
+                                               object.text(), groups, groups - 1));
+  if (options.group && *options.group >= groups)
+    return refuse_scaling(
+        context, fmt::format("--group {}: {} has {} group{} of workers, counted from 0", *options.group,
+                             object.text(), groups, groups == 1 ? "" : "s"));
+  return true;
+}
+
+void scale_cluster(Context& context, const ObjectName& object, const ScaleOptions& options) {
+  if (!options.wait.empty()) {
+    refuse_scaling(context,
+                   "--wait: it is for services; carve get rayclusters -w shows the workers of a cluster");
+    return;
+  }
+  const client::Client controller = context.controller();
+  answered(context, controller.get<objects::RayCluster>(object_path(object)), [&](const auto& cluster) {
+    WorkersPatch patch{{cluster.spec.workers}};
+    if (!has_group(context, object, options, patch.spec.workers.size())) return;
+    patch.spec.workers[options.group.value_or(0)].replicas = options.replicas;
+    answered(context, controller.patch<objects::RayCluster>(object_path(object), patch),
+             [&](const auto&) { fmt::print("{} scaled to {}\n", object.text(), options.replicas); });
+  });
+}
 
 }  // namespace
 
 void add_scale(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("scale", "Change the number of replicas");
   auto options = std::make_shared<ScaleOptions>();
-  verb->add_option("KIND/NAME", options->words, "The object: service/NAME, or service NAME")->required();
-  verb->add_option("--replicas", options->replicas, "How many, 0 to 64")->required();
+  verb->add_option("KIND/NAME", options->words,
+                   "The object: service/NAME, application/NAME or raycluster/NAME; or KIND NAME")
+      ->required();
+  verb->add_option("--replicas", options->replicas, "How many: 0 to 64; workers of a Ray cluster: 1 to 1024")
+      ->required();
+  verb->add_option("--group", options->group,
+                   "Which workers of a Ray cluster, if it has several groups, from 0");
   verb->add_option("-n,--namespace", options->name_space, "Its namespace")->capture_default_str();
   add_wait(verb, options->wait, "Wait until they run, at most so long");
   verb->footer("  carve scale service/demo --replicas 3");
   verb->callback([&context, options] {
     const auto object = required_object(context, options->words, options->name_space);
     if (!object) return;
+    if (object->kind == objects::Kind::ray_cluster) return scale_cluster(context, *object, *options);
+    if (options->group) {
+      refuse_scaling(context, "--group: it is for Ray clusters; leave it out");
+      return;
+    }
     answered(
         context,
         context.controller().patch<objects::Service>(object_path(*object), ScalePatch{{options->replicas}}),

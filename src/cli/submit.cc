@@ -3,8 +3,10 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <set>
 #include <sstream>
 
+#include "cli/documents.h"
 #include "cli/jobs.h"
 #include "cli/time_span.h"
 #include "cli/verbs.h"
@@ -83,11 +85,15 @@ bool find_ray(Context& context, SubmitOptions& options) {
 }
 
 bool read_assignments(Context& context, SubmitOptions& options) {
+  std::set<std::string> keys;  // A key of --params may be set again.
   for (const std::string& word : options.assignments) {
     const size_t equals = word.find('=');
     if (equals == std::string::npos || equals == 0)
       return refuse(context, fmt::format("--conf '{}': write KEY=VALUE", word));
-    options.spec.parameters[word.substr(0, equals)] = word.substr(equals + 1);
+    const std::string key = word.substr(0, equals), value = word.substr(equals + 1);
+    if (!keys.insert(key).second)
+      print_warnings({fmt::format("--conf {} is given twice: the last one holds, '{}'", key, value)});
+    options.spec.parameters[key] = value;
   }
   for (const std::string& word : options.variables) {
     const size_t equals = word.find('=');
@@ -108,7 +114,7 @@ bool read_parameter_file(Context& context, SubmitOptions& options) {
   const auto read = context.controller().send<api::JobParameters>("POST", "/v1/parameters", text.str());
   answered(context, read, [&](const api::JobParameters& found) {
     options.spec.parameters = found.parameters;
-    for (const std::string& warning : found.warnings) fmt::print(stderr, "warning: {}\n", harmless(warning));
+    print_warnings(found.warnings);
   });
   return read.has_value();
 }
@@ -118,12 +124,14 @@ bool complete(Context& context, SubmitOptions& options) {
   spec.run.command = context.program;
   if (spec.run.command.empty())
     return refuse(context, "name the program behind --: carve submit custom -q QUEUE -- PROGRAM ARGUMENT...");
-  if (spec.engine == "spark" && !find_spark(context, options)) return false;
-  if (spec.engine == "ray" && !find_ray(context, options)) return false;
+  // Manifests name the engine's image, so this machine needs none.
+  if (!options.render && spec.engine == "spark" && !find_spark(context, options)) return false;
+  if (!options.render && spec.engine == "ray" && !find_ray(context, options)) return false;
   char folder[4096] = "";
-  if (getcwd(folder, sizeof folder) != nullptr) spec.run.workdir = folder;
-  for (const char* name : passed_variables)
-    if (const std::string value = variable(name); !value.empty()) spec.run.env[name] = value;
+  if (!options.render && getcwd(folder, sizeof folder) != nullptr) spec.run.workdir = folder;
+  if (!options.render)  // They are of this machine.
+    for (const char* name : passed_variables)
+      if (const std::string value = variable(name); !value.empty()) spec.run.env[name] = value;
   if (!options.deadline.empty()) spec.deadline_seconds = seconds_of(options.deadline);
   spec.ttl_seconds_after_finished = seconds_of(options.ttl);
   return read_parameter_file(context, options) && read_assignments(context, options);
@@ -138,14 +146,13 @@ void submit(Context& context, SubmitOptions options) {
   if (options.render)
     return answered(context, context.controller().post<api::Rendered>("/v1/render", document),
                     [](const auto& rendered) {
-                      for (const std::string& warning : rendered.warnings)
-                        fmt::print(stderr, "warning: {}\n", harmless(warning));
+                      print_warnings(rendered.warnings);
                       fmt::print("{}", rendered.manifests);
                     });
   const auto applied = context.controller().post<api::AppliedList>("/v1/jobs", document);
   answered(context, applied, [&](const api::AppliedList& list) {
     for (const api::AppliedObject& job : list.items) {
-      for (const std::string& warning : job.warnings) fmt::print(stderr, "warning: {}\n", harmless(warning));
+      print_warnings(job.warnings);
       fmt::print("{}\n", job.name);
       std::fflush(stdout);
       if (options.wait) wait_for_job(context, name_of(job));

@@ -109,8 +109,9 @@ Outcome<Database::Opened> Database::open(const std::string& path, const Schema& 
     if (const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600); file >= 0) ::close(file);
     chmod(path.c_str(), 0600);
     sqlite3* connection = nullptr;
-    const int code =
-        sqlite3_open_v2(path.c_str(), &connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+    const int locks = schema.users == Users::one_thread ? SQLITE_OPEN_NOMUTEX : SQLITE_OPEN_FULLMUTEX;
+    const int code = sqlite3_open_v2(path.c_str(), &connection,
+                                     SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | locks, nullptr);
     std::optional<Database> database(Database(connection, path, schema));
     if (code != SQLITE_OK) return database->trouble("opening");
     const auto ready = database->prepare();

@@ -16,12 +16,16 @@
 
 namespace carve::sqlite {
 
+// Who uses a connection: several threads, or one. For one SQLite takes no lock for each value that is read.
+enum class Users : uint8_t { several_threads, one_thread };
+
 // What a file holds, for its creation and for sentences about it.
 struct Schema {
   const char* name;    // "ledger": what a user calls the file.
   const char* option;  // "--state": the option that names another place.
   int version;         // PRAGMA user_version.
   const char* script;  // Makes the tables of a new file.
+  Users users = Users::several_threads;
 };
 
 // One prepared statement: bind the values in order, then step. An error is kept and returned by finish().

@@ -22,7 +22,8 @@ bool is_started_alone(const Job& job, PodRole role) {
 struct PodView {
   PodSpec spec;
   Pod pod;
-  unsigned wanted = 1;  // The attempt that is wanted: 1 + failures of the task, or of the driver.
+  unsigned wanted = 1;      // The attempt that is wanted: 1 + failures of the task, or of the driver.
+  bool is_retired = false;  // It is none of the job any more.
 
   bool is_running() const { return pod.program == PodProgram::running; }
   bool is_due() const { return pod.attempt < wanted; }  // The wanted attempt was not started.
@@ -41,6 +42,9 @@ std::vector<PodView> views(const Job& job, const JobObserved& observed) {
   }
   for (PodView& view : list)
     view.wanted = 1 + leader_failures + (is_started_alone(job, view.spec.id.role) ? view.pod.failures : 0);
+  for (const Pod& pod : observed.pods)
+    if (std::ranges::find(job.pods, pod.id, &PodSpec::id) == job.pods.end())
+      list.push_back({.spec = {.id = pod.id}, .pod = pod, .wanted = pod.attempt, .is_retired = true});
   return list;
 }
 
@@ -153,12 +157,21 @@ class JobPass {
     return has_helpers && !has_living_helper;
   }
 
+  void retire(const PodView& view) {
+    if (view.is_running())
+      stop(view);
+    else
+      add(view.pod.has_slice ? JobKind::end_slice : JobKind::forget, view);
+  }
+
   void proceed() {
     const bool cluster_lost = is_cluster_lost();
     const auto& refusal = observed_.refusal;
     const bool may_create = !refusal || after(refusal->at, backoff_ns(refusal->times)) <= now_;
     for (const PodView& view : pods_) {
-      if (view.is_stale() || (cluster_lost && is_main(view.spec.id.role) && view.is_running())) {
+      if (view.is_retired) {
+        retire(view);
+      } else if (view.is_stale() || (cluster_lost && is_main(view.spec.id.role) && view.is_running())) {
         stop(view);
       } else if (view.is_over()) {
         if (view.pod.has_slice) add(JobKind::end_slice, view);
@@ -227,6 +240,7 @@ JobPhase phase(const Job& job, const JobObserved& observed) {
   }
   if (!observed.admitted_at) return JobPhase::queued;
   const auto started = [&](const PodView& view) {
+    if (view.is_retired) return true;
     return job.stays ? view.is_running() && !view.is_due() : view.pod.attempt > 0;
   };
   return std::ranges::all_of(views(job, observed), started) ? JobPhase::running : JobPhase::starting;

@@ -21,6 +21,8 @@
 // Each
 //   end of a program is a failure, and the program is started again after the back-off, without a limit: a
 //   worker alone, and all pods if the head has ended.
+// * A pod that is observed and is none of the job any more, because a cluster has fewer workers than before,
+//   is stopped, its slice ends, and it is forgotten. The other pods run on.
 #pragma once
 
 #include <compare>
@@ -113,6 +115,7 @@ struct JobAction {
     terminate,
     kill,
     end_slice,
+    forget,   // Forgets the pod, which is none of the job any more and holds nothing.
     requeue,  // Returns the job to its queue. Names no pod, as the two kinds below.
     finish,   // Records `end`.
     remove,   // Removes the job's record.
@@ -125,8 +128,8 @@ struct JobAction {
   friend bool operator==(const JobAction&, const JobAction&) = default;
 };
 
-// Returns what the controller does next; the pods are in the order of the job. The job is validated, and the
-// observed pods are pods of it.
+// Returns what the controller does next; the pods are in the order of the job, before those that are none of
+// it any more. The job is validated.
 std::vector<JobAction> actions(const Job&, const JobObserved&, Ns now);
 
 JobPhase phase(const Job&, const JobObserved&);

@@ -17,8 +17,8 @@ std::string text(PodId id) {
 }
 
 std::string text(const std::vector<JobAction>& list) {
-  constexpr const char* kinds[] = {"create", "start",   "terminate", "kill",
-                                   "end",    "requeue", "finish",    "remove"};
+  constexpr const char* kinds[] = {"create", "start",   "terminate", "kill",  "end",
+                                   "forget", "requeue", "finish",    "remove"};
   constexpr const char* ends[] = {"succeeded", "failed", "lost", "deadline", "cancelled"};
   std::string out;
   for (const JobAction& action : list) {
@@ -102,6 +102,10 @@ struct Machines {
         ASSERT_NE(pod(action.pod).program, PodProgram::running);
         pod(action.pod).has_slice = false;
         break;
+      case Kind::forget:
+        ASSERT_FALSE(pod(action.pod).has_slice);
+        std::erase_if(observed.pods, [&](const Pod& p) { return p.id == action.pod; });
+        break;
       case Kind::requeue:
         ASSERT_EQ(slices(), 0u);
         observed.admitted_at.reset(), observed.refusal.reset();
@@ -158,6 +162,37 @@ TEST(Job, that_stays_starts_a_worker_again_alone_and_all_pods_after_its_head) {
             "40: start head-0 (2)\n41: start worker-0 (3)\n51: start worker-1 (4)\n");
   EXPECT_EQ(phase(job, machines.observed), JobPhase::running);
   EXPECT_EQ(machines.slices(), 2u);
+}
+
+TEST(Job, that_stays_gets_and_loses_workers_while_the_others_run_on) {
+  Machines machines;
+  machines.observed.admitted_at = 0;
+  run(machines, cluster(2), 0, 5);
+  EXPECT_EQ(run(machines, cluster(3), 6, 20), "6: create worker-2\n7: start worker-2\n");
+  EXPECT_EQ(phase(cluster(3), machines.observed), JobPhase::running);
+  EXPECT_EQ(run(machines, cluster(1), 21, 40),
+            "21: terminate worker-1, terminate worker-2\n22: end worker-1, end worker-2\n"
+            "23: forget worker-1, forget worker-2\n");
+  EXPECT_EQ(phase(cluster(1), machines.observed), JobPhase::running);
+  EXPECT_EQ(machines.slices(), 1u);
+  EXPECT_EQ(run(machines, cluster(2), 41, 60), "41: create worker-1\n42: start worker-1\n")
+      << "it is new, and was not started before";
+  EXPECT_EQ(machines.starts.at({PodRole::head, 0}), 1u);
+  EXPECT_EQ(machines.starts.at({PodRole::worker, 0}), 1u);
+}
+
+TEST(Job, that_stays_kills_a_worker_that_is_none_of_it_any_more_and_ignores_sigterm) {
+  Machines machines;
+  machines.observed.admitted_at = 0;
+  machines.ignores_sigterm = true;
+  run(machines, cluster(2), 0, 5);
+  EXPECT_EQ(run(machines, cluster(1), 10, 30),
+            "10: terminate worker-1\n15: kill worker-1\n16: end worker-1\n17: forget worker-1\n");
+  Job ended = cluster(1);
+  run(machines, cluster(2), 31, 40);
+  ended.cancelled = true;
+  run(machines, ended, 41, 60);  // The removed worker is stopped with the others.
+  EXPECT_EQ(machines.slices(), 0u);
 }
 
 TEST(Job, that_stays_never_ends_until_it_is_cancelled) {

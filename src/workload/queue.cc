@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/invariant.h"
+
 namespace carve::workload {
 namespace {
 
@@ -23,7 +25,6 @@ struct QueueUse {
       compute_bp += Wide{group.slices} * group.share.basis_points;
     }
     slices += slice_count(need);
-    ++jobs;
   }
 };
 
@@ -58,7 +59,10 @@ class QueuePass {
       : total_(total), free_(free), now_(now) {
     for (const Queue& queue : queues) states_.push_back({.queue = &queue});
     for (const RunningJob& job : running) {
-      if (QueueState* state = find(job.queue)) state->use.add(job.need);
+      if (QueueState* state = find(job.queue)) {
+        state->use.add(job.need);
+        ++state->use.jobs;
+      }
       running_.push_back({job.id, job.need, job.admitted_at});
     }
     for (const WaitingJob& job : waiting)
@@ -119,10 +123,11 @@ class QueuePass {
     return quota && use.memory <= quota->memory.count && use.compute_bp <= quota->compute_bp;
   }
 
-  static std::optional<WaitReason> limit(const QueueState& state, const JobNeed& need) {
+  static std::optional<WaitReason> limit(const QueueState& state, const WaitingJob& job) {
     const Queue& queue = *state.queue;
-    if (queue.max_running != 0 && state.use.jobs + 1 > queue.max_running) return WaitReason::max_running;
-    if (queue.max_slices != 0 && state.use.slices + slice_count(need) > queue.max_slices)
+    if (queue.max_running != 0 && !job.is_growth && state.use.jobs + 1 > queue.max_running)
+      return WaitReason::max_running;
+    if (queue.max_slices != 0 && state.use.slices + slice_count(job.need) > queue.max_slices)
       return WaitReason::max_slices;
     return std::nullopt;
   }
@@ -161,6 +166,7 @@ class QueuePass {
   void admit(QueueState& state, size_t position, QueueAction::Reason reason) {
     const WaitingJob& job = *state.jobs[position];
     state.use.add(job.need);
+    if (!job.is_growth) ++state.use.jobs;
     state.admitted[position] = true;
     running_.push_back({job.id, job.need, now_});
     out_.actions.push_back({.kind = QueueAction::Kind::admit, .job = job.id, .reason = reason});
@@ -169,7 +175,7 @@ class QueuePass {
   void admit_head(QueueState& state) {
     const WaitingJob& job = *state.jobs[state.head];
     const bool within = is_within_quota(state, job.need);
-    state.blocked = limit(state, job.need);
+    state.blocked = limit(state, job);
     if (state.blocked) return;
     if (quota_waits_ && !within) {
       state.blocked = WaitReason::quota;
@@ -219,8 +225,7 @@ class QueuePass {
     if (!start) return;
     for (size_t i = state.head + 1; i < state.jobs.size(); ++i) {
       const WaitingJob& job = *state.jobs[i];
-      if (job.is_held || limit(state, job.need) || (quota_waits_ && !is_within_quota(state, job.need)))
-        continue;
+      if (job.is_held || limit(state, job) || (quota_waits_ && !is_within_quota(state, job.need))) continue;
       if (!free_.take(job.id, job.need)) continue;
       const bool ends_before = job.need.deadline != 0 && after(now_, job.need.deadline) <= *start;
       if (ends_before || leaves_room(*then, job, *state.jobs[state.head]))
@@ -266,13 +271,30 @@ std::vector<JobNeed> equal_parts(const JobNeed& need) {
   return out;
 }
 
+uint32_t slice_index(const JobNeed& need, uint32_t group, uint32_t place_in_group) {
+  return place_in_group * static_cast<uint32_t>(need.more.size() + 1) + group;
+}
+
 JobNeed need_of_slice(const JobNeed& need, uint32_t index) {
-  const std::vector<JobNeed> parts = equal_parts(need);
-  for (const JobNeed& part : parts) {
-    if (index < part.slices) return part;
-    index -= part.slices;
-  }
-  return parts.front();  // The driver of a job whose slices are equal.
+  return equal_parts(need)[index % (need.more.size() + 1)];
+}
+
+std::vector<uint32_t> group_counts(const JobNeed& need) {
+  std::vector<uint32_t> out{need.slices};
+  for (const SliceGroup& group : need.more) out.push_back(group.slices);
+  return out;
+}
+
+JobNeed with_counts(const JobNeed& need, const std::vector<uint32_t>& counts) {
+  invariant(counts.size() == need.more.size() + 1, "each group has a number");
+  std::vector<JobNeed> parts = equal_parts(need);
+  for (size_t i = 0; i < parts.size(); ++i) parts[i].slices = counts[i];
+  std::erase_if(parts, [](const JobNeed& part) { return part.slices == 0; });
+  invariant(!parts.empty(), "a group has slices");
+  JobNeed out = parts.front();
+  for (size_t i = 1; i < parts.size(); ++i)
+    out.more.push_back({.slices = parts[i].slices, .memory = parts[i].memory, .share = parts[i].share});
+  return out;
 }
 
 uint64_t slice_count(const JobNeed& need) {

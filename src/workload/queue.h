@@ -82,8 +82,18 @@ struct JobNeed {
 // Returns the need as needs of equal slices: that of its first group, then one for each group of `more`.
 std::vector<JobNeed> equal_parts(const JobNeed&);
 
-// Returns what the slice with this index needs: the slices are counted over the groups.
+// Returns the index of a slice of a group: the groups take turns, so a slice keeps its index if a group gets
+// more or fewer slices.
+uint32_t slice_index(const JobNeed&, uint32_t group, uint32_t place_in_group);
+
+// Returns what the slice with this index needs.
 JobNeed need_of_slice(const JobNeed&, uint32_t index);
+
+// Returns the number of slices of each group.
+std::vector<uint32_t> group_counts(const JobNeed&);
+
+// Returns the need with these numbers of slices, without the groups that have none. At least one is not 0.
+JobNeed with_counts(const JobNeed&, const std::vector<uint32_t>& counts);
 
 // Returns the number of all slices.
 uint64_t slice_count(const JobNeed&);
@@ -93,7 +103,8 @@ struct WaitingJob {
   std::string queue;
   int32_t priority = 0;  // A higher number is first.
   JobNeed need;
-  bool is_held = false;  // The budget of its account is used up (`then: hold`).
+  bool is_held = false;    // The budget of its account is used up (`then: hold`).
+  bool is_growth = false;  // More slices for a job that runs, so no further job of its queue.
 };
 
 struct RunningJob {

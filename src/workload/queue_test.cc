@@ -116,6 +116,16 @@ TEST(Queue, one_pass_over_four_devices_as_a_table) {
        {{9, "a", whole(2)}},
        {{1, "a", 0, whole(3)}, {2, "a", 0, whole(1)}},
        "| 1:1 capacity 2:2 behind"},
+      {"more slices for a job that runs count as slices, and as no further job",
+       {few},
+       {{9, "a", whole(1)}},
+       {{.id = 1, .queue = "a", .need = whole(2), .is_growth = true}, {2, "a", 0, whole(1)}},
+       "1 | 1:2 max_running"},
+      {"more slices for a job that runs wait as it did",
+       {small},
+       {{9, "a", whole(2)}},
+       {{.id = 1, .queue = "a", .need = whole(2), .is_growth = true}, {2, "a", 0, whole(1)}},
+       "| 1:1 max_slices 2:2 behind"},
       {"backfill: it ends before the head can start",
        {filled},
        {{9, "a", whole(2, 100 * s), 0}},
@@ -413,6 +423,22 @@ TEST(Queue, any_history_keeps_the_order_and_the_limits_and_admits_every_job) {
   EXPECT_GT(backfilled, 500u);
   EXPECT_GT(refused, 500u);
   EXPECT_GT(kept, 200u);
+}
+
+TEST(JobNeed, of_groups_gives_each_slice_an_index_that_stays_if_a_group_gets_more) {
+  JobNeed need{.slices = 2, .memory = 4_GiB, .share = Share{3000}};
+  need.more = {{.slices = 1, .memory = 8_GiB, .share = Share{5000}}};
+  EXPECT_EQ(slice_index(need, 0, 1), 2u);
+  EXPECT_EQ(slice_index(need, 1, 0), 1u);
+  EXPECT_EQ(need_of_slice(need, 1).memory, 8_GiB);
+  EXPECT_EQ(need_of_slice(need, 4).memory, 4_GiB);
+  EXPECT_EQ(group_counts(need), (std::vector<uint32_t>{2, 1}));
+  const JobNeed more = with_counts(need, {0, 3});
+  EXPECT_EQ(slice_count(more), 3u);
+  EXPECT_EQ(more.memory, 8_GiB);
+  EXPECT_TRUE(more.more.empty());
+  EXPECT_EQ(group_counts(with_counts(need, {5, 2})), (std::vector<uint32_t>{5, 2}));
+  EXPECT_EQ(slice_index({.slices = 3}, 0, 2), 2u) << "equal slices are counted";
 }
 
 }  // namespace

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from conftest import HERE, MiB, until
+from support.job_kills import processes_of
 from support.jobs import EXAMPLES, MGPU, Jobs, mgpu
 
 pytestmark = pytest.mark.usefixtures("own_network")
@@ -212,6 +213,28 @@ def test_a_deadline_ends_a_job_and_a_time_to_live_removes_it(jobs):
     assert until(lambda: name not in jobs.carve("get", "jobs"), 60)
     jobs.all_slices_end()
     assert "deadlineSeconds 1 is over" in jobs.carve("events", "--for", f"job/{name}")
+
+
+LEAVES = "import subprocess; print(subprocess.Popen(['sleep', '1000'], start_new_session=True).pid)"
+
+
+def test_what_a_task_leaves_behind_ends_with_its_slice(jobs):
+    """The driver of Spark leaves its Python behind when its JVM is killed; the slice would live as long."""
+    jobs.queue()
+    name, printed = jobs.submit("--wait", *mgpu(), *python(LEAVES)).splitlines()
+    assert jobs.phase(name) == "Succeeded"
+    jobs.all_slices_end()
+    left = int(printed.split()[-1])
+    assert until(lambda: left not in dict(processes_of(name)), 10), (printed, processes_of(name))
+
+
+def test_a_key_that_is_given_twice_has_the_last_value(jobs):
+    jobs.queue()
+    conf = ("--conf", "emr.serverless.mgpu.core=40", "--conf", "emr.serverless.mgpu.core=35")
+    out = jobs.submit("--params", EXAMPLES / "job.sql", *conf, *python("pass"))
+    name, warning = out.splitlines()  # Standard output, then standard error.
+    assert warning == "carve: warning: --conf emr.serverless.mgpu.core is given twice: the last one holds, '35'"
+    assert jobs.job(name)["status"]["gpu"] == "1000 MiB, 35%"
 
 
 def test_a_killed_task_fails_and_its_slice_ends(jobs):

@@ -1,4 +1,5 @@
 """Ray of PyPI, unmodified: a head, workers in slices of their own, the driver as a process; all in one network without an interface."""
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -10,6 +11,7 @@ import urllib.request
 import pytest
 
 from conftest import until
+from support.job_kills import processes_of
 from support.jobs import EXAMPLES, Jobs
 
 ENGINES = pathlib.Path(os.environ.get("CARVE_ENGINES", "/nonexistent"))
@@ -46,7 +48,7 @@ def test_workers_see_their_slices_and_the_dashboard_shows_one_gpu_for_each(jobs)
     assert facts[-1] == {"dashboard": [["NVIDIA A10", 4096]] * 2, "interfaces": ["lo"]}
     assert jobs.job(name)["status"]["phase"] == "Succeeded"
     jobs.all_slices_end()
-    assert until(lambda: living(name) == [], 20), living(name)
+    assert until(lambda: processes_of(name) == [], 20), processes_of(name)
 
 
 def test_a_cluster_whose_head_is_killed_has_a_defined_end(jobs):
@@ -56,7 +58,7 @@ def test_a_cluster_whose_head_is_killed_has_a_defined_end(jobs):
     os.kill(json.loads((jobs.state / f"programs/{name}-head-0/state.json").read_text())["program_pid"], signal.SIGKILL)
     assert jobs.becomes(name, "Failed")["reason"].startswith("head 0: signal 9")
     jobs.all_slices_end()
-    assert until(lambda: living(name) == [], 20), living(name)
+    assert until(lambda: processes_of(name) == [], 20), processes_of(name)
 
 
 def asked(status, path, token):
@@ -67,7 +69,8 @@ def asked(status, path, token):
 def gpus(status):
     """The GPUs of the cluster's nodes on its dashboard: name and MiB."""
     nodes = asked(status, "/nodes?view=summary", status["dashboardToken"])["data"]["summary"]
-    return sorted([gpu["name"], gpu["memoryTotal"]] for node in nodes for gpu in node.get("gpus") or [])
+    living = [node for node in nodes if node["raylet"]["state"] == "ALIVE"]  # Nodes that have ended are listed for a while.
+    return sorted([gpu["name"], gpu["memoryTotal"]] for node in living for gpu in node.get("gpus") or [])
 
 
 JOB = """
@@ -104,7 +107,7 @@ def test_a_cluster_that_stays(jobs):
     status = jobs.becomes("shared", "Running", kind="raycluster")
     assert status["gpu"] == "2 of 4 GiB, 30%; 1 of 8 GiB, 50%" and status["slices"] == 3
     assert {n: (s["parts"][0]["quota_bytes"] >> 20, s["parts"][0]["share_bp"]) for n, s in jobs.agent.slices().items()} == {
-        "shared-worker-0": (4096, 3000), "shared-worker-1": (4096, 3000), "shared-worker-2": (8192, 5000)}
+        "shared-worker-0": (4096, 3000), "shared-worker-1": (8192, 5000), "shared-worker-2": (4096, 3000)}
     status = jobs.status("shared", "raycluster")
     with pytest.raises(urllib.error.HTTPError, match="401"):
         until(lambda: answers(status), 60)
@@ -115,8 +118,8 @@ def test_a_cluster_that_stays(jobs):
     (folder / "job.py").write_text(JOB)
     for _ in range(2):  # It stays.
         assert "sizes [(1, 4096), (1, 4096), (1, 8192)]" in submitted(jobs, status, folder)
-    assert "shared was submitted and does not change; delete it" in jobs.apply(
-        {**cluster, "spec": {**spec, "workers": spec["workers"][:1]}}, status=1)
+    assert "spec.workers[0].mgpuCore: 20: of raycluster shared only spec.workers[].replicas" in jobs.apply(
+        {**cluster, "spec": {**spec, "workers": [{**spec["workers"][0], "mgpuCore": 20}, spec["workers"][1]]}}, status=1)
     assert "raycluster/shared unchanged" in jobs.apply(cluster)
     assert "3/3" in jobs.carve("get", "rayclusters") and status["dashboard"] in jobs.carve("describe", "raycluster/shared")
 
@@ -134,7 +137,61 @@ def test_a_cluster_that_stays(jobs):
     jobs.carve("delete", "raycluster/shared")
     assert until(lambda: jobs.items() == [], 30)
     jobs.all_slices_end()
-    assert until(lambda: living("shared") == [], 20), living("shared")
+    assert until(lambda: processes_of("shared") == [], 20), processes_of("shared")
+
+
+STAYS = """
+import os, ray, time
+
+@ray.remote(num_gpus=1)
+class Holder:
+    def where(self):
+        return os.environ["CARVE_INDEX"]
+
+ray.init(log_to_driver=False)
+holder = Holder.remote()
+print("held by", ray.get(holder.where.remote()), flush=True)
+while not os.path.exists({end!r}):
+    time.sleep(0.2)
+print("still held by", ray.get(holder.where.remote()), flush=True)
+"""
+
+
+def test_a_cluster_gets_more_and_fewer_workers_while_a_program_runs_on_it(jobs):
+    """The numbers of workers change in place: the head, the other workers and the submitted program run on."""
+    spec = {"queue": "train", "engineHome": f"{ENGINES}/bin", "workers": [{"replicas": 1, "mgpuCore": 30, "mgpuMemory": 4096}]}
+    cluster = {"apiVersion": "carve.dev/v1", "kind": "RayCluster", "metadata": {"name": "shared"}, "spec": spec}
+    jobs.apply(cluster)
+    status = jobs.becomes("shared", "Running", kind="raycluster")
+    assert until(lambda: answers(status) and len(gpus(status)) == 1, 60)
+    folder, end = jobs.folder / "work", jobs.folder / "end"
+    folder.mkdir()
+    (folder / "job.py").write_text(STAYS.format(end=str(end)))
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        output = pool.submit(submitted, jobs, status, folder)
+        assert until(lambda: "held by" in logs_of_programs(status), 60)
+        jobs.apply({**cluster, "spec": {**spec, "workers": [{**spec["workers"][0], "replicas": 3}]}})
+        assert until(lambda: sorted(jobs.agent.slices()) == [f"shared-worker-{i}" for i in range(3)], 60)
+        assert until(lambda: len(gpus(status)) == 3, 60), gpus(status)
+        jobs.carve("scale", "raycluster/shared", "--replicas", 1)
+        assert until(lambda: sorted(jobs.agent.slices()) == ["shared-worker-0"], 60), jobs.agent.slices()
+        assert until(lambda: len(gpus(status)) == 1, 90), gpus(status)
+        end.touch()
+        assert "still held by 0" in output.result()
+    shown = jobs.status("shared", "raycluster")
+    assert shown["phase"] == "Running" and shown["dashboard"] == status["dashboard"]
+    assert [(pod["role"], pod["index"], pod["attempt"]) for pod in shown["pods"]] == [("head", 0, 1), ("worker", 0, 1)]
+    assert "workers[0]: 1 -> 3" in jobs.carve("events", "--for", "raycluster/shared") or \
+        "workers[0]: 3 -> 1" in jobs.carve("events", "--for", "raycluster/shared")
+    jobs.carve("delete", "raycluster/shared")
+    assert until(lambda: jobs.items() == [], 30)
+    jobs.all_slices_end()
+
+
+def logs_of_programs(status):
+    """The output of the programs that were submitted to the cluster."""
+    programs = asked(status, "/api/jobs/", status["dashboardToken"])
+    return "".join(asked(status, f"/api/jobs/{program['submission_id']}/logs", status["dashboardToken"])["logs"] or "" for program in programs)
 
 
 def answers(status):
@@ -142,15 +199,3 @@ def answers(status):
         return asked(status, "/api/version", status["dashboardToken"])
     except (urllib.error.URLError, OSError) as error:
         return isinstance(error, urllib.error.HTTPError)
-
-
-def living(job):
-    """The command lines of the job's processes."""
-    found = []
-    for process in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            if f"CARVE_JOB={job}\0".encode() in (process / "environ").read_bytes() and os.readlink(process / "exe"):
-                found.append((process / "cmdline").read_text().replace("\0", " ")[:120])
-        except OSError:
-            pass
-    return found

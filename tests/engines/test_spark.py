@@ -1,4 +1,5 @@
 """Spark of PyPI, unmodified: a master, one Worker per executor in its own slice, the driver in its own slice."""
+import glob
 import json
 import os
 import pathlib
@@ -7,6 +8,7 @@ import signal
 import pytest
 
 from conftest import until
+from support.job_kills import processes_of
 from support.jobs import EXAMPLES, Jobs
 
 ENGINES = pathlib.Path(os.environ.get("CARVE_ENGINES", "/nonexistent"))
@@ -45,6 +47,15 @@ def name_of(program):
     return program.stdout.readline().strip()
 
 
+def listeners():
+    """The addresses on which something listens in this network."""
+    rows = [line.split() for name in ("tcp", "tcp6") for line in open(f"/proc/net/{name}").readlines()[1:]]
+    return {row[1].split(":")[0] for row in rows if row[3] == "0A"}
+
+
+LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}  # As the kernel writes it.
+
+
 def at_once(tasks):
     moments = sorted([(t["begin"], 1) for t in tasks] + [(t["end"], -1) for t in tasks])
     most = now = 0
@@ -63,6 +74,8 @@ def test_the_show(jobs):
     assert sorted(slices) == [f"{name}-{pod}" for pod in ("driver-0", "executor-0", "executor-1")]
     devices = {slice_name: s["parts"][0]["uuid"] for slice_name, s in slices.items()}
     assert devices[f"{name}-executor-0"] == devices[f"{name}-executor-1"], "two executors share one device"
+    assert until(lambda: "Registered app" in jobs.carve("logs", f"job/{name}", "--role", "head"), 60)
+    assert listeners() <= LOOPBACK
     out, error = program.communicate(timeout=120)
     assert program.returncode == 0, out + error
     facts = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
@@ -78,16 +91,22 @@ def test_the_show(jobs):
     assert any("this machine has no such file" in warning for warning in status["warnings"]), status["warnings"]
     assert {d["key"] for d in status["derived"]} >= {"spark.cores.max", "spark.ui.enabled"}
     jobs.all_slices_end()
+    folders = f"/tmp/carve-{jobs.job(name)['metadata']['uid'].split('-')[0]}-*"
+    assert until(lambda: glob.glob(folders) == [], 20), "what killed JVMs leave is removed with the pod's folder"
 
 
 PI = """
 import sys, time
 from pyspark.sql import SparkSession
 context = SparkSession.builder.getOrCreate().sparkContext
-print("sum", context.parallelize(range(8), 8).map(lambda i: (time.sleep(%s), i)[1]).sum(), flush=True)
+time.sleep(%s)
+print("sum", context.parallelize(range(8), 8).sum(), flush=True)
 sys.exit(%s)
 """
 SMALL_JOB = ("--conf", "spark.executor.resource.gpu.amount=1", "--conf", "emr.serverless.mgpu.core=20", "--conf", "emr.serverless.mgpu.memory=2000")
+
+
+DRIVER_GPU = ("--conf", "spark.driver.resource.gpu.amount=1")
 
 
 def application(jobs, seconds=0, status=0):
@@ -111,12 +130,14 @@ def test_a_job_is_what_its_driver_exits_with(jobs):
 
 
 def test_a_job_whose_programs_are_killed_has_a_defined_end(jobs):
-    """kill -9 of the only executor's Worker, then of the master: the driver is stopped, and no slice is left."""
-    for pod in ("executor-0", "head-0"):
-        name = jobs.submit(*FAST, *SMALL_JOB, "--", application(jobs, 600), engine="spark")
+    """kill -9 of the only executor's Worker, of the master, and of the driver's JVM, which leaves its Python behind: the job has failed,
+    and no slice and no process is left."""
+    for pod in ("executor-0", "head-0", "driver-0"):
+        name = jobs.submit(*FAST, *SMALL_JOB, *DRIVER_GPU, "--", application(jobs, 600), engine="spark")
         jobs.becomes(name, "Running")
         assert until(lambda: "Registered app" in jobs.carve("logs", f"job/{name}", "--role", "head"), 60)
         os.kill(pid_of(jobs, f"{name}-{pod}"), signal.SIGKILL)
         status = jobs.becomes(name, "Failed")
         assert f"{pod.split('-')[0]} 0: signal 9" in status["reason"], status
         jobs.all_slices_end()
+        assert until(lambda: processes_of(name) == [], 20), processes_of(name)

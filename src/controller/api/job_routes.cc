@@ -3,16 +3,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "controller/api/object_routes.h"
 #include "controller/api/planning.h"
 #include "controller/nodes/node_rules.h"
 #include "controller/nodes/slice_forecast.h"
 #include "controller/objects/job_form.h"
+#include "core/invariant.h"
 #include "fronts/engines/engine_programs.h"
 #include "fronts/render/job_manifests.h"
 #include "os/clock.h"
 #include "wire/api/json.h"
+#include "wire/api/json_value.h"
 
 namespace carve::controller {
 namespace {
@@ -84,16 +87,52 @@ Result<SubmittedJob, http::Response> submitted(const Call& call, const Submissio
   return out;
 }
 
+// Returns the field of a cluster's spec that differs and cannot change, with its new value; empty: there is
+// none. The paths are those of a JSON patch (RFC 6902): "/workers/0/mgpuMemory".
+std::pair<std::string, std::string> fixed_field_that_differs(const Object& present,
+                                                             const Submission& submission) {
+  const auto before = api::parse(present.spec), after = api::parse(submission.spec);
+  if (!before || !after) return {};
+  for (const api::Json& step : api::Json::diff(*before, *after)) {
+    std::string field = "spec";
+    std::string last;
+    std::istringstream words(step["path"].get<std::string>().substr(1));
+    for (std::string word; std::getline(words, word, '/'); last = word) {
+      if (word == "-") continue;  // One more behind the last one of a list.
+      field += word.find_first_not_of("0123456789") == std::string::npos ? "[" + word + "]" : "." + word;
+    }
+    if (last == "replicas" || field == "spec.priority") continue;
+    const bool is_shown = step.contains("value") && step["value"].is_primitive();
+    return {field, is_shown ? step["value"].dump() : ""};
+  }
+  return {};
+}
+
+// A job does not change. Of a cluster the numbers of workers do, and its priority.
+std::optional<http::Response> refused_change(const Call& call, const Object& present,
+                                             const Submission& submission) {
+  if (present.spec == submission.spec) return std::nullopt;
+  if (present.key.kind == Kind::job)
+    return refuse_as("carve:immutable",
+                     fmt::format("{} was submitted and does not change; cancel it and submit another one",
+                                 text(present.key)));
+  if (const auto allowed = check_change(call, present); !allowed) return refuse(allowed.error());
+  if (const auto [field, value] = fixed_field_that_differs(present, submission); !field.empty())
+    return refuse_as(
+        "carve:immutable",
+        fmt::format(
+            "{}: {}of {} only spec.workers[].replicas and spec.priority change; delete it and apply it "
+            "again, or apply one with another name",
+            field, value.empty() ? "" : value.substr(0, max_shown_bytes) + ": ", text(present.key)));
+  auto cluster = submitted(call, submission);
+  if (!cluster) return std::move(cluster.error());
+  return std::nullopt;
+}
+
 std::optional<http::Response> refused_job(const Call& call, const Submission& submission) {
   const ObjectKey key{submission.kind, submission.metadata.namespace_, submission.metadata.name};
   const auto present = call.context.objects.find(key);
-  if (present && !submission.metadata.name.empty()) {
-    if (present->spec == submission.spec) return std::nullopt;
-    return refuse_as(
-        "carve:immutable",
-        fmt::format("{} was submitted and does not change; {} it and {} another one", text(present->key),
-                    key.kind == Kind::job ? "cancel" : "delete", key.kind == Kind::job ? "submit" : "apply"));
-  }
+  if (present && !submission.metadata.name.empty()) return refused_change(call, *present, submission);
   // Programs and slices are named after their job or cluster.
   const Kind other = key.kind == Kind::job ? Kind::ray_cluster : Kind::job;
   if (!key.name.empty() && call.context.objects.find({other, key.namespace_, key.name}))
@@ -105,6 +144,14 @@ std::optional<http::Response> refused_job(const Call& call, const Submission& su
         fmt::format("{} jobs wait, the most that are kept; submit again later", workload::max_waiting_jobs));
   auto job = submitted(call, submission);
   if (!job) return std::move(job.error());
+  if (job->spec.engine_home.empty() && job->spec.engine != carve::text(fronts::Engine::custom)) {
+    const bool is_spark = job->spec.engine == carve::text(fronts::Engine::spark);
+    return refuse(api::FieldErrors{
+        {.field = "spec.engineHome",
+         .value = "",
+         .sentence = is_spark ? "spec.engineHome: name the folder of Spark, as in /opt/spark"
+                              : "spec.engineHome: name the folder of the program ray, as in /opt/ray/bin"}});
+  }
   return std::nullopt;
 }
 
@@ -126,6 +173,41 @@ fronts::EnginePlaces places() {
       .scripts = "Carve's folder", .job_folder = {}, .secret = {}, .has_file = [](const std::string& path) {
         return access(path.c_str(), X_OK) == 0;
       }};
+}
+
+std::vector<std::string> warnings_of(const Call& call, const SubmittedJob& job) {
+  std::vector<std::string> out = job.pods.warnings;
+  std::ranges::move(fronts::replaced_parameters(job.spec, places()), std::back_inserter(out));
+  const uint64_t slices = workload::slice_count(job.pods.need);
+  if (const uint32_t room = room_for(call, queue_spec(*job.queue).pool, job.pods.need);
+      room > 0 && room < slices)  // 0: no node runs now, so nothing is known.
+    out.push_back(fmt::format(
+        "the devices that run now have room for {} such slices if they are empty, and the job has "
+        "{}: it waits until there are more",
+        room, slices));
+  return out;
+}
+
+void set_slices(objects::JobStatus& status, const SubmittedJob& job) {
+  status.gpu = slice_text(job.pods.need);
+  status.slices = static_cast<uint32_t>(workload::slice_count(job.pods.need));
+  status.memory_bytes = job.pods.need.memory.count;
+  status.share_bp = job.pods.need.share.basis_points;
+}
+
+// Returns the cluster with other numbers of workers.
+Outcome<Object> planned_scaling(const Call& call, const Object& present, const Submission& submission) {
+  const auto cluster = submitted(call, submission);
+  if (!cluster)
+    return failure(K::failed_precondition, "the queue of {} has changed; apply it again", text(present.key));
+  Object out = present;
+  out.spec = submission.spec;
+  auto status =
+      api::read<objects::JobStatus>(present.status, api::Reading::lenient).value_or(objects::JobStatus());
+  set_slices(status, *cluster);
+  status.warnings = warnings_of(call, *cluster);
+  out.status = api::write(status);
+  return out;
 }
 
 }  // namespace
@@ -164,11 +246,13 @@ Outcome<Object> planned_queue(const Call& call, const Submission& submission) {
 // A job without a name gets one that no other job had: the number is the registry's next version.
 Outcome<Object> planned_job(const Call& call, const Submission& submission) {
   const ObjectKey key{submission.kind, submission.metadata.namespace_, submission.metadata.name};
-  if (const auto present = call.context.objects.find(key)) return *present;
+  const auto present = call.context.objects.find(key);
+  if (present && present->spec == submission.spec) return *present;
+  if (present) return planned_scaling(call, *present, submission);
   const auto owner = owner_of(call, {.account = submission.metadata.account});
   if (!owner) return tl::unexpected(owner.error());
   const auto job = submitted(call, submission);
-  if (!job) return failure(K::failed_precondition, "queue {} has changed; submit again", key.name);
+  if (!job) return failure(K::failed_precondition, "the queue of {} has changed; submit again", text(key));
   Object object;
   object.key = key;
   if (key.name.empty())
@@ -182,20 +266,9 @@ Outcome<Object> planned_job(const Call& call, const Submission& submission) {
   object.spec = submission.spec;
   objects::JobStatus status{.phase = "Queued",
                             .submitted_at = os::rfc3339(object.created_ns, os::Decimals::milliseconds),
-                            .gpu = slice_text(job->pods.need),
-                            .slices = static_cast<uint32_t>(workload::slice_count(job->pods.need)),
-                            .memory_bytes = job->pods.need.memory.count,
-                            .share_bp = job->pods.need.share.basis_points,
                             .derived = fronts::derived_parameters(job->spec, job->pods),
-                            .warnings = job->pods.warnings};
-  for (std::string& sentence : fronts::replaced_parameters(job->spec, places()))
-    status.warnings.push_back(std::move(sentence));
-  if (const uint32_t room = room_for(call, queue_spec(*job->queue).pool, job->pods.need);
-      room > 0 && room < status.slices)  // 0: no node runs now, so nothing is known.
-    status.warnings.push_back(fmt::format(
-        "the devices that run now have room for {} such slices if they are empty, and the job has "
-        "{}: it waits until there are more",
-        room, status.slices));
+                            .warnings = warnings_of(call, *job)};
+  set_slices(status, *job);
   object.status = api::write(status);
   return object;
 }
@@ -203,6 +276,18 @@ Outcome<Object> planned_job(const Call& call, const Submission& submission) {
 std::vector<std::string> job_warnings(const Object& job) {
   const auto status = api::read<objects::JobStatus>(job.status, api::Reading::lenient);
   return status ? status->warnings : std::vector<std::string>();
+}
+
+void set_planned_status(Object& present, const Object& planned) {
+  auto status = api::read<objects::JobStatus>(present.status, api::Reading::lenient);
+  const auto wanted = api::read<objects::JobStatus>(planned.status, api::Reading::lenient);
+  if (!status || !wanted) return;
+  status->gpu = wanted->gpu;
+  status->slices = wanted->slices;
+  status->memory_bytes = wanted->memory_bytes;
+  status->share_bp = wanted->share_bp;
+  status->warnings = wanted->warnings;
+  present.status = api::write(*status);
 }
 
 http::Response delete_queue(const Call& call) {
@@ -254,7 +339,10 @@ http::Response read_job_parameters(const Call& call) {
 Result<fronts::Manifests, http::Response> rendered_job(const Call& call, const Submission& submission) {
   auto job = submitted(call, submission);
   if (!job) return tl::unexpected(std::move(job.error()));
-  return fronts::job_manifests(submission.metadata, job->spec, job->pods);
+  if (submission.kind == Kind::job) return fronts::job_manifests(submission.metadata, job->spec, job->pods);
+  const auto cluster = api::read<objects::RayClusterSpec>(submission.spec, api::Reading::lenient);
+  invariant(cluster.has_value(), "it was read from the document");
+  return fronts::cluster_manifests(submission.metadata, *cluster, job->pods);
 }
 
 Object with_present_status(const Call& call, const Object& object) {
@@ -264,7 +352,7 @@ Object with_present_status(const Call& call, const Object& object) {
   if (!position && !hours) return object;
   auto status = api::read<objects::JobStatus>(object.status, api::Reading::lenient);
   if (!status) return object;
-  if (position && status->phase == "Queued") {
+  if (position && (status->phase == "Queued" || object.key.kind == Kind::ray_cluster)) {
     status->position = position->position;
     status->reason = position->reason;
   }

@@ -24,6 +24,8 @@ std::optional<http::Response> refused_by_queues(const Call&, const std::vector<S
 
 // Returns what the caller of a planned job should know.
 std::vector<std::string> job_warnings(const Object&);
+// Gives the object what a planned one says of its slices and warnings.
+void set_planned_status(Object& present, const Object& planned);
 
 // Returns the submission's job as manifests of Kubernetes, or what forbids it.
 Result<fronts::Manifests, http::Response> rendered_job(const Call&, const Submission&);

@@ -108,8 +108,10 @@ TEST_F(JobRoutes, a_cluster_is_kept_once_and_its_token_is_its_users) {
               HasSubstr("spec.workers[0].mgpuCore is set and spec.workers[0].mgpuMemory is not: set both"));
   ask(201, "POST", "/v1/rayclusters", cluster("c", 4096), 1000);
   EXPECT_THAT(ask(201, "POST", "/v1/documents", cluster("c", 4096), 1000), HasSubstr("unchanged"));
-  EXPECT_THAT(ask(409, "POST", "/v1/documents", cluster("c", 8192), 1000),
-              HasSubstr("raycluster c was submitted and does not change; delete it and apply another one"));
+  EXPECT_THAT(
+      ask(409, "POST", "/v1/documents", cluster("c", 8192), 1000),
+      HasSubstr("spec.workers[0].mgpuMemory: 8192: of raycluster c only spec.workers[].replicas and "
+                "spec.priority change; delete it and apply it again, or apply one with another name"));
   EXPECT_THAT(ask(409, "POST", "/v1/jobs", job("c"), 1000), HasSubstr("raycluster c has this name"));
   ask(201, "POST", "/v1/jobs", job("a"), 1000);
   EXPECT_THAT(ask(409, "POST", "/v1/rayclusters", cluster("a", 4096), 1000),
@@ -129,12 +131,55 @@ TEST_F(JobRoutes, a_cluster_is_kept_once_and_its_token_is_its_users) {
   ask(200, "DELETE", "/v1/rayclusters/c", "", 1000);
 }
 
+TEST_F(JobRoutes, a_cluster_changes_its_numbers_of_workers_and_its_priority_alone) {
+  const auto cluster = [](const std::string& workers, const std::string& more = "") {
+    return R"({"apiVersion":"carve.dev/v1","kind":"RayCluster","metadata":{"name":"c"},"spec":{"queue":"q",)"
+           R"("engineHome":"/ray","env":{"A":"p1"},"workers":[)" +
+           workers + "]" + more + "}}";
+  };
+  const std::string one = R"({"replicas":1,"mgpuCore":30,"mgpuMemory":4096})";
+  const std::string three = R"({"replicas":3,"mgpuCore":30,"mgpuMemory":4096})";
+  ask(201, "POST", "/v1/rayclusters", cluster(one), 1000);
+  EXPECT_THAT(ask(201, "POST", "/v1/rayclusters", cluster(three, R"(,"priority":2)"), 1000),
+              HasSubstr("configured"));
+  EXPECT_THAT(ask(200, "GET", "/v1/rayclusters/c", "", 1000), HasSubstr(R"("gpu":"4 GiB, 30%","slices":3)"))
+      << "it waits, and needs three now";
+  EXPECT_THAT(ask(200, "PATCH", "/v1/rayclusters/c", R"({"spec":{"workers":[)" + one + "]}}", 1000),
+              HasSubstr(R"("replicas":1)"));
+  ask(200, "PUT", "/v1/rayclusters/c", cluster(three), 1000);
+  EXPECT_THAT(ask(409, "POST", "/v1/rayclusters", cluster(one + "," + three), 1000),
+              HasSubstr("spec.workers: of raycluster c only"));
+  EXPECT_THAT(ask(409, "POST", "/v1/rayclusters", cluster(one, R"(,"computeGroup":"x")"), 1000),
+              HasSubstr(R"(spec.computeGroup: \"x\": of raycluster c only)"));
+  EXPECT_THAT(
+      ask(422, "POST", "/v1/rayclusters", cluster(R"({"replicas":0,"mgpuCore":30,"mgpuMemory":4096})"), 1000),
+      HasSubstr("spec.workers[0].replicas: 0 is not a whole number from 1"));
+  ask(200, "PATCH", "/v1/queues/q", R"({"spec":{"maxSlices":3}})");
+  EXPECT_THAT(
+      ask(422, "POST", "/v1/rayclusters", cluster(R"({"replicas":4,"mgpuCore":30,"mgpuMemory":4096})"), 1000),
+      HasSubstr("the job has 4 slices, and queue q has at most 3 in all; ask for fewer"));
+  const std::string foreign = ask(403, "POST", "/v1/rayclusters", cluster(one), 2000);
+  EXPECT_THAT(foreign, HasSubstr("belongs to another user"));
+  views.position = JobPosition{.position = 1, .reason = "2 more workers wait: b is before it"};
+  EXPECT_THAT(ask(200, "GET", "/v1/rayclusters/c"), HasSubstr("2 more workers wait"));
+}
+
 TEST_F(JobRoutes, what_a_queue_refuses_is_refused_with_all_sentences) {
   EXPECT_THAT(ask(422, "POST", "/v1/jobs", job("a", R"(,"computeGroup":"x","tasks":0)")),
               testing::AllOf(HasSubstr("queue q has no compute group 'x'; there are default"),
                              HasSubstr("spec.tasks: 0 is not a whole number from 1 to 1024")));
   views.waiting = workload::max_waiting_jobs;
   EXPECT_THAT(ask(429, "POST", "/v1/jobs", job("a")), HasSubstr("10000 jobs wait, the most that are kept"));
+}
+
+TEST_F(JobRoutes, an_engine_is_found_by_its_folder) {
+  EXPECT_THAT(ask(422, "POST", "/v1/jobs", job("a", R"(,"engine":"spark")")),
+              HasSubstr("spec.engineHome: name the folder of Spark, as in /opt/spark"));
+  EXPECT_THAT(ask(422, "POST", "/v1/jobs", job("a", R"(,"engine":"ray")")),
+              HasSubstr("spec.engineHome: name the folder of the program ray"));
+  ask(200, "POST", "/v1/render", job("a", R"(,"engine":"ray")"));
+  EXPECT_THAT(ask(201, "POST", "/v1/jobs", job("a", R"(,"engine":"spark","engineHome":"/spark")")),
+              HasSubstr("created"));
 }
 
 TEST_F(JobRoutes, a_waiting_job_is_shown_with_its_position) {

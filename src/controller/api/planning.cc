@@ -58,6 +58,8 @@ tl::unexpected<Failure> refuse_change(const ObjectKey& key) {
                  "{} belongs to another user; its owner, its account and operators may change it", text(key));
 }
 
+}  // namespace
+
 Outcome<void> check_change(const Call& call, const Object& object) {
   if (!call.caller.may_create()) return refuse_viewer(call.caller);
   if (!call.caller.may_change(object.owner_uid, object.account)) return refuse_change(object.key);
@@ -66,6 +68,8 @@ Outcome<void> check_change(const Call& call, const Object& object) {
                    text(object.key));
   return {};
 }
+
+namespace {
 
 // The programs run as the object's owner, so no other user says what they run: an operator neither.
 Outcome<void> check_run(const Call& call, const Object& present) {
@@ -279,6 +283,7 @@ Outcome<std::vector<Kept>> keep(const Call& call, const std::vector<Object>& obj
                        present.annotations = object.annotations;
                        present.spec = object.spec;
                        if (object.key.kind == objects::Kind::node) present.status = object.status;
+                       if (is_queued(object.key.kind)) set_planned_status(present, object);
                        if (!objects::text_of(object.key.kind).is_workload) return;
                        const auto planned =
                            api::read<objects::ServiceStatus>(object.status, api::Reading::lenient);

@@ -39,6 +39,9 @@ Outcome<ObjectRegistry::Pointer> named_object(const Call&);
 // Returns the object that the path names if the caller may change it.
 Outcome<ObjectRegistry::Pointer> changeable_object(const Call&);
 
+// Returns nothing if the caller may change the object, or why not.
+Outcome<void> check_change(const Call&, const Object&);
+
 // Returns whether the caller sees the object's environment and logs.
 bool may_see_secrets(const http::Caller&, const Object&);
 

@@ -3,6 +3,7 @@
 #include "controller/api/job_routes.h"
 #include "controller/api/planning.h"
 #include "controller/api/query.h"
+#include "controller/objects/job_form.h"
 #include "fronts/render/manifests.h"
 
 namespace carve::controller {
@@ -16,7 +17,7 @@ http::Response render_documents(const Call& call) {
   api::FieldErrors errors;
   for (const Submission& one : *read) {
     const std::string_view kind = objects::text_of(one.kind).kind;
-    if (one.kind == objects::Kind::job) {
+    if (is_queued(one.kind)) {
       auto manifests = rendered_job(call, one);
       if (!manifests) return std::move(manifests.error());
       out.manifests += (out.manifests.empty() ? "" : "---\n") + manifests->text;
@@ -27,8 +28,9 @@ http::Response render_documents(const Call& call) {
       errors.push_back(
           {.field = "kind",
            .value = std::string(kind),
-           .sentence = fmt::format("kind: {} '{}' has no manifest; services, applications and jobs have",
-                                   kind, one.metadata.name)});
+           .sentence = fmt::format(
+               "kind: {} '{}' has no manifest; services, applications, jobs and Ray clusters have", kind,
+               one.metadata.name)});
       continue;
     }
     auto manifests = fronts::manifests_of(one.metadata, one.form);

@@ -259,7 +259,7 @@ std::string csv_field(const std::string& text) {
 std::string csv_of(const std::vector<api::BillLine>& lines) {
   std::string out =
       "account,namespace,kind,name,pod,queue,device,model,from,to,open,seconds,memory_bytes,usable_bytes,"
-      "share_bp,ratio,ratio_by,units,gpu_hours,price,amount,used_gpu_hours,peak_bytes\r\n";
+      "share_bp,ratio,ratio_by,units,gpu_hours,price,amount,used_gpu_hours\r\n";
   for (const api::BillLine& l : lines) {
     const std::string fields[] = {l.account,
                                   l.namespace_,
@@ -282,8 +282,7 @@ std::string csv_of(const std::vector<api::BillLine>& lines) {
                                   l.gpu_hours,
                                   l.price,
                                   l.amount,
-                                  l.used_gpu_hours,
-                                  fmt::format("{}", l.peak_bytes)};
+                                  l.used_gpu_hours};
     std::vector<std::string> quoted;
     for (const std::string& field : fields) quoted.push_back(csv_field(field));
     out += fmt::format("{}\r\n", fmt::join(quoted, ","));

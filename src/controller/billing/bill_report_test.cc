@@ -77,6 +77,54 @@ TEST_F(BillReportTest, the_job_of_the_source_has_three_gpu_hours_a_pod) {
   EXPECT_THAT(b.lines[0].formula, HasSubstr("max(30/100 = 0.300000, 4096/22731 = 0.180194) = 3.000000"));
 }
 
+// One hour of the jobs of the documents, each pod with 30 % of an A10. In that hour the clock is set back by
+// 20 minutes.
+TEST_F(BillReportTest, an_hour_of_three_jobs_adds_up_to_the_digit_over_a_step_of_the_clock) {
+  const struct {
+    const char *job, *queue, *account, *role;
+    uint32_t pods;
+    Bytes memory;
+  } jobs[] = {{"spark-1", "train", "alice", "executor", 2, 4096_MiB},
+              {"spark-1", "train", "alice", "driver", 1, 4096_MiB},
+              {"ray-2", "train", "bob", "worker", 2, 4096_MiB},
+              {"custom-3", "tests", "bob", "task", 3, 1000_MiB}};
+  std::vector<UsageRow> rows;
+  for (const auto& job : jobs)
+    for (uint32_t i = 0; i < job.pods; ++i) {
+      UsageRecord record;
+      record.id = rows.size() + 1;
+      record.slice.name = fmt::format("{}-{}-{}", job.job, job.role, i);
+      record.slice.account = job.account;
+      record.slice.labels = {{"carve.dev/kind", "job"},
+                             {"carve.dev/name", job.job},
+                             {"carve.dev/namespace", "default"},
+                             {"carve.dev/queue", job.queue}};
+      record.slice.parts = {
+          {.memory = job.memory, .share = {3000}, .usable = 22731_MiB, .model = "NVIDIA A10"}};
+      record.from = moment_at(hour);
+      record.to = Stamp{2 * hour - hour / 3, "a", 2 * hour};
+      rows.push_back(usage_row("n1", 1, record, [](const std::string&) { return false; }));
+    }
+  ASSERT_TRUE(store->write(rows));
+  const auto hours = [&](BillBy by) {
+    std::map<std::string, std::string> out;
+    const api::Bill b = made({.by = by, .with_lines = true});
+    for (const api::BillSum& item : b.items) out[item.key] = item.gpu_hours;
+    EXPECT_EQ(b.total.gpu_hours, "24.000000");
+    EXPECT_EQ(b.total.amount, "48.000000");
+    for (const api::BillLine& line : b.lines) EXPECT_THAT(line.formula, testing::EndsWith(" = 3.000000"));
+    return out;
+  };
+  using Sums = std::map<std::string, std::string>;
+  EXPECT_EQ(hours(BillBy::job), (Sums{{"default/spark-1", "9.000000"},
+                                      {"default/ray-2", "6.000000"},
+                                      {"default/custom-3", "9.000000"}}));
+  EXPECT_EQ(hours(BillBy::queue), (Sums{{"train", "15.000000"}, {"tests", "9.000000"}}));
+  EXPECT_EQ(hours(BillBy::account), (Sums{{"alice", "9.000000"}, {"bob", "15.000000"}}));
+  EXPECT_EQ(made({.line = "n1.6.0"}).lines.at(0).formula,
+            "1.000000 h x 10 x max(30/100 = 0.300000, 1000/22731 = 0.043993) = 3.000000");
+}
+
 TEST_F(BillReportTest, an_open_record_counts_until_its_node_was_last_seen) {
   ASSERT_TRUE(store->write({pod(1, 0)}));
   EXPECT_EQ(made().total.gpu_hours, "27.000000") << "9 hours until now";
@@ -207,7 +255,11 @@ TEST_F(BillReportTest, csv_quotes_what_has_commas_and_quotes) {
   EXPECT_THAT(csv, HasSubstr("\r\n\"a,\"\"b\"\"\",default,job,spark-1,spark-1-executor-1,,GPU-01"));
   EXPECT_THAT(csv,
               HasSubstr(",false,3600.000000,4294967296,23835181056,3000,0.300000,share,10.000000,3.000000,"
-                        "2.000000,6.000000,5.000000,0\r\n"));
+                        "2.000000,6.000000,5.000000\r\n"));
+  EXPECT_THAT(csv,
+              testing::StartsWith(
+                  "account,namespace,kind,name,pod,queue,device,model,from,to,open,seconds,memory_bytes,"
+                  "usable_bytes,share_bp,ratio,ratio_by,units,gpu_hours,price,amount,used_gpu_hours\r\n"));
 }
 
 TEST(BudgetStatus, levels_are_reached_and_jobs_held_at_the_limit) {

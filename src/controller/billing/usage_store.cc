@@ -31,8 +31,13 @@ const std::string& columns() {
 }  // namespace
 
 Outcome<UsageStore::Opened> UsageStore::open(const std::string& path, int64_t now_s) {
-  auto opened =
-      sqlite::Database::open(path, {"usage database", "--state", schema_version, script().c_str()}, now_s);
+  auto opened = sqlite::Database::open(path,
+                                       {.name = "usage database",
+                                        .option = "--state",
+                                        .version = schema_version,
+                                        .script = script().c_str(),
+                                        .users = sqlite::Users::one_thread},
+                                       now_s);
   if (!opened) return tl::unexpected(opened.error());
   return Opened{.store = UsageStore(std::move(opened->database)),
                 .moved_aside = std::move(opened->moved_aside),

@@ -17,6 +17,7 @@ struct JobLoop::PoolPass {
   std::vector<workload::WaitingJob> waiting;
   std::vector<workload::RunningJob> running;
   std::map<uint64_t, ObjectRegistry::Pointer> jobs;
+  std::map<uint64_t, workload::JobNeed> growths;     // Of clusters that wait for further workers.
   std::map<std::string, std::string> held_accounts;  // With the reason.
   std::set<uint64_t> held_back;
   std::map<std::string, objects::QueueStatus> statuses;  // By queue.
@@ -77,7 +78,7 @@ void JobLoop::add_job(PoolPass& pool, const ObjectRegistry::Pointer& object, con
                       Ns now) const {
   const JobRecord record = records_.job(object->uid);
   if (record.finished_ns != 0 || object->is_ending || known.form->spec.cancelled) return;
-  const workload::JobNeed& need = known.form->pods.need;
+  workload::JobNeed need = known.form->pods.need;
   const std::string& queue = known.form->spec.queue;
   const uint64_t id = pool.jobs.size();
   pool.jobs.emplace(id, object);
@@ -92,6 +93,8 @@ void JobLoop::add_job(PoolPass& pool, const ObjectRegistry::Pointer& object, con
     if (known.retry_at > now) pool.held_back.insert(id);
     return;
   }
+  if (known.form->job.stays)
+    need = workload::with_counts(need, admitted_workers(record, workload::group_counts(need)));
   ++status.running;
   for (const workload::JobNeed& part : workload::equal_parts(need)) {
     status.slices += part.slices;
@@ -99,7 +102,29 @@ void JobLoop::add_job(PoolPass& pool, const ObjectRegistry::Pointer& object, con
     status.memory_bytes += devices * part.memory.count;
     status.compute_bp += devices * part.share.basis_points;
   }
-  pool.running.push_back({.id = id, .queue = queue, .need = need, .admitted_at = record.admitted_ns});
+  pool.running.push_back(
+      {.id = id, .queue = queue, .need = std::move(need), .admitted_at = record.admitted_ns});
+}
+
+// Adds the workers for which a cluster that runs waits, as a job of its own: all of them are admitted, or
+// none.
+void JobLoop::add_growth(PoolPass& pool, const ObjectRegistry::Pointer& object, const Known& known,
+                         Ns now) const {
+  const workload::JobNeed& need = known.form->pods.need;
+  std::vector<uint32_t> missing = workload::group_counts(need);
+  const std::vector<uint32_t> admitted = admitted_workers(records_.job(object->uid), missing);
+  if (admitted == missing || object->is_ending) return;
+  for (size_t i = 0; i < missing.size(); ++i) missing[i] -= admitted[i];
+  const uint64_t id = pool.jobs.size();
+  pool.jobs.emplace(id, object);
+  pool.growths.emplace(id, workload::with_counts(need, missing));
+  pool.waiting.push_back({.id = id,
+                          .queue = known.form->spec.queue,
+                          .priority = known.form->spec.priority,
+                          .need = pool.growths.at(id),
+                          .is_held = pool.held_accounts.contains(object->account),
+                          .is_growth = true});
+  if (known.retry_at > now) pool.held_back.insert(id);
 }
 
 void JobLoop::admit(Ns now) {
@@ -107,10 +132,18 @@ void JobLoop::admit(Ns now) {
   decided_version_ = objects_.version();
   std::map<std::string, JobPosition> positions;
   const auto queues = objects_.list(objects::Kind::queue);
-  auto jobs = queued_objects(objects_);
   if (queues.empty()) return positions_.replace({});
-  std::ranges::sort(jobs, {},
-                    [](const ObjectRegistry::Pointer& job) { return std::tuple(job->created_ns, job->uid); });
+  // The moment since which it waits or runs, and whether it is a cluster that waits for further workers.
+  std::vector<std::tuple<Ns, bool, ObjectRegistry::Pointer>> jobs;
+  for (auto& job : queued_objects(objects_)) {
+    const Ns grows_ns = records_.job(job->uid).grows_ns;
+    jobs.emplace_back(job->created_ns, false, job);
+    if (grows_ns != 0) jobs.emplace_back(grows_ns, true, std::move(job));
+  }
+  std::ranges::sort(jobs, {}, [](const auto& one) {
+    return std::tuple(std::get<Ns>(one), std::get<bool>(one),
+                      std::string_view(std::get<ObjectRegistry::Pointer>(one)->uid));
+  });
   const SliceForecast forecast = present_forecast();
   const std::map<std::string, std::string> held_accounts = accounts_on_hold(objects_);
   std::map<std::string, PoolPass> pools;
@@ -120,11 +153,15 @@ void JobLoop::admit(Ns now) {
     pool_of[queue->key.name] = queue_spec(*queue).pool;
   }
   for (auto& [name, pool] : pools) pool.held_accounts = held_accounts;
-  for (const auto& job : jobs) {
+  for (const auto& [since, is_growth, job] : jobs) {
     const auto known = known_.find(job->uid);
     if (known == known_.end() || !known->second.form) continue;
     const auto pool = pool_of.find(known->second.form->spec.queue);
-    if (pool != pool_of.end()) add_job(pools[pool->second], job, known->second, now);
+    if (pool == pool_of.end()) continue;
+    if (is_growth)
+      add_growth(pools[pool->second], job, known->second, now);
+    else
+      add_job(pools[pool->second], job, known->second, now);
   }
   for (auto& [name, pool] : pools) decide(name, pool, forecast, positions, now);
   for (const auto& queue : queues) write_queue_status(*queue, pools[pool_of[queue->key.name]]);
@@ -141,9 +178,14 @@ std::vector<ForecastCapacity::HeldPlace> JobLoop::places_of_job(const Object& jo
   for (PodRecord& record : records_.pods(job.uid))
     records[{static_cast<workload::PodRole>(record.role), record.index}] = std::move(record);
   std::vector<api::SliceRequest> missing;
-  for (const workload::PodSpec& pod : form.job.pods) {
+  const workload::JobNeed& need = form.pods.need;
+  const auto pods =
+      form.job.stays
+          ? cluster_pods(need, admitted_workers(records_.job(job.uid), workload::group_counts(need)))
+          : form.job.pods;
+  for (const workload::PodSpec& pod : pods) {
     if (!pod.needs_slice) continue;
-    api::SliceRequest request = slice_terms(workload::need_of_slice(form.pods.need, pod.id.index));
+    api::SliceRequest request = slice_terms(workload::need_of_slice(need, pod.id.index));
     const auto record = records.find(pod.id);
     if (record != records.end() && record->second.is_granted) {
       if (auto place = forecast.place_of(record->second.node, record->second.devices))
@@ -177,6 +219,8 @@ void JobLoop::decide(const std::string& name, PoolPass& pool, const SliceForecas
     const Object& object = *pool.jobs.at(action.job);
     if (action.kind == QueueAction::Kind::refuse)
       positions[object.uid] = {.position = 0, .reason = action.sentence};
+    else if (pool.growths.contains(action.job))
+      admit_growth(object);
     else
       admit_job(object, now);
   }
@@ -185,13 +229,14 @@ void JobLoop::decide(const std::string& name, PoolPass& pool, const SliceForecas
     const Object& object = *pool.jobs.at(waiting.job);
     const Known& known = known_.at(object.uid);
     const std::string& queue = known.form->spec.queue;
+    const auto growth = pool.growths.find(waiting.job);
+    const workload::JobNeed& need = growth == pool.growths.end() ? known.form->pods.need : growth->second;
     heads.try_emplace(queue, object.key.name);
     JobPosition& position = positions[object.uid];
     position.position = waiting.position;
     switch (waiting.reason) {
       case WaitReason::capacity:
-        position.reason = pool.held_back.contains(waiting.job) ? known.why_requeued
-                                                               : capacity.problem(known.form->pods.need);
+        position.reason = pool.held_back.contains(waiting.job) ? known.why_requeued : capacity.problem(need);
         break;
       case WaitReason::quota:
         position.reason =
@@ -206,7 +251,23 @@ void JobLoop::decide(const std::string& name, PoolPass& pool, const SliceForecas
       case WaitReason::behind_head: position.reason = fmt::format("{} is before it", heads[queue]); break;
       case WaitReason::budget: position.reason = pool.held_accounts.at(object.account); break;
     }
+    if (growth == pool.growths.end()) continue;
+    const uint64_t count = workload::slice_count(need);
+    position.reason =
+        fmt::format("{} more worker{}: {}", count, count == 1 ? " waits" : "s wait", position.reason);
   }
+}
+
+void JobLoop::admit_growth(const Object& object) {
+  JobRecord record = records_.job(object.uid);
+  const Known& known = known_.at(object.uid);
+  if (record.workers_before.empty()) record.workers_before = record.workers;
+  record.workers = workers_text(workload::group_counts(known.form->pods.need));
+  record.grows_ns = 0;
+  changed_ = true;
+  if (const auto written = records_.write(record); !written)
+    return os::log::error("{}", written.error().sentence);
+  os::log::info("{}: further workers admitted by queue {}", text(object.key), known.form->spec.queue);
 }
 
 void JobLoop::admit_job(const Object& object, Ns now) {
@@ -220,6 +281,7 @@ void JobLoop::admit_job(const Object& object, Ns now) {
     record.secret = effects_.new_secret();
   }
   record.admitted_ns = now;
+  if (known.form->job.stays) record.workers = workers_text(workload::group_counts(known.form->pods.need));
   if (const auto written = records_.write(record); !written)
     return os::log::error("{}", written.error().sentence);
   known.why_requeued.clear();

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "controller/jobs/job_status.h"
 #include "core/invariant.h"
@@ -123,8 +124,10 @@ void JobLoop::serve(const ObjectRegistry::Pointer& object, Known& known, Ns now)
   if (object->is_ending) pass.job.ttl = 0;
   bool is_removed = false;
   return_from_drained_nodes(pass);
+  settle_workers(pass, now);
   pass.job.retries += pass.record.returns;
   if (settle_requests(pass) && observe(pass, now)) {
+    end_growth(pass);
     known.is_over = pass.observed.finished && std::ranges::none_of(pass.observed.pods, [](const auto& pod) {
                       return pod.has_slice || pod.program == PodProgram::running;
                     });
@@ -157,6 +160,39 @@ void JobLoop::return_from_drained_nodes(Pass& pass) {
     done(pass, records_.write(pass.record));
     return;
   }
+}
+
+// Gives a cluster the workers that were admitted: fewer than are wanted while further ones wait in the queue.
+// Further workers of which a node refuses one return to the queue together.
+void JobLoop::settle_workers(Pass& pass, Ns now) {
+  if (!pass.job.stays || pass.record.admitted_ns == 0) return;
+  JobRecord& record = pass.record;
+  if (pass.known.refusal && !record.workers_before.empty()) {
+    record.workers = std::exchange(record.workers_before, "");
+    pass.known.refusal.reset();
+    pass.known.retry_at = workload::after(now, workload::backoff_ns(++pass.known.refusals));
+  }
+  const std::vector<uint32_t> wanted = workload::group_counts(pass.known.form->pods.need);
+  const std::vector<uint32_t> admitted = admitted_workers(record, wanted);
+  record.workers = workers_text(admitted);
+  if (admitted == wanted)
+    record.grows_ns = 0;
+  else if (record.grows_ns == 0)
+    record.grows_ns = now;
+  done(pass, records_.write(record));
+  pass.job.pods = cluster_pods(pass.known.form->pods.need, admitted);
+}
+
+// The workers that were admitted last are not given back any more when all of them have been started.
+void JobLoop::end_growth(Pass& pass) {
+  if (pass.record.workers_before.empty()) return;
+  for (const workload::PodSpec& pod : pass.job.pods) {
+    const auto seen = std::ranges::find(pass.observed.pods, pod.id, &workload::Pod::id);
+    if (seen == pass.observed.pods.end() || seen->attempt == 0) return;
+  }
+  pass.record.workers_before.clear();
+  pass.known.refusals = 0;
+  done(pass, records_.write(pass.record));
 }
 
 // Repeats the requests whose answer was lost. Returns false if it is unknown whether a slice was granted.
@@ -257,6 +293,7 @@ void JobLoop::carry_out(Pass& pass, const Action& action, Ns now) {
       done(pass, records_.write(record));
       return;
     case Kind::kill: done(pass, effects_.kill(record.program)); return;
+    case Kind::forget: return forget_pod(pass, record);
     default: done(pass, effects_.end_slice(record.node, record.program)); return;
   }
 }
@@ -344,6 +381,9 @@ void JobLoop::requeue(Pass& pass, Ns now) {
   const bool returned = pass.record.is_returning;
   pass.record.admitted_ns = 0;
   pass.record.is_returning = false;
+  pass.record.grows_ns = 0;
+  pass.record.workers.clear();
+  pass.record.workers_before.clear();
   if (!done(pass, records_.write(pass.record))) return;
   pass.known.refusal.reset();
   pass.known.refusals += returned ? 0 : 1;
@@ -358,6 +398,12 @@ void JobLoop::finish(Pass& pass, JobEnd end, Ns now) {
   if (!done(pass, records_.write(pass.record))) return;
   pass.observed.finished = {.end = end, .at = now};
   os::log::info("{}: finished", text(pass.object->key));
+}
+
+void JobLoop::forget_pod(Pass& pass, const PodRecord& record) {
+  effects_.forget_program(record.program);
+  pass.known.asked_starts.erase(record.program);
+  done(pass, records_.remove(record));
 }
 
 void JobLoop::remove(Pass& pass) {

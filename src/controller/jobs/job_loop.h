@@ -75,6 +75,8 @@ class JobLoop {
   bool is_idle(const Object&, const Known&, const JobRecord&, Ns now) const;
   void find_drained_nodes();
   void return_from_drained_nodes(Pass&);
+  void settle_workers(Pass&, Ns now);
+  void end_growth(Pass&);
   bool settle_requests(Pass&);
   bool observe(Pass&, Ns now);
   bool observe_pod(Pass&, PodRecord&, Ns now);
@@ -85,6 +87,7 @@ class JobLoop {
   void start(Pass&, PodRecord, unsigned attempt, Ns now);
   void requeue(Pass&, Ns now);
   void finish(Pass&, workload::JobEnd, Ns now);
+  void forget_pod(Pass&, const PodRecord&);
   void remove(Pass&);
   void write_status(Pass&);
   fronts::EnginePlaces places_of(const Pass&) const;
@@ -93,10 +96,12 @@ class JobLoop {
   struct PoolPass;
   void add_queue(std::map<std::string, PoolPass>&, const Object&, const SliceForecast&) const;
   void add_job(PoolPass&, const ObjectRegistry::Pointer&, const Known&, Ns now) const;
+  void add_growth(PoolPass&, const ObjectRegistry::Pointer&, const Known&, Ns now) const;
   void decide(const std::string& pool, PoolPass&, const SliceForecast&, std::map<std::string, JobPosition>&,
               Ns now);
   std::vector<ForecastCapacity::HeldPlace> places_of_job(const Object&, const Known&, SliceForecast&) const;
   void admit_job(const Object&, Ns now);
+  void admit_growth(const Object&);
   void write_queue_status(const Object&, const PoolPass&);
   SliceForecast present_forecast();
 

@@ -306,6 +306,133 @@ TEST(JobLoop, keeps_a_cluster_whose_slices_have_their_own_sizes_until_it_is_dele
   EXPECT_THAT(s.machine.started_twice, IsEmpty());
 }
 
+// A cluster with a group of small and a group of large workers; three small ones fit on a device by their
+// share.
+struct ClusterStage : JobStage {
+  const ObjectKey cluster{objects::Kind::ray_cluster, "default", "c"};
+
+  explicit ClusterStage(uint32_t small, uint32_t large) {
+    add({.key = cluster,
+         .account = "root",
+         .uid = "1-c",
+         .created_ns = machine.now,
+         .spec = api::write(spec(small, large))});
+  }
+  static objects::RayClusterSpec spec(uint32_t small, uint32_t large) {
+    return {.queue = "q",
+            .workers = {{.replicas = small, .mgpu_core = 30, .mgpu_memory = 2048},
+                        {.replicas = large, .mgpu_core = 50, .mgpu_memory = 4096}},
+            .engine_home = "/ray/bin"};
+  }
+  void scale(uint32_t small, uint32_t large) {
+    ASSERT_TRUE(objects->update(cluster, [&](Object& object) -> Outcome<void> {
+      object.spec = api::write(spec(small, large));
+      return {};
+    }));
+  }
+  objects::JobStatus cluster_status() {
+    return *api::read<objects::JobStatus>(objects->find(cluster)->status, api::Reading::lenient);
+  }
+  std::vector<std::string> slices() const {
+    std::vector<std::string> out;
+    for (const auto& [name, slice] : machine.live) out.push_back(name);
+    return out;
+  }
+  uint32_t attempt(const std::string& program) const { return machine.programs.at(program).seen.attempt; }
+};
+
+TEST(JobLoop, gives_a_cluster_more_and_fewer_workers_while_the_others_run_on) {
+  ClusterStage s(1, 1);
+  s.turn(4);
+  EXPECT_THAT(s.slices(), ElementsAre("c-worker-0", "c-worker-1"));
+  s.scale(3, 1);
+  s.turn(6);
+  EXPECT_THAT(s.slices(), ElementsAre("c-worker-0", "c-worker-1", "c-worker-2", "c-worker-4"));
+  EXPECT_EQ(s.machine.live.at("c-worker-4").memory_bytes, (2048_MiB).count);
+  EXPECT_EQ(s.cluster_status().phase, "Running");
+  EXPECT_EQ(s.cluster_status().gpu, "3 of 2 GiB, 30%; 1 of 4 GiB, 50%");
+  s.scale(1, 2);
+  s.turn(8);
+  EXPECT_THAT(s.slices(), ElementsAre("c-worker-0", "c-worker-1", "c-worker-3"));
+  EXPECT_EQ(s.machine.live.at("c-worker-3").memory_bytes, (4096_MiB).count);
+  EXPECT_EQ(s.cluster_status().phase, "Running");
+  EXPECT_THAT(s.cluster_status().pods, testing::SizeIs(4));
+  EXPECT_FALSE(s.machine.programs.contains("c-worker-2")) << "it is forgotten with its log";
+  for (const char* program : {"c-head-0", "c-worker-0", "c-worker-1"}) EXPECT_EQ(s.attempt(program), 1u);
+  s.restart();
+  s.turn(4);
+  EXPECT_THAT(s.slices(), testing::SizeIs(3));
+  EXPECT_THAT(s.machine.started_twice, IsEmpty());
+  EXPECT_THAT(s.machine.granted_twice, IsEmpty());
+}
+
+TEST(JobLoop, lets_further_workers_of_a_cluster_wait_in_their_queue_all_or_none) {
+  ClusterStage s(1, 1);
+  s.turn(4);
+  s.scale(8, 1);  // The machine's slices are on no device of the forecast, which has room for six.
+  s.turn(4);
+  EXPECT_THAT(s.slices(), testing::SizeIs(2)) << "none of the seven";
+  EXPECT_EQ(s.cluster_status().phase, "Running");
+  EXPECT_EQ(s.cluster_status().slices, 9u);
+  const auto position = s.positions.find("1-c");
+  ASSERT_TRUE(position);
+  EXPECT_EQ(position->position, 1u);
+  EXPECT_THAT(position->reason, HasSubstr("7 more workers wait: slice 7 of 7: node n1: "));
+  s.submit("a", 1);
+  s.turn(4);
+  EXPECT_EQ(s.positions.find("1-a")->reason, "c is before it");
+  s.restart();
+  s.scale(2, 1);
+  s.turn(6);
+  EXPECT_THAT(s.slices(), ElementsAre("a-task-0", "c-worker-0", "c-worker-1", "c-worker-2"));
+  EXPECT_EQ(s.positions.size(), 0u);
+}
+
+TEST(JobLoop, gives_further_workers_back_if_a_node_refuses_one_of_them) {
+  ClusterStage s(1, 1);
+  s.turn(4);
+  s.machine.capacity = 3;  // The forecast does not know.
+  s.scale(3, 1);
+  s.turn(5);
+  EXPECT_THAT(s.slices(), ElementsAre("c-worker-0", "c-worker-1"));
+  EXPECT_THAT(s.positions.find("1-c")->reason, "2 more workers wait: no device has the capacity");
+  EXPECT_EQ(s.cluster_status().phase, "Running");
+  s.machine.capacity = 4;
+  s.turn(80);
+  EXPECT_THAT(s.slices(), testing::SizeIs(4));
+  EXPECT_EQ(s.attempt("c-worker-0"), 1u);
+  EXPECT_THAT(s.machine.started_twice, IsEmpty());
+}
+
+// The controller is killed at each of its calls while the cluster gets more workers, then fewer.
+TEST(JobLoop, that_is_killed_while_a_cluster_changes_ends_in_the_same_state) {
+  for (const bool has_effect : {false, true})
+    for (int calls = 0; calls < 16; ++calls) {
+      SCOPED_TRACE(fmt::format("killed after {} calls, effect {}", calls, has_effect));
+      ClusterStage s(1, 1);
+      s.turn(4);
+      s.machine.calls_left = calls;
+      s.machine.last_has_effect = has_effect;
+      s.scale(3, 1);
+      for (int i = 0; i < 120; ++i) {
+        try {
+          s.turn();
+        } catch (const Killed&) {
+          s.machine.calls_left = -1;
+          s.restart();
+        }
+        if (i == 60) {
+          EXPECT_THAT(s.slices(), testing::SizeIs(4));
+          s.scale(1, 1);
+        }
+      }
+      EXPECT_THAT(s.slices(), ElementsAre("c-worker-0", "c-worker-1"));
+      EXPECT_EQ(s.cluster_status().phase, "Running");
+      EXPECT_THAT(s.machine.started_twice, IsEmpty());
+      EXPECT_THAT(s.machine.granted_twice, IsEmpty());
+    }
+}
+
 TEST(JobLoop, removes_a_job_after_its_time_with_its_programs) {
   JobStage s;
   s.submit("a", 1);

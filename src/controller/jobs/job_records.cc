@@ -1,6 +1,24 @@
 #include "controller/jobs/job_records.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <sstream>
+
 namespace carve::controller {
+
+std::vector<uint32_t> admitted_workers(const JobRecord& record, const std::vector<uint32_t>& wanted) {
+  std::vector<uint32_t> out = wanted;
+  std::istringstream words(record.workers);
+  uint32_t admitted = 0;
+  for (uint32_t& workers : out)
+    if (words >> admitted) workers = std::min(workers, admitted);
+  return out;
+}
+
+std::string workers_text(const std::vector<uint32_t>& workers) {
+  return fmt::format("{}", fmt::join(workers, " "));
+}
 
 Outcome<JobRecords> JobRecords::read(ControllerStore& store) {
   JobRecords out(store);
@@ -45,6 +63,12 @@ Outcome<void> JobRecords::write(const PodRecord& record) {
     return {};
   if (auto written = store_->write(record); !written) return written;
   known[record.program] = record;
+  return {};
+}
+
+Outcome<void> JobRecords::remove(const PodRecord& record) {
+  if (auto removed = store_->remove(record); !removed) return removed;
+  pods_[record.uid].erase(record.program);
   return {};
 }
 

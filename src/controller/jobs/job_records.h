@@ -10,6 +10,11 @@
 
 namespace carve::controller {
 
+// Returns how many workers of each group a cluster may have now: those that were admitted, at most those that
+// are wanted.
+std::vector<uint32_t> admitted_workers(const JobRecord&, const std::vector<uint32_t>& wanted);
+std::string workers_text(const std::vector<uint32_t>& workers);
+
 class JobRecords {
  public:
   static Outcome<JobRecords> read(ControllerStore&);
@@ -21,6 +26,7 @@ class JobRecords {
 
   Outcome<void> write(const JobRecord&);
   Outcome<void> write(const PodRecord&);
+  Outcome<void> remove(const PodRecord&);
   // Forgets a job that was removed from the database.
   void forget(const std::string& uid);
 

@@ -86,11 +86,23 @@ Result<JobForm, std::string> job_form(const Object& job, const Object& queue, co
   if (!pods) return tl::unexpected(pods.error().front().sentence);
   out.pods = std::move(*pods);
   out.job = {.name = job.key.name,
-             .pods = pod_specs(out.pods),
+             .pods = job.key.kind == objects::Kind::ray_cluster
+                         ? cluster_pods(out.pods.need, workload::group_counts(out.pods.need))
+                         : pod_specs(out.pods),
              .retries = out.spec.retries,
              .deadline = out.pods.need.deadline,
              .ttl = int64_t{out.spec.ttl_seconds_after_finished} * workload::second_ns,
              .stays = job.key.kind == objects::Kind::ray_cluster};
+  return out;
+}
+
+std::vector<workload::PodSpec> cluster_pods(const workload::JobNeed& need,
+                                            const std::vector<uint32_t>& workers) {
+  std::vector<workload::PodSpec> out{{.id = {workload::PodRole::head, 0}, .needs_slice = false}};
+  for (uint32_t group = 0; group < workers.size(); ++group)
+    for (uint32_t place = 0; place < workers[group]; ++place)
+      out.push_back({.id = {workload::PodRole::worker, workload::slice_index(need, group, place)}});
+  std::ranges::sort(out, {}, &workload::PodSpec::id);
   return out;
 }
 

@@ -50,6 +50,10 @@ struct JobForm {
 // Returns the form of a stored job, which was checked when it was submitted, or why it has none any more.
 Result<JobForm, std::string> job_form(const Object& job, const Object& queue, const DeviceSizes&);
 
+// Returns the pods of a cluster with so many workers in each group: a worker keeps its index if a group gets
+// more or fewer.
+std::vector<workload::PodSpec> cluster_pods(const workload::JobNeed&, const std::vector<uint32_t>& workers);
+
 // Returns the name of a pod's program and slice: JOB-ROLE-INDEX.
 std::string pod_name(const std::string& job, workload::PodId);
 

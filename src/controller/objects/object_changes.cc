@@ -8,6 +8,7 @@
 #include "wire/objects/budget_object.h"
 #include "wire/objects/node_object.h"
 #include "wire/objects/pool_object.h"
+#include "wire/objects/ray_cluster_object.h"
 
 namespace carve::controller {
 namespace {
@@ -263,8 +264,25 @@ const objects::EventReason* end_reason(std::string_view phase) {
   return found == std::end(ends) ? nullptr : &found->second;
 }
 
+// Returns "workers[0]: 2 -> 3; workers[1]: ..." of the groups whose number changed.
+std::string scaling_text(const Object& before, const Object& after) {
+  const auto then = stored_part<objects::RayClusterSpec>(before.spec).workers;
+  const auto now = stored_part<objects::RayClusterSpec>(after.spec).workers;
+  std::string out;
+  for (size_t i = 0; i < std::min(then.size(), now.size()); ++i)
+    if (then[i].replicas != now[i].replicas)
+      out += fmt::format("{}workers[{}]: {} -> {}", out.empty() ? "" : "; ", i, then[i].replicas,
+                         now[i].replicas);
+  return out;
+}
+
 void add_job_events(Events& out, const Object& before, const Object& after) {
-  if (before.spec != after.spec) out.push_back({cancel_requested, "its programs are stopped"});
+  if (after.key.kind == Kind::ray_cluster) {
+    if (const std::string scaling = scaling_text(before, after); !scaling.empty())
+      out.push_back({scaled, scaling});
+  } else if (before.spec != after.spec) {
+    out.push_back({cancel_requested, "its programs are stopped"});
+  }
   if (after.is_ending && !before.is_ending) out.push_back({deleting, "its programs are stopped"});
   if (before.status == after.status) return;
   const auto then = stored_part<objects::JobStatus>(before.status);

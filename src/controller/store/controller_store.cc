@@ -252,6 +252,10 @@ Outcome<void> ControllerStore::write(const PodRecord& pod) {
   return transact([&](sqlite3* db) { return insert(db, pod); });
 }
 
+Outcome<void> ControllerStore::remove(const PodRecord& pod) {
+  return transact([&](sqlite3* db) { return run(db, "DELETE FROM pod WHERE program = ?", pod.program); });
+}
+
 Outcome<void> ControllerStore::write(const TokenRecord& token) {
   return transact([&](sqlite3* db) { return insert(db, token); });
 }

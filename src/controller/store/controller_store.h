@@ -43,6 +43,7 @@ class ControllerStore {
   Outcome<void> remove(const ReplicaRecord&);
   Outcome<void> write(const JobRecord&);
   Outcome<void> write(const PodRecord&);
+  Outcome<void> remove(const PodRecord&);
   Outcome<void> write(const TokenRecord&);
   Outcome<void> remove(const TokenRecord&);
   Outcome<void> append(const AuditRecord&);
@@ -57,7 +58,7 @@ class ControllerStore {
   // Returns the last resource version that was given.
   Outcome<uint64_t> version();
 
-  static constexpr int schema_version = 5;
+  static constexpr int schema_version = 6;
 
   // Limits the file's size in pages, for tests of a full disk.
   void limit_pages(int64_t pages);

@@ -91,6 +91,11 @@ struct JobRecord {
   std::string secret;       // Of the engine's own connections; empty: it has none.
   uint32_t returns = 0;     // Times that it returned to its queue because a node was drained.
   bool is_returning = false;
+  // Of a cluster: the admitted workers of each group, separated by blanks; empty: all. While further ones
+  // start for the first time, those from before.
+  std::string workers;
+  std::string workers_before;
+  int64_t grows_ns = 0;  // Moment since which it waits for further workers; 0: it does not.
 
   friend bool operator==(const JobRecord&, const JobRecord&) = default;
 };

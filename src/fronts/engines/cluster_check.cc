@@ -26,9 +26,10 @@ void check_worker_groups(const std::vector<objects::RayWorkers>& workers, ErrorL
                workload::max_job_slices);
 }
 
-// Returns the group as the keys of a Ray job.
-Parameters keys_of(const objects::RayWorkers& workers) {
-  Parameters out{{ray_amount_key, "1"}};
+// Returns the group as the keys of a Ray job. `common`: those of the cluster, which were checked.
+Parameters keys_of(const objects::RayWorkers& workers, const Parameters& common) {
+  Parameters out = common;
+  out[ray_amount_key] = "1";
   if (workers.mgpu_core != 0) out[std::string(core_key)] = fmt::format("{}", workers.mgpu_core);
   if (workers.mgpu_memory != 0) out[std::string(memory_key)] = fmt::format("{}", workers.mgpu_memory);
   return out;
@@ -66,12 +67,11 @@ Result<objects::RayCluster, api::FieldErrors> read_ray_cluster(std::string_view 
   check_worker_groups(spec.workers, errors);
   if (spec.engine_home.empty())
     errors.add("spec.engineHome", "", "name the folder of the program ray, as in /opt/ray/bin");
+  errors.add_all(check_carve_keys(Engine::ray, spec.parameters));
   for (const auto& [key, value] : spec.parameters)
-    if (!key.starts_with("carve.ray.worker."))
-      errors.add("spec.parameters", key,
-                 "{} has no effect on a cluster; there are carve.ray.worker.cpus, "
-                 "carve.ray.worker.memory.bytes and carve.ray.worker.store.bytes",
-                 typed(key));
+    if (!key.starts_with("carve."))
+      errors.add("spec.parameters", key, "{} has no effect on a cluster; there are {}, {} and {}", typed(key),
+                 ray_cpus_key, ray_memory_key, ray_store_key);
   if (api::FieldErrors all = api::joined(std::move(wrong), errors.all()); !all.empty())
     return tl::unexpected(std::move(all));
   return std::move(cluster);
@@ -86,7 +86,7 @@ Result<EnginePods, api::FieldErrors> cluster_pods(const objects::RayClusterSpec&
   for (size_t i = 0; i < spec.workers.size(); ++i) {
     const objects::RayWorkers& workers = spec.workers[i];
     const auto pods = engine_pods({.engine = Engine::ray,
-                                   .parameters = keys_of(workers),
+                                   .parameters = keys_of(workers, spec.parameters),
                                    .queue = queue,
                                    .workers = workers.replicas,
                                    .context_bytes = devices.context_bytes,
@@ -101,6 +101,9 @@ Result<EnginePods, api::FieldErrors> cluster_pods(const objects::RayClusterSpec&
       out.need.more.push_back(
           {.slices = workers.replicas, .memory = pods->need.memory, .share = pods->need.share});
     replicas += workers.replicas;
+    out.tasks_at_once = pods->tasks_at_once;
+    for (const std::string& warning : pods->warnings)
+      out.warnings.push_back(renamed({.field = "", .value = "", .sentence = warning}, i).sentence);
   }
   if (!errors.empty()) return tl::unexpected(errors.all());
   out.groups.push_back({.role = PodRole::worker, .count = replicas, .has_gpu = true});

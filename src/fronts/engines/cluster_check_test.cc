@@ -33,9 +33,10 @@ TEST(RayCluster, has_a_head_without_a_slice_and_workers_of_each_size) {
   EXPECT_THAT(pods->groups,
               ElementsAre(PodGroup{PodRole::head, 1, false}, PodGroup{PodRole::worker, 3, true}));
   EXPECT_EQ(workload::slice_count(pods->need), 3u);
-  EXPECT_EQ(workload::need_of_slice(pods->need, 1).memory, 4096_MiB);
-  EXPECT_EQ(workload::need_of_slice(pods->need, 2).memory, 8192_MiB);
-  EXPECT_EQ(workload::need_of_slice(pods->need, 2).share, Share{5000});
+  EXPECT_EQ(workload::need_of_slice(pods->need, 0).memory, 4096_MiB);
+  EXPECT_EQ(workload::need_of_slice(pods->need, 2).memory, 4096_MiB);
+  EXPECT_EQ(workload::need_of_slice(pods->need, 1).memory, 8192_MiB);
+  EXPECT_EQ(workload::need_of_slice(pods->need, 1).share, Share{5000});
 }
 
 TEST(RayCluster, has_whole_devices_on_a_gpu_queue) {
@@ -76,6 +77,16 @@ TEST(RayCluster, is_refused_with_the_field_of_its_document) {
   for (const auto& row : rows) EXPECT_EQ(row.sentence, row.wanted);
 }
 
+TEST(RayCluster, has_the_warnings_of_each_size) {
+  objects::RayClusterSpec spec = two_sizes();
+  spec.parameters["carve.ray.worker.cpus"] = "20";
+  const auto pods = pods_of_two_sizes(spec);
+  ASSERT_TRUE(pods) << pods.error().front().sentence;
+  EXPECT_EQ(pods->tasks_at_once, 20u);
+  EXPECT_THAT(pods->warnings, ElementsAre(HasSubstr("16 fit; set spec.workers[0].mgpuMemory=5120 or more, or "
+                                                    "carve.ray.worker.cpus=16")));
+}
+
 TEST(RayCluster, is_read_strictly_with_all_errors) {
   const auto read = read_ray_cluster(
       R"({"apiVersion":"carve.dev/v1","kind":"RayCluster","metadata":{"name":"a"},"spec":{"queue":"q",)"
@@ -86,6 +97,11 @@ TEST(RayCluster, is_read_strictly_with_all_errors) {
   EXPECT_THAT(sentences, Contains(HasSubstr("spec.workers[0].replicas: 0 is not a whole number from 1")));
   EXPECT_THAT(sentences, Contains(HasSubstr("spec.engineHome: 'ray' is no absolute path")));
   EXPECT_THAT(sentences, Contains(HasSubstr("'x' has no effect on a cluster")));
+  const auto misspelt =
+      read_ray_cluster(R"({"metadata":{"name":"a"},"spec":{"queue":"q","workers":[{}],"engineHome":"/r",)"
+                       R"("parameters":{"carve.ray.worker.cpu":"2"}}})");
+  ASSERT_FALSE(misspelt);
+  EXPECT_THAT(misspelt.error().front().sentence, HasSubstr("carve.ray.worker.cpu: no such key; there are"));
   EXPECT_FALSE(
       read_ray_cluster(R"({"metadata":{"name":"a"},"spec":{"queue":"q","workers":[],"engineHome":"/r"}})"));
   EXPECT_TRUE(read_ray_cluster(

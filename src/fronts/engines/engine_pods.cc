@@ -17,11 +17,14 @@ constexpr std::string_view executor_amount = "spark.executor.resource.gpu.amount
 constexpr std::string_view task_amount = "spark.task.resource.gpu.amount";
 constexpr std::string_view executor_instances = "spark.executor.instances";
 constexpr std::string_view executor_cores = "spark.executor.cores";
+constexpr std::string_view serverless_prefix = "serverless.", carve_prefix = "carve.";
 constexpr std::string_view worker_amount = "serverless.ray.worker.gpu.amount";
+constexpr std::string_view worker_vendor = "serverless.ray.worker.gpu.vendor";
 constexpr std::string_view custom_enabled = "serverless.custom.job.gpu.enabled";
 constexpr std::string_view custom_amount = "serverless.custom.job.task.gpus";
 constexpr uint32_t max_whole_devices = 16;  // Of one pod (core/request.h).
 constexpr uint64_t nano = 1'000'000'000;
+constexpr uint32_t max_cpus = 4096;  // Of one executor or worker.
 
 std::optional<uint64_t> whole_number(std::string_view text) {
   uint64_t out = 0;
@@ -54,6 +57,7 @@ class PodReader {
       case Engine::custom: read_custom(); break;
     }
     check_vendors();
+    check_keys();
     read_slices();
     if (errors_.empty()) check_contexts();
     if (!errors_.empty()) return tl::unexpected(errors_.all());
@@ -103,7 +107,7 @@ class PodReader {
 
   void read_spark() {
     const uint32_t executors = number(executor_instances, 1, 1, workload::max_job_slices);
-    out_.executor_cores = number(executor_cores, 1, 1, 4096);
+    out_.executor_cores = number(executor_cores, 1, 1, max_cpus);
     out_.tasks_at_once = out_.executor_cores;
     const bool has_executor = read_amount(executor_amount), has_driver = read_amount(driver_amount);
     add_group(PodRole::head, 1, false);
@@ -128,7 +132,7 @@ class PodReader {
     if (*amount > nano * std::max(out_.need.devices, 1U))
       return refuse(task_amount, "{}: {} is more than the {} of {}", task_amount, typed(text),
                     out_.need.devices, executor_amount);
-    const auto at_once = static_cast<uint32_t>(std::min<uint64_t>(nano / std::min(*amount, nano), 4096));
+    const auto at_once = static_cast<uint32_t>(std::min<uint64_t>(nano / std::min(*amount, nano), max_cpus));
     if (out_.executor_cores < at_once)
       out_.warnings.push_back(fmt::format(
           "{} {} lets {} task{} of an executor run at once, where {} {} would let {}; set {}={}",
@@ -140,6 +144,8 @@ class PodReader {
   void read_ray() {
     amount_key_ = worker_amount;
     const bool has_gpu = read_amount(worker_amount);
+    if (const auto cpus = whole_number(value_of(parameters_, ray_cpus_key)))
+      out_.tasks_at_once = static_cast<uint32_t>(std::clamp<uint64_t>(*cpus, 1, max_cpus));
     check_count("spec.workers", request_.workers, workload::max_job_slices);
     add_group(PodRole::head, 1, false);
     add_group(PodRole::worker, request_.workers, has_gpu);
@@ -173,6 +179,24 @@ class PodReader {
       if (key.ends_with(".gpu.vendor") && value != "nvidia.com")
         out_.warnings.push_back(
             fmt::format("{} is {}: the devices here are of nvidia.com", key, typed(value)));
+  }
+
+  // Keys of Spark reach it; Ray and a custom job have no others than ours.
+  void check_keys() {
+    errors_.add_all(check_carve_keys(request_.engine, parameters_));
+    const std::string_view engine = carve::text(request_.engine);
+    for (const auto& [key, value] : parameters_) {
+      const bool is_ours =
+          key.starts_with(mgpu_prefix) || key.starts_with(carve_prefix) || is_key_of(request_.engine, key);
+      const bool is_foreign = key.starts_with(serverless_prefix) || request_.engine != Engine::spark;
+      if (!is_ours && is_foreign)
+        out_.warnings.push_back(fmt::format("{} has no effect: it is no parameter of a {} job", key, engine));
+    }
+  }
+
+  static bool is_key_of(Engine engine, std::string_view key) {
+    if (engine == Engine::ray) return key == worker_amount || key == worker_vendor;
+    return engine == Engine::custom && (key == custom_enabled || key == custom_amount);
   }
 
   void read_slices() {
@@ -255,11 +279,12 @@ class PodReader {
     const uint64_t fitting = out_.need.memory.count / request_.context_bytes;
     if (fitting >= out_.tasks_at_once) return;
     const uint64_t needed_mib = ((request_.context_bytes * out_.tasks_at_once) + (1 << 20) - 1) >> 20;
+    const std::string_view tasks_key = request_.engine == Engine::ray ? ray_cpus_key : executor_cores;
     out_.warnings.push_back(
         fmt::format("{} tasks at once have {} contexts of {}, {} MiB in all, if each uses CUDA, and a slice "
                     "has {} MiB, so {} fit; set {}={} or more, or {}={}",
                     out_.tasks_at_once, out_.tasks_at_once, text_of(request_.context_bytes), needed_mib,
-                    out_.need.memory.count >> 20, fitting, memory_key, needed_mib, executor_cores, fitting));
+                    out_.need.memory.count >> 20, fitting, memory_key, needed_mib, tasks_key, fitting));
   }
 
   const EngineRequest& request_;
@@ -274,6 +299,35 @@ class PodReader {
 std::string value_of(const Parameters& parameters, std::string_view key) {
   const auto found = parameters.find(std::string(key));
   return found == parameters.end() ? "" : found->second;
+}
+
+api::FieldErrors check_carve_keys(Engine engine, const Parameters& parameters) {
+  const struct {
+    std::string_view key;
+    uint64_t least, most;
+    std::string_view unit;
+  } keys[] = {{ray_cpus_key, 1, max_cpus, ""},
+              {ray_memory_key, 1, INT64_MAX, ", in bytes"},
+              {ray_store_key, min_ray_object_store, INT64_MAX, ", in bytes"}};
+  ErrorList errors;
+  for (const auto& [key, value] : parameters) {
+    if (!key.starts_with(carve_prefix)) continue;
+    const std::string field = "spec.parameters." + key;
+    const auto* const known =
+        std::ranges::find(keys, std::string_view(key), [](const auto& k) { return k.key; });
+    if (engine != Engine::ray || known == std::end(keys)) {
+      errors.add_sentence(field, value,
+                          fmt::format("{}: no such key; there are {}, {} and {}, of Ray", key, ray_cpus_key,
+                                      ray_memory_key, ray_store_key));
+      continue;
+    }
+    const auto number = whole_number(value);
+    if (!number || *number < known->least || *number > known->most)
+      errors.add_sentence(field, value,
+                          fmt::format("{}: {} is not a whole number from {} to {}{}", key, typed(value),
+                                      known->least, known->most, known->unit));
+  }
+  return errors.all();
 }
 
 Result<EnginePods, api::FieldErrors> engine_pods(const EngineRequest& request) {

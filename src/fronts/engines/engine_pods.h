@@ -23,9 +23,14 @@ namespace carve::fronts {
 inline constexpr std::string_view core_key = "emr.serverless.mgpu.core";
 inline constexpr std::string_view memory_key = "emr.serverless.mgpu.memory";
 inline constexpr uint32_t min_core_percent = 5, max_core_percent = 99;
-inline constexpr uint32_t core_step_percent = 5;               // Of a strict queue (S4-15).
-inline constexpr uint64_t min_strict_memory_mib = 256;         // Of a strict queue (S4-15).
-inline constexpr uint64_t max_memory_mib = uint64_t{1} << 30;  // 1 PiB: more than any device has.
+inline constexpr uint32_t core_step_percent = 5;        // Of a strict queue (S4-15).
+inline constexpr uint64_t min_strict_memory_mib = 256;  // Of a strict queue (S4-15).
+// What a worker of Ray gives to its node, beside its slice.
+inline constexpr std::string_view ray_cpus_key = "carve.ray.worker.cpus";
+inline constexpr std::string_view ray_memory_key = "carve.ray.worker.memory.bytes";
+inline constexpr std::string_view ray_store_key = "carve.ray.worker.store.bytes";
+inline constexpr uint64_t min_ray_object_store = uint64_t{75} << 20;  // Ray refuses less.
+inline constexpr uint64_t max_memory_mib = uint64_t{1} << 30;         // 1 PiB: more than any device has.
 
 enum class Engine : uint8_t { spark, ray, custom };
 
@@ -58,13 +63,16 @@ struct EnginePods {
   std::vector<PodGroup> groups;  // In the order in which their programs are started.
   workload::JobNeed need;        // Of the whole job, without its deadline.
   std::vector<std::string> warnings;
-  // Of Spark's executors.
-  uint32_t executor_cores = 1;
-  uint32_t tasks_at_once = 1;  // In one executor: min(cores, floor(1 / spark.task.resource.gpu.amount)).
+  uint32_t executor_cores = 1;  // Of Spark.
+  // In one executor: min(cores, floor(1 / spark.task.resource.gpu.amount)). In one worker of Ray: its CPUs.
+  uint32_t tasks_at_once = 1;
 };
 
 // Returns the pods of the job, or every error.
 Result<EnginePods, api::FieldErrors> engine_pods(const EngineRequest&);
+
+// Returns what is wrong with the keys that begin with "carve.": there are those of Ray's workers alone.
+api::FieldErrors check_carve_keys(Engine, const Parameters&);
 
 // Returns the value of a parameter; empty if it is not set.
 std::string value_of(const Parameters&, std::string_view key);

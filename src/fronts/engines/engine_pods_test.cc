@@ -168,6 +168,47 @@ TEST(EnginePods, are_refused_with_the_key_and_the_way_out) {
   for (const auto& row : rows) EXPECT_THAT(refusals(row.asked), ElementsAre(row.sentence));
 }
 
+TEST(EnginePods, are_refused_for_a_key_of_ours_that_does_not_exist_or_is_no_number) {
+  const std::string known =
+      "there are carve.ray.worker.cpus, carve.ray.worker.memory.bytes and carve.ray.worker.store.bytes, of "
+      "Ray";
+  const struct {
+    EngineRequest asked;
+    std::string sentence;
+  } rows[] = {
+      {request(Engine::ray, with(ray(), "carve.ray.worker.cpu", "4")),
+       "carve.ray.worker.cpu: no such key; " + known},
+      {request(Engine::custom, with(custom(), "carve.ray.worker.cpus", "4")),
+       "carve.ray.worker.cpus: no such key; " + known},
+      {request(Engine::ray, with(ray(), "carve.ray.worker.cpus", "0")),
+       "carve.ray.worker.cpus: '0' is not a whole number from 1 to 4096"},
+      {request(Engine::ray, with(ray(), "carve.ray.worker.memory.bytes", "2g")),
+       "carve.ray.worker.memory.bytes: '2g' is not a whole number from 1 to 9223372036854775807, in bytes"},
+      {request(Engine::ray, with(ray(), "carve.ray.worker.store.bytes", "1000")),
+       "carve.ray.worker.store.bytes: '1000' is not a whole number from 78643200 to 9223372036854775807, in "
+       "bytes"},
+  };
+  for (const auto& row : rows) EXPECT_THAT(refusals(row.asked), ElementsAre(row.sentence));
+}
+
+// A key that changes nothing is never left out silently.
+TEST(EnginePods, warn_of_keys_without_effect) {
+  const auto warnings = [](const EngineRequest& asked) {
+    const auto pods = engine_pods(asked);
+    return pods ? pods->warnings : std::vector<std::string>{pods.error().front().sentence};
+  };
+  EXPECT_THAT(warnings(request(Engine::ray, with(ray(), "serverless.ray.worker.cpu", "4"))),
+              ElementsAre("serverless.ray.worker.cpu has no effect: it is no parameter of a ray job"));
+  EXPECT_THAT(warnings(request(Engine::custom, with(custom(), "spark.executor.cores", "4"))),
+              ElementsAre("spark.executor.cores has no effect: it is no parameter of a custom job"));
+  EXPECT_THAT(
+      warnings(request(Engine::spark, with(spark(), "serverless.ray.worker.gpu.amount", "1"))),
+      ElementsAre("serverless.ray.worker.gpu.amount has no effect: it is no parameter of a spark job"));
+  for (const auto& asked : {request(Engine::ray, ray()), request(Engine::custom, custom()),
+                            request(Engine::spark, with(spark(), "spark.any", "x"))})
+    EXPECT_THAT(warnings(asked), IsEmpty());
+}
+
 TEST(EnginePods, have_every_core_of_the_vendor) {
   for (const char* core : {"5", "99", "30"})
     EXPECT_THAT(refusals(request(Engine::custom, custom(core))), IsEmpty());
@@ -188,6 +229,12 @@ TEST(EnginePods, warn_with_both_numbers_if_tasks_cannot_run_at_once) {
               ElementsAre("10 tasks at once have 10 contexts of 256 MiB, 2560 MiB in all, if each uses CUDA, "
                           "and a slice has 1000 MiB, so 3 fit; set emr.serverless.mgpu.memory=2560 or more, "
                           "or spark.executor.cores=3"));
+  const auto busy = engine_pods(request(Engine::ray, with(ray(), "carve.ray.worker.cpus", "20")));
+  ASSERT_TRUE(busy);
+  EXPECT_THAT(busy->warnings,
+              ElementsAre("20 tasks at once have 20 contexts of 256 MiB, 5120 MiB in all, if each uses CUDA, "
+                          "and a slice has 4096 MiB, so 16 fit; set emr.serverless.mgpu.memory=5120 or more, "
+                          "or carve.ray.worker.cpus=16"));
 }
 
 }  // namespace

@@ -11,21 +11,23 @@ using workload::PodId;
 using workload::PodRole;
 
 constexpr const char* spark_driver_script = "spark.driver.resource.gpu.discoveryScript";
+constexpr const char* spark_executor_script = "spark.executor.resource.gpu.discoveryScript";
+// What a job of Spark has of its own: where its master is, and how its programs find and trust each other.
+constexpr const char* spark_fixed_keys[] = {"spark.master",       "spark.submit.deployMode",
+                                            "spark.driver.host",  "spark.driver.bindAddress",
+                                            "spark.authenticate", "spark.authenticate.secret"};
 constexpr const char* rapids_plugin = "com.nvidia.spark.SQLPlugin";
 constexpr const char* default_executor_memory = "1g";
 // Of a JVM that only coordinates: 17 s from nothing to a finished job instead of 25 s (measured on 2 cores).
 constexpr const char* daemon_options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC";
 constexpr uint64_t max_rapids_reserve = uint64_t{640} << 20;  // RAPIDS' own default.
 
-constexpr uint32_t ray_port = 6379, ray_dashboard_port = 8265, first_ray_agent_port = 52400;
+// The agents' ports are below those that the kernel gives away, and above those of Ray's own processes.
+constexpr uint32_t ray_port = 6379, ray_dashboard_port = 8265, first_ray_agent_port = 20000;
 constexpr uint64_t ray_head_memory = 1'000'000'000;
-constexpr uint64_t ray_object_store = 100'000'000;             // Bytes, of a node without a slice.
-constexpr uint64_t min_ray_object_store = uint64_t{75} << 20;  // Ray refuses less.
-constexpr uint64_t max_ray_object_store = uint64_t{2} << 30;   // It is shared memory of the machine.
-constexpr const char* ray_cpus_key = "carve.ray.worker.cpus";
-constexpr const char* ray_memory_key = "carve.ray.worker.memory.bytes";
+constexpr uint64_t ray_object_store = 100'000'000;            // Bytes, of a node without a slice.
+constexpr uint64_t max_ray_object_store = uint64_t{2} << 30;  // It is shared memory of the machine.
 constexpr uint64_t default_ray_memory = 2'000'000'000;
-constexpr const char* ray_store_key = "carve.ray.worker.store.bytes";
 
 constexpr const char* xgboost_jar = "xgboost4j-spark-gpu";
 constexpr uint64_t rapids_task_memory = uint64_t{4} << 30;
@@ -43,7 +45,10 @@ std::string folder_of(const EnginePlaces& places, PodId id) {
   return fmt::format("{}-{}{}", places.job_folder, letter(id.role), id.index);
 }
 
-std::string our_script(const EnginePlaces& places) {
+// Returns the discovery script that the key names, or ours if the machine has no such file.
+std::string script_of(const Parameters& parameters, const char* key, const EnginePlaces& places) {
+  const std::string script = value_of(parameters, key);
+  if (!script.empty() && places.has_file(script)) return script;
   return fmt::format("{}/{}", places.scripts, discovery_script_name);
 }
 
@@ -54,13 +59,11 @@ Parameters spark_configuration(const objects::JobSpec& spec, const EnginePods& p
                                const EnginePlaces& places) {
   Parameters out;
   for (const auto& [key, value] : spec.parameters)
-    if (has_prefix(key, "spark.")) out[key] = value;
+    if (!has_prefix(key, "emr.serverless.mgpu.")) out[key] = value;
   for (const objects::DerivedParameter& derived : derived_parameters(spec, pods))
     if (!is_variable(derived.key)) out[derived.key] = derived.value;
-  const std::string script = value_of(out, spark_driver_script);
-  const bool driver_has_gpu = std::ranges::find(pods.groups, PodRole::driver, &PodGroup::role)->has_gpu;
-  if (driver_has_gpu && (script.empty() || !places.has_file(script)))
-    out[spark_driver_script] = our_script(places);
+  if (std::ranges::find(pods.groups, PodRole::driver, &PodGroup::role)->has_gpu)
+    out[spark_driver_script] = script_of(out, spark_driver_script, places);
   out["spark.driver.host"] = "127.0.0.1";
   out["spark.driver.bindAddress"] = "127.0.0.1";
   out["spark.authenticate"] = "true";
@@ -114,8 +117,13 @@ std::vector<std::string> spark_command(const objects::JobSpec& spec, const Engin
         "--cores",      fmt::format("{}", pods.executor_cores),
         "--memory",     or_else(value_of(spec.parameters, "spark.executor.memory"), default_executor_memory),
         master};
-  std::vector<std::string> out{spec.engine_home + "/bin/spark-submit", "--master", master,
-                               "--properties-file", folder_of(places, id) + "/configuration"};
+  std::vector<std::string> out{spec.engine_home + "/bin/spark-submit",
+                               "--master",
+                               master,
+                               "--deploy-mode",
+                               "client",
+                               "--properties-file",
+                               folder_of(places, id) + "/configuration"};
   out.insert(out.end(), spec.run.command.begin(), spec.run.command.end());
   return out;
 }
@@ -136,9 +144,9 @@ PodProgram spark_program(const objects::JobSpec& spec, const EnginePods& pods, P
   const bool has_gpu =
       std::ranges::find(pods.groups, PodRole::executor, &PodGroup::role)->has_gpu && pods.need.slices > 0;
   if (has_gpu)
-    out.env["SPARK_WORKER_OPTS"] =
-        fmt::format("{} -Dspark.worker.resource.gpu.amount={} -Dspark.worker.resource.gpu.discoveryScript={}",
-                    common, std::max(pods.need.devices, 1U), our_script(places));
+    out.env["SPARK_WORKER_OPTS"] = fmt::format(
+        "{} -Dspark.worker.resource.gpu.amount={} -Dspark.worker.resource.gpu.discoveryScript={}", common,
+        std::max(pods.need.devices, 1U), script_of(spec.parameters, spark_executor_script, places));
   return out;
 }
 
@@ -236,7 +244,8 @@ class Deriver {
  public:
   Deriver(const objects::JobSpec& spec, const EnginePods& pods) : spec_(spec), pods_(pods) {}
 
-  void derive(const char* key, std::string value, const char* reason) {
+  void derive(std::string_view name, std::string value, const char* reason) {
+    const std::string key(name);
     const bool is_set = is_variable(key) ? spec_.run.env.contains(key) : spec_.parameters.contains(key);
     if (!is_set) out_.push_back({key, std::move(value), reason});
   }
@@ -248,10 +257,7 @@ class Deriver {
     const uint64_t store = has_slices() ? smallest_memory() / 8 : ray_object_store;
     derive(ray_store_key, fmt::format("{}", std::clamp(store, min_ray_object_store, max_ray_object_store)),
            "an eighth of the slice, at least 75 MiB");
-    derive_frameworks(value_of(spec_.parameters, ray_cpus_key) == "1" ||
-                              value_of(spec_.parameters, ray_cpus_key).empty()
-                          ? 1
-                          : 2);
+    derive_frameworks(pods_.tasks_at_once);
   }
 
   void derive_spark() {
@@ -328,6 +334,10 @@ std::vector<std::string> replaced_parameters(const objects::JobSpec& spec, const
     if (has_prefix(key, "spark.") && key.ends_with(".gpu.discoveryScript") && !places.has_file(value))
       out.push_back(
           fmt::format("{} {}: this machine has no such file; Carve's own script is used", key, value));
+  for (const char* key : spark_fixed_keys)
+    if (spec.parameters.contains(key))
+      out.push_back(
+          fmt::format("{} has no effect: the job has a master, addresses and a secret of its own", key));
   return out;
 }
 

@@ -13,6 +13,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::Pair;
+using workload::PodId;
 using workload::PodRole;
 
 const char* const vendor_script = "/opt/emr/current/spark/examples/src/main/scripts/getGpusResources.sh";
@@ -79,9 +80,10 @@ TEST(EnginePrograms, of_sparks_executors_are_workers_that_discover_their_slice) 
 // What a user set stays; passwords and the secret are on no command line.
 TEST(EnginePrograms, of_sparks_driver_have_their_configuration_in_a_file) {
   const PodProgram driver = program(spark_job(), PodRole::driver);
-  EXPECT_THAT(driver.command, ElementsAre("/share/pod-folder", "/tmp/carve-1a-d0", "/spark/bin/spark-submit",
-                                          "--master", "spark://127.0.0.1:30001", "--properties-file",
-                                          "/tmp/carve-1a-d0/configuration", "app.py", "x"));
+  EXPECT_THAT(driver.command,
+              ElementsAre("/share/pod-folder", "/tmp/carve-1a-d0", "/spark/bin/spark-submit", "--master",
+                          "spark://127.0.0.1:30001", "--deploy-mode", "client", "--properties-file",
+                          "/tmp/carve-1a-d0/configuration", "app.py", "x"));
   const std::string& text = driver.env.at("CARVE_CONFIGURATION");
   EXPECT_THAT(text, HasSubstr("spark.driver.resource.gpu.discoveryScript=/share/getGpusResources.sh\n"));
   EXPECT_THAT(text, HasSubstr("spark.hadoop.fs.key=a\\\\b\n"));
@@ -103,6 +105,36 @@ TEST(EnginePrograms, replace_a_discovery_script_that_the_machine_does_not_have) 
   const PodProgram driver =
       pod_program(spark_job(), "j", pods_of(spark_job()), {PodRole::driver, 0}, with_script);
   EXPECT_THAT(driver.env.at("CARVE_CONFIGURATION"), HasSubstr(vendor_script));
+}
+
+TEST(EnginePrograms, of_sparks_executors_run_the_script_that_the_user_named_if_there_is_one) {
+  objects::JobSpec spec = spark_job();
+  spec.parameters["spark.executor.resource.gpu.discoveryScript"] = "/own/script";
+  EnginePlaces with_script = places();
+  const auto options = [&] {
+    return pod_program(spec, "j", pods_of(spec), {PodRole::executor, 0}, with_script)
+        .env.at("SPARK_WORKER_OPTS");
+  };
+  EXPECT_THAT(options(), HasSubstr("discoveryScript=/share/getGpusResources.sh"));
+  with_script.has_file = [](const std::string& path) { return path == "/own/script"; };
+  EXPECT_THAT(options(), HasSubstr("discoveryScript=/own/script"));
+}
+
+TEST(EnginePrograms, of_spark_get_other_keys_unchanged_and_say_which_ones_have_no_effect) {
+  objects::JobSpec spec = spark_job();
+  spec.parameters.erase("spark.driver.resource.gpu.discoveryScript");
+  spec.parameters["my.key"] = "v";
+  spec.parameters["spark.master"] = "local[4]";
+  spec.parameters["spark.authenticate"] = "false";
+  EXPECT_THAT(
+      replaced_parameters(spec, places()),
+      ElementsAre(
+          "spark.master has no effect: the job has a master, addresses and a secret of its own",
+          "spark.authenticate has no effect: the job has a master, addresses and a secret of its own"));
+  const PodProgram driver = program(spec, PodRole::driver);
+  EXPECT_THAT(driver.env.at("CARVE_CONFIGURATION"), HasSubstr("my.key=v\n"));
+  EXPECT_THAT(driver.env.at("CARVE_CONFIGURATION"), HasSubstr("spark.authenticate=true\n"));
+  EXPECT_THAT(driver.command, Contains("spark://127.0.0.1:30001")) << "--master is before the file";
 }
 
 TEST(EnginePrograms, sizes_that_the_user_set_are_not_derived) {
@@ -160,7 +192,7 @@ TEST(EnginePrograms, of_ray_share_a_network_and_no_folder_and_no_agent_port) {
   EXPECT_THAT(worker.command, Contains("join"));
   EXPECT_THAT(worker.command, Contains("--num-gpus=1"));
   EXPECT_THAT(worker.command, Contains("--temp-dir=/tmp/carve-1a-w1"));
-  EXPECT_THAT(worker.command, Contains("--dashboard-agent-listen-port=52401"));
+  EXPECT_THAT(worker.command, Contains("--dashboard-agent-listen-port=20001"));
   EXPECT_THAT(worker.env, Contains(Pair("RAY_AUTH_TOKEN", "S")));
   EXPECT_THAT(worker.command, Contains("--object-store-memory=536870912")) << "an eighth of 4096 MiB";
   EXPECT_THAT(head.command, Contains("--object-store-memory=100000000"));
@@ -172,6 +204,27 @@ TEST(EnginePrograms, of_ray_share_a_network_and_no_folder_and_no_agent_port) {
   EXPECT_THAT(driver.command, ElementsAre("/share/pod-folder", "/tmp/carve-1a-d0", "/share/cluster-network",
                                           "join", "/tmp/carve-1a-h0", "python3", "app.py"));
   EXPECT_THAT(driver.env, Contains(Pair("RAY_ADDRESS", "127.0.0.1:6379")));
+}
+
+// Ray's sockets are below the folder, "/session_2026-11-25_13-52-43_123456_1234567/sockets/plasma_store", and
+// a socket's path has at most 107 bytes. Without --memory each node claims the memory of the whole machine.
+TEST(EnginePrograms, of_ray_have_short_folders_and_their_own_memory) {
+  const objects::JobSpec spec{
+      .queue = "q", .engine = "ray", .run = {.command = {"a"}}, .engine_home = "/ray"};
+  EnginePlaces longest = places();
+  longest.job_folder = "/tmp/carve-7fffffffffffffff";
+  const EnginePods pods = pods_of(spec);
+  const std::string sockets = "/session_2026-11-25_13-52-43_123456_1234567/sockets/plasma_store";
+  for (const PodId id : {PodId{PodRole::head, 0}, PodId{PodRole::worker, 32'767}}) {
+    const PodProgram node = pod_program(spec, "j", pods, id, longest);
+    const auto folder = std::ranges::find_if(
+        node.command, [](const std::string& word) { return word.starts_with("--temp-dir="); });
+    ASSERT_NE(folder, node.command.end());
+    EXPECT_LE(folder->size() - std::string_view("--temp-dir=").size() + sockets.size(), 107u);
+    EXPECT_THAT(node.command, Contains(testing::StartsWith("--memory=")));
+    EXPECT_THAT(node.command, Contains("--block"));
+    EXPECT_THAT(node.command, Not(Contains("stop")));
+  }
 }
 
 TEST(EnginePrograms, of_custom_jobs_are_the_users_with_their_index) {

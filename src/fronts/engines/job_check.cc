@@ -42,6 +42,22 @@ void check_parameters(const Parameters& parameters, ErrorList& errors) {
                max_parameters_bytes);
 }
 
+// Workers are of Ray and tasks of custom jobs; the other engines have other words for how many there are.
+void check_counts(const objects::JobSpec& spec, ErrorList& errors) {
+  const auto engine = parse<Engine>(spec.engine);
+  if (!engine) return;
+  const auto refuse = [&](const char* field, uint32_t count) {
+    const char* way_out = *engine == Engine::spark ? "spec.parameters: spark.executor.instances"
+                          : *engine == Engine::ray ? "spec.workers"
+                                                   : "spec.tasks";
+    errors.add(field, fmt::format("{}", count), "{} has no effect on a {} job; set {}", count, spec.engine,
+               way_out);
+  };
+  constexpr uint32_t not_set = 1;
+  if (*engine != Engine::ray && spec.workers != not_set) refuse("spec.workers", spec.workers);
+  if (*engine != Engine::custom && spec.tasks != not_set) refuse("spec.tasks", spec.tasks);
+}
+
 }  // namespace
 
 api::FieldErrors check_programs(const objects::Metadata& metadata, const objects::JobSpec& spec) {
@@ -66,6 +82,7 @@ Result<objects::Job, api::FieldErrors> read_job(std::string_view json) {
     errors.add("spec.engine", spec.engine, "{} is none of {}", typed(spec.engine),
                choice(Words<Engine>::words));
   if (spec.run.command.empty()) errors.add("spec.run.command", "", "name the program");
+  check_counts(spec, errors);
   if (spec.retries > workload::max_job_retries)
     errors.add("spec.retries", fmt::format("{}", spec.retries), "{} is not a whole number from 0 to {}",
                spec.retries, workload::max_job_retries);

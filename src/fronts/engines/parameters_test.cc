@@ -13,19 +13,20 @@ constexpr const char* spark_example =
 'spark.executor.resource.gpu.discoveryScript': '/opt/emr/current/spark/examples/src/main/scripts/getGpusResources.sh',
 'spark.executor.resource.gpu.vendor': 'nvidia.com',
 'spark.executor.resource.gpu.amount': '1',
+'spark.task.resource.gpu.discoveryScript': '/opt/emr/current/spark/examples/src/main/scripts/getGpusResources.sh',
+'spark.task.resource.gpu.vendor': 'nvidia.com',
 'spark.task.resource.gpu.amount': '0.1',
 'emr.serverless.mgpu.core': '30',
 'emr.serverless.mgpu.memory': '4096'
 )";
-constexpr const char* ray_example = R"(serverless.ray.worker.gpu.vendor=nvidia.com; # the worker's GPU
-serverless.ray.worker.gpu.amount=1;
-emr.serverless.mgpu.core=30;
+constexpr const char* ray_example =
+    R"(serverless.ray.worker.gpu.vendor=nvidia.com; serverless.ray.worker.gpu.amount=1;
+emr.serverless.mgpu.core=30; # percent of one device
 emr.serverless.mgpu.memory=4096;
 )";
-constexpr const char* custom_example = R"(-- a GPU for each task
-set serverless.custom.job.gpu.enabled = true; set serverless.custom.job.task.gpus=1;
-set emr.serverless.mgpu.core=30; -- percent
-set emr.serverless.mgpu.memory=1000;
+constexpr const char* custom_example =
+    R"(-- a GPU for each task
+set serverless.custom.job.gpu.enabled = true; set serverless.custom.job.task.gpus=1; set emr.serverless.mgpu.core=30; set emr.serverless.mgpu.memory=1000;
 )";
 
 TEST(Parameters, are_read_from_the_three_forms_of_the_vendor) {
@@ -38,6 +39,8 @@ TEST(Parameters, are_read_from_the_three_forms_of_the_vendor) {
                                        {"spark.executor.resource.gpu.discoveryScript", script},
                                        {"spark.executor.resource.gpu.vendor", "nvidia.com"},
                                        {"spark.executor.resource.gpu.amount", "1"},
+                                       {"spark.task.resource.gpu.discoveryScript", script},
+                                       {"spark.task.resource.gpu.vendor", "nvidia.com"},
                                        {"spark.task.resource.gpu.amount", "0.1"},
                                        {"emr.serverless.mgpu.core", "30"},
                                        {"emr.serverless.mgpu.memory", "4096"}}));

@@ -64,6 +64,23 @@ TEST(JobCheck, every_error_of_a_job_is_reported_at_once) {
           "spec.retries: 101 is not a whole number from 0 to 100"));
 }
 
+TEST(JobCheck, a_job_has_as_many_pods_as_its_engine_has_a_word_for) {
+  const auto wrong = [](const char* more) {
+    const auto job = read_job(
+        fmt::format(R"({{"metadata":{{}},"spec":{{"queue":"q","run":{{"command":["a"]}},{}}}}})", more));
+    return job ? std::vector<std::string>{} : sentences(job.error());
+  };
+  EXPECT_THAT(
+      wrong(R"("engine":"spark","workers":3)"),
+      ElementsAre(
+          "spec.workers: 3 has no effect on a spark job; set spec.parameters: spark.executor.instances"));
+  EXPECT_THAT(wrong(R"("engine":"ray","tasks":3)"),
+              ElementsAre("spec.tasks: 3 has no effect on a ray job; set spec.workers"));
+  EXPECT_THAT(wrong(R"("workers":2)"),
+              ElementsAre("spec.workers: 2 has no effect on a custom job; set spec.tasks"));
+  EXPECT_THAT(wrong(R"("tasks":2)"), ElementsAre());
+}
+
 TEST(JobCheck, a_job_may_have_no_name) {
   const auto job = read_job(
       R"({"apiVersion":"carve.dev/v1","kind":"Job","metadata":{},"spec":{"queue":"q","run":{"command":["a"]}}})");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fronts/engines/cluster_check.h"
 #include "fronts/pod/keys.h"
 #include "fronts/pod/quantity.h"
 #include "fronts/render/yaml_text.h"
@@ -53,6 +54,15 @@ class JobRendering {
     return {.text = std::move(text), .warnings = std::move(warnings_)};
   }
 
+  Manifests run_cluster() {
+    warn_of_the_rest();
+    return {.text = yaml_text({{"apiVersion", "ray.io/v1"},
+                               {"kind", "RayCluster"},
+                               {"metadata", metadata()},
+                               {"spec", ray_cluster()}}),
+            .warnings = std::move(warnings_)};
+  }
+
  private:
   std::string name() const { return metadata_.name.empty() ? spec_.engine + "-job" : metadata_.name; }
 
@@ -63,9 +73,8 @@ class JobRendering {
     return out;
   }
 
-  Json limits() const {
+  static Json limits(const workload::JobNeed& need) {
     Json out = Json::object();
-    const workload::JobNeed& need = pods_.need;
     if (need.gpu == workload::QueueGpu::gpu) out[keys::devices] = std::max(need.devices, 1U);
     if (need.gpu != workload::QueueGpu::mgpu) return out;
     out[keys::memory] = quantity_of_bytes(need.memory.count);
@@ -86,23 +95,28 @@ class JobRendering {
     return out;
   }
 
-  Json container(const char* container_name, bool has_gpu) const {
-    Json out{{"name", container_name}, {"image", image_word}};
-    if (has_gpu) out["resources"]["limits"] = limits();
+  static Json container(const char* container_name) {
+    return {{"name", container_name}, {"image", image_word}};
+  }
+  // A container with what each of the equal slices gets.
+  static Json container(const char* container_name, const workload::JobNeed& need) {
+    Json out = container(container_name);
+    out["resources"]["limits"] = limits(need);
     return out;
   }
 
-  // Returns a pod's template with this container.
-  Json pod(Json container, bool has_gpu) const {
+  // Returns the template of a pod with this container.
+  Json pod(Json container) const {
     Json out = Json::object();
-    if (has_gpu && !annotations().empty()) out["metadata"]["annotations"] = annotations();
+    if (container.contains("resources") && !annotations().empty())
+      out["metadata"]["annotations"] = annotations();
     out["spec"]["containers"] = Json::array({std::move(container)});
     return out;
   }
 
   Json indexed_job() const {
     const PodGroup& tasks = pods_.groups.front();
-    Json task = container("task", tasks.has_gpu);
+    Json task = tasks.has_gpu ? container("task", pods_.need) : container("task");
     task["command"] = spec_.run.command;
     if (!spec_.run.workdir.empty()) task["workingDir"] = spec_.run.workdir;
     task["env"] = variables();
@@ -113,41 +127,63 @@ class JobRendering {
               {"parallelism", tasks.count},  {"backoffLimitPerIndex", spec_.retries},
               {"maxFailedIndexes", 0},       {"ttlSecondsAfterFinished", spec_.ttl_seconds_after_finished}};
     if (spec_.deadline_seconds != 0) spec["activeDeadlineSeconds"] = spec_.deadline_seconds;
-    spec["template"] = pod(std::move(task), tasks.has_gpu);
+    spec["template"] = pod(std::move(task));
     spec["template"]["spec"]["restartPolicy"] = "Never";
     return {{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", metadata()}, {"spec", spec}};
   }
 
-  // The fields are those of KubeRay's RayJob, ray.io/v1: entrypoint, rayClusterSpec.headGroupSpec and
-  // workerGroupSpecs, each with rayStartParams and a pod template.
-  Json ray_job() const {
+  // The fields are those of KubeRay's RayCluster, ray.io/v1: headGroupSpec and workerGroupSpecs, each with
+  // rayStartParams and a pod template.
+  Json ray_cluster() const {
     const auto workers = std::ranges::find(pods_.groups, PodRole::worker, &PodGroup::role);
     Json head{{"rayStartParams", {{"num-gpus", "0"}, {"dashboard-host", "0.0.0.0"}}}};
-    head["template"] = pod(container("ray-head", false), false);
-    const uint32_t devices = workers->has_gpu ? std::max(pods_.need.devices, 1U) : 0;
-    Json group{{"groupName", "workers"},
-               {"replicas", workers->count},
-               {"minReplicas", workers->count},
-               {"maxReplicas", workers->count},
-               {"rayStartParams", {{"num-gpus", fmt::format("{}", devices)}}}};
-    group["template"] = pod(container("ray-worker", workers->has_gpu), workers->has_gpu);
+    head["template"] = pod(with_variables(container("ray-head")));
+    Json groups = Json::array();
+    if (!workers->has_gpu) groups.push_back(ray_group("workers", workers->count, 0, container("ray-worker")));
+    const auto parts =
+        workers->has_gpu ? workload::equal_parts(pods_.need) : std::vector<workload::JobNeed>();
+    for (size_t i = 0; i < parts.size(); ++i)
+      groups.push_back(ray_group(parts.size() == 1 ? "workers" : fmt::format("workers-{}", i),
+                                 parts[i].slices, std::max(parts[i].devices, 1U),
+                                 container("ray-worker", parts[i])));
+    return {{"headGroupSpec", head}, {"workerGroupSpecs", groups}};
+  }
+
+  Json ray_group(const std::string& group_name, uint32_t count, uint32_t devices, Json worker) const {
+    Json parameters{{"num-gpus", fmt::format("{}", devices)}};
+    if (const std::string cpus = value_of(spec_.parameters, ray_cpus_key); !cpus.empty())
+      parameters["num-cpus"] = cpus;
+    return {{"groupName", group_name},      {"replicas", count},
+            {"minReplicas", count},         {"maxReplicas", count},
+            {"rayStartParams", parameters}, {"template", pod(with_variables(std::move(worker)))}};
+  }
+
+  Json with_variables(Json container) const {
+    if (Json all = variables(); !all.empty()) container["env"] = std::move(all);
+    return container;
+  }
+
+  // The fields are those of KubeRay's RayJob: entrypoint and rayClusterSpec.
+  Json ray_job() const {
     Json spec{{"entrypoint", shell_text(spec_.run.command)},
               {"shutdownAfterJobFinishes", true},
               {"ttlSecondsAfterFinished", spec_.ttl_seconds_after_finished}};
     if (spec_.deadline_seconds != 0) spec["activeDeadlineSeconds"] = spec_.deadline_seconds;
-    spec["rayClusterSpec"] = {{"headGroupSpec", head}, {"workerGroupSpecs", Json::array({group})}};
+    spec["rayClusterSpec"] = ray_cluster();
     return {{"apiVersion", "ray.io/v1"}, {"kind", "RayJob"}, {"metadata", metadata()}, {"spec", spec}};
   }
 
   Json spark_template() const {
     Json out{{"apiVersion", "v1"}, {"kind", "Pod"}};
-    const Json made = pod(container("spark", pods_.need.slices > 0), pods_.need.slices > 0);
+    const Json made =
+        pod(with_variables(pods_.need.slices > 0 ? container("spark", pods_.need) : container("spark")));
     for (const auto& [key, value] : made.items()) out[key] = value;
     return out;
   }
 
   // spark.kubernetes.* are the names of Spark's page "Running Spark on Kubernetes". Spark asks Kubernetes for
-  // `VENDOR/gpu` itself if an amount is set, so the amounts stay with the template alone.
+  // `VENDOR/gpu` itself if an amount is set, so the amounts stay with the template alone. How many tasks run
+  // at once then follows from the cores that Spark counts, and the pod requests all of them.
   std::string spark_command() const {
     std::vector<std::string> words{"spark-submit", "--master", "k8s://https://SERVER", "--deploy-mode",
                                    "cluster"};
@@ -159,8 +195,15 @@ class JobRendering {
     for (const PodGroup& group : pods_.groups)
       if (group.has_gpu)
         add(fmt::format("spark.kubernetes.{}.podTemplateFile", text(group.role)), name() + ".yaml");
+    const bool has_fewer_tasks = pods_.tasks_at_once < pods_.executor_cores;
     for (const auto& [key, value] : spec_.parameters)
-      if (key.starts_with("spark.") && key.find(".resource.gpu.") == std::string::npos) add(key, value);
+      if (key.starts_with("spark.") && key.find(".resource.gpu.") == std::string::npos &&
+          !(has_fewer_tasks && key == "spark.executor.cores"))
+        add(key, value);
+    if (has_fewer_tasks) {
+      add("spark.executor.cores", fmt::format("{}", pods_.tasks_at_once));
+      add("spark.kubernetes.executor.request.cores", fmt::format("{}", pods_.executor_cores));
+    }
     words.insert(words.end(), spec_.run.command.begin(), spec_.run.command.end());
     return fmt::format("# Save this template as {}.yaml and run:\n#   {}\n", name(), shell_text(words));
   }
@@ -184,6 +227,12 @@ class JobRendering {
 Manifests job_manifests(const objects::Metadata& metadata, const objects::JobSpec& spec,
                         const EnginePods& pods) {
   return JobRendering(metadata, spec, pods).run();
+}
+
+Manifests cluster_manifests(const objects::Metadata& metadata, const objects::RayClusterSpec& spec,
+                            const EnginePods& pods) {
+  const objects::JobSpec job = job_of_cluster(spec);
+  return JobRendering(metadata, job, pods).run_cluster();
 }
 
 }  // namespace carve::fronts

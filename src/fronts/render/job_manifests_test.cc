@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "fronts/engines/cluster_check.h"
 #include "fronts/engines/job_check.h"
 
 namespace carve::fronts {
@@ -59,6 +60,41 @@ TEST(JobManifests, of_spark_are_a_pod_template_and_the_command_that_reads_it) {
   EXPECT_THAT(text, HasSubstr("spark.executor.instances=2"));
   EXPECT_THAT(text, Not(HasSubstr("driver.podTemplateFile")));
   EXPECT_THAT(text, HasSubstr("kind: \"Pod\""));
+}
+
+// Without the amounts of resources Spark counts cores alone.
+TEST(JobManifests, of_spark_keep_how_many_tasks_run_at_once) {
+  const auto command = [](const char* cores, const char* amount) {
+    return rendered({.queue = "q",
+                     .engine = "spark",
+                     .parameters = mgpu({{"spark.executor.resource.gpu.amount", "1"},
+                                         {"spark.executor.cores", cores},
+                                         {"spark.task.resource.gpu.amount", amount}}),
+                     .run = {.command = {"app.py"}}});
+  };
+  EXPECT_THAT(command("8", "0.5"), HasSubstr("--conf spark.executor.cores=2 --conf "
+                                             "spark.kubernetes.executor.request.cores=8"));
+  EXPECT_THAT(command("8", "0.5"), Not(HasSubstr("spark.executor.cores=8")));
+  EXPECT_THAT(command("8", "0.1"), HasSubstr("spark.executor.cores=8"));
+  EXPECT_THAT(command("8", "0.1"), Not(HasSubstr("request.cores")));
+}
+
+TEST(JobManifests, of_a_cluster_are_a_ray_cluster_with_a_group_for_each_size) {
+  const objects::RayClusterSpec spec{.queue = "q",
+                                     .workers = {{.replicas = 2, .mgpu_core = 30, .mgpu_memory = 1000},
+                                                 {.replicas = 1, .mgpu_core = 50, .mgpu_memory = 8192}},
+                                     .engine_home = "/ray/bin",
+                                     .parameters = {{"carve.ray.worker.cpus", "4"}},
+                                     .env = {{"A", "b"}}};
+  const auto pods = cluster_pods(spec, {.name = "q"}, {});
+  ASSERT_TRUE(pods) << pods.error().front().sentence;
+  const std::string text = cluster_manifests({.name = "c"}, spec, *pods).text;
+  for (const char* line :
+       {"apiVersion: \"ray.io/v1\"", "kind: \"RayCluster\"", "groupName: \"workers-0\"",
+        "groupName: \"workers-1\"", "replicas: 2", "replicas: 1", "carve.dev/memory: \"1000Mi\"",
+        "carve.dev/compute: 50", "num-cpus: \"4\"", "num-gpus: \"0\"", "name: \"A\""})
+    EXPECT_THAT(text, HasSubstr(line));
+  EXPECT_THAT(text, Not(HasSubstr("/ray/bin"))) << "the image has its own";
 }
 
 }  // namespace
