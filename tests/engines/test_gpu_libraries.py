@@ -122,6 +122,7 @@ def test_libraries_see_the_slice_and_its_share_holds(jobs, engine):
     out, error = started.communicate(timeout=150)
     assert started.returncode == 0, out + error
     facts = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-    assert facts == [{"devices": 1, "total": 4096, "same": True, "refused": "CUDA_ERROR_OUT_OF_MEMORY", "held": "CUDA_SUCCESS", "ran": True}] * 2
+    seen = {"devices": 1, "total": 4096, "same": True, "refused": "CUDA_ERROR_OUT_OF_MEMORY", "held": "CUDA_SUCCESS", "ran": True}
+    assert facts == [seen] * 2
     print(f"{engine}: charged {whole} percent of one device (simulated)")
     jobs.all_slices_end()

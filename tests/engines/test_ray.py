@@ -190,8 +190,9 @@ def test_a_cluster_gets_more_and_fewer_workers_while_a_program_runs_on_it(jobs):
 
 def logs_of_programs(status):
     """The output of the programs that were submitted to the cluster."""
-    programs = asked(status, "/api/jobs/", status["dashboardToken"])
-    return "".join(asked(status, f"/api/jobs/{program['submission_id']}/logs", status["dashboardToken"])["logs"] or "" for program in programs)
+    token = status["dashboardToken"]
+    names = [program["submission_id"] for program in asked(status, "/api/jobs/", token)]
+    return "".join(asked(status, f"/api/jobs/{name}/logs", token)["logs"] or "" for name in names)
 
 
 def answers(status):
