@@ -33,19 +33,28 @@ Coordinator::Cluster::Cluster(Coordinator& c, Strategy strategy)
                 .now = [&c] { return c.client_.now(); },
                 .answered = [&c](std::string_view verb, kube::Nanoseconds took,
                                  const std::string& error) { c.count_answer(verb, took, error); },
+                .fits = [this](const std::string& uid) { retries.forget(uid); },
                 .waits =
-                    [&c](const kube::ObjectMeta& pod, const std::function<std::string()>& why) {
-                      if (c.is_active()) c.events_.waits(pod, why);
+                    [this, &c](const kube::ObjectMeta& pod, const std::function<std::string()>& why) {
+                      if (!c.is_active()) return;
+                      c.events_.waits(pod, why);
+                      retries.refused(pod);
                     }}),
-      wishes(c.client_, books, c.events_,
-             [this, &c] {
-               const std::string why = feed.not_ready();
-               return why.empty() ? c.fence() : why;
-             }),
+      retries(c.client_, books, [this, &c] { return write_problem(c); }),
+      wishes(c.client_, books, c.events_, [this, &c] { return write_problem(c); }),
       feed(c.client_, books,
            {.seen = [this](const kube::ObjectMeta& pod) { wishes.consider(pod); },
-            .gone = [&c](const std::string& uid) { c.events_.forget(uid); }},
+            .gone =
+                [this, &c](const std::string& uid) {
+                  c.events_.forget(uid);
+                  retries.forget(uid);
+                }},
            c.settings_.seed) {}
+
+std::string Coordinator::Cluster::write_problem(const Coordinator& c) const {
+  const std::string why = feed.not_ready();
+  return why.empty() ? c.fence() : why;
+}
 
 Coordinator::Coordinator(kube::ApiClient& client, CoordinatorSettings settings)
     : client_(client),

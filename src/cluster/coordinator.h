@@ -17,6 +17,7 @@
 #include "cluster/extender/extender.h"
 #include "cluster/metrics/coordinator_metrics.h"
 #include "cluster/namespace_reader.h"
+#include "cluster/retry_writer.h"
 #include "cluster/watched_settings.h"
 #include "cluster/webhook/pod_review.h"
 #include "cluster/wish_writer.h"
@@ -54,10 +55,13 @@ class Coordinator {
   // What begins when the settings are known.
   struct Cluster {
     Cluster(Coordinator&, Strategy);
+    // Returns why no write may begin now; empty: it may.
+    std::string write_problem(const Coordinator&) const;
 
     Books books;
     Binder binder;
     Extender extender;
+    RetryWriter retries;
     WishWriter wishes;
     BooksFeed feed;
   };

@@ -171,6 +171,47 @@ TEST(Coordinator, a_waiting_pod_has_one_event) {
   EXPECT_EQ(std::ranges::count(requests, "POST /apis/events.k8s.io/v1/namespaces/a/events"), 1);
 }
 
+// The scheduler sees that a pod is gone, asks for the one that waits, and hears the books' old answer: no
+// further change may make it ask again.
+TEST(Coordinator, a_pod_that_was_refused_by_books_behind_is_tried_again) {
+  CoordinatorScenario s;
+  s.begin();
+  s.time.run_for(10 * second_ns);
+  EXPECT_EQ(s.bind(s.create_pod("first", 20_GiB)), R"({"Error":""})");
+  const auto pod = s.create_pod("second", 20_GiB);
+  const auto writes = [&] {
+    return std::ranges::count(s.server.requests(), "PATCH /api/v1/namespaces/a/pods/second/status");
+  };
+  s.bind(pod);
+  s.time.run_for(20 * second_ns);
+  EXPECT_EQ(writes(), 0) << "it does not fit";
+  s.server.add_fault({.kind = kube::ApiFault::Kind::late, .method = "WATCH", .target = "pods"});
+  s.server.remove(pods_path, "a", "first");
+  EXPECT_THAT(s.bind(pod), HasSubstr("does not fit"));
+  s.server.release_late();
+  s.time.run_for(20 * second_ns);
+  EXPECT_EQ(writes(), 1);
+  EXPECT_EQ((*s.server.find(pods_path, "a", "second"))["metadata"]["labels"]["carve.dev/retry"], "1");
+  EXPECT_EQ(s.bind(pod), R"({"Error":""})");
+}
+
+// As with a pod that its own selector keeps away from the node with room.
+TEST(Coordinator, a_pod_that_is_refused_again_is_tried_ever_less_often) {
+  CoordinatorScenario s;
+  s.begin();
+  s.time.run_for(10 * second_ns);
+  const auto pod = s.create_pod("p", 20_GiB);
+  size_t refusals = 0;
+  for (; refusals < 600; ++refusals) {
+    s.bind(pod, "elsewhere");
+    s.time.run_for(second_ns);
+    if (refusals % 10 == 0) s.time.run_for(20 * second_ns);
+  }
+  const auto writes = std::ranges::count(s.server.requests(), "PATCH /api/v1/namespaces/a/pods/p/status");
+  EXPECT_GE(writes, 3);
+  EXPECT_LE(writes, 6);
+}
+
 TEST(Coordinator, settings_decide_what_the_webhook_writes) {
   CoordinatorScenario s;
   s.begin();

@@ -110,6 +110,8 @@ class Books {
   std::vector<std::string> unconfirmed() const;
   bool is_unconfirmed(const std::string& uid) const;
 
+  // Returns whether the pod could be bound to some node now.
+  bool fits_somewhere(const std::string& uid);
   // Returns why the pod waits: how many nodes break which rule, and what the nearest node lacks.
   std::string explain(const std::string& uid);
   // The same of these nodes alone: those that the scheduler has left.
@@ -173,6 +175,7 @@ class Books {
   const std::vector<ContainerAsk>* asks_on(PodBook&, const NodeBook&);
   place::RequestClass class_of(const ContainerAsk&);
   class Supposition;
+  std::vector<std::string_view> node_names() const;
   std::string_view refusal(PodBook&, const NodeBook&);
   std::string_view refusal_now(PodBook&, const NodeBook&);
   void place_nominated(Supposition&, const PodBook& asking, const NodeBook&);

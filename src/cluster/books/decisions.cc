@@ -306,11 +306,17 @@ std::string Books::migration_for(const PodBook& asking, const ContainerAsk& ask,
   return migration ? std::string(names[migration->who]) : "";
 }
 
-std::string Books::explain(const std::string& uid) {
-  std::vector<std::string_view> names;
-  for (const auto& [name, node] : nodes_) names.push_back(name);
-  return explain(uid, names);
+std::vector<std::string_view> Books::node_names() const {
+  std::vector<std::string_view> out;
+  for (const auto& [name, node] : nodes_) out.push_back(name);
+  return out;
 }
+
+bool Books::fits_somewhere(const std::string& uid) {
+  return std::ranges::any_of(filter(uid, node_names()), &std::string_view::empty);
+}
+
+std::string Books::explain(const std::string& uid) { return explain(uid, node_names()); }
 
 std::string Books::explain(const std::string& uid, std::span<const std::string_view> names) {
   const auto found = pods_.find(uid);

@@ -48,7 +48,9 @@ http::Response Extender::filter(const std::string& body) {
   if (const auto known = books_.know_pod(question->pod); !known) return json(filter_error(known.error()));
   const auto nodes = views_of(question->nodes);
   const auto refusals = books_.filter(question->pod.uid, nodes);
-  if (std::ranges::none_of(refusals, &std::string_view::empty))
+  if (std::ranges::any_of(refusals, &std::string_view::empty))
+    hooks_.fits(question->pod.uid);
+  else
     hooks_.waits(question->pod, [&] { return books_.explain(question->pod.uid, nodes); });
   return json(filter_answer(question->nodes, refusals));
 }

@@ -23,6 +23,8 @@ class Extender {
     // An answer was given: which verb, how long it took, and the error of a binding; empty: it has none.
     std::function<kube::Nanoseconds()> now;
     std::function<void(std::string_view verb, kube::Nanoseconds took, const std::string& error)> answered;
+    // A node can serve the pod.
+    std::function<void(const std::string& uid)> fits;
     // No node can serve the pod; `why` is to be asked during the call.
     std::function<void(const kube::ObjectMeta& pod, const std::function<std::string()>& why)> waits;
   };

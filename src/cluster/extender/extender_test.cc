@@ -36,7 +36,7 @@ struct Cluster {
   Books books{Strategy::binpack};
   Binder binder{client, books};
   std::string fence, not_ready;
-  std::vector<std::string> waiting, answered;
+  std::vector<std::string> waiting, fitting, answered;
   Extender extender{books,
                     binder,
                     {.fence = [this] { return fence; },
@@ -46,6 +46,7 @@ struct Cluster {
                          [this](std::string_view verb, kube::Nanoseconds, const std::string& error) {
                            answered.push_back(std::string(verb) + (error.empty() ? "" : " refused"));
                          },
+                     .fits = [this](const std::string& uid) { fitting.push_back(uid); },
                      .waits =
                          [this](const kube::ObjectMeta& pod, const std::function<std::string()>& why) {
                            waiting.push_back(pod.name + ": " + why());

@@ -1,0 +1,66 @@
+#include "cluster/retry_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "os/log.h"
+
+namespace carve::cluster {
+namespace {
+
+constexpr kube::Nanoseconds turn_interval_ns = kube::second_ns;
+
+}  // namespace
+
+RetryWriter::RetryWriter(kube::ApiClient& client, Books& books, std::function<std::string()> fence)
+    : client_(client), books_(books), fence_(std::move(fence)) {
+  turn();
+}
+
+void RetryWriter::refused(const kube::ObjectMeta& pod) {
+  if (pod.name_space.empty()) return;  // The scheduler has not said which pod it is.
+  Waiting& waiting = waiting_[pod.uid];
+  waiting.pod = {.name_space = pod.name_space, .name = pod.name, .uid = pod.uid};
+  waiting.check_at = client_.now() + waiting.interval;
+}
+
+void RetryWriter::turn() {
+  timer_ = client_.after(turn_interval_ns, [this] { turn(); });
+  if (waiting_.empty() || !fence_().empty()) return;
+  std::vector<Waiting*> due;
+  for (auto& [uid, waiting] : waiting_)
+    if (waiting.check_at != 0 && waiting.check_at <= client_.now()) due.push_back(&waiting);
+  std::ranges::sort(due, {}, &Waiting::check_at);
+  due.resize(std::min(due.size(), max_retry_checks));
+  for (Waiting* const waiting : due) {
+    waiting->check_at = 0;
+    if (books_.fits_somewhere(waiting->pod.uid)) write(*waiting);
+  }
+}
+
+// The coordinator may change the status of pods, whose writes may change labels too. The uid makes the write
+// fail for another pod of that name.
+void RetryWriter::write(Waiting& waiting) {
+  waiting.interval = std::min(2 * waiting.interval, max_retry_interval_ns);
+  os::log::info("pod {}/{} fits, and the scheduler has not asked again: {} is written",
+                waiting.pod.name_space, waiting.pod.name, retry_label);
+  waiting.call = client_.send(
+      {.method = "PATCH",
+       .target =
+           fmt::format("/api/v1/namespaces/{}/pods/{}/status", waiting.pod.name_space, waiting.pod.name),
+       .body = fmt::format(R"({{"metadata":{{"uid":"{}","labels":{{"{}":"{}"}}}}}})", waiting.pod.uid,
+                           retry_label, ++waiting.writes),
+       .content_type = kube::merge_patch_type,
+       .accept = kube::metadata_object},
+      [this, uid = waiting.pod.uid](const kube::ApiAnswer& answer) {
+        if (answer.status == 404 || answer.status == 409) return forget(uid);
+        if (answer.is_success()) return;
+        os::log::warning("{} is not written: {}", retry_label, answer.problem);
+        if (const auto found = waiting_.find(uid); found != waiting_.end() && found->second.check_at == 0)
+          found->second.check_at = client_.now() + found->second.interval;
+      });
+}
+
+}  // namespace carve::cluster
