@@ -179,17 +179,17 @@ Outcome<void> price(Line& line, const Tariff* tariff, Lines lines, Sums& sums) {
   const U128 share = U128{line.share.basis_points} * device.usable.count;
   const U128 memory = U128{whole_device.basis_points} * line.memory.count;
   line.ratio_by = whole ? RatioBy::whole_device : share >= memory ? RatioBy::share : RatioBy::memory;
-  if (tariff == nullptr) {
-    line.unpriced = Unpriced::no_tariff;
-    return {};
-  }
-  const auto units = tariff->units.find(device.model);
-  if (units == tariff->units.end()) {
+  const auto& known_units = tariff == nullptr ? shipped_units() : tariff->units;
+  const auto units = known_units.find(device.model);
+  if (units == known_units.end()) {
     line.unpriced = Unpriced::no_units;
     return {};
   }
   line.units = units->second;
-  line.price = line.usage->prepaid ? Millionths{} : tariff->price;
+  if (tariff == nullptr)
+    line.unpriced = Unpriced::no_tariff;
+  else if (!line.usage->prepaid)
+    line.price = tariff->price;
   if (lines == Lines::one && price_alone(line)) return {};
   const Exact scale = Exact{whole_device.basis_points} * device.usable.count;
   const Sums before = sums;
@@ -368,7 +368,7 @@ SmallerSlice smaller_slice(const Line& line, Ns busy, Bytes peak) {
     const __int128 percent = std::max<__int128>((hundred + time - 1) / time, 1);
     if (percent * 100 < granted_share.basis_points) out.share = Share{static_cast<uint32_t>(percent * 100)};
   }
-  if (line.unpriced != Unpriced::no) return out;
+  if (line.unpriced == Unpriced::no_units) return out;
   const Exact scale = Exact{whole_device.basis_points} * line.device.usable.count;
   const Exact by_share = Exact{out.share.basis_points} * line.device.usable.count;
   const Exact by_memory = Exact{whole_device.basis_points} * out.memory.count;
@@ -384,7 +384,6 @@ SmallerSlice smaller_slice(const Line& line, Ns busy, Bytes peak) {
 
 std::string explain(const Line& line) {
   const std::string hours = quotient(line.billed, hour_ns);
-  if (line.unpriced == Unpriced::no_tariff) return fmt::format("{} h: no tariff was valid", hours);
   if (line.unpriced == Unpriced::no_units)
     return fmt::format("{} h: no tariff; model '{}' has no GPU-hour units, add them to the tariff", hours,
                        line.device.model);
@@ -397,7 +396,8 @@ std::string explain(const Line& line) {
     ratio = fmt::format("max({}/100 = {}, {})", percent.substr(0, percent.size() - 1),
                         quotient(line.share.basis_points, whole_device.basis_points), memory_ratio(line));
   }
-  return fmt::format("{} h x {} x {} = {}", hours, shortened(text(line.units)), ratio, text(line.gpu_hours));
+  return fmt::format("{} h x {} x {} = {}{}", hours, shortened(text(line.units)), ratio, text(line.gpu_hours),
+                     line.unpriced == Unpriced::no_tariff ? "; no tariff was valid, so it has no price" : "");
 }
 
 }  // namespace carve::bill

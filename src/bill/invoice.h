@@ -67,8 +67,8 @@ struct Window {
 enum class RatioBy : uint8_t { whole_device, share, memory };
 enum class Unpriced : uint8_t {
   no,
-  no_tariff,  // No tariff was valid.
-  no_units,   // The tariff has no units for the device's model.
+  no_tariff,  // No tariff was valid. The units are those that Carve ships, so the GPU-hours are known.
+  no_units,   // The device's model has no units.
 };
 
 struct Line {
@@ -127,7 +127,7 @@ struct SmallerSlice {
 };
 
 // Returns the slice for the line's interval, in which the slice was busy so long, and held at most so much;
-// no amount is larger than what was granted. 0 GPU-hours if the line is unpriced.
+// no amount is larger than what was granted. 0 GPU-hours if the model has no units.
 SmallerSlice smaller_slice(const Line&, Ns busy, Bytes peak);
 
 // Returns the formula with the line's numbers:

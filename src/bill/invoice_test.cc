@@ -1,6 +1,6 @@
 #include "bill/invoice.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <random>
@@ -11,6 +11,7 @@ namespace {
 using ledger::Period;
 using ledger::Stamp;
 using ledger::Terms;
+using ::testing::EndsWith;
 
 constexpr Ns hour = 3600 * second_ns;
 constexpr Bytes usable = 22731_MiB;
@@ -213,8 +214,11 @@ TEST(Invoice, a_time_without_a_price_is_listed_and_counted) {
 
   const Invoice none = bill(records, tariffs({}));
   EXPECT_EQ(none.currency, "");
-  EXPECT_EQ(explain(none.lines[0]), "1.000000 h: no tariff was valid");
+  EXPECT_THAT(explain(none.lines[0]), EndsWith(" = 5.000000; no tariff was valid, so it has no price"));
+  EXPECT_EQ(none.lines[1].unpriced, Unpriced::no_units);
   EXPECT_EQ(total(none.lines).unpriced_ns, 2 * hour);
+  EXPECT_EQ(text(total(none.lines).gpu_hours), "5.000000") << "Carve ships the units of an A10";
+  EXPECT_EQ(total(none.lines).amount, 0);
 }
 
 TEST(Invoice, a_record_that_breaks_a_rule_is_refused_and_the_others_are_billed) {

@@ -113,7 +113,7 @@ api::BillLine shown(const Line& line, __int128 used, const bill::SmallerSlice& s
           .share_bp = line.share.basis_points,
           .ratio = ratio_of(line),
           .ratio_by = ratio_by_text(line.ratio_by),
-          .units = is_priced ? bill::text(line.units) : "",
+          .units = line.unpriced == bill::Unpriced::no_units ? "" : bill::text(line.units),
           .gpu_hours = bill::text(line.gpu_hours),
           .price = is_priced ? bill::text(line.price) : "",
           .amount = bill::text(line.amount),
