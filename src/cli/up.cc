@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -27,7 +28,7 @@ extern char** environ;
 namespace carve::cli {
 namespace {
 
-constexpr std::chrono::seconds start_patience{30}, stop_patience{60};
+constexpr std::chrono::seconds start_patience{30}, stop_patience{60}, second_answer_patience{2};
 constexpr std::chrono::milliseconds poll_interval{50};
 
 struct UpOptions {
@@ -71,8 +72,14 @@ std::string beside(const char* program) {
   return path.substr(0, path.rfind('/') + 1) + program;
 }
 
-// Starts a program in a session of its own, with its output in a file. Returns 0 or an errno.
-int start(const std::vector<std::string>& words, const std::string& log) {
+// A program that was started, or why it was not.
+struct Started {
+  pid_t pid = 0;
+  int error = 0;  // An errno.
+};
+
+// Starts a program in a session of its own, with its output in a file.
+Started start(const std::vector<std::string>& words, const std::string& log) {
   std::vector<char*> pointers;
   for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
   pointers.push_back(nullptr);
@@ -84,11 +91,20 @@ int start(const std::vector<std::string>& words, const std::string& log) {
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
-  pid_t pid = 0;
-  const int error = posix_spawn(&pid, words[0].c_str(), &files, &attributes, pointers.data(), environ);
+  Started out;
+  out.error = posix_spawn(&out.pid, words[0].c_str(), &files, &attributes, pointers.data(), environ);
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
-  return error;
+  return out;
+}
+
+// Returns the last line of a log, which says why its program ended.
+std::string last_line(const std::string& log) {
+  std::istringstream lines(os::read_file(log).value_or(""));
+  std::string line, last;
+  while (std::getline(lines, line))
+    if (!line.empty()) last = line;
+  return cut(harmless(last), 300);
 }
 
 // Starts the program if it does not answer yet, and waits until it does.
@@ -97,14 +113,24 @@ client::Answer<Version> started(const client::Client& client, const std::vector<
                                 const std::string& log) {
   auto version = client.get<Version>("/v1/version");
   if (version) return version;
-  if (const int error = start(words, log); error != 0)
-    return tl::unexpected(api::Problem{.detail = fmt::format("{}: {}", words[0], std::strerror(error))});
-  const auto deadline = std::chrono::steady_clock::now() + start_patience;
+  const Started program = start(words, log);
+  if (program.error != 0)
+    return tl::unexpected(
+        api::Problem{.detail = fmt::format("{}: {}", words[0], std::strerror(program.error))});
+  auto deadline = std::chrono::steady_clock::now() + start_patience;
+  bool has_ended = false;  // As it does if another `carve up` starts one at this moment, which then answers.
   while (!version && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(poll_interval);
     version = client.get<Version>("/v1/version");
+    if (version || has_ended || waitpid(program.pid, nullptr, WNOHANG) != program.pid) continue;
+    has_ended = true;
+    deadline = std::chrono::steady_clock::now() + second_answer_patience;
   }
-  if (!version) version.error().detail += fmt::format("; {} says why", log);
+  if (!version && has_ended)
+    version.error().detail =
+        fmt::format("{} ended: {} ({})", words[0].substr(words[0].rfind('/') + 1), last_line(log), log);
+  else if (!version)
+    version.error().detail += fmt::format("; {} says why", log);
   return version;
 }
 

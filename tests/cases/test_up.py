@@ -36,6 +36,13 @@ def carve(home, *words):
     return subprocess.run([str(BUILD / "bin/carve"), *words], capture_output=True, timeout=120, **as_user(home))
 
 
+def test_up_says_why_a_program_did_not_start(home):
+    state = home / "state"
+    state.write_text("not a folder")
+    failed = carve(home, "up", "--sim", "a10x2", "--state", str(state))
+    assert failed.returncode == 1 and "carved ended: " in failed.stderr and str(state) in failed.stderr, failed.stderr
+
+
 def test_up_is_one_command_and_down_leaves_the_programs_running(home):
     first = carve(home, "up", "--sim", "a10x2")
     assert first.returncode == 0 and "2 devices, simulated: a10x2" in first.stdout, first.stderr
