@@ -12,8 +12,19 @@ import ray
 MiB = 1 << 20
 
 
+@ray.remote(num_cpus=0)
+class Meeting:
+    """Where tasks wait for each other: a task that has a GPU keeps it meanwhile, so each one is on another worker."""
+    def __init__(self):
+        self.here = set()
+
+    def arrived(self, task):
+        self.here.add(task)
+        return len(self.here)
+
+
 @ray.remote(num_gpus=1)
-def look(seconds):
+def look(task, meeting, tasks):
     pynvml.nvmlInit()
     count = pynvml.nvmlDeviceGetCount()
     total = pynvml.nvmlDeviceGetMemoryInfo(pynvml.nvmlDeviceGetHandleByIndex(0)).total // MiB
@@ -22,7 +33,8 @@ def look(seconds):
     assert cuda.cuInit(0) == 0 and cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
     assert cuda.cuCtxSetCurrent(context) == 0
     results = [cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(mib * MiB)) for mib in (3 * 1024, 5 * 1024)]
-    time.sleep(seconds)
+    while ray.get(meeting.arrived.remote(task)) < tasks:
+        time.sleep(0.1)
     return {"worker": os.environ["CARVE_INDEX"], "devices": count, "mib": total, "results": results}
 
 
@@ -44,7 +56,8 @@ ray.init(log_to_driver=False)
 workers = int(os.environ.get("WORKERS", "2"))
 while ray.cluster_resources().get("GPU", 0) < workers:
     time.sleep(0.2)
-for fact in ray.get([look.remote(3) for _ in range(workers)]):
+meeting = Meeting.remote()
+for fact in ray.get([look.remote(task, meeting, workers) for task in range(workers)]):
     print(json.dumps({"task": fact}), flush=True)
 end = time.time() + 30
 while len(dashboard()) < workers and time.time() < end:

@@ -74,17 +74,27 @@ def gpus(status):
 
 
 JOB = """
-import ctypes, json, os, pynvml, ray
+import pynvml, ray, time
+
+@ray.remote(num_cpus=0)
+class Meeting:
+    def __init__(self):
+        self.here = set()
+
+    def arrived(self, task):
+        self.here.add(task)
+        return len(self.here)
 
 @ray.remote(num_gpus=1)
-def look(_):
+def look(task, meeting):
     pynvml.nvmlInit()
-    time.sleep(3)
+    while ray.get(meeting.arrived.remote(task)) < 3:  # Each task is on another worker.
+        time.sleep(0.1)
     return pynvml.nvmlDeviceGetCount(), pynvml.nvmlDeviceGetMemoryInfo(pynvml.nvmlDeviceGetHandleByIndex(0)).total >> 20
 
-import time
 ray.init(log_to_driver=False)
-print("sizes", sorted(ray.get([look.remote(i) for i in range(3)])), flush=True)
+meeting = Meeting.remote()
+print("sizes", sorted(ray.get([look.remote(i, meeting) for i in range(3)])), flush=True)
 """
 
 
