@@ -241,6 +241,16 @@ def test_a_more_important_pod_takes_the_place_of_others(carve):
     assert carve.slices("important")["node"] == "one"
 
 
+def test_a_change_of_its_label_makes_the_scheduler_ask_again(carve):
+    """The node has 16 GiB for the scheduler, 8 on each device. The pod fits on nodes that its selector excludes, so its label is written.
+    Each refusal is checked once: a second write follows a second question."""
+    for i in range(2):
+        carve.create(pod_object(f"large-{i}", {"carve.dev/memory": "14Gi"}, **on("spread")))
+        carve.slices(f"large-{i}")
+    carve.create(pod_object("waits", {"carve.dev/memory": "12Gi"}, **on("spread")))
+    assert until(lambda: carve.pod("waits")["metadata"]["labels"].get("carve.dev/retry") == "2", 60), carve.pod("waits")["metadata"]
+
+
 def patched(carve, api, path, body):
     return api.call("PATCH", path, body, "application/merge-patch+json")
 
