@@ -277,7 +277,7 @@ TEST_F(NodePublisherTest, what_happens_on_the_node_is_told) {
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_EQ(notes[0].reason, "CarveDeviceLost");
   EXPECT_EQ(notes[0].about.kind, "Node");
-  EXPECT_EQ(notes[0].about.uid, node()["metadata"]["uid"]);
+  EXPECT_EQ(notes[0].about.uid, node()["metadata"]["uid"].get<std::string>());
   notes.clear();
   json other = node();
   other["status"]["allocatable"]["nvidia.com/gpu"] = "1";
