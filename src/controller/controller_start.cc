@@ -117,9 +117,9 @@ Outcome<Locks> lock(const Options& o) {
   const std::string folder = o.socket.substr(0, std::max<size_t>(o.socket.rfind('/'), 1));
   if (const auto made = os::make_directory(folder, geteuid() == 0 ? 0755 : 0700); !made)
     return of_option("--socket", o.socket, made.error());
-  auto state = os::hold_lock(o.state + "/controller.lock", "controller", "this state");
+  auto state = os::wait_for_lock(o.state + "/controller.lock", "controller", "this state");
   if (!state) return of_option("--state", o.state, state.error());
-  auto socket = os::hold_lock(o.socket + ".lock", "controller or agent", "this socket");
+  auto socket = os::wait_for_lock(o.socket + ".lock", "controller or agent", "this socket");
   if (!socket) return of_option("--socket", o.socket, socket.error());
   return Locks{.state = std::move(*state), .socket = std::move(*socket)};
 }

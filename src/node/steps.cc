@@ -157,9 +157,9 @@ Outcome<Locks> lock(const Options& options) {
         "--socket {}: with '{}' the path has {} characters, and a unix socket's path has at most {}; use a "
         "shorter path",
         options.socket, shm::attach_suffix, length, os::max_socket_path_bytes);
-  auto state = os::hold_lock(options.state + "/lock", "agent", "the state " + options.state);
+  auto state = os::wait_for_lock(options.state + "/lock", "agent", "the state " + options.state);
   if (!state) return tl::unexpected(state.error());
-  auto socket = os::hold_lock(options.socket + ".lock", "agent", "the socket " + options.socket);
+  auto socket = os::wait_for_lock(options.socket + ".lock", "agent", "the socket " + options.socket);
   if (!socket) return tl::unexpected(socket.error());
   // The guest library may be preloaded into every process, also into this one. It must not find an agent to
   // attach to.

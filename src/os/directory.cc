@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 
+#include "os/clock.h"
 #include "os/process.h"
 
 namespace carve::os {
@@ -62,6 +65,16 @@ Outcome<Fd> hold_lock(const std::string& path, const std::string& holder, const 
   if (ftruncate(fd.get(), 0) != 0 || write(fd.get(), pid.data(), pid.size()) < 0)
     return failure(K::unavailable, "cannot write {}: {}", path, strerror(errno));
   return fd;
+}
+
+Outcome<Fd> wait_for_lock(const std::string& path, const std::string& holder, const std::string& what,
+                          int64_t patience_ns) {
+  const int64_t until = monotonic_ns() + patience_ns;
+  for (;;) {
+    auto lock = hold_lock(path, holder, what);
+    if (lock || lock.error().kind != K::failed_precondition || monotonic_ns() >= until) return lock;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
 }
 
 }  // namespace carve::os

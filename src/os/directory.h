@@ -20,5 +20,10 @@ Outcome<void> replace_file(const std::string& path, const std::string& text, uns
 // it is ("agent"), and `what` what it has ("the state /var/lib/carve").
 Outcome<Fd> hold_lock(const std::string& path, const std::string& holder, const std::string& what,
                       unsigned mode = 0600);
+// The same, and waits so long for another process to end. One that was killed keeps its locks until the
+// kernel has closed its descriptors, some milliseconds after its socket takes no connection any more.
+inline constexpr int64_t lock_patience_ns = 2'000'000'000;
+Outcome<Fd> wait_for_lock(const std::string& path, const std::string& holder, const std::string& what,
+                          int64_t patience_ns = lock_patience_ns);
 
 }  // namespace carve::os

@@ -5,9 +5,11 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "os/beneath.h"
 #include "os/clock.h"
@@ -178,6 +180,20 @@ TEST(Directory, a_lock_is_held_by_one_process_which_the_refusal_names) {
               "another agent, process " + std::to_string(getpid()) + ", has the state x; stop it first");
   }
   EXPECT_TRUE(hold_lock(path, "agent", "the state x"));
+  unlink(path.c_str());
+}
+
+TEST(Directory, a_lock_is_waited_for_while_its_holder_ends) {
+  const std::string path = "/tmp/carve-lock-wait-" + std::to_string(getpid());
+  auto first = hold_lock(path, "agent", "the state x");
+  ASSERT_TRUE(first);
+  EXPECT_FALSE(wait_for_lock(path, "agent", "the state x", 0));
+  std::thread ending([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    *first = Fd();
+  });
+  EXPECT_TRUE(wait_for_lock(path, "agent", "the state x", 600'000'000'000));
+  ending.join();
   unlink(path.c_str());
 }
 
