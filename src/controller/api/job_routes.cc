@@ -7,6 +7,7 @@
 
 #include "controller/api/object_routes.h"
 #include "controller/api/planning.h"
+#include "controller/api/query.h"
 #include "controller/nodes/node_rules.h"
 #include "controller/nodes/slice_forecast.h"
 #include "controller/objects/job_form.h"
