@@ -114,7 +114,7 @@ STEPS = START + """
 import array
 kind = sys.argv[1]
 memory, pointer, address, opened, handle, fd = c_ulonglong(), c_uint64(), c_uint64(), c_uint64(), Handle(), c_int(-1)
-pool = c_void_p()
+pool, imported = c_void_p(), c_void_p()
 class Access(ctypes.Structure):
     _fields_ = [("location", c_int), ("device", c_int), ("flags", c_int)]
 
@@ -174,6 +174,17 @@ def close():
         must(cu.cuMemFree_v2(opened))
     else:
         must(cu.cuIpcCloseMemHandle(opened) if kind == "ipc" else cu.cuMemUnmap(address, c_size_t(BYTES)))
+
+def own():  # The exporter imports its own pool, which the driver allows.
+    must(cu.cuMemPoolImportFromShareableHandle(byref(imported), c_void_p(fd.value), FD, c_ulonglong(0)))
+    must(cu.cuMemPoolImportPointer(byref(opened), imported, byref(handle)))
+
+def close_own():
+    must(cu.cuMemFree_v2(opened))
+    must(cu.cuMemPoolDestroy(imported))
+
+def destroy():
+    must(cu.cuMemPoolDestroy(pool))
 
 def fill():  # Until as much was allocated as must become free, and then as much as there is.
     got, total, end = c_uint64(), 0, time.monotonic() + 10
@@ -248,12 +259,22 @@ IS_FREE = {
     "no process imported": ["A make", "A export", "A shut", "A release", "A fill"],
     "a process without CUDA closes the descriptor": ["A make", "A export", "A send", "A kill", "broker receive", "broker shut", "C fill"],
 }
+OWN = ["A make", "A export", "A own", "A shut", "A release"]
+OF_ITS_OWN = {  # A pool that its exporter imported.
+    "its exporter imported it": (OWN + ["A fill"], 512 * MiB),
+    "its exporter imported it and destroyed its own": (OWN + ["A destroy", "C fill"], 512 * MiB),
+    "its exporter closed what it imported": (OWN + ["A close_own", "A fill"], 0),
+    "its exporter closed what it imported and another fills": (OWN + ["A destroy", "A close_own", "C fill"], 0),
+    "its exporter is killed": (OWN + ["A kill", "C fill"], 0),
+}
 CASES = [(kind, steps, 512 * MiB) for kind in ("vmm", "ipc", "pool") for steps in LIVES_ON.values()] + \
         [("vmm", steps, 512 * MiB) for steps in ONLY_A_DESCRIPTOR.values()] + \
         [("vmm", steps, 0) for steps in IS_FREE.values()] + \
-        [(kind, steps, 0) for kind in ("ipc", "pool") for name, steps in IS_FREE.items() if "descriptor" not in name]
+        [(kind, steps, 0) for kind in ("ipc", "pool") for name, steps in IS_FREE.items() if "descriptor" not in name] + \
+        [("pool", *steps_and_held) for steps_and_held in OF_ITS_OWN.values()]
 NAMES = [f"{kind}-{name}" for kind in ("vmm", "ipc", "pool") for name in LIVES_ON] + [f"vmm-{name}" for name in [*ONLY_A_DESCRIPTOR, *IS_FREE]] + \
-        [f"{kind}-{name}" for kind in ("ipc", "pool") for name in IS_FREE if "descriptor" not in name]
+        [f"{kind}-{name}" for kind in ("ipc", "pool") for name in IS_FREE if "descriptor" not in name] + \
+        [f"pool-{name}" for name in OF_ITS_OWN]
 
 
 @pytest.mark.parametrize("kind, steps, held", CASES, ids=NAMES)

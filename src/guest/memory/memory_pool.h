@@ -69,7 +69,8 @@ Bytes charged(Process& p, const Pool& pool) REQUIRES(pool.lock);
 bool recharge(Process& p, Pool& pool, Bytes reserved) REQUIRES(pool.lock);
 void recharge_truth(Process& p, Pool& pool, Bytes reserved) REQUIRES(pool.lock);
 
-// Returns whether other processes may hold memory of the pool (shared_pools.cc).
+// Returns whether other processes, or imports of the pool in this process, may hold memory of the pool
+// (shared_pools.cc).
 bool is_held_by_others(Process& p, const Pool& pool) REQUIRES(pool.lock);
 // Ends this process's use of the pool's block.
 void leave_block(Process& p, Pool& pool) REQUIRES(pool.lock);

@@ -18,6 +18,11 @@ bool has_block(Process& p, Pool& pool) REQUIRES(pool.lock) {
   return true;
 }
 
+// Imported pools and those of host memory are entered without a device; only imported ones have a block.
+bool is_imported(const Pool& pool) {
+  return pool.device.load(std::memory_order_relaxed) == static_cast<uint16_t>(not_granted);
+}
+
 // Returns the pool that is recorded for an address of a suballocation.
 Pool* pool_at(Process& p, CUdeviceptr pointer) {
   Record record;
@@ -29,11 +34,15 @@ Pool* pool_at(Process& p, CUdeviceptr pointer) {
 }  // namespace
 
 bool is_held_by_others(Process& p, const Pool& pool) {
-  return pool.block != 0 && has_other_holder(p, static_cast<unsigned>(pool.block - 1));
+  return pool.block != 0 && is_pool_held_beside(p, static_cast<unsigned>(pool.block - 1));
 }
 
 void leave_block(Process& p, Pool& pool) {
-  if (pool.block != 0) leave(p, static_cast<unsigned>(pool.block - 1));
+  if (pool.block != 0) {
+    const auto block = static_cast<unsigned>(pool.block - 1);
+    if (is_imported(pool)) end_own_import(p, block);
+    leave(p, block);
+  }
   pool.block = pool.released = 0;
 }
 
@@ -107,6 +116,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr* out, CUmemoryPool handle, CUmemPool
   if (pool->block == 0) {
     const unsigned block = join(*p, pool->block_name.load(std::memory_order_relaxed));
     pool->block = block != no_block ? block + 1 : 0;
+    if (block != no_block) begin_own_import(*p, block);
   }
   const CUresult result = import();
   Record record, previous;

@@ -124,10 +124,21 @@ void keep_in_block(Process& p, unsigned block, Bytes bytes) {
   shm::lower_pool(p.report->charges, block, p.slot);
 }
 
-bool has_other_holder(Process& p, unsigned block) {
+bool is_pool_held_beside(Process& p, unsigned block) {
   const shm::SharedBlock& shared = p.report->charges.block[block];
   return shared.kind.load() == static_cast<uint32_t>(SharedBlockKind::unnamed) ||
-         shm::has_other_holder(shared, p.slot);
+         shm::is_pool_held_beside(shared, p.slot);
+}
+
+void begin_own_import(Process& p, unsigned block) {
+  shm::SharedBlock& shared = p.report->charges.block[block];
+  if (shared.exporter.load(std::memory_order_relaxed) == p.slot) shared.own_imports.fetch_add(1);
+}
+
+void end_own_import(Process& p, unsigned block) {
+  shm::SharedBlock& shared = p.report->charges.block[block];
+  if (shared.exporter.load(std::memory_order_relaxed) == p.slot && shared.own_imports.load() != 0)
+    shared.own_imports.fetch_sub(1);
 }
 
 void keep_until_slice_ends(Process& p, unsigned block) {

@@ -32,7 +32,12 @@ uint64_t bytes_of_block(Process& p, unsigned block);
 // Records how many bytes this process's pool still has. Its block is lowered to so many when
 // no other process holds it: here, or by the process or the agent that settles the blocks next.
 void keep_in_block(Process& p, unsigned block, Bytes bytes);
-bool has_other_holder(Process& p, unsigned block);
+// Returns whether something else than this process's pool holds its block.
+bool is_pool_held_beside(Process& p, unsigned block);
+// Counts an import of this process's own pool, which holds the block beside it. Without effect for a pool of
+// another process.
+void begin_own_import(Process& p, unsigned block);
+void end_own_import(Process& p, unsigned block);
 // For a block that importers cannot find.
 void keep_until_slice_ends(Process& p, unsigned block);
 

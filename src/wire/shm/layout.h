@@ -17,7 +17,7 @@ namespace carve::shm {
 
 inline constexpr uint64_t control_magic = 0x314c'5443'5652'4143;  // "CARVCTL1" in a hex dump.
 inline constexpr uint64_t report_magic = 0x3150'4552'5652'4143;   // "CARVREP1"
-inline constexpr uint32_t layout_version = 4;  // Rises with any change of an offset, a width or a meaning.
+inline constexpr uint32_t layout_version = 5;  // Rises with any change of an offset, a width or a meaning.
 
 inline constexpr unsigned max_devices = 16;     // As many as one machine's NVLink domain holds.
 inline constexpr unsigned max_processes = 512;  // Of one slice, alive at once.
@@ -131,8 +131,10 @@ struct alignas(64) SharedBlock {
   // UINT64_MAX: all.
   std::atomic<uint64_t> keep;      //  32
   std::atomic<uint32_t> exporter;  //  40
-  uint32_t unused[5];              //  44
-  Lane lane;                       //  64  Bytes charged for it.
+  // How many pools the exporter imported of its own, with pointers: they hold the block as others do.
+  std::atomic<uint32_t> own_imports;  //  44
+  uint32_t unused[4];                 //  48
+  Lane lane;                          //  64  Bytes charged for it.
   // Bit n % 64 of word n / 64: the process in slot n holds it.
   std::atomic<uint64_t> holder[max_processes / 64];  // 128
 };

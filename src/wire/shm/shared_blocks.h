@@ -124,6 +124,8 @@ unsigned begin_block(Charges& charges, unsigned slot, unsigned device, SharedBlo
     stop();
     block.exporter.store(slot, std::memory_order_relaxed);
     stop();
+    block.own_imports.store(0, std::memory_order_relaxed);
+    stop();
     add_holder(block, slot);
     stop();
     block.name.store(is_lock_name(name) ? lock_name_of(name, i) : name);
@@ -194,6 +196,13 @@ inline bool has_other_holder(const SharedBlock& block, unsigned slot) {
   return false;
 }
 
+// Returns whether something else than the pool of the process in `slot` holds the pool's block: another
+// process, or this one by an import of its own pool. An import is counted before the driver is asked for it,
+// and the pool's memory is released in the driver before this is called, so no import is missed.
+inline bool is_pool_held_beside(const SharedBlock& block, unsigned slot) {
+  return has_other_holder(block, slot) || block.own_imports.load() != 0;
+}
+
 // Takes the block's lane for one change; the caller then calls publish(). Returns false if another process
 // has it.
 inline bool take_lane(SharedBlock& block, unsigned slot) {
@@ -214,7 +223,7 @@ bool lower_pool(Charges& charges, unsigned index, unsigned slot, Stop stop = {},
   stop();
   const uint64_t bytes = holding(charges, id), keep = block.keep.load();
   const bool lowered =
-      !has_other_holder(block, block.exporter.load(std::memory_order_relaxed) % max_processes) &&
+      !is_pool_held_beside(block, block.exporter.load(std::memory_order_relaxed) % max_processes) &&
       keep < bytes && change(charges, id, bytes, keep, UINT64_MAX, stop, attempts);
   stop();
   publish(block);

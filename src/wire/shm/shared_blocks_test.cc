@@ -127,6 +127,20 @@ TEST(SharedBlock, of_a_pool_is_lowered_when_only_its_exporter_holds_it) {
   EXPECT_EQ(charges.used(), 0u);
 }
 
+// The exporter imported its own pool, and has a pointer of it beside the pool.
+TEST(SharedBlock, of_a_pool_is_not_lowered_while_its_exporter_has_an_import_of_it) {
+  const SharedMemory charges;
+  const unsigned pool = exported(*charges, 1, 100, first_lock_name, 0, SharedBlockKind::pool);
+  SharedBlock& block = (*charges).block[pool];
+  block.own_imports = 1;
+  block.keep = 0;
+  EXPECT_FALSE(settle_blocks(*charges, 0, 3, none_is_locked));
+  EXPECT_EQ(charges.used(), 100u);
+  block.own_imports = 0;
+  EXPECT_TRUE(settle_blocks(*charges, 0, 3, none_is_locked));
+  EXPECT_EQ(charges.used(), 0u);
+}
+
 // An importer that comes while the block is released either keeps it or does not find it.
 TEST(SharedBlock, an_import_during_a_release_keeps_the_block_or_finds_none) {
   for (int round = 0; round < 3000; ++round) {
