@@ -296,6 +296,21 @@ TEST(ControllerRoutes, two_documents_of_one_object_change_nothing) {
   EXPECT_TRUE(api.objects.list(objects::Kind::service).empty());
 }
 
+TEST(ControllerRoutes, who_may_not_change_a_document_sees_no_error_of_it) {
+  Api api;
+  const char* eas = R"({"metadata":{"name":"a"},"containers":[{"script":"login --password secret"}]})";
+  ASSERT_EQ(api.ask(user(1000), "POST", "/v1/documents", eas).status, 201u);
+  const auto modified = [&](uint32_t uid) {
+    return api.ask(user(uid), "POST", "/v1/services/a/modify",
+                   R"({"changes":["containers[0].command=serve"]})");
+  };
+  EXPECT_EQ(modified(1000).status, 422u);
+  EXPECT_THAT(body(modified(1000)), HasSubstr("secret")) << "its owner sees the script";
+  EXPECT_EQ(modified(1001).status, 403u);
+  EXPECT_EQ(api.ask(user(1001), "PATCH", "/v1/services/a", R"({"spec":{"replicas":65}})").status, 403u);
+  EXPECT_EQ(api.ask(user(1000), "PATCH", "/v1/services/a", R"({"spec":{"replicas":65}})").status, 422u);
+}
+
 TEST(ControllerRoutes, names_of_pai_eas_that_are_one_here_do_not_replace_each_other) {
   Api api;
   const auto named = [](const char* name) {

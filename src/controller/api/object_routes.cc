@@ -124,7 +124,8 @@ http::Response list_objects(const Call& call) {
 }
 
 http::Response get_object(const Call& call) {
-  const auto object = named_object(call);
+  // Errors of the whole repeat parts of it, so a caller who may not change it does not see them.
+  const auto object = objects::text_of(call.kind).is_workload ? changeable_object(call) : named_object(call);
   return object ? shown(call, **object) : refuse(object.error());
 }
 

@@ -158,7 +158,7 @@ http::Response undo(const Call& call) {
 }
 
 http::Response modify(const Call& call) {
-  const auto present = named_object(call);
+  const auto present = changeable_object(call);  // Errors of the document repeat parts of it.
   if (!present) return refuse(present.error());
   const auto changes = api::read<api::EasChanges>(call.request.body, api::Reading::strict);
   if (!changes) return refuse(K::invalid_argument, changes.error());
