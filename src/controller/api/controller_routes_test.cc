@@ -235,6 +235,34 @@ TEST(ControllerRoutes, a_change_names_the_version_that_it_read) {
   EXPECT_THAT(api.objects.find({.name = "a"})->spec, HasSubstr(R"("replicas":3)"));
 }
 
+TEST(ControllerRoutes, every_verb_is_refused_if_the_object_has_another_version) {
+  Api api;
+  const char* eas = R"({"metadata":{"name":"a"},"containers":[{"command":"serve"}]})";
+  const char* queue = R"({"apiVersion":"carve.dev/v1","kind":"Queue","metadata":{"name":"a"},"spec":{}})";
+  ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", eas).status, 201u);
+  ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", queue).status, 201u);
+  api.views.kept_revisions = {{.number = 1, .spec = "{}"}, {.number = 2, .spec = "{}"}};
+  http::Headers stale, present;
+  stale.add("If-Match", "\"99\"");
+  const auto before = api.objects.version();
+  const std::tuple<const char*, const char*, const char*> rows[] = {
+      {"POST", "/v1/services/a/stop", ""},
+      {"POST", "/v1/services/a/start", ""},
+      {"POST", "/v1/services/a/restart", ""},
+      {"POST", "/v1/services/a/undo", ""},
+      {"POST", "/v1/services/a/modify", R"({"changes":["metadata.instance=2"]})"},
+      {"DELETE", "/v1/services/a", ""},
+      {"DELETE", "/v1/queues/a", ""}};
+  for (const auto& [method, target, text] : rows) {
+    const auto refused = api.ask(user(0), method, target, text, stale);
+    EXPECT_EQ(refused.status, 412u) << method << " " << target;
+    EXPECT_THAT(body(refused), HasSubstr("carve:stale")) << method << " " << target;
+  }
+  EXPECT_EQ(api.objects.version(), before) << "nothing was changed";
+  present.add("If-Match", fmt::format("\"{}\"", api.objects.find({.name = "a"})->version));
+  EXPECT_EQ(api.ask(user(0), "DELETE", "/v1/services/a", "", present).status, 200u);
+}
+
 TEST(ControllerRoutes, wrong_documents_are_refused_with_all_their_errors_and_none_is_kept) {
   Api api;
   const std::string two = std::string(service) + "\n---\n" + R"({"kind":"Service","spec":{"replcas":1}})";

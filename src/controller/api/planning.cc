@@ -1,9 +1,9 @@
 #include "controller/api/planning.h"
 
-#include "controller/api/bill_routes.h"
-
 #include <algorithm>
+#include <charconv>
 
+#include "controller/api/bill_routes.h"
 #include "controller/api/job_routes.h"
 #include "controller/api/node_routes.h"
 #include "controller/api/pool_routes.h"
@@ -61,6 +61,20 @@ tl::unexpected<Failure> refuse_change(const ObjectKey& key) {
 }  // namespace
 
 Outcome<void> check_change(const Call& call, const Object& object) {
+Outcome<void> check_version(const Call& call, const Object& object) {
+  const std::string* header = call.request.headers.find("If-Match");
+  if (header == nullptr || *header == "*") return {};
+  uint64_t version = 0;
+  const std::string digits = header->size() > 2 ? header->substr(1, header->size() - 2) : "";
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), version);
+  if (error != std::errc() || end != digits.data() + digits.size())
+    return failure(K::invalid_argument, "If-Match '{}' is not an ETag of this API", header->substr(0, 80));
+  if (version != object.version)
+    return failure(K::stale, "{} has version {}, not {}; read it again", text(object.key), object.version,
+                   version);
+  return {};
+}
+
   if (!call.caller.may_create()) return refuse_viewer(call.caller);
   if (!call.caller.may_change(object.owner_uid, object.account)) return refuse_change(object.key);
   if (object.is_ending)
@@ -220,6 +234,8 @@ namespace {
 
 // Returns the spec that the object gets. A PAI-EAS document, which is posted, cannot say how a service
 // scales, so what was set beside the former document stays.
+  if (const auto is_expected = check_version(call, **object); !is_expected)
+    return tl::unexpected(is_expected.error());
 std::string wanted_spec(const Call& call, const Pointer& present, const Submission& submission) {
   if (!present || call.request.method != "POST" || submission.kind != objects::Kind::service ||
       submission.form.source.dialect != "eas")
