@@ -190,6 +190,24 @@ TEST_F(PoolRoutes, nodes_and_pools_of_another_version_are_not_changed) {
   EXPECT_EQ(objects.version(), before);
 }
 
+TEST_F(PoolRoutes, a_modified_document_is_refused_by_the_pool_as_a_new_one_is) {
+  const auto modify = [&](unsigned status, const char* change) {
+    return ask(status, "POST", "/v1/services/a/modify", fmt::format(R"({{"changes":["{}"]}})", change));
+  };
+  ask(201, "POST", "/v1/documents",
+      R"({"metadata":{"name":"a","gpu_memory":1},"containers":[{"command":"serve"}]})");
+  EXPECT_THAT(modify(422, "metadata.resource=p"), HasSubstr("there is no pool 'p'"));
+  apply_pool(R"({"type":"public"})");
+  const std::string refused = modify(409, "metadata.resource=p");
+  EXPECT_THAT(refused, HasSubstr("carve:slicing-unavailable"));
+  EXPECT_THAT(refused, HasSubstr("pool 'p' is of type public: GPU slicing needs"));
+  apply_pool(R"({"bestEffort":"refuse"})");
+  ask(200, "PATCH", "/v1/nodes/n1", R"({"spec":{"pool":"p"}})");
+  EXPECT_THAT(modify(409, "metadata.resource=p"), HasSubstr("refuses slices without a share"));
+  apply_pool("{}");
+  EXPECT_THAT(modify(200, "metadata.resource=p"), HasSubstr(R"("pool":"p")"));
+}
+
 TEST_F(PoolRoutes, a_pool_may_refuse_services_without_a_share) {
   const auto service = [](const char* gpu) {
     return fmt::format(R"({{"apiVersion":"carve.dev/v1","kind":"Service","metadata":{{"name":"a"}},

@@ -6,6 +6,7 @@
 
 #include "controller/api/object_routes.h"
 #include "controller/api/planning.h"
+#include "controller/api/pool_routes.h"
 #include "controller/api/query.h"
 #include "controller/api/watch_routes.h"
 #include "fronts/documents.h"
@@ -171,6 +172,7 @@ http::Response modify(const Call& call) {
   if (!document_text) return refuse(document_text.error());
   const auto read = read_submissions(*document_text, "eas", submission_context(call));
   if (!read) return refuse(read.error());
+  if (auto refused = refused_by_pool(call, *read)) return std::move(*refused);
   const Submission& wanted = read->front();
   if (wanted.metadata.name != (*present)->key.name ||
       wanted.metadata.namespace_ != (*present)->key.namespace_)
