@@ -339,6 +339,22 @@ TEST(ControllerRoutes, who_may_not_change_a_document_sees_no_error_of_it) {
   EXPECT_EQ(api.ask(user(1000), "PATCH", "/v1/services/a", R"({"spec":{"replicas":65}})").status, 422u);
 }
 
+TEST(ControllerRoutes, a_modified_document_keeps_the_replicas_unless_it_changes_their_number) {
+  Api api;
+  ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents",
+                    R"({"metadata":{"name":"a","instance":2},"containers":[{"command":"serve"}]})")
+                .status,
+            201u);
+  ASSERT_EQ(api.ask(user(0), "PATCH", "/v1/services/a", R"({"spec":{"replicas":5}})").status, 200u);
+  const auto modify = [&](const char* change) {
+    const std::string text = fmt::format(R"({{"changes":["{}"]}})", change);
+    EXPECT_EQ(api.ask(user(0), "POST", "/v1/services/a/modify", text).status, 200u);
+    return api.objects.find({.name = "a"})->spec;
+  };
+  EXPECT_THAT(modify("metadata.cpu=1"), HasSubstr(R"("replicas":5)"));
+  EXPECT_THAT(modify("metadata.instance=3"), HasSubstr(R"("replicas":3)"));
+}
+
 TEST(ControllerRoutes, names_of_pai_eas_that_are_one_here_do_not_replace_each_other) {
   Api api;
   const auto named = [](const char* name) {
