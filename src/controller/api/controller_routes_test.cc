@@ -339,6 +339,35 @@ TEST(ControllerRoutes, who_may_not_change_a_document_sees_no_error_of_it) {
   EXPECT_EQ(api.ask(user(1000), "PATCH", "/v1/services/a", R"({"spec":{"replicas":65}})").status, 422u);
 }
 
+TEST(ControllerRoutes, an_unchanged_document_does_not_repeat_a_restart) {
+  Api api;
+  ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", service).status, 201u);
+  ASSERT_EQ(api.ask(user(0), "POST", "/v1/services/a/restart").status, 200u);
+  const auto generation = api.objects.find({.name = "a"})->generation;
+  EXPECT_THAT(body(api.ask(user(0), "POST", "/v1/documents", service)), HasSubstr(R"("action":"unchanged")"));
+  EXPECT_EQ(api.objects.find({.name = "a"})->generation, generation);
+}
+
+TEST(ControllerRoutes, what_a_verb_has_set_stays_if_the_document_cannot_say_it) {
+  const std::tuple<const char*, const char*> documents[] = {
+      {"a", R"({"metadata":{"name":"a"},"containers":[{"command":"serve"}]})"},
+      {"b", R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"b"},
+               "spec":{"template":{"spec":{"containers":[{"command":["serve"]}]}}}})"}};
+  for (const auto& [name, document] : documents) {
+    Api api;
+    const std::string target = std::string("/v1/services/") + name;
+    ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", document).status, 201u);
+    ASSERT_EQ(api.ask(user(0), "PATCH", target,
+                      R"({"spec":{"autoscale":{"min":1,"max":3,"metric":"gpuUtilization","target":5}}})")
+                  .status,
+              200u);
+    ASSERT_EQ(api.ask(user(0), "POST", target + "/stop").status, 200u);
+    ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", document).status, 201u);
+    EXPECT_THAT(api.objects.find({.name = name})->spec, HasSubstr(R"("stopped":true)"));
+    EXPECT_THAT(api.objects.find({.name = name})->spec, HasSubstr(R"("autoscale":{"min":1,"max":3)"));
+  }
+}
+
 TEST(ControllerRoutes, a_modified_document_keeps_the_replicas_unless_it_changes_their_number) {
   Api api;
   ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents",

@@ -11,6 +11,7 @@
 #include "controller/nodes/node_rules.h"
 #include "controller/objects/service_form.h"
 #include "wire/api/json.h"
+#include "wire/api/json_value.h"
 
 namespace carve::controller {
 
@@ -232,18 +233,22 @@ bool may_see_secrets(const http::Caller& caller, const Object& object) {
 
 namespace {
 
-// Returns the spec that the object gets. A PAI-EAS document, which is posted, cannot say how a service
-// scales, so what was set beside the former document stays.
-  if (const auto is_expected = check_version(call, **object); !is_expected)
-    return tl::unexpected(is_expected.error());
+// Returns the spec that the object gets. What a document cannot say, or does not, and a verb has set, stays:
+// the last restart, and of a document of another system that is posted, whether the service is stopped and
+// how it scales. Without the former restart an unchanged document would restart every replica.
 std::string wanted_spec(const Call& call, const Pointer& present, const Submission& submission) {
-  if (!present || call.request.method != "POST" || submission.kind != objects::Kind::service ||
-      submission.form.source.dialect != "eas")
-    return submission.spec;
-  auto spec = api::read<objects::ServiceSpec>(submission.spec, api::Reading::lenient);
-  if (!spec) return submission.spec;
-  spec->autoscale = service_form(*present).autoscale;
-  return api::write(*spec);
+  if (!present) return submission.spec;
+  auto spec = api::parse(submission.spec), before = api::parse(present->spec);
+  if (!spec || !before) return submission.spec;
+  const auto keep = [&](const char* field) {
+    if (before->contains(field)) (*spec)[field] = (*before)[field];
+  };
+  if ((*spec)["restartedAt"] == "") keep("restartedAt");
+  if (call.request.method == "POST" && !submission.form.source.dialect.empty()) {
+    keep("stopped");
+    keep("autoscale");
+  }
+  return spec->dump();
 }
 
 }  // namespace
