@@ -384,6 +384,23 @@ TEST(ControllerRoutes, a_modified_document_keeps_the_replicas_unless_it_changes_
   EXPECT_THAT(modify("metadata.instance=3"), HasSubstr(R"("replicas":3)"));
 }
 
+TEST(ControllerRoutes, who_pays_for_an_object_does_not_change) {
+  Api api;
+  const auto paid_by = [](const char* account) {
+    return fmt::format(R"({{"apiVersion":"carve.dev/v1","kind":"Service",
+      "metadata":{{"name":"a","account":"{}"}},"spec":{{"run":{{"command":["serve"]}}}}}})",
+                       account);
+  };
+  ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", paid_by("research")).status, 201u);
+  ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", paid_by("")).status, 201u) << "it may be left out";
+  ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", paid_by("research")).status, 201u);
+  const auto refused = api.ask(user(0), "POST", "/v1/documents", paid_by("sales"));
+  EXPECT_EQ(refused.status, 409u);
+  EXPECT_THAT(body(refused),
+              HasSubstr("metadata.account: 'sales' is not 'research', which pays for service a"));
+  EXPECT_EQ(api.objects.find({.name = "a"})->account, "research");
+}
+
 TEST(ControllerRoutes, names_of_pai_eas_that_are_one_here_do_not_replace_each_other) {
   Api api;
   const auto named = [](const char* name) {

@@ -119,6 +119,17 @@ Outcome<void> check_given_name(const Object& present, const Submission& wanted) 
                  now->second.substr(0, 80), present.key.name, before->second.substr(0, 80));
 }
 
+// Who pays is settled when the object is made: its usage records and slices have the account.
+Outcome<void> check_account(const Object& present, const Submission& wanted) {
+  const std::string& account = wanted.metadata.account;
+  if (account.empty() || account == present.account) return {};
+  return failure(
+      K::failed_precondition,
+      "metadata.account: '{}' is not '{}', which pays for {} and does not change; leave it out, or "
+      "delete the object and apply it again",
+      account.substr(0, 80), present.account, text(present.key));
+}
+
 // An image may have any program of any user in it, and podman starts it with the rights of root.
 Outcome<void> check_image(const Call& call, const std::string& image) {
   if (image.empty()) return {};
@@ -273,7 +284,8 @@ Outcome<Object> planned(const Call& call, const Submission& submission) {
   const bool runs_the_same =
       present && api::write(service_form(*present).run) == api::write(submission.form.run);
   if (present) {
-    for (auto allowed : {check_change(call, *present), check_given_name(*present, submission)})
+    for (auto allowed : {check_change(call, *present), check_given_name(*present, submission),
+                         check_account(*present, submission)})
       if (!allowed) return tl::unexpected(allowed.error());
     if (auto allowed = runs_the_same ? Outcome<void>() : check_run(call, *present); !allowed)
       return tl::unexpected(allowed.error());
