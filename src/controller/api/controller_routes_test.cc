@@ -324,6 +324,19 @@ TEST(ControllerRoutes, two_documents_of_one_object_change_nothing) {
   EXPECT_TRUE(api.objects.list(objects::Kind::service).empty());
 }
 
+TEST(ControllerRoutes, a_dry_run_is_refused_as_the_change_itself_would_be) {
+  Api api;
+  const std::string two = std::string(service) + "\n---\n" + std::string(service);
+  const auto twice = api.ask(user(0), "POST", "/v1/documents?dryRun=true", two);
+  EXPECT_EQ(twice.status, 400u);
+  EXPECT_THAT(body(twice), HasSubstr("two documents are service a; leave one out"));
+  for (size_t i = 0; i < max_objects_of_kind; ++i)
+    ASSERT_TRUE(api.objects.add({.key = {.name = fmt::format("n{}", i)}, .spec = "{}", .status = "{}"}));
+  const auto over = api.ask(user(0), "POST", "/v1/documents?dryRun=true", service);
+  EXPECT_EQ(over.status, 429u);
+  EXPECT_THAT(body(over), HasSubstr("at most 256 are kept; delete one first"));
+}
+
 TEST(ControllerRoutes, who_may_not_change_a_document_sees_no_error_of_it) {
   Api api;
   const char* eas = R"({"metadata":{"name":"a"},"containers":[{"script":"login --password secret"}]})";

@@ -74,6 +74,7 @@ http::Response post_documents(const Call& call) {
                                                                    : pool_warnings(call, (*read)[i])});
   const auto is_set = [&](const char* name) { return query->contains(name) && query->at(name) != "false"; };
   if (is_set("dryRun") || is_set("explain")) {
+    if (const auto may_keep = check_keep(call, wanted); !may_keep) return refuse(may_keep.error());
     SliceForecast forecast(call.context.objects);
     forecast.count_replicas(call.context.objects);
     for (size_t i = 0; i < wanted.size(); ++i)
@@ -108,8 +109,7 @@ http::Response list_objects(const Call& call) {
 }
 
 http::Response get_object(const Call& call) {
-  // Errors of the whole repeat parts of it, so a caller who may not change it does not see them.
-  const auto object = objects::text_of(call.kind).is_workload ? changeable_object(call) : named_object(call);
+  const auto object = named_object(call);
   return object ? shown(call, **object) : refuse(object.error());
 }
 
@@ -120,7 +120,8 @@ http::Response put_object(const Call& call) {
 }
 
 http::Response patch_object(const Call& call) {
-  const auto object = named_object(call);
+  // Errors of the whole repeat parts of it, so a caller who may not change it does not see them.
+  const auto object = objects::text_of(call.kind).is_workload ? changeable_object(call) : named_object(call);
   if (!object) return refuse(object.error());
   auto patch = api::parse(call.request.body);
   if (!patch) return refuse(K::invalid_argument, patch.error());

@@ -61,7 +61,6 @@ tl::unexpected<Failure> refuse_change(const ObjectKey& key) {
 
 }  // namespace
 
-Outcome<void> check_change(const Call& call, const Object& object) {
 Outcome<void> check_version(const Call& call, const Object& object) {
   const std::string* header = call.request.headers.find("If-Match");
   if (header == nullptr || *header == "*") return {};
@@ -76,6 +75,7 @@ Outcome<void> check_version(const Call& call, const Object& object) {
   return {};
 }
 
+Outcome<void> check_change(const Call& call, const Object& object) {
   if (!call.caller.may_create()) return refuse_viewer(call.caller);
   if (!call.caller.may_change(object.owner_uid, object.account)) return refuse_change(object.key);
   if (object.is_ending)
@@ -234,6 +234,8 @@ Outcome<Pointer> changeable_object(const Call& call) {
   if (!object) return object;
   if (!call.caller.may_create()) return refuse_viewer(call.caller);
   if (!call.caller.may_change((*object)->owner_uid, (*object)->account)) return refuse_change((*object)->key);
+  if (const auto is_expected = check_version(call, **object); !is_expected)
+    return tl::unexpected(is_expected.error());
   return object;
 }
 
@@ -306,11 +308,12 @@ Outcome<Object> planned(const Call& call, const Submission& submission) {
   return object;
 }
 
-Outcome<std::vector<Kept>> keep(const Call& call, const std::vector<Object>& objects) {
+namespace {
+
+// Returns the edits that make the planned objects, which must outlive them.
+std::vector<ObjectEdit> edits_of(const std::vector<Object>& objects) {
   std::vector<ObjectEdit> edits;
-  std::vector<Pointer> before;
-  for (const Object& object : objects) {
-    before.push_back(call.context.objects.find(object.key));
+  for (const Object& object : objects)
     edits.push_back({.added = object, .change = [&object](Object& present) {
                        present.labels = object.labels;
                        present.annotations = object.annotations;
@@ -323,8 +326,19 @@ Outcome<std::vector<Kept>> keep(const Call& call, const std::vector<Object>& obj
                        present.status = status_with(present.status,
                                                     planned ? planned->warnings : std::vector<std::string>());
                      }});
-  }
-  const auto kept = call.context.objects.apply(edits);
+  return edits;
+}
+
+}  // namespace
+
+Outcome<void> check_keep(const Call& call, const std::vector<Object>& objects) {
+  return call.context.objects.check(edits_of(objects));
+}
+
+Outcome<std::vector<Kept>> keep(const Call& call, const std::vector<Object>& objects) {
+  std::vector<Pointer> before;
+  for (const Object& object : objects) before.push_back(call.context.objects.find(object.key));
+  const auto kept = call.context.objects.apply(edits_of(objects));
   if (!kept) return tl::unexpected(kept.error());
   std::vector<Kept> out;
   for (size_t i = 0; i < kept->size(); ++i) {

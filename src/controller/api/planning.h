@@ -59,6 +59,8 @@ struct Kept {
   ObjectRegistry::Pointer object;
   const char* action;  // "created", "configured", "unchanged"
 };
+// Returns nothing if keep() would keep the planned objects, or why not.
+Outcome<void> check_keep(const Call&, const std::vector<Object>&);
 // Keeps all planned objects, or none.
 Outcome<std::vector<Kept>> keep(const Call&, const std::vector<Object>&);
 
