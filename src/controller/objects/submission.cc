@@ -174,12 +174,14 @@ Read refuse_kind(const std::string& text, const SubmissionContext&) {
   const std::string kind = kind_in(text);
   std::vector<std::string_view> known;
   for (const objects::KindText& one : objects::kinds) known.push_back(one.kind);
-  return tl::unexpected(FieldErrors{
-      {.field = "kind",
-       .value = kind,
-       .sentence = fmt::format("kind: '{}' is not a kind; there are {}, and manifests of kind Pod, "
-                               "Deployment and StatefulSet",
-                               kind.substr(0, 80), fmt::join(known, ", "))}});
+  return tl::unexpected(
+      FieldErrors{{.field = "kind",
+                   .value = kind,
+                   .sentence = fmt::format(
+                       "kind: {}; there are {}, and manifests of kind Pod, "
+                       "Deployment and StatefulSet",
+                       kind.empty() ? "it is absent" : fmt::format("'{}' is not a kind", kind.substr(0, 80)),
+                       fmt::join(known, ", "))}});
 }
 
 // Returns the reader of a document of ours, by its kind.

@@ -55,6 +55,12 @@ TEST(Submission, one_wrong_document_refuses_all_and_says_which) {
   EXPECT_FALSE(read_submissions("", "auto", {}));
 }
 
+TEST(Submission, a_document_of_ours_without_its_kind_is_none_of_pai_eas) {
+  const auto read = read_submissions("metadata: {name: a}\nspec: {replicas: 1}\n", "auto", {});
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().front().sentence, HasSubstr("kind: it is absent; there are Service, Application"));
+}
+
 TEST(Submission, a_document_of_another_system_is_kept_byte_for_byte) {
   const std::string manifest =
       "# For the night.\napiVersion: v1\nkind: Pod\nmetadata: {name: b}   # a comment\n"

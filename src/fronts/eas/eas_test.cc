@@ -306,6 +306,7 @@ TEST(Eas, documents_are_told_apart) {
   EXPECT_TRUE(is_eas(R"({"metadata": {"name": "a"}})"));
   EXPECT_FALSE(is_eas(R"({"kind": "Service"})"));
   EXPECT_FALSE(is_eas(R"({"apiVersion": "carve.dev/v1"})"));
+  EXPECT_FALSE(is_eas(R"({"metadata": {"name": "a"}, "spec": {}})")) << "a document of ours without its kind";
   EXPECT_FALSE(is_eas("[]"));
   EXPECT_FALSE(is_eas("{"));
   EXPECT_EQ(eas_pool(document(R"("resource": "p")")), "p");
