@@ -255,7 +255,7 @@ TEST(Eas, each_error_names_its_field) {
       {R"({"name": "a", "containers": [{"command": "x", "env": [{"name": "A", "value": 1}]}]})",
        {},
        "containers[0].env[0].value",
-       "1 is not a text"},
+       "1 is not a text; write it in quotes"},
       {R"({"name": "a", "containers": [{"command": "x", "env": [{"name": "A"}, {"name": "A"}]}]})",
        {},
        "containers[0].env[1].name",
