@@ -28,7 +28,7 @@ JsonMember JsonReader::member(const JsonMember& of, const std::string& key) {
 
 void JsonReader::refuse(const JsonMember& member, const std::string& wanted) {
   const std::string text = shown_json(*member.value);
-  errors_.add(member.path, text, "{} is not {}", text, wanted);
+  errors_.add(member.path, text, "{} is not {}{}", text, wanted, api::way_to_text(*member.value, wanted));
 }
 
 JsonMember JsonReader::entered(JsonMember member, bool fits, const char* wanted) {
@@ -87,7 +87,7 @@ std::optional<uint64_t> JsonReader::whole(const JsonMember& member, uint64_t low
 std::string JsonReader::text(const JsonMember& member) {
   if (!member) return "";
   if (member.value->is_string()) return member.value->get<std::string>();
-  refuse(member, "a text");
+  refuse(member, std::string(api::a_text));
   return "";
 }
 

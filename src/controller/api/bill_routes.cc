@@ -143,6 +143,8 @@ http::Response delete_price(const Call& call) {
   if (!present)
     return refuse(K::not_found,
                   fmt::format("there is no {} {}", kind.singular, call.names[0].substr(0, max_shown_bytes)));
+  if (const auto is_expected = check_version(call, *present); !is_expected)
+    return refuse(is_expected.error());
   if (const auto removed = call.context.objects.remove(present->key); !removed)
     return refuse(removed.error());
   return shown(call, *present);

@@ -235,6 +235,34 @@ TEST(ControllerRoutes, a_change_names_the_version_that_it_read) {
   EXPECT_THAT(api.objects.find({.name = "a"})->spec, HasSubstr(R"("replicas":3)"));
 }
 
+TEST(ControllerRoutes, every_verb_is_refused_if_the_object_has_another_version) {
+  Api api;
+  const char* eas = R"({"metadata":{"name":"a"},"containers":[{"command":"serve"}]})";
+  const char* queue = R"({"apiVersion":"carve.dev/v1","kind":"Queue","metadata":{"name":"a"},"spec":{}})";
+  ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", eas).status, 201u);
+  ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", queue).status, 201u);
+  api.views.kept_revisions = {{.number = 1, .spec = "{}"}, {.number = 2, .spec = "{}"}};
+  http::Headers stale, present;
+  stale.add("If-Match", "\"99\"");
+  const auto before = api.objects.version();
+  const std::tuple<const char*, const char*, const char*> rows[] = {
+      {"POST", "/v1/services/a/stop", ""},
+      {"POST", "/v1/services/a/start", ""},
+      {"POST", "/v1/services/a/restart", ""},
+      {"POST", "/v1/services/a/undo", ""},
+      {"POST", "/v1/services/a/modify", R"({"changes":["metadata.instance=2"]})"},
+      {"DELETE", "/v1/services/a", ""},
+      {"DELETE", "/v1/queues/a", ""}};
+  for (const auto& [method, target, text] : rows) {
+    const auto refused = api.ask(user(0), method, target, text, stale);
+    EXPECT_EQ(refused.status, 412u) << method << " " << target;
+    EXPECT_THAT(body(refused), HasSubstr("carve:stale")) << method << " " << target;
+  }
+  EXPECT_EQ(api.objects.version(), before) << "nothing was changed";
+  present.add("If-Match", fmt::format("\"{}\"", api.objects.find({.name = "a"})->version));
+  EXPECT_EQ(api.ask(user(0), "DELETE", "/v1/services/a", "", present).status, 200u);
+}
+
 TEST(ControllerRoutes, wrong_documents_are_refused_with_all_their_errors_and_none_is_kept) {
   Api api;
   const std::string two = std::string(service) + "\n---\n" + R"({"kind":"Service","spec":{"replcas":1}})";
@@ -294,6 +322,96 @@ TEST(ControllerRoutes, two_documents_of_one_object_change_nothing) {
   EXPECT_EQ(refused.status, 400u);
   EXPECT_THAT(body(refused), HasSubstr("two documents are service a; leave one out"));
   EXPECT_TRUE(api.objects.list(objects::Kind::service).empty());
+}
+
+TEST(ControllerRoutes, a_dry_run_is_refused_as_the_change_itself_would_be) {
+  Api api;
+  const std::string two = std::string(service) + "\n---\n" + std::string(service);
+  const auto twice = api.ask(user(0), "POST", "/v1/documents?dryRun=true", two);
+  EXPECT_EQ(twice.status, 400u);
+  EXPECT_THAT(body(twice), HasSubstr("two documents are service a; leave one out"));
+  for (size_t i = 0; i < max_objects_of_kind; ++i)
+    ASSERT_TRUE(api.objects.add({.key = {.name = fmt::format("n{}", i)}, .spec = "{}", .status = "{}"}));
+  const auto over = api.ask(user(0), "POST", "/v1/documents?dryRun=true", service);
+  EXPECT_EQ(over.status, 429u);
+  EXPECT_THAT(body(over), HasSubstr("at most 256 are kept; delete one first"));
+}
+
+TEST(ControllerRoutes, who_may_not_change_a_document_sees_no_error_of_it) {
+  Api api;
+  const char* eas = R"({"metadata":{"name":"a"},"containers":[{"script":"login --password secret"}]})";
+  ASSERT_EQ(api.ask(user(1000), "POST", "/v1/documents", eas).status, 201u);
+  const auto modified = [&](uint32_t uid) {
+    return api.ask(user(uid), "POST", "/v1/services/a/modify",
+                   R"({"changes":["containers[0].command=serve"]})");
+  };
+  EXPECT_EQ(modified(1000).status, 422u);
+  EXPECT_THAT(body(modified(1000)), HasSubstr("secret")) << "its owner sees the script";
+  EXPECT_EQ(modified(1001).status, 403u);
+  EXPECT_EQ(api.ask(user(1001), "PATCH", "/v1/services/a", R"({"spec":{"replicas":65}})").status, 403u);
+  EXPECT_EQ(api.ask(user(1000), "PATCH", "/v1/services/a", R"({"spec":{"replicas":65}})").status, 422u);
+}
+
+TEST(ControllerRoutes, an_unchanged_document_does_not_repeat_a_restart) {
+  Api api;
+  ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", service).status, 201u);
+  ASSERT_EQ(api.ask(user(0), "POST", "/v1/services/a/restart").status, 200u);
+  const auto generation = api.objects.find({.name = "a"})->generation;
+  EXPECT_THAT(body(api.ask(user(0), "POST", "/v1/documents", service)), HasSubstr(R"("action":"unchanged")"));
+  EXPECT_EQ(api.objects.find({.name = "a"})->generation, generation);
+}
+
+TEST(ControllerRoutes, what_a_verb_has_set_stays_if_the_document_cannot_say_it) {
+  const std::tuple<const char*, const char*> documents[] = {
+      {"a", R"({"metadata":{"name":"a"},"containers":[{"command":"serve"}]})"},
+      {"b", R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"b"},
+               "spec":{"template":{"spec":{"containers":[{"command":["serve"]}]}}}})"}};
+  for (const auto& [name, document] : documents) {
+    Api api;
+    const std::string target = std::string("/v1/services/") + name;
+    ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", document).status, 201u);
+    ASSERT_EQ(api.ask(user(0), "PATCH", target,
+                      R"({"spec":{"autoscale":{"min":1,"max":3,"metric":"gpuUtilization","target":5}}})")
+                  .status,
+              200u);
+    ASSERT_EQ(api.ask(user(0), "POST", target + "/stop").status, 200u);
+    ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", document).status, 201u);
+    EXPECT_THAT(api.objects.find({.name = name})->spec, HasSubstr(R"("stopped":true)"));
+    EXPECT_THAT(api.objects.find({.name = name})->spec, HasSubstr(R"("autoscale":{"min":1,"max":3)"));
+  }
+}
+
+TEST(ControllerRoutes, a_modified_document_keeps_the_replicas_unless_it_changes_their_number) {
+  Api api;
+  ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents",
+                    R"({"metadata":{"name":"a","instance":2},"containers":[{"command":"serve"}]})")
+                .status,
+            201u);
+  ASSERT_EQ(api.ask(user(0), "PATCH", "/v1/services/a", R"({"spec":{"replicas":5}})").status, 200u);
+  const auto modify = [&](const char* change) {
+    const std::string text = fmt::format(R"({{"changes":["{}"]}})", change);
+    EXPECT_EQ(api.ask(user(0), "POST", "/v1/services/a/modify", text).status, 200u);
+    return api.objects.find({.name = "a"})->spec;
+  };
+  EXPECT_THAT(modify("metadata.cpu=1"), HasSubstr(R"("replicas":5)"));
+  EXPECT_THAT(modify("metadata.instance=3"), HasSubstr(R"("replicas":3)"));
+}
+
+TEST(ControllerRoutes, who_pays_for_an_object_does_not_change) {
+  Api api;
+  const auto paid_by = [](const char* account) {
+    return fmt::format(R"({{"apiVersion":"carve.dev/v1","kind":"Service",
+      "metadata":{{"name":"a","account":"{}"}},"spec":{{"run":{{"command":["serve"]}}}}}})",
+                       account);
+  };
+  ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", paid_by("research")).status, 201u);
+  ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", paid_by("")).status, 201u) << "it may be left out";
+  ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", paid_by("research")).status, 201u);
+  const auto refused = api.ask(user(0), "POST", "/v1/documents", paid_by("sales"));
+  EXPECT_EQ(refused.status, 409u);
+  EXPECT_THAT(body(refused),
+              HasSubstr("metadata.account: 'sales' is not 'research', which pays for service a"));
+  EXPECT_EQ(api.objects.find({.name = "a"})->account, "research");
 }
 
 TEST(ControllerRoutes, names_of_pai_eas_that_are_one_here_do_not_replace_each_other) {

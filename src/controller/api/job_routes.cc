@@ -297,6 +297,7 @@ http::Response delete_queue(const Call& call) {
                   fmt::format("queues are changed by operators; {} is none", call.caller.text()));
   const auto queue = call.context.objects.find(queue_key(call.names[0]));
   if (!queue) return refuse(K::not_found, fmt::format("there is no queue {}", call.names[0].substr(0, 80)));
+  if (const auto is_expected = check_version(call, *queue); !is_expected) return refuse(is_expected.error());
   const auto unfinished = [&](Kind kind) {
     const auto objects = call.context.objects.list(kind);
     return std::ranges::count_if(objects, [&](const auto& object) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "controller/api/list_query.h"
+#include "controller/api/planning.h"
 #include "controller/api/query.h"
 #include "controller/nodes/node_rules.h"
 #include "fronts/label_synonyms.h"
@@ -57,11 +58,15 @@ Outcome<FoundNode> named_node(const Call& call) {
                  fmt::join(names, ", "));
 }
 
-// Returns the node that the path names if the caller may change nodes.
+// Returns the node that the path names if the caller may change nodes and has seen its present version.
 Outcome<FoundNode> changeable_node(const Call& call) {
   if (!call.caller.may_operate())
     return failure(K::permission_denied, "nodes are changed by operators; {} is none", call.caller.text());
-  return named_node(call);
+  auto node = named_node(call);
+  if (!node) return node;
+  if (const auto is_expected = check_version(call, *node->object); !is_expected)
+    return tl::unexpected(is_expected.error());
+  return node;
 }
 
 http::Response shown_node(const Object& node, const api::KnownNode& known) {

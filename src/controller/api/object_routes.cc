@@ -1,7 +1,6 @@
 #include "controller/api/object_routes.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "controller/api/bill_routes.h"
 #include "controller/api/dry_run.h"
@@ -19,22 +18,8 @@ namespace {
 using K = FailureKind;
 using Pointer = ObjectRegistry::Pointer;
 
-// Returns the version that the header If-Match names; no value without the header.
-Outcome<std::optional<uint64_t>> expected_version(const http::Request& request) {
-  const std::string* header = request.headers.find("If-Match");
-  if (header == nullptr || *header == "*") return std::optional<uint64_t>();
-  uint64_t version = 0;
-  const std::string digits = header->size() > 2 ? header->substr(1, header->size() - 2) : "";
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), version);
-  if (error != std::errc() || end != digits.data() + digits.size())
-    return failure(K::invalid_argument, "If-Match '{}' is not an ETag of this API", header->substr(0, 80));
-  return std::optional(version);
-}
-
 // Replaces the spec of the object with that of the document, after all checks.
 http::Response replace(const Call& call, const ObjectKey& key, const std::string& text) {
-  const auto expected = expected_version(call.request);
-  if (!expected) return refuse(expected.error());
   const auto read = read_submissions(text, "carve", submission_context(call));
   if (!read) return refuse(read.error());
   if (auto refused = refused_by_pool(call, *read)) return std::move(*refused);
@@ -45,9 +30,8 @@ http::Response replace(const Call& call, const ObjectKey& key, const std::string
     return refuse(K::invalid_argument, fmt::format("the document is not one of {}", controller::text(key)));
   const Pointer present = call.context.objects.find(key);
   if (!present) return refuse(K::not_found, fmt::format("there is no {}", controller::text(key)));
-  if (*expected && **expected != present->version)
-    return refuse(K::stale, fmt::format("{} has version {}, not {}; read it again", controller::text(key),
-                                        present->version, **expected));
+  if (const auto is_expected = check_version(call, *present); !is_expected)
+    return refuse(is_expected.error());
   const auto object = planned(call, wanted);
   if (!object) return refuse(object.error());
   const auto kept = keep(call, {*object});
@@ -90,6 +74,7 @@ http::Response post_documents(const Call& call) {
                                                                    : pool_warnings(call, (*read)[i])});
   const auto is_set = [&](const char* name) { return query->contains(name) && query->at(name) != "false"; };
   if (is_set("dryRun") || is_set("explain")) {
+    if (const auto may_keep = check_keep(call, wanted); !may_keep) return refuse(may_keep.error());
     SliceForecast forecast(call.context.objects);
     forecast.count_replicas(call.context.objects);
     for (size_t i = 0; i < wanted.size(); ++i)
@@ -135,7 +120,8 @@ http::Response put_object(const Call& call) {
 }
 
 http::Response patch_object(const Call& call) {
-  const auto object = named_object(call);
+  // Errors of the whole repeat parts of it, so a caller who may not change it does not see them.
+  const auto object = objects::text_of(call.kind).is_workload ? changeable_object(call) : named_object(call);
   if (!object) return refuse(object.error());
   auto patch = api::parse(call.request.body);
   if (!patch) return refuse(K::invalid_argument, patch.error());

@@ -1,9 +1,9 @@
 #include "controller/api/planning.h"
 
-#include "controller/api/bill_routes.h"
-
 #include <algorithm>
+#include <charconv>
 
+#include "controller/api/bill_routes.h"
 #include "controller/api/job_routes.h"
 #include "controller/api/node_routes.h"
 #include "controller/api/pool_routes.h"
@@ -11,6 +11,7 @@
 #include "controller/nodes/node_rules.h"
 #include "controller/objects/service_form.h"
 #include "wire/api/json.h"
+#include "wire/api/json_value.h"
 
 namespace carve::controller {
 
@@ -60,6 +61,20 @@ tl::unexpected<Failure> refuse_change(const ObjectKey& key) {
 
 }  // namespace
 
+Outcome<void> check_version(const Call& call, const Object& object) {
+  const std::string* header = call.request.headers.find("If-Match");
+  if (header == nullptr || *header == "*") return {};
+  uint64_t version = 0;
+  const std::string digits = header->size() > 2 ? header->substr(1, header->size() - 2) : "";
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), version);
+  if (error != std::errc() || end != digits.data() + digits.size())
+    return failure(K::invalid_argument, "If-Match '{}' is not an ETag of this API", header->substr(0, 80));
+  if (version != object.version)
+    return failure(K::stale, "{} has version {}, not {}; read it again", text(object.key), object.version,
+                   version);
+  return {};
+}
+
 Outcome<void> check_change(const Call& call, const Object& object) {
   if (!call.caller.may_create()) return refuse_viewer(call.caller);
   if (!call.caller.may_change(object.owner_uid, object.account)) return refuse_change(object.key);
@@ -102,6 +117,17 @@ Outcome<void> check_given_name(const Object& present, const Submission& wanted) 
   return failure(K::already_exists,
                  "metadata.name: '{}' is {} here, which is service '{}' already; use another name",
                  now->second.substr(0, 80), present.key.name, before->second.substr(0, 80));
+}
+
+// Who pays is settled when the object is made: its usage records and slices have the account.
+Outcome<void> check_account(const Object& present, const Submission& wanted) {
+  const std::string& account = wanted.metadata.account;
+  if (account.empty() || account == present.account) return {};
+  return failure(
+      K::failed_precondition,
+      "metadata.account: '{}' is not '{}', which pays for {} and does not change; leave it out, or "
+      "delete the object and apply it again",
+      account.substr(0, 80), present.account, text(present.key));
 }
 
 // An image may have any program of any user in it, and podman starts it with the rights of root.
@@ -208,6 +234,8 @@ Outcome<Pointer> changeable_object(const Call& call) {
   if (!object) return object;
   if (!call.caller.may_create()) return refuse_viewer(call.caller);
   if (!call.caller.may_change((*object)->owner_uid, (*object)->account)) return refuse_change((*object)->key);
+  if (const auto is_expected = check_version(call, **object); !is_expected)
+    return tl::unexpected(is_expected.error());
   return object;
 }
 
@@ -218,16 +246,22 @@ bool may_see_secrets(const http::Caller& caller, const Object& object) {
 
 namespace {
 
-// Returns the spec that the object gets. A PAI-EAS document, which is posted, cannot say how a service
-// scales, so what was set beside the former document stays.
+// Returns the spec that the object gets. What a document cannot say, or does not, and a verb has set, stays:
+// the last restart, and of a document of another system that is posted, whether the service is stopped and
+// how it scales. Without the former restart an unchanged document would restart every replica.
 std::string wanted_spec(const Call& call, const Pointer& present, const Submission& submission) {
-  if (!present || call.request.method != "POST" || submission.kind != objects::Kind::service ||
-      submission.form.source.dialect != "eas")
-    return submission.spec;
-  auto spec = api::read<objects::ServiceSpec>(submission.spec, api::Reading::lenient);
-  if (!spec) return submission.spec;
-  spec->autoscale = service_form(*present).autoscale;
-  return api::write(*spec);
+  if (!present) return submission.spec;
+  auto spec = api::parse(submission.spec), before = api::parse(present->spec);
+  if (!spec || !before) return submission.spec;
+  const auto keep = [&](const char* field) {
+    if (before->contains(field)) (*spec)[field] = (*before)[field];
+  };
+  if ((*spec)["restartedAt"] == "") keep("restartedAt");
+  if (call.request.method == "POST" && !submission.form.source.dialect.empty()) {
+    keep("stopped");
+    keep("autoscale");
+  }
+  return spec->dump();
 }
 
 }  // namespace
@@ -252,7 +286,8 @@ Outcome<Object> planned(const Call& call, const Submission& submission) {
   const bool runs_the_same =
       present && api::write(service_form(*present).run) == api::write(submission.form.run);
   if (present) {
-    for (auto allowed : {check_change(call, *present), check_given_name(*present, submission)})
+    for (auto allowed : {check_change(call, *present), check_given_name(*present, submission),
+                         check_account(*present, submission)})
       if (!allowed) return tl::unexpected(allowed.error());
     if (auto allowed = runs_the_same ? Outcome<void>() : check_run(call, *present); !allowed)
       return tl::unexpected(allowed.error());
@@ -273,11 +308,12 @@ Outcome<Object> planned(const Call& call, const Submission& submission) {
   return object;
 }
 
-Outcome<std::vector<Kept>> keep(const Call& call, const std::vector<Object>& objects) {
+namespace {
+
+// Returns the edits that make the planned objects, which must outlive them.
+std::vector<ObjectEdit> edits_of(const std::vector<Object>& objects) {
   std::vector<ObjectEdit> edits;
-  std::vector<Pointer> before;
-  for (const Object& object : objects) {
-    before.push_back(call.context.objects.find(object.key));
+  for (const Object& object : objects)
     edits.push_back({.added = object, .change = [&object](Object& present) {
                        present.labels = object.labels;
                        present.annotations = object.annotations;
@@ -290,8 +326,19 @@ Outcome<std::vector<Kept>> keep(const Call& call, const std::vector<Object>& obj
                        present.status = status_with(present.status,
                                                     planned ? planned->warnings : std::vector<std::string>());
                      }});
-  }
-  const auto kept = call.context.objects.apply(edits);
+  return edits;
+}
+
+}  // namespace
+
+Outcome<void> check_keep(const Call& call, const std::vector<Object>& objects) {
+  return call.context.objects.check(edits_of(objects));
+}
+
+Outcome<std::vector<Kept>> keep(const Call& call, const std::vector<Object>& objects) {
+  std::vector<Pointer> before;
+  for (const Object& object : objects) before.push_back(call.context.objects.find(object.key));
+  const auto kept = call.context.objects.apply(edits_of(objects));
   if (!kept) return tl::unexpected(kept.error());
   std::vector<Kept> out;
   for (size_t i = 0; i < kept->size(); ++i) {

@@ -36,9 +36,12 @@ Outcome<Owner> owner_of(const Call&, const AccountField&);
 Outcome<ObjectKey> key_of(const Call&);
 // Returns the object that the path names.
 Outcome<ObjectRegistry::Pointer> named_object(const Call&);
-// Returns the object that the path names if the caller may change it.
+// Returns the object that the path names if the caller may change it and has seen its present version.
 Outcome<ObjectRegistry::Pointer> changeable_object(const Call&);
 
+// Returns nothing if the object has the version that the header If-Match names, or stale. Without the header
+// every version is right.
+Outcome<void> check_version(const Call&, const Object&);
 // Returns nothing if the caller may change the object, or why not.
 Outcome<void> check_change(const Call&, const Object&);
 
@@ -56,6 +59,8 @@ struct Kept {
   ObjectRegistry::Pointer object;
   const char* action;  // "created", "configured", "unchanged"
 };
+// Returns nothing if keep() would keep the planned objects, or why not.
+Outcome<void> check_keep(const Call&, const std::vector<Object>&);
 // Keeps all planned objects, or none.
 Outcome<std::vector<Kept>> keep(const Call&, const std::vector<Object>&);
 

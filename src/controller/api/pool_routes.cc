@@ -76,6 +76,7 @@ http::Response delete_pool(const Call& call) {
   if (const auto allowed = may_operate(call); !allowed) return refuse(allowed.error());
   const auto pool = named_pool(call);
   if (!pool) return refuse(pool.error());
+  if (const auto is_expected = check_version(call, **pool); !is_expected) return refuse(is_expected.error());
   std::vector<std::string> nodes;
   for (const Pointer& node : call.context.objects.list(Kind::node))
     if (node_spec(*node).pool == call.names[0]) nodes.push_back(node->key.name);

@@ -70,13 +70,13 @@ struct PoolRoutes : testing::Test {
     }
   }
   std::string ask(unsigned status, const std::string& method, const std::string& target,
-                  const std::string& text = "", uint32_t uid = 0) {
+                  const std::string& text = "", uint32_t uid = 0, const http::Headers& headers = {}) {
     const size_t mark = std::min(target.find('?'), target.size());
     const auto response = routes.answer({.method = method,
                                          .path = target.substr(0, mark),
                                          .query = target.substr(std::min(mark + 1, target.size())),
                                          .body = text,
-                                         .headers = {}},
+                                         .headers = headers},
                                         http::Caller::user(uid, {5, 1}, pool_operators));
     const std::string body = std::get<std::string>(response.content);
     EXPECT_EQ(response.status, status) << method << " " << target << ": " << body;
@@ -174,6 +174,38 @@ TEST_F(PoolRoutes, services_of_a_pool_that_cannot_be_sliced_are_refused_with_the
   EXPECT_THAT(ask(409, "POST", "/v1/documents", service), HasSubstr("GPU sharing is not enabled for pool p"));
   apply_pool(R"({"sharing":true})");
   ask(201, "POST", "/v1/documents", service);
+}
+
+TEST_F(PoolRoutes, nodes_and_pools_of_another_version_are_not_changed) {
+  apply_pool("{}");
+  http::Headers stale;
+  stale.add("If-Match", "\"99\"");
+  const uint64_t before = objects.version();
+  EXPECT_THAT(ask(412, "DELETE", "/v1/pools/p", "", 0, stale), HasSubstr("pool p has version"));
+  ask(412, "PATCH", "/v1/nodes/n1", R"({"spec":{"pool":"p"}})", 0, stale);
+  ask(412, "POST", "/v1/nodes/n1/stop", "", 0, stale);
+  ask(412, "POST", "/v1/nodes/n1/restart?force=true", "", 0, stale);
+  ask(412, "POST", "/v1/nodes/n1/drain", "", 0, stale);
+  EXPECT_TRUE(views.ended.empty());
+  EXPECT_EQ(objects.version(), before);
+}
+
+TEST_F(PoolRoutes, a_modified_document_is_refused_by_the_pool_as_a_new_one_is) {
+  const auto modify = [&](unsigned status, const char* change) {
+    return ask(status, "POST", "/v1/services/a/modify", fmt::format(R"({{"changes":["{}"]}})", change));
+  };
+  ask(201, "POST", "/v1/documents",
+      R"({"metadata":{"name":"a","gpu_memory":1},"containers":[{"command":"serve"}]})");
+  EXPECT_THAT(modify(422, "metadata.resource=p"), HasSubstr("there is no pool 'p'"));
+  apply_pool(R"({"type":"public"})");
+  const std::string refused = modify(409, "metadata.resource=p");
+  EXPECT_THAT(refused, HasSubstr("carve:slicing-unavailable"));
+  EXPECT_THAT(refused, HasSubstr("pool 'p' is of type public: GPU slicing needs"));
+  apply_pool(R"({"bestEffort":"refuse"})");
+  ask(200, "PATCH", "/v1/nodes/n1", R"({"spec":{"pool":"p"}})");
+  EXPECT_THAT(modify(409, "metadata.resource=p"), HasSubstr("refuses slices without a share"));
+  apply_pool("{}");
+  EXPECT_THAT(modify(200, "metadata.resource=p"), HasSubstr(R"("pool":"p")"));
 }
 
 TEST_F(PoolRoutes, a_pool_may_refuse_services_without_a_share) {

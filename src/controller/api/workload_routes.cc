@@ -6,6 +6,7 @@
 
 #include "controller/api/object_routes.h"
 #include "controller/api/planning.h"
+#include "controller/api/pool_routes.h"
 #include "controller/api/query.h"
 #include "controller/api/watch_routes.h"
 #include "fronts/documents.h"
@@ -157,8 +158,18 @@ http::Response undo(const Call& call) {
                                           wanted->revision, fmt::join(numbers, ", ")));
 }
 
+namespace {
+
+void set_replicas(Submission& submission, uint32_t replicas) {
+  submission.form.replicas = replicas;
+  submission.spec = api::write(submission.form);
+}
+
+}  // namespace
+
+// Changes that leave metadata.instance alone leave the number of replicas alone, which a verb may have set.
 http::Response modify(const Call& call) {
-  const auto present = named_object(call);
+  const auto present = changeable_object(call);  // Errors of the document repeat parts of it.
   if (!present) return refuse(present.error());
   const auto changes = api::read<api::EasChanges>(call.request.body, api::Reading::strict);
   if (!changes) return refuse(K::invalid_argument, changes.error());
@@ -167,11 +178,16 @@ http::Response modify(const Call& call) {
     return refuse(K::failed_precondition,
                   fmt::format("{} was not written as a PAI-EAS document; change it with carve apply",
                               text((*present)->key)));
-  const auto document_text = fronts::modified(fronts::json_of(spec->source.document), changes->changes);
+  const std::string former = fronts::json_of(spec->source.document);
+  const auto document_text = fronts::modified(former, changes->changes);
   if (!document_text) return refuse(document_text.error());
-  const auto read = read_submissions(*document_text, "eas", submission_context(call));
+  auto read = read_submissions(*document_text, "eas", submission_context(call));
   if (!read) return refuse(read.error());
-  const Submission& wanted = read->front();
+  if (auto refused = refused_by_pool(call, *read)) return std::move(*refused);
+  Submission& wanted = read->front();
+  if (const auto before = read_submissions(former, "eas", submission_context(call));
+      before && before->front().form.replicas == wanted.form.replicas)
+    set_replicas(wanted, spec->replicas);
   if (wanted.metadata.name != (*present)->key.name ||
       wanted.metadata.namespace_ != (*present)->key.namespace_)
     return refuse(K::invalid_argument,

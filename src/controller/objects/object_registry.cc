@@ -117,41 +117,55 @@ Outcome<ObjectRegistry::Pointer> ObjectRegistry::update(const ObjectKey& key,
   return changed;
 }
 
+Outcome<ObjectRegistry::Prepared> ObjectRegistry::prepared(const std::vector<ObjectEdit>& edits) const {
+  Prepared out;
+  std::map<objects::Kind, size_t> added;
+  for (const ObjectEdit& edit : edits) {
+    const ObjectKey& key = edit.added.key;
+    const auto found = objects_.find(key);
+    const bool is_new = found == objects_.end();
+    if (!out.kinds.emplace(key, is_new ? ChangeKind::added : ChangeKind::modified).second)
+      return failure(K::invalid_argument, "two documents are {}; leave one out", text(key));
+    Object next = is_new ? edit.added : *found->second;
+    next.generation = 1;
+    if (is_new) {
+      if (auto room = check_limit(key.kind, ++added[key.kind]); !room) return tl::unexpected(room.error());
+    } else {
+      edit.change(next);
+      const Object& present = *found->second;
+      next.generation = present.generation + (next.spec != present.spec ? 1 : 0);
+      if (next == present) {
+        out.objects.push_back(found->second);
+        continue;
+      }
+    }
+    next.version = version_ + out.written.size() + 1;
+    out.written.push_back(next);
+    out.objects.push_back(std::make_shared<const Object>(std::move(next)));
+  }
+  invariant(out.objects.size() == edits.size(), "each edit has its object");
+  return out;
+}
+
+Outcome<void> ObjectRegistry::check(const std::vector<ObjectEdit>& edits) const {
+  const MutexLock lock(mutex_);
+  if (auto ready = prepared(edits); !ready) return tl::unexpected(ready.error());
+  return {};
+}
+
 Outcome<std::vector<ObjectRegistry::Pointer>> ObjectRegistry::apply(const std::vector<ObjectEdit>& edits) {
   std::vector<Pointer> out;
   {
     const MutexLock lock(mutex_);
-    std::map<ObjectKey, ChangeKind> kinds;
-    std::map<objects::Kind, size_t> added;
-    std::vector<Object> written;
-    for (const ObjectEdit& edit : edits) {
-      const ObjectKey& key = edit.added.key;
-      const auto found = objects_.find(key);
-      const bool is_new = found == objects_.end();
-      if (!kinds.emplace(key, is_new ? ChangeKind::added : ChangeKind::modified).second)
-        return failure(K::invalid_argument, "two documents are {}; leave one out", text(key));
-      Object next = is_new ? edit.added : *found->second;
-      next.generation = 1;
-      if (is_new) {
-        if (auto room = check_limit(key.kind, ++added[key.kind]); !room) return tl::unexpected(room.error());
-      } else {
-        edit.change(next);
-        const Object& present = *found->second;
-        next.generation = present.generation + (next.spec != present.spec ? 1 : 0);
-        out.push_back(found->second);
-        if (next == present) continue;
-        out.pop_back();
-      }
-      next.version = version_ + written.size() + 1;
-      written.push_back(next);
-      out.push_back(std::make_shared<const Object>(std::move(next)));
-    }
-    if (written.empty()) return out;
-    if (auto kept = journal_.write(written); !kept) return tl::unexpected(kept.error());
+    auto ready = prepared(edits);
+    if (!ready) return tl::unexpected(ready.error());
+    out = std::move(ready->objects);
+    if (ready->written.empty()) return out;
+    if (auto kept = journal_.write(ready->written); !kept) return tl::unexpected(kept.error());
     for (const Pointer& object : out) {
       if (object->version <= version_) continue;  // Unchanged.
       objects_[object->key] = object;
-      keep(kinds.at(object->key), object);
+      keep(ready->kinds.at(object->key), object);
     }
   }
   notify();

@@ -77,6 +77,8 @@ class ObjectRegistry {
   // Makes all changes in one transaction, or none. Returns the objects in the order of the edits. Fails with
   // invalid_argument if two edits name one object, and with resource_exhausted at the limit.
   Outcome<std::vector<Pointer>> apply(const std::vector<ObjectEdit>&) EXCLUDES(mutex_);
+  // Returns nothing if apply() would make all changes, or why not. Changes nothing.
+  Outcome<void> check(const std::vector<ObjectEdit>&) const EXCLUDES(mutex_);
 
   // Returns the changes behind the version, or gone if they are not kept any more.
   Outcome<std::vector<ObjectChange>> changes_behind(uint64_t version) const EXCLUDES(mutex_);
@@ -84,6 +86,14 @@ class ObjectRegistry {
   void subscribe(std::function<void()> notify) EXCLUDES(mutex_);
 
  private:
+  // What several changes make of the objects.
+  struct Prepared {
+    std::vector<Pointer> objects;  // In the order of the edits; an unchanged one is the present one.
+    std::vector<Object> written;
+    std::map<ObjectKey, ChangeKind> kinds;
+  };
+
+  Outcome<Prepared> prepared(const std::vector<ObjectEdit>&) const REQUIRES(mutex_);
   void keep(ChangeKind, Pointer) REQUIRES(mutex_);
   Outcome<void> check_limit(objects::Kind, size_t added) const REQUIRES(mutex_);
   void notify() EXCLUDES(mutex_);

@@ -174,12 +174,14 @@ Read refuse_kind(const std::string& text, const SubmissionContext&) {
   const std::string kind = kind_in(text);
   std::vector<std::string_view> known;
   for (const objects::KindText& one : objects::kinds) known.push_back(one.kind);
-  return tl::unexpected(FieldErrors{
-      {.field = "kind",
-       .value = kind,
-       .sentence = fmt::format("kind: '{}' is not a kind; there are {}, and manifests of kind Pod, "
-                               "Deployment and StatefulSet",
-                               kind.substr(0, 80), fmt::join(known, ", "))}});
+  return tl::unexpected(
+      FieldErrors{{.field = "kind",
+                   .value = kind,
+                   .sentence = fmt::format(
+                       "kind: {}; there are {}, and manifests of kind Pod, "
+                       "Deployment and StatefulSet",
+                       kind.empty() ? "it is absent" : fmt::format("'{}' is not a kind", kind.substr(0, 80)),
+                       fmt::join(known, ", "))}});
 }
 
 // Returns the reader of a document of ours, by its kind.
@@ -225,11 +227,47 @@ Result<void, FieldErrors> give_port(const std::string& text, std::vector<Submiss
   return {};
 }
 
+using Documents = std::vector<fronts::SourceDocument>;
+
+// Adds the document, or the items of a list: of Kubernetes (kind: List), or as `carve get -o yaml` prints it.
+void add_items(fronts::SourceDocument document, size_t number, Documents& out, FieldErrors& errors) {
+  const auto list = api::parse(document.json);
+  const bool has_items = list && list->is_object() && list->contains("items") && (*list)["items"].is_array();
+  const bool is_list = has_items && (!list->contains("kind") || (*list)["kind"] == "List");
+  if (!is_list) return out.push_back(std::move(document));
+  for (const api::Json& item : (*list)["items"]) {
+    if (!item.is_object())
+      return errors.push_back(
+          {.field = "items",
+           .value = "",
+           .sentence = fmt::format("document {}: items: a list has objects alone", number)});
+    std::string json = item.dump(-1, ' ', /*ensure_ascii=*/false, api::Json::error_handler_t::replace);
+    out.push_back({.json = json, .written = json});
+  }
+}
+
+// Returns the documents of the text, in place of each list its items.
+Result<Documents, FieldErrors> objects_in(std::string_view text) {
+  auto documents = fronts::source_documents_of(text);
+  if (!documents) return documents;
+  Documents out;
+  FieldErrors errors;
+  for (size_t i = 0; i < documents->size() && errors.empty(); ++i)
+    add_items(std::move((*documents)[i]), i + 1, out, errors);
+  if (errors.empty() && out.size() > fronts::max_documents)
+    errors.push_back({.field = "",
+                      .value = "",
+                      .sentence = fmt::format("there are more than {} objects; apply them in parts",
+                                              fronts::max_documents)});
+  if (!errors.empty()) return tl::unexpected(std::move(errors));
+  return out;
+}
+
 }  // namespace
 
 Result<std::vector<Submission>, FieldErrors> read_submissions(std::string_view text, std::string_view dialect,
                                                               const SubmissionContext& context) {
-  const auto documents = fronts::source_documents_of(text);
+  const auto documents = objects_in(text);
   if (!documents) return tl::unexpected(documents.error());
   std::vector<Submission> out;
   FieldErrors errors;

@@ -55,6 +55,28 @@ TEST(Submission, one_wrong_document_refuses_all_and_says_which) {
   EXPECT_FALSE(read_submissions("", "auto", {}));
 }
 
+TEST(Submission, a_list_is_its_items) {
+  const std::string item = R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"b"},
+    "spec":{"containers":[{"command":["serve"]}]}})";
+  for (const std::string head : {R"("apiVersion":"v1","kind":"List",)", R"("metadata":{"continue":""},)"}) {
+    const auto read =
+        read_submissions(std::string(ours) + "---\n{" + head + R"("items":[)" + item + "]}", "auto", {});
+    ASSERT_TRUE(read) << read.error().front().sentence;
+    ASSERT_EQ(read->size(), 2u);
+    EXPECT_EQ((*read)[1].metadata.name, "b");
+  }
+  const auto refused = read_submissions(R"({"items":[5]})", "auto", {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().front().sentence, "document 1: items: a list has objects alone");
+  EXPECT_EQ(read_submissions(R"({"items":[]})", "auto", {}).error().front().sentence, "there is no document");
+}
+
+TEST(Submission, a_document_of_ours_without_its_kind_is_none_of_pai_eas) {
+  const auto read = read_submissions("metadata: {name: a}\nspec: {replicas: 1}\n", "auto", {});
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().front().sentence, HasSubstr("kind: it is absent; there are Service, Application"));
+}
+
 TEST(Submission, a_document_of_another_system_is_kept_byte_for_byte) {
   const std::string manifest =
       "# For the night.\napiVersion: v1\nkind: Pod\nmetadata: {name: b}   # a comment\n"

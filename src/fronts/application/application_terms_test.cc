@@ -151,7 +151,7 @@ TEST(Application, the_other_rules_are_those_of_a_service) {
       {"  port: 0\n", "spec.port: 0 is not 1 to 65535"},
       {"  replcas: 2\n", "spec.replcas: no such field; there are cpu, elasticContainer, gpu"},
       {"  replicas: 1.5\n", "spec.replicas: 1.5 is not a whole number from 0 up"},
-      {"  pool: 1.5\n", "spec.pool: 1.5 is not a text"},
+      {"  pool: 1.5\n", "spec.pool: 1.5 is not a text; write it in quotes"},
   };
   for (const auto& [lines, sentence] : rows) {
     const auto service = translated(application("", lines));

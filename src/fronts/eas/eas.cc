@@ -261,7 +261,7 @@ Result<EasService, api::FieldErrors> from_eas(std::string_view json, const EasCo
 bool is_eas(std::string_view json) {
   const auto document = api::parse(json);
   return document && document->is_object() && !document->contains("apiVersion") &&
-         !document->contains("kind");
+         !document->contains("kind") && !document->contains("spec");
 }
 
 std::string eas_pool(std::string_view json) {

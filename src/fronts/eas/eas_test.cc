@@ -255,7 +255,7 @@ TEST(Eas, each_error_names_its_field) {
       {R"({"name": "a", "containers": [{"command": "x", "env": [{"name": "A", "value": 1}]}]})",
        {},
        "containers[0].env[0].value",
-       "1 is not a text"},
+       "1 is not a text; write it in quotes"},
       {R"({"name": "a", "containers": [{"command": "x", "env": [{"name": "A"}, {"name": "A"}]}]})",
        {},
        "containers[0].env[1].name",
@@ -306,6 +306,7 @@ TEST(Eas, documents_are_told_apart) {
   EXPECT_TRUE(is_eas(R"({"metadata": {"name": "a"}})"));
   EXPECT_FALSE(is_eas(R"({"kind": "Service"})"));
   EXPECT_FALSE(is_eas(R"({"apiVersion": "carve.dev/v1"})"));
+  EXPECT_FALSE(is_eas(R"({"metadata": {"name": "a"}, "spec": {}})")) << "a document of ours without its kind";
   EXPECT_FALSE(is_eas("[]"));
   EXPECT_FALSE(is_eas("{"));
   EXPECT_EQ(eas_pool(document(R"("resource": "p")")), "p");

@@ -168,7 +168,7 @@ TEST(Manifest, each_error_names_its_field) {
       {pod("memory: []"), "spec.containers[0].resources.limits.memory", "[] is not a text"},
       {pod("", "", "env: [{value: x}]"), "spec.containers[0].env[0].name", "the variable has no name"},
       {pod("", "", "args: x"), "spec.containers[0].args", "\"x\" is not a list"},
-      {pod("", "", "args: [1]"), "spec.containers[0].args[0]", "1 is not a text"},
+      {pod("", "", "args: [1]"), "spec.containers[0].args[0]", "1 is not a text; write it in quotes"},
       {pod("", "labels: {a: 1}"), "metadata.labels.a", "1 is not a text"},
       {pod("", "namespace: N"), "metadata.namespace", "'N' is not a name"},
       {R"({"kind": "Pod", "apiVersion": "v2", "metadata": {"name": "a"}, "spec": {"containers": [{"command": ["x"]}]}})",

@@ -19,6 +19,10 @@ std::string indented(const std::string& json) {
 
 std::string quoted(const std::string& text) { return text_of(Json(text), -1); }
 
+const char* way_to_text(const Json& value, std::string_view wanted) {
+  return wanted == a_text && (value.is_number() || value.is_boolean()) ? "; write it in quotes" : "";
+}
+
 namespace detail {
 
 void put_object(Json& value) { value = Json::object(); }
@@ -92,7 +96,7 @@ const char* get(const Json& value, int64_t& out) {
 }
 
 const char* get(const Json& value, std::string& out) {
-  if (!value.is_string()) return "a text";
+  if (!value.is_string()) return a_text.data();
   out = value.get<std::string>();
   return nullptr;
 }
@@ -114,10 +118,10 @@ std::string shown(const Json& value) {
 void refuse(const Json& value, const char* wanted, const std::string& path, FieldErrors& errors) {
   if (errors.size() == max_field_errors) return;
   const std::string text = shown(value);
-  errors.push_back(
-      {.field = path,
-       .value = text,
-       .sentence = fmt::format("{}: {} is not {}", path.empty() ? "document" : path, text, wanted)});
+  errors.push_back({.field = path,
+                    .value = text,
+                    .sentence = fmt::format("{}: {} is not {}{}", path.empty() ? "document" : path, text,
+                                            wanted, way_to_text(value, wanted))});
 }
 
 std::string written(void (*fill)(Json& value, const void* document), const void* document, int indent) {

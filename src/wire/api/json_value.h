@@ -33,4 +33,9 @@ Result<Parsed, ParseError> parse_leading(std::string_view text, Decimals = Decim
 Result<Json, std::string> parse(std::string_view text, Decimals = Decimals::as_doubles,
                                 size_t depth = max_depth);
 
+inline constexpr std::string_view a_text = "a text";  // What an error says was wanted.
+// Returns how the value becomes a text, as the end of an error: if a text is wanted and the value is a
+// number, true or false. Else "".
+const char* way_to_text(const Json& value, std::string_view wanted);
+
 }  // namespace carve::api
