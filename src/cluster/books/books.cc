@@ -45,13 +45,15 @@ Books::Books(Strategy strategy) : strategy_(strategy), engine_(std::make_unique<
 void Books::set_node(const kube::ObjectMeta& object) {
   NodeBook& node = nodes_[object.name];
   node.name = object.name;
+  const uint64_t version = version_of(object);
+  if (version != 0 && version == node.version) return;  // Listed again.
+  node.version = version;
   auto state = read_node(object);
   if (!state) {
     erase_state(node);
     node.problem = std::move(state.error());
     return;
   }
-  node.problem.clear();
   set_state(node, std::move(*state));
   rebuild_if_sparse();
 }
@@ -61,6 +63,7 @@ void Books::remove_node(const std::string& name) {
   if (found == nodes_.end()) return;
   erase_state(found->second);
   found->second.problem.clear();
+  found->second.version = 0;
   forget_if_empty(name);
 }
 
@@ -104,6 +107,7 @@ void Books::erase_state(NodeBook& node) {
 
 void Books::join_fleet(NodeBook& node) {
   invariant(node.state && !node.number);
+  node.problem.clear();
   place::Fleet& fleet = engine_->fleet();
   const unsigned models = fleet.models();
   std::map<unsigned, size_t> devices_of;
@@ -216,11 +220,15 @@ PodBook& Books::pod_book(const ClusterPod& object) {
 }
 
 void Books::set_pod(const kube::ObjectMeta& object) {
+  const uint64_t version = version_of(object);
+  if (const auto found = pods_.find(object.uid); found != pods_.end() && version != 0) {
+    // The binder reads single pods, and is ahead of the watch or of a list then: what comes behind is older.
+    // In a list that is read anew nearly all pods are as they were.
+    const PodBook& known = found->second;
+    if (version < known.version || (version == known.version && known.is_known)) return;
+  }
   ClusterPod read = read_pod(object);
   PodBook& pod = pod_book(read);
-  // The binder reads single pods, and is ahead of the watch or of a list then: what comes behind is older.
-  const uint64_t version = version_of(object);
-  if (version != 0 && version < pod.version) return;
   pod.version = version;
   pod.is_known = true;
   pod.is_deleting = read.is_deleting;
