@@ -123,20 +123,25 @@ std::string_view Books::refusal(PodBook& pod, const NodeBook& node) {
 }
 
 // Answers for the nodes of one kind. For a pod of one slice without named devices the engine's index knows
-// which nodes can serve: a byte each, instead of the rules over each device.
+// which nodes can serve: a byte each, instead of the rules over each device. The index does not know which
+// room is kept for nominated pods.
 void Books::filter_kind(PodBook& pod, std::span<const NodeBook* const> nodes, unsigned kind,
                         std::span<std::string_view> out) {
   std::span<const uint8_t> scores;
+  const std::vector<ContainerAsk>* asks = nullptr;
   bool is_new = true;
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i] == nullptr || number_of(nodes[i]->state->kind) != kind) continue;
     if (std::exchange(is_new, false)) {
-      const auto* const asks = asks_on(pod, *nodes[i]);
+      asks = asks_on(pod, *nodes[i]);
       if (asks != nullptr && is_simple(*asks)) scores = engine_->scores(class_of(asks->front()));
     }
-    // The index does not know which room is kept for nominated pods.
-    const bool serves = !scores.empty() && scores[*nodes[i]->number] != 0 && nodes[i]->nominated.empty();
-    out[i] = serves ? std::string_view() : refusal_now(pod, *nodes[i]);
+    if (scores.empty() || !nodes[i]->nominated.empty())
+      out[i] = refusal_now(pod, *nodes[i]);
+    else if (scores[*nodes[i]->number] != 0)
+      out[i] = {};
+    else
+      out[i] = place::broken_rule(engine_->fleet(), *nodes[i]->number, asks->front().shape);
   }
 }
 
