@@ -143,6 +143,7 @@ int main() {
   Binder binder(client, books);
   Extender extender(books, binder,
                     {.fence = [] { return std::string(); },
+                     .preempts = [] { return false; },
                      .not_ready = [] { return std::string(); },
                      .now = [&] { return client.now(); },
                      .answered = [](std::string_view, kube::Nanoseconds, const std::string&) {},

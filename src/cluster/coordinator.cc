@@ -29,6 +29,7 @@ Coordinator::Cluster::Cluster(Coordinator& c, Strategy strategy)
       binder(c.client_, books),
       extender(books, binder,
                {.fence = [&c] { return c.fence(); },
+                .preempts = [&c] { return c.version_.now() && preempts_for_extenders(*c.version_.now()); },
                 .not_ready = [this] { return feed.not_ready(); },
                 .now = [&c] { return c.client_.now(); },
                 .answered = [&c](std::string_view verb, kube::Nanoseconds took,
@@ -63,6 +64,7 @@ Coordinator::Coordinator(kube::ApiClient& client, CoordinatorSettings settings)
       events_(client, settings_.host, settings_.utc_ns),
       namespaces_(client),
       readers_(client),
+      version_(client),
       cluster_settings_(client, settings_.name_space, [this] { settings_changed(); }),
       lease_(client, settings_.lease_path, settings_.host, [this](bool is_held) { lease_changed(is_held); }) {
   settle();

@@ -365,6 +365,29 @@ TEST(Coordinator, what_cannot_be_read_has_an_event) {
                         HasSubstr("Pod carve.dev/slices version 9: this program reads 1")));
 }
 
+TEST(Coordinator, preemption_is_proposed_to_schedulers_that_ask_for_it) {
+  CoordinatorScenario c;
+  c.begin();
+  c.time.run_for(10 * second_ns);
+  const auto pod = [&](const std::string& name, int32_t priority) {
+    kube::PodRequest request{.dialect = "carve"};
+    request.containers["c"].memory = (16_GiB).count;
+    request.priority = priority;
+    return c.create_pod(name, request);
+  };
+  EXPECT_EQ(c.bind(pod("low", 0)), R"({"Error":""})");
+  const auto high = pod("high", 100);
+  c.time.run_for(second_ns);
+  const auto filter = [&] {
+    const Json question{{"Pod", Json::parse(high.dump())}, {"NodeNames", {"n0"}}};
+    return c.post(&Coordinator::extender, "/filter", question.dump());
+  };
+  EXPECT_THAT(filter(), HasSubstr(R"("FailedNodes":{},"FailedAndUnresolvableNodes":{"n0":)"));
+  c.server.version_text = R"({"major":"1","minor":"38","gitVersion":"v1.38.0"})";
+  c.time.run_for(version_interval_ns + second_ns);
+  EXPECT_THAT(filter(), HasSubstr(R"("FailedNodes":{"n0":"carve: memory"},"FailedAndUnresolvableNodes":{})"));
+}
+
 TEST(Coordinator, a_nominated_pod_keeps_its_room_for_60_s) {
   CoordinatorScenario s;
   s.begin();

@@ -41,6 +41,11 @@ struct BooksPlan {
   Bytes moved;
 };
 
+// So many nodes the scheduler's dry run looks at (minCandidateNodesAbsolute of DefaultPreemptionArgs).
+inline constexpr size_t max_preemptible_nodes = 100;
+// In an answer each of these tries takes about 20 us.
+inline constexpr size_t max_preemption_tries = 500;
+
 // A device of which more is granted than it has: it has shrunk, or annotations were forged.
 struct Overcommit {
   std::string node;
@@ -89,6 +94,10 @@ class Books {
   // fits there: of the lowest priorities, few large ones, the newest first. No value: that does not help.
   std::optional<std::vector<std::string>> victims(const std::string& uid, const std::string& node,
                                                   std::span<const std::string> given);
+
+  // Returns the positions of nodes that could serve the pod if all pods of lower priority were gone from
+  // them: the first max_preemptible_nodes of these.
+  std::vector<size_t> preemptible(const std::string& uid, std::span<const std::string_view> nodes);
 
   // The pod has preempted others and waits for the node. For pods of lower priority it counts as placed
   // there, until it is bound or this is forgotten.

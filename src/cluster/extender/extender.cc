@@ -42,12 +42,16 @@ http::Response Extender::filter(const std::string& body) {
   if (!question) return json(filter_error(question.error()));
   if (const std::string why = hooks_.not_ready(); !why.empty()) return json(filter_error(why));
   if (const auto known = books_.know_pod(question->pod); !known) return json(filter_error(known.error()));
-  const auto refusals = books_.filter(question->pod.uid, question->nodes);
-  if (std::ranges::any_of(refusals, &std::string_view::empty))
-    hooks_.fits(question->pod.uid);
-  else
-    hooks_.waits(question->pod, [&] { return books_.explain(question->pod.uid, question->nodes); });
-  return json(filter_answer(question->nodes, refusals));
+  const std::string& uid = question->pod.uid;
+  const auto refusals = books_.filter(uid, question->nodes);
+  std::vector<size_t> preemptible;
+  if (std::ranges::any_of(refusals, &std::string_view::empty)) {
+    hooks_.fits(uid);
+  } else {
+    hooks_.waits(question->pod, [&] { return books_.explain(uid, question->nodes); });
+    if (hooks_.preempts()) preemptible = books_.preemptible(uid, question->nodes);
+  }
+  return json(filter_answer(question->nodes, refusals, preemptible));
 }
 
 http::Response Extender::prioritize(const std::string& body) {

@@ -11,6 +11,13 @@
 
 namespace carve::cluster {
 
+// Returns whether the scheduler asks an extender which pods it would remove from a node that the extender
+// alone refuses. Before kubernetes #135486 its dry run asks no extender, finds that no pod has to leave, and
+// ends in an error. The change was merged after 1.37; that 1.38 has it is believed, not measured.
+constexpr bool preempts_for_extenders(const kube::ServerVersion& version) {
+  return std::pair(version.major, version.minor) >= std::pair(1u, 38u);
+}
+
 inline constexpr size_t max_question_bytes = 8 << 20;  // 100,000 names and a pod of etcd's limit.
 
 class Extender {
@@ -18,6 +25,8 @@ class Extender {
   struct Hooks {
     // Returns why no binding may be written now; empty: it may. The fence of two coordinators.
     std::function<std::string()> fence;
+    // Returns whether the scheduler preempts pods for an extender: preempts_for_extenders().
+    std::function<bool()> preempts;
     // Returns why the books do not answer yet; empty: they do.
     std::function<std::string()> not_ready;
     // An answer was given: which verb, how long it took, and the error of a binding; empty: it has none.

@@ -126,17 +126,19 @@ Result<BindQuestion, std::string> read_bind_question(std::string_view json) {
   return std::move(reader.out);
 }
 
-std::string filter_answer(std::span<const std::string_view> nodes,
-                          std::span<const std::string_view> refusals) {
-  std::string passing, failing;
+std::string filter_answer(std::span<const std::string_view> nodes, std::span<const std::string_view> refusals,
+                          std::span<const size_t> preemptible) {
+  std::string passing, failing, lasting;  // Preemption may help those that fail, and does not help the last.
   for (size_t i = 0; i < nodes.size(); ++i) {
-    std::string& out = refusals[i].empty() ? passing : failing;
+    const bool is_preemptible = !preemptible.empty() && preemptible.front() == i;
+    if (is_preemptible) preemptible = preemptible.subspan(1);
+    std::string& out = refusals[i].empty() ? passing : is_preemptible ? failing : lasting;
     append_quoted(out.empty() ? out : out.append(","), nodes[i]);
     if (!refusals[i].empty()) out.append(":\"").append(prefix).append(refusals[i]).append("\"");
   }
   return fmt::format(
-      R"({{"NodeNames":[{}],"FailedNodes":{{}},"FailedAndUnresolvableNodes":{{{}}},"Error":""}})", passing,
-      failing);
+      R"({{"NodeNames":[{}],"FailedNodes":{{{}}},"FailedAndUnresolvableNodes":{{{}}},"Error":""}})", passing,
+      failing, lasting);
 }
 
 std::string filter_error(const std::string& sentence) {

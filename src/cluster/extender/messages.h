@@ -41,11 +41,10 @@ Result<PreemptQuestion, std::string> read_preempt_question(std::string_view json
 // ExtenderPreemptionResult: the nodes that are left.
 std::string preempt_answer(const std::map<std::string, Victims>&);
 
-// ExtenderFilterResult. `refusals`: for each node, in the question's order; empty: it passes. No node is
-// named as one that the removal of pods would help: until 1.37 the scheduler's dry run does not ask
-// extenders.
-std::string filter_answer(std::span<const std::string_view> nodes,
-                          std::span<const std::string_view> refusals);
+// ExtenderFilterResult. `refusals`: for each node, in the question's order; empty: it passes. `preemptible`:
+// the positions of refused nodes that the removal of pods would help, ascending.
+std::string filter_answer(std::span<const std::string_view> nodes, std::span<const std::string_view> refusals,
+                          std::span<const size_t> preemptible);
 // Its form for a question that has no answer; the scheduler tries the pod again later.
 std::string filter_error(const std::string& sentence);
 

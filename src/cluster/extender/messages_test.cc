@@ -92,9 +92,13 @@ TEST(ExtenderMessages, what_is_no_question_is_refused) {
 TEST(ExtenderMessages, answers_have_the_names_that_the_scheduler_reads) {
   const std::vector<std::string_view> names = {"n1", "n2", "n3"}, refusals = {"", "memory", ""};
   EXPECT_EQ(
-      filter_answer(names, refusals),
+      filter_answer(names, refusals, {}),
       R"({"NodeNames":["n1","n3"],"FailedNodes":{},"FailedAndUnresolvableNodes":{"n2":"carve: memory"},)"
       R"("Error":""})");
+  const std::vector<std::string_view> all_refused = {"memory", "too small", "memory"};
+  EXPECT_EQ(filter_answer(names, all_refused, std::vector<size_t>{0, 2}),
+            R"({"NodeNames":[],"FailedNodes":{"n1":"carve: memory","n3":"carve: memory"},)"
+            R"("FailedAndUnresolvableNodes":{"n2":"carve: too small"},"Error":""})");
   EXPECT_EQ(filter_error("it is \"odd\""), R"({"NodeNames":[],"Error":"carve: it is \"odd\""})");
   EXPECT_EQ(prioritize_answer(std::span(names).first(2), std::vector<uint8_t>{10, 0}),
             R"([{"Host":"n1","Score":10},{"Host":"n2","Score":0}])");
