@@ -148,7 +148,8 @@ int main() {
                      .now = [&] { return client.now(); },
                      .answered = [](std::string_view, kube::Nanoseconds, const std::string&) {},
                      .fits = [](const std::string&) {},
-                     .waits = [](const kube::ObjectMeta&, const std::function<std::string()>&) {}});
+                     .waits = [](const kube::ObjectMeta&, std::span<const std::string_view>,
+                                 const std::function<std::string()>&) {}});
   fmt::print("[");
   print_lists(books);
   const auto print_answers = [&](const char* name, const char* path, const kube::ObjectMeta& pod) {

@@ -36,10 +36,11 @@ Coordinator::Cluster::Cluster(Coordinator& c, Strategy strategy)
                                  const std::string& error) { c.count_answer(verb, took, error); },
                 .fits = [this](const std::string& uid) { retries.forget(uid); },
                 .waits =
-                    [this, &c](const kube::ObjectMeta& pod, const std::function<std::string()>& why) {
+                    [this, &c](const kube::ObjectMeta& pod, std::span<const std::string_view> nodes,
+                               const std::function<std::string()>& why) {
                       if (!c.is_active()) return;
                       c.events_.waits(pod, why);
-                      retries.refused(pod);
+                      retries.refused(pod, nodes);
                     }}),
       retries(c.client_, books, [this, &c] { return write_problem(c); }),
       wishes(c.client_, books, c.events_, [this, &c] { return write_problem(c); }),

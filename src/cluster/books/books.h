@@ -121,6 +121,8 @@ class Books {
 
   // Returns whether the pod could be bound to some node now.
   bool fits_somewhere(const std::string& uid);
+  // The same of these nodes alone.
+  bool fits_somewhere(const std::string& uid, std::span<const std::string_view> nodes);
   // Returns why the pod waits: how many nodes break which rule, and what the nearest node lacks.
   std::string explain(const std::string& uid);
   // The same of these nodes alone: those that the scheduler has left.

@@ -317,8 +317,10 @@ std::vector<std::string_view> Books::node_names() const {
   return out;
 }
 
-bool Books::fits_somewhere(const std::string& uid) {
-  return std::ranges::any_of(filter(uid, node_names()), &std::string_view::empty);
+bool Books::fits_somewhere(const std::string& uid) { return fits_somewhere(uid, node_names()); }
+
+bool Books::fits_somewhere(const std::string& uid, std::span<const std::string_view> nodes) {
+  return std::ranges::any_of(filter(uid, nodes), &std::string_view::empty);
 }
 
 std::string Books::explain(const std::string& uid) { return explain(uid, node_names()); }

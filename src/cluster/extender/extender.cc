@@ -48,7 +48,7 @@ http::Response Extender::filter(const std::string& body) {
   if (std::ranges::any_of(refusals, &std::string_view::empty)) {
     hooks_.fits(uid);
   } else {
-    hooks_.waits(question->pod, [&] { return books_.explain(uid, question->nodes); });
+    hooks_.waits(question->pod, question->nodes, [&] { return books_.explain(uid, question->nodes); });
     if (hooks_.preempts()) preemptible = books_.preemptible(uid, question->nodes);
   }
   return json(filter_answer(question->nodes, refusals, preemptible));

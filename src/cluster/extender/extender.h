@@ -34,8 +34,10 @@ class Extender {
     std::function<void(std::string_view verb, kube::Nanoseconds took, const std::string& error)> answered;
     // A node can serve the pod.
     std::function<void(const std::string& uid)> fits;
-    // No node can serve the pod; `why` is to be asked during the call.
-    std::function<void(const kube::ObjectMeta& pod, const std::function<std::string()>& why)> waits;
+    // None of the nodes of the question can serve the pod; `why` is to be asked during the call.
+    std::function<void(const kube::ObjectMeta& pod, std::span<const std::string_view> nodes,
+                       const std::function<std::string()>& why)>
+        waits;
   };
   Extender(Books& books, Binder& binder, Hooks hooks)
       : books_(books), binder_(binder), hooks_(std::move(hooks)) {}

@@ -38,21 +38,21 @@ struct Cluster {
   std::string fence, not_ready;
   bool preempts = false;
   std::vector<std::string> waiting, fitting, answered;
-  Extender extender{books,
-                    binder,
-                    {.fence = [this] { return fence; },
-                     .preempts = [this] { return preempts; },
-                     .not_ready = [this] { return not_ready; },
-                     .now = [this] { return client.now(); },
-                     .answered =
-                         [this](std::string_view verb, kube::Nanoseconds, const std::string& error) {
-                           answered.push_back(std::string(verb) + (error.empty() ? "" : " refused"));
-                         },
-                     .fits = [this](const std::string& uid) { fitting.push_back(uid); },
-                     .waits =
-                         [this](const kube::ObjectMeta& pod, const std::function<std::string()>& why) {
-                           waiting.push_back(pod.name + ": " + why());
-                         }}};
+  Extender extender{
+      books,
+      binder,
+      {.fence = [this] { return fence; },
+       .preempts = [this] { return preempts; },
+       .not_ready = [this] { return not_ready; },
+       .now = [this] { return client.now(); },
+       .answered =
+           [this](std::string_view verb, kube::Nanoseconds, const std::string& error) {
+             answered.push_back(std::string(verb) + (error.empty() ? "" : " refused"));
+           },
+       .fits = [this](const std::string& uid) { fitting.push_back(uid); },
+       .waits =
+           [this](const kube::ObjectMeta& pod, std::span<const std::string_view>,
+                  const std::function<std::string()>& why) { waiting.push_back(pod.name + ": " + why()); }}};
 
   explicit Cluster(unsigned nodes = 2) {
     for (unsigned n = 0; n < nodes; ++n)
