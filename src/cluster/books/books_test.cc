@@ -60,6 +60,9 @@ TEST(Books, refusals_have_the_names_of_the_rules) {
   books.set_pod(pod);
   EXPECT_THAT(books.filter(pod.uid, Names{"n0", "n1", "whole", "empty", "other"}),
               ElementsAre("memory", "", "other mode", "no agent", "no agent"));
+  kube::PodRequest bursting{.dialect = "carve"};
+  bursting.containers["c"] = {.memory = (1_GiB).count, .policy = Policy::native_burst_share};
+  EXPECT_EQ(refusal(books, pod_object("bursting", bursting), "n1"), "other policy");
   EXPECT_THAT(books.filter("uid-of-no-pod", Names{"n1"}), ElementsAre("the pod is not known"));
   EXPECT_EQ(refusal(books, pod_object("huge", 30_GiB), "n1"), "too small");
   EXPECT_EQ(refusal(books, pod_object("two", 1_GiB, 0, 2), "n1"), "too few devices");

@@ -16,6 +16,7 @@ namespace {
 constexpr std::string_view unknown_pod = "the pod is not known";
 constexpr std::string_view no_agent = "no agent";
 constexpr std::string_view other_mode = "other mode";
+constexpr std::string_view other_policy = "other policy";
 constexpr std::string_view together = "the containers together";
 constexpr std::string_view bound_elsewhere = "bound to another node";
 
@@ -45,6 +46,14 @@ kube::PlacedSlice slice_of(const ContainerAsk& ask, const ClusterNode& node,
 // One container asks, and any device may serve it.
 bool is_simple(const std::vector<ContainerAsk>& asks) {
   return asks.size() == 1 && asks.front().devices.empty();
+}
+
+// Returns why no node of this kind serves the request.
+std::string_view refusal_of_kind(const kube::PodRequest& request, const NodeKind& kind) {
+  const bool names_other = std::ranges::any_of(request.containers, [&](const auto& entry) {
+    return entry.second.policy.value_or(kind.policy) != kind.policy;
+  });
+  return names_other ? other_policy : other_mode;
 }
 
 std::optional<Strategy> strategy_on(const ContainerAsk& ask, const ClusterNode& node) {
@@ -114,7 +123,7 @@ std::optional<std::vector<Books::Choice>> Books::choices_apart(PodBook&, const N
 std::string_view Books::refusal(PodBook& pod, const NodeBook& node) {
   if (!node.state || !node.number) return no_agent;
   const auto* const asks = asks_on(pod, node);
-  if (asks == nullptr || asks->empty()) return other_mode;
+  if (asks == nullptr || asks->empty()) return refusal_of_kind(pod.asked->request, node.state->kind);
   for (const ContainerAsk& ask : *asks)
     if (!place::fitting(engine_->fleet(), *node.number, ask.shape))
       return place::broken_rule(engine_->fleet(), *node.number, ask.shape);
