@@ -24,6 +24,7 @@ void RetryWriter::refused(const kube::ObjectMeta& pod, std::span<const std::stri
   Waiting& waiting = waiting_[pod.uid];
   waiting.pod = {.name_space = pod.name_space, .name = pod.name, .uid = pod.uid};
   waiting.check_at = client_.now() + waiting.interval;
+  waiting.asked += nodes.size();
   waiting.nodes.reset();
   if (nodes.size() >= min_sampled_nodes) return;
   std::vector<std::string> names(nodes.begin(), nodes.end());
@@ -56,7 +57,10 @@ void RetryWriter::turn() {
 // The coordinator may change the status of pods, whose writes may change labels too. The uid makes the write
 // fail for another pod of that name.
 void RetryWriter::write(Waiting& waiting) {
-  waiting.interval = std::min(2 * waiting.interval, max_retry_interval_ns);
+  if (waiting.nodes || waiting.asked >= books_.nodes()) {
+    waiting.interval = std::min(2 * waiting.interval, max_retry_interval_ns);
+    waiting.asked = 0;
+  }
   os::log::info("pod {}/{} fits, and the scheduler has not asked again: {} is written",
                 waiting.pod.name_space, waiting.pod.name, retry_label);
   waiting.call = client_.send(

@@ -8,7 +8,9 @@
 //
 // The pod has to fit on one of the nodes that the scheduler asked about: its selector and the taints keep it
 // away from the others. The scheduler stops its search at 100 nodes at the earliest, so it has not looked at
-// all nodes if it asked about so many: then any node counts, and the pod is asked for ever less often.
+// all nodes if it asked about so many: then any node counts. Its next search begins behind the last one, so
+// the pod is tried until the questions have had as many names as there are nodes (of 5,000 nodes 500 are
+// asked about at a time), and after that ever less often.
 #pragma once
 
 #include <functional>
@@ -49,6 +51,7 @@ class RetryWriter {
     kube::Nanoseconds interval = min_retry_interval_ns;
     kube::Nanoseconds check_at = 0;  // 0: the last refusal has been checked.
     unsigned writes = 0;
+    size_t asked = 0;  // Names in the questions since the interval was raised.
     // The names of the last question, sorted. Null: any node counts.
     std::shared_ptr<const std::vector<std::string>> nodes;
     std::unique_ptr<kube::ApiCall> call;

@@ -59,6 +59,29 @@ TEST(RetryWriter, a_pod_is_tried_again_if_a_node_that_was_asked_about_has_room) 
   EXPECT_EQ(writes(), 1);
 }
 
+TEST(RetryWriter, a_pod_is_tried_until_the_scheduler_has_looked_at_all_nodes) {
+  CoordinatorScenario s;
+  std::vector<std::string> sample;
+  for (unsigned n = 1; n < 3 * min_sampled_nodes; ++n) {
+    const std::string name = fmt::format("small-{}", n);
+    const kube::ObjectMeta node = node_object(name, a10_devices(n, 1, 4_GiB));
+    s.server.put(nodes_path, {{"metadata",
+                               {{"name", name},
+                                {"labels", {{"carve.dev/node", "extender"}}},
+                                {"annotations", nlohmann::json(node.annotations)}}}});
+    if (n <= min_sampled_nodes) sample.push_back(name);
+  }
+  s.begin();
+  s.time.run_for(10 * second_ns);
+  const auto pod = s.create_pod("p", 20_GiB);
+  for (int refusals = 0; refusals < 10; ++refusals) {
+    s.filter(pod, sample);
+    s.time.run_for(7 * second_ns / 2);
+  }
+  EXPECT_EQ(std::ranges::count(s.server.requests(), "PATCH /api/v1/namespaces/a/pods/p/status"), 3)
+      << "300 nodes in samples of 100";
+}
+
 // The scheduler may not have looked at the node with room, and may go on not to.
 TEST(RetryWriter, a_pod_that_is_refused_again_is_tried_ever_less_often) {
   CoordinatorScenario s;

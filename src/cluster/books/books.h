@@ -143,6 +143,7 @@ class Books {
   // Devices of the node for which its ledger has other slices than the books, by device.
   std::vector<DeviceDrift> ledger_drift(const std::string& node, const kube::NodeLedger&) const;
   size_t pods() const { return pods_.size(); }
+  size_t nodes() const { return nodes_.size(); }
   size_t rebuilt() const { return rebuilt_; }  // How often the engine was made anew.
 
  private:
