@@ -165,6 +165,18 @@ TEST(Extender, nodes_that_a_preemption_helps_are_named_if_the_scheduler_asks_abo
       << "a candidate without victims is completed";
 }
 
+TEST(Extender, a_question_may_have_100000_names) {
+  Cluster cluster;
+  const auto pod = cluster.create_pod("p", 4_GiB);
+  std::vector<std::string> names = {"n1"};
+  for (int i = 0; i < 100'000; ++i) names.push_back(fmt::format("node-{:06}.a-name-of-the-usual-length", i));
+  names.emplace_back("n0");
+  names.emplace_back(253, 'x');
+  const auto answer = nlohmann::json::parse(cluster.filter(pod, names));
+  EXPECT_EQ(answer["NodeNames"].dump(), R"(["n1","n0"])");
+  EXPECT_EQ(answer["FailedAndUnresolvableNodes"].size(), 100'001u);
+}
+
 TEST(Extender, why_a_pod_waits_is_told) {
   Cluster cluster(1);
   const auto pod = cluster.create_pod("p", 23_GiB);
