@@ -26,13 +26,11 @@ uint64_t version_of(const kube::ObjectMeta& object) {
 }
 
 // Returns the keys of what is known and not listed.
-template <class Known, class KeyOf>
-std::vector<std::string> missing(const Known& known, const Books::ObjectsByUid& listed, KeyOf key_of) {
-  std::set<std::string> kept;
-  for (const auto& [uid, object] : listed) kept.insert(key_of(object));
+template <class Known, class Listed>
+std::vector<std::string> missing(const Known& known, const Listed& listed) {
   std::vector<std::string> out;
   for (const auto& [key, value] : known)
-    if (!kept.contains(key)) out.push_back(key);
+    if (!listed.contains(key)) out.push_back(key);
   return out;
 }
 
@@ -68,8 +66,9 @@ void Books::remove_node(const std::string& name) {
 }
 
 void Books::replace_nodes(const ObjectsByUid& by_uid) {
-  const auto name_of = [](const kube::ObjectMeta& object) { return object.name; };
-  for (const std::string& name : missing(nodes_, by_uid, name_of)) remove_node(name);
+  std::set<std::string_view> names;
+  for (const auto& [uid, object] : by_uid) names.insert(object.name);
+  for (const std::string& name : missing(nodes_, names)) remove_node(name);
   for (const auto& [uid, object] : by_uid) set_node(object);
 }
 
@@ -252,8 +251,7 @@ void Books::remove_pod(const std::string& uid) {
 }
 
 void Books::replace_pods(const ObjectsByUid& by_uid) {
-  const auto uid_of = [](const kube::ObjectMeta& object) { return object.uid; };
-  for (const std::string& uid : missing(pods_, by_uid, uid_of)) {
+  for (const std::string& uid : missing(pods_, by_uid)) {
     PodBook& pod = pods_.at(uid);
     pod.is_known = false;
     if (!pod.is_reserved) erase_pod(uid);
