@@ -29,16 +29,18 @@ Coordinator::Cluster::Cluster(Coordinator& c, Strategy strategy)
       binder(c.client_, books),
       extender(books, binder,
                {.fence = [&c] { return c.fence(); },
+                .preempts = [&c] { return c.version_.now() && preempts_for_extenders(*c.version_.now()); },
                 .not_ready = [this] { return feed.not_ready(); },
                 .now = [&c] { return c.client_.now(); },
                 .answered = [&c](std::string_view verb, kube::Nanoseconds took,
                                  const std::string& error) { c.count_answer(verb, took, error); },
                 .fits = [this](const std::string& uid) { retries.forget(uid); },
                 .waits =
-                    [this, &c](const kube::ObjectMeta& pod, const std::function<std::string()>& why) {
+                    [this, &c](const kube::ObjectMeta& pod, std::span<const std::string_view> nodes,
+                               const std::function<std::string()>& why) {
                       if (!c.is_active()) return;
                       c.events_.waits(pod, why);
-                      retries.refused(pod);
+                      retries.refused(pod, nodes);
                     }}),
       retries(c.client_, books, [this, &c] { return write_problem(c); }),
       wishes(c.client_, books, c.events_, [this, &c] { return write_problem(c); }),
@@ -63,6 +65,7 @@ Coordinator::Coordinator(kube::ApiClient& client, CoordinatorSettings settings)
       events_(client, settings_.host, settings_.utc_ns),
       namespaces_(client),
       readers_(client),
+      version_(client),
       cluster_settings_(client, settings_.name_space, [this] { settings_changed(); }),
       lease_(client, settings_.lease_path, settings_.host, [this](bool is_held) { lease_changed(is_held); }) {
   settle();

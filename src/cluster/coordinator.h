@@ -19,6 +19,7 @@
 #include "cluster/namespace_reader.h"
 #include "cluster/retry_writer.h"
 #include "cluster/watched_settings.h"
+#include "cluster/watched_version.h"
 #include "cluster/webhook/pod_review.h"
 #include "cluster/wish_writer.h"
 #include "http/message.h"
@@ -85,6 +86,7 @@ class Coordinator {
   EventWriter events_;
   NamespaceReader namespaces_;
   kube::ReaderCheck readers_;
+  WatchedVersion version_;
   std::optional<Cluster> cluster_;
   kube::Nanoseconds check_at_ = 0;
   std::set<std::string> reported_;    // Sentences that have an event.

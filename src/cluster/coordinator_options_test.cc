@@ -5,7 +5,7 @@
 namespace carve::cluster {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Outcome<Options> parse(std::vector<std::string> words) {
   words.insert(words.begin(), "carve-coordinator");

@@ -1,12 +1,8 @@
-// The coordinator over an API server in memory, under virtual time: the scheduler and the API server are
-// played by the test.
 #include "cluster/coordinator.h"
 
 #include <gmock/gmock.h>
 
-#include "cluster/snapshot/testing/cluster_objects.h"
-#include "kube/testing/simulated_api_client.h"
-#include "wire/api/json_value.h"
+#include "cluster/testing/coordinator_scenario.h"
 
 namespace carve::cluster {
 namespace {
@@ -15,113 +11,6 @@ using namespace cluster::testing;
 using api::Json;
 using kube::second_ns;
 using ::testing::HasSubstr;
-
-constexpr const char* pods_path = "/api/v1/pods";
-constexpr const char* nodes_path = "/api/v1/nodes";
-constexpr const char* config_maps = "/api/v1/configmaps";
-constexpr const char* leases = "/apis/coordination.k8s.io/v1/leases";
-
-struct Asker final : http::LaterAnswer {
-  http::Response response;
-  std::shared_ptr<void> subscription;
-  void answer(http::Response given) override { response = std::move(given); }
-};
-
-struct CoordinatorScenario {
-  kube::VirtualTime time;
-  kube::ApiServerFake server;
-  kube::SimulatedApiClient client{time, server, 1};
-  std::string certificate_problem;
-  unsigned renewals = 0;
-  std::string holder = "h1_0b2c7c3e-1d1f-4c59-9f1a-2f5a3c1d7e01";
-  std::optional<Coordinator> coordinator;
-
-  CoordinatorScenario() {
-    write_settings({{"gpuMemoryUnit", "1GiB"}});
-    server.put("/api/v1/namespaces", {{"metadata", {{"name", "a"}}}});
-    kube::ObjectMeta node = node_object("n0", a10_devices(0, 1));
-    server.put(nodes_path, {{"metadata",
-                             {{"name", "n0"},
-                              {"labels", {{"carve.dev/node", "extender"}}},
-                              {"annotations", nlohmann::json(node.annotations)}}}});
-    renew();
-  }
-  void begin() {
-    coordinator.emplace(
-        client,
-        CoordinatorSettings{.lease_path = "/apis/coordination.k8s.io/v1/namespaces/carve-system/leases/"
-                                          "carve-scheduler",
-                            .host = "h1",
-                            .version = "1",
-                            .utc_ns = [] { return int64_t{0}; },
-                            .certificate_problem = [this] { return certificate_problem; }});
-  }
-  void write_settings(const nlohmann::json& data) {
-    server.put(config_maps,
-               {{"metadata", {{"name", "carve-settings"}, {"namespace", "carve-system"}}}, {"data", data}});
-  }
-  void renew() {
-    if (!holder.empty())
-      server.put(leases,
-                 {{"metadata", {{"name", "carve-scheduler"}, {"namespace", "carve-system"}}},
-                  {"spec",
-                   {{"holderIdentity", holder},
-                    {"leaseDurationSeconds", 15},
-                    {"renewTime", "2026-01-01T00:00:00." + std::to_string(100000 + renewals++) + "Z"}}}});
-    time.at(time.now() + 2 * second_ns, [this] { renew(); });
-  }
-  // Returns the pod as the scheduler sends it.
-  nlohmann::json create_pod(const std::string& name, const kube::PodRequest& request) {
-    server.put(pods_path, {{"metadata",
-                            {{"name", name},
-                             {"namespace", "a"},
-                             {"labels", {{"carve.dev/sliced", "true"}}},
-                             {"annotations", nlohmann::json(pod_object(name, request).annotations)}}},
-                           {"spec", nlohmann::json::object()},
-                           {"status", {{"phase", "Pending"}}}});
-    return *server.find(pods_path, "a", name);
-  }
-  nlohmann::json create_pod(const std::string& name, Bytes memory, uint64_t unit = 0) {
-    kube::PodRequest request{.dialect = unit == 0 ? "carve" : "ack"};
-    request.containers["c"] = {.memory = memory.count};
-    if (unit != 0) request.containers["c"].unit = unit;
-    return create_pod(name, request);
-  }
-  std::string end(http::Response response) {
-    Asker asker;
-    if (auto* later = std::get_if<http::LaterContent>(&response.content)) {
-      asker.subscription = later->begin(asker);
-      time.run_for(5 * second_ns);
-      asker.subscription.reset();
-      return std::get<std::string>(asker.response.content);
-    }
-    return std::get<std::string>(response.content);
-  }
-  std::string post(http::Response (Coordinator::*port)(const http::Request&), const std::string& path,
-                   const std::string& body) {
-    return end(((*coordinator).*port)({.method = "POST", .path = path, .query = "", .body = body}));
-  }
-  std::string bind(const nlohmann::json& pod, const std::string& node = "n0") {
-    const Json filter{{"Pod", Json::parse(pod.dump())}, {"NodeNames", {node}}};
-    post(&Coordinator::extender, "/filter", filter.dump());
-    return post(&Coordinator::extender, "/bind",
-                Json{{"PodName", pod["metadata"]["name"].get<std::string>()},
-                     {"PodNamespace", "a"},
-                     {"PodUID", pod["metadata"]["uid"].get<std::string>()},
-                     {"Node", node}}
-                    .dump());
-  }
-  Json review(const Json& limits, const std::string& name_space = "a") {
-    const Json pod{{"metadata", Json::object()},
-                   {"spec", {{"containers", {{{"name", "c"}, {"resources", {{"limits", limits}}}}}}}}};
-    const Json request{{"uid", "u"}, {"operation", "CREATE"}, {"namespace", name_space}, {"object", pod}};
-    const Json text{{"apiVersion", "admission.k8s.io/v1"}, {"kind", "AdmissionReview"}, {"request", request}};
-    return Json::parse(post(&Coordinator::webhook, "/mutate", text.dump()))["response"];
-  }
-  std::string ready() {
-    return end(coordinator->health({.method = "GET", .path = "/readyz", .query = "", .body = ""}));
-  }
-};
 
 TEST(Coordinator, binds_when_its_scheduler_holds_the_lease) {
   CoordinatorScenario s;
@@ -169,47 +58,6 @@ TEST(Coordinator, a_waiting_pod_has_one_event) {
   }
   const auto& requests = s.server.requests();
   EXPECT_EQ(std::ranges::count(requests, "POST /apis/events.k8s.io/v1/namespaces/a/events"), 1);
-}
-
-// The scheduler sees that a pod is gone, asks for the one that waits, and hears the books' old answer: no
-// further change may make it ask again.
-TEST(Coordinator, a_pod_that_was_refused_by_books_behind_is_tried_again) {
-  CoordinatorScenario s;
-  s.begin();
-  s.time.run_for(10 * second_ns);
-  EXPECT_EQ(s.bind(s.create_pod("first", 20_GiB)), R"({"Error":""})");
-  const auto pod = s.create_pod("second", 20_GiB);
-  const auto writes = [&] {
-    return std::ranges::count(s.server.requests(), "PATCH /api/v1/namespaces/a/pods/second/status");
-  };
-  s.bind(pod);
-  s.time.run_for(20 * second_ns);
-  EXPECT_EQ(writes(), 0) << "it does not fit";
-  s.server.add_fault({.kind = kube::ApiFault::Kind::late, .method = "WATCH", .target = "pods"});
-  s.server.remove(pods_path, "a", "first");
-  EXPECT_THAT(s.bind(pod), HasSubstr("does not fit"));
-  s.server.release_late();
-  s.time.run_for(20 * second_ns);
-  EXPECT_EQ(writes(), 1);
-  EXPECT_EQ((*s.server.find(pods_path, "a", "second"))["metadata"]["labels"]["carve.dev/retry"], "1");
-  EXPECT_EQ(s.bind(pod), R"({"Error":""})");
-}
-
-// As with a pod that its own selector keeps away from the node with room.
-TEST(Coordinator, a_pod_that_is_refused_again_is_tried_ever_less_often) {
-  CoordinatorScenario s;
-  s.begin();
-  s.time.run_for(10 * second_ns);
-  const auto pod = s.create_pod("p", 20_GiB);
-  size_t refusals = 0;
-  for (; refusals < 600; ++refusals) {
-    s.bind(pod, "elsewhere");
-    s.time.run_for(second_ns);
-    if (refusals % 10 == 0) s.time.run_for(20 * second_ns);
-  }
-  const auto writes = std::ranges::count(s.server.requests(), "PATCH /api/v1/namespaces/a/pods/p/status");
-  EXPECT_GE(writes, 3);
-  EXPECT_LE(writes, 6);
 }
 
 TEST(Coordinator, settings_decide_what_the_webhook_writes) {
@@ -363,6 +211,26 @@ TEST(Coordinator, what_cannot_be_read_has_an_event) {
                         HasSubstr("Node carve.dev/devices version 9: this program reads 1"),
                         HasSubstr("Node carve.dev/ledger"),
                         HasSubstr("Pod carve.dev/slices version 9: this program reads 1")));
+}
+
+TEST(Coordinator, preemption_is_proposed_to_schedulers_that_ask_for_it) {
+  CoordinatorScenario c;
+  c.begin();
+  c.time.run_for(10 * second_ns);
+  const auto pod = [&](const std::string& name, int32_t priority) {
+    kube::PodRequest request{.dialect = "carve"};
+    request.containers["c"].memory = (16_GiB).count;
+    request.priority = priority;
+    return c.create_pod(name, request);
+  };
+  EXPECT_EQ(c.bind(pod("low", 0)), R"({"Error":""})");
+  const auto high = pod("high", 100);
+  c.time.run_for(second_ns);
+  EXPECT_THAT(c.filter(high, {"n0"}), HasSubstr(R"("FailedNodes":{},"FailedAndUnresolvableNodes":{"n0":)"));
+  c.server.version_text = R"({"major":"1","minor":"38","gitVersion":"v1.38.0"})";
+  c.time.run_for(version_interval_ns + second_ns);
+  EXPECT_THAT(c.filter(high, {"n0"}),
+              HasSubstr(R"("FailedNodes":{"n0":"carve: memory"},"FailedAndUnresolvableNodes":{})"));
 }
 
 TEST(Coordinator, a_nominated_pod_keeps_its_room_for_60_s) {

@@ -19,11 +19,25 @@ RetryWriter::RetryWriter(kube::ApiClient& client, Books& books, std::function<st
   turn();
 }
 
-void RetryWriter::refused(const kube::ObjectMeta& pod) {
+void RetryWriter::refused(const kube::ObjectMeta& pod, std::span<const std::string_view> nodes) {
   if (pod.name_space.empty()) return;  // The scheduler has not said which pod it is.
   Waiting& waiting = waiting_[pod.uid];
   waiting.pod = {.name_space = pod.name_space, .name = pod.name, .uid = pod.uid};
   waiting.check_at = client_.now() + waiting.interval;
+  waiting.asked += nodes.size();
+  waiting.nodes.reset();
+  if (nodes.size() >= min_sampled_nodes) return;
+  std::vector<std::string> names(nodes.begin(), nodes.end());
+  std::ranges::sort(names);
+  if (!last_nodes_ || *last_nodes_ != names)
+    last_nodes_ = std::make_shared<const std::vector<std::string>>(std::move(names));
+  waiting.nodes = last_nodes_;
+}
+
+bool RetryWriter::fits(const Waiting& waiting) {
+  if (!waiting.nodes) return books_.fits_somewhere(waiting.pod.uid);
+  const std::vector<std::string_view> names(waiting.nodes->begin(), waiting.nodes->end());
+  return books_.fits_somewhere(waiting.pod.uid, names);
 }
 
 void RetryWriter::turn() {
@@ -36,14 +50,17 @@ void RetryWriter::turn() {
   due.resize(std::min(due.size(), max_retry_checks));
   for (Waiting* const waiting : due) {
     waiting->check_at = 0;
-    if (books_.fits_somewhere(waiting->pod.uid)) write(*waiting);
+    if (fits(*waiting)) write(*waiting);
   }
 }
 
 // The coordinator may change the status of pods, whose writes may change labels too. The uid makes the write
 // fail for another pod of that name.
 void RetryWriter::write(Waiting& waiting) {
-  waiting.interval = std::min(2 * waiting.interval, max_retry_interval_ns);
+  if (waiting.nodes || waiting.asked >= books_.nodes()) {
+    waiting.interval = std::min(2 * waiting.interval, max_retry_interval_ns);
+    waiting.asked = 0;
+  }
   os::log::info("pod {}/{} fits, and the scheduler has not asked again: {} is written",
                 waiting.pod.name_space, waiting.pod.name, retry_label);
   waiting.call = client_.send(

@@ -15,8 +15,11 @@ class ErrorList {
   void add(const std::string& field, const std::string& value, fmt::format_string<A...> form, A&&... values) {
     add_sentence(field, value, field + ": " + fmt::format(form, std::forward<A>(values)...));
   }
+  // A field that is read more than once has each sentence once.
   void add_sentence(const std::string& field, const std::string& value, std::string sentence) {
     if (errors_.size() == api::max_field_errors) return;
+    for (const api::FieldError& known : errors_)
+      if (known.field == field && known.sentence == sentence) return;
     errors_.push_back(
         {.field = field, .value = value.substr(0, max_value_bytes), .sentence = std::move(sentence)});
   }

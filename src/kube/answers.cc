@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "kube/json_walk.h"
 
@@ -127,6 +128,23 @@ class StatusWalk final : public JsonWalk {
   }
 };
 
+class VersionWalk final : public JsonWalk {
+ public:
+  ServerVersion version;
+
+ private:
+  void value(std::span<const JsonLevel> path, const std::string& text) override {
+    if (is_path(path, {"major"})) version.major = number_of(text);
+    if (is_path(path, {"minor"})) version.minor = number_of(text);
+    if (is_path(path, {"gitVersion"})) version.text = text.substr(text.starts_with('v') ? 1 : 0);
+  }
+  static unsigned number_of(const std::string& text) {
+    unsigned out = 0;
+    std::from_chars(text.data(), text.data() + text.size(), out);
+    return out;
+  }
+};
+
 struct TypeText {
   std::string_view text;
   WatchEvent::Type type;
@@ -157,6 +175,13 @@ Result<ObjectMeta, std::string> read_object(std::string_view json) {
   if (walk.object.object.uid.empty() || walk.object.object.name.empty())
     return tl::unexpected(std::string("an object without uid or name"));
   return std::move(walk.object.object);
+}
+
+Result<ServerVersion, std::string> read_server_version(std::string_view json) {
+  VersionWalk walk;
+  if (!walk.read(json)) return tl::unexpected("a version: " + walk.problem());
+  if (walk.version.major == 0) return tl::unexpected(std::string("a version without 'major'"));
+  return std::move(walk.version);
 }
 
 ApiStatus read_status(std::string_view json) {

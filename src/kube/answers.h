@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "base/result.h"
@@ -49,6 +50,16 @@ struct ApiStatus {
   std::string message;
 };
 
+// The version of an API server, as GET /version answers it.
+struct ServerVersion {
+  unsigned major = 0, minor = 0;
+  std::string text;  // "1.36.2"
+
+  friend auto operator<=>(const ServerVersion& a, const ServerVersion& b) {
+    return std::tie(a.major, a.minor) <=> std::tie(b.major, b.minor);
+  }
+};
+
 // Hostile input ends here: deeper than any object of the API.
 inline constexpr size_t max_json_depth = 64;
 
@@ -57,6 +68,8 @@ Result<ListPage, std::string> read_list_page(std::string_view json);
 Result<WatchEvent, std::string> read_watch_event(std::string_view line);
 // Reads one object, as a GET answers it.
 Result<ObjectMeta, std::string> read_object(std::string_view json);
+// Fails with a sentence. The minor version of some vendors is "36+".
+Result<ServerVersion, std::string> read_server_version(std::string_view json);
 // Returns empty texts for what is no Status.
 ApiStatus read_status(std::string_view json);
 

@@ -89,6 +89,17 @@ TEST(ApiStatus, has_reason_and_message) {
   EXPECT_EQ(read_status("<html>").message, "");
 }
 
+TEST(ServerVersion, has_numbers_and_a_text) {
+  const auto version = read_server_version(R"({"major":"1","minor":"36","gitVersion":"v1.36.2"})");
+  ASSERT_TRUE(version) << version.error();
+  EXPECT_EQ(version->text, "1.36.2");
+  EXPECT_EQ(read_server_version(R"({"major":"1","minor":"28+","gitVersion":"v1.28.3-gke.1"})")->minor, 28u);
+  EXPECT_LT((ServerVersion{.major = 1, .minor = 37}), (ServerVersion{.major = 1, .minor = 38}));
+  EXPECT_LT((ServerVersion{.major = 1, .minor = 38}), (ServerVersion{.major = 2, .minor = 0}));
+  for (const char* text : {"", "{}", "[]", R"({"major":"","minor":"36"})", R"({"major":"x"})"})
+    EXPECT_FALSE(read_server_version(text)) << text;
+}
+
 TEST(Answers, one_object_is_read_as_those_of_a_list) {
   const auto object = read_object(
       R"({"kind":"PartialObjectMetadata","metadata":{"name":"a","namespace":"n","uid":"u","labels":{"x":"y"},)"

@@ -69,6 +69,41 @@ TEST(ListWatch, a_version_that_is_gone_is_listed_again) {
   EXPECT_EQ(copy.objects.size(), 1u) << "the copy stays until the new one is complete";
 }
 
+TEST(ListWatch, a_list_whose_next_page_is_gone_begins_anew) {
+  ApiServerModel server;
+  for (const char* name : {"a", "b", "c"}) server.put(name);
+  Copy copy;
+  ListWatch watch({.path = "/p", .label_selector = "", .field_selector = ""}, copy.sink(), 1);
+  watch.list_answered(*server.list(watch.next(0)->target, 2), 0);
+  ASSERT_THAT(watch.next(0)->target, HasSubstr("&continue="));
+  watch.failed(410, 0, 0);
+  server.remove("a");
+  const auto request = watch.next(watch.wake_at());
+  ASSERT_TRUE(request);
+  EXPECT_THAT(request->target, testing::Not(HasSubstr("continue=")));
+  EXPECT_FALSE(watch.is_complete());
+  watch.list_answered(*server.list(request->target, 9), watch.wake_at());
+  EXPECT_TRUE(watch.is_complete());
+  EXPECT_EQ(copy.objects.size(), 2u) << "nothing is left of the first page";
+}
+
+TEST(ListWatch, a_watch_is_asked_for_5_to_10_minutes_at_random) {
+  ApiServerModel server;
+  server.put("a");
+  std::set<std::string> targets;
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    Copy copy;
+    ListWatch watch({.path = "/p", .label_selector = "", .field_selector = ""}, copy.sink(), seed);
+    watch.list_answered(*server.list(watch.next(0)->target, 9), 0);
+    const std::string target = watch.next(0)->target;
+    const int seconds = std::stoi(target.substr(target.find("timeoutSeconds=") + 15));
+    EXPECT_GE(seconds, 300);
+    EXPECT_LE(seconds, 600);
+    targets.insert(target);
+  }
+  EXPECT_GT(targets.size(), 25u);
+}
+
 TEST(ListWatch, waits_longer_after_each_failure_and_as_long_as_it_is_told) {
   Copy copy;
   ListWatch watch({.path = "/p", .label_selector = "", .field_selector = ""}, copy.sink(), 1);

@@ -1,8 +1,8 @@
 #include "kubectl/doctor.h"
 
 #include <algorithm>
-#include <charconv>
 
+#include "kube/answers.h"
 #include "wire/api/json_value.h"
 
 namespace carve::kubectl {
@@ -11,7 +11,8 @@ namespace {
 using api::Json;
 
 constexpr const char *deployed = "Deployed", *deploying = "Deploying", *failed = "Failed";
-constexpr unsigned min_minor = 30;  // ValidatingAdmissionPolicies are stable from 1.30 on.
+// ValidatingAdmissionPolicies are stable from 1.30 on.
+const kube::ServerVersion oldest_server{.major = 1, .minor = 30, .text = "1.30"};
 constexpr size_t max_levels = 64;
 constexpr const char* policy_names[] = {"carve-pods",  "carve-wishes",        "carve-bindings",
                                         "carve-nodes", "carve-system-labels", "carve-resource-slices"};
@@ -38,15 +39,12 @@ int64_t number_at(const Json& object, const char* pointer) {
 
 DoctorRow server(const Answer& answer) {
   if (!answer) return {"API server", failed, answer.error()};
-  const Json version = parsed(answer);
-  std::string text = text_at(version, "/gitVersion");
-  if (text.starts_with('v')) text.erase(0, 1);
-  const std::string minor_text = text_at(version, "/minor");
-  unsigned minor = 0;
-  std::from_chars(minor_text.data(), minor_text.data() + minor_text.size(), minor);
-  if (text_at(version, "/major") == "1" && minor < min_minor)
-    return {"API server", failed, fmt::format("Kubernetes {}: Carve needs 1.{} or newer", text, min_minor)};
-  return {"API server", deployed, "Kubernetes " + text};
+  const auto version = kube::read_server_version(*answer);
+  if (!version) return {"API server", failed, version.error()};
+  if (*version < oldest_server)
+    return {"API server", failed,
+            fmt::format("Kubernetes {}: Carve needs {} or newer", version->text, oldest_server.text)};
+  return {"API server", deployed, "Kubernetes " + version->text};
 }
 
 DoctorRow replicas(const char* name, const Answer& answer, const char* wanted_at, const char* ready_at) {

@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (const auto question = cluster::read_nodes_question(text)) {
     const std::vector<std::string_view> refusals(question->nodes.size());
-    if (!api::parse(cluster::filter_answer(question->nodes, refusals))) std::abort();
+    if (!api::parse(cluster::filter_answer(question->nodes, refusals, {}))) std::abort();
     if (!api::parse(
             cluster::prioritize_answer(question->nodes, std::vector<uint8_t>(question->nodes.size()))))
       std::abort();

@@ -26,13 +26,11 @@ uint64_t version_of(const kube::ObjectMeta& object) {
 }
 
 // Returns the keys of what is known and not listed.
-template <class Known, class KeyOf>
-std::vector<std::string> missing(const Known& known, const Books::ObjectsByUid& listed, KeyOf key_of) {
-  std::set<std::string> kept;
-  for (const auto& [uid, object] : listed) kept.insert(key_of(object));
+template <class Known, class Listed>
+std::vector<std::string> missing(const Known& known, const Listed& listed) {
   std::vector<std::string> out;
   for (const auto& [key, value] : known)
-    if (!kept.contains(key)) out.push_back(key);
+    if (!listed.contains(key)) out.push_back(key);
   return out;
 }
 
@@ -45,13 +43,15 @@ Books::Books(Strategy strategy) : strategy_(strategy), engine_(std::make_unique<
 void Books::set_node(const kube::ObjectMeta& object) {
   NodeBook& node = nodes_[object.name];
   node.name = object.name;
+  const uint64_t version = version_of(object);
+  if (version != 0 && version == node.version) return;  // Listed again.
+  node.version = version;
   auto state = read_node(object);
   if (!state) {
     erase_state(node);
     node.problem = std::move(state.error());
     return;
   }
-  node.problem.clear();
   set_state(node, std::move(*state));
   rebuild_if_sparse();
 }
@@ -61,12 +61,14 @@ void Books::remove_node(const std::string& name) {
   if (found == nodes_.end()) return;
   erase_state(found->second);
   found->second.problem.clear();
+  found->second.version = 0;
   forget_if_empty(name);
 }
 
 void Books::replace_nodes(const ObjectsByUid& by_uid) {
-  const auto name_of = [](const kube::ObjectMeta& object) { return object.name; };
-  for (const std::string& name : missing(nodes_, by_uid, name_of)) remove_node(name);
+  std::set<std::string_view> names;
+  for (const auto& [uid, object] : by_uid) names.insert(object.name);
+  for (const std::string& name : missing(nodes_, names)) remove_node(name);
   for (const auto& [uid, object] : by_uid) set_node(object);
 }
 
@@ -104,6 +106,7 @@ void Books::erase_state(NodeBook& node) {
 
 void Books::join_fleet(NodeBook& node) {
   invariant(node.state && !node.number);
+  node.problem.clear();
   place::Fleet& fleet = engine_->fleet();
   const unsigned models = fleet.models();
   std::map<unsigned, size_t> devices_of;
@@ -216,11 +219,15 @@ PodBook& Books::pod_book(const ClusterPod& object) {
 }
 
 void Books::set_pod(const kube::ObjectMeta& object) {
+  const uint64_t version = version_of(object);
+  if (const auto found = pods_.find(object.uid); found != pods_.end() && version != 0) {
+    // The binder reads single pods, and is ahead of the watch or of a list then: what comes behind is older.
+    // In a list that is read anew nearly all pods are as they were.
+    const PodBook& known = found->second;
+    if (version < known.version || (version == known.version && known.is_known)) return;
+  }
   ClusterPod read = read_pod(object);
   PodBook& pod = pod_book(read);
-  // The binder reads single pods, and is ahead of the watch or of a list then: what comes behind is older.
-  const uint64_t version = version_of(object);
-  if (version != 0 && version < pod.version) return;
   pod.version = version;
   pod.is_known = true;
   pod.is_deleting = read.is_deleting;
@@ -244,8 +251,7 @@ void Books::remove_pod(const std::string& uid) {
 }
 
 void Books::replace_pods(const ObjectsByUid& by_uid) {
-  const auto uid_of = [](const kube::ObjectMeta& object) { return object.uid; };
-  for (const std::string& uid : missing(pods_, by_uid, uid_of)) {
+  for (const std::string& uid : missing(pods_, by_uid)) {
     PodBook& pod = pods_.at(uid);
     pod.is_known = false;
     if (!pod.is_reserved) erase_pod(uid);

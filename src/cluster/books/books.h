@@ -41,6 +41,11 @@ struct BooksPlan {
   Bytes moved;
 };
 
+// So many nodes the scheduler's dry run looks at (minCandidateNodesAbsolute of DefaultPreemptionArgs).
+inline constexpr size_t max_preemptible_nodes = 100;
+// In an answer each of these tries takes about 20 us.
+inline constexpr size_t max_preemption_tries = 500;
+
 // A device of which more is granted than it has: it has shrunk, or annotations were forged.
 struct Overcommit {
   std::string node;
@@ -90,6 +95,10 @@ class Books {
   std::optional<std::vector<std::string>> victims(const std::string& uid, const std::string& node,
                                                   std::span<const std::string> given);
 
+  // Returns the positions of nodes that could serve the pod if all pods of lower priority were gone from
+  // them: the first max_preemptible_nodes of these.
+  std::vector<size_t> preemptible(const std::string& uid, std::span<const std::string_view> nodes);
+
   // The pod has preempted others and waits for the node. For pods of lower priority it counts as placed
   // there, until it is bound or this is forgotten.
   void nominate(const kube::ObjectMeta& pod, const std::string& node);
@@ -112,6 +121,8 @@ class Books {
 
   // Returns whether the pod could be bound to some node now.
   bool fits_somewhere(const std::string& uid);
+  // The same of these nodes alone.
+  bool fits_somewhere(const std::string& uid, std::span<const std::string_view> nodes);
   // Returns why the pod waits: how many nodes break which rule, and what the nearest node lacks.
   std::string explain(const std::string& uid);
   // The same of these nodes alone: those that the scheduler has left.
@@ -132,6 +143,7 @@ class Books {
   // Devices of the node for which its ledger has other slices than the books, by device.
   std::vector<DeviceDrift> ledger_drift(const std::string& node, const kube::NodeLedger&) const;
   size_t pods() const { return pods_.size(); }
+  size_t nodes() const { return nodes_.size(); }
   size_t rebuilt() const { return rebuilt_; }  // How often the engine was made anew.
 
  private:

@@ -16,6 +16,7 @@ namespace {
 constexpr std::string_view unknown_pod = "the pod is not known";
 constexpr std::string_view no_agent = "no agent";
 constexpr std::string_view other_mode = "other mode";
+constexpr std::string_view other_policy = "other policy";
 constexpr std::string_view together = "the containers together";
 constexpr std::string_view bound_elsewhere = "bound to another node";
 
@@ -45,6 +46,14 @@ kube::PlacedSlice slice_of(const ContainerAsk& ask, const ClusterNode& node,
 // One container asks, and any device may serve it.
 bool is_simple(const std::vector<ContainerAsk>& asks) {
   return asks.size() == 1 && asks.front().devices.empty();
+}
+
+// Returns why no node of this kind serves the request.
+std::string_view refusal_of_kind(const kube::PodRequest& request, const NodeKind& kind) {
+  const bool names_other = std::ranges::any_of(request.containers, [&](const auto& entry) {
+    return entry.second.policy.value_or(kind.policy) != kind.policy;
+  });
+  return names_other ? other_policy : other_mode;
 }
 
 std::optional<Strategy> strategy_on(const ContainerAsk& ask, const ClusterNode& node) {
@@ -114,7 +123,7 @@ std::optional<std::vector<Books::Choice>> Books::choices_apart(PodBook&, const N
 std::string_view Books::refusal(PodBook& pod, const NodeBook& node) {
   if (!node.state || !node.number) return no_agent;
   const auto* const asks = asks_on(pod, node);
-  if (asks == nullptr || asks->empty()) return other_mode;
+  if (asks == nullptr || asks->empty()) return refusal_of_kind(pod.asked->request, node.state->kind);
   for (const ContainerAsk& ask : *asks)
     if (!place::fitting(engine_->fleet(), *node.number, ask.shape))
       return place::broken_rule(engine_->fleet(), *node.number, ask.shape);
@@ -123,20 +132,25 @@ std::string_view Books::refusal(PodBook& pod, const NodeBook& node) {
 }
 
 // Answers for the nodes of one kind. For a pod of one slice without named devices the engine's index knows
-// which nodes can serve: a byte each, instead of the rules over each device.
+// which nodes can serve: a byte each, instead of the rules over each device. The index does not know which
+// room is kept for nominated pods.
 void Books::filter_kind(PodBook& pod, std::span<const NodeBook* const> nodes, unsigned kind,
                         std::span<std::string_view> out) {
   std::span<const uint8_t> scores;
+  const std::vector<ContainerAsk>* asks = nullptr;
   bool is_new = true;
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i] == nullptr || number_of(nodes[i]->state->kind) != kind) continue;
     if (std::exchange(is_new, false)) {
-      const auto* const asks = asks_on(pod, *nodes[i]);
+      asks = asks_on(pod, *nodes[i]);
       if (asks != nullptr && is_simple(*asks)) scores = engine_->scores(class_of(asks->front()));
     }
-    // The index does not know which room is kept for nominated pods.
-    const bool serves = !scores.empty() && scores[*nodes[i]->number] != 0 && nodes[i]->nominated.empty();
-    out[i] = serves ? std::string_view() : refusal_now(pod, *nodes[i]);
+    if (scores.empty() || !nodes[i]->nominated.empty())
+      out[i] = refusal_now(pod, *nodes[i]);
+    else if (scores[*nodes[i]->number] != 0)
+      out[i] = {};
+    else
+      out[i] = place::broken_rule(engine_->fleet(), *nodes[i]->number, asks->front().shape);
   }
 }
 
@@ -312,8 +326,10 @@ std::vector<std::string_view> Books::node_names() const {
   return out;
 }
 
-bool Books::fits_somewhere(const std::string& uid) {
-  return std::ranges::any_of(filter(uid, node_names()), &std::string_view::empty);
+bool Books::fits_somewhere(const std::string& uid) { return fits_somewhere(uid, node_names()); }
+
+bool Books::fits_somewhere(const std::string& uid, std::span<const std::string_view> nodes) {
+  return std::ranges::any_of(filter(uid, nodes), &std::string_view::empty);
 }
 
 std::string Books::explain(const std::string& uid) { return explain(uid, node_names()); }

@@ -19,6 +19,7 @@ struct NodeBook {
   std::optional<ClusterNode> state;  // None: the node is gone, or its annotations cannot be read.
   std::string name;
   std::string problem;              // Why they cannot.
+  uint64_t version = 0;             // resourceVersion of the object that was read.
   std::set<std::string> pods;       // uids of those that have slices here.
   std::set<std::string> nominated;  // uids of those that wait for this node after a preemption.
 

@@ -19,6 +19,19 @@ struct Candidate {
   uint64_t created;
 };
 
+Candidate candidate_of(const PodBook& pod) {
+  Candidate out{.uid = pod.uid, .priority = *pod.priority, .memory = 0, .created = pod.created};
+  for (const auto& [container, slice] : pod.slices->containers)
+    for (const kube::PlacedPart& part : slice.parts) out.memory += part.memory.count;
+  return out;
+}
+
+// Returns whether the pod on a node may be removed for the other.
+bool may_be_removed(const PodBook& pod, const PodBook& other) {
+  return &pod != &other && !pod.is_deleting && !pod.is_reserved && pod.priority &&
+         *pod.priority < priority_of(other);
+}
+
 }  // namespace
 
 void Books::nominate(const kube::ObjectMeta& object, const std::string& node) {
@@ -82,6 +95,29 @@ bool Books::fits_without(const std::string& uid, const std::string& node, std::s
   return refusal_now(pod->second, there->second).empty();
 }
 
+std::vector<size_t> Books::preemptible(const std::string& uid, std::span<const std::string_view> nodes) {
+  std::vector<size_t> out;
+  const auto pod = pods_.find(uid);
+  if (pod == pods_.end()) return out;
+  size_t tries = 0;
+  for (size_t i = 0; i < nodes.size() && out.size() < max_preemptible_nodes; ++i) {
+    const auto node = nodes_.find(nodes[i]);
+    if (node == nodes_.end()) continue;
+    std::vector<std::string> gone;
+    bool is_any_removed = false;
+    for (const std::string& each : node->second.pods) {
+      const PodBook& other = pods_.at(each);
+      const bool is_removed = may_be_removed(other, pod->second);
+      is_any_removed |= is_removed;
+      if (is_removed || other.is_deleting) gone.push_back(each);
+    }
+    if (!is_any_removed) continue;
+    if (++tries > max_preemption_tries) break;
+    if (fits_without(uid, node->first, gone)) out.push_back(i);
+  }
+  return out;
+}
+
 std::optional<std::vector<std::string>> Books::victims(const std::string& uid, const std::string& node_name,
                                                        std::span<const std::string> given) {
   const auto pod = pods_.find(uid);
@@ -93,15 +129,8 @@ std::optional<std::vector<std::string>> Books::victims(const std::string& uid, c
   for (const std::string& each : node->second.pods) {
     const PodBook& other = pods_.at(each);
     if (std::ranges::find(given, each) != given.end()) continue;
-    if (other.is_deleting) {
-      gone.push_back(each);
-    } else if (each != uid && other.priority && *other.priority < priority_of(pod->second) &&
-               !other.is_reserved) {
-      Candidate& candidate = candidates.emplace_back();
-      candidate = {.uid = each, .priority = *other.priority, .memory = 0, .created = other.created};
-      for (const auto& [container, slice] : other.slices->containers)
-        for (const kube::PlacedPart& part : slice.parts) candidate.memory += part.memory.count;
-    }
+    if (other.is_deleting) gone.push_back(each);
+    if (may_be_removed(other, pod->second)) candidates.push_back(candidate_of(other));
   }
   if (fits_without(uid, node_name, gone)) return out;
   // Remove whole priorities, the lowest first, until the pod fits.

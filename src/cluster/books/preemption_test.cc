@@ -90,6 +90,31 @@ TEST(Preemption, pods_that_may_not_go_stay) {
   EXPECT_FALSE(t.books.victims("uid-of-high", "n9", {}));
 }
 
+TEST(Preemption, nodes_that_it_helps_are_those_where_lower_priorities_hold_enough) {
+  Books books{Strategy::binpack};
+  const auto put = [&](unsigned node, kube::ObjectMeta pod, bool is_deleting = false) {
+    kube::PodSlices slices{.node = "n" + std::to_string(node)};
+    slices.containers["c"].parts = {{device_uuid(node, 0), 20_GiB, {}}};
+    pod.is_deleting = is_deleting;
+    books.set_pod(bound(std::move(pod), slices));
+  };
+  for (unsigned n = 0; n < 5; ++n) books.set_node(node_object("n" + std::to_string(n), a10_devices(n, 1)));
+  put(0, pod_of_priority("low", 20_GiB, 0));
+  put(1, pod_of_priority("equal", 20_GiB, 100));
+  put(2, pod_of_priority("unknown", 20_GiB, std::nullopt));
+  put(3, pod_of_priority("leaving", 20_GiB, 0), true);
+  put(4, pod_of_priority("also-low", 20_GiB, 99));
+  const std::vector<std::string_view> nodes = {"n4", "n3", "n2", "n1", "n0", "n9"};
+  const kube::ObjectMeta high = pod_of_priority("high", 12_GiB, 100);
+  const kube::ObjectMeta huge = pod_of_priority("huge", 23_GiB, 100);
+  books.set_pod(high);
+  books.set_pod(huge);
+  EXPECT_THAT(books.preemptible(high.uid, nodes), ElementsAre(0, 4)) << "n3 empties without a preemption";
+  EXPECT_THAT(books.preemptible(huge.uid, nodes), IsEmpty()) << "no device is so large";
+  EXPECT_THAT(books.preemptible("other", nodes), IsEmpty());
+  EXPECT_EQ(books.devices("n0").front().memory, 20_GiB) << "nothing has changed";
+}
+
 TEST(Preemption, room_that_was_made_is_kept_from_lower_priorities) {
   PreemptionScenario s;
   s.put(0, pod_of_priority("stays", 12_GiB, 0));

@@ -17,10 +17,6 @@ struct WaitingBind {
   http::LaterAnswer* later = nullptr;
 };
 
-std::vector<std::string_view> views_of(const std::vector<std::string>& texts) {
-  return {texts.begin(), texts.end()};
-}
-
 }  // namespace
 
 http::Response Extender::handle(const http::Request& request) {
@@ -46,20 +42,22 @@ http::Response Extender::filter(const std::string& body) {
   if (!question) return json(filter_error(question.error()));
   if (const std::string why = hooks_.not_ready(); !why.empty()) return json(filter_error(why));
   if (const auto known = books_.know_pod(question->pod); !known) return json(filter_error(known.error()));
-  const auto nodes = views_of(question->nodes);
-  const auto refusals = books_.filter(question->pod.uid, nodes);
-  if (std::ranges::any_of(refusals, &std::string_view::empty))
-    hooks_.fits(question->pod.uid);
-  else
-    hooks_.waits(question->pod, [&] { return books_.explain(question->pod.uid, nodes); });
-  return json(filter_answer(question->nodes, refusals));
+  const std::string& uid = question->pod.uid;
+  const auto refusals = books_.filter(uid, question->nodes);
+  std::vector<size_t> preemptible;
+  if (std::ranges::any_of(refusals, &std::string_view::empty)) {
+    hooks_.fits(uid);
+  } else {
+    hooks_.waits(question->pod, question->nodes, [&] { return books_.explain(uid, question->nodes); });
+    if (hooks_.preempts()) preemptible = books_.preemptible(uid, question->nodes);
+  }
+  return json(filter_answer(question->nodes, refusals, preemptible));
 }
 
 http::Response Extender::prioritize(const std::string& body) {
   const auto question = read_nodes_question(body);
   if (!question) return plain(400, question.error());
-  return json(
-      prioritize_answer(question->nodes, books_.prioritize(question->pod.uid, views_of(question->nodes))));
+  return json(prioritize_answer(question->nodes, books_.prioritize(question->pod.uid, question->nodes)));
 }
 
 // The scheduler has chosen victims by what is counted for the node. Without this answer it would remove pods

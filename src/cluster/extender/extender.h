@@ -11,6 +11,13 @@
 
 namespace carve::cluster {
 
+// Returns whether the scheduler asks an extender which pods it would remove from a node that the extender
+// alone refuses. Before kubernetes #135486 its dry run asks no extender, finds that no pod has to leave, and
+// ends in an error. The change was merged after 1.37; that 1.38 has it is believed, not measured.
+constexpr bool preempts_for_extenders(const kube::ServerVersion& version) {
+  return std::pair(version.major, version.minor) >= std::pair(1u, 38u);
+}
+
 inline constexpr size_t max_question_bytes = 8 << 20;  // 100,000 names and a pod of etcd's limit.
 
 class Extender {
@@ -18,6 +25,8 @@ class Extender {
   struct Hooks {
     // Returns why no binding may be written now; empty: it may. The fence of two coordinators.
     std::function<std::string()> fence;
+    // Returns whether the scheduler preempts pods for an extender: preempts_for_extenders().
+    std::function<bool()> preempts;
     // Returns why the books do not answer yet; empty: they do.
     std::function<std::string()> not_ready;
     // An answer was given: which verb, how long it took, and the error of a binding; empty: it has none.
@@ -25,8 +34,10 @@ class Extender {
     std::function<void(std::string_view verb, kube::Nanoseconds took, const std::string& error)> answered;
     // A node can serve the pod.
     std::function<void(const std::string& uid)> fits;
-    // No node can serve the pod; `why` is to be asked during the call.
-    std::function<void(const kube::ObjectMeta& pod, const std::function<std::string()>& why)> waits;
+    // None of the nodes of the question can serve the pod; `why` is to be asked during the call.
+    std::function<void(const kube::ObjectMeta& pod, std::span<const std::string_view> nodes,
+                       const std::function<std::string()>& why)>
+        waits;
   };
   Extender(Books& books, Binder& binder, Hooks hooks)
       : books_(books), binder_(binder), hooks_(std::move(hooks)) {}

@@ -36,35 +36,42 @@ struct Cluster {
   Books books{Strategy::binpack};
   Binder binder{client, books};
   std::string fence, not_ready;
+  bool preempts = false;
   std::vector<std::string> waiting, fitting, answered;
-  Extender extender{books,
-                    binder,
-                    {.fence = [this] { return fence; },
-                     .not_ready = [this] { return not_ready; },
-                     .now = [this] { return client.now(); },
-                     .answered =
-                         [this](std::string_view verb, kube::Nanoseconds, const std::string& error) {
-                           answered.push_back(std::string(verb) + (error.empty() ? "" : " refused"));
-                         },
-                     .fits = [this](const std::string& uid) { fitting.push_back(uid); },
-                     .waits =
-                         [this](const kube::ObjectMeta& pod, const std::function<std::string()>& why) {
-                           waiting.push_back(pod.name + ": " + why());
-                         }}};
+  Extender extender{
+      books,
+      binder,
+      {.fence = [this] { return fence; },
+       .preempts = [this] { return preempts; },
+       .not_ready = [this] { return not_ready; },
+       .now = [this] { return client.now(); },
+       .answered =
+           [this](std::string_view verb, kube::Nanoseconds, const std::string& error) {
+             answered.push_back(std::string(verb) + (error.empty() ? "" : " refused"));
+           },
+       .fits = [this](const std::string& uid) { fitting.push_back(uid); },
+       .waits =
+           [this](const kube::ObjectMeta& pod, std::span<const std::string_view>,
+                  const std::function<std::string()>& why) { waiting.push_back(pod.name + ": " + why()); }}};
 
   explicit Cluster(unsigned nodes = 2) {
     for (unsigned n = 0; n < nodes; ++n)
       books.set_node(node_object("n" + std::to_string(n), a10_devices(n, 1)));
   }
   // Returns the pod as the scheduler sends it.
-  nlohmann::json create_pod(const std::string& name, Bytes memory) {
+  nlohmann::json create_pod(const std::string& name, const kube::PodRequest& request) {
     server.put(pods_path, {{"metadata",
                             {{"name", name},
                              {"namespace", "a"},
-                             {"annotations", nlohmann::json(pod_object(name, memory).annotations)}}},
+                             {"annotations", nlohmann::json(pod_object(name, request).annotations)}}},
                            {"spec", nlohmann::json::object()},
                            {"status", {{"phase", "Pending"}}}});
     return *server.find(pods_path, "a", name);
+  }
+  nlohmann::json create_pod(const std::string& name, Bytes memory) {
+    kube::PodRequest request{.dialect = "carve"};
+    request.containers["c"].memory = memory.count;
+    return create_pod(name, request);
   }
   std::string ask(const std::string& path, const nlohmann::json& question) {
     Asker asker;
@@ -121,6 +128,53 @@ TEST(Extender, a_preemption_that_makes_no_room_is_left_out) {
   EXPECT_EQ(answer, (nlohmann::json{{"n1", victims(uids[3])}}));
   EXPECT_EQ(cluster.books.devices("n1").front().memory, 20_GiB) << "nothing has changed";
   EXPECT_THAT(cluster.filter(pod, {"n0", "n1"}), HasSubstr(R"("NodeNames":[])"));
+}
+
+TEST(Extender, from_1_38_on_the_scheduler_may_preempt_for_an_extender) {
+  for (const auto& [minor, preempts] :
+       std::map<unsigned, bool>{{30, false}, {37, false}, {38, true}, {40, true}})
+    EXPECT_EQ(preempts_for_extenders({.major = 1, .minor = minor}), preempts) << minor;
+  EXPECT_TRUE(preempts_for_extenders({.major = 2, .minor = 0}));
+}
+
+TEST(Extender, nodes_that_a_preemption_helps_are_named_if_the_scheduler_asks_about_them) {
+  Cluster cluster;
+  const auto with_priority = [&](const std::string& name, int32_t priority) {
+    kube::PodRequest request{.dialect = "carve"};
+    request.containers["c"].memory = (16_GiB).count;
+    request.priority = priority;
+    return cluster.create_pod(name, request);
+  };
+  const auto low = with_priority("low", 0), equal = with_priority("equal", 100);
+  cluster.filter(low, {"n0"});
+  ASSERT_EQ(cluster.bind(low, "n0"), R"({"Error":""})");
+  cluster.filter(equal, {"n1"});
+  ASSERT_EQ(cluster.bind(equal, "n1"), R"({"Error":""})");
+  const auto high = with_priority("high", 100);
+  cluster.books.set_pod(*kube::read_object(cluster.server.find(pods_path, "a", "low")->dump()));
+  EXPECT_THAT(cluster.filter(high, {"n0", "n1"}), HasSubstr(R"("FailedNodes":{},)"));
+  cluster.preempts = true;
+  EXPECT_THAT(cluster.filter(high, {"n0", "n1"}),
+              HasSubstr(R"("FailedNodes":{"n0":"carve: memory"},)"
+                        R"("FailedAndUnresolvableNodes":{"n1":"carve: memory"})"));
+  const nlohmann::json none{{"Pods", nullptr}, {"NumPDBViolations", 0}};
+  const nlohmann::json question{{"Pod", high}, {"NodeNameToMetaVictims", {{"n0", none}, {"n1", none}}}};
+  EXPECT_EQ(nlohmann::json::parse(cluster.ask("/preempt", question))["NodeNameToMetaVictims"].dump(),
+            fmt::format(R"({{"n0":{{"NumPDBViolations":0,"Pods":[{{"UID":"{}"}}]}}}})",
+                        low["metadata"]["uid"].get<std::string>()))
+      << "a candidate without victims is completed";
+}
+
+TEST(Extender, a_question_may_have_100000_names) {
+  Cluster cluster;
+  const auto pod = cluster.create_pod("p", 4_GiB);
+  std::vector<std::string> names = {"n1"};
+  for (int i = 0; i < 100'000; ++i) names.push_back(fmt::format("node-{:06}.a-name-of-the-usual-length", i));
+  names.emplace_back("n0");
+  names.emplace_back(253, 'x');
+  const auto answer = nlohmann::json::parse(cluster.filter(pod, names));
+  EXPECT_EQ(answer["NodeNames"].dump(), R"(["n1","n0"])");
+  EXPECT_EQ(answer["FailedAndUnresolvableNodes"].size(), 100'001u);
 }
 
 TEST(Extender, why_a_pod_waits_is_told) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "cluster/extender/json_cursor.h"
 #include "kube/json_walk.h"
 #include "wire/api/json.h"
 
@@ -18,28 +19,33 @@ bool is_same(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, {}, lower, lower);
 }
 
-// Takes what belongs to the pod's metadata; returns whether it did.
-bool take_pod_value(kube::ObjectMeta& pod, std::span<const JsonLevel> path, const std::string& text) {
-  if (path.size() < 3 || path[1].key != "metadata" || !is_same(path[0].key, "pod")) return false;
-  path = path.subspan(2);
+// Takes a value of the pod's metadata. `path` begins in it.
+void take_meta_value(kube::ObjectMeta& pod, std::span<const JsonLevel> path, const std::string& text) {
   if (path.size() == 2 && path[0].key == "annotations") pod.annotations[path[1].key] = text;
-  if (path.size() != 1) return true;
+  if (path.size() != 1) return;
   if (path[0].key == "name") pod.name = text;
   if (path[0].key == "namespace") pod.name_space = text;
   if (path[0].key == "uid") pod.uid = text;
-  return true;
 }
 
-class NodesReader final : public kube::JsonWalk {
+class MetaReader final : public kube::JsonWalk {
  public:
-  NodesQuestion out;
+  kube::ObjectMeta out;
 
  private:
   void value(std::span<const JsonLevel> path, const std::string& text) override {
-    if (path.empty() || take_pod_value(out.pod, path, text)) return;
-    if (path.size() == 2 && path[1].is_list && is_same(path[0].key, "nodenames")) out.nodes.push_back(text);
+    take_meta_value(out, path, text);
   }
 };
+
+// No JSON escapes what the API server allows in a name, so a name is answered as it was read.
+bool is_node_name(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~' && c != '\\'; });
+}
+
+std::string& append_quoted(std::string& out, std::string_view name) {
+  return out.append("\"").append(name).append("\"");
+}
 
 class PreemptReader final : public kube::JsonWalk {
  public:
@@ -47,8 +53,10 @@ class PreemptReader final : public kube::JsonWalk {
 
  private:
   void value(std::span<const JsonLevel> path, const std::string& text) override {
-    if (path.empty() || take_pod_value(out.pod, path, text)) return;
-    if (path.size() < 3 || !is_same(path[0].key, "nodenametometavictims")) return;
+    if (path.size() < 3) return;
+    if (is_same(path[0].key, "pod") && path[1].key == "metadata")
+      return take_meta_value(out.pod, path.subspan(2), text);
+    if (!is_same(path[0].key, "nodenametometavictims")) return;
     Victims& victims = out.nodes[path[1].key];  // NumPDBViolations is always there, so every node is.
     if (path.size() == 3 && is_same(path[2].key, "numpdbviolations"))
       std::from_chars(text.data(), text.data() + text.size(), victims.violations);
@@ -72,23 +80,34 @@ class BindReader final : public kube::JsonWalk {
   }
 };
 
-// Names of nodes have no characters that JSON escapes; what has is no node's name.
-void append_quoted(std::string& out, std::string_view text) {
-  const bool is_plain =
-      std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
-  if (is_plain)
-    out.append("\"").append(text).append("\"");
-  else
-    out += api::quoted(std::string(text));
-}
-
 }  // namespace
 
 Result<NodesQuestion, std::string> read_nodes_question(std::string_view json) {
-  NodesReader reader;
-  if (!reader.read(json)) return tl::unexpected(reader.problem());
-  if (reader.out.pod.uid.empty()) return tl::unexpected(std::string("the question has no pod with a uid"));
-  return std::move(reader.out);
+  NodesQuestion out;
+  std::string_view meta;
+  JsonCursor at(json);
+  const auto read_meta = [&](std::string_view key) {
+    const auto text = at.value();
+    if (text && key == "metadata") meta = *text;
+    return text.has_value();
+  };
+  const auto read_name = [&] {
+    const auto name = at.text();
+    if (name) out.nodes.push_back(*name);
+    return name && is_node_name(*name);
+  };
+  const bool is_read = at.members([&](std::string_view key) {
+    if (is_same(key, "pod") && at.is_next('{')) return at.members(read_meta);
+    if (is_same(key, "nodenames") && at.is_next('[')) return at.values(read_name);
+    return at.value().has_value();
+  });
+  if (!is_read || !at.is_at_end())
+    return tl::unexpected(fmt::format("no question of a scheduler from byte {} on", at.position()));
+  MetaReader reader;
+  if (!meta.empty() && !reader.read(meta)) return tl::unexpected("the pod's metadata: " + reader.problem());
+  if (reader.out.uid.empty()) return tl::unexpected(std::string("the question has no pod with a uid"));
+  out.pod = std::move(reader.out);
+  return out;
 }
 
 Result<PreemptQuestion, std::string> read_preempt_question(std::string_view json) {
@@ -107,18 +126,19 @@ Result<BindQuestion, std::string> read_bind_question(std::string_view json) {
   return std::move(reader.out);
 }
 
-std::string filter_answer(const std::vector<std::string>& nodes,
-                          const std::vector<std::string_view>& refusals) {
-  std::string passing, failing;
+std::string filter_answer(std::span<const std::string_view> nodes, std::span<const std::string_view> refusals,
+                          std::span<const size_t> preemptible) {
+  std::string passing, failing, lasting;  // Preemption may help those that fail, and does not help the last.
   for (size_t i = 0; i < nodes.size(); ++i) {
-    std::string& out = refusals[i].empty() ? passing : failing;
-    if (!out.empty()) out += ',';
-    append_quoted(out, nodes[i]);
+    const bool is_preemptible = !preemptible.empty() && preemptible.front() == i;
+    if (is_preemptible) preemptible = preemptible.subspan(1);
+    std::string& out = refusals[i].empty() ? passing : is_preemptible ? failing : lasting;
+    append_quoted(out.empty() ? out : out.append(","), nodes[i]);
     if (!refusals[i].empty()) out.append(":\"").append(prefix).append(refusals[i]).append("\"");
   }
   return fmt::format(
-      R"({{"NodeNames":[{}],"FailedNodes":{{}},"FailedAndUnresolvableNodes":{{{}}},"Error":""}})", passing,
-      failing);
+      R"({{"NodeNames":[{}],"FailedNodes":{{{}}},"FailedAndUnresolvableNodes":{{{}}},"Error":""}})", passing,
+      failing, lasting);
 }
 
 std::string filter_error(const std::string& sentence) {
@@ -137,7 +157,7 @@ std::string preempt_answer(const std::map<std::string, Victims>& nodes) {
   return "{\"NodeNameToMetaVictims\":{" + out + "}}";
 }
 
-std::string prioritize_answer(const std::vector<std::string>& nodes, const std::vector<uint8_t>& scores) {
+std::string prioritize_answer(std::span<const std::string_view> nodes, std::span<const uint8_t> scores) {
   std::string out = "[";
   for (size_t i = 0; i < nodes.size(); ++i) {
     out += i == 0 ? "{\"Host\":" : ",{\"Host\":";

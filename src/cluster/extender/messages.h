@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,10 +12,11 @@
 
 namespace carve::cluster {
 
-// ExtenderArgs of an extender with nodeCacheCapable: the pod's metadata and the names of nodes.
+// ExtenderArgs of an extender with nodeCacheCapable: the pod's metadata and the names of nodes. The names are
+// parts of the text that was read.
 struct NodesQuestion {
   kube::ObjectMeta pod;
-  std::vector<std::string> nodes;
+  std::vector<std::string_view> nodes;
 };
 Result<NodesQuestion, std::string> read_nodes_question(std::string_view json);
 
@@ -39,16 +41,15 @@ Result<PreemptQuestion, std::string> read_preempt_question(std::string_view json
 // ExtenderPreemptionResult: the nodes that are left.
 std::string preempt_answer(const std::map<std::string, Victims>&);
 
-// ExtenderFilterResult. `refusals`: for each node, in the question's order; empty: it passes. No node is
-// named as one that the removal of pods would help: until 1.37 the scheduler's dry run does not ask
-// extenders.
-std::string filter_answer(const std::vector<std::string>& nodes,
-                          const std::vector<std::string_view>& refusals);
+// ExtenderFilterResult. `refusals`: for each node, in the question's order; empty: it passes. `preemptible`:
+// the positions of refused nodes that the removal of pods would help, ascending.
+std::string filter_answer(std::span<const std::string_view> nodes, std::span<const std::string_view> refusals,
+                          std::span<const size_t> preemptible);
 // Its form for a question that has no answer; the scheduler tries the pod again later.
 std::string filter_error(const std::string& sentence);
 
 // HostPriorityList.
-std::string prioritize_answer(const std::vector<std::string>& nodes, const std::vector<uint8_t>& scores);
+std::string prioritize_answer(std::span<const std::string_view> nodes, std::span<const uint8_t> scores);
 
 // ExtenderBindingResult; an empty sentence is success.
 std::string bind_answer(const std::string& error);

@@ -8,6 +8,24 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+TEST(CoordinatorMetrics, every_series_of_the_documents_is_there) {
+  CoordinatorFigures figures{.version = "1", .is_active = true};
+  figures.verbs["filter"].answers = 1;
+  figures.binds["bound"] = 1;
+  figures.webhook[{"ack", "sliced"}] = 1;
+  figures.watch_lag_ns["pods"] = 1;
+  figures.relists["pods"] = 1;
+  figures.pending["strategy"] = true;
+  figures.unreadable["nodes"] = 1;
+  const std::string text = metrics_text(figures);
+  for (const char* series :
+       {"carve_extender_seconds_sum{verb=", "carve_extender_seconds_count{verb=", "carve_binds_total{result=",
+        "carve_books_pods ", "carve_watch_lag_seconds{resource=", "carve_relists_total{resource=",
+        "carve_overcommitted_devices ", "carve_ledger_drift_devices ", "carve_webhook_total{dialect=",
+        "carve_setting_pending{setting=", "carve_unreadable_objects{resource="})
+    EXPECT_THAT(text, HasSubstr(series));
+}
+
 TEST(CoordinatorMetrics, series_have_their_labels) {
   CoordinatorFigures figures{.version = "1", .is_active = true};
   figures.verbs["filter"] = {.answers = 2, .took_ns = 1'500'000'000};

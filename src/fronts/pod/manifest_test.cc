@@ -194,5 +194,14 @@ TEST(Manifest, each_error_names_its_field) {
   EXPECT_FALSE(is_manifest(R"({"kind": 5})"));
 }
 
+TEST(Manifest, an_error_is_told_once) {
+  const auto manifest = from_manifest(
+      R"({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}, "spec": {"containers": [{"command": ["x"],
+          "resources": {"limits": {"carve.dev/memory": "2Gi"}, "requests": {"carve.dev/memory": "1Gi"}}}]}})");
+  ASSERT_FALSE(manifest);
+  ASSERT_EQ(manifest.error().size(), 1u) << manifest.error().at(1).sentence;
+  EXPECT_THAT(manifest.error().front().sentence, HasSubstr("is requested, and the limit differs"));
+}
+
 }  // namespace
 }  // namespace carve::fronts

@@ -141,7 +141,7 @@ void ApiServerFake::handle(const Request& request, const std::shared_ptr<Exchang
 ApiServerFake::Answer ApiServerFake::act(const Request& request, const ApiPath& path) {
   if (path.resource.empty()) {
     if (request.target == "/readyz") return {200, "ok"};
-    if (request.target == "/version") return {200, R"({"major":"1","minor":"36","gitVersion":"v1.36.2"})"};
+    if (request.target == "/version") return {200, version_text};
     return problem(404, "NotFound", "the server could not find the requested resource");
   }
   if (path.resource == "tokenreviews" || path.resource == "subjectaccessreviews")

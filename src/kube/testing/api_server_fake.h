@@ -97,6 +97,7 @@ class ApiServerFake {
   std::map<std::string, Object> token_users;  // TokenReview: status.user by token.
   std::function<bool(const Object& spec)> is_allowed =
       nullptr;  // SubjectAccessReview; without it, nothing is.
+  std::string version_text = R"({"major":"1","minor":"36","gitVersion":"v1.36.2"})";  // Of /version.
   std::string now_text = "2026-01-01T00:00:00Z";
 
  private:

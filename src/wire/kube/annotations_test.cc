@@ -38,6 +38,13 @@ TEST(PodSlices, parts_have_three_values) {
               HasSubstr("carve.dev/slices version 2: this program reads 1"));
 }
 
+TEST(PodSlices, the_version_may_be_anywhere_and_is_never_missing) {
+  for (const char* text : {R"( {"v" : 1, "node":"n"})", R"({"node":"n","v":1})", R"({"v":1,"node":"n"})"})
+    EXPECT_TRUE(read_slices(text)) << text;
+  for (const char* text : {R"({"node":"n"})", R"({"v":11,"node":"n"})", R"({"v":1,"v":2,"node":"n"})"})
+    EXPECT_FALSE(read_slices(text)) << text;
+}
+
 TEST(NodeDevices, is_one_line_that_reads_back) {
   const std::string text = fmt::format(
       R"({{"v":1,"boot":"b","devices":[{{"i":0,"uuid":"{}","model":"NVIDIA A10","usable":23835181056,)"
