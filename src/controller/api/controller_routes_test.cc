@@ -134,6 +134,9 @@ TEST(ControllerRoutes, an_applied_document_is_an_object_of_its_caller) {
   EXPECT_THAT(body(shown), HasSubstr(R"("account":"user1000")"));
   EXPECT_THAT(body(shown), HasSubstr(R"("ownerUid":1000)"));
   EXPECT_THAT(body(shown), HasSubstr("secret"));
+  const char* const of_another_account = R"({"metadata":{"account":"other"}})";
+  EXPECT_THAT(body(api.ask(user(0), "PATCH", "/v1/services/a", of_another_account)),
+              HasSubstr("account 'user1000' pays for service a, which does not change"));
   EXPECT_EQ(api.ask(user(1000), "DELETE", "/v1/services/a").status, 200u);
   EXPECT_TRUE(api.objects.find({.name = "a"})->is_ending);
   EXPECT_EQ(api.ask(user(1000), "POST", "/v1/documents", service).status, 409u);

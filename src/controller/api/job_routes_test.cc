@@ -97,6 +97,49 @@ TEST_F(JobRoutes, a_job_belongs_to_its_user_and_does_not_change) {
   EXPECT_TRUE(job_spec(*objects.find({objects::Kind::job, "default", "a"})).cancelled);
 }
 
+TEST_F(JobRoutes, labels_and_annotations_of_an_applied_object_change_alone) {
+  const std::string kinds[][3] = {
+      {"jobs", "Job", R"({"queue":"q","run":{"command":["a"],"env":{"A":"p1"}}})"},
+      {"rayclusters", "RayCluster",
+       R"({"queue":"q","workers":[{"mgpuCore":30,"mgpuMemory":4096}],"engineHome":"/ray"})"},
+      {"queues", "Queue", R"({"weight":2})"},
+      {"tariffs", "Tariff", R"({"currency":"EUR","from":"2026-01-01","pricePerGpuHour":"1"})"},
+      {"budgets", "Budget", R"({"account":"a","gpuHours":"1"})"}};
+  for (const auto& [plural, kind, spec] : kinds) {
+    const auto document = [&](const std::string& metadata) {
+      return fmt::format(
+          R"({{"apiVersion":"carve.dev/v1","kind":"{}","metadata":{{"name":"c{}"{}}},"spec":{}}})", kind,
+          plural, metadata, spec);
+    };
+    const std::string path = fmt::format("/v1/{}/c{}", plural, plural);
+    ask(201, "POST", "/v1/documents", document(R"(,"labels":{"team":"a","old":"1"})"));
+    const std::string changed = document(R"(,"labels":{"team":"b"},"annotations":{"note":"n"})");
+    EXPECT_THAT(ask(201, "POST", "/v1/documents", changed), HasSubstr("configured"));
+    EXPECT_THAT(ask(201, "POST", "/v1/documents", changed), HasSubstr("unchanged"));
+    EXPECT_THAT(ask(200, "GET", path),
+                testing::AllOf(HasSubstr(R"("labels":{"team":"b"})"),
+                               HasSubstr(R"("annotations":{"note":"n"})"), HasSubstr(R"("generation":1)")));
+    EXPECT_THAT(ask(200, "PATCH", path, R"({"metadata":{"labels":{"team":null,"zone":"z"}}})"),
+                HasSubstr(R"("labels":{"zone":"z"})"));
+    EXPECT_THAT(ask(200, "PUT", path, changed), HasSubstr(R"("labels":{"team":"b"})"));
+    ask(403, "PATCH", path, R"({"metadata":{"labels":{"zone":"z"}}})", 1000);
+    ask(403, "POST", "/v1/documents", document(R"(,"labels":{"team":"c"})"), 1000);
+  }
+}
+
+TEST_F(JobRoutes, what_does_not_change_of_a_job_is_refused_by_name) {
+  ask(201, "POST", "/v1/jobs", job("a"), 1000);
+  EXPECT_THAT(ask(409, "POST", "/v1/jobs", job("a", R"(,"priority":1)"), 1000),
+              HasSubstr("spec.priority: 1: job a was submitted and does not change"));
+  EXPECT_THAT(ask(409, "PATCH", "/v1/jobs/a", R"({"spec":{"run":{"command":["b"]}}})", 1000),
+              HasSubstr(R"(spec.run.command[0]: \"b\": job a was submitted)"));
+  EXPECT_THAT(ask(403, "POST", "/v1/jobs", job("a", R"(,"priority":1)"), 2000),
+              testing::AllOf(HasSubstr("job a belongs to another user"), Not(HasSubstr("priority"))));
+  EXPECT_THAT(ask(409, "PATCH", "/v1/jobs/a", R"({"metadata":{"account":"b"}})", 0),
+              HasSubstr("metadata.account: 'b': account 'user1000' pays for job a, which does not change; "
+                        "leave it out, or delete it and apply it again"));
+}
+
 TEST_F(JobRoutes, a_cluster_is_kept_once_and_its_token_is_its_users) {
   const auto cluster = [](const char* name, int memory) {
     return fmt::format(

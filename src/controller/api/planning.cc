@@ -60,6 +60,14 @@ tl::unexpected<Failure> refuse_change(const ObjectKey& key) {
 
 }  // namespace
 
+Outcome<void> check_account(const Object& present, const objects::Metadata& wanted) {
+  if (wanted.account.empty() || wanted.account == present.account) return {};
+  return failure(K::failed_precondition,
+                 "metadata.account: '{}': account '{}' pays for {}, which does not change; leave it out, or "
+                 "delete it and apply it again",
+                 wanted.account.substr(0, max_shown_bytes), present.account, text(present.key));
+}
+
 Outcome<void> check_change(const Call& call, const Object& object) {
   if (!call.caller.may_create()) return refuse_viewer(call.caller);
   if (!call.caller.may_change(object.owner_uid, object.account)) return refuse_change(object.key);
@@ -252,7 +260,8 @@ Outcome<Object> planned(const Call& call, const Submission& submission) {
   const bool runs_the_same =
       present && api::write(service_form(*present).run) == api::write(submission.form.run);
   if (present) {
-    for (auto allowed : {check_change(call, *present), check_given_name(*present, submission)})
+    for (const auto& allowed : {check_change(call, *present), check_account(*present, submission.metadata),
+                                check_given_name(*present, submission)})
       if (!allowed) return tl::unexpected(allowed.error());
     if (auto allowed = runs_the_same ? Outcome<void>() : check_run(call, *present); !allowed)
       return tl::unexpected(allowed.error());
@@ -296,7 +305,8 @@ Outcome<std::vector<Kept>> keep(const Call& call, const std::vector<Object>& obj
   std::vector<Kept> out;
   for (size_t i = 0; i < kept->size(); ++i) {
     const Pointer& now = (*kept)[i];
-    const bool is_same = before[i] && before[i]->generation == now->generation;
+    const bool is_same = before[i] && before[i]->generation == now->generation &&
+                         before[i]->labels == now->labels && before[i]->annotations == now->annotations;
     out.push_back({now, !before[i] ? "created" : is_same ? "unchanged" : "configured"});
   }
   return out;
