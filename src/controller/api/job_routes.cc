@@ -130,7 +130,8 @@ std::optional<http::Response> refused_change(const Call& call, const Object& pre
   return std::nullopt;
 }
 
-std::optional<http::Response> refused_job(const Call& call, const Submission& submission) {
+// `waiting`: the jobs that wait, and the new ones before it in the same documents.
+std::optional<http::Response> refused_job(const Call& call, const Submission& submission, size_t& waiting) {
   const ObjectKey key{submission.kind, submission.metadata.namespace_, submission.metadata.name};
   const auto present = call.context.objects.find(key);
   if (present && !submission.metadata.name.empty()) return refused_change(call, *present, submission);
@@ -139,7 +140,7 @@ std::optional<http::Response> refused_job(const Call& call, const Submission& su
   if (!key.name.empty() && call.context.objects.find({other, key.namespace_, key.name}))
     return refuse(K::already_exists, fmt::format("{} {} has this name; choose another one",
                                                  objects::text_of(other).singular, key.name));
-  if (call.context.views.waiting_jobs() >= workload::max_waiting_jobs)
+  if (waiting++ >= workload::max_waiting_jobs)
     return refuse(
         K::resource_exhausted,
         fmt::format("{} jobs wait, the most that are kept; submit again later", workload::max_waiting_jobs));
@@ -218,10 +219,11 @@ Outcome<Object> planned_change(const Call& call, const Object& present, const Su
 
 std::optional<http::Response> refused_by_queues(const Call& call,
                                                 const std::vector<Submission>& submissions) {
+  size_t waiting = call.context.views.waiting_jobs();
   for (const Submission& submission : submissions) {
     std::optional<http::Response> refused;
     if (submission.kind == Kind::queue) refused = refused_queue(call, submission);
-    if (is_queued(submission.kind)) refused = refused_job(call, submission);
+    if (is_queued(submission.kind)) refused = refused_job(call, submission, waiting);
     if (refused) return refused;
   }
   return std::nullopt;

@@ -213,6 +213,9 @@ TEST_F(JobRoutes, what_a_queue_refuses_is_refused_with_all_sentences) {
                              HasSubstr("spec.tasks: 0 is not a whole number from 1 to 1024")));
   views.waiting = workload::max_waiting_jobs;
   EXPECT_THAT(ask(429, "POST", "/v1/jobs", job("a")), HasSubstr("10000 jobs wait, the most that are kept"));
+  views.waiting = workload::max_waiting_jobs - 1;
+  ask(429, "POST", "/v1/jobs", job("a") + "\n---\n" + job("b"));
+  ask(201, "POST", "/v1/jobs", job("a"));
 }
 
 TEST_F(JobRoutes, an_engine_is_found_by_its_folder) {
