@@ -204,6 +204,8 @@ TEST(EnginePods, warn_of_keys_without_effect) {
   EXPECT_THAT(
       warnings(request(Engine::spark, with(spark(), "serverless.ray.worker.gpu.amount", "1"))),
       ElementsAre("serverless.ray.worker.gpu.amount has no effect: it is no parameter of a spark job"));
+  EXPECT_THAT(warnings(request(Engine::spark, with(spark(), "emr.serverless.gpu.core", "5"))),
+              ElementsAre("emr.serverless.gpu.core has no effect: it is no parameter of a spark job"));
   for (const auto& asked : {request(Engine::ray, ray()), request(Engine::custom, custom()),
                             request(Engine::spark, with(spark(), "spark.any", "x"))})
     EXPECT_THAT(warnings(asked), IsEmpty());
