@@ -48,10 +48,25 @@ http::Response refuse_queue(const Call& call, const std::string& name) {
                              fmt::join(names, ", "))}});
 }
 
+// Returns the document of this kind and name in the same request, or null.
+const Submission* document_beside(const Call& call, Kind kind, const std::string& name) {
+  const auto found = std::ranges::find_if(
+      call.beside, [&](const Submission& one) { return one.kind == kind && one.metadata.name == name; });
+  return found == call.beside.end() ? nullptr : &*found;
+}
+
+// Returns the queue as it is when the documents of the request are kept, or null.
+ObjectRegistry::Pointer queue_of(const Call& call, const std::string& name) {
+  const Submission* const applied = document_beside(call, Kind::queue, name);
+  if (applied == nullptr) return call.context.objects.find(queue_key(name));
+  return std::make_shared<const Object>(Object{.key = queue_key(name), .spec = applied->spec});
+}
+
 std::optional<http::Response> refused_queue(const Call& call, const Submission& submission) {
   const Object wanted{.key = queue_key(submission.metadata.name), .spec = submission.spec};
   const objects::QueueSpec spec = queue_spec(wanted);
-  if (!spec.pool.empty() && !call.context.objects.find(pool_key(spec.pool)))
+  if (!spec.pool.empty() && !document_beside(call, Kind::pool, spec.pool) &&
+      !call.context.objects.find(pool_key(spec.pool)))
     return refuse(api::FieldErrors{
         {.field = "spec.pool",
          .value = spec.pool.substr(0, 80),
@@ -79,7 +94,7 @@ struct SubmittedJob {
 Result<SubmittedJob, http::Response> submitted(const Call& call, const Submission& submission) {
   const Object object{.key = {submission.kind, "default", submission.metadata.name}, .spec = submission.spec};
   SubmittedJob out{.spec = job_spec(object), .queue = nullptr, .pods = {}};
-  out.queue = call.context.objects.find(queue_key(out.spec.queue));
+  out.queue = queue_of(call, out.spec.queue);
   if (!out.queue) return tl::unexpected(refuse_queue(call, out.spec.queue));
   const objects::QueueSpec queue = queue_spec(*out.queue);
   auto pods = pods_of_submitted(object, out.spec.queue, queue, sizes_of(call, queue.pool));

@@ -218,6 +218,23 @@ TEST_F(JobRoutes, what_a_queue_refuses_is_refused_with_all_sentences) {
   ask(201, "POST", "/v1/jobs", job("a"));
 }
 
+TEST_F(JobRoutes, documents_of_one_request_may_name_each_other) {
+  const std::string pool = R"({"apiVersion":"carve.dev/v1","kind":"Pool","metadata":{"name":"p"},"spec":{}})";
+  const auto queue_r = [](const char* gpu) {
+    return fmt::format(R"({{"apiVersion":"carve.dev/v1","kind":"Queue","metadata":{{"name":"r"}},)"
+                       R"("spec":{{"pool":"p","gpu":"{}"}}}})",
+                       gpu);
+  };
+  std::string of_r = job("a");
+  of_r.replace(of_r.find(R"("queue":"q")"), 11, R"("queue":"r")");
+  const std::string between = "\n---\n";
+  EXPECT_THAT(ask(422, "POST", "/v1/documents", queue_r("mgpu") + between + of_r),
+              HasSubstr("spec.pool: there is no pool 'p'"));
+  ask(201, "POST", "/v1/documents", pool + between + queue_r("gpu") + between + of_r);
+  EXPECT_EQ(job_spec(*objects.find({objects::Kind::job, "default", "a"})).queue, "r");
+  ask(403, "POST", "/v1/documents", queue_r("gpu") + between + of_r, 1000);
+}
+
 TEST_F(JobRoutes, an_engine_is_found_by_its_folder) {
   EXPECT_THAT(ask(422, "POST", "/v1/jobs", job("a", R"(,"engine":"spark")")),
               HasSubstr("spec.engineHome: name the folder of Spark, as in /opt/spark"));
