@@ -61,7 +61,13 @@ std::string upper(std::string word) {
   return harmless(word);
 }
 
-std::string day_of(const std::string& moment) { return harmless(moment.substr(0, 10)); }
+// Returns the day of a moment at which it begins: "2026-11-01"; else the moment.
+std::string day_or_moment(const std::string& moment) {
+  constexpr size_t date_bytes = 10;
+  const std::string_view time = std::string_view(moment).substr(std::min(date_bytes, moment.size()));
+  const bool is_midnight = time.find_first_not_of("T0:.Z") == std::string_view::npos;
+  return harmless(is_midnight ? moment.substr(0, date_bytes) : moment);
+}
 
 void print(const api::Bill& bill) {
   std::vector<std::vector<std::string>> rows;
@@ -73,7 +79,7 @@ void print(const api::Bill& bill) {
   for (const api::BillSum& sum : bill.items) add(sum);
   add(bill.total);
   const std::string amount = bill.currency.empty() ? "AMOUNT" : "AMOUNT (" + harmless(bill.currency) + ")";
-  fmt::print("{} to {}\n{}", day_of(bill.from), day_of(bill.to),
+  fmt::print("{} to {}\n{}", day_or_moment(bill.from), day_or_moment(bill.to),
              table({upper(bill.by), "LINES", "GPU-HOURS", "USED", amount, "NO PRICE"}, rows));
 }
 

@@ -176,7 +176,8 @@ void describe(const objects::Job& job) {
   if (!s.dashboard.empty()) detail("dashboard", s.dashboard);
   if (!s.dashboard_token.empty()) detail("token", s.dashboard_token);
   if (s.exit_status) detail("exit status", fmt::format("{}", *s.exit_status));
-  detail("gpu", s.gpu.empty() ? "" : fmt::format("{} slices of {}", s.slices, s.gpu));
+  detail("gpu",
+         s.gpu.empty() ? "" : fmt::format("{} slice{} of {}", s.slices, s.slices == 1 ? "" : "s", s.gpu));
   describe_hours(s);
   detail("command", cut(harmless(fmt::format("{}", fmt::join(job.spec.run.command, " "))), 100));
   for (const auto& [key, value] : job.spec.parameters) detail("parameter", key + "=" + value);

@@ -1,4 +1,4 @@
-// Verbs for the nodes of the controller: carve label, cordon, uncordon, drain, and carve node
+// Verbs for the nodes of the controller: carve cordon, uncordon, drain, and carve node
 // stop|start|restart|pool.
 #include <algorithm>
 #include <chrono>
@@ -7,7 +7,6 @@
 
 #include "cli/node_pools.h"
 #include "cli/time_span.h"
-#include "core/label.h"
 #include "wire/objects/node_object.h"
 
 namespace carve::cli {
@@ -27,22 +26,6 @@ void patch(Context& context, const std::string& name, const std::string& body, c
            const std::string& done) {
   answered(context, context.controller().send<objects::Node>("PATCH", node_path(name) + query, body),
            [&](const auto&) { fmt::print("node/{} {}\n", name, done); });
-}
-
-void label(Context& context, const std::string& name, const std::vector<std::string>& words, bool when_free) {
-  std::string labels;
-  for (const std::string& word : words) {
-    const auto change = parse_label_change(word);
-    if (!change) {
-      fail(context, change.error().sentence);
-      context.status = usage_status;
-      return;
-    }
-    labels += fmt::format("{}{}:{}", labels.empty() ? "" : ",", api::quoted(change->first),
-                          change->second ? api::quoted(*change->second) : "null");
-  }
-  patch(context, name, fmt::format(R"({{"metadata":{{"labels":{{{}}}}}}})", labels),
-        when_free ? "?whenFree=true" : "", "labeled");
 }
 
 // Calls `is_done` with the node until it returns true. Returns false, with a sentence printed, if the node
@@ -166,22 +149,6 @@ void add_simple(CLI::App* parent, const char* verb_name, const char* help,
 }
 
 }  // namespace
-
-void add_label(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("label", "Set or remove labels of a node of the controller");
-  auto kind = std::make_shared<std::string>();
-  auto name = std::make_shared<std::string>();
-  auto words = std::make_shared<std::vector<std::string>>();
-  auto when_free = std::make_shared<bool>(false);
-  verb->add_option("KIND", *kind, "node")->required()->check(CLI::IsMember({"node", "nodes"}));
-  verb->add_option("NAME", *name, "The node")->required();
-  verb->add_option("LABEL", *words, "KEY=VALUE to set, KEY- to remove")->required();
-  verb->add_flag("--when-free", *when_free, "Change the memory unit when no slice in units is left");
-  // As kubectl has it. Here a value is replaced without it too.
-  verb->add_flag("--overwrite")->description("Without effect: a label's value is always replaced");
-  verb->footer("  carve label node n1 carve.dev/placement=spread zone-");
-  verb->callback([&context, kind, name, words, when_free] { label(context, *name, *words, *when_free); });
-}
 
 void add_cordon(CLI::App& app, Context& context) {
   add_simple(&app, "cordon", "Create no new slices on a node; running ones run on",

@@ -407,7 +407,10 @@ http::Response Api::bill(BillQuery query, bill::Tariffs tariffs, BillForm form) 
                                     [&later](http::Response response) { later.answer(std::move(response)); });
               }}};
 }
-std::string Api::metrics() const { return service_metrics(machine_.figures()); }
+std::string Api::metrics() const {
+  return service_metrics(machine_.figures()) +
+         queue_metrics(job_positions_.size(), job_positions_.decision_ns());
+}
 int64_t Api::now_ns() const { return os::utc_ns(); }
 
 Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync,

@@ -41,4 +41,13 @@ std::string service_metrics(const std::vector<RequestFigures>& endpoints) {
   return out.text();
 }
 
+std::string queue_metrics(size_t waiting_jobs, int64_t decision_ns) {
+  api::Exposition out;
+  out.family("carve_queue_waiting_jobs", "gauge", "Jobs that wait, in all queues.");
+  out.sample({}, fmt::format("{}", waiting_jobs));
+  out.family("carve_queue_decision_seconds", "gauge", "Time that the last decision over all queues took.");
+  out.sample({}, api::seconds_of(static_cast<uint64_t>(decision_ns)));
+  return out.text();
+}
+
 }  // namespace carve::controller

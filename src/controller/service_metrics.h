@@ -1,4 +1,4 @@
-// What the endpoints of services carry, as metrics for Prometheus. Pure.
+// What the endpoints of services carry and how many jobs wait, as metrics for Prometheus. Pure.
 #pragma once
 
 #include <string>
@@ -10,5 +10,7 @@ namespace carve::controller {
 
 // Returns the text exposition. An endpoint has the labels `namespace` and `service`.
 std::string service_metrics(const std::vector<RequestFigures>&);
+// `decision_ns`: the time that the last decision over all queues took.
+std::string queue_metrics(size_t waiting_jobs, int64_t decision_ns);
 
 }  // namespace carve::controller

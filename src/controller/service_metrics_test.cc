@@ -25,5 +25,12 @@ TEST(ServiceMetrics, an_endpoint_has_its_requests_by_class_and_its_levels) {
     EXPECT_THAT(text, testing::HasSubstr(line));
 }
 
+TEST(ServiceMetrics, of_the_queues_say_how_many_jobs_wait_and_how_long_a_decision_took) {
+  const std::string text = queue_metrics(3, 1'500'000);
+  for (const char* line : {"# TYPE carve_queue_waiting_jobs gauge\ncarve_queue_waiting_jobs 3\n",
+                           "carve_queue_decision_seconds 0.001500000\n"})
+    EXPECT_THAT(text, testing::HasSubstr(line));
+}
+
 }  // namespace
 }  // namespace carve::controller

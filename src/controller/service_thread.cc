@@ -52,7 +52,10 @@ void ServiceThread::run() {
     machine_.begin_turn();
     const int64_t now_ns = os::monotonic_ns() + offset_ns;
     bool changed = services_.turn(now_ns);
-    changed |= jobs_.turn(now_ns);
+    jobs_.serve_jobs(now_ns);
+    const int64_t served_ns = os::monotonic_ns();
+    if (jobs_.admit(now_ns)) jobs_.positions().note_decision(os::monotonic_ns() - served_ns);
+    changed |= jobs_.has_changed();
     const int64_t longest_ns = jobs_.is_busy() ? max_busy_interval_ns : max_interval_ns;
     interval_ns = changed ? min_interval_ns : std::min(interval_ns * 3 / 2, longest_ns);
   } while (wait(interval_ns));

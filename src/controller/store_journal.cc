@@ -121,13 +121,10 @@ Outcome<void> StoreJournal::write(std::span<const Object> objects) {
 }
 
 Outcome<void> StoreJournal::remove(const ObjectKey& key, uint64_t version) {
-  const auto records = store_.all<ObjectRecord>();
+  const auto records =
+      store_.objects_named(std::string(objects::text_of(key.kind).kind), key.namespace_, key.name);
   if (!records) return tl::unexpected(records.error());
-  for (const ObjectRecord& record : *records)
-    if (record.kind == objects::text_of(key.kind).kind && record.name_space == key.namespace_ &&
-        record.name == key.name)
-      return store_.remove(record, version);
-  return {};
+  return records->empty() ? Outcome<void>() : store_.remove(records->front(), version);
 }
 
 Outcome<void> StoreJournal::write(const Token& token) { return store_.write(record_of(token)); }

@@ -1,4 +1,5 @@
 """Queues and custom jobs: all slices or none, phases, logs, exit statuses, retries, deadlines, and kills of the controller."""
+import json
 import random
 import sys
 import time
@@ -292,3 +293,29 @@ def test_a_job_without_a_gpu_has_no_slice(jobs):
     assert out.splitlines()[-1] == "None"
     status = jobs.job(out.splitlines()[0])["status"]
     assert status["phase"] == "Succeeded" and status["slices"] == 0 and status["gpu"] == ""
+
+
+def test_labels_alone_of_an_applied_object_change(jobs):
+    """`carve apply` of a document with other labels, and `carve label`, for a job that runs and for what is beside it."""
+    jobs.queue()
+    documents = [
+        {"kind": "Queue", "spec": {"weight": 2}},
+        {"kind": "Job", "spec": {"queue": "train", "run": {"command": ["sleep", "3600"]}}},
+        {"kind": "Tariff", "spec": {"currency": "EUR", "from": "2026-01-01", "pricePerGpuHour": "1"}},
+        {"kind": "Budget", "spec": {"account": "a", "gpuHours": "1"}},
+        {"kind": "Pool", "spec": {}},
+    ]
+    for document in documents:
+        kind = document["kind"].lower()
+        document |= {"apiVersion": "carve.dev/v1", "metadata": {"name": "a", "labels": {"team": "a"}}}
+        jobs.apply(document)
+        document["metadata"]["labels"] = {"team": "b"}
+        assert jobs.apply(document) == f"{kind}/a configured\n"
+        assert jobs.apply(document) == f"{kind}/a unchanged\n"
+        assert jobs.carve("label", f"{kind}/a", "zone=z", "team-") == f"{kind}/a labeled\n"
+        assert json.loads(jobs.carve("get", kind, "a", "-o", "json"))["metadata"]["labels"] == {"zone": "z"}
+        assert "team: b -> (none), zone: (none) -> z" in jobs.carve("events", "--for", f"{kind}/a")
+    assert [item["metadata"]["name"] for item in json.loads(jobs.carve("get", "jobs", "-l", "zone=z", "-o", "json"))["items"]] == ["a"]
+    assert "not KEY=VALUE" in jobs.carve("label", "job", "a", "zone", status=2)
+    assert "name a label" in jobs.carve("label", "job/a", status=2)
+    assert "it is for the memory unit of a node" in jobs.carve("label", "job/a", "b=c", "--when-free", status=2)

@@ -141,3 +141,16 @@ def test_a_job_whose_programs_are_killed_has_a_defined_end(jobs):
         assert f"{pod.split('-')[0]} 0: signal 9" in status["reason"], status
         jobs.all_slices_end()
         assert until(lambda: processes_of(name) == [], 20), processes_of(name)
+
+
+def test_jobs_at_once_do_not_meet(jobs):
+    """Two masters on one machine: each job has ports of its own. Executors of two cores run two tasks at once in one slice."""
+    programs = [spark(jobs, *SMALL_JOB, "--conf", "spark.executor.cores=2", "--wait", "--", application(jobs)) for _ in range(2)]
+    names = [name_of(program) for program in programs]
+    for program in programs:
+        out, error = program.communicate(timeout=240)
+        assert program.returncode == 0 and "sum 28" in out, out + error
+    for name in names:
+        head = jobs.carve("logs", f"job/{name}", "--role", "head")
+        assert "BindException" not in head and "REST" not in head, head
+    jobs.all_slices_end()

@@ -38,10 +38,13 @@ class Controller:
     def log(self):
         return (self.folder / "log").read_text()
 
-    def json(self, target):
+    def text(self, target):
         status, _, text = asked(self.socket, target)
         assert status == 200, text
-        return json.loads(text)
+        return text
+
+    def json(self, target):
+        return json.loads(self.text(target))
 
     def nodes(self):
         """What the controller knows of each node, by name: the status with the agent's part in it."""

@@ -13,6 +13,7 @@
 #include "controller/objects/job_form.h"
 #include "controller/objects/object_events.h"
 #include "controller/objects/object_registry.h"
+#include "controller/objects/submission.h"
 #include "controller/objects/token_book.h"
 #include "http/message.h"
 #include "wire/api/controller.h"
@@ -102,6 +103,7 @@ struct Call {
   const http::Caller& caller;
   objects::Kind kind = objects::Kind::service;  // What the path has in place of {kind}.
   std::vector<std::string> names;               // What the path has in place of each {}.
+  std::span<const Submission> beside = {};      // The documents of this request, which may name each other.
 };
 
 template <class T>

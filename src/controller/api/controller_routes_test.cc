@@ -134,6 +134,9 @@ TEST(ControllerRoutes, an_applied_document_is_an_object_of_its_caller) {
   EXPECT_THAT(body(shown), HasSubstr(R"("account":"user1000")"));
   EXPECT_THAT(body(shown), HasSubstr(R"("ownerUid":1000)"));
   EXPECT_THAT(body(shown), HasSubstr("secret"));
+  const char* const of_another_account = R"({"metadata":{"account":"other"}})";
+  EXPECT_THAT(body(api.ask(user(0), "PATCH", "/v1/services/a", of_another_account)),
+              HasSubstr("account 'user1000' pays for service a, which does not change"));
   EXPECT_EQ(api.ask(user(1000), "DELETE", "/v1/services/a").status, 200u);
   EXPECT_TRUE(api.objects.find({.name = "a"})->is_ending);
   EXPECT_EQ(api.ask(user(1000), "POST", "/v1/documents", service).status, 409u);
@@ -409,8 +412,9 @@ TEST(ControllerRoutes, who_pays_for_an_object_does_not_change) {
   ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", paid_by("research")).status, 201u);
   const auto refused = api.ask(user(0), "POST", "/v1/documents", paid_by("sales"));
   EXPECT_EQ(refused.status, 409u);
-  EXPECT_THAT(body(refused),
-              HasSubstr("metadata.account: 'sales' is not 'research', which pays for service a"));
+  EXPECT_THAT(
+      body(refused),
+      HasSubstr("metadata.account: 'sales': account 'research' pays for service a, which does not change"));
   EXPECT_EQ(api.objects.find({.name = "a"})->account, "research");
 }
 

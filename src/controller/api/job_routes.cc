@@ -48,10 +48,25 @@ http::Response refuse_queue(const Call& call, const std::string& name) {
                              fmt::join(names, ", "))}});
 }
 
+// Returns the document of this kind and name in the same request, or null.
+const Submission* document_beside(const Call& call, Kind kind, const std::string& name) {
+  const auto found = std::ranges::find_if(
+      call.beside, [&](const Submission& one) { return one.kind == kind && one.metadata.name == name; });
+  return found == call.beside.end() ? nullptr : &*found;
+}
+
+// Returns the queue as it is when the documents of the request are kept, or null.
+ObjectRegistry::Pointer queue_of(const Call& call, const std::string& name) {
+  const Submission* const applied = document_beside(call, Kind::queue, name);
+  if (applied == nullptr) return call.context.objects.find(queue_key(name));
+  return std::make_shared<const Object>(Object{.key = queue_key(name), .spec = applied->spec});
+}
+
 std::optional<http::Response> refused_queue(const Call& call, const Submission& submission) {
   const Object wanted{.key = queue_key(submission.metadata.name), .spec = submission.spec};
   const objects::QueueSpec spec = queue_spec(wanted);
-  if (!spec.pool.empty() && !call.context.objects.find(pool_key(spec.pool)))
+  if (!spec.pool.empty() && !document_beside(call, Kind::pool, spec.pool) &&
+      !call.context.objects.find(pool_key(spec.pool)))
     return refuse(api::FieldErrors{
         {.field = "spec.pool",
          .value = spec.pool.substr(0, 80),
@@ -79,7 +94,7 @@ struct SubmittedJob {
 Result<SubmittedJob, http::Response> submitted(const Call& call, const Submission& submission) {
   const Object object{.key = {submission.kind, "default", submission.metadata.name}, .spec = submission.spec};
   SubmittedJob out{.spec = job_spec(object), .queue = nullptr, .pods = {}};
-  out.queue = call.context.objects.find(queue_key(out.spec.queue));
+  out.queue = queue_of(call, out.spec.queue);
   if (!out.queue) return tl::unexpected(refuse_queue(call, out.spec.queue));
   const objects::QueueSpec queue = queue_spec(*out.queue);
   auto pods = pods_of_submitted(object, out.spec.queue, queue, sizes_of(call, queue.pool));
@@ -88,8 +103,8 @@ Result<SubmittedJob, http::Response> submitted(const Call& call, const Submissio
   return out;
 }
 
-// Returns the field of a cluster's spec that differs and cannot change, with its new value; empty: there is
-// none. The paths are those of a JSON patch (RFC 6902): "/workers/0/mgpuMemory".
+// Returns the field of the spec that differs and cannot change, with its new value; empty: there is none. The
+// paths are those of a JSON patch (RFC 6902): "/workers/0/mgpuMemory".
 std::pair<std::string, std::string> fixed_field_that_differs(const Object& present,
                                                              const Submission& submission) {
   const auto before = api::parse(present.spec), after = api::parse(submission.spec);
@@ -102,35 +117,36 @@ std::pair<std::string, std::string> fixed_field_that_differs(const Object& prese
       if (word == "-") continue;  // One more behind the last one of a list.
       field += word.find_first_not_of("0123456789") == std::string::npos ? "[" + word + "]" : "." + word;
     }
-    if (last == "replicas" || field == "spec.priority") continue;
+    const bool may_change = last == "replicas" || field == "spec.priority";
+    if (present.key.kind == Kind::ray_cluster && may_change) continue;
     const bool is_shown = step.contains("value") && step["value"].is_primitive();
     return {field, is_shown ? step["value"].dump() : ""};
   }
   return {};
 }
 
-// A job does not change. Of a cluster the numbers of workers do, and its priority.
+// The spec of a job does not change. Of a cluster the numbers of workers do, and its priority.
 std::optional<http::Response> refused_change(const Call& call, const Object& present,
                                              const Submission& submission) {
+  for (const auto& allowed : {check_change(call, present), check_account(present, submission.metadata)})
+    if (!allowed) return refuse(allowed.error());
   if (present.spec == submission.spec) return std::nullopt;
-  if (present.key.kind == Kind::job)
-    return refuse_as("carve:immutable",
-                     fmt::format("{} was submitted and does not change; cancel it and submit another one",
-                                 text(present.key)));
-  if (const auto allowed = check_change(call, present); !allowed) return refuse(allowed.error());
-  if (const auto [field, value] = fixed_field_that_differs(present, submission); !field.empty())
-    return refuse_as(
-        "carve:immutable",
-        fmt::format(
-            "{}: {}of {} only spec.workers[].replicas and spec.priority change; delete it and apply it "
-            "again, or apply one with another name",
-            field, value.empty() ? "" : value.substr(0, max_shown_bytes) + ": ", text(present.key)));
+  if (const auto [field, value] = fixed_field_that_differs(present, submission); !field.empty()) {
+    const char* const rule =
+        present.key.kind == Kind::job
+            ? "{}: {}{} was submitted and does not change; cancel it and submit another one"
+            : "{}: {}of {} only spec.workers[].replicas and spec.priority change; delete it and apply it "
+              "again, or apply one with another name";
+    const std::string given = value.empty() ? "" : value.substr(0, max_shown_bytes) + ": ";
+    return refuse_as("carve:immutable", fmt::format(fmt::runtime(rule), field, given, text(present.key)));
+  }
   auto cluster = submitted(call, submission);
   if (!cluster) return std::move(cluster.error());
   return std::nullopt;
 }
 
-std::optional<http::Response> refused_job(const Call& call, const Submission& submission) {
+// `waiting`: the jobs that wait, and the new ones before it in the same documents.
+std::optional<http::Response> refused_job(const Call& call, const Submission& submission, size_t& waiting) {
   const ObjectKey key{submission.kind, submission.metadata.namespace_, submission.metadata.name};
   const auto present = call.context.objects.find(key);
   if (present && !submission.metadata.name.empty()) return refused_change(call, *present, submission);
@@ -139,7 +155,7 @@ std::optional<http::Response> refused_job(const Call& call, const Submission& su
   if (!key.name.empty() && call.context.objects.find({other, key.namespace_, key.name}))
     return refuse(K::already_exists, fmt::format("{} {} has this name; choose another one",
                                                  objects::text_of(other).singular, key.name));
-  if (call.context.views.waiting_jobs() >= workload::max_waiting_jobs)
+  if (waiting++ >= workload::max_waiting_jobs)
     return refuse(
         K::resource_exhausted,
         fmt::format("{} jobs wait, the most that are kept; submit again later", workload::max_waiting_jobs));
@@ -196,13 +212,16 @@ void set_slices(objects::JobStatus& status, const SubmittedJob& job) {
   status.share_bp = job.pods.need.share.basis_points;
 }
 
-// Returns the cluster with other numbers of workers.
-Outcome<Object> planned_scaling(const Call& call, const Object& present, const Submission& submission) {
+// Returns the object with the document's labels and annotations; of a cluster, with its numbers of workers.
+Outcome<Object> planned_change(const Call& call, const Object& present, const Submission& submission) {
+  Object out = present;
+  out.labels = submission.metadata.labels;
+  out.annotations = submission.metadata.annotations;
+  out.spec = submission.spec;
+  if (present.spec == submission.spec) return out;
   const auto cluster = submitted(call, submission);
   if (!cluster)
     return failure(K::failed_precondition, "the queue of {} has changed; apply it again", text(present.key));
-  Object out = present;
-  out.spec = submission.spec;
   auto status =
       api::read<objects::JobStatus>(present.status, api::Reading::lenient).value_or(objects::JobStatus());
   set_slices(status, *cluster);
@@ -215,10 +234,11 @@ Outcome<Object> planned_scaling(const Call& call, const Object& present, const S
 
 std::optional<http::Response> refused_by_queues(const Call& call,
                                                 const std::vector<Submission>& submissions) {
+  size_t waiting = call.context.views.waiting_jobs();
   for (const Submission& submission : submissions) {
     std::optional<http::Response> refused;
     if (submission.kind == Kind::queue) refused = refused_queue(call, submission);
-    if (is_queued(submission.kind)) refused = refused_job(call, submission);
+    if (is_queued(submission.kind)) refused = refused_job(call, submission, waiting);
     if (refused) return refused;
   }
   return std::nullopt;
@@ -247,9 +267,7 @@ Outcome<Object> planned_queue(const Call& call, const Submission& submission) {
 // A job without a name gets one that no other job had: the number is the registry's next version.
 Outcome<Object> planned_job(const Call& call, const Submission& submission) {
   const ObjectKey key{submission.kind, submission.metadata.namespace_, submission.metadata.name};
-  const auto present = call.context.objects.find(key);
-  if (present && present->spec == submission.spec) return *present;
-  if (present) return planned_scaling(call, *present, submission);
+  if (const auto present = call.context.objects.find(key)) return planned_change(call, *present, submission);
   const auto owner = owner_of(call, {.account = submission.metadata.account});
   if (!owner) return tl::unexpected(owner.error());
   const auto job = submitted(call, submission);

@@ -97,6 +97,49 @@ TEST_F(JobRoutes, a_job_belongs_to_its_user_and_does_not_change) {
   EXPECT_TRUE(job_spec(*objects.find({objects::Kind::job, "default", "a"})).cancelled);
 }
 
+TEST_F(JobRoutes, labels_and_annotations_of_an_applied_object_change_alone) {
+  const std::string kinds[][3] = {
+      {"jobs", "Job", R"({"queue":"q","run":{"command":["a"],"env":{"A":"p1"}}})"},
+      {"rayclusters", "RayCluster",
+       R"({"queue":"q","workers":[{"mgpuCore":30,"mgpuMemory":4096}],"engineHome":"/ray"})"},
+      {"queues", "Queue", R"({"weight":2})"},
+      {"tariffs", "Tariff", R"({"currency":"EUR","from":"2026-01-01","pricePerGpuHour":"1"})"},
+      {"budgets", "Budget", R"({"account":"a","gpuHours":"1"})"}};
+  for (const auto& [plural, kind, spec] : kinds) {
+    const auto document = [&](const std::string& metadata) {
+      return fmt::format(
+          R"({{"apiVersion":"carve.dev/v1","kind":"{}","metadata":{{"name":"c{}"{}}},"spec":{}}})", kind,
+          plural, metadata, spec);
+    };
+    const std::string path = fmt::format("/v1/{}/c{}", plural, plural);
+    ask(201, "POST", "/v1/documents", document(R"(,"labels":{"team":"a","old":"1"})"));
+    const std::string changed = document(R"(,"labels":{"team":"b"},"annotations":{"note":"n"})");
+    EXPECT_THAT(ask(201, "POST", "/v1/documents", changed), HasSubstr("configured"));
+    EXPECT_THAT(ask(201, "POST", "/v1/documents", changed), HasSubstr("unchanged"));
+    EXPECT_THAT(ask(200, "GET", path),
+                testing::AllOf(HasSubstr(R"("labels":{"team":"b"})"),
+                               HasSubstr(R"("annotations":{"note":"n"})"), HasSubstr(R"("generation":1)")));
+    EXPECT_THAT(ask(200, "PATCH", path, R"({"metadata":{"labels":{"team":null,"zone":"z"}}})"),
+                HasSubstr(R"("labels":{"zone":"z"})"));
+    EXPECT_THAT(ask(200, "PUT", path, changed), HasSubstr(R"("labels":{"team":"b"})"));
+    ask(403, "PATCH", path, R"({"metadata":{"labels":{"zone":"z"}}})", 1000);
+    ask(403, "POST", "/v1/documents", document(R"(,"labels":{"team":"c"})"), 1000);
+  }
+}
+
+TEST_F(JobRoutes, what_does_not_change_of_a_job_is_refused_by_name) {
+  ask(201, "POST", "/v1/jobs", job("a"), 1000);
+  EXPECT_THAT(ask(409, "POST", "/v1/jobs", job("a", R"(,"priority":1)"), 1000),
+              HasSubstr("spec.priority: 1: job a was submitted and does not change"));
+  EXPECT_THAT(ask(409, "PATCH", "/v1/jobs/a", R"({"spec":{"run":{"command":["b"]}}})", 1000),
+              HasSubstr(R"(spec.run.command[0]: \"b\": job a was submitted)"));
+  EXPECT_THAT(ask(403, "POST", "/v1/jobs", job("a", R"(,"priority":1)"), 2000),
+              testing::AllOf(HasSubstr("job a belongs to another user"), Not(HasSubstr("priority"))));
+  EXPECT_THAT(ask(409, "PATCH", "/v1/jobs/a", R"({"metadata":{"account":"b"}})", 0),
+              HasSubstr("metadata.account: 'b': account 'user1000' pays for job a, which does not change; "
+                        "leave it out, or delete it and apply it again"));
+}
+
 TEST_F(JobRoutes, a_cluster_is_kept_once_and_its_token_is_its_users) {
   const auto cluster = [](const char* name, int memory) {
     return fmt::format(
@@ -170,6 +213,26 @@ TEST_F(JobRoutes, what_a_queue_refuses_is_refused_with_all_sentences) {
                              HasSubstr("spec.tasks: 0 is not a whole number from 1 to 1024")));
   views.waiting = workload::max_waiting_jobs;
   EXPECT_THAT(ask(429, "POST", "/v1/jobs", job("a")), HasSubstr("10000 jobs wait, the most that are kept"));
+  views.waiting = workload::max_waiting_jobs - 1;
+  ask(429, "POST", "/v1/jobs", job("a") + "\n---\n" + job("b"));
+  ask(201, "POST", "/v1/jobs", job("a"));
+}
+
+TEST_F(JobRoutes, documents_of_one_request_may_name_each_other) {
+  const std::string pool = R"({"apiVersion":"carve.dev/v1","kind":"Pool","metadata":{"name":"p"},"spec":{}})";
+  const auto queue_r = [](const char* gpu) {
+    return fmt::format(R"({{"apiVersion":"carve.dev/v1","kind":"Queue","metadata":{{"name":"r"}},)"
+                       R"("spec":{{"pool":"p","gpu":"{}"}}}})",
+                       gpu);
+  };
+  std::string of_r = job("a");
+  of_r.replace(of_r.find(R"("queue":"q")"), 11, R"("queue":"r")");
+  const std::string between = "\n---\n";
+  EXPECT_THAT(ask(422, "POST", "/v1/documents", queue_r("mgpu") + between + of_r),
+              HasSubstr("spec.pool: there is no pool 'p'"));
+  ask(201, "POST", "/v1/documents", pool + between + queue_r("gpu") + between + of_r);
+  EXPECT_EQ(job_spec(*objects.find({objects::Kind::job, "default", "a"})).queue, "r");
+  ask(403, "POST", "/v1/documents", queue_r("gpu") + between + of_r, 1000);
 }
 
 TEST_F(JobRoutes, an_engine_is_found_by_its_folder) {

@@ -49,11 +49,13 @@ http::Response shown(const Call& call, const Object& object, unsigned status) {
   return response;
 }
 
-http::Response post_documents(const Call& call) {
+http::Response post_documents(const Call& of_path) {
+  Call call = of_path;
   const auto query = parse_query(call.request.query, {"dialect", "dryRun", "explain"});
   if (!query) return refuse(query.error());
   auto read = posted_submissions(call, *query);
   if (!read) return std::move(read.error());
+  call.beside = *read;
   if (auto refused = refused_by_pool(call, *read)) return std::move(*refused);
   if (auto refused = refused_by_nodes(call, *read)) return std::move(*refused);
   if (auto refused = refused_by_queues(call, *read)) return std::move(*refused);

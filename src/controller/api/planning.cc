@@ -75,6 +75,15 @@ Outcome<void> check_version(const Call& call, const Object& object) {
   return {};
 }
 
+// Who pays is settled when the object is made: its usage records and slices have the account.
+Outcome<void> check_account(const Object& present, const objects::Metadata& wanted) {
+  if (wanted.account.empty() || wanted.account == present.account) return {};
+  return failure(K::failed_precondition,
+                 "metadata.account: '{}': account '{}' pays for {}, which does not change; leave it out, or "
+                 "delete it and apply it again",
+                 wanted.account.substr(0, max_shown_bytes), present.account, text(present.key));
+}
+
 Outcome<void> check_change(const Call& call, const Object& object) {
   if (!call.caller.may_create()) return refuse_viewer(call.caller);
   if (!call.caller.may_change(object.owner_uid, object.account)) return refuse_change(object.key);
@@ -117,17 +126,6 @@ Outcome<void> check_given_name(const Object& present, const Submission& wanted) 
   return failure(K::already_exists,
                  "metadata.name: '{}' is {} here, which is service '{}' already; use another name",
                  now->second.substr(0, 80), present.key.name, before->second.substr(0, 80));
-}
-
-// Who pays is settled when the object is made: its usage records and slices have the account.
-Outcome<void> check_account(const Object& present, const Submission& wanted) {
-  const std::string& account = wanted.metadata.account;
-  if (account.empty() || account == present.account) return {};
-  return failure(
-      K::failed_precondition,
-      "metadata.account: '{}' is not '{}', which pays for {} and does not change; leave it out, or "
-      "delete the object and apply it again",
-      account.substr(0, 80), present.account, text(present.key));
 }
 
 // An image may have any program of any user in it, and podman starts it with the rights of root.
@@ -286,8 +284,8 @@ Outcome<Object> planned(const Call& call, const Submission& submission) {
   const bool runs_the_same =
       present && api::write(service_form(*present).run) == api::write(submission.form.run);
   if (present) {
-    for (auto allowed : {check_change(call, *present), check_given_name(*present, submission),
-                         check_account(*present, submission)})
+    for (const auto& allowed : {check_change(call, *present), check_account(*present, submission.metadata),
+                                check_given_name(*present, submission)})
       if (!allowed) return tl::unexpected(allowed.error());
     if (auto allowed = runs_the_same ? Outcome<void>() : check_run(call, *present); !allowed)
       return tl::unexpected(allowed.error());
@@ -343,7 +341,8 @@ Outcome<std::vector<Kept>> keep(const Call& call, const std::vector<Object>& obj
   std::vector<Kept> out;
   for (size_t i = 0; i < kept->size(); ++i) {
     const Pointer& now = (*kept)[i];
-    const bool is_same = before[i] && before[i]->generation == now->generation;
+    const bool is_same = before[i] && before[i]->generation == now->generation &&
+                         before[i]->labels == now->labels && before[i]->annotations == now->annotations;
     out.push_back({now, !before[i] ? "created" : is_same ? "unchanged" : "configured"});
   }
   return out;

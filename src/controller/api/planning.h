@@ -44,6 +44,8 @@ Outcome<ObjectRegistry::Pointer> changeable_object(const Call&);
 Outcome<void> check_version(const Call&, const Object&);
 // Returns nothing if the caller may change the object, or why not.
 Outcome<void> check_change(const Call&, const Object&);
+// Returns nothing if the document names the account that pays for the object, or none.
+Outcome<void> check_account(const Object& present, const objects::Metadata& wanted);
 
 // Returns whether the caller sees the object's environment and logs.
 bool may_see_secrets(const http::Caller&, const Object&);

@@ -16,7 +16,11 @@ struct JobLoop::PoolPass {
   std::vector<workload::Queue> queues;
   std::vector<workload::WaitingJob> waiting;
   std::vector<workload::RunningJob> running;
-  std::map<uint64_t, ObjectRegistry::Pointer> jobs;
+  struct PassJob {
+    ObjectRegistry::Pointer object;
+    const Known* known;
+  };
+  std::vector<PassJob> jobs;                         // By the id that they have in this decision.
   std::map<uint64_t, workload::JobNeed> growths;     // Of clusters that wait for further workers.
   std::map<std::string, std::string> held_accounts;  // With the reason.
   std::set<uint64_t> held_back;
@@ -76,14 +80,15 @@ void JobLoop::add_queue(std::map<std::string, PoolPass>& pools, const Object& qu
 
 void JobLoop::add_job(PoolPass& pool, const ObjectRegistry::Pointer& object, const Known& known,
                       Ns now) const {
-  const JobRecord record = records_.job(object->uid);
-  if (record.finished_ns != 0 || object->is_ending || known.form->spec.cancelled) return;
+  const JobRecord* const record = records_.find(object->uid);
+  const bool is_finished = record != nullptr && record->finished_ns != 0;
+  if (is_finished || object->is_ending || known.form->spec.cancelled) return;
   workload::JobNeed need = known.form->pods.need;
   const std::string& queue = known.form->spec.queue;
   const uint64_t id = pool.jobs.size();
-  pool.jobs.emplace(id, object);
+  pool.jobs.push_back({object, &known});
   objects::QueueStatus& status = pool.statuses[queue];
-  if (record.admitted_ns == 0) {
+  if (record == nullptr || record->admitted_ns == 0) {
     ++status.waiting;
     pool.waiting.push_back({.id = id,
                             .queue = queue,
@@ -94,7 +99,7 @@ void JobLoop::add_job(PoolPass& pool, const ObjectRegistry::Pointer& object, con
     return;
   }
   if (known.form->job.stays)
-    need = workload::with_counts(need, admitted_workers(record, workload::group_counts(need)));
+    need = workload::with_counts(need, admitted_workers(*record, workload::group_counts(need)));
   ++status.running;
   for (const workload::JobNeed& part : workload::equal_parts(need)) {
     status.slices += part.slices;
@@ -103,7 +108,7 @@ void JobLoop::add_job(PoolPass& pool, const ObjectRegistry::Pointer& object, con
     status.compute_bp += devices * part.share.basis_points;
   }
   pool.running.push_back(
-      {.id = id, .queue = queue, .need = std::move(need), .admitted_at = record.admitted_ns});
+      {.id = id, .queue = queue, .need = std::move(need), .admitted_at = record->admitted_ns});
 }
 
 // Adds the workers for which a cluster that runs waits, as a job of its own: all of them are admitted, or
@@ -116,7 +121,7 @@ void JobLoop::add_growth(PoolPass& pool, const ObjectRegistry::Pointer& object, 
   if (admitted == missing || object->is_ending) return;
   for (size_t i = 0; i < missing.size(); ++i) missing[i] -= admitted[i];
   const uint64_t id = pool.jobs.size();
-  pool.jobs.emplace(id, object);
+  pool.jobs.push_back({object, &known});
   pool.growths.emplace(id, workload::with_counts(need, missing));
   pool.waiting.push_back({.id = id,
                           .queue = known.form->spec.queue,
@@ -127,16 +132,17 @@ void JobLoop::add_growth(PoolPass& pool, const ObjectRegistry::Pointer& object, 
   if (known.retry_at > now) pool.held_back.insert(id);
 }
 
-void JobLoop::admit(Ns now) {
+void JobLoop::decide_queues(Ns now) {
   decided_at_ = now;
   decided_version_ = objects_.version();
-  std::map<std::string, JobPosition> positions;
+  JobPositions::ByUid positions;
   const auto queues = objects_.list(objects::Kind::queue);
   if (queues.empty()) return positions_.replace({});
   // The moment since which it waits or runs, and whether it is a cluster that waits for further workers.
   std::vector<std::tuple<Ns, bool, ObjectRegistry::Pointer>> jobs;
   for (auto& job : queued_objects(objects_)) {
-    const Ns grows_ns = records_.job(job->uid).grows_ns;
+    const JobRecord* const record = records_.find(job->uid);
+    const Ns grows_ns = record == nullptr ? 0 : record->grows_ns;
     jobs.emplace_back(job->created_ns, false, job);
     if (grows_ns != 0) jobs.emplace_back(grows_ns, true, std::move(job));
   }
@@ -164,7 +170,10 @@ void JobLoop::admit(Ns now) {
       add_job(pools[pool->second], job, known->second, now);
   }
   for (auto& [name, pool] : pools) decide(name, pool, forecast, positions, now);
-  for (const auto& queue : queues) write_queue_status(*queue, pools[pool_of[queue->key.name]]);
+  uint64_t written = 0;
+  for (const auto& queue : queues) written += write_queue_status(*queue, pools[pool_of[queue->key.name]]);
+  // The statuses of the queues are no reason to decide again. Any other change has a version beyond these.
+  if (objects_.version() == decided_version_ + written) decided_version_ += written;
   positions_.replace(std::move(positions));
 }
 
@@ -201,13 +210,13 @@ std::vector<ForecastCapacity::HeldPlace> JobLoop::places_of_job(const Object& jo
 }
 
 void JobLoop::decide(const std::string& name, PoolPass& pool, const SliceForecast& present,
-                     std::map<std::string, JobPosition>& positions, Ns now) {
+                     JobPositions::ByUid& positions, Ns now) {
   if (pool.waiting.empty()) return;
   SliceForecast forecast = present;
   std::map<uint64_t, std::vector<ForecastCapacity::HeldPlace>> places;
   for (const workload::RunningJob& job : pool.running) {
-    const Object& object = *pool.jobs.at(job.id);
-    places[job.id] = places_of_job(object, known_.at(object.uid), forecast);
+    const auto& [object, known] = pool.jobs.at(job.id);
+    places[job.id] = places_of_job(*object, *known, forecast);
   }
   const PoolCapacity total = forecast.capacity(name);
   ForecastCapacity capacity(std::move(forecast), name, pool.held_back);
@@ -216,7 +225,7 @@ void JobLoop::decide(const std::string& name, PoolPass& pool, const SliceForecas
       workload::decide(pool.queues, pool.waiting, pool.running,
                        {.memory = Bytes{total.memory_bytes}, .compute_bp = total.compute_bp}, capacity, now);
   for (const QueueAction& action : decision.actions) {
-    const Object& object = *pool.jobs.at(action.job);
+    const Object& object = *pool.jobs.at(action.job).object;
     if (action.kind == QueueAction::Kind::refuse)
       positions[object.uid] = {.position = 0, .reason = action.sentence};
     else if (pool.growths.contains(action.job))
@@ -226,8 +235,8 @@ void JobLoop::decide(const std::string& name, PoolPass& pool, const SliceForecas
   }
   std::map<std::string, std::string> heads;  // Name of the first waiting job, by queue.
   for (const workload::WaitingPosition& waiting : decision.waiting) {
-    const Object& object = *pool.jobs.at(waiting.job);
-    const Known& known = known_.at(object.uid);
+    const Object& object = *pool.jobs.at(waiting.job).object;
+    const Known& known = *pool.jobs.at(waiting.job).known;
     const std::string& queue = known.form->spec.queue;
     const auto growth = pool.growths.find(waiting.job);
     const workload::JobNeed& need = growth == pool.growths.end() ? known.form->pods.need : growth->second;
@@ -288,15 +297,16 @@ void JobLoop::admit_job(const Object& object, Ns now) {
   os::log::info("{}: admitted by queue {}", text(object.key), known.form->spec.queue);
 }
 
-void JobLoop::write_queue_status(const Object& queue, const PoolPass& pool) {
+bool JobLoop::write_queue_status(const Object& queue, const PoolPass& pool) {
   const std::string json = api::write(pool.statuses.at(queue.key.name));
-  if (json == queue.status) return;
+  if (json == queue.status) return false;
   const auto written = objects_.update(queue.key, [&](Object& object) -> Outcome<void> {
     object.status = json;
     return {};
   });
   if (!written && written.error().kind != FailureKind::not_found)
     os::log::error("{}", written.error().sentence);
+  return written.has_value();
 }
 
 }  // namespace carve::controller

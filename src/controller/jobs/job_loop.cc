@@ -78,24 +78,32 @@ std::vector<ObjectRegistry::Pointer> queued_objects(const ObjectRegistry& object
 }
 
 bool JobLoop::turn(Ns now) {
+  serve_jobs(now);
+  admit(now);
+  return changed_;
+}
+
+void JobLoop::serve_jobs(Ns now) {
   changed_ = is_busy_ = false;
   known_nodes_.reset();
   find_drained_nodes();
-  std::set<std::string> living;
-  for (const auto& object : queued_objects(objects_)) {
-    living.insert(object->uid);
+  ++turns_;
+  for (const auto& object : queued_objects(objects_))
     if (Known* known = known_of(object)) serve(object, *known, now);
-  }
-  std::erase_if(known_, [&](const auto& entry) { return !living.contains(entry.first); });
+  std::erase_if(known_, [&](const auto& entry) { return entry.second.seen_in != turns_; });
+}
+
+bool JobLoop::admit(Ns now) {
   const bool is_due =
       changed_ || objects_.version() != decided_version_ || now - decided_at_ >= decision_interval;
-  if (is_due) admit(now);
-  return changed_;
+  if (is_due) decide_queues(now);
+  return is_due;
 }
 
 // Returns what is known of the job; null if its queue is gone.
 JobLoop::Known* JobLoop::known_of(const ObjectRegistry::Pointer& object) {
   Known& known = known_[object->uid];
+  known.seen_in = turns_;
   if (known.generation == object->generation && known.form) return &known;
   known.generation = object->generation;
   const auto queue = objects_.find(queue_key(job_spec(*object).queue));
@@ -109,17 +117,17 @@ JobLoop::Known* JobLoop::known_of(const ObjectRegistry::Pointer& object) {
 }
 
 // Returns whether nothing is to be done for the job now: it waits, or it is over and kept.
-bool JobLoop::is_idle(const Object& object, const Known& known, const JobRecord& record, Ns now) const {
+bool JobLoop::is_idle(const Object& object, const Known& known, Ns now) const {
   if (object.is_ending) return false;
-  if (known.is_over) return workload::after(record.finished_ns, known.form->job.ttl) > now;
-  return record.admitted_ns == 0 && record.finished_ns == 0 && !known.form->spec.cancelled &&
-         records_.pods(object.uid).empty();
+  const JobRecord* const record = records_.find(object.uid);
+  if (known.is_over) return workload::after(record->finished_ns, known.form->job.ttl) > now;
+  const bool waits = record == nullptr || (record->admitted_ns == 0 && record->finished_ns == 0);
+  return waits && !known.form->spec.cancelled && !records_.has_pods(object.uid);
 }
 
 void JobLoop::serve(const ObjectRegistry::Pointer& object, Known& known, Ns now) {
-  JobRecord record = records_.job(object->uid);
-  if (is_idle(*object, known, record, now)) return;
-  Pass pass{.object = object, .known = known, .record = std::move(record), .job = known.form->job};
+  if (is_idle(*object, known, now)) return;
+  Pass pass{.object = object, .known = known, .record = records_.job(object->uid), .job = known.form->job};
   pass.job.cancelled = known.form->spec.cancelled || object->is_ending;
   if (object->is_ending) pass.job.ttl = 0;
   bool is_removed = false;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 
 #include "controller/jobs/forecast_capacity.h"
 #include "controller/jobs/job_positions.h"
@@ -41,6 +42,12 @@ class JobLoop {
   // are not stepped while the process lives. Returns whether something changed, so that the next turn should
   // be soon.
   bool turn(Ns now);
+  // The two parts of a turn, for a caller that measures the second one: admit() returns whether the queues
+  // were decided, which they are after a change, or each second.
+  void serve_jobs(Ns now);
+  bool admit(Ns now);
+  bool has_changed() const { return changed_; }
+  JobPositions& positions() { return positions_; }
   // Returns whether a job has programs or slices, so that the turns should follow each other at least ten
   // times a second: the end of a program is seen in a turn.
   bool is_busy() const { return is_busy_; }
@@ -57,6 +64,7 @@ class JobLoop {
     std::string why_not_started;                                  // Of a program that the launcher refused.
     std::map<std::string, std::pair<uint32_t, Ns>> asked_starts;  // Attempt and moment, by program.
     bool is_over = false;                                         // It has an end and holds nothing.
+    uint64_t seen_in = 0;                                         // Number of the last turn that has it.
   };
   // One job in one turn.
   struct Pass {
@@ -72,7 +80,7 @@ class JobLoop {
 
   Known* known_of(const ObjectRegistry::Pointer&);
   void serve(const ObjectRegistry::Pointer&, Known&, Ns now);
-  bool is_idle(const Object&, const Known&, const JobRecord&, Ns now) const;
+  bool is_idle(const Object&, const Known&, Ns now) const;
   void find_drained_nodes();
   void return_from_drained_nodes(Pass&);
   void settle_workers(Pass&, Ns now);
@@ -92,17 +100,17 @@ class JobLoop {
   void write_status(Pass&);
   fronts::EnginePlaces places_of(const Pass&) const;
 
-  void admit(Ns now);
+  void decide_queues(Ns now);
   struct PoolPass;
   void add_queue(std::map<std::string, PoolPass>&, const Object&, const SliceForecast&) const;
   void add_job(PoolPass&, const ObjectRegistry::Pointer&, const Known&, Ns now) const;
   void add_growth(PoolPass&, const ObjectRegistry::Pointer&, const Known&, Ns now) const;
-  void decide(const std::string& pool, PoolPass&, const SliceForecast&, std::map<std::string, JobPosition>&,
-              Ns now);
+  void decide(const std::string& pool, PoolPass&, const SliceForecast&, JobPositions::ByUid&, Ns now);
   std::vector<ForecastCapacity::HeldPlace> places_of_job(const Object&, const Known&, SliceForecast&) const;
   void admit_job(const Object&, Ns now);
   void admit_growth(const Object&);
-  void write_queue_status(const Object&, const PoolPass&);
+  // Returns whether the status was written.
+  bool write_queue_status(const Object&, const PoolPass&);
   SliceForecast present_forecast();
 
   // Returns false and keeps the sentence if the step failed.
@@ -114,7 +122,8 @@ class JobLoop {
   Effects& effects_;
   JobPositions& positions_;
   const std::string scripts_;
-  std::map<std::string, Known> known_;        // By uid.
+  std::unordered_map<std::string, Known> known_;  // By uid.
+  uint64_t turns_ = 0;
   std::optional<SliceForecast> known_nodes_;  // Of this turn, if it was needed.
   std::set<std::string> drained_nodes_;       // Of this turn.
   bool changed_ = false, is_busy_ = false;

@@ -3,9 +3,10 @@
 // the API's thread reads.
 #pragma once
 
-#include <map>
+#include <atomic>
 #include <optional>
 #include <string>
+#include <unordered_map>
 
 #include "controller/objects/job_form.h"
 #include "os/mutex.h"
@@ -14,9 +15,12 @@ namespace carve::controller {
 
 class JobPositions {
  public:
-  void replace(std::map<std::string, JobPosition> positions) EXCLUDES(mutex_) {
+  using ByUid = std::unordered_map<std::string, JobPosition>;
+
+  // Frees the former ones behind the lock: they may be 10,000.
+  void replace(ByUid positions) EXCLUDES(mutex_) {
     const os::MutexLock lock(mutex_);
-    positions_ = std::move(positions);
+    positions_.swap(positions);
   }
   // Returns that of the job with this uid, if it waits.
   std::optional<JobPosition> find(const std::string& uid) const EXCLUDES(mutex_) {
@@ -30,9 +34,14 @@ class JobPositions {
     return positions_.size();
   }
 
+  // Keeps how long the last decision over all queues took.
+  void note_decision(int64_t ns) { decision_ns_ = ns; }
+  int64_t decision_ns() const { return decision_ns_; }
+
  private:
+  std::atomic<int64_t> decision_ns_ = 0;
   mutable os::Mutex mutex_;
-  std::map<std::string, JobPosition> positions_ GUARDED_BY(mutex_);  // By uid.
+  ByUid positions_ GUARDED_BY(mutex_);
 };
 
 }  // namespace carve::controller

@@ -31,9 +31,19 @@ Outcome<JobRecords> JobRecords::read(ControllerStore& store) {
   return out;
 }
 
-JobRecord JobRecords::job(const std::string& uid) const {
+const JobRecord* JobRecords::find(const std::string& uid) const {
   const auto found = jobs_.find(uid);
-  return found != jobs_.end() ? found->second : JobRecord{.uid = uid};
+  return found == jobs_.end() ? nullptr : &found->second;
+}
+
+JobRecord JobRecords::job(const std::string& uid) const {
+  const JobRecord* const found = find(uid);
+  return found == nullptr ? JobRecord{.uid = uid} : *found;
+}
+
+bool JobRecords::has_pods(const std::string& uid) const {
+  const auto found = pods_.find(uid);
+  return found != pods_.end() && !found->second.empty();
 }
 
 std::vector<PodRecord> JobRecords::pods(const std::string& uid) const {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "controller/store/controller_store.h"
@@ -21,7 +22,10 @@ class JobRecords {
 
   // Returns the record of a job; a new one if it has none.
   JobRecord job(const std::string& uid) const;
+  // Returns null if the job has none. The record is valid until the next write.
+  const JobRecord* find(const std::string& uid) const;
   std::vector<PodRecord> pods(const std::string& uid) const;  // By name.
+  bool has_pods(const std::string& uid) const;
   std::vector<uint32_t> ports() const;
 
   Outcome<void> write(const JobRecord&);
@@ -34,8 +38,8 @@ class JobRecords {
   explicit JobRecords(ControllerStore& store) : store_(&store) {}
 
   ControllerStore* store_;
-  std::map<std::string, JobRecord> jobs_;                         // By uid.
-  std::map<std::string, std::map<std::string, PodRecord>> pods_;  // By uid and name.
+  std::unordered_map<std::string, JobRecord> jobs_;                         // By uid.
+  std::unordered_map<std::string, std::map<std::string, PodRecord>> pods_;  // By uid and name.
 };
 
 }  // namespace carve::controller

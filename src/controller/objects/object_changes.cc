@@ -213,8 +213,6 @@ void add_node_status_events(Events& out, const Object& node, const objects::Node
 }
 
 void add_node_events(Events& out, const Object& before, const Object& after) {
-  if (before.labels != after.labels)
-    out.push_back({labels_changed, label_changes(before.labels, after.labels)});
   if (before.spec != after.spec)
     add_node_spec_events(out, stored_part<objects::NodeSpec>(before.spec),
                          stored_part<objects::NodeSpec>(after.spec));
@@ -334,6 +332,8 @@ std::vector<ChangeEvent> events_of_added(const Object& after) {
 
 std::vector<ChangeEvent> events_between(const Object& before, const Object& after) {
   Events out;
+  if (before.labels != after.labels)
+    out.push_back({labels_changed, label_changes(before.labels, after.labels)});
   switch (after.key.kind) {
     case Kind::node: add_node_events(out, before, after); break;
     case Kind::pool: add_pool_events(out, before, after); break;

@@ -226,6 +226,19 @@ TEST(ObjectChanges, a_nodes_labels_settings_and_devices_are_events) {
               ElementsAre(event(device_unhealthy, "device 1 is xid: Xid 79 at noon")));
 }
 
+TEST(ObjectChanges, labels_of_every_kind_are_an_event) {
+  for (const objects::KindText& kind : objects::kinds) {
+    Object before;
+    before.key.kind = kind.value;
+    Object after = before;
+    before.labels = {{"team", "a"}, {"zone", "z"}};
+    after.labels = {{"team", "b"}};
+    EXPECT_THAT(events_between(before, after),
+                ElementsAre(event(labels_changed, "team: a -> b, zone: z -> (none)")))
+        << kind.kind;
+  }
+}
+
 TEST(ObjectChanges, a_pool_says_when_its_devices_can_be_sliced_and_when_labels_drift) {
   objects::PoolStatus status;
   status.slicing.failed = "gpu-count";

@@ -1,6 +1,7 @@
 #include "controller/objects/object_registry.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "core/invariant.h"
 
@@ -9,11 +10,24 @@ namespace carve::controller {
 using K = FailureKind;
 using os::MutexLock;
 
+namespace {
+
+// Returns the objects of the kind in the map: its keys begin with the kind, so they are beside each other.
+template <class Map>
+auto range_of(const Map& objects, objects::Kind kind) {
+  const auto first = objects.lower_bound(ObjectKey{.kind = kind, .namespace_ = "", .name = ""});
+  const auto is_same_kind = [kind](const auto& entry) { return entry.first.kind == kind; };
+  return std::views::take_while(std::ranges::subrange(first, objects.end()), is_same_kind);
+}
+
+}  // namespace
+
 ObjectRegistry::ObjectRegistry(Journal& journal, std::vector<Object> objects, uint64_t version)
     : journal_(journal), version_(version), oldest_known_(version) {
   for (Object& object : objects) {
     invariant(object.version <= version_, "an object has a version that was given");
     const ObjectKey key = object.key;
+    ++counts_[key.kind];
     objects_.emplace(key, std::make_shared<const Object>(std::move(object)));
   }
 }
@@ -28,16 +42,17 @@ std::vector<ObjectRegistry::Pointer> ObjectRegistry::list(objects::Kind kind,
                                                           std::string_view namespace_) const {
   const MutexLock lock(mutex_);
   std::vector<Pointer> out;
-  for (const auto& [key, object] : objects_)
-    if (key.kind == kind && (namespace_.empty() || key.namespace_ == namespace_)) out.push_back(object);
+  for (const auto& [key, object] : range_of(objects_, kind))
+    if (namespace_.empty() || key.namespace_ == namespace_) out.push_back(object);
   return out;
 }
 
 std::vector<ObjectRegistry::Pointer> ObjectRegistry::workloads() const {
   const MutexLock lock(mutex_);
   std::vector<Pointer> out;
-  for (const auto& [key, object] : objects_)
-    if (objects::text_of(key.kind).is_workload) out.push_back(object);
+  for (const objects::KindText& kind : objects::kinds)
+    if (kind.is_workload)
+      for (const auto& [key, object] : range_of(objects_, kind.value)) out.push_back(object);
   return out;
 }
 
@@ -64,8 +79,8 @@ void ObjectRegistry::notify() {
 }
 
 Outcome<void> ObjectRegistry::check_limit(objects::Kind kind, size_t added) const {
-  const auto is_same_kind = [&](const auto& entry) { return entry.first.kind == kind; };
-  const auto present = static_cast<size_t>(std::ranges::count_if(objects_, is_same_kind));
+  const auto found = counts_.find(kind);
+  const size_t present = found == counts_.end() ? 0 : found->second;
   if (present + added <= max_objects(kind)) return {};
   return failure(K::resource_exhausted, "there are {} {}, and at most {} are kept; delete one first", present,
                  objects::text_of(kind).plural, max_objects(kind));
@@ -84,6 +99,7 @@ Outcome<ObjectRegistry::Pointer> ObjectRegistry::add(Object object) {
     if (auto written = journal_.write({&object, 1}); !written) return tl::unexpected(written.error());
     added = std::make_shared<const Object>(std::move(object));
     objects_[added->key] = added;
+    ++counts_[added->key.kind];
     keep(ChangeKind::added, added);
     invariant(added->version == version_);
   }
@@ -165,7 +181,9 @@ Outcome<std::vector<ObjectRegistry::Pointer>> ObjectRegistry::apply(const std::v
     for (const Pointer& object : out) {
       if (object->version <= version_) continue;  // Unchanged.
       objects_[object->key] = object;
-      keep(ready->kinds.at(object->key), object);
+      const ChangeKind kind = ready->kinds.at(object->key);
+      if (kind == ChangeKind::added) ++counts_[object->key.kind];
+      keep(kind, object);
     }
   }
   notify();
@@ -180,6 +198,7 @@ Outcome<void> ObjectRegistry::remove(const ObjectKey& key) {
     if (auto removed = journal_.remove(key, version_ + 1); !removed) return removed;
     keep(ChangeKind::deleted, found->second);
     objects_.erase(found);
+    --counts_[key.kind];
   }
   notify();
   return {};

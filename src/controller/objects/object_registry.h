@@ -101,6 +101,7 @@ class ObjectRegistry {
   Journal& journal_;
   mutable os::Mutex mutex_;
   std::map<ObjectKey, Pointer> objects_ GUARDED_BY(mutex_);
+  std::map<objects::Kind, size_t> counts_ GUARDED_BY(mutex_);  // Of the objects of a kind.
   std::deque<ObjectChange> changes_ GUARDED_BY(mutex_);
   uint64_t version_ GUARDED_BY(mutex_);
   uint64_t oldest_known_ GUARDED_BY(mutex_);  // All changes behind this version are in `changes_`.

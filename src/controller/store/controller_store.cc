@@ -304,6 +304,12 @@ Outcome<void> ControllerStore::write(const AnswerRecord& answer, int64_t oldest_
   });
 }
 
+Outcome<std::vector<ObjectRecord>> ControllerStore::objects_named(const std::string& kind,
+                                                                  const std::string& name_space,
+                                                                  const std::string& name) {
+  return select<ObjectRecord>("WHERE kind = ? AND name_space = ? AND name = ?", kind, name_space, name);
+}
+
 Outcome<std::vector<AnswerRecord>> ControllerStore::answers(const std::string& caller,
                                                             const std::string& key) {
   return select<AnswerRecord>("WHERE caller = ? AND key = ?", caller, key);

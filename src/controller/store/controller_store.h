@@ -25,6 +25,9 @@ class ControllerStore {
   // Returns all records of a type, by their key. Record is a struct of stored_records.h.
   template <class Record>
   Outcome<std::vector<Record>> all();
+  // Returns the object with this name, if there is one.
+  Outcome<std::vector<ObjectRecord>> objects_named(const std::string& kind, const std::string& name_space,
+                                                   const std::string& name);
   // Returns the revisions of an object, the oldest first.
   Outcome<std::vector<RevisionRecord>> revisions(const std::string& uid);
 

@@ -17,7 +17,7 @@ constexpr std::string_view executor_amount = "spark.executor.resource.gpu.amount
 constexpr std::string_view task_amount = "spark.task.resource.gpu.amount";
 constexpr std::string_view executor_instances = "spark.executor.instances";
 constexpr std::string_view executor_cores = "spark.executor.cores";
-constexpr std::string_view serverless_prefix = "serverless.", carve_prefix = "carve.";
+constexpr std::string_view spark_prefix = "spark.", carve_prefix = "carve.";
 constexpr std::string_view worker_amount = "serverless.ray.worker.gpu.amount";
 constexpr std::string_view worker_vendor = "serverless.ray.worker.gpu.vendor";
 constexpr std::string_view custom_enabled = "serverless.custom.job.gpu.enabled";
@@ -181,14 +181,15 @@ class PodReader {
             fmt::format("{} is {}: the devices here are of nvidia.com", key, typed(value)));
   }
 
-  // Keys of Spark reach it; Ray and a custom job have no others than ours.
+  // Keys of Spark reach it, which ignores those that do not begin with "spark."; Ray and a custom job have no
+  // others than ours.
   void check_keys() {
     errors_.add_all(check_carve_keys(request_.engine, parameters_));
     const std::string_view engine = carve::text(request_.engine);
     for (const auto& [key, value] : parameters_) {
       const bool is_ours =
           key.starts_with(mgpu_prefix) || key.starts_with(carve_prefix) || is_key_of(request_.engine, key);
-      const bool is_foreign = key.starts_with(serverless_prefix) || request_.engine != Engine::spark;
+      const bool is_foreign = request_.engine != Engine::spark || !key.starts_with(spark_prefix);
       if (!is_ours && is_foreign)
         out_.warnings.push_back(fmt::format("{} has no effect: it is no parameter of a {} job", key, engine));
     }

@@ -109,6 +109,10 @@ TEST(EnginePods, of_ray_have_workers_with_slices_and_of_custom_jobs_tasks) {
   EXPECT_EQ(plain->need.gpu, QueueGpu::none);
 }
 
+Parameters whole_devices(Parameters parameters) {
+  return without(without(std::move(parameters), "emr.serverless.mgpu.core"), "emr.serverless.mgpu.memory");
+}
+
 TEST(EnginePods, are_refused_with_the_key_and_the_way_out) {
   const std::string core = "emr.serverless.mgpu.core";
   const struct {
@@ -164,6 +168,24 @@ TEST(EnginePods, are_refused_with_the_key_and_the_way_out) {
       {request(Engine::spark, spark("2")),
        "spark.task.resource.gpu.amount: '2' is more than the 1 of spark.executor.resource.gpu.amount"},
       {request(Engine::spark, spark("a")), "spark.task.resource.gpu.amount: 'a' is not a number such as 0.1"},
+      {request(Engine::spark, without(spark(), "spark.executor.resource.gpu.amount")),
+       "spark.task.resource.gpu.amount needs spark.executor.resource.gpu.amount: the tasks share the "
+       "executor's device"},
+      {request(Engine::spark, with(whole_devices(spark()), "spark.driver.resource.gpu.amount", "2"),
+               QueueGpu::gpu),
+       "spark.driver.resource.gpu.amount 2: another kind of pod has 1, and all slices of a job are equal"},
+      {request(Engine::ray, with(whole_devices(ray()), "serverless.ray.worker.gpu.amount", "17"),
+               QueueGpu::gpu),
+       "serverless.ray.worker.gpu.amount 17: one pod has at most 16 devices"},
+      {request(Engine::custom, with(custom(), "serverless.custom.job.gpu.enabled", "yes")),
+       "serverless.custom.job.gpu.enabled: 'yes' is neither true nor false"},
+      {request(Engine::custom, without(whole_devices(custom()), "serverless.custom.job.task.gpus"),
+               QueueGpu::gpu),
+       "serverless.custom.job.gpu.enabled needs serverless.custom.job.task.gpus=1, the devices of each task"},
+      {request(Engine::spark, with(spark(), "spark.executor.instances", "0")),
+       "spark.executor.instances: '0' is not a whole number from 1 to 1024"},
+      {request(Engine::spark, with(spark(), "spark.executor.cores", "two")),
+       "spark.executor.cores: 'two' is not a whole number from 1 to 4096"},
   };
   for (const auto& row : rows) EXPECT_THAT(refusals(row.asked), ElementsAre(row.sentence));
 }
@@ -204,6 +226,8 @@ TEST(EnginePods, warn_of_keys_without_effect) {
   EXPECT_THAT(
       warnings(request(Engine::spark, with(spark(), "serverless.ray.worker.gpu.amount", "1"))),
       ElementsAre("serverless.ray.worker.gpu.amount has no effect: it is no parameter of a spark job"));
+  EXPECT_THAT(warnings(request(Engine::spark, with(spark(), "emr.serverless.gpu.core", "5"))),
+              ElementsAre("emr.serverless.gpu.core has no effect: it is no parameter of a spark job"));
   for (const auto& asked : {request(Engine::ray, ray()), request(Engine::custom, custom()),
                             request(Engine::spark, with(spark(), "spark.any", "x"))})
     EXPECT_THAT(warnings(asked), IsEmpty());

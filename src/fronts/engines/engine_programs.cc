@@ -138,7 +138,7 @@ PodProgram spark_program(const objects::JobSpec& spec, const EnginePods& pods, P
     out.env["CARVE_CONFIGURATION"] = properties(spark_configuration(spec, pods, places));
     return out;
   }
-  out.env["SPARK_MASTER_OPTS"] = common;
+  out.env["SPARK_MASTER_OPTS"] = fmt::format("{} -Dspark.master.rest.enabled=false", common);
   out.env["SPARK_WORKER_OPTS"] = common;
   out.env["SPARK_WORKER_DIR"] = folder + "/work";
   const bool has_gpu =

@@ -3,6 +3,7 @@
 //
 // * A Spark master whose port is taken takes the next one, and its workers find another master:
 //   spark.port.maxRetries=0. Spark listens on 127.0.0.1 (SPARK_LOCAL_IP), and its connections need a secret.
+//   Spark 4 serves applications by REST at port 6066, which a second master cannot have: it is turned off.
 // * Each Spark Worker is inside its own slice, because executors are its children. The Worker hands its
 //   device over to the executor, so only the Worker and the driver run a discovery script.
 // * The nodes of one Ray cluster share a network namespace of their own, because Ray listens on every

@@ -55,8 +55,9 @@ TEST(EnginePrograms, of_spark_listen_on_the_loopback_at_a_port_that_is_never_ano
                                           "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1",
                                           "--port", "30001", "--webui-port", "0"));
   EXPECT_THAT(master.env, Contains(Pair("SPARK_LOCAL_IP", "127.0.0.1")));
-  EXPECT_THAT(master.env,
-              Contains(Pair("SPARK_MASTER_OPTS", "-Dspark.authenticate=true -Dspark.port.maxRetries=0")));
+  EXPECT_THAT(master.env, Contains(Pair("SPARK_MASTER_OPTS",
+                                        "-Dspark.authenticate=true -Dspark.port.maxRetries=0 "
+                                        "-Dspark.master.rest.enabled=false")));
   EXPECT_THAT(master.cleanup, ElementsAre("rm", "-rf", "/tmp/carve-1a-h0"));
 }
 

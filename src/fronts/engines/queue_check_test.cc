@@ -33,8 +33,13 @@ TEST(QueueCheck, every_error_of_a_queue_is_reported_at_once) {
   for (const char* spec : {R"({"quota":{}})", R"({"quota":{"devices":1,"memory":"1GiB","compute":"1%"}})"})
     EXPECT_THAT(sentences(read_queue(queue_document(spec)).error()),
                 ElementsAre("spec.quota: set devices, or memory and compute"));
-  EXPECT_THAT(sentences(read_queue(queue_document(R"({"weight":0})")).error()),
-              ElementsAre("weight 0: it is 1 to 1000"));
+  for (const char* weight : {"0", "1001"})
+    EXPECT_THAT(sentences(read_queue(queue_document(fmt::format(R"({{"weight":{}}})", weight))).error()),
+                ElementsAre(fmt::format("weight {}: it is 1 to 1000", weight)));
+  EXPECT_THAT(sentences(read_queue(queue_document(R"({"computeGroups":[]})")).error()),
+              ElementsAre("spec.computeGroups: 0 groups; there are 1 to 32"));
+  EXPECT_THAT(sentences(read_queue(R"({"metadata":{"name":"q","namespace":"n"},"spec":{}})").error()),
+              ElementsAre("metadata.namespace: queues have no namespace; leave it out"));
   EXPECT_THAT(sentences(read_queue(queue_document(R"({"gpu":"none","quota":{"devices":1}})")).error()),
               ElementsAre("queue q gives no GPU: leave out the quota"));
 }

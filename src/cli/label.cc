@@ -1,0 +1,77 @@
+// `carve label KIND/NAME KEY=VALUE KEY-`: the labels of any object of the controller.
+#include "core/label.h"
+
+#include "cli/node_pools.h"
+#include "cli/services.h"
+#include "cli/verbs.h"
+
+namespace carve::cli {
+namespace {
+
+// What the verb reads of the answer.
+struct Labeled {
+  objects::Metadata metadata;
+};
+
+struct LabelOptions {
+  std::vector<std::string> words;
+  std::string name_space = "default";
+  bool when_free = false;  // Of a node's memory unit.
+};
+
+void refuse_labels(Context& context, const std::string& sentence) {
+  fmt::print(stderr, "carve: {}\n", harmless(sentence));
+  context.status = usage_status;
+}
+
+// Returns the labels as a merge patch (RFC 7396), in which a removed one is null.
+Result<std::string, std::string> label_patch(const std::vector<std::string>& words) {
+  if (words.empty())
+    return tl::unexpected(std::string("name a label: KEY=VALUE to set it, KEY- to remove it"));
+  std::string labels;
+  for (const std::string& word : words) {
+    const auto change = parse_label_change(word);
+    if (!change) return tl::unexpected(change.error().sentence);
+    labels += fmt::format("{}{}:{}", labels.empty() ? "" : ",", api::quoted(change->first),
+                          change->second ? api::quoted(*change->second) : "null");
+  }
+  return fmt::format(R"({{"metadata":{{"labels":{{{}}}}}}})", labels);
+}
+
+// The first word is KIND/NAME, or the first two are KIND and NAME.
+void label(Context& context, const LabelOptions& options) {
+  const bool has_slash = options.words.front().find('/') != std::string::npos;
+  const size_t names = std::min<size_t>(has_slash ? 1 : 2, options.words.size());
+  const auto first_label = options.words.begin() + static_cast<std::ptrdiff_t>(names);
+  const auto object = required_object(context, {options.words.begin(), first_label}, options.name_space);
+  if (!object) return;
+  const auto body = label_patch({first_label, options.words.end()});
+  if (!body) return refuse_labels(context, body.error());
+  const bool is_node = object->kind == objects::Kind::node;
+  if (options.when_free && !is_node)
+    return refuse_labels(context, "--when-free: it is for the memory unit of a node; leave it out");
+  std::string target = is_node ? node_path(object->name) : object_path(*object);
+  if (options.when_free) target += "?whenFree=true";
+  answered(context, context.controller().send<Labeled>("PATCH", target, *body),
+           [&](const auto&) { fmt::print("{} labeled\n", object->text()); });
+}
+
+}  // namespace
+
+void add_label(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("label", "Set or remove labels of an object of the controller");
+  auto options = std::make_shared<LabelOptions>();
+  verb->add_option("KIND/NAME LABEL", options->words,
+                   "The object, as in node/n1 or job/custom-5, or KIND NAME; then KEY=VALUE to set, KEY- to "
+                   "remove")
+      ->required();
+  verb->add_option("-n,--namespace", options->name_space, "Its namespace")->capture_default_str();
+  verb->add_flag("--when-free", options->when_free,
+                 "Change the memory unit of a node when no slice in units is left");
+  // As kubectl has it. Here a value is replaced without it too.
+  verb->add_flag("--overwrite")->description("Without effect: a label's value is always replaced");
+  verb->footer("  carve label node n1 carve.dev/placement=spread zone-\n  carve label job/custom-5 team=a");
+  verb->callback([&context, options] { label(context, *options); });
+}
+
+}  // namespace carve::cli
