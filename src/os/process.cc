@@ -85,9 +85,9 @@ uint64_t pid_namespace_of(pid_t pid) {
   return stat(fmt::format("/proc/{}/ns/pid", pid).c_str(), &info) == 0 ? info.st_ino : 0;
 }
 
-bool maps_file(pid_t pid, std::string_view name) {
+bool maps_other_files_only(pid_t pid, std::string_view name) {
   const auto text = read_file(fmt::format("/proc/{}/maps", pid), 64 << 20);
-  return text && text->find(name) != std::string::npos;
+  return text && !text->empty() && text->find(name) == std::string::npos;
 }
 
 std::map<std::string, std::string> cgroups_of(pid_t pid) {

@@ -37,10 +37,13 @@ bool write_file(const std::string& path, std::string_view text);  // Writes an e
 
 std::optional<ProcessStat> stat_of(pid_t);
 std::vector<ProcessStat> all_processes();
-std::string command_of(pid_t);                 // Its arguments, cut to 200 characters.
-pid_t inner_pid_of(pid_t);                     // In its own pid namespace: the last of NSpid; 0: unknown.
-uint64_t pid_namespace_of(pid_t);              // Inode; 0: unknown.
-bool maps_file(pid_t, std::string_view name);  // A line of /proc/PID/maps names this file.
+std::string command_of(pid_t);     // Its arguments, cut to 200 characters.
+pid_t inner_pid_of(pid_t);         // In its own pid namespace: the last of NSpid; 0: unknown.
+uint64_t pid_namespace_of(pid_t);  // Inode; 0: unknown.
+
+// Returns whether the process has mappings, and none of a file of this name. A process that ends has no
+// mappings some time before its files are closed, and its device memory freed: of it this is false.
+bool maps_other_files_only(pid_t, std::string_view name);
 
 // Returns the lines of /proc/PID/cgroup: controllers -> path. The v2 line has the empty name.
 std::map<std::string, std::string> cgroups_of(pid_t);

@@ -48,8 +48,8 @@ Attachments::Slot Attachments::choose_slot(LiveSlice& slice, const os::Peer& pee
     // any more. The image number in the request alone is not accepted, because the process could use it to
     // drop its charges.
     const unsigned slot = known->second.slot;
-    if (control.processes[slot].image != request.image && !os::maps_file(peer.process.pid, report_name) &&
-        !reclaim(slice, slot))
+    if (control.processes[slot].image != request.image &&
+        os::maps_other_files_only(peer.process.pid, report_name) && !reclaim(slice, slot))
       return {std::nullopt, AttachStatus::try_again, "the budget words changed too often; try again"};
     return {slot, AttachStatus::granted, ""};
   }
@@ -175,7 +175,8 @@ void Attachments::reclaim_after_exec(LiveSlice& slice) {
     for (unsigned d = 0; d < slice.granted().parts.size(); ++d)
       for (unsigned lane = 0; lane < shm::lanes; ++lane)
         holds |= shm::holding(slice.report.page->charges, {d, attached.slot, lane}) != 0;
-    if (holds && !os::maps_file(process.pid, report_name) && os::alive(attached.pidfd))
+    // A process that is being killed holds its memory for some time after its mappings are gone.
+    if (holds && os::maps_other_files_only(process.pid, report_name) && os::alive(attached.pidfd))
       reclaim(slice, attached.slot);
   }
 }
