@@ -133,13 +133,17 @@ class Simulation {
       host.leads = false;  // It ends, and is started again.
       ++host.starts;
     } else if (is_ours || is_free) {
-      if (!host.leads) ++takeovers;
+      if (!host.leads) {
+        ++takeovers;
+        acquired_at_ = time_.now();
+      }
       host.leads = true;
       holder_ = host.identity();
       host.renewed_at = lease_renewed_at_ = time_.now();
       server_.put(leases, {{"metadata", {{"name", "carve-scheduler"}, {"namespace", "carve-system"}}},
                            {"spec",
                             {{"holderIdentity", holder_},
+                             {"acquireTime", fmt::format("{}", acquired_at_)},
                              {"leaseDurationSeconds", lease_duration_ns / second_ns},
                              {"renewTime", fmt::format("{}", time_.now())}}}});
     }
@@ -193,6 +197,7 @@ class Simulation {
   std::deque<Asker> askers_;
   std::array<Host, 2> hosts_;
   std::string holder_;
+  kube::Nanoseconds acquired_at_ = 0;
   kube::Nanoseconds lease_renewed_at_ = -lease_duration_ns - 1;
   unsigned created_ = 0, bound_ = 0;
 };
