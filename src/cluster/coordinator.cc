@@ -78,7 +78,7 @@ void Coordinator::settings_changed() {
   if (!cluster_) {
     strategy_ = strategy;
     cluster_.emplace(*this, strategy);
-    if (is_active()) cluster_->feed.list_pods_again(started_ + kube::max_fenced_write_ns);
+    if (is_active()) list_for_this_term();
   } else if (strategy != *strategy_) {
     os::log::warning("strategy {} takes effect when the coordinator is restarted; it has {}", text(strategy),
                      text(*strategy_));
@@ -86,11 +86,20 @@ void Coordinator::settings_changed() {
 }
 
 // A coordinator that was killed may have sent a write that is not over. Its successor on this host begins its
-// list when it is. Between two hosts the Lease's duration is longer than both.
+// list when it is. Between two hosts the Lease's duration is longer than both. If no other holder was there
+// since the last list, because the API server was away or the scheduler stopped for some seconds, all writes
+// were this coordinator's own, and are in its books.
+void Coordinator::list_for_this_term() {
+  const std::string term = lease_.term();
+  if (!term.empty() && term == listed_term_) return;
+  listed_term_ = term;
+  cluster_->feed.list_pods_again(started_ + kube::max_fenced_write_ns);
+}
+
 void Coordinator::lease_changed(bool is_held) {
   os::log::info("{}", is_held ? "active: the scheduler beside this replica holds the Lease"
                               : "not active: " + lease_.problem());
-  if (is_held && cluster_) cluster_->feed.list_pods_again(started_ + kube::max_fenced_write_ns);
+  if (is_held && cluster_) list_for_this_term();
 }
 
 void Coordinator::settle() {

@@ -69,6 +69,7 @@ class Coordinator {
 
   void settings_changed();
   void lease_changed(bool is_held);
+  void list_for_this_term();
   void settle();  // Every 10 s.
   void check();   // Every 60 s.
   void report(const std::vector<Finding>&);
@@ -92,6 +93,7 @@ class Coordinator {
   std::set<std::string> reported_;    // Sentences that have an event.
   std::optional<Strategy> strategy_;  // With which the books were made.
   WatchedSettings cluster_settings_;
+  std::string listed_term_;  // Of the Lease, in which the pods were listed; empty: it is not known.
   kube::WatchedLease lease_;
   std::unique_ptr<kube::ApiCall> timer_;
 };

@@ -103,6 +103,31 @@ TEST(CoordinatorFailures, without_an_api_server_binds_fail_in_2_s_and_then_at_on
   EXPECT_EQ(s.bind(pod), bound_text);
 }
 
+TEST(CoordinatorFailures, a_pause_without_another_holder_needs_no_list) {
+  CoordinatorScenario s;
+  s.begin();
+  s.time.run_for(10 * second_ns);
+  const auto lists = [&] { return s.coordinator->figures().relists["pods"]; };
+  const auto pause = [&] {
+    s.is_renewed = false;
+    s.time.run_for(20 * second_ns);
+    EXPECT_FALSE(s.coordinator->is_active());
+    s.is_renewed = true;
+    s.time.run_for(10 * second_ns);
+    EXPECT_TRUE(s.coordinator->is_active());
+  };
+  const auto before = lists();
+  pause();
+  EXPECT_EQ(lists(), before);
+  s.acquire_time = "2026-01-01T00:01:00.000000Z";  // Another host may have held it meanwhile.
+  pause();
+  EXPECT_EQ(lists(), before + 1);
+  s.acquire_time = "";
+  pause();
+  pause();
+  EXPECT_EQ(lists(), before + 3) << "what is not known is listed";
+}
+
 TEST(CoordinatorFailures, a_node_that_is_deleted_leaves_with_its_last_pod) {
   CoordinatorScenario s;
   s.begin();

@@ -95,11 +95,11 @@ void Conversation::answer_pending() {
     }
     if (parse() != Parsed::complete) return;
     ++answered_;
-    const auto& message = parser_->beast.get();
+    auto& message = parser_->beast.get();
     const std::string target(parser_->target());
     const size_t question = std::min(target.find('?'), target.size());
     Request request{std::string(message.method_string()), target.substr(0, question),
-                    question < target.size() ? target.substr(question + 1) : "", message.body()};
+                    question < target.size() ? target.substr(question + 1) : "", std::move(message.body())};
     for (const auto& field : message)
       request.headers.add(std::string(field.name_string()), std::string(field.value()));
     const bool keep = message.keep_alive();

@@ -23,6 +23,7 @@ class LeaseWalk final : public JsonWalk {
     if (is_path(path, {"metadata", "resourceVersion"})) lease.resource_version = text;
     if (is_path(path, {"spec", "holderIdentity"})) lease.holder = text;
     if (is_path(path, {"spec", "renewTime"})) lease.renew_time = text;
+    if (is_path(path, {"spec", "acquireTime"})) lease.acquire_time = text;
     if (is_path(path, {"spec", "leaseDurationSeconds"})) lease.duration_seconds = seconds(text);
   }
   // Returns 0 for what is no number of seconds.
@@ -45,6 +46,11 @@ Result<Lease, std::string> read_lease(std::string_view json) {
 bool LeaseView::names_this_host(const std::string& holder) const {
   return holder.size() == host_.size() + 1 + uuid_chars && holder.starts_with(host_) &&
          holder[host_.size()] == '_';
+}
+
+std::string LeaseView::term() const {
+  if (!last_ || last_->holder.empty() || last_->acquire_time.empty()) return "";
+  return last_->holder + " " + last_->acquire_time;
 }
 
 void LeaseView::take(const Lease& lease, Nanoseconds sent) {

@@ -23,8 +23,9 @@ inline constexpr Nanoseconds lease_poll_ns = second_ns;  // How often the Lease 
 inline constexpr unsigned min_lease_seconds = (lease_trust_ns + max_fenced_write_ns) / second_ns + 1;
 
 struct Lease {
-  std::string holder;      // "HOST_uuid" as client-go writes it; empty: it is free.
-  std::string renew_time;  // As text: only whether it changes counts.
+  std::string holder;        // "HOST_uuid" as client-go writes it; empty: it is free.
+  std::string renew_time;    // As text: only whether it changes counts.
+  std::string acquire_time;  // The same. A holder that comes, or comes again, writes another one.
   unsigned duration_seconds = 0;
   std::string resource_version;
 };
@@ -45,6 +46,8 @@ class LeaseView {
   bool is_held(Nanoseconds now) const { return held_until_ && now < *held_until_; }
   // Returns the end of the time for which the Lease is held; no value: it is not.
   std::optional<Nanoseconds> held_until() const { return held_until_; }
+  // Returns what is the same as long as no other holder was there; empty: the Lease does not say.
+  std::string term() const;
   // Returns why it is not held, as far as the Lease says.
   const std::string& problem() const { return problem_; }
 

@@ -161,6 +161,24 @@ TEST(LeaseView, a_write_that_it_lets_through_is_over_when_the_next_holder_begins
   EXPECT_GT(changes, 400u);
 }
 
+TEST(LeaseView, a_term_is_a_holder_since_it_came) {
+  LeaseView view("h1");
+  EXPECT_EQ(view.term(), "");
+  Lease lease{.holder = "h1_0b2c7c3e-1d1f-4c59-9f1a-2f5a3c1d7e01", .renew_time = "1", .duration_seconds = 15};
+  view.take(lease, 0);
+  EXPECT_EQ(view.term(), "") << "it does not say when the holder came";
+  lease.acquire_time = "1";
+  view.take(lease, 1);
+  const std::string first = view.term();
+  EXPECT_NE(first, "");
+  lease.renew_time = "2";
+  view.take(lease, 2);
+  EXPECT_EQ(view.term(), first);
+  lease.acquire_time = "3";
+  view.take(lease, 3);
+  EXPECT_NE(view.term(), first);
+}
+
 TEST(LeaseView, reads_the_object) {
   const auto read = read_lease(
       R"({"kind":"Lease","metadata":{"name":"l","resourceVersion":"7"},"spec":{"holderIdentity":"n1_x",)"

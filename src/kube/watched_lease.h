@@ -18,6 +18,8 @@ class WatchedLease {
 
   // Returns whether a write of at most max_fenced_write_ns may begin now. Ask again before each one.
   bool is_held() const { return view_.is_held(client_.now()); }
+  // Returns what is the same as long as no other holder was there; empty: the Lease does not say.
+  std::string term() const { return view_.term(); }
   // Returns why it is not held; empty: it is, or it was held too long ago.
   const std::string& problem() const { return problem_.empty() ? view_.problem() : problem_; }
 

@@ -1,4 +1,5 @@
 """The coordinator against a real API server and a real scheduler: install, dialects, refusals, placement, forgery."""
+import http.client
 import json
 import os
 import re
@@ -242,13 +243,26 @@ def test_a_more_important_pod_takes_the_place_of_others(carve):
 
 
 def test_a_change_of_its_label_makes_the_scheduler_ask_again(carve):
-    """The node has 16 GiB for the scheduler, 8 on each device. The pod fits on nodes that its selector excludes, so its label is written.
-    Each refusal is checked once: a second write follows a second question."""
+    """The node has 16 GiB for the scheduler, 8 on each device. The pod fits on nodes that its selector excludes, which does not count.
+    A question with 100 names, which may be a sample of the nodes, is played by the case: the label is written, and the scheduler asks."""
     for i in range(2):
         carve.create(pod_object(f"large-{i}", {"carve.dev/memory": "14Gi"}, **on("spread")))
         carve.slices(f"large-{i}")
     carve.create(pod_object("waits", {"carve.dev/memory": "12Gi"}, **on("spread")))
-    assert until(lambda: carve.pod("waits")["metadata"]["labels"].get("carve.dev/retry") == "2", 60), carve.pod("waits")["metadata"]
+
+    def asked():
+        events = carve.api.get("/apis/events.k8s.io/v1/namespaces/default/events")["items"]
+        return sum(e.get("series", {}).get("count", 1) for e in events
+                   if e["regarding"]["name"] == "waits" and e["reason"] == "FailedScheduling")
+    assert until(asked)
+    assert "carve.dev/retry" not in carve.pod("waits")["metadata"]["labels"]
+    before = asked()
+    question = {"Pod": carve.pod("waits"), "NodeNames": [f"full-{i}" for i in range(100)]}
+    connection = http.client.HTTPConnection("127.0.0.1", carve.pairs["h1"].ports + 1, timeout=10)
+    connection.request("POST", "/filter", json.dumps(question))
+    assert json.loads(connection.getresponse().read())["NodeNames"] == []
+    assert until(lambda: carve.pod("waits")["metadata"]["labels"].get("carve.dev/retry") == "1"), carve.pod("waits")["metadata"]
+    assert until(lambda: asked() > before), carve.kubectl("describe", "pod", "waits")
 
 
 def patched(carve, api, path, body):

@@ -33,6 +33,8 @@ struct CoordinatorScenario {
   kube::SimulatedApiClient client{time, server, 1};
   std::string certificate_problem;
   unsigned renewals = 0;
+  std::string acquire_time = "2026-01-01T00:00:00.000000Z";
+  bool is_renewed = true;
   std::string holder = "h1_0b2c7c3e-1d1f-4c59-9f1a-2f5a3c1d7e01";
   std::optional<Coordinator> coordinator;
 
@@ -61,11 +63,12 @@ struct CoordinatorScenario {
                {{"metadata", {{"name", "carve-settings"}, {"namespace", "carve-system"}}}, {"data", data}});
   }
   void renew() {
-    if (!holder.empty())
+    if (!holder.empty() && is_renewed)
       server.put(leases,
                  {{"metadata", {{"name", "carve-scheduler"}, {"namespace", "carve-system"}}},
                   {"spec",
                    {{"holderIdentity", holder},
+                    {"acquireTime", acquire_time},
                     {"leaseDurationSeconds", 15},
                     {"renewTime", "2026-01-01T00:00:00." + std::to_string(100000 + renewals++) + "Z"}}}});
     time.at(time.now() + 2 * second_ns, [this] { renew(); });
