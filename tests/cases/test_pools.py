@@ -173,6 +173,11 @@ def test_a_node_without_its_labels_has_the_defaults_again(nodes):
     assert node["status"]["memoryUnit"] == {"desired": "1GiB", "effective": "1GiB", "blockedBy": []}
 
 
+def test_a_label_has_a_key_that_a_selector_can_name(nodes):
+    assert "the key 'a b' is not 1 to 253 printable ASCII characters" in nodes.carve("label", "node", "n1", "a b=1", status=1)
+    assert nodes.one("node", "n1")["metadata"]["labels"] == {}
+
+
 @pytest.mark.parametrize("spec, stop, failed, sentence", [
     ({"type": "public"}, False, "resource-type",
      "pool 'p' is of type public: GPU slicing needs an EAS resource group or a Lingjun resource quota"),
