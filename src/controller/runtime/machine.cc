@@ -157,7 +157,10 @@ Outcome<ObservedProgram> Machine::program(const std::string& slice) {
   ObservedProgram out{.attempt = state.attempt, .started_at = state.started_ns};
   switch (seen->phase()) {
     case runner::ProgramPhase::never_started: break;
-    case runner::ProgramPhase::running: out.state = ProgramState::running; break;
+    case runner::ProgramPhase::running:
+      out.state = ProgramState::running;
+      out.is_waiting = state.program_pid == 0;
+      break;
     case runner::ProgramPhase::ended:
       out.state = ProgramState::exited;
       out.ended_at = state.ended_ns;

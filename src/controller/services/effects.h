@@ -27,6 +27,7 @@ struct ObservedProgram {
   std::string exit;          // "exit status 1", "signal 9"; empty: it runs, or never ran.
   uint32_t exit_status = 0;  // Of an ended program, as a shell has it.
   bool is_lost = false;      // Its supervisor was killed, so its exit status is unknown.
+  bool is_waiting = false;   // It runs, but its supervisor has not executed it yet: it waits for the agent.
 };
 
 // What a supervisor needs to run a replica's program.

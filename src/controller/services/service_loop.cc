@@ -194,7 +194,7 @@ bool ServiceLoop::observe_replica(Pass& pass, const ReplicaRecord& replica, Ns n
   if (program->is_waiting) out.program_since = now;
   if (is_starting(replica, *program, now)) {
     out.program = ProgramState::running;
-    out.program_since = asked_starts_.at(replica.slice).at;
+    out.program_since = now;
     out.probe = {};
   }
   if (replica.retired_ns != 0) out.retired_at = std::min(replica.retired_ns, now);

@@ -153,6 +153,25 @@ TEST(ServiceLoop, a_program_that_ends_is_started_again_and_its_exit_is_shown) {
   EXPECT_EQ(s.status().phase, "Running");
 }
 
+TEST(ServiceLoop, a_program_that_its_supervisor_has_not_executed_is_not_ready) {
+  Stage s;
+  objects::ServiceSpec portless = spec(1);
+  portless.port.reset();
+  s.apply(portless);
+  s.settle();
+  EXPECT_EQ(s.status().ready_replicas, 1u);
+  auto& program = s.machine.programs["a-1-0"].seen;
+  program.is_waiting = true;
+  s.machine.now += 60 * workload::second_ns;
+  s.loop->turn(s.machine.now);
+  EXPECT_EQ(s.status().ready_replicas, 0u);
+  EXPECT_EQ(s.status().replica_list.at(0).state, "Starting");
+  program.is_waiting = false;
+  program.started_at = s.machine.now;
+  s.settle();
+  EXPECT_EQ(s.status().ready_replicas, 1u);
+}
+
 TEST(ServiceLoop, a_service_scales_by_its_load_and_its_spec_stays) {
   Stage s;
   objects::ServiceSpec wanted = spec(1);

@@ -46,8 +46,10 @@ objects::ReplicaStatus replica_status(const StatusInput& in, size_t i) {
                              .restarts = record.restarts};
   if (const auto slice = in.slices.find(record.slice); slice != in.slices.end())
     out.devices = slice->second.devices;
-  if (const auto program = in.programs.find(record.slice); program != in.programs.end())
+  if (const auto program = in.programs.find(record.slice); program != in.programs.end()) {
     out.last_exit = program->second.exit;
+    if (program->second.is_waiting && out.state == "Running") out.state = "Starting";
+  }
   return out;
 }
 
