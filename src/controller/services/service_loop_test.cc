@@ -151,6 +151,7 @@ TEST(ServiceLoop, a_program_that_ends_is_started_again_and_its_exit_is_shown) {
   EXPECT_EQ(s.machine.programs["a-1-0"].seen.attempt, 2u);
   EXPECT_EQ(s.status().restarts, 1u);
   EXPECT_EQ(s.status().phase, "Running");
+  EXPECT_EQ(s.status().replica_list.at(0).last_exit, "exit status 3") << "of the attempt before";
 }
 
 TEST(ServiceLoop, a_program_that_its_supervisor_has_not_executed_is_not_ready) {

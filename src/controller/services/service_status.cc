@@ -34,7 +34,7 @@ const char* state_text(const workload::Replica& replica) {
   return replica.endpoint == EndpointState::serving ? "Ready" : "Running";
 }
 
-objects::ReplicaStatus replica_status(const StatusInput& in, size_t i) {
+objects::ReplicaStatus replica_status(const StatusInput& in, size_t i, const objects::ServiceStatus& before) {
   const workload::Replica& observed = in.observed.replicas[i];
   const ReplicaRecord& record = in.replicas[i];
   objects::ReplicaStatus out{.index = workload::ordinal(record.replica),
@@ -44,12 +44,17 @@ objects::ReplicaStatus replica_status(const StatusInput& in, size_t i) {
                              .state = state_text(observed),
                              .port = record.port,
                              .restarts = record.restarts};
-  if (const auto slice = in.slices.find(record.slice); slice != in.slices.end())
-    out.devices = slice->second.devices;
+  const auto slice = in.slices.find(record.slice);
+  if (slice != in.slices.end()) out.devices = slice->second.devices;
   if (const auto program = in.programs.find(record.slice); program != in.programs.end()) {
     out.last_exit = program->second.exit;
     if (program->second.is_waiting && out.state == "Running") out.state = "Starting";
   }
+  const auto known = std::ranges::find(before.replica_list, record.slice, &objects::ReplicaStatus::slice);
+  // The end of the former attempt is shown while the next one runs.
+  if (out.last_exit.empty() && !observed.retired_at && record.restarts > 0 &&
+      known != before.replica_list.end())
+    out.last_exit = known->last_exit;
   return out;
 }
 
@@ -166,7 +171,7 @@ objects::ServiceStatus service_status(const StatusInput& in, const objects::Serv
                              .warnings = before.warnings};
   if (in.record.port != 0) out.endpoint = fmt::format("http://127.0.0.1:{}", in.record.port);
   for (size_t i = 0; i < in.replicas.size(); ++i) {
-    out.replica_list.push_back(replica_status(in, i));
+    out.replica_list.push_back(replica_status(in, i, before));
     out.restarts += in.replicas[i].restarts;
   }
   if (const auto terms = fronts::terms_of(in.spec); terms && terms->gpu) {
