@@ -71,6 +71,7 @@ ObservedSlice observed(const api::Slice& slice) {
   out.share_bp = slice.parts.front().share_bp;
   out.is_exclusive = slice.exclusive;
   out.policy = text(slice.policy);
+  out.refused_at = static_cast<int64_t>(slice.refused_ns);
   out.busy_percent = busy_percent(slice);
   return out;
 }

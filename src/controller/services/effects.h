@@ -54,6 +54,7 @@ struct ObservedSlice {
   std::string policy;
   std::string state;
   bool is_exclusive = false;
+  Ns refused_at = 0;  // When its quota last refused memory, UTC; 0: never.
   // Part of its share that its programs used in the last 60 s, or of its devices now if it has no share.
   uint32_t busy_percent = 0;
 };

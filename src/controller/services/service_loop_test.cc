@@ -173,6 +173,21 @@ TEST(ServiceLoop, a_program_that_its_supervisor_has_not_executed_is_not_ready) {
   EXPECT_EQ(s.status().ready_replicas, 1u);
 }
 
+TEST(ServiceLoop, a_refusal_by_the_memory_quota_is_named_in_the_exit_of_its_attempt) {
+  Stage s;
+  s.apply(spec(1));
+  s.settle();
+  s.machine.live["a-1-0"].refused_at = s.machine.now;
+  s.machine.end_program("a-1-0", 3);
+  s.loop->turn(s.machine.now);
+  EXPECT_THAT(s.status().replica_list.at(0).last_exit,
+              HasSubstr("exit status 3; its GPU memory quota of 4 GiB refused memory"));
+  s.settle();
+  s.machine.end_program("a-1-0", 5);
+  s.loop->turn(s.machine.now);
+  EXPECT_EQ(s.status().replica_list.at(0).last_exit, "exit status 5") << "the quota refused the first one";
+}
+
 TEST(ServiceLoop, a_service_scales_by_its_load_and_its_spec_stays) {
   Stage s;
   objects::ServiceSpec wanted = spec(1);

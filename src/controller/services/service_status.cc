@@ -34,6 +34,16 @@ const char* state_text(const workload::Replica& replica) {
   return replica.endpoint == EndpointState::serving ? "Ready" : "Running";
 }
 
+// Returns how the program ended; empty: it has not. A refusal of its attempt by the quota is named, because
+// most programs end by it.
+std::string exit_of(const ObservedProgram& program, const ObservedSlice* slice) {
+  const bool is_refused =
+      slice != nullptr && slice->refused_at != 0 && slice->refused_at >= program.started_at;
+  if (program.exit.empty() || !is_refused) return program.exit;
+  return fmt::format("{}; its GPU memory quota of {} refused memory", program.exit,
+                     text(Bytes{slice->memory_bytes}));
+}
+
 objects::ReplicaStatus replica_status(const StatusInput& in, size_t i, const objects::ServiceStatus& before) {
   const workload::Replica& observed = in.observed.replicas[i];
   const ReplicaRecord& record = in.replicas[i];
@@ -47,7 +57,7 @@ objects::ReplicaStatus replica_status(const StatusInput& in, size_t i, const obj
   const auto slice = in.slices.find(record.slice);
   if (slice != in.slices.end()) out.devices = slice->second.devices;
   if (const auto program = in.programs.find(record.slice); program != in.programs.end()) {
-    out.last_exit = program->second.exit;
+    out.last_exit = exit_of(program->second, slice == in.slices.end() ? nullptr : &slice->second);
     if (program->second.is_waiting && out.state == "Running") out.state = "Starting";
   }
   const auto known = std::ranges::find(before.replica_list, record.slice, &objects::ReplicaStatus::slice);
