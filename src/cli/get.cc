@@ -23,12 +23,6 @@ std::string gpu_text(const objects::Service& s) {
   return s.status.gpu.empty() ? "-" : harmless(s.status.gpu);
 }
 
-uint32_t wanted_replicas(const objects::Service& s) {
-  if (s.spec.stopped) return 0;
-  const bool is_scaled = s.spec.autoscale && s.status.desired_replicas != 0;
-  return is_scaled ? s.status.desired_replicas : s.spec.replicas;
-}
-
 std::string or_dash(const std::string& text) { return text.empty() ? "-" : harmless(text); }
 
 void print(const std::vector<objects::Service>& services, bool wide) {

@@ -26,11 +26,23 @@ Result<ObjectName, std::string> parse_object(const std::vector<std::string>& wor
     name = kind.substr(slash + 1);
     kind = kind.substr(0, slash);
   }
-  const auto known = objects::parse_kind(kind);
-  if (known) return ObjectName{*known, name, name_space};
-  std::vector<std::string_view> kinds;
-  for (const objects::KindText& text : objects::kinds) kinds.push_back(text.plural);
-  return tl::unexpected(fmt::format("'{}' is not a kind; use {}", kind, fmt::join(kinds, ", ")));
+  return out;
+}
+
+Result<ObjectName, std::string> parse_object(const std::vector<std::string>& words,
+                                             const std::string& name_space) {
+  auto objects = parse_objects(words, name_space);
+  if (!objects) return tl::unexpected(std::move(objects.error()));
+  if (objects->size() > 1)
+    return tl::unexpected(
+        fmt::format("'{}' is one word too many; name one object, as in service/NAME", words.back()));
+  return std::move(objects->front());
+}
+
+uint32_t wanted_replicas(const objects::Service& s) {
+  if (s.spec.stopped) return 0;
+  const bool is_scaled = s.spec.autoscale && s.status.desired_replicas != 0;
+  return is_scaled ? s.status.desired_replicas : s.spec.replicas;
 }
 
 ObjectName eas_object(std::string name) {
@@ -107,7 +119,7 @@ bool wait_for_workload(Context& context, const ObjectName& object, unsigned time
     const auto service = controller.get<objects::Service>(object_path(object));
     if (!service) return answered(context, service, [](const auto&) {}), false;
     const objects::ServiceStatus& s = service->status;
-    const uint32_t wanted = service->spec.stopped ? 0 : service->spec.replicas;
+    const uint32_t wanted = wanted_replicas(*service);
     const bool current = s.observed_generation == service->metadata.generation;
     const std::string line =
         fmt::format("[OK] {} [Total: {}, Pending: {}, Running: {}]", current ? s.phase : "Waiting", wanted,

@@ -41,6 +41,9 @@ client::Answer<std::vector<objects::Service>> workloads(const client::Client& co
 // Returns "/v1/services".
 std::string list_path(objects::Kind kind);
 // Returns "/v1/services/a/logs?namespace=b&...".
+// Returns how many replicas there shall be now: of an autoscaled service what its load needs.
+uint32_t wanted_replicas(const objects::Service&);
+
 std::string object_path(const ObjectName& object, const std::string& verb = "",
                         const std::string& query = "");
 
