@@ -18,13 +18,25 @@ constexpr std::chrono::milliseconds status_interval{200};
 
 std::string ObjectName::text() const { return fmt::format("{}/{}", objects::text_of(kind).singular, name); }
 
-Result<ObjectName, std::string> parse_object(const std::vector<std::string>& words,
-                                             const std::string& name_space) {
+Result<std::vector<ObjectName>, std::string> parse_objects(const std::vector<std::string>& words,
+                                                           const std::string& name_space) {
   if (words.empty()) return tl::unexpected(std::string("name a kind, such as services"));
-  std::string kind = words[0], name = words.size() > 1 ? words[1] : "";
-  if (const size_t slash = kind.find('/'); slash != std::string::npos && words.size() == 1) {
-    name = kind.substr(slash + 1);
-    kind = kind.substr(0, slash);
+  const bool has_slashes = words.front().find('/') != std::string::npos;
+  std::vector<ObjectName> out;
+  for (size_t i = has_slashes || words.size() == 1 ? 0 : 1; i < words.size(); ++i) {
+    const size_t slash = words[i].find('/');
+    if ((slash != std::string::npos) != has_slashes)
+      return tl::unexpected(
+          fmt::format("'{}': name every object as KIND/NAME, or one KIND and then names", words[i]));
+    const std::string kind = has_slashes ? words[i].substr(0, slash) : words.front();
+    const auto known = objects::parse_kind(kind);
+    if (!known) {
+      std::vector<std::string_view> kinds;
+      for (const objects::KindText& text : objects::kinds) kinds.push_back(text.plural);
+      return tl::unexpected(fmt::format("'{}' is not a kind; use {}", kind, fmt::join(kinds, ", ")));
+    }
+    const std::string name = has_slashes ? words[i].substr(slash + 1) : words.size() == 1 ? "" : words[i];
+    out.push_back({*known, name, name_space});
   }
   return out;
 }
