@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <random>
+#include <set>
 
 #include "controller/services/testing/effects_fake.h"
 #include "wire/api/json.h"
@@ -12,6 +13,7 @@
 namespace carve::controller {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -152,6 +154,21 @@ TEST(ServiceLoop, a_program_that_ends_is_started_again_and_its_exit_is_shown) {
   EXPECT_EQ(s.status().restarts, 1u);
   EXPECT_EQ(s.status().phase, "Running");
   EXPECT_EQ(s.status().replica_list.at(0).last_exit, "exit status 3") << "of the attempt before";
+}
+
+TEST(ServiceLoop, a_replica_that_is_stopped_first_for_lack_of_capacity_is_in_the_status) {
+  Stage s;
+  s.machine.capacity = 1;
+  s.apply(spec(1));
+  s.settle();
+  s.apply(spec(1, "other"));
+  std::set<std::string> messages;
+  for (unsigned turns = 0; turns < 40; ++turns) {
+    s.machine.now += workload::second_ns / 10;
+    s.loop->turn(s.machine.now);
+    for (const objects::Condition& condition : s.status().conditions) messages.insert(condition.message);
+  }
+  EXPECT_THAT(messages, Contains("no device has the capacity; replica 0 of revision 1 is stopped first"));
 }
 
 TEST(ServiceLoop, a_program_that_its_supervisor_has_not_executed_is_not_ready) {

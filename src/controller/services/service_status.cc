@@ -96,6 +96,15 @@ std::string drained_text(const StatusInput& in, bool stays) {
                      one ? "" : "s", fmt::join(replicas, ", "), verb);
 }
 
+// Returns "; replica 0 of revision 1 is stopped first" if a former replica makes room for the next one.
+std::string stopped_first(const StatusInput& in) {
+  for (size_t i = 0; i < in.replicas.size(); ++i)
+    if (in.observed.replicas[i].retired_at && in.replicas[i].revision != in.record.revision)
+      return fmt::format("; replica {} of revision {} is stopped first",
+                         workload::ordinal(in.replicas[i].replica), in.replicas[i].revision);
+  return "";
+}
+
 objects::Condition progressing(const StatusInput& in, const workload::ServiceStatus& counted) {
   if (!counted.progressing)
     return {.type = "Progressing",
@@ -108,7 +117,7 @@ objects::Condition progressing(const StatusInput& in, const workload::ServiceSta
     return {.type = "Progressing",
             .status = "True",
             .reason = in.refusal->kind == FailureKind::insufficient_capacity ? "NoCapacity" : "SliceRefused",
-            .message = stays + (stays.empty() ? "" : ": ") + in.refusal->sentence};
+            .message = stays + (stays.empty() ? "" : ": ") + in.refusal->sentence + stopped_first(in)};
   }
   // A slice that is requested and not granted: no node can be asked now.
   const bool waits = !in.observed.requested.empty() && !in.problem.empty();
