@@ -123,6 +123,18 @@ unsigned seconds_of(const std::string& time) {
   return static_cast<unsigned>(parse_time_span(time).value().count());
 }
 
+namespace {
+
+// Returns ": 1 program ended and will be started again" or what else keeps the replicas from being ready now.
+std::string hindrance_of(const objects::ServiceStatus& status) {
+  for (const objects::Condition& c : status.conditions)
+    if (c.type == "Progressing" && c.reason != "Progressing" && !c.message.empty())
+      return ": " + harmless(c.message);
+  return "";
+}
+
+}  // namespace
+
 bool wait_for_workload(Context& context, const ObjectName& object, unsigned timeout_seconds, bool progress) {
   const client::Client controller = context.controller();
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(timeout_seconds);
@@ -134,8 +146,8 @@ bool wait_for_workload(Context& context, const ObjectName& object, unsigned time
     const uint32_t wanted = wanted_replicas(*service);
     const bool current = s.observed_generation == service->metadata.generation;
     const std::string line =
-        fmt::format("[OK] {} [Total: {}, Pending: {}, Running: {}]", current ? s.phase : "Waiting", wanted,
-                    wanted - std::min(wanted, s.ready_replicas), s.ready_replicas);
+        fmt::format("[OK] {} [Total: {}, Pending: {}, Running: {}]{}", current ? s.phase : "Waiting", wanted,
+                    wanted - std::min(wanted, s.ready_replicas), s.ready_replicas, hindrance_of(s));
     if (line != last && (progress || isatty(STDERR_FILENO) == 1)) fmt::print(stderr, "{}\n", line);
     last = line;
     if (current && (s.phase == "Running" || s.phase == "Stopped")) return true;

@@ -155,6 +155,14 @@ def test_a_program_that_never_starts_backs_off_with_its_exit_status(services):
     assert services.service("demo")["status"]["replicaList"][0]["lastExit"] == "exit status 3"
     assert "no model" in services.carve("logs", "demo", "--previous")
     assert "CrashLoopBackOff" in services.carve("describe", "service/demo")
+    environment = {**services.agent.environment, "CARVE_CONTROLLER": str(services.socket)}
+    waiting = subprocess.Popen([str(services.agent.build / "bin/carve"), "rollout", "status", "service/demo"], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert any("Running: 0]: 1 program ended and will be started again" in line for line in waiting.stderr)
+    finally:
+        waiting.kill()
+        waiting.wait()
 
 
 def test_a_replica_cannot_pass_its_quota_and_a_service_that_does_not_fit_says_so(world, services):
