@@ -1,4 +1,6 @@
 // `carve apply -f FILE` and `carve delete KIND NAME`.
+#include <algorithm>
+
 #include "cli/documents.h"
 #include "cli/services.h"
 #include "cli/verbs.h"
@@ -48,22 +50,62 @@ void add_apply(CLI::App& app, Context& context) {
   verb->callback([&context, options] { apply(context, *options); });
 }
 
+namespace {
+
+struct DeleteOptions {
+  DocumentOptions documents;
+  std::vector<std::string> words;
+  std::string name_space = "default";
+};
+
+void remove_objects(Context& context, const std::vector<ObjectName>& objects) {
+  for (const ObjectName& object : objects)
+    answered(context, context.controller().remove<api::Nothing>(object_path(object)),
+             [&](const auto&) { fmt::print("{} deleted\n", object.text()); });
+}
+
+// Deletes what the documents name, the last first. A dry run reads them, so a wrong document deletes nothing.
+void remove_documents(Context& context, const DocumentOptions& documents) {
+  const auto text = read_documents(context, documents);
+  if (!text) return;
+  const std::string target = fmt::format("/v1/documents?{}&dryRun=true", query_of(documents));
+  answered(context, context.controller().send<api::AppliedList>("POST", target, *text),
+           [&](const auto& list) {
+             std::vector<ObjectName> objects;
+             for (const api::AppliedObject& object : list.items) objects.push_back(name_of(object));
+             std::ranges::reverse(objects);
+             remove_objects(context, objects);
+           });
+}
+
+void remove(Context& context, const DeleteOptions& options) {
+  const auto usage = [&](const std::string& sentence) {
+    fmt::print(stderr, "carve: {}\n", sentence);
+    context.status = usage_status;
+  };
+  if (options.words.empty() == options.documents.file.empty())
+    return usage("name the objects, as in service/NAME, or a file of documents: -f FILE");
+  if (options.words.empty()) return remove_documents(context, options.documents);
+  if (const auto slice = slice_named(options.words); slice && !slice->empty())
+    return stop_slices(context, context.client(), {*slice});
+  const auto objects = parse_objects(options.words, options.name_space);
+  if (!objects) return usage(objects.error());
+  if (objects->front().name.empty()) return usage("name the object, as in service/NAME");
+  remove_objects(context, *objects);
+}
+
+}  // namespace
+
 void add_delete(CLI::App& app, Context& context) {
   CLI::App* verb =
       app.add_subcommand("delete", "Delete objects: their programs are stopped, their slices end");
-  auto words = std::make_shared<std::vector<std::string>>();
-  auto name_space = std::make_shared<std::string>("default");
-  verb->add_option("KIND/NAME", *words, "The object: service/NAME, or service NAME")->required();
-  verb->add_option("-n,--namespace", *name_space, "Its namespace")->capture_default_str();
-  verb->footer("  carve delete service/demo");
-  verb->callback([&context, words, name_space] {
-    if (const auto slice = slice_named(*words); slice && !slice->empty())
-      return stop_slices(context, context.client(), {*slice});
-    const auto object = required_object(context, *words, *name_space);
-    if (!object) return;
-    answered(context, context.controller().remove<api::Nothing>(object_path(*object)),
-             [&](const auto&) { fmt::print("{} deleted\n", object->text()); });
-  });
+  auto options = std::make_shared<DeleteOptions>();
+  verb->add_option("KIND/NAME", options->words, "The objects: service/NAME..., or service NAME...");
+  add_documents(verb, options->documents, /*is_required=*/false);
+  verb->add_option("-n,--namespace", options->name_space, "Their namespace; documents name their own")
+      ->capture_default_str();
+  verb->footer("  carve delete service/demo\n  carve delete -f examples/service.yaml");
+  verb->callback([&context, options] { remove(context, *options); });
 }
 
 }  // namespace carve::cli

@@ -1,7 +1,9 @@
 // `carve completion bash|zsh|fish`: generated from the verbs and options, so that it always matches them.
+#include <algorithm>
 #include <cstdio>
 
 #include "cli/verbs.h"
+#include "wire/objects/kind.h"
 
 namespace carve::cli {
 namespace {
@@ -34,8 +36,29 @@ std::vector<const CLI::App*> shown_verbs(const CLI::App& app) {
   return verbs;
 }
 
-bool takes_slice(std::string_view verb) {
-  return verb == "show" || verb == "stop" || verb == "set" || verb == "thaw";
+// A shell's command whose output are the names of slices, nodes or objects. A name is read when it is needed.
+constexpr std::string_view slices = "carve get slices -o name 2>/dev/null | cut -d/ -f2";
+constexpr std::string_view nodes = "carve get nodes -o name 2>/dev/null | cut -d/ -f2";
+constexpr std::string_view workloads =
+    "carve get services -o name 2>/dev/null; carve get applications -o name 2>/dev/null";
+
+bool is_any(std::string_view verb, std::initializer_list<std::string_view> verbs) {
+  return std::ranges::find(verbs, verb) != verbs.end();
+}
+
+// Returns the command for what the verb acts on; empty: none.
+std::string_view names_of(std::string_view verb) {
+  if (is_any(verb, {"show", "stop", "set", "thaw"})) return slices;
+  if (is_any(verb, {"cordon", "uncordon", "drain", "label"})) return nodes;
+  if (is_any(verb, {"describe", "delete", "scale", "autoscale", "logs", "rollout"})) return workloads;
+  return "";
+}
+
+// Returns the kinds that `carve get` lists.
+std::string kinds() {
+  std::string out = "slices";
+  for (const objects::KindText& text : objects::kinds) out += fmt::format(" {}", text.plural);
+  return out;
 }
 
 // Returns the script. `before` is the command that enables bash's programmable completion in the shell.
@@ -61,7 +84,8 @@ std::string bash(const CLI::App& app, const char* before) {
       words += " " + inner->get_name() + " " + flags_of(*inner);
       learn(verb->get_name(), *inner);
     }
-    if (takes_slice(verb->get_name())) words += " $(carve ps 2>/dev/null | awk 'NR > 1 { print $1 }')";
+    if (verb->get_name() == "get") words += " " + kinds();
+    if (const auto names = names_of(verb->get_name()); !names.empty()) words += fmt::format(" $({})", names);
     cases += fmt::format("    {}) words=\"{}\" ;;\n", verb->get_name(), words);
   }
   return fmt::format(R"({}_carve() {{
@@ -81,21 +105,64 @@ complete -o default -F _carve carve
                      before, of_options, cases, verbs);
 }
 
+// Returns the text as one word of fish.
+std::string fish_word(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "'";
+}
+
+// Returns the option's part of a line: its names, and what follows it.
+std::string fish_option(const CLI::Option& option) {
+  std::string out;
+  for (const std::string& name : option.get_lnames()) out += " -l " + name;
+  for (const std::string& name : option.get_snames()) out += " -s " + name;
+  if (out.empty()) return out;
+  if (const std::string values = values_of(option); !values.empty())
+    out += " -x -a " + fish_word(values);
+  else if (is_any(option.get_type_name(), {"FILE", "PATH", "DIR"}))
+    out += " -r -F";  // Files, which the first line turns off.
+  else if (option.get_items_expected_max() > 0)
+    out += " -x";
+  return out + " -d " + fish_word(option.get_description());
+}
+
+// Adds a line for each option. `when` is the beginning of the line.
+void add_fish_options(const CLI::App& verb, const std::string& when, std::string& out) {
+  for (const CLI::Option* option : verb.get_options())
+    if (const std::string words = fish_option(*option); !words.empty()) out += when + words + "\n";
+}
+
+// Adds a line for each option and each inner verb. `before` is fish's condition for the verbs before it.
+void add_fish_lines(const CLI::App& verb, const std::string& before, std::string& out) {
+  const std::string seen = fmt::format("{}__fish_seen_subcommand_from {}", before, verb.get_name());
+  const std::string when = fmt::format("complete -c carve -n '{}'", seen);
+  add_fish_options(verb, when, out);
+  for (const CLI::App* inner : verb.get_subcommands(nullptr)) {
+    if (inner->get_name().empty()) {  // A group of options.
+      add_fish_options(*inner, when, out);
+      continue;
+    }
+    out += fmt::format("{} -a {} -d {}\n", when, inner->get_name(), fish_word(inner->get_description()));
+    add_fish_lines(*inner, seen + "; and ", out);
+  }
+}
+
 std::string fish(const CLI::App& app) {
   std::string out = "complete -c carve -f\n";
   for (const CLI::App* verb : shown_verbs(app)) {
-    out += fmt::format("complete -c carve -n __fish_use_subcommand -a {} -d '{}'\n", verb->get_name(),
-                       verb->get_description());
-    for (const CLI::Option* option : verb->get_options())
-      for (const std::string& name : option->get_lnames())
-        out += fmt::format("complete -c carve -n '__fish_seen_subcommand_from {}' -l {}{}\n",
-                           verb->get_name(), name,
-                           values_of(*option).empty() ? "" : fmt::format(" -x -a '{}'", values_of(*option)));
-    if (takes_slice(verb->get_name()))
-      out += fmt::format(
-          "complete -c carve -n '__fish_seen_subcommand_from {}' -a \"(carve ps 2>/dev/null | awk 'NR > 1 {{ "
-          "print $1 }}')\"\n",
-          verb->get_name());
+    const std::string& name = verb->get_name();
+    out += fmt::format("complete -c carve -n __fish_use_subcommand -a {} -d {}\n", name,
+                       fish_word(verb->get_description()));
+    add_fish_lines(*verb, "", out);
+    std::string arguments = name == "get" ? kinds() : "";
+    if (const auto names = names_of(name); !names.empty()) arguments = fmt::format("({})", names);
+    if (!arguments.empty())
+      out += fmt::format("complete -c carve -n '__fish_seen_subcommand_from {}' -a {}\n", name,
+                         fish_word(arguments));
   }
   return out;
 }

@@ -1,4 +1,6 @@
 // `carve get KIND [NAME]` and `carve describe KIND NAME`.
+#include <algorithm>
+
 #include "base/bytes.h"
 #include "base/share.h"
 #include "cli/bill.h"
@@ -23,26 +25,23 @@ std::string gpu_text(const objects::Service& s) {
   return s.status.gpu.empty() ? "-" : harmless(s.status.gpu);
 }
 
-uint32_t wanted_replicas(const objects::Service& s) {
-  if (s.spec.stopped) return 0;
-  const bool is_scaled = s.spec.autoscale && s.status.desired_replicas != 0;
-  return is_scaled ? s.status.desired_replicas : s.spec.replicas;
-}
-
 std::string or_dash(const std::string& text) { return text.empty() ? "-" : harmless(text); }
 
+// The column NAMESPACE is there if an object is in another one than the default.
 void print(const std::vector<objects::Service>& services, bool wide) {
   std::vector<std::string> heading = {"NAME", "STATUS", "READY", "GPU", "REVISION", "RESTARTS", "ENDPOINT"};
-  if (wide) heading.insert(heading.end(), {"NAMESPACE", "ACCOUNT", "CREATED"});
+  const bool has_namespaces =
+      wide || std::ranges::any_of(services, [](const auto& s) { return s.metadata.namespace_ != "default"; });
+  if (has_namespaces) heading.emplace_back("NAMESPACE");
+  if (wide) heading.insert(heading.end(), {"ACCOUNT", "CREATED"});
   std::vector<std::vector<std::string>> rows;
   for (const objects::Service& s : services) {
     rows.push_back({s.metadata.name, or_dash(s.status.phase),
                     fmt::format("{}/{}", s.status.ready_replicas, wanted_replicas(s)), gpu_text(s),
                     fmt::format("{}", s.status.revision), fmt::format("{}", s.status.restarts),
                     or_dash(s.status.endpoint)});
-    if (wide)
-      rows.back().insert(rows.back().end(),
-                         {s.metadata.namespace_, or_dash(s.metadata.account), s.metadata.created_at});
+    if (has_namespaces) rows.back().push_back(s.metadata.namespace_);
+    if (wide) rows.back().insert(rows.back().end(), {or_dash(s.metadata.account), s.metadata.created_at});
   }
   fmt::print("{}", table(heading, rows));
 }

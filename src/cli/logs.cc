@@ -1,5 +1,6 @@
 // `carve logs NAME`: the output of a service's programs.
 #include "cli/services.h"
+#include "cli/time_span.h"
 #include "cli/verbs.h"
 
 namespace carve::cli {
@@ -9,7 +10,8 @@ struct LogOptions {
   std::string name, name_space = "default", role;
   std::optional<uint32_t> replica;
   bool previous = false, follow = false;
-  unsigned tail = 0, since_seconds = 0;
+  unsigned tail = 0;
+  std::string since;  // Empty: all.
 };
 
 // Prints lines until the stream ends. It ends without a problem if the object was deleted.
@@ -36,16 +38,17 @@ void add_logs(CLI::App& app, Context& context) {
   verb->add_option("-i,--replica", options->replica, "One replica or pod, by its index [all]");
   verb->add_flag("--previous", options->previous, "Of the attempt before the last start");
   verb->add_flag("-f,--follow", options->follow, "Also each new line, until Ctrl-C or the object is deleted");
-  verb->add_option("--tail", options->tail, "The last lines of each replica [all]");
-  verb->add_option("--since", options->since_seconds, "Lines of the last seconds [all]")
-      ->type_name("SECONDS");
+  verb->add_option("--tail", options->tail, "The last lines of each replica [all of the newest 10 MiB]");
+  verb->add_option("--since", options->since, "Lines of the last time: 90s, 10m, 2h or 1d [all]")
+      ->type_name("TIME")
+      ->check(check_time_span);
   verb->add_option("-n,--namespace", options->name_space, "Its namespace")->capture_default_str();
-  verb->footer("  carve logs demo --tail 20\n  carve logs application/web -i 0");
+  verb->footer("  carve logs demo --tail 20 --since 10m\n  carve logs application/web -i 0");
   verb->callback([&context, options] {
     std::string query = fmt::format("tail={}&previous={}", options->tail, options->previous);
     if (options->replica) query += fmt::format("&replica={}", *options->replica);
     if (!options->role.empty()) query += "&role=" + percent_encoded(options->role);
-    if (options->since_seconds > 0) query += fmt::format("&sinceSeconds={}", options->since_seconds);
+    if (!options->since.empty()) query += fmt::format("&sinceSeconds={}", seconds_of(options->since));
     // A name alone is a service's.
     const bool has_kind = options->name.find('/') != std::string::npos;
     const auto object = required_object(context, {has_kind ? options->name : "service/" + options->name},

@@ -47,6 +47,18 @@ void add_socket(CLI::App& app, Context& context) {
   for (CLI::App* verb : app.get_subcommands(nullptr)) add_socket(*verb, context);
 }
 
+// Returns the error as a sentence. CLI11 says of a text that is no number: "Could not convert: --tail = x".
+std::string sentence_of(const CLI::ParseError& error) {
+  constexpr std::string_view prefix = "Could not convert: ", between = " = ";
+  std::string_view text = error.what();
+  const size_t at = text.find(between);
+  if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::ConversionError) ||
+      !text.starts_with(prefix) || at == std::string_view::npos)
+    return std::string(text);
+  return fmt::format("{}: '{}' is not a whole number from 0 up, or it is too large",
+                     text.substr(prefix.size(), at - prefix.size()), text.substr(at + between.size()));
+}
+
 int main(int argc, char** argv) {
   Context context;
   context.screen = screen();
@@ -80,7 +92,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     const CLI::App* verb = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
-    fmt::print(stderr, "carve: {}\nTry '{} --help'.\n", error.what(),
+    fmt::print(stderr, "carve: {}\nTry '{} --help'.\n", sentence_of(error),
                verb == &app ? "carve" : "carve " + verb->get_name());
     return running ? runner::failed_status : usage_status;
   }

@@ -43,11 +43,10 @@ const std::vector<std::string> workload_heading = {"NAME",     "STATUS",   "READ
 Result<std::vector<std::string>, std::string> workload_cells(const std::string& json) {
   const auto s = api::read<objects::Service>(json, api::Reading::lenient);
   if (!s) return tl::unexpected(s.error());
-  const uint32_t wanted = s->spec.stopped ? 0 : s->spec.replicas;
   const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : harmless(text); };
   return std::vector<std::string>{harmless(s->metadata.name),
                                   or_dash(s->status.phase),
-                                  fmt::format("{}/{}", s->status.ready_replicas, wanted),
+                                  fmt::format("{}/{}", s->status.ready_replicas, wanted_replicas(*s)),
                                   fmt::format("{}", s->status.revision),
                                   fmt::format("{}", s->status.restarts),
                                   or_dash(s->status.endpoint)};

@@ -18,19 +18,43 @@ constexpr std::chrono::milliseconds status_interval{200};
 
 std::string ObjectName::text() const { return fmt::format("{}/{}", objects::text_of(kind).singular, name); }
 
+Result<std::vector<ObjectName>, std::string> parse_objects(const std::vector<std::string>& words,
+                                                           const std::string& name_space) {
+  if (words.empty()) return tl::unexpected(std::string("name a kind, such as services"));
+  const bool has_slashes = words.front().find('/') != std::string::npos;
+  std::vector<ObjectName> out;
+  for (size_t i = has_slashes || words.size() == 1 ? 0 : 1; i < words.size(); ++i) {
+    const size_t slash = words[i].find('/');
+    if ((slash != std::string::npos) != has_slashes)
+      return tl::unexpected(
+          fmt::format("'{}': name every object as KIND/NAME, or one KIND and then names", words[i]));
+    const std::string kind = has_slashes ? words[i].substr(0, slash) : words.front();
+    const auto known = objects::parse_kind(kind);
+    if (!known) {
+      std::vector<std::string_view> kinds;
+      for (const objects::KindText& text : objects::kinds) kinds.push_back(text.plural);
+      return tl::unexpected(fmt::format("'{}' is not a kind; use {}", kind, fmt::join(kinds, ", ")));
+    }
+    const std::string name = has_slashes ? words[i].substr(slash + 1) : words.size() == 1 ? "" : words[i];
+    out.push_back({*known, name, name_space});
+  }
+  return out;
+}
+
 Result<ObjectName, std::string> parse_object(const std::vector<std::string>& words,
                                              const std::string& name_space) {
-  if (words.empty()) return tl::unexpected(std::string("name a kind, such as services"));
-  std::string kind = words[0], name = words.size() > 1 ? words[1] : "";
-  if (const size_t slash = kind.find('/'); slash != std::string::npos && words.size() == 1) {
-    name = kind.substr(slash + 1);
-    kind = kind.substr(0, slash);
-  }
-  const auto known = objects::parse_kind(kind);
-  if (known) return ObjectName{*known, name, name_space};
-  std::vector<std::string_view> kinds;
-  for (const objects::KindText& text : objects::kinds) kinds.push_back(text.plural);
-  return tl::unexpected(fmt::format("'{}' is not a kind; use {}", kind, fmt::join(kinds, ", ")));
+  auto objects = parse_objects(words, name_space);
+  if (!objects) return tl::unexpected(std::move(objects.error()));
+  if (objects->size() > 1)
+    return tl::unexpected(
+        fmt::format("'{}' is one word too many; name one object, as in service/NAME", words.back()));
+  return std::move(objects->front());
+}
+
+uint32_t wanted_replicas(const objects::Service& s) {
+  if (s.spec.stopped) return 0;
+  const bool is_scaled = s.spec.autoscale && s.status.desired_replicas != 0;
+  return is_scaled ? s.status.desired_replicas : s.spec.replicas;
 }
 
 ObjectName eas_object(std::string name) {
@@ -99,6 +123,18 @@ unsigned seconds_of(const std::string& time) {
   return static_cast<unsigned>(parse_time_span(time).value().count());
 }
 
+namespace {
+
+// Returns ": 1 program ended and will be started again" or what else keeps the replicas from being ready now.
+std::string hindrance_of(const objects::ServiceStatus& status) {
+  for (const objects::Condition& c : status.conditions)
+    if (c.type == "Progressing" && c.reason != "Progressing" && !c.message.empty())
+      return ": " + harmless(c.message);
+  return "";
+}
+
+}  // namespace
+
 bool wait_for_workload(Context& context, const ObjectName& object, unsigned timeout_seconds, bool progress) {
   const client::Client controller = context.controller();
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(timeout_seconds);
@@ -107,11 +143,11 @@ bool wait_for_workload(Context& context, const ObjectName& object, unsigned time
     const auto service = controller.get<objects::Service>(object_path(object));
     if (!service) return answered(context, service, [](const auto&) {}), false;
     const objects::ServiceStatus& s = service->status;
-    const uint32_t wanted = service->spec.stopped ? 0 : service->spec.replicas;
+    const uint32_t wanted = wanted_replicas(*service);
     const bool current = s.observed_generation == service->metadata.generation;
     const std::string line =
-        fmt::format("[OK] {} [Total: {}, Pending: {}, Running: {}]", current ? s.phase : "Waiting", wanted,
-                    wanted - std::min(wanted, s.ready_replicas), s.ready_replicas);
+        fmt::format("[OK] {} [Total: {}, Pending: {}, Running: {}]{}", current ? s.phase : "Waiting", wanted,
+                    wanted - std::min(wanted, s.ready_replicas), s.ready_replicas, hindrance_of(s));
     if (line != last && (progress || isatty(STDERR_FILENO) == 1)) fmt::print(stderr, "{}\n", line);
     last = line;
     if (current && (s.phase == "Running" || s.phase == "Stopped")) return true;

@@ -24,7 +24,10 @@ struct ObjectName {
 
   std::string text() const;  // "service/a"
 };
-// Returns the name, or a sentence about the wrong word.
+// Returns the names of "service a b" or "service/a service/b", or a sentence about the wrong word.
+Result<std::vector<ObjectName>, std::string> parse_objects(const std::vector<std::string>& words,
+                                                           const std::string& name_space = "default");
+// Returns the name, or a sentence about the wrong word; a second name is one.
 Result<ObjectName, std::string> parse_object(const std::vector<std::string>& words,
                                              const std::string& name_space = "default");
 // The same for verbs that need a name: prints what is wrong, and sets the exit status.
@@ -37,6 +40,9 @@ ObjectName name_of(const api::AppliedObject& applied);
 
 // Returns the services or applications of all namespaces.
 client::Answer<std::vector<objects::Service>> workloads(const client::Client& controller, objects::Kind kind);
+
+// Returns how many replicas there shall be now: of an autoscaled service what its load needs.
+uint32_t wanted_replicas(const objects::Service&);
 
 // Returns "/v1/services".
 std::string list_path(objects::Kind kind);

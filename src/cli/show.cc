@@ -76,6 +76,7 @@ void print(const api::Slice& s) {
   for (const Violation& found : s.violations)
     row("violation", fmt::format("{}, {} time{}: {}", text(found.kind), found.count,
                                  found.count == 1 ? "" : "s", harmless(found.text)));
+  if (s.refused_ns != 0) row("refused", "memory over the quota, last at " + clock_text(s.refused_ns));
   if (s.holder) row("holder", text(*s.holder));
   if (s.holder && s.holder->pod) row("pod uid", s.holder->pod->uid);
   if (!s.application.empty()) row("application", harmless(s.application));

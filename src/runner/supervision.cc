@@ -91,6 +91,7 @@ void run_program(const SuperviseRequest& request, const std::string& directory, 
   const client::Client agent(request.agent_socket);
   const auto started = [&](pid_t program) {
     state.program_pid = program;
+    state.started_ns = os::utc_ns();
     if (const auto stat = os::stat_of(program)) state.program_start = stat->id.start;
     if (const auto written = write_state(directory, state); !written)
       output.add_line(written.error().sentence);

@@ -26,7 +26,7 @@ inline constexpr size_t max_state_bytes = 4096;
 // on disk before the program is executed.
 struct SupervisorState {
   uint32_t attempt = 0;
-  int64_t started_ns = 0;              // UTC.
+  int64_t started_ns = 0;              // UTC; of the attempt until the program is executed, then of that.
   int64_t ended_ns = 0;                // UTC; 0: it has not ended, or its supervisor was killed.
   uint32_t exit_status = 0;            // As a shell has it (runner/runner.h).
   uint32_t signal = 0;                 // The signal that ended the program; 0: none did.

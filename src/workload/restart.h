@@ -24,6 +24,14 @@ constexpr Ns after(Ns moment, Ns duration) {
   return __builtin_add_overflow(moment, duration, &sum) ? INT64_MAX : sum;
 }
 
+// Returns the time from one moment to a later one, 0 if it is earlier, at most INT64_MAX. Moments of a
+// program are its user's words.
+constexpr Ns between(Ns from, Ns to) {
+  Ns difference = 0;
+  if (to <= from) return 0;
+  return __builtin_sub_overflow(to, from, &difference) ? INT64_MAX : difference;
+}
+
 // Returns the delay before the next start, for a program that has ended `failures` times in a row.
 constexpr Ns backoff_ns(unsigned failures) {
   if (failures == 0) return 0;

@@ -194,6 +194,9 @@ TEST(Service, the_back_off_doubles_to_60_s_and_is_reset_after_10_minutes) {
   EXPECT_EQ(backoff_ns(0), 0);
   EXPECT_EQ(backoff_ns(UINT32_MAX), max_backoff_ns);
   EXPECT_EQ(failures_after(UINT32_MAX, 0), UINT32_MAX);
+  EXPECT_EQ(between(3, 5), 2);
+  EXPECT_EQ(between(5, 3), 0);
+  EXPECT_EQ(between(INT64_MIN, INT64_MAX), INT64_MAX) << "the moments may be forged";
   EXPECT_EQ(after(INT64_MAX, 1), INT64_MAX);
 }
 

@@ -130,4 +130,6 @@ def test_a_program_over_its_quota_is_started_again_with_the_reason(services):
     def status():
         return services.service("greedy")["status"]
     assert until(lambda: status()["restarts"] >= 2, 60), json.dumps(status())
-    assert until(lambda: any(r["lastExit"] for r in status()["replicaList"]), 60)
+    reason = "; its GPU memory quota of 2 GiB refused memory"
+    assert until(lambda: [r["lastExit"][-len(reason):] for r in status()["replicaList"]] == [reason], 60), json.dumps(status())
+    assert "refused      memory over the quota, last at" in services.carve("show", "greedy-1-0")

@@ -1,4 +1,6 @@
 """Autoscaling: the number of a service's replicas follows its load, as HAProxy counts it."""
+import subprocess
+
 from conftest import until
 from support.over_unix import asked
 from test_services import Clients, document, pytestmark, services  # noqa: F401
@@ -14,6 +16,18 @@ def counted(services):
     return {name: float(value) for name, value in lines}
 
 
+def watched(services):
+    """Returns the cells of the first row that `carve get services -w` prints."""
+    environment = {**services.agent.environment, "CARVE_CONTROLLER": str(services.socket)}
+    watch = subprocess.Popen([str(services.agent.build / "bin/carve"), "get", "services", "-w"], stdout=subprocess.PIPE, text=True,
+                             env=environment)
+    try:
+        return [watch.stdout.readline() for _ in range(2)][1].split()
+    finally:
+        watch.kill()
+        watch.wait()
+
+
 def test_replicas_are_added_under_load_and_their_number_is_explained(world, services):
     services.apply(document(replicas=1, memory="2GiB", share="10%"))
     endpoint = services.running()["endpoint"]
@@ -27,6 +41,7 @@ def test_replicas_are_added_under_load_and_their_number_is_explained(world, serv
     assert not clients.failures
     shown = services.service("demo")
     assert (shown["spec"]["replicas"], shown["status"]["desiredReplicas"]) == (1, 2), "the spec stays as it was written"
+    assert watched(services)[2] == "2/2", "READY counts those that the load needs"
     active, limited = (condition(shown["status"], kind) for kind in ("ScalingActive", "ScalingLimited"))
     assert active["status"] == "True" and active["message"].startswith("2 replicas are desired: qps is ")
     assert (limited["status"], limited["reason"]) == ("True", "TooManyReplicas") and "max is 2" in limited["message"]

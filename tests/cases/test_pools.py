@@ -161,6 +161,23 @@ def test_a_system_label_is_not_edited(nodes):
     assert (status, problem["type"]) == (422, "carve:invalid") and "are one label and have different values" in problem["detail"]
 
 
+def test_a_node_without_its_labels_has_the_defaults_again(nodes):
+    nodes.carve("label", "node", "n1", f"{POLICY}=native-burst-share", f"{UNIT}=128MiB")
+    nodes.becomes("node", "n1", lambda n: (n["status"]["policy"]["effective"], n["status"]["memoryUnit"]["effective"]) == (
+        "native-burst-share", "128MiB"))
+    nodes.carve("label", "node", "n1", f"{POLICY}-", f"{UNIT}-")
+    nodes.carve("node", "restart", "n1")
+    node = nodes.one("node", "n1")
+    assert node["metadata"]["labels"] == {}
+    assert node["status"]["policy"] == {"desired": "fixed-share", "effective": "fixed-share", "blockedBy": []}
+    assert node["status"]["memoryUnit"] == {"desired": "1GiB", "effective": "1GiB", "blockedBy": []}
+
+
+def test_a_label_has_a_key_that_a_selector_can_name(nodes):
+    assert "the key 'a b' is not 1 to 253 printable ASCII characters" in nodes.carve("label", "node", "n1", "a b=1", status=1)
+    assert nodes.one("node", "n1")["metadata"]["labels"] == {}
+
+
 @pytest.mark.parametrize("spec, stop, failed, sentence", [
     ({"type": "public"}, False, "resource-type",
      "pool 'p' is of type public: GPU slicing needs an EAS resource group or a Lingjun resource quota"),

@@ -86,7 +86,8 @@ def test_an_eas_document_becomes_two_replicas_on_one_device_behind_one_address(w
     path = services.folder / "eas.json"
     path.write_text(json.dumps(eas))
     shown = services.carve("eas", "create", path)
-    assert "warning: metadata.rpc has no e" in shown and "[OK] Service is running" in shown
+    assert "warning: metadata.rpc has no e" in shown and "[OK] Waiting [Total: 2, Pending: 2, Running: 0]" in shown
+    assert shown.index("[OK] Service is running") < shown.index("http://127.0.0.1:")
     status = services.running("my-model")
     replicas = status["replicaList"]
     assert len(replicas) == 2 and replicas[0]["devices"] == replicas[1]["devices"]
@@ -108,7 +109,10 @@ def test_an_eas_document_becomes_two_replicas_on_one_device_behind_one_address(w
     assert until(lambda: world.show("my-model-1-0")["parts"][0]["quota_bytes"] == 6 * GiB, 30)
     after = services.running("my-model")
     assert after["revision"] == 1 and after["restarts"] == 0 and after["memoryText"] == "6 GiB"
-    assert "My_Model" in services.carve("eas", "ls") and "my-model-1-1" in services.carve("eas", "w", "My_Model")
+    heading, row = services.carve("eas", "ls").splitlines()
+    assert heading.split() == ["SERVICENAME", "INSTANCE", "CREATETIME", "UPDATETIME", "STATUS", "ENDPOINT"]
+    assert row.split()[:2] == ["My_Model", "2"] and row.split()[4:] == ["Running", status["endpoint"]]
+    assert "my-model-1-1" in services.carve("eas", "w", "My_Model")
 
 
 def test_rollouts_and_kills_of_the_controller_lose_no_request_and_restart_no_program(world, services):
@@ -151,6 +155,14 @@ def test_a_program_that_never_starts_backs_off_with_its_exit_status(services):
     assert services.service("demo")["status"]["replicaList"][0]["lastExit"] == "exit status 3"
     assert "no model" in services.carve("logs", "demo", "--previous")
     assert "CrashLoopBackOff" in services.carve("describe", "service/demo")
+    environment = {**services.agent.environment, "CARVE_CONTROLLER": str(services.socket)}
+    waiting = subprocess.Popen([str(services.agent.build / "bin/carve"), "rollout", "status", "service/demo"], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert any("Running: 0]: 1 program ended and will be started again" in line for line in waiting.stderr)
+    finally:
+        waiting.kill()
+        waiting.wait()
 
 
 def test_a_replica_cannot_pass_its_quota_and_a_service_that_does_not_fit_says_so(world, services):

@@ -7,6 +7,7 @@
 #include "controller/api/query.h"
 #include "controller/nodes/node_rules.h"
 #include "fronts/label_synonyms.h"
+#include "fronts/service_terms.h"
 #include "os/clock.h"
 #include "wire/api/json_value.h"
 
@@ -230,6 +231,10 @@ http::Response patch_node(const Call& call) {
   if (!node) return refuse(node.error());
   auto read = read_patch(call.request.body);
   if (!read) return std::move(read.error());
+  // The node's own name is that of its host, which has other rules.
+  if (auto wrong = fronts::check_metadata({.name = "n", .labels = read->patch.metadata.labels});
+      !wrong.empty())
+    return refuse(std::move(wrong));
   const auto labels = fronts::our_labels(read->patch.metadata.labels, "metadata.labels");
   if (!labels) return refuse(labels.error());
   if (auto refused = refused_pool(call, read->patch.spec.pool)) return std::move(*refused);

@@ -195,18 +195,32 @@ std::string refusal_of(const Object& node) {
   return "";
 }
 
+namespace {
+
+// Returns what the label asks of the agent: its value, or the default if it was removed and the node has not
+// been restarted since. The agent keeps what it was told, so it is told of the removal too. No value: the
+// node never had the label, and the agent's own setting stays.
+template <Worded T>
+std::optional<T> wanted_setting(const Object& node, std::string_view key, T default_value) {
+  if (const std::string value = label_of(node, key); !value.empty()) return parse<T>(value);
+  const auto removed = node_status(node).removed_labels;
+  return std::ranges::find(removed, key) == removed.end() ? std::nullopt : std::optional(default_value);
+}
+
+}  // namespace
+
 std::optional<api::NodeChange> agent_change(const Object& node, const NodeObservation& seen) {
   if (!seen.has_answered) return std::nullopt;
   api::NodeChange out;
   bool changes = false;
-  const auto policy = parse<Policy>(label_of(node, workload::compute_policy_label));
+  const auto policy = wanted_setting(node, workload::compute_policy_label, Policy::fixed_share);
   if (policy && *policy != seen.settings.policy.desired) {
     out.policy = policy;
     // A label of the agent would refuse the change.
     if (seen.settings.labels.contains(policy_label)) out.removed_labels.emplace_back(policy_label);
     changes = true;
   }
-  const auto unit = parse<MemoryUnit>(label_of(node, workload::memory_unit_label));
+  const auto unit = wanted_setting(node, workload::memory_unit_label, MemoryUnit::gib);
   if (unit && *unit != seen.settings.desired_memory_unit) {
     out.memory_unit = unit;
     out.when_free = true;

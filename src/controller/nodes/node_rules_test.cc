@@ -73,6 +73,23 @@ TEST(NodeRules, an_agent_is_asked_for_what_differs_alone) {
   EXPECT_FALSE(agent_change(wanted, observation));
 }
 
+TEST(NodeRules, a_removed_label_leaves_the_default) {
+  NodeObservation observation = seen();
+  observation.settings.policy.desired = Policy::native_burst_share;
+  observation.settings.desired_memory_unit = MemoryUnit::mib_128;
+  EXPECT_FALSE(agent_change(node("a"), observation)) << "the agent's own settings stay";
+  const objects::NodeStatus removed{.removed_labels = {std::string(workload::compute_policy_label),
+                                                       std::string(workload::memory_unit_label)}};
+  const auto change = agent_change(node("a", {}, removed), observation);
+  ASSERT_TRUE(change);
+  EXPECT_EQ(change->policy, Policy::fixed_share);
+  EXPECT_EQ(change->memory_unit, MemoryUnit::gib);
+  EXPECT_TRUE(change->when_free);
+  observation.settings.policy.desired = Policy::fixed_share;
+  observation.settings.desired_memory_unit = MemoryUnit::gib;
+  EXPECT_FALSE(agent_change(node("a", {}, removed), observation));
+}
+
 TEST(NodeRules, a_restart_ends_when_no_slice_runs_and_the_agent_follows) {
   const Object restarting = node("a", {.restarting = true});
   NodeObservation observation = seen();

@@ -82,12 +82,15 @@ void add_events_of_replicas(Events& out, const objects::ServiceStatus& before,
                                                   replica.node.empty() ? "" : " on node " + replica.node)});
     add_replica_events(out, known != nullptr ? *known : objects::ReplicaStatus{}, replica);
   }
-  for (const objects::ReplicaStatus& replica : before.replica_list)
-    if (find(after, replica.slice) == nullptr)
-      out.push_back(
-          {replica_ended, replica.last_exit.empty()
-                              ? fmt::format("{} ended", replica_text(replica))
-                              : fmt::format("{} ended: {}", replica_text(replica), replica.last_exit)});
+  for (const objects::ReplicaStatus& replica : before.replica_list) {
+    if (find(after, replica.slice) != nullptr) continue;
+    // While a program runs, the last exit is that of a former attempt.
+    const bool has_ended = !runs(replica) && replica.state != "Starting";
+    out.push_back(
+        {replica_ended, replica.last_exit.empty() || !has_ended
+                            ? fmt::format("{} ended", replica_text(replica))
+                            : fmt::format("{} ended: {}", replica_text(replica), replica.last_exit)});
+  }
 }
 
 // Events of the condition Progressing: why replicas are not as they are desired.

@@ -71,6 +71,7 @@ ObservedSlice observed(const api::Slice& slice) {
   out.share_bp = slice.parts.front().share_bp;
   out.is_exclusive = slice.exclusive;
   out.policy = text(slice.policy);
+  out.refused_at = static_cast<int64_t>(slice.refused_ns);
   out.busy_percent = busy_percent(slice);
   return out;
 }
@@ -157,7 +158,10 @@ Outcome<ObservedProgram> Machine::program(const std::string& slice) {
   ObservedProgram out{.attempt = state.attempt, .started_at = state.started_ns};
   switch (seen->phase()) {
     case runner::ProgramPhase::never_started: break;
-    case runner::ProgramPhase::running: out.state = ProgramState::running; break;
+    case runner::ProgramPhase::running:
+      out.state = ProgramState::running;
+      out.is_waiting = state.program_pid == 0;
+      break;
     case runner::ProgramPhase::ended:
       out.state = ProgramState::exited;
       out.ended_at = state.ended_ns;

@@ -27,6 +27,7 @@ struct ObservedProgram {
   std::string exit;          // "exit status 1", "signal 9"; empty: it runs, or never ran.
   uint32_t exit_status = 0;  // Of an ended program, as a shell has it.
   bool is_lost = false;      // Its supervisor was killed, so its exit status is unknown.
+  bool is_waiting = false;   // It runs, but its supervisor has not executed it yet: it waits for the agent.
 };
 
 // What a supervisor needs to run a replica's program.
@@ -53,6 +54,7 @@ struct ObservedSlice {
   std::string policy;
   std::string state;
   bool is_exclusive = false;
+  Ns refused_at = 0;  // When its quota last refused memory, UTC; 0: never.
   // Part of its share that its programs used in the last 60 s, or of its devices now if it has no share.
   uint32_t busy_percent = 0;
 };

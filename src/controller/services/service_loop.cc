@@ -188,10 +188,13 @@ bool ServiceLoop::observe_replica(Pass& pass, const ReplicaRecord& replica, Ns n
       .program_since = program->state == ProgramState::exited ? program->ended_at : program->started_at,
       .failures = replica.failures};
   if (program->state == ProgramState::exited)
-    out.failures = workload::failures_after(replica.failures, program->ended_at - program->started_at);
+    out.failures =
+        workload::failures_after(replica.failures, workload::between(program->started_at, program->ended_at));
+  // Until it is executed it has run for no time, so a program without a port is not ready.
+  if (program->is_waiting) out.program_since = now;
   if (is_starting(replica, *program, now)) {
     out.program = ProgramState::running;
-    out.program_since = asked_starts_.at(replica.slice).at;
+    out.program_since = now;
     out.probe = {};
   }
   if (replica.retired_ns != 0) out.retired_at = std::min(replica.retired_ns, now);
@@ -307,7 +310,8 @@ void ServiceLoop::start(Pass& pass, const ReplicaRecord& known, Ns now) {
   ReplicaRecord replica = known;
   const ObservedProgram& program = pass.programs[replica.slice];
   if (program.state == ProgramState::exited && replica.attempt == program.attempt) {
-    replica.failures = workload::failures_after(replica.failures, program.ended_at - program.started_at);
+    replica.failures =
+        workload::failures_after(replica.failures, workload::between(program.started_at, program.ended_at));
     ++replica.restarts;
   }
   replica.attempt = program.attempt + 1;

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <random>
+#include <set>
 
 #include "controller/services/testing/effects_fake.h"
 #include "wire/api/json.h"
@@ -12,6 +13,7 @@
 namespace carve::controller {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -151,6 +153,56 @@ TEST(ServiceLoop, a_program_that_ends_is_started_again_and_its_exit_is_shown) {
   EXPECT_EQ(s.machine.programs["a-1-0"].seen.attempt, 2u);
   EXPECT_EQ(s.status().restarts, 1u);
   EXPECT_EQ(s.status().phase, "Running");
+  EXPECT_EQ(s.status().replica_list.at(0).last_exit, "exit status 3") << "of the attempt before";
+}
+
+TEST(ServiceLoop, a_replica_that_is_stopped_first_for_lack_of_capacity_is_in_the_status) {
+  Stage s;
+  s.machine.capacity = 1;
+  s.apply(spec(1));
+  s.settle();
+  s.apply(spec(1, "other"));
+  std::set<std::string> messages;
+  for (unsigned turns = 0; turns < 40; ++turns) {
+    s.machine.now += workload::second_ns / 10;
+    s.loop->turn(s.machine.now);
+    for (const objects::Condition& condition : s.status().conditions) messages.insert(condition.message);
+  }
+  EXPECT_THAT(messages, Contains("no device has the capacity; replica 0 of revision 1 is stopped first"));
+}
+
+TEST(ServiceLoop, a_program_that_its_supervisor_has_not_executed_is_not_ready) {
+  Stage s;
+  objects::ServiceSpec portless = spec(1);
+  portless.port.reset();
+  s.apply(portless);
+  s.settle();
+  EXPECT_EQ(s.status().ready_replicas, 1u);
+  auto& program = s.machine.programs["a-1-0"].seen;
+  program.is_waiting = true;
+  s.machine.now += 60 * workload::second_ns;
+  s.loop->turn(s.machine.now);
+  EXPECT_EQ(s.status().ready_replicas, 0u);
+  EXPECT_EQ(s.status().replica_list.at(0).state, "Starting");
+  program.is_waiting = false;
+  program.started_at = s.machine.now;
+  s.settle();
+  EXPECT_EQ(s.status().ready_replicas, 1u);
+}
+
+TEST(ServiceLoop, a_refusal_by_the_memory_quota_is_named_in_the_exit_of_its_attempt) {
+  Stage s;
+  s.apply(spec(1));
+  s.settle();
+  s.machine.live["a-1-0"].refused_at = s.machine.now;
+  s.machine.end_program("a-1-0", 3);
+  s.loop->turn(s.machine.now);
+  EXPECT_THAT(s.status().replica_list.at(0).last_exit,
+              HasSubstr("exit status 3; its GPU memory quota of 4 GiB refused memory"));
+  s.settle();
+  s.machine.end_program("a-1-0", 5);
+  s.loop->turn(s.machine.now);
+  EXPECT_EQ(s.status().replica_list.at(0).last_exit, "exit status 5") << "the quota refused the first one";
 }
 
 TEST(ServiceLoop, a_service_scales_by_its_load_and_its_spec_stays) {

@@ -34,7 +34,17 @@ const char* state_text(const workload::Replica& replica) {
   return replica.endpoint == EndpointState::serving ? "Ready" : "Running";
 }
 
-objects::ReplicaStatus replica_status(const StatusInput& in, size_t i) {
+// Returns how the program ended; empty: it has not. A refusal of its attempt by the quota is named, because
+// most programs end by it.
+std::string exit_of(const ObservedProgram& program, const ObservedSlice* slice) {
+  const bool is_refused =
+      slice != nullptr && slice->refused_at != 0 && slice->refused_at >= program.started_at;
+  if (program.exit.empty() || !is_refused) return program.exit;
+  return fmt::format("{}; its GPU memory quota of {} refused memory", program.exit,
+                     text(Bytes{slice->memory_bytes}));
+}
+
+objects::ReplicaStatus replica_status(const StatusInput& in, size_t i, const objects::ServiceStatus& before) {
   const workload::Replica& observed = in.observed.replicas[i];
   const ReplicaRecord& record = in.replicas[i];
   objects::ReplicaStatus out{.index = workload::ordinal(record.replica),
@@ -44,10 +54,17 @@ objects::ReplicaStatus replica_status(const StatusInput& in, size_t i) {
                              .state = state_text(observed),
                              .port = record.port,
                              .restarts = record.restarts};
-  if (const auto slice = in.slices.find(record.slice); slice != in.slices.end())
-    out.devices = slice->second.devices;
-  if (const auto program = in.programs.find(record.slice); program != in.programs.end())
-    out.last_exit = program->second.exit;
+  const auto slice = in.slices.find(record.slice);
+  if (slice != in.slices.end()) out.devices = slice->second.devices;
+  if (const auto program = in.programs.find(record.slice); program != in.programs.end()) {
+    out.last_exit = exit_of(program->second, slice == in.slices.end() ? nullptr : &slice->second);
+    if (program->second.is_waiting && out.state == "Running") out.state = "Starting";
+  }
+  const auto known = std::ranges::find(before.replica_list, record.slice, &objects::ReplicaStatus::slice);
+  // The end of the former attempt is shown while the next one runs.
+  if (out.last_exit.empty() && !observed.retired_at && record.restarts > 0 &&
+      known != before.replica_list.end())
+    out.last_exit = known->last_exit;
   return out;
 }
 
@@ -79,6 +96,15 @@ std::string drained_text(const StatusInput& in, bool stays) {
                      one ? "" : "s", fmt::join(replicas, ", "), verb);
 }
 
+// Returns "; replica 0 of revision 1 is stopped first" if a former replica makes room for the next one.
+std::string stopped_first(const StatusInput& in) {
+  for (size_t i = 0; i < in.replicas.size(); ++i)
+    if (in.observed.replicas[i].retired_at && in.replicas[i].revision != in.record.revision)
+      return fmt::format("; replica {} of revision {} is stopped first",
+                         workload::ordinal(in.replicas[i].replica), in.replicas[i].revision);
+  return "";
+}
+
 objects::Condition progressing(const StatusInput& in, const workload::ServiceStatus& counted) {
   if (!counted.progressing)
     return {.type = "Progressing",
@@ -91,7 +117,7 @@ objects::Condition progressing(const StatusInput& in, const workload::ServiceSta
     return {.type = "Progressing",
             .status = "True",
             .reason = in.refusal->kind == FailureKind::insufficient_capacity ? "NoCapacity" : "SliceRefused",
-            .message = stays + (stays.empty() ? "" : ": ") + in.refusal->sentence};
+            .message = stays + (stays.empty() ? "" : ": ") + in.refusal->sentence + stopped_first(in)};
   }
   // A slice that is requested and not granted: no node can be asked now.
   const bool waits = !in.observed.requested.empty() && !in.problem.empty();
@@ -164,7 +190,7 @@ objects::ServiceStatus service_status(const StatusInput& in, const objects::Serv
                              .warnings = before.warnings};
   if (in.record.port != 0) out.endpoint = fmt::format("http://127.0.0.1:{}", in.record.port);
   for (size_t i = 0; i < in.replicas.size(); ++i) {
-    out.replica_list.push_back(replica_status(in, i));
+    out.replica_list.push_back(replica_status(in, i, before));
     out.restarts += in.replicas[i].restarts;
   }
   if (const auto terms = fronts::terms_of(in.spec); terms && terms->gpu) {

@@ -45,7 +45,7 @@ CUresult created(CUcontext* context, CUdevice device, Create create) {
   const DeviceLookup found = find_device(p, device);
   if (found.result != CUDA_SUCCESS) return found.result;
   Reservation reservation(p, found.device, context_size(p, found.device));
-  if (!granted(p, found.device, reservation)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!granted(p, found.device, reservation)) return refused_by_quota(p);
   context_moved();
   const CUresult result = create();
   if (result != CUDA_SUCCESS || context == nullptr) return result;
@@ -218,7 +218,7 @@ CUresult retained(CUdevice device, CUcontext* context, Retain retain) {
   if (found.result != CUDA_SUCCESS) return found.result;
   if (found.device == not_granted) return CUDA_ERROR_OUT_OF_MEMORY;
   Primary& primary = p.primary[found.device];
-  if (!begin_retain(p, primary, found.device)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!begin_retain(p, primary, found.device)) return refused_by_quota(p);
   const CUresult result = retain();
   if (result == CUDA_SUCCESS && context != nullptr) primary.context.store(key_of(*context));
   end_retain(primary);

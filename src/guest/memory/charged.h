@@ -29,7 +29,7 @@ inline bool remember(Process& p, Records& records, uint64_t key, CUcontext conte
 }
 
 // Called instead if the quota forbids the allocation.
-inline CUresult refused(Process&, const Current&) { return CUDA_ERROR_OUT_OF_MEMORY; }
+inline CUresult refused(Process& p, const Current&) { return refused_by_quota(p); }
 
 // `allocate()` is the driver's call, `taken()` the bytes it took, `pointer()` its result. `undo(pointer)`
 // frees the memory again.

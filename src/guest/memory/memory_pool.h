@@ -32,6 +32,7 @@
 // the other pools are only tried, never waited for, so there is no lock order.
 #pragma once
 
+#include "guest/launch/launch_clock.h"
 #include "guest/linkage/ensure.h"
 #include "guest/process/device_lookup.h"
 #include "guest/quota/charge.h"
@@ -143,6 +144,12 @@ inline bool granted(Process& p, unsigned device, Reservation& reservation) {
   return (settle_pools(p, device) && reservation.again()) || (trim_pools(p, device) && reservation.again());
 }
 
+// Returns the refusal of a call that would exceed the quota, and writes its moment for the agent.
+inline CUresult refused_by_quota(Process& p) {
+  p.report->quota_refused_ns.store(monotonic_ns(), std::memory_order_relaxed);
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 // Makes `call`, which may let the pool grow by `asked`. `need_not(pool)` says that it would not. `undo`
 // reverts the successful call and returns true; a call that cannot be undone (a launch) is counted as it is.
 // All three are called with the pool's lock held.
@@ -159,11 +166,11 @@ CUresult growing(Process& p, Pool& pool, Bytes asked, NeedNot need_not, Call cal
   const bool goes = covered() || (settle(p, pool) && covered()) || (settle_shared(p, device) && covered()) ||
                     (settle_pools(p, device, &pool) && covered()) ||
                     (trim_pools(p, device, &pool) && covered()) || need_not(pool);
-  CUresult result = goes ? call() : CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult result = goes ? call() : refused_by_quota(p);
   if (goes) {
     Bytes holds;
     if (ask_reserved(pool, &holds) && !recharge(p, pool, holds)) {
-      if (result == CUDA_SUCCESS && undo()) result = CUDA_ERROR_OUT_OF_MEMORY;
+      if (result == CUDA_SUCCESS && undo()) result = refused_by_quota(p);
       if (ask_reserved(pool, &holds)) recharge_truth(p, pool, holds);
     }
   }

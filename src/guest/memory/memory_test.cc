@@ -38,6 +38,16 @@ TEST_F(Allocations, over_the_quota_are_refused_before_the_driver_is_asked) {
   EXPECT_EQ(cuMemAlloc_v2(&p, 4 << 20), CUDA_SUCCESS);
 }
 
+TEST_F(Allocations, that_the_quota_refuses_leave_their_moment_for_the_agent) {
+  Attached slice(1, 4 << 20);
+  CUdeviceptr p = 0;
+  world->next_result = CUDA_ERROR_OUT_OF_MEMORY;
+  EXPECT_EQ(cuMemAlloc_v2(&p, 100), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(slice.report->quota_refused_ns, 0u) << "the driver refused it";
+  EXPECT_EQ(cuMemAlloc_v2(&p, 5 << 20), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_NE(slice.report->quota_refused_ns, 0u);
+}
+
 TEST_F(Allocations, that_the_driver_refuses_are_not_charged) {
   Attached slice;
   CUdeviceptr p = 0;

@@ -51,7 +51,7 @@ CUresult allocate_spilled(Process& p, const Current& where, uint64_t bytes, Byte
   CUdevice ordinal = 0;
   if (pointer == nullptr || !may_spill(p, where.device) ||
       driver<&cuCtxGetDevice>(&ordinal) != CUDA_SUCCESS || !can_share(ordinal))
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    return refused_by_quota(p);
   // Other processes may take the rest first: ask for less then, at last for nothing.
   uint64_t near = std::min(room(p, where.device), takes.count);
   Reservation on_device(p, where.device, {near});
@@ -60,7 +60,7 @@ CUresult allocate_spilled(Process& p, const Current& where, uint64_t bytes, Byte
     on_device.ask({near});
   }
   Reservation on_host(p, spilled(where.device), {takes.count - near});
-  if (!on_device || !on_host) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!on_device || !on_host) return refused_by_quota(p);
   const CUresult result = driver<&cuMemAllocManaged>(pointer, bytes, CU_MEM_ATTACH_GLOBAL);
   if (result != CUDA_SUCCESS) return result;
   Record previous;

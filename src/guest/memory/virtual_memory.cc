@@ -101,7 +101,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CU
   const DeviceLookup found = find_device(p, prop->location.id);
   if (found.result != CUDA_SUCCESS) return create();  // The driver's own error for an invalid device.
   Reservation reservation(p, found.device, {size});
-  if (!granted(p, found.device, reservation)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!granted(p, found.device, reservation)) return refused_by_quota(p);
   const CUresult result = create();
   if (result != CUDA_SUCCESS) return result;
   if (enter_physical(p, *handle, reservation.charge()) == 0) {

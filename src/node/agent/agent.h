@@ -72,6 +72,7 @@ struct SliceView {
   std::optional<ContainerSlot> slot;
   std::vector<XidCount> xids;          // Caused by its processes, since the agent started.
   std::vector<Violation> violations;   // Since the agent started.
+  int64_t refused_utc_ns = 0;          // When its quota last refused memory; 0: never.
   std::vector<PartView> parts;         // Parallel to the record's; empty if the slice has ended.
   std::vector<ProcessView> processes;  // If the query asked for them.
 

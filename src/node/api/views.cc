@@ -160,6 +160,7 @@ api::Slice view(const ViewContext& look, const SliceView& slice, bool whole) {
   out.ended_because = slice.why;
   out.xids = slice.xids;
   out.violations = slice.violations;
+  out.refused_ns = static_cast<uint64_t>(slice.refused_utc_ns);
   if (slice.record.to) out.ended_ns = static_cast<uint64_t>(slice.record.to->utc_ns);
   if (slice.state != SliceState::ended)
     out.enforcement.compute = compute_enforcement_of(look, slice.record.slice);

@@ -101,6 +101,20 @@ std::vector<ProcessView> processes_of(const LiveSlice& slice) {
   return out;
 }
 
+namespace {
+
+// Returns when the quota last refused memory, in UTC; 0: never. The slice may write any moment there. The
+// clocks are read one after the other, so the result is cut to milliseconds.
+int64_t refused_utc_ns(const LiveSlice& slice) {
+  if (!slice.report.page) return 0;
+  const uint64_t at = slice.report.page->quota_refused_ns.load(std::memory_order_relaxed);
+  const int64_t now = os::monotonic_ns();
+  if (at == 0 || at > static_cast<uint64_t>(now)) return 0;
+  return (os::utc_ns() - (now - static_cast<int64_t>(at))) / os::millisecond * os::millisecond;
+}
+
+}  // namespace
+
 SliceView view_of(const LiveSlice& slice, bool with_processes) {
   SliceView out{.record = slice.record,
                 .state = state_of(slice),
@@ -110,6 +124,7 @@ SliceView view_of(const LiveSlice& slice, bool with_processes) {
                 .slot = slice.slot,
                 .xids = listed(slice.xids),
                 .violations = slice.violations.list(),
+                .refused_utc_ns = refused_utc_ns(slice),
                 .parts = {},
                 .processes = {}};
   for (unsigned d = 0; d < slice.granted().parts.size(); ++d) {

@@ -148,6 +148,7 @@ struct Slice {
   std::string ended_because;
   std::vector<XidCount> xids;         // Errors (Xid) that its processes caused, since the agent started.
   std::vector<Violation> violations;  // How it broke its limits, since the agent started.
+  uint64_t refused_ns = 0;            // When its quota last refused memory to a call, UTC; 0: never.
   std::vector<SlicePart> parts;
   std::vector<Process> processes;
   std::vector<Period> history;  // Oldest first; the last one has the present or the final terms.

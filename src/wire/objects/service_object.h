@@ -89,7 +89,8 @@ struct ReplicaStatus {
   std::string state;                 // "Starting", "Running", "Ready", "CrashLoopBackOff", "Stopping"
   uint32_t port = 0;
   uint32_t restarts = 0;
-  std::string last_exit;  // "exit status 1", "signal 9", ...; empty: it has not ended.
+  std::string
+      last_exit;  // "exit status 1", "signal 9", ...: of the last attempt that ended; empty: none has.
 };
 
 struct ServiceStatus {

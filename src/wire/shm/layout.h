@@ -179,14 +179,16 @@ struct Report {
   uint32_t layout;  //       8
   // 12  Broken assumptions of the guest library, over all processes of the slice (guest/linkage/ensure.h).
   std::atomic<uint32_t> ensure_failures;
-  uint64_t unused[6];  //      16
-  Charges charges;     //      64  Bytes in the device's memory.
-  uint64_t pad[8];     // 5771264
-  Charges spill;       // 5771328  Bytes in host memory: ControlDevice::spill. It has no shared blocks.
-  Exports exports;     // 11542528
-  WorkPages work;      // 11608064
+  std::atomic<uint64_t> quota_refused_ns;  //  16  CLOCK_MONOTONIC of the last refusal by the quota; 0: none.
+  uint64_t unused[5];                      //  24
+  Charges charges;                         //      64  Bytes in the device's memory.
+  uint64_t pad[8];                         // 5771264
+  Charges spill;    // 5771328  Bytes in host memory: ControlDevice::spill. It has no shared blocks.
+  Exports exports;  // 11542528
+  WorkPages work;   // 11608064
 };
-static_assert(offsetof(Report, ensure_failures) == 12 && offsetof(Report, unused) == 16);
+static_assert(offsetof(Report, ensure_failures) == 12 && offsetof(Report, quota_refused_ns) == 16);
+static_assert(offsetof(Report, unused) == 24);
 static_assert(offsetof(Report, charges) == 64 && offsetof(Report, spill) == 5771328);
 static_assert(offsetof(Report, exports) == 11542528 && offsetof(Report, work) == 11608064);
 static_assert(sizeof(Report) == 11608064 + 8192 * max_processes);

@@ -1,0 +1,87 @@
+"""Verbs for objects as a user of kubectl types them: several names, a file, a list that was printed, a namespace."""
+import json
+import shutil
+
+import pytest
+
+from support.services import Services
+
+pytestmark = [
+    pytest.mark.usefixtures("own_network"),
+    pytest.mark.skipif(shutil.which("haproxy") is None, reason="haproxy is not installed: apt-get install haproxy"),
+]
+
+
+@pytest.fixture
+def services(world):
+    s = Services({"n1": world})
+    s.agent = world
+    yield s
+    print("--- the controller's log:\n" + s.log())
+    s.end()
+
+
+def document(name, replicas=0, **metadata):
+    return {"apiVersion": "carve.dev/v1", "kind": "Service", "metadata": {"name": name, **metadata},
+            "spec": {"replicas": replicas, "run": {"command": ["sh", "-c", "echo begun; exec sleep 1000"]}}}
+
+
+def several(*documents):
+    return "\n---\n".join(json.dumps(d) for d in documents)
+
+
+def test_each_named_object_is_deleted_and_a_word_too_many_is_refused(services):
+    services.apply(several(*(document(name) for name in "abcd")))
+    assert services.carve("get", "service", "a", "b", status=2) == "carve: 'b' is one word too many; name one object, as in service/NAME\n"
+    assert "one word too many" in services.carve("scale", "service", "a", "b", "--replicas", "1", status=2)
+    assert "'b': name every object as KIND/NAME, or one KIND and then names" in services.carve("delete", "service/a", "b", status=2)
+    assert services.carve("delete", "service", "a", "b") == "service/a deleted\nservice/b deleted\n"
+    assert services.carve("delete", "service/c", "service/nope", "service/d", status=1) == \
+        "service/c deleted\nservice/d deleted\ncarve: there is no service nope\n"
+    assert "name the objects, as in service/NAME, or a file" in services.carve("delete", status=2)
+
+
+def test_a_file_names_what_is_deleted(services):
+    text = several(document("a"), {"metadata": {"name": "My_Model"}, "containers": [{"command": "sleep 1000"}]})
+    services.apply(text)
+    path = services.folder / "document"
+    path.write_text(text.replace("replicas", "replcas"))
+    assert "no such field" in services.carve("delete", "-f", path, status=1)
+    path.write_text(text)
+    assert services.carve("delete", "-f", path) == "service/my-model deleted\nservice/a deleted\n"
+
+
+def test_a_printed_list_is_applied_again(services):
+    services.apply(several(document("a"), document("b")))
+    for form in ("yaml", "json"):
+        printed = services.carve("get", "services", "-o", form)
+        assert services.apply(printed) == "service/a unchanged\nservice/b unchanged\n"
+
+
+def test_another_namespace_has_a_column(services):
+    services.apply(document("a"))
+    assert "NAMESPACE" not in services.carve("get", "services")
+    services.apply(document("b", namespace="team"))
+    heading, a, b = services.carve("get", "services").splitlines()
+    assert heading.split()[-1] == "NAMESPACE" and a.split()[-1] == "default" and b.split()[-1] == "team"
+    assert "NAMESPACE" not in services.carve("get", "services", "-n", "default")
+    services.carve("delete", "service/b", "-n", "team")
+
+
+def test_the_lines_of_the_last_time_are_asked_for_with_a_unit(services):
+    services.apply(document("a", replicas=1), "--wait")
+    assert "begun" in services.carve("logs", "a", "--since", "10m") and "begun" in services.carve("logs", "a", "--since", "600")
+    assert "'10x' is not a time such as 90s, 10m, 2h or 30d" in services.carve("logs", "a", "--since", "10x", status=2)
+    assert "--tail: 'x' is not a whole number from 0 up" in services.carve("logs", "a", "--tail", "x", status=2)
+
+
+def test_a_dry_run_refuses_what_the_change_would_be_refused_for(services):
+    twice = several(document("a"), document("a"))
+    assert services.apply(twice, "--dry-run", status=1) == services.apply(twice, status=1) == \
+        "carve: two documents are service a; leave one out\n"
+    assert services.items() == []
+
+
+def test_a_number_where_a_text_belongs_says_how_to_write_it(services):
+    limits = "apiVersion: carve.dev/v1\nkind: Service\nmetadata: {name: a}\nspec: {run: {command: [x]}, cpu: {limit: 2}}\n"
+    assert services.apply(limits, status=1) == "carve: spec.cpu.limit: 2 is not a text; write it in quotes\n"
