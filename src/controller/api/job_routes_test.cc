@@ -90,6 +90,8 @@ TEST_F(JobRoutes, a_job_belongs_to_its_user_and_does_not_change) {
     EXPECT_THAT(ask(200, "GET", "/v1/jobs", "", 2000), Not(HasSubstr(secret)));
   }
   ask(403, "GET", "/v1/jobs/a/logs", "", 2000);
+  EXPECT_THAT(ask(400, "GET", "/v1/jobs/a/logs?role=driver", "", 1000),
+              HasSubstr("role 'driver': the programs of job a have the role task"));
   ask(403, "POST", "/v1/jobs/a/cancel", "", 2000);
   ask(403, "DELETE", "/v1/jobs/a", "", 2000);
   EXPECT_THAT(ask(409, "DELETE", "/v1/queues/q"), HasSubstr("queue q has 1 unfinished job; cancel them"));
