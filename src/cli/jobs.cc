@@ -306,8 +306,9 @@ void wait_for_job(Context& context, const ObjectName& name) {
     const objects::JobStatus& end = now->status;
     context.status = exit_status_of(end);
     if (end.phase != "Succeeded")
-      fmt::print(stderr, "carve: {}: {}{}{}; carve describe {} shows its pods\n", name.text(), end.phase,
-                 end.reason.empty() ? "" : ": ", harmless(end.reason), name.text());
+      fmt::print(stderr,
+                 "carve: {0}: {1}{2}{3}; carve describe {0} shows its pods, carve logs {0} their output\n",
+                 name.text(), end.phase, end.reason.empty() ? "" : ": ", harmless(end.reason));
     return;
   }
 }

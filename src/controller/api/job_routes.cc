@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "controller/api/job_names.h"
 #include "controller/api/object_routes.h"
 #include "controller/api/planning.h"
 #include "controller/api/query.h"
@@ -46,13 +47,6 @@ http::Response refuse_queue(const Call& call, const std::string& name) {
                ? fmt::format("spec.queue: there is no queue '{}'; an operator makes one: carve apply", word)
                : fmt::format("spec.queue: there is no queue '{}'; there are {}", word,
                              fmt::join(names, ", "))}});
-}
-
-// Returns the document of this kind and name in the same request, or null.
-const Submission* document_beside(const Call& call, Kind kind, const std::string& name) {
-  const auto found = std::ranges::find_if(
-      call.beside, [&](const Submission& one) { return one.kind == kind && one.metadata.name == name; });
-  return found == call.beside.end() ? nullptr : &*found;
 }
 
 // Returns the queue as it is when the documents of the request are kept, or null.
@@ -150,11 +144,7 @@ std::optional<http::Response> refused_job(const Call& call, const Submission& su
   const ObjectKey key{submission.kind, submission.metadata.namespace_, submission.metadata.name};
   const auto present = call.context.objects.find(key);
   if (present && !submission.metadata.name.empty()) return refused_change(call, *present, submission);
-  // Programs and slices are named after their job or cluster.
-  const Kind other = key.kind == Kind::job ? Kind::ray_cluster : Kind::job;
-  if (!key.name.empty() && call.context.objects.find({other, key.namespace_, key.name}))
-    return refuse(K::already_exists, fmt::format("{} {} has this name; choose another one",
-                                                 objects::text_of(other).singular, key.name));
+  if (auto refused = refused_name(call, key)) return refused;
   if (waiting++ >= workload::max_waiting_jobs)
     return refuse(
         K::resource_exhausted,
@@ -264,7 +254,6 @@ Outcome<Object> planned_queue(const Call& call, const Submission& submission) {
   return object;
 }
 
-// A job without a name gets one that no other job had: the number is the registry's next version.
 Outcome<Object> planned_job(const Call& call, const Submission& submission) {
   const ObjectKey key{submission.kind, submission.metadata.namespace_, submission.metadata.name};
   if (const auto present = call.context.objects.find(key)) return planned_change(call, *present, submission);
@@ -274,8 +263,7 @@ Outcome<Object> planned_job(const Call& call, const Submission& submission) {
   if (!job) return failure(K::failed_precondition, "the queue of {} has changed; submit again", text(key));
   Object object;
   object.key = key;
-  if (key.name.empty())
-    object.key.name = fmt::format("{}-{}", job->spec.engine, call.context.objects.version() + 1);
+  if (key.name.empty()) object.key.name = new_name(call, submission, job->spec.engine);
   object.owner_uid = owner->uid;
   object.account = owner->account;
   object.created_ns = call.context.views.now_ns();
@@ -327,8 +315,9 @@ http::Response delete_queue(const Call& call) {
                   fmt::format("queue {} has {} unfinished job{}; cancel them, or wait for their ends",
                               call.names[0], jobs, jobs == 1 ? "" : "s"));
   if (const auto clusters = unfinished(Kind::ray_cluster); clusters != 0)
-    return refuse(K::failed_precondition, fmt::format("queue {} has {} Ray cluster{}; delete them first",
-                                                      call.names[0], clusters, clusters == 1 ? "" : "s"));
+    return refuse(K::failed_precondition,
+                  fmt::format("queue {} has {} Ray cluster{}; delete {} first", call.names[0], clusters,
+                              clusters == 1 ? "" : "s", clusters == 1 ? "it" : "them"));
   if (const auto removed = call.context.objects.remove(queue->key); !removed) return refuse(removed.error());
   return shown(call, *queue);
 }

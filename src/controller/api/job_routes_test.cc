@@ -79,6 +79,41 @@ TEST_F(JobRoutes, a_job_without_a_name_gets_one_that_no_other_job_had) {
   EXPECT_NE(objects.list(objects::Kind::job).front()->key.name, first->key.name);
 }
 
+TEST_F(JobRoutes, a_name_is_that_of_one_job_in_all_namespaces) {
+  const auto in = [](const std::string& space, std::string document) {
+    return document.replace(document.find(R"("metadata":{)"), 12,
+                            R"("metadata":{"namespace":")" + space + R"(",)");
+  };
+  ask(201, "POST", "/v1/jobs", job("a"), 1000);
+  EXPECT_THAT(
+      ask(409, "POST", "/v1/jobs", in("team", job("a")), 2000),
+      HasSubstr("namespace default has the job a already, and slices are named by it; use another name"));
+  EXPECT_THAT(ask(400, "POST", "/v1/jobs", in("x", job("b")) + "\n---\n" + in("y", job("b"))),
+              HasSubstr("two documents have the name b, and slices are named by it; use two names"));
+  const auto service_in = [&](const char* space) {
+    return in(space, R"({"apiVersion":"carve.dev/v1","kind":"Service","metadata":{"name":"s"},)"
+                     R"("spec":{"run":{"command":["a"]}}})");
+  };
+  EXPECT_THAT(ask(400, "POST", "/v1/documents", service_in("x") + "\n---\n" + service_in("y")),
+              HasSubstr("two documents have the name s"));
+}
+
+// A user may have named a job as the next one without a name would be.
+TEST_F(JobRoutes, a_job_without_a_name_never_replaces_another_one) {
+  for (uint64_t next = objects.version() + 2; next < 6; ++next)
+    ask(201, "POST", "/v1/jobs", job(fmt::format("custom-{}", next + 3)), 1000);
+  for (int i = 0; i < 6; ++i) {
+    const size_t before = objects.list(objects::Kind::job).size();
+    ask(201, "POST", "/v1/jobs", job("", R"(,"priority":1)"), 2000);
+    EXPECT_EQ(objects.list(objects::Kind::job).size(), before + 1);
+  }
+  const size_t before = objects.list(objects::Kind::job).size();
+  ask(201, "POST", "/v1/jobs", job("") + "\n---\n" + job(""), 2000);
+  EXPECT_EQ(objects.list(objects::Kind::job).size(), before + 2);
+  for (const auto& one : objects.list(objects::Kind::job))
+    EXPECT_TRUE(one->owner_uid != 1000 || job_spec(*one).priority == 0) << "it is as its user submitted it";
+}
+
 TEST_F(JobRoutes, a_job_belongs_to_its_user_and_does_not_change) {
   ask(201, "POST", "/v1/jobs", job("a"), 1000);
   EXPECT_THAT(ask(409, "POST", "/v1/jobs", job("a", R"(,"priority":1)"), 1000),
@@ -90,6 +125,8 @@ TEST_F(JobRoutes, a_job_belongs_to_its_user_and_does_not_change) {
     EXPECT_THAT(ask(200, "GET", "/v1/jobs", "", 2000), Not(HasSubstr(secret)));
   }
   ask(403, "GET", "/v1/jobs/a/logs", "", 2000);
+  EXPECT_THAT(ask(400, "GET", "/v1/jobs/a/logs?role=driver", "", 1000),
+              HasSubstr("role 'driver': the programs of job a have the role task"));
   ask(403, "POST", "/v1/jobs/a/cancel", "", 2000);
   ask(403, "DELETE", "/v1/jobs/a", "", 2000);
   EXPECT_THAT(ask(409, "DELETE", "/v1/queues/q"), HasSubstr("queue q has 1 unfinished job; cancel them"));

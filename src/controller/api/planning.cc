@@ -114,6 +114,11 @@ Outcome<void> check_name(const Call& call, const ObjectKey& key) {
       return failure(K::already_exists,
                      "namespace {} has the {} {} already, and slices are named by them; use another name",
                      other->key.namespace_, objects::text_of(other->key.kind).singular, key.name);
+  for (const Submission& one : call.beside)
+    if (objects::text_of(one.kind).is_workload && one.metadata.name == key.name &&
+        ObjectKey{one.kind, one.metadata.namespace_, one.metadata.name} != key)
+      return failure(K::invalid_argument,
+                     "two documents have the name {}, and slices are named by it; use two names", key.name);
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include "controller/api/pool_routes.h"
 #include "controller/api/query.h"
 #include "controller/api/watch_routes.h"
+#include "controller/objects/object_programs.h"
 #include "fronts/documents.h"
 #include "os/clock.h"
 #include "wire/api/json_value.h"
@@ -59,6 +60,12 @@ http::Response get_logs(const Call& call) {
   if (!may_see_secrets(call.caller, *object))
     return refuse(K::permission_denied,
                   fmt::format("the logs of {} are shown to its owner, its account and operators", text(key)));
+  const auto roles = roles_of(*object);
+  if (query->contains("role") && std::ranges::find(roles, query->at("role")) == roles.end())
+    return refuse(
+        K::invalid_argument,
+        fmt::format("role '{}': the programs of {} have {} {}", query->at("role").substr(0, max_shown_bytes),
+                    text(key), roles.size() == 1 ? "the role" : "the roles", fmt::join(roles, ", ")));
   const auto replica = number(*query, "replica"), tail = number(*query, "tail"),
              since = number(*query, "sinceSeconds");
   for (const auto* parsed : {&replica, &tail, &since})

@@ -289,7 +289,8 @@ void add_job_events(Events& out, const Object& before, const Object& after) {
   const auto then = stored_part<objects::JobStatus>(before.status);
   const auto now = stored_part<objects::JobStatus>(after.status);
   if (then.admitted_at.empty() && !now.admitted_at.empty())
-    out.push_back({admitted, fmt::format("{} slices are requested", now.slices)});
+    out.push_back(
+        {admitted, fmt::format("{} slice{} requested", now.slices, now.slices == 1 ? " is" : "s are")});
   if (!then.admitted_at.empty() && now.phase == "Queued" && then.phase != "Queued")
     out.push_back({requeued, now.reason});
   for (const objects::PodStatus& pod : now.pods) {

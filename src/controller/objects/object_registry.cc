@@ -38,6 +38,17 @@ ObjectRegistry::Pointer ObjectRegistry::find(const ObjectKey& key) const {
   return found == objects_.end() ? nullptr : found->second;
 }
 
+ObjectRegistry::Pointer ObjectRegistry::find_named(objects::Kind kind, const std::string& name) const {
+  const MutexLock lock(mutex_);
+  auto at = objects_.lower_bound({.kind = kind, .namespace_ = "", .name = ""});
+  while (at != objects_.end() && at->first.kind == kind) {
+    const std::string& in = at->first.namespace_;
+    if (const auto found = objects_.find({kind, in, name}); found != objects_.end()) return found->second;
+    at = objects_.lower_bound({.kind = kind, .namespace_ = in + '\0', .name = ""});  // The next namespace.
+  }
+  return nullptr;
+}
+
 std::vector<ObjectRegistry::Pointer> ObjectRegistry::list(objects::Kind kind,
                                                           std::string_view namespace_) const {
   const MutexLock lock(mutex_);

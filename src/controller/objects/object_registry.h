@@ -62,6 +62,8 @@ class ObjectRegistry {
 
   // Returns the object, or null.
   Pointer find(const ObjectKey&) const EXCLUDES(mutex_);
+  // Returns an object of the kind with this name, in whichever namespace, or null.
+  Pointer find_named(objects::Kind, const std::string& name) const EXCLUDES(mutex_);
   // Returns the objects of a kind by namespace and name. An empty namespace means all.
   std::vector<Pointer> list(objects::Kind, std::string_view namespace_ = "") const EXCLUDES(mutex_);
   std::vector<Pointer> workloads() const EXCLUDES(mutex_);  // All objects of the kinds that have replicas.

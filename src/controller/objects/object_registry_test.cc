@@ -68,6 +68,21 @@ TEST(ObjectRegistry, refuses_a_name_that_is_taken_an_old_version_and_too_many_ob
   EXPECT_EQ(registry.add(object("more")).error().kind, FailureKind::resource_exhausted);
 }
 
+TEST(ObjectRegistry, finds_a_name_in_whichever_namespace) {
+  JournalFake journal;
+  ObjectRegistry registry(journal, {}, 0);
+  for (const auto& [space, name] : {std::pair{"a", "x"}, {"b", "x2"}, {"c", "y"}, {"c", "z"}}) {
+    Object one = object(name);
+    one.key.namespace_ = space;
+    ASSERT_TRUE(registry.add(one));
+  }
+  EXPECT_EQ(registry.find_named(objects::Kind::service, "z")->key.namespace_, "c");
+  EXPECT_EQ(registry.find_named(objects::Kind::service, "x")->key.namespace_, "a");
+  EXPECT_EQ(registry.find_named(objects::Kind::service, "w"), nullptr);
+  EXPECT_EQ(registry.find_named(objects::Kind::job, "x"), nullptr);
+  EXPECT_EQ(registry.find_named(objects::Kind::application, "x"), nullptr);
+}
+
 TEST(ObjectRegistry, a_watch_resumes_within_the_kept_changes_and_is_gone_behind_them) {
   JournalFake journal;
   ObjectRegistry registry(journal, {}, 100);

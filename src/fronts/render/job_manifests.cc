@@ -151,8 +151,10 @@ class JobRendering {
 
   Json ray_group(const std::string& group_name, uint32_t count, uint32_t devices, Json worker) const {
     Json parameters{{"num-gpus", fmt::format("{}", devices)}};
-    if (const std::string cpus = value_of(spec_.parameters, ray_cpus_key); !cpus.empty())
-      parameters["num-cpus"] = cpus;
+    for (const auto& [key, word] : {std::pair{ray_cpus_key, "num-cpus"},
+                                    {ray_memory_key, "memory"},
+                                    {ray_store_key, "object-store-memory"}})
+      if (const std::string value = value_of(spec_.parameters, key); !value.empty()) parameters[word] = value;
     return {{"groupName", group_name},      {"replicas", count},
             {"minReplicas", count},         {"maxReplicas", count},
             {"rayStartParams", parameters}, {"template", pod(with_variables(std::move(worker)))}};
@@ -169,6 +171,7 @@ class JobRendering {
               {"shutdownAfterJobFinishes", true},
               {"ttlSecondsAfterFinished", spec_.ttl_seconds_after_finished}};
     if (spec_.deadline_seconds != 0) spec["activeDeadlineSeconds"] = spec_.deadline_seconds;
+    if (spec_.retries != 0) spec["backoffLimit"] = spec_.retries;
     spec["rayClusterSpec"] = ray_cluster();
     return {{"apiVersion", "ray.io/v1"}, {"kind", "RayJob"}, {"metadata", metadata()}, {"spec", spec}};
   }
@@ -210,6 +213,12 @@ class JobRendering {
 
   void warn_of_the_rest() {
     warnings_.push_back(fmt::format("the image is not known here: put it in the place of {}", image_word));
+    if (parse<Engine>(spec_.engine) == Engine::spark)
+      for (const auto& [field, value] :
+           {std::pair{"deadlineSeconds", spec_.deadline_seconds}, {"retries", spec_.retries}})
+        if (value != 0)
+          warnings_.push_back(
+              fmt::format("spec.{} {} is not rendered: spark-submit has no such limit", field, value));
     if (spec_.priority != 0) warnings_.emplace_back("spec.priority is not rendered: use a PriorityClass");
     if (!metadata_.account.empty())
       warnings_.emplace_back("metadata.account is not rendered: the namespace pays");

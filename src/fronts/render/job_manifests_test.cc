@@ -11,10 +11,14 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-std::string rendered(const objects::JobSpec& spec) {
+Manifests manifests(const objects::JobSpec& spec) {
   const auto pods = engine_pods(engine_request(spec, {.name = "q"}));
   EXPECT_TRUE(pods) << pods.error().front().sentence;
-  const Manifests out = job_manifests({.name = "j"}, spec, *pods);
+  return job_manifests({.name = "j"}, spec, *pods);
+}
+
+std::string rendered(const objects::JobSpec& spec) {
+  const Manifests out = manifests(spec);
   EXPECT_FALSE(out.warnings.empty());
   return out.text;
 }
@@ -41,11 +45,18 @@ TEST(JobManifests, of_a_custom_job_are_an_indexed_job_with_our_resources) {
 TEST(JobManifests, of_ray_are_a_ray_job_whose_head_has_no_gpu) {
   const std::string text = rendered({.queue = "q",
                                      .engine = "ray",
-                                     .parameters = mgpu({{"serverless.ray.worker.gpu.amount", "1"}}),
+                                     .parameters = mgpu({{"serverless.ray.worker.gpu.amount", "1"},
+                                                         {"carve.ray.worker.cpus", "4"},
+                                                         {"carve.ray.worker.memory.bytes", "3000000000"},
+                                                         {"carve.ray.worker.store.bytes", "100000000"}}),
                                      .run = {.command = {"python3", "it's"}},
-                                     .workers = 2});
-  for (const char* line : {"kind: \"RayJob\"", "replicas: 2", R"(entrypoint: "python3 'it'\\''s'")",
-                           "carve.dev/memory: \"1000Mi\""})
+                                     .workers = 2,
+                                     .retries = 2,
+                                     .deadline_seconds = 60});
+  for (const char* line :
+       {"kind: \"RayJob\"", "replicas: 2", R"(entrypoint: "python3 'it'\\''s'")", "backoffLimit: 2",
+        "activeDeadlineSeconds: 60", "num-cpus: \"4\"", "memory: \"3000000000\"",
+        "object-store-memory: \"100000000\"", "carve.dev/memory: \"1000Mi\""})
     EXPECT_THAT(text, HasSubstr(line));
   EXPECT_EQ(text.find("carve.dev/memory"), text.rfind("carve.dev/memory")) << "of the workers alone";
 }
@@ -60,6 +71,18 @@ TEST(JobManifests, of_spark_are_a_pod_template_and_the_command_that_reads_it) {
   EXPECT_THAT(text, HasSubstr("spark.executor.instances=2"));
   EXPECT_THAT(text, Not(HasSubstr("driver.podTemplateFile")));
   EXPECT_THAT(text, HasSubstr("kind: \"Pod\""));
+}
+
+TEST(JobManifests, of_spark_say_which_limits_they_do_not_have) {
+  const Manifests out = manifests({.queue = "q",
+                                   .engine = "spark",
+                                   .parameters = mgpu({{"spark.executor.resource.gpu.amount", "1"}}),
+                                   .run = {.command = {"app.py"}},
+                                   .retries = 2,
+                                   .deadline_seconds = 60});
+  for (const char* warning : {"spec.deadlineSeconds 60 is not rendered: spark-submit has no such limit",
+                              "spec.retries 2 is not rendered: spark-submit has no such limit"})
+    EXPECT_THAT(out.warnings, testing::Contains(warning));
 }
 
 // Without the amounts of resources Spark counts cores alone.
