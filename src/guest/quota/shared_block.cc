@@ -155,11 +155,12 @@ void leave(Process& p, unsigned block) {
   p.sharing.unlock();
   if (!last) return;
   uint64_t name = charges.block[block].name.load();
+  const uint32_t joins = charges.block[block].joins.load();
   const shm::SharedBlockUse use = shm::use_of(charges, charges.block[block]);
   if (use == shm::SharedBlockUse::in_use) return;
   const uint64_t asked = name;
   if (use == shm::SharedBlockUse::may_have_descriptors) erase_locked(&name, 1);
-  if (name != 0) shm::release_block(charges, block, asked, p.slot);
+  if (name != 0) shm::release_block(charges, block, asked, joins, p.slot);
 }
 
 bool settle_all_shared(Process& p, unsigned device) {

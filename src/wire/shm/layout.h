@@ -133,7 +133,8 @@ struct alignas(64) SharedBlock {
   std::atomic<uint32_t> exporter;  //  40
   // How many pools the exporter imported of its own, with pointers: they hold the block as others do.
   std::atomic<uint32_t> own_imports;  //  44
-  uint32_t unused[4];                 //  48
+  std::atomic<uint32_t> joins;        //  48  Rises before a process sets its bit.
+  uint32_t unused[3];                 //  52
   Lane lane;                          //  64  Bytes charged for it.
   // Bit n % 64 of word n / 64: the process in slot n holds it.
   std::atomic<uint64_t> holder[max_processes / 64];  // 128

@@ -14,8 +14,11 @@
 //      locks in /proc/locks. Memory that is opened by a handle has no descriptor.
 //
 // Either alone proves nothing, and they are read in this order: after 2 no process can begin an import, and
-// one that began before has set its bit. So release() reads the bits once more, after it has changed the
-// state. An importer sets its bit first and reads the state then, so one of the two sees the other.
+// one that began before has set its bit. So release_block() reads the bits once more, after it has changed
+// the state. An importer sets its bit first and reads the state then, so one of the two sees the other. A
+// process that set its bit after 1 may have exported the memory anew after 2, and cleared its bit again. So
+// each process counts itself in `joins` before it sets its bit, and a block is released only if no process
+// did so since before 1.
 //
 //   state      writer of the lane             after its death the agent
 //   free       none                           -
@@ -83,6 +86,7 @@ inline bool holds_blocks(const Charges& charges, unsigned slot) {
   return false;
 }
 inline void add_holder(SharedBlock& block, unsigned slot) {
+  block.joins.fetch_add(1);
   block.holder[slot / 64].fetch_or(uint64_t{1} << slot % 64);
 }
 inline void remove_holder(SharedBlock& block, unsigned slot) {
@@ -171,17 +175,18 @@ bool finish_block(Charges& charges, unsigned index, Stop stop = {}, unsigned att
   return true;
 }
 
-// Releases the block if no process holds it. The caller has read the bits, and then found that no descriptor
-// of that name is left. `slot` is the caller's, or Tag::agent. Returns whether it is released.
+// Releases the block if no process holds it. The caller has read `joins`, then the bits, and then found that
+// no descriptor of that name is left. `slot` is the caller's, or Tag::agent. Returns whether it is released.
 template <class Stop = NoStops>
-bool release_block(Charges& charges, unsigned index, uint64_t name, unsigned slot, Stop stop = {},
-                   unsigned attempts = UINT_MAX) {
+bool release_block(Charges& charges, unsigned index, uint64_t name, uint32_t joins, unsigned slot,
+                   Stop stop = {}, unsigned attempts = UINT_MAX) {
   SharedBlock& block = charges.block[index];
   uint64_t held = block_word(SharedBlockState::held);
   const uint64_t releasing = block_word(SharedBlockState::releasing, slot);
   if (!block.state.compare_exchange_strong(held, releasing)) return false;
   stop();
-  if (!has_holder(block) && block.name.load() == name && finish_block(charges, index, stop, attempts))
+  if (!has_holder(block) && block.joins.load() == joins && block.name.load() == name &&
+      finish_block(charges, index, stop, attempts))
     return true;
   block.state.store(block_word(SharedBlockState::held));
   return false;
@@ -259,8 +264,10 @@ bool settle_blocks(Charges& charges, unsigned device, unsigned slot, EraseLocked
   for (unsigned next = 0; next < end;) {
     unsigned at[batch], count = 0;
     uint64_t names[batch];
+    uint32_t joins[batch];
     for (; next < end && count < std::size(at); ++next) {
       const SharedBlock& block = charges.block[next];
+      joins[count] = block.joins.load();
       const SharedBlockUse use = use_of(charges, block);
       if (use == SharedBlockUse::in_use) {
         any |= lower_pool(charges, next, slot, stop, attempts);
@@ -272,12 +279,12 @@ bool settle_blocks(Charges& charges, unsigned device, unsigned slot, EraseLocked
         at[count] = next;
         names[count++] = name;
       } else {
-        any |= release_block(charges, next, name, slot, stop, attempts);
+        any |= release_block(charges, next, name, joins[count], slot, stop, attempts);
       }
     }
     if (count != 0) erase_locked(names, count);
     for (unsigned i = 0; i < count; ++i)
-      if (names[i] != 0) any |= release_block(charges, at[i], names[i], slot, stop, attempts);
+      if (names[i] != 0) any |= release_block(charges, at[i], names[i], joins[i], slot, stop, attempts);
   }
   return any;
 }

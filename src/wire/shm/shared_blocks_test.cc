@@ -141,6 +141,22 @@ TEST(SharedBlock, of_a_pool_is_not_lowered_while_its_exporter_has_an_import_of_i
   EXPECT_EQ(charges.used(), 0u);
 }
 
+// While the locks are read, a process imports the memory, exports it anew and releases its own.
+TEST(SharedBlock, a_descriptor_that_is_made_while_the_locks_are_read_keeps_the_block) {
+  const SharedMemory charges;
+  const unsigned block = exported(*charges, 1, 300, first_lock_name);
+  SharedBlock& b = (*charges).block[block];
+  remove_holder(b, 1);
+  const auto passed_on = [&](uint64_t*, unsigned) {
+    add_holder(b, 2);
+    remove_holder(b, 2);
+  };
+  EXPECT_FALSE(settle_blocks(*charges, 0, 3, passed_on));
+  EXPECT_EQ(charges.used(), 300u);
+  EXPECT_TRUE(settle_blocks(*charges, 0, 3, none_is_locked)) << "the new descriptor is closed";
+  EXPECT_EQ(charges.used(), 0u);
+}
+
 // An importer that comes while the block is released either keeps it or does not find it.
 TEST(SharedBlock, an_import_during_a_release_keeps_the_block_or_finds_none) {
   for (int round = 0; round < 3000; ++round) {
