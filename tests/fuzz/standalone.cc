@@ -1,5 +1,6 @@
 // Runs a fuzz target without libFuzzer: every file of its corpus, then mutations of them from a fixed seed.
 // The inputs are the same at each run with any compiler; the preset `asan` explores.
+//   fuzz_NAME CORPUS [MUTATIONS [SEED]]
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -53,13 +54,15 @@ int main(int argc, char** argv) {
     LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(input.data()), input.size());
   };
   for (const std::string& input : inputs) run(input);
-  const int rounds =
-      std::getenv("CARVE_LONG") != nullptr && *std::getenv("CARVE_LONG") != '\0' ? 1'000'000 : 20'000;
-  std::mt19937_64 random(20);
-  for (int i = 0; i < rounds; ++i) {
+  const char* const long_form = std::getenv("CARVE_LONG");
+  uint64_t mutations = long_form != nullptr && *long_form != '\0' ? 1'000'000 : 20'000;
+  if (argc > 2) mutations = std::strtoull(argv[2], nullptr, 10);
+  std::mt19937_64 random(argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 20);
+  for (uint64_t i = 0; i < mutations; ++i) {
     std::string input = inputs[random() % inputs.size()];
     mutate(input, inputs, random);
     run(input);
   }
-  std::printf("%zu inputs of the corpus and %d mutations\n", inputs.size(), rounds);
+  std::printf("%zu inputs of the corpus and %llu mutations\n", inputs.size(),
+              static_cast<unsigned long long>(mutations));
 }
