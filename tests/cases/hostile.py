@@ -13,7 +13,7 @@ import struct
 import sys
 import time
 
-MAGIC, LAYOUT = 0x41565243, 4
+MAGIC, LAYOUT = 0x41565243, 5
 PROCESSES, PROCESS = 4096, 8192  # Offset in the report, and size: lanes, then their spare bytes.
 api, what = sys.argv[1], sys.argv[2:]
 libc = ctypes.CDLL(None, use_errno=True)
