@@ -143,7 +143,7 @@ def test_a_cluster_that_stays(jobs):
     assert until(lambda: answers(status) and len(gpus(status)) == 3, 60)
     assert "sizes [(1, 4096), (1, 4096), (1, 8192)]" in submitted(jobs, status, folder)
 
-    assert "queue train has 1 Ray cluster; delete them first" in jobs.carve("delete", "queue/train", status=1)
+    assert "queue train has 1 Ray cluster; delete it first" in jobs.carve("delete", "queue/train", status=1)
     jobs.carve("delete", "raycluster/shared")
     assert until(lambda: jobs.items() == [], 30)
     jobs.all_slices_end()
