@@ -76,8 +76,12 @@ CUresult Shared::create(unsigned device, uint64_t bytes, Counted counted, CUctx_
   std::shared_ptr<Shared> s(new Shared);
   const Locked lock(d);
   if (bytes > free_bytes(d)) sweep(p.set, device, now_ns(), true);
-  if (counted == Counted::for_the_process)
+  if (counted == Counted::for_the_process) {
+    // Makes room, or refuses. With the lock held the room stays; the bytes are then counted once, as a
+    // segment, also if this process is killed while it makes the file.
     if (const Refusal r = take_for(d, p.slot, p.generation, bytes); r != Refusal::none) return refusal(r);
+    give_for(d, p.slot, p.generation, bytes);
+  }
   const uint64_t takes = counted == Counted::nowhere ? 0 : bytes;
   unsigned index = 0;
   int fd = -1;
@@ -95,7 +99,6 @@ CUresult Shared::create(unsigned device, uint64_t bytes, Counted counted, CUctx_
       fd = -1;
     }
   }
-  if (counted == Counted::for_the_process) give_for(d, p.slot, p.generation, bytes);
   if (fd < 0) return CUDA_ERROR_OPERATING_SYSTEM;
   if (counted == Counted::in_the_context) give(d, context->index, bytes);
   s->serial_ = d.segments[index].serial;
