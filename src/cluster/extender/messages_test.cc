@@ -34,9 +34,10 @@ TEST(ExtenderMessages, a_name_has_the_characters_of_a_nodes_name) {
 
 TEST(ExtenderMessages, members_without_use_may_have_any_value_and_any_order) {
   for (const char* other : {"null", "-1.5e3", "true", R"("]}\"{[\\")", R"({"a":[{"b":"}"},[]]})", "[ ]"}) {
-    const auto question = read_nodes_question(fmt::format(
+    const std::string json = fmt::format(
         R"( {{"Nodes" : {0} , "NodeNames":[ "n1" , "n2" ],"Pod":{{"spec":{0},"metadata":{{"uid":"u"}} }} }} )",
-        other));
+        other);
+    const auto question = read_nodes_question(json);
     ASSERT_TRUE(question) << other << ": " << question.error();
     EXPECT_EQ(question->pod.uid, "u");
     EXPECT_THAT(question->nodes, ElementsAre("n1", "n2"));
