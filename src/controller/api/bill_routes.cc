@@ -5,6 +5,7 @@
 #include <map>
 
 #include "controller/api/object_routes.h"
+#include "controller/api/planning.h"
 #include "controller/api/query.h"
 #include "controller/objects/present_tariffs.h"
 #include "core/utc.h"
