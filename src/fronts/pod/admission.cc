@@ -245,7 +245,7 @@ class Admission {
     tolerate();
   }
 
-  // Removes the limits of the dialect, and returns them as they were given.
+  // Removes the limits of the dialect, and returns them as they were given; removes requests of slots.
   static std::map<std::string, std::string> take_given(Json& container) {
     std::map<std::string, std::string> out;
     Json& resources = container["resources"];
@@ -255,6 +255,7 @@ class Admission {
         resources["limits"].erase(key);
         remove(resources, "requests", key);
       }
+    remove(resources, "requests", slot_limit);  // An extended resource's request is its limit.
     return out;
   }
 

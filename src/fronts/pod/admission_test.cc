@@ -148,6 +148,20 @@ spec:
   EXPECT_FALSE(request.containers.contains("setup"));
 }
 
+TEST(Admission, a_request_of_slots_gives_way_to_the_limit) {
+  const auto admitted = admit(json_of_yaml(R"(
+spec:
+  containers:
+  - {name: c, resources: {limits: {carve.dev/memory: 2Gi}, requests: {carve.dev/slot: 2, cpu: 1}}}
+)"),
+                              {});
+  ASSERT_TRUE(admitted) << admitted.error().front().sentence;
+  const Json& resources = admitted->pod["spec"]["containers"][0]["resources"];
+  EXPECT_EQ(resources["requests"], (Json{{"cpu", 1}}));
+  EXPECT_EQ(resources["limits"]["carve.dev/slot"], "1");
+  EXPECT_EQ(admit(admitted->pod, {})->pod, admitted->pod) << "again";
+}
+
 TEST(Admission, rules_over_a_whole_pod) {
   const auto two = [](const char* a, const char* b) {
     return json_of_yaml(
