@@ -240,7 +240,10 @@ def test_programs_run_on_while_the_agents_are_rolled_out(web):
     before = identities()
 
     def agent():
-        (pod,) = web.api.get(f"/api/v1/namespaces/{SYSTEM}/pods?labelSelector=app=carve-agent")["items"]
+        pods = web.api.get(f"/api/v1/namespaces/{SYSTEM}/pods?labelSelector=app=carve-agent")["items"]
+        if len(pods) != 1:
+            return None  # The one before is not gone yet, or the next not made.
+        (pod,) = pods
         return pod["metadata"]["uid"] if all(s["ready"] for s in pod["status"].get("containerStatuses", [{"ready": False}])) else None
 
     def rows():
@@ -248,7 +251,7 @@ def test_programs_run_on_while_the_agents_are_rolled_out(web):
                               env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "KUBECONFIG": str(web.config)}, timeout=120)
         return {row["pod"]: row for row in json.loads(done.stdout)["slices"]} if done.returncode == 0 else {}
     for _ in range(ROLLOUTS):
-        last = agent()
+        last = until(agent, 60)
         web.kubectl("rollout", "restart", "daemonset/carve-agent", "-n", SYSTEM)
         web.kubectl("rollout", "status", "daemonset/carve-agent", "-n", SYSTEM, "--timeout=100s")
         assert until(lambda: agent() not in (None, last), 60), web.kubectl("describe", "pods", "-n", SYSTEM)
