@@ -383,9 +383,12 @@ SmallerSlice smaller_slice(const Line& line, Ns busy, Bytes peak) {
 }
 
 std::string explain(const Line& line) {
-  const std::string hours = quotient(line.billed, hour_ns);
+  std::string hours = quotient(line.billed, hour_ns) + " h";
+  if (const Ns added = line.billed - (line.to - line.from); added > 0)
+    hours += fmt::format(" ({} h, and {} h by minimum and granularity)",
+                         quotient(line.to - line.from, hour_ns), quotient(added, hour_ns));
   if (line.unpriced == Unpriced::no_units)
-    return fmt::format("{} h: no tariff; model '{}' has no GPU-hour units, add them to the tariff", hours,
+    return fmt::format("{}: no tariff; model '{}' has no GPU-hour units, add them to the tariff", hours,
                        line.device.model);
   std::string ratio = "1";
   if (line.ratio_by != RatioBy::whole_device && line.share.basis_points == 0) {
@@ -396,7 +399,7 @@ std::string explain(const Line& line) {
     ratio = fmt::format("max({}/100 = {}, {})", percent.substr(0, percent.size() - 1),
                         quotient(line.share.basis_points, whole_device.basis_points), memory_ratio(line));
   }
-  return fmt::format("{} h x {} x {} = {}{}", hours, shortened(text(line.units)), ratio, text(line.gpu_hours),
+  return fmt::format("{} x {} x {} = {}{}", hours, shortened(text(line.units)), ratio, text(line.gpu_hours),
                      line.unpriced == Unpriced::no_tariff ? "; no tariff was valid, so it has no price" : "");
 }
 

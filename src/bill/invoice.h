@@ -131,7 +131,8 @@ struct SmallerSlice {
 SmallerSlice smaller_slice(const Line&, Ns busy, Bytes peak);
 
 // Returns the formula with the line's numbers:
-// "1.000000 h x 10 x max(30/100 = 0.300000, 4096/22731 = 0.180194) = 3.000000".
+// "1.000000 h x 10 x max(30/100 = 0.300000, 4096/22731 = 0.180194) = 3.000000". A time that was rounded up
+// begins "0.016667 h (0.005000 h, and 0.011667 h by minimum and granularity)".
 std::string explain(const Line&);
 
 }  // namespace carve::bill

@@ -12,6 +12,7 @@ using ledger::Period;
 using ledger::Stamp;
 using ledger::Terms;
 using ::testing::EndsWith;
+using ::testing::StartsWith;
 
 constexpr Ns hour = 3600 * second_ns;
 constexpr Bytes usable = 22731_MiB;
@@ -161,6 +162,10 @@ TEST(Invoice, granularity_and_minimum_apply_to_the_whole_time_of_an_ended_record
   EXPECT_EQ(i.lines[1].billed, 400'000'000);
   EXPECT_EQ(i.lines[2].billed, 1'200'000'000);
   EXPECT_EQ(i.lines[1].memory, 2_GiB);
+  EXPECT_EQ(explain(i.lines[1]),
+            "0.000111 h x 10 x max(10/100 = 0.100000, 2048/22731 = 0.090097) = 0.000111");
+  EXPECT_THAT(explain(i.lines[2]),
+              StartsWith("0.000333 h (0.000111 h, and 0.000222 h by minimum and granularity) x"));
 }
 
 TEST(Invoice, an_open_record_counts_until_now) {

@@ -105,6 +105,20 @@ void print_idle(const api::Bill& bill) {
                          rows));
 }
 
+std::string when(const api::BillLine& line) {
+  return fmt::format("{} to {}{}", harmless(line.from), harmless(line.to), line.open ? " (runs)" : "");
+}
+
+void print_lines(const api::Bill& bill) {
+  std::vector<std::vector<std::string>> rows;
+  for (const api::BillLine& line : bill.lines)
+    rows.push_back({harmless(line.id), harmless(line.pod), harmless(line.account), when(line),
+                    in_cents(line.gpu_hours), in_cents(line.used_gpu_hours),
+                    line.unpriced.empty() ? in_cents(line.amount) : "-"});
+  if (rows.empty()) return fmt::print("No slice was granted in this time.\n");
+  fmt::print("{}", table({"LINE", "POD", "ACCOUNT", "TIME", "GPU-HOURS", "USED", "AMOUNT"}, rows));
+}
+
 struct BillOptions {
   std::string by = "account", from, to, account, output = "table";
   bool idle = false, lines = false;
@@ -128,7 +142,7 @@ void add_bill_explain(CLI::App* bill, Context& context) {
   CLI::App* verb = bill->add_subcommand("explain", "Show how the amount of a line follows");
   const auto line = std::make_shared<std::string>();
   const auto o = std::make_shared<BillOptions>();
-  verb->add_option("LINE", *line, "Its id, as carve bill --lines -o json and --idle show it")->required();
+  verb->add_option("LINE", *line, "Its id, as carve bill --lines and --idle show it")->required();
   add_window(verb, o);
   add_output(verb, context);
   verb->footer("  carve bill explain n1.7.0");
@@ -140,9 +154,7 @@ void add_bill_explain(CLI::App* bill, Context& context) {
         target += fmt::format("{}{}={}", std::exchange(next, '&'), name, percent_encoded(*value));
     answered(context, context.controller().get<api::Bill>(target), [&](const auto& shown) {
       if (context.json()) return print_json(shown);
-      for (const api::BillLine& l : shown.lines)
-        fmt::print("{} to {}{}\n  {}\n", harmless(l.from), harmless(l.to), l.open ? " (runs)" : "",
-                   harmless(l.formula));
+      for (const api::BillLine& l : shown.lines) fmt::print("{}\n  {}\n", when(l), harmless(l.formula));
     });
   });
 }
@@ -210,7 +222,7 @@ void add_bill(CLI::App& app, Context& context) {
   verb->add_option("--account", o->account, "Of this account alone");
   verb->add_flag("--idle", o->idle,
                  "The lines that were granted more than they used, and what a smaller slice would have cost");
-  verb->add_flag("--lines", o->lines, "Each line too, with -o json");
+  verb->add_flag("--lines", o->lines, "Each line instead of the sums; with -o json beside them");
   verb->add_option("-o,--output", o->output, "Form of the answer; csv has the lines")
       ->check(CLI::IsMember({"table", "csv", "json"}))
       ->capture_default_str();
@@ -225,7 +237,8 @@ void add_bill(CLI::App& app, Context& context) {
                       [](const auto& text) { std::fwrite(text.data(), 1, text.size(), stdout); });
     answered(context, controller.get<api::Bill>(target), [&](const auto& bill) {
       if (o->output == "json") return print_json(bill);
-      o->idle ? print_idle(bill) : print(bill);
+      if (o->idle) return print_idle(bill);
+      o->lines ? print_lines(bill) : print(bill);
     });
   });
 }

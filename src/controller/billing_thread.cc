@@ -122,9 +122,9 @@ http::Response response_of(const Outcome<api::Bill>& bill, BillForm form, const 
   if (!bill) return refuse(bill.error());
   if (form == BillForm::csv) return {200, "text/csv; charset=utf-8", csv_of(bill->lines)};
   if (form == BillForm::line && bill->lines.empty())
-    return refuse(K::not_found,
-                  fmt::format("no invoice line {} in this time; carve bill -o json --lines shows the ids",
-                              line.substr(0, 80)));
+    return refuse(
+        K::not_found,
+        fmt::format("no invoice line {} in this time; carve bill --lines shows the ids", line.substr(0, 80)));
   return document(*bill);
 }
 

@@ -45,6 +45,9 @@ def test_a_slice_costs_what_was_granted_while_it_lived(world, services):
     hours = fractions.Fraction(line["seconds"]) / 3600 * 10 * fractions.Fraction(3, 10)
     assert abs(fractions.Fraction(line["gpu_hours"]) - hours) <= fractions.Fraction(1, 1_000_000)
     assert f"max(30/100 = 0.300000, 4096/22731 = 0.180194) = {line['gpu_hours']}" in services.carve("bill", "explain", line["id"])
+    heading, shown = services.carve("bill", "--lines").splitlines()
+    assert heading.split() == ["LINE", "POD", "ACCOUNT", "TIME", "GPU-HOURS", "USED", "AMOUNT"]
+    assert shown.split()[:2] == [line["id"], "a"] and line["from"] in shown
     row, = csv.DictReader(io.StringIO(services.carve("bill", "-o", "csv")))
     assert row["gpu_hours"] == line["gpu_hours"] and row["amount"] == line["amount"] and row["open"] == "false"
 
