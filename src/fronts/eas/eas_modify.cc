@@ -53,6 +53,8 @@ Result<Json*, std::string> enter(Json& at, const Step& step, const std::string& 
     return &at[*step.index];
   }
   if (at.is_null()) at = Json::object();
+  if (at.is_array())
+    return tl::unexpected(fmt::format("{0} is a list of {1}; its first item is {0}[0]", shown, at.size()));
   if (!at.is_object()) return tl::unexpected(fmt::format("{} is not an object", shown));
   return &at[step.key];
 }

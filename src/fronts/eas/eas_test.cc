@@ -348,7 +348,7 @@ TEST(EasModify, a_path_that_leads_nowhere_is_refused) {
       {deep + "=2", "it is not PATH=VALUE"},
       {"name.x=2", "name is not an object"},
       {"name[0]=2", "name is not a list"},
-      {"c.x=2", "c is not an object"},
+      {"c.x=2", "c is a list of 1; its first item is c[0]"},
       {"c[2]=2", "c has 1 items; the next index is 1"},
   };
   for (const auto& [change, sentence] : rows) {
