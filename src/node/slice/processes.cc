@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <csignal>
 
+#include "os/clock.h"
+
 namespace carve::node {
 
 bool has_processes(LiveSlice& slice) {
