@@ -8,6 +8,8 @@ import pytest
 
 from support import network
 from support.agent import BUILD, Agent, until  # Cases import them from here.
+from support.jobs import Jobs
+from support.services import Services
 
 HERE = pathlib.Path(__file__).resolve().parent
 # The cases of these folders need what their `run` makes. (A conftest.py of a folder has the name of this module.)
@@ -36,6 +38,24 @@ def second():
     agent = Agent("t4x1")
     yield agent
     agent.end()
+
+
+def running(controller, agent):
+    """A controller whose only node is the agent, for one case."""
+    controller.agent = agent
+    yield controller
+    print("--- the controller's log:\n" + controller.log()[-20000:])
+    controller.end()
+
+
+@pytest.fixture
+def services(world):
+    yield from running(Services({"n1": world}), world)
+
+
+@pytest.fixture
+def jobs(world):
+    yield from running(Jobs({"n1": world}), world)
 
 
 @pytest.fixture(scope="module")

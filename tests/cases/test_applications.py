@@ -10,7 +10,6 @@ import pytest
 
 from conftest import GiB, HERE, LOAD, until
 from support.image import carve_image
-from support.services import Services
 
 pytestmark = [
     pytest.mark.usefixtures("own_network"),
@@ -20,13 +19,9 @@ EXAMPLES = HERE.parent / "examples"
 
 
 @pytest.fixture
-def services(world):
-    s = Services({"n1": world})
-    s.agent = world
-    assert until(lambda: s.nodes()["n1"]["devices"], 30)
-    yield s
-    print("--- the controller's log:\n" + s.log())
-    s.end()
+def services(services):
+    assert until(lambda: services.nodes()["n1"]["devices"], 30)
+    return services
 
 
 def test_an_application_runs_with_the_share_that_its_digits_say(world, services):

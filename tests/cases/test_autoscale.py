@@ -3,7 +3,7 @@ import subprocess
 
 from conftest import until
 from support.over_unix import asked
-from test_services import Clients, document, pytestmark, services  # noqa: F401
+from test_services import Clients, document, pytestmark  # noqa: F401
 
 
 def condition(status, kind):

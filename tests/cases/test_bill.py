@@ -9,18 +9,9 @@ import pytest
 
 from conftest import HERE, until
 from support.over_unix import asked
-from support.services import Services
 
 pytestmark = pytest.mark.usefixtures("own_network")
 EXAMPLES = HERE.parent / "examples"
-
-
-@pytest.fixture
-def services(world):
-    s = Services({"n1": world})
-    s.agent = world
-    yield s
-    s.end()
 
 
 def lines(services, *words):

@@ -6,7 +6,7 @@ import pytest
 
 from conftest import long_form
 from support.job_kills import begin, run_kills
-from support.jobs import Jobs, mgpu
+from support.jobs import mgpu
 
 pytestmark = pytest.mark.usefixtures("own_network")
 
@@ -14,15 +14,6 @@ COUNT = 60 if long_form else 6
 VICTIMS = {"controller": {"Succeeded"}, "agent": {"Succeeded"}, "task-0": {"Failed"}, "task-1": {"Failed"},
            "task-0 supervisor": {"Lost"}, "task-1 supervisor": {"Lost"}}
 TASK = "import os, time; time.sleep(0.5 + 0.3 * int(os.environ['CARVE_TASK_INDEX']))"
-
-
-@pytest.fixture
-def jobs(world):
-    j = Jobs({"n1": world})
-    j.agent = world
-    yield j
-    print("--- the controller's log:\n" + j.log()[-6000:])
-    j.end()
 
 
 @pytest.mark.parametrize("retries", [0, 1])

@@ -8,18 +8,9 @@ import pytest
 
 from conftest import HERE, MiB, until
 from support.job_kills import processes_of
-from support.jobs import EXAMPLES, MGPU, Jobs, mgpu
+from support.jobs import EXAMPLES, MGPU, mgpu
 
 pytestmark = pytest.mark.usefixtures("own_network")
-
-
-@pytest.fixture
-def jobs(world):
-    j = Jobs({"n1": world})
-    j.agent = world
-    yield j
-    print("--- the controller's log:\n" + j.log())
-    j.end()
 
 
 def python(text):

@@ -6,20 +6,10 @@ import re
 import pytest
 
 from conftest import until
-from support.services import Services
 
 pytestmark = pytest.mark.usefixtures("own_network")
 
 NOT_ENFORCED = "limit: not enforced: "
-
-
-@pytest.fixture
-def services(world):
-    s = Services({"n1": world})
-    s.agent = world
-    yield s
-    print("--- the controller's log:\n" + s.log())
-    s.end()
 
 
 def document(command, name="demo", **spec):

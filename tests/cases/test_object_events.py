@@ -6,18 +6,8 @@ import pytest
 
 from conftest import until
 from support.over_unix import asked
-from support.services import Services
 
 pytestmark = pytest.mark.usefixtures("own_network")
-
-
-@pytest.fixture
-def services(world):
-    s = Services({"n1": world})
-    s.agent = world
-    yield s
-    print("--- the controller's log:\n" + s.log())
-    s.end()
 
 
 def document(command=("sleep", "1000"), replicas=1, memory="5GiB", name="demo", **spec):

@@ -4,21 +4,11 @@ import shutil
 
 import pytest
 
-from support.services import Services
 
 pytestmark = [
     pytest.mark.usefixtures("own_network"),
     pytest.mark.skipif(shutil.which("haproxy") is None, reason="haproxy is not installed: apt-get install haproxy"),
 ]
-
-
-@pytest.fixture
-def services(world):
-    s = Services({"n1": world})
-    s.agent = world
-    yield s
-    print("--- the controller's log:\n" + s.log())
-    s.end()
 
 
 def document(name, replicas=0, **metadata):

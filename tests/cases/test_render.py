@@ -4,7 +4,6 @@ import json
 import pytest
 
 from conftest import HERE, GiB
-from support.services import Services
 
 pytestmark = pytest.mark.usefixtures("own_network")
 
@@ -12,13 +11,9 @@ EXAMPLES = HERE.parent / "examples"
 
 
 @pytest.fixture
-def services(world):
-    s = Services({"n1": world})
-    s.agent = world
-    s.node_becomes("n1", "reachable")
-    yield s
-    print("--- the controller's log:\n" + s.log())
-    s.end()
+def services(services):
+    services.node_becomes("n1", "reachable")
+    return services
 
 
 @pytest.mark.parametrize("example,memory,share", [("service.yaml", 5 * GiB, 2000), ("application.yaml", 4 * GiB, 3000),

@@ -3,7 +3,6 @@ import collections
 import http.client
 import json
 import os
-import pathlib
 import shutil
 import signal
 import subprocess
@@ -15,7 +14,6 @@ import urllib.request
 import pytest
 
 from conftest import GiB, HERE, LOAD, until
-from support.over_unix import asked
 from support.services import Services
 
 pytestmark = [
@@ -23,15 +21,6 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("haproxy") is None, reason="haproxy is not installed: apt-get install haproxy"),
 ]
 SERVER = HERE / "support/http_server.py"
-
-
-@pytest.fixture
-def services(world):
-    s = Services({"n1": world})
-    s.agent = world
-    yield s
-    print("--- the controller's log:\n" + s.log())
-    s.end()
 
 
 def document(command=None, replicas=2, memory="5GiB", share="20%", name="demo", port=8000, **spec):

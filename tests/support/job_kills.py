@@ -7,7 +7,7 @@ import pathlib
 import signal
 import time
 
-from conftest import until
+from support.agent import until
 from support.jobs import EXAMPLES
 from support.over_unix import asked
 

@@ -1,11 +1,9 @@
 """A controller with queues and jobs, for the cases."""
 import json
-import os
 import pathlib
 import subprocess
 
-from conftest import until
-from support.over_unix import asked
+from support.agent import until
 from support.services import Services
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"

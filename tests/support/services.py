@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 
-from conftest import until
+from support.agent import until
 from support.controller import Controller
 from support.over_unix import asked
 
