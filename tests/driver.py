@@ -1,5 +1,4 @@
 """What the programs of these tests see: CUDA's driver and NVML by ctypes, in the words of their manuals."""
-import contextlib
 import ctypes
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_ulonglong, c_void_p
 

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import GiB, LOAD, until
+from conftest import GiB, until
 from support.image import IMAGE, carve_image
 
 pytestmark = [

@@ -12,7 +12,7 @@ import urllib.request
 
 import pytest
 
-from conftest import BUILD, GiB, HERE, LOAD, Agent, until
+from conftest import BUILD, GiB, HERE, LOAD, until
 from support.controller import Controller
 from support.over_unix import asked
 

@@ -4,7 +4,6 @@ The processes take their steps one after the other. After each the device's own 
 does not count on time. CARVE_LONG=1 takes fifty times as many steps.
 """
 import json
-import os
 import subprocess
 import sys
 

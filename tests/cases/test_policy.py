@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import LOAD, until
+from conftest import until
 
 FIXED, GUARANTEED, NATIVE = "fixed-share", "guaranteed-burst-share", "native-burst-share"
 LABEL = "vke.volcengine.com/mgpu-compute-policy"

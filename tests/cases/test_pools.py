@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from conftest import HERE, LOAD, Agent, until
+from conftest import HERE, Agent, until
 from support.controller import Controller
 from support.over_unix import asked
 

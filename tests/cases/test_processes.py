@@ -5,7 +5,6 @@ import pathlib
 import re
 import shutil
 import subprocess
-import time
 
 import pytest
 

@@ -1,11 +1,8 @@
 """Waits that users of other interposers reported, each as a test. The list is table.md."""
 import os
-import signal
-import time
 
 import pytest
 
-from conftest import MiB, until
 
 
 def test_a_process_killed_in_the_middle_of_an_allocation_holds_nobody_up(inside):

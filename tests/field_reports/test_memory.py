@@ -1,5 +1,5 @@
 """Defects of memory that users of other interposers reported, each as a test. The list is table.md."""
-from conftest import GiB, LOAD, MiB, until
+from conftest import MiB, until
 
 
 def test_used_memory_never_shows_as_17_exabytes(world, inside):

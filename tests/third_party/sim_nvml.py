@@ -4,7 +4,6 @@ usage: sim_nvml.py BUILD_DIRECTORY
 Makes a set of three devices in a temporary directory, holds memory on one of them through the simulated driver and
 checks pynvml's answers. Prints one line per check; exit status 1 at the first failure, 77 without pynvml.
 """
-import ctypes
 import os
 import subprocess
 import sys
