@@ -2,107 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-#include <random>
+#include "workload/testing/service_machines.h"
 
 namespace carve::workload {
 namespace {
 
-using Kind = ServiceAction::Kind;
 using Reason = ServiceAction::Reason;
-
-// Returns a name such as "start 1-0", with the revision and the index.
-std::string text(const ServiceAction& action) {
-  constexpr const char* kinds[] = {"create",    "start", "publish", "withdraw", "retire",
-                                   "terminate", "kill",  "end",     "complete"};
-  const char* kind = kinds[static_cast<size_t>(action.kind)];
-  if (action.kind == Kind::complete) return fmt::format("{} {}", kind, action.replica.revision);
-  return fmt::format("{} {}-{}", kind, action.replica.revision, action.replica.index);
-}
-
-std::string text(const std::vector<ServiceAction>& list) {
-  std::string out;
-  for (const ServiceAction& action : list) out += (out.empty() ? "" : ", ") + text(action);
-  return out;
-}
-
-// The machines under one service: slices, programs, an endpoint, a limit of slices. Programs take 1 s until
-// their probe succeeds, and 1 s from SIGTERM to their end; a drain takes 1 s.
-struct Machines {
-  ServiceObserved observed;
-  size_t capacity = 1000;
-  bool ignores_sigterm = false;
-  std::map<ReplicaId, unsigned> starts;
-
-  Replica* find(ReplicaId id) {
-    for (Replica& replica : observed.replicas)
-      if (replica.id == id) return &replica;
-    return nullptr;
-  }
-
-  void exit(Replica& replica, Ns now) {
-    replica.failures = failures_after(replica.failures, now - replica.program_since);
-    replica.program = ProgramState::exited;
-    replica.program_since = now;
-    replica.probe = {};
-  }
-
-  // Carries out one action, and checks that its subject allows it.
-  void carry_out(const ServiceAction& action, Ns now) {
-    if (action.kind == Kind::complete) {
-      observed.complete_revision = action.replica.revision;
-      return;
-    }
-    Replica* replica = find(action.replica);
-    if (action.kind == Kind::create_slice) {
-      ASSERT_EQ(replica, nullptr) << "slice granted twice: " << text(action);
-      if (observed.replicas.size() >= capacity) {
-        observed.refusal =
-            Refusal{action.replica.revision, now, observed.refusal ? observed.refusal->times + 1 : 1};
-      } else {
-        observed.replicas.push_back({.id = action.replica, .program_since = now});
-        observed.refusal.reset();
-      }
-      return;
-    }
-    ASSERT_NE(replica, nullptr) << "no such replica: " << text(action);
-    change(*replica, action, now);
-  }
-
-  void change(Replica& replica, const ServiceAction& action, Ns now) {
-    switch (action.kind) {
-      case Kind::start:
-        ASSERT_NE(replica.program, ProgramState::running) << "started twice: " << text(action);
-        replica.program = ProgramState::running;
-        replica.program_since = now;
-        ++starts[replica.id];
-        break;
-      case Kind::publish: replica.endpoint = EndpointState::serving; break;
-      case Kind::withdraw: replica.endpoint = EndpointState::draining; break;
-      case Kind::retire:
-        ASSERT_FALSE(replica.retired_at) << text(action);
-        replica.retired_at = now;
-        break;
-      case Kind::terminate: replica.terminated_at = now; break;
-      case Kind::kill: exit(replica, now); break;
-      default:
-        ASSERT_EQ(action.kind, Kind::end_slice);
-        ASSERT_NE(replica.program, ProgramState::running) << "slice ended under its program";
-        std::erase_if(observed.replicas, [&](const Replica& r) { return r.id == action.replica; });
-        observed.refusal.reset();
-    }
-  }
-
-  // One second passes.
-  void pass(Ns now) {
-    for (Replica& replica : observed.replicas) {
-      if (replica.endpoint == EndpointState::draining) replica.endpoint = EndpointState::absent;
-      if (replica.program != ProgramState::running) continue;
-      if (now >= replica.program_since + second_ns) replica.probe = probe_succeeded(replica.probe, now);
-      if (replica.terminated_at && !ignores_sigterm) exit(replica, now);
-    }
-  }
-};
 
 // Runs the loop of the controller from `from` to `to` seconds, and returns the actions with their second.
 std::string run(Machines& machines, const Service& service, int from, int to) {
@@ -114,15 +19,6 @@ std::string run(Machines& machines, const Service& service, int from, int to) {
     for (const ServiceAction& action : list) machines.carry_out(action, t * second_ns);
   }
   return log;
-}
-
-Service web(unsigned replicas, uint32_t revision = 1) {
-  Service service;
-  service.name = "web";
-  service.replicas = replicas;
-  service.revision = revision;
-  service.has_port = true;
-  return service;
 }
 
 TEST(Service, from_zero_to_two_replicas_one_crash_one_update_and_back_to_zero) {
@@ -445,144 +341,6 @@ TEST(Service, a_service_that_cannot_be_kept_is_refused) {
   Service longest = web(1, UINT32_MAX);
   longest.name = std::string(max_service_name_bytes, 'a');
   EXPECT_LE(slice_name(longest, {longest.revision, 2 * max_replicas - 1}).size(), 63u);
-}
-
-// One history under one seed: updates, scaling, crashes, lost slices, full devices, and a controller that is
-// killed between any two actions. Then the disturbances end, and the desired state must be reached.
-class History {
- public:
-  explicit History(unsigned seed) : dice_(seed) {
-    service_ = web(1 + dice_() % 4);
-    service_.has_port = dice_() % 3 != 0;
-    machines_.ignores_sigterm = dice_() % 8 == 0;
-    change_rollout();
-  }
-
-  void disturbed_second() {
-    if (dice_() % 40 == 0) change();
-    if (dice_() % 20 == 0) machines_.capacity = dice_() % 7;
-    for (Replica& replica : machines_.observed.replicas)
-      if (dice_() % 25 == 0 && replica.program == ProgramState::running)
-        machines_.exit(replica, now_), ++crashes;
-    if (dice_() % 50 == 0 && !machines_.observed.replicas.empty()) {  // A slice is lost with its device.
-      machines_.observed.replicas.erase(machines_.observed.replicas.begin());
-      machines_.observed.refusal.reset();
-    }
-    second(dice_() % 4 == 0);
-  }
-
-  bool settles() {
-    machines_.capacity = std::max<size_t>(service_.replicas, 1);
-    for (int i = 0; i < 2000; ++i) {
-      if (status(service_, machines_.observed, now_).phase ==
-          (service_.replicas == 0 ? ServicePhase::stopped : ServicePhase::running))
-        return true;
-      second(false);
-      if (testing::Test::HasFatalFailure()) return false;
-    }
-    return false;
-  }
-
-  void check_end() {
-    ASSERT_EQ(machines_.observed.replicas.size(), service_.replicas);
-    for (uint32_t index = 0; index < service_.replicas; ++index) {
-      const Replica* replica = machines_.find({service_.revision, index});
-      ASSERT_NE(replica, nullptr);
-      ASSERT_EQ(replica->endpoint == EndpointState::serving, service_.has_port);
-    }
-    now_ += second_ns;
-    const auto list = actions(service_, machines_.observed, now_);
-    ASSERT_TRUE(list.empty() || text(list).starts_with("complete")) << text(list);
-  }
-
-  unsigned crashes = 0, kills = 0, updates = 0, refusals = 0;
-
- private:
-  void change_rollout() {
-    service_.rollout.max_surge = dice_() % 3;
-    service_.rollout.max_unavailable = dice_() % 2 + (service_.rollout.max_surge == 0);
-  }
-
-  void change() {
-    if (dice_() % 2 == 0) {
-      service_.replicas = dice_() % 5;
-      return;
-    }
-    ++service_.revision, ++updates;
-    service_.revised_at = now_;
-    change_rollout();
-  }
-
-  unsigned available() const { return status(service_, machines_.observed, now_).available; }
-
-  // Checks what a rollout may do: it holds at most replicas + max_surge slices when it creates one, and it
-  // retires an available replica only if enough others are available.
-  void check(const ServiceAction& action, unsigned before) {
-    const Rollout& rollout = service_.rollout;
-    if (action.kind == Kind::create_slice) {
-      ASSERT_LE(machines_.observed.replicas.size(), service_.replicas + rollout.max_surge);
-      ASSERT_EQ(action.replica.revision, service_.revision);
-    }
-    if (action.kind == Kind::publish) {
-      ASSERT_FALSE(machines_.find(action.replica)->retired_at);
-    }
-    if (action.kind != Kind::retire || available() == before) return;
-    if (action.reason == Reason::may_be_unavailable) {
-      ASSERT_GE(available() + rollout.max_unavailable, service_.replicas);
-    } else if (action.reason == Reason::no_surge_capacity) {
-      ASSERT_GE(available() + 1, service_.replicas);
-    } else if (action.reason != Reason::scaled_down) {
-      const auto serves = [&](const Replica& r) {
-        return ordinal(r.id) == ordinal(action.replica) && !r.retired_at &&
-               r.program == ProgramState::running;
-      };
-      ASSERT_TRUE(std::ranges::any_of(machines_.observed.replicas, serves)) << "index without a replica";
-    }
-  }
-
-  void second(bool killed) {
-    now_ += second_ns;
-    machines_.pass(now_);
-    const auto list = actions(service_, machines_.observed, now_);
-    ASSERT_EQ(list, actions(service_, machines_.observed, now_));
-    const size_t done = killed ? dice_() % (list.size() + 1) : list.size();
-    kills += killed;
-    for (size_t i = 0; i < done; ++i) {
-      const bool refused_before = machines_.observed.refusal.has_value();
-      const unsigned before = available();
-      machines_.carry_out(list[i], now_);
-      check(list[i], before);
-      refusals += !refused_before && machines_.observed.refusal;
-      if (testing::Test::HasFatalFailure()) return;
-    }
-  }
-
-  std::mt19937 dice_;
-  Machines machines_;
-  Service service_;
-  Ns now_ = 0;
-};
-
-TEST(Service, any_history_reaches_the_desired_state_within_the_limits) {
-  unsigned crashes = 0, kills = 0, updates = 0, refusals = 0;
-  for (unsigned seed = 0; seed < 2000; ++seed) {
-    SCOPED_TRACE(fmt::format("seed {}", seed));
-    History history(seed);
-    for (int i = 0; i < 150; ++i) {
-      history.disturbed_second();
-      if (HasFatalFailure()) return;
-    }
-    ASSERT_TRUE(history.settles());
-    history.check_end();
-    if (HasFatalFailure()) return;
-    crashes += history.crashes, kills += history.kills, updates += history.updates,
-        refusals += history.refusals;
-  }
-  // Checks that the histories reached all cases.
-  EXPECT_GT(crashes, 5'000u);
-  EXPECT_GT(kills, 50'000u);
-  EXPECT_GT(updates, 2'000u);
-  EXPECT_GT(refusals, 1'000u);
 }
 
 }  // namespace
