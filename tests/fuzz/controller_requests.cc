@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "controller/api/controller_routes.h"
+#include "controller/api/testing/routes_fake.h"
 #include "controller/api/testing/views_fake.h"
 #include "os/log.h"
 
@@ -34,9 +35,9 @@ struct FuzzedViews final : ViewsFake {
   }
 };
 
-struct ForgetfulJournal final : Journal, TokenJournal {
-  Outcome<void> write(std::span<const Object>) override { return {}; }
-  Outcome<void> remove(const ObjectKey&, uint64_t) override { return {}; }
+struct CountingJournal final : JournalFake {
+  using JournalFake::remove;
+  using JournalFake::write;
   Outcome<void> write(const Token&) override { return ++token_changes, Outcome<void>(); }
   Outcome<void> remove(const Token&) override { return ++token_changes, Outcome<void>(); }
   unsigned token_changes = 0;
@@ -44,7 +45,7 @@ struct ForgetfulJournal final : Journal, TokenJournal {
 
 struct FuzzedController {
   FuzzedViews views;
-  ForgetfulJournal journal;
+  CountingJournal journal;
   ObjectRegistry objects{journal, {}, 0};
   TokenBook tokens{journal, {}};
   ControllerRoutes routes{{.views = views,

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "controller/api/controller_routes.h"
+#include "controller/api/testing/routes_fake.h"
 #include "controller/api/testing/views_fake.h"
 #include "controller/nodes/node_rules.h"
 #include "wire/api/device.h"
@@ -22,17 +23,10 @@ constexpr uint32_t agent_operators[] = {0};
 http::Caller local(uint32_t uid) { return http::Caller::user(uid, {5, 1}, agent_operators); }
 http::Caller by_token(http::Role role) { return http::Caller::token("research", role); }
 
-struct AgentJournal final : Journal, TokenJournal {
-  Outcome<void> write(std::span<const Object>) override { return {}; }
-  Outcome<void> remove(const ObjectKey&, uint64_t) override { return {}; }
-  Outcome<void> write(const Token&) override { return {}; }
-  Outcome<void> remove(const Token&) override { return {}; }
-};
-
 // The slices "mine" of uid 1000, "ours" of the account research and "other" of root.
 struct AgentRoutes : testing::Test {
   ViewsFake views;
-  AgentJournal journal;
+  JournalFake journal;
   ObjectRegistry objects{journal, {}, 0};
   TokenBook tokens{journal, {}};
   std::vector<AuditLine> audited;
@@ -62,13 +56,7 @@ struct AgentRoutes : testing::Test {
   // Returns the body of the answer, which has this status.
   std::string ask(unsigned status, const http::Caller& caller, const std::string& method,
                   const std::string& target, const std::string& text = "") {
-    const size_t mark = std::min(target.find('?'), target.size());
-    const auto response = routes.answer({.method = method,
-                                         .path = target.substr(0, mark),
-                                         .query = target.substr(std::min(mark + 1, target.size())),
-                                         .body = text,
-                                         .headers = {}},
-                                        caller);
+    const auto response = routes.answer(request_of(method, target, text), caller);
     const std::string body = std::get<std::string>(response.content);
     EXPECT_EQ(response.status, status) << method << " " << target << ": " << body;
     return body;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "controller/api/controller_routes.h"
+#include "controller/api/testing/routes_fake.h"
 #include "controller/api/testing/views_fake.h"
 #include "wire/objects/service_object.h"
 
@@ -16,18 +17,15 @@ struct EventViews : ViewsFake {
   std::vector<Revision> kept_revisions;
 };
 
-struct NoJournal final : Journal, TokenJournal, EventJournal {
-  Outcome<void> write(std::span<const Object>) override { return {}; }
-  Outcome<void> remove(const ObjectKey&, uint64_t) override { return {}; }
-  Outcome<void> write(const Token&) override { return {}; }
-  Outcome<void> remove(const Token&) override { return {}; }
+struct EventJournalFake final : JournalFake, EventJournal {
+  using JournalFake::write;
   Outcome<void> write(std::span<const KeptEvent>, std::span<const EventKey>) override { return {}; }
 };
 
 // The API with the service "a" of two replicas, which was created at second 1.
 struct EventApi {
   EventViews views;
-  NoJournal journal;
+  EventJournalFake journal;
   ObjectRegistry objects{journal, {}, 0};
   TokenBook tokens{journal, {}};
   ObjectEvents events{objects, journal, {}};
@@ -46,13 +44,7 @@ struct EventApi {
   }
   http::Response ask(const std::string& method, const std::string& target, const std::string& body = "") {
     constexpr uint32_t operators[] = {0};
-    const size_t mark = std::min(target.find('?'), target.size());
-    return routes.answer({.method = method,
-                          .path = target.substr(0, mark),
-                          .query = target.substr(std::min(mark + 1, target.size())),
-                          .body = body,
-                          .headers = {}},
-                         http::Caller::user(0, {5, 1}, operators));
+    return routes.answer(request_of(method, target, body), http::Caller::user(0, {5, 1}, operators));
   }
   objects::ObjectEventList listed(const std::string& target) {
     const http::Response response = ask("GET", target);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "controller/api/controller_routes.h"
+#include "controller/api/testing/routes_fake.h"
 #include "controller/api/testing/views_fake.h"
 
 namespace carve::controller {
@@ -13,17 +14,10 @@ using testing::Not;
 
 constexpr uint32_t job_operators[] = {0};
 
-struct ForgettingJobs final : Journal, TokenJournal {
-  Outcome<void> write(std::span<const Object>) override { return {}; }
-  Outcome<void> remove(const ObjectKey&, uint64_t) override { return {}; }
-  Outcome<void> write(const Token&) override { return {}; }
-  Outcome<void> remove(const Token&) override { return {}; }
-};
-
 // The API with the queue "q".
 struct JobRoutes : testing::Test {
   ViewsFake views;
-  ForgettingJobs journal;
+  JournalFake journal;
   ObjectRegistry objects{journal, {}, 0};
   TokenBook tokens{journal, {}};
   ControllerRoutes routes{{.views = views,
@@ -36,13 +30,8 @@ struct JobRoutes : testing::Test {
 
   std::string ask(unsigned status, const std::string& method, const std::string& target,
                   const std::string& text = "", uint32_t uid = 0) {
-    const size_t mark = std::min(target.find('?'), target.size());
-    const auto response = routes.answer({.method = method,
-                                         .path = target.substr(0, mark),
-                                         .query = target.substr(std::min(mark + 1, target.size())),
-                                         .body = text,
-                                         .headers = {}},
-                                        http::Caller::user(uid, {5, 1}, job_operators));
+    const auto response =
+        routes.answer(request_of(method, target, text), http::Caller::user(uid, {5, 1}, job_operators));
     const std::string body = std::get<std::string>(response.content);
     EXPECT_EQ(response.status, status) << method << " " << target << ": " << body;
     return body;

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 
 #include "controller/api/controller_routes.h"
+#include "controller/api/testing/routes_fake.h"
+#include "controller/api/testing/views_fake.h"
 #include "controller/nodes/node_rules.h"
 #include "wire/api/json.h"
 
@@ -13,46 +15,16 @@ using testing::HasSubstr;
 constexpr uint32_t pool_operators[] = {0};
 constexpr int64_t now = 1'800'000'000'000'000'000;
 
-struct TwoNodes final : Views, NodeActions {
-  api::ControllerVersion version() const override { return {}; }
-  api::KnownNodeList nodes() const override { return known; }
-  Outcome<std::string> logs(const Object&, const LogQuery&) const override { return std::string(); }
-  http::EventStream follow_logs(const Object&, const LogQuery&) override { return {}; }
-  Outcome<std::vector<Revision>> revisions(const std::string&) const override {
-    return std::vector<Revision>();
+struct TwoNodes final : ViewsFake {
+  TwoNodes() {
+    known.nodes = {{.name = "n1", .socket = "/run/a", .reachability = Reachability::reachable},
+                   {.name = "n2", .reachability = Reachability::unreachable, .problem = "no agent"}};
   }
-  std::optional<uint32_t> uid_of(const std::string&) const override { return std::nullopt; }
-  std::string user_name(uint32_t) const override { return "root"; }
-  std::optional<JobPosition> job_position(const std::string&) const override { return {}; }
-  size_t waiting_jobs() const override { return 0; }
-  std::optional<JobHours> job_hours(const std::string&) const override { return {}; }
-  std::string container_problem() const override { return ""; }
-  std::vector<std::string> limit_warnings(const objects::ServiceSpec&) const override { return {}; }
-  http::Response bill(BillQuery, bill::Tariffs, BillForm) override { return {}; }
-  std::string metrics() const override { return ""; }
-  int64_t now_ns() const override { return now; }
-  void poll() override { ++polls; }
-  void end_slices(const std::string& node) override { ended.push_back(node); }
-  Outcome<std::vector<std::string>> slices_in_units(const std::string&) override { return in_units; }
-  Outcome<AgentAnswer> ask_agent(const std::string&, const AgentCall&) override { return AgentAnswer(); }
-
-  api::KnownNodeList known{
-      .nodes = {{.name = "n1", .socket = "/run/a", .reachability = Reachability::reachable},
-                {.name = "n2", .reachability = Reachability::unreachable, .problem = "no agent"}}};
-  unsigned polls = 0;
-  std::vector<std::string> ended, in_units;
-};
-
-struct Forgetting final : Journal, TokenJournal {
-  Outcome<void> write(std::span<const Object>) override { return {}; }
-  Outcome<void> remove(const ObjectKey&, uint64_t) override { return {}; }
-  Outcome<void> write(const Token&) override { return {}; }
-  Outcome<void> remove(const Token&) override { return {}; }
 };
 
 struct PoolRoutes : testing::Test {
   TwoNodes views;
-  Forgetting journal;
+  JournalFake journal;
   ObjectRegistry objects{journal, {}, 0};
   TokenBook tokens{journal, {}};
   ControllerRoutes routes{{.views = views,
@@ -71,12 +43,7 @@ struct PoolRoutes : testing::Test {
   }
   std::string ask(unsigned status, const std::string& method, const std::string& target,
                   const std::string& text = "", uint32_t uid = 0, const http::Headers& headers = {}) {
-    const size_t mark = std::min(target.find('?'), target.size());
-    const auto response = routes.answer({.method = method,
-                                         .path = target.substr(0, mark),
-                                         .query = target.substr(std::min(mark + 1, target.size())),
-                                         .body = text,
-                                         .headers = headers},
+    const auto response = routes.answer(request_of(method, target, text, headers),
                                         http::Caller::user(uid, {5, 1}, pool_operators));
     const std::string body = std::get<std::string>(response.content);
     EXPECT_EQ(response.status, status) << method << " " << target << ": " << body;
