@@ -60,9 +60,9 @@ bool is_prepaid(const ObjectRegistry& objects, const std::string& queue) {
   return object && queue_spec(*object).billing == "prepaid";
 }
 
-// Copies the records of each node. A node that does not answer is told once, until it answers.
-void copy_all(UsageStore& store, const std::vector<NodeAddress>& nodes, const ObjectRegistry& objects,
-              std::set<std::string>& silent) {
+// Copies the records of these nodes. A node that does not answer is told once, until it answers.
+void copy_from(UsageStore& store, const std::vector<NodeAddress>& nodes, const ObjectRegistry& objects,
+               std::set<std::string>& silent) {
   for (const NodeAddress& node : nodes) {
     AgentUsage source(node.socket);
     const auto done =
@@ -74,6 +74,14 @@ void copy_all(UsageStore& store, const std::vector<NodeAddress>& nodes, const Ob
     else if (silent.insert(node.name).second)
       os::log::warning("node {}: usage records are not copied: {}", node.name, done.error().sentence);
   }
+}
+
+// Copies before an invoice, so that it has what was granted a moment ago. A node that did not answer last is
+// left to the next round, because it may hold up the invoice for as long as the client is patient.
+void copy_from_answering(UsageStore& store, std::vector<NodeAddress> nodes, const ObjectRegistry& objects,
+                         std::set<std::string>& silent) {
+  std::erase_if(nodes, [&](const NodeAddress& node) { return silent.contains(node.name); });
+  copy_from(store, nodes, objects, silent);
 }
 
 // Writes what has been used of each budget.
@@ -215,7 +223,7 @@ void BillingThread::run() {
   while (!ends()) {
     const int64_t now_ns = os::monotonic_ns();
     if (opened && now_ns >= next_copy_ns) {
-      copy_all(opened->store, nodes_, objects_, silent);
+      copy_from(opened->store, nodes_, objects_, silent);
       compare_budgets(opened->store, objects_);
       const bill::Tariffs tariffs = present_tariffs(objects_);
       if (known_tariffs != tariffs.all()) hours_.forget_final();
@@ -226,11 +234,13 @@ void BillingThread::run() {
     }
     auto task = wait(std::max<int64_t>(next_copy_ns - os::monotonic_ns(), os::millisecond));
     if (!task) continue;
-    if (!opened)
+    if (!opened) {
       task->response = refuse(opened.error());
-    else if (!task->wanted.expired())
+    } else if (!task->wanted.expired()) {
+      copy_from_answering(opened->store, nodes_, objects_, silent);
       task->response = response_of(make_bill(opened->store, task->tariffs, task->query, stamp_now()),
                                    task->form, task->query.line);
+    }
     finish(std::move(task));
   }
 }

@@ -1,6 +1,6 @@
-// The thread of usage.db: it copies the usage records of all nodes every 5 s, compares budgets with what was
-// used, sums up the GPU-hours of jobs, and makes invoices, which may read millions of records. The loop is
-// notified of a finished invoice through an eventfd.
+// The thread of usage.db: it copies the usage records of all nodes every 5 s and before an invoice, compares
+// budgets with what was used, sums up the GPU-hours of jobs, and makes invoices, which may read millions of
+// records. The loop is notified of a finished invoice through an eventfd.
 #pragma once
 
 #include <deque>

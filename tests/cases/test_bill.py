@@ -29,6 +29,7 @@ def test_a_slice_costs_what_was_granted_while_it_lived(world, services):
     assert "autumn  2026-09-01" in services.carve("get", "tariffs")
     begin = time.time()
     assert world.carve("run", "--memory", "4GiB", "--compute", "30%", "--name", "a", "--", "sleep", "1").returncode == 0
+    assert [one["pod"] for one in lines(services)] == ["a"], "an invoice copies what the nodes have first"
     line, = ended(services, 1)
     took = time.time() - begin  # Until after the slice's end, which its agent may see later than this process.
     assert (line["pod"], line["model"], line["ratio"], line["ratio_by"]) == ("a", "NVIDIA A10", "0.300000", "share")
