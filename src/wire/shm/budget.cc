@@ -36,7 +36,7 @@ bool unchanged(const Budget& budget, const Word& before) {
 
 }  // namespace
 
-Holding read_holding(Charges& charges, LaneId id) {
+Holding read_holding(Charges& charges, const LaneId& id) {
   const Lane* lane = find_lane(charges, id);
   if (lane == nullptr) return {};
   const uint64_t announced = lane->announced.load(std::memory_order_acquire);
@@ -84,7 +84,7 @@ uint64_t in_use_by(Charges& charges, const LaneId& id) {
          std::min(held.bytes, spare.spare() + withdrawn_between(held.returned, spare.withdrawn()));
 }
 
-Room make_room(Charges& charges, LaneId self, Word now, uint64_t needed) {
+Room make_room(Charges& charges, const LaneId& self, Word now, uint64_t needed) {
   uint64_t bytes = 0;
   bool stable = true;
   const auto of_lane = [&](LaneId id, uint32_t count) {

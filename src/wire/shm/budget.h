@@ -151,7 +151,7 @@ struct Holding {
   uint32_t returned = 0;  // Count of withdrawn bytes that it has returned (spare.h).
   bool stable = true;     // False: its writer announced another change meanwhile.
 };
-Holding read_holding(Charges& charges, LaneId id);
+Holding read_holding(Charges& charges, const LaneId& id);
 
 // Returns the bytes that the lane holds, also if death interrupted its last change. Requires that no thread
 // writes the lane.
@@ -170,7 +170,7 @@ uint64_t in_use_by(Charges& charges, const LaneId& id);
 // Whether the budget has room for `needed` bytes beyond the limit, because lanes other than `self` do not use
 // so many of the bytes in the word `now`. Withdraws what they have spare, if that is needed.
 enum class Room { enough, none, unknown };  // unknown: a lane or the word changed meanwhile.
-Room make_room(Charges& charges, LaneId self, Word now, uint64_t needed);
+Room make_room(Charges& charges, const LaneId& self, Word now, uint64_t needed);
 
 // Waits 0.2 to 0.7 us after an exchange that another writer won. Writers that retry at once pass the word's
 // cache line to and fro for every change. Meanwhile the winner makes several changes, and the line stays in
