@@ -2,15 +2,26 @@
 
 #include <algorithm>
 
+#include "wire/kube/node_devices.h"
+#include "wire/kube/node_ledger.h"
+#include "wire/kube/pod_request.h"
+#include "wire/kube/pod_slices.h"
+#include "wire/kube/pod_wish.h"
+
 namespace carve::cluster {
 namespace {
 
 const kube::Selection node_selection{
-    .path = "/api/v1/nodes", .label_selector = "carve.dev/node=extender", .field_selector = ""};
+    .path = "/api/v1/nodes",
+    .label_selector = "carve.dev/node=extender",
+    .field_selector = "",
+    .keys = {kube::devices_annotation, kube::cordon_annotation, kube::ledger_annotation}};
 // A pod that ends leaves the selection, and arrives as deleted.
-const kube::Selection pod_selection{.path = "/api/v1/pods",
-                                    .label_selector = "carve.dev/sliced=true",
-                                    .field_selector = "status.phase!=Succeeded,status.phase!=Failed"};
+const kube::Selection pod_selection{
+    .path = "/api/v1/pods",
+    .label_selector = "carve.dev/sliced=true",
+    .field_selector = "status.phase!=Succeeded,status.phase!=Failed",
+    .keys = {kube::request_annotation, kube::slices_annotation, kube::wish_annotation}};
 
 const kube::Selection nominated_selection{.path = "/api/v1/pods",
                                           .label_selector = "carve.dev/sliced=true",
@@ -22,20 +33,21 @@ const kube::Selection nominated_selection{.path = "/api/v1/pods",
 BooksFeed::BooksFeed(kube::ApiClient& client, Books& books, Hooks hooks, uint64_t seed)
     : client_(client), books_(books), hooks_(std::move(hooks)), seed_(seed) {
   nodes_.emplace(client_, node_selection,
-                 kube::ListWatch::Sink{
-                     .replaced = [this](const auto& by_uid) { books_.replace_nodes(by_uid); },
+                 kube::WatchedObjects::Sink{
+                     .replaced = [this] { books_.replace_nodes(nodes_->by_uid()); },
                      .changed = [this](const kube::ObjectMeta& node) { books_.set_node(node); },
                      .removed = [this](const kube::ObjectMeta& node) { books_.remove_node(node.name); }},
                  seed_++);
   watch_pods();
-  nominated_.emplace(client_, nominated_selection,
-                     kube::ListWatch::Sink{.replaced =
-                                               [this](const auto& by_uid) {
-                                                 for (const auto& [uid, pod] : by_uid) nominated(pod);
-                                               },
-                                           .changed = [this](const kube::ObjectMeta& pod) { nominated(pod); },
-                                           .removed = [](const kube::ObjectMeta&) {}},
-                     seed_++);
+  nominated_.emplace(
+      client_, nominated_selection,
+      kube::WatchedObjects::Sink{.replaced =
+                                     [this] {
+                                       for (const auto& [uid, pod] : nominated_->by_uid()) nominated(pod);
+                                     },
+                                 .changed = [this](const kube::ObjectMeta& pod) { nominated(pod); },
+                                 .removed = [](const kube::ObjectMeta&) {}},
+      seed_++);
 }
 
 // The scheduler takes a nomination back while the first of several victims are gone, because its preemption
@@ -56,7 +68,11 @@ void BooksFeed::nominated(const kube::ObjectMeta& pod) {
 void BooksFeed::watch_pods() {
   if (pods_) earlier_lists_ += pods_->lists();
   pods_.emplace(client_, pod_selection,
-                kube::ListWatch::Sink{.replaced = [this](const auto& by_uid) { books_.replace_pods(by_uid); },
+                kube::ListWatch::Sink{.replaced =
+                                          [this](kube::ObjectsByUid by_uid) {
+                                            hooks_.listed(by_uid);
+                                            books_.replace_pods(std::move(by_uid));
+                                          },
                                       .changed =
                                           [this](const kube::ObjectMeta& pod) {
                                             books_.set_pod(pod);

@@ -22,8 +22,9 @@ inline constexpr kube::Nanoseconds nomination_ns = 60 * kube::second_ns;
 class BooksFeed {
  public:
   struct Hooks {
-    std::function<void(const kube::ObjectMeta&)> seen;  // A pod was created or has changed.
-    std::function<void(const std::string& uid)> gone;   // A pod left the cluster.
+    std::function<void(const kube::ObjectsByUid&)> listed;  // These are all pods.
+    std::function<void(const kube::ObjectMeta&)> seen;      // A pod was created or has changed.
+    std::function<void(const std::string& uid)> gone;       // A pod left the cluster.
   };
   BooksFeed(kube::ApiClient&, Books&, Hooks, uint64_t seed);
 
@@ -33,7 +34,7 @@ class BooksFeed {
   // Returns why the books are not complete; empty: they are.
   std::string not_ready() const;
   const kube::WatchedObjects& nodes() const { return *nodes_; }
-  const kube::WatchedObjects& pods() const { return *pods_; }
+  const kube::ObjectWatch& pods() const { return *pods_; }
   uint64_t pod_lists() const { return earlier_lists_ + pods_->lists(); }
 
  private:
@@ -45,7 +46,8 @@ class BooksFeed {
   const Hooks hooks_;
   uint64_t seed_;
   uint64_t earlier_lists_ = 0;  // Of watches that were replaced.
-  std::optional<kube::WatchedObjects> nodes_, pods_;
+  std::optional<kube::WatchedObjects> nodes_;
+  std::optional<kube::ObjectWatch> pods_;  // The books have of them what is needed.
   // Pods that wait for a node after a preemption, and when each of them is forgotten.
   std::optional<kube::WatchedObjects> nominated_;
   struct Nomination {

@@ -28,7 +28,7 @@ void add_drift(const Books& books, const kube::ObjectMeta& node, ClusterFindings
 
 }  // namespace
 
-ClusterFindings check_cluster(const Books& books, const std::map<std::string, kube::ObjectMeta>& nodes) {
+ClusterFindings check_cluster(const Books& books, const kube::ObjectsByUid& nodes) {
   ClusterFindings out;
   for (const Overcommit& device : books.overcommitted()) {
     ++out.overcommitted_devices;

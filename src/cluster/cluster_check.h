@@ -25,6 +25,6 @@ struct ClusterFindings {
 };
 
 // `nodes`: by uid, with their annotations.
-ClusterFindings check_cluster(const Books&, const std::map<std::string, kube::ObjectMeta>& nodes);
+ClusterFindings check_cluster(const Books&, const kube::ObjectsByUid& nodes);
 
 }  // namespace carve::cluster

@@ -45,11 +45,13 @@ Coordinator::Cluster::Cluster(Coordinator& c, Strategy strategy)
       retries(c.client_, books, [this, &c] { return write_problem(c); }),
       wishes(c.client_, books, c.events_, [this, &c] { return write_problem(c); }),
       feed(c.client_, books,
-           {.seen = [this](const kube::ObjectMeta& pod) { wishes.consider(pod); },
+           {.listed = [this](const kube::ObjectsByUid& pods) { wishes.listed(pods); },
+            .seen = [this](const kube::ObjectMeta& pod) { wishes.consider(pod); },
             .gone =
                 [this, &c](const std::string& uid) {
                   c.events_.forget(uid);
                   retries.forget(uid);
+                  wishes.forget(uid);
                 }},
            c.settings_.seed) {}
 
@@ -107,8 +109,7 @@ void Coordinator::settle() {
   if (!cluster_ || !cluster_->feed.not_ready().empty()) return;
   if (is_active()) {
     cluster_settings_.settle_unit([this] { return cluster_->books.pods_in_units(); });
-    // Those of a list, and those whose answer was not written.
-    for (const auto& [uid, pod] : cluster_->feed.pods().by_uid()) cluster_->wishes.consider(pod);
+    cluster_->wishes.consider_all();
   }
   if (client_.now() < check_at_) return;
   check_at_ = client_.now() + check_interval_ns;
@@ -136,7 +137,7 @@ void Coordinator::report(const std::vector<Finding>& findings) {
     if (told++ >= max_findings_told) continue;
     sentences.insert(key);
     os::log::error("{}", key);
-    if (const kube::ObjectMeta* const object = object_of(finding))
+    if (const auto object = object_of(finding))
       events_.write(*object, {.kind = finding.kind,
                               .reason = finding.reason,
                               .action = finding.action,
@@ -145,14 +146,17 @@ void Coordinator::report(const std::vector<Finding>& findings) {
   reported_ = std::move(sentences);
 }
 
-const kube::ObjectMeta* Coordinator::object_of(const Finding& finding) const {
-  const kube::WatchedObjects& objects =
-      finding.kind == "Node" ? cluster_->feed.nodes() : cluster_->feed.pods();
-  for (const auto& [uid, object] : objects.by_uid())
-    if (finding.name.ends_with(object.name) &&
-        (object.name_space.empty() ? object.name : object.name_space + "/" + object.name) == finding.name)
-      return &object;
-  return nullptr;
+// What an event needs of the object.
+std::optional<kube::ObjectMeta> Coordinator::object_of(const Finding& finding) const {
+  if (finding.kind == "Pod") {
+    const size_t slash = finding.name.find('/');
+    return kube::ObjectMeta{.name_space = finding.name.substr(0, slash),
+                            .name = finding.name.substr(slash + 1),
+                            .uid = cluster_->books.uid_of(finding.name)};
+  }
+  for (const auto& [uid, node] : cluster_->feed.nodes().by_uid())
+    if (node.name == finding.name) return node;
+  return std::nullopt;
 }
 
 std::string Coordinator::fence() const {
@@ -238,7 +242,7 @@ CoordinatorFigures Coordinator::figures() const {
   if (!cluster_) return out;
   out.books_pods = cluster_->books.pods();
   out.open_binds = cluster_->binder.open();
-  const auto lag = [&](const kube::WatchedObjects& objects) {
+  const auto lag = [&](const kube::ObjectWatch& objects) {
     return objects.heard_at() == 0 ? 0 : static_cast<uint64_t>(client_.now() - objects.heard_at());
   };
   out.watch_lag_ns = {{"nodes", lag(cluster_->feed.nodes())}, {"pods", lag(cluster_->feed.pods())}};

@@ -73,7 +73,7 @@ class Coordinator {
   void settle();  // Every 10 s.
   void check();   // Every 60 s.
   void report(const std::vector<Finding>&);
-  const kube::ObjectMeta* object_of(const Finding&) const;
+  std::optional<kube::ObjectMeta> object_of(const Finding&) const;
   void count_answer(std::string_view verb, kube::Nanoseconds took, const std::string& error);
   std::string fence() const;
   fronts::PodSettings pod_settings_now();

@@ -17,13 +17,31 @@ std::string text_of(const kube::ObjectMeta& pod, const char* annotation) {
   return found == pod.annotations.end() ? "" : found->second;
 }
 
+bool has_wish(const kube::ObjectMeta& pod) {
+  return pod.annotations.contains(kube::wish_annotation) && !pod.is_deleting;
+}
+
 }  // namespace
 
+void WishWriter::listed(const kube::ObjectsByUid& pods) {
+  wishing_.clear();
+  for (const auto& [uid, pod] : pods)
+    if (has_wish(pod)) wishing_.emplace(uid, pod);
+  std::erase_if(done_, [&](const auto& done) { return !wishing_.contains(done.first); });
+}
+
+void WishWriter::consider_all() {
+  for (const auto& [uid, pod] : kube::ObjectsByUid(wishing_)) consider(pod);
+}
+
+void WishWriter::forget(const std::string& uid) {
+  wishing_.erase(uid);
+  done_.erase(uid);
+}
+
 void WishWriter::consider(const kube::ObjectMeta& pod) {
-  if (!pod.annotations.contains(kube::wish_annotation) || pod.is_deleting) {
-    done_.erase(pod.uid);
-    return;
-  }
+  if (!has_wish(pod)) return forget(pod.uid);
+  wishing_.insert_or_assign(pod.uid, pod);
   const auto last = done_.find(pod.uid);
   const bool is_answered = last != done_.end() && last->second == pod.resource_version;
   if (is_answered || answers_.contains(pod.uid) || !fence_().empty()) return;
@@ -70,7 +88,8 @@ void WishWriter::answered(const std::string& uid, const kube::ApiAnswer& answer)
   }
   // 409: the pod has a newer version. The watch brings it, with its wish.
   const bool is_known = kube::refuses_write(answer.status) || !answer.may_have_happened;
-  if (is_known || answer.status == 404) return give_up(uid, answer.problem);
+  if (answer.status == 404) return give_up_gone(uid);
+  if (is_known) return give_up(uid, answer.problem);
   if (answer.status == 409) return read_pod(uid);
   answers_.at(uid).call = client_.after(find_out_after_ns, [this, uid] { read_pod(uid); });
 }
@@ -82,7 +101,7 @@ void WishWriter::read_pod(const std::string& uid) {
 }
 
 void WishWriter::pod_answered(const std::string& uid, const kube::ApiAnswer& answer) {
-  if (answer.status == 404) return give_up(uid, "the pod is gone");
+  if (answer.status == 404) return give_up_gone(uid);
   const auto pod = answer.is_success()
                        ? kube::read_object(answer.body)
                        : Result<kube::ObjectMeta, std::string>(tl::unexpected(answer.problem));
@@ -115,6 +134,12 @@ void WishWriter::changed(const std::string& uid, const kube::ObjectMeta& pod) {
                       .action = "ChangeSlice",
                       .sentence = difference(done.before, done.after) +
                                   "; what scheduler and quotas count for the pod stays what was asked"});
+}
+
+// The answer may be ahead of the watch, and behind it.
+void WishWriter::give_up_gone(const std::string& uid) {
+  give_up(uid, "the pod is gone");
+  forget(uid);
 }
 
 void WishWriter::give_up(const std::string& uid, const std::string& problem) {

@@ -24,6 +24,11 @@ class WishWriter {
 
   // A pod as the watch shows it. Answers its wish, if it has one and none is being answered.
   void consider(const kube::ObjectMeta& pod);
+  // Answers the wishes of a list, and those whose answer was not written.
+  void consider_all();
+  // All pods that there are. Their wishes wait for consider_all().
+  void listed(const kube::ObjectsByUid&);
+  void forget(const std::string& uid);  // The pod is gone.
 
  private:
   struct Answer {
@@ -40,11 +45,13 @@ class WishWriter {
   void pod_answered(const std::string& uid, const kube::ApiAnswer&);
   void changed(const std::string& uid, const kube::ObjectMeta& pod);
   void give_up(const std::string& uid, const std::string& problem);
+  void give_up_gone(const std::string& uid);
 
   kube::ApiClient& client_;
   Books& books_;
   EventWriter& events_;
   const std::function<std::string()> fence_;
+  kube::ObjectsByUid wishing_;               // Pods with a wish, as they were seen last.
   std::map<std::string, Answer> answers_;    // By the pod's uid; those on their way.
   std::map<std::string, std::string> done_;  // The same: the version whose wish was answered last.
 };

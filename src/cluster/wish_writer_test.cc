@@ -25,16 +25,24 @@ struct WishScenario {
   EventWriter events{client, "h1", [] { return int64_t{0}; }};
   std::string fence;
   WishWriter wishes{client, books, events, [this] { return fence; }};
-  kube::WatchedObjects pods{client,
-                            {.path = wished_pods, .label_selector = "", .field_selector = ""},
-                            {.replaced = [this](const auto& by_uid) { books.replace_pods(by_uid); },
-                             .changed =
-                                 [this](const kube::ObjectMeta& pod) {
-                                   books.set_pod(pod);
-                                   wishes.consider(pod);
-                                 },
-                             .removed = [this](const kube::ObjectMeta& pod) { books.remove_pod(pod.uid); }},
-                            1};
+  kube::ObjectWatch pods{client,
+                         {.path = wished_pods, .label_selector = "", .field_selector = ""},
+                         {.replaced =
+                              [this](kube::ObjectsByUid by_uid) {
+                                wishes.listed(by_uid);
+                                books.replace_pods(std::move(by_uid));
+                              },
+                          .changed =
+                              [this](const kube::ObjectMeta& pod) {
+                                books.set_pod(pod);
+                                wishes.consider(pod);
+                              },
+                          .removed =
+                              [this](const kube::ObjectMeta& pod) {
+                                books.remove_pod(pod.uid);
+                                wishes.forget(pod.uid);
+                              }},
+                         1};
 
   explicit WishScenario(bool is_placed = true) {
     books.set_node(node_object("n0", a10_devices(0, 1)));
@@ -105,6 +113,41 @@ TEST(WishWriter, a_refused_wish_is_removed_with_its_reason) {
   EXPECT_THAT(waits.notes().back(), HasSubstr("the pod has no slices yet"));
 }
 
+// What was wished while nobody watched, and who has gone meanwhile, is in a list alone.
+TEST(WishWriter, a_list_brings_wishes_and_takes_those_of_pods_that_are_gone) {
+  WishScenario s;
+  s.fence = "another coordinator holds the lease";
+  s.wish(6_GiB);
+  const nlohmann::json wishing = *s.server.find(wished_pods, "a", "p");
+  s.wishes.listed({});
+  s.fence.clear();
+  s.wishes.consider_all();
+  s.time.run_for(10 * second_ns);
+  EXPECT_EQ(s.written(), 4_GiB) << "the pod is in no list";
+  const kube::ObjectMeta pod = *kube::read_object(wishing.dump());
+  s.wishes.listed({{pod.uid, pod}});
+  s.wishes.consider_all();
+  s.time.run_for(10 * second_ns);
+  EXPECT_EQ(s.written(), 6_GiB);
+  EXPECT_EQ(s.notes().size(), 1u);
+}
+
+TEST(WishWriter, a_pod_that_is_gone_is_not_asked_for_again) {
+  WishScenario s;
+  s.server.add_fault(
+      {.kind = kube::ApiFault::Kind::status, .method = "PATCH", .target = "pods/p/status", .status = 404});
+  s.wish(6_GiB);
+  const auto patches = [&] {
+    return std::ranges::count_if(s.server.requests(),
+                                 [](const std::string& r) { return r.starts_with("PATCH"); });
+  };
+  const auto before = patches();
+  EXPECT_EQ(before, 1);
+  s.wishes.consider_all();
+  s.time.run_for(20 * second_ns);
+  EXPECT_EQ(patches(), before);
+}
+
 TEST(WishWriter, writes_only_inside_the_fence) {
   WishScenario s;
   s.fence = "another coordinator holds the lease";
@@ -123,7 +166,7 @@ TEST(WishWriter, a_write_with_an_unknown_end_is_found_out) {
       s.server.add_fault({.kind = kind, .method = "PATCH", .target = "pods/p/status", .status = status});
       s.wish(6_GiB);
       for (int i = 0; i < 3; ++i) {
-        for (const auto& [uid, pod] : s.pods.by_uid()) s.wishes.consider(pod);
+        s.wishes.consider_all();
         s.time.run_for(10 * second_ns);
       }
       EXPECT_EQ(s.written(), 6_GiB);
@@ -140,7 +183,7 @@ TEST(WishWriter, a_newer_wish_is_not_removed_unseen) {
   s.wish(7_GiB);
   s.server.release_late();
   s.time.run_for(20 * second_ns);
-  for (const auto& [uid, pod] : s.pods.by_uid()) s.wishes.consider(pod);
+  s.wishes.consider_all();
   s.time.run_for(20 * second_ns);
   EXPECT_EQ(s.written(), 7_GiB);
 }

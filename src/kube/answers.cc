@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "kube/json_walk.h"
 
@@ -26,6 +27,8 @@ uint64_t digits_of(const std::string& time) {
 // Collects an object's metadata from the values below it.
 class MetaCollector {
  public:
+  explicit MetaCollector(KeptKeys kept = {}) : kept_(kept) {}
+
   ObjectMeta object;
 
   // `path` begins in the object.
@@ -41,9 +44,9 @@ class MetaCollector {
       if (field == "creationTimestamp") object.created = digits_of(text);
       if (field == "deletionTimestamp") object.is_deleting = true;
     } else if (path.size() == 3 && field == "labels") {
-      object.labels[path[2].key] = text;
+      if (keeps(path[2].key)) object.labels[path[2].key] = text;
     } else if (path.size() == 3 && field == "annotations") {
-      object.annotations[path[2].key] = text;
+      if (keeps(path[2].key)) object.annotations[path[2].key] = text;
     } else if (path.size() == 4 && field == "ownerReferences") {
       if (path[3].key == "uid") owner_uid_ = text;
       if (path[3].key == "controller") owner_controls_ = text == "true";
@@ -55,8 +58,15 @@ class MetaCollector {
     owner_uid_.clear();
     owner_controls_ = false;
   }
+  // Returns the object that was read, and begins another one.
+  ObjectMeta taken() { return std::exchange(object, {}); }
 
  private:
+  bool keeps(std::string_view key) const {
+    return kept_.empty() || std::ranges::find(kept_, key) != kept_.end();
+  }
+
+  const KeptKeys kept_;
   std::string owner_uid_;
   bool owner_controls_ = false;
 };
@@ -65,6 +75,8 @@ constexpr size_t item_levels = 2;  // "items", and the list.
 
 class ListWalk final : public JsonWalk {
  public:
+  explicit ListWalk(KeptKeys kept) : item_(kept) {}
+
   ListPage page;
 
  private:
@@ -79,8 +91,7 @@ class ListWalk final : public JsonWalk {
   void closed(std::span<const JsonLevel> path) override {
     if (!is_in_item(path)) return;
     if (path.size() > item_levels) return item_.closed(path.subspan(item_levels));
-    page.items.push_back(std::move(item_.object));
-    item_ = {};
+    page.items.push_back(item_.taken());
   }
 
   MetaCollector item_;
@@ -88,10 +99,12 @@ class ListWalk final : public JsonWalk {
 
 class EventWalk final : public JsonWalk {
  public:
+  explicit EventWalk(KeptKeys kept) : object_(kept) {}
+
   std::string type;
   WatchEvent event;
 
-  void finish() { event.object = std::move(object_.object); }
+  void finish() { event.object = object_.taken(); }
 
  private:
   void value(std::span<const JsonLevel> path, const std::string& text) override {
@@ -157,8 +170,8 @@ constexpr TypeText types[] = {{"ADDED", WatchEvent::Type::added},
 
 }  // namespace
 
-Result<ListPage, std::string> read_list_page(std::string_view text) {
-  ListWalk walk;
+Result<ListPage, std::string> read_list_page(std::string_view text, KeptKeys kept) {
+  ListWalk walk(kept);
   if (!walk.read(text)) return tl::unexpected("a list: " + walk.problem());
   if (walk.page.resource_version.empty())
     return tl::unexpected(std::string("a list without a resourceVersion"));
@@ -190,8 +203,8 @@ ApiStatus read_status(std::string_view json) {
   return std::move(walk.status);
 }
 
-Result<WatchEvent, std::string> read_watch_event(std::string_view line) {
-  EventWalk walk;
+Result<WatchEvent, std::string> read_watch_event(std::string_view line, KeptKeys kept) {
+  EventWalk walk(kept);
   if (!walk.read(line)) return tl::unexpected("a watch event: " + walk.problem());
   const auto* const known = std::ranges::find(types, walk.type, &TypeText::text);
   if (known == std::end(types))

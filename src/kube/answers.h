@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -29,6 +30,7 @@ struct ObjectMeta {
 
   friend bool operator==(const ObjectMeta&, const ObjectMeta&) = default;
 };
+using ObjectsByUid = std::map<std::string, ObjectMeta>;
 
 struct ListPage {
   std::vector<ObjectMeta> items;
@@ -63,9 +65,12 @@ struct ServerVersion {
 // Hostile input ends here: deeper than any object of the API.
 inline constexpr size_t max_json_depth = 64;
 
+// Which labels and annotations of an object are read: those with these keys; empty: all.
+using KeptKeys = std::span<const std::string_view>;
+
 // Reads the body of a list, and a line of a watch. Fails with a sentence.
-Result<ListPage, std::string> read_list_page(std::string_view json);
-Result<WatchEvent, std::string> read_watch_event(std::string_view line);
+Result<ListPage, std::string> read_list_page(std::string_view json, KeptKeys = {});
+Result<WatchEvent, std::string> read_watch_event(std::string_view line, KeptKeys = {});
 // Reads one object, as a GET answers it.
 Result<ObjectMeta, std::string> read_object(std::string_view json);
 // Fails with a sentence. The minor version of some vendors is "36+".

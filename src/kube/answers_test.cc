@@ -38,6 +38,18 @@ TEST(Answers, a_page_has_the_metadata_of_its_items) {
   EXPECT_EQ(page->items[1].labels.size(), 0u) << "nothing of the item before";
 }
 
+TEST(Answers, labels_and_annotations_that_nobody_reads_are_not_kept) {
+  const std::vector<std::string_view> keys{"carve.dev/slices"};
+  const std::string list = fmt::format(R"({{"metadata":{{"resourceVersion":"9"}},"items":[{}]}})", pod);
+  const std::string line = fmt::format(R"({{"type":"ADDED","object":{}}})", pod);
+  for (const ObjectMeta& object :
+       {read_list_page(list, keys)->items[0], read_watch_event(line, keys)->object}) {
+    EXPECT_TRUE(object.labels.empty());
+    EXPECT_EQ(object.annotations, expected().annotations);
+    EXPECT_EQ(object.uid, "u1");
+  }
+}
+
 TEST(Answers, an_event_has_its_type_and_its_object) {
   const auto event = read_watch_event(fmt::format(R"({{"type":"MODIFIED","object":{}}})", pod));
   ASSERT_TRUE(event) << event.error();

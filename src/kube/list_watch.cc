@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 namespace carve::kube {
 namespace {
@@ -58,7 +59,7 @@ std::optional<ListWatch::Request> ListWatch::next(Nanoseconds now) {
 
 void ListWatch::list_answered(std::string_view body, Nanoseconds now) {
   if (!is_busy_ || next_ != Next::list) return;
-  auto page = read_list_page(body);
+  auto page = read_list_page(body, selection_.keys);
   if (!page) {
     problem_ = page.error();
     list_again();
@@ -72,17 +73,15 @@ void ListWatch::list_answered(std::string_view body, Nanoseconds now) {
   continue_ = page->next;
   if (!continue_.empty()) return;
   version_ = page->resource_version;
-  objects_ = std::move(collected_);
-  collected_.clear();
   is_complete_ = true;
   next_ = Next::watch;
-  sink_.replaced(objects_);
+  sink_.replaced(std::exchange(collected_, {}));
 }
 
 void ListWatch::watch_line(std::string_view line, Nanoseconds now) {
   if (!is_busy_ || next_ != Next::watch) return;  // A line behind an error.
   wake_at_ = now + silence_ns;
-  const auto event = read_watch_event(line);
+  const auto event = read_watch_event(line, selection_.keys);
   if (!event) {
     problem_ = event.error();
     list_again();  // What the line said is not known, so the copy is not either.
@@ -99,11 +98,7 @@ void ListWatch::watch_line(std::string_view line, Nanoseconds now) {
 void ListWatch::take(const WatchEvent& event) {
   const ObjectMeta& object = event.object;
   if (event.type == WatchEvent::Type::bookmark) return;
-  if (event.type == WatchEvent::Type::deleted) {
-    objects_.erase(object.uid);
-    return sink_.removed(object);
-  }
-  objects_.insert_or_assign(object.uid, object);
+  if (event.type == WatchEvent::Type::deleted) return sink_.removed(object);
   sink_.changed(object);
 }
 

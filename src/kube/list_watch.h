@@ -1,6 +1,6 @@
-// A copy of the metadata of many objects, kept as the API server changes them: a list in pages, then a watch
-// from the list's version on. It decides what to request and when; who uses it sends the requests and tells
-// it what comes back. No socket, clock or random device: the same answers give the same requests.
+// Follows the metadata of many objects as the API server changes them: a list in pages, then a watch from the
+// list's version on. It decides what to request and when; who uses it sends the requests and tells it what
+// comes back. No socket, clock or random device: the same answers give the same requests.
 //
 // Sources: Kubernetes API concepts, "Efficient detection of changes", "410 Gone responses", "Watch
 // bookmarks".
@@ -12,6 +12,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kube/answers.h"
 #include "kube/api_client.h"
@@ -30,14 +31,15 @@ struct Selection {
   std::string label_selector;  // "carve.dev/sliced=true"; empty: all.
   std::string field_selector;
   bool is_whole = false;  // The objects are asked for with their status; otherwise their metadata alone.
+  std::vector<std::string_view> keys = {};  // Of the labels and annotations that are read; empty: all.
 };
 
 class ListWatch {
  public:
-  // What the copy's user learns. The objects hold for the time of the call.
+  // What its user learns; it keeps no object itself.
   struct Sink {
     // A list is complete: what is not in it is gone.
-    std::function<void(const std::map<std::string, ObjectMeta>& by_uid)> replaced;
+    std::function<void(ObjectsByUid)> replaced;
     std::function<void(const ObjectMeta&)> changed;  // Added or modified.
     std::function<void(const ObjectMeta&)> removed;
   };
@@ -62,9 +64,8 @@ class ListWatch {
   // The request has another status than 200 or no answer at all (0).
   void failed(unsigned status, unsigned retry_after_seconds, Nanoseconds now);
 
-  // Returns whether the copy has been complete once.
+  // Returns whether a list has been complete.
   bool is_complete() const { return is_complete_; }
-  const std::map<std::string, ObjectMeta>& objects() const { return objects_; }
   const std::string& resource_version() const { return version_; }
   const std::string& problem() const { return problem_; }  // Why the last request failed; empty: it has not.
   uint64_t lists() const { return lists_; }                // Begun, the first one among them.
@@ -86,9 +87,8 @@ class ListWatch {
   Nanoseconds wake_at_ = 0;
   Nanoseconds retry_ns_ = first_retry_ns;
   std::string problem_;
-  std::string continue_;                         // Of the list that is being read.
-  std::map<std::string, ObjectMeta> collected_;  // By uid, of its pages so far.
-  std::map<std::string, ObjectMeta> objects_;    // By uid.
+  std::string continue_;    // Of the list that is being read.
+  ObjectsByUid collected_;  // Of its pages so far.
   std::string version_;
   bool is_complete_ = false;
   uint64_t lists_ = 0;

@@ -156,13 +156,10 @@ class History {
       deliver(with_faults);
     }
   }
-  bool is_up_to_date() const {
-    return client_.is_complete() && names(client_.objects()) == server_.objects &&
-           names(copy_.objects) == server_.objects;
-  }
+  bool is_up_to_date() const { return client_.is_complete() && names(copy_.objects) == server_.objects; }
   std::string text() const {
     return fmt::format("server {} objects at {}, copy {} at {}, {}", server_.objects.size(), server_.version,
-                       client_.objects().size(), client_.resource_version(), client_.problem());
+                       copy_.objects.size(), client_.resource_version(), client_.problem());
   }
 
  private:

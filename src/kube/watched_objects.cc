@@ -4,19 +4,19 @@
 
 namespace carve::kube {
 
-WatchedObjects::WatchedObjects(ApiClient& client, Selection selection, ListWatch::Sink sink, uint64_t seed)
+ObjectWatch::ObjectWatch(ApiClient& client, Selection selection, ListWatch::Sink sink, uint64_t seed)
     : client_(client),
       is_whole_(selection.is_whole),
       list_watch_(std::move(selection), std::move(sink), seed) {
   step();
 }
 
-void WatchedObjects::step() {
+void ObjectWatch::step() {
   if (const auto request = list_watch_.next(client_.now())) begin(*request);
   arm();
 }
 
-void WatchedObjects::begin(const ListWatch::Request& request) {
+void ObjectWatch::begin(const ListWatch::Request& request) {
   ApiRequest out{.target = request.target,
                  .accept = is_whole_          ? json_type
                            : request.is_watch ? metadata_object
@@ -38,7 +38,7 @@ void WatchedObjects::begin(const ListWatch::Request& request) {
                                          .ended = [this](const ApiAnswer& answer) { watch_ended(answer); }});
 }
 
-void WatchedObjects::list_answered(const ApiAnswer& answer) {
+void ObjectWatch::list_answered(const ApiAnswer& answer) {
   call_.reset();
   const Nanoseconds now = client_.now();
   if (answer.status == 200) {
@@ -52,7 +52,7 @@ void WatchedObjects::list_answered(const ApiAnswer& answer) {
   step();
 }
 
-void WatchedObjects::watch_ended(const ApiAnswer& answer) {
+void ObjectWatch::watch_ended(const ApiAnswer& answer) {
   call_.reset();
   if (answer.status == 200) {
     list_watch_.ended(client_.now());
@@ -64,14 +64,14 @@ void WatchedObjects::watch_ended(const ApiAnswer& answer) {
 }
 
 // Each line moves wake_at() on, so a timer that is set is left until it is due.
-void WatchedObjects::arm() {
+void ObjectWatch::arm() {
   const Nanoseconds at = list_watch_.wake_at();
   if (timer_ && timer_at_ <= at) return;
   timer_at_ = at;
   timer_ = client_.after(std::max<Nanoseconds>(at - client_.now(), 0), [this] { wake(); });
 }
 
-void WatchedObjects::wake() {
+void ObjectWatch::wake() {
   timer_.reset();
   const Nanoseconds now = client_.now();
   if (call_ && now >= list_watch_.wake_at()) {
@@ -81,6 +81,27 @@ void WatchedObjects::wake() {
     list_watch_.failed(0, 0, now);
   }
   step();
+}
+
+WatchedObjects::WatchedObjects(ApiClient& client, Selection selection, Sink sink, uint64_t seed)
+    : ObjectWatch(client, std::move(selection), copying(std::move(sink)), seed) {}
+
+ListWatch::Sink WatchedObjects::copying(Sink sink) {
+  return {.replaced =
+              [this, told = std::move(sink.replaced)](ObjectsByUid all) {
+                by_uid_ = std::move(all);
+                told();
+              },
+          .changed =
+              [this, told = std::move(sink.changed)](const ObjectMeta& object) {
+                by_uid_.insert_or_assign(object.uid, object);
+                told(object);
+              },
+          .removed =
+              [this, told = std::move(sink.removed)](const ObjectMeta& object) {
+                by_uid_.erase(object.uid);
+                told(object);
+              }};
 }
 
 }  // namespace carve::kube

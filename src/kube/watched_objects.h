@@ -1,8 +1,8 @@
-// The metadata of all objects that a selection has, kept up to date over an ApiClient: ListWatch decides,
-// this class sends its requests and keeps its time. A connection that is silent for 90 s is given up, also
-// for later requests.
+// The metadata of all objects that a selection has, followed over an ApiClient: ListWatch decides,
+// ObjectWatch sends its requests and keeps its time. A connection that is silent for 90 s is given up, also
+// for later requests. WatchedObjects keeps a copy besides.
 //
-//   WatchedObjects pods(client, {.path = "/api/v1/pods", .label_selector = "carve.dev/sliced=true",
+//   ObjectWatch pods(client, {.path = "/api/v1/pods", .label_selector = "carve.dev/sliced=true",
 //                                .field_selector = "status.phase!=Succeeded,status.phase!=Failed"},
 //                       {.replaced = ..., .changed = ..., .removed = ...}, seed);
 #pragma once
@@ -14,14 +14,13 @@
 
 namespace carve::kube {
 
-class WatchedObjects {
+class ObjectWatch {
  public:
   // Begins at once. The sink is called from the client's callbacks; `seed` decides on random waits.
-  WatchedObjects(ApiClient&, Selection, ListWatch::Sink, uint64_t seed);
+  ObjectWatch(ApiClient&, Selection, ListWatch::Sink, uint64_t seed);
 
-  // Returns whether the copy has been complete once.
+  // Returns whether a list has been complete.
   bool is_complete() const { return list_watch_.is_complete(); }
-  const std::map<std::string, ObjectMeta>& by_uid() const { return list_watch_.objects(); }
   const std::string& resource_version() const { return list_watch_.resource_version(); }
   // Returns why the last request failed; empty: it has not.
   const std::string& problem() const { return problem_; }
@@ -45,6 +44,23 @@ class WatchedObjects {
   std::unique_ptr<ApiCall> call_;   // Null: none is on its way.
   std::unique_ptr<ApiCall> timer_;  // Null: none is set.
   Nanoseconds timer_at_ = 0;
+};
+
+class WatchedObjects : public ObjectWatch {
+ public:
+  // It is called when the copy has the change.
+  struct Sink {
+    std::function<void()> replaced;
+    std::function<void(const ObjectMeta&)> changed, removed;
+  };
+  WatchedObjects(ApiClient&, Selection, Sink, uint64_t seed);
+
+  const ObjectsByUid& by_uid() const { return by_uid_; }
+
+ private:
+  ListWatch::Sink copying(Sink);
+
+  ObjectsByUid by_uid_;
 };
 
 }  // namespace carve::kube

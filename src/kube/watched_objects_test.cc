@@ -58,13 +58,13 @@ struct Scenario {
   ApiServerFake server;
   SimulatedApiClient client;
   Observer observer;
-  std::optional<WatchedObjects> watched;
+  std::optional<ObjectWatch> watched;
 
   explicit Scenario(uint64_t seed) : client(time, server, seed) {}
   void start(uint64_t seed) { watched.emplace(client, sliced, observer.sink(), seed); }
 };
 
-TEST(WatchedObjects, follows_the_selection_of_metadata_alone) {
+TEST(ObjectWatch, follows_the_selection_of_metadata_alone) {
   Scenario scenario(1);
   scenario.server.page_limit = 2;
   for (const char* name : {"p", "q", "r"}) scenario.server.put(pods_path, some_pod(name));
@@ -88,7 +88,29 @@ TEST(WatchedObjects, follows_the_selection_of_metadata_alone) {
   EXPECT_EQ(scenario.server.requests().size(), 3u);
 }
 
-TEST(WatchedObjects, without_faults_a_day_needs_one_list) {
+TEST(WatchedObjects, the_copy_has_a_change_before_it_is_told) {
+  Scenario scenario(5);
+  std::optional<WatchedObjects> pods;
+  std::vector<size_t> sizes;
+  const auto note = [&](const ObjectMeta& pod) {
+    sizes.push_back(pods->by_uid().size());
+    EXPECT_EQ(pods->by_uid().contains(pod.uid), sizes.back() == 2);
+  };
+  scenario.server.put(pods_path, some_pod("p"));
+  pods.emplace(
+      scenario.client, sliced,
+      WatchedObjects::Sink{
+          .replaced = [&] { sizes.push_back(pods->by_uid().size()); }, .changed = note, .removed = note},
+      5);
+  scenario.time.run_for(second_ns);
+  scenario.server.put(pods_path, some_pod("q"));
+  scenario.time.run_for(second_ns);
+  scenario.server.remove(pods_path, "a", "q");
+  scenario.time.run_for(second_ns);
+  EXPECT_THAT(sizes, testing::ElementsAre(1, 2, 1));
+}
+
+TEST(ObjectWatch, without_faults_a_day_needs_one_list) {
   Scenario scenario(2);
   scenario.start(2);
   for (int minute = 0; minute < 24 * 60; ++minute) {
@@ -103,7 +125,7 @@ TEST(WatchedObjects, without_faults_a_day_needs_one_list) {
   EXPECT_EQ(scenario.watched->problem(), "");
 }
 
-TEST(WatchedObjects, a_silent_watch_is_opened_again_from_its_version) {
+TEST(ObjectWatch, a_silent_watch_is_opened_again_from_its_version) {
   Scenario scenario(3);
   scenario.start(3);
   scenario.time.run_for(second_ns);
@@ -117,7 +139,7 @@ TEST(WatchedObjects, a_silent_watch_is_opened_again_from_its_version) {
   EXPECT_GT(scenario.watched->heard_at(), 80 * second_ns);
 }
 
-TEST(WatchedObjects, waits_as_the_server_says) {
+TEST(ObjectWatch, waits_as_the_server_says) {
   Scenario scenario(4);
   scenario.server.add_fault({.kind = FaultKind::status, .status = 429, .retry_after_seconds = 17});
   scenario.start(4);
@@ -164,7 +186,7 @@ void random_change(std::mt19937_64& dice, Scenario& scenario) {
   if (dice() % 10 == 0) scenario.client.set_connected(true);
 }
 
-TEST(WatchedObjects, after_any_script_of_faults_the_observer_has_the_servers_objects) {
+TEST(ObjectWatch, after_any_script_of_faults_the_observer_has_the_servers_objects) {
   uint64_t replaced = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     std::mt19937_64 dice(seed);

@@ -19,7 +19,7 @@ NodePublisher::NodePublisher(kube::ApiClient& client, Settings settings, Effects
               .label_selector = "",
               .field_selector = "metadata.name=" + settings_.node},
              {.replaced =
-                  [this](const std::map<std::string, ObjectMeta>&) {
+                  [this](const kube::ObjectsByUid&) {
                     is_stale_ = true;
                     step();
                   },
@@ -35,7 +35,7 @@ NodePublisher::NodePublisher(kube::ApiClient& client, Settings settings, Effects
              .label_selector = "",
              .field_selector = fmt::format("spec.nodeName={},status.phase!=Succeeded,status.phase!=Failed",
                                            settings_.node)},
-            {.replaced = [this](const std::map<std::string, ObjectMeta>&) { step(); },
+            {.replaced = [this] { step(); },
              .changed =
                  [this](const ObjectMeta&) {
                    step();
@@ -186,10 +186,10 @@ void NodePublisher::update_slices() {
 }
 
 KubeletFigures NodePublisher::figures() const {
-  const auto lag = [&](const kube::WatchedObjects& objects) {
+  const auto lag = [&](const kube::ObjectWatch& objects) {
     return objects.heard_at() == 0 ? 0 : static_cast<uint64_t>(client_.now() - objects.heard_at());
   };
-  const auto relists = [](const kube::WatchedObjects& objects) {
+  const auto relists = [](const kube::ObjectWatch& objects) {
     return std::max<uint64_t>(objects.lists(), 1) - 1;
   };
   KubeletFigures out{.version = "",

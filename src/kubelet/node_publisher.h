@@ -99,7 +99,8 @@ class NodePublisher {
   std::map<std::string, std::pair<SliceUpdate, kube::Nanoseconds>> updates_;
   uint64_t next_question_ = 0;
   std::map<uint64_t, std::unique_ptr<kube::ApiCall>> questions_;
-  kube::WatchedObjects nodes_, pods_;  // Last: they call the others.
+  kube::ObjectWatch nodes_;  // Last, with the pods: they call the others.
+  kube::WatchedObjects pods_;
 };
 
 }  // namespace carve::kubelet

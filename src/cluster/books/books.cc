@@ -65,7 +65,7 @@ void Books::remove_node(const std::string& name) {
   forget_if_empty(name);
 }
 
-void Books::replace_nodes(const ObjectsByUid& by_uid) {
+void Books::replace_nodes(const kube::ObjectsByUid& by_uid) {
   std::set<std::string_view> names;
   for (const auto& [uid, object] : by_uid) names.insert(object.name);
   for (const std::string& name : missing(nodes_, names)) remove_node(name);
@@ -250,13 +250,14 @@ void Books::remove_pod(const std::string& uid) {
   if (pods_.contains(uid)) erase_pod(uid);
 }
 
-void Books::replace_pods(const ObjectsByUid& by_uid) {
+// Each object is given up when it is read: of 50,000 there is not a second copy for a moment.
+void Books::replace_pods(kube::ObjectsByUid by_uid) {
   for (const std::string& uid : missing(pods_, by_uid)) {
     PodBook& pod = pods_.at(uid);
     pod.is_known = false;
     if (!pod.is_reserved) erase_pod(uid);
   }
-  for (const auto& [uid, object] : by_uid) set_pod(object);
+  while (!by_uid.empty()) set_pod(by_uid.extract(by_uid.begin()).mapped());
 }
 
 Result<void, std::string> Books::know_pod(const kube::ObjectMeta& object) {
@@ -333,6 +334,12 @@ std::map<std::string, std::string> Books::problems() const {
   for (const auto& [uid, pod] : pods_)
     if (!pod.problem.empty()) out["pod " + pod.full_name] = pod.problem;
   return out;
+}
+
+std::string Books::uid_of(std::string_view full_name) const {
+  const auto found =
+      std::ranges::find_if(pods_, [&](const auto& pod) { return pod.second.full_name == full_name; });
+  return found == pods_.end() ? "" : found->first;
 }
 
 std::vector<DeviceBook> Books::devices(const std::string& name) const {

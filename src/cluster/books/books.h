@@ -64,19 +64,17 @@ std::string text(const Overcommit&);
 
 class Books {
  public:
-  using ObjectsByUid = std::map<std::string, kube::ObjectMeta>;
-
   explicit Books(Strategy);
 
   // What the API server says. A removed node keeps its books until its last pod is gone; it serves no new
   // one.
   void set_node(const kube::ObjectMeta&);
   void remove_node(const std::string& name);
-  void replace_nodes(const ObjectsByUid&);
+  void replace_nodes(const kube::ObjectsByUid&);
   void set_pod(const kube::ObjectMeta&);
   void remove_pod(const std::string& uid);
   // Reservations stay: what was decided after the list was made is not in it.
-  void replace_pods(const ObjectsByUid&);
+  void replace_pods(kube::ObjectsByUid);
 
   // A pod as the scheduler sends it, which may be ahead of the watch. Fails with a sentence if the webhook
   // has not written its request.
@@ -142,6 +140,8 @@ class Books {
   std::vector<Overcommit> overcommitted() const;
   // Devices of the node for which its ledger has other slices than the books, by device.
   std::vector<DeviceDrift> ledger_drift(const std::string& node, const kube::NodeLedger&) const;
+  // Returns the uid of the pod NAMESPACE/NAME; empty: no such pod is known.
+  std::string uid_of(std::string_view full_name) const;
   size_t pods() const { return pods_.size(); }
   size_t nodes() const { return nodes_.size(); }
   size_t rebuilt() const { return rebuilt_; }  // How often the engine was made anew.

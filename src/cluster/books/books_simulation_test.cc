@@ -151,7 +151,7 @@ class Cluster {
 
   Books from_objects() const {
     Books out(strategy_);
-    Books::ObjectsByUid nodes, pods;
+    kube::ObjectsByUid nodes, pods;
     for (const auto& [name, object] : nodes_) nodes[object.uid] = object;
     for (const auto& [uid, object] : pods_) pods[uid] = object;
     out.replace_nodes(nodes);
@@ -273,8 +273,8 @@ class Cluster {
   std::map<std::string, kube::ObjectMeta> nodes_;  // By name.
   std::map<std::string, kube::ObjectMeta> pods_;   // By uid.
   std::deque<Event> events_;
-  std::optional<std::pair<Books::ObjectsByUid, Books::ObjectsByUid>> list_;  // Nodes, pods: on its way.
-  std::deque<std::pair<std::string, kube::PodSlices>> in_flight_;            // Bindings.
+  std::optional<std::pair<kube::ObjectsByUid, kube::ObjectsByUid>> list_;  // Nodes, pods: on its way.
+  std::deque<std::pair<std::string, kube::PodSlices>> in_flight_;          // Bindings.
   unsigned created_ = 0;
 };
 

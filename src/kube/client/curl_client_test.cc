@@ -357,7 +357,7 @@ TEST(CurlApiClient, keeps_watched_objects_over_lost_connections) {
   over.time = 0;
   over.server.page_limit = 3;
   std::map<std::string, std::string> versions;
-  WatchedObjects nodes(
+  ObjectWatch nodes(
       *over.client, {.path = nodes_path, .label_selector = "", .field_selector = ""},
       {.replaced =
            [&](const auto& all) {

@@ -139,7 +139,7 @@ Condition ready_as(const AdvertisementInput& in, const Advertisement& ad) {
 
 }  // namespace
 
-Totals held_totals(const std::map<std::string, kube::ObjectMeta>& pods, const std::string& node,
+Totals held_totals(const kube::ObjectsByUid& pods, const std::string& node,
                    const std::vector<api::Device>& devices) {
   Totals out;
   uint64_t basis_points = 0;

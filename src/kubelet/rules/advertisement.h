@@ -68,9 +68,9 @@ struct AdvertisementInput {
   Result<NodeWishes, std::string> wishes;
   RuntimeCapability runtime;
   HostFacts host;
-  std::map<std::string, kube::ObjectMeta> pods;  // This node's, by uid.
-  bool has_other_plugin = false;                 // nvidia.com/gpu is allocatable here too.
-  kube::NodeLedger drift = {};                   // What lasts of the ledger's differences.
+  kube::ObjectsByUid pods;        // This node's, by uid.
+  bool has_other_plugin = false;  // nvidia.com/gpu is allocatable here too.
+  kube::NodeLedger drift = {};    // What lasts of the ledger's differences.
 };
 
 struct Advertisement {
@@ -86,8 +86,7 @@ Advertisement advertise(const AdvertisementInput&);
 
 // Returns what the annotations of these pods hold on the node. Totals never fall below it, because kubelet
 // counts them when it admits its pods again after a restart.
-Totals held_totals(const std::map<std::string, kube::ObjectMeta>& pods, const std::string& node,
-                   const std::vector<api::Device>&);
+Totals held_totals(const kube::ObjectsByUid& pods, const std::string& node, const std::vector<api::Device>&);
 
 // The node's mode is stored as a label of the agent, so that a restart keeps it (core/setting.h).
 Setting<kube::NodeMode> mode_of(const AgentReport&, const NodeWishes&);

@@ -37,7 +37,7 @@ kube::LedgerPart part_of(const api::Slice& slice, const api::SlicePart& part, co
 }  // namespace
 
 std::vector<kube::LedgerPart> find_drift(const std::vector<api::Slice>& slices, const std::string& node,
-                                         const std::map<std::string, kube::ObjectMeta>& pods) {
+                                         const kube::ObjectsByUid& pods) {
   std::vector<kube::LedgerPart> out;
   for (const api::Slice& slice : slices) {
     if (slice.state == SliceState::ended || (slice.holder && slice.holder->claim)) continue;

@@ -22,7 +22,7 @@ inline constexpr kube::Nanoseconds drift_patience_ns = 30 * kube::second_ns;
 
 // `pods`: this node's, by uid. Returns the parts in the order of slices and devices.
 std::vector<kube::LedgerPart> find_drift(const std::vector<api::Slice>&, const std::string& node,
-                                         const std::map<std::string, kube::ObjectMeta>& pods);
+                                         const kube::ObjectsByUid& pods);
 
 // Keeps what is found until it has lasted for drift_patience_ns. It has no clock.
 class LastingDrift {

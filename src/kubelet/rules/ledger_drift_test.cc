@@ -19,8 +19,8 @@ api::Slice ledger_slice(const std::string& name, const std::string& pod, uint64_
   return out;
 }
 
-std::map<std::string, kube::ObjectMeta> pods_holding(const std::string& name, const std::string& slice,
-                                                     const std::string& node = "n1") {
+kube::ObjectsByUid pods_holding(const std::string& name, const std::string& slice,
+                                const std::string& node = "n1") {
   kube::ObjectMeta out;
   out.annotations[kube::slices_annotation] =
       fmt::format(R"({{"v":1,"node":"{}","containers":{{"main":{}}}}})", node, slice);
@@ -34,7 +34,7 @@ std::string one_part(uint64_t memory, uint32_t share_bp = 0, const char* more = 
 struct DriftRow {
   const char* name;
   api::Slice slice;
-  std::map<std::string, kube::ObjectMeta> pods;
+  kube::ObjectsByUid pods;
   bool differs;
 };
 

@@ -5,7 +5,7 @@
 namespace carve::kubelet {
 
 std::vector<OrphanCandidate> find_orphans(const std::vector<api::Slice>& slices,
-                                          const std::map<std::string, kube::ObjectMeta>& pods) {
+                                          const kube::ObjectsByUid& pods) {
   std::vector<OrphanCandidate> out;
   for (const api::Slice& slice : slices)
     if (slice.state != SliceState::ended && slice.holder && slice.holder->pod &&

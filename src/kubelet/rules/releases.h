@@ -20,8 +20,7 @@ struct OrphanCandidate {
 };
 
 // `pods`: this node's, by uid; those that are over are not in it.
-std::vector<OrphanCandidate> find_orphans(const std::vector<api::Slice>&,
-                                          const std::map<std::string, kube::ObjectMeta>& pods);
+std::vector<OrphanCandidate> find_orphans(const std::vector<api::Slice>&, const kube::ObjectsByUid& pods);
 
 // Returns whether the answer to a GET of the holder's pod says that this very pod is gone or over. An answer
 // that says nothing is no proof.

@@ -5,7 +5,7 @@
 namespace carve::kubelet {
 
 std::optional<kube::PlacedSlice> placed_for(const api::Slice& slice, const std::string& node,
-                                            const std::map<std::string, kube::ObjectMeta>& pods) {
+                                            const kube::ObjectsByUid& pods) {
   if (slice.state == SliceState::ended || !slice.holder || !slice.holder->pod) return std::nullopt;
   const auto pod = pods.find(slice.holder->pod->uid);
   if (pod == pods.end()) return std::nullopt;
@@ -48,7 +48,7 @@ std::string update_note(const SliceUpdate& update, const std::string& refusal) {
 }
 
 std::vector<SliceUpdate> find_updates(const std::vector<api::Slice>& slices, const std::string& node,
-                                      const std::map<std::string, kube::ObjectMeta>& pods) {
+                                      const kube::ObjectsByUid& pods) {
   std::vector<SliceUpdate> out;
   for (const api::Slice& slice : slices) {
     const auto placed = placed_for(slice, node, pods);

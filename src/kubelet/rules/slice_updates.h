@@ -16,7 +16,7 @@ namespace carve::kubelet {
 // Returns what the pod's annotation grants to the slice's holder on this node; no value: nothing, or nothing
 // that can be read. `pods`: this node's, by uid.
 std::optional<kube::PlacedSlice> placed_for(const api::Slice&, const std::string& node,
-                                            const std::map<std::string, kube::ObjectMeta>& pods);
+                                            const kube::ObjectsByUid& pods);
 
 struct SliceUpdate {
   std::string slice;
@@ -33,6 +33,6 @@ std::string update_note(const SliceUpdate&, const std::string& refusal);
 // `pods`: this node's, by uid. The agent keeps one amount for all parts of a slice, so parts that differ stay
 // as they are; so does a slice on other devices than the annotation says.
 std::vector<SliceUpdate> find_updates(const std::vector<api::Slice>&, const std::string& node,
-                                      const std::map<std::string, kube::ObjectMeta>& pods);
+                                      const kube::ObjectsByUid& pods);
 
 }  // namespace carve::kubelet
