@@ -18,7 +18,6 @@ void print(const Context& context, const client::StreamEvent& event) {
   if (!document)
     return complain({.title = "event", .detail = "an event cannot be read: " + document.error()});
   fmt::print("{}\n", context.json() ? api::write(*document) : line_of(*document));
-  std::fflush(stdout);  // Each event is shown at once, also in a pipe.
 }
 
 }  // namespace

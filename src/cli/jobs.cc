@@ -298,7 +298,6 @@ void wait_for_job(Context& context, const ObjectName& name) {
                        if (++line <= shown) return;
                        shown = line;
                        fmt::print("{}\n", event.data);
-                       std::fflush(stdout);
                      });
     const auto now = patient_job(controller, name);
     if (!now) return answered(context, now, [](const auto&) {});

@@ -20,7 +20,6 @@ void follow_logs(Context& context, const ObjectName& object, const std::string& 
   const client::WatchEnd ended =
       controller.watch(object_path(object, "logs", query + "&follow=true"), "", [](const auto& line) {
         fmt::print("{}\n", line.data);
-        std::fflush(stdout);  // Each line is shown at once, also in a pipe.
       });
   const auto present = controller.text(object_path(object));
   if (ended.opened && !present && present.error().type == "carve:not-found") return;

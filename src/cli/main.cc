@@ -60,6 +60,8 @@ std::string sentence_of(const CLI::ParseError& error) {
 }
 
 int main(int argc, char** argv) {
+  // Each line is shown at once, also in a pipe, and before an error that follows it.
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   Context context;
   context.screen = screen();
   CLI::App app("carve: run unmodified programs in slices of a GPU", "carve");

@@ -98,7 +98,6 @@ class DrainReport {
   void print(const std::string& line) {
     if (!printed_.insert(line).second) return;
     fmt::print("{}\n", harmless(line));
-    std::fflush(stdout);
   }
 
   Context& context_;

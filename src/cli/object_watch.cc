@@ -72,7 +72,6 @@ class ChangePrinter {
       fmt::print("{}/{}\n", objects::text_of(object_.kind).singular, name);
     else
       table_.print(is_workload ? workload_heading : change_heading(object_.kind), *cells);
-    std::fflush(stdout);  // Each change is shown at once, also in a pipe.
   }
 
  private:

@@ -154,7 +154,6 @@ void submit(Context& context, SubmitOptions options) {
     for (const api::AppliedObject& job : list.items) {
       print_warnings(job.warnings);
       fmt::print("{}\n", job.name);
-      std::fflush(stdout);
       if (options.wait) wait_for_job(context, name_of(job));
     }
   });
