@@ -101,8 +101,8 @@ std::vector<double> measured(int rounds, Act act) {
   return out;
 }
 
-Books::ObjectsByUid all_nodes() {
-  Books::ObjectsByUid out;
+kube::ObjectsByUid all_nodes() {
+  kube::ObjectsByUid out;
   for (unsigned node = 0; node < nodes; ++node) {
     kube::ObjectMeta object = node_object(node_name(node), a10_devices(node, devices));
     object.resource_version = std::to_string(1 + node);
@@ -111,10 +111,10 @@ Books::ObjectsByUid all_nodes() {
   return out;
 }
 
-Books::ObjectsByUid all_pods() {
+kube::ObjectsByUid all_pods() {
   const char* const wanted = std::getenv("CARVE_EXTENDER_PODS");
   const unsigned pods = wanted != nullptr ? static_cast<unsigned>(std::atoi(wanted)) : 50'000;
-  Books::ObjectsByUid out;
+  kube::ObjectsByUid out;
   for (unsigned number = 0; number < pods; ++number) {
     const kube::ObjectMeta object = placed_pod(number);
     out.emplace(object.uid, object);
@@ -124,7 +124,7 @@ Books::ObjectsByUid all_pods() {
 
 // Prints what a take-over costs beside the pages, and what a list costs that is read anew.
 void print_lists(Books& books) {
-  const Books::ObjectsByUid fleet = all_nodes(), placed = all_pods();
+  const kube::ObjectsByUid fleet = all_nodes(), placed = all_pods();
   const auto replace = [&] {
     books.replace_nodes(fleet);
     books.replace_pods(placed);
