@@ -1,6 +1,8 @@
 // carve-coordinator's command line: the rows, the rules of their values, and the rules between them.
 #include "cluster/coordinator_options.h"
 
+#include "os/option_rows.h"
+
 namespace carve::cluster {
 namespace {
 
@@ -43,49 +45,24 @@ Outcome<void> set_address(Options& o, const std::string& word) {
   return {};
 }
 
-template <std::string Options::*field>
-Outcome<void> keep(Options& o, const std::string& value) {
-  o.*field = value;
-  return {};
-}
-template <std::string kube::ConnectionOptions::*field>
-Outcome<void> keep_connection(Options& o, const std::string& value) {
-  o.connection.*field = value;
-  return {};
-}
-template <Options::Mode mode>
-Outcome<void> enter(Options& o, const std::string&) {
-  o.mode = mode;
-  return {};
-}
-
 const std::vector<os::OptionRow<Options>>& rows() {
-  static const std::vector<os::OptionRow<Options>> rows = {
-      {.name = "--help", .letter = "-h", .help = "this text", .store = enter<Options::Mode::help>},
-      {.name = "--version", .help = "the version", .store = enter<Options::Mode::version>},
-      {.name = "--completion",
-       .value = "SHELL",
-       .help = "completion of these options for a shell: bash; try:\n"
-               "source <(carve-coordinator --completion bash)",
-       .store = enter<Options::Mode::completion>,
-       .words = {"bash"},
-       .noun = "a shell with completion"},
+  static const std::vector<os::OptionRow<Options>> rows = os::with_usual_rows<Options>({
       {.name = "--kubeconfig",
        .value = "FILE",
        .help = "file with server, CA and token or client certificate [the pod's service account]",
-       .store = keep_connection<&kube::ConnectionOptions::kubeconfig>},
+       .store = os::keep<&Options::connection, &kube::ConnectionOptions::kubeconfig>},
       {.name = "--apiserver",
        .value = "URL",
        .help = "the API server, in place of --kubeconfig; with --ca and --token-file",
-       .store = keep_connection<&kube::ConnectionOptions::apiserver>},
+       .store = os::keep<&Options::connection, &kube::ConnectionOptions::apiserver>},
       {.name = "--ca",
        .value = "FILE",
        .help = "PEM file with the CA of --apiserver",
-       .store = keep_connection<&kube::ConnectionOptions::ca_file>},
+       .store = os::keep<&Options::connection, &kube::ConnectionOptions::ca_file>},
       {.name = "--token-file",
        .value = "FILE",
        .help = "file with the token for --apiserver, read again each minute",
-       .store = keep_connection<&kube::ConnectionOptions::token_file>},
+       .store = os::keep<&Options::connection, &kube::ConnectionOptions::token_file>},
       {.name = "--namespace",
        .value = "NAMESPACE",
        .help = "where ConfigMap carve-settings and Secret carve-tls are [carve-system]",
@@ -97,7 +74,7 @@ const std::vector<os::OptionRow<Options>>& rows() {
       {.name = "--identity",
        .value = "HOST",
        .help = "what that scheduler's name in the Lease has before '_' [the host name]",
-       .store = keep<&Options::identity>},
+       .store = os::keep<&Options::identity>},
       {.name = "--extender",
        .value = "HOST:PORT",
        .help = "address of the scheduler extender, without TLS [127.0.0.1:9470]",
@@ -114,18 +91,12 @@ const std::vector<os::OptionRow<Options>>& rows() {
        .value = "FILE",
        .help = "PEM file with the certificate of --webhook and its chain\n"
                "[the coordinator makes it, in Secret carve-tls]",
-       .store = keep<&Options::tls_certificate>},
+       .store = os::keep<&Options::tls_certificate>},
       {.name = "--tls-key",
        .value = "FILE",
        .help = "PEM file with the certificate's key, without a passphrase",
-       .store = keep<&Options::tls_key>},
-      {.name = "--log-level",
-       .value = "LEVEL",
-       .help = "error, warning, info, debug [info]",
-       .store = keep<&Options::log_level>,
-       .words = {"error", "warning", "info", "debug"},
-       .noun = "a level"},
-  };
+       .store = os::keep<&Options::tls_key>},
+  });
   return rows;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "os/option_rows.h"
 #include "os/socket.h"
 
 namespace carve::controller {
@@ -74,17 +75,6 @@ Outcome<void> set_expected_start(Options& o, const std::string& word) {
     return {};
   return failure(K::invalid_argument, "--expected-start '{}' is not a time from 0s to {}s", shown(word),
                  max_expected_start_s);
-}
-
-template <std::string Options::*field>
-Outcome<void> keep(Options& o, const std::string& value) {
-  o.*field = value;
-  return {};
-}
-template <Options::Mode mode>
-Outcome<void> enter(Options& o, const std::string&) {
-  o.mode = mode;
-  return {};
 }
 
 const os::CommandLine& line() {
@@ -168,16 +158,7 @@ Outcome<void> consistent(const Options& o) {
 
 }  // namespace
 
-const std::vector<os::OptionRow<Options>> option_rows = {
-    {.name = "--help", .letter = "-h", .help = "this text", .store = enter<Options::Mode::help>},
-    {.name = "--version", .help = "the version", .store = enter<Options::Mode::version>},
-    {.name = "--completion",
-     .value = "SHELL",
-     .help = "completion of these options for a shell: bash; try:\n"
-             "source <(carve-controller --completion bash)",
-     .store = enter<Options::Mode::completion>,
-     .words = {"bash"},
-     .noun = "a shell with completion"},
+const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Options>({
     {.name = "--node",
      .value = "NAME=SOCKET",
      .help = "a node and the socket of its agent, repeatable, at most 64\n"
@@ -188,12 +169,12 @@ const std::vector<os::OptionRow<Options>> option_rows = {
      .value = "DIR",
      .help = "directory of controller.db [root: /var/lib/carve-controller; else\n"
              "$XDG_STATE_HOME/carve-controller or ~/.local/state/carve-controller]",
-     .store = keep<&Options::state>},
+     .store = os::keep<&Options::state>},
     {.name = "--socket",
      .value = "PATH",
      .help = "unix socket of the API [$CARVE_CONTROLLER, else controller.sock in the folder of\n"
              "this machine's agent's socket]",
-     .store = keep<&Options::socket>},
+     .store = os::keep<&Options::socket>},
     {.name = "--listen",
      .value = "HOST:PORT",
      .help = "address that also serves the API, or none; its callers need a token. Another address\n"
@@ -202,11 +183,11 @@ const std::vector<os::OptionRow<Options>> option_rows = {
     {.name = "--tls-cert",
      .value = "FILE",
      .help = "PEM file with the certificate of --listen and its chain [none: no TLS]",
-     .store = keep<&Options::tls_certificate>},
+     .store = os::keep<&Options::tls_certificate>},
     {.name = "--tls-key",
      .value = "FILE",
      .help = "PEM file with the certificate's key, without a passphrase",
-     .store = keep<&Options::tls_key>},
+     .store = os::keep<&Options::tls_key>},
     {.name = "--host",
      .value = "NAME",
      .help = "a name by which callers reach --listen, repeatable, at most 16\n"
@@ -217,13 +198,7 @@ const std::vector<os::OptionRow<Options>> option_rows = {
      .value = "TIME",
      .help = "how long a node is expected to start; a starting node shows the rest of it [600s]",
      .store = set_expected_start},
-    {.name = "--log-level",
-     .value = "LEVEL",
-     .help = "error, warning, info, debug [info]",
-     .store = keep<&Options::log_level>,
-     .words = {"error", "warning", "info", "debug"},
-     .noun = "a level"},
-};
+});
 
 bool is_node_name(std::string_view name) {
   const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };

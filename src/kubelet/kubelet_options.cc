@@ -2,29 +2,13 @@
 
 #include <algorithm>
 
-#include "os/command_line.h"
+#include "os/option_rows.h"
 #include "os/socket.h"
 
 namespace carve::kubelet {
 namespace {
 
 constexpr size_t max_node_name_bytes = 253;  // A DNS subdomain (Kubernetes, "Object Names and IDs").
-
-template <std::string Options::*field>
-Outcome<void> keep(Options& o, const std::string& value) {
-  o.*field = value;
-  return {};
-}
-template <std::string kube::ConnectionOptions::*field>
-Outcome<void> keep_api(Options& o, const std::string& value) {
-  o.api.*field = value;
-  return {};
-}
-template <Options::Mode mode>
-Outcome<void> enter(Options& o, const std::string&) {
-  o.mode = mode;
-  return {};
-}
 
 Outcome<void> set_metrics(Options& o, const std::string& value) {
   o.metrics.reset();
@@ -36,31 +20,31 @@ Outcome<void> set_metrics(Options& o, const std::string& value) {
                  os::shown(value));
 }
 
-const std::vector<os::OptionRow<Options>> option_rows = {
+const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Options>({
     {.name = "--node-name",
      .value = "NAME",
      .help = "this node's name in the cluster [NODE_NAME]",
-     .store = keep<&Options::node>},
+     .store = os::keep<&Options::node>},
     {.name = "--agent-socket",
      .value = "PATH",
      .help = "the agent's socket [CARVE_SOCKET, else that of this machine]",
-     .store = keep<&Options::agent_socket>},
+     .store = os::keep<&Options::agent_socket>},
     {.name = "--kubelet-dir",
      .value = "DIR",
      .help = "kubelet's folder [/var/lib/kubelet]",
-     .store = keep<&Options::kubelet_dir>},
+     .store = os::keep<&Options::kubelet_dir>},
     {.name = "--plugin-dir",
      .value = "DIR",
      .help = "where kubelet has the sockets of device plugins [device-plugins in its folder]",
-     .store = keep<&Options::plugin_dir>},
+     .store = os::keep<&Options::plugin_dir>},
     {.name = "--pod-resources",
      .value = "PATH",
      .help = "kubelet's socket for pod resources [pod-resources/kubelet.sock in its folder]",
-     .store = keep<&Options::pod_resources>},
+     .store = os::keep<&Options::pod_resources>},
     {.name = "--runtime",
      .value = "PATH",
      .help = "the container runtime's socket (CRI)\n[/run/containerd/containerd.sock]",
-     .store = keep<&Options::runtime>},
+     .store = os::keep<&Options::runtime>},
     {.name = "--metrics",
      .value = "HOST:PORT",
      .help = "address of /metrics, with TLS; off: none [0.0.0.0:9472]",
@@ -68,42 +52,28 @@ const std::vector<os::OptionRow<Options>> option_rows = {
     {.name = "--tls-cert",
      .value = "FILE",
      .help = "PEM file with the certificate of --metrics and its chain [one is made at each start]",
-     .store = keep<&Options::tls_certificate>},
+     .store = os::keep<&Options::tls_certificate>},
     {.name = "--tls-key",
      .value = "FILE",
      .help = "PEM file with the certificate's key, without a passphrase",
-     .store = keep<&Options::tls_key>},
+     .store = os::keep<&Options::tls_key>},
     {.name = "--kubeconfig",
      .value = "FILE",
      .help = "how the API server is reached [the pod's service account]",
-     .store = keep_api<&kube::ConnectionOptions::kubeconfig>},
+     .store = os::keep<&Options::api, &kube::ConnectionOptions::kubeconfig>},
     {.name = "--apiserver",
      .value = "URL",
      .help = "the API server, with --ca and --token-file",
-     .store = keep_api<&kube::ConnectionOptions::apiserver>},
+     .store = os::keep<&Options::api, &kube::ConnectionOptions::apiserver>},
     {.name = "--ca",
      .value = "FILE",
      .help = "its certificate authority (PEM)",
-     .store = keep_api<&kube::ConnectionOptions::ca_file>},
+     .store = os::keep<&Options::api, &kube::ConnectionOptions::ca_file>},
     {.name = "--token-file",
      .value = "FILE",
      .help = "the token of this program's account, read again each minute",
-     .store = keep_api<&kube::ConnectionOptions::token_file>},
-    {.name = "--log-level",
-     .value = "LEVEL",
-     .help = "what is logged to stderr: error, warning, info, debug [info]",
-     .store = keep<&Options::log_level>,
-     .words = {"error", "warning", "info", "debug"},
-     .noun = "a level"},
-    {.name = "--completion",
-     .value = "SHELL",
-     .help = "print the script that completes the options",
-     .store = enter<Options::Mode::completion>,
-     .words = {"bash"},
-     .noun = "a shell"},
-    {.name = "--version", .help = "print the version", .store = enter<Options::Mode::version>},
-    {.name = "--help", .letter = "-h", .help = "print this help", .store = enter<Options::Mode::help>},
-};
+     .store = os::keep<&Options::api, &kube::ConnectionOptions::token_file>},
+});
 
 const os::CommandLine& line() {
   static const os::CommandLine line = os::command_line(

@@ -6,6 +6,7 @@
 
 #include "core/request.h"
 #include "node/slice/node_labels.h"
+#include "os/option_rows.h"
 #include "os/user.h"
 
 namespace carve::node {
@@ -73,55 +74,31 @@ Outcome<void> set_start_delay(Options& o, const std::string& word) {
   return {};
 }
 
-// Stores a value unchanged.
-template <std::string Options::*field>
-Outcome<void> keep(Options& o, const std::string& value) {
-  o.*field = value;
-  return {};
-}
 // Stores a value that is one of the row's words.
 template <auto Options::*field, auto parsed>
 Outcome<void> choose(Options& o, const std::string& value) {
   o.*field = *parsed(value);
   return {};
 }
-template <bool Options::*field>
-Outcome<void> raise(Options& o, const std::string&) {
-  o.*field = true;
-  return {};
-}
-template <Options::Mode mode>
-Outcome<void> enter(Options& o, const std::string&) {
-  o.mode = mode;
-  return {};
-}
 
 }  // namespace
 
-const std::vector<OptionRow> option_rows = {
-    {.name = "--help", .letter = "-h", .help = "this text", .store = enter<Options::Mode::help>},
-    {.name = "--version", .help = "the version", .store = enter<Options::Mode::version>},
-    {.name = "--completion",
-     .value = "SHELL",
-     .help = "completion of these options for a shell: bash; try: source <(carved --completion bash)",
-     .store = enter<Options::Mode::completion>,
-     .words = {"bash"},
-     .noun = "a shell with completion"},
+const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
     {.name = "--sim",
      .value = "SPEC|FILE",
      .help = "simulate devices instead of using real ones: a10x2, demo15, a10x2,t4x1, or a YAML file",
-     .store = keep<&Options::sim>},
+     .store = os::keep<&Options::sim>},
     {.name = "--state",
      .value = "DIR",
      .help = "directory of the ledger\n"
              "[root: /var/lib/carve; else $XDG_STATE_HOME/carve or ~/.local/state/carve]",
-     .store = keep<&Options::state>},
+     .store = os::keep<&Options::state>},
     {.name = "--socket",
      .value = "PATH",
      .help = "unix socket of the API; PATH.attach is the attach socket, PATH.run/ the runtime\n"
              "directory [root: /run/carve/carved.sock; else $XDG_RUNTIME_DIR/carve/carved.sock,\n"
              "or /tmp/carve-UID/carved.sock]",
-     .store = keep<&Options::socket>},
+     .store = os::keep<&Options::socket>},
     {.name = "--strategy",
      .value = "NAME",
      .help = "binpack: fill one device before the next; spread: the emptiest device first [binpack]",
@@ -138,17 +115,17 @@ const std::vector<OptionRow> option_rows = {
     {.name = "--driver-root",
      .value = "DIR",
      .help = "where an agent in a container has the host's root: the driver's libraries are there [/]",
-     .store = keep<&Options::driver_root>},
+     .store = os::keep<&Options::driver_root>},
     {.name = "--libraries",
      .value = "DIR",
      .help = "folder to which an agent in a container copies Carve's libraries; containers get them\n"
              "mounted from there, so the host has it at the same path [where they are installed]",
-     .store = keep<&Options::libraries>},
+     .store = os::keep<&Options::libraries>},
     {.name = "--topology",
      .value = "FILE",
      .help = "links between the devices, as `nvidia-smi topo -m` prints them [the driver's report];\n"
              "a slice of several devices gets the best connected ones",
-     .store = keep<&Options::topology>},
+     .store = os::keep<&Options::topology>},
     {.name = "--reserve",
      .value = "SIZE",
      .help = "bytes of each device that no slice gets [what the driver reports as reserved]",
@@ -181,7 +158,7 @@ const std::vector<OptionRow> option_rows = {
      .value = "FILE",
      .help = "log in which the kernel driver names the process of an error (Xid)\n"
              "[/dev/kmsg; with --sim the simulated devices' own log]",
-     .store = keep<&Options::kernel_log>},
+     .store = os::keep<&Options::kernel_log>},
     {.name = "--label",
      .value = "KEY=VALUE",
      .help = "label of this node, repeatable, kept over restarts; KEY- removes a label;\n"
@@ -198,7 +175,7 @@ const std::vector<OptionRow> option_rows = {
      .noun = "a policy"},
     {.name = "--policy-per-slice",
      .help = "allow slices of one device to follow different policies",
-     .store = raise<&Options::policy_per_slice>},
+     .store = os::raise<&Options::policy_per_slice>},
     {.name = "--best-effort",
      .value = "ACTION",
      .help = "action on a request without a compute share for a device that enforces shares:\n"
@@ -211,7 +188,7 @@ const std::vector<OptionRow> option_rows = {
      .noun = "an action"},
     {.name = "--overcommit-compute",
      .help = "allow more than 100 % of a device's compute to be granted; no share is then guaranteed",
-     .store = raise<&Options::overcommit_compute>},
+     .store = os::raise<&Options::overcommit_compute>},
     {.name = "--memory-unit",
      .value = "UNIT",
      .help = "what an integer memory request (carve run --gpu-mem 16) counts: 1GiB, 128MiB\n"
@@ -241,18 +218,12 @@ const std::vector<OptionRow> option_rows = {
      .store = set_metrics},
     {.name = "--metrics-listen-any",
      .help = "allow any address there: each client that reaches it sees every slice's name and usage",
-     .store = raise<&Options::metrics_any>},
+     .store = os::raise<&Options::metrics_any>},
     {.name = "--cdi-dir",
      .value = "DIR",
      .help = "directory where slices for containers are announced\n"
              "[/var/run/cdi as root, else cdi beside the socket]",
-     .store = keep<&Options::cdi_dir>},
-    {.name = "--log-level",
-     .value = "LEVEL",
-     .help = "error, warning, info, debug [info]",
-     .store = keep<&Options::log_level>,
-     .words = {"error", "warning", "info", "debug"},
-     .noun = "a level"},
-};
+     .store = os::keep<&Options::cdi_dir>},
+});
 
 }  // namespace carve::node
