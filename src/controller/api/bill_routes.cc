@@ -100,29 +100,6 @@ http::Response get_bill_line(const Call& call) {
   return answered(call, std::move(*query), BillForm::line);
 }
 
-// Tariffs and budgets are the operators'; their objects have no programs.
-Outcome<Object> planned_price(const Call& call, const Submission& submission) {
-  const std::string_view plural = objects::text_of(submission.kind).plural;
-  if (!call.caller.may_operate())
-    return failure(K::permission_denied, "{} are changed by operators; {} is none", plural,
-                   call.caller.text());
-  const ObjectKey key{submission.kind, "default", submission.metadata.name};
-  Object object;
-  if (const auto present = call.context.objects.find(key)) {
-    object = *present;
-  } else {
-    object.key = key;
-    object.owner_uid = call.caller.uid().value_or(0);
-    object.created_ns = call.context.views.now_ns();
-    object.uid = fmt::format("{:x}-{}", object.created_ns, key.name);
-    object.status = "{}";
-  }
-  object.labels = submission.metadata.labels;
-  object.annotations = submission.metadata.annotations;
-  object.spec = submission.spec;
-  return object;
-}
-
 std::optional<http::Response> refused_by_tariffs(const Call& call,
                                                  const std::vector<Submission>& submissions) {
   for (const Submission& submission : submissions) {
@@ -137,9 +114,7 @@ std::optional<http::Response> refused_by_tariffs(const Call& call,
 
 http::Response delete_price(const Call& call) {
   const objects::KindText& kind = objects::text_of(call.kind);
-  if (!call.caller.may_operate())
-    return refuse(K::permission_denied,
-                  fmt::format("{} are changed by operators; {} is none", kind.plural, call.caller.text()));
+  if (const auto allowed = check_operator(call, call.kind); !allowed) return refuse(allowed.error());
   const auto present = call.context.objects.find({call.kind, "default", call.names[0]});
   if (!present)
     return refuse(K::not_found,

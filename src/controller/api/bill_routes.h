@@ -14,9 +14,6 @@ http::Response get_bill(const Call&);
 http::Response get_bill_line(const Call&);
 http::Response delete_price(const Call&);  // A tariff or a budget, by the kind of the call.
 
-// Returns the tariff or budget as it would be after the submission. Fails for a caller who is no operator.
-Outcome<Object> planned_price(const Call&, const Submission&);
-
 // Returns the refusal of submissions whose tariffs do not go with the others: the same moment, another
 // currency.
 std::optional<http::Response> refused_by_tariffs(const Call&, const std::vector<Submission>&);

@@ -234,26 +234,6 @@ std::optional<http::Response> refused_by_queues(const Call& call,
   return std::nullopt;
 }
 
-Outcome<Object> planned_queue(const Call& call, const Submission& submission) {
-  if (!call.caller.may_operate())
-    return failure(K::permission_denied, "queues are changed by operators; {} is none", call.caller.text());
-  const ObjectKey key = queue_key(submission.metadata.name);
-  Object object;
-  if (const auto present = call.context.objects.find(key)) {
-    object = *present;
-  } else {
-    object.key = key;
-    object.owner_uid = call.caller.uid().value_or(0);
-    object.created_ns = call.context.views.now_ns();
-    object.uid = fmt::format("{:x}-{}", object.created_ns, key.name);
-    object.status = api::write(objects::QueueStatus());
-  }
-  object.labels = submission.metadata.labels;
-  object.annotations = submission.metadata.annotations;
-  object.spec = submission.spec;
-  return object;
-}
-
 Outcome<Object> planned_job(const Call& call, const Submission& submission) {
   const ObjectKey key{submission.kind, submission.metadata.namespace_, submission.metadata.name};
   if (const auto present = call.context.objects.find(key)) return planned_change(call, *present, submission);
@@ -298,9 +278,7 @@ void set_planned_status(Object& present, const Object& planned) {
 }
 
 http::Response delete_queue(const Call& call) {
-  if (!call.caller.may_operate())
-    return refuse(K::permission_denied,
-                  fmt::format("queues are changed by operators; {} is none", call.caller.text()));
+  if (const auto allowed = check_operator(call, Kind::queue); !allowed) return refuse(allowed.error());
   const auto queue = call.context.objects.find(queue_key(call.names[0]));
   if (!queue) return refuse(K::not_found, fmt::format("there is no queue {}", call.names[0].substr(0, 80)));
   if (const auto is_expected = check_version(call, *queue); !is_expected) return refuse(is_expected.error());

@@ -14,8 +14,7 @@ http::Response delete_queue(const Call&);
 http::Response cancel_job(const Call&);
 http::Response read_job_parameters(const Call&);
 
-// Returns the queue or the job that the submission would make, or what forbids it.
-Outcome<Object> planned_queue(const Call&, const Submission&);
+// Returns the job that the submission would make, or what forbids it.
 Outcome<Object> planned_job(const Call&, const Submission&);
 
 // Returns the answer that refuses the submissions: another `gpu` of a queue, a job that its queue does not

@@ -12,6 +12,7 @@
 #include "controller/objects/service_form.h"
 #include "wire/api/json.h"
 #include "wire/api/json_value.h"
+#include "wire/objects/queue_object.h"
 
 namespace carve::controller {
 
@@ -276,12 +277,40 @@ std::vector<std::string> warnings_of(const Call& call, const Submission& submiss
   return out;
 }
 
+Outcome<void> check_operator(const Call& call, objects::Kind kind) {
+  if (call.caller.may_operate()) return {};
+  return failure(K::permission_denied, "{} are changed by operators; {} is none",
+                 objects::text_of(kind).plural, call.caller.text());
+}
+
+Outcome<Object> operators_object(const Call& call, const Submission& submission,
+                                 const std::string& first_status) {
+  if (const auto allowed = check_operator(call, submission.kind); !allowed)
+    return tl::unexpected(allowed.error());
+  const ObjectKey key{.kind = submission.kind, .name = submission.metadata.name};
+  Object object;
+  if (const Pointer present = call.context.objects.find(key)) {
+    object = *present;
+  } else {
+    object.key = key;
+    object.owner_uid = call.caller.uid().value_or(0);
+    object.created_ns = call.context.views.now_ns();
+    object.uid = fmt::format("{:x}-{}", object.created_ns, key.name);
+    object.status = first_status;
+  }
+  object.labels = submission.metadata.labels;
+  object.annotations = submission.metadata.annotations;
+  object.spec = submission.spec;
+  return object;
+}
+
 Outcome<Object> planned(const Call& call, const Submission& submission) {
   if (submission.kind == objects::Kind::pool) return planned_pool(call, submission);
   if (submission.kind == objects::Kind::node) return planned_node(call, submission);
-  if (submission.kind == objects::Kind::queue) return planned_queue(call, submission);
+  if (submission.kind == objects::Kind::queue)
+    return operators_object(call, submission, api::write(objects::QueueStatus()));
   if (submission.kind == objects::Kind::tariff || submission.kind == objects::Kind::budget)
-    return planned_price(call, submission);
+    return operators_object(call, submission, "{}");
   if (is_queued(submission.kind)) return planned_job(call, submission);
   const ObjectKey key{submission.kind, submission.metadata.namespace_, submission.metadata.name};
   Object object;

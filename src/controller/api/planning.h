@@ -47,6 +47,11 @@ Outcome<void> check_change(const Call&, const Object&);
 // Returns nothing if the document names the account that pays for the object, or none.
 Outcome<void> check_account(const Object& present, const objects::Metadata& wanted);
 
+// Pools, queues, tariffs and budgets are changed by operators. Returns nothing if the caller is one.
+Outcome<void> check_operator(const Call&, objects::Kind);
+// Returns the submission's object of these kinds: the present one with what is asked for, or a new one.
+Outcome<Object> operators_object(const Call&, const Submission&, const std::string& first_status);
+
 // Returns whether the caller sees the object's environment and logs.
 bool may_see_secrets(const http::Caller&, const Object&);
 

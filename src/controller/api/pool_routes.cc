@@ -20,11 +20,6 @@ std::vector<std::string> names_of(const std::vector<Pointer>& objects) {
   return out;
 }
 
-Outcome<void> may_operate(const Call& call) {
-  if (call.caller.may_operate()) return {};
-  return failure(K::permission_denied, "pools are changed by operators; {} is none", call.caller.text());
-}
-
 Outcome<Pointer> named_pool(const Call& call) {
   if (Pointer pool = call.context.objects.find(pool_key(call.names[0]))) return pool;
   return failure(K::not_found, "there is no pool {}", call.names[0].substr(0, 80));
@@ -73,7 +68,7 @@ http::Response put_pool(const Call& call) { return put_object(of_pools(call)); }
 http::Response patch_pool(const Call& call) { return patch_object(of_pools(call)); }
 
 http::Response delete_pool(const Call& call) {
-  if (const auto allowed = may_operate(call); !allowed) return refuse(allowed.error());
+  if (const auto allowed = check_operator(call, Kind::pool); !allowed) return refuse(allowed.error());
   const auto pool = named_pool(call);
   if (!pool) return refuse(pool.error());
   if (const auto is_expected = check_version(call, **pool); !is_expected) return refuse(is_expected.error());
@@ -96,20 +91,9 @@ http::Response get_slicing(const Call& call) {
 }
 
 Outcome<Object> planned_pool(const Call& call, const Submission& submission) {
-  if (const auto allowed = may_operate(call); !allowed) return tl::unexpected(allowed.error());
-  const ObjectKey key = pool_key(submission.metadata.name);
-  Object object;
-  if (const Pointer present = call.context.objects.find(key)) {
-    object = *present;
-  } else {
-    object.key = key;
-    object.owner_uid = call.caller.uid().value_or(0);
-    object.created_ns = call.context.views.now_ns();
-    object.uid = fmt::format("{:x}-{}", object.created_ns, key.name);
-  }
-  object.labels = submission.metadata.labels;
-  object.annotations = submission.metadata.annotations;
-  object.spec = submission.spec;
+  auto planned = operators_object(call, submission, "{}");
+  if (!planned) return planned;
+  Object& object = *planned;
   object.status =
       api::write(pool_status(object, call.context.objects.list(Kind::node), call.context.views.now_ns()));
   return object;
