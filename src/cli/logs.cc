@@ -17,10 +17,8 @@ struct LogOptions {
 // Prints lines until the stream ends. It ends without a problem if the object was deleted.
 void follow_logs(Context& context, const ObjectName& object, const std::string& query) {
   const client::Client controller = context.controller();
-  const client::WatchEnd ended =
-      controller.watch(object_path(object, "logs", query + "&follow=true"), "", [](const auto& line) {
-        fmt::print("{}\n", line.data);
-      });
+  const client::WatchEnd ended = controller.watch(object_path(object, "logs", query + "&follow=true"), "",
+                                                  [](const auto& line) { fmt::print("{}\n", line.data); });
   const auto present = controller.text(object_path(object));
   if (ended.opened && !present && present.error().type == "carve:not-found") return;
   complain(ended.problem);

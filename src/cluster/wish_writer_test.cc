@@ -113,7 +113,7 @@ TEST(WishWriter, a_refused_wish_is_removed_with_its_reason) {
   EXPECT_THAT(waits.notes().back(), HasSubstr("the pod has no slices yet"));
 }
 
-// What was wished while nobody watched, and who has gone meanwhile, is in a list alone.
+// What was wished while no watch was open, and who has gone meanwhile, is in a list alone.
 TEST(WishWriter, a_list_brings_wishes_and_takes_those_of_pods_that_are_gone) {
   WishScenario s;
   s.fence = "another coordinator holds the lease";

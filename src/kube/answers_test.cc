@@ -38,7 +38,7 @@ TEST(Answers, a_page_has_the_metadata_of_its_items) {
   EXPECT_EQ(page->items[1].labels.size(), 0u) << "nothing of the item before";
 }
 
-TEST(Answers, labels_and_annotations_that_nobody_reads_are_not_kept) {
+TEST(Answers, labels_and_annotations_of_other_keys_are_not_kept) {
   const std::vector<std::string_view> keys{"carve.dev/slices"};
   const std::string list = fmt::format(R"({{"metadata":{{"resourceVersion":"9"}},"items":[{}]}})", pod);
   const std::string line = fmt::format(R"({{"type":"ADDED","object":{}}})", pod);
