@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "controller/objects/testing/journals.h"
 #include "runner/supervisor_state.h"
 
 namespace carve::controller {
@@ -12,11 +13,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-struct NoJournal final : Journal {
-  Outcome<void> write(std::span<const Object>) override { return {}; }
-  Outcome<void> remove(const ObjectKey&, uint64_t) override { return {}; }
-};
 
 struct Lines final : http::Stream {
   std::vector<std::string> all;

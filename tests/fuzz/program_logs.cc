@@ -4,32 +4,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string_view>
 
+#include "own_folder.h"
 #include "runner/log_files.h"
 
 namespace {
 
 using namespace carve;
 
-struct Folder {
-  Folder() {
-    char name[] = "/dev/shm/carve-fuzz-XXXXXX";
-    if (mkdtemp(name) == nullptr) abort();
-    path = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::filesystem::path path;
-};
-const std::filesystem::path& folder() {
-  static const Folder made;
-  return made.path;
-}
-
 void write_file(const char* name, std::string_view bytes) {
-  std::ofstream(folder() / name, std::ios::binary) << bytes;
+  std::ofstream(own_folder() / name, std::ios::binary) << bytes;
 }
 
 }  // namespace
@@ -40,13 +26,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const size_t older = bytes.size() * data[0] / 255;
   write_file("1.log", bytes.substr(0, older));
   write_file("0.log", bytes.substr(older));
-  runner::LogFollower follower(folder(), ".", {});
+  runner::LogFollower follower(own_folder(), ".", {});
   const auto followed = follower.next();
-  const auto lines = runner::read_log(folder(), ".", {});
+  const auto lines = runner::read_log(own_folder(), ".", {});
   if (lines.size() != followed.size()) abort();
   for (const runner::LogLine& line : lines)
     if (line.text.size() > runner::max_joined_line_bytes + 2 * runner::max_log_line_bytes) abort();
-  if (runner::read_log(folder(), ".", {.tail = 1}).size() > 1) abort();
-  (void)runner::read_log(folder(), ".", {.previous = true, .since = "2026"});
+  if (runner::read_log(own_folder(), ".", {.tail = 1}).size() > 1) abort();
+  (void)runner::read_log(own_folder(), ".", {.previous = true, .since = "2026"});
   return 0;
 }

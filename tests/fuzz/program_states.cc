@@ -3,37 +3,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string_view>
 
+#include "own_folder.h"
 #include "runner/supervisor_state.h"
 #include "workload/restart.h"
 
-namespace {
-
-using namespace carve;
-
-struct Folder {
-  Folder() {
-    char name[] = "/dev/shm/carve-fuzz-XXXXXX";
-    if (mkdtemp(name) == nullptr) abort();
-    path = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::filesystem::path path;
-};
-const std::filesystem::path& folder() {
-  static const Folder made;
-  return made.path;
-}
-
-}  // namespace
-
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  std::ofstream(folder() / runner::state_file_name, std::ios::binary)
+  using namespace carve;
+  std::ofstream(own_folder() / runner::state_file_name, std::ios::binary)
       << std::string_view(reinterpret_cast<const char*>(data), size);
-  const auto seen = runner::read_program(folder());
+  const auto seen = runner::read_program(own_folder());
   if (!seen) {
     if (seen.error().sentence.empty()) abort();
     return 0;

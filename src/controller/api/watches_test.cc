@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "controller/api/watch_routes.h"
+#include "controller/objects/testing/journals.h"
 
 namespace carve::controller {
 namespace {
@@ -14,11 +15,6 @@ using testing::Not;
 
 constexpr uint32_t watch_operators[] = {0};
 http::Caller watching(uint32_t uid) { return http::Caller::user(uid, {5, 1}, watch_operators); }
-
-struct WatchJournalFake final : Journal {
-  Outcome<void> write(const std::span<const Object>) override { return {}; }
-  Outcome<void> remove(const ObjectKey&, uint64_t) override { return {}; }
-};
 
 // A stream that is collected as "TYPE NAME".
 struct StreamFake final : http::Stream {
@@ -32,7 +28,7 @@ struct StreamFake final : http::Stream {
 };
 
 struct Watched {
-  WatchJournalFake journal;
+  NoJournal journal;
   ObjectRegistry objects{journal, {}, 0};
   Watches watches{objects};
 

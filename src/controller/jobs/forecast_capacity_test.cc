@@ -2,30 +2,19 @@
 
 #include <gmock/gmock.h>
 
+#include "controller/nodes/testing/node_objects.h"
+#include "controller/objects/testing/journals.h"
 #include "wire/api/json.h"
-#include "wire/objects/node_object.h"
 
 namespace carve::controller {
 namespace {
 
-struct NoJournal final : Journal {
-  Outcome<void> write(std::span<const Object>) override { return {}; }
-  Outcome<void> remove(const ObjectKey&, uint64_t) override { return {}; }
-};
-
 // A node with two devices of 16 GiB.
 SliceForecast two_devices() {
-  objects::NodeStatus node{.state = "Running"};
-  node.mode.effective = "memory-and-compute";
-  for (uint32_t index = 0; index < 2; ++index)
-    node.devices.push_back({.index = index,
-                            .uuid = fmt::format("GPU-00000000-0000-0000-0000-00000000000{}", index + 1),
-                            .usable_bytes = uint64_t{16} << 30,
-                            .free_bytes = uint64_t{16} << 30,
-                            .free_share_bp = 10000});
   NoJournal journal;
   ObjectRegistry objects(journal, {}, 0);
-  EXPECT_TRUE(objects.add({.key = {objects::Kind::node, "default", "n1"}, .status = api::write(node)}));
+  EXPECT_TRUE(objects.add(
+      {.key = {objects::Kind::node, "default", "n1"}, .status = api::write(two_devices_of_16_gib())}));
   return SliceForecast(objects);
 }
 

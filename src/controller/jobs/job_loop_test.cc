@@ -4,9 +4,10 @@
 
 #include <filesystem>
 
+#include "controller/nodes/testing/node_objects.h"
+#include "controller/objects/testing/journals.h"
 #include "controller/services/testing/effects_fake.h"
 #include "wire/api/json.h"
-#include "wire/objects/node_object.h"
 
 namespace carve::controller {
 namespace {
@@ -17,17 +18,8 @@ using testing::IsEmpty;
 
 // A controller over a database, its machine, and a clock. The node has two devices of 16 GiB.
 struct JobStage {
-  struct Kept final : Journal {  // The registry's objects live in the stage: a restart keeps them.
-    Outcome<void> write(std::span<const Object> objects) override {
-      for (const Object& object : objects) kept[object.key] = object;
-      return {};
-    }
-    Outcome<void> remove(const ObjectKey& key, uint64_t) override { return kept.erase(key), Outcome<void>(); }
-    std::map<ObjectKey, Object> kept;
-  };
-
   std::filesystem::path folder;
-  Kept journal;
+  KeepingJournal journal;  // The registry's objects: a restart keeps them.
   EffectsFake machine;
   JobPositions positions;
   std::optional<ControllerStore> store;
@@ -39,15 +31,9 @@ struct JobStage {
     folder = mkdtemp(name);
     machine.now = 1'700'000'000 * workload::second_ns;
     restart();
-    objects::NodeStatus node{.state = "Running"};
-    node.mode.effective = "memory-and-compute";
-    for (uint32_t index = 0; index < 2; ++index)
-      node.devices.push_back({.index = index,
-                              .uuid = fmt::format("GPU-00000000-0000-0000-0000-00000000000{}", index + 1),
-                              .usable_bytes = uint64_t{16} << 30,
-                              .free_bytes = uint64_t{16} << 30,
-                              .free_share_bp = 10000});
-    add({.key = {objects::Kind::node, "default", "n1"}, .uid = "n1", .status = api::write(node)});
+    add({.key = {objects::Kind::node, "default", "n1"},
+         .uid = "n1",
+         .status = api::write(two_devices_of_16_gib())});
     add({.key = queue_key("q"), .uid = "q", .spec = api::write(objects::QueueSpec())});
   }
   ~JobStage() { std::filesystem::remove_all(folder); }
@@ -58,13 +44,7 @@ struct JobStage {
     objects.reset();
     store.reset();
     store.emplace(std::move(ControllerStore::open(folder / "controller.db", 1)->store));
-    std::vector<Object> known;
-    uint64_t version = 0;
-    for (const auto& [key, object] : journal.kept) {
-      known.push_back(object);
-      version = std::max(version, object.version);
-    }
-    objects.emplace(journal, known, version);
+    journal.restore(objects);
     loop.emplace(*objects, std::move(*JobRecords::read(*store)), machine, positions, "/scripts");
   }
 

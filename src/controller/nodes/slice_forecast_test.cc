@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "controller/nodes/node_rules.h"
+#include "controller/objects/testing/journals.h"
 #include "wire/api/json.h"
 
 namespace carve::controller {
@@ -12,11 +13,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr uint64_t gib = 1ull << 30;
-
-struct KeepingNothing final : Journal {
-  Outcome<void> write(std::span<const Object>) override { return {}; }
-  Outcome<void> remove(const ObjectKey&, uint64_t) override { return {}; }
-};
 
 Object node_object(const std::string& name, const objects::NodeSpec& spec,
                    const objects::NodeStatus& status) {
@@ -34,7 +30,7 @@ objects::NodeStatus with_devices(unsigned count, const char* mode = "memory-and-
 }
 
 TEST(SliceForecast, nodes_that_pack_are_asked_before_those_that_spread) {
-  KeepingNothing journal;
+  NoJournal journal;
   ObjectRegistry objects(journal, {}, 0);
   const auto add = [&](const std::string& name, uint64_t free, const char* placement,
                        const objects::NodeSpec& spec, const char* state = "Running") {
@@ -62,7 +58,7 @@ TEST(SliceForecast, a_node_is_asked_for_what_its_mode_gives) {
       none{.isolation = Isolation::none}, memory{.isolation = Isolation::memory},
       both{.isolation = Isolation::memory_and_compute};
   const auto asked = [](const char* mode, const api::SliceRequest& request) {
-    KeepingNothing journal;
+    NoJournal journal;
     ObjectRegistry objects(journal, {}, 0);
     EXPECT_TRUE(objects.add(node_object("n1", {}, {.state = "Running", .mode = {.effective = mode}})));
     const auto out = SliceForecast(objects).nodes_to_ask({}, request);
@@ -84,7 +80,7 @@ TEST(SliceForecast, a_node_is_asked_for_what_its_mode_gives) {
 }
 
 TEST(SliceForecast, a_node_with_a_taint_takes_what_tolerates_it) {
-  KeepingNothing journal;
+  NoJournal journal;
   ObjectRegistry objects(journal, {}, 0);
   const auto add = [&](const char* name, const char* taint) {
     objects::NodeStatus status{.state = "Running"};
@@ -102,7 +98,7 @@ TEST(SliceForecast, a_node_with_a_taint_takes_what_tolerates_it) {
 }
 
 TEST(SliceForecast, a_pool_may_refuse_slices_without_a_share) {
-  KeepingNothing journal;
+  NoJournal journal;
   ObjectRegistry objects(journal, {}, 0);
   ASSERT_TRUE(
       objects.add({.key = pool_key("p"), .spec = api::write(objects::PoolSpec{.best_effort = "refuse"})}));
@@ -114,7 +110,7 @@ TEST(SliceForecast, a_pool_may_refuse_slices_without_a_share) {
 }
 
 struct OneForecast {
-  KeepingNothing journal;
+  NoJournal journal;
   ObjectRegistry objects{journal, {}, 0};
 
   void add(const std::string& name, const objects::NodeStatus& status) {

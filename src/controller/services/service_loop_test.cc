@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "controller/objects/testing/journals.h"
 #include "controller/services/testing/effects_fake.h"
 #include "wire/api/json.h"
 #include "wire/objects/node_object.h"
@@ -21,17 +22,8 @@ using workload::ProgramState;
 
 // A controller over a database in memory-like files, its machine, and a clock.
 struct Stage {
-  struct Forgetting final : Journal {  // The registry's objects live in the stage: a restart keeps them.
-    Outcome<void> write(std::span<const Object> objects) override {
-      for (const Object& object : objects) kept[object.key] = object;
-      return {};
-    }
-    Outcome<void> remove(const ObjectKey& key, uint64_t) override { return kept.erase(key), Outcome<void>(); }
-    std::map<ObjectKey, Object> kept;
-  };
-
   std::filesystem::path folder;
-  Forgetting journal;
+  KeepingJournal journal;  // The registry's objects: a restart keeps them.
   EffectsFake machine;
   std::optional<ControllerStore> store;
   std::optional<ObjectRegistry> objects;
@@ -52,13 +44,7 @@ struct Stage {
     objects.reset();
     store.reset();
     store.emplace(std::move(ControllerStore::open(folder / "controller.db", 1)->store));
-    std::vector<Object> known;
-    uint64_t version = 0;
-    for (const auto& [k, object] : journal.kept) {
-      known.push_back(object);
-      version = std::max(version, object.version);
-    }
-    objects.emplace(journal, known, version);
+    journal.restore(objects);
     loop.emplace(*objects, std::move(*WorkloadRecords::read(*store)), machine);
   }
   void apply(const objects::ServiceSpec& spec) {
