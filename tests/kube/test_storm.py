@@ -61,6 +61,14 @@ def victims(chance, number):
     return chance.sample(KILLED, 1 if number % 3 == 0 else chance.randint(2, len(KILLED) - 1))
 
 
+def settles(cluster, condition):
+    """Waits for the condition. What ends meanwhile is started again: a kubelet ends if its container runtime comes later."""
+    def checked():
+        cluster.start_what_ended()
+        return condition()
+    return until(checked, SETTLING, 0.5)
+
+
 def is_not_admitted(cluster, name):
     """Whether kubelet gave the pod up: the plugin died while kubelet asked it. Such a pod never starts; its controller makes another."""
     status = (cluster.get("pod", name) or {}).get("status", {})
@@ -91,7 +99,7 @@ def test_no_program_notices_what_is_killed_around_it(cluster):
         guest = f"guest-{number}"  # Its start, or its end, meets the kills.
         cluster.submit(cluster.asking(guest, main=counting(chance.choice((2, 3, 4)) * GiB)))
         if chance.random() < 0.5:
-            assert until(lambda: cluster.is_ready(guest), SETTLING), (cluster.waiting(guest), cluster.events(guest))
+            assert settles(cluster, lambda: cluster.is_ready(guest)), (cluster.waiting(guest), cluster.events(guest))
             cluster.remove(guest, "--wait=false")
         down = victims(chance, number)
         for name in down:
@@ -101,21 +109,22 @@ def test_no_program_notices_what_is_killed_around_it(cluster):
         assert until(lambda: moved_on(those, before)), f"round {number}: a program waits for {down}"
         for name in chance.sample(down, len(down)):
             cluster.restart(name)
-        assert until(cluster.is_settled, SETTLING, 0.5), (number, down, cluster.pair.health(), cluster.log("carve-kubelet"))
+        assert settles(cluster, cluster.is_settled), (number, down, cluster.pair.health(), cluster.log("carve-kubelet"))
         if guest in cluster.pods() and "deletionTimestamp" not in cluster.pods()[guest]["metadata"]:
-            assert until(lambda: has_started(cluster, guest), SETTLING, 0.5), (number, down, cluster.waiting(guest), cluster.events(guest))
+            started = settles(cluster, lambda: has_started(cluster, guest))
+            assert started, (number, down, cluster.waiting(guest), cluster.events(guest))
             cluster.remove(guest, "--wait=false")
         check(cluster, those, identities, number)
     assert sum(killed.values()) >= ROUNDS, killed
     print(f"{ROUNDS} rounds, kills {killed}, counts {counts(those)}")
     for name in STANDING:
         cluster.remove(name, "--wait=false")
-    assert until(lambda: not cluster.slices() and not cluster.cdi_files(), SETTLING), (cluster.slices(), cluster.cdi_files())
+    assert settles(cluster, lambda: not cluster.slices() and not cluster.cdi_files()), (cluster.slices(), cluster.cdi_files())
 
 
 def check(cluster, those, identities, number):
     """After the settling: the same programs, the same slices in books, annotations and agent."""
-    assert until(lambda: set(cluster.pods()) == set(STANDING), SETTLING, 0.5), (number, set(cluster.pods()))
+    assert settles(cluster, lambda: set(cluster.pods()) == set(STANDING)), (number, set(cluster.pods()))
     assert all(program.is_alive() for program in those.values()), number
     before = counts(those)
     assert until(lambda: moved_on(those, before)), number
@@ -123,12 +132,12 @@ def check(cluster, those, identities, number):
         states = pod["status"]["containerStatuses"]
         assert [s["containerID"] for s in states] == identities[name] and not any(s["restartCount"] for s in states), (number, name)
     granted = sorted(cluster.granted().items())
-    assert until(lambda: cluster.held() == granted, SETTLING), (number, cluster.held(), granted)
+    assert settles(cluster, lambda: cluster.held() == granted), (number, cluster.held(), granted)
     for s in cluster.slices():
         assert all(part["charged_bytes"] <= part["quota_bytes"] for part in s["parts"]), (number, s)
     # The coordinator's books have what the referee adds up: what is free, to the MiB.
     usable = {d["uuid"]: d["usable_bytes"] for d in cluster.device_documents()}
     free = max(size - sum(part[1] for _, parts in granted for part in parts if part[0] == uuid) for uuid, size in usable.items())
-    assert until(lambda: cluster.fits(free) and not cluster.fits(free + MiB), SETTLING), (number, free, granted)
+    assert settles(cluster, lambda: cluster.fits(free) and not cluster.fits(free + MiB)), (number, free, granted)
     figures = cluster.metrics()
     assert figures["carve_overcommitted_devices"] == "0", (number, figures)

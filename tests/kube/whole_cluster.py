@@ -55,10 +55,12 @@ class WholeCluster(NodeCluster):
         except (OSError, http.client.HTTPException, ValueError):
             return 0, {}
 
-    def is_settled(self):
-        """Whether every program serves again. The scheduler ends if it cannot renew its Lease."""
+    def start_what_ended(self):
         self.programs.start_what_ended()
         self.pair.start_what_ended()
+
+    def is_settled(self):
+        """Whether every program serves again, as far as the node's conditions say: they are those of before for up to 40 s."""
         if self.carve("version").returncode != 0 or self.pair.health()[0] != 200:
             return False
         status, node = self.call("GET", f"/api/v1/nodes/{self.node}")
