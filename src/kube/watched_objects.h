@@ -3,8 +3,8 @@
 // for later requests. WatchedObjects keeps a copy besides.
 //
 //   ObjectWatch pods(client, {.path = "/api/v1/pods", .label_selector = "carve.dev/sliced=true",
-//                                .field_selector = "status.phase!=Succeeded,status.phase!=Failed"},
-//                       {.replaced = ..., .changed = ..., .removed = ...}, seed);
+//                             .field_selector = "status.phase!=Succeeded,status.phase!=Failed"},
+//                    {.replaced = ..., .changed = ..., .removed = ...}, seed);
 #pragma once
 
 #include <memory>
