@@ -98,6 +98,11 @@ std::optional<int> parse_options(int argc, char** argv, Options& options) {
     fmt::print(stderr, "carve-load: {}\nTry 'carve-load --help'.\n", error.what());
     return 2;
   }
+  if (options.pattern != Pattern::once && options.allocate == 0) {
+    fmt::print(stderr,
+               "carve-load: --pattern churn and fill need --allocate SIZE, the most that is held at once\n");
+    return 2;
+  }
   if (app.count("--kernels") != 0) options.kernel_ns = static_cast<uint64_t>(plain["kernels"]);
   if (options.kernel_ns && app.count("--seconds") == 0) options.seconds = 1;
   return std::nullopt;
