@@ -151,6 +151,7 @@ REFUSALS = {
                  "carve.dev/memory: 10Gi does not divide equally over 3 devices"),
     "compute": ({"carve.dev/memory": "1Gi", "carve.dev/compute": "130"}, {}, "carve.dev/compute: 130 on 1 device"),
     "devices": ({"carve.dev/devices": "0"}, {}, "carve.dev/devices: 0; 1 to 16"),
+    "unknown": ({"carve.dev/memroy": "1Gi"}, {}, "carve.dev/memroy: no such limit; there are carve.dev/memory, carve.dev/compute"),
     "mixing": ({"carve.dev/memory": "1Gi", "aliyun.com/gpu-mem": "1"}, {}, "mixes carve.dev/memory"),
     "ack": ({"aliyun.com/gpu-mem": "4", "aliyun.com/gpu-core.percentage": "7"}, {},
             "aliyun.com/gpu-core.percentage: 7; 5 to 100 in steps of 5"),

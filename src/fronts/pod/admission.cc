@@ -18,7 +18,6 @@ using api::Json;
 
 constexpr const char* slices_annotation = "carve.dev/slices";
 constexpr const char* sliced_label = "carve.dev/sliced";
-constexpr const char* slot_limit = "carve.dev/slot";
 constexpr const char* node_label = "carve.dev/node";
 constexpr const char* extender_node = "extender";
 constexpr const char* taint = "carve.dev/gpu";
@@ -255,7 +254,7 @@ class Admission {
         resources["limits"].erase(key);
         remove(resources, "requests", key);
       }
-    remove(resources, "requests", slot_limit);  // An extended resource's request is its limit.
+    remove(resources, "requests", keys::slot);  // An extended resource's request is its limit.
     return out;
   }
 
@@ -289,7 +288,7 @@ class Admission {
     const uint64_t percent = asked.exclusive ? uint64_t{100} * asked.devices
                                              : uint64_t{asked.share_bp.value_or(0)} * asked.devices / 100;
     if (percent != 0) limits[keys::compute] = fmt::format("{}", percent);
-    limits[slot_limit] = "1";
+    limits[keys::slot] = "1";
   }
 
   // The API server has resolved the pod's class before it calls webhooks.
@@ -353,7 +352,7 @@ std::optional<Json> before_admission(const Json& pod) {
       if (given == request->given.end()) continue;
       Json& resources = entered(container, "resources");
       Json& limits = entered(resources, "limits");
-      for (const char* key : {keys::memory, keys::compute, slot_limit}) {
+      for (const char* key : {keys::memory, keys::compute, keys::slot}) {
         limits.erase(key);
         remove(resources, "requests", key);
       }
@@ -374,7 +373,7 @@ bool same_marks(const Json& a, const Json& b) {
     for (const char* list : {"containers", "initContainers"})
       if (const Json* const containers = member(pod["spec"], list))
         for (const Json& container : *containers)
-          for (const char* key : {keys::memory, keys::compute, slot_limit}) {
+          for (const char* key : {keys::memory, keys::compute, keys::slot}) {
             const Json* const resources = member(container, "resources");
             const Json* const of = resources == nullptr ? nullptr : member(*resources, "limits");
             const Json* const value = of == nullptr ? nullptr : member(*of, key);

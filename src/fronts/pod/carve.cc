@@ -14,7 +14,6 @@ constexpr uint64_t mib_bytes = 1 << 20;
 
 constexpr const char* annotations[] = {keys::policy, keys::isolation,    keys::latency_class, keys::strategy,
                                        keys::models, keys::device_uuids, keys::spill};
-constexpr std::string_view prefix = "carve.dev/";
 
 std::string given(const JsonMember& member) {
   const std::string text =
@@ -126,7 +125,7 @@ std::optional<ContainerRequest> read_carve(ContainerReader& reader) {
 }
 
 void read_slice_annotations(ContainerReader& reader, ContainerRequest& out) {
-  for (const auto& [key, member] : reader.annotations_with(prefix))
+  for (const auto& [key, member] : reader.annotations_with(keys::prefix))
     if (std::ranges::find(annotations, key) == std::end(annotations))
       reader.refuse(member, "{}: no such annotation; there are {}", key.substr(0, 80),
                     fmt::join(annotations, ", "));

@@ -19,12 +19,21 @@ JsonMember ContainerReader::limit(const char* key) {
   return limit;
 }
 
-std::vector<std::pair<std::string, JsonMember>> ContainerReader::annotations_with(std::string_view prefix) {
+std::vector<std::pair<std::string, JsonMember>> ContainerReader::members_with(const JsonMember& object,
+                                                                              std::string_view prefix) {
   std::vector<std::pair<std::string, JsonMember>> out;
-  if (!pod_.annotations) return out;
-  for (const auto& [key, value] : pod_.annotations.value->items())
-    if (key.starts_with(prefix)) out.emplace_back(key, annotation(key.c_str()));
+  if (!object) return out;
+  for (const auto& [key, value] : object.value->items())
+    if (key.starts_with(prefix)) out.emplace_back(key, json_.named(object, key.c_str()));
   return out;
+}
+
+std::vector<std::pair<std::string, JsonMember>> ContainerReader::annotations_with(std::string_view prefix) {
+  return members_with(pod_.annotations, prefix);
+}
+
+std::vector<std::pair<std::string, JsonMember>> ContainerReader::limits_with(std::string_view prefix) {
+  return members_with(container_.limits, prefix);
 }
 
 std::optional<uint64_t> ContainerReader::count(const JsonMember& member, std::string_view name,

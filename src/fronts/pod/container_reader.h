@@ -51,8 +51,9 @@ class ContainerReader {
   JsonMember limit(const char* key);
   JsonMember label(const char* key) { return json_.named(pod_.labels, key); }
   JsonMember annotation(const char* key) { return json_.named(pod_.annotations, key); }
-  // Returns the pod's annotations whose keys begin so.
+  // Return the pod's annotations, or the container's limits, whose keys begin so.
   std::vector<std::pair<std::string, JsonMember>> annotations_with(std::string_view prefix);
+  std::vector<std::pair<std::string, JsonMember>> limits_with(std::string_view prefix);
   std::string text(const JsonMember& member) { return json_.text(member); }
 
   // Returns a quantity, 16 or "16", of the range; no value: there is none, or an error. `name` begins the
@@ -77,6 +78,9 @@ class ContainerReader {
   }
 
  private:
+  std::vector<std::pair<std::string, JsonMember>> members_with(const JsonMember& object,
+                                                               std::string_view prefix);
+
   JsonReader& json_;
   ErrorList& errors_;
   const PodSettings& settings_;

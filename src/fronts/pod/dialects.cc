@@ -47,4 +47,11 @@ const DialectRow* dialect_of(ContainerReader& reader) {
   return out;
 }
 
+void refuse_unknown_limits(ContainerReader& reader) {
+  for (const auto& [key, limit] : reader.limits_with(keys::prefix))
+    if (key != keys::slot && std::ranges::find(carve_limits, key) == std::end(carve_limits))
+      reader.refuse(limit, "container {}: {}: no such limit; there are {}", reader.container().name,
+                    key.substr(0, 80), fmt::join(carve_limits, ", "));
+}
+
 }  // namespace carve::fronts

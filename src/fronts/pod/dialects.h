@@ -22,6 +22,9 @@ std::span<const DialectRow> dialect_rows();
 // Returns the dialect of the container's limits, or none. Two of them in one container are an error.
 const DialectRow* dialect_of(ContainerReader&);
 
+// Refuses limits that begin with our prefix and are none of ours.
+void refuse_unknown_limits(ContainerReader&);
+
 // What the annotations of ours say about the slices of a pod, whichever dialect its limits have.
 void read_slice_annotations(ContainerReader&, ContainerRequest&);
 

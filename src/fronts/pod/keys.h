@@ -5,9 +5,12 @@
 namespace carve::fronts::keys {
 
 // Ours. Amounts in limits are totals of the container.
+inline constexpr const char* prefix = "carve.dev/";
 inline constexpr const char* memory = "carve.dev/memory";
 inline constexpr const char* compute = "carve.dev/compute";
 inline constexpr const char* devices = "carve.dev/devices";
+// What the admission adds: the device that kubelet's plugin gives to a container with a slice.
+inline constexpr const char* slot = "carve.dev/slot";
 inline constexpr const char* policy = "carve.dev/policy";
 inline constexpr const char* isolation = "carve.dev/isolation";
 inline constexpr const char* latency_class = "carve.dev/latency-class";

@@ -16,6 +16,7 @@ JsonMember first_limit(ContainerReader& reader, const DialectRow& row) {
 }  // namespace
 
 void read_container_request(ContainerReader& reader, PodRequests& out) {
+  refuse_unknown_limits(reader);
   const DialectRow* const row = dialect_of(reader);
   if (row == nullptr) return;
   if (row->dialect == Dialect::nvidia && !reader.settings().plain_nvidia_is_whole) return;

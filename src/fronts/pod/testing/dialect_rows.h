@@ -108,6 +108,11 @@ inline std::vector<DialectExample> refused() {
        "container c: carve.dev/compute needs carve.dev/memory; carve.dev/devices alone asks for whole "
        "devices"},
       {c + "devices: 0", "", "container c: carve.dev/devices: 0; 1 to 16"},
+      {c + "memroy: 4Gi", "",
+       "container c: carve.dev/memroy: no such limit; there are carve.dev/memory, carve.dev/compute, "
+       "carve.dev/devices"},
+      {"aliyun.com/gpu-mem: 2, " + c + "computed: 30", "",
+       "container c: carve.dev/computed: no such limit; there are"},
       {c + "memory: 4Gi", annotated(c + "polcy: x"),
        "carve.dev/polcy: no such annotation; there are carve.dev/policy, carve.dev/isolation"},
       {c + "memory: 4Gi", annotated(c + "policy: burst"),
