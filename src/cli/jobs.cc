@@ -313,18 +313,20 @@ void wait_for_job(Context& context, const ObjectName& name) {
 }
 
 void add_cancel(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("cancel", "End a job: its programs are stopped, its slices end");
-  auto name = std::make_shared<std::string>();
+  CLI::App* verb = app.add_subcommand("cancel", "End jobs: their programs are stopped, their slices end");
+  auto names = std::make_shared<std::vector<std::string>>();
   auto name_space = std::make_shared<std::string>("default");
-  verb->add_option("JOB", *name, "The job, or job/NAME")->required();
-  verb->add_option("-n,--namespace", *name_space, "Its namespace")->capture_default_str();
-  verb->footer("  carve cancel custom-42");
-  verb->callback([&context, name, name_space] {
-    const bool has_kind = name->find('/') != std::string::npos;
-    const auto job = required_object(context, {has_kind ? *name : "job/" + *name}, *name_space);
-    if (!job) return;
-    answered(context, context.controller().post<objects::Job>(object_path(*job, "cancel"), api::Nothing{}),
-             [&](const auto&) { fmt::print("{} cancelled\n", job->text()); });
+  verb->add_option("JOB", *names, "The jobs, as NAME or job/NAME")->required();
+  verb->add_option("-n,--namespace", *name_space, "Their namespace")->capture_default_str();
+  verb->footer("  carve cancel custom-42 spark-45");
+  verb->callback([&context, names, name_space] {
+    for (const std::string& name : *names) {
+      const bool has_kind = name.find('/') != std::string::npos;
+      const auto job = required_object(context, {has_kind ? name : "job/" + name}, *name_space);
+      if (!job) continue;
+      answered(context, context.controller().post<objects::Job>(object_path(*job, "cancel"), api::Nothing{}),
+               [&](const auto&) { fmt::print("{} cancelled\n", job->text()); });
+    }
   });
 }
 
