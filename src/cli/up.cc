@@ -228,6 +228,8 @@ void end_haproxy(const std::string& state) {
   if (const os::Fd held = os::open_process(process)) os::send_signal(held, SIGTERM);
 }
 
+constexpr const char* ends_all = "carve up, then carve down --all";
+
 void down(Context& context, bool all) {
   const Sockets sockets = sockets_of(context);
   const client::Client agent(sockets.agent), controller(sockets.controller);
@@ -238,11 +240,13 @@ void down(Context& context, bool all) {
   if (all) stop_all_slices(context, agent);  // No controller requests another slice now.
   const auto slices = agent.get<api::SliceList>("/v1/slices");
   end<api::Version>(agent, "agent");
+  if (!slices && all)
+    fmt::print("slices      not ended, because the agent is not running; if some run on: {}\n", ends_all);
   if (!slices || slices->slices.empty()) return;
   fmt::print("still running, inside their limits:\n");
   for (const api::Slice& slice : slices->slices)
     fmt::print("  {} {}\n", slice.name, cut(harmless(slice.command), 60));
-  fmt::print("carve down --all ends them too\n");
+  fmt::print("to end them too: {}\n", ends_all);
 }
 
 }  // namespace

@@ -56,6 +56,8 @@ def test_up_is_one_command_and_down_leaves_the_programs_running(home):
     assert before["phase"] == "Running" and before["restarts"] == 0
     down = carve(home, "down")
     assert "still running" in down.stdout and "demo-1-0" in down.stdout
+    ways = "carve up, then carve down --all"
+    assert ways in down.stdout and ways in carve(home, "down", "--all").stdout, "no agent, so nothing ended them"
     assert carve(home, "up", "--sim", "a10x2").returncode == 0, "the state is unlocked when down has returned"
     assert until(lambda: replicas()["phase"] == "Running", 30) and replicas()["restarts"] == 0
     assert [r["slice"] for r in replicas()["replicaList"]] == ["demo-1-0", "demo-1-1"]
