@@ -18,7 +18,12 @@ JsonMember first_limit(ContainerReader& reader, const DialectRow& row) {
 void read_container_request(ContainerReader& reader, PodRequests& out) {
   refuse_unknown_limits(reader);
   const DialectRow* const row = dialect_of(reader);
-  if (row == nullptr) return;
+  if (row == nullptr) {
+    if (reader.has_limit(keys::slot))
+      reader.refuse(reader.limit(keys::slot), "container {}: {} belongs to a slice; ask for {} or {}",
+                    reader.container().name, keys::slot, keys::memory, keys::devices);
+    return;
+  }
   if (row->dialect == Dialect::nvidia && !reader.settings().plain_nvidia_is_whole) return;
   const JsonMember limit = first_limit(reader, *row);
   if (row->dialect != Dialect::nvidia && !reader.settings().dialects.contains(row->dialect))

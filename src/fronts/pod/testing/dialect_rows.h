@@ -111,6 +111,8 @@ inline std::vector<DialectExample> refused() {
       {c + "memroy: 4Gi", "",
        "container c: carve.dev/memroy: no such limit; there are carve.dev/memory, carve.dev/compute, "
        "carve.dev/devices"},
+      {c + "slot: 2", "",
+       "container c: carve.dev/slot belongs to a slice; ask for carve.dev/memory or carve.dev/devices"},
       {"aliyun.com/gpu-mem: 2, " + c + "computed: 30", "",
        "container c: carve.dev/computed: no such limit; there are"},
       {c + "memory: 4Gi", annotated(c + "polcy: x"),
