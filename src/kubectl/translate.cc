@@ -40,7 +40,9 @@ Result<Translation, api::FieldErrors> translate(std::string_view manifests,
     for (const PodDocument& each : pods) {
       auto admitted = fronts::admit(*each.pod, settings);
       if (!admitted) {
-        errors.add_all(admitted.error());
+        const std::string of = each.name.empty() ? "" : each.name + ": ";
+        for (const api::FieldError& error : admitted.error())
+          errors.add_sentence(error.field, error.value, of + error.sentence);
         continue;
       }
       *each.pod = std::move(admitted->pod);
@@ -51,7 +53,7 @@ Result<Translation, api::FieldErrors> translate(std::string_view manifests,
           "a document has {}, and its kind is not known here: the webhook translates its pods when they are "
           "created",
           key));
-    out.documents.push_back(document->dump(2, ' ', false, Json::error_handler_t::replace));
+    out.documents.push_back(document->dump(-1, ' ', false, Json::error_handler_t::replace));
   }
   if (!errors.empty()) return tl::unexpected(errors.all());
   return out;

@@ -11,13 +11,13 @@
 namespace carve::kubectl {
 
 struct Translation {
-  std::vector<std::string>
-      documents;  // The pods as the cluster would keep them, each as JSON with a line a field.
+  std::vector<std::string> documents;  // With pods as the cluster would keep them, each as JSON in one line.
   std::vector<std::string> warnings;
 };
 
 // Translates the pods of each document (pod_documents.h); a document of another kind comes back as it is,
-// with a warning if it has our limits. Fails with every error of every document.
+// with a warning if it has our limits. Fails with every error of every document;
+// a sentence begins with the name of the object.
 Result<Translation, api::FieldErrors> translate(std::string_view manifests, const fronts::PodSettings&);
 
 }  // namespace carve::kubectl

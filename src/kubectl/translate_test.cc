@@ -7,7 +7,7 @@
 namespace carve::kubectl {
 namespace {
 
-using testing::HasSubstr;
+using testing::HasSubstr, testing::StartsWith;
 
 TEST(Translate, a_template_becomes_what_the_cluster_keeps_of_its_pods) {
   const auto translated = translate(R"(
@@ -36,13 +36,19 @@ kind: Pod
 spec: {containers: [{name: a, resources: {limits: {aliyun.com/gpu-mem: 0}}}]}
 ---
 kind: Pod
+metadata: {name: web}
+spec: {containers: [{name: b, resources: {limits: {carve.dev/memory: 5}}}]}
+---
+kind: Pod
+metadata: {name: other}
 spec: {containers: [{name: b, resources: {limits: {carve.dev/memory: 5}}}]}
 )",
                                     {});
   ASSERT_FALSE(translated);
-  ASSERT_EQ(translated.error().size(), 2u);
+  ASSERT_EQ(translated.error().size(), 3u);
   EXPECT_THAT(translated.error()[0].sentence, HasSubstr("aliyun.com/gpu-mem: 0"));
-  EXPECT_THAT(translated.error()[1].sentence, HasSubstr("container b: carve.dev/memory: 5"));
+  EXPECT_THAT(translated.error()[1].sentence, StartsWith("web: container b: carve.dev/memory: 5"));
+  EXPECT_THAT(translated.error()[2].sentence, StartsWith("other: container b: carve.dev/memory: 5"));
 }
 
 TEST(Translate, lists_and_cron_jobs_have_pods_too) {
@@ -61,9 +67,9 @@ items:
 )",
                                     {.unit = MemoryUnit::gib});
   ASSERT_TRUE(translated) << translated.error().front().sentence;
-  EXPECT_THAT(translated->documents[0], HasSubstr(R"("carve.dev/memory": "2Gi")"));
-  EXPECT_THAT(translated->documents[1], HasSubstr(R"("carve.dev/memory": "4Gi")"));
-  EXPECT_THAT(translated->documents[1], HasSubstr(R"("carve.dev/compute": "100")"));
+  EXPECT_THAT(translated->documents[0], HasSubstr(R"("carve.dev/memory":"2Gi")"));
+  EXPECT_THAT(translated->documents[1], HasSubstr(R"("carve.dev/memory":"4Gi")"));
+  EXPECT_THAT(translated->documents[1], HasSubstr(R"("carve.dev/compute":"100")"));
   EXPECT_TRUE(translated->warnings.empty());
   EXPECT_FALSE(
       translate("kind: List\nitems: [{kind: Pod, spec: {containers: [{name: c, resources: {limits: "
