@@ -4,6 +4,7 @@
 #include <iostream>
 #include <iterator>
 
+#include "kubectl/table.h"
 #include "kubectl/translate.h"
 #include "kubectl/verbs.h"
 
@@ -13,7 +14,7 @@ using namespace carve;
 using kubectl::failed_status, kubectl::usage_status;
 
 struct TranslateOptions {
-  std::string file, unit;
+  std::string file, unit, form;
 };
 
 Result<std::string, std::string> read_text(const std::string& file) {
@@ -40,8 +41,9 @@ int translate(const TranslateOptions& options) {
   }
   for (const std::string& warning : translated->warnings)
     fmt::print(stderr, "kubectl-carve: warning: {}\n", warning);
+  const kubectl::Form form = options.form == "yaml" ? kubectl::Form::yaml : kubectl::Form::json;
   for (size_t i = 0; i < translated->documents.size(); ++i)
-    fmt::print("{}{}\n", i == 0 ? "" : "---\n", translated->documents[i]);
+    fmt::print("{}{}", i == 0 ? "" : "---\n", kubectl::document_text(translated->documents[i], form));
   return 0;
 }
 
@@ -175,6 +177,9 @@ int main(int argc, char** argv) {
   verb->add_option("--memory-unit", options.unit, "What an integer of aliyun.com/gpu-mem counts")
       ->check(CLI::IsMember({"1GiB", "128MiB"}))
       ->default_val("1GiB");
+  verb->add_option("-o,--output", options.form, "json or yaml")
+      ->check(CLI::IsMember({"json", "yaml"}))
+      ->default_val("json");
   verb->footer("  kubectl carve translate -f examples/statefulset.yaml --memory-unit 128MiB");
   verb->callback([&] { status = translate(options); });
   kubectl::VerbOptions verb_options;
@@ -184,7 +189,11 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : usage_status;
+    if (error.get_exit_code() == 0) return app.exit(error);
+    const auto verbs = app.get_subcommands();
+    fmt::print(stderr, "kubectl-carve: {}\nTry 'kubectl carve {}--help'.\n", error.what(),
+               verbs.empty() ? "" : verbs.front()->get_name() + " ");
+    return usage_status;
   }
   return status;
 }
