@@ -2,6 +2,7 @@
 #include "cli/services.h"
 #include "cli/time_span.h"
 #include "cli/verbs.h"
+#include "wire/objects/job_object.h"
 
 namespace carve::cli {
 namespace {
@@ -10,15 +11,22 @@ struct LogOptions {
   std::string name, name_space = "default", role;
   std::optional<uint32_t> replica;
   bool previous = false, follow = false;
-  unsigned tail = 0;
+  std::optional<uint32_t> tail;
   std::string since;  // Empty: all.
 };
 
-// Prints lines until the stream ends. It ends without a problem if the object was deleted.
+bool is_finished_job(const client::Client& controller, const ObjectName& object) {
+  if (object.kind != objects::Kind::job) return false;
+  const auto job = controller.get<objects::Job>(object_path(object));
+  return job && !job->status.finished_at.empty();
+}
+
+// Prints lines until the stream ends: without a problem if the object was deleted, or its job has ended.
 void follow_logs(Context& context, const ObjectName& object, const std::string& query) {
   const client::Client controller = context.controller();
   const client::WatchEnd ended = controller.watch(object_path(object, "logs", query + "&follow=true"), "",
                                                   [](const auto& line) { fmt::print("{}\n", line.data); });
+  if (ended.opened && is_finished_job(controller, object)) return;
   const auto present = controller.text(object_path(object));
   if (ended.opened && !present && present.error().type == "carve:not-found") return;
   complain(ended.problem);
@@ -34,15 +42,18 @@ void add_logs(CLI::App& app, Context& context) {
   verb->add_option("--role", options->role, "Of a job: driver, executor, head, worker or task [all]");
   verb->add_option("-i,--replica", options->replica, "One replica or pod, by its index [all]");
   verb->add_flag("--previous", options->previous, "Of the attempt before the last start");
-  verb->add_flag("-f,--follow", options->follow, "Also each new line, until Ctrl-C or the object is deleted");
-  verb->add_option("--tail", options->tail, "The last lines of each replica [all of the newest 10 MiB]");
+  verb->add_flag("-f,--follow", options->follow,
+                 "Also each new line, until Ctrl-C, or the job has ended, or the object is deleted");
+  verb->add_option("--tail", options->tail,
+                   "The last lines of each replica [all; without -f at most 200000 in the newest 10 MiB]");
   verb->add_option("--since", options->since, "Lines of the last time: 90s, 10m, 2h or 1d [all]")
       ->type_name("TIME")
       ->check(check_time_span);
   verb->add_option("-n,--namespace", options->name_space, "Its namespace")->capture_default_str();
   verb->footer("  carve logs demo --tail 20 --since 10m\n  carve logs application/web -i 0");
   verb->callback([&context, options] {
-    std::string query = fmt::format("tail={}&previous={}", options->tail, options->previous);
+    std::string query = fmt::format("previous={}", options->previous);
+    if (options->tail) query += fmt::format("&tail={}", *options->tail);
     if (options->replica) query += fmt::format("&replica={}", *options->replica);
     if (!options->role.empty()) query += "&role=" + percent_encoded(options->role);
     if (!options->since.empty()) query += fmt::format("&sinceSeconds={}", seconds_of(options->since));

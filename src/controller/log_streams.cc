@@ -21,10 +21,13 @@ void LogStreams::read(Followed& f, const Object& object, const runner::LogSelect
   const bool has_prefix = std::ranges::count_if(programs, [&](const auto& one) {
                             return f.query.role.empty() || f.query.role == one.role;
                           }) > 1;
+  const size_t bytes_of_each =
+      std::max(min_log_bytes_per_read, max_log_bytes_per_read / std::max(f.logs.size(), size_t{1}));
   for (auto log = f.logs.begin(); log != f.logs.end();) {
     const std::string& slice = log->first;
-    for (const runner::LogLine& line : log->second.next()) {
-      if (f.query.plain && line.stream == runner::LogStream::system) continue;
+    for (const runner::LogLine& line : log->second.next(bytes_of_each)) {
+      if (f.query.plain && line.stream == runner::LogStream::system && line.text != runner::log_gap_line)
+        continue;
       f.waiting.push_back(has_prefix ? slice + " " + line.text : line.text);
     }
     const bool is_gone = std::ranges::find(programs, slice, &ObjectProgram::name) == programs.end();
@@ -61,14 +64,13 @@ void LogStreams::tick() {
     const auto object = objects_.find(f->key);
     const bool exists = object && object->uid == f->uid;
     if (exists && f->waiting.empty()) read(*f, *object, {});
-    size_t sent = 0;
-    while (!f->waiting.empty() && sent < max_log_bytes_per_tick) {
-      sent += f->waiting.front().size();
+    // A job's programs wrote their last lines before the object says that it has ended.
+    const bool ends = f->waiting.empty() && (!exists || is_finished_job(*object));
+    while (!f->waiting.empty() && f->stream->queued_bytes() < max_queued_log_bytes) {
       f->stream->send({.id = "", .data = std::move(f->waiting.front())});
       f->waiting.pop_front();
     }
-    const bool ends = !exists || is_finished_job(*object);
-    if (ends && f->waiting.empty()) f->stream->end();
+    if (ends) f->stream->end();
   }
 }
 

@@ -1,10 +1,10 @@
 // The streams of `logs?follow=true`: the log files of an object's replicas, read while they are written. The
 // owners of the files are not trusted (runner/log_files.h).
 //
-// The loop of the API calls tick() several times a second. A stream gets at most 128 KiB in a tick; lines
-// beyond that wait here, at most those of one read of each log. Replicas that come later are followed from
-// their first line. A stream ends when its object is gone, when
-// its job has ended, or with the token of its caller.
+// The loop of the API calls tick() several times a second. A stream gets lines while its caller takes them;
+// the others wait here, at most those of one read of each log, and in the files. Replicas that come later are
+// followed from their first line. A stream ends when its object is gone, when its job has ended and all lines
+// have been sent, or with the token of its caller.
 #pragma once
 
 #include <deque>
@@ -20,7 +20,11 @@
 namespace carve::controller {
 
 inline constexpr int64_t log_stream_interval_ns = 200'000'000;
-inline constexpr size_t max_log_bytes_per_tick = 128 << 10;
+// A stream ends if a line finds no room in its queue, so a line of the greatest length has room beside these.
+inline constexpr size_t max_queued_log_bytes = 448 << 10;
+static_assert(max_queued_log_bytes + runner::max_joined_line_bytes < http::max_stream_queue_bytes);
+inline constexpr size_t max_log_bytes_per_read = 1 << 20;   // Of all logs of a stream together, about.
+inline constexpr size_t min_log_bytes_per_read = 64 << 10;  // Of one.
 
 // Returns whether the query asks for the program's log.
 bool selects(const LogQuery&, const ObjectProgram&);

@@ -57,6 +57,7 @@ class Conversation final : private Stream, private LaterAnswer {
   enum class Parsed { incomplete, refused, complete };
 
   bool send(const StreamEvent&) override;
+  size_t queued_bytes() const override { return out_.size() - out_sent_; }
   void end() override;
   void answer(Response) override;
 

@@ -67,7 +67,8 @@ class Stream {
   // Queues an event. Returns false if the stream has ended. If the queue would exceed its limit, the stream
   // ends here and the connection closes: its reader has stopped reading.
   virtual bool send(const StreamEvent&) = 0;
-  virtual void end() = 0;  // Closes the connection after the queued events have been sent.
+  virtual size_t queued_bytes() const = 0;  // What the peer has not taken yet.
+  virtual void end() = 0;                   // Closes the connection after the queued events have been sent.
 
  protected:
   ~Stream() = default;

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,14 +67,20 @@ struct LogLine {
 
 // Which lines to read.
 struct LogSelection {
-  bool previous = false;  // Of the attempt before the last one; else of the last one.
-  size_t tail = 0;        // The last lines; 0: all.
-  std::string since;      // Lines from this time on, in the form of the files; empty: all.
+  bool previous = false;            // Of the attempt before the last one; else of the last one.
+  std::optional<size_t> tail = {};  // The last lines; no value: all.
+  std::string since;                // Lines from this time on, in the form of the files; empty: all.
 };
 
 // What a reader holds at most: older lines are left out, and longer ones divided.
 inline constexpr size_t max_read_bytes = 10 << 20;
-inline constexpr size_t max_joined_line_bytes = 1 << 20;
+inline constexpr size_t max_read_lines = 200'000;
+inline constexpr size_t max_joined_line_bytes = 512 << 10;
+
+// What a follower reads at most at a time.
+inline constexpr size_t max_follow_bytes = 1 << 20;
+inline constexpr std::string_view log_gap_line =
+    "(lines are missing: they were deleted before they were read)";
 
 // Returns the lines of `folder`, a name in `directory`, in their order, with the parts of long lines joined.
 // Lines of the supervisor come without the marks of the attempts. A folder without files has no lines. The
@@ -90,9 +97,10 @@ class LogFollower {
   LogFollower(LogFollower&&) noexcept;
   LogFollower& operator=(LogFollower&&) noexcept;
 
-  // Returns the complete lines since the last call, and does not wait for any. If the log was rotated more
-  // often than it has files in between, the oldest lines are missing.
-  std::vector<LogLine> next();
+  // Returns the next complete lines, of about so many bytes of the files, and does not wait for any. None:
+  // all that was written has been returned. With a `tail` the first call returns that. If the log was rotated
+  // more often than it has files between two calls, a line of the supervisor says that lines are missing.
+  std::vector<LogLine> next(size_t max_bytes = max_follow_bytes);
 
  private:
   struct State;

@@ -23,7 +23,9 @@ std::string name_of(unsigned number) { return fmt::format("{}.log", number); }
 struct OpenFile {
   os::Fd fd;
   ino_t inode = 0;
-  std::string unread = {};  // A line without its end, so far.
+  std::string unread = {};          // A line without its end, so far.
+  uint64_t whole_lines = 0;         // Bytes of the file up to the end of the last line that was read.
+  bool is_followed_by_gap = false;  // Files between it and the next one were deleted before they were opened.
 };
 
 std::optional<OpenFile> open_file(int folder, unsigned number) {
@@ -39,38 +41,55 @@ os::Fd open_folder(const std::string& path) {
   return os::Fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
 }
 
-// Opens the files that are newer than the one with the inode `known`; all, if there is none. Returns them
-// from the oldest to the newest.
-std::vector<OpenFile> open_newer(int folder, ino_t known) {
-  std::vector<OpenFile> out;
+// Files of a log, from the oldest to the newest.
+struct OpenFiles {
+  std::vector<OpenFile> files;
+  bool has_gap =
+      false;  // The known file is none of those that are kept, and older ones than these were deleted.
+};
+
+// Opens the files that are newer than the one with the inode `known`; all, if it is 0.
+OpenFiles open_newer(int folder, ino_t known) {
+  OpenFiles out;
   for (unsigned opens = 0; opens < max_opens; ++opens) {
-    out.clear();
+    out = {.files = {}, .has_gap = known != 0};
     for (unsigned number = 0; number < max_log_files; ++number) {
       auto file = open_file(folder, number);
-      if (file && file->inode == known) break;
-      if (file) out.push_back(std::move(*file));
+      if (file && file->inode == known) {
+        out.has_gap = false;
+        break;
+      }
+      if (file) out.files.push_back(std::move(*file));
     }
     // If 0.log is still the same, there was no rotation, and each file was opened once.
     const auto newest = open_file(folder, 0);
-    if (!newest || (out.empty() ? newest->inode == known : newest->inode == out.front().inode)) break;
+    if (!newest || (out.files.empty() ? newest->inode == known : newest->inode == out.files.front().inode))
+      break;
   }
-  std::ranges::reverse(out);
+  out.has_gap = out.has_gap && out.files.size() == max_log_files;
+  std::ranges::reverse(out.files);
   return out;
 }
 
-// Calls `act` for each complete line that follows what was read before.
-void read_lines(OpenFile& file, const std::function<void(std::string_view)>& act) {
+// Calls `act` for each complete line that follows what was read before, of at most about `max_bytes`.
+// Returns the bytes that it has read; fewer than `max_bytes`: to the file's end.
+size_t read_lines(OpenFile& file, size_t max_bytes, const std::function<void(std::string_view)>& act) {
   char block[64 << 10];
-  for (ssize_t got; (got = read(file.fd.get(), block, sizeof block)) > 0;) {
+  size_t out = 0;
+  for (ssize_t got; out < max_bytes && (got = read(file.fd.get(), block, sizeof block)) > 0;) {
     std::string_view left(block, static_cast<size_t>(got));
+    const auto before = static_cast<uint64_t>(lseek(file.fd.get(), 0, SEEK_CUR)) - left.size();
+    out += left.size();
     for (size_t end; (end = left.find('\n')) != left.npos; left.remove_prefix(end + 1)) {
       file.unread.append(left.substr(0, end));
+      file.whole_lines = before + static_cast<size_t>(got) - (left.size() - end - 1);
       act(file.unread);
       file.unread.clear();
     }
     file.unread.append(
         left.substr(0, max_file_line_bytes - std::min(max_file_line_bytes, file.unread.size())));
   }
+  return out;
 }
 
 // A line of a file; no value if it has another form.
@@ -88,6 +107,11 @@ std::optional<FileLine> parse_line(std::string_view text) {
                    .stream = *known,
                    .text = std::string(text.substr(mark + 3))},
                   text[mark + 1] == 'F'};
+}
+
+bool is_attempt_mark(const LogLine& line) {
+  return line.stream == LogStream::system && line.text.starts_with("attempt ") &&
+         line.text.ends_with(" started");
 }
 
 // Joins the parts of long lines.
@@ -114,11 +138,11 @@ class KeptLines {
  public:
   void add(LogLine line, const LogSelection& selection) {
     if (line.time < selection.since) return;
-    bytes_ += line.text.size() + sizeof line;
+    bytes_ += line.text.size() + 1;
     lines_.push_back(std::move(line));
-    const size_t max_lines = selection.tail == 0 ? SIZE_MAX : selection.tail;
+    const size_t max_lines = std::min(selection.tail.value_or(max_read_lines), max_read_lines);
     while (lines_.size() > max_lines || (bytes_ > max_read_bytes && lines_.size() > 1)) {
-      bytes_ -= lines_.front().text.size() + sizeof line;
+      bytes_ -= lines_.front().text.size() + 1;
       lines_.pop_front();
     }
   }
@@ -140,14 +164,16 @@ class LineCollector {
   void add(std::string_view text, const LogSelection& selection) {
     auto part = parse_line(text);
     if (!part) return;
-    const bool is_mark = part->line.stream == LogStream::system && part->line.text.starts_with("attempt ") &&
-                         part->line.text.ends_with(" started");
-    if (is_mark) {
+    if (is_attempt_mark(part->line)) {
       joiner_.clear();
       if (!follows_) previous_ = std::exchange(last_, {});
     } else if (auto line = joiner_.add(std::move(*part))) {
       last_.add(std::move(*line), selection);
     }
+  }
+  void add_gap() {
+    joiner_.clear();
+    last_.add({.time = "", .stream = LogStream::system, .text = std::string(log_gap_line)}, {});
   }
   // Keeps the lines of all attempts from now on.
   void follow() { follows_ = true; }
@@ -166,8 +192,8 @@ std::vector<LogLine> read_log(const std::string& directory, const std::string& f
                               const LogSelection& selection) {
   const os::Fd opened = open_folder(directory + "/" + folder);
   LineCollector lines;
-  for (OpenFile& file : open_newer(opened.get(), 0))
-    read_lines(file, [&](std::string_view text) { lines.add(text, selection); });
+  for (OpenFile& file : open_newer(opened.get(), 0).files)
+    read_lines(file, SIZE_MAX, [&](std::string_view text) { lines.add(text, selection); });
   return selection.previous ? lines.take_previous() : lines.take_last();
 }
 
@@ -175,7 +201,41 @@ struct LogFollower::State {
   std::string folder;
   LogSelection selection;
   LineCollector lines;
-  std::optional<OpenFile> newest;
+  // The file that is read, and the newer ones. They stay readable when they are deleted.
+  std::deque<OpenFile> files;
+
+  // Begins with the newest lines of the last attempt, which it reads.
+  void begin_with_tail(std::vector<OpenFile> all) {
+    for (OpenFile& file : all)
+      read_lines(file, SIZE_MAX, [&](std::string_view text) { lines.add(text, selection); });
+    files.push_back(std::move(all.back()));
+  }
+  // Begins with the first line of the last attempt, which is not read yet.
+  void begin_with_attempt(std::vector<OpenFile> all) {
+    size_t first = 0;
+    uint64_t at = 0;
+    for (size_t i = 0; i < all.size(); ++i)
+      read_lines(all[i], SIZE_MAX, [&](std::string_view text) {
+        const auto line = parse_line(text);
+        if (!line || !is_attempt_mark(line->line)) return;
+        first = i;
+        at = all[i].whole_lines;
+      });
+    for (size_t i = first; i < all.size(); ++i) {
+      lseek(all[i].fd.get(), static_cast<off_t>(i == first ? at : 0), SEEK_SET);
+      all[i].unread.clear();
+      files.push_back(std::move(all[i]));
+    }
+  }
+  void begin(std::vector<OpenFile> all) {
+    if (all.empty()) return;
+    if (selection.tail)
+      begin_with_tail(std::move(all));
+    else
+      begin_with_attempt(std::move(all));
+    selection.tail.reset();
+    lines.follow();
+  }
 };
 
 LogFollower::LogFollower(const std::string& directory, const std::string& folder, LogSelection selection)
@@ -184,19 +244,24 @@ LogFollower::~LogFollower() = default;
 LogFollower::LogFollower(LogFollower&&) noexcept = default;
 LogFollower& LogFollower::operator=(LogFollower&&) noexcept = default;
 
-std::vector<LogLine> LogFollower::next() {
-  const auto add = [&](std::string_view text) { state_->lines.add(text, state_->selection); };
+std::vector<LogLine> LogFollower::next(size_t max_bytes) {
+  auto& files = state_->files;
   const os::Fd folder = open_folder(state_->folder);
   // A file is complete before the next one is made, so the newer ones are opened before the rest is read.
-  std::vector<OpenFile> newer = open_newer(folder.get(), state_->newest ? state_->newest->inode : 0);
-  if (state_->newest) read_lines(*state_->newest, add);
-  for (OpenFile& file : newer) {
-    read_lines(file, add);
-    state_->newest = std::move(file);
+  OpenFiles newer = open_newer(folder.get(), files.empty() ? 0 : files.back().inode);
+  if (files.empty()) {
+    state_->begin(std::move(newer.files));
+  } else if (files.size() <= max_log_files) {  // Else the reader is late: it reads first what it holds open.
+    files.back().is_followed_by_gap = newer.has_gap;
+    std::ranges::move(newer.files, std::back_inserter(files));
   }
-  if (state_->newest) {
-    state_->lines.follow();
-    state_->selection.tail = 0;
+  for (size_t left = max_bytes; !files.empty();) {
+    const size_t got = read_lines(files.front(), left,
+                                  [&](std::string_view text) { state_->lines.add(text, state_->selection); });
+    if (got >= left || files.size() == 1) break;
+    left -= got;
+    if (files.front().is_followed_by_gap) state_->lines.add_gap();
+    files.pop_front();
   }
   return state_->lines.take_last();
 }

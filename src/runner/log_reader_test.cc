@@ -57,17 +57,46 @@ TEST(LogFollower, returns_each_line_once_over_rotations) {
   }
 }
 
-TEST(LogFollower, continues_with_the_kept_lines_after_too_many_rotations) {
+TEST(LogFollower, says_where_lines_are_missing_after_too_many_rotations) {
   WrittenLog log;
   LogFollower follower(log.path, ".", {});
   log.write(0, 9);
   EXPECT_EQ(numbers(follower.next()), from_to(0, 9));
   log.write(10, 499);
-  const std::vector<int> got = numbers(follower.next());
-  EXPECT_EQ(got.front(), 10) << "the file that was open is kept";
-  EXPECT_EQ(got.back(), 499);
-  EXPECT_EQ(std::ranges::adjacent_find(got, std::greater_equal{}), got.end()) << "each line once";
-  EXPECT_LT(got.size(), 300u);
+  std::vector<LogLine> got = follower.next();
+  const auto gap = std::ranges::find(got, log_gap_line, &LogLine::text);
+  ASSERT_NE(gap, got.end());
+  EXPECT_EQ(gap->stream, LogStream::system);
+  const int last_before = std::stoi(std::prev(gap)->text), first_after = std::stoi(std::next(gap)->text);
+  got.erase(gap);
+  EXPECT_EQ(got.front().text, "10") << "the file that was open is kept";
+  EXPECT_EQ(got.back().text, "499");
+  std::vector<int> wanted = from_to(10, last_before);
+  std::ranges::copy(from_to(first_after, 499), std::back_inserter(wanted));
+  EXPECT_EQ(numbers(got), wanted);
+  EXPECT_GT(first_after, last_before + 1);
+}
+
+TEST(LogFollower, reads_a_long_attempt_in_pieces_from_its_first_line) {
+  WrittenLog log;
+  log.begin(1);
+  log.write(0, 9);
+  log.begin(2);
+  log.write(10, 99);  // Over four files.
+  LogFollower follower(log.path, ".", {});
+  std::vector<int> got;
+  for (std::vector<int> piece; !(piece = numbers(follower.next(1))).empty();) {
+    EXPECT_LT(piece.size(), 40u);
+    std::ranges::copy(piece, std::back_inserter(got));
+  }
+  EXPECT_EQ(got, from_to(10, 99));
+  log.write(100, 500);  // Its file is deleted meanwhile, and stays readable.
+  got.clear();
+  for (std::vector<LogLine> piece; !(piece = follower.next(1)).empty();)
+    for (const LogLine& line : piece)
+      if (line.text != log_gap_line) got.push_back(std::stoi(line.text));
+  EXPECT_EQ(got.front(), 100);
+  EXPECT_EQ(got.back(), 500);
 }
 
 TEST(LogFollower, begins_with_the_selected_lines_and_goes_on_into_the_next_attempt) {
@@ -126,6 +155,16 @@ TEST(LogReader, holds_no_more_than_its_limit) {
   }
   EXPECT_LE(bytes, max_read_bytes);
   EXPECT_GT(bytes, max_read_bytes / 2);
+}
+
+TEST(LogReader, short_lines_are_kept_up_to_their_number) {
+  WrittenLog log(max_log_file_bytes);
+  const int count = static_cast<int>(max_read_lines) + 1000;
+  log.write(1, count);
+  const auto lines = read_log(log.path, ".", {});
+  ASSERT_EQ(lines.size(), max_read_lines);
+  EXPECT_EQ(lines.front().text, "1001");
+  EXPECT_THAT(read_log(log.path, ".", {.tail = 0}), IsEmpty());
 }
 
 TEST(LogReader, leaves_out_what_is_no_file) {

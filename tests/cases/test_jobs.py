@@ -63,6 +63,16 @@ def test_a_task_is_tried_again(jobs):
     assert status["phase"] == "Succeeded" and status["pods"][0]["attempt"] == 2
 
 
+def test_each_line_of_a_job_is_printed(jobs):
+    """More than a stream holds, and lines that are written just before the end."""
+    out = jobs.submit("--wait", *mgpu(), "--", "sh", "-c", "seq 1 200000; echo RESULT=42")
+    name, *lines = out.splitlines()
+    assert lines == [*map(str, range(1, 200001)), "RESULT=42"]
+    followed = jobs.carve("logs", f"job/{name}", "-f").splitlines()
+    assert followed[:200001] == lines and "exit status 0" in followed[-1], "it ends with the job, without an error"
+    assert jobs.carve("logs", f"job/{name}", "--tail", 0) == ""
+
+
 def test_a_job_that_does_not_fit_waits_whole_and_says_why(jobs):
     """All slices or none: two tasks of 60 % and 15 GiB fit on two devices, three do not; the job behind waits too."""
     jobs.queue()

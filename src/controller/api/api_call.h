@@ -32,7 +32,7 @@ struct LogQuery {
   std::optional<uint32_t> replica;               // Index; absent: all.
   bool previous = false;                         // Of the attempt before the last start.
   bool plain = false;                            // Without the lines of the supervisor.
-  size_t tail = 0;                               // The last lines; 0: all.
+  std::optional<size_t> tail = {};               // The last lines; absent: all.
   int64_t since_ns = 0;                          // UTC; 0: all.
   std::function<bool()> may_continue = nullptr;  // Of a follower: its stream ends when this is false.
 };

@@ -24,6 +24,7 @@ struct StreamFake final : http::Stream {
     events.push_back(e);
     return true;
   }
+  size_t queued_bytes() const override { return 0; }
   void end() override { has_ended = true; }
 };
 

@@ -74,7 +74,7 @@ http::Response get_logs(const Call& call) {
                   .replica = *replica,
                   .previous = query->contains("previous") && query->at("previous") != "false",
                   .plain = query->contains("plain") && query->at("plain") != "false",
-                  .tail = tail->value_or(0)};
+                  .tail = *tail};
   if (*since) wanted.since_ns = call.context.views.now_ns() - int64_t{**since} * 1'000'000'000;
   const bool follows = query->contains("follow") && query->at("follow") != "false";
   if (follows && wanted.previous)

@@ -30,6 +30,7 @@ struct Received final : http::Stream {
     ids.push_back(e.id);
     return true;
   }
+  size_t queued_bytes() const override { return 0; }
   void end() override {}
 };
 
