@@ -65,6 +65,7 @@ def test_a_task_is_tried_again(jobs):
 
 def test_each_line_of_a_job_is_printed(jobs):
     """More than a stream holds, and lines that are written just before the end."""
+    jobs.queue()
     out = jobs.submit("--wait", *mgpu(), "--", "sh", "-c", "seq 1 200000; echo RESULT=42")
     name, *lines = out.splitlines()
     assert lines == [*map(str, range(1, 200001)), "RESULT=42"]
