@@ -16,7 +16,7 @@ struct ApplyOptions {
 };
 
 void apply(Context& context, const ApplyOptions& options) {
-  const auto text = read_documents(context, options.documents);
+  const auto text = read_documents(context, options.documents.file);
   if (!text) return;
   const std::string target =
       fmt::format("/v1/documents?{}{}", query_of(options.documents), options.dry_run ? "&dryRun=true" : "");
@@ -66,7 +66,7 @@ void remove_objects(Context& context, const std::vector<ObjectName>& objects) {
 
 // Deletes what the documents name, the last first. A dry run reads them, so a wrong document deletes nothing.
 void remove_documents(Context& context, const DocumentOptions& documents) {
-  const auto text = read_documents(context, documents);
+  const auto text = read_documents(context, documents.file);
   if (!text) return;
   const std::string target = fmt::format("/v1/documents?{}&dryRun=true", query_of(documents));
   answered(context, context.controller().send<api::AppliedList>("POST", target, *text),

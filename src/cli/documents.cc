@@ -1,10 +1,8 @@
 #include "cli/documents.h"
 
-#include <fstream>
-#include <iostream>
-#include <iterator>
-
 #include "cli/services.h"
+#include "os/input_file.h"
+#include "wire/objects/object.h"
 
 namespace carve::cli {
 
@@ -17,11 +15,10 @@ void add_documents(CLI::App* verb, DocumentOptions& options, bool is_required) {
       ->capture_default_str();
 }
 
-std::optional<std::string> read_documents(Context& context, const DocumentOptions& options) {
-  if (options.file == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
-  std::ifstream in(options.file);
-  if (in) return std::string(std::istreambuf_iterator<char>(in), {});
-  fmt::print(stderr, "carve: {}: cannot be read; name a file, or - for standard input\n", options.file);
+std::optional<std::string> read_documents(Context& context, const std::string& file) {
+  auto text = os::read_input(file, objects::max_document_bytes);
+  if (text) return std::move(*text);
+  fmt::print(stderr, "carve: {}\n", text.error());
   context.status = failed_status;
   return std::nullopt;
 }

@@ -19,7 +19,7 @@ struct DocumentOptions {
 void add_documents(CLI::App* verb, DocumentOptions& options, bool is_required = true);
 
 // Returns the text of the file. Without one: prints why it cannot be read, and sets the exit status.
-std::optional<std::string> read_documents(Context& context, const DocumentOptions& options);
+std::optional<std::string> read_documents(Context& context, const std::string& file);
 
 // Returns the options as a query of the API: "dialect=auto".
 std::string query_of(const DocumentOptions& options);

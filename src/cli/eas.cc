@@ -1,7 +1,5 @@
 // `carve eas`: services written as PAI-EAS documents, with the verbs of its client (eascmd).
-#include <fstream>
-#include <iterator>
-
+#include "cli/documents.h"
 #include "cli/node_pools.h"
 #include "cli/object_output.h"
 #include "cli/services.h"
@@ -41,13 +39,8 @@ void submit(Context& context, const std::string& document, bool waits) {
 }
 
 void submit_file(Context& context, const EasOptions& options) {
-  std::ifstream in(options.file);
-  if (!in) {
-    fmt::print(stderr, "carve: {}: cannot be read\n", options.file);
-    context.status = failed_status;
-    return;
-  }
-  submit(context, std::string(std::istreambuf_iterator<char>(in), {}), !options.no_wait);
+  if (const auto document = read_documents(context, options.file))
+    submit(context, *document, !options.no_wait);
 }
 
 // The body of a change by -D: the controller sets the fields in the stored document.

@@ -19,7 +19,7 @@ void print_translation(const std::vector<api::TranslatedField>& translation) {
 
 // Exit status 0 if each new replica has room.
 void explain_documents(Context& context, const DocumentOptions& documents) {
-  const auto text = read_documents(context, documents);
+  const auto text = read_documents(context, documents.file);
   if (!text) return;
   const std::string target = fmt::format("/v1/documents?{}&explain=true", query_of(documents));
   answered(context, context.controller().send<api::AppliedList>("POST", target, *text),

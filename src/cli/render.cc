@@ -11,7 +11,7 @@ void add_render(CLI::App& app, Context& context) {
   add_documents(verb, *options);
   verb->footer("  carve render -f examples/service.yaml | kubectl apply -f -");
   verb->callback([&context, options] {
-    const auto text = read_documents(context, *options);
+    const auto text = read_documents(context, options->file);
     if (!text) return;
     answered(context,
              context.controller().send<api::Rendered>("POST", "/v1/render?" + query_of(*options), *text),

@@ -2,9 +2,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "cli/documents.h"
 #include "cli/jobs.h"
@@ -107,11 +105,9 @@ bool read_assignments(Context& context, SubmitOptions& options) {
 // Lets the controller read the file: it knows the three forms.
 bool read_parameter_file(Context& context, SubmitOptions& options) {
   if (options.parameter_file.empty()) return true;
-  std::ifstream file(options.parameter_file);
-  std::stringstream text;
-  if (!file || !(text << file.rdbuf()))
-    return refuse(context, fmt::format("--params {}: it cannot be read", options.parameter_file));
-  const auto read = context.controller().send<api::JobParameters>("POST", "/v1/parameters", text.str());
+  const auto text = read_documents(context, options.parameter_file);
+  if (!text) return false;
+  const auto read = context.controller().send<api::JobParameters>("POST", "/v1/parameters", *text);
   answered(context, read, [&](const api::JobParameters& found) {
     options.spec.parameters = found.parameters;
     print_warnings(found.warnings);
@@ -153,6 +149,15 @@ void submit(Context& context, SubmitOptions options) {
   answered(context, applied, [&](const api::AppliedList& list) {
     for (const api::AppliedObject& job : list.items) {
       print_warnings(job.warnings);
+      if (job.action == "unchanged") {  // The controller takes a job that is sent twice once.
+        fmt::print(stderr,
+                   "carve: job {0} exists already, with the same program and parameters; carve delete "
+                   "job/{0}, or give "
+                   "another --name\n",
+                   job.name);
+        context.status = failed_status;
+        continue;
+      }
       fmt::print("{}\n", job.name);
       if (options.wait) wait_for_job(context, name_of(job));
     }

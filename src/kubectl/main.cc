@@ -1,12 +1,11 @@
 // kubectl-carve: with it on PATH, `kubectl carve` shows what Carve does in a cluster.
 #include <CLI/CLI.hpp>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 
 #include "kubectl/table.h"
 #include "kubectl/translate.h"
 #include "kubectl/verbs.h"
+#include "os/input_file.h"
+#include "wire/objects/object.h"
 
 namespace {
 
@@ -17,16 +16,8 @@ struct TranslateOptions {
   std::string file, unit, form;
 };
 
-Result<std::string, std::string> read_text(const std::string& file) {
-  if (file == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
-  std::ifstream in(file);
-  if (!in)
-    return tl::unexpected(fmt::format("{}: cannot be read; name a file, or - for standard input", file));
-  return std::string(std::istreambuf_iterator<char>(in), {});
-}
-
 int translate(const TranslateOptions& options) {
-  const auto text = read_text(options.file);
+  const auto text = os::read_input(options.file, objects::max_document_bytes);
   if (!text) {
     fmt::print(stderr, "kubectl-carve: {}\n", text.error());
     return failed_status;

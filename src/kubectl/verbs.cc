@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 
 #include "cluster/webhook/settings_review.h"
 #include "kubectl/consolidate.h"
@@ -15,6 +12,8 @@
 #include "kubectl/settings.h"
 #include "kubectl/verb_tools.h"
 #include "kubectl/views.h"
+#include "os/input_file.h"
+#include "wire/objects/object.h"
 
 namespace carve::kubectl {
 namespace {
@@ -60,14 +59,6 @@ cluster::PodsInUnits pods_in_units(const ClusterView& cluster) {
       for (const auto& [container, amounts] : pod.request->containers)
         if (amounts.unit) out[*amounts.unit].push_back(pod.full_name());
   return out;
-}
-
-Result<std::string, std::string> read_text(const std::string& file) {
-  if (file == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
-  std::ifstream in(file);
-  if (!in)
-    return tl::unexpected(fmt::format("{}: cannot be read; name a file, or - for standard input", file));
-  return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
 struct ExplanationList {
@@ -127,7 +118,7 @@ int show_explanation(const VerbOptions& options) {
         explain_pod(*cluster, options.name_space.empty() ? "default" : options.name_space, options.pod);
     return why ? print_explanations(options, {*why}) : complain(why.error());
   }
-  const auto manifests = read_text(options.file);
+  const auto manifests = os::read_input(options.file, objects::max_document_bytes);
   if (!manifests) return complain(manifests.error());
   const auto settings = settings_of(options);
   if (!settings) return complain(settings.error());
