@@ -163,12 +163,14 @@ void keep_written(const std::string& written, Submission& submission) {
 
 using Reader = Read (*)(const std::string&, const SubmissionContext&);
 
-std::string kind_in(const std::string& text) {
+// Returns a text at the top of the JSON document; empty: it has none.
+std::string top_text(const std::string& text, const char* field) {
   const auto document = api::parse(text);
-  const bool has_kind =
-      document && document->is_object() && document->contains("kind") && (*document)["kind"].is_string();
-  return has_kind ? (*document)["kind"].get<std::string>() : "";
+  const bool has_text =
+      document && document->is_object() && document->contains(field) && (*document)[field].is_string();
+  return has_text ? (*document)[field].get<std::string>() : "";
 }
+std::string kind_in(const std::string& text) { return top_text(text, "kind"); }
 
 Read refuse_kind(const std::string& text, const SubmissionContext&) {
   const std::string kind = kind_in(text);
@@ -184,18 +186,36 @@ Read refuse_kind(const std::string& text, const SubmissionContext&) {
                        fmt::join(known, ", "))}});
 }
 
+// A document of another API may have a kind of the same name, such as Job, and none of our fields.
+Read refuse_version(const std::string& text, const SubmissionContext&) {
+  const std::string version = top_text(text, "apiVersion");
+  return tl::unexpected(FieldErrors{
+      {.field = "apiVersion",
+       .value = version,
+       .sentence = fmt::format("apiVersion: {}; a {} of Carve has {}",
+                               version.empty() ? "it is absent" : fmt::format("'{}'", version.substr(0, 80)),
+                               kind_in(text), objects::api_version)}});
+}
+
+constexpr std::pair<objects::Kind, Reader> readers[] = {{objects::Kind::service, read_service},
+                                                        {objects::Kind::application, read_application},
+                                                        {objects::Kind::pool, read_pool},
+                                                        {objects::Kind::node, read_node},
+                                                        {objects::Kind::queue, read_queue},
+                                                        {objects::Kind::job, read_job},
+                                                        {objects::Kind::tariff, read_tariff},
+                                                        {objects::Kind::budget, read_budget},
+                                                        {objects::Kind::ray_cluster, read_ray_cluster}};
+
 // Returns the reader of a document of ours, by its kind.
 Reader reader_of_kind(const std::string& text) {
   const std::string kind = kind_in(text);
-  if (kind == objects::text_of(objects::Kind::application).kind) return read_application;
-  if (kind == objects::text_of(objects::Kind::pool).kind) return read_pool;
-  if (kind == objects::text_of(objects::Kind::node).kind) return read_node;
-  if (kind == objects::text_of(objects::Kind::queue).kind) return read_queue;
-  if (kind == objects::text_of(objects::Kind::job).kind) return read_job;
-  if (kind == objects::text_of(objects::Kind::ray_cluster).kind) return read_ray_cluster;
-  if (kind == objects::text_of(objects::Kind::tariff).kind) return read_tariff;
-  if (kind == objects::text_of(objects::Kind::budget).kind) return read_budget;
-  return kind == objects::text_of(objects::Kind::service).kind ? read_service : refuse_kind;
+  for (const auto& [value, reader] : readers) {
+    if (objects::text_of(value).kind != kind) continue;
+    const bool checks_version = reader == read_service || reader == read_application;  // Beside their fields.
+    return checks_version || top_text(text, "apiVersion") == objects::api_version ? reader : refuse_version;
+  }
+  return refuse_kind;
 }
 
 Reader reader_of(const std::string& text, std::string_view dialect) {

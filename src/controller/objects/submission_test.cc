@@ -26,6 +26,18 @@ TEST(Submission, the_dialect_of_each_document_is_seen) {
   EXPECT_EQ((*both)[1].form.source.dialect, "eas");
 }
 
+TEST(Submission, a_document_of_another_api_is_refused_before_its_fields) {
+  const auto sentence = [](const std::string& text) {
+    const auto read = read_submissions(text, "auto", {});
+    return read ? "" : read.error().front().sentence;
+  };
+  EXPECT_EQ(sentence("apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {template: {}}\n"),
+            "apiVersion: 'batch/v1'; a Job of Carve has carve.dev/v1");
+  for (const char* kind : {"Queue", "Pool", "Node", "Job", "Tariff", "Budget", "RayCluster"})
+    EXPECT_EQ(sentence(fmt::format("kind: {}\nmetadata: {{name: a}}\n", kind)),
+              fmt::format("apiVersion: it is absent; a {} of Carve has carve.dev/v1", kind));
+}
+
 TEST(Submission, a_service_of_a_cluster_gives_its_port_to_the_workload_of_its_name) {
   const std::string deployment =
       "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {template: {spec: {containers: "
