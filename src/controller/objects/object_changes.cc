@@ -295,7 +295,8 @@ void add_job_events(Events& out, const Object& before, const Object& after) {
     out.push_back({requeued, now.reason});
   for (const objects::PodStatus& pod : now.pods) {
     const auto known = std::ranges::find(then.pods, pod.program, &objects::PodStatus::program);
-    const bool is_new = known == then.pods.end() || known->state != pod.state;
+    const bool is_new =
+        known == then.pods.end() || known->state != pod.state || known->attempt != pod.attempt;
     if (is_new && (pod.state == "Failed" || pod.state == "Lost"))
       out.push_back({pod_failed, fmt::format("{} {} ended: {}", pod.role, pod.index, pod.exit)});
   }

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "wire/api/json.h"
+#include "wire/objects/job_object.h"
 #include "wire/objects/node_object.h"
 #include "wire/objects/pool_object.h"
 #include "wire/objects/service_object.h"
@@ -128,6 +129,24 @@ TEST(ObjectChanges, a_replica_that_fails_says_its_last_exit_each_time) {
   EXPECT_THAT(
       replica_change(replica("CrashLoopBackOff", 1, "exit status 3"), replica("Running", 1, "exit status 3")),
       ElementsAre(event(replica_started, "replica 0 of revision 1 started, for the 2. time")));
+}
+
+TEST(ObjectChanges, each_attempt_of_a_pod_that_fails_is_an_event) {
+  const auto failed = [](uint32_t attempt) {
+    return objects::JobStatus{.phase = "Running",
+                              .admitted_at = "2026-11-26T08:00:00Z",
+                              .pods = {{.role = "task",
+                                        .program = "a-task-0",
+                                        .state = "Failed",
+                                        .exit = "exit status 7",
+                                        .attempt = attempt}}};
+  };
+  const auto job = [](const objects::JobStatus& status) {
+    return object_with(objects::Kind::job, objects::JobSpec{}, status);
+  };
+  EXPECT_THAT(events_between(job(failed(1)), job(failed(2))),
+              ElementsAre(event(pod_failed, "task 0 ended: exit status 7")));
+  EXPECT_THAT(events_between(job(failed(2)), job(failed(2))), IsEmpty());
 }
 
 TEST(ObjectChanges, a_refused_placement_is_one_event_with_its_sentence) {
