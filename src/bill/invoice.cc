@@ -361,11 +361,13 @@ SmallerSlice smaller_slice(const Line& line, Ns busy, Bytes peak) {
   constexpr uint64_t mib = (1_MiB).count;
   SmallerSlice out{.memory = granted, .share = granted_share, .gpu_hours = {}, .amount = {}};
   const uint64_t mibs = peak.count / mib + (peak.count % mib == 0 ? 0 : 1);
-  if (const uint64_t needed = std::max<uint64_t>(mibs, 1); needed < granted.count / mib)
+  if (const uint64_t needed = std::max<uint64_t>(mibs, min_smaller_memory.count / mib);
+      needed < granted.count / mib)
     out.memory = Bytes{needed * mib};
   if (line.to > line.from && granted_share.basis_points != 0) {
     const __int128 hundred = __int128{std::max<Ns>(busy, 0)} * 100, time = line.to - line.from;
-    const __int128 percent = std::max<__int128>((hundred + time - 1) / time, 1);
+    const __int128 percent =
+        std::max<__int128>((hundred + time - 1) / time, min_smaller_share.basis_points / 100);
     if (percent * 100 < granted_share.basis_points) out.share = Share{static_cast<uint32_t>(percent * 100)};
   }
   if (line.unpriced == Unpriced::no_units) return out;

@@ -117,8 +117,8 @@ Total total(std::span<const Line>);
 enum class GroupBy : uint8_t { account, queue, workload, device };  // workload: "NAMESPACE/KIND/NAME".
 std::map<std::string, Total> totals(std::span<const Line>, GroupBy);
 
-// The smallest slice that would have held what a slice used: whole percent of its device's compute, whole
-// MiB.
+// The smallest slice that would have held what a slice used, and that can be asked for: whole percent of its
+// device's compute, whole MiB.
 struct SmallerSlice {
   Bytes memory;
   Share share;  // 0: none was granted.
@@ -129,6 +129,9 @@ struct SmallerSlice {
 // Returns the slice for the line's interval, in which the slice was busy so long, and held at most so much;
 // no amount is larger than what was granted. 0 GPU-hours if the model has no units.
 SmallerSlice smaller_slice(const Line&, Ns busy, Bytes peak);
+// What jobs may ask for at least (requirements S4-8), and a context takes about as much memory.
+inline constexpr Share min_smaller_share{500};
+inline constexpr Bytes min_smaller_memory = 256_MiB;
 
 // Returns the formula with the line's numbers:
 // "1.000000 h x 10 x max(30/100 = 0.300000, 4096/22731 = 0.180194) = 3.000000". A time that was rounded up

@@ -212,6 +212,17 @@ void describe_price(Context& context, const ObjectName& object) {
   });
 }
 
+// Returns what is wrong with options that do not go together; empty: nothing.
+std::string contradiction(const CLI::App& verb, const BillOptions& o) {
+  const char* lines = o.idle ? "--idle" : o.lines ? "--lines" : o.output == "csv" ? "-o csv" : nullptr;
+  if (verb.count("--by") != 0 && lines != nullptr && o.output != "json")
+    return fmt::format("--by has sums, and {} has lines; leave out one of them", lines);
+  if (o.idle && o.output == "csv") return "--idle has no csv; use -o json";
+  if (verb.count("--account") != 0 && o.account.empty())
+    return "--account is empty; name an account, or leave it out";
+  return "";
+}
+
 void add_bill(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("bill", "Print what slices cost in a time");
   const auto o = std::make_shared<BillOptions>();
@@ -230,6 +241,11 @@ void add_bill(CLI::App& app, Context& context) {
   add_bill_explain(verb, context);
   verb->callback([&context, verb, o] {
     if (!verb->get_subcommands().empty()) return;
+    if (const std::string wrong = contradiction(*verb, *o); !wrong.empty()) {
+      fmt::print(stderr, "carve: {}\n", wrong);
+      context.status = usage_status;
+      return;
+    }
     const std::string target = "/v1/bills" + query_of(*o);
     const client::Client controller = context.controller();
     if (o->output == "csv")

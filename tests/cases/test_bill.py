@@ -70,6 +70,10 @@ def test_tariffs_that_do_not_go_together_and_wrong_questions_are_refused(service
     assert "tariffs in EUR and in USD" in services.apply(
         tariff.replace("name: autumn", "name: other").replace("2026-09", "2026-10").replace("EUR", "USD"), status=1)
     assert "spec.pricePerGpuHour '0,30'" in services.apply(tariff.replace('"0.30"', '"0,30"'), status=1)
-    assert "from is not before to" in services.carve("bill", "--from", "2026-11-02", "--to", "2026-11-01", status=1)
+    assert "from 2026-11-02T00:00:00.000Z is not before to 2026-11-01T00:00:00.000Z" in \
+        services.carve("bill", "--from", "2026-11-02", "--to", "2026-11-01", status=1)
+    assert "--by has sums, and --idle has lines" in services.carve("bill", "--idle", "--by", "job", status=2)
+    assert "--idle has no csv" in services.carve("bill", "--idle", "-o", "csv", status=2)
+    assert "--account is empty" in services.carve("bill", "--account", "", status=2)
     assert "from 'soon': it is a day or a moment in UTC" in services.carve("bill", "--from", "soon", status=1)
     assert "no invoice line n1.99.0" in services.carve("bill", "explain", "n1.99.0", status=1)

@@ -9,6 +9,7 @@
 #include "controller/api/query.h"
 #include "controller/objects/present_tariffs.h"
 #include "core/utc.h"
+#include "os/clock.h"
 
 namespace carve::controller {
 namespace {
@@ -49,7 +50,9 @@ Outcome<BillQuery> bill_query(const Call& call, Parameters& given) {
   if (given["to"].empty() && !given["from"].empty()) out.window.to = month_of(out.window.from).to_ns;
   if (out.window.from >= out.window.to)
     return failure(K::invalid_argument,
-                   "from is not before to; an invoice has the time from one to the other");
+                   "from {} is not before to {}; an invoice has the time from one to the other",
+                   os::rfc3339(out.window.from, os::Decimals::milliseconds),
+                   os::rfc3339(out.window.to, os::Decimals::milliseconds));
   if (const std::string& by = given["by"]; !by.empty()) {
     const auto known = parse<BillBy>(by);
     if (!known)

@@ -213,8 +213,8 @@ TEST_F(BillReportTest, a_model_without_units_is_counted_in_seconds_and_never_as_
   EXPECT_EQ(b.lines.at(0).units, "");
 }
 
-// 30 % and 4096 MiB of 22731: 3 GPU-hours. Idle: 1 % and 1 MiB; half: 15 % and 1024 MiB; by memory alone:
-// 4096 MiB.
+// 30 % and 4096 MiB of 22731: 3 GPU-hours. Idle: 5 % and 256 MiB, the least; half: 15 % and 1024 MiB; by
+// memory alone: 4096 MiB.
 TEST_F(BillReportTest,
        idle_lines_are_those_for_which_a_smaller_slice_is_enough_the_largest_difference_first) {
   UsageRow full = pod(1), half = pod(2), idle = pod(3), memory = pod(4);
@@ -228,10 +228,10 @@ TEST_F(BillReportTest,
   const api::Bill b = made({.only_idle = true});
   ASSERT_EQ(b.lines.size(), 3u);
   EXPECT_EQ(b.lines[0].pod, "spark-1-executor-3");
-  EXPECT_EQ(b.lines[0].smaller_share_bp, 100u);
-  EXPECT_EQ(b.lines[0].smaller_memory_bytes, (1_MiB).count);
-  EXPECT_EQ(b.lines[0].smaller_gpu_hours, "0.100000");
-  EXPECT_EQ(b.lines[0].smaller_amount, "0.200000");
+  EXPECT_EQ(b.lines[0].smaller_share_bp, 500u);
+  EXPECT_EQ(b.lines[0].smaller_memory_bytes, (256_MiB).count);
+  EXPECT_EQ(b.lines[0].smaller_gpu_hours, "0.500000");
+  EXPECT_EQ(b.lines[0].smaller_amount, "1.000000");
   EXPECT_EQ(b.lines[1].smaller_share_bp, 1500u);
   EXPECT_EQ(b.lines[1].smaller_memory_bytes, (1024_MiB).count);
   EXPECT_EQ(b.lines[1].smaller_gpu_hours, "1.500000");
