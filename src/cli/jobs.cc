@@ -123,6 +123,13 @@ void describe(const objects::Queue& queue) {
     detail("quota", spec.quota->devices != 0
                         ? fmt::format("{} devices", spec.quota->devices)
                         : fmt::format("{}, {}", spec.quota->memory, spec.quota->compute));
+  const auto limit = [](uint32_t most) {
+    return most == 0 ? std::string("no limit") : fmt::format("{}", most);
+  };
+  detail("max running", limit(spec.max_running));
+  detail("max slices", limit(spec.max_slices));
+  detail("strict", spec.strict ? "yes" : "no");
+  detail("backfill", spec.backfill ? "yes" : "no");
   detail("billing", spec.billing);
   detail("groups", fmt::format("{}", fmt::join(spec.compute_groups, ", ")));
   detail("waiting", fmt::format("{}", queue.status.waiting));
