@@ -74,6 +74,22 @@ def test_each_line_of_a_job_is_printed(jobs):
     assert jobs.carve("logs", f"job/{name}", "--tail", 0) == ""
 
 
+def test_a_name_is_submitted_once(jobs):
+    jobs.queue()
+    jobs.submit("--name", "nightly", "--wait", *mgpu(), *python("pass"))
+    again = jobs.submit("--name", "nightly", "--wait", *mgpu(), *python("pass"), status=1)
+    assert "job nightly exists already" in again and "carve delete job/nightly, or give another --name" in again
+
+
+def test_files_that_are_no_documents_are_refused(jobs):
+    """A folder, and a document of another API whose kind has the same name."""
+    for words in (("apply", "-f"), ("delete", "-f"), ("render", "-f"), ("explain", "-f"), ("eas", "create"), ("submit", "custom", "-q", "q", "--params")):
+        assert f"carve: {jobs.folder}: cannot be read: it is a directory; name a file" in jobs.carve(*words, jobs.folder, "--", "true", status=1)
+    other = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "pi"}, "spec": {"template": {"spec": {"containers": []}}}}
+    assert "apiVersion: 'batch/v1'; a Job of Carve has carve.dev/v1" in jobs.apply(other, status=1)
+    assert "apiVersion: it is absent; a Queue of Carve has carve.dev/v1" in jobs.apply({"kind": "Queue", "metadata": {"name": "q"}}, status=1)
+
+
 def test_a_job_that_does_not_fit_waits_whole_and_says_why(jobs):
     """All slices or none: two tasks of 60 % and 15 GiB fit on two devices, three do not; the job behind waits too."""
     jobs.queue()
@@ -195,6 +211,10 @@ def test_what_a_queue_refuses_is_refused_at_the_submission(jobs):
     assert "no compute group 'x'; there are default" in jobs.submit("--compute-group", "x", *mgpu(), *python("pass"), queue="strict", status=1)
     assert "queue whole is a GPU queue: GPU and mGPU exclude each other; make another queue" in jobs.apply(
         {"apiVersion": "carve.dev/v1", "kind": "Queue", "metadata": {"name": "whole"}, "spec": {"gpu": "mgpu"}}, status=1)
+    much = jobs.submit("--conf", "serverless.custom.job.gpu.enabled=true", "--conf", "serverless.custom.job.task.gpus=3", *python("pass"),
+                       queue="whole")
+    assert "no node that runs now has room for a slice of 3 whole devices, even if it is empty" in much
+    jobs.carve("cancel", much.splitlines()[0])
     whole = jobs.submit("--conf", "serverless.custom.job.gpu.enabled=true", "--conf", "serverless.custom.job.task.gpus=2", "--wait",
                         *python("import os; print(len(os.environ['CUDA_VISIBLE_DEVICES'].split(',')))"), queue="whole")
     assert whole.splitlines()[-1] == "2", whole

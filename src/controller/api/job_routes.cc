@@ -128,7 +128,7 @@ std::optional<http::Response> refused_change(const Call& call, const Object& pre
   if (const auto [field, value] = fixed_field_that_differs(present, submission); !field.empty()) {
     const char* const rule =
         present.key.kind == Kind::job
-            ? "{}: {}{} was submitted and does not change; cancel it and submit another one"
+            ? "{}: {}{} was submitted and does not change; delete it, or give the new one another name"
             : "{}: {}of {} only spec.workers[].replicas and spec.priority change; delete it and apply it "
               "again, or apply one with another name";
     const std::string given = value.empty() ? "" : value.substr(0, max_shown_bytes) + ": ";
@@ -162,15 +162,22 @@ std::optional<http::Response> refused_job(const Call& call, const Submission& su
   return std::nullopt;
 }
 
-// Returns how many of the job's slices fit on the nodes that run now, without any other slice.
-uint32_t room_for(const Call& call, const std::string& pool, const workload::JobNeed& need) {
+// How many of a job's slices fit on the nodes that run now, without any other slice.
+struct Room {
+  uint32_t slices = 0;
+  bool has_nodes = true;  // Some node runs; else nothing is known.
+};
+Room room_for(const Call& call, const std::string& pool, const workload::JobNeed& need) {
   SliceForecast empty(call.context.objects);
   for (const auto& node : call.context.objects.list(Kind::node)) empty.replace_slices(node->key.name, {});
-  uint32_t room = 0;
+  Room room;
   for (const workload::JobNeed& part : workload::equal_parts(need)) {
     const api::SliceRequest request = slice_terms(part);
-    for (uint32_t i = 0; i < part.slices; ++i, ++room)
-      if (!empty.place({.pool = pool}, request)) return room;
+    for (uint32_t i = 0; i < part.slices; ++i, ++room.slices)
+      if (const auto place = empty.place({.pool = pool}, request); !place) {
+        room.has_nodes = room.slices > 0 || place.error().kind == K::insufficient_capacity;
+        return room;
+      }
   }
   return room;
 }
@@ -186,12 +193,18 @@ std::vector<std::string> warnings_of(const Call& call, const SubmittedJob& job) 
   std::vector<std::string> out = job.pods.warnings;
   std::ranges::move(fronts::replaced_parameters(job.spec, places()), std::back_inserter(out));
   const uint64_t slices = workload::slice_count(job.pods.need);
-  if (const uint32_t room = room_for(call, queue_spec(*job.queue).pool, job.pods.need);
-      room > 0 && room < slices)  // 0: no node runs now, so nothing is known.
+  const Room room = room_for(call, queue_spec(*job.queue).pool, job.pods.need);
+  if (!room.has_nodes || room.slices >= slices) return out;
+  if (room.slices == 0)
+    out.push_back(fmt::format(
+        "no node that runs now has room for a slice of {}, even if it is empty: the job waits until "
+        "one has, and the jobs behind it with it",
+        slice_text(job.pods.need)));
+  else
     out.push_back(fmt::format(
         "the devices that run now have room for {} such slices if they are empty, and the job has "
         "{}: it waits until there are more",
-        room, slices));
+        room.slices, slices));
   return out;
 }
 

@@ -105,8 +105,9 @@ TEST_F(JobRoutes, a_job_without_a_name_never_replaces_another_one) {
 
 TEST_F(JobRoutes, a_job_belongs_to_its_user_and_does_not_change) {
   ask(201, "POST", "/v1/jobs", job("a"), 1000);
-  EXPECT_THAT(ask(409, "POST", "/v1/jobs", job("a", R"(,"priority":1)"), 1000),
-              HasSubstr("job a was submitted and does not change; cancel it and submit another one"));
+  EXPECT_THAT(
+      ask(409, "POST", "/v1/jobs", job("a", R"(,"priority":1)"), 1000),
+      HasSubstr("job a was submitted and does not change; delete it, or give the new one another name"));
   EXPECT_THAT(ask(201, "POST", "/v1/jobs", job("a"), 1000), HasSubstr("unchanged"));
   for (const char* secret : {"p1", "p2"}) {
     EXPECT_THAT(ask(200, "GET", "/v1/jobs/a", "", 1000), HasSubstr(secret));
