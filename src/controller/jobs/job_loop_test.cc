@@ -271,8 +271,10 @@ TEST(JobLoop, keeps_a_cluster_whose_slices_have_their_own_sizes_until_it_is_dele
   s.machine.end_program("c-worker-1", 0);  // Also an exit with status 0 is no end of the cluster.
   s.turn(4);
   EXPECT_EQ(status().phase, "Starting");
+  EXPECT_THAT(status().reason, testing::MatchesRegex("worker 1 ended: .*; it is started again"));
   s.turn(20);
   EXPECT_EQ(status().phase, "Running");
+  EXPECT_EQ(status().reason, "");
   EXPECT_EQ(s.machine.programs.at("c-worker-1").seen.attempt, 2u);
   EXPECT_EQ(s.machine.programs.at("c-worker-0").seen.attempt, 1u);
   EXPECT_THAT(s.machine.live, testing::SizeIs(2));

@@ -63,6 +63,16 @@ std::string failed_pods(const JobStatusInput& in, const objects::JobStatus& stat
   return in.why_not_started.empty() ? "its programs were stopped" : in.why_not_started;
 }
 
+// Returns which programs of a Ray cluster have ended; each is started again, until the cluster is deleted.
+std::string restarting_pods(const objects::JobStatus& status) {
+  std::string out;
+  for (const objects::PodStatus& pod : status.pods)
+    if (pod.state == "Failed" || pod.state == "Lost" || pod.state == "Succeeded")
+      out += fmt::format("{}{} {} ended: {}; it is started again", out.empty() ? "" : "; ", pod.role,
+                         pod.index, pod.exit);
+  return out;
+}
+
 void add_end(const JobStatusInput& in, objects::JobStatus& out) {
   switch (in.observed.finished->end) {
     case JobEnd::all_succeeded:
@@ -109,6 +119,8 @@ objects::JobStatus job_status(const JobStatusInput& in, objects::JobStatus befor
     add_end(in, out);
   else if (!in.observed.finished)
     out.reason = in.observed.admitted_at ? in.problem : in.why_requeued;
+  if (out.reason.empty() && in.observed.admitted_at && in.object.key.kind == objects::Kind::ray_cluster)
+    out.reason = restarting_pods(out);
   return out;
 }
 
