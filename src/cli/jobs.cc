@@ -331,6 +331,11 @@ void add_cancel(CLI::App& app, Context& context) {
       const bool has_kind = name.find('/') != std::string::npos;
       const auto job = required_object(context, {has_kind ? name : "job/" + name}, *name_space);
       if (!job) continue;
+      if (job->kind != objects::Kind::job) {
+        fmt::print(stderr, "carve: {0}: jobs alone are cancelled; carve delete {0}\n", job->text());
+        context.status = usage_status;
+        continue;
+      }
       answered(context, context.controller().post<objects::Job>(object_path(*job, "cancel"), api::Nothing{}),
                [&](const auto&) { fmt::print("{} cancelled\n", job->text()); });
     }

@@ -21,6 +21,18 @@ bool is_finished_job(const client::Client& controller, const ObjectName& object)
   return job && !job->status.finished_at.empty();
 }
 
+// A name alone is a service's, or else a job's.
+std::optional<ObjectName> object_of(Context& context, const LogOptions& options) {
+  if (options.name.find('/') != std::string::npos)
+    return required_object(context, {options.name}, options.name_space);
+  const client::Client controller = context.controller();
+  const ObjectName job{objects::Kind::job, options.name, options.name_space};
+  ObjectName service = job;
+  service.kind = objects::Kind::service;
+  const bool is_job = !controller.text(object_path(service)) && controller.text(object_path(job));
+  return is_job ? job : service;
+}
+
 // Prints lines until the stream ends: without a problem if the object was deleted, or its job has ended.
 void follow_logs(Context& context, const ObjectName& object, const std::string& query) {
   const client::Client controller = context.controller();
@@ -38,7 +50,7 @@ void follow_logs(Context& context, const ObjectName& object, const std::string& 
 void add_logs(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("logs", "Print the output of an object's programs");
   auto options = std::make_shared<LogOptions>();
-  verb->add_option("NAME", options->name, "The service, or KIND/NAME")->required();
+  verb->add_option("NAME", options->name, "The service or job, or KIND/NAME")->required();
   verb->add_option("--role", options->role, "Of a job: driver, executor, head, worker or task [all]");
   verb->add_option("-i,--replica", options->replica, "One replica or pod, by its index [all]");
   verb->add_flag("--previous", options->previous, "Of the attempt before the last start");
@@ -57,10 +69,7 @@ void add_logs(CLI::App& app, Context& context) {
     if (options->replica) query += fmt::format("&replica={}", *options->replica);
     if (!options->role.empty()) query += "&role=" + percent_encoded(options->role);
     if (!options->since.empty()) query += fmt::format("&sinceSeconds={}", seconds_of(options->since));
-    // A name alone is a service's.
-    const bool has_kind = options->name.find('/') != std::string::npos;
-    const auto object = required_object(context, {has_kind ? options->name : "service/" + options->name},
-                                        options->name_space);
+    const auto object = object_of(context, *options);
     if (!object) return;
     if (options->follow) return follow_logs(context, *object, query);
     answered(context, context.controller().text(object_path(*object, "logs", query)),

@@ -44,7 +44,8 @@ void add_socket(CLI::App& app, Context& context) {
          "--controller", context.controller_flag,
          "The controller's socket (also CARVE_CONTROLLER) [controller.sock beside the agent's socket]")
       ->type_name("PATH");
-  for (CLI::App* verb : app.get_subcommands(nullptr)) add_socket(*verb, context);
+  for (CLI::App* verb : app.get_subcommands(nullptr))
+    if (!verb->get_name().empty()) add_socket(*verb, context);  // A group of options has no name.
 }
 
 // Returns the error as a sentence. CLI11 says of a text that is no number: "Could not convert: --tail = x".
@@ -55,7 +56,7 @@ std::string sentence_of(const CLI::ParseError& error) {
   if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::ConversionError) ||
       !text.starts_with(prefix) || at == std::string_view::npos)
     return std::string(text);
-  return fmt::format("{}: '{}' is not a whole number from 0 up, or it is too large",
+  return fmt::format("{}: '{}' is no whole number, or it is out of range",
                      text.substr(prefix.size(), at - prefix.size()), text.substr(at + between.size()));
 }
 

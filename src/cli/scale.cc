@@ -84,6 +84,11 @@ void add_scale(CLI::App& app, Context& context) {
     const auto object = required_object(context, options->words, options->name_space);
     if (!object) return;
     if (object->kind == objects::Kind::ray_cluster) return scale_cluster(context, *object, *options);
+    if (!objects::text_of(object->kind).is_workload) {
+      refuse_scaling(context, fmt::format("{}: services, applications and Ray clusters alone have replicas",
+                                          object->text()));
+      return;
+    }
     if (options->group) {
       refuse_scaling(context, "--group: it is for Ray clusters; leave it out");
       return;
