@@ -328,7 +328,12 @@ std::vector<objects::DerivedParameter> derived_parameters(const objects::JobSpec
 }
 
 std::vector<std::string> replaced_parameters(const objects::JobSpec& spec, const EnginePlaces& places) {
+  constexpr std::string_view own_variables[] = {"CARVE_JOB", "CARVE_ROLE", "CARVE_INDEX", "CARVE_TASK_INDEX",
+                                                "CARVE_TASK_COUNT"};
   std::vector<std::string> out;
+  for (const std::string_view name : own_variables)
+    if (spec.run.env.contains(std::string(name)))
+      out.push_back(fmt::format("variable {} has no effect: each program of a job gets its own", name));
   if (parse<Engine>(spec.engine) != Engine::spark) return out;
   for (const auto& [key, value] : spec.parameters)
     if (has_prefix(key, "spark.") && key.ends_with(".gpu.discoveryScript") && !places.has_file(value))

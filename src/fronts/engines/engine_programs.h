@@ -42,7 +42,8 @@ PodProgram pod_program(const objects::JobSpec&, const std::string& job, const En
 // without a point is a variable of the environment of the pods with a slice.
 std::vector<objects::DerivedParameter> derived_parameters(const objects::JobSpec&, const EnginePods&);
 
-// Returns what is replaced for the job, as sentences: a discovery script that the machine does not have.
+// Returns what is replaced for the job, as sentences: a discovery script that the machine does not have, and
+// variables that each of its programs gets.
 std::vector<std::string> replaced_parameters(const objects::JobSpec&, const EnginePlaces&);
 
 inline constexpr std::string_view discovery_script_name = "getGpusResources.sh";

@@ -103,6 +103,10 @@ TEST(EnginePrograms, replace_a_discovery_script_that_the_machine_does_not_have) 
   EnginePlaces with_script = places();
   with_script.has_file = [](const std::string& path) { return path == vendor_script; };
   EXPECT_THAT(replaced_parameters(spark_job(), with_script), IsEmpty());
+  objects::JobSpec custom{.engine = "custom"};
+  custom.run.env = {{"CARVE_JOB", "a"}, {"LANG", "C"}};
+  EXPECT_THAT(replaced_parameters(custom, places()),
+              ElementsAre("variable CARVE_JOB has no effect: each program of a job gets its own"));
   const PodProgram driver =
       pod_program(spark_job(), "j", pods_of(spark_job()), {PodRole::driver, 0}, with_script);
   EXPECT_THAT(driver.env.at("CARVE_CONFIGURATION"), HasSubstr(vendor_script));
