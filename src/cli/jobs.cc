@@ -300,15 +300,19 @@ void wait_for_job(Context& context, const ObjectName& name) {
     }
     const char* role = job->spec.engine == "custom" ? "task" : "driver";
     size_t line = 0;
-    controller.watch(object_path(name, "logs", fmt::format("role={}&follow=true&plain=true", role)), "",
-                     [&](const auto& event) {
-                       if (++line <= shown) return;
-                       shown = line;
-                       fmt::print("{}\n", event.data);
-                     });
+    bool is_complete = false;
+    const client::WatchEnd ended =
+        controller.watch(object_path(name, "logs", fmt::format("role={}&follow=true&plain=true", role)), "",
+                         [&](const auto& event) {
+                           if (event.type == objects::log_end_event) is_complete = true;
+                           if (is_complete || ++line <= shown) return;
+                           shown = line;
+                           fmt::print("{}\n", event.data);
+                         });
     const auto now = patient_job(controller, name);
     if (!now) return answered(context, now, [](const auto&) {});
-    if (now->status.finished_at.empty()) continue;
+    // A caller that did not take the last lines for long has lost its stream.
+    if (now->status.finished_at.empty() || (ended.opened && !is_complete)) continue;
     const objects::JobStatus& end = now->status;
     context.status = exit_status_of(end);
     if (end.phase != "Succeeded")

@@ -15,12 +15,6 @@ struct LogOptions {
   std::string since;  // Empty: all.
 };
 
-bool is_finished_job(const client::Client& controller, const ObjectName& object) {
-  if (object.kind != objects::Kind::job) return false;
-  const auto job = controller.get<objects::Job>(object_path(object));
-  return job && !job->status.finished_at.empty();
-}
-
 // A name alone is a service's, or else a job's.
 std::optional<ObjectName> object_of(Context& context, const LogOptions& options) {
   if (options.name.find('/') != std::string::npos)
@@ -35,12 +29,15 @@ std::optional<ObjectName> object_of(Context& context, const LogOptions& options)
 
 // Prints lines until the stream ends: without a problem if the object was deleted, or its job has ended.
 void follow_logs(Context& context, const ObjectName& object, const std::string& query) {
-  const client::Client controller = context.controller();
-  const client::WatchEnd ended = controller.watch(object_path(object, "logs", query + "&follow=true"), "",
-                                                  [](const auto& line) { fmt::print("{}\n", line.data); });
-  if (ended.opened && is_finished_job(controller, object)) return;
-  const auto present = controller.text(object_path(object));
-  if (ended.opened && !present && present.error().type == "carve:not-found") return;
+  bool is_complete = false;
+  const client::WatchEnd ended = context.controller().watch(
+      object_path(object, "logs", query + "&follow=true"), "", [&](const auto& line) {
+        if (line.type == objects::log_end_event)
+          is_complete = true;
+        else
+          fmt::print("{}\n", line.data);
+      });
+  if (is_complete) return;
   complain(ended.problem);
   context.status = context.problem_status;
 }

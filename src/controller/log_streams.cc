@@ -4,6 +4,7 @@
 
 #include "os/clock.h"
 #include "runner/supervisor_state.h"
+#include "wire/objects/job_object.h"
 
 namespace carve::controller {
 
@@ -70,7 +71,9 @@ void LogStreams::tick() {
       f->stream->send({.id = "", .data = std::move(f->waiting.front())});
       f->waiting.pop_front();
     }
-    if (ends) f->stream->end();
+    if (!ends) continue;
+    f->stream->send({.id = "", .data = "", .type = std::string(objects::log_end_event)});
+    f->stream->end();
   }
 }
 

@@ -3,8 +3,8 @@
 //
 // The loop of the API calls tick() several times a second. A stream gets lines while its caller takes them;
 // the others wait here, at most those of one read of each log, and in the files. Replicas that come later are
-// followed from their first line. A stream ends when its object is gone, when its job has ended and all lines
-// have been sent, or with the token of its caller.
+// followed from their first line. A stream ends with an event of type `end` when its object is gone, or when
+// its job has ended and all lines have been sent; and without one with the token of its caller.
 #pragma once
 
 #include <deque>

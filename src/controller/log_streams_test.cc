@@ -7,6 +7,7 @@
 
 #include "controller/objects/testing/journals.h"
 #include "runner/supervisor_state.h"
+#include "wire/objects/job_object.h"
 
 namespace carve::controller {
 namespace {
@@ -17,8 +18,10 @@ using testing::IsEmpty;
 struct Lines final : http::Stream {
   std::vector<std::string> all;
   size_t queued = 0;  // Until the test takes them.
+  bool is_complete = false;
   bool has_ended = false;
   bool send(const http::StreamEvent& e) override {
+    if (e.type == objects::log_end_event) return is_complete = true;
     all.push_back(e.data);
     queued += e.data.size();
     return true;
@@ -150,6 +153,7 @@ TEST(LogStreams, a_jobs_stream_ends_after_its_last_line) {
     f.streams.tick();
     std::ranges::move(f.lines.taken(), std::back_inserter(got));
   }
+  EXPECT_TRUE(f.lines.is_complete);
   ASSERT_EQ(got.size(), 5000u);
   EXPECT_EQ(std::stoi(got.back()), 4999);
 }
@@ -167,6 +171,7 @@ TEST(LogStreams, a_stream_ends_with_the_token_of_its_caller_and_sends_nothing_mo
   f.write("a-1-0", "two\n");
   f.streams.tick();
   EXPECT_TRUE(f.lines.has_ended);
+  EXPECT_FALSE(f.lines.is_complete);
   EXPECT_THAT(f.lines.taken(), IsEmpty());
 }
 

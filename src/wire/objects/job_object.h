@@ -23,6 +23,9 @@ struct JobSpec {
   bool cancelled = false;
 };
 
+// The type of the last event of `GET .../logs?follow=true`, if no line follows any more (wire/api/FORMAT.md).
+inline constexpr std::string_view log_end_event = "end";
+
 struct PodStatus {
   std::string role;  // "driver", "executor", "head", "worker", "task"
   uint32_t index = 0;
