@@ -151,9 +151,8 @@ void submit(Context& context, SubmitOptions options) {
       print_warnings(job.warnings);
       if (job.action == "unchanged") {  // The controller takes a job that is sent twice once.
         fmt::print(stderr,
-                   "carve: job {0} exists already, with the same program and parameters; carve delete "
-                   "job/{0}, or give "
-                   "another --name\n",
+                   "carve: job {0} exists already, with the same program and parameters; "
+                   "carve delete job/{0}, or give another --name\n",
                    job.name);
         context.status = failed_status;
         continue;

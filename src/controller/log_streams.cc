@@ -13,7 +13,7 @@ bool selects(const LogQuery& query, const ObjectProgram& program) {
          (query.role.empty() || query.role == program.role);
 }
 
-void LogStreams::read(Followed& f, const Object& object, const runner::LogSelection& of_new_replicas) const {
+bool LogStreams::read(Followed& f, const Object& object, const runner::LogSelection& of_new_replicas) const {
   const std::vector<ObjectProgram> programs = programs_of(object);
   for (const ObjectProgram& program : programs)
     if (selects(f.query, program) && !f.logs.contains(program.name))
@@ -24,9 +24,11 @@ void LogStreams::read(Followed& f, const Object& object, const runner::LogSelect
                           }) > 1;
   const size_t bytes_of_each =
       std::max(min_log_bytes_per_read, max_log_bytes_per_read / std::max(f.logs.size(), size_t{1}));
+  bool has_read = false;
   for (auto log = f.logs.begin(); log != f.logs.end();) {
     const std::string& slice = log->first;
     for (const runner::LogLine& line : log->second.next(bytes_of_each)) {
+      has_read = true;
       if (f.query.plain && line.stream == runner::LogStream::system && line.text != runner::log_gap_line)
         continue;
       f.waiting.push_back(has_prefix ? slice + " " + line.text : line.text);
@@ -34,6 +36,7 @@ void LogStreams::read(Followed& f, const Object& object, const runner::LogSelect
     const bool is_gone = std::ranges::find(programs, slice, &ObjectProgram::name) == programs.end();
     log = is_gone ? f.logs.erase(log) : std::next(log);
   }
+  return has_read;
 }
 
 http::EventStream LogStreams::begin(const Object& object, const LogQuery& query) {
@@ -64,9 +67,9 @@ void LogStreams::tick() {
     }
     const auto object = objects_.find(f->key);
     const bool exists = object && object->uid == f->uid;
-    if (exists && f->waiting.empty()) read(*f, *object, {});
+    const bool may_have_more = !f->waiting.empty() || (exists && read(*f, *object, {}));
     // A job's programs wrote their last lines before the object says that it has ended.
-    const bool ends = f->waiting.empty() && (!exists || is_finished_job(*object));
+    const bool ends = !may_have_more && (!exists || is_finished_job(*object));
     while (!f->waiting.empty() && f->stream->queued_bytes() < max_queued_log_bytes) {
       f->stream->send({.id = "", .data = std::move(f->waiting.front())});
       f->waiting.pop_front();

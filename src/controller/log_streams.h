@@ -50,8 +50,8 @@ class LogStreams {
   };
   using All = std::map<uint64_t, std::shared_ptr<Followed>>;
 
-  // Reads the new lines of all replicas that the object has now.
-  void read(Followed&, const Object&, const runner::LogSelection& of_new_replicas) const;
+  // Reads new lines of all replicas that the object has now. Returns whether there were any.
+  bool read(Followed&, const Object&, const runner::LogSelection& of_new_replicas) const;
 
   const ObjectRegistry& objects_;
   std::function<std::string(const std::string& slice)> directory_of_;

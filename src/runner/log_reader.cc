@@ -44,8 +44,7 @@ os::Fd open_folder(const std::string& path) {
 // Files of a log, from the oldest to the newest.
 struct OpenFiles {
   std::vector<OpenFile> files;
-  bool has_gap =
-      false;  // The known file is none of those that are kept, and older ones than these were deleted.
+  bool has_gap = false;  // The known file is not kept any more, and files behind it were deleted.
 };
 
 // Opens the files that are newer than the one with the inode `known`; all, if it is 0.
@@ -146,6 +145,7 @@ class KeptLines {
       lines_.pop_front();
     }
   }
+  bool empty() const { return lines_.empty(); }
   std::vector<LogLine> take() {
     std::vector<LogLine> out(std::make_move_iterator(lines_.begin()), std::make_move_iterator(lines_.end()));
     lines_.clear();
@@ -177,6 +177,7 @@ class LineCollector {
   }
   // Keeps the lines of all attempts from now on.
   void follow() { follows_ = true; }
+  bool has_lines() const { return !last_.empty(); }
   std::vector<LogLine> take_last() { return last_.take(); }
   std::vector<LogLine> take_previous() { return previous_.take(); }
 
@@ -258,7 +259,12 @@ std::vector<LogLine> LogFollower::next(size_t max_bytes) {
   for (size_t left = max_bytes; !files.empty();) {
     const size_t got = read_lines(files.front(), left,
                                   [&](std::string_view text) { state_->lines.add(text, state_->selection); });
-    if (got >= left || files.size() == 1) break;
+    if (got >= left) {
+      if (state_->lines.has_lines()) break;
+      left = max_bytes;  // The piece has a part of one long line.
+      continue;
+    }
+    if (files.size() == 1) break;
     left -= got;
     if (files.front().is_followed_by_gap) state_->lines.add_gap();
     files.pop_front();

@@ -113,6 +113,17 @@ TEST(LogFollower, begins_with_the_selected_lines_and_goes_on_into_the_next_attem
   EXPECT_EQ(numbers(follower.next()), from_to(30, 41));
 }
 
+TEST(LogFollower, a_line_that_is_longer_than_a_piece_is_not_the_end) {
+  WrittenLog log(max_log_file_bytes);
+  LogWriter writer = *LogWriter::open(log.path);
+  writer.write(LogStream::standard_output, std::string(400 << 10, 'x') + "\nend\n", 1);
+  LogFollower follower(log.path, ".", {});
+  std::vector<size_t> sizes;
+  for (std::vector<LogLine> piece; !(piece = follower.next(64 << 10)).empty();)
+    for (const LogLine& line : piece) sizes.push_back(line.text.size());
+  EXPECT_THAT(sizes, ElementsAre(400u << 10, 3u));
+}
+
 TEST(LogFollower, waits_for_the_end_of_a_line_and_for_the_folder) {
   WrittenLog log;
   LogFollower follower(log.path, "log", {});
