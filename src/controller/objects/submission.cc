@@ -7,6 +7,7 @@
 #include "fronts/engines/job_check.h"
 #include "fronts/engines/queue_check.h"
 #include "fronts/label_synonyms.h"
+#include "fronts/pod/guards.h"
 #include "fronts/pod/manifest.h"
 #include "fronts/pool_check.h"
 #include "fronts/render/manifests.h"
@@ -166,9 +167,7 @@ using Reader = Read (*)(const std::string&, const SubmissionContext&);
 // Returns a text at the top of the JSON document; empty: it has none.
 std::string top_text(const std::string& text, const char* field) {
   const auto document = api::parse(text);
-  const bool has_text =
-      document && document->is_object() && document->contains(field) && (*document)[field].is_string();
-  return has_text ? (*document)[field].get<std::string>() : "";
+  return document ? fronts::text_member(*document, field) : "";
 }
 std::string kind_in(const std::string& text) { return top_text(text, "kind"); }
 
