@@ -10,12 +10,12 @@
 #include "kubelet/container_starter.h"
 #include "kubelet/event_sender.h"
 #include "kubelet/kubelet_options.h"
-#include "kubelet/loop_calls.h"
 #include "kubelet/metrics_port.h"
 #include "kubelet/node_publisher.h"
 #include "kubelet/plugin/plugin_registrar.h"
 #include "kubelet/podresources/pod_resources.h"
 #include "kubelet/rules/slot_choice.h"
+#include "os/loop_calls.h"
 
 namespace carve::kubelet {
 
@@ -50,7 +50,7 @@ class ApiSide {
  private:
   void give_metrics(const kube::ReaderCheck::Done&);
 
-  LoopCalls calls_;
+  os::LoopCalls calls_;
   kube::CurlApiClient client_;
   EventSender events_;
   NodePublisher publisher_;

@@ -64,6 +64,7 @@ void Loop::run() {
           (timers_.begin()->first - monotonic_ns() + millisecond - 1) / millisecond, 0, 60'000));
     epoll_event events[64];
     const int count = epoll_wait(epoll_.get(), events, 64, timeout);
+    turns_.began_ns.store(monotonic_ns(), std::memory_order_relaxed);
     for (int i = 0; i < count && !stopped_; ++i) {
       const uint64_t key = events[i].data.u64;  // A copy: the kernel's struct is packed.
       const auto found = watched_.find(key);
@@ -72,6 +73,9 @@ void Loop::run() {
       call(events[i].events);
     }
     run_due_timers();
+    const int64_t took = monotonic_ns() - turns_.began_ns.exchange(0, std::memory_order_relaxed);
+    if (took > turns_.longest_ns.load(std::memory_order_relaxed))
+      turns_.longest_ns.store(took, std::memory_order_relaxed);
   }
   stopped_ = false;
 }

@@ -1,6 +1,6 @@
 // The agent's loop: epoll over sockets, pidfds and timers. All changes of slices run here, one callback after
 // the other, so the agent needs no lock. Code that may block (NVML) has its own thread and posts its results
-// through an eventfd.
+// (os/loop_calls.h, os/job_thread.h).
 //
 // A callback may forget any descriptor, its own too. A forgotten descriptor is not called again, even if the
 // kernel had already reported it.
@@ -8,6 +8,7 @@
 
 #include <sys/epoll.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -17,6 +18,12 @@
 #include "os/fd.h"
 
 namespace carve::os {
+
+// The turns of a loop: what it does between two waits. Written by the loop's thread, read by any.
+struct LoopTurns {
+  std::atomic<int64_t> began_ns = 0;    // CLOCK_MONOTONIC of the present turn; 0 while the loop waits.
+  std::atomic<int64_t> longest_ns = 0;  // Since the loop began to run.
+};
 
 class Loop {
  public:
@@ -31,6 +38,7 @@ class Loop {
   void after(int64_t ns, std::function<void()> call);  // Runs once.
 
   void run();  // Runs until stop(). It may then be run again.
+  const LoopTurns& turns() const { return turns_; }
   void stop() { stopped_ = true; }
 
  private:
@@ -50,6 +58,7 @@ class Loop {
   std::unordered_map<int, uint64_t> number_of_;
   std::multimap<int64_t, Timer> timers_;  // By due time, in ns of CLOCK_MONOTONIC.
   bool stopped_ = false;
+  LoopTurns turns_;
 };
 
 }  // namespace carve::os

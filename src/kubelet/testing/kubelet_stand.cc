@@ -18,8 +18,8 @@
 #include <thread>
 
 #include "kube/client/testing/api_server_socket.h"
-#include "kubelet/loop_calls.h"
 #include "kubelet/testing/kubelet_fake.h"
+#include "os/loop_calls.h"
 
 namespace {
 
@@ -51,7 +51,7 @@ class ServedApi {
   os::Loop loop_;
   kube::ApiServerFake server_;
   kube::ApiServerSocket socket_;
-  LoopCalls calls_;
+  os::LoopCalls calls_;
   std::thread thread_;
 };
 

@@ -8,11 +8,11 @@
 #include "os/loop.h"
 #include "os/mutex.h"
 
-namespace carve::kubelet {
+namespace carve::os {
 
 class LoopCalls {
  public:
-  explicit LoopCalls(os::Loop&);
+  explicit LoopCalls(Loop&);
   ~LoopCalls();
   LoopCalls(const LoopCalls&) = delete;
   LoopCalls& operator=(const LoopCalls&) = delete;
@@ -23,10 +23,10 @@ class LoopCalls {
  private:
   void run() EXCLUDES(mutex_);
 
-  os::Loop& loop_;
-  const os::Fd posted_;  // An eventfd.
-  os::Mutex mutex_;
+  Loop& loop_;
+  const Fd posted_;  // An eventfd.
+  Mutex mutex_;
   std::vector<std::function<void()>> calls_ GUARDED_BY(mutex_);
 };
 
-}  // namespace carve::kubelet
+}  // namespace carve::os

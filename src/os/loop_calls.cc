@@ -1,17 +1,17 @@
-#include "kubelet/loop_calls.h"
+#include "os/loop_calls.h"
 
 #include <sys/eventfd.h>
 
-namespace carve::kubelet {
+namespace carve::os {
 
-LoopCalls::LoopCalls(os::Loop& loop) : loop_(loop), posted_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+LoopCalls::LoopCalls(Loop& loop) : loop_(loop), posted_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   loop_.watch(posted_.get(), EPOLLIN, [this](uint32_t) { run(); });
 }
 
 LoopCalls::~LoopCalls() { loop_.forget(posted_.get()); }
 
 void LoopCalls::post(std::function<void()> call) {
-  const os::MutexLock lock(mutex_);
+  const MutexLock lock(mutex_);
   calls_.push_back(std::move(call));
   eventfd_write(posted_.get(), 1);
 }
@@ -21,10 +21,10 @@ void LoopCalls::run() {
   eventfd_read(posted_.get(), &count);
   std::vector<std::function<void()>> calls;
   {
-    const os::MutexLock lock(mutex_);
+    const MutexLock lock(mutex_);
     calls.swap(calls_);
   }
   for (const auto& call : calls) call();
 }
 
-}  // namespace carve::kubelet
+}  // namespace carve::os
