@@ -10,8 +10,8 @@ import pytest
 
 from conftest import BUILD, LOAD, MiB, until
 
-ADVERSE = BUILD / "tests/adverse"
-NAMES = [line for line in pathlib.Path(__file__).parents[1].joinpath("guest/adverse.cc").read_text().splitlines()]
+ADVERSE = BUILD / "tests/adverse_process"
+NAMES = [line for line in pathlib.Path(__file__).parents[1].joinpath("guest/adverse_process.cc").read_text().splitlines()]
 NAMES = [re.match(r'    \{"([a-z-]+)", \w+\},', line).group(1) for line in NAMES if line.startswith('    {"')]
 
 

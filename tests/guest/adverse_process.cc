@@ -2,7 +2,7 @@
 // any other program. Each condition is one row of the table at the end. Prints "ok TOTAL" if it saw only the
 // slice and could allocate no byte beyond the quota; otherwise status 1 and a sentence.
 //
-//   adverse NAME QUOTA_MIB [UID]
+//   adverse_process NAME QUOTA_MIB [UID]
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/filter.h>
