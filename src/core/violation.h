@@ -36,14 +36,16 @@ struct Words<OverQuotaAction> {
 };
 
 enum class ViolationKind : uint8_t {
-  over_quota = 0,       // The driver reports more memory of the slice than its quota.
-  bypass = 1,           // A process uses a device without the guest library, or beyond its leases.
-  foreign_process = 2,  // A process of another container or pod tried to attach to the slice.
+  over_quota = 0,          // The driver reports more memory of the slice than its quota.
+  bypass = 1,              // A process uses a device without the guest library, or beyond its leases.
+  foreign_process = 2,     // A process of another container or pod tried to attach to the slice.
+  unreadable_process = 3,  // A process keeps its files in /proc from being read.
 };
 template <>
 struct Words<ViolationKind> {
   static constexpr const char* kind = "kind of violation";
-  static constexpr std::string_view words[] = {"over-quota", "bypass", "foreign-process"};
+  static constexpr std::string_view words[] = {"over-quota", "bypass", "foreign-process",
+                                               "unreadable-process"};
 };
 
 // How often one kind was found at a slice, and the newest finding as a sentence.

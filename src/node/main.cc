@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
   if (!locks) return complain(locks.error());
 
   // Find the devices. Beyond this point their set is fixed, and no other agent uses them.
-  const auto machine = find_machine(*options);
+  auto machine = find_machine(*options);
   if (!machine) return complain(machine.error());
 
   // Open the ledger, the runtime directory and the fd store. Beyond this point every earlier grant is known.
@@ -33,13 +33,15 @@ int main(int argc, char** argv) {
   const auto running = adopt_slices(loop, *options, *machine, std::move(*stores));
   if (!running) return complain(running.error());
 
-  // Start the sampler and the arbiters. Beyond this point what the devices hold and run is measured.
-  const auto sampler = start_sampler(**running, *machine);
+  // Start the sampler. Beyond this point what the devices hold and run is measured, or will be when NVML
+  // answers.
+  const auto measurement = start_sampler(loop, *options, **running, *machine);
 
   // Open the sockets. Beyond this point callers arrive.
   const auto sockets = open_sockets(loop, *options, **running);
   if (!sockets) return complain(sockets.error());
 
   // Serve until a signal. Slices run on.
-  return serve(loop, *options, (*running)->agent, *sampler);
+  const int status = serve(loop, *options, (*running)->agent, *measurement);
+  return measurement->devices_changed ? start_again(argv) : status;
 }

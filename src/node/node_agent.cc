@@ -11,6 +11,8 @@ namespace {
 
 using K = FailureKind;
 
+constexpr int64_t max_inspection_age_ns = os::second;  // A process may execute another program.
+
 PlacementInput placement_input(const NodeState& node) {
   return {node.settings, node.devices, node.ledger(), node.compute.policies};
 }
@@ -44,7 +46,7 @@ Outcome<SliceView> NodeAgent::grant(const Request& request, const os::ProcessId&
                                     const Viewer& viewer) {
   const auto slice = lifecycle_.grant(request, creator, viewer);
   if (!slice) return tl::unexpected(slice.error());
-  return view_of(**slice, true);
+  return view_of(**slice, node_.inspector.get());
 }
 
 place::Answer NodeAgent::explain(const Request& request, const Viewer& viewer) const {
@@ -77,7 +79,7 @@ Outcome<SliceView> NodeAgent::update(SliceId id, const TermsUpdate& asked, const
   const auto slice = living(node_, id);
   if (!slice) return tl::unexpected(slice.error());
   if (const auto done = update_terms(node_, **slice, asked, by); !done) return tl::unexpected(done.error());
-  return view_of(**slice, true);
+  return view_of(**slice, node_.inspector.get());
 }
 
 Outcome<void> NodeAgent::set_policy(Policy policy, const std::string& by) {
@@ -129,7 +131,7 @@ Outcome<SliceView> NodeAgent::stop(SliceId id, const std::string& why) {
   const auto slice = living(node_, id);
   if (!slice) return tl::unexpected(slice.error());
   lifecycle_.ending().stop(**slice, why);
-  if (const LiveSlice* stopping = node_.slices.find(id)) return view_of(*stopping, true);
+  if (const LiveSlice* stopping = node_.slices.find(id)) return view_of(*stopping, node_.inspector.get());
   return view_of(node_.ledger().ended().back());
 }
 
@@ -137,7 +139,7 @@ Outcome<SliceView> NodeAgent::release(SliceId id, const std::string& why) {
   const auto slice = living(node_, id);
   if (!slice) return tl::unexpected(slice.error());
   lifecycle_.ending().release(**slice, why);
-  if (const LiveSlice* remaining = node_.slices.find(id)) return view_of(*remaining, true);
+  if (const LiveSlice* remaining = node_.slices.find(id)) return view_of(*remaining, node_.inspector.get());
   return view_of(node_.ledger().ended().back());
 }
 
@@ -156,19 +158,41 @@ Outcome<SliceView> NodeAgent::thaw(SliceId id) {
   if (!(*slice)->frozen) return failure(K::failed_precondition, "slice {} is not frozen", (*slice)->name());
   node::thaw(**slice);
   node_.event((*slice)->name(), "thawed");
-  return view_of(**slice, true);
+  return view_of(**slice, node_.inspector.get());
 }
 
-shm::AttachReply NodeAgent::attach(const os::Peer& peer, const std::optional<ContainerSlot>& through,
-                                   const shm::AttachRequest& request, std::vector<os::Fd>& descriptors) {
-  if (through) return lifecycle_.attach(*through, peer, request, descriptors);
-  return lifecycle_.attachments().attach(peer, request, descriptors);
+std::optional<shm::AttachReply> NodeAgent::attach(const os::Peer& peer,
+                                                  const std::optional<ContainerSlot>& through,
+                                                  const shm::AttachRequest& request,
+                                                  std::vector<os::Fd>& descriptors,
+                                                  const std::function<void()>& again) {
+  if (through) return lifecycle_.attach(*through, peer, request, descriptors, again);
+  return lifecycle_.attachments().attach(peer, request, descriptors, again);
+}
+
+bool NodeAgent::inspect_processes(const std::string& name, const std::function<void()>& done) {
+  const LiveSlice* const slice = node_.slices.find(name);
+  if (slice == nullptr) return false;
+  const int64_t now = os::monotonic_ns();
+  const auto left = std::make_shared<size_t>(0);
+  for (const pid_t pid : pids_of(*slice)) {
+    const auto stat = os::stat_of(pid);
+    if (!stat) continue;
+    const Inspection* const known = node_.inspector->known(stat->id);
+    if (known != nullptr && now - known->at_ns < max_inspection_age_ns) continue;
+    ++*left;
+    node_.inspector->inspect(stat->id, slice->id(), [left, done](const Inspection&) {
+      if (--*left == 0) done();
+    });
+  }
+  return *left != 0;
 }
 
 std::vector<SliceView> NodeAgent::slices(const SliceQuery& query) const {
   std::vector<SliceView> out;
   for (const auto& [id, slice] : node_.slices)
-    if (!query.name || slice->name() == *query.name) out.push_back(view_of(*slice, query.processes));
+    if (!query.name || slice->name() == *query.name)
+      out.push_back(view_of(*slice, query.processes ? node_.inspector.get() : nullptr));
   if (query.ended)
     for (const ledger::UsageRecord& record : node_.ledger().ended())
       if (!query.name || record.slice.name == *query.name) out.push_back(view_of(record));
@@ -177,7 +201,7 @@ std::vector<SliceView> NodeAgent::slices(const SliceQuery& query) const {
 
 std::optional<SliceView> NodeAgent::slice_of(pid_t pid) const {
   const LiveSlice* slice = node_.slices.slice_of(pid);
-  return slice != nullptr ? std::optional(view_of(*slice, false)) : std::nullopt;
+  return slice != nullptr ? std::optional(view_of(*slice, nullptr)) : std::nullopt;
 }
 
 std::vector<DeviceView> NodeAgent::devices() const {

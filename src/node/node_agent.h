@@ -34,8 +34,10 @@ class NodeAgent final : public Agent {
   void withdraw(ContainerSlot) override;
   api::SlotFiles files_of(ContainerSlot) const override;
   Outcome<SliceView> thaw(SliceId) override;
-  shm::AttachReply attach(const os::Peer&, const std::optional<ContainerSlot>& through,
-                          const shm::AttachRequest&, std::vector<os::Fd>& descriptors) override;
+  std::optional<shm::AttachReply> attach(const os::Peer&, const std::optional<ContainerSlot>& through,
+                                         const shm::AttachRequest&, std::vector<os::Fd>& descriptors,
+                                         const std::function<void()>& again) override;
+  bool inspect_processes(const std::string& slice, const std::function<void()>& done) override;
 
   std::vector<SliceView> slices(const SliceQuery&) const override;
   std::optional<SliceView> slice_of(pid_t) const override;

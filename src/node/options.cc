@@ -95,7 +95,11 @@ Settings settings_of(const Options& o, const Paths& paths, const std::optional<p
 Outcome<Options> parse_options(int argc, char** argv, const Surroundings& surroundings) {
   Options o;
   // The agent starts its own executable again for two small tasks (slice/fd_store.h,
-  // devices/context_charge.h).
+  // devices/context_charge.h) and one long one (inspect/inspector.h).
+  if (argc == 2 && std::string_view(argv[1]) == "--inspect-processes") {
+    o.mode = Options::Mode::inspect;
+    return o;
+  }
   if (argc == 3 && std::string_view(argv[1]) == "--fd-store") {
     o.mode = Options::Mode::fd_store;
     o.fd_store_dir = argv[2];

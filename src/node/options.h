@@ -37,7 +37,7 @@ struct Options {
   std::string log_level = "info";
 
   // agent: serve. The others are short tasks of the same executable.
-  enum class Mode { agent, help, version, completion, fd_store, measure } mode = Mode::agent;
+  enum class Mode { agent, help, version, completion, fd_store, inspect, measure } mode = Mode::agent;
   std::string fd_store_dir, measure_libcuda, measure_uuid;
 };
 

@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "node/api/routes.h"
 #include "node/attach/attach_server.h"
@@ -45,6 +47,36 @@ std::vector<Device> devices_of(const std::vector<NodeDevice>& devices) {
   std::vector<Device> out;
   for (const NodeDevice& d : devices) out.push_back(d.device);
   return out;
+}
+
+// With a remembered inventory, running slices wait no longer for their agent.
+constexpr int64_t nvml_patience_ns = os::second;
+
+std::string inventory_path(const Options& options) { return options.state + "/devices.json"; }
+
+InventoryKey inventory_key(const Options& options, const Paths& paths) {
+  return {.boot_id = os::boot_id(),
+          .libnvml = paths.libnvml,
+          .simulated = options.sim,
+          .reserve = options.reserve ? std::to_string(options.reserve->count) : "",
+          .topology = options.topology};
+}
+
+void remember(const Options& options, const Paths& paths, const Inventory& inventory) {
+  const std::string text = write_inventory(inventory, inventory_key(options, paths));
+  if (const auto kept = os::replace_file(inventory_path(options), text, 0600); !kept)
+    os::log::warning("{}; the next start waits for NVML", kept.error().sentence);
+}
+
+// Runs in the search's thread.
+Outcome<FoundDevices> search_devices(const Options& options, const Paths& paths) {
+  auto nvml = Nvml::open(paths.libnvml);
+  if (!nvml) return tl::unexpected(nvml.error());
+  auto devices = find_devices(**nvml, options, paths);
+  if (!devices) return tl::unexpected(devices.error());
+  auto topology = find_topology(**nvml, options, *devices);
+  if (!topology) return tl::unexpected(topology.error());
+  return FoundDevices{std::move(*nvml), {std::move(*devices), *topology}};
 }
 
 bool any_stopping(const Agent& agent) {
@@ -126,6 +158,7 @@ std::optional<int> run_task(const Options& options) {
     case Options::Mode::version: return puts("carved " CARVE_VERSION) < 0;
     case Options::Mode::completion: return fputs(completion_script().c_str(), stdout) < 0;
     case Options::Mode::fd_store: return run_fd_store(options.fd_store_dir);
+    case Options::Mode::inspect: return run_inspector(STDIN_FILENO);
     case Options::Mode::measure:
       return measure_context_child(options.measure_libcuda.c_str(), options.measure_uuid.c_str());
     case Options::Mode::agent: break;
@@ -171,15 +204,28 @@ Outcome<Locks> lock(const Options& options) {
 Outcome<Machine> find_machine(const Options& options) {
   auto paths = find_paths(options);
   if (!paths) return tl::unexpected(paths.error());
-  auto nvml = Nvml::open(paths->libnvml);
-  if (!nvml) return tl::unexpected(nvml.error());
-  auto devices = find_devices(**nvml, options, *paths);
-  if (!devices) return tl::unexpected(devices.error());
-  auto topology = find_topology(**nvml, options, *devices);
-  if (!topology) return tl::unexpected(topology.error());
-  auto claims = claim(names_of(devices_of(*devices), *paths));
+  const std::string remembered = os::read_file(inventory_path(options)).value_or("");
+  auto inventory = read_inventory(remembered, inventory_key(options, *paths));
+  auto search =
+      std::make_unique<DeviceSearch>([options, paths = *paths] { return search_devices(options, paths); });
+  auto found = search->wait(inventory ? nvml_patience_ns : -1);
+  if (found && !*found) return tl::unexpected(found->error());
+  Machine out{.paths = *paths, .inventory = {}, .nvml = {}, .search = std::move(search), .claims = {}};
+  if (found) {
+    out.nvml = std::move((*found)->nvml);
+    out.inventory = std::move((*found)->inventory);
+    remember(options, *paths, out.inventory);
+  } else {
+    out.inventory = std::move(*inventory);
+    os::log::warning("NVML has not answered within {} s; the devices of the last start are served without it",
+                     nvml_patience_ns / os::second);
+    for (NodeDevice& d : out.inventory.devices)
+      d.sample.health = {HealthState::unresponsive, "NVML has not answered since the agent started"};
+  }
+  auto claims = claim(names_of(devices_of(out.inventory.devices), *paths));
   if (!claims) return tl::unexpected(claims.error());
-  return Machine{std::move(*paths), std::move(*nvml), std::move(*devices), *topology, std::move(*claims)};
+  out.claims = std::move(*claims);
+  return out;
 }
 
 Outcome<Stores> open_stores(const Options& options) {
@@ -197,11 +243,13 @@ Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& op
   auto heartbeat = stores.runtime.heartbeat();
   if (!heartbeat) return tl::unexpected(heartbeat.error());
   shm::Heartbeat& page = **heartbeat;
+  // The mapping keeps its address when it moves into the state.
+  auto heart = std::make_unique<Heart>(page, loop.turns());
   auto labels = NodeLabels::open(options.state + "/labels.json", options.labels);
   if (!labels) return tl::unexpected(labels.error());
   auto kept_settings = KeptSettings::open(options.state + "/settings.json", options.memory_unit);
   if (!kept_settings) return tl::unexpected(kept_settings.error());
-  Settings settings = settings_of(options, machine.paths, machine.topology);
+  Settings settings = settings_of(options, machine.paths, machine.inventory.topology);
   if (const auto policy = labels->policy()) {
     if (options.policy && options.policy != policy)
       return failure(K::failed_precondition,
@@ -215,15 +263,17 @@ Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& op
   auto running = std::make_unique<Running>(
       NodeState{.loop = loop,
                 .settings = std::move(settings),
-                .devices = machine.devices,
+                .devices = machine.inventory.devices,
                 .books = Books(std::move(stores.ledger.store)),
                 .events = EventLog(static_cast<uint64_t>(os::utc_ns())),
                 .labels = std::move(*labels),
                 .kept_settings = std::move(*kept_settings),
                 .pages = Pages(std::move(stores.runtime), std::move(stores.fd_store), std::move(*heartbeat)),
                 .slices = {},
+                .inspector = std::make_unique<Inspector>(loop, Inspector::Hooks{}),
                 .compute = Compute(page),
                 .kernel_log_trouble = kernel_log ? "" : kernel_log.error().sentence});
+  running->heart = std::move(heart);
   if (kernel_log) running->node.kernel_log = std::move(*kernel_log);
   const std::string& moved_aside = stores.ledger.moved_aside;
   if (!moved_aside.empty()) {
@@ -239,12 +289,51 @@ Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& op
   return running;
 }
 
-std::unique_ptr<Sampler> start_sampler(Running& running, const Machine& machine) {
+namespace {
+
+void begin_sampling(Running& running, Measurement& measurement) {
   std::vector<unsigned> indexes;
-  for (const NodeDevice& d : machine.devices) indexes.push_back(d.device.index);
-  auto sampler = std::make_unique<Sampler>(*machine.nvml, indexes);
-  running.reconcile_loop.start(*sampler);
-  return sampler;
+  for (const NodeDevice& d : running.node.devices) indexes.push_back(d.device.index);
+  measurement.sampler = std::make_unique<Sampler>(*measurement.nvml, indexes);
+  running.reconcile_loop.sample_with(*measurement.sampler);
+}
+
+// NVML has answered at last.
+void take(os::Loop& loop, Running& running, Measurement& measurement, Outcome<FoundDevices> found) {
+  if (!found) {
+    running.node.event("", "devices cannot be measured: " + found.error().sentence);
+    for (NodeDevice& d : running.node.devices) d.sample.health.reason = found.error().sentence;
+    return;
+  }
+  measurement.nvml = std::move(found->nvml);
+  if (are_same_devices(running.node.devices, found->inventory.devices)) {
+    running.node.event("", "NVML answered; the devices are those of the last start");
+    return begin_sampling(running, measurement);
+  }
+  os::log::error("NVML reports other devices than those of the last start; the agent starts again with them");
+  measurement.devices_changed = true;
+  loop.stop();
+}
+
+}  // namespace
+
+std::unique_ptr<Measurement> start_sampler(os::Loop& loop, const Options& options, Running& running,
+                                           Machine& machine) {
+  auto out = std::make_unique<Measurement>();
+  out->nvml = std::move(machine.nvml);
+  out->search = std::move(machine.search);
+  out->calls = std::make_unique<os::LoopCalls>(loop);
+  running.reconcile_loop.start();
+  if (out->nvml) {
+    begin_sampling(running, *out);
+    return out;
+  }
+  out->search->when_found(*out->calls, [&loop, &running, &options, &paths = machine.paths,
+                                        measurement = out.get()](Outcome<FoundDevices> found) {
+    if (found) remember(options, paths, found->inventory);
+    take(loop, running, *measurement, std::move(found));
+  });
+  return out;
 }
 
 Outcome<std::unique_ptr<Sockets, CloseSockets>> open_sockets(os::Loop& loop, const Options& options,
@@ -263,7 +352,7 @@ Outcome<std::unique_ptr<Sockets, CloseSockets>> open_sockets(os::Loop& loop, con
   return out;
 }
 
-int serve(os::Loop& loop, const Options& options, const Agent& agent, const Sampler& sampler) {
+int serve(os::Loop& loop, const Options& options, const Agent& agent, const Measurement& measurement) {
   const sigset_t ending = ending_signals();
   const os::Fd signals(signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
   loop.watch(signals.get(), EPOLLIN, [&](uint32_t) {
@@ -283,8 +372,15 @@ int serve(os::Loop& loop, const Options& options, const Agent& agent, const Samp
   os::log::info("agent ended; {} slices run on inside their quotas", running_on);
   unlink(options.socket.c_str());
   if (running_on == 0) unlink((options.socket + shm::attach_suffix).c_str());
-  if (sampler.under_way_since_ns() != 0) _exit(0);  // A driver call may never return, and no work is left.
+  if (measurement.devices_changed) return 0;
+  if (measurement.is_waiting()) _exit(0);  // A driver call may never return, and no work is left.
   return 0;
+}
+
+int start_again(char** argv) {
+  execv("/proc/self/exe", argv);
+  os::log::error("the agent cannot be executed again: {}", strerror(errno));
+  return 1;
 }
 
 }  // namespace carve::node

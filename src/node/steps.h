@@ -4,6 +4,8 @@
 #include <memory>
 #include <optional>
 
+#include "node/compute/heart.h"
+#include "node/device_search.h"
 #include "node/node_agent.h"
 #include "node/options.h"
 #include "node/slice/reconcile_loop.h"
@@ -32,9 +34,9 @@ Outcome<Locks> lock(const Options& options);
 // The devices of this agent, and the libraries.
 struct Machine {
   Paths paths;
-  std::unique_ptr<Nvml> nvml;
-  std::vector<NodeDevice> devices;
-  std::optional<place::Topology> topology;
+  Inventory inventory;
+  std::unique_ptr<Nvml> nvml;  // Null while the search goes on; the inventory is a remembered one then.
+  std::unique_ptr<DeviceSearch> search;
   std::vector<os::Fd> claims;
 };
 Outcome<Machine> find_machine(const Options& options);
@@ -54,13 +56,26 @@ struct Running {
   Lifecycle lifecycle{node};
   ReconcileLoop reconcile_loop{node, lifecycle};
   NodeAgent agent{node, lifecycle};
+  std::unique_ptr<Heart> heart;  // It beats while slices are adopted.
 };
 
 // Makes the agent, which takes the parts of `machine` and `stores`, and adopts the running slices.
 Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& options, const Machine& machine,
                                                Stores stores);
 
-std::unique_ptr<Sampler> start_sampler(Running& running, const Machine& machine);
+// NVML with its sampler.
+struct Measurement {
+  std::unique_ptr<Nvml> nvml;
+  std::unique_ptr<Sampler> sampler;  // Null until NVML has answered for the first time.
+  std::unique_ptr<os::LoopCalls> calls;
+  std::unique_ptr<DeviceSearch> search;
+  bool devices_changed = false;  // The agent must start again, with the devices that NVML reported.
+
+  bool is_waiting() const { return sampler == nullptr || sampler->under_way_since_ns() != 0; }
+};
+// Takes NVML from the machine. If NVML has not answered yet, the sampler starts when it does.
+std::unique_ptr<Measurement> start_sampler(os::Loop& loop, const Options& options, Running& running,
+                                           Machine& machine);
 
 // The sockets of the attach protocol, of the API and of the metrics.
 class Sockets;
@@ -70,7 +85,11 @@ struct CloseSockets {
 Outcome<std::unique_ptr<Sockets, CloseSockets>> open_sockets(os::Loop& loop, const Options& options,
                                                              Running& running);
 
-// Serves until SIGTERM or SIGINT. Returns the exit status.
-int serve(os::Loop& loop, const Options& options, const Agent& agent, const Sampler& sampler);
+// Serves until SIGTERM or SIGINT, or until the devices have changed. Returns the exit status.
+int serve(os::Loop& loop, const Options& options, const Agent& agent, const Measurement& measurement);
+
+// Executes the agent anew, with the same arguments. Running slices are adopted again. Returns the exit status
+// if that fails.
+int start_again(char** argv);
 
 }  // namespace carve::node

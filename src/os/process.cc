@@ -48,6 +48,8 @@ std::optional<ProcessStat> stat_of(pid_t pid) {
                           " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
                           &out.state, &out.parent, &out.group, &out.session, &start);
   if (read != 5) return std::nullopt;
+  if (const size_t name = text->find('('); name < name_end)
+    out.name = text->substr(name + 1, name_end - name - 1);
   out.id.start = start;
   return out;
 }
@@ -64,13 +66,6 @@ std::vector<ProcessStat> all_processes() {
   return out;
 }
 
-std::string command_of(pid_t pid) {
-  std::string text = read_file(fmt::format("/proc/{}/cmdline", pid), 200).value_or("");
-  while (!text.empty() && text.back() == '\0') text.pop_back();
-  std::ranges::replace(text, '\0', ' ');
-  return text;
-}
-
 pid_t inner_pid_of(pid_t pid) {
   const std::string text = read_file(fmt::format("/proc/{}/status", pid)).value_or("");
   const size_t line = text.find("\nNSpid:");
@@ -83,11 +78,6 @@ pid_t inner_pid_of(pid_t pid) {
 uint64_t pid_namespace_of(pid_t pid) {
   struct stat info {};
   return stat(fmt::format("/proc/{}/ns/pid", pid).c_str(), &info) == 0 ? info.st_ino : 0;
-}
-
-bool maps_other_files_only(pid_t pid, std::string_view name) {
-  const auto text = read_file(fmt::format("/proc/{}/maps", pid), 64 << 20);
-  return text && !text->empty() && text->find(name) == std::string::npos;
 }
 
 std::map<std::string, std::string> cgroups_of(pid_t pid) {

@@ -1,5 +1,8 @@
 // The kernel's data about a process. It is read from /proc and may be out of date at once. A caller that
 // needs certainty holds a pidfd and checks it again afterwards.
+//
+// None of these functions waits for the process. The files that it can keep from being read (cmdline,
+// environ, maps, exe, mem, fd) are read by node/inspect only.
 #pragma once
 
 #include <sys/types.h>
@@ -30,6 +33,7 @@ struct ProcessStat {
   pid_t group = 0;    // Of its process group.
   pid_t session = 0;  // A number that no new process gets while the session has a process.
   char state = '?';   // 'Z': ended, not yet waited for.
+  std::string name;   // Of its first thread, which may set it; at most 15 bytes of any value.
 };
 
 std::optional<std::string> read_file(const std::string& path, size_t most = 1 << 20);
@@ -37,13 +41,8 @@ bool write_file(const std::string& path, std::string_view text);  // Writes an e
 
 std::optional<ProcessStat> stat_of(pid_t);
 std::vector<ProcessStat> all_processes();
-std::string command_of(pid_t);     // Its arguments, cut to 200 characters.
 pid_t inner_pid_of(pid_t);         // In its own pid namespace: the last of NSpid; 0: unknown.
 uint64_t pid_namespace_of(pid_t);  // Inode; 0: unknown.
-
-// Returns whether the process has mappings, and none of a file of this name. A process that ends has no
-// mappings some time before its files are closed, and its device memory freed: of it this is false.
-bool maps_other_files_only(pid_t, std::string_view name);
 
 // Returns the lines of /proc/PID/cgroup: controllers -> path. The v2 line has the empty name.
 std::map<std::string, std::string> cgroups_of(pid_t);

@@ -82,7 +82,7 @@ struct SliceView {
 struct SliceQuery {
   std::optional<std::string> name;  // No value: all slices.
   bool ended = false;               // Ended slices too, behind the living ones, oldest first.
-  bool processes = false;           // With the slices' processes. Each costs reads of /proc.
+  bool processes = false;           // With the slices' processes, as the last inspection showed them.
 };
 
 // A device as found at the start, and its state now.
@@ -186,9 +186,15 @@ class Agent {
   virtual api::SlotFiles files_of(ContainerSlot) const = 0;
   virtual Outcome<SliceView> thaw(SliceId) = 0;  // Continues a frozen slice.
   // Answers a process that attaches, through the attach directory of a slot or the common one. The order of
-  // the descriptors is that of wire/shm/attach.h.
-  virtual shm::AttachReply attach(const os::Peer&, const std::optional<ContainerSlot>& through,
-                                  const shm::AttachRequest&, std::vector<os::Fd>& descriptors) = 0;
+  // the descriptors is that of wire/shm/attach.h. No value if the answer needs a look at the process: `again`
+  // is called then, on the loop, when it has been taken and the same call has an answer.
+  virtual std::optional<shm::AttachReply> attach(const os::Peer&, const std::optional<ContainerSlot>& through,
+                                                 const shm::AttachRequest&, std::vector<os::Fd>& descriptors,
+                                                 const std::function<void()>& again) = 0;
+
+  // Reads the commands of a slice's processes, which slices() shows. Returns false if all are known; else
+  // calls `done` on the loop, after 2 s at the latest.
+  virtual bool inspect_processes(const std::string& slice, const std::function<void()>& done) = 0;
 
   // Living slices in the order of their grants.
   virtual std::vector<SliceView> slices(const SliceQuery&) const = 0;

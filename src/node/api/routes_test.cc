@@ -36,8 +36,20 @@ struct RoutesTest : testing::Test {
     request.path = path.substr(0, query);
     if (query != std::string::npos) request.query = path.substr(query + 1);
     request.body = body;
-    return routes.answer(request, caller);
+    http::Response response = routes.answer(request, caller);
+    if (const auto* later = std::get_if<http::LaterContent>(&response.content)) {
+      waiting = later->begin(later_answer);
+      if (later_answer.came) return std::move(*std::exchange(later_answer.came, std::nullopt));
+    }
+    return response;
   }
+
+  // The answer of the last request that has one later.
+  struct Later final : http::LaterAnswer {
+    std::optional<http::Response> came;
+    void answer(http::Response response) override { came = std::move(response); }
+  } later_answer;
+  std::shared_ptr<void> waiting;  // The connection's part of it.
 };
 
 std::string body(const http::Response& response) { return std::get<std::string>(response.content); }
@@ -52,6 +64,26 @@ std::vector<std::pair<std::string, std::string>> every_route() {
       out.emplace_back(route.method, path);
     }
   return out;
+}
+
+TEST_F(RoutesTest, a_slice_is_shown_when_the_commands_of_its_processes_are_known) {
+  agent.inspects_first = true;
+  ask(ada, "GET", "/v1/slices/a");
+  ASSERT_TRUE(agent.inspected);
+  EXPECT_FALSE(later_answer.came);
+  agent.inspected();
+  ASSERT_TRUE(later_answer.came);
+  EXPECT_THAT(body(*later_answer.came), HasSubstr("\"name\":\"a\""));
+
+  ask(ada, "GET", "/v1/slices/a");
+  later_answer.came.reset();
+  waiting.reset();
+  agent.inspected();
+  EXPECT_FALSE(later_answer.came) << "the connection is closed";
+
+  agent.inspected = nullptr;
+  EXPECT_EQ(ask(bob, "GET", "/v1/slices/a").status, 404u);
+  EXPECT_FALSE(agent.inspected) << "another user costs no inspection";
 }
 
 // A connection over TCP without a token is anonymous: nothing is shown to it, and nothing is done for it.

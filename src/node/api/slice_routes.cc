@@ -51,13 +51,34 @@ http::Response slices(const RequestContext& a) {
   return document(list);
 }
 
-// A slice that lives, else the last one of this name that ended.
-http::Response show(const RequestContext& a, const std::string& name) {
+// Returns the slice that lives, else the last one of this name that ended.
+http::Response show_known(const RequestContext& a, const std::string& name) {
   const std::vector<SliceView> found = a.agent.slices({.name = name, .ended = true, .processes = true});
   const SliceView* shown = nullptr;
   for (const SliceView& slice : found)
     if (a.may_see(slice.record) && (shown == nullptr || shown->record.to)) shown = &slice;
   return shown != nullptr ? whole(a, *shown) : problem(a.named(name).error());
+}
+
+// Answers when the commands of the slice's processes are known: a process may delay their reading.
+http::Response show(const RequestContext& a, const std::string& name) {
+  if (!a.named(name)) return show_known(a, name);
+  struct Waiting {
+    http::LaterAnswer& answer;
+    http::Request request;
+    http::Caller caller;
+  };
+  const auto begin = [&agent = a.agent, &diagnose = a.diagnose, request = a.request, caller = a.caller,
+                      started_ns = a.started_ns, name](http::LaterAnswer& answer) -> std::shared_ptr<void> {
+    const auto waiting = std::make_shared<Waiting>(Waiting{answer, request, caller});
+    const auto reply = [&agent, &diagnose, started_ns, name, waits = std::weak_ptr(waiting)] {
+      if (const auto w = waits.lock())
+        w->answer.answer(show_known({agent, w->request, w->caller, nullptr, started_ns, diagnose}, name));
+    };
+    if (!agent.inspect_processes(name, reply)) reply();
+    return waiting;
+  };
+  return {.content = http::LaterContent{begin}};
 }
 
 http::Response show_slot(const RequestContext& a, const std::string& name) {

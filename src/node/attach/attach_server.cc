@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "os/clock.h"
@@ -11,6 +12,8 @@ namespace carve::node {
 namespace {
 
 constexpr size_t max_connections = 128;
+constexpr size_t max_connections_of_user = 8;
+constexpr unsigned max_accepts_per_turn = 64;
 constexpr int64_t patience = 2 * os::second;
 
 }  // namespace
@@ -27,7 +30,7 @@ std::optional<shm::AttachRequest> parse_attach_request(const void* data, ssize_t
 
 AttachServer::AttachServer(os::Loop& loop, Agent& agent, os::Fd listener, std::optional<ContainerSlot> slot)
     : loop_(loop), agent_(agent), listener_(std::move(listener)), slot_(slot) {
-  loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { accept_all(); });
+  loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { accept_some(); });
 }
 
 AttachServer::~AttachServer() {
@@ -35,46 +38,86 @@ AttachServer::~AttachServer() {
   for (const auto& [number, connection] : connections_) loop_.forget(number);
 }
 
-void AttachServer::accept_all() {
-  while (connections_.size() < max_connections) {
+// The listener stays watched, so the rest is accepted in the next turn of the loop.
+void AttachServer::accept_some() {
+  for (unsigned i = 0; i < max_accepts_per_turn; ++i) {
     os::Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd && (errno == EMFILE || errno == ENFILE) && !connections_.empty()) {
+      close(oldest_of_largest_user());
+      continue;
+    }
     if (!fd) return;
     auto peer = os::peer_of(fd.get());
     if (!peer) continue;
+    make_room(peer->uid);
     const int number = fd.get();
     const uint64_t accepted = ++accepted_;
-    connections_.emplace(number, Connection{std::move(fd), std::move(*peer), accepted});
-    loop_.watch(number, EPOLLIN, [this, number](uint32_t) { answer(number); });
+    connections_.emplace(number, Connection{std::move(fd), std::move(*peer), accepted, {}});
+    loop_.watch(number, EPOLLIN, [this, number](uint32_t) { read(number); });
     loop_.after(patience, [this, number, accepted, lives = std::weak_ptr(lives_)] {
-      if (lives.expired()) return;
-      const auto late = connections_.find(number);
-      if (late != connections_.end() && late->second.number == accepted) close(number);
+      if (!lives.expired() && has(number, accepted)) close(number);
     });
+    // The guest library sends its request when it connects, so its connection is answered before the next one
+    // is accepted and can never be the one that gives way.
+    read(number);
   }
-  loop_.forget(listener_.get());  // All connections are in use; the next close() watches the socket again.
+}
+
+bool AttachServer::has(int connection, uint64_t accepted) const {
+  const auto found = connections_.find(connection);
+  return found != connections_.end() && found->second.number == accepted;
+}
+
+int AttachServer::oldest_of(uint32_t uid) const {
+  const auto oldest = std::ranges::min_element(connections_, {}, [uid](const auto& entry) {
+    return std::pair(entry.second.peer.uid != uid, entry.second.number);
+  });
+  return oldest->first;
+}
+
+int AttachServer::oldest_of_largest_user() const {
+  std::map<uint32_t, size_t> by_uid;
+  for (const auto& [number, connection] : connections_) ++by_uid[connection.peer.uid];
+  return oldest_of(std::ranges::max_element(by_uid, {}, [](const auto& e) { return e.second; })->first);
+}
+
+void AttachServer::make_room(uint32_t uid) {
+  const auto of_user =
+      std::ranges::count_if(connections_, [uid](const auto& entry) { return entry.second.peer.uid == uid; });
+  if (static_cast<size_t>(of_user) >= max_connections_of_user)
+    close(oldest_of(uid));
+  else if (connections_.size() >= max_connections)
+    close(oldest_of_largest_user());
 }
 
 void AttachServer::close(int connection) {
   loop_.forget(connection);
-  const bool full = connections_.size() >= max_connections;
   connections_.erase(connection);
-  if (full) loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { accept_all(); });
+}
+
+void AttachServer::read(int connection) {
+  alignas(shm::AttachRequest) char data[sizeof(shm::AttachRequest)] = {};
+  const ssize_t received = os::receive_with(connection, data, sizeof data, nullptr, 0);
+  if (received < 0 && errno == EAGAIN) return;
+  const auto request = parse_attach_request(data, received);
+  if (!request) return close(connection);
+  connections_.at(connection).request = *request;
+  answer(connection);
 }
 
 void AttachServer::answer(int connection) {
   Connection& from = connections_.at(connection);
-  alignas(shm::AttachRequest) char data[sizeof(shm::AttachRequest)] = {};
-  const auto request =
-      parse_attach_request(data, os::receive_with(connection, data, sizeof data, nullptr, 0));
-  if (request) {
-    std::vector<os::Fd> descriptors;
-    const shm::AttachReply reply = agent_.attach(from.peer, slot_, *request, descriptors);
-    int fds[8];
-    const size_t count = std::min<size_t>(descriptors.size(), 8);
-    for (size_t i = 0; i < count; ++i) fds[i] = descriptors[i].get();
-    // The reply goes only to the process that asked: while it lives, no other process has its pid.
-    if (os::alive(from.peer.pidfd)) os::send_with(connection, &reply, sizeof reply, fds, count);
-  }
+  std::vector<os::Fd> descriptors;
+  const auto again = [this, connection, accepted = from.number, lives = std::weak_ptr(lives_)] {
+    if (!lives.expired() && has(connection, accepted)) answer(connection);
+  };
+  const auto reply = agent_.attach(from.peer, slot_, *from.request, descriptors, again);
+  if (!reply) return loop_.forget(connection);  // A peer that hangs up meanwhile needs no answer.
+  int fds[8];
+  const size_t count = std::min<size_t>(descriptors.size(), 8);
+  for (size_t i = 0; i < count; ++i) fds[i] = descriptors[i].get();
+  // The reply goes only to the process that asked: while it lives, no other process has its pid.
+  if (os::alive(from.peer.pidfd)) os::send_with(connection, &*reply, sizeof *reply, fds, count);
   close(connection);
 }
 

@@ -2,7 +2,10 @@
 // request and one reply, then it closes (wire/shm/attach.h). The kernel identifies the caller. The request is
 // checked byte by byte and cannot name another process.
 //
-// Limits: 128 connections at once, 2 s each; further ones wait in the kernel's queue.
+// The guest library sends its request when it connects, and each request is answered before the next
+// connection is accepted. So only silent peers, and those whose answer needs a look at their process, keep a
+// connection: 128 at once and 8 of one user, for 2 s each. Beyond that the oldest gives way: the user's own,
+// or that of the user with most.
 #pragma once
 
 #include <map>
@@ -27,7 +30,12 @@ class AttachServer {
   AttachServer& operator=(const AttachServer&) = delete;
 
  private:
-  void accept_all();
+  void accept_some();
+  bool has(int connection, uint64_t accepted) const;
+  int oldest_of(uint32_t uid) const;
+  int oldest_of_largest_user() const;
+  void make_room(uint32_t uid);
+  void read(int connection);
   void answer(int connection);
   void close(int connection);
 
@@ -35,6 +43,7 @@ class AttachServer {
     os::Fd fd;
     os::Peer peer;
     uint64_t number;
+    std::optional<shm::AttachRequest> request;
   };
   os::Loop& loop_;
   Agent& agent_;

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <functional>
 
 #include "node/agent/testing/agent_fake.h"
 #include "wire/shm/layout.h"
@@ -81,6 +82,77 @@ TEST(AttachServer, says_through_which_slot_a_process_attaches) {
   char byte = 0;
   EXPECT_EQ(recv(idle->get(), &byte, 1, 0), 0) << "the server has closed its connections";
   std::filesystem::remove_all(name);
+}
+
+struct AttachServerTest : testing::Test {
+  os::Loop loop;
+  AgentFake agent;
+  char folder[26] = "/tmp/carve-attach-XXXXXX";
+  const std::string path = std::string(mkdtemp(folder)) + "/s";
+  AttachServer server{loop, agent, *os::listen_at(path, SOCK_SEQPACKET, 0600)};
+  ~AttachServerTest() override { std::filesystem::remove_all(folder); }
+
+  os::Fd connect() const { return std::move(*os::connect_to(path, SOCK_SEQPACKET)); }
+  static void send(const os::Fd& peer) {
+    const shm::AttachRequest request = good();
+    ASSERT_TRUE(os::send_with(peer.get(), &request, sizeof request, nullptr, 0));
+  }
+  // Returns the bytes of the reply; 0: the server has closed the connection; -1: neither.
+  static ssize_t reply(const os::Fd& peer) {
+    shm::AttachReply reply{};
+    return recv(peer.get(), &reply, sizeof reply, MSG_DONTWAIT);
+  }
+  template <class Condition>
+  void run_until(Condition holds) {
+    std::function<void()> look = [&] {
+      if (holds()) return loop.stop();
+      loop.after(1'000'000, look);
+    };
+    loop.after(0, look);
+    loop.run();
+  }
+};
+
+TEST_F(AttachServerTest, silent_peers_of_one_user_give_way_and_one_with_a_request_is_answered) {
+  std::vector<os::Fd> silent;
+  for (int i = 0; i < 100; ++i) silent.push_back(connect());
+  const os::Fd honest = connect();
+  send(honest);
+  ssize_t size = -1;
+  run_until([&] { return (size = reply(honest)) >= 0; });
+  EXPECT_EQ(size, static_cast<ssize_t>(sizeof(shm::AttachReply)));
+  size_t open = 0;
+  for (const os::Fd& peer : silent) open += reply(peer) < 0;
+  EXPECT_EQ(open, 7u) << "the honest one was the eighth connection of the user";
+  EXPECT_LT(reply(silent.front()), 1) << "the oldest gave way";
+  EXPECT_LT(reply(silent.back()), 0);
+}
+
+TEST_F(AttachServerTest, an_answer_comes_when_the_process_was_looked_at) {
+  agent.looks_first = true;
+  const os::Fd peer = connect();
+  send(peer);
+  run_until([&] { return static_cast<bool>(agent.look_again); });
+  EXPECT_LT(reply(peer), 0);
+  agent.look_again();
+  EXPECT_EQ(reply(peer), static_cast<ssize_t>(sizeof(shm::AttachReply)));
+  agent.look_again();  // The connection is closed; another one may have its descriptor.
+  EXPECT_EQ(agent.attached_through.size(), 2u);
+}
+
+TEST_F(AttachServerTest, a_peer_that_hangs_up_while_its_process_is_looked_at_is_dropped) {
+  agent.looks_first = true;
+  {
+    const os::Fd peer = connect();
+    send(peer);
+    run_until([&] { return static_cast<bool>(agent.look_again); });
+  }
+  agent.look_again();
+  const os::Fd next = connect();
+  send(next);
+  ssize_t size = -1;
+  run_until([&] { return (size = reply(next)) >= 0; });
+  EXPECT_EQ(size, static_cast<ssize_t>(sizeof(shm::AttachReply)));
 }
 
 }  // namespace

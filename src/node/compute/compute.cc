@@ -71,10 +71,6 @@ void Compute::remove_process(uint64_t slice, const Slice& granted, unsigned slot
   for_arbiters_of(granted, [&](Arbiter& a) { a.remove_process(slice, slot); });
 }
 
-void Compute::beat(int64_t now) {
-  heartbeat_.monotonic_ns.store(static_cast<uint64_t>(now), std::memory_order_release);
-}
-
 void Compute::sample() {
   for (const auto& [uuid, arbiter] : arbiters_) arbiter->sample();
 }

@@ -49,7 +49,6 @@ class Compute {
   void add_process(uint64_t slice, const Slice&, unsigned slot);
   void remove_process(uint64_t slice, const Slice&, unsigned slot);
 
-  void beat(int64_t now_monotonic_ns);
   void sample();  // Of all arbiters; called several times a second.
   bool is_arbitrating() const { return !arbiters_.empty(); }
 

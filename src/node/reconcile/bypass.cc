@@ -3,6 +3,7 @@
 namespace carve::node {
 
 std::string why_unattached(const ProcessEvidence& seen) {
+  if (seen.unreadable) return "it keeps its mappings and environment from being read";
   if (seen.our_library && seen.the_driver)
     return "the library is loaded and was bypassed: dlmopen, RTLD_DEEPBIND or dlvsym found the driver "
            "directly";

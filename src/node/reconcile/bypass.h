@@ -23,6 +23,7 @@ struct ProcessEvidence {
   bool loader = false;         // The dynamic loader is mapped, so the program is not static.
   bool preload_asked = true;   // Its initial LD_PRELOAD names the guest library.
   bool is_mps_server = false;  // Its executable is this machine's nvidia-cuda-mps-server.
+  bool unreadable = false;     // The process keeps the above from being read (node/inspect/inspector.h).
 };
 
 // Returns why the process did not attach, as far as the evidence shows.

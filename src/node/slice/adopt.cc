@@ -160,7 +160,7 @@ bool Lifecycle::adopt(const ledger::UsageRecord& record, const std::optional<Sta
 void Lifecycle::watch_adopted(LiveSlice& slice, const std::optional<StateFile>& state) {
   attachments_.adopt(slice);
   if (!slice.report.page) {
-    const Recovery found = node_.pages.recover_report(slice);
+    const Recovery found = node_.pages.recover_report(slice, *node_.inspector);
     if (found == Recovery::from_process)
       node_.event(slice.name(), "report page recovered from one of its processes");
     if (found == Recovery::lost)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/invariant.h"
 #include "os/clock.h"
@@ -48,8 +49,8 @@ Attachments::Slot Attachments::choose_slot(LiveSlice& slice, const os::Peer& pee
     // any more. The image number in the request alone is not accepted, because the process could use it to
     // drop its charges.
     const unsigned slot = known->second.slot;
-    if (control.processes[slot].image != request.image &&
-        os::maps_other_files_only(peer.process.pid, report_name) && !reclaim(slice, slot))
+    const auto other = std::exchange(known->second.other_image, std::nullopt);
+    if (control.processes[slot].image != request.image && other && other->replaced && !reclaim(slice, slot))
       return {std::nullopt, AttachStatus::try_again, "the budget words changed too often; try again"};
     return {slot, AttachStatus::granted, ""};
   }
@@ -77,15 +78,42 @@ void Attachments::fill_slot(LiveSlice& slice, const os::Peer& peer, const shm::A
   add(slice, peer.process, slot, std::move(pidfd));
 }
 
-shm::AttachReply Attachments::attach(const os::Peer& peer, const shm::AttachRequest& request,
-                                     std::vector<os::Fd>& descriptors) {
-  LiveSlice* slice = node_.slices.slice_of(peer.process.pid);
-  if (slice == nullptr) return attach_reply(AttachStatus::not_in_slice, "this process is in no slice");
-  return attach(*slice, peer, request, descriptors);
+bool Attachments::knows_image(LiveSlice& slice, const os::Peer& peer, const shm::AttachRequest& request,
+                              const std::function<void()>& again) {
+  const auto known = slice.attached.find(peer.process);
+  if (known == slice.attached.end()) return true;
+  AttachedProcess& process = known->second;
+  if (slice.control->processes[process.slot].image == request.image) return true;
+  if (process.other_image && process.other_image->image == request.image && process.other_image->inspected)
+    return true;
+  process.other_image = {.image = request.image, .inspected = false, .replaced = false};
+  node_.inspector->inspect(peer.process, slice.id(),
+                           [this, id = slice.id(), image = request.image, again](const Inspection& seen) {
+                             LiveSlice* const on = node_.slices.find(id);
+                             if (on == nullptr) return;
+                             const auto asked = on->attached.find(seen.process);
+                             if (asked == on->attached.end() || !asked->second.other_image ||
+                                 asked->second.other_image->image != image)
+                               return;
+                             asked->second.other_image = {
+                                 .image = image, .inspected = true, .replaced = seen.maps_no_report_page};
+                             again();
+                           });
+  return false;
 }
 
-shm::AttachReply Attachments::attach(LiveSlice& slice, const os::Peer& peer,
-                                     const shm::AttachRequest& request, std::vector<os::Fd>& descriptors) {
+std::optional<shm::AttachReply> Attachments::attach(const os::Peer& peer, const shm::AttachRequest& request,
+                                                    std::vector<os::Fd>& descriptors,
+                                                    const std::function<void()>& again) {
+  LiveSlice* slice = node_.slices.slice_of(peer.process.pid);
+  if (slice == nullptr) return attach_reply(AttachStatus::not_in_slice, "this process is in no slice");
+  return attach(*slice, peer, request, descriptors, again);
+}
+
+std::optional<shm::AttachReply> Attachments::attach(LiveSlice& slice, const os::Peer& peer,
+                                                    const shm::AttachRequest& request,
+                                                    std::vector<os::Fd>& descriptors,
+                                                    const std::function<void()>& again) {
   if (request.layout != shm::layout_version) {
     const std::string sentence = fmt::format(
         "the guest library has layout {} and the agent has layout {}; install both from one release",
@@ -97,6 +125,7 @@ shm::AttachReply Attachments::attach(LiveSlice& slice, const os::Peer& peer,
     return attach_reply(
         AttachStatus::no_slot,
         fmt::format("slice {} lost its report page; stop the slice and start it again", slice.name()));
+  if (!knows_image(slice, peer, request, again)) return std::nullopt;
   const Slot slot = choose_slot(slice, peer, request);
   if (!slot.number) return attach_reply(slot.status, slot.sentence);
   os::Fd pidfd(fcntl(peer.pidfd.get(), F_DUPFD_CLOEXEC, 0));
@@ -114,7 +143,8 @@ shm::AttachReply Attachments::attach(LiveSlice& slice, const os::Peer& peer,
 void Attachments::add(LiveSlice& slice, const os::ProcessId& process, unsigned slot, os::Fd pidfd) {
   invariant(slot < shm::max_processes, "a slot of the control page");
   node_.loop.watch(pidfd.get(), EPOLLIN, [this, id = slice.id(), process](uint32_t) { ended(id, process); });
-  slice.attached.emplace(process, AttachedProcess{slot, std::move(pidfd)});
+  slice.attached.emplace(process,
+                         AttachedProcess{.slot = slot, .pidfd = std::move(pidfd), .other_image = {}});
   slice.identity.attached.insert(process);
   node_.compute.add_process(slice.id(), slice.granted(), slot);
 }
@@ -168,16 +198,38 @@ void Attachments::ended(uint64_t id, os::ProcessId process) {
   process_ended_(id);
 }
 
+bool Attachments::holds_charges(const LiveSlice& slice, unsigned slot) {
+  if (shm::holds_blocks(slice.report.page->charges, slot)) return true;
+  for (unsigned d = 0; d < slice.granted().parts.size(); ++d)
+    for (unsigned lane = 0; lane < shm::lanes; ++lane)
+      if (shm::holding(slice.report.page->charges, {d, slot, lane}) != 0) return true;
+  return false;
+}
+
 void Attachments::reclaim_after_exec(LiveSlice& slice) {
-  for (const auto& [process, attached] : slice.attached) {
-    if (slice.used_by_pid.contains(process.pid) || !slice.report.page) continue;
-    bool holds = shm::holds_blocks(slice.report.page->charges, attached.slot);
-    for (unsigned d = 0; d < slice.granted().parts.size(); ++d)
-      for (unsigned lane = 0; lane < shm::lanes; ++lane)
-        holds |= shm::holding(slice.report.page->charges, {d, attached.slot, lane}) != 0;
-    // A process that is being killed holds its memory for some time after its mappings are gone.
-    if (holds && os::maps_other_files_only(process.pid, report_name) && os::alive(attached.pidfd))
-      reclaim(slice, attached.slot);
+  if (!slice.report.page) return;
+  for (auto& [process, attached] : slice.attached) {
+    if (slice.used_by_pid.contains(process.pid) || attached.is_inspected ||
+        !holds_charges(slice, attached.slot))
+      continue;
+    attached.is_inspected = true;
+    const uint32_t generation = slice.control->processes[attached.slot].generation;
+    node_.inspector->inspect(process, slice.id(),
+                             [this, id = slice.id(), generation](const Inspection& seen) {
+                               LiveSlice* const on = node_.slices.find(id);
+                               if (on == nullptr) return;
+                               const auto still = on->attached.find(seen.process);
+                               if (still == on->attached.end()) return;
+                               AttachedProcess& inspected = still->second;
+                               inspected.is_inspected = false;
+                               // The process may have attached again, or used the device, since. A process
+                               // that is being killed holds its memory for some time after its mappings are
+                               // gone.
+                               if (on->control->processes[inspected.slot].generation == generation &&
+                                   on->report.page && !on->used_by_pid.contains(seen.process.pid) &&
+                                   seen.maps_no_report_page && os::alive(inspected.pidfd))
+                                 reclaim(*on, inspected.slot);
+                             });
   }
 }
 

@@ -20,11 +20,15 @@ class Attachments {
   Attachments(NodeState& node, std::function<void(uint64_t)> process_ended)
       : node_(node), process_ended_(std::move(process_ended)) {}
 
-  // Answers a process that attaches. The order of the descriptors is that of wire/shm/attach.h.
-  shm::AttachReply attach(const os::Peer&, const shm::AttachRequest&, std::vector<os::Fd>& descriptors);
+  // Answers a process that attaches. The order of the descriptors is that of wire/shm/attach.h. No value if
+  // the process must be inspected first: `again` is called when it has been.
+  std::optional<shm::AttachReply> attach(const os::Peer&, const shm::AttachRequest&,
+                                         std::vector<os::Fd>& descriptors,
+                                         const std::function<void()>& again);
   // The same for a process that was found to be in this slice.
-  shm::AttachReply attach(LiveSlice&, const os::Peer&, const shm::AttachRequest&,
-                          std::vector<os::Fd>& descriptors);
+  std::optional<shm::AttachReply> attach(LiveSlice&, const os::Peer&, const shm::AttachRequest&,
+                                         std::vector<os::Fd>& descriptors,
+                                         const std::function<void()>& again);
 
   // Watches a process that has a slot.
   void add(LiveSlice&, const os::ProcessId&, unsigned slot, os::Fd pidfd);
@@ -33,8 +37,9 @@ class Attachments {
   void adopt(LiveSlice&);
   void reclaim_ended(LiveSlice&);
 
-  // Releases the charges of a process that executed another program and did not attach again. Such a process
-  // has no mapping of its report page. A process that the driver still reports is left out.
+  // Releases the charges of processes that executed another program and did not attach again. Such a process
+  // has no mapping of its report page, which an inspection finds out. A process that the driver still reports
+  // is left out.
   void reclaim_after_exec(LiveSlice&);
 
  private:
@@ -43,6 +48,10 @@ class Attachments {
   static bool reclaim(LiveSlice&, unsigned slot);
   struct Slot;
   static Slot choose_slot(LiveSlice&, const os::Peer&, const shm::AttachRequest&);
+  // Returns whether it is known if the process was replaced by the image of the request; else inspects it.
+  bool knows_image(LiveSlice&, const os::Peer&, const shm::AttachRequest&,
+                   const std::function<void()>& again);
+  static bool holds_charges(const LiveSlice&, unsigned slot);
   void fill_slot(LiveSlice&, const os::Peer&, const shm::AttachRequest&, unsigned slot, os::Fd pidfd);
 
   NodeState& node_;

@@ -109,6 +109,7 @@ int run_fd_store(const std::string& runtime_dir) {
 
 Outcome<FdStore> FdStore::reach(const std::string& runtime_dir) {
   FdStore fd_store;
+  std::string reason = "it ended before it listened";
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (auto connection = os::connect_to(socket_in(runtime_dir), SOCK_SEQPACKET)) {
       const timeval patience{2, 0};
@@ -117,26 +118,34 @@ Outcome<FdStore> FdStore::reach(const std::string& runtime_dir) {
       return fd_store;
     }
     int ready[2];
-    if (attempt > 0 || pipe2(ready, O_CLOEXEC) != 0) break;
+    if (attempt > 0) break;
+    if (pipe2(ready, O_CLOEXEC) != 0) {
+      reason = strerror(errno);
+      break;
+    }
     const os::Fd ready_end(ready[0]);
     os::Fd child_end(ready[1]);
     // Forks twice, so that the fd store has no parent that must wait for it.
     const pid_t between = fork();
     if (between == 0) {
       if (fork() != 0) _exit(0);
-      const int inherited =
-          fcntl(child_end.get(), F_DUPFD, 100);  // Without close-on-exec; the fd store closes it.
-      dup2(inherited, 1);
+      // Without close-on-exec, also if the agent has no standard output and the pipe is number 1.
+      const int inherited = fcntl(child_end.get(), F_DUPFD, 3);
+      if (inherited < 0 || dup2(inherited, 1) < 0) _exit(126);
       close(inherited);
       execl("/proc/self/exe", "carve-fdstore", "--fd-store", runtime_dir.c_str(), nullptr);
       _exit(127);
     }
     child_end.reset();
+    if (between < 0) reason = fmt::format("fork: {}", strerror(errno));
     if (between > 0) waitpid(between, nullptr, 0);
     pollfd wait{ready_end.get(), POLLIN, 0};
     poll(&wait, 1, 2000);  // The fd store closes its standard output when it listens.
   }
-  return failure(FailureKind::unavailable, "the fd store cannot be started in {}", runtime_dir);
+  return failure(FailureKind::unavailable,
+                 "the fd store cannot be started in {}: {}; the agent needs free processes (ulimit -u) and "
+                 "descriptors (ulimit -n)",
+                 runtime_dir, reason);
 }
 
 bool FdStore::ask(char verb, const std::string& name, const os::Fd* give, os::Fd* take) {

@@ -28,8 +28,9 @@ class Lifecycle {
   Outcome<void> supervise(LiveSlice&, os::Peer);
   Outcome<void> add_container(LiveSlice&, pid_t init, const std::string& container);
   // Answers a process that attaches through a slot's directory. It never learns that it is in no slice.
-  shm::AttachReply attach(ContainerSlot, const os::Peer&, const shm::AttachRequest&,
-                          std::vector<os::Fd>& descriptors);
+  std::optional<shm::AttachReply> attach(ContainerSlot, const os::Peer&, const shm::AttachRequest&,
+                                         std::vector<os::Fd>& descriptors,
+                                         const std::function<void()>& again);
   // Adopts a slice of an earlier agent. `state`: its state file, if it is of this slice and boot. Returns
   // false if the slice has ended.
   bool adopt(const ledger::UsageRecord&, const std::optional<StateFile>& state);

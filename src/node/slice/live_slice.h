@@ -26,6 +26,16 @@ namespace carve::node {
 struct AttachedProcess {
   unsigned slot = 0;
   os::Fd pidfd;
+
+  // The process asked to attach as another image. Whether it has no mapping of its report page any more is
+  // found by an inspection.
+  struct OtherImage {
+    uint64_t image = 0;
+    bool inspected = false;
+    bool replaced = false;
+  };
+  std::optional<OtherImage> other_image;
+  bool is_inspected = false;  // An inspection for reclaim_after_exec() is under way.
 };
 
 // The measurements of one slice part.

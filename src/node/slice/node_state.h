@@ -2,6 +2,7 @@
 // loop's thread alone uses it. A rule is in the part that keeps it; here are only the state and look-ups.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "node/agent/event_log.h"
 #include "node/compute/compute.h"
 #include "node/devices/kernel_log.h"
+#include "node/inspect/inspector.h"
 #include "node/slice/books.h"
 #include "node/slice/ended_processes.h"
 #include "node/slice/kept_settings.h"
@@ -31,6 +33,7 @@ struct NodeState {
   KeptSettings kept_settings;
   Pages pages;
   Slices slices;
+  std::unique_ptr<Inspector> inspector;  // Never null.
   SlotListeners slot_listeners = {};
   Compute compute;  // Destroyed before the slices, whose pages the arbiters use.
 

@@ -14,6 +14,9 @@
 namespace carve::node {
 namespace {
 
+// Each takes a second at most, while the agent starts.
+constexpr unsigned max_recovery_attempts = 4;
+
 template <size_t N>
 void put(char (&field)[N], const std::string& text) {
   const size_t length = std::min(text.size(), N - 1);
@@ -62,14 +65,11 @@ Outcome<void> Pages::adopt(LiveSlice& slice) {
 }
 
 // Root can open the page through a process that has it mapped.
-Recovery Pages::recover_report(LiveSlice& slice) {
+Recovery Pages::recover_report(LiveSlice& slice, Inspector& inspector) {
+  unsigned left = max_recovery_attempts;
   for (const auto& [process, attached] : slice.attached) {
-    const std::string maps = os::read_file(fmt::format("/proc/{}/maps", process.pid), 64 << 20).value_or("");
-    const size_t at = maps.find(report_name);
-    if (at == std::string::npos) continue;
-    const size_t line = maps.rfind('\n', at) + 1;
-    const std::string range = maps.substr(line, maps.find(' ', line) - line);
-    os::Fd fd(open(fmt::format("/proc/{}/map_files/{}", process.pid, range).c_str(), O_RDWR | O_CLOEXEC));
+    if (left-- == 0) break;
+    os::Fd fd = inspector.open_report_page(process);
     if (!fd || !os::alive(attached.pidfd)) continue;
     if (auto report = adopt_report(std::move(fd))) {
       slice.report = std::move(*report);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "node/inspect/inspector.h"
 #include "node/slice/fd_store.h"
 #include "node/slice/live_slice.h"
 #include "os/loop.h"
@@ -35,7 +36,7 @@ class Pages {
   // Maps the pages of an earlier agent. Fails if the control page is gone; the report page may be missing.
   Outcome<void> adopt(LiveSlice&);
   // Recovers a report page after the fd store has ended too.
-  Recovery recover_report(LiveSlice&);
+  Recovery recover_report(LiveSlice&, Inspector&);
   void remove(const std::string& slice);  // With its state file.
 
   void write_state(const LiveSlice&);

@@ -81,26 +81,16 @@ SliceState state_of(const LiveSlice& slice) {
   return program_runs ? SliceState::running : SliceState::lingering;
 }
 
-std::vector<ProcessView> processes_of(const LiveSlice& slice) {
-  std::set<pid_t> attached;
-  for (const auto& [id, process] : slice.attached) attached.insert(id.pid);
-  std::set<pid_t> pids = attached;
+std::set<pid_t> pids_of(const LiveSlice& slice) {
+  std::set<pid_t> pids;
+  for (const auto& [id, process] : slice.attached) pids.insert(id.pid);
   if (slice.cgroup)
     for (const int pid : slice.cgroup->pids()) pids.insert(pid);
   for (const auto& [id, pidfd] : slice.descendants)
     if (os::alive(pidfd)) pids.insert(id.pid);
   if (slice.root.pidfd && os::alive(slice.root.pidfd)) pids.insert(slice.root.id.pid);
   for (const Watched& container : slice.containers) pids.insert(container.id.pid);
-  std::vector<ProcessView> out;
-  for (const pid_t pid : pids) {
-    const auto used = slice.used_by_pid.find(pid);
-    out.push_back({.pid = pid,
-                   .inner_pid = os::inner_pid_of(pid),
-                   .command = os::command_of(pid),
-                   .attached = attached.contains(pid),
-                   .used = used == slice.used_by_pid.end() ? Bytes{} : used->second});
-  }
-  return out;
+  return pids;
 }
 
 namespace {
@@ -117,7 +107,27 @@ int64_t refused_utc_ns(const LiveSlice& slice) {
 
 }  // namespace
 
-SliceView view_of(const LiveSlice& slice, bool with_processes) {
+namespace {
+
+std::vector<ProcessView> processes_of(const LiveSlice& slice, const Inspector& inspector) {
+  std::set<pid_t> attached;
+  for (const auto& [id, process] : slice.attached) attached.insert(id.pid);
+  std::vector<ProcessView> out;
+  for (const pid_t pid : pids_of(slice)) {
+    const auto stat = os::stat_of(pid);
+    const auto used = slice.used_by_pid.find(pid);
+    out.push_back({.pid = pid,
+                   .inner_pid = os::inner_pid_of(pid),
+                   .command = stat ? inspector.command_of(stat->id) : "",
+                   .attached = attached.contains(pid),
+                   .used = used == slice.used_by_pid.end() ? Bytes{} : used->second});
+  }
+  return out;
+}
+
+}  // namespace
+
+SliceView view_of(const LiveSlice& slice, const Inspector* inspector) {
   SliceView out{.record = slice.record,
                 .state = state_of(slice),
                 .command = slice.command,
@@ -137,7 +147,7 @@ SliceView view_of(const LiveSlice& slice, bool with_processes) {
                          .peak = std::max(slice.measured[d].peak, charged),
                          .utilization_percent = std::min(slice.measured[d].sm_percent, 100u)});
   }
-  if (with_processes) out.processes = processes_of(slice);
+  if (inspector != nullptr) out.processes = processes_of(slice, *inspector);
   return out;
 }
 

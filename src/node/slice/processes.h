@@ -6,9 +6,11 @@
 // times a second while the slice lingers.
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "node/agent/agent.h"
+#include "node/inspect/inspector.h"
 #include "node/slice/live_slice.h"
 
 namespace carve::node {
@@ -31,7 +33,10 @@ bool freeze(LiveSlice&, const os::ProcessId& process);
 void thaw(LiveSlice&);
 
 SliceState state_of(const LiveSlice&);
-std::vector<ProcessView> processes_of(const LiveSlice&);
-SliceView view_of(const LiveSlice&, bool with_processes);
+// Returns the processes of the slice that are known without a scan: of its cgroup, attached, of its
+// containers.
+std::set<pid_t> pids_of(const LiveSlice&);
+// With the processes, as the inspector knows them, if there is an inspector.
+SliceView view_of(const LiveSlice&, const Inspector*);
 
 }  // namespace carve::node

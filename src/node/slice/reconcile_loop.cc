@@ -1,13 +1,13 @@
 #include "node/slice/reconcile_loop.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <csignal>
 #include <tuple>
 
 #include "core/xid.h"
-#include "node/slice/evidence.h"
 #include "node/slice/processes.h"
-#include "node/slice/shared_blocks.h"
 #include "os/clock.h"
 #include "os/log.h"
 #include "wire/shm/budget.h"
@@ -15,14 +15,14 @@
 namespace carve::node {
 namespace {
 
-constexpr int64_t beat_interval_ns = 50 * os::millisecond;
+constexpr int64_t turn_interval_ns = 50 * os::millisecond;
 // A violation is to be found within one second. For memory one sample is enough. For compute two samples must
 // begin after the violation, and the driver's sample covers the preceding sixth of a second.
 constexpr int64_t sample_interval_ns = 250 * os::millisecond;
 constexpr unsigned intervals_without_arbiter = 4;
 // Without a cgroup no descriptor signals the end of the program's last descendant, so the processes are
 // scanned.
-constexpr unsigned beats_per_scan = 4;
+constexpr unsigned turns_per_scan = 4;
 constexpr int64_t max_sample_ns = 5 * os::second;
 // After a crash of the machine at most so much of a slice's time is not recorded.
 constexpr int64_t record_alive_interval_ns = 60 * os::second;
@@ -41,6 +41,13 @@ bool runs_mps_server(const Observed& observed, size_t device) {
   });
 }
 
+// The group of inspections of a process in no slice: that of its user. No slice has such an id.
+uint64_t user_group(pid_t pid) {
+  struct stat info {};
+  const bool found = stat(fmt::format("/proc/{}", pid).c_str(), &info) == 0;
+  return uint64_t{1} << 63 | (found ? info.st_uid : UINT32_MAX);
+}
+
 bool is_attached(const LiveSlice& slice, pid_t pid) {
   const auto found = slice.attached.lower_bound(os::ProcessId{pid, 0});
   return found != slice.attached.end() && found->first.pid == pid;
@@ -48,25 +55,28 @@ bool is_attached(const LiveSlice& slice, pid_t pid) {
 
 }  // namespace
 
-void ReconcileLoop::start(Sampler& sampler) {
+void ReconcileLoop::sample_with(Sampler& sampler) {
   sampler_ = &sampler;
   node_.loop.watch(sampler.ready_fd(), EPOLLIN, [this](uint32_t) {
     if (const auto sample = sampler_->take()) take(*sample);
   });
-  node_.loop.every(beat_interval_ns, [this] { beat(); });
-  node_.loop.every(sample_interval_ns, [this] {
-    if (node_.compute.is_arbitrating() || ++turns_ % intervals_without_arbiter == 0) request_sample();
-  });
-  beat();
   request_sample();
 }
 
-void ReconcileLoop::beat() {
-  node_.compute.beat(os::monotonic_ns());
-  ++beats_;
+void ReconcileLoop::start() {
+  node_.inspector->on_late([this](const Inspection& seen, uint64_t group) { report_late(seen, group); });
+  node_.loop.every(turn_interval_ns, [this] { follow_pages(); });
+  node_.loop.every(sample_interval_ns, [this] {
+    if (node_.compute.is_arbitrating() || ++intervals_ % intervals_without_arbiter == 0) request_sample();
+  });
+  follow_pages();
+}
+
+void ReconcileLoop::follow_pages() {
+  ++turns_;
+  blocks_.settle(os::monotonic_ns());
   std::vector<uint64_t> ended;
   for (const auto& [id, slice] : node_.slices) {
-    if (slice->report.page) settle_shared_blocks(slice->report.page->charges);
     for (unsigned d = 0; d < slice->granted().parts.size() && slice->report.page; ++d) {
       // A slice can write any value here. No slice holds more than the device has.
       const NodeDevice* on = node_.device(slice->granted().parts[d].device);
@@ -75,7 +85,7 @@ void ReconcileLoop::beat() {
             std::max(slice->measured[d].peak, std::min(slice->charged(d), on->device.native));
     }
     const bool program_ended = slice->entered && slice->root.pidfd && !os::alive(slice->root.pidfd);
-    if (!slice->cgroup && !slice->outlives_processes() && program_ended && beats_ % beats_per_scan == 0)
+    if (!slice->cgroup && !slice->outlives_processes() && program_ended && turns_ % turns_per_scan == 0)
       ended.push_back(id);
   }
   for (const uint64_t id : ended) lifecycle_.ending().end_if_empty(id);
@@ -83,6 +93,7 @@ void ReconcileLoop::beat() {
 
 void ReconcileLoop::request_sample() {
   node_.compute.sample();
+  if (sampler_ == nullptr) return;  // NVML has not answered yet.
   if (sampler_->ask()) {
     for (const auto& [id, slice] : node_.slices) {
       for (unsigned d = 0; d < slice->granted().parts.size() && slice->report.page; ++d)
@@ -130,8 +141,31 @@ Observed ReconcileLoop::observe(const Sample& sample) {
   return out;
 }
 
-// If every process is attached, this costs one look-up per process.
-ProcessObserved ReconcileLoop::observe(const ProcessUse& use, size_t device) const {
+const Inspection* ReconcileLoop::inspection_of(const os::ProcessId& process, const LiveSlice* slice) {
+  const Inspection* const known = node_.inspector->known(process);
+  if (known != nullptr && !known->late) return known;
+  const uint64_t group = slice != nullptr ? slice->id() : user_group(process.pid);
+  node_.inspector->inspect(process, group, [this](const Inspection& seen) {
+    // While a device is arbitrated, the next sample is near, and two in quick succession would be one proof.
+    if (!seen.late && !node_.compute.is_arbitrating()) request_sample();
+  });
+  return known;
+}
+
+void ReconcileLoop::report_late(const Inspection& seen, uint64_t group) {
+  const std::string text = fmt::format(
+      "process {} ({}) keeps its files in /proc from being read: a page of its memory comes from a file "
+      "system "
+      "that does not answer",
+      seen.process.pid, seen.command);
+  LiveSlice* const slice = node_.slices.find(group);
+  if (slice != nullptr) slice->violations.add(ViolationKind::unreadable_process, text);
+  node_.event(slice != nullptr ? slice->name() : "", text);
+}
+
+// If every process is attached, this costs one look-up per process. A process that has not been inspected yet
+// is no finding: the sample after the inspection decides about it.
+ProcessObserved ReconcileLoop::observe(const ProcessUse& use, size_t device) {
   ProcessObserved out;
   const auto pid = static_cast<pid_t>(use.pid);
   const LiveSlice* const slice = node_.slices.slice_of(pid);
@@ -146,12 +180,11 @@ ProcessObserved ReconcileLoop::observe(const ProcessUse& use, size_t device) con
   if (out.attached && use.sm_percent == 0) return out;
   const auto stat = os::stat_of(pid);
   if (!stat || stat->state == 'Z') return out;  // The process ended after the driver's answer.
+  const Inspection* const seen = inspection_of(stat->id, slice);
+  if (seen == nullptr ? slice != nullptr && !out.attached : seen->ended) return out;
   out.start = stat->id.start;
-  out.command = os::command_of(pid);
-  if (slice == nullptr)
-    out.evidence.is_mps_server = is_mps_server(pid);
-  else if (!out.attached && !reconciler_.is_known(slice->id(), pid, out.start))
-    out.evidence = evidence_of(pid);
+  out.command = node_.inspector->command_of(stat->id);
+  if (seen != nullptr) out.evidence = seen->evidence;
   return out;
 }
 

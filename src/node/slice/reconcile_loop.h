@@ -1,27 +1,35 @@
-// The agent's periodic work. It writes the heartbeat every 50 ms, by which the guest library sees that an
-// agent runs. Once a second, and four times a second while a device is arbitrated, it asks the driver for a
-// sample, gathers what the reconciler decides on (node/reconcile/reconciler.h), and carries out the actions.
+// The agent's periodic work. Every 50 ms it follows what the slices write into their pages. Once a second,
+// and four times a second while a device is arbitrated, it asks the driver for a sample, gathers what the
+// reconciler decides on (node/reconcile/reconciler.h), and carries out the actions.
 #pragma once
 
 #include "node/devices/sampler.h"
 #include "node/reconcile/reconciler.h"
 #include "node/slice/lifecycle.h"
+#include "node/slice/shared_blocks.h"
 
 namespace carve::node {
 
 class ReconcileLoop {
  public:
   // Both must outlive this object.
-  ReconcileLoop(NodeState& node, Lifecycle& lifecycle) : node_(node), lifecycle_(lifecycle) {}
+  ReconcileLoop(NodeState& node, Lifecycle& lifecycle)
+      : node_(node), lifecycle_(lifecycle), blocks_(node.loop, node.slices) {}
 
-  void start(Sampler& sampler);
+  void start();
+  // Measures the devices from now on. `sampler` must outlive this object's use of the loop.
+  void sample_with(Sampler& sampler);
 
  private:
-  void beat();
+  void follow_pages();
   void request_sample();
   void take(const Sample&);
   Observed observe(const Sample&);
-  ProcessObserved observe(const ProcessUse&, size_t device) const;
+  ProcessObserved observe(const ProcessUse&, size_t device);
+  // Returns the last inspection of a process; null if it has just been requested, and the next sample follows
+  // it.
+  const Inspection* inspection_of(const os::ProcessId&, const LiveSlice*);
+  void report_late(const Inspection&, uint64_t slice);
   SliceObserved observe(const LiveSlice&, const std::vector<std::optional<DeviceCompute>>&) const;
   void keep_figures(const Sample&, const Observed&, const Reconciled&);
   void attribute(const std::vector<XidRecord>&);  // Names the slice of each Xid.
@@ -31,10 +39,11 @@ class ReconcileLoop {
 
   NodeState& node_;
   Lifecycle& lifecycle_;
+  SharedBlocks blocks_;
   Reconciler reconciler_;
   Sampler* sampler_ = nullptr;
-  uint64_t beats_ = 0;
-  uint64_t turns_ = 0;
+  uint64_t turns_ = 0;             // Of follow_pages().
+  uint64_t intervals_ = 0;         // Of samples.
   int64_t recorded_alive_ns_ = 0;  // CLOCK_MONOTONIC of the last Alive.
 };
 

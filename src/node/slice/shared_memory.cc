@@ -70,7 +70,7 @@ Outcome<Report> mapped(os::Fd fd) {
 }  // namespace
 
 Outcome<Report> make_report() {
-  os::Fd fd(memfd_create(report_name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  os::Fd fd(memfd_create(shm::report_page_name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd || ftruncate(fd.get(), in_pages(sizeof(shm::Report))) != 0 ||
       fcntl(fd.get(), F_ADD_SEALS, size_seals) != 0)
     return failure(K::unavailable, "cannot create a report page: {}", strerror(errno));

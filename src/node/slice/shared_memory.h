@@ -41,9 +41,6 @@ class Mapped {
   T* at_ = nullptr;
 };
 
-// The name of the report page's memfd. /proc/PID/maps shows it for each process that has it mapped.
-inline constexpr const char* report_name = "carve-report";
-
 struct Report {
   os::Fd fd;
   Mapped<shm::Report> page;

@@ -20,11 +20,13 @@ constexpr size_t max_foreign_pods = 16;  // Events of one slice about processes 
 
 }  // namespace
 
-shm::AttachReply Lifecycle::attach(ContainerSlot slot, const os::Peer& peer,
-                                   const shm::AttachRequest& request, std::vector<os::Fd>& descriptors) {
+std::optional<shm::AttachReply> Lifecycle::attach(ContainerSlot slot, const os::Peer& peer,
+                                                  const shm::AttachRequest& request,
+                                                  std::vector<os::Fd>& descriptors,
+                                                  const std::function<void()>& again) {
   const auto slice = slice_in(slot, peer);
   if (!slice) return attach_reply(slice.error().status, slice.error().sentence);
-  return attachments_.attach(**slice, peer, request, descriptors);
+  return attachments_.attach(**slice, peer, request, descriptors, again);
 }
 
 Result<LiveSlice*, Lifecycle::SlotRefusal> Lifecycle::slice_in(ContainerSlot slot, const os::Peer& peer) {

@@ -23,16 +23,16 @@ std::string shortened(std::string command) {
 }
 
 // Returns "process 12 (train) 3 GiB, process 13 (train) 1 GiB, 90 MiB of growth".
-std::string holders_of(const LiveSlice& slice, unsigned part) {
+std::string holders_of(const NodeState& node, const LiveSlice& slice, unsigned part) {
   std::vector<std::pair<uint64_t, std::string>> held;
   for (const auto& [process, attached] : slice.attached) {
     uint64_t bytes = 0;
     for (unsigned lane = 0; lane < shm::lanes; ++lane)
       bytes += shm::in_use_by(slice.report.page->charges, {part, attached.slot, lane});
     if (bytes != 0)
-      held.emplace_back(bytes,
-                        fmt::format("process {} ({}) {}", process.pid, shortened(os::command_of(process.pid)),
-                                    text(Bytes{bytes}).c_str()));
+      held.emplace_back(
+          bytes, fmt::format("process {} ({}) {}", process.pid,
+                             shortened(node.inspector->command_of(process)), text(Bytes{bytes}).c_str()));
   }
   std::ranges::sort(held, std::greater{});
   std::vector<std::string> said;
@@ -87,7 +87,7 @@ Outcome<void> shrink(const NodeState& node, LiveSlice& slice, Bytes memory) {
                  "slice {} uses {} of device {}, more than {}: {}; its quota must be at least {} now",
                  slice.name(), text(Bytes{used}).c_str(),
                  node.device(slice.granted().parts[*full].device)->device.index, text(memory).c_str(),
-                 holders_of(slice, *full),
+                 holders_of(node, slice, *full),
                  text(Bytes{(used + (1 << 20) - 1) & ~uint64_t{(1 << 20) - 1}}).c_str());
 }
 

@@ -15,6 +15,9 @@
 
 namespace carve::shm {
 
+// The name of the report page's memfd. /proc/PID/maps shows it for each process that has the page mapped.
+inline constexpr const char* report_page_name = "carve-report";
+
 inline constexpr uint64_t control_magic = 0x314c'5443'5652'4143;  // "CARVCTL1" in a hex dump.
 inline constexpr uint64_t report_magic = 0x3150'4552'5652'4143;   // "CARVREP1"
 inline constexpr uint32_t layout_version = 5;  // Rises with any change of an offset, a width or a meaning.

@@ -252,39 +252,60 @@ inline SharedBlockUse use_of(const Charges& charges, const SharedBlock& block) {
   return SharedBlockUse::has_no_holder;
 }
 
+inline constexpr unsigned every_device = ~0u;
+
+// A block that only descriptors may hold, with what was read before the look for descriptors: release_block()
+// needs both.
+struct BlockQuestion {
+  unsigned block = 0;
+  uint64_t name = 0;
+  uint32_t joins = 0;
+};
+
+// Looks at the blocks of [from, end) of a device (or of all devices) until `most` of them are in question.
+// Releases those that no process holds and no descriptor can hold. Writes the others that no process holds to
+// `questions`, and their number to `count`. Returns the first block that it did not look at.
+template <class Stop = NoStops>
+unsigned ask_blocks(Charges& charges, unsigned device, unsigned slot, unsigned from, unsigned end,
+                    BlockQuestion* questions, unsigned most, unsigned& count, bool& any_released,
+                    Stop stop = {}, unsigned attempts = UINT_MAX) {
+  unsigned next = from;
+  for (count = 0; next < end && count < most; ++next) {
+    const SharedBlock& block = charges.block[next];
+    const uint32_t joins = block.joins.load();
+    const SharedBlockUse use = use_of(charges, block);
+    if (use == SharedBlockUse::in_use) {
+      any_released |= lower_pool(charges, next, slot, stop, attempts);
+      continue;
+    }
+    if (device != every_device && block.device.load(std::memory_order_relaxed) != device) continue;
+    const uint64_t name = block.name.load();
+    if (use == SharedBlockUse::may_have_descriptors)
+      questions[count++] = {next, name, joins};
+    else
+      any_released |= release_block(charges, next, name, joins, slot, stop, attempts);
+  }
+  return next;
+}
+
 // Releases all blocks of a device (or of all devices) that no process and no descriptor holds.
 // `erase_locked(names, count)` sets those names to 0 that a descriptor still has; it is called once for each
 // `batch` of names. Returns whether any was released.
-inline constexpr unsigned every_device = ~0u;
 template <unsigned batch = 64, class EraseLocked, class Stop = NoStops>
 bool settle_blocks(Charges& charges, unsigned device, unsigned slot, EraseLocked erase_locked, Stop stop = {},
                    unsigned attempts = UINT_MAX) {
   const unsigned end = block_end(charges);
   bool any = false;
   for (unsigned next = 0; next < end;) {
-    unsigned at[batch], count = 0;
+    BlockQuestion questions[batch];
+    unsigned count = 0;
+    next = ask_blocks(charges, device, slot, next, end, questions, batch, count, any, stop, attempts);
     uint64_t names[batch];
-    uint32_t joins[batch];
-    for (; next < end && count < std::size(at); ++next) {
-      const SharedBlock& block = charges.block[next];
-      joins[count] = block.joins.load();
-      const SharedBlockUse use = use_of(charges, block);
-      if (use == SharedBlockUse::in_use) {
-        any |= lower_pool(charges, next, slot, stop, attempts);
-        continue;
-      }
-      if (device != every_device && block.device.load(std::memory_order_relaxed) != device) continue;
-      const uint64_t name = block.name.load();
-      if (use == SharedBlockUse::may_have_descriptors) {
-        at[count] = next;
-        names[count++] = name;
-      } else {
-        any |= release_block(charges, next, name, joins[count], slot, stop, attempts);
-      }
-    }
+    for (unsigned i = 0; i < count; ++i) names[i] = questions[i].name;
     if (count != 0) erase_locked(names, count);
     for (unsigned i = 0; i < count; ++i)
-      if (names[i] != 0) any |= release_block(charges, at[i], names[i], joins[i], slot, stop, attempts);
+      if (names[i] != 0)
+        any |= release_block(charges, questions[i].block, names[i], questions[i].joins, slot, stop, attempts);
   }
   return any;
 }
@@ -346,27 +367,35 @@ class LockReader {
   bool is_number_ = true;
 };
 
-// Sets the names to 0 that are in the kernel's list of locks. `read(piece)` reads the whole list, calls
-// piece(text, size) for each part, and returns false if it cannot. The kernel lists locks page by page, and
-// an unlocking between two pages may hide one lock. Two equal lists in a row are complete. Without them,
-// every name counts as locked.
-template <class Read>
-void erase_locked_names(uint64_t* names, unsigned count, Read read) {
+// Reads the kernel's list of locks until it is complete. `read(piece)` reads the whole list, calls
+// piece(text, size) for each part, and returns false if it cannot; `locked(name)` is called for each name,
+// also more than once. The kernel lists locks page by page, and an unlocking between two pages may hide one
+// lock. Two equal lists in a row are complete. Returns false without them: every name counts as locked then.
+template <class Read, class Locked>
+bool read_locked_names(Read read, Locked locked) {
   uint64_t before = 0;
   for (unsigned reads = 0; reads < 8; ++reads) {
     LockReader reader;
     uint64_t hash = 0xcbf2'9ce4'8422'2325;
     const bool readable = read([&](const char* text, size_t size) {
       for (size_t i = 0; i < size; ++i) hash = (hash ^ static_cast<unsigned char>(text[i])) * 0x100'0000'01b3;
-      reader.read(text, size, [&](uint64_t locked) {
-        for (unsigned i = 0; i < count; ++i)
-          if (names[i] == locked) names[i] = 0;
-      });
+      reader.read(text, size, locked);
     });
-    if (!readable) break;
-    if (reads != 0 && hash == before) return;
+    if (!readable) return false;
+    if (reads != 0 && hash == before) return true;
     before = hash;
   }
+  return false;
+}
+
+// Sets the names to 0 that are in the kernel's list of locks, or all of them if it cannot be read.
+template <class Read>
+void erase_locked_names(uint64_t* names, unsigned count, Read read) {
+  const bool complete = read_locked_names(read, [&](uint64_t locked) {
+    for (unsigned i = 0; i < count; ++i)
+      if (names[i] == locked) names[i] = 0;
+  });
+  if (complete) return;
   for (unsigned i = 0; i < count; ++i) names[i] = 0;
 }
 

@@ -24,6 +24,10 @@ struct AgentFake final : Agent {
   std::optional<Request> granted;  // The last request of grant().
   EnterRequest entered;
   std::vector<std::optional<ContainerSlot>> attached_through;
+  bool inspects_first = false;       // The commands of processes are not known yet.
+  std::function<void()> inspected;   // From then on, when they are.
+  bool looks_first = false;          // The next attach() has no answer yet.
+  std::function<void()> look_again;  // From then on, when it has one.
 
   Outcome<SliceView> grant(const Request& request, const os::ProcessId&, const Viewer&) override {
     granted = request;
@@ -67,10 +71,20 @@ struct AgentFake final : Agent {
     return {.mounts = {{"/attach/" + text(slot), "/run/carve", false}}, .device_nodes = {"/dev/nvidia0"}};
   }
   Outcome<SliceView> thaw(SliceId id) override { return changed(id, fmt::format("thaw {}", id)); }
-  shm::AttachReply attach(const os::Peer&, const std::optional<ContainerSlot>& through,
-                          const shm::AttachRequest&, std::vector<os::Fd>&) override {
+  std::optional<shm::AttachReply> attach(const os::Peer&, const std::optional<ContainerSlot>& through,
+                                         const shm::AttachRequest&, std::vector<os::Fd>&,
+                                         const std::function<void()>& again) override {
     attached_through.push_back(through);
-    return {};
+    if (std::exchange(looks_first, false)) {
+      look_again = again;
+      return std::nullopt;
+    }
+    return shm::AttachReply{};
+  }
+
+  bool inspect_processes(const std::string&, const std::function<void()>& done) override {
+    if (inspects_first) inspected = done;
+    return inspects_first;
   }
 
   std::vector<SliceView> slices(const SliceQuery& query) const override {

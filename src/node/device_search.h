@@ -1,0 +1,41 @@
+// Finds the devices in a thread, because a faulty device can hold NVML's calls for seconds or for ever. The
+// agent waits for it when it knows no devices; with remembered ones (inventory.h) it serves meanwhile.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "node/inventory.h"
+#include "node/options.h"
+#include "os/loop_calls.h"
+#include "os/mutex.h"
+
+namespace carve::node {
+
+struct FoundDevices {
+  std::unique_ptr<Nvml> nvml;
+  Inventory inventory;
+};
+
+class DeviceSearch {
+ public:
+  using Search = std::function<Outcome<FoundDevices>()>;
+  explicit DeviceSearch(Search search);
+  ~DeviceSearch();  // Waits if the search has ended; else leaves its thread behind.
+  DeviceSearch(const DeviceSearch&) = delete;
+  DeviceSearch& operator=(const DeviceSearch&) = delete;
+
+  // Returns what was found, once; no value if the search does not end within `patience_ns`. A negative one
+  // waits until it ends.
+  std::optional<Outcome<FoundDevices>> wait(int64_t patience_ns);
+  // Calls `found` on the loop when the search has ended. `calls` must outlive the agent's use of the loop.
+  void when_found(os::LoopCalls& calls, std::function<void(Outcome<FoundDevices>)> found);
+
+ private:
+  struct Shared;
+  std::shared_ptr<Shared> shared_;
+  std::thread thread_;
+};
+
+}  // namespace carve::node

@@ -1,0 +1,99 @@
+"""What an innocent neighbour of an attacker notices: the heartbeat that its process reads, answers of the API, attaching.
+
+The limits are those that the product promises. They are compared by count: a machine that stalls once makes no finding.
+"""
+import mmap
+import os
+import socket
+import struct
+import threading
+import time
+
+STALE_MS = 200  # The heartbeat's age at which a program believes that its agent is gone is 5 times as long.
+SLOW_S = 1.0
+ATTACH_MAGIC, ATTACH_LAYOUT = 0x41565243, 5
+
+
+def connected(kind, path):
+    """A socket of this kind, connected as the guest library and the CLI do it: again after 50 ms if the queue is full."""
+    end = time.monotonic() + 20
+    while True:
+        s = socket.socket(socket.AF_UNIX, kind)
+        s.settimeout(20)
+        try:
+            s.connect(path)
+            return s
+        except BlockingIOError:
+            s.close()
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.05)
+
+
+class Neighbour:
+    """Looks at an agent in threads of its own, from `with` to its end."""
+
+    def __init__(self, agent):
+        self.agent = agent
+        self.ages_ms, self.api_s, self.attach_s, self.errors = [], [], [], []
+        self.ends = threading.Event()
+        self.threads = [threading.Thread(target=look) for look in (self.heartbeat, self.api, self.attach)]
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ends.set()
+        for thread in self.threads:
+            thread.join()
+
+    def heartbeat(self):
+        file = os.open(f"{self.agent.socket}.run/heartbeat", os.O_RDONLY)
+        page = mmap.mmap(file, 4096, mmap.MAP_SHARED, mmap.PROT_READ)
+        while not self.ends.wait(0.005):
+            beat, = struct.unpack_from("<Q", page, 0)
+            self.ages_ms.append((time.clock_gettime_ns(time.CLOCK_MONOTONIC) - beat) / 1e6)
+
+    def repeat(self, times, call):
+        while not self.ends.wait(0.05):
+            begin = time.monotonic()
+            try:
+                call()
+            except OSError as e:
+                self.errors.append(f"{call.__name__}: {e}")
+            times.append(time.monotonic() - begin)
+
+    def api(self):
+        def ask():
+            with connected(socket.SOCK_STREAM, str(self.agent.socket)) as s:
+                s.sendall(b"GET /v1/slices HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                if not s.recv(65536).startswith(b"HTTP/1.1 200"):
+                    raise OSError("refused")
+        self.repeat(self.api_s, ask)
+
+    def attach(self):
+        """Attaches from a process in no slice: the agent answers after it has looked the process up."""
+        def ask():
+            with connected(socket.SOCK_SEQPACKET, f"{self.agent.socket}.attach") as s:
+                s.send(struct.pack("<IIIIQ5Q", ATTACH_MAGIC, ATTACH_LAYOUT, 64, 1, 1, 0, 0, 0, 0, 0))
+                if len(s.recv(4096)) == 0:
+                    raise OSError("closed without an answer")
+        self.repeat(self.attach_s, ask)
+
+    def figures(self):
+        def most(times):
+            return f"{max(times, default=0) * 1000:.0f} ms of {len(times)}"
+        stale = sum(age > STALE_MS for age in self.ages_ms)
+        return (f"heartbeat {max(self.ages_ms):.0f} ms at most, stale {stale} of {len(self.ages_ms)} times; API {most(self.api_s)}; "
+                f"attach {most(self.attach_s)}; {len(self.errors)} errors {self.errors[:2]}")
+
+    def assert_undisturbed(self):
+        """At least 98 of 100 looks kept the limits, and there were enough of them."""
+        figures = self.figures()
+        assert len(self.ages_ms) >= 100 and len(self.api_s) >= 5 and len(self.attach_s) >= 5, figures
+        assert sum(age > STALE_MS for age in self.ages_ms) <= 0.02 * len(self.ages_ms), figures
+        for times in self.api_s, self.attach_s:
+            assert sum(t > SLOW_S for t in times) <= 0.02 * len(times), figures
+        assert not self.errors, figures
