@@ -409,7 +409,8 @@ http::Response Api::bill(BillQuery query, bill::Tariffs tariffs, BillForm form) 
 }
 std::string Api::metrics() const {
   return service_metrics(machine_.figures()) +
-         queue_metrics(job_positions_.size(), job_positions_.decision_ns());
+         queue_metrics(job_positions_.size(), job_positions_.decision_ns()) +
+         loop_metrics(loop_.turns().longest_ns.load());
 }
 int64_t Api::now_ns() const { return os::utc_ns(); }
 

@@ -12,5 +12,6 @@ namespace carve::controller {
 std::string service_metrics(const std::vector<RequestFigures>&);
 // `decision_ns`: the time that the last decision over all queues took.
 std::string queue_metrics(size_t waiting_jobs, int64_t decision_ns);
+std::string loop_metrics(int64_t longest_turn_ns);
 
 }  // namespace carve::controller

@@ -256,6 +256,7 @@ NodeView NodeAgent::node() const {
   out.policy = node_.compute.policies.desired();
   out.samples = node_.samples;
   out.sample_took_ns = node_.sample_took_ns;
+  out.longest_turn_ns = node_.loop.turns().longest_ns.load();
   if (node_.last_sample_ns != 0) out.sample_age_ns = os::monotonic_ns() - node_.last_sample_ns;
   out.runtime_dir = runtime.path();
   out.runtime_in_memory = runtime.in_memory();

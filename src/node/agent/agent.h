@@ -127,6 +127,7 @@ struct NodeView {
   Policy policy = Policy::fixed_share;  // Desired; each device has its effective one.
   uint64_t samples = 0;                 // Taken from the driver.
   int64_t sample_took_ns = 0;           // The last one.
+  int64_t longest_turn_ns = 0;          // Of the agent's loop, since the agent started.
   int64_t sample_age_ns = INT64_MAX;    // Of the last one; INT64_MAX: none was taken.
   std::string runtime_dir;              // Directory of the control pages.
   bool runtime_in_memory = false;       // On a tmpfs.

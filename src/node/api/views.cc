@@ -257,6 +257,7 @@ NodeFigures figures(const ViewContext& look) {
                   .simulated = node.simulated,
                   .samples = node.samples,
                   .sample_took_ns = static_cast<uint64_t>(node.sample_took_ns),
+                  .longest_turn_ns = static_cast<uint64_t>(node.longest_turn_ns),
                   .devices = {},
                   .slices = {}};
   for (const DeviceView& d : look.devices()) out.devices.push_back(view(look, d));

@@ -140,6 +140,10 @@ std::string metrics_text(const NodeFigures& node) {
   out.family("carve_driver_sample_seconds", "gauge", "Duration of the last driver sample.");
   out.sample({}, api::seconds_of(node.sample_took_ns));
 
+  out.family("carve_agent_loop_longest_turn_seconds", "gauge",
+             "Longest time for which the agent's loop answered nobody, since the agent started.");
+  out.sample({}, api::seconds_of(node.longest_turn_ns));
+
   out.family("carve_device_info", "gauge", "Model and effective policy of the device, always 1.");
   for (const api::Device& d : node.devices)
     out.sample({{"device", std::to_string(d.index)},

@@ -9,7 +9,7 @@ import struct
 import threading
 import time
 
-STALE_MS = 200  # The heartbeat's age at which a program believes that its agent is gone is 5 times as long.
+STALE_MS = 200  # The age of the heartbeat at which a program stops waiting for its agent.
 SLOW_S = 1.0
 ATTACH_MAGIC, ATTACH_LAYOUT = 0x41565243, 5
 
