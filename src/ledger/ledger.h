@@ -14,6 +14,7 @@
 // uses no clock, file or random number. A grant among 256 slices costs about 1 us.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -95,6 +96,8 @@ class Ledger {
   Outcome<void> apply(const Change&);
 
   uint64_t next_id() const { return last_id_ + 1; }
+  // Ids up to `last` were given out, also those whose records are lost.
+  void skip_ids(uint64_t last) { last_id_ = std::max(last_id_, last); }
   const UsageRecord* find(std::string_view name) const;  // Among the living records.
   const std::map<uint64_t, UsageRecord>& living() const { return living_; }
   // The newest max_ended_records, oldest first.

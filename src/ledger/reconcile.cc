@@ -1,6 +1,7 @@
 #include "ledger/reconcile.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "core/invariant.h"
@@ -20,6 +21,8 @@ constexpr Row table[] = {
     {DriftKind::device_too_small, Resolution::report_only,
      "not changed; check that it is the same device, then stop slices or start carved with another --state"},
     {DriftKind::device_gone, Resolution::report_only, "kept in the ledger until its slices end"},
+    {DriftKind::end_lost, Resolution::update_ledger, "ended in the ledger"},
+    {DriftKind::terms_lost, Resolution::update_ledger, "changed in the ledger as its state file has it"},
     {DriftKind::record_lost, Resolution::update_ledger, "restored from its state file"},
     {DriftKind::record_unreadable, Resolution::update_machine, "shared memory removed"},
     {DriftKind::slice_over, Resolution::update_ledger, "ended in the ledger"},
@@ -95,21 +98,74 @@ void compare_devices(List& list, const Observed& seen) {
   }
 }
 
-void add_lost_records(List& list, const Observed& seen) {
-  invariant(seen.ledger_lost);
+// After a loss nobody knows when a slice ended. Its record ends when the agent last saw it alive, so no time
+// is billed that it may not have had.
+Stamp last_seen_alive(const Ledger& ledger, const UsageRecord& record) {
+  const std::optional<Stamp>& alive = ledger.last_alive();
+  return alive && alive->utc_ns > record.from.utc_ns ? *alive : record.from;
+}
+
+void add_lost_ends(List& list, const Observed& seen) {
+  for (const uint64_t id : seen.ended_before) {
+    const auto found = list.after.living().find(id);
+    if (found == list.after.living().end()) continue;
+    const UsageRecord record = found->second;
+    const std::string why = "it ended before the ledger lost its newest changes";
+    list.add(DriftKind::end_lost, "slice " + record.slice.name, record.slice.name, "live", why,
+             Ended{id, last_seen_alive(list.after, record), why});
+  }
+}
+
+// Returns the changes that lead from the ledger's record to the one of the state file.
+std::vector<Altered> lost_terms(const UsageRecord& known, const UsageRecord& newer) {
+  std::vector<Altered> out;
+  for (size_t i = 0; i < newer.periods.size(); ++i) {
+    const Period& period = newer.periods[i];
+    if (std::ranges::find(known.periods, period.to, &Period::to) != known.periods.end()) continue;
+    const bool is_last = i + 1 == newer.periods.size();
+    out.push_back({known.id, period.to, is_last ? terms_of(newer.slice) : newer.periods[i + 1].terms});
+  }
+  return out;
+}
+
+// A slice may have grown into what another one gave back, so changes that do not fit yet are tried again
+// after the others.
+void add_lost_terms(List& list, const Observed& seen) {
+  invariant(seen.is_behind);
+  std::vector<Altered> waiting;
   for (const StateFileSeen& p : seen.state_files) {
-    if (!p.record || list.after.find(p.name) != nullptr) continue;
+    const UsageRecord* known = list.after.find(p.name);
+    if (known == nullptr || !p.record || p.record->id != known->id) continue;
+    std::ranges::copy(lost_terms(*known, *p.record), std::back_inserter(waiting));
+  }
+  for (size_t before = waiting.size() + 1; waiting.size() < before;) {
+    before = waiting.size();
+    std::set<uint64_t> kept;  // The changes of one slice stay in their order.
+    std::erase_if(waiting, [&](const Altered& change) {
+      Ledger tried = list.after;
+      if (kept.contains(change.id) || !tried.apply(change)) return kept.insert(change.id), false;
+      const Slice& slice = list.after.living().at(change.id).slice;
+      list.add(DriftKind::terms_lost, "slice " + slice.name, slice.name, told(terms_of(slice)),
+               "its state file has " + told(change.terms), change);
+      return true;
+    });
+  }
+}
+
+void add_lost_records(List& list, const Observed& seen) {
+  for (const StateFileSeen& p : seen.state_files) {
+    if (!p.record || p.has_ended || list.after.find(p.name) != nullptr) continue;
     Ledger tried = list.after;
     const auto fits =
         p.record->slice.name == p.name
             ? tried.apply(Granted{*p.record})
             : failure(FailureKind::failed_precondition, "it belongs to slice '{}'", p.record->slice.name);
     if (fits)
-      list.add(DriftKind::record_lost, "slice " + p.name, p.name, "nothing, because the ledger was lost",
+      list.add(DriftKind::record_lost, "slice " + p.name, p.name, "nothing, because the record was lost",
                "its state file has " + told(terms_of(p.record->slice)), Granted{*p.record});
     else
       list.add(DriftKind::record_unreadable, "slice " + p.name, p.name,
-               "nothing, because the ledger was lost",
+               "nothing, because the record was lost",
                "its state file does not fit: " + fits.error().sentence);
   }
 }
@@ -124,11 +180,7 @@ void end_what_is_over(List& list, const Observed& seen, const Stamp& now) {
                                 ? "its last process ended while the agent was not running"
                                 : "the node was rebooted";
     // After a crash of the machine it ends when the agent last saw it alive: the outage is not billed.
-    Stamp when = now;
-    if (record.from.boot_id != seen.boot_id) {
-      const std::optional<Stamp>& alive = list.after.last_alive();
-      when = alive && alive->utc_ns > record.from.utc_ns ? *alive : record.from;
-    }
+    const Stamp when = record.from.boot_id == seen.boot_id ? now : last_seen_alive(list.after, record);
     list.add(DriftKind::slice_over, "slice " + record.slice.name, record.slice.name, "live", why,
              Ended{record.id, when, why});
   }
@@ -168,7 +220,9 @@ void compare_terms_of_devices(List& list, const Observed& seen) {
 std::vector<Drift> find_drift(const Ledger& ledger, const Observed& seen, const Stamp& now) {
   List list(ledger);
   compare_devices(list, seen);
-  if (seen.ledger_lost) add_lost_records(list, seen);
+  add_lost_ends(list, seen);
+  if (seen.is_behind) add_lost_terms(list, seen);
+  add_lost_records(list, seen);
   if (seen.has_processes) end_what_is_over(list, seen, now);
   compare_pages(list, seen);
   // A new reserve waits until each living slice is recorded.

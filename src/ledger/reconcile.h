@@ -15,13 +15,15 @@
 namespace carve::ledger {
 
 enum class DriftKind : uint8_t {
-  device_unknown,         // The driver reports a device that the ledger does not have.
-  device_resized,         // The device has another size.
-  device_too_small,       // The device is now smaller than what slices hold of it.
-  device_gone,            // The ledger has a device that the driver does not report.
-  record_lost,            // The ledger was lost, and a state file describes a living slice.
-  record_unreadable,      // As above, but the slice does not fit beside the others.
-  slice_over,             // A slice that lives in the ledger has no process left.
+  device_unknown,     // The driver reports a device that the ledger does not have.
+  device_resized,     // The device has another size.
+  device_too_small,   // The device is now smaller than what slices hold of it.
+  device_gone,        // The ledger has a device that the driver does not report.
+  end_lost,           // A slice that lives in the ledger had ended before the ledger lost its newest changes.
+  terms_lost,         // A slice's change of terms is among the lost changes.
+  record_lost,        // A state file describes a slice of which the ledger has no record.
+  record_unreadable,  // As above, but the slice does not fit beside the others.
+  slice_over,         // A slice that lives in the ledger has no process left.
   shared_memory_differs,  // The shared memory of a living slice has other terms.
   shared_memory_stale,    // Shared memory without a living slice.
   device_differs,         // The device has another index, name or reserve.
@@ -33,6 +35,8 @@ struct StateFileSeen {
   std::string name;
   // As the state file has it; nothing if the file cannot be read or is of another boot.
   std::optional<UsageRecord> record;
+  // The ledger has this record, and it has ended.
+  bool has_ended = false;
 };
 
 struct Observed {
@@ -41,8 +45,11 @@ struct Observed {
   std::vector<StateFileSeen> state_files;
   // Ids of records that have processes; nothing: not scanned yet.
   std::optional<std::set<uint64_t>> has_processes;
-  // The ledger is new, and the state files are all that is known.
-  bool ledger_lost = false;
+  // The ledger has lost its newest changes: it is new, or an older state of itself. What the state files have
+  // is newer.
+  bool is_behind = false;
+  // Ids of living records that had ended before the changes were lost.
+  std::set<uint64_t> ended_before;
 };
 
 struct Drift {

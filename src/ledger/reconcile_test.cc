@@ -107,6 +107,21 @@ TEST(FindDrift, each_drift_has_a_kind_a_resolution_and_a_sentence) {
        [](Observed& o) {
          o.state_files.push_back({"c", {}});
        }},
+      {DriftKind::record_lost, Resolution::update_ledger,
+       "slice c: restored from its state file (recorded: nothing, because the record was lost",
+       [](Observed& o) {
+         o.state_files.push_back({"c", holding(3, "c", 1, 2_GiB)});
+       }},
+      {DriftKind::record_unreadable, Resolution::update_machine, "its state file does not fit",
+       [](Observed& o) {
+         o.state_files.push_back({"c", holding(3, "c", 1, 12_GiB)});
+       }},
+      {DriftKind::shared_memory_stale, Resolution::update_machine, "slice c: shared memory removed",
+       [](Observed& o) {
+         o.state_files.push_back({"c", holding(3, "c", 1, 2_GiB), true});
+       }},
+      {DriftKind::end_lost, Resolution::update_ledger, "it ended before the ledger lost its newest changes",
+       [](Observed& o) { o.ended_before = {2}, o.state_files.pop_back(); }},
       {DriftKind::device_differs, Resolution::update_ledger,
        "recorded: index 0, A10, 1 GiB reserved; observed: the driver reports index 0, A10, 2 GiB",
        [](Observed& o) { o.devices[0].reserved = 2_GiB; }},
@@ -153,7 +168,7 @@ TEST(FindDrift, a_device_of_another_size_keeps_the_reserve_of_the_book_as_far_as
 
 TEST(FindDrift, a_lost_book_is_written_again_from_the_notes_as_far_as_they_can_be_true) {
   Observed seen = in_agreement();
-  seen.ledger_lost = true;
+  seen.is_behind = true;
   seen.state_files.push_back({"much", holding(3, "much", 1, 12_GiB)});  // Does not fit beside "b".
   // Its state file belongs to another slice.
   seen.state_files.push_back({"d", holding(4, "another", 0, 1_GiB)});
@@ -174,6 +189,35 @@ TEST(FindDrift, a_lost_book_is_written_again_from_the_notes_as_far_as_they_can_b
   EXPECT_EQ(ledger.balances().at(device(0).uuid).free, 11_GiB);
 }
 
+// An older copy of the ledger: since then "a" has ended, another "a" was granted in its place, "b" has given
+// back memory and "c" has grown into it.
+TEST(FindDrift, a_ledger_that_is_behind_follows_the_state_files) {
+  Ledger ledger;
+  for (unsigned i = 0; i < 2; ++i) ASSERT_TRUE(ledger.apply(*ledger.see(device(i))));
+  for (const auto& [id, name, memory] : {std::tuple{1, "a", 10_GiB}, {2, "b", 4_GiB}, {3, "c", 1_GiB}})
+    ASSERT_TRUE(ledger.apply(Granted{holding(static_cast<uint64_t>(id), name, 0, memory)}));
+  const auto changed = [](UsageRecord record, Bytes memory) {
+    record.periods.push_back({terms_of(record.slice), {2'000, "boot", 20}});
+    record.slice.parts[0].memory = memory;
+    return record;
+  };
+  Observed seen = in_agreement();
+  seen.is_behind = true;
+  seen.ended_before = {1};
+  seen.state_files = {{"a", holding(7, "a", 0, 6_GiB)},
+                      {"c", changed(holding(3, "c", 0, 1_GiB), 7_GiB)},
+                      {"b", changed(holding(2, "b", 0, 4_GiB), 2_GiB)}};
+  seen.has_processes = {2, 3, 7};
+  for (const Drift& d : find_drift(ledger, seen, now))
+    ASSERT_TRUE(!d.change || ledger.apply(*d.change)) << sentence(d);
+  ASSERT_EQ(ledger.living().size(), 3u);
+  for (const StateFileSeen& p : seen.state_files) EXPECT_EQ(ledger.living().at(p.record->id), *p.record);
+  EXPECT_EQ(ledger.ended().back().id, 1u);
+  EXPECT_EQ(ledger.balances().at(device(0).uuid).free, Bytes{});
+  EXPECT_EQ(ledger.next_id(), 8u);
+  EXPECT_TRUE(find_drift(ledger, seen, now).empty());
+}
+
 // For any ledger and any observation the changes can be posted in their order. The ledger stays balanced and
 // keeps no slice without processes; afterwards no drift needs a change.
 TEST(FindDrift, posting_the_changes_leaves_nothing_to_change) {
@@ -188,7 +232,9 @@ TEST(FindDrift, posting_the_changes_leaves_nothing_to_change) {
           Granted{holding(id, std::string(1, static_cast<char>('a' + id)), dice() % 4, size())});
     Observed seen;
     seen.boot_id = dice() % 2 == 0 ? "boot" : "next boot";
-    seen.ledger_lost = dice() % 3 == 0;
+    seen.is_behind = dice() % 3 == 0;
+    for (uint64_t id = 1; seen.is_behind && id < 6; ++id)
+      if (dice() % 3 == 0) seen.ended_before.insert(id);
     for (unsigned i = 0; i < 4; ++i) {
       if (dice() % 4 == 0) continue;
       seen.devices.push_back(device(i, {size().count + (2ull << 30)}));

@@ -9,6 +9,15 @@
 
 namespace carve::ledger {
 
+// Which ledger a store has, and how many changes were written to it. A store whose newest changes are lost,
+// or that was replaced by an older copy, has fewer changes than were written.
+struct Generation {
+  std::string ledger;  // Random, of this file.
+  uint64_t changes = 0;
+
+  friend bool operator==(const Generation&, const Generation&) = default;
+};
+
 class Store {
  public:
   virtual ~Store() = default;
@@ -16,6 +25,11 @@ class Store {
   // Makes the change durable before it returns. After a failure (disk full, not writable) nothing of the
   // change is stored.
   virtual Outcome<void> write(const Change&) = 0;
+
+  // Each change that is written raises `changes` by one.
+  virtual Generation generation() const = 0;
+  // Raises `changes` to this number, after lost changes were made good.
+  virtual Outcome<void> raise_changes(uint64_t changes) = 0;
 
   // Returns the changes to apply to an empty ledger, in four steps: the devices without a reserve (grants
   // come before the reserve), all living records, the newest Ledger::max_ended_records ended ones, and the

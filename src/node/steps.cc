@@ -283,7 +283,7 @@ Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& op
     running->node.event("",
                         "ledger: damaged, moved to " + moved_aside + " and rebuilt from the running slices");
   }
-  if (const auto adopted = adopt_slices(running->node, running->lifecycle, !moved_aside.empty()); !adopted)
+  if (const auto adopted = adopt_slices(running->node, running->lifecycle); !adopted)
     return tl::unexpected(adopted.error());
   running->node.kept_settings.settle(running->node.memory_unit_holders());
   return running;

@@ -17,6 +17,11 @@ class Memory : public Store {
     changes.push_back(change);
     return {};
   }
+  Generation generation() const override { return {"memory", raised + changes.size()}; }
+  Outcome<void> raise_changes(uint64_t to) override {
+    raised = to - changes.size();
+    return {};
+  }
   // Returns the changes as a table keeps them, without the order of events: devices without their reserve,
   // records, reserves.
   Outcome<std::vector<Change>> read() override {
@@ -66,6 +71,7 @@ class Memory : public Store {
   }
   std::vector<Change> changes;
   bool full = false;
+  uint64_t raised = 0;
 };
 
 inline Ledger reread(Store& store) {

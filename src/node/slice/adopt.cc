@@ -6,10 +6,18 @@
 #include "ledger/reconcile.h"
 #include "node/slice/processes.h"
 #include "node/slice/slot_sockets.h"
+#include "os/clock.h"
 #include "os/log.h"
 
 namespace carve::node {
 namespace {
+
+// Returns whether the ledger has the record, and it has ended.
+bool has_ended(const NodeState& node, const ledger::UsageRecord& record) {
+  const auto known = node.books.records({record.id});
+  return known && !known->empty() && known->front().to && known->front().from == record.from &&
+         known->front().slice.name == record.slice.name;
+}
 
 ledger::Observed observed(const NodeState& node) {
   ledger::Observed seen;
@@ -17,9 +25,39 @@ ledger::Observed observed(const NodeState& node) {
   for (const NodeDevice& d : node.devices) seen.devices.push_back(d.device);
   for (const std::string& name : node.pages.state_files()) {
     const auto state = node.pages.read_state(name);
-    seen.state_files.push_back({name, state ? std::optional(state->record) : std::nullopt});
+    ledger::StateFileSeen file{.name = name};
+    if (state) file.record = state->record;
+    if (state && node.ledger().find(name) == nullptr) file.has_ended = has_ended(node, state->record);
+    seen.state_files.push_back(std::move(file));
   }
   return seen;
+}
+
+// For a ledger that is behind: returns the living records whose slices have ended since. Each slice that
+// lives in this boot has a state file. If that was lost too, processes in its cgroup show that it lives.
+std::set<uint64_t> ended_before(const NodeState& node, const Lifecycle& lifecycle) {
+  std::set<uint64_t> out;
+  for (const auto& [id, record] : node.ledger().living()) {
+    const auto state = node.pages.read_state(record.slice.name);
+    if (state ? state->record.id > id : !lifecycle.has_populated_cgroup(record.slice.name)) out.insert(id);
+  }
+  return out;
+}
+
+// Reports that the ledger has lost changes, and keeps this in the runtime directory until they are made good.
+void report_behind(NodeState& node, LedgerMark mark) {
+  const ledger::Generation& was = mark.generation;
+  const ledger::Generation present = node.books.mark().generation;
+  const std::string text = fmt::format(
+      "ledger: {}; living slices are recorded again from their state files, and usage records that were "
+      "written since are lost",
+      was.ledger == present.ledger ? fmt::format("its newest changes are lost (it has {}, {} were written)",
+                                                 present.changes, was.changes)
+                                   : "it is not the one that this boot's slices were recorded in");
+  os::log::error("{}", text);
+  node.events.add({os::utc_ns(), "", text, std::nullopt});
+  mark.is_behind = true;
+  node.pages.write_mark(mark);
 }
 
 // Carries out each repair in the direction that the ledger's table states.
@@ -87,12 +125,16 @@ Outcome<void> open_policies(NodeState& node) {
 
 }  // namespace
 
-Outcome<void> adopt_slices(NodeState& node, Lifecycle& lifecycle, bool rebuild) {
+Outcome<void> adopt_slices(NodeState& node, Lifecycle& lifecycle) {
   if (const auto loaded = node.books.load(); !loaded) return loaded;
   // First the drift that shows without a scan of processes, then the adoption of each living slice, then the
   // rest.
+  const std::optional<LedgerMark> mark = node.pages.read_mark();
+  const bool is_behind = node.books.is_behind(mark);
+  if (is_behind) report_behind(node, *mark);
   ledger::Observed seen = observed(node);
-  seen.ledger_lost = rebuild;
+  seen.is_behind = is_behind;
+  if (is_behind) seen.ended_before = ended_before(node, lifecycle);
   if (const auto done = repair(node, lifecycle, seen); !done) return done;
   std::set<uint64_t> with_processes;
   std::vector<ledger::UsageRecord> records;
@@ -105,10 +147,18 @@ Outcome<void> adopt_slices(NodeState& node, Lifecycle& lifecycle, bool rebuild) 
   seen = observed(node);
   seen.has_processes = std::move(with_processes);
   if (const auto done = repair(node, lifecycle, seen); !done) return done;
+  if (const auto done = node.books.begin_marks(mark, [&node](const auto& m) { node.pages.write_mark(m); });
+      !done)
+    return done;
   if (const auto done = open_policies(node); !done) return done;
   for (const auto& [id, slice] : node.slices) arbitrate(node, slice->granted());
   node.pages.watch_fd_store(node.loop, node.slices);
   return {};
+}
+
+bool Lifecycle::has_populated_cgroup(const std::string& name) const {
+  const auto found = open_cgroup(name);
+  return found && found->populated();
 }
 
 bool Lifecycle::adopt(const ledger::UsageRecord& record, const std::optional<StateFile>& state) {

@@ -7,8 +7,8 @@
 
 namespace carve::node {
 
-// Reads the ledger, adopts the living slices and ends the others. Call it once, before the agent serves. With
-// `rebuild` the ledger was lost, and its living part comes from the state files.
-Outcome<void> adopt_slices(NodeState&, Lifecycle&, bool rebuild);
+// Reads the ledger, adopts the living slices and ends the others. Call it once, before the agent serves. If
+// the ledger is new or has lost its newest changes, its living part comes from the state files.
+Outcome<void> adopt_slices(NodeState&, Lifecycle&);
 
 }  // namespace carve::node

@@ -14,6 +14,33 @@ Outcome<void> Books::load() {
   return {};
 }
 
+Outcome<void> Books::post(const ledger::Change& change) {
+  auto posted = ledger::post(ledger_, *store_, change);
+  if (posted && write_mark_) write_mark_(mark());
+  return posted;
+}
+
+bool Books::is_behind(const std::optional<LedgerMark>& mark) {
+  if (!mark) return false;
+  ledger_.skip_ids(mark->last_id);
+  const ledger::Generation present = store_->generation();
+  return mark->is_behind || mark->generation.ledger != present.ledger ||
+         mark->generation.changes > present.changes;
+}
+
+Outcome<void> Books::begin_marks(const std::optional<LedgerMark>& mark,
+                                 std::function<void(LedgerMark)> write) {
+  if (mark && mark->generation.changes > store_->generation().changes)
+    if (auto raised = store_->raise_changes(mark->generation.changes); !raised) return raised;
+  write_mark_ = std::move(write);
+  write_mark_(this->mark());
+  return {};
+}
+
+LedgerMark Books::mark() const {
+  return {store_->generation(), ledger_.next_id() - 1, stamp_now().boot_id, false};
+}
+
 ledger::Stamp stamp_now() {
   static const std::string boot = os::boot_id();
   return {os::utc_ns(), boot, os::monotonic_ns()};

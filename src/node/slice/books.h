@@ -1,11 +1,23 @@
 // The ledger with its store: what the slices of this node hold, in memory and on disk.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 
 #include "ledger/store.h"
 
 namespace carve::node {
+
+// How far the ledger has come, as the runtime directory keeps it. That directory is of this boot and is lost
+// apart from the ledger, so the two together show that the ledger has lost changes.
+struct LedgerMark {
+  ledger::Generation generation;
+  uint64_t last_id = 0;  // The largest id that was given to a record.
+  std::string boot_id;
+  // The ledger was behind, and what it lost is not complete yet.
+  bool is_behind = false;
+};
 
 class Books {
  public:
@@ -15,7 +27,14 @@ class Books {
   Outcome<void> load();
   const ledger::Ledger& ledger() const { return ledger_; }
   // Stores the change, then applies it. After a failure nothing has changed.
-  Outcome<void> post(const ledger::Change& change) { return ledger::post(ledger_, *store_, change); }
+  Outcome<void> post(const ledger::Change& change);
+  // Returns whether the ledger is older than the mark, or another one, and skips the ids that were given out.
+  bool is_behind(const std::optional<LedgerMark>& mark);
+  // Writes a mark now and after each change. `mark`: the one that was found at the start. Call it when the
+  // ledger has all that the state files have.
+  Outcome<void> begin_marks(const std::optional<LedgerMark>& mark, std::function<void(LedgerMark)> write);
+  // Returns the mark of the ledger as it is.
+  LedgerMark mark() const;
   Outcome<std::vector<ledger::UsageRecord>> records_after(uint64_t id, size_t most) const {
     return store_->records_after(id, most);
   }
@@ -26,6 +45,7 @@ class Books {
   const ledger::UsageRecord* find(const std::string& name) const { return ledger_.find(name); }
 
  private:
+  std::function<void(LedgerMark)> write_mark_;
   ledger::Ledger ledger_;
   std::unique_ptr<ledger::Store> store_;
 };

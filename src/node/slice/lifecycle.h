@@ -34,6 +34,7 @@ class Lifecycle {
   // Adopts a slice of an earlier agent. `state`: its state file, if it is of this slice and boot. Returns
   // false if the slice has ended.
   bool adopt(const ledger::UsageRecord&, const std::optional<StateFile>& state);
+  bool has_populated_cgroup(const std::string& name) const;
   // Removes what an ended slice left behind.
   void remove_remains(const std::string& name, bool cgroup);
 

@@ -6,16 +6,17 @@
 #include <cstring>
 
 #include "core/invariant.h"
-#include "node/slice/books.h"
 #include "node/slice/slices.h"
 #include "os/clock.h"
 #include "os/log.h"
+#include "wire/api/json.h"
 
 namespace carve::node {
 namespace {
 
 // Each takes a second at most, while the agent starts.
 constexpr unsigned max_recovery_attempts = 4;
+constexpr const char* mark_name = "ledger.mark";
 
 template <size_t N>
 void put(char (&field)[N], const std::string& text) {
@@ -110,6 +111,17 @@ std::optional<StateFile> Pages::read_state(const std::string& slice) const {
   auto state = read_state_file(runtime_.read_state_file(slice));
   if (state && state->boot_id != stamp_now().boot_id) state.reset();
   return state;
+}
+
+std::optional<LedgerMark> Pages::read_mark() const {
+  auto mark = api::read<LedgerMark>(runtime_.read(mark_name), api::Reading::lenient);
+  if (!mark || mark->boot_id != stamp_now().boot_id) return std::nullopt;
+  return *std::move(mark);
+}
+
+void Pages::write_mark(const LedgerMark& mark) {
+  if (const auto written = runtime_.write(mark_name, api::write(mark)); !written)
+    os::log::error("{}", written.error().sentence);
 }
 
 std::vector<os::Fd> Pages::descriptors_for(const LiveSlice& slice) const {

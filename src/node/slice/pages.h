@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "node/inspect/inspector.h"
+#include "node/slice/books.h"
 #include "node/slice/fd_store.h"
 #include "node/slice/live_slice.h"
 #include "os/loop.h"
@@ -42,6 +43,9 @@ class Pages {
   void write_state(const LiveSlice&);
   // Returns what an earlier agent of this boot stored; no value if there is nothing or it cannot be read.
   std::optional<StateFile> read_state(const std::string& slice) const;
+  // The ledger's mark of this boot; no value if there is none or it cannot be read.
+  std::optional<LedgerMark> read_mark() const;
+  void write_mark(const LedgerMark&);
   std::vector<std::string> state_files() const { return runtime_.state_files(); }
 
   // Returns the descriptors for a process that attaches, in the order of wire/shm/attach.h; empty if the

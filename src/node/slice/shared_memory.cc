@@ -156,17 +156,25 @@ os::Fd RuntimeDir::heartbeat_descriptor() const {
 }
 
 Outcome<void> RuntimeDir::write_state_file(const std::string& slice, const std::string& text) {
-  const std::string name = state_file_name(slice), fresh = name + ".new";
+  return write(state_file_name(slice), text);
+}
+
+Outcome<void> RuntimeDir::write(const std::string& name, const std::string& text) {
+  const std::string fresh = name + ".new";
   const os::Fd fd(
       openat(directory_.get(), fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd || write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+  if (!fd || ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
       renameat(directory_.get(), fresh.c_str(), directory_.get(), name.c_str()) != 0)
     return failure(K::unavailable, "cannot write {}/{}: {}", path_, name, strerror(errno));
   return {};
 }
 
 std::string RuntimeDir::read_state_file(const std::string& slice) const {
-  return os::read_file(path_ + "/" + state_file_name(slice)).value_or("");
+  return read(state_file_name(slice));
+}
+
+std::string RuntimeDir::read(const std::string& name) const {
+  return os::read_file(path_ + "/" + name).value_or("");
 }
 
 std::vector<std::string> RuntimeDir::state_files() const {

@@ -67,6 +67,9 @@ class RuntimeDir {
 
   // Stores what the next agent needs about a slice. The file is replaced as a whole or not at all.
   Outcome<void> write_state_file(const std::string& slice, const std::string& text);
+  // The same for any file of the directory.
+  Outcome<void> write(const std::string& name, const std::string& text);
+  std::string read(const std::string& name) const;              // Empty: none.
   std::string read_state_file(const std::string& slice) const;  // Empty: none.
   std::vector<std::string> state_files() const;                 // Names of all slices that have a state file.
   void remove(const std::string& slice);

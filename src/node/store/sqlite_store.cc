@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 
 #include "sqlite/rows.h"
@@ -38,9 +39,11 @@ const std::string& script() {
       "key)) STRICT;"
       "{}{}"
       "CREATE TABLE alive (id INTEGER PRIMARY KEY CHECK (id = 1), {}) STRICT;"
+      "CREATE TABLE generation (id INTEGER PRIMARY KEY CHECK (id = 1), {}) STRICT;"
       "CREATE UNIQUE INDEX living_name ON record(slice_name) WHERE to_utc_ns IS NULL;",
       rows::declarations<Device>(), rows::declarations<UsageRecord>(), table_of_record<SlicePart>(part_table),
-      table_of_record<ledger::Period>(period_table), rows::declarations<ledger::Stamp>());
+      table_of_record<ledger::Period>(period_table), rows::declarations<ledger::Stamp>(),
+      rows::declarations<ledger::Generation>());
   return text;
 }
 
@@ -145,6 +148,13 @@ int insert(sqlite3* db, const ledger::Alive& alive) {
   return SQLITE_OK;
 }
 
+int insert(sqlite3* db, const ledger::Generation& generation) {
+  Statement s(db, insert_into<ledger::Generation>("generation", {"id"}, "INSERT OR REPLACE").c_str());
+  s << 1;
+  rows::bind(s, generation);
+  return s.finish();
+}
+
 // Which records are read: `ids` is a list or a query of ids in SQL, with a hole for each value.
 struct Selection {
   std::string ids;
@@ -223,13 +233,45 @@ Outcome<std::map<uint64_t, UsageRecord>> read_records(const sqlite::Database& da
 Outcome<SqliteStore::Opened> SqliteStore::open(const std::string& path, int64_t now_s) {
   auto opened = sqlite::Database::open(path, {"ledger", "--state", schema_version, script().c_str()}, now_s);
   if (!opened) return tl::unexpected(opened.error());
-  return Opened{std::unique_ptr<SqliteStore>(new SqliteStore(std::move(opened->database))),
-                opened->moved_aside, opened->damage};
+  Opened out{std::unique_ptr<SqliteStore>(new SqliteStore(std::move(opened->database))), opened->moved_aside,
+             opened->damage};
+  if (const auto read = out.store->read_generation(); !read) return tl::unexpected(read.error());
+  return out;
+}
+
+// A file without a generation is new, or has lost it. Both begin another one.
+Outcome<void> SqliteStore::read_generation() {
+  {
+    Statement s(database_.get(),
+                fmt::format("SELECT {} FROM generation", fmt::join(rows::columns<ledger::Generation>(), ", "))
+                    .c_str());
+    int column = 0;
+    std::string wrong;
+    if (s.row() && rows::read(s, column, generation_, wrong) && !generation_.ledger.empty()) return {};
+  }
+  {
+    Statement fresh(database_.get(), "SELECT lower(hex(randomblob(8)))");
+    if (!fresh.row()) return database_.trouble("reading");
+    generation_ = {.ledger = fresh.text(0), .changes = 0};
+  }
+  return database_.transact([&](sqlite3* db) { return insert(db, generation_); });
 }
 
 Outcome<void> SqliteStore::write(const Change& change) {
-  return database_.transact(
-      [&](sqlite3* db) { return std::visit([&](const auto& c) { return insert(db, c); }, change); });
+  const ledger::Generation next{generation_.ledger, generation_.changes + 1};
+  const auto written = database_.transact([&](sqlite3* db) {
+    const int code = std::visit([&](const auto& c) { return insert(db, c); }, change);
+    return code != SQLITE_OK ? code : insert(db, next);
+  });
+  if (written) generation_ = next;
+  return written;
+}
+
+Outcome<void> SqliteStore::raise_changes(uint64_t changes) {
+  const ledger::Generation next{generation_.ledger, std::max(changes, generation_.changes)};
+  const auto written = database_.transact([&](sqlite3* db) { return insert(db, next); });
+  if (written) generation_ = next;
+  return written;
 }
 
 Outcome<std::vector<Change>> SqliteStore::read() {

@@ -23,19 +23,23 @@ class SqliteStore : public ledger::Store {
   static Outcome<Opened> open(const std::string& path, int64_t now_s);
 
   Outcome<void> write(const ledger::Change&) override;
+  ledger::Generation generation() const override { return generation_; }
+  Outcome<void> raise_changes(uint64_t changes) override;
   Outcome<std::vector<ledger::Change>> read() override;
   Outcome<std::vector<ledger::UsageRecord>> records_after(uint64_t id, size_t most) override;
   Outcome<std::vector<ledger::UsageRecord>> records(const std::vector<uint64_t>& ids) override;
 
-  static constexpr int schema_version = 8;
+  static constexpr int schema_version = 9;
 
   // Limits the file's size in pages, for tests of a full disk.
   void limit_pages(int64_t pages) { database_.limit_pages(pages); }
 
  private:
   explicit SqliteStore(sqlite::Database database) : database_(std::move(database)) {}
+  Outcome<void> read_generation();
 
   sqlite::Database database_;
+  ledger::Generation generation_;
 };
 
 }  // namespace carve::node

@@ -317,5 +317,38 @@ TEST(SqliteStore, what_was_promised_survives_a_kill_at_any_moment) {
   }
 }
 
+// What an agent needs to see that the file is older than it was.
+TEST(Generation, counts_the_changes_of_one_file) {
+  const Directory dir;
+  ledger::Generation first;
+  {
+    auto opened = SqliteStore::open(dir.ledger(), 1);
+    ASSERT_TRUE(opened);
+    first = opened->store->generation();
+    EXPECT_EQ(first.changes, 0u);
+    EXPECT_EQ(first.ledger.size(), 16u);
+    Ledger ledger;
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(device())));
+    std::filesystem::copy(dir.path, dir.path / "older");
+    ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("a", 2_GiB), morning)));
+    EXPECT_EQ(opened->store->generation().changes, 2u);
+  }
+  {
+    auto again = SqliteStore::open(dir.ledger(), 1);
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->store->generation(), (ledger::Generation{first.ledger, 2}));
+    ASSERT_TRUE(again->store->raise_changes(9));
+    ASSERT_TRUE(again->store->raise_changes(5)) << "it never falls";
+    EXPECT_EQ(again->store->generation().changes, 9u);
+  }
+  auto older = SqliteStore::open(dir.path / "older/ledger.db", 1);
+  ASSERT_TRUE(older);
+  EXPECT_EQ(older->store->generation(), (ledger::Generation{first.ledger, 1}));
+  std::filesystem::remove(dir.ledger());
+  auto fresh = SqliteStore::open(dir.ledger(), 1);
+  ASSERT_TRUE(fresh);
+  EXPECT_NE(fresh->store->generation().ledger, first.ledger);
+}
+
 }  // namespace
 }  // namespace carve::node
