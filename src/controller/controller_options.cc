@@ -66,15 +66,22 @@ Outcome<void> add_host(Options& o, const std::string& word) {
   return {};
 }
 
-Outcome<void> set_expected_start(Options& o, const std::string& word) {
+// Reads "600s" or "600".
+Outcome<void> set_time(const char* option, int64_t& seconds, const std::string& word) {
   const std::string digits = word.ends_with('s') ? word.substr(0, word.size() - 1) : word;
   const char* const last = digits.data() + digits.size();
-  const auto [end, error] = std::from_chars(digits.data(), last, o.expected_start_s);
-  if (error == std::errc() && end == last && o.expected_start_s >= 0 &&
-      o.expected_start_s <= max_expected_start_s)
-    return {};
-  return failure(K::invalid_argument, "--expected-start '{}' is not a time from 0s to {}s", shown(word),
+  const auto [end, error] = std::from_chars(digits.data(), last, seconds);
+  if (error == std::errc() && end == last && seconds >= 0 && seconds <= max_expected_start_s) return {};
+  return failure(K::invalid_argument, "{} '{}' is not a time from 0s to {}s", option, shown(word),
                  max_expected_start_s);
+}
+
+Outcome<void> set_expected_start(Options& o, const std::string& word) {
+  return set_time("--expected-start", o.expected_start_s, word);
+}
+
+Outcome<void> set_orphan_grace(Options& o, const std::string& word) {
+  return set_time("--orphan-grace", o.orphan_grace_s, word);
 }
 
 const os::CommandLine& line() {
@@ -198,6 +205,10 @@ const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Opti
      .value = "TIME",
      .help = "how long a node is expected to start; a starting node shows the rest of it [600s]",
      .store = set_expected_start},
+    {.name = "--orphan-grace",
+     .value = "TIME",
+     .help = "how long a program runs on that the database has lost and no object owns [60s]",
+     .store = set_orphan_grace},
 });
 
 bool is_node_name(std::string_view name) {

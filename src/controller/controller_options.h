@@ -24,6 +24,7 @@ struct Options {
   std::string tls_certificate, tls_key;  // PEM files; both or none.
   std::vector<std::string> hosts;        // Names of this controller, beside loopback and `listen`.
   int64_t expected_start_s = 600;        // How long a node is expected to start.
+  int64_t orphan_grace_s = 60;           // How long a program without a record runs on.
   std::string log_level = "info";
 
   // serve: be the controller. The others print a text.

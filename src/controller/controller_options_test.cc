@@ -47,6 +47,20 @@ TEST(ControllerOptions, without_words_the_node_is_this_machines) {
   EXPECT_EQ(parse({}, moved)->state, "/st/carve-controller");
 }
 
+TEST(ControllerOptions, times_have_a_unit_and_a_limit) {
+  EXPECT_EQ(parse({}, user)->orphan_grace_s, 60);
+  const auto o = parse({"--orphan-grace", "5s", "--expected-start", "300"}, user);
+  ASSERT_TRUE(o) << o.error().sentence;
+  EXPECT_EQ(o->orphan_grace_s, 5);
+  EXPECT_EQ(o->expected_start_s, 300);
+  for (const char* wrong : {"", "s", "-1s", "5m", "86401s"}) {
+    const auto refused = parse({"--orphan-grace", wrong}, user);
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_EQ(refused.error().sentence,
+              fmt::format("--orphan-grace '{}' is not a time from 0s to 86400s", wrong));
+  }
+}
+
 TEST(ControllerOptions, the_nodes_are_kept_in_their_order) {
   const auto o = parse(
       {"--node", "b=/x/b", "--node=a=y=z", "--state", "s", "--socket", "c", "--listen", "[::1]:0"}, user);

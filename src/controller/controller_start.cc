@@ -207,7 +207,7 @@ Outcome<std::unique_ptr<Services>> Services::begin(Records& records, Launcher la
       [&](Effects& effects) {
         return JobLoop(*records.objects, std::move(*jobs), effects, out->job_positions, engine_scripts());
       },
-      out->machine);
+      out->machine, out->orphan_events, o.orphan_grace_s * os::second);
   return out;
 }
 
@@ -250,7 +250,7 @@ KnownHosts known_hosts(const Options& o) {
 
 }  // namespace
 
-Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& records, const Services& services,
+Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& records, Services& services,
          const Options& o, std::string endpoint, os::Fd unix_socket, os::Fd tcp_socket,
          const std::optional<tls::Identity>& identity)
     : loop_(loop),
@@ -260,6 +260,7 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
       events_(*records.events),
       machine_(services.machine),
       job_positions_(services.job_positions),
+      orphan_events_(services.orphan_events),
       version_{.program = "carve-controller",
                .version = CARVE_VERSION,
                .pid = static_cast<uint32_t>(getpid()),
@@ -313,6 +314,8 @@ void Api::deliver_changes(os::Loop& loop, ObjectRegistry& objects) {
 }
 
 void Api::write_events() {
+  for (const OrphanEvents::Entry& entry : orphan_events_.take())
+    events_.add(entry.object, entry.event, now_ns());
   events_.take_changes(now_ns());
   if (const auto written = events_.write(); !written) os::log::error("{}", written.error().sentence);
 }
@@ -415,7 +418,7 @@ std::string Api::metrics() const {
 int64_t Api::now_ns() const { return os::utc_ns(); }
 
 Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync,
-                                        Records& records, const Services& services, const Options& o) {
+                                        Records& records, Services& services, const Options& o) {
   raise_descriptor_limit();
   os::Fd tcp;
   std::optional<tls::Identity> identity;

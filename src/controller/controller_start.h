@@ -66,6 +66,7 @@ class Services {
 
   Machine machine;
   JobPositions job_positions;
+  OrphanEvents orphan_events;
   std::optional<ServiceThread> thread;
 
  private:
@@ -77,7 +78,7 @@ class Services {
 class Api : Views, NodeActions {
  public:
   ~Api() override;
-  static Outcome<std::unique_ptr<Api>> open(os::Loop&, KnownNodes&, NodeSync&, Records&, const Services&,
+  static Outcome<std::unique_ptr<Api>> open(os::Loop&, KnownNodes&, NodeSync&, Records&, Services&,
                                             const Options&);
 
   api::ControllerVersion version() const override { return version_; }
@@ -102,7 +103,7 @@ class Api : Views, NodeActions {
   Outcome<std::vector<std::string>> slices_in_units(const std::string& node) override;
   Outcome<AgentAnswer> ask_agent(const std::string& node, const AgentCall&) override;
 
-  Api(os::Loop&, KnownNodes&, NodeSync&, Records&, const Services&, const Options&, std::string endpoint,
+  Api(os::Loop&, KnownNodes&, NodeSync&, Records&, Services&, const Options&, std::string endpoint,
       os::Fd unix_socket, os::Fd tcp_socket, const std::optional<tls::Identity>&);
   void deliver_changes(os::Loop&, ObjectRegistry&);
   void write_events();
@@ -115,6 +116,7 @@ class Api : Views, NodeActions {
   ObjectEvents& events_;
   const Machine& machine_;
   const JobPositions& job_positions_;
+  OrphanEvents& orphan_events_;
   const api::ControllerVersion version_;
   const std::vector<uint32_t> operators_;
   LogStreams log_streams_;

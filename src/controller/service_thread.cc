@@ -15,8 +15,21 @@ constexpr int64_t max_busy_interval_ns = 100 * os::millisecond;
 }  // namespace
 
 ServiceThread::ServiceThread(ObjectRegistry& objects, WorkloadRecords records,
-                             const MakeJobLoop& make_job_loop, Machine& machine)
-    : machine_(machine), services_(objects, std::move(records), machine), jobs_(make_job_loop(machine)) {
+                             const MakeJobLoop& make_job_loop, Machine& machine, OrphanEvents& events,
+                             int64_t orphan_grace_ns)
+    : machine_(machine),
+      services_(objects, std::move(records), machine),
+      jobs_(make_job_loop(machine)),
+      orphans_(objects, machine, events,
+               {.has_record =
+                    [this](const auto& name) { return services_.has_record(name) || jobs_.has_record(name); },
+                .adopt =
+                    [this](const auto& name, const auto& owner) {
+                      return services_.adopt(name, owner, now_ns_) || jobs_.adopt(name, owner);
+                    }},
+               orphan_grace_ns) {
+  services_.set_taken([this](const auto& name) { return orphans_.has(name); });
+  jobs_.set_taken([this](const auto& name) { return orphans_.has(name); });
   objects.subscribe([this] {
     const os::MutexLock lock(mutex_);
     has_changed_ = true;
@@ -51,7 +64,9 @@ void ServiceThread::run() {
   do {
     machine_.begin_turn();
     const int64_t now_ns = os::monotonic_ns() + offset_ns;
-    bool changed = services_.turn(now_ns);
+    now_ns_ = now_ns;
+    bool changed = orphans_.turn(now_ns);  // First, so that no other program gets an orphan's name or port.
+    changed |= services_.turn(now_ns);
     jobs_.serve_jobs(now_ns);
     const int64_t served_ns = os::monotonic_ns();
     if (jobs_.admit(now_ns)) jobs_.positions().note_decision(os::monotonic_ns() - served_ns);

@@ -8,6 +8,7 @@
 
 #include "controller/jobs/job_loop.h"
 #include "controller/runtime/machine.h"
+#include "controller/services/orphans.h"
 #include "controller/services/service_loop.h"
 #include "os/mutex.h"
 
@@ -16,7 +17,9 @@ namespace carve::controller {
 class ServiceThread {
  public:
   using MakeJobLoop = std::function<JobLoop(Effects&)>;
-  ServiceThread(ObjectRegistry& objects, WorkloadRecords records, const MakeJobLoop&, Machine& machine);
+  // `orphan_grace`: how long programs without a record run on.
+  ServiceThread(ObjectRegistry& objects, WorkloadRecords records, const MakeJobLoop&, Machine& machine,
+                OrphanEvents&, int64_t orphan_grace_ns);
   ~ServiceThread();  // Ends after the turn that is under way; programs run on.
   ServiceThread(const ServiceThread&) = delete;
   ServiceThread& operator=(const ServiceThread&) = delete;
@@ -29,6 +32,8 @@ class ServiceThread {
   Machine& machine_;
   ServiceLoop services_;
   JobLoop jobs_;
+  Orphans orphans_;
+  int64_t now_ns_ = 0;  // Of the turn.
   os::Mutex mutex_;
   os::ConditionVariable woken_;
   bool has_changed_ GUARDED_BY(mutex_) = false;

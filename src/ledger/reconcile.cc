@@ -98,8 +98,8 @@ void compare_devices(List& list, const Observed& seen) {
   }
 }
 
-// After a loss nobody knows when a slice ended. Its record ends when the agent last saw it alive, so no time
-// is billed that it may not have had.
+// After a loss the moment when a slice ended is unknown. Its record ends when the agent last saw it alive, so
+// no time is billed that it may not have had.
 Stamp last_seen_alive(const Ledger& ledger, const UsageRecord& record) {
   const std::optional<Stamp>& alive = ledger.last_alive();
   return alive && alive->utc_ns > record.from.utc_ns ? *alive : record.from;

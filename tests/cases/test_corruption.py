@@ -7,10 +7,16 @@ import json
 import os
 import shutil
 import signal
+import urllib.request
 
 import pytest
 
-from conftest import GiB, LOAD, Agent, until
+from conftest import GiB, HERE, LOAD, until
+from support.jobs import Jobs, mgpu
+from support.services import Services
+
+pytestmark = pytest.mark.usefixtures("own_network")
+needs_haproxy = pytest.mark.skipif(shutil.which("haproxy") is None, reason="haproxy is not installed: apt-get install haproxy")
 
 
 def crash(world):
@@ -131,3 +137,142 @@ def test_a_slice_that_ended_while_the_ledger_lost_its_grant_stays_ended(world):
     assert until(lambda: world.programs[0].poll() is not None)
     world.start()
     assert not world.slices() and granted(world) == 0
+
+
+def document(name="keepme", replicas=2, port=8000, **run):
+    """With a port its replicas are ready when they have answered for some seconds, without one at once."""
+    server = ["python3", str(HERE / "support/http_server.py")] if port else ["sleep", "600"]
+    return {"apiVersion": "carve.dev/v1", "kind": "Service", "metadata": {"name": name},
+            "spec": {"replicas": replicas, "gpu": {"memory": "1GiB"}, **({"port": port} if port else {}),
+                     "run": {"command": server, **run}}}
+
+
+@contextlib.contextmanager
+def controller(world, grace, kind=Services):
+    """A controller that has kept a copy of its database from before there was any object."""
+    c = kind({"n1": world})
+    c.agent = world
+    c.kill()
+    c.words += ["--orphan-grace", grace]
+    (c.folder / "empty").mkdir()
+    copy_database(c.state, c.folder / "empty")
+    c.start()
+    try:
+        yield c
+    finally:
+        print("--- the controller's log:\n" + c.log()[-20000:])
+        c.end()
+
+
+def copy_database(source, target, name="controller.db"):
+    for path in [path for path in target.glob(name + "*") if "corrupt" not in path.name]:
+        path.unlink()
+    for path in [path for path in source.glob(name + "*") if "corrupt" not in path.name]:
+        shutil.copy2(path, target)
+
+
+def lose(c):
+    """While no controller runs: the database is as it was before there was any object."""
+    copy_database(c.folder / "empty", c.state)
+
+
+def processes(world, name):
+    """Returns the processes of a slice's program."""
+    return sorted(p["pid"] for p in world.show(name)["processes"])
+
+
+def programs_of(world):
+    return {name: processes(world, name) for name in world.slices()}
+
+
+def begun(world, c, document):
+    """Applies the service and waits for its programs alone, not until it counts as running; returns them by slice."""
+    c.apply(document)
+    names = {f"{document['metadata']['name']}-1-{i}" for i in range(document["spec"]["replicas"])}
+    assert until(lambda: set(programs_of(world)) == names and all(programs_of(world).values()), 60), (programs_of(world), c.log())
+    return programs_of(world)
+
+
+def reasons(c):
+    return [e["reason"] for e in c.json("/v1/events")["items"]]
+
+
+def programs(c):
+    return sorted(path.name for path in (c.state / "programs").iterdir() if not path.name.startswith("."))
+
+
+@needs_haproxy
+def test_a_service_whose_records_are_lost_is_applied_again_and_its_programs_run_on(world):
+    with controller(world, "600s") as c:
+        before = begun(world, c, document())
+        c.kill()
+        lose(c)
+        c.start()
+        assert c.items() == [] and set(world.slices()) == set(before), "an operator has time to put the database back"
+        c.apply(document(), "--wait")
+        assert programs_of(world) == before
+        assert urllib.request.urlopen(c.running("keepme")["endpoint"], timeout=10).status == 200
+        assert until(lambda: reasons(c).count("OrphanAdopted") == 1), reasons(c)  # One for each object and reason.
+        c.restart()
+        assert programs_of(world) == before
+
+
+@needs_haproxy
+def test_a_service_that_is_applied_with_another_spec_takes_the_names_over(world):
+    with controller(world, "600s") as c:
+        before = begun(world, c, document(port=None))
+        c.kill()
+        lose(c)
+        c.start()
+        c.apply(document(port=None, env={"OTHER": "1"}))
+
+        def replaced():
+            after = programs_of(world)
+            return set(after) == set(before) and all(after[name] and not set(after[name]) & set(before[name]) for name in before)
+        assert until(replaced, 60), (before, programs_of(world), c.log())
+        assert granted(world) + granted(world, 1) == 2 * GiB
+
+
+@needs_haproxy
+@pytest.mark.parametrize("how", ["older copy", "damaged"])
+def test_programs_that_no_object_owns_end_after_the_grace_period(world, how):
+    with controller(world, "1s") as c:
+        if how == "damaged":
+            c.apply(document(), "--wait")
+            endpoint = c.running("keepme")["endpoint"]
+        else:
+            begun(world, c, document(port=None))
+        c.kill()
+        if how == "damaged":
+            for path in c.state.glob("controller.db*"):
+                path.write_bytes(b"this is no database" * 1000)
+        else:
+            lose(c)
+        c.start()
+        assert until(lambda: not world.slices() and programs(c) == [], 60), (world.slices(), programs(c), c.log())
+        assert until(lambda: "OrphanEnded" in reasons(c)), reasons(c)
+        assert c.log().count("program keepme-1-0 was ended, because the database has lost its record") == 1
+        assert granted(world) + granted(world, 1) == 0
+        if how == "damaged":
+            with pytest.raises(OSError):
+                urllib.request.urlopen(endpoint, timeout=10)
+        begun(world, c, document(port=None))
+
+
+@needs_haproxy
+def test_the_pods_of_a_lost_job_end_and_the_job_can_be_submitted_again(world):
+    with controller(world, "1s", Jobs) as c:
+        c.queue()
+        script = f"echo started >> {c.folder}/starts; sleep 600"
+        c.submit("--name", "j", *mgpu(), "--", "sh", "-c", script)
+        c.becomes("j", "Running")
+        assert until(lambda: (c.folder / "starts").exists())
+        c.kill()
+        lose(c)
+        c.start()
+        assert until(lambda: not world.slices() and programs(c) == [], 60), (world.slices(), programs(c), c.log())
+        c.queue()
+        c.submit("--name", "j", *mgpu(), "--", "sh", "-c", script)
+        c.becomes("j", "Running")
+        assert until(lambda: (c.folder / "starts").read_text() == "started\nstarted\n")
+        c.carve("cancel", "j")

@@ -306,11 +306,44 @@ void JobLoop::carry_out(Pass& pass, const Action& action, Ns now) {
   }
 }
 
+bool JobLoop::adopt(const std::string& program, const ProgramOwner& owner) {
+  const auto kind = objects::parse_kind(owner.kind);
+  if (!kind || !is_queued(*kind)) return false;
+  const auto object = objects_.find({*kind, owner.name_space, owner.name});
+  if (!object || object->uid != owner.uid || object->is_ending) return false;
+  const JobRecord* const job = records_.find(object->uid);
+  if (job == nullptr || job->admitted_ns == 0 || job->finished_ns != 0) return false;
+  const auto seen = effects_.program(program);
+  if (!seen || (seen->attempt == 0 && owner.node.empty())) return false;
+  invariant(!records_.has_pod(program), "an orphan has no record");
+  return records_
+      .write(PodRecord{.program = program,
+                       .uid = object->uid,
+                       .role = owner.role,
+                       .index = owner.index,
+                       .request_id = owner.request_id,
+                       .node = owner.node,
+                       .is_granted = !owner.node.empty(),
+                       .attempt = seen->attempt})
+      .has_value();
+}
+
+bool JobLoop::is_taken(Pass& pass, const PodRecord& record) {
+  if (!is_taken_ || !is_taken_(record.program)) return false;
+  done(pass,
+       Outcome<void>(failure(K::unavailable,
+                             "a program {} of a lost record is left; the pod is started when it has ended",
+                             record.program)));
+  return true;
+}
+
 // One refusal in a turn is enough: all slices are ended then.
 void JobLoop::create_slice(Pass& pass, PodRecord record, Ns now) {
   if (pass.known.refusal && pass.known.refusal->at == now) return;
+  if (is_taken(pass, record)) return;
   record.request_id = fmt::format("{}-{}-{}-{}", record.uid, record.role, record.index, now);
   if (!done(pass, records_.write(record))) return;
+  if (!done(pass, effects_.keep_owner(record.program, owner_of(*pass.object, record)))) return;
   const auto granted = grant(pass, record);
   if (granted) {
     pass.known.refusal.reset();
@@ -333,6 +366,7 @@ Outcome<void> JobLoop::grant(Pass& pass, PodRecord& record) {
   for (const std::string& node : nodes ? *nodes : std::vector<std::string>()) {
     record.node = node;
     if (auto written = records_.write(record); !written) return written;
+    if (auto kept = effects_.keep_owner(record.program, owner_of(*pass.object, record)); !kept) return kept;
     last = effects_.grant(request, node);
     if (last) {
       record.is_granted = true;
@@ -356,10 +390,12 @@ fronts::EnginePlaces JobLoop::places_of(const Pass& pass) const {
 void JobLoop::start(Pass& pass, PodRecord record, unsigned attempt, Ns now) {
   const PodId id = id_of(record);
   const auto seen = std::ranges::find(pass.observed.pods, id, &workload::Pod::id);
+  if (is_taken(pass, record)) return;
   record.failures = seen != pass.observed.pods.end() ? seen->failures : 0;
   record.attempt = attempt;
   record.terminated_ns = 0;
   if (!done(pass, records_.write(record))) return;
+  if (!done(pass, effects_.keep_owner(record.program, owner_of(*pass.object, record)))) return;
   const JobForm& form = *pass.known.form;
   fronts::PodProgram program =
       fronts::pod_program(form.spec, pass.object->key.name, form.pods, id, places_of(pass));

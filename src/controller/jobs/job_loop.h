@@ -7,6 +7,7 @@
 // supervisor has not begun.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -47,6 +48,12 @@ class JobLoop {
   void serve_jobs(Ns now);
   bool admit(Ns now);
   bool has_changed() const { return changed_; }
+  // Returns whether a record has the program.
+  bool has_record(const std::string& program) const { return records_.has_pod(program); }
+  // Writes the lost record of a program again, if its job runs.
+  bool adopt(const std::string& program, const ProgramOwner&);
+  // Sets which names belong to programs without a record: no pod gets one.
+  void set_taken(std::function<bool(const std::string&)> is_taken) { is_taken_ = std::move(is_taken); }
   JobPositions& positions() { return positions_; }
   // Returns whether a job has programs or slices, so that the turns should follow each other at least ten
   // times a second: the end of a program is seen in a turn.
@@ -91,6 +98,7 @@ class JobLoop {
   void carry_out(Pass&, const workload::JobAction&, Ns now);
   PodRecord record_of(const Pass&, workload::PodId) const;
   void create_slice(Pass&, PodRecord, Ns now);
+  bool is_taken(Pass&, const PodRecord&);
   Outcome<void> grant(Pass&, PodRecord&);
   void start(Pass&, PodRecord, unsigned attempt, Ns now);
   void requeue(Pass&, Ns now);
@@ -126,6 +134,7 @@ class JobLoop {
   uint64_t turns_ = 0;
   std::optional<SliceForecast> known_nodes_;  // Of this turn, if it was needed.
   std::set<std::string> drained_nodes_;       // Of this turn.
+  std::function<bool(const std::string&)> is_taken_;
   bool changed_ = false, is_busy_ = false;
   uint64_t decided_version_ = 0;  // Of the registry at the last decision.
   Ns decided_at_ = 0;

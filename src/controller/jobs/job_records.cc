@@ -53,6 +53,10 @@ std::vector<PodRecord> JobRecords::pods(const std::string& uid) const {
   return out;
 }
 
+bool JobRecords::has_pod(const std::string& program) const {
+  return std::ranges::any_of(pods_, [&](const auto& entry) { return entry.second.contains(program); });
+}
+
 std::vector<uint32_t> JobRecords::ports() const {
   std::vector<uint32_t> out;
   for (const auto& [uid, record] : jobs_)

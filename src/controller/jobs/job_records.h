@@ -26,6 +26,7 @@ class JobRecords {
   const JobRecord* find(const std::string& uid) const;
   std::vector<PodRecord> pods(const std::string& uid) const;  // By name.
   bool has_pods(const std::string& uid) const;
+  bool has_pod(const std::string& program) const;
   std::vector<uint32_t> ports() const;
 
   Outcome<void> write(const JobRecord&);

@@ -65,6 +65,8 @@ uint32_t busy_percent(const api::Slice& slice) {
 
 ObservedSlice observed(const api::Slice& slice) {
   ObservedSlice out{.state = std::string(text(slice.state))};
+  if (const auto name = slice.labels.find("carve.dev/name"); name != slice.labels.end())
+    out.workload = name->second;
   for (const api::SlicePart& part : slice.parts) out.devices.push_back(part.uuid);
   if (slice.parts.empty()) return out;
   out.memory_bytes = slice.parts.front().quota_bytes;
@@ -83,6 +85,7 @@ Machine::Machine(std::vector<Node> nodes, NodeRules rules, Launcher launcher, co
       rules_(std::move(rules)),
       launcher_(std::move(launcher)),
       programs_(folder + programs_folder),
+      owners_(folder + "/owners", folder + programs_folder),
       proxy_folder_(folder + "/proxy") {}
 
 void Machine::begin_turn() {
@@ -209,7 +212,14 @@ void Machine::forget_program(const std::string& slice) {
   programs_.forget(slice);
   if (const auto removed = launcher_.remove({.name = slice}); !removed)
     os::log::warning("the files of {} are left: {}", slice, removed.error().sentence);
+  owners_.remove(slice);
 }
+
+Outcome<void> Machine::keep_owner(const std::string& program, const ProgramOwner& owner) {
+  return owners_.write(program, owner);
+}
+
+std::map<std::string, ProgramOwner> Machine::owners() { return owners_.read_all(); }
 
 Outcome<uint32_t> Machine::free_port(PortUse use, const std::vector<uint32_t>& used) {
   const auto [first, last] = ports_of(use);

@@ -11,6 +11,7 @@
 #include "client/client.h"
 #include "controller/runtime/haproxy.h"
 #include "controller/runtime/launcher.h"
+#include "controller/runtime/owner_files.h"
 #include "controller/runtime/prober.h"
 #include "controller/runtime/program_reader.h"
 #include "controller/services/effects.h"
@@ -61,6 +62,8 @@ class Machine final : public Effects {
   Outcome<void> terminate(const std::string& slice) override;
   Outcome<void> kill(const std::string& slice) override;
   void forget_program(const std::string& slice) override;
+  Outcome<void> keep_owner(const std::string& program, const ProgramOwner&) override;
+  std::map<std::string, ProgramOwner> owners() override;
   Outcome<uint32_t> free_port(PortUse, const std::vector<uint32_t>& used) override;
   std::string new_secret() override;
   std::optional<bool> probe(const EndpointServer&, const objects::Readiness&) override;
@@ -82,6 +85,7 @@ class Machine final : public Effects {
   const NodeRules rules_;
   const Launcher launcher_;
   ProgramReader programs_;
+  OwnerFiles owners_;
   const std::string proxy_folder_;
   std::unique_ptr<HaProxy> haproxy_;           // Null until it was opened.
   std::vector<ServiceEndpoint> published_;     // That HAProxy has got.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "controller/objects/service_form.h"
+#include "controller/services/program_owner.h"
 #include "core/failure.h"
 #include "wire/api/slice.h"
 #include "wire/objects/service_object.h"
@@ -53,6 +54,7 @@ struct ObservedSlice {
   uint32_t share_bp = 0;
   std::string policy;
   std::string state;
+  std::string workload;  // Name of the object that it was requested for; empty: of none.
   bool is_exclusive = false;
   Ns refused_at = 0;  // When its quota last refused memory, UTC; 0: never.
   // Part of its share that its programs used in the last 60 s, or of its devices now if it has no share.
@@ -104,8 +106,13 @@ class Effects {
   virtual Outcome<void> start(const ProgramStart&) = 0;
   virtual Outcome<void> terminate(const std::string& slice) = 0;
   virtual Outcome<void> kill(const std::string& slice) = 0;
-  // Deletes the program's directory with its logs. Its program has ended.
+  // Deletes the program's directory with its logs, and its owner. Its program has ended.
   virtual void forget_program(const std::string& slice) = 0;
+
+  // Keeps whose program this is, apart from the database.
+  virtual Outcome<void> keep_owner(const std::string& program, const ProgramOwner&) = 0;
+  // Returns all programs that have an owner or a directory.
+  virtual std::map<std::string, ProgramOwner> owners() = 0;
 
   // Returns a port that no program uses, for an endpoint, a program or a job's engine; `used` are those of
   // the records.

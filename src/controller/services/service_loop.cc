@@ -289,12 +289,18 @@ void ServiceLoop::create(Pass& pass, workload::ReplicaId id, Ns now) {
                         .revision = id.revision,
                         .replica = id.index};
   replica.request_id = fmt::format("{}-{}-{}-{}", replica.uid, id.revision, id.index, now);
+  if (is_taken_ && is_taken_(replica.slice)) {
+    const auto taken = failure(
+        K::unavailable, "a program {} of a lost record is left; the replica is created when it has ended",
+        replica.slice);
+    return keep_problem(pass, taken.value());
+  }
   if (pass.spec.port) {
     const auto port = effects_.free_port(Effects::PortUse::program, records_.program_ports());
     if (!done(pass, port)) return;
     replica.port = *port;
   }
-  done(pass, records_.write(replica));
+  if (done(pass, records_.write(replica))) done(pass, keep_owner(*pass.object, replica));
 }
 
 // Returns whether a supervisor was asked to start the replica and has not begun yet. After some time it is

@@ -6,6 +6,7 @@
 // serves counts as ready until its probes fail) and refusals of capacity.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -26,6 +27,13 @@ class ServiceLoop {
   // Compares every service once and carries out its next actions. `now` is UTC nanoseconds that are not
   // stepped while the process lives. Returns whether something changed, so that the next turn should be soon.
   bool turn(Ns now);
+
+  // Returns whether a record has the program.
+  bool has_record(const std::string& program) const { return records_.has_replica(program); }
+  // Writes the lost record of a program again, if its object has the program's revision or can have it.
+  bool adopt(const std::string& program, const ProgramOwner&, Ns now);
+  // Sets which names belong to programs without a record: no replica gets one.
+  void set_taken(std::function<bool(const std::string&)> is_taken) { is_taken_ = std::move(is_taken); }
 
  private:
   // One service in one turn.
@@ -56,6 +64,7 @@ class ServiceLoop {
   bool revise(Pass&, Ns now);
   bool resize(Pass&, const objects::ServiceSpec& old);
   void request_slices(Pass&, Ns now);
+  Outcome<void> keep_owner(const Object&, const ReplicaRecord&);
   Outcome<void> grant(const Pass&, ReplicaRecord&, const api::SliceRequest&);
   Outcome<std::vector<std::string>> nodes_with_room(const std::vector<std::string>& nodes,
                                                     const ReplicaRecord&) const;
@@ -82,6 +91,7 @@ class ServiceLoop {
     return outcome.has_value();
   }
   void keep_problem(Pass&, const Failure&);
+  bool adopt_revision(const Object&, const ProgramOwner&, Ns now);
 
   ObjectRegistry& objects_;
   WorkloadRecords records_;
@@ -107,6 +117,7 @@ class ServiceLoop {
   std::map<std::string, std::string> resized_;             // By uid: what the last change of size did.
   std::set<std::string> drained_nodes_;                    // Of this turn.
   std::vector<ServiceEndpoint> published_;
+  std::function<bool(const std::string&)> is_taken_;
   bool adopted_ = false;  // The endpoints' servers were read once.
   bool changed_ = false;
 };

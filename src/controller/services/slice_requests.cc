@@ -67,6 +67,7 @@ Outcome<void> ServiceLoop::grant(const Pass& pass, ReplicaRecord& replica, const
     if (replica.node != node) {
       replica.node = node;
       if (auto written = records_.write(replica); !written) return written;
+      if (auto kept = keep_owner(*pass.object, replica); !kept) return kept;
     }
     auto granted = effects_.grant(request, node);
     if (granted) return granted;

@@ -44,6 +44,10 @@ std::vector<ReplicaRecord> WorkloadRecords::replicas(const std::string& uid) con
   return out;
 }
 
+bool WorkloadRecords::has_replica(const std::string& slice) const {
+  return std::ranges::any_of(replicas_, [&](const auto& entry) { return entry.second.contains(slice); });
+}
+
 std::vector<uint32_t> WorkloadRecords::program_ports() const {
   std::vector<uint32_t> out;
   for (const auto& [uid, replicas] : replicas_)

@@ -22,6 +22,7 @@ class WorkloadRecords {
   std::string spec(const std::string& uid, uint32_t revision) const;
   std::vector<RevisionRecord> revisions(const std::string& uid) const;  // The oldest first.
   std::vector<ReplicaRecord> replicas(const std::string& uid) const;    // By slice name.
+  bool has_replica(const std::string& slice) const;
   // Returns all ports that a record has, of programs or of endpoints.
   std::vector<uint32_t> program_ports() const;
   std::vector<uint32_t> endpoint_ports() const;

@@ -33,6 +33,9 @@ enum class EventReason : uint8_t {
   progress_deadline_exceeded,
   autoscaled,
   step_failed,
+  // Of services, applications and jobs.
+  orphan_adopted,
+  orphan_ended,
   // Of nodes.
   node_starting,
   node_running,
@@ -92,6 +95,8 @@ struct carve::Words<carve::objects::EventReason> {
                                                "ProgressDeadlineExceeded",
                                                "Autoscaled",
                                                "StepFailed",
+                                               "OrphanAdopted",
+                                               "OrphanEnded",
                                                "NodeStarting",
                                                "NodeRunning",
                                                "NodeStopped",
@@ -130,10 +135,10 @@ static_assert(event_reasons == static_cast<size_t>(EventReason::budget_reached) 
 constexpr bool is_warning(EventReason reason) {
   using enum EventReason;
   return reason == placement_refused || reason == replica_not_ready || reason == replica_failed ||
-         reason == progress_deadline_exceeded || reason == step_failed || reason == node_stopped ||
-         reason == device_unhealthy || reason == slicing_unavailable || reason == labels_drifted ||
-         reason == requeued || reason == pod_failed || reason == job_failed || reason == job_lost ||
-         reason == budget_reached;
+         reason == progress_deadline_exceeded || reason == step_failed || reason == orphan_adopted ||
+         reason == orphan_ended || reason == node_stopped || reason == device_unhealthy ||
+         reason == slicing_unavailable || reason == labels_drifted || reason == requeued ||
+         reason == pod_failed || reason == job_failed || reason == job_lost || reason == budget_reached;
 }
 
 struct ObjectEvent {

@@ -40,7 +40,8 @@ struct EffectsFake final : Effects {
   std::set<std::string> started_twice, granted_twice;
   std::string refuses_start;  // Why no program is started.
   unsigned secrets = 0;
-  std::map<std::string, ProgramStart> starts;  // The last one, by program.
+  std::map<std::string, ProgramOwner> kept_owners;  // By program.
+  std::map<std::string, ProgramStart> starts;       // The last one, by program.
 
   // Returns whether the call has its effect; throws after it if it is the last one.
   template <class Act>
@@ -66,9 +67,11 @@ struct EffectsFake final : Effects {
       }
       if (live.contains(request.name)) granted_twice.insert(request.name);
       granted_by[request.request_id] = request.name;
-      live[request.name] = {.devices = {"GPU-1"},
-                            .memory_bytes = request.memory_bytes.value_or(0),
-                            .share_bp = request.share_bp.value_or(0)};
+      live[request.name] = {
+          .devices = {"GPU-1"},
+          .memory_bytes = request.memory_bytes.value_or(0),
+          .share_bp = request.share_bp.value_or(0),
+          .workload = request.labels.contains("carve.dev/name") ? request.labels.at("carve.dev/name") : ""};
       node_of[request.name] = node;
     });
     return out;
@@ -120,7 +123,16 @@ struct EffectsFake final : Effects {
     return {};
   }
   void forget_program(const std::string& slice) override {
-    call([&] { programs.erase(slice); });
+    call([&] { programs.erase(slice), kept_owners.erase(slice); });
+  }
+  Outcome<void> keep_owner(const std::string& program, const ProgramOwner& owner) override {
+    call([&] { kept_owners[program] = owner; });
+    return {};
+  }
+  std::map<std::string, ProgramOwner> owners() override {
+    auto out = kept_owners;
+    for (const auto& [name, program] : programs) out.try_emplace(name);
+    return out;
   }
   Outcome<uint32_t> free_port(PortUse use, const std::vector<uint32_t>& used) override {
     uint32_t port = use == PortUse::endpoint ? 18000 : 20000;
