@@ -40,12 +40,13 @@ enum class ViolationKind : uint8_t {
   bypass = 1,              // A process uses a device without the guest library, or beyond its leases.
   foreign_process = 2,     // A process of another container or pod tried to attach to the slice.
   unreadable_process = 3,  // A process keeps its files in /proc from being read.
+  false_report = 4,        // Its report page claims work that the driver does not show.
 };
 template <>
 struct Words<ViolationKind> {
   static constexpr const char* kind = "kind of violation";
   static constexpr std::string_view words[] = {"over-quota", "bypass", "foreign-process",
-                                               "unreadable-process"};
+                                               "unreadable-process", "false-report"};
 };
 
 // How often one kind was found at a slice, and the newest finding as a sentence.

@@ -22,6 +22,14 @@ constexpr Ns max_drain_poll_interval = 1 * ms;
 // two wakes (of the arbiter and of the client), and the late observation of the end of its work.
 constexpr Ns min_pause = 2 * ms;
 
+// The overlap that a client is believed before the driver's first count, and between two counts, which come
+// every 250 ms.
+constexpr Ns first_credit = 50 * ms, max_credit = 250 * ms;
+// The driver counts in whole percents, over other periods than the arbiter.
+constexpr Ns with_margin(Ns shown) { return shown + shown / 4; }
+// A thread that is late on a busy machine may miss one lease.
+constexpr unsigned free_unused_leases = 1;
+
 // Returns whether the client uses the device. A back-pressured thread does: it has to wake up before it
 // launches the next kernel.
 bool at_work(const Observation& seen) { return seen.in_flight || seen.back_pressured; }
@@ -36,6 +44,7 @@ std::optional<unsigned> DeviceScheduler::add_client(const Entitlement& entitleme
     change(i, entitlement, now);
     // A new client must not wait for its first token.
     clients_[i].bucket.set(depth(clients_[i]) / 2);
+    clients_[i].credit = first_credit;
     invariant(holder_ != i && !clients_[i].lease.open, "a new client comes to a closed gate");
     return i;
   }
@@ -127,14 +136,16 @@ DeviceScheduler::Class DeviceScheduler::class_of(unsigned client, const Observat
 
 bool DeviceScheduler::is_alone(unsigned client, std::span<const Observation> seen) const {
   for (unsigned i = 0; i < max_clients; ++i)
-    if (present_[i] && i != client && (seen[i].waiting || seen[i].in_flight)) return false;
+    if (present_[i] && i != client && !clients_[i].is_doubtful && (seen[i].waiting || seen[i].in_flight))
+      return false;
   return true;
 }
 
 // Returns the time that a client is charged for: its work and, if it is the lease holder and others wait,
 // also the pauses between its kernels, because the device is idle for it.
 Ns DeviceScheduler::occupied(unsigned client, Ns elapsed, const Observation& seen) {
-  if (holder_ != client || !contended_ || lease_used_ + seen.busy <= 0) return seen.busy;
+  if (holder_ != client || !contended_) return seen.busy;
+  if (lease_used_ + seen.busy <= 0 && !seen.in_flight) return seen.busy;
   // A pause may be the end of the work, so it is charged when it has ended.
   const Ns before = seen.busy > 0 ? std::exchange(pause_, 0) : 0;
   if (!at_work(seen)) pause_ += std::clamp<Ns>(last_ - seen.idle_since, 0, elapsed);
@@ -147,7 +158,7 @@ void DeviceScheduler::charge(Ns elapsed, std::span<const Observation> seen) {
   if (elapsed <= 0) return;
   invariant(pause_ >= 0);
   const Ns most = elapsed + pause_;
-  std::array<Ns, max_clients> had{};
+  Parts had{};
   Ns total = 0;
   unsigned busy = 0;
   for (unsigned i = 0; i < max_clients; ++i) {
@@ -157,35 +168,98 @@ void DeviceScheduler::charge(Ns elapsed, std::span<const Observation> seen) {
     busy += had[i] > 0;
   }
   const Ns all = std::min(total, busy > 1 ? elapsed : most);
-  Ns charged = 0, sum = 0;
-  for (unsigned i = 0; i < max_clients && sum < total; ++i) {
-    if (had[i] == 0) continue;
-    sum += had[i];
-    // Each charge is a difference of running sums, so that no nanosecond is lost to rounding.
-    const auto up_to = static_cast<Ns>(static_cast<__int128>(all) * sum / total);
-    pay(i, up_to - charged, busy > 1);
-    charged = up_to;
-  }
-  invariant(charged == all, "the clients are charged exactly the time in which the device was busy");
-  invariant(all <= most);
-  busy_ += all;
+  Parts claimed{}, believed{};
+  const Ns claims = split(all, had, claimed);
+  invariant(claims == all, "the clients are charged exactly the time in which the device was busy");
+  const Ns charged = busy > 1 ? believe(all, had, claimed, believed) : split(all, had, believed);
+  for (unsigned i = 0; i < max_clients; ++i)
+    if (had[i] > 0) pay(i, believed[i], std::max<Ns>(0, claimed[i] - believed[i]), busy > 1);
+  invariant(charged <= all && all <= most);
+  busy_ += charged;
 }
 
-void DeviceScheduler::pay(unsigned client, Ns used, bool overlapped) {
-  invariant(used >= 0);
+// Splits the time as split() does, but gives a client without the lease at most what the driver supports; the
+// others share the rest. If a count is late and nobody has support left, those share the time that the last
+// count showed. Without any count the claims are all that is known.
+Ns DeviceScheduler::believe(Ns all, const Parts& had, const Parts& claimed, Parts& parts) const {
+  Parts open = had, fixed{};
+  Ns supported = 0, given = split(all, open, parts);
+  for (bool changed = true; std::exchange(changed, false);) {
+    for (unsigned i = 0; i < max_clients; ++i) {
+      if (open[i] == 0 || i == holder_ || parts[i] <= clients_[i].credit) continue;
+      open[i] = 0;
+      fixed[i] = clients_[i].credit;
+      supported += fixed[i];
+      changed = true;
+    }
+    if (changed) given = split(all - supported, open, parts);
+  }
+  const auto is_empty = [](const Parts& some) {
+    return std::ranges::all_of(some, [](Ns ns) { return ns == 0; });
+  };
+  if (is_empty(open)) {
+    open = had;
+    for (unsigned i = 0; i < max_clients; ++i)
+      if (!clients_[i].is_shown) open[i] = 0;
+    if (!is_empty(open)) return split(all, open, parts);
+    parts = claimed;
+    return all;
+  }
+  for (unsigned i = 0; i < max_clients; ++i) parts[i] += fixed[i];
+  return supported + given;
+}
+
+// Splits the time among the clients in proportion to what each had, and gives none more than it had. Returns
+// the sum of the parts.
+Ns DeviceScheduler::split(Ns all, const Parts& had, Parts& parts) {
+  Ns total = 0, sum = 0, given = 0;
+  for (const Ns ns : had) total += ns;
+  all = std::min(all, total);
+  for (unsigned i = 0; i < max_clients; ++i) {
+    parts[i] = 0;
+    if (had[i] == 0) continue;
+    sum += had[i];
+    // Each part is a difference of running sums, so that no nanosecond is lost to rounding.
+    const auto up_to = static_cast<Ns>(static_cast<__int128>(all) * sum / total);
+    parts[i] = up_to - std::exchange(given, up_to);
+  }
+  invariant(given == all);
+  return given;
+}
+
+void DeviceScheduler::support(unsigned client, Ns shown) {
+  invariant(client < max_clients && present_[client]);
+  invariant(shown >= 0);
+  Client& t = clients_[client];
+  t.is_shown = shown > 0;
+  const Ns claimed = t.counters.charged + t.counters.unsupported;
+  const Ns since = claimed - std::exchange(t.claimed, claimed);
+  t.is_doubtful = !t.is_shown && (since > first_credit || t.unused_leases > free_unused_leases);
+  t.credit = std::min(max_credit, t.credit + std::max<Ns>(0, with_margin(shown) - std::exchange(t.own, 0)));
+  invariant(t.credit >= 0);
+}
+
+void DeviceScheduler::spend(Client& t, Class paid_as, Ns used) {
+  // Time that no other client was entitled to costs no tokens and earns none.
+  t.bucket.pay(paid_as == burst ? used * std::min<int64_t>(t.entitlement.share.basis_points, 10000) / 10000
+                                : used);
+  if (paid_as != not_eligible) FairClock::serve(t.fair[paid_as], used, weight(t));
+}
+
+void DeviceScheduler::pay(unsigned client, Ns used, Ns unsupported, bool overlapped) {
+  invariant(used >= 0 && unsupported >= 0);
   Client& t = clients_[client];
   const bool holds = holder_ == client;
   const Class paid_as = holds ? granted_ : t.entitlement.policy == Policy::fixed_share ? entitled : burst;
   t.counters.charged += used;
+  t.counters.unsupported += unsupported;
   if (overlapped) t.counters.overlapped += used;
-  if (paid_as == burst) {
-    // Time that no other client was entitled to costs no tokens and earns none.
-    t.counters.burst += used;
-    t.bucket.pay(used * std::min<int64_t>(t.entitlement.share.basis_points, 10000) / 10000);
-  } else {
-    t.bucket.pay(used);
-  }
-  if (paid_as != not_eligible) FairClock::serve(t.fair[paid_as], used, weight(t));
+  if (overlapped && !holds)
+    t.credit = std::max<Ns>(0, t.credit - used);
+  else
+    t.own += used;
+  if (paid_as == burst) t.counters.burst += used;
+  spend(t, paid_as, used + unsupported);
   if (holds) lease_used_ += used;
   invariant(t.counters.burst <= t.counters.charged);
   invariant(t.counters.overlapped <= t.counters.charged);
@@ -243,9 +317,10 @@ bool DeviceScheduler::must_yield(Ns now, std::span<const Observation> seen) {
 }
 
 // Returns the time since which the lease holder leaves the device idle. A thread that just got the lease has
-// to wake up first.
+// to wake up first. Until the holder has paid for work under this lease, `idle_since` is only its word, and a
+// client that reports it as `now` for ever would keep the device.
 Ns DeviceScheduler::idle_from(const Observation& seen) const {
-  return lease_used_ > 0 ? seen.idle_since : std::max(seen.idle_since, lease_began_ + tuning_.wake);
+  return lease_used_ > 0 ? seen.idle_since : lease_began_ + tuning_.wake;
 }
 
 bool DeviceScheduler::drained(Ns now, std::span<const Observation> all) {
@@ -286,7 +361,7 @@ void DeviceScheduler::open(const Candidate& next, Ns now) {
   invariant(present_[next.client] && next.cls != not_eligible);
   Client& t = clients_[next.client];
   holder_ = next.client;
-  lease_used_ = pause_ = 0;
+  lease_used_ = pause_ = unused_ = 0;
   draining_ = false;
   // The client arrived when it came to the gate. Its tag has that time and stays.
   granted_ = next.cls;
@@ -302,6 +377,9 @@ void DeviceScheduler::end_lease() {
   invariant(holder_.has_value());
   invariant(present_[*holder_], "a client that leaves returns its lease first");
   Client& t = clients_[*holder_];
+  // A client that takes leases and leaves the device idle pays for the time that the others waited.
+  t.unused_leases = lease_used_ > 0 ? 0 : t.unused_leases + 1;
+  if (t.unused_leases > free_unused_leases) spend(t, granted_, unused_);
   // A running median: each new value moves it by 1/16 of itself.
   if (t.entitlement.latency == LatencyClass::latency && lease_used_ > 0) {
     const Ns step = std::max<Ns>(t.service / 16, 10 * us);
@@ -373,7 +451,8 @@ void DeviceScheduler::set_leases(Ns now, std::span<const Observation> seen) {
     if (seen[i].waiting && !t.lease.open)
       t.wait_reason =
           class_of(i, seen[i], false) == not_eligible ? WaitReason::throttled : WaitReason::contended;
-    contended_ |= t.wait_reason == WaitReason::contended;
+    // The pauses of the lease holder cost a client nothing that has no work.
+    contended_ |= t.wait_reason == WaitReason::contended && !t.is_doubtful;
     open_gates += t.lease.open;
     invariant(t.lease.deadline == 0 || t.lease.deadline > now, "a lease is not over when it is written");
   }
@@ -452,6 +531,7 @@ Ns DeviceScheduler::step(Ns now, std::span<const Observation> seen) {
     if (t.wait_reason == WaitReason::contended) t.counters.waiting += elapsed;
     if (t.wait_reason == WaitReason::throttled) t.counters.throttled += elapsed;
   }
+  if (holder_ && contended_) unused_ += elapsed;
   charge(elapsed, seen);
   contenders_ = 0;
   longest_ = 0;

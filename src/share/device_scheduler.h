@@ -18,6 +18,9 @@
 // flight drains; then the next gate opens. Only one gate is open at a time. The exception is a device on
 // which all clients are native-burst-share with equal weights: all gates are open and the hardware takes
 // turns. If two clients had work in flight at the same time, the time is split between them.
+//
+// A client's own words cost no other client its share: its part of such a time is at most what the driver
+// shows of it (support()). The lease holder needs no such evidence, because the arbiter gave it the device.
 #pragma once
 
 #include <array>
@@ -54,11 +57,13 @@ struct Lease {
 
 // Sums since the client was added, in ns.
 struct ClientCounters {
-  Ns charged = 0;     // Its work and the switches to it.
-  Ns burst = 0;       // The part of `charged` that it had in the burst class.
-  Ns waiting = 0;     // It waited at the gate while another client had the device.
-  Ns throttled = 0;   // It waited at the gate while the device was free: its share was used up.
-  Ns overlapped = 0;  // The part of `charged` in which other clients had work in flight too.
+  Ns charged = 0;      // Its work and the switches to it.
+  Ns burst = 0;        // The part of `charged` that it had in the burst class.
+  Ns waiting = 0;      // It waited at the gate while another client had the device.
+  Ns throttled = 0;    // It waited at the gate while the device was free: its share was used up.
+  Ns overlapped = 0;   // The part of `charged` in which other clients had work in flight too.
+  Ns unsupported = 0;  // Claimed beside other clients and not shown by the driver: costs its share, is no
+                       // busy time.
   uint64_t leases = 0;
   uint64_t overruns = 0;  // Drains that reached their time limit.
 };
@@ -78,6 +83,9 @@ class DeviceScheduler {
   std::optional<unsigned> add_client(const Entitlement&, Ns now);
   void remove_client(unsigned client, Ns now);
   void change(unsigned client, const Entitlement&, Ns now);  // From now on; tokens and counters stay.
+
+  // Takes the driver's count of the client's work since the last call.
+  void support(unsigned client, Ns shown);
 
   // Evaluates one poll: `seen` has one observation per client. Returns the latest time for the next poll. The
   // time is `now` if a gate was closed at this step, because a launch may have passed it since the poll. The
@@ -99,6 +107,7 @@ class DeviceScheduler {
   const Tuning& tuning() const { return tuning_; }
 
  private:
+  using Parts = std::array<Ns, max_clients>;  // By client.
   enum Class : uint8_t { urgent, entitled, burst, not_eligible };
   // Why a client waits at its gate: because of other clients, because of its own share.
   enum class WaitReason : uint8_t { none, contended, throttled };
@@ -115,9 +124,15 @@ class DeviceScheduler {
     WaitReason wait_reason = WaitReason::none;
     Lease lease;
     ClientCounters counters;
-    Ns service = 0;  // Latency clients: running median of the time of a request.
-    Ns paused = 0;   // Charged time when it was last seen idle under its lease.
-    Ns drain = 0;    // Recent maximum of its drain times.
+    Ns service = 0;              // Latency clients: running median of the time of a request.
+    Ns paused = 0;               // Charged time when it was last seen idle under its lease.
+    Ns drain = 0;                // Recent maximum of its drain times.
+    Ns credit = 0;               // Overlap that the driver's count supports and that is not charged yet.
+    Ns own = 0;                  // Charged without need of support since the last support().
+    bool is_shown = false;       // The driver's last count was not 0.
+    bool is_doubtful = false;    // It claims work or takes leases, and the driver's last count was 0.
+    Ns claimed = 0;              // Charged and unsupported, at the last support().
+    unsigned unused_leases = 0;  // In a row.
   };
 
   Share weight(const Client&) const;
@@ -129,7 +144,10 @@ class DeviceScheduler {
   bool is_alone(unsigned client, std::span<const Observation>) const;
   Ns occupied(unsigned client, Ns elapsed, const Observation&);
   void charge(Ns elapsed, std::span<const Observation>);
-  void pay(unsigned client, Ns used, bool overlapped);
+  static Ns split(Ns all, const Parts& had, Parts& parts);
+  Ns believe(Ns all, const Parts& had, const Parts& claimed, Parts& parts) const;
+  void pay(unsigned client, Ns used, Ns unsupported, bool overlapped);
+  void spend(Client&, Class paid_as, Ns used);
   void queue(std::span<const Observation>);
   std::optional<Candidate> pick_next(std::span<const Observation>) const;
   bool must_yield(Ns now, std::span<const Observation>);
@@ -155,7 +173,8 @@ class DeviceScheduler {
   Class granted_ = burst;  // The class in which the holder was served.
   Ns lease_began_ = 0, quantum_began_ = 0;
   Ns lease_used_ = 0;
-  Ns pause_ = 0;  // Pause of the lease holder that is not charged yet.
+  Ns pause_ = 0;   // Pause of the lease holder that is not charged yet.
+  Ns unused_ = 0;  // Time of the present lease in which another client waited and the holder did nothing.
   bool draining_ = false;
   Ns drain_began_ = 0;
   bool all_open_ = false;

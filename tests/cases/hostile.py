@@ -15,6 +15,7 @@ import time
 
 MAGIC, LAYOUT = 0x41565243, 5
 PROCESSES, PROCESS = 4096, 8192  # Offset in the report, and size: lanes, then their spare bytes.
+WORK, THREADS = 11608064, 4096  # Offset of the work pages, and of a process's threads in its page.
 api, what = sys.argv[1], sys.argv[2:]
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -152,6 +153,20 @@ def scribble():
     for _ in range(8):
         os.wait()
     say("scribbled", True)
+
+
+def false_work():
+    """Reports work for 600 s and launches none: waits since the begin, kernels of an hour that never complete, busy all the time."""
+    _, slot, fds, _, report, _ = attach()
+    page = mmap.mmap(fds[1], report)
+    own = WORK + slot * PROCESS
+    struct.pack_into("<QQI", page, own, 1 << 50, 0, 1)  # A stream of device 0: fenced, completed.
+    struct.pack_into("<QQQQQQII", page, own + THREADS, 1, 1, 3, 1, 0, (1 << 64) - 1, 1, 0)  # busy since 1 ns; waits since 1 ns
+    struct.pack_into("<II", page, own + 2048, 1, 1)
+    say("false work reported", True)
+    for n in range(6000):
+        struct.pack_into("<Q", page, own + THREADS, n)
+        time.sleep(0.1)
 
 
 def messages():

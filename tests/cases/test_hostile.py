@@ -48,6 +48,31 @@ def test_the_api_refuses_whoever_is_inside_a_slice(world):
     still_well(world)
 
 
+@pytest.mark.alone
+@pytest.mark.devices("a10x1", "--audit", "kill", "--policy", "guaranteed-burst-share")
+def test_false_work_costs_a_neighbour_neither_its_share_nor_its_life(world):
+    """The neighbour has 50 %, its kernels never pause, and --audit kill stops a slice that runs beyond its leases."""
+    world.begin("run", "--memory", "1GiB", "--compute", "50%", "--name", "good", "--", LOAD, "--kernels", "500us", "--no-sync",
+                "--seconds", "600")
+    world.begin("run", "--memory", "1GiB", "--compute", "10%", "--name", "bad", "--", "/usr/bin/python3", HOSTILE, world.socket, "false_work")
+
+    def used():
+        part = world.show("good")["parts"][0]
+        return part["compute"], part["utilization_percent"]
+
+    assert until(lambda: "bad" in world.slices())
+    assert until(lambda: any("false report" in e["text"] for e in world.show("bad")["events"]), 30), world.show("bad")["events"]
+    before = used()[0]
+    time.sleep(3)  # A window of the figures, not a wait.
+    after, shown = used()
+    share = (after["busy_ns"] - before["busy_ns"]) / (after["as_of_ns"] - before["as_of_ns"])
+    assert share >= 0.5 * 0.95, (share, shown)
+    assert abs(share - shown / 100) <= 0.15, (share, shown)
+    good, bad = world.show("good"), world.show("bad")
+    assert good["state"] == "running" and not good.get("violations"), good
+    assert [v["kind"] for v in bad["violations"]] == ["false-report"], bad["violations"]
+
+
 def test_nonsense_on_the_attach_socket_harms_nobody(world):
     neighbour(world)
     attack(world, "messages")

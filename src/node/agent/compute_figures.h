@@ -12,6 +12,8 @@ namespace carve::node {
 struct SliceCompute {
   uint64_t slice = 0;  // The ledger's id.
   api::PartCompute figures;
+  uint64_t overlapped_ns = 0;   // Of the charged time: beside work of other slices.
+  uint64_t unsupported_ns = 0;  // Claimed beside work of other slices, not shown by the driver, not charged.
 };
 
 struct DeviceCompute {

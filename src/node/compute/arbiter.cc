@@ -33,6 +33,8 @@ constexpr Ns unasked_sleep = 1100 * share::us;
 // that interval.
 constexpr Ns fence_uncertainty = 100 * share::us;
 constexpr size_t max_waits = 1000;
+// A count that comes late covers only the last second.
+constexpr Ns max_supported = share::second;
 
 long futex(const void* word, int operation, uint32_t value, const timespec* until, uint32_t mask) {
   return syscall(SYS_futex, word, operation, value, until, nullptr, mask);
@@ -54,6 +56,7 @@ struct Arbiter::ClientState {
   uint32_t number = 0;
   Ns waiting_since = 0;  // As of the last poll; 0 if the client does not wait.
   Ns opened = 0, closed = 0;
+  Ns supported = 0;  // When the driver's count last came.
   uint64_t waits = 0;
   std::vector<Ns> recent_waits;  // A ring of the last `max_waits`.
   Rate charged;
@@ -94,6 +97,7 @@ bool Arbiter::add(const ArbiterClient& who, std::span<const unsigned> slots) {
     auto client = std::make_unique<ClientState>();
     client->who = who;
     client->index = *index;
+    client->supported = os::monotonic_ns();
     client->slots.assign(slots.begin(), slots.end());
     client->number = static_cast<uint32_t>(client->control().lease.load(std::memory_order_relaxed) >> 32);
     client->control().arbiter = device_;
@@ -360,6 +364,15 @@ bool Arbiter::another_waits() {
   return false;
 }
 
+void Arbiter::support(uint64_t slice, unsigned sm_percent) {
+  const os::MutexLock lock(mutex_);
+  ClientState* const client = find(slice);
+  if (client == nullptr) return;
+  const Ns now = os::monotonic_ns();
+  const Ns passed = std::min(now - std::exchange(client->supported, now), max_supported);
+  scheduler_.support(client->index, passed * std::min(sm_percent, 100u) / 100);
+}
+
 void Arbiter::sample() {
   const os::MutexLock lock(mutex_);
   const Ns now = os::monotonic_ns();
@@ -407,7 +420,10 @@ DeviceCompute Arbiter::view() {
       figures.wait_p50_ns = static_cast<uint64_t>(sorted[sorted.size() / 2]);
       figures.wait_p99_ns = static_cast<uint64_t>(sorted[sorted.size() * 99 / 100]);
     }
-    out.slices.push_back({m->who.slice, figures});
+    out.slices.push_back({.slice = m->who.slice,
+                          .figures = figures,
+                          .overlapped_ns = static_cast<uint64_t>(counters.overlapped),
+                          .unsupported_ns = static_cast<uint64_t>(counters.unsupported)});
   }
   return out;
 }

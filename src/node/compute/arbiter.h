@@ -60,6 +60,8 @@ class Arbiter {
   void add_process(uint64_t slice, unsigned slot) EXCLUDES(mutex_);
   void remove_process(uint64_t slice, unsigned slot) EXCLUDES(mutex_);
 
+  // Takes the driver's count of the slice's kernels, in percent of the time since the last call.
+  void support(uint64_t slice, unsigned sm_percent) EXCLUDES(mutex_);
   // Updates the counters and stores them for the windows of view(). The agent calls it several times a
   // second.
   void sample() EXCLUDES(mutex_);

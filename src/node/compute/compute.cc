@@ -75,6 +75,11 @@ void Compute::sample() {
   for (const auto& [uuid, arbiter] : arbiters_) arbiter->sample();
 }
 
+void Compute::support(const Uuid& device, uint64_t slice, unsigned sm_percent) {
+  if (const auto found = arbiters_.find(device); found != arbiters_.end())
+    found->second->support(slice, sm_percent);
+}
+
 std::optional<DeviceCompute> Compute::figures(const Uuid& device) const {
   const auto found = arbiters_.find(device);
   return found == arbiters_.end() ? std::nullopt : std::optional(found->second->view());

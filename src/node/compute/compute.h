@@ -50,6 +50,8 @@ class Compute {
   void remove_process(uint64_t slice, const Slice&, unsigned slot);
 
   void sample();  // Of all arbiters; called several times a second.
+  // Takes the driver's count of the slice's kernels on the device since the last call.
+  void support(const Uuid& device, uint64_t slice, unsigned sm_percent);
   bool is_arbitrating() const { return !arbiters_.empty(); }
 
   // No value if the device is not arbitrated.

@@ -43,15 +43,18 @@ AuditAction action_against(const BypassEvidence&, AuditAction configured);
 // nothing; two samples within one second do.
 class Bypass {
  public:
+  explicit Bypass(unsigned samples = 2) : samples_(samples) {}
+
   // Returns true once, at the sample that makes it certain, and again only after the slice kept to its
   // leases.
   bool certain(double driver_percent, double charged_percent) {
     const bool beyond = driver_percent > charged_percent + 15;
     in_a_row_ = beyond ? in_a_row_ + 1 : 0;
-    return in_a_row_ == 2;
+    return in_a_row_ == samples_;
   }
 
  private:
+  unsigned samples_;
   unsigned in_a_row_ = 0;
 };
 

@@ -29,7 +29,15 @@ struct Reconciler::Step {
  private:
   void unmanaged(const ProcessObserved&);
   void unattached(const SliceObserved&, size_t process);
+  // What the arbiter did with a slice's time on one device since the last sample, in percent of that time.
+  struct TimeShares {
+    double charged = 0;
+    double unsupported = 0;
+    double unshown = 0;  // Charged beside work of other slices, beyond what the driver shows of this slice.
+  };
+  std::optional<TimeShares> time_shares(const SliceObserved&, size_t part);
   void bypassed(const SliceObserved&, size_t part, double charged_percent);
+  void false_report(const SliceObserved&, size_t part, const TimeShares&);
   const SliceObserved* slice(uint64_t id) const;
   static std::optional<size_t> part_on(const SliceObserved&, size_t device);
 };
@@ -137,26 +145,69 @@ void Reconciler::Step::memory_of(const SliceObserved& slice) {
   }
 }
 
-// Adds the time that was charged since the last sample. Finds slices that launch beyond their leases: the
-// driver's count shows them, and a slice cannot change it.
+// Adds the time that was charged since the last sample. Returns nothing if it proves nothing.
+std::optional<Reconciler::Step::TimeShares> Reconciler::Step::time_shares(const SliceObserved& slice,
+                                                                          size_t part) {
+  if (!slice.parts[part].time) return std::nullopt;
+  const ChargedTime now = *slice.parts[part].time;
+  const ChargedTime before = std::exchange(memory[slice.id].parts[part].time, now);
+  // A new arbiter counts from 0 again.
+  const uint64_t charged = now.busy_ns - (now.busy_ns < before.busy_ns ? 0 : before.busy_ns);
+  out.slices[slice.id].busy_ns += charged;
+  if (before.as_of_ns == 0 || now.as_of_ns <= before.as_of_ns || now.busy_ns < before.busy_ns)
+    return std::nullopt;
+  const auto percent = [&](uint64_t from, uint64_t to) {
+    return 100.0 * static_cast<double>(to - std::min(from, to)) /
+           static_cast<double>(now.as_of_ns - before.as_of_ns);
+  };
+  const double shown = out.slices[slice.id].parts[part].sm_percent;
+  return TimeShares{
+      .charged = percent(before.busy_ns, now.busy_ns),
+      .unsupported = percent(before.unsupported_ns, now.unsupported_ns),
+      .unshown = std::max(0.0, percent(before.overlapped_ns, now.overlapped_ns) - shown),
+  };
+}
+
+// Finds slices that launch beyond their leases: the driver's count shows them, and a slice cannot change it.
+// What a neighbour was charged on its word alone may be missing in a slice's own charge, so it counts for the
+// slice. A slice whose word is worth nothing is reported.
 void Reconciler::Step::time_of(size_t device) {
   if (observed.devices[device].now.state != HealthState::ok) return;
+  struct Found {
+    const SliceObserved& slice;
+    size_t part;
+    TimeShares time;
+  };
+  std::vector<Found> found;
+  double unshown = 0;
+  unsigned shown = 0;
   for (const SliceObserved& slice : observed.slices) {
     const auto part = part_on(slice, device);
-    if (!part || !slice.parts[*part].time) continue;
-    const ChargedTime now = *slice.parts[*part].time;
-    PartMemory& known = memory[slice.id].parts[*part];
-    const ChargedTime before = std::exchange(known.time, now);
-    // A new arbiter counts from 0 again.
-    const uint64_t charged = now.busy_ns - (now.busy_ns < before.busy_ns ? 0 : before.busy_ns);
-    out.slices[slice.id].busy_ns += charged;
-    if (slice.stopping || slice.frozen) continue;
-    if (before.as_of_ns == 0 || now.as_of_ns <= before.as_of_ns) continue;
-    const double percent =
-        100.0 * static_cast<double>(charged) / static_cast<double>(now.as_of_ns - before.as_of_ns);
-    if (known.bypass.certain(out.slices[slice.id].parts[*part].sm_percent, percent))
-      bypassed(slice, *part, percent);
+    if (!part) continue;
+    shown += out.slices[slice.id].parts[*part].sm_percent;
+    const auto time = time_shares(slice, *part);
+    if (!time) continue;
+    unshown += time->unshown;
+    if (!slice.stopping && !slice.frozen) found.push_back({slice, *part, *time});
   }
+  for (const auto& [slice, part, time] : found) {
+    PartMemory& known = memory[slice.id].parts[part];
+    const double driver = out.slices[slice.id].parts[part].sm_percent;
+    if (known.bypass.certain(driver, time.charged + unshown - time.unshown))
+      bypassed(slice, part, time.charged);
+    // A driver that shows no work at all does not count it.
+    if (shown > 0 && known.claims.certain(time.unsupported, driver)) false_report(slice, part, time);
+  }
+}
+
+void Reconciler::Step::false_report(const SliceObserved& slice, size_t part, const TimeShares& time) {
+  report(slice.id,
+         fmt::format("found with a false report: it claims work on device {} for a further {:.0f} % of the "
+                     "time, and by the driver's count its kernels used {} %; the claim is not charged to "
+                     "other slices",
+                     observed.devices[*slice.parts[part].device].index, time.unsupported,
+                     out.slices[slice.id].parts[part].sm_percent),
+         ViolationKind::false_report);
 }
 
 void Reconciler::Step::bypassed(const SliceObserved& slice, size_t part, double charged_percent) {

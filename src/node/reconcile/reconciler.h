@@ -54,6 +54,10 @@ struct ProcessObserved {
 struct ChargedTime {
   uint64_t busy_ns = 0;
   uint64_t as_of_ns = 0;
+  // The slice reported work while another slice had work: what was charged of it, and what was not, because
+  // the driver did not show it.
+  uint64_t overlapped_ns = 0;
+  uint64_t unsupported_ns = 0;
 };
 
 struct PartObserved {
@@ -139,6 +143,8 @@ class Reconciler {
   struct PartMemory {
     Growth growth;
     Bypass bypass;
+    // The other way round: the slice reports more than the driver shows. Some drivers report a second late.
+    Bypass claims{8};
     bool beyond_quota = false;
     ChargedTime time;
   };

@@ -203,6 +203,55 @@ TEST(Reconciler, work_beyond_the_leases_is_found_by_two_samples) {
   }
 }
 
+// Slice 8 reports work that never runs, next to slice 7, whose kernels run 80 % of the time.
+struct FalseReports {
+  Reconciler reconciler;
+  uint64_t samples = 0, charged = 0, overlapped = 0, unsupported = 0;
+
+  // One sample: what was charged to 7, and what 8 claimed of it, in percent.
+  std::vector<std::string> sample(unsigned to_7, unsigned to_8, unsigned not_charged, AuditAction audit) {
+    Scene scene;
+    ++samples;
+    charged += to_7 * s / 100, overlapped += to_8 * s / 100, unsupported += not_charged * s / 100;
+    scene.process().sm_percent = 80;
+    scene.part().time = ChargedTime{.busy_ns = charged, .as_of_ns = samples * s};
+    scene.seen.slices.push_back(scene.seen.slices[0]);
+    scene.seen.slices[1].id = 8;
+    scene.seen.slices[1].parts[0].time = ChargedTime{.busy_ns = overlapped,
+                                                     .as_of_ns = samples * s,
+                                                     .overlapped_ns = overlapped,
+                                                     .unsupported_ns = unsupported};
+    ProcessObserved liar = scene.process();
+    liar.pid = 51, liar.slice = 8, liar.sm_percent = 0;
+    scene.seen.processes.push_back(liar);
+    return spoken(reconciler.reconcile(scene.seen, {.audit = audit}));
+  }
+};
+
+TEST(Reconciler, a_neighbours_claims_are_no_evidence_against_a_slice) {
+  FalseReports scene;
+  for (int i = 0; i < 5; ++i)
+    EXPECT_THAT(scene.sample(45, 40, 0, AuditAction::kill), testing::IsEmpty()) << "sample " << i;
+}
+
+TEST(Reconciler, a_slice_that_claims_what_the_driver_does_not_show_is_reported_itself) {
+  FalseReports scene;
+  for (int i = 0; i < 8; ++i)
+    EXPECT_THAT(scene.sample(80, 0, 40, AuditAction::kill), testing::IsEmpty()) << "sample " << i;
+  const auto found = scene.sample(80, 0, 40, AuditAction::kill);
+  ASSERT_EQ(found.size(), 1u) << "reported, not killed";
+  EXPECT_THAT(found[0], HasSubstr("event 8: [false-report] found with a false report"));
+  EXPECT_THAT(scene.sample(80, 0, 40, AuditAction::kill), testing::IsEmpty()) << "reported once";
+}
+
+TEST(Reconciler, a_claim_that_is_not_charged_hides_no_bypass) {
+  FalseReports scene;
+  scene.sample(10, 0, 40, AuditAction::kill);
+  scene.sample(10, 0, 40, AuditAction::kill);
+  EXPECT_THAT(scene.sample(10, 0, 40, AuditAction::kill),
+              testing::ElementsAre(HasSubstr("event 7: [bypass]"), HasSubstr("stop 7")));
+}
+
 TEST(Reconciler, a_frozen_slice_is_not_accused_again) {
   Reconciler reconciler;
   for (uint64_t n = 1; n < 6; ++n) {

@@ -213,7 +213,10 @@ SliceObserved ReconcileLoop::observe(const LiveSlice& slice,
       if (!compute[i]) continue;
       const auto mine = std::ranges::find(compute[i]->slices, slice.id(), &SliceCompute::slice);
       if (mine != compute[i]->slices.end())
-        part.time = ChargedTime{.busy_ns = mine->figures.busy_ns, .as_of_ns = mine->figures.as_of_ns};
+        part.time = ChargedTime{.busy_ns = mine->figures.busy_ns,
+                                .as_of_ns = mine->figures.as_of_ns,
+                                .overlapped_ns = mine->overlapped_ns,
+                                .unsupported_ns = mine->unsupported_ns};
     }
   }
   return out;
@@ -247,6 +250,7 @@ void ReconcileLoop::keep_figures(const Sample& sample, const Observed& observed,
     for (size_t d = 0; d < use.parts.size(); ++d) {
       slice.measured[d].used = use.parts[d].used;
       slice.measured[d].sm_percent = use.parts[d].sm_percent;
+      node_.compute.support(slice.granted().parts[d].device, id, use.parts[d].sm_percent);
     }
   }
 }

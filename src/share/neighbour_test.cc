@@ -1,0 +1,193 @@
+// An honest client next to clients that report anything. The device runs one kernel at a time and belongs to
+// the honest client whenever its gate is open; what the others report never runs. The driver's count comes
+// four times a second, as from the agent.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+
+#include "share/device_scheduler.h"
+
+namespace carve::share {
+namespace {
+
+constexpr Ns kernel = 500 * us, wake = 60 * us, sample_interval = 250 * ms;
+constexpr Ns run_time = 8 * second;
+
+using Report = std::function<Observation(std::mt19937&, Ns now, Ns elapsed, bool open)>;
+
+struct Kind {
+  const char* name;
+  Entitlement entitlement;
+  Report report;
+};
+
+constexpr Entitlement sharing(uint32_t bp) {
+  return {.policy = Policy::guaranteed_burst_share, .share = {bp}};
+}
+
+// Counts the time in which the honest client's kernels run, with its gate as the scheduler sets it.
+struct HonestClient {
+  Ns kernel_end = 0;  // 0: no kernel is in flight.
+  Ns idle_since = 0;
+  Ns may_launch = never;
+  Ns ran = 0;
+
+  // Runs from `from` to `to`, with the gate open or closed, and returns what the arbiter would read.
+  Observation run(Ns from, Ns to, bool open) {
+    Observation seen;
+    may_launch = !open ? never : may_launch == never ? from + wake : may_launch;
+    Ns now = from;
+    while (now < to) {
+      if (kernel_end == 0 && (!open || may_launch >= to)) break;
+      if (kernel_end == 0) {
+        now = std::max(now, may_launch);
+        kernel_end = now + kernel;
+      }
+      const Ns until = std::min(kernel_end, to);
+      seen.busy += until - now;
+      now = until;
+      if (now == kernel_end) kernel_end = 0, idle_since = now;
+      if (!open && kernel_end == 0) break;
+    }
+    // A saturating client launches the next kernel when one ends.
+    if (open && kernel_end == 0 && may_launch < to) kernel_end = to + kernel;
+    ran += seen.busy;
+    seen.in_flight = kernel_end != 0;
+    seen.left = seen.in_flight ? kernel_end - to : 0;
+    seen.idle_since = idle_since;
+    seen.longest = kernel;
+    seen.waiting = !open && !seen.in_flight;
+    return seen;
+  }
+};
+
+const Kind kinds[] = {
+    {"waits and never launches", sharing(1000),
+     [](std::mt19937&, Ns, Ns, bool) { return Observation{.waiting = true}; }},
+    {"its work never completes", sharing(1000),
+     [](std::mt19937&, Ns, Ns elapsed, bool) {
+       return Observation{.waiting = true, .in_flight = true, .left = second, .busy = elapsed};
+     }},
+    {"its work never completes and costs nothing", sharing(1000),
+     [](std::mt19937&, Ns, Ns, bool) {
+       return Observation{.waiting = true, .in_flight = true, .back_pressured = true, .left = second};
+     }},
+    {"its kernels take an hour", sharing(1000),
+     [](std::mt19937&, Ns now, Ns elapsed, bool) {
+       return Observation{.waiting = true,
+                          .in_flight = true,
+                          .left = 3600 * second,
+                          .busy = elapsed,
+                          .idle_since = now,
+                          .longest = 3600 * second};
+     }},
+    {"is busy only while its gate is closed", sharing(1000),
+     [](std::mt19937&, Ns now, Ns elapsed, bool open) {
+       return Observation{.waiting = true, .in_flight = !open, .busy = open ? 0 : elapsed, .idle_since = now};
+     }},
+    {"needs its answers at once",
+     {Policy::guaranteed_burst_share, LatencyClass::latency, {1000}},
+     [](std::mt19937&, Ns, Ns elapsed, bool) {
+       return Observation{.waiting = true, .in_flight = true, .left = second, .busy = elapsed};
+     }},
+    {"has no share",
+     {.policy = Policy::native_burst_share, .best_effort = true},
+     [](std::mt19937&, Ns, Ns elapsed, bool) {
+       return Observation{.waiting = true, .in_flight = true, .left = second, .busy = elapsed};
+     }},
+    {"reports anything", sharing(1000),
+     [](std::mt19937& random, Ns now, Ns elapsed, bool) {
+       return Observation{.waiting = random() % 2 == 0,
+                          .in_flight = random() % 2 == 0,
+                          .back_pressured = random() % 2 == 0,
+                          .left = static_cast<Ns>(random()),
+                          .busy = random() % 2 == 0 ? elapsed : 0,
+                          .idle_since = now - static_cast<Ns>(random() % 1000) * us,
+                          .longest = static_cast<Ns>(random())};
+     }},
+};
+
+struct Outcome {
+  double ran = 0, charged = 0, liars_charged = 0;  // Parts of the time.
+};
+
+// Lets one honest client of `entitlement` run next to `liars` clients of a kind.
+Outcome run(const Entitlement& entitlement, const Kind& kind, unsigned liars, uint32_t seed) {
+  std::mt19937 random(seed);
+  DeviceScheduler device;
+  Ns now = 7 * second;
+  const Ns begin = now;
+  const unsigned honest = *device.add_client(entitlement, now);
+  std::vector<unsigned> others;
+  for (unsigned i = 0; i < liars; ++i) others.push_back(*device.add_client(kind.entitlement, now));
+  std::array<Observation, max_clients> seen{};
+  HonestClient client;
+  Ns next_sample = now + sample_interval, ran_at_sample = 0;
+  seen[honest].waiting = true;
+  Ns next = device.step(now, seen);
+  while (now < begin + run_time) {
+    const Ns then = std::max(now + 20 * us, std::min({next, now + 10 * ms, next_sample}));
+    seen[honest] = client.run(now, then, device.lease(honest).open);
+    for (const unsigned liar : others)
+      seen[liar] = kind.report(random, then, then - now, device.lease(liar).open);
+    now = then;
+    next = device.step(now, seen);
+    if (now < next_sample) continue;
+    device.support(honest, client.ran - ran_at_sample);
+    for (const unsigned liar : others) device.support(liar, 0);
+    ran_at_sample = client.ran;
+    next_sample = now + sample_interval;
+  }
+  const auto part = [&](Ns ns) { return static_cast<double>(ns) / static_cast<double>(now - begin); };
+  Outcome out{.ran = part(client.ran), .charged = part(device.counters(honest).charged)};
+  for (const unsigned liar : others) out.liars_charged += part(device.counters(liar).charged);
+  return out;
+}
+
+TEST(Neighbour, costs_an_honest_client_neither_its_share_nor_its_record) {
+  for (const Kind& kind : kinds)
+    for (uint32_t seed = 0; seed < 4; ++seed)
+      for (const unsigned liars : {1u, 3u}) {
+        const Outcome seen = run(sharing(5000), kind, liars, seed);
+        // Waking up behind the gate is charged too: 60 us of a lease of at least 2 ms.
+        EXPECT_GE(seen.charged, 0.5 * 0.95) << kind.name << ", " << liars;
+        EXPECT_GE(seen.ran, 0.5 * 0.95 * 0.97) << kind.name << ", " << liars;
+        EXPECT_NEAR(seen.charged, seen.ran, 0.03) << kind.name << ", " << liars;
+      }
+}
+
+TEST(Neighbour, two_natives_whose_gates_are_open_are_charged_what_the_driver_shows) {
+  const Entitlement native{.policy = Policy::native_burst_share, .share = {3000}};
+  Kind liar = kinds[1];
+  liar.entitlement = native;
+  for (const unsigned liars : {1u, 3u}) {
+    const Outcome seen = run(native, liar, liars, 1);
+    EXPECT_NEAR(seen.charged, seen.ran, 0.05) << liars;
+    EXPECT_LT(seen.liars_charged, 0.1);
+  }
+}
+
+// Two clients whose kernels really run at the same time are charged half each, as the driver shows.
+TEST(Neighbour, overlap_that_the_driver_shows_is_split) {
+  const Entitlement native{.policy = Policy::native_burst_share, .share = {3000}};
+  DeviceScheduler device;
+  Ns now = 7 * second;
+  const unsigned a = *device.add_client(native, now), b = *device.add_client(native, now);
+  std::array<Observation, max_clients> seen{};
+  device.step(now, seen);
+  for (int i = 1; i <= 40; ++i) {
+    now += 100 * ms;
+    seen[a] = seen[b] = {.in_flight = true, .busy = 100 * ms};
+    device.step(now, seen);
+    if (i % 3 != 0) continue;
+    device.support(a, 150 * ms);
+    device.support(b, 150 * ms);
+  }
+  EXPECT_EQ(device.counters(a).charged, 2 * second);
+  EXPECT_EQ(device.counters(b).charged, 2 * second);
+  EXPECT_EQ(device.counters(a).unsupported, 0);
+}
+
+}  // namespace
+}  // namespace carve::share
