@@ -179,8 +179,8 @@ void DeviceScheduler::charge(Ns elapsed, std::span<const Observation> seen) {
 }
 
 // Splits the time as split() does, but gives a client without the lease at most what the driver supports; the
-// others share the rest. If a count is late and nobody has support left, those share the time that the last
-// count showed. Without any count the claims are all that is known.
+// others share the rest. If a count is late and no client has support left, those share the time that the
+// last count showed. Without any count the claims are all that is known.
 Ns DeviceScheduler::believe(Ns all, const Parts& had, const Parts& claimed, Parts& parts) const {
   Parts open = had, fixed{};
   Ns supported = 0, given = split(all, open, parts);

@@ -109,18 +109,18 @@ const Kind kinds[] = {
 };
 
 struct Outcome {
-  double ran = 0, charged = 0, liars_charged = 0;  // Parts of the time.
+  double ran = 0, charged = 0, others_charged = 0;  // Parts of the time.
 };
 
-// Lets one honest client of `entitlement` run next to `liars` clients of a kind.
-Outcome run(const Entitlement& entitlement, const Kind& kind, unsigned liars, uint32_t seed) {
+// Lets one honest client of `entitlement` run next to `forgers` clients of a kind.
+Outcome run(const Entitlement& entitlement, const Kind& kind, unsigned forgers, uint32_t seed) {
   std::mt19937 random(seed);
   DeviceScheduler device;
   Ns now = 7 * second;
   const Ns begin = now;
   const unsigned honest = *device.add_client(entitlement, now);
   std::vector<unsigned> others;
-  for (unsigned i = 0; i < liars; ++i) others.push_back(*device.add_client(kind.entitlement, now));
+  for (unsigned i = 0; i < forgers; ++i) others.push_back(*device.add_client(kind.entitlement, now));
   std::array<Observation, max_clients> seen{};
   HonestClient client;
   Ns next_sample = now + sample_interval, ran_at_sample = 0;
@@ -129,42 +129,42 @@ Outcome run(const Entitlement& entitlement, const Kind& kind, unsigned liars, ui
   while (now < begin + run_time) {
     const Ns then = std::max(now + 20 * us, std::min({next, now + 10 * ms, next_sample}));
     seen[honest] = client.run(now, then, device.lease(honest).open);
-    for (const unsigned liar : others)
-      seen[liar] = kind.report(random, then, then - now, device.lease(liar).open);
+    for (const unsigned forger : others)
+      seen[forger] = kind.report(random, then, then - now, device.lease(forger).open);
     now = then;
     next = device.step(now, seen);
     if (now < next_sample) continue;
     device.support(honest, client.ran - ran_at_sample);
-    for (const unsigned liar : others) device.support(liar, 0);
+    for (const unsigned forger : others) device.support(forger, 0);
     ran_at_sample = client.ran;
     next_sample = now + sample_interval;
   }
   const auto part = [&](Ns ns) { return static_cast<double>(ns) / static_cast<double>(now - begin); };
   Outcome out{.ran = part(client.ran), .charged = part(device.counters(honest).charged)};
-  for (const unsigned liar : others) out.liars_charged += part(device.counters(liar).charged);
+  for (const unsigned forger : others) out.others_charged += part(device.counters(forger).charged);
   return out;
 }
 
 TEST(Neighbour, costs_an_honest_client_neither_its_share_nor_its_record) {
   for (const Kind& kind : kinds)
     for (uint32_t seed = 0; seed < 4; ++seed)
-      for (const unsigned liars : {1u, 3u}) {
-        const Outcome seen = run(sharing(5000), kind, liars, seed);
+      for (const unsigned forgers : {1u, 3u}) {
+        const Outcome seen = run(sharing(5000), kind, forgers, seed);
         // Waking up behind the gate is charged too: 60 us of a lease of at least 2 ms.
-        EXPECT_GE(seen.charged, 0.5 * 0.95) << kind.name << ", " << liars;
-        EXPECT_GE(seen.ran, 0.5 * 0.95 * 0.97) << kind.name << ", " << liars;
-        EXPECT_NEAR(seen.charged, seen.ran, 0.03) << kind.name << ", " << liars;
+        EXPECT_GE(seen.charged, 0.5 * 0.95) << kind.name << ", " << forgers;
+        EXPECT_GE(seen.ran, 0.5 * 0.95 * 0.97) << kind.name << ", " << forgers;
+        EXPECT_NEAR(seen.charged, seen.ran, 0.03) << kind.name << ", " << forgers;
       }
 }
 
 TEST(Neighbour, two_natives_whose_gates_are_open_are_charged_what_the_driver_shows) {
   const Entitlement native{.policy = Policy::native_burst_share, .share = {3000}};
-  Kind liar = kinds[1];
-  liar.entitlement = native;
-  for (const unsigned liars : {1u, 3u}) {
-    const Outcome seen = run(native, liar, liars, 1);
-    EXPECT_NEAR(seen.charged, seen.ran, 0.05) << liars;
-    EXPECT_LT(seen.liars_charged, 0.1);
+  Kind forger = kinds[1];
+  forger.entitlement = native;
+  for (const unsigned forgers : {1u, 3u}) {
+    const Outcome seen = run(native, forger, forgers, 1);
+    EXPECT_NEAR(seen.charged, seen.ran, 0.05) << forgers;
+    EXPECT_LT(seen.others_charged, 0.1);
   }
 }
 

@@ -221,9 +221,9 @@ struct FalseReports {
                                                      .as_of_ns = samples * s,
                                                      .overlapped_ns = overlapped,
                                                      .unsupported_ns = unsupported};
-    ProcessObserved liar = scene.process();
-    liar.pid = 51, liar.slice = 8, liar.sm_percent = 0;
-    scene.seen.processes.push_back(liar);
+    ProcessObserved forger = scene.process();
+    forger.pid = 51, forger.slice = 8, forger.sm_percent = 0;
+    scene.seen.processes.push_back(forger);
     return spoken(reconciler.reconcile(scene.seen, {.audit = audit}));
   }
 };
