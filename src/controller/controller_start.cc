@@ -24,6 +24,7 @@
 #include "os/command_line.h"
 #include "os/directory.h"
 #include "os/log.h"
+#include "os/service_watchdog.h"
 #include "os/socket.h"
 #include "os/user.h"
 #include "runner/log_files.h"
@@ -454,6 +455,7 @@ Outcome<void> give_up_privileges() { return os::keep_capabilities({}); }
 
 int serve(os::Loop& loop, const os::Fd& signals, KnownNodes& nodes, const Options& o) {
   loop.watch(signals.get(), EPOLLIN, [&](uint32_t) { loop.stop(); });
+  os::report_to_watchdog(loop);
   loop.run();
   os::log::info("controller ended; agents, slices and programs run on");
   unlink(o.socket.c_str());

@@ -23,6 +23,7 @@
 #include "os/clock.h"
 #include "os/directory.h"
 #include "os/log.h"
+#include "os/service_watchdog.h"
 #include "os/user.h"
 
 namespace carve::node {
@@ -363,6 +364,7 @@ int serve(os::Loop& loop, const Options& options, const Agent& agent, const Meas
     });
     if (!any_stopping(agent)) loop.stop();
   });
+  os::report_to_watchdog(loop);
   const size_t devices = agent.devices().size();
   os::log::info("carved {} serves {} device{} at {}{}", CARVE_VERSION, devices, devices == 1 ? "" : "s",
                 options.socket, options.sim.empty() ? "" : " (simulated)");

@@ -1,4 +1,6 @@
 """The effects of the agent's own options."""
+import resource
+
 import pytest
 
 from conftest import GiB, LOAD, MiB, until
@@ -58,3 +60,13 @@ def test_the_strategy_can_be_chosen(world):
         world.begin("run", "--memory", "1GiB", "--name", name, "--", "sleep", "30")
     assert until(lambda: len(world.slices()) == 2)
     assert {world.slices()[n]["parts"][0]["index"] for n in ("a", "b")} == {0, 1}
+
+
+def test_a_hundred_descriptors_are_enough_for_a_start(world):
+    """The agent starts with a low limit of descriptors; slices then attach as far as descriptors are left."""
+    world.process.terminate()
+    world.process.wait()
+    world.limits = {resource.RLIMIT_NOFILE: 100}
+    world.start()
+    done = world.carve("run", "--memory", "1GiB", "--", LOAD, "--allocate", "64MiB")
+    assert done.returncode == 0, done.stderr

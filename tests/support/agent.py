@@ -6,6 +6,7 @@ import json
 import contextlib
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import sqlite3
@@ -41,12 +42,16 @@ class Agent:
         self.environment = {**os.environ, "CARVE_SOCKET": str(self.socket), "NO_COLOR": "1"}
         self.process_environment = None  # Of the agent itself; None: this process's.
         self.programs = []
+        self.limits = {}  # Of the agent's process: {resource.RLIMIT_NOFILE: 100}.
         self.start()
 
     def start(self):
         self.log = open(self.folder / "log", "ab")
+        def limit():
+            for kind, most in self.limits.items():
+                resource.setrlimit(kind, (most, most))
         self.process = subprocess.Popen([self.build / "bin/carved", *self.arguments], stdout=self.log, stderr=self.log,
-                                        env=self.process_environment, **self.user)
+                                        env=self.process_environment, preexec_fn=limit if self.limits else None, **self.user)
         assert until(lambda: self.carve("version").returncode == 0 or self.process.poll() is not None, 20, 0.005)
         assert self.process.poll() is None, (self.folder / "log").read_text()
 

@@ -1,0 +1,18 @@
+// The watchdog of a service manager (systemd.service(5), WatchdogSec=): the loop reports twice in each
+// interval that it turns. A program whose loop hangs is ended and started again.
+#pragma once
+
+#include <cstdint>
+
+#include "os/loop.h"
+
+namespace carve::os {
+
+// Returns the interval in ns that the variables WATCHDOG_USEC and WATCHDOG_PID set for this process; 0 if
+// there is no watchdog (sd_watchdog_enabled(3)).
+int64_t watchdog_interval_ns();
+
+// Reports from the loop, if there is a watchdog and the variable NOTIFY_SOCKET names its socket.
+void report_to_watchdog(Loop&);
+
+}  // namespace carve::os
