@@ -82,9 +82,9 @@ Outcome<os::Fd> open_unix(const std::string& path) {
 }
 
 std::optional<http::Caller> identify(int socket, std::span<const uint32_t> operators) {
-  const auto peer = os::peer_of(socket);
+  auto peer = os::peer_of(socket);
   if (!peer) return std::nullopt;
-  return http::Caller::user(peer->uid, peer->process, operators);
+  return http::Caller::user(std::move(*peer), operators);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "http/caller.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +9,13 @@ namespace carve::http {
 
 Caller Caller::user(uint32_t uid, os::ProcessId process, std::span<const uint32_t> operators) {
   Caller out;
-  out.who_ = User{uid, process, std::ranges::find(operators, uid) != operators.end()};
+  out.who_ = User{uid, process, std::ranges::find(operators, uid) != operators.end(), nullptr};
+  return out;
+}
+
+Caller Caller::user(os::Peer peer, std::span<const uint32_t> operators) {
+  Caller out = user(peer.uid, peer.process, operators);
+  std::get<User>(out.who_).pidfd = std::make_shared<const os::Fd>(std::move(peer.pidfd));
   return out;
 }
 
@@ -40,16 +47,32 @@ const std::string* Caller::slice() const {
   return in != nullptr ? &in->slice : nullptr;
 }
 
+const Caller::User* Caller::process_of() const {
+  if (const auto* in = std::get_if<InSlice>(&who_)) return &in->user;
+  return std::get_if<User>(&who_);
+}
+
 std::optional<os::ProcessId> Caller::process() const {
-  if (const auto* user = std::get_if<User>(&who_)) return user->process;
-  if (const auto* in = std::get_if<InSlice>(&who_)) return in->user.process;
-  return std::nullopt;
+  const User* const user = process_of();
+  return user != nullptr ? std::optional(user->process) : std::nullopt;
 }
 
 std::optional<uint32_t> Caller::uid() const {
-  if (const auto* user = std::get_if<User>(&who_)) return user->uid;
-  if (const auto* in = std::get_if<InSlice>(&who_)) return in->user.uid;
-  return std::nullopt;
+  const User* const user = process_of();
+  return user != nullptr ? std::optional(user->uid) : std::nullopt;
+}
+
+bool Caller::has_ended() const {
+  const User* const user = process_of();
+  return user != nullptr && user->pidfd && !os::alive(*user->pidfd);
+}
+
+std::optional<os::Peer> Caller::peer() const {
+  const User* const user = process_of();
+  if (user == nullptr || !user->pidfd || has_ended()) return std::nullopt;
+  os::Fd pidfd(fcntl(user->pidfd->get(), F_DUPFD_CLOEXEC, 0));
+  if (!pidfd) return std::nullopt;
+  return os::Peer(user->process, std::move(pidfd), user->uid);
 }
 
 const std::string* Caller::token_account() const {

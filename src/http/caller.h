@@ -1,6 +1,7 @@
 // Who sent a request, and the caller's rights. A caller is anonymous until the program that serves has
 // identified it, and an anonymous caller has no right. The server identifies a caller once for each
-// connection:
+// connection. The caller keeps the pidfd of its process, so the identity ends with the process: another
+// process that has inherited the connection is not taken for it.
 //
 //   anonymous   a TCP connection without a token
 //   user        a process of this machine, identified by the kernel (SO_PEERPIDFD)
@@ -8,11 +9,12 @@
 //   token       a TCP connection with a token: an account and a role
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <variant>
 
-#include "os/process.h"
+#include "os/socket.h"
 
 namespace carve::http {
 
@@ -26,6 +28,8 @@ class Caller {
  public:
   Caller() = default;  // Anonymous.
   // `operators`: the uids that may operate, for example root's and that of the program itself.
+  static Caller user(os::Peer peer, std::span<const uint32_t> operators);
+  // The same without a pidfd, for tests: the process never ends.
   static Caller user(uint32_t uid, os::ProcessId process, std::span<const uint32_t> operators);
   static Caller token(std::string account, Role role);
   // An anonymous caller over TCP, at this address ("127.0.0.1:53210").
@@ -40,6 +44,10 @@ class Caller {
   std::optional<os::ProcessId> process() const;
   // Returns the caller's uid; no value for a caller from another machine.
   std::optional<uint32_t> uid() const;
+  // Returns whether the caller's process has ended. Its pid may then belong to another process.
+  bool has_ended() const;
+  // Returns the caller's process with a pidfd of its own; no value if it has ended or is not of this machine.
+  std::optional<os::Peer> peer() const;
 
   // Returns the address of an anonymous caller over TCP; empty: unknown, or a process of this machine.
   std::string address() const;
@@ -65,6 +73,7 @@ class Caller {
     uint32_t uid;
     os::ProcessId process;
     bool operates;
+    std::shared_ptr<const os::Fd> pidfd;
   };
   struct InSlice {
     User user;
@@ -74,6 +83,7 @@ class Caller {
     std::string account;
     Role role;
   };
+  const User* process_of() const;  // Null for a caller without a process.
   // Returns whether the caller is the owner, with a role of at least `least`.
   bool owns(uint32_t owner, std::string_view account, Role least) const;
 

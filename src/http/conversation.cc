@@ -164,6 +164,7 @@ void Conversation::refuse(unsigned status, std::string detail) {
 }
 
 void Conversation::respond(Response response, bool keep, bool with_content) {
+  keep = keep && !response.closes;
   if (const auto* later = std::get_if<LaterContent>(&response.content))
     return wait_for_answer(*later, keep, with_content);
   if (const auto* stream = std::get_if<EventStream>(&response.content)) {

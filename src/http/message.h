@@ -106,6 +106,7 @@ struct Response {
   std::string type = "application/json";
   Content content = std::string();
   std::vector<Header> headers = {};  // Beside the type and length of the content.
+  bool closes = false;               // The connection closes after it.
 };
 
 // Makes the response to a request that is refused below the program's routes, with the status and a sentence.

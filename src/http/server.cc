@@ -125,7 +125,18 @@ void Server::close(int fd) {
   listen();
 }
 
+// A process that has ended left its connection to others, for example to its children. They are other
+// callers, with a slice of their own, and connect themselves.
+Response Server::refuse_heirs(const Caller& caller) const {
+  Response refusal = hooks_.refuse(
+      401,
+      fmt::format("process {}, which made this connection, has ended; connect again", caller.process()->pid));
+  refusal.closes = true;
+  return refusal;
+}
+
 Response Server::handle(const Request& request, const Caller& caller) {
+  if (caller.has_ended()) return refuse_heirs(caller);
   Response response = hooks_.handle(request, caller);
   if (!std::holds_alternative<EventStream>(response.content)) return response;
   const auto streams = std::ranges::count_if(

@@ -66,6 +66,7 @@ class Server {
   void limit_held();
   bool has_too_many(const std::string& host) const;
   Response handle(const Request&, const Caller&);
+  Response refuse_heirs(const Caller&) const;
   void move_bytes(int fd);
   void wait_for(const Connection&, Transport::Until);
   void wake(Connection&);

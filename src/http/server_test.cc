@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +14,10 @@ namespace {
 
 using testing::EndsWith;
 using testing::HasSubstr;
+
+Server::Hooks limits(size_t connections = max_connections, size_t held_bytes = max_held_bytes) {
+  return {.handle = nullptr, .refuse = nullptr, .connections = connections, .held_bytes = held_bytes};
+}
 
 // A server in the loop of this thread. Clients are sockets; what they read is collected by the loop.
 struct Served {
@@ -30,17 +35,13 @@ struct Served {
     bool closed = false;
   };
 
-  explicit Served(size_t queue_bytes, size_t connections = max_connections,
-                  size_t held_bytes = max_held_bytes) {
-    server.emplace(loop, *os::listen_at(folder + "/s", SOCK_STREAM, 0600),
-                   Server::Hooks{.handle = [this](const Request& r, const Caller&) { return answer(r); },
-                                 .refuse =
-                                     [](unsigned status, const std::string& detail) {
-                                       return Response{status, "text/plain", detail};
-                                     },
-                                 .queue_bytes = queue_bytes,
-                                 .connections = connections,
-                                 .held_bytes = held_bytes});
+  explicit Served(size_t queue_bytes, Server::Hooks hooks = limits()) {
+    hooks.handle = [this](const Request& r, const Caller&) { return answer(r); };
+    hooks.refuse = [](unsigned status, const std::string& detail) {
+      return Response{status, "text/plain", detail};
+    };
+    hooks.queue_bytes = queue_bytes;
+    server.emplace(loop, *os::listen_at(folder + "/s", SOCK_STREAM, 0600), std::move(hooks));
   }
   ~Served() { std::filesystem::remove_all(folder); }
 
@@ -82,6 +83,50 @@ TEST(Server, answers_the_requests_of_a_connection) {
   served.loop.run();
   EXPECT_THAT(client.read, HasSubstr("\r\n\r\n/aHTTP/1.1 200"));
   EXPECT_THAT(client.read, EndsWith("/b"));
+}
+
+// The process that connected ends. Its child has inherited the connection and sends a request.
+TEST(Server, refuses_a_request_on_the_connection_of_a_process_that_has_ended) {
+  Server::Hooks hooks = limits();
+  hooks.identify = [](int socket) -> std::optional<Caller> {
+    auto peer = os::peer_of(socket);
+    return peer ? std::optional(Caller::user(std::move(*peer), {})) : std::nullopt;
+  };
+  Served served(1000, std::move(hooks));
+  int answer[2], accepted[2], ended[2];
+  ASSERT_EQ(pipe(answer) + pipe(accepted) + pipe(ended), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto socket = os::connect_to(served.folder + "/s", SOCK_STREAM);
+    const std::string request = "GET /first HTTP/1.1\r\n\r\n";
+    char bytes[4096];
+    send(socket->get(), request.data(), request.size(), 0);
+    if (recv(socket->get(), bytes, sizeof bytes, 0) <= 0) _exit(1);  // It is identified.
+    if (fork() != 0) _exit(0);
+    close(ended[1]);
+    if (read(ended[0], bytes, 1) != 0) _exit(1);  // Until the parent has waited for the child.
+    send(socket->get(), request.data(), request.size(), 0);
+    ssize_t n = 0;
+    while ((n = recv(socket->get(), bytes, sizeof bytes, 0)) > 0)
+      if (write(answer[1], bytes, static_cast<size_t>(n)) != n) _exit(1);
+    _exit(0);
+  }
+  close(answer[1]);
+  served.loop.every(os::millisecond, [&] {
+    if (ended[1] < 0 || waitpid(child, nullptr, WNOHANG) != child) return;
+    close(std::exchange(ended[1], -1));
+  });
+  std::string read;
+  served.loop.watch(answer[0], EPOLLIN, [&](uint32_t) {
+    char bytes[4096];
+    const ssize_t n = ::read(answer[0], bytes, sizeof bytes);
+    if (n <= 0) return served.loop.stop();
+    read.append(bytes, static_cast<size_t>(n));
+  });
+  served.loop.run();
+  EXPECT_THAT(read, HasSubstr("HTTP/1.1 401"));
+  EXPECT_THAT(read, HasSubstr("which made this connection, has ended; connect again"));
+  EXPECT_THAT(read, HasSubstr("Connection: close"));
 }
 
 TEST(Server, closes_a_stream_whose_reader_stops_reading_while_the_others_go_on) {
@@ -134,7 +179,7 @@ TEST(Server, refuses_more_streams_than_its_limit_and_answers_other_requests) {
 }
 
 TEST(Server, the_longest_waiting_peer_gives_way_if_the_table_is_full) {
-  Served served(1000, 3);
+  Served served(1000, limits(3));
   auto stream = served.connect("GET /stream HTTP/1.1\r\n\r\n");
   auto slow = served.connect("GET / HT");
   auto silent = served.connect("");
@@ -155,7 +200,7 @@ TEST(Server, the_longest_waiting_peer_gives_way_if_the_table_is_full) {
 }
 
 TEST(Server, a_full_table_without_a_waiting_peer_keeps_the_next_one_until_a_place_is_free) {
-  Served served(1000, 2);
+  Served served(1000, limits(2));
   std::vector<Served::Client> clients;
   for (int i = 0; i < 2; ++i) clients.push_back(served.connect("GET /stream HTTP/1.1\r\n\r\n"));
   Served::Client next;
@@ -173,7 +218,7 @@ TEST(Server, a_full_table_without_a_waiting_peer_keeps_the_next_one_until_a_plac
 }
 
 TEST(Server, requests_that_are_not_complete_have_a_bound_together) {
-  Served served(1000, 10, 100'000);
+  Served served(1000, limits(10, 100'000));
   const std::string half = "POST / HTTP/1.1\r\nContent-Length: 60000\r\n\r\n" + std::string(40'000, 'x');
   std::vector<Served::Client> clients;
   for (int i = 0; i < 4; ++i) clients.push_back(served.connect(half));

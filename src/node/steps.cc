@@ -126,7 +126,7 @@ class Sockets {
              {.handle = [this](const auto& request,
                                const auto& caller) { return routes_.answer(request, caller); },
               .refuse = refuse_bytes,
-              .identify = [this](int socket) { return identify(socket, operators_); }}) {
+              .identify = [this, &agent](int socket) { return identify(agent, socket, operators_); }}) {
     const auto controller = options.controller_uid ? options.controller_uid : os::user_id("carve-controller");
     if (controller) operators_.push_back(*controller);
   }

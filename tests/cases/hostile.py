@@ -218,5 +218,34 @@ def control():
         os.wait()
 
 
+def answer_of(s, method, path, body):
+    s.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+    return s.recv(65536)
+
+
+def heirs():
+    """Sends requests over the connection of a parent that has ended, whose pid is free."""
+    ended, of_the_heirs = os.pipe()
+    for method, path, body in (("GET", "/v1/slices", ""), ("PATCH", "/v1/slices/bad", '{"memory_bytes":17179869184}'),
+                               ("DELETE", "/v1/slices/other", ""), ("POST", "/v1/slices/bad/enter", "{}")):
+        parent_is_gone, of_the_grandparent = os.pipe()
+        parent = os.fork()
+        if parent == 0:
+            s = socket.socket(socket.AF_UNIX)
+            s.connect(api)
+            answer_of(s, "GET", "/v1/version", "")  # The agent has identified this process.
+            if os.fork() == 0:
+                os.close(of_the_grandparent)
+                os.read(parent_is_gone, 1)
+                answer = answer_of(s, method, path, body)
+                say(f"{method} {path} by an heir", answer.startswith((b"HTTP/1.1 401", b"HTTP/1.1 403")), answer[:60])
+            os._exit(0)
+        os.waitpid(parent, 0)
+        os.close(of_the_grandparent)
+        os.close(parent_is_gone)
+    os.close(of_the_heirs)
+    os.read(ended, 1)  # Until the last heir has ended.
+
+
 for name in what:
     globals()[name]()

@@ -73,6 +73,12 @@ def test_false_work_costs_a_neighbour_neither_its_share_nor_its_life(world):
     assert [v["kind"] for v in bad["violations"]] == ["false-report"], bad["violations"]
 
 
+def test_the_api_refuses_heirs_of_a_connection(world):
+    neighbour(world)
+    assert attack(world, "heirs").count("ok ") == 4
+    still_well(world)
+
+
 def test_nonsense_on_the_attach_socket_harms_nobody(world):
     neighbour(world)
     attack(world, "messages")

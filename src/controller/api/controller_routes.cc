@@ -343,8 +343,10 @@ http::Response ControllerRoutes::answer_identified(const http::Request& request,
 }
 
 http::Response refuse_bytes(unsigned status, std::string detail) {
-  const bool exhausted = status == shown(K::resource_exhausted).http_status;
-  return refuse(exhausted ? K::resource_exhausted : K::invalid_argument, std::move(detail), status);
+  K kind = K::invalid_argument;
+  for (const K other : {K::resource_exhausted, K::unauthenticated})
+    if (status == shown(other).http_status) kind = other;
+  return refuse(kind, std::move(detail), status);
 }
 
 }  // namespace carve::controller

@@ -52,7 +52,6 @@ struct RequestContext {
   Agent& agent;
   const http::Request& request;
   const http::Caller& caller;
-  const SliceView* inside;  // The slice that the caller's process is in, or null.
   int64_t started_ns;
   const std::function<api::Diagnosis()>& diagnose;
 

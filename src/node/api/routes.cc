@@ -20,6 +20,14 @@ std::optional<std::string> name_in(std::string_view path, std::string_view patte
   return name.find('/') == std::string_view::npos ? std::optional<std::string>(name) : std::nullopt;
 }
 
+http::Response refuse_ended(const os::ProcessId& process) {
+  http::Response refusal = problem(
+      refuse(FailureKind::unauthenticated,
+             fmt::format("process {}, which made this connection, has ended; connect again", process.pid)));
+  refusal.closes = true;
+  return refusal;
+}
+
 }  // namespace
 
 Routes::Routes(Agent& agent, Diagnose diagnose)
@@ -30,9 +38,13 @@ http::Response Routes::answer(const http::Request& request, const http::Caller& 
   if (!process)
     return problem(refuse(FailureKind::unauthenticated,
                           "the caller is not identified; connect to the agent's unix socket"));
-  const std::optional<SliceView> inside = agent_.slice_of(process->pid);
-  const http::Caller caller = inside ? from.inside(inside->name()) : from;
-  const RequestContext asked{agent_, request, caller, inside ? &*inside : nullptr, started_ns_, diagnose_};
+  // The process may have entered a slice since it connected.
+  const std::optional<SliceView> now = agent_.slice_of(process->pid);
+  // While the process lives, no other one has its pid, so the slice above is the caller's.
+  if (from.has_ended()) return refuse_ended(*process);
+  const http::Caller caller = now && from.slice() == nullptr ? from.inside(now->name()) : from;
+  const std::string* const inside = caller.slice();
+  const RequestContext asked{agent_, request, caller, started_ns_, diagnose_};
   bool path_known = false;
   for (const std::span<const Route> routes : {slice_routes(), machine_routes()})
     for (const Route& route : routes) {
@@ -42,12 +54,12 @@ http::Response Routes::answer(const http::Request& request, const http::Caller& 
       if (request.method != route.method) continue;
       // The process that will execute a slice's program may be a child of the slice's supervisor. It may
       // enter that slice once. All other processes inside a slice are refused, for every uid.
-      const bool entering = route.from_inside && asked.inside != nullptr && asked.inside->name() == *name &&
-                            !asked.inside->entered;
-      if (asked.inside != nullptr && !entering)
+      const bool entering =
+          route.from_inside && now && !now->entered && now->name() == *name && *inside == *name;
+      if (inside != nullptr && !entering)
         return problem(refuse(FailureKind::called_from_slice,
                               fmt::format("process {} runs in slice {}; manage slices from a process outside",
-                                          process->pid, asked.inside->name())));
+                                          process->pid, *inside)));
       os::log::debug("{} {} by process {} ({})", request.method, request.path, process->pid, caller.text());
       return route.plain != nullptr ? route.plain(asked) : route.of_slice(asked, *name);
     }
@@ -59,18 +71,21 @@ http::Response Routes::answer(const http::Request& request, const http::Caller& 
 }
 
 http::Response refuse_bytes(unsigned status, std::string detail) {
-  const auto kind = status == shown(FailureKind::resource_exhausted).http_status
-                        ? FailureKind::resource_exhausted
-                        : FailureKind::invalid_argument;
+  auto kind = FailureKind::invalid_argument;
+  for (const auto other : {FailureKind::resource_exhausted, FailureKind::unauthenticated})
+    if (status == shown(other).http_status) kind = other;
   Refusal refusal = refuse(kind, std::move(detail)).value();
   refusal.problem.status = status;
   return problem(refusal);
 }
 
-std::optional<http::Caller> identify(int socket, std::span<const uint32_t> operators) {
-  const auto peer = os::peer_of(socket);
+std::optional<http::Caller> identify(const Agent& agent, int socket, std::span<const uint32_t> operators) {
+  auto peer = os::peer_of(socket);
   if (!peer) return std::nullopt;
-  return http::Caller::user(peer->uid, peer->process, operators);
+  const auto slice = agent.slice_of(peer->process.pid);
+  const http::Caller caller = http::Caller::user(std::move(*peer), operators);
+  if (caller.has_ended()) return std::nullopt;
+  return slice ? caller.inside(slice->name()) : caller;
 }
 
 http::Response answer_metrics(Agent& agent, const http::Request& request) {

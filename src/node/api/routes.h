@@ -14,8 +14,9 @@ http::Response answer_metrics(Agent&, const http::Request&);
 // The response to bytes that are no HTTP request.
 http::Response refuse_bytes(unsigned status, std::string detail);
 
-// Identifies the process at the other end of the agent's unix socket; no value if it has ended.
-std::optional<http::Caller> identify(int socket, std::span<const uint32_t> operators);
+// Identifies the process at the other end of the agent's unix socket, and the slice in which it runs now; no
+// value if the process has ended. The slice remains that of the connection if the process leaves it.
+std::optional<http::Caller> identify(const Agent&, int socket, std::span<const uint32_t> operators);
 
 class Routes {
  public:

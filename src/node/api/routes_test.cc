@@ -1,7 +1,10 @@
 #include "node/api/routes.h"
 
 #include <gmock/gmock.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <csignal>
 
 #include "node/agent/testing/agent_fake.h"
 #include "node/api/reply.h"
@@ -142,6 +145,36 @@ TEST_F(RoutesTest, a_process_inside_a_slice_may_only_enter_it_once) {
   EXPECT_THAT(body(ask(the_operator, "POST", "/v1/slices/a/enter", "{}")), Not(HasSubstr("runs in slice")));
   agent.living[0].entered = true;
   EXPECT_EQ(ask(the_operator, "POST", "/v1/slices/a/enter", "{}").status, 403u);
+}
+
+TEST_F(RoutesTest, a_process_remains_in_the_slice_in_which_it_connected) {
+  const http::Caller connected = the_operator.inside("a");  // agent.inside has it in no slice any more.
+  for (const auto& [method, path] : every_route())
+    EXPECT_EQ(ask(connected, method, path, "{}").status, 403u) << method << " " << path;
+  agent.inside[here.pid] = 2;
+  EXPECT_EQ(ask(connected, "POST", "/v1/slices/b/enter", "{}").status, 403u);
+  EXPECT_THAT(agent.calls, IsEmpty());
+}
+
+TEST_F(RoutesTest, a_caller_that_has_ended_is_refused_by_every_route) {
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  const auto id = os::stat_of(child)->id;
+  const http::Caller caller = http::Caller::user(os::Peer(id, os::open_process(id), 0), operator_uids);
+  EXPECT_EQ(ask(caller, "GET", "/v1/slices").status, 200u);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  for (const auto& [method, path] : every_route()) {
+    const http::Response response = ask(caller, method, path, "{}");
+    EXPECT_EQ(response.status, 401u) << method << " " << path;
+    EXPECT_TRUE(response.closes);
+    EXPECT_THAT(body(response), HasSubstr("has ended; connect again"));
+  }
+  EXPECT_FALSE(caller.peer());
+  EXPECT_THAT(agent.calls, IsEmpty());
 }
 
 TEST_F(RoutesTest, a_request_reaches_the_agent_with_owner_and_account) {

@@ -178,11 +178,11 @@ http::Response stop(const RequestContext& a, const std::string& name) {
   return stopped ? whole(a, *stopped) : problem(refuse(stopped.error()));
 }
 
-// Opens a pidfd of the caller's process, which the connection's own does not outlive.
+// Returns the caller's process with a pidfd that outlives the connection.
 Reply<os::Peer> peer_of(const http::Caller& caller) {
-  os::Fd pidfd = os::open_process(*caller.process());
-  if (!pidfd) return refuse(K::failed_precondition, "the caller has ended");
-  return os::Peer(*caller.process(), std::move(pidfd), *caller.uid());
+  auto peer = caller.peer();
+  if (!peer) return refuse(K::failed_precondition, "the caller has ended");
+  return std::move(*peer);
 }
 
 http::Response enter(const RequestContext& a, const std::string& name) {

@@ -216,6 +216,9 @@ Outcome<Entry> Lifecycle::enter(LiveSlice& slice, os::Peer peer, const EnterRequ
                    slice.name(), cdi_kind, slice.name());
   if (slice.cgroup)
     if (const auto moved = slice.cgroup->add(peer.process.pid); !moved) return tl::unexpected(moved.error());
+  // A cgroup takes a number. It was this process's number if the process still lives.
+  if (!os::alive(peer.pidfd))
+    return failure(K::failed_precondition, "process {} has ended", peer.process.pid);
   slice.entered = true;
   if (!slice.root.pidfd || !os::alive(slice.root.pidfd)) {
     if (slice.root.pidfd) node_.loop.forget(slice.root.pidfd.get());

@@ -43,6 +43,8 @@ Result<LiveSlice*, Lifecycle::SlotRefusal> Lifecycle::slice_in(ContainerSlot slo
   }
   const PodOfProcess pod = pod_of(os::cgroups_of(pid));
   const bool inside = node::slice_of(pid, {&slice->identity}).has_value();
+  // The pid was this process's all the time, or what was read is of another one.
+  if (!os::alive(peer.pidfd)) return refuse(AttachStatus::try_again, "the process has ended");
   switch (judge_slot_peer(pod, slice->granted().holder.pod->uid, inside)) {
     case SlotPeer::inside: return slice;
     case SlotPeer::unknown:
@@ -123,6 +125,7 @@ Outcome<void> Lifecycle::add_container(LiveSlice& slice, pid_t init, const std::
   if (pod.container.empty()) container.cgroups = distinguishing(cgroups, os::cgroups_of(getpid()));
   if (const uint64_t own = os::pid_namespace_of(init); own != os::pid_namespace_of(getpid()))
     container.pid_namespace = own;
+  if (!os::alive(process.pidfd)) return failure(K::not_found, "process {} has ended", init);
   slice.command = "container " + id.substr(0, 64);
   if (slice.slot && node::slice_of(init, {&slice.identity})) {  // A process of it has attached before.
     node_.pages.write_state(slice);
