@@ -242,6 +242,12 @@ std::optional<http::Caller> remote_caller(int socket) {
 
 namespace {
 
+std::vector<std::string> agent_sockets(const Options& o) {
+  std::vector<std::string> out;
+  for (const NodeAddress& node : o.nodes) out.push_back(node.socket);
+  return out;
+}
+
 // A browser sends the name by which it reached the controller.
 KnownHosts known_hosts(const Options& o) {
   std::vector<std::string> names = o.hosts;
@@ -279,20 +285,24 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
                .node_actions = this,
                .hosts = known_hosts(o),
                .events = &events_,
-               .answers = &records.journal}) {
+               .answers = &records.journal}),
+      caller_slices_(loop, agent_sockets(o)) {
   const auto handle = [this](const http::Request& request, const http::Caller& caller) {
     return routes_.answer(request, caller);
   };
-  http::Server::Hooks hooks{.handle = handle,
-                            .refuse = refuse_bytes,
-                            .identify = [this](int socket) { return identify(socket, operators_); },
-                            .body_limit = body_limit,
-                            .queue_bytes = max_watch_queue_bytes,
-                            .connections = max_api_connections,
-                            .streams = max_api_streams};
+  http::Server::Hooks hooks{
+      .handle = handle,
+      .refuse = refuse_bytes,
+      .identify = [this](int socket) { return identify(socket, operators_); },
+      .complete = [this](const http::Caller& caller, auto then) { return caller_slices_.find(caller, then); },
+      .body_limit = body_limit,
+      .queue_bytes = max_watch_queue_bytes,
+      .connections = max_api_connections,
+      .streams = max_api_streams};
   unix_.emplace(loop, std::move(unix_socket), hooks);
   if (tcp_socket) {
     hooks.identify = remote_caller;
+    hooks.complete = nullptr;  // A token names the caller, wherever its process is.
     hooks.connections_from_address = max_connections_from_address;
     if (identity) hooks.transport = [identity](os::Fd socket) { return identity->accept(std::move(socket)); };
     tcp_.emplace(loop, std::move(tcp_socket), hooks);

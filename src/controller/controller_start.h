@@ -10,6 +10,7 @@
 #include "controller/agent_calls.h"
 #include "controller/api/controller_routes.h"
 #include "controller/billing_thread.h"
+#include "controller/caller_slices.h"
 #include "controller/controller_options.h"
 #include "controller/known_nodes.h"
 #include "controller/log_streams.h"
@@ -122,6 +123,7 @@ class Api : Views, NodeActions {
   LogStreams log_streams_;
   BillingThread billing_;
   ControllerRoutes routes_;
+  CallerSlices caller_slices_;
   std::shared_ptr<os::Fd> changed_ = std::make_shared<os::Fd>(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   std::optional<http::Server> unix_, tcp_;
 };

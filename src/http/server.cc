@@ -25,6 +25,8 @@ struct Server::Connection {
   std::unique_ptr<Transport> transport;
   Caller caller;
   int64_t accepted_ns;
+  bool is_known = false;                // The caller is completely known, and requests are read.
+  std::shared_ptr<void> question = {};  // What Complete returned.
   size_t held_bytes = 0;
   Conversation conversation;
 
@@ -106,7 +108,18 @@ void Server::add(os::Fd fd, Caller caller) {
   if (const std::string host = host_of(caller); !host.empty()) ++from_host_[host];
   connections_.emplace(
       number, std::make_unique<Connection>(*this, std::move(transport), std::move(caller), hooks_.now_ns()));
-  loop_.watch(number, EPOLLIN, [this, number](uint32_t) { move_bytes(number); });
+  Connection& c = *connections_.at(number);
+  if (!hooks_.complete) return begin(number, c.caller);
+  auto question =
+      hooks_.complete(c.caller, [this, number](Caller known) { begin(number, std::move(known)); });
+  c.question = std::move(question);
+}
+
+void Server::begin(int fd, Caller known) {
+  Connection& c = *connections_.at(fd);
+  c.caller = std::move(known);
+  c.is_known = true;
+  loop_.watch(fd, EPOLLIN, [this, fd](uint32_t) { move_bytes(fd); });
 }
 
 bool Server::has_too_many(const std::string& host) const {
@@ -150,7 +163,8 @@ void Server::tick(int64_t now_ns) {
   std::vector<int> to_serve;
   for (const auto& [fd, c] : connections_) {
     c->conversation.tick(now_ns);
-    const bool late = !c->transport->is_established() && now_ns - c->accepted_ns > request_patience_ns;
+    const bool late =
+        (!c->is_known || !c->transport->is_established()) && now_ns - c->accepted_ns > request_patience_ns;
     if (late) ::shutdown(fd, SHUT_RDWR);
     if (late || c->conversation.is_over() || !c->conversation.unsent().empty()) to_serve.push_back(fd);
   }

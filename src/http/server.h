@@ -28,6 +28,9 @@ inline constexpr size_t max_held_bytes = 64 << 20;  // Of the requests that are 
 using Handler = std::function<Response(const Request&, const Caller&)>;
 // Identifies the caller of a new connection; no value closes it.
 using Identify = std::function<std::optional<Caller>(int socket)>;
+// Completes what is known of an identified caller, for example by asking another program. `then` is called
+// once, in the loop or before this returns, and not after the connection has dropped the returned value.
+using Complete = std::function<std::shared_ptr<void>(const Caller&, std::function<void(Caller)> then)>;
 
 class Server {
  public:
@@ -36,6 +39,7 @@ class Server {
     Handler handle;
     Refuse refuse;
     Identify identify = nullptr;     // Without it, every caller is anonymous.
+    Complete complete = nullptr;     // Until it has called back, no request of the connection is read.
     BodyLimit body_limit = nullptr;  // Without it, every route has max_body_bytes.
     std::function<std::unique_ptr<Transport>(os::Fd)> transport = plain_transport;
     size_t queue_bytes = max_stream_queue_bytes;  // Of one stream.
@@ -57,6 +61,7 @@ class Server {
   struct Connection;
   void accept_some();
   void add(os::Fd, Caller);
+  void begin(int fd, Caller);
   void listen();
   void stop_listening();
   // Which connections may give way.

@@ -27,6 +27,7 @@ struct Served {
   }();
   os::Loop loop;
   std::map<Stream*, Stream*> streams;  // The open ones.
+  std::vector<std::string> callers;    // Of the requests.
   std::optional<Server> server;
 
   struct Client {
@@ -36,7 +37,10 @@ struct Served {
   };
 
   explicit Served(size_t queue_bytes, Server::Hooks hooks = limits()) {
-    hooks.handle = [this](const Request& r, const Caller&) { return answer(r); };
+    hooks.handle = [this](const Request& r, const Caller& caller) {
+      callers.push_back(caller.text());
+      return answer(r);
+    };
     hooks.refuse = [](unsigned status, const std::string& detail) {
       return Response{status, "text/plain", detail};
     };
@@ -127,6 +131,44 @@ TEST(Server, refuses_a_request_on_the_connection_of_a_process_that_has_ended) {
   EXPECT_THAT(read, HasSubstr("HTTP/1.1 401"));
   EXPECT_THAT(read, HasSubstr("which made this connection, has ended; connect again"));
   EXPECT_THAT(read, HasSubstr("Connection: close"));
+}
+
+TEST(Server, reads_no_request_until_its_caller_is_completely_known) {
+  std::function<void(Caller)> then;
+  Server::Hooks hooks = limits();
+  hooks.complete = [&then](const Caller&, std::function<void(Caller)> known) {
+    then = std::move(known);
+    return std::shared_ptr<void>(&then, [](void*) {});
+  };
+  Served served(1000, std::move(hooks));
+  auto client = served.connect("GET /a HTTP/1.1\r\n\r\n");
+  served.watch(client, [&] { served.loop.stop(); });
+  served.loop.every(os::millisecond, [&] {
+    if (!then) return;
+    EXPECT_TRUE(client.read.empty());
+    EXPECT_TRUE(served.callers.empty());
+    std::exchange(then, nullptr)(Caller::user(7, {5, 1}, {}).inside("a"));
+  });
+  served.loop.run();
+  EXPECT_THAT(client.read, EndsWith("/a"));
+  EXPECT_THAT(served.callers, testing::ElementsAre("uid 7 in slice a"));
+}
+
+TEST(Server, a_connection_that_closes_drops_the_question_about_its_caller) {
+  int questions = 0, dropped = 0;
+  Server::Hooks hooks = limits(1);
+  hooks.complete = [&](const Caller&, const std::function<void(Caller)>&) {
+    ++questions;
+    return std::shared_ptr<void>(&dropped, [&](void*) { ++dropped; });
+  };
+  Served served(1000, std::move(hooks));
+  auto first = served.connect("GET /a HTTP/1.1\r\n\r\n");
+  auto second = served.connect("GET /b HTTP/1.1\r\n\r\n");  // The table is full, and the first waits.
+  served.loop.every(os::millisecond, [&] {
+    if (dropped == 1) served.loop.stop();
+  });
+  served.loop.run();
+  EXPECT_EQ(questions, 2);
 }
 
 TEST(Server, closes_a_stream_whose_reader_stops_reading_while_the_others_go_on) {

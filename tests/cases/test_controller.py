@@ -46,6 +46,40 @@ def refused(*words, env=None):
     return subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, timeout=60, env=env)
 
 
+INSIDE = """
+import os, socket, sys, time
+def status(method, path, body):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(sys.argv[1])
+    s.sendall(f"{method} {path} HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\nContent-Length: {len(body)}\\r\\n\\r\\n{body}".encode())
+    return s.recv(65536).split(b" ")[1].decode()
+for _ in range(2):
+    print(status("GET", "/v1/nodes", ""), status("PATCH", "/v1/nodes/a/slices/bad", '{"memory_bytes":17179869184}'),
+          status("DELETE", "/v1/nodes/a/slices/kept", ""), status("POST", "/v1/nodes/a/slices", '{"memory_bytes":1073741824}'), flush=True)
+    sys.stdin.read(1)
+"""
+
+
+def test_a_caller_inside_a_slice_is_refused_also_while_its_agent_hangs(world, controller):
+    pid = run_slice(world)
+    words = world.words("run", "--memory", "1GiB", "--name", "bad", "--", "/usr/bin/python3", "-c", INSIDE, controller.socket)
+    program = subprocess.Popen(words, env=world.environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert program.stdout.readline().split() == ["403"] * 4
+    checks = json.loads(world.carve("doctor", "-o", "json").stdout)["checks"]
+    if any(c["name"] == "cgroup per slice" and c["status"] == "ok" for c in checks):
+        os.kill(world.process.pid, signal.SIGSTOP)
+        try:
+            program.stdin.write("x")
+            program.stdin.flush()
+            assert program.stdout.readline().split() == ["403"] * 4
+        finally:
+            os.kill(world.process.pid, signal.SIGCONT)
+    program.communicate(timeout=30)
+    assert program.returncode == 0
+    still_runs(world, "kept", pid)
+    assert len(controller.nodes()) == 2
+
+
 def test_both_nodes_are_listed_with_their_devices_and_slices(world, second, controller):
     run_slice(world)
     for name, agent, count in ("a", world, 2), ("b", second, 1):

@@ -313,6 +313,12 @@ http::Response ControllerRoutes::answer(const http::Request& request, const http
 }
 
 http::Response ControllerRoutes::answer_identified(const http::Request& request, const http::Caller& caller) {
+  if (const std::string* slice = caller.slice())
+    return refuse(
+        K::called_from_slice,
+        fmt::format("process {} runs in slice {}; call the controller from a process outside, or with "
+                    "a token",
+                    caller.process()->pid, *slice));
   bool has_path = false;
   for (const Route& route : table) {
     auto parts = parts_of(request.path, route.path);

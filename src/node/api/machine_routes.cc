@@ -1,4 +1,5 @@
 // The routes of the node and its agent: devices, the node's policy, plans, events and the trace.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "node/metrics/chrome_trace.h"
 #include "node/metrics/metrics.h"
 #include "os/clock.h"
+#include "os/process.h"
 #include "wire/api/device.h"
 #include "wire/api/event.h"
 #include "wire/api/node.h"
@@ -133,6 +135,7 @@ struct UsagePage {
 };
 constexpr size_t max_usage_records = 1000;
 constexpr size_t max_usage_ids = 500;
+constexpr uint64_t max_pid = 1 << 22;  // PID_MAX_LIMIT of the kernel.
 
 // "after=ID", "ids=ID,ID,..." or nothing, which is "after=0".
 struct UsageQuery {
@@ -179,6 +182,32 @@ http::Response usage(const RequestContext& a) {
   return document(out);
 }
 
+// The slice of a process, for a program that identifies its own callers. Pid and start time name the process
+// also after its end, and the pidfd proves that it lived while its slice was looked up.
+http::Response process_slice(const RequestContext& a, const std::string& name) {
+  constexpr std::string_view start = "start=";
+  const uint64_t pid = id_of(name).value_or(0);
+  const uint64_t begun = a.request.query.starts_with(start)
+                             ? id_of(std::string_view(a.request.query).substr(start.size())).value_or(0)
+                             : 0;
+  if (pid == 0 || pid > max_pid || begun == 0)
+    return problem(
+        refuse(FailureKind::invalid_argument,
+               fmt::format("a process is named /v1/processes/PID?start=TICKS, with a PID of at most "
+                           "{} and field 22 of /proc/PID/stat",
+                           max_pid)));
+  const os::ProcessId process{static_cast<pid_t>(pid), begun};
+  const os::Fd pidfd = os::open_process(process);
+  struct stat owner {};
+  const bool known = pidfd && stat(fmt::format("/proc/{}", process.pid).c_str(), &owner) == 0;
+  const bool may_see = known && (a.caller.may_operate() || a.caller.uid() == owner.st_uid);
+  const auto slice = may_see ? a.agent.slice_of(process.pid) : std::nullopt;
+  if (!may_see || !os::alive(pidfd))
+    return problem(refuse(FailureKind::not_found,
+                          fmt::format("there is no process {} of yours that began at {}", pid, begun)));
+  return document(api::ProcessSlice{.slice = slice ? slice->name() : ""});
+}
+
 constexpr Route machine_table[] = {
     {"GET", "/v1/version", version},
     {"GET", "/v1/devices", devices},
@@ -189,6 +218,7 @@ constexpr Route machine_table[] = {
     {"PATCH", "/v1/node", alter_node},
     {"GET", "/v1/trace", trace},
     {"GET", "/v1/usage", usage},
+    {"GET", "/v1/processes/{}", nullptr, process_slice},
     {"GET", "/metrics", metrics},
 };
 

@@ -177,6 +177,26 @@ TEST_F(RoutesTest, a_caller_that_has_ended_is_refused_by_every_route) {
   EXPECT_THAT(agent.calls, IsEmpty());
 }
 
+// The process of this test is that of every caller here, so it is asked about its parent, which is in slice
+// b.
+TEST_F(RoutesTest, the_slice_of_a_process_is_shown_to_operators_and_its_own_user) {
+  const os::ProcessId parent = os::stat_of(getppid())->id;
+  const auto path = [](const os::ProcessId& of) {
+    return fmt::format("/v1/processes/{}?start={}", of.pid, of.start);
+  };
+  EXPECT_EQ(body(ask(the_operator, "GET", path(parent))), R"({"slice":""})");
+  agent.inside[parent.pid] = 2;
+  EXPECT_EQ(body(ask(the_operator, "GET", path(parent))), R"({"slice":"b"})");
+  const http::Caller own = http::Caller::user(geteuid(), here, {});
+  const http::Caller other = http::Caller::user(geteuid() + 1, here, {});
+  EXPECT_EQ(ask(own, "GET", path(parent)).status, 200u);
+  EXPECT_EQ(ask(other, "GET", path(parent)).status, 404u);
+  EXPECT_EQ(ask(the_operator, "GET", path({parent.pid, parent.start + 1})).status, 404u);
+  for (const char* wrong :
+       {"x?start=1", "0?start=1", "4194305?start=1", "1?start=", "1", "1?begin=1", "-1?start=1"})
+    EXPECT_EQ(ask(the_operator, "GET", std::string("/v1/processes/") + wrong).status, 400u) << wrong;
+}
+
 TEST_F(RoutesTest, a_request_reaches_the_agent_with_owner_and_account) {
   const http::Response response =
       ask(the_operator, "POST", "/v1/slices",

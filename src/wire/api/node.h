@@ -22,6 +22,11 @@ struct Version {
   uint32_t layout = 0;  // Version of the shared memory layout (wire/shm).
 };
 
+// GET /v1/processes/PID
+struct ProcessSlice {
+  std::string slice;  // The name of the slice in which the process runs; empty if it is in none.
+};
+
 // The compute policy of a device, or of the node. It may take effect later than it is changed
 // (core/setting.h).
 struct PolicySetting {

@@ -1,0 +1,113 @@
+#include "controller/caller_slices.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include "client/testing/agent_stub.h"
+#include "os/clock.h"
+#include "os/socket.h"
+
+namespace carve::controller {
+namespace {
+
+using client::AgentStub;
+using client::json_answer;
+using testing::ElementsAre;
+
+const os::ProcessId this_process = os::stat_of(getpid())->id;
+const http::Caller asking = http::Caller::user(0, this_process, {});
+const std::string question =
+    fmt::format("GET /v1/processes/{}?start={}", this_process.pid, this_process.start);
+
+AgentStub answering(const std::string& answer) { return AgentStub(std::map<std::string, std::string>{{question, answer}}); }
+std::string in_slice(const std::string& name) {
+  return json_answer(200, fmt::format(R"({{"slice": "{}"}})", name));
+}
+
+// Returns the caller as the agents at these sockets know it.
+http::Caller found(const std::vector<std::string>& sockets) {
+  os::Loop loop;
+  CallerSlices slices(loop, sockets);
+  std::optional<http::Caller> out;
+  const auto held = slices.find(asking, [&](http::Caller caller) {
+    out = std::move(caller);
+    loop.stop();
+  });
+  if (!out) loop.run();
+  return *out;
+}
+
+TEST(CallerSlices, a_caller_is_in_the_slice_that_one_of_the_agents_names) {
+  const AgentStub none = answering(in_slice("")), of_b = answering(in_slice("b"));
+  EXPECT_EQ(found({none.socket()}).slice(), nullptr);
+  EXPECT_EQ(found({}).slice(), nullptr);
+  const http::Caller inside = found({none.socket(), of_b.socket()});
+  ASSERT_NE(inside.slice(), nullptr);
+  EXPECT_EQ(*inside.slice(), "b");
+  EXPECT_FALSE(inside.may_create());
+}
+
+// The cgroup of this test is no slice's, so it decides for a caller outside.
+TEST(CallerSlices, an_agent_without_an_answer_keeps_no_caller_waiting) {
+  for (const std::string& answer : {std::string(), json_answer(404, "{}"), json_answer(200, "nonsense"),
+                                    std::string("HTTP/1.1 200 X\r\n")}) {
+    const AgentStub agent = answering(answer), of_b = answering(in_slice("b"));
+    EXPECT_EQ(found({agent.socket()}).slice(), nullptr) << answer;
+    EXPECT_EQ(*found({agent.socket(), of_b.socket()}).slice(), "b") << answer;
+  }
+  EXPECT_EQ(found({"/nonexistent/s", std::string(200, 'x')}).slice(), nullptr);
+}
+
+// The agent accepts connections and reads nothing. The first caller waits until the agent is silent, and the
+// others do not wait at all.
+TEST(CallerSlices, a_silent_agent_is_waited_for_once) {
+  char folder[] = "/tmp/carve-silent-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string path = std::string(folder) + "/s";
+  const os::Fd listener = *os::listen_at(path, SOCK_STREAM, 0600);
+  os::Loop loop;
+  CallerSlices slices(loop, {path});
+  int answers = 0;
+  const auto first = slices.find(asking, [&](const http::Caller&) {
+    ++answers;
+    loop.stop();
+  });
+  EXPECT_EQ(answers, 0);
+  loop.run();
+  EXPECT_EQ(answers, 1);
+  std::vector<std::shared_ptr<void>> held;
+  for (int i = 0; i < 200; ++i) held.push_back(slices.find(asking, [&](const http::Caller&) { ++answers; }));
+  EXPECT_EQ(answers, 201);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(CallerSlices, a_connection_that_has_closed_is_not_called_back) {
+  const AgentStub agent = answering(in_slice("b"));
+  os::Loop loop;
+  CallerSlices slices(loop, {agent.socket()});
+  slices.find(asking, [&](const http::Caller&) { FAIL(); }).reset();
+  const auto held = slices.find(asking, [&](const http::Caller&) { loop.stop(); });
+  loop.run();
+}
+
+TEST(CallerSlices, the_path_of_a_cgroup_shows_the_slice) {
+  const struct {
+    std::map<std::string, std::string> cgroups;
+    std::optional<std::string> slice;
+  } rows[] = {{{{"", "/carve-1a2b3c4d/train"}}, "train"},
+              {{{"", "/outer/carve-1a2b3c4d/train/below"}}, "train"},
+              {{{"cpu", "/"}, {"", "/carve-00000000/a"}}, "a"},
+              {{}, std::nullopt},
+              {{{"", ""}}, std::nullopt},
+              {{{"", "/"}}, std::nullopt},
+              {{{"", "/carve-1a2b3c4d"}}, std::nullopt},
+              {{{"", "/carve-1a2b3c4d/"}}, std::nullopt},
+              {{{"", "/carve-1a2b3c4/train"}}, std::nullopt},
+              {{{"", "/carve-1A2B3C4D/train"}}, std::nullopt},
+              {{{"", "/system.slice/carve-controller.service"}}, std::nullopt},
+              {{{"", "/user.slice/carve-1a2b3c4d5/x"}}, std::nullopt}};
+  for (const auto& row : rows) EXPECT_EQ(slice_in_cgroups(row.cgroups), row.slice);
+}
+
+}  // namespace
+}  // namespace carve::controller
