@@ -1,5 +1,6 @@
 #include "node/agent/event_log.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace carve::node {
@@ -20,8 +21,9 @@ EventLog::EventLog(uint64_t generation)
 
 void EventLog::add(Event event) {
   event.number = ++newest_;
+  ++of_owner_[event.owner];
   events_.push_back(std::move(event));
-  if (events_.size() > max_events) events_.pop_front();
+  if (events_.size() > max_events) make_room();
   const Event added = events_.back();  // A copy: a subscriber may add an event.
   // A subscriber that comes during these calls has a larger key than `last` and is not called.
   const uint64_t last = next_subscriber_;
@@ -31,6 +33,14 @@ void EventLog::add(Event event) {
     call(added);
     at = subscribers_->upper_bound(key);
   }
+}
+
+void EventLog::make_room() {
+  const auto most = std::ranges::max_element(of_owner_, {}, [](const auto& entry) { return entry.second; });
+  const auto oldest = std::ranges::find(events_, most->first, &Event::owner);
+  newest_removed_ = std::max(newest_removed_, oldest->number);
+  events_.erase(oldest);
+  if (--most->second == 0) of_owner_.erase(most);
 }
 
 std::shared_ptr<void> EventLog::subscribe(Subscriber subscriber) {
@@ -57,11 +67,10 @@ Outcome<uint64_t> EventLog::last_seen(std::string_view id) const {
     return failure(FailureKind::invalid_argument, "there is no event {} yet; the newest is {}", *number,
                    newest_);
   const uint64_t seen = this_agent ? *number : 0;
-  const uint64_t oldest = events_.empty() ? 1 : events_.front().number;
-  if (seen + 1 < oldest)
+  if (seen < newest_removed_)
     return failure(FailureKind::gone,
-                   "the events behind {} are gone; the oldest kept one is {}-{}; watch without an id", id,
-                   generation_, oldest);
+                   "events behind {} are gone; all are kept from {}-{} on; watch without an id", id,
+                   generation_, newest_removed_ + 1);
   return seen;
 }
 

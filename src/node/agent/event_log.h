@@ -1,6 +1,8 @@
-// The newest 1,000 events of this agent, with numbers and subscribers. The first event of an agent has the
-// number 1; numbers rise by one. The next agent begins at 1 again, so an event's id has a generation before
-// the number: "1764003600123456789-17", where the generation is the start of the agent in UTC ns.
+// The newest events of this agent, with numbers and subscribers. It has room for 1,000; beyond that, the
+// oldest event of the user with the most events gives way, so that no user's events push out those of others.
+// The first event of an agent has the number 1; numbers rise by one. The next agent begins at 1 again, so an
+// event's id has a generation before the number: "1764003600123456789-17", where the generation is the start
+// of the agent in UTC ns.
 //
 // It has no clock and no lock: the agent's loop alone uses it, and the time of an event is an argument.
 #pragma once
@@ -55,8 +57,14 @@ class EventLog {
   using Subscribers = std::map<uint64_t, Subscriber>;
 
   uint64_t generation_;
+  // Removes the oldest event of the owner that has the most; the events of the agent as a whole have one
+  // owner too.
+  void make_room();
+
   uint64_t newest_ = 0;
+  uint64_t newest_removed_ = 0;  // The highest number of an event that gave way.
   std::deque<Event> events_;
+  std::map<std::optional<uint32_t>, size_t> of_owner_;  // How many events each has.
   uint64_t next_subscriber_ = 0;
   std::shared_ptr<Subscribers> subscribers_;  // Subscriptions know it weakly; they may outlive the log.
 };

@@ -1,5 +1,7 @@
 #include "node/agent/event_log.h"
 
+#include "node/agent/event_budget.h"
+
 #include <gmock/gmock.h>
 
 namespace carve::node {
@@ -26,6 +28,34 @@ TEST(EventLog, keeps_the_newest_1000_events_under_numbers_from_1) {
     ++number;
   }
   EXPECT_EQ(log.id(*log.begin()), "70-235");
+}
+
+TEST(EventLog, the_events_of_one_user_do_not_push_out_those_of_others) {
+  EventLog log(generation);
+  log.add({1, "", "the agent's"});
+  log.add({2, "b", "of another user", 2000});
+  for (size_t i = 0; i < 3 * max_events; ++i) log.add({3, "a", "of the loud user", 1000});
+  EXPECT_EQ(log.size(), max_events);
+  EXPECT_EQ(log.begin()->text, "the agent's");
+  EXPECT_EQ(std::next(log.begin())->text, "of another user");
+  EXPECT_EQ(std::next(log.begin(), 2)->number, 2 * max_events + 5) << "the loud user's oldest gave way";
+  EXPECT_EQ(log.last_seen("2").error().kind, FailureKind::gone) << "events behind it are missing";
+  EXPECT_EQ(log.last_seen(fmt::format("{}", 2 * max_events + 4)).value(), 2 * max_events + 4);
+}
+
+TEST(EventBudget, leaves_out_events_beyond_a_burst_and_counts_them) {
+  EventBudget budget;
+  int64_t now = 5;
+  for (uint64_t i = 0; i < EventBudget::burst; ++i) EXPECT_EQ(budget.take(now), 0u);
+  EXPECT_FALSE(budget.take(now));
+  EXPECT_FALSE(budget.take(now + EventBudget::interval_ns - 1));
+  now += EventBudget::interval_ns;
+  EXPECT_EQ(budget.take(now), 2u) << "those that were left out";
+  EXPECT_FALSE(budget.take(now));
+  now += 1'000'000 * EventBudget::interval_ns;
+  for (uint64_t i = 0; i < EventBudget::burst; ++i) EXPECT_TRUE(budget.take(now)) << i;
+  EXPECT_FALSE(budget.take(now)) << "a long silence saves no more than a burst";
+  EXPECT_FALSE(budget.take(now - 100)) << "the clock does not go back, and nothing breaks if it does";
 }
 
 TEST(EventLog, says_from_where_a_watch_continues) {
@@ -70,7 +100,7 @@ TEST(EventLog, says_from_where_a_watch_continues) {
     }
   }
   EXPECT_THAT(log_of(max_events + 9).last_seen("8").error().sentence,
-              HasSubstr("the oldest kept one is 70-10"));
+              HasSubstr("all are kept from 70-10 on"));
 }
 
 TEST(EventLog, tells_its_subscribers_until_they_leave) {

@@ -73,7 +73,7 @@ http::Response show(const RequestContext& a, const std::string& name) {
     const auto waiting = std::make_shared<Waiting>(Waiting{answer, request, caller});
     const auto reply = [&agent, &diagnose, started_ns, name, waits = std::weak_ptr(waiting)] {
       if (const auto w = waits.lock())
-        w->answer.answer(show_known({agent, w->request, w->caller, nullptr, started_ns, diagnose}, name));
+        w->answer.answer(show_known({agent, w->request, w->caller, started_ns, diagnose}, name));
     };
     if (!agent.inspect_processes(name, reply)) reply();
     return waiting;

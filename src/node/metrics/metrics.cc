@@ -141,7 +141,7 @@ std::string metrics_text(const NodeFigures& node) {
   out.sample({}, api::seconds_of(node.sample_took_ns));
 
   out.family("carve_agent_loop_longest_turn_seconds", "gauge",
-             "Longest time for which the agent's loop answered nobody, since the agent started.");
+             "Longest turn of the agent's loop since the agent started. No caller is answered meanwhile.");
   out.sample({}, api::seconds_of(node.longest_turn_ns));
 
   out.family("carve_device_info", "gauge", "Model and effective policy of the device, always 1.");

@@ -118,7 +118,7 @@ std::optional<shm::AttachReply> Attachments::attach(LiveSlice& slice, const os::
     const std::string sentence = fmt::format(
         "the guest library has layout {} and the agent has layout {}; install both from one release",
         request.layout, shm::layout_version);
-    node_.event(slice.name(), fmt::format("process {} refused: {}", peer.process.pid, sentence));
+    node_.caused_event(slice, fmt::format("process {} refused: {}", peer.process.pid, sentence));
     return attach_reply(AttachStatus::wrong_layout, sentence);
   }
   if (!slice.report.page)

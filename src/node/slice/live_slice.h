@@ -14,6 +14,7 @@
 #include "core/violation.h"
 #include "core/xid.h"
 #include "ledger/usage_record.h"
+#include "node/agent/event_budget.h"
 #include "node/slice/cgroup.h"
 #include "node/slice/identity.h"
 #include "node/slice/shared_memory.h"
@@ -70,6 +71,7 @@ struct LiveSlice {
   uint64_t busy_ns = 0;             // Charged time on all devices, over restarts of the agent.
   XidCounts xids;                   // Caused by its processes: how often each, since the agent started.
   Violations violations;            // Since the agent started.
+  EventBudget event_budget;         // Of the events that its processes cause.
   bool frozen = false;              // Frozen by the audit.
 
   std::optional<ContainerSlot> slot;   // Where its containers attach; none: at the common attach socket.

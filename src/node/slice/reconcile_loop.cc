@@ -159,8 +159,9 @@ void ReconcileLoop::report_late(const Inspection& seen, uint64_t group) {
       "that does not answer",
       seen.process.pid, seen.command);
   LiveSlice* const slice = node_.slices.find(group);
-  if (slice != nullptr) slice->violations.add(ViolationKind::unreadable_process, text);
-  node_.event(slice != nullptr ? slice->name() : "", text);
+  if (slice == nullptr) return node_.event("", text);
+  slice->violations.add(ViolationKind::unreadable_process, text);
+  node_.caused_event(*slice, text);
 }
 
 // If every process is attached, this costs one look-up per process. A process that has not been inspected yet
@@ -277,10 +278,12 @@ void ReconcileLoop::attribute(const std::vector<XidRecord>& records) {
     const EndedProcesses::Owner* ended = slice != nullptr ? nullptr : node_.ended_processes.find(pid);
     if (ended != nullptr) slice = node_.slices.find(ended->slice);
     if (slice != nullptr) slice->xids[code] += count;
-    if (slice == nullptr && ended == nullptr)
-      node_.event("", text + ", which is in no slice");
+    if (slice != nullptr)
+      node_.caused_event(*slice, text);
+    else if (ended != nullptr)
+      node_.event(ended->name, text);
     else
-      node_.event(slice != nullptr ? slice->name() : ended->name, text);
+      node_.event("", text + ", which is in no slice");
   }
 }
 
@@ -296,7 +299,8 @@ void ReconcileLoop::carry_out(const Observed& observed, const Action& action) {
           [&](const AddEvent& a) {
             LiveSlice* const slice = node_.slices.find(a.slice);
             if (slice != nullptr && a.violation) slice->violations.add(*a.violation, a.text);
-            if (a.slice == 0 || slice != nullptr) node_.event(slice != nullptr ? slice->name() : "", a.text);
+            if (slice != nullptr) node_.caused_event(*slice, a.text);
+            if (a.slice == 0) node_.event("", a.text);
           },
           [&](const ChargeGrowth& a) {
             with(a.slice, [&](LiveSlice& slice) {
