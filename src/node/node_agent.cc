@@ -1,5 +1,7 @@
 #include "node/node_agent.h"
 
+#include <algorithm>
+
 #include "node/cdi/cdi.h"
 #include "node/slice/placement.h"
 #include "node/slice/processes.h"
@@ -227,7 +229,28 @@ std::vector<DeviceView> NodeAgent::devices() const {
     view.free = balance->second.free;
     for (const auto& [id, part] : balance->second.held) view.slices.push_back(id);
   }
+  for (const auto& [uuid, balance] : node_.ledger().balances())
+    if (node_.device(uuid) == nullptr) add_lost(out, balance);
   return out;
+}
+
+// Adds a device that only the ledger knows, if slices hold a part of it or the driver reports it as lost. A
+// device that was taken out of the machine is neither.
+void NodeAgent::add_lost(std::vector<DeviceView>& devices, const ledger::Balance& balance) const {
+  const unsigned index = balance.device.index;
+  if (balance.held.empty() &&
+      (std::ranges::find(node_.lost_indexes, index) == node_.lost_indexes.end() ||
+       std::ranges::any_of(devices, [&](const DeviceView& d) { return d.device.index == index; })))
+    return;
+  DeviceView& view = devices.emplace_back();
+  view.device = balance.device;
+  view.health = {
+      HealthState::lost,
+      "the driver does not report the device since the agent started; reset it or restart the node"};
+  view.is_reported = false;
+  view.policy = node_.compute.policies.of(balance.device.uuid);
+  view.free = balance.free;
+  for (const auto& [id, part] : balance.held) view.slices.push_back(id);
 }
 
 NodeView NodeAgent::node() const {

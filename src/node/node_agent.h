@@ -49,6 +49,7 @@ class NodeAgent final : public Agent {
   std::vector<TraceSpan> trace(int64_t since_monotonic_ns) const override;
 
  private:
+  void add_lost(std::vector<DeviceView>&, const ledger::Balance&) const;
   NodeState& node_;
   Lifecycle& lifecycle_;
 };

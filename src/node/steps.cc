@@ -77,7 +77,8 @@ Outcome<FoundDevices> search_devices(const Options& options, const Paths& paths)
   if (!devices) return tl::unexpected(devices.error());
   auto topology = find_topology(**nvml, options, *devices);
   if (!topology) return tl::unexpected(topology.error());
-  return FoundDevices{std::move(*nvml), {std::move(*devices), *topology}};
+  const std::vector<unsigned> lost = (*nvml)->lost_indexes();
+  return FoundDevices{std::move(*nvml), {std::move(*devices), *topology, lost}};
 }
 
 bool any_stopping(const Agent& agent) {
@@ -265,6 +266,7 @@ Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& op
       NodeState{.loop = loop,
                 .settings = std::move(settings),
                 .devices = machine.inventory.devices,
+                .lost_indexes = machine.inventory.lost_indexes,
                 .books = Books(std::move(stores.ledger.store)),
                 .events = EventLog(static_cast<uint64_t>(os::utc_ns())),
                 .labels = std::move(*labels),

@@ -247,3 +247,26 @@ def test_a_lost_device_is_shown_and_takes_no_new_slice(world):
     shown = world.carve("run", "--memory", "1GiB", "--device", "0", "--", "true")
     assert shown.returncode == 125 and "lost" in shown.stderr
     assert world.carve("run", "--memory", "1GiB", "--", "true").returncode == 0
+
+
+def test_a_device_that_was_lost_before_the_agent_started_is_shown_with_its_slices(world):
+    world.begin("run", "--memory", "2GiB", "--device", "0", "--name", "a", "--", "sleep", "600")
+    assert until(lambda: world.slices().get("a", {}).get("state") == "running")
+    subprocess.run([LOAD.with_name("carve-sim"), "fault", world.folder / "state/sim", "device-lost", "--device", "0"], check=True,
+                   capture_output=True)
+    world.process.kill()
+    world.process.wait()
+    world.start()
+
+    def device():
+        return {d["index"]: d for d in world.json("devices")["devices"]}
+    assert device()[0]["health"]["state"] == "lost" and device()[0]["granted_bytes"] == 2 << 30
+    assert device()[1]["health"]["state"] == "ok"
+    assert "lost" in world.carve("devices").stdout
+    shown = world.carve("run", "--memory", "1GiB", "--device", "0", "--", "true")
+    assert shown.returncode == 125 and "device 0" in shown.stderr, shown.stderr
+    assert world.carve("run", "--memory", "1GiB", "--", "true").returncode == 0
+    assert world.get("/metrics")[0] == 200
+    world.carve("stop", "a")
+    assert until(lambda: "a" not in world.slices())
+    assert device()[0]["health"]["state"] == "lost", "also without a slice"

@@ -89,7 +89,8 @@ struct SliceQuery {
 struct DeviceView {
   Device device;
   DeviceHealth health;
-  Bytes context;  // Size of one context; 0: not measured.
+  bool is_reported = true;  // By the driver; else only the ledger knows the device.
+  Bytes context;            // Size of one context; 0: not measured.
   std::string context_trouble;
   Bytes used;  // In use by all processes, driver-reported.
   unsigned utilization_percent = 0;

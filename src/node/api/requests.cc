@@ -20,6 +20,7 @@ Outcome<Uuid> device_named(const Agent& agent, const std::string& word) {
     const bool same = number ? d.device.index == static_cast<unsigned>(std::stoi(word))
                              : word.size() > 4 && text(d.device.uuid).starts_with(word);
     if (!same) continue;
+    if (number && found != nullptr) continue;  // A lost device may have had the index.
     if (found != nullptr)
       return failure(K::invalid_argument, "'{}' is the prefix of several UUIDs; use a longer one",
                      word.substr(0, 80));
@@ -28,6 +29,8 @@ Outcome<Uuid> device_named(const Agent& agent, const std::string& word) {
   if (found == nullptr)
     return failure(K::invalid_argument, "there is no device '{}'; carve devices lists the devices",
                    word.substr(0, 80));
+  if (!found->is_reported)
+    return failure(K::failed_precondition, "device {}: {}", found->device.index, found->health.reason);
   return found->device.uuid;
 }
 
@@ -37,8 +40,8 @@ Outcome<void> read_placed(const Agent& agent, const api::SliceRequest& d, Reques
   const std::vector<DeviceView> devices = agent.devices();
   for (const api::PlacedPart& part : d.placed) {
     const auto uuid = parse_uuid(part.device);
-    if (!uuid ||
-        std::ranges::find(devices, *uuid, [](const DeviceView& v) { return v.device.uuid; }) == devices.end())
+    if (!uuid || std::ranges::none_of(
+                     devices, [&](const DeviceView& v) { return v.is_reported && v.device.uuid == *uuid; }))
       return failure(K::invalid_argument, "placed: there is no device '{}'; carve devices lists the UUIDs",
                      part.device.substr(0, 80));
     out.placed.push_back({*uuid, Bytes{part.memory_bytes}, Share{part.share_bp}});

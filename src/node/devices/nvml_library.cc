@@ -88,11 +88,13 @@ Outcome<std::vector<Device>> Nvml::find_devices(const Bytes* reserve, std::vecto
     return failure(K::unavailable, "NVML does not report the number of devices: {}", text_of(result));
   std::vector<Device> devices;
   handles_.assign(count, nullptr);
+  lost_indexes_.clear();
   for (unsigned i = 0; i < count; ++i) {
     nvmlDevice_t handle = nullptr;
     nvmlReturn_t result = call_.handle(i, &handle);
     if (result == NVML_ERROR_GPU_IS_LOST) {
       said.push_back(fmt::format("device {} is lost (it is not on the bus any more) and is left out", i));
+      lost_indexes_.push_back(i);
       continue;
     }
     if (result != NVML_SUCCESS) return failure(K::unavailable, "device {}: {}", i, text_of(result));
@@ -116,6 +118,7 @@ Outcome<std::vector<Device>> Nvml::find_devices(const Bytes* reserve, std::vecto
       result = call_.memory(handle, &old);
       if (result == NVML_ERROR_GPU_IS_LOST) {
         said.push_back(fmt::format("device {} is lost (it is not on the bus any more) and is left out", i));
+        lost_indexes_.push_back(i);
         continue;
       }
       if (result != NVML_SUCCESS)

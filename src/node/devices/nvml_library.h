@@ -75,6 +75,8 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
+  // Returns the indexes of the lost devices that the last find_devices() left out.
+  const std::vector<unsigned>& lost_indexes() const { return lost_indexes_; }
   // Returns the devices in NVML's order, without lost ones; `said` gets a sentence about each lost one.
   // `reserve` replaces the bytes that the driver reports as reserved.
   Outcome<std::vector<Device>> find_devices(const Bytes* reserve, std::vector<std::string>& said);
@@ -102,6 +104,7 @@ class Nvml {
   bool initialised_ = false;
   NvmlTable call_{};
   std::string driver_version_;
+  std::vector<unsigned> lost_indexes_;
   std::vector<nvmlDevice_t> handles_;  // By NVML's index; null: lost.
   nvmlEventSet_t events_ = nullptr;
 };

@@ -27,6 +27,7 @@ struct NodeState {
   os::Loop& loop;
   const Settings settings;
   std::vector<NodeDevice> devices;
+  std::vector<unsigned> lost_indexes = {};  // Of devices that the driver reported as lost at the start.
   Books books;
   EventLog events;
   NodeLabels labels;
