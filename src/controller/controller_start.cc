@@ -300,6 +300,12 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
       .connections = max_api_connections,
       .streams = max_api_streams};
   unix_.emplace(loop, std::move(unix_socket), hooks);
+  kept_socket_.emplace(
+      o.socket, [path = o.socket] { return open_unix(path); },
+      [this](os::Fd listener) { unix_->listen_at(std::move(listener)); });
+  loop.every(os::second, [this] {
+    if (const auto lost = kept_socket_->check()) os::log::warning("{}", *lost);
+  });
   if (tcp_socket) {
     hooks.identify = remote_caller;
     hooks.complete = nullptr;  // A token names the caller, wherever its process is.

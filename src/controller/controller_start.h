@@ -17,6 +17,7 @@
 #include "controller/service_thread.h"
 #include "controller/store_journal.h"
 #include "os/fd.h"
+#include "os/kept_socket.h"
 #include "tls/tls.h"
 
 namespace carve::controller {
@@ -126,6 +127,7 @@ class Api : Views, NodeActions {
   CallerSlices caller_slices_;
   std::shared_ptr<os::Fd> changed_ = std::make_shared<os::Fd>(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   std::optional<http::Server> unix_, tcp_;
+  std::optional<os::KeptSocket> kept_socket_;
 };
 
 // Gives up every capability, also as root. The threads have done so at their begin.

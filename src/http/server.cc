@@ -53,6 +53,12 @@ Server::~Server() {
   for (const auto& [fd, connection] : connections_) loop_.forget(fd);
 }
 
+void Server::listen_at(os::Fd listener) {
+  stop_listening();
+  listener_ = std::move(listener);
+  listen();
+}
+
 void Server::listen() {
   if (std::exchange(listens_, true)) return;
   loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { accept_some(); });

@@ -54,6 +54,9 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
+  // Accepts connections from this socket in place of the former one. Present connections stay.
+  void listen_at(os::Fd listener);
+
   // Closes the connections that are late. The loop calls it every second.
   void tick(int64_t now_ns);
 

@@ -18,10 +18,12 @@
 #include "node/devices/context_charge.h"
 #include "node/doctor.h"
 #include "node/slice/adopt.h"
+#include "node/slice/runtime_files.h"
 #include "node/slice/slot_sockets.h"
 #include "node/start.h"
 #include "os/clock.h"
 #include "os/directory.h"
+#include "os/kept_socket.h"
 #include "os/log.h"
 #include "os/service_watchdog.h"
 #include "os/user.h"
@@ -98,6 +100,9 @@ class Sockets {
     };
     listeners_->close = [this](ContainerSlot slot) { slots_.erase(slot); };
     open_slots(running.node);
+    files_.emplace(running.node);
+    keep(options, running.node);
+    loop.every(os::second, [this, &node = running.node] { check_files(node); });
   }
   ~Sockets() {
     if (listeners_ != nullptr) *listeners_ = {};
@@ -132,7 +137,37 @@ class Sockets {
     if (controller) operators_.push_back(*controller);
   }
 
+  // Makes the two sockets again if their files are removed.
+  void keep(const Options& options, NodeState& node) {
+    const auto make_directory = [path = options.socket] {
+      return os::make_directory(path.substr(0, path.rfind('/')), geteuid() == 0 ? 0755 : 0700);
+    };
+    const std::string attach = options.socket + shm::attach_suffix;
+    kept_.emplace_back(
+        attach,
+        [attach, make_directory]() -> Outcome<os::Fd> {
+          if (const auto made = make_directory(); !made) return tl::unexpected(made.error());
+          return os::listen_at(attach, SOCK_SEQPACKET, 0666);
+        },
+        [this](os::Fd listener) { attach_.listen_at(std::move(listener)); });
+    kept_.emplace_back(
+        options.socket,
+        [path = options.socket, make_directory]() -> Outcome<os::Fd> {
+          if (const auto made = make_directory(); !made) return tl::unexpected(made.error());
+          return open_api(path);
+        },
+        [this](os::Fd listener) { api_.listen_at(std::move(listener)); });
+    check_files(node);
+  }
+  void check_files(NodeState& node) {
+    for (os::KeptSocket& socket : kept_)
+      if (const auto lost = socket.check()) node.event("", *lost);
+    files_->check();
+  }
+
   std::vector<uint32_t> operators_;
+  std::vector<os::KeptSocket> kept_;
+  std::optional<RuntimeFiles> files_;
   AttachServer attach_;
   std::map<ContainerSlot, std::unique_ptr<AttachServer>> slots_;
   SlotListeners* listeners_ = nullptr;

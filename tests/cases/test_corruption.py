@@ -5,13 +5,14 @@ The kills of test_restart.py and test_storm_controller.py lose nothing that was 
 import contextlib
 import json
 import os
+import pathlib
 import shutil
 import signal
 import urllib.request
 
 import pytest
 
-from conftest import GiB, HERE, LOAD, until
+from conftest import GiB, HERE, LOAD, MiB, until
 from support.jobs import Jobs, mgpu
 from support.services import Services
 
@@ -276,3 +277,63 @@ def test_the_pods_of_a_lost_job_end_and_the_job_can_be_submitted_again(world):
         c.becomes("j", "Running")
         assert until(lambda: (c.folder / "starts").read_text() == "started\nstarted\n")
         c.carve("cancel", "j")
+
+
+def attaches(world, name, memory="1GiB"):
+    done = world.carve("run", "--memory", memory, "--name", name, "--", LOAD, "--allocate", "512MiB", "--seconds", "0.1")
+    return done.returncode == 0
+
+
+def test_removed_sockets_of_the_agent_are_made_again(world):
+    hold(world, "before")
+    for path in (world.socket, world.folder / "s.attach"):
+        path.unlink()
+    assert until(lambda: world.carve("version").returncode == 0, 20), "the agent can be reached again"
+    assert until(lambda: attaches(world, "after"), 30)
+    assert len([e for e in events(world) if "was removed and is made again" in e and "socket" in e]) == 3, events(world)
+    assert set(world.slices()) == {"before"}
+
+
+def control_pages(world, name):
+    """Returns the inodes of the control pages that the slice's processes have mapped."""
+    out = set()
+    for process in world.show(name)["processes"]:
+        if process["attached"]:
+            lines = pathlib.Path(f"/proc/{process['pid']}/maps").read_text().splitlines()
+            out |= {line.split()[4] for line in lines if f"{name}.ctl" in line}
+    return out
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user's maps")
+def test_a_removed_runtime_directory_is_made_again_and_slices_keep_their_pages(world):
+    second = f"while [ ! -e {world.folder}/second ]; do sleep 0.02; done; {LOAD} --allocate 256MiB --seconds 600"
+    third = f"while [ ! -e {world.folder}/third ]; do sleep 0.02; done; {LOAD} --allocate 256MiB --seconds 600"
+    world.begin("run", "--memory", "4GiB", "--name", "a", "--", "sh", "-c", f"({second}) & ({third}) & {LOAD} --allocate 1GiB --seconds 600")
+    world.attached("a")
+
+    def has_attached(count):
+        return sum(p["attached"] for p in world.show("a")["processes"]) == count
+
+    shutil.rmtree(world.folder / "s.run")
+    assert until(lambda: (world.folder / "s.run/a.state").exists(), 20)
+    assert until(lambda: attaches(world, "another"), 30), "new slices are granted"
+    (world.folder / "second").touch()
+    assert until(lambda: has_attached(2), 20)
+    before = control_pages(world, "a")
+    assert len(before) == 1, "what the agent writes reaches processes of before and after"
+    assert len([e for e in events(world) if "s.run was removed and is made again" in e]) == 1
+    crash(world)
+    world.start()
+    (world.folder / "third").touch()
+    assert until(lambda: has_attached(3), 20), world.show("a")
+    assert control_pages(world, "a") == before
+    assert until(lambda: world.show("a")["parts"][0]["charged_bytes"] >= 1536 * MiB)
+    assert not any("recreated" in text or "report page" in text for text in events(world)), events(world)
+    all_ended(world)
+
+
+def test_a_removed_socket_of_the_controller_is_made_again(world):
+    with controller(world, "60s") as c:
+        c.socket.unlink()
+        assert until(c.answers, 20)
+        assert c.log().count(f"the socket {c.socket} was removed and is made again") == 1

@@ -193,7 +193,7 @@ TEST(Orphans, a_slice_on_a_silent_node_is_ended_when_the_node_answers) {
   EXPECT_THAT(s.machine.kept_owners, IsEmpty());
 }
 
-// A slice of the same name that another workload made is not touched.
+// A slice of the same name that another user made is not touched.
 TEST(Orphans, the_slice_of_another_workload_stays) {
   LossStage s;
   s.apply("u1", "serve", 1);

@@ -38,6 +38,12 @@ AttachServer::~AttachServer() {
   for (const auto& [number, connection] : connections_) loop_.forget(number);
 }
 
+void AttachServer::listen_at(os::Fd listener) {
+  loop_.forget(listener_.get());
+  listener_ = std::move(listener);
+  loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { accept_some(); });
+}
+
 // The listener stays watched, so the rest is accepted in the next turn of the loop.
 void AttachServer::accept_some() {
   for (unsigned i = 0; i < max_accepts_per_turn; ++i) {

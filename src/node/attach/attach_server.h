@@ -29,6 +29,9 @@ class AttachServer {
   AttachServer(const AttachServer&) = delete;
   AttachServer& operator=(const AttachServer&) = delete;
 
+  // Accepts connections from this socket in place of the former one. Present connections stay.
+  void listen_at(os::Fd listener);
+
  private:
   void accept_some();
   bool has(int connection, uint64_t accepted) const;

@@ -193,6 +193,18 @@ Outcome<void> publish_attach_socket(const std::string& socket) {
   return {};
 }
 
+bool is_attach_socket_published(const std::string& socket) {
+  struct stat bound {
+  }, published{};
+  return lstat((socket + shm::attach_suffix).c_str(), &bound) == 0 &&
+         lstat(attach_socket_in(attach_directory(socket)).c_str(), &published) == 0 &&
+         bound.st_dev == published.st_dev && bound.st_ino == published.st_ino;
+}
+
+bool has_attach_socket(const std::string& socket, ContainerSlot slot) {
+  return access(attach_socket_in(attach_directory(socket, slot)).c_str(), F_OK) == 0;
+}
+
 std::string cdi_spec(const Slice& granted, const std::string& socket, const Paths& paths,
                      const std::vector<unsigned>& minors) {
   Json edits = edits_of(granted, attach_directory(socket), paths, minors);

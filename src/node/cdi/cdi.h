@@ -39,6 +39,9 @@ std::string attach_directory(const std::string& socket);
 
 // Puts the socket that now listens at `socket`.attach into the attach directory.
 Outcome<void> publish_attach_socket(const std::string& socket);
+// Returns whether the attach directory has the present attach socket, or the directory of the slot has one.
+bool is_attach_socket_published(const std::string& socket);
+bool has_attach_socket(const std::string& socket, ContainerSlot slot);
 
 // The attach directory of one slot, below the other. It stays the same directory over restarts of the agent,
 // because containers have it mounted; only the socket inside is made again.

@@ -33,6 +33,10 @@ class Books {
   // Writes a mark now and after each change. `mark`: the one that was found at the start. Call it when the
   // ledger has all that the state files have.
   Outcome<void> begin_marks(const std::optional<LedgerMark>& mark, std::function<void(LedgerMark)> write);
+  // Writes the mark again, because its file is lost.
+  void rewrite_mark() const {
+    if (write_mark_) write_mark_(mark());
+  }
   // Returns the mark of the ledger as it is.
   LedgerMark mark() const;
   Outcome<std::vector<ledger::UsageRecord>> records_after(uint64_t id, size_t most) const {

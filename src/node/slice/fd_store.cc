@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +31,12 @@ constexpr size_t max_descriptors = 1024;
 constexpr size_t max_agents = 4;  // One agent, and those that are ending.
 
 std::string socket_in(const std::string& dir) { return dir + "/fdstore.sock"; }
+
+// Returns whether the socket's file is still the one that was made, so that an agent can connect.
+bool is_there(const std::string& path, const struct stat& made) {
+  struct stat now {};
+  return lstat(path.c_str(), &now) == 0 && now.st_dev == made.st_dev && now.st_ino == made.st_ino;
+}
 
 struct HeldDescriptor {
   std::string name;
@@ -71,6 +78,8 @@ int run_fd_store(const std::string& runtime_dir) {
   prctl(PR_SET_NAME, "carve-fdstore");
   auto listener = os::listen_at(socket_in(runtime_dir), SOCK_SEQPACKET, 0600);
   if (!listener) return 1;
+  struct stat made {};
+  lstat(socket_in(runtime_dir).c_str(), &made);
   // The agent waits until this process closes its standard output, and then connects.
   const os::Fd nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
   for (const int standard : {0, 1, 2}) dup2(nothing.get(), standard);
@@ -84,9 +93,8 @@ int run_fd_store(const std::string& runtime_dir) {
     std::vector<pollfd> waits{{listener->get(), POLLIN, 0}};
     for (const os::Fd& agent : agents) waits.push_back({agent.get(), POLLIN, 0});
     const int ready = poll(waits.data(), waits.size(), agents.empty() ? 1000 : -1);
-    if (ready == 0 && !met && ++seconds_alone >= 30) return 0;  // No agent connected within 30 s.
-    if (ready == 0 && access(socket_in(runtime_dir).c_str(), F_OK) != 0)
-      return 0;  // No agent can connect any more.
+    if (ready == 0 && !met && ++seconds_alone >= 30) return 0;            // No agent connected within 30 s.
+    if (ready == 0 && !is_there(socket_in(runtime_dir), made)) return 0;  // No agent can connect any more.
     if (ready < 0) continue;
     for (size_t i = waits.size() - 1; i >= 1; --i) {
       if (waits[i].revents == 0) continue;
@@ -103,7 +111,7 @@ int run_fd_store(const std::string& runtime_dir) {
     agents.push_back(std::move(agent));
     met = true;
   }
-  unlink(socket_in(runtime_dir).c_str());
+  if (is_there(socket_in(runtime_dir), made)) unlink(socket_in(runtime_dir).c_str());
   return 0;
 }
 

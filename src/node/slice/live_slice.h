@@ -56,7 +56,8 @@ struct LiveSlice {
   ledger::UsageRecord record;
   std::string command;
   Mapped<shm::Control> control;
-  Report report;  // Empty if it was lost with the fd store; no process can attach then.
+  os::Fd control_file, control_reader;  // Of the page: for reading and writing, and as its processes get it.
+  Report report;                        // Empty if it was lost with the fd store; no process can attach then.
   std::optional<Cgroup> cgroup;
   SliceIdentity identity;
 

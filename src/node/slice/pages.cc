@@ -18,6 +18,11 @@ namespace {
 constexpr unsigned max_recovery_attempts = 4;
 constexpr const char* mark_name = "ledger.mark";
 
+// Under which the fd store holds a control page: for the agent, and as the slice's processes get it. The
+// names of slices have no '/'.
+std::string control_key(const std::string& slice) { return "c/" + slice; }
+std::string reader_key(const std::string& slice) { return "r/" + slice; }
+
 template <size_t N>
 void put(char (&field)[N], const std::string& text) {
   const size_t length = std::min(text.size(), N - 1);
@@ -52,6 +57,7 @@ Outcome<void> Pages::make(LiveSlice& slice) {
   auto report = make_report();
   if (!report) return tl::unexpected(report.error());
   slice.control = std::move(*control);
+  keep_files(slice);
   slice.report = std::move(*report);
   hold_report(slice);
   return {};
@@ -59,6 +65,14 @@ Outcome<void> Pages::make(LiveSlice& slice) {
 
 Outcome<void> Pages::adopt(LiveSlice& slice) {
   auto control = runtime_.adopt_control(slice.name());
+  if (control) {
+    keep_files(slice);
+  } else {  // Its directory was removed while an agent ran.
+    slice.control_file = fd_store_.get(control_key(slice.name()));
+    slice.control_reader = fd_store_.get(reader_key(slice.name()));
+    control = map_control(slice.control_file, control_key(slice.name()));
+    holds_controls_ |= control.has_value();
+  }
   if (!control) return tl::unexpected(control.error());
   slice.control = std::move(*control);
   if (auto report = adopt_report(fd_store_.get(slice.name()))) slice.report = std::move(*report);
@@ -88,6 +102,8 @@ Recovery Pages::recover_report(LiveSlice& slice, Inspector& inspector) {
 
 void Pages::remove(const std::string& slice) {
   fd_store_.drop(slice);
+  if (holds_controls_)
+    for (const std::string& key : {control_key(slice), reader_key(slice)}) fd_store_.drop(key);
   runtime_.remove(slice);
 }
 
@@ -126,9 +142,9 @@ void Pages::write_mark(const LedgerMark& mark) {
 
 std::vector<os::Fd> Pages::descriptors_for(const LiveSlice& slice) const {
   std::vector<os::Fd> out;
-  out.push_back(runtime_.control_descriptor(slice.name()));
+  out.emplace_back(fcntl(slice.control_reader.get(), F_DUPFD_CLOEXEC, 0));
   out.emplace_back(fcntl(slice.report.fd.get(), F_DUPFD_CLOEXEC, 0));
-  out.push_back(runtime_.heartbeat_descriptor());
+  out.emplace_back(fcntl(heartbeat_reader_.get(), F_DUPFD_CLOEXEC, 0));
   if (std::ranges::any_of(out, [](const os::Fd& fd) { return !fd; })) out.clear();
   return out;
 }
@@ -136,6 +152,40 @@ std::vector<os::Fd> Pages::descriptors_for(const LiveSlice& slice) const {
 void Pages::hold_report(const LiveSlice& slice) {
   if (slice.report.fd && !fd_store_.hold(slice.name(), slice.report.fd))
     os::log::warning("{}: the fd store does not hold the report page", slice.name());
+}
+
+// The files are opened while they have a path: later it may be gone.
+void Pages::keep_files(LiveSlice& slice) {
+  slice.control_file = runtime_.control_file(slice.name());
+  slice.control_reader = runtime_.control_descriptor(slice.name());
+}
+
+// Hands all pages to the fd store. Returns whether it has them.
+bool Pages::hold_all(const Slices& slices) {
+  bool held = true;
+  for (const auto& [id, slice] : slices) {
+    hold_report(*slice);
+    if (!holds_controls_) continue;
+    held &= fd_store_.hold(control_key(slice->name()), slice->control_file) &&
+            fd_store_.hold(reader_key(slice->name()), slice->control_reader);
+  }
+  return held;
+}
+
+Outcome<bool> Pages::restore(os::Loop& loop, const Slices& slices) {
+  if (runtime_.is_present()) return false;
+  auto fresh = RuntimeDir::open(runtime_.path());
+  if (!fresh) return tl::unexpected(fresh.error());
+  auto fd_store = FdStore::reach(runtime_.path());  // Another one: the former has lost its socket, and ends.
+  if (!fd_store) return tl::unexpected(fd_store.error());
+  loop.forget(fd_store_.fd());
+  fd_store_ = std::move(*fd_store);
+  runtime_ = std::move(*fresh);
+  watch_fd_store(loop, slices);
+  holds_controls_ = true;
+  if (!hold_all(slices)) os::log::warning("the fd store does not hold the control pages");
+  for (const auto& [id, slice] : slices) write_state(*slice);
+  return true;
 }
 
 void Pages::watch_fd_store(os::Loop& loop, const Slices& slices) {
@@ -149,7 +199,7 @@ void Pages::watch_fd_store(os::Loop& loop, const Slices& slices) {
       return;
     }
     fd_store_ = std::move(*fd_store);
-    for (const auto& [id, slice] : slices) hold_report(*slice);
+    hold_all(slices);
     watch_fd_store(loop, slices);
   });
 }

@@ -30,7 +30,10 @@ enum class Recovery {
 class Pages {
  public:
   Pages(RuntimeDir runtime, FdStore fd_store, Mapped<shm::Heartbeat> heartbeat)
-      : runtime_(std::move(runtime)), fd_store_(std::move(fd_store)), heartbeat_(std::move(heartbeat)) {}
+      : runtime_(std::move(runtime)),
+        fd_store_(std::move(fd_store)),
+        heartbeat_(std::move(heartbeat)),
+        heartbeat_reader_(runtime_.heartbeat_descriptor()) {}
 
   // Makes a control page, which the caller fills, and a report page.
   Outcome<void> make(LiveSlice&);
@@ -39,6 +42,10 @@ class Pages {
   // Recovers a report page after the fd store has ended too.
   Recovery recover_report(LiveSlice&, Inspector&);
   void remove(const std::string& slice);  // With its state file.
+  // Makes the runtime directory again if it was removed, with the state files of the slices. Their pages stay
+  // as they are mapped: the fd store holds them for the next agent. Returns whether the directory was
+  // removed.
+  Outcome<bool> restore(os::Loop&, const Slices&);
 
   void write_state(const LiveSlice&);
   // Returns what an earlier agent of this boot stored; no value if there is nothing or it cannot be read.
@@ -59,10 +66,14 @@ class Pages {
 
  private:
   void hold_report(const LiveSlice&);
+  void keep_files(LiveSlice&);
+  bool hold_all(const Slices&);
 
   RuntimeDir runtime_;
   FdStore fd_store_;
   Mapped<shm::Heartbeat> heartbeat_;
+  os::Fd heartbeat_reader_;      // As processes get it.
+  bool holds_controls_ = false;  // The fd store has them, because they have no path.
 };
 
 }  // namespace carve::node

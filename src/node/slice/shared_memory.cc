@@ -123,19 +123,32 @@ Outcome<Mapped<shm::Control>> RuntimeDir::make_control(const std::string& slice)
   return control;
 }
 
-Outcome<Mapped<shm::Control>> RuntimeDir::adopt_control(const std::string& slice) {
-  const std::string name = control_name(slice);
-  const os::Fd fd(openat(directory_.get(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+Outcome<Mapped<shm::Control>> map_control(const os::Fd& file, const std::string& name) {
   struct stat info {};
-  if (!fd || fstat(fd.get(), &info) != 0 ||
+  if (!file || fstat(file.get(), &info) != 0 ||
       info.st_size != static_cast<off_t>(in_pages(sizeof(shm::Control))))
-    return failure(K::not_found, "there is no control page {}/{}", path_, name);
-  auto control = map<shm::Control>(fd.get(), path_ + "/" + name);
+    return failure(K::not_found, "there is no control page {}", name);
+  auto control = map<shm::Control>(file.get(), name);
   if (!control) return control;
   if ((*control)->magic != shm::control_magic || (*control)->layout != shm::layout_version)
-    return failure(K::failed_precondition, "the layout of {}/{} is not this agent's {}", path_, name,
+    return failure(K::failed_precondition, "the layout of {} is not this agent's {}", name,
                    shm::layout_version);
   return control;
+}
+
+Outcome<Mapped<shm::Control>> RuntimeDir::adopt_control(const std::string& slice) {
+  return map_control(control_file(slice), path_ + "/" + control_name(slice));
+}
+
+os::Fd RuntimeDir::control_file(const std::string& slice) const {
+  return os::Fd(openat(directory_.get(), control_name(slice).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+}
+
+bool RuntimeDir::is_present() const {
+  struct stat there {
+  }, ours{};
+  return lstat(path_.c_str(), &there) == 0 && fstat(directory_.get(), &ours) == 0 &&
+         there.st_dev == ours.st_dev && there.st_ino == ours.st_ino;
 }
 
 Outcome<Mapped<shm::Heartbeat>> RuntimeDir::heartbeat() {

@@ -45,6 +45,8 @@ struct Report {
   os::Fd fd;
   Mapped<shm::Report> page;
 };
+// Maps the control page of an open file.
+Outcome<Mapped<shm::Control>> map_control(const os::Fd& file, const std::string& name);
 Outcome<Report> make_report();
 Outcome<Report> adopt_report(os::Fd fd);  // Checks seals and size.
 
@@ -59,6 +61,10 @@ class RuntimeDir {
   Outcome<Mapped<shm::Control>> adopt_control(const std::string& slice);
   Outcome<Mapped<shm::Heartbeat>> heartbeat();  // The existing one, or a new one.
 
+  // Opens the control page for reading and writing; empty if there is none.
+  os::Fd control_file(const std::string& slice) const;
+  // Returns whether the path still has this directory.
+  bool is_present() const;
   // Returns the descriptor for a slice; it stays read-only if `sealed()`.
   os::Fd control_descriptor(const std::string& slice) const;
   os::Fd heartbeat_descriptor() const;

@@ -1,0 +1,40 @@
+// A listening socket whose file is made again if it was removed or replaced. The program is reachable by that
+// path alone: without the file it runs on, and every new caller is refused.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "core/failure.h"
+#include "os/fd.h"
+
+namespace carve::os {
+
+class KeptSocket {
+ public:
+  // The file exists now. `make` binds another socket there, `serve` takes it in place of the former one.
+  KeptSocket(std::string path, std::function<Outcome<Fd>()> make, std::function<void(Fd)> serve);
+
+  // Looks whether the file is there: one call of the kernel, so call it each second. Returns a message for
+  // each loss, and one if the socket cannot be made again.
+  std::optional<std::string> check();
+
+ private:
+  struct FileId {
+    dev_t device = 0;
+    ino_t inode = 0;
+    friend bool operator==(const FileId&, const FileId&) = default;
+  };
+  std::optional<FileId> present() const;
+
+  const std::string path_;
+  const std::function<Outcome<Fd>()> make_;
+  const std::function<void(Fd)> serve_;
+  std::optional<FileId> file_;
+  bool failed_ = false;  // And that was reported.
+};
+
+}  // namespace carve::os
