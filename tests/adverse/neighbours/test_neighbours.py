@@ -3,6 +3,7 @@
 Each attack goes on for some seconds while neighbour.py looks at the agent as the innocent do. The long form is longer and
 harder. Where an attack needs what a machine lacks (/dev/fuse), it is skipped with the reason.
 """
+import os
 import pathlib
 import subprocess
 import sys
@@ -10,15 +11,26 @@ import tempfile
 import time
 
 import pytest
-from conftest import BUILD, long_form, until
+from conftest import BUILD, Agent, long_form, until
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from neighbour import Neighbour
 
 pytestmark = pytest.mark.alone
-SECONDS = 20 if long_form else 5
+SECONDS = 20 if long_form else 4
+AGENTS_USER = 1500
 NOBODY = 65534
 LIBCUDA = BUILD / "lib/carve/sim/libcuda.so.1"
+
+
+@pytest.fixture(params=["root", "user"] if long_form else ["root"])
+def world(request):
+    """The agent that is attacked: of root and, in the long form, of an ordinary user."""
+    mark = request.node.get_closest_marker("devices")
+    agent = Agent(*(mark.args if mark else ("a10x2",)), uid=AGENTS_USER if request.param == "user" else None)
+    yield agent
+    print("--- the agent's log:\n" + (agent.folder / "log").read_text()[-4000:])
+    agent.end()
 
 
 def ready(program):
@@ -60,9 +72,63 @@ def test_forged_blocks_and_a_long_list_of_locks(world, locks):
     assert world.carve("stop", "bad").returncode == 0
 
 
+@pytest.mark.devices("a10x2", "--policy", "guaranteed-burst-share")
+def test_shares_on_the_other_device_hold_beside_a_long_list_of_locks(world):
+    """Two neighbours of 60 % and 20 %; their gates would open if the heartbeat stopped."""
+    def busy():
+        return {name: world.show(name)["parts"][0]["compute"]["busy_ns"] for name in ("large", "small")}
+
+    for name, share in ("large", "60%"), ("small", "20%"):
+        world.begin("run", "--memory", "1GiB", "--compute", share, "--device", "1", "--name", name, "--", BUILD / "bin/carve-load",
+                    "--kernels", "500us", "--no-sync", "--seconds", "600")
+    assert until(lambda: all(world.slices()[name]["parts"][0].get("compute", {}).get("busy_ns") for name in ("large", "small")))
+
+    def ratio(seconds):
+        before = busy()
+        time.sleep(seconds)
+        after = busy()
+        return (after["large"] - before["large"]) / (after["small"] - before["small"])
+
+    alone = ratio(4)
+    ready(world.begin("run", "--memory", "1GiB", "--device", "0", "--name", "bad", "--", BUILD / "tests/adverse_lock_flood", 10_000))
+    beside = ratio(SECONDS)
+    print(f"large : small {alone:.2f} alone, {beside:.2f} beside 10,000 locks")
+    assert abs(beside / alone - 1) <= 0.05, (alone, beside)
+    for name in "large", "small":
+        assert not world.show(name).get("violations"), world.show(name)["violations"]
+
+
+ATTACH_AS_OTHERS = """
+import array, socket, struct, sys, os
+path, layout = os.environ["CARVE_SOCKET"] + ".attach", int(sys.argv[1])
+image = 0
+print("ready", flush=True)
+while True:
+    image += 1
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        try:
+            s.connect(path)
+            s.send(struct.pack("<IIIIQ5Q", 0x41565243, layout, 64, 1, image, 0, 0, 0, 0, 0))
+            s.recvmsg(4096, socket.CMSG_SPACE(12))
+        except OSError:
+            pass
+"""
+
+
+@pytest.mark.parametrize("layout", [5, 99], ids=["another image each time", "a wrong layout each time"])
+def test_a_process_that_attaches_without_pause(world, layout):
+    """Another image makes the agent inspect the process; a wrong layout is an event."""
+    ready(world.begin("run", "--memory", "1GiB", "--name", "bad", "--", sys.executable, "-c", ATTACH_AS_OTHERS, layout))
+    looked_at(world, f"attaching without pause, layout {layout}").assert_undisturbed()
+    events = [e for e in world.json("events")["events"] if e["slice"] == "bad"]
+    assert len(events) <= 100 + 2 * SECONDS + 10, "a slice may cause 100 events at once, and one each second"
+    assert (world.folder / "log").stat().st_size < 200_000
+
+
 def hanging(world, *arguments):
     """A process in the slice `bad` whose files cannot be read; its pid."""
     directory = tempfile.mkdtemp(dir=world.folder)
+    os.chmod(directory, 0o777)
     program = world.begin("run", "--memory", "1GiB", "--name", "bad", "--", "env", "LD_PRELOAD=", BUILD / "tests/adverse_fuse_hang",
                           directory, *arguments)
     line = program.stdout.readline().split()
