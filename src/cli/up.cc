@@ -151,6 +151,7 @@ void up(Context& context, const UpOptions& options) {
     controller_words.insert(controller_words.end(), {"--state", options.state + "/controller"});
   }
   const client::Client agent(sockets.agent), controller(sockets.controller);
+  const std::string found = std::filesystem::absolute(client::find_socket(context.socket_flag)).string();
   answered(
       context, started<api::Version>(agent, agent_words, folder + "/carved.log"), [&](const auto& version) {
         const auto devices = agent.get<api::DeviceList>("/v1/devices");
@@ -164,6 +165,9 @@ void up(Context& context, const UpOptions& options) {
            [&](const auto& version) {
              fmt::print("controller  {} (process {}){}\n", sockets.controller, version.pid,
                         version.endpoint.empty() ? "" : ", " + version.endpoint);
+             if (found != sockets.agent)  // The machine has an agent, which other verbs would call.
+               fmt::print(stderr, "To use these: export CARVE_SOCKET={} CARVE_CONTROLLER={}\n", sockets.agent,
+                          sockets.controller);
              if (context.screen.terminal)
                fmt::print(stderr, "Try: carve devices, then carve apply -f FILE --wait\n");
            });

@@ -1,6 +1,6 @@
 #include "client/client.h"
 
-#include <pwd.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,8 +11,9 @@
 #include <boost/beast/version.hpp>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
+
+#include "client/server_socket.h"
 
 namespace carve::client {
 namespace {
@@ -25,57 +26,23 @@ using Stream = beast::basic_stream<asio::local::stream_protocol>;
 constexpr auto watch_patience =
     std::chrono::seconds(45);  // Three times the interval of the agent's comments.
 constexpr size_t max_response_bytes = 16 << 20;
-constexpr size_t max_socket_path_bytes = 107;  // sockaddr_un::sun_path, less its terminator.
+constexpr const char* machine_socket = "/run/carve/carved.sock";
 
 bool exists(const std::string& path) {
   struct stat info {};
   return stat(path.c_str(), &info) == 0;
 }
 
-api::Problem unreachable(const std::string& socket, int error, const Settings& settings) {
-  api::Problem problem{.type = "carve:no-agent", .title = "no agent", .status = 503};
-  const auto say = [&](auto... part) { problem.detail = fmt::format(part...); };
-  if (settings.server == Server::controller) {
-    const bool absent = error == ENOENT || error == ECONNREFUSED;
-    problem.detail = absent
-                         ? fmt::format(
-                               "no controller listens at {}; start it with 'carve up', or name another "
-                               "socket with {}",
-                               socket, settings.socket_option)
-                         : fmt::format("cannot reach the controller at {}: {}", socket, std::strerror(error));
-    return problem;
-  }
-  switch (error) {
-    case ENOENT:
-      say(fmt::runtime(
-              "no agent listens at {}; start one with 'carved &', or 'carved --sim a10x2 &' without a "
-              "GPU, or name another socket with {}"),
-          socket, settings.socket_option);
-      break;
-    case ECONNREFUSED:
-      say(fmt::runtime("{} exists, but its agent has ended; start it again with 'carved --socket {} &'; "
-                       "running slices are kept"),
-          socket, socket);
-      break;
-    case EACCES: {
-      passwd entry{};
-      passwd* user = nullptr;
-      char space[16384];
-      getpwuid_r(geteuid(), &entry, space, sizeof space, &user);
-      say(fmt::runtime(
-              "you may not open {}; it belongs to root and the group carve; run 'usermod -aG carve {}' "
-              "and log in again, or run your own agent with 'carved &'"),
-          socket, user != nullptr ? user->pw_name : "USER");
-      break;
-    }
-    default: say(fmt::runtime("cannot reach the agent at {}: {}"), socket, std::strerror(error));
-  }
-  return problem;
+// Gives the stream a descriptor of its own for the connection.
+void take(Stream& stream, const os::Fd& connection) {
+  const int fd = fcntl(connection.get(), F_DUPFD_CLOEXEC, 0);
+  boost::system::error_code error;  // Without a descriptor the next step fails.
+  if (fd >= 0) stream.socket().assign(asio::local::stream_protocol(), fd, error);
 }
 
-// Connects, sends, receives. A step begins only if the previous one succeeded.
-boost::system::error_code exchange(const std::string& socket, const http::request<http::string_body>& request,
-                                   std::chrono::seconds patience,
+// Sends and receives. A step begins only if the previous one succeeded.
+boost::system::error_code exchange(const os::Fd& connection, const http::request<http::string_body>& request,
+                                   std::chrono::steady_clock::time_point deadline,
                                    http::response_parser<http::dynamic_body>& response) {
   asio::io_context context(1);
   Stream stream(context);
@@ -86,14 +53,18 @@ boost::system::error_code exchange(const std::string& socket, const http::reques
     result = error;
     if (!error) http::async_read(stream, buffer, response, received);
   };
-  const auto connected = [&](boost::system::error_code error) {
-    result = error;
-    if (!error) http::async_write(stream, request, sent);
-  };
-  stream.expires_after(patience);
-  stream.async_connect(asio::local::stream_protocol::endpoint(socket), connected);
+  take(stream, connection);
+  stream.expires_at(deadline);
+  http::async_write(stream, request, sent);
   context.run();
   return result;
+}
+
+// Returns whether the folder is this user's alone to change, so no other user has put a socket there.
+bool is_private(const std::string& folder) {
+  struct stat info {};
+  return lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
+         (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
 }  // namespace
@@ -101,8 +72,8 @@ boost::system::error_code exchange(const std::string& socket, const http::reques
 std::string find_socket(const std::string& flag) {
   if (!flag.empty()) return flag;
   if (const char* named = std::getenv("CARVE_SOCKET"); named != nullptr && *named != '\0') return named;
-  const std::string machine = "/run/carve/carved.sock";
-  if (geteuid() == 0) return machine;
+  const std::string machine = machine_socket;
+  if (geteuid() == 0 || access(machine.c_str(), W_OK) == 0) return machine;
   std::string first;
   const auto found = [&](const std::string& path) {
     if (first.empty()) first = path;
@@ -112,10 +83,10 @@ std::string find_socket(const std::string& flag) {
     const std::string path = std::string(runtime) + "/carve/carved.sock";
     if (found(path)) return path;
   }
-  const std::string temporary = fmt::format("/tmp/carve-{}/carved.sock", geteuid());
-  if (found(temporary)) return temporary;
-  if (found(machine)) return machine;
-  return first;
+  // Any user may make a folder in /tmp, also one with this name.
+  const std::string folder = fmt::format("/tmp/carve-{}", geteuid());
+  if (found(folder + "/carved.sock") && is_private(folder)) return folder + "/carved.sock";
+  return exists(machine) ? machine : first;
 }
 
 std::string find_controller_socket(const std::string& flag) {
@@ -141,23 +112,10 @@ StringRequest request_of(std::string_view method, std::string_view target) {
   return request;
 }
 
-std::optional<api::Problem> bad_path(const std::string& socket) {
-  if (socket.size() <= max_socket_path_bytes) return std::nullopt;
-  return api::Problem{
-      .title = "bad socket path",
-      .detail = fmt::format("{}: a unix socket's path has at most {} bytes, this one {}; use a shorter one",
-                            socket, max_socket_path_bytes, socket.size())};
-}
-
 // Returns the problem of an exchange that failed. `waited`: the time after which the client gave up.
 api::Problem lost(const std::string& socket, const boost::system::error_code& error,
                   std::chrono::seconds waited, const Settings& settings) {
-  if (error == beast::error::timeout)
-    return {.type = "carve:no-response",
-            .title = "no response",
-            .status = 504,
-            .detail = fmt::format("the agent at {} did not answer within {} s; see its log", socket,
-                                  waited.count())};
+  if (error == beast::error::timeout) return no_response(socket, waited);
   if (error.category() == boost::system::system_category())
     return unreachable(socket, error.value(), settings);
   return {.type = "carve:no-response",
@@ -176,7 +134,7 @@ api::Problem refusal(std::string_view method, std::string_view target, unsigned 
           .detail = fmt::format("the agent refused {} {} with status {}", method, target, status)};
 }
 
-// One watch: connects, sends, and reads until the stream ends or nothing comes.
+// One watch: sends, and reads until the stream ends or nothing comes.
 struct Watch {
   const StringRequest& request;
   const std::function<void(const StreamEvent&)>& act;
@@ -194,17 +152,13 @@ struct Watch {
       : request(what), act(then), patience(longest) {
     response.body_limit(max_response_bytes);
   }
-  void run(const std::string& socket) {
+  void run(const os::Fd& connection) {
+    take(stream, connection);
     stream.expires_after(patience);
-    stream.async_connect(
-        asio::local::stream_protocol::endpoint(socket), [this](boost::system::error_code error) {
-          result = error;
-          if (error) return;
-          http::async_write(stream, request, [this](boost::system::error_code failed, size_t) {
-            result = failed;
-            if (!failed) read_some();
-          });
-        });
+    http::async_write(stream, request, [this](boost::system::error_code failed, size_t) {
+      result = failed;
+      if (!failed) read_some();
+    });
     context.run();
   }
   void read_some() {
@@ -237,7 +191,9 @@ struct Watch {
 
 Answer<RawAnswer> Client::ask(std::string_view method, std::string_view target,
                               const std::string& body) const {
-  if (auto problem = bad_path(socket_)) return tl::unexpected(*problem);
+  const auto deadline = std::chrono::steady_clock::now() + settings_.patience;
+  auto connection = connect_to_server(socket_, settings_);
+  if (!connection) return tl::unexpected(std::move(connection.error()));
   StringRequest request = request_of(method, target);
   if (!body.empty()) request.set(http::field::content_type, "application/json");
   request.body() = body;
@@ -246,7 +202,7 @@ Answer<RawAnswer> Client::ask(std::string_view method, std::string_view target,
   // A string body would reserve what Content-Length says before the limit is checked (Boost 1.74).
   Parser response;
   response.body_limit(max_response_bytes);
-  if (const auto error = exchange(socket_, request, settings_.patience, response))
+  if (const auto error = exchange(*connection, request, deadline, response))
     return tl::unexpected(lost(socket_, error, settings_.patience, settings_));
   const auto type = response.get()[http::field::content_type];
   return RawAnswer{.status = response.get().result_int(),
@@ -264,12 +220,13 @@ Answer<std::string> Client::call(std::string_view method, std::string_view targe
 
 WatchEnd Client::watch(std::string_view target, const std::string& last_id,
                        const std::function<void(const StreamEvent&)>& act) const {
-  if (auto problem = bad_path(socket_)) return {*problem};
+  auto connection = connect_to_server(socket_, settings_);
+  if (!connection) return {std::move(connection.error())};
   StringRequest request = request_of("GET", target);
   request.set(http::field::accept, "text/event-stream");
   if (!last_id.empty()) request.set("Last-Event-ID", last_id);
   Watch watch(request, act, settings_.patience);
-  watch.run(socket_);
+  watch.run(*connection);
   if (watch.result)
     return {lost(socket_, watch.result, watch.opened ? watch_patience : settings_.patience, settings_),
             watch.opened};

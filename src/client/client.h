@@ -1,5 +1,6 @@
 // The connection of the CLI and of the controller to an agent: HTTP over a unix socket (wire/api/FORMAT.md).
 // Every failure, from a missing agent to a refusal by the agent, is returned as one Problem with a sentence.
+// A server of another user is not trusted (os/server_identity.h).
 // A call blocks its thread; any number of threads may call at once.
 #pragma once
 
@@ -18,8 +19,9 @@ namespace carve::client {
 template <class T>
 using Answer = Result<T, api::Problem>;
 
-// Returns the path of the agent's socket: `flag` if given, else CARVE_SOCKET, else the first that exists of
-// this user's ($XDG_RUNTIME_DIR/carve, /tmp/carve-UID) and the machine's (/run/carve).
+// Returns the path of the agent's socket: `flag` if given, else CARVE_SOCKET, else the machine's (/run/carve)
+// if this user may use it, else this user's ($XDG_RUNTIME_DIR/carve, /tmp/carve-UID). A folder in /tmp that
+// another user may change is not used.
 std::string find_socket(const std::string& flag);
 
 // Returns the path of the controller's socket: `flag` if given, else CARVE_CONTROLLER, else controller.sock

@@ -2,8 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <atomic>
+#include <csignal>
 #include <random>
 
 #include "client/testing/agent_stub.h"
@@ -16,6 +20,12 @@ namespace {
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
+
+sockaddr_un address_of(const std::string& path) {
+  sockaddr_un out{.sun_family = AF_UNIX, .sun_path = {}};
+  std::strncpy(out.sun_path, path.c_str(), sizeof out.sun_path - 1);
+  return out;
+}
 
 TEST(Client, reads_documents_and_sends_bodies) {
   AgentStub agent(
@@ -62,8 +72,7 @@ TEST(Client, each_way_of_not_reaching_the_agent_names_the_socket_and_the_way_out
 
 TEST(Client, an_agent_that_does_not_answer_costs_the_client_its_patience_and_no_more) {
   const std::string path = fmt::format("/tmp/carve-silent-{}.sock", getpid());
-  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+  const sockaddr_un address = address_of(path);
   const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   ASSERT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   ASSERT_EQ(listen(listener, 1), 0);
@@ -72,6 +81,83 @@ TEST(Client, an_agent_that_does_not_answer_costs_the_client_its_patience_and_no_
   EXPECT_EQ(silent.error().type, "carve:no-response");
   EXPECT_EQ(silent.error().detail, "the agent at " + path + " did not answer within 1 s; see its log");
   close(listener);
+  unlink(path.c_str());
+}
+
+// The server is a process of another user that answers well.
+TEST(Client, a_server_of_another_user_is_refused_before_anything_is_sent) {
+  if (geteuid() != 0) GTEST_SKIP() << "it becomes another user";
+  char folder[] = "/tmp/carve-false-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  ASSERT_EQ(chmod(folder, 0777), 0);
+  const std::string path = std::string(folder) + "/s";
+  int listens[2], received[2];
+  ASSERT_EQ(pipe(listens) + pipe(received), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setresgid(4242, 4242, 4242) != 0 || setresuid(4242, 4242, 4242) != 0) _exit(1);
+    const sockaddr_un address = address_of(path);
+    const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        listen(listener, 8) != 0 || write(listens[1], "x", 1) != 1)
+      _exit(1);
+    const std::string answer = json_answer(200, R"({"version": "1.2.3"})");
+    for (int fd; (fd = accept(listener, nullptr, nullptr)) >= 0; close(fd)) {
+      char bytes[4096];
+      if (read(fd, bytes, sizeof bytes) > 0 && write(received[1], "x", 1) == 1)
+        send(fd, answer.data(), answer.size(), MSG_NOSIGNAL);
+    }
+    _exit(0);
+  }
+  char byte = 0;
+  ASSERT_EQ(read(listens[0], &byte, 1), 1);
+  const auto refused = Client(path).get<api::Version>("/v1/version");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().type, "carve:untrusted-server");
+  EXPECT_EQ(refused.error().detail, "the agent at " + path +
+                                        " is a process of uid 4242, which is neither root nor this user; "
+                                        "CARVE_TRUSTED_UIDS=4242 trusts it");
+  EXPECT_FALSE(Client(path, {.server = Server::controller}).get<api::Version>("/v1/version"));
+  EXPECT_EQ(Client(path).watch("/s", "", [](const StreamEvent&) {}).problem.type, "carve:untrusted-server");
+  setenv("CARVE_TRUSTED_UIDS", "4242", 1);
+  EXPECT_TRUE(Client(path).get<api::Version>("/v1/version"));
+  unsetenv("CARVE_TRUSTED_UIDS");
+  ASSERT_EQ(read(received[0], &byte, 1), 1);
+  pollfd more{.fd = received[0], .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&more, 1, 0), 0) << "one request has reached it";
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  std::filesystem::remove_all(folder);
+}
+
+// The queue has one place, and the server accepts no connection until the client waits.
+TEST(Client, a_full_queue_is_waited_for) {
+  const std::string path = fmt::format("/tmp/carve-full-{}.sock", getpid());
+  const sockaddr_un address = address_of(path);
+  const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(listen(listener, 0), 0);
+  const int first = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(connect(first, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  const int second = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  ASSERT_EQ(connect(second, reinterpret_cast<const sockaddr*>(&address), sizeof address), -1);
+  ASSERT_EQ(errno, EAGAIN);
+  std::thread server([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const std::string answer = json_answer(200, R"({"version": "1.2.3"})");
+    close(accept(listener, nullptr, nullptr));
+    const int fd = accept(listener, nullptr, nullptr);
+    char bytes[4096];
+    if (read(fd, bytes, sizeof bytes) > 0) send(fd, answer.data(), answer.size(), MSG_NOSIGNAL);
+    close(fd);
+  });
+  const auto version = Client(path).get<api::Version>("/v1/version");
+  EXPECT_TRUE(version) << version.error().detail;
+  server.join();
+  const auto silent = Client(path, {.patience = std::chrono::seconds(1)});
+  ASSERT_EQ(connect(second, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(silent.text("/v1/node").error().type, "carve:no-response");
+  for (const int fd : {first, second, listener}) close(fd);
   unlink(path.c_str());
 }
 

@@ -7,6 +7,7 @@
 
 #include "os/clock.h"
 #include "os/log.h"
+#include "os/server_identity.h"
 #include "os/socket.h"
 #include "wire/api/json.h"
 #include "wire/api/node.h"
@@ -115,7 +116,7 @@ bool CallerSlices::call(size_t number, const std::shared_ptr<Question>& question
   Agent& agent = agents_[number];
   if (agent.silent && agent.calls > 0) return false;
   auto socket = os::connect_to(agent.socket, SOCK_STREAM | SOCK_NONBLOCK);
-  if (!socket) return false;
+  if (!socket || os::untrusted_server(socket->get())) return false;
   const std::string request = request_about(*question->caller.process());
   if (send(socket->get(), request.data(), request.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(request.size()))

@@ -35,6 +35,33 @@ Outcome<void> replace_file(const std::string& path, const std::string& text, uns
   return {};
 }
 
+namespace {
+
+bool is_own(const struct stat& info) { return info.st_uid == 0 || info.st_uid == geteuid(); }
+
+// Who may write in a directory may replace every socket and file in it.
+Outcome<void> check_owner(const std::string& path) {
+  struct stat link {
+  }, info{};
+  if (lstat(path.c_str(), &link) != 0 || stat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
+    return failure(K::unavailable, "{} is not a directory", path);
+  for (const struct stat* one : {&link, &info})
+    if (!is_own(*one))
+      return failure(K::permission_denied,
+                     "{} belongs to uid {}, which may replace the files in it; choose another directory, or "
+                     "run as its owner",
+                     path, one->st_uid);
+  const bool is_sticky = (info.st_mode & S_ISVTX) != 0;
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !is_sticky)
+    return failure(
+        K::permission_denied,
+        "other users may write in {} (mode {:04o}); run 'chmod go-w {}', or choose another directory", path,
+        info.st_mode & 07777, path);
+  return {};
+}
+
+}  // namespace
+
 Outcome<void> make_directory(const std::string& path, unsigned mode) {
   for (size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
     if (mkdir(path.substr(0, at).c_str(), 0755) != 0 && errno != EEXIST)
@@ -42,9 +69,7 @@ Outcome<void> make_directory(const std::string& path, unsigned mode) {
                      strerror(errno));
   if (mkdir(path.c_str(), mode) != 0 && errno != EEXIST)
     return failure(K::unavailable, "cannot create the directory {}: {}", path, strerror(errno));
-  struct stat info {};
-  if (stat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
-    return failure(K::unavailable, "{} is not a directory", path);
+  if (const auto safe = check_owner(path); !safe) return safe;
   if (access(path.c_str(), W_OK) != 0)
     return failure(K::permission_denied,
                    "no permission to write in {}; choose another directory, or run as its owner", path);

@@ -9,7 +9,9 @@
 
 namespace carve::os {
 
-// Creates a directory and its parents if they are missing. `mode` is that of mkdir.
+// Creates a directory and its parents if they are missing. `mode` is that of mkdir. A directory that exists
+// must belong to this user or to root, and no other user may write in it; one like /tmp, where no user may
+// replace the files of others, is allowed.
 Outcome<void> make_directory(const std::string& path, unsigned mode);
 
 // Replaces the file in one step, so that after a power loss it has either the old or the new text. On failure

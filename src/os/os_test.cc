@@ -167,6 +167,35 @@ TEST(Beneath, no_path_leads_out_of_the_folder) {
   fs::remove_all(root);
 }
 
+TEST(Directory, one_that_others_may_change_is_refused) {
+  const std::string top = fmt::format("/tmp/carve-directory-{}", getpid());
+  const std::string path = top + "/a/b";
+  ASSERT_TRUE(make_directory(path, 0700));
+  EXPECT_TRUE(make_directory(path, 0700));
+  for (const mode_t mode : {0777, 0770, 0702}) {
+    chmod(path.c_str(), mode);
+    const auto refused = make_directory(path, 0700);
+    ASSERT_FALSE(refused) << mode;
+    EXPECT_THAT(refused.error().sentence, testing::HasSubstr("chmod go-w " + path));
+  }
+  chmod(path.c_str(), 01777);
+  EXPECT_TRUE(make_directory(path, 0700)) << "as /tmp is";
+  chmod(path.c_str(), 0755);
+  EXPECT_TRUE(make_directory(path, 0700));
+  const std::string link = top + "/link";
+  ASSERT_EQ(symlink(path.c_str(), link.c_str()), 0);
+  EXPECT_TRUE(make_directory(link, 0700));
+  if (geteuid() == 0) {
+    ASSERT_EQ(lchown(link.c_str(), 65534, 65534), 0);
+    EXPECT_FALSE(make_directory(link, 0700)) << "its owner may point it elsewhere";
+    ASSERT_EQ(chown(path.c_str(), 65534, 65534), 0);
+    const auto refused = make_directory(path, 0700);
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().sentence, testing::HasSubstr("belongs to uid 65534"));
+  }
+  std::filesystem::remove_all(top);
+}
+
 TEST(Directory, a_lock_is_held_by_one_process_which_the_refusal_names) {
   const std::string path = "/tmp/carve-lock-" + std::to_string(getpid());
   {

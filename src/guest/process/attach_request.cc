@@ -89,16 +89,70 @@ bool readable(int fd, int64_t deadline) {
   }
 }
 
+// Reads the beginning of a small file of /proc as text. Empty if it cannot be read.
+template <size_t n>
+void read_text(const char* path, char (&text)[n]) {
+  const Descriptor file(open(path, O_RDONLY | O_CLOEXEC));
+  const ssize_t size = file.fd >= 0 ? read(file.fd, text, n - 1) : -1;
+  text[size > 0 ? size : 0] = 0;
+}
+
+// Reads a decimal number and moves behind it. Returns false if there is none.
+bool read_number(const char** text, uint64_t* number) {
+  const char* at = *text;
+  while (*at == ' ' || *at == '\n') ++at;
+  if (*at < '0' || *at > '9') return false;
+  for (*number = 0; *at >= '0' && *at <= '9'; ++at) *number = *number * 10 + static_cast<uint64_t>(*at - '0');
+  *text = at;
+  return true;
+}
+
+bool is_listed(uint32_t uid) {
+  const char* list = getenv("CARVE_TRUSTED_UIDS");
+  uint64_t listed = 0;
+  while (list != nullptr && read_number(&list, &listed)) {
+    if (listed == uid && (*list == ',' || *list == 0)) return true;
+    if (*list != ',') return false;
+    ++list;
+  }
+  return false;
+}
+
+// As root or the program's own user the agent is trusted (os/server_identity.h has the rule of all clients).
+bool is_trusted_agent(int connection) {
+  ucred agent = {};
+  socklen_t size = sizeof agent;
+  if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &agent, &size) != 0) return false;
+  if (agent.uid == 0 || agent.uid == geteuid() || agent.uid == getuid() || is_listed(agent.uid)) return true;
+  char map[4096], overflow[32];
+  read_text("/proc/self/uid_map", map);
+  read_text("/proc/sys/kernel/overflowuid", overflow);
+  return is_outside(agent.uid, agent.pid, map, overflow);
+}
+
 AttachResult ask(const sockaddr_un& address, shm::Guest guest, int64_t deadline, SharedMemory* pages) {
   const Descriptor connection(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (connection.fd < 0) return AttachResult::unreachable;
   // Connecting to a unix socket succeeds at once, or fails with EAGAIN if the queue is full.
   if (connect(connection.fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return AttachResult::unreachable;
+  if (!is_trusted_agent(connection.fd)) return AttachResult::refused;
   return converse(connection.fd, guest, deadline, pages);
 }
 
 }  // namespace
+
+bool is_outside(uint32_t uid, int pid, const char* uid_map, const char* overflow_uid) {
+  uint64_t overflow = 0;
+  if (!read_number(&overflow_uid, &overflow) || uid != overflow) return false;
+  bool is_mapped = false, is_first = true;
+  uint64_t first = 0, outside = 0, count = 0;
+  while (read_number(&uid_map, &first) && read_number(&uid_map, &outside) && read_number(&uid_map, &count)) {
+    is_mapped |= uid >= first && uid - first < count;
+    is_first &= first == outside && count >= UINT32_MAX;
+  }
+  return !is_first && (pid == 0 || !is_mapped);
+}
 
 AttachResult converse(int connection, shm::Guest guest, int64_t deadline, SharedMemory* pages) {
   shm::AttachRequest request = {};

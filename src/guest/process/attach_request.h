@@ -27,6 +27,12 @@ AttachResult judge(const shm::AttachReply& reply, size_t size, size_t descriptor
 // no descriptor open except the connection, which the caller owns.
 AttachResult converse(int connection, shm::Guest guest, int64_t deadline, SharedMemory* pages);
 
+// Returns whether a server with these credentials, as SO_PEERCRED reports them, is outside this process's
+// user namespace, so that it has no uid there: as an agent of the host is for a container. `uid_map` and
+// `overflow_uid` are the texts of /proc/self/uid_map and /proc/sys/kernel/overflowuid. A process inside a
+// namespace that has the overflow uid is in the pid namespace too.
+bool is_outside(uint32_t uid, int pid, const char* uid_map, const char* overflow_uid);
+
 // Unmaps the pages, if another thread attached too.
 void unmap(const SharedMemory& pages);
 

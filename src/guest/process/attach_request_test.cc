@@ -88,5 +88,20 @@ TEST(Attach, to_an_agent_that_never_answers_ends) {
   close(ends[1]);
 }
 
+TEST(AttachRequest, an_agent_outside_the_user_namespace_has_no_uid_there) {
+  const char* const first = "         0          0 4294967295\n";
+  const char* const rootless = "         0       1000          1\n         1     100000      65536\n";
+  const char* const one_user = "         0       1000          1\n";
+  EXPECT_FALSE(is_outside(65534, 5, first, "65534\n"));
+  EXPECT_FALSE(is_outside(65534, 0, first, "65534\n"));
+  EXPECT_FALSE(is_outside(65534, 5, rootless, "65534\n")) << "it may be a user of the container";
+  EXPECT_TRUE(is_outside(65534, 0, rootless, "65534\n"));
+  EXPECT_TRUE(is_outside(65534, 5, one_user, "65534\n"));
+  EXPECT_FALSE(is_outside(65533, 0, one_user, "65534\n"));
+  for (const char* broken : {"", "x", "0 0", "0 1000 x"})
+    EXPECT_FALSE(is_outside(65534, 0, broken, "65534")) << broken;
+  EXPECT_FALSE(is_outside(65534, 0, one_user, ""));
+}
+
 }  // namespace
 }  // namespace carve::guest

@@ -1,0 +1,44 @@
+// Who serves a unix socket. A client sends its requests, and takes environments and descriptors, only if the
+// server is root, the client's own user, or a user that it was told to trust. A path alone proves nothing:
+// in a folder like /tmp the first process to come gets a name.
+//
+// SO_PEERCRED of a connected socket has the uid of the process that called listen().
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace carve::os {
+
+// The environment variable with the uids of further trusted servers: "1000" or "1000,1001".
+inline constexpr const char* trusted_uids_variable = "CARVE_TRUSTED_UIDS";
+
+// What the kernel reports of a server, in the client's namespaces.
+struct ServerCredentials {
+  uint32_t uid = 0;
+  int pid = 0;  // 0: it is outside the client's pid namespace.
+};
+
+// The client, and how it sees uids.
+struct ClientUids {
+  uint32_t effective = 0;
+  std::string uid_map;              // /proc/self/uid_map
+  uint32_t overflow = 65534;        // The uid that is shown for a uid without a mapping.
+  std::optional<uint32_t> service;  // The service user of the server's program.
+  std::string_view trusted;         // The value of CARVE_TRUSTED_UIDS.
+};
+
+// Returns whether the client trusts the server. A server outside the client's user namespace has no uid
+// there; no process of the namespace can pretend to be one.
+bool is_trusted(const ServerCredentials&, const ClientUids&);
+
+// Returns the uid of the server of a connected socket if this process does not trust it; no value if it does.
+// `service_user`: the name of a user that is trusted too, or null.
+std::optional<uint32_t> untrusted_server(int socket, const char* service_user = nullptr);
+
+// Returns "uid 1000 (ada), which is neither root nor this user; CARVE_TRUSTED_UIDS=1000 trusts it".
+std::string distrust_sentence(uint32_t uid);
+
+}  // namespace carve::os
