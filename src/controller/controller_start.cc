@@ -38,6 +38,8 @@ using K = FailureKind;
 // Of each socket, so that all descriptors are fewer than the limit that open() asks for.
 constexpr size_t max_api_connections = 1000;
 constexpr size_t max_api_streams = 600;
+constexpr size_t max_connections_from_uid = 250;
+constexpr size_t max_streams_from_peer = 150;
 constexpr size_t max_connections_from_address = 128;
 constexpr size_t max_watch_queue_bytes = 512 << 10;
 constexpr int64_t event_write_interval_ns = os::second;
@@ -298,7 +300,10 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
       .body_limit = body_limit,
       .queue_bytes = max_watch_queue_bytes,
       .connections = max_api_connections,
-      .streams = max_api_streams};
+      .streams = max_api_streams,
+      .connections_from_uid = max_connections_from_uid,
+      .streams_from_peer = max_streams_from_peer,
+      .has_reserve = [this](uint32_t uid) { return std::ranges::find(operators_, uid) != operators_.end(); }};
   unix_.emplace(loop, std::move(unix_socket), hooks);
   kept_socket_.emplace(
       o.socket, [path = o.socket] { return open_unix(path); },

@@ -25,15 +25,22 @@ Caller Caller::token(std::string account, Role role) {
   return out;
 }
 
-Caller Caller::remote(std::string address) {
+Caller Caller::remote(std::string address, std::optional<uint32_t> uid) {
   Caller out;
-  out.who_ = Anonymous{std::move(address)};
+  out.who_ = Anonymous{std::move(address), uid};
   return out;
 }
 
 std::string Caller::address() const {
   const auto* anonymous = std::get_if<Anonymous>(&who_);
   return anonymous != nullptr ? anonymous->address : "";
+}
+
+std::string Caller::origin() const {
+  const auto* anonymous = std::get_if<Anonymous>(&who_);
+  if (anonymous == nullptr) return "";
+  std::string host = anonymous->address.substr(0, anonymous->address.rfind(':'));
+  return anonymous->uid ? fmt::format("uid {} at {}", *anonymous->uid, host) : host;
 }
 
 Caller Caller::inside(std::string slice) const {

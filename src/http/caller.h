@@ -32,8 +32,9 @@ class Caller {
   // The same without a pidfd, for tests: the process never ends.
   static Caller user(uint32_t uid, os::ProcessId process, std::span<const uint32_t> operators);
   static Caller token(std::string account, Role role);
-  // An anonymous caller over TCP, at this address ("127.0.0.1:53210").
-  static Caller remote(std::string address);
+  // An anonymous caller over TCP, at this address ("127.0.0.1:53210"). `uid`: of its socket, if it is on this
+  // machine; it gives no right.
+  static Caller remote(std::string address, std::optional<uint32_t> uid = {});
   // Returns the same process, known to run inside the slice.
   Caller inside(std::string slice) const;
 
@@ -51,6 +52,9 @@ class Caller {
 
   // Returns the address of an anonymous caller over TCP; empty: unknown, or a process of this machine.
   std::string address() const;
+  // Returns what connections and attempts of an anonymous caller are counted by: its host, and its user if
+  // that is known ("uid 1000 at 127.0.0.1"); empty for other callers.
+  std::string origin() const;
   // Returns the account of a caller with a token, or null.
   const std::string* token_account() const;
   // Returns whether the caller may create objects of its own.
@@ -68,6 +72,7 @@ class Caller {
  private:
   struct Anonymous {
     std::string address;
+    std::optional<uint32_t> uid;
   };
   struct User {
     uint32_t uid;

@@ -76,11 +76,19 @@ std::optional<int64_t> Conversation::waits_since() const {
   return sends ? std::nullopt : std::optional(since_ns_);
 }
 
+std::optional<int64_t> Conversation::sends_since() const {
+  const bool sends = !streaming_ && !awaited_ && (!has_sent_all() || file_.length > 0);
+  return sends ? std::optional(asked_ns_) : std::nullopt;
+}
+
 size_t Conversation::held_bytes() const { return pending_.size() + parser_->beast.get().body().size(); }
+
+size_t Conversation::unsent_bytes() const { return streaming_ ? 0 : out_.size() - out_sent_; }
 
 void Conversation::receive(std::string_view bytes, int64_t now_ns) {
   if (streaming_ || closing_ || broken_) return;
   if (!is_within_request()) since_ns_ = now_ns;
+  asked_ns_ = now_ns;
   pending_ += bytes;
   answered_ = 0;
   if (awaited_ && pending_.size() > max_waiting_bytes) broken_ = true;
@@ -203,6 +211,7 @@ void Conversation::wait_for_answer(const LaterContent& later, bool keep, bool wi
 void Conversation::answer(Response response) {
   invariant(awaited_.has_value(), "a later answer comes once");
   const Awaited awaited = *awaited_;
+  asked_ns_ = since_ns_;  // The peer was not slow until now; tick() kept the time.
   awaited_.reset();
   respond(std::move(response), awaited.keep, awaited.with_content);
   if (hooks_.wake) hooks_.wake();

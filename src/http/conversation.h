@@ -49,8 +49,13 @@ class Conversation final : private Stream, private LaterAnswer {
   bool is_streaming() const { return streaming_; }
   // Returns since when the peer has not sent a whole request; no value while a response is sent.
   std::optional<int64_t> waits_since() const;
+  // Returns since when responses are being sent without a pause; no value if none is, and for a stream.
+  std::optional<int64_t> sends_since() const;
   // Returns the bytes of a request that is not complete.
   size_t held_bytes() const;
+  // Returns the bytes in memory of a response that the peer has not taken. A stream's queue has its own
+  // limit.
+  size_t unsent_bytes() const;
 
  private:
   struct Parser;
@@ -88,6 +93,7 @@ class Conversation final : private Stream, private LaterAnswer {
   bool closing_ = false;  // Over when everything has been sent.
   bool broken_ = false;   // Over at once.
   int64_t since_ns_;      // Begin of the request that is being read, or the last time bytes were sent.
+  int64_t asked_ns_ = 0;  // When the response that is being sent was asked for, or could be answered.
   // Destroyed first: it uses the stream or the later answer, which is this object.
   std::shared_ptr<void> subscription_;
 };

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace carve::http {
@@ -13,11 +14,8 @@ constexpr int max_pieces_per_turn = 16;
 constexpr int max_accepts_per_turn = 64;  // A new peer's request is read before many others come.
 constexpr size_t read_piece_bytes = 16 << 10;
 
-// Returns the host of a caller's address ("127.0.0.1:53210"); empty: a caller of this machine.
-std::string host_of(const Caller& caller) {
-  const std::string address = caller.address();
-  return address.substr(0, address.rfind(':'));
-}
+// Returns how many of the places are for all users.
+size_t without_reserved(size_t places) { return places - places / 4; }
 
 }  // namespace
 
@@ -27,7 +25,7 @@ struct Server::Connection {
   int64_t accepted_ns;
   bool is_known = false;                // The caller is completely known, and requests are read.
   std::shared_ptr<void> question = {};  // What Complete returned.
-  size_t held_bytes = 0;
+  size_t held_bytes = 0, unsent_bytes = 0;
   Conversation conversation;
 
   Connection(Server& server, std::unique_ptr<Transport> over, Caller who, int64_t now_ns)
@@ -68,41 +66,70 @@ void Server::stop_listening() {
   if (std::exchange(listens_, false)) loop_.forget(listener_.get());
 }
 
-std::deque<int> Server::waiting_peers(Waiting which) const {
-  std::vector<std::pair<int64_t, int>> peers;
+std::vector<int> Server::yielding_peers(const Chosen& chosen) const {
+  const int64_t now = hooks_.now_ns();
+  std::vector<std::tuple<bool, int64_t, int>> peers;  // Those that send a request come before slow readers.
   for (const auto& [fd, c] : connections_) {
-    if (which == Waiting::with_bytes && c->held_bytes == 0) continue;
-    if (const auto since = c->conversation.waits_since()) peers.emplace_back(*since, fd);
+    if (!chosen(*c)) continue;
+    if (const auto since = c->conversation.waits_since())
+      peers.emplace_back(false, *since, fd);
+    else if (const auto reads_since = c->conversation.sends_since();
+             reads_since && now - *reads_since > slow_reader_ns)
+      peers.emplace_back(true, *reads_since, fd);
   }
   std::ranges::sort(peers);
-  std::deque<int> out;
-  for (const auto& [since, fd] : peers) out.push_back(fd);
+  std::vector<int> out;
+  for (const auto& [is_reader, since, fd] : peers) out.push_back(fd);
   return out;
 }
 
+bool Server::has_reserve(const Caller& caller) const {
+  const auto uid = caller.uid();
+  return hooks_.has_reserve && uid && caller.slice() == nullptr && hooks_.has_reserve(*uid);
+}
+
+std::optional<int> Server::find_place(std::optional<uint32_t> uid) const {
+  const auto first_of = [this](const Chosen& chosen) {
+    const std::vector<int> peers = yielding_peers(chosen);
+    return peers.empty() ? std::nullopt : std::optional(peers.front());
+  };
+  const auto count = [this](const Chosen& chosen) {
+    return static_cast<size_t>(
+        std::ranges::count_if(connections_, [&](const auto& entry) { return chosen(*entry.second); }));
+  };
+  const Chosen any = [](const Connection&) { return true; };
+  const Chosen without_reserve = [this](const Connection& c) { return !has_reserve(c.caller); };
+  const Chosen own = [uid](const Connection& c) { return c.caller.uid() == uid; };
+  const bool is_full = connections_.size() >= hooks_.connections;
+  if (!hooks_.has_reserve || !uid) return is_full ? first_of(any) : -1;
+  if (hooks_.has_reserve(*uid)) {
+    if (!is_full) return -1;
+    const auto other = first_of(without_reserve);
+    return other ? other : first_of(any);
+  }
+  if (count(own) >= hooks_.connections_from_uid) return first_of(own);
+  const bool has_room = !is_full && count(without_reserve) < without_reserved(hooks_.connections);
+  return has_room ? -1 : first_of(without_reserve);
+}
+
 void Server::accept_some() {
-  std::optional<std::deque<int>> waiting;  // Read once in a turn.
-  const auto may_give_way = [&] {
-    if (!waiting) waiting.emplace(waiting_peers(Waiting::all));
-    return !waiting->empty();
-  };
-  const auto give_way = [&] {
-    close(waiting->front());
-    waiting->pop_front();
-  };
+  const Chosen any = [](const Connection&) { return true; };
   for (int i = 0; i < max_accepts_per_turn; ++i) {
-    const bool full = connections_.size() >= hooks_.connections;
-    if (full && !may_give_way()) return stop_listening();
+    if (connections_.size() >= hooks_.connections && yielding_peers(any).empty()) return stop_listening();
     os::Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd && errno != EMFILE && errno != ENFILE) return;
     if (!fd) {  // The descriptors are used up: as if the table were full.
-      if (!may_give_way()) return stop_listening();
-      give_way();
+      const std::vector<int> peers = yielding_peers(any);
+      if (peers.empty()) return stop_listening();
+      close(peers.front());
       continue;
     }
+    // A peer for which there is no place costs no more than this.
+    const auto place = find_place(hooks_.uid_of(fd.get()));
+    if (!place) continue;
     auto caller = hooks_.identify ? hooks_.identify(fd.get()) : Caller();
-    if (!caller || has_too_many(host_of(*caller))) continue;
-    if (full) give_way();
+    if (!caller || has_too_many(caller->origin())) continue;
+    if (*place >= 0) close(*place);
     add(std::move(fd), std::move(*caller));
   }
 }
@@ -111,7 +138,7 @@ void Server::add(os::Fd fd, Caller caller) {
   auto transport = hooks_.transport(std::move(fd));
   if (!transport) return;
   const int number = transport->fd();
-  if (const std::string host = host_of(caller); !host.empty()) ++from_host_[host];
+  if (const std::string origin = caller.origin(); !origin.empty()) ++from_origin_[origin];
   connections_.emplace(
       number, std::make_unique<Connection>(*this, std::move(transport), std::move(caller), hooks_.now_ns()));
   Connection& c = *connections_.at(number);
@@ -128,18 +155,19 @@ void Server::begin(int fd, Caller known) {
   loop_.watch(fd, EPOLLIN, [this, fd](uint32_t) { move_bytes(fd); });
 }
 
-bool Server::has_too_many(const std::string& host) const {
-  const auto found = from_host_.find(host);
-  return found != from_host_.end() && found->second >= hooks_.connections_from_address;
+bool Server::has_too_many(const std::string& origin) const {
+  const auto found = from_origin_.find(origin);
+  return found != from_origin_.end() && found->second >= hooks_.connections_from_address;
 }
 
 void Server::close(int fd) {
   loop_.forget(fd);
   const auto found = connections_.find(fd);
   held_bytes_ -= found->second->held_bytes;
-  if (const auto host = from_host_.find(host_of(found->second->caller));
-      host != from_host_.end() && --host->second == 0)
-    from_host_.erase(host);
+  unsent_bytes_ -= found->second->unsent_bytes;
+  if (const auto origin = from_origin_.find(found->second->caller.origin());
+      origin != from_origin_.end() && --origin->second == 0)
+    from_origin_.erase(origin);
   connections_.erase(found);
   listen();
 }
@@ -158,11 +186,30 @@ Response Server::handle(const Request& request, const Caller& caller) {
   if (caller.has_ended()) return refuse_heirs(caller);
   Response response = hooks_.handle(request, caller);
   if (!std::holds_alternative<EventStream>(response.content)) return response;
-  const auto streams = std::ranges::count_if(
-      connections_, [](const auto& entry) { return entry.second->conversation.is_streaming(); });
-  if (static_cast<size_t>(streams) < hooks_.streams) return response;
-  return hooks_.refuse(
-      429, fmt::format("{} streams are open; at most {} may be; close one first", streams, hooks_.streams));
+  auto refusal = refuse_stream(caller);
+  return refusal ? std::move(*refusal) : std::move(response);
+}
+
+std::optional<Response> Server::refuse_stream(const Caller& caller) const {
+  const std::string origin = caller.origin();
+  size_t all = 0, without_reserve = 0, own = 0;
+  for (const auto& [fd, c] : connections_) {
+    if (!c->conversation.is_streaming()) continue;
+    ++all;
+    without_reserve += has_reserve(c->caller) ? 0 : 1;
+    own += c->caller.uid() == caller.uid() && c->caller.origin() == origin ? 1 : 0;
+  }
+  const auto refuse = [this](const std::string& whose, size_t open, size_t most) {
+    return hooks_.refuse(
+        429, fmt::format("{}{} streams are open; at most {} may be; close one first", whose, open, most));
+  };
+  if (all >= hooks_.streams) return refuse("", all, hooks_.streams);
+  if (has_reserve(caller)) return std::nullopt;
+  if (own >= hooks_.streams_from_peer)
+    return refuse((origin.empty() ? caller.text() : origin) + ": ", own, hooks_.streams_from_peer);
+  if (hooks_.has_reserve && without_reserve >= without_reserved(hooks_.streams))
+    return refuse("", without_reserve, without_reserved(hooks_.streams));
+  return std::nullopt;
 }
 
 void Server::tick(int64_t now_ns) {
@@ -181,13 +228,20 @@ void Server::tick(int64_t now_ns) {
 
 void Server::count_held(Connection& c) {
   held_bytes_ -= c.held_bytes;
+  unsent_bytes_ -= c.unsent_bytes;
   c.held_bytes = c.conversation.held_bytes();
+  c.unsent_bytes = c.conversation.unsent_bytes();
   held_bytes_ += c.held_bytes;
+  unsent_bytes_ += c.unsent_bytes;
 }
 
 void Server::limit_held() {
-  for (const int fd : waiting_peers(Waiting::with_bytes)) {
-    if (held_bytes_ <= hooks_.held_bytes) return;
+  for (const int fd : yielding_peers([](const Connection& c) { return c.held_bytes > 0; })) {
+    if (held_bytes_ <= hooks_.held_bytes) break;
+    close(fd);
+  }
+  for (const int fd : yielding_peers([](const Connection& c) { return c.unsent_bytes > 0; })) {
+    if (unsent_bytes_ <= hooks_.held_bytes) break;
     close(fd);
   }
 }
@@ -206,7 +260,7 @@ void Server::move_bytes(int fd) {
     else
       c.conversation.sent(moved.bytes, hooks_.now_ns());
     count_held(c);
-    if (held_bytes_ > hooks_.held_bytes) limit_held();
+    if (std::max(held_bytes_, unsent_bytes_) > hooks_.held_bytes) limit_held();
     if (!connections_.contains(fd)) return;  // It gave way.
   }
   // There may be more in either direction, also bytes that only the transport holds. A turn of the loop for

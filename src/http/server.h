@@ -4,14 +4,19 @@
 //
 // One connection moves at most 16 pieces of 64 KiB in a turn of the loop, so a large file or a fast peer does
 // not delay the others. Limits: those of Conversation, and 10 s until a transport is established. Unless the
-// program has other limits there are 128 connections, of which 64 may be streams. A connection beyond the
-// limit of its address is closed at once. Beyond the limit of all, the peer that has waited longest without
-// sending a whole request gives way; if there is none, connections wait in the kernel's queue. All requests
-// that are not complete have 64 MiB; beyond it, the longest waiting of them gives way.
+// program has other limits there are 128 connections, of which 64 may be streams.
+//
+// If all places are taken, one peer gives way to the next: the one that has waited longest without sending a
+// whole request, or else the one that has taken longest to read its responses, beyond 2 s. If there is none,
+// connections wait in the kernel's queue. A program with users of its own machine limits the places of one
+// uid and keeps a quarter for root and its operators; only peers of the same uid, or of those without a
+// reserve, give way then, and a connection for which there is no place is closed. So is one beyond the limit
+// of its address. All requests that are not complete have 64 MiB, and so have all responses that are not
+// taken; beyond it, the longest waiting peers and the slowest readers give way.
 #pragma once
 
-#include <deque>
 #include <map>
+#include <vector>
 
 #include "http/caller.h"
 #include "http/conversation.h"
@@ -23,7 +28,8 @@ namespace carve::http {
 
 inline constexpr size_t max_connections = 128;
 inline constexpr size_t max_streams = 64;
-inline constexpr size_t max_held_bytes = 64 << 20;  // Of the requests that are not complete.
+inline constexpr size_t max_held_bytes = 64 << 20;  // Of incomplete requests, and of unsent responses.
+inline constexpr int64_t slow_reader_ns = 2'000'000'000;
 
 using Handler = std::function<Response(const Request&, const Caller&)>;
 // Identifies the caller of a new connection; no value closes it.
@@ -38,6 +44,8 @@ class Server {
   struct Hooks {
     Handler handle;
     Refuse refuse;
+    // The uid of a peer before it is identified, at little cost.
+    std::function<std::optional<uint32_t>(int socket)> uid_of = os::uid_of_peer;
     Identify identify = nullptr;     // Without it, every caller is anonymous.
     Complete complete = nullptr;     // Until it has called back, no request of the connection is read.
     BodyLimit body_limit = nullptr;  // Without it, every route has max_body_bytes.
@@ -45,7 +53,13 @@ class Server {
     size_t queue_bytes = max_stream_queue_bytes;  // Of one stream.
     size_t connections = max_connections;
     size_t streams = max_streams;
-    size_t connections_from_address = max_connections;  // From one address; local callers have none.
+    size_t connections_from_address = max_connections;  // Of one origin; callers of a unix socket have none.
+    // The limits of one uid without a reserve, and of one address for streams.
+    size_t connections_from_uid = SIZE_MAX;
+    size_t streams_from_peer = SIZE_MAX;
+    // The uids that get a quarter of the places and of the streams, which no other uid gets. Without the
+    // function no uid has a limit of its own.
+    std::function<bool(uint32_t uid)> has_reserve = nullptr;
     size_t held_bytes = max_held_bytes;
     std::function<int64_t()> now_ns = os::monotonic_ns;
   };
@@ -67,12 +81,17 @@ class Server {
   void begin(int fd, Caller);
   void listen();
   void stop_listening();
-  // Which connections may give way.
-  enum class Waiting { all, with_bytes };
-  std::deque<int> waiting_peers(Waiting) const;  // The longest waiting first.
+  using Chosen = std::function<bool(const Connection&)>;
+  // Returns the connections that may give way, the first one first.
+  std::vector<int> yielding_peers(const Chosen&) const;
+  // Returns the place of a new connection: that of the returned one, which gives way, or a free one if the
+  // result is -1. No value if there is none.
+  std::optional<int> find_place(std::optional<uint32_t> uid) const;
+  bool has_reserve(const Caller&) const;
+  std::optional<Response> refuse_stream(const Caller&) const;
   void count_held(Connection&);
   void limit_held();
-  bool has_too_many(const std::string& host) const;
+  bool has_too_many(const std::string& origin) const;
   Response handle(const Request&, const Caller&);
   Response refuse_heirs(const Caller&) const;
   void move_bytes(int fd);
@@ -84,8 +103,8 @@ class Server {
   os::Fd listener_;
   Hooks hooks_;
   std::map<int, std::unique_ptr<Connection>> connections_;
-  std::map<std::string, size_t> from_host_;  // Connections by the callers' hosts.
-  size_t held_bytes_ = 0;                    // Of all connections.
+  std::map<std::string, size_t> from_origin_;  // Connections by the callers' origins.
+  size_t held_bytes_ = 0, unsent_bytes_ = 0;   // Of all connections.
   bool listens_ = false;
 };
 

@@ -1,10 +1,13 @@
 #include "http/server.h"
 
 #include <gmock/gmock.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <array>
 #include <cstdlib>
+#include <deque>
 #include <filesystem>
 
 #include "os/socket.h"
@@ -14,6 +17,8 @@ namespace {
 
 using testing::EndsWith;
 using testing::HasSubstr;
+
+constexpr size_t large_bytes = 8 << 20;  // More than the kernel takes for a socket.
 
 Server::Hooks limits(size_t connections = max_connections, size_t held_bytes = max_held_bytes) {
   return {.handle = nullptr, .refuse = nullptr, .connections = connections, .held_bytes = held_bytes};
@@ -50,6 +55,7 @@ struct Served {
   ~Served() { std::filesystem::remove_all(folder); }
 
   Response answer(const Request& request) {
+    if (request.path == "/large") return {200, "text/plain", std::string(large_bytes, 'x')};
     if (request.path != "/stream") return {200, "text/plain", request.path};
     return {.content = EventStream{{}, [this](Stream& s) {
                                      streams[&s] = &s;
@@ -257,6 +263,125 @@ TEST(Server, a_full_table_without_a_waiting_peer_keeps_the_next_one_until_a_plac
   });
   served.loop.run();
   EXPECT_THAT(next.read, EndsWith("/next"));
+}
+
+// A server whose connections are, in their order, of the users `next`. Uid 0 has a reserve.
+struct Users {
+  std::deque<uint32_t> next;
+  uint32_t last = 0;
+  int64_t later_ns = 0;  // The server's clock is ahead by this.
+
+  Server::Hooks hooks(size_t connections) {
+    Server::Hooks out = limits(connections);
+    out.uid_of = [this](int) {
+      last = next.front();
+      next.pop_front();
+      return std::optional(last);
+    };
+    out.identify = [this](int) {
+      return std::optional(Caller::user(last, {5, 1}, std::array<uint32_t, 1>{0}));
+    };
+    out.has_reserve = [](uint32_t uid) { return uid == 0; };
+    out.now_ns = [this] { return os::monotonic_ns() + later_ns; };
+    return out;
+  }
+};
+
+// Connects as the user, and returns when the client has an answer or is closed.
+Served::Client answer_to(Served& served, Users& users, uint32_t uid, const std::string& path) {
+  users.next.push_back(uid);
+  Served::Client client = served.connect("GET " + path + " HTTP/1.1\r\n\r\n");
+  served.watch(client, [&] { served.loop.stop(); });
+  served.loop.run();
+  if (!client.closed) served.loop.forget(client.fd.get());
+  return client;
+}
+
+bool is_closed(const Served::Client& client) {
+  pollfd state{.fd = client.fd.get(), .events = 0, .revents = 0};
+  return poll(&state, 1, 0) == 1 && (state.revents & POLLHUP) != 0;
+}
+
+TEST(Server, a_slow_reader_gives_way_to_its_own_user_only) {
+  Users users;
+  Server::Hooks hooks = users.hooks(16);
+  hooks.connections_from_uid = 2;
+  Served served(1000, std::move(hooks));
+  const auto first = answer_to(served, users, 7, "/large");
+  const auto second = answer_to(served, users, 7, "/large");
+  EXPECT_THAT(second.read, HasSubstr("200"));
+  const auto young = answer_to(served, users, 7, "/a");
+  EXPECT_TRUE(young.closed && young.read.empty()) << "no client has read slowly for long";
+  EXPECT_THAT(answer_to(served, users, 8, "/b").read, EndsWith("/b"));
+  users.later_ns = slow_reader_ns + os::second;
+  EXPECT_THAT(answer_to(served, users, 8, "/b").read, EndsWith("/b"));
+  EXPECT_FALSE(is_closed(first));
+  EXPECT_THAT(answer_to(served, users, 7, "/c").read, EndsWith("/c"));
+  EXPECT_TRUE(is_closed(first));
+  EXPECT_FALSE(is_closed(second));
+}
+
+TEST(Server, a_quarter_of_the_places_is_for_root_whatever_other_users_do) {
+  Users users;
+  Served served(1000, users.hooks(8));
+  std::vector<Served::Client> clients;
+  for (uint32_t uid = 1; uid <= 6; ++uid) clients.push_back(answer_to(served, users, uid, "/stream"));
+  EXPECT_EQ(served.streams.size(), 6u);
+  const auto refused = answer_to(served, users, 9, "/a");
+  EXPECT_TRUE(refused.closed && refused.read.empty());
+  for (int i = 0; i < 4; ++i) clients.push_back(answer_to(served, users, 0, "/b"));
+  for (size_t i = 6; i < clients.size(); ++i) EXPECT_THAT(clients[i].read, EndsWith("/b"));
+  EXPECT_EQ(served.streams.size(), 6u);
+  EXPECT_TRUE(is_closed(clients[6]) && is_closed(clients[7]))
+      << "root's own silent connections give way to root";
+}
+
+// Users reconnect without a pause and send nothing. Each connection of theirs gives way to the next one.
+TEST(Server, a_flood_of_silent_connections_does_not_keep_root_away) {
+  Users users;
+  Server::Hooks hooks = users.hooks(16);
+  hooks.connections_from_uid = 4;
+  Served served(1000, std::move(hooks));
+  std::vector<Served::Client> flood;
+  for (int i = 0; i < 500; ++i) {
+    users.next.push_back(i % 2 == 0 ? 7 : 8);
+    flood.push_back(served.connect("POST / HTTP/1.1\r\nContent-Length: 60000\r\n\r\n{"));
+  }
+  EXPECT_THAT(answer_to(served, users, 0, "/root").read, EndsWith("/root"));
+  EXPECT_THAT(answer_to(served, users, 9, "/other").read, EndsWith("/other"));
+  EXPECT_EQ(std::ranges::count_if(flood, [](const auto& client) { return !is_closed(client); }), 8);
+}
+
+TEST(Server, streams_have_a_limit_for_each_user_and_a_reserve) {
+  Users users;
+  Server::Hooks hooks = users.hooks(16);
+  hooks.streams = 4;
+  hooks.streams_from_peer = 2;
+  Served served(1000, std::move(hooks));
+  std::vector<Served::Client> open;
+  const auto stream_of = [&](uint32_t uid) {
+    open.push_back(answer_to(served, users, uid, "/stream"));
+    return open.back().read;
+  };
+  EXPECT_THAT(stream_of(7), HasSubstr("200 OK"));
+  EXPECT_THAT(stream_of(7), HasSubstr("200 OK"));
+  EXPECT_THAT(stream_of(7), EndsWith("uid 7: 2 streams are open; at most 2 may be; close one first"));
+  EXPECT_THAT(stream_of(8), HasSubstr("200 OK"));
+  EXPECT_THAT(stream_of(9), EndsWith("3 streams are open; at most 3 may be; close one first"));
+  EXPECT_THAT(stream_of(0), HasSubstr("200 OK"));
+  EXPECT_THAT(stream_of(0), EndsWith("4 streams are open; at most 4 may be; close one first"));
+}
+
+TEST(Server, responses_that_are_not_taken_have_a_bound_together) {
+  Users users;
+  Server::Hooks hooks = users.hooks(64);
+  hooks.held_bytes = 3 * large_bytes;
+  Served served(1000, std::move(hooks));
+  std::vector<Served::Client> clients;
+  for (int i = 0; i < 3; ++i) clients.push_back(answer_to(served, users, 7, "/large"));
+  users.later_ns = slow_reader_ns + os::second;
+  for (int i = 0; i < 3; ++i) clients.push_back(answer_to(served, users, 8, "/large"));
+  for (size_t i = 0; i < clients.size(); ++i) EXPECT_EQ(is_closed(clients[i]), i < 3) << i;
 }
 
 TEST(Server, requests_that_are_not_complete_have_a_bound_together) {

@@ -83,6 +83,16 @@ Outcome<FoundDevices> search_devices(const Options& options, const Paths& paths)
   return FoundDevices{std::move(*nvml), {std::move(*devices), *topology, lost}};
 }
 
+// The API's connections have two descriptors each. Of few descriptors, most are for the processes of slices.
+constexpr size_t min_api_connections = 128, max_api_connections = 512;
+constexpr size_t descriptors_for_each = 8;
+
+size_t api_connections() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return min_api_connections;
+  return std::clamp<size_t>(files.rlim_cur / descriptors_for_each, min_api_connections, max_api_connections);
+}
+
 bool any_stopping(const Agent& agent) {
   return std::ranges::any_of(agent.slices({}),
                              [](const SliceView& s) { return s.state == SliceState::stopping; });
@@ -132,7 +142,12 @@ class Sockets {
              {.handle = [this](const auto& request,
                                const auto& caller) { return routes_.answer(request, caller); },
               .refuse = refuse_bytes,
-              .identify = [this, &agent](int socket) { return identify(agent, socket, operators_); }}) {
+              .identify = [this, &agent](int socket) { return identify(agent, socket, operators_); },
+              .connections = api_connections(),
+              .streams = api_connections() / 4,
+              .connections_from_uid = api_connections() / 4,
+              .streams_from_peer = api_connections() / 16,
+              .has_reserve = [this](uint32_t uid) { return std::ranges::count(operators_, uid) != 0; }}) {
     const auto controller = options.controller_uid ? options.controller_uid : os::user_id("carve-controller");
     if (controller) operators_.push_back(*controller);
   }

@@ -45,7 +45,7 @@ Outcome<Fd> listen_at(const std::string& path, int type, unsigned mode) {
   // would be a change for the files of all threads.
   fchmod(fd.get(), mode);
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0 ||
-      chmod(path.c_str(), mode) != 0 || listen(fd.get(), 128) != 0)
+      chmod(path.c_str(), mode) != 0 || listen(fd.get(), SOMAXCONN) != 0)
     return failure(K::unavailable, "cannot listen at {}: {}", path, strerror(errno));
   return fd;
 }
@@ -77,6 +77,17 @@ std::optional<Peer> peer_of(int socket) {
   Fd held = open_process(before->id);
   if (!held) return std::nullopt;
   return Peer(before->id, std::move(held), credentials.uid);
+}
+
+std::optional<uint32_t> uid_of_peer(int socket) {
+  int family = 0;
+  ucred credentials{};
+  socklen_t size = sizeof family;
+  if (getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &family, &size) != 0 || family != AF_UNIX)
+    return std::nullopt;
+  size = sizeof credentials;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return std::nullopt;
+  return credentials.uid;
 }
 
 bool send_with(int socket, const void* data, size_t size, const int* fds, size_t count) {

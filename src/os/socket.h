@@ -30,6 +30,8 @@ struct Peer {
 };
 // No value if the peer has ended.
 std::optional<Peer> peer_of(int socket);
+// Returns the uid of the peer of a unix socket, at the cost of one call; no value for another socket.
+std::optional<uint32_t> uid_of_peer(int socket);
 
 // Sends one datagram with up to 8 descriptors.
 bool send_with(int socket, const void* data, size_t size, const int* fds, size_t count);

@@ -189,6 +189,50 @@ def test_slow_and_silent_callers_do_not_hold_up_the_others(world):
     assert dropped, "a request that never ends is hung up on"
 
 
+CROWD = """
+import socket, sys, threading
+def reads_slowly():
+    s = socket.socket(socket.AF_UNIX)
+    try:
+        s.connect(sys.argv[1])
+        s.sendall(b"GET /v1/events HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n" * 16)
+    except OSError:
+        return None
+    return s
+def reconnects():
+    while True:
+        s = socket.socket(socket.AF_UNIX)
+        try:
+            s.connect(sys.argv[1])
+            s.sendall(b"POST /v1/slices HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: 60000\\r\\n\\r\\n{")
+            s.recv(10)
+        except OSError:
+            pass
+        s.close()
+held = [reads_slowly() for _ in range(200)]
+for _ in range(200):
+    threading.Thread(target=reconnects, daemon=True).start()
+print("there", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user")
+def test_a_crowd_of_one_user_does_not_keep_root_away(world):
+    os.chmod(world.socket, 0o666)
+    crowd = subprocess.Popen(["/usr/bin/python3", "-c", CROWD, world.socket], stdin=subprocess.PIPE, stdout=subprocess.PIPE, user=65534,
+                             group=65534, extra_groups=[])
+    try:
+        assert crowd.stdout.readline() == b"there\n"
+        for _ in range(5):
+            assert world.carve("ps").returncode == 0
+            assert world.carve("run", "--memory", "1GiB", "--", "true").returncode == 0
+    finally:
+        crowd.kill()
+        crowd.wait()
+    assert world.slices() == {}
+
+
 def closed(s):
     s.setblocking(False)
     try:
