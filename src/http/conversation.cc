@@ -51,6 +51,7 @@ std::string frame_of(const StreamEvent& event) {
 struct Conversation::Parser {
   beast_http::request_parser<beast_http::string_body> beast;
   size_t body_limit = max_body_bytes;
+  Headers headers;  // Those of the header; what a chunked body has behind it is ignored.
   // The parser stops behind the header, so that the limit of the body can depend on it. Until then the length
   // is not limited: `body_limit(none)` refuses every length (1.74.0, basic_parser::finish_header).
   Parser() {
@@ -62,6 +63,10 @@ struct Conversation::Parser {
     return {text.data(), text.size()};
   }
 };
+
+std::string_view Conversation::framing_problem_of(const Parser& parser) {
+  return framing_problem(parser.headers, parser.beast.get().version() >= 11);
+}
 
 Conversation::Conversation(Hooks hooks, int64_t now_ns)
     : hooks_(std::move(hooks)), parser_(std::make_unique<Parser>()), since_ns_(now_ns) {}
@@ -107,9 +112,8 @@ void Conversation::answer_pending() {
     const std::string target(parser_->target());
     const size_t question = std::min(target.find('?'), target.size());
     Request request{std::string(message.method_string()), target.substr(0, question),
-                    question < target.size() ? target.substr(question + 1) : "", std::move(message.body())};
-    for (const auto& field : message)
-      request.headers.add(std::string(field.name_string()), std::string(field.value()));
+                    question < target.size() ? target.substr(question + 1) : "", std::move(message.body()),
+                    std::move(parser_->headers)};
     const bool keep = message.keep_alive();
     parser_ = std::make_unique<Parser>();
     respond(hooks_.handle(request), keep, request.method != "HEAD");
@@ -124,6 +128,11 @@ Conversation::Parsed Conversation::parse() {
   while (!beast.is_done()) {
     if (pending_.empty()) return Parsed::incomplete;
     const bool in_header = !beast.is_header_done();
+    // The parser has taken whole lines. It would join a folded line to the one before.
+    if (in_header && has_folded_line(pending_)) {
+      refuse(400, "the request is not HTTP/1.1: a line of the header is folded");
+      return Parsed::refused;
+    }
     boost::system::error_code error;
     const size_t used = beast.put(boost::asio::buffer(pending_), error);
     pending_.erase(0, used);
@@ -147,7 +156,8 @@ Conversation::Parsed Conversation::parse() {
       refuse(status, fmt::format("the request header is too large; use at most {} bytes in {} lines",
                                  max_header_bytes, max_headers));
     else
-      refuse(status, "the request is not HTTP/1.1: " + error.message());
+      refuse(status, "the request is not HTTP/1.1: " +
+                         (error ? error.message() : std::string(framing_problem_of(*parser_))));
     return Parsed::refused;
   }
   return Parsed::complete;
@@ -157,6 +167,9 @@ unsigned Conversation::check_header() {
   auto& beast = parser_->beast;
   const auto& message = beast.get();
   if (static_cast<size_t>(std::distance(message.begin(), message.end())) > max_headers) return 431;
+  for (const auto& field : message)
+    parser_->headers.add(std::string(field.name_string()), std::string(field.value()));
+  if (!framing_problem_of(*parser_).empty()) return 400;
   const auto method = message.method_string();
   const std::string_view path = parser_->target().substr(0, parser_->target().find('?'));
   if (hooks_.body_limit)

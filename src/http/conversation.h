@@ -70,6 +70,7 @@ class Conversation final : private Stream, private LaterAnswer {
   bool has_sent_all() const { return out_sent_ == out_.size(); }
   void answer_pending();
   Parsed parse();
+  static std::string_view framing_problem_of(const Parser&);
   unsigned check_header();  // Returns the status of the refusal; 0: the header is good.
   void refuse(unsigned status, std::string detail);
   void respond(Response response, bool keep, bool with_content);

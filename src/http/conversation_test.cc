@@ -126,6 +126,59 @@ TEST(Http, limits_and_nonsense_are_answered_and_hung_up) {
   }
 }
 
+// What a proxy in front of the server could read in another way.
+TEST(Http, an_ambiguous_header_is_refused_in_any_pieces) {
+  for (const std::string header : {"Transfer-Encoding: xchunked\r\nContent-Length: 2",
+                                   "Transfer-Encoding: xchunked",
+                                   "Transfer-Encoding: gzip, chunked",
+                                   "Transfer-Encoding: chunked, chunked",
+                                   "Transfer-Encoding: identity\r\nContent-Length: 2",
+                                   "Transfer-Encoding:",
+                                   "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+                                   "Transfer-Encoding: chunked;x=y",
+                                   "Transfer-Encoding: chunked\r\nContent-Length: 2",
+                                   "Content-Length: 2\r\nTransfer-Encoding: chunked",
+                                   "Content-Length: 2\r\nContent-Length: 2",
+                                   "Content-Length: 2, 2",
+                                   "Content-Length: +2",
+                                   "Content-Length:",
+                                   "X: a\r\n b\r\nContent-Length: 2",
+                                   "X: a\r\n\tb\r\nContent-Length: 2",
+                                   " X: a",
+                                   "X: a\r\n ",
+                                   "Content-Length: 2\r\n 2",
+                                   "Transfer-Encoding:\r\n chunked"}) {
+    const std::string text = "POST / HTTP/1.1\r\n" + header + "\r\n\r\n{}";
+    for (const size_t length : {text.size(), size_t{1}, size_t{7}}) {
+      Echo e;
+      for (size_t at = 0; at < text.size(); at += length)
+        if (!e.say(std::string_view(text).substr(at, length))) break;
+      EXPECT_TRUE(e.seen.empty()) << header << " by " << length;
+      EXPECT_THAT(e.out, StartsWith("HTTP/1.1 400 ")) << header << " by " << length;
+    }
+  }
+  Echo old;
+  EXPECT_FALSE(old.say("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"));
+  EXPECT_TRUE(old.seen.empty());
+  for (const char* good :
+       {"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "transfer-encoding: CHUNKED \r\n\r\n0\r\n\r\n",
+        "Content-Length: 2\r\n\r\n{}", "X: a  b\r\nContent-Length: 3\r\n\r\n\n b"}) {
+    Echo e;
+    EXPECT_TRUE(e.say("POST / HTTP/1.1\r\nHost: x\r\n" + std::string(good))) << good;
+    EXPECT_EQ(e.seen.size(), 1u) << good << e.out;
+  }
+}
+
+TEST(Http, lines_behind_a_chunked_body_are_no_headers) {
+  Echo e;
+  EXPECT_TRUE(
+      e.say("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
+            "Authorization: Bearer a\r\nHost: y\r\n\r\n"));
+  ASSERT_EQ(e.seen.size(), 1u);
+  EXPECT_EQ(e.seen[0].headers.find("Authorization"), nullptr);
+  EXPECT_EQ(e.seen[0].headers.count("Host"), 1u);
+}
+
 TEST(Http, a_caller_who_wants_the_connection_closed_gets_that) {
   Echo e;
   EXPECT_FALSE(e.say("GET / HTTP/1.1\r\nConnection: close\r\n\r\n"));

@@ -44,4 +44,25 @@ std::optional<std::string_view> bearer_token(const Headers& headers) {
   return value;
 }
 
+std::string_view framing_problem(const Headers& headers, bool is_http_11) {
+  const std::string* coding = headers.find("Transfer-Encoding");
+  if (coding != nullptr && !is_http_11) return "HTTP/1.0 has no Transfer-Encoding";
+  if (coding != nullptr &&
+      (headers.count("Transfer-Encoding") > 1 || !equal_without_case(*coding, "chunked")))
+    return "the Transfer-Encoding is not chunked";
+  if (coding != nullptr && headers.find("Content-Length") != nullptr)
+    return "Transfer-Encoding and Content-Length exclude each other";
+  const std::string* length = headers.find("Content-Length");
+  if (length != nullptr && (headers.count("Content-Length") > 1 || length->empty() ||
+                            length->find_first_not_of("0123456789") != std::string::npos))
+    return "the Content-Length is not one number";
+  return {};
+}
+
+bool has_folded_line(std::string_view bytes) {
+  const std::string_view header =
+      bytes.starts_with("\r\n") ? std::string_view() : bytes.substr(0, bytes.find("\r\n\r\n"));
+  return header.find("\n ") != std::string_view::npos || header.find("\n\t") != std::string_view::npos;
+}
+
 }  // namespace carve::http

@@ -40,6 +40,14 @@ class Headers {
 // twice, has another scheme, or has characters that no token has.
 std::optional<std::string_view> bearer_token(const Headers&);
 
+// Returns why the fields of a request's header break the rules of its framing; empty: they do not. A proxy
+// that reads them in another way would see another request (RFC 9112, section 6).
+std::string_view framing_problem(const Headers&, bool is_http_11);
+
+// Returns whether a line of the header continues the line before (obs-fold; RFC 9112, section 5.2). `bytes`
+// begin at a line of the header; what is behind its end is not looked at.
+bool has_folded_line(std::string_view bytes);
+
 struct Request {
   std::string method;  // "GET"
   std::string path;    // "/v1/slices/a", without the query.
