@@ -237,7 +237,7 @@ std::optional<http::Caller> remote_caller(int socket) {
       getnameinfo(reinterpret_cast<sockaddr*>(&storage), size, host, sizeof host, port, sizeof port,
                   NI_NUMERICHOST | NI_NUMERICSERV) != 0)
     return std::nullopt;
-  return http::Caller::remote(fmt::format("{}:{}", host, port));
+  return http::Caller::remote(fmt::format("{}:{}", host, port), os::uid_of_local_peer(socket));
 }
 
 }  // namespace

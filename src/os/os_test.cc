@@ -239,6 +239,27 @@ TEST(Tcp, an_address_is_numeric_and_has_a_port) {
   EXPECT_FALSE(is_loopback(*parse_tcp_address("[::]:80")));
 }
 
+TEST(Tcp, the_user_of_a_local_peer_is_known_while_its_socket_is_open) {
+  for (const char* host : {"127.0.0.1", "::1"}) {
+    TcpAddress address{.host = host, .port = 0};
+    const auto listener = listen_at(address);
+    if (!listener) continue;  // Without IPv6.
+    sockaddr_storage to{};
+    socklen_t size = sizeof to;
+    ASSERT_EQ(getsockname(listener->get(), reinterpret_cast<sockaddr*>(&to), &size), 0);
+    Fd peer(socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const uint32_t uid = geteuid() == 0 ? 4242 : geteuid();
+    ASSERT_EQ(fchown(peer.get(), uid, getegid()), 0);  // As if that user had made it.
+    ASSERT_EQ(connect(peer.get(), reinterpret_cast<const sockaddr*>(&to), size), 0);
+    const Fd accepted(accept(listener->get(), nullptr, nullptr));
+    ASSERT_TRUE(accepted);
+    EXPECT_EQ(uid_of_local_peer(accepted.get()), uid) << host;
+    peer.reset();
+    EXPECT_FALSE(uid_of_local_peer(accepted.get())) << "no uid rather than that of root";
+  }
+  EXPECT_FALSE(uid_of_local_peer(-1));
+}
+
 TEST(Tcp, a_free_port_is_chosen_and_a_taken_one_is_named) {
   TcpAddress first{.host = "127.0.0.1"};
   const auto held = listen_at(first);

@@ -1,6 +1,9 @@
 #include "os/tcp.h"
 
 #include <arpa/inet.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -52,6 +55,59 @@ Outcome<Fd> listen_at(TcpAddress& at) {
     return failure(FailureKind::unavailable, "{}: {}", text(at), strerror(errno));
   at.port = ntohs(is_four ? four.sin_port : six.sin6_port);
   return fd;
+}
+
+namespace {
+
+// Writes an address as sock_diag has it, in network byte order.
+void set_end(const sockaddr_storage& from, uint32_t (&address)[4], uint16_t& port) {
+  if (from.ss_family == AF_INET) {
+    const auto& four = reinterpret_cast<const sockaddr_in&>(from);
+    memcpy(address, &four.sin_addr, sizeof four.sin_addr);
+    port = four.sin_port;
+  } else {
+    const auto& six = reinterpret_cast<const sockaddr_in6&>(from);
+    memcpy(address, &six.sin6_addr, sizeof six.sin6_addr);
+    port = six.sin6_port;
+  }
+}
+
+}  // namespace
+
+std::optional<uint32_t> uid_of_local_peer(int socket) {
+  sockaddr_storage own{}, peer{};
+  socklen_t own_size = sizeof own, peer_size = sizeof peer;
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&own), &own_size) != 0 ||
+      getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0)
+    return std::nullopt;
+  struct {
+    nlmsghdr header{};
+    inet_diag_req_v2 body{};
+  } request;
+  request.header.nlmsg_len = sizeof request;
+  request.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  request.header.nlmsg_flags = NLM_F_REQUEST;
+  request.body.sdiag_family = static_cast<uint8_t>(peer.ss_family);
+  request.body.sdiag_protocol = IPPROTO_TCP;
+  request.body.idiag_states = UINT32_MAX;
+  request.body.id.idiag_cookie[0] = request.body.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+  set_end(peer, request.body.id.idiag_src, request.body.id.idiag_sport);  // The peer's own end.
+  set_end(own, request.body.id.idiag_dst, request.body.id.idiag_dport);
+
+  const Fd kernel(::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG));
+  if (!kernel || send(kernel.get(), &request, sizeof request, 0) != static_cast<ssize_t>(sizeof request))
+    return std::nullopt;
+  struct {
+    nlmsghdr header{};
+    inet_diag_msg body{};
+    char attributes[512] = {};
+  } answer;
+  const ssize_t size = recv(kernel.get(), &answer, sizeof answer, 0);
+  if (size < static_cast<ssize_t>(sizeof answer.header + sizeof answer.body) ||
+      answer.header.nlmsg_type != SOCK_DIAG_BY_FAMILY)
+    return std::nullopt;
+  // A socket that was closed has neither an inode nor a uid.
+  return answer.body.idiag_inode != 0 ? std::optional(answer.body.idiag_uid) : std::nullopt;
 }
 
 }  // namespace carve::os

@@ -26,4 +26,9 @@ bool is_loopback(const TcpAddress&);
 // Listens, and stores the port that the kernel chose in place of port 0.
 Outcome<Fd> listen_at(TcpAddress&);
 
+// Returns the uid of the process at the other end of an accepted TCP connection, if its socket is on this
+// machine, in this network namespace. No value otherwise, and if it has closed the socket. The kernel answers
+// at once (sock_diag(7)), for every user's sockets.
+std::optional<uint32_t> uid_of_local_peer(int socket);
+
 }  // namespace carve::os

@@ -120,6 +120,21 @@ TEST(ControllerAccess, ten_wrong_tokens_close_the_address) {
   EXPECT_EQ(api.ask(http::Caller::remote("10.0.0.2:2"), "GET", "/v1/services", "", headers).status, 401u);
 }
 
+TEST(ControllerAccess, wrong_tokens_of_one_user_close_the_machines_address_for_no_other_one) {
+  Api api;
+  http::Headers headers;
+  headers.add("Authorization", "Bearer carve_wrong");
+  const auto status = [&](std::optional<uint32_t> uid) {
+    return api.ask(http::Caller::remote("127.0.0.1:1", uid), "GET", "/v1/services", "", headers).status;
+  };
+  for (unsigned i = 0; i < WrongTokens::max_attempts; ++i) EXPECT_EQ(status(1000), 401u);
+  EXPECT_EQ(status(1000), 429u);
+  EXPECT_EQ(status(1001), 401u);
+  EXPECT_EQ(status({}), 401u) << "a socket that is closed, or in another network namespace";
+  const http::Caller local = http::Caller::remote("127.0.0.1:1", 0);
+  EXPECT_TRUE(local.anonymous() && !local.uid() && !local.may_operate()) << "a uid over TCP gives no right";
+}
+
 TEST(ControllerAccess, who_may_not_change_a_document_sees_no_error_of_it) {
   Api api;
   const char* eas = R"({"metadata":{"name":"a"},"containers":[{"script":"login --password secret"}]})";

@@ -281,14 +281,15 @@ Result<http::Caller, http::Response> ControllerRoutes::identified(const http::Re
     if (auto refusal = context_.hosts.refusal(request.headers))
       return tl::unexpected(refuse(K::permission_denied, std::move(*refusal)));
   const int64_t now = context_.views.now_ns();
-  const std::string address = caller.address().substr(0, caller.address().rfind(':'));
-  if (!wrong_tokens_.may_try(address, now))
+  // Users of this machine have one address. Wrong tokens of one of them do not close it for the others.
+  const std::string origin = caller.origin();
+  if (!wrong_tokens_.may_try(origin, now))
     return tl::unexpected(refuse(K::resource_exhausted,
                                  fmt::format("{} wrong tokens came from {} within a minute; try again later",
-                                             WrongTokens::max_attempts, address)));
+                                             WrongTokens::max_attempts, origin)));
   if (const auto token = http::bearer_token(request.headers)) {
     if (auto known = context_.tokens.caller(*token, now)) return *known;
-    wrong_tokens_.failed(address, now);
+    wrong_tokens_.failed(origin, now);
     return tl::unexpected(refuse(K::unauthenticated,
                                  "the token is unknown or has expired; carve token create makes a new one"));
   }

@@ -101,16 +101,16 @@ std::optional<http::Caller> TokenBook::caller(std::string_view text, int64_t now
   return http::Caller::token(token.account, token.role);
 }
 
-bool WrongTokens::may_try(const std::string& address, int64_t now_ns) {
-  const auto found = windows_.find(address);
+bool WrongTokens::may_try(const std::string& origin, int64_t now_ns) {
+  const auto found = windows_.find(origin);
   return found == windows_.end() || now_ns - found->second.begin_ns >= window_ns ||
          found->second.failures < max_attempts;
 }
 
-void WrongTokens::failed(const std::string& address, int64_t now_ns) {
+void WrongTokens::failed(const std::string& origin, int64_t now_ns) {
   std::erase_if(windows_, [&](const auto& entry) { return now_ns - entry.second.begin_ns >= window_ns; });
-  if (windows_.size() >= max_addresses && !windows_.contains(address)) windows_.erase(windows_.begin());
-  Window& window = windows_[address];
+  if (windows_.size() >= max_origins && !windows_.contains(origin)) windows_.erase(windows_.begin());
+  Window& window = windows_[origin];
   if (window.failures == 0) window.begin_ns = now_ns;
   ++window.failures;
 }

@@ -60,23 +60,24 @@ class TokenBook {
   std::map<std::string, Token> tokens_ GUARDED_BY(mutex_);  // By name.
 };
 
-// Limits attempts with wrong tokens: ten a minute from one address.
+// Limits attempts with wrong tokens: ten a minute of one origin, which is an address, or a user of this
+// machine (http::Caller::origin()).
 class WrongTokens {
  public:
   static constexpr unsigned max_attempts = 10;
   static constexpr int64_t window_ns = 60'000'000'000;
-  static constexpr size_t max_addresses = 10'000;
+  static constexpr size_t max_origins = 10'000;
 
-  // Returns whether the address may try a token now.
-  bool may_try(const std::string& address, int64_t now_ns);
-  void failed(const std::string& address, int64_t now_ns);
+  // Returns whether the origin may try a token now.
+  bool may_try(const std::string& origin, int64_t now_ns);
+  void failed(const std::string& origin, int64_t now_ns);
 
  private:
   struct Window {
     int64_t begin_ns = 0;
     unsigned failures = 0;
   };
-  std::map<std::string, Window> windows_;  // By address.
+  std::map<std::string, Window> windows_;  // By origin.
 };
 
 }  // namespace carve::controller
