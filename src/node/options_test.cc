@@ -5,7 +5,6 @@
 #include <sstream>
 
 #include "node/option_table.h"
-#include "node/start.h"
 
 namespace carve::node {
 namespace {
@@ -169,18 +168,6 @@ TEST(Options, of_the_table_are_in_the_help_and_in_the_completion) {
   }
   std::istringstream lines(help_text());
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u) << line;
-}
-
-TEST(Start, devices_are_claimed_by_one_agent_which_the_refusal_names) {
-  const std::string name = "carve-test-" + std::to_string(getpid());
-  {
-    const auto first = claim({name});
-    ASSERT_TRUE(first);
-    const auto second = claim({name});
-    ASSERT_FALSE(second);
-    EXPECT_THAT(second.error().sentence, HasSubstr("process " + std::to_string(getpid())));
-  }
-  EXPECT_TRUE(claim({name}));
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <grp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
 #include <cerrno>
@@ -60,46 +59,6 @@ Outcome<void> make_set(const std::string& tool, const std::string& directory, co
     return failure(K::unavailable, "cannot write {}: {}", note, strerror(errno));
   return {};
 }
-
-}  // namespace
-
-std::vector<std::string> names_of(const std::vector<Device>& devices, const Paths& paths) {
-  std::vector<std::string> names;
-  struct stat set {};
-  if (!paths.sim_set.empty() && stat(paths.sim_set.c_str(), &set) == 0) {
-    names.push_back(fmt::format("carve-set-{}-{}", set.st_dev, set.st_ino));
-    return names;
-  }
-  for (const Device& d : devices) names.push_back("carve-" + text(d.uuid));
-  return names;
-}
-
-Outcome<std::vector<os::Fd>> claim(const std::vector<std::string>& names) {
-  std::vector<os::Fd> held;
-  for (const std::string& name : names) {
-    os::Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    memcpy(address.sun_path + 1, name.data(), std::min(name.size(), sizeof address.sun_path - 2));
-    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-    const auto* generic = reinterpret_cast<const sockaddr*>(&address);
-    if (bind(fd.get(), generic, size) == 0 && listen(fd.get(), 1) == 0) {
-      held.push_back(std::move(fd));
-      continue;
-    }
-    ucred holder{};
-    socklen_t credentials = sizeof holder;
-    const os::Fd to(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (connect(to.get(), generic, size) == 0)
-      getsockopt(to.get(), SOL_SOCKET, SO_PEERCRED, &holder, &credentials);
-    return failure(K::failed_precondition,
-                   "another agent, process {}, serves these devices ({}); stop it first",
-                   holder.pid != 0 ? std::to_string(holder.pid) : "unknown", name);
-  }
-  return held;
-}
-
-namespace {
 
 // Copies our libraries to where the host has them too, if the agent is in a container.
 Outcome<Paths> with_libraries(Paths paths, const Options& options) {

@@ -1,8 +1,6 @@
 // The steps of main() that prepare the machine before the agent serves.
 #pragma once
 
-#include <sys/socket.h>
-
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,11 +10,6 @@
 #include "os/fd.h"
 
 namespace carve::node {
-
-// Claims the devices for this agent. Only one agent may serve a device of this machine, for any state and
-// socket. The claim is one abstract unix socket per device, which the kernel removes with its process.
-Outcome<std::vector<os::Fd>> claim(const std::vector<std::string>& names);
-std::vector<std::string> names_of(const std::vector<Device>& devices, const Paths& paths);
 
 // Returns the paths of the libraries, relative to this executable. Creates the simulated set.
 Outcome<Paths> find_paths(const Options& options);

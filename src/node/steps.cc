@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "node/api/routes.h"
 #include "node/attach/attach_server.h"
 #include "node/cdi/cdi.h"
+#include "node/claims.h"
 #include "node/devices/context_charge.h"
 #include "node/doctor.h"
 #include "node/slice/adopt.h"
@@ -274,7 +276,9 @@ Outcome<Machine> find_machine(const Options& options) {
     for (NodeDevice& d : out.inventory.devices)
       d.sample.health = {HealthState::unresponsive, "NVML has not answered since the agent started"};
   }
-  auto claims = claim(names_of(devices_of(out.inventory.devices), *paths));
+  const bool is_simulated = !paths->sim_set.empty();  // As a part of the agent's state.
+  auto claims = claim(is_simulated ? std::vector<Device>() : devices_of(out.inventory.devices),
+                      claims_folder(surroundings()));
   if (!claims) return tl::unexpected(claims.error());
   out.claims = std::move(*claims);
   return out;

@@ -1,0 +1,32 @@
+// The claims of an agent on its devices: only one agent of a user serves a device, for any state and socket.
+//
+// A claim is a lock (flock) on a file that only its user can open, so no other user can take it first. Root's
+// files are in /run/carve/claims; those of another user are in the folder of its default socket. An ordinary
+// user's agent also respects root's claims, which /proc/locks shows. Root's agent ignores those of other
+// users, because any user may make them: the slices of a user's agent are then processes of no slice for it.
+// Agents of two ordinary users do not see each other's claims.
+//
+// A simulated set is a folder of the agent's state, which has a lock of its own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+#include "core/failure.h"
+#include "node/options.h"
+#include "os/fd.h"
+
+namespace carve::node {
+
+inline constexpr const char* root_claims = "/run/carve/claims";
+
+// Returns the folder of this user's claims.
+std::string claims_folder(const Surroundings&);
+
+// Claims the devices for the life of the process. `folder` is this user's. The claims in `roots`, the folder
+// of root's, are respected if it is another one.
+Outcome<std::vector<os::Fd>> claim(const std::vector<Device>& devices, const std::string& folder,
+                                   const std::string& roots = root_claims);
+
+}  // namespace carve::node
