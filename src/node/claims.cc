@@ -62,4 +62,12 @@ Outcome<std::vector<os::Fd>> claim(const std::vector<Device>& devices, const std
   return held;
 }
 
+Outcome<std::vector<os::Fd>> claim_set(const std::string& set) {
+  auto lock = os::wait_for_lock(set + "/agent.lock", "agent", "the simulated devices in " + set);
+  if (!lock) return tl::unexpected(lock.error());
+  std::vector<os::Fd> held;
+  held.push_back(std::move(*lock));
+  return held;
+}
+
 }  // namespace carve::node

@@ -6,7 +6,7 @@
 // users, because any user may make them: the slices of a user's agent are then processes of no slice for it.
 // Agents of two ordinary users do not see each other's claims.
 //
-// A simulated set is a folder of the agent's state, which has a lock of its own.
+// The claim on a simulated set is a file in the set's folder.
 #pragma once
 
 #include <string>
@@ -28,5 +28,8 @@ std::string claims_folder(const Surroundings&);
 // of root's, are respected if it is another one.
 Outcome<std::vector<os::Fd>> claim(const std::vector<Device>& devices, const std::string& folder,
                                    const std::string& roots = root_claims);
+
+// Claims the devices of a simulated set, which several states may name.
+Outcome<std::vector<os::Fd>> claim_set(const std::string& set);
 
 }  // namespace carve::node

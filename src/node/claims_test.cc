@@ -72,6 +72,18 @@ TEST_F(Claims, a_folder_that_others_may_change_is_refused) {
   EXPECT_FALSE(claim(devices, own(), roots()));
 }
 
+TEST_F(Claims, a_simulated_set_has_one_agent_whatever_path_names_it) {
+  const std::string set = folder + "/sim", link = folder + "/link";
+  ASSERT_EQ(mkdir(set.c_str(), 0755), 0);
+  ASSERT_EQ(symlink(set.c_str(), link.c_str()), 0);
+  const auto first = claim_set(set);
+  ASSERT_TRUE(first);
+  const auto second = claim_set(link);
+  ASSERT_FALSE(second);
+  EXPECT_THAT(second.error().sentence,
+              HasSubstr("process " + std::to_string(getpid()) + ", has the simulated devices"));
+}
+
 TEST_F(Claims, nothing_is_claimed_without_a_device) {
   EXPECT_TRUE(claim({}, "/nowhere/at/all", roots()));
   EXPECT_EQ(claims_folder({.uid = 0}), "/run/carve/claims");

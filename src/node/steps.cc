@@ -276,9 +276,8 @@ Outcome<Machine> find_machine(const Options& options) {
     for (NodeDevice& d : out.inventory.devices)
       d.sample.health = {HealthState::unresponsive, "NVML has not answered since the agent started"};
   }
-  const bool is_simulated = !paths->sim_set.empty();  // As a part of the agent's state.
-  auto claims = claim(is_simulated ? std::vector<Device>() : devices_of(out.inventory.devices),
-                      claims_folder(surroundings()));
+  auto claims = paths->sim_set.empty() ? claim(devices_of(out.inventory.devices), claims_folder(surroundings()))
+                                       : claim_set(paths->sim_set);
   if (!claims) return tl::unexpected(claims.error());
   out.claims = std::move(*claims);
   return out;
