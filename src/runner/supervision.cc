@@ -65,7 +65,8 @@ Outcome<void> join_cgroups(uint32_t files) {
   return {};
 }
 
-void close_cgroup_files_at_exec(uint32_t files) {
+// The program gets none of the files.
+void close_files_at_exec(uint32_t files) {
   for (uint32_t i = 0; i < files; ++i) fcntl(first_cgroup_file + static_cast<int>(i), F_SETFD, FD_CLOEXEC);
 }
 
@@ -127,7 +128,7 @@ void clean_up(const std::vector<std::string>& command) {
 }  // namespace
 
 int supervise(const SuperviseRequest& request) {
-  close_cgroup_files_at_exec(request.cgroup_files);
+  close_files_at_exec(request.cgroup_files + (request.has_liveness_file ? 1 : 0));
   // The program's user may have no right on the folders above the directory, and the working directory
   // changes.
   const os::Fd folder(open(request.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -165,6 +166,7 @@ int supervise(const SuperviseRequest& request) {
   // The program has ended. Beyond this point only its end is written.
   state->ended_ns = os::utc_ns();
   const auto written = write_state(directory, *state);
+  if (request.has_liveness_file) close(first_cgroup_file + static_cast<int>(request.cgroup_files));
   (*output)->finish();
   (*output)->add_line(fmt::format("attempt {} ended: {}", request.attempt, exit_text(*state)));
   return written ? 0 : failed_status;

@@ -38,6 +38,9 @@ struct SuperviseRequest {
   // The number of the open files, from first_cgroup_file on, that the program joins its cgroups with
   // (runner/replica_cgroup.h).
   uint32_t cgroup_files = 0;
+  // Behind them is the open liveness file, which the supervisor closes when its program has ended
+  // (runner/liveness_file.h).
+  bool has_liveness_file = false;
   std::string memory_events;         // Counts what the memory limit killed; empty: there is no limit.
   uint64_t memory_limit_bytes = 0;   // For the sentence of a kill.
   std::vector<std::string> cleanup;  // A command that is run when the program has ended, before its end is

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "os/beneath.h"
 #include "os/directory.h"
+#include "runner/liveness_file.h"
 #include "wire/api/json.h"
 
 namespace carve::runner {
@@ -54,12 +55,15 @@ std::string exit_text(const SupervisorState& state) {
 }
 
 ProgramPhase SeenProgram::phase() const {
+  if (is_live) return ProgramPhase::running;
   if (state.attempt == 0) return ProgramPhase::never_started;
   if (state.ended_ns != 0) return ProgramPhase::ended;
   return is_supervised ? ProgramPhase::running : ProgramPhase::lost;
 }
 
-Outcome<SeenProgram> read_program(const std::string& directory) {
+namespace {
+
+Outcome<SeenProgram> read_directory(const std::string& directory) {
   const os::Fd folder(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (!folder && errno == ENOENT) return SeenProgram{};
   if (!folder) return failure(K::unavailable, "{} cannot be read: {}", directory, strerror(errno));
@@ -76,6 +80,20 @@ Outcome<SeenProgram> read_program(const std::string& directory) {
     state = std::move(again);
   }
   return tl::unexpected(state.error());
+}
+
+}  // namespace
+
+// A supervisor that lives is looked for before its state is read and after it: a program that ends meanwhile
+// is seen as running, and the next look sees its end.
+Outcome<SeenProgram> read_program(const std::string& directory, const std::string& liveness_file) {
+  const bool is_live = !liveness_file.empty() && living_supervisor(liveness_file);
+  auto seen = read_directory(directory);
+  if (!is_live || !living_supervisor(liveness_file)) return seen;
+  // What the program made of its directory does not matter.
+  if (!seen) return SeenProgram{.state = {}, .is_live = true};
+  seen->is_live = true;
+  return seen;
 }
 
 Outcome<SupervisorState> read_state(const std::string& directory) {

@@ -53,14 +53,15 @@ enum class ProgramPhase : uint8_t {
 
 struct SeenProgram {
   SupervisorState state;
-  bool is_supervised = false;  // A supervisor lives.
+  bool is_supervised = false;  // A supervisor lives, by the lock in the directory.
+  bool is_live = false;        // The liveness file shows that the program runs, whatever the directory has.
 
   ProgramPhase phase() const;
 };
 
 // Returns what the files say at one moment. A directory that does not exist has a program that was never
-// started.
-Outcome<SeenProgram> read_program(const std::string& directory);
+// started. `liveness_file`: its path (runner/liveness_file.h); empty: there is none.
+Outcome<SeenProgram> read_program(const std::string& directory, const std::string& liveness_file = "");
 
 // The supervisor's part. hold_liveness() marks the lock file, which is open for writing, until the process
 // has ended; a reader tests the mark without taking a lock, so it never keeps a supervisor from its start.

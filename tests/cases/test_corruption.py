@@ -2,17 +2,20 @@
 
 The kills of test_restart.py and test_storm_controller.py lose nothing that was written. Here what was written is lost too.
 """
+import collections
 import contextlib
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
+import time
 import urllib.request
 
 import pytest
 
-from conftest import GiB, HERE, LOAD, MiB, until
+from conftest import GiB, HERE, LOAD, MiB, long_form, until
 from support.jobs import Jobs, mgpu
 from support.services import Services
 
@@ -183,15 +186,21 @@ def processes(world, name):
 
 
 def programs_of(world):
-    return {name: processes(world, name) for name in world.slices()}
+    out = {}
+    for name in world.slices():
+        with contextlib.suppress(AssertionError):  # It ended meanwhile.
+            out[name] = processes(world, name)
+    return out
 
 
 def begun(world, c, document):
     """Applies the service and waits for its programs alone, not until it counts as running; returns them by slice."""
     c.apply(document)
     names = {f"{document['metadata']['name']}-1-{i}" for i in range(document["spec"]["replicas"])}
-    assert until(lambda: set(programs_of(world)) == names and all(programs_of(world).values()), 60), (programs_of(world), c.log())
-    return programs_of(world)
+    def programs():
+        return {name: pids for name, pids in programs_of(world).items() if name in names}
+    assert until(lambda: set(programs()) == names and all(programs().values()), 60), (programs(), c.log())
+    return programs()
 
 
 def reasons(c):
@@ -337,3 +346,20 @@ def test_a_removed_socket_of_the_controller_is_made_again(world):
         c.socket.unlink()
         assert until(c.answers, 20)
         assert c.log().count(f"the socket {c.socket} was removed and is made again") == 1
+
+
+def test_a_program_that_removes_its_files_is_started_once_and_ends_with_its_service(world):
+    """Without a slice there is no cgroup that would show it."""
+    with controller(world, "60s") as c:
+        script = f"cd {c.state}/programs/bare-1-0; rm -f lock state.json; echo $$ >> {c.folder}/pids; exec sleep 600"
+        c.apply({"apiVersion": "carve.dev/v1", "kind": "Service", "metadata": {"name": "bare"},
+                 "spec": {"replicas": 1, "run": {"command": ["sh", "-c", script]}}})
+        pids = c.folder / "pids"
+        assert until(lambda: pids.exists() and pids.read_text().count("\n") == 1, 30)
+        c.restart()
+        assert until(lambda: c.service("bare")["status"].get("replicaList"), 30)
+        (pid,) = pids.read_text().split()
+        c.carve("delete", "service/bare")
+        assert until(lambda: c.items() == [], 60), c.log()
+        assert not pathlib.Path(f"/proc/{pid}").exists()
+        assert pids.read_text().split() == [pid], "it was started once"

@@ -18,7 +18,9 @@
 
 #include "controller/runtime/program_directory.h"
 #include "os/capabilities.h"
+#include "os/directory.h"
 #include "os/process.h"
+#include "runner/liveness_file.h"
 #include "runner/runner.h"
 #include "wire/api/json.h"
 
@@ -86,8 +88,11 @@ bool keep_files(const std::vector<os::Fd>& files) {
 
 // Executes the supervisor in the program's directory. It reads the request from `input`.
 [[noreturn]] void execute(const std::string& program, const User& user, int directory, int input,
-                          const std::vector<os::Fd>& cgroup_files) {
+                          std::vector<os::Fd>& files, const std::string& liveness_file) {
   setsid();
+  std::optional<os::ProcessId> former;
+  files.push_back(runner::hold_liveness_file(liveness_file, former));
+  if (!files.back()) _exit(runner::supervised_status);
   signal(SIGPIPE, SIG_DFL);
   signal(SIGINT, SIG_DFL);
   sigset_t none;
@@ -97,12 +102,20 @@ bool keep_files(const std::vector<os::Fd>& files) {
   const int null = open("/dev/null", O_RDWR);
   // The user may have no right on the folders above the directory.
   if (fchdir(directory) != 0 || !become(user) || dup2(input, STDIN_FILENO) < 0 ||
-      dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0 || !keep_files(cgroup_files))
+      dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0 || !keep_files(files))
     _exit(runner::failed_status);
+  // What a supervisor left that was killed must not run beside the next program.
+  if (former) runner::signal_session(*former, SIGKILL);
   char* const words[] = {const_cast<char*>("carve-supervise"), nullptr};
   char* const environment[] = {nullptr};
   execve(program.c_str(), words, environment);
   _exit(runner::no_program_status);
+}
+
+// Makes the folder of the liveness files, which other users may not enter.
+Outcome<void> make_liveness_folder(const std::string& programs) {
+  const std::string file = liveness_file_of(programs, "");
+  return os::make_directory(file.substr(0, file.rfind('/')), 0700);
 }
 
 // What the launcher was begun with.
@@ -118,9 +131,11 @@ Outcome<void> start_supervisor(const Places& places, runner::ReplicaCgroups& cgr
   const auto directory = make_program_directory(places.folder, request.name, request.uid);
   if (!directory) return tl::unexpected(directory.error());
   runner::SuperviseRequest& supervise = request.supervise;
-  const auto joined = cgroups.make(request.name, request.limits, !supervise.slice.empty());
+  if (const auto made = make_liveness_folder(places.folder); !made) return made;
+  auto joined = cgroups.make(request.name, request.limits, !supervise.slice.empty());
   if (!joined) return tl::unexpected(joined.error());
   supervise.cgroup_files = static_cast<uint32_t>(joined->process_files.size());
+  supervise.has_liveness_file = true;
   supervise.memory_events = joined->memory_events;
   supervise.memory_limit_bytes = request.limits.memory_bytes;
   supervise.directory = ".";
@@ -134,36 +149,52 @@ Outcome<void> start_supervisor(const Places& places, runner::ReplicaCgroups& cgr
   if (!input || ::write(input.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
       lseek(input.get(), 0, SEEK_SET) != 0)
     return failure(K::unavailable, "no memory for the request: {}", strerror(errno));
-  return detach(
-      [&] { execute(places.program, *user, directory->get(), input.get(), joined->process_files); });
+  return detach([&] {
+    execute(places.program, *user, directory->get(), input.get(), joined->process_files,
+            liveness_file_of(places.folder, request.name));
+  });
 }
 
 // Sends the signal with the rights of the program's user, who can write any process into the state.
-void signal_program(int directory, int signal) {
+// `living`: the supervisor, if its liveness file shows it. Then the state is believed as far as it names a
+// child of the supervisor.
+void signal_program(int directory, int signal, const std::optional<os::ProcessId>& living) {
   if (fchdir(directory) != 0) return;
   const auto seen = runner::read_program(".");
-  if (!seen || seen->phase() != runner::ProgramPhase::running) return;
-  const runner::SupervisorState& state = seen->state;
+  const runner::SupervisorState state = seen ? seen->state : runner::SupervisorState{};
+  if (living) {
+    const auto named = os::stat_of(state.program_pid);
+    if (state.ended_ns != 0 || !named || named->parent != living->pid) {
+      const bool found = runner::signal_session(*living, signal);
+      if (!found && signal == SIGKILL) os::send_signal(os::open_process(*living), signal);
+      return;
+    }
+  } else if (!seen || seen->phase() != runner::ProgramPhase::running) {
+    return;
+  }
   const os::Fd program = os::open_process({.pid = state.program_pid, .start = state.program_start});
   if (state.program_pid > 0 && program) {
     if (kill(-state.program_pid, signal) != 0) os::send_signal(program, signal);
     return;
   }
   // A supervisor that runs will write the end.
-  const auto supervisor = os::stat_of(state.supervisor_pid);
+  const os::ProcessId own =
+      living.value_or(os::ProcessId{.pid = state.supervisor_pid, .start = state.supervisor_start});
+  const auto supervisor = os::stat_of(own.pid);
   const bool hangs =
       state.program_pid == 0 || (supervisor && (supervisor->state == 'T' || supervisor->state == 't'));
   if (signal != SIGKILL || !hangs) return;
-  if (const os::Fd held = os::open_process({.pid = state.supervisor_pid, .start = state.supervisor_start}))
-    os::send_signal(held, signal);
+  if (const os::Fd held = os::open_process(own)) os::send_signal(held, signal);
 }
 
 Outcome<void> send_signal_to(const std::string& folder, const SignalRequest& request) {
   const auto directory = open_program_directory(folder, request.name);
   if (!directory) return tl::unexpected(directory.error());
   if (!directory->fd) return {};
+  auto living = runner::living_supervisor(liveness_file_of(folder, request.name));
+  if (living && !*living) living.reset();  // It has not written yet which process it is.
   return detach([&] {
-    if (become_user(directory->uid)) signal_program(directory->fd.get(), request.signal);
+    if (become_user(directory->uid)) signal_program(directory->fd.get(), request.signal, living);
   });
 }
 
@@ -179,6 +210,7 @@ Outcome<void> carry_out(const Places& places, runner::ReplicaCgroups& cgroups, c
   if (message->signal) return send_signal_to(places.folder, *message->signal);
   if (message->remove) {
     cgroups.remove(message->remove->name);
+    unlink(liveness_file_of(places.folder, message->remove->name).c_str());
     return remove_program_directory(places.folder, message->remove->name);
   }
   return failure(K::invalid_argument, "the message has no request");
@@ -213,6 +245,10 @@ Outcome<std::string> received(int socket) {
 }
 
 }  // namespace
+
+std::string liveness_file_of(const std::string& programs, const std::string& name) {
+  return programs.substr(0, programs.rfind('/')) + "/supervisors/" + name;
+}
 
 Outcome<Launcher> Launcher::begin(const std::string& program, const std::string& folder) {
   if (access(program.c_str(), X_OK) != 0)

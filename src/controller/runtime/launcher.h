@@ -24,6 +24,9 @@
 namespace carve::controller {
 
 inline constexpr const char* programs_folder = "/programs";  // Below the controller's state.
+// Beside the folder of the programs: a liveness file for each (runner/liveness_file.h), for the controller
+// only.
+std::string liveness_file_of(const std::string& programs, const std::string& name);
 
 // `supervise.directory` is not used. `supervise.workdir` may be empty: the home of the user. `supervise.env`
 // is added to PATH, HOME, USER and LANG.

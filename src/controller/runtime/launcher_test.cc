@@ -13,6 +13,7 @@
 
 #include "core/invariant.h"
 #include "os/process.h"
+#include "runner/liveness_file.h"
 #include "runner/log_files.h"
 
 namespace carve::controller {
@@ -132,6 +133,42 @@ TEST_F(LauncherTest, the_supervisor_is_no_child_and_outlives_the_launcher) {
   launcher.emplace(*Launcher::begin(supervise_program(), folder));
   ASSERT_TRUE(launcher->send_signal({.name = "a", .signal = SIGTERM}));
   EXPECT_EQ(runner::exit_text(ended()), "signal 15");
+}
+
+// The directory belongs to the program: it may remove and write all that is there.
+TEST_F(LauncherTest, a_program_that_spoils_its_directory_is_seen_is_started_once_and_is_ended) {
+  const std::string liveness_file = liveness_file_of(folder, "a");
+  const auto now = [&] { return runner::read_program(folder / "a", liveness_file); };
+  for (const std::string spoil :
+       {"rm -f lock state.json", "echo garbage > state.json",
+        "rm lock; echo '{\"attempt\":9,\"ended_ns\":1}' > state.json", "rm -f state.json; mkfifo state.json",
+        "echo '{\"attempt\":1,\"program_pid\":1}' > state.json"}) {
+    start(request(fmt::format("cd {}/a; {}; echo up; sleep 600 & wait", folder.string(), spoil)));
+    ASSERT_TRUE(is_soon([&] { return says("up"); })) << spoil;
+    ASSERT_TRUE(now()) << spoil;
+    EXPECT_EQ(now()->phase(), runner::ProgramPhase::running) << spoil;
+    const auto supervisor = runner::living_supervisor(liveness_file);
+    ASSERT_TRUE(supervisor && *supervisor) << spoil;
+
+    // The second start has ended if no other process has this one's command line or the program's directory.
+    const auto cmdline = [](pid_t pid) { return os::read_file(fmt::format("/proc/{}/cmdline", pid)); };
+    const auto is_second = [&](const os::ProcessStat& process) {
+      const pid_t pid = process.id.pid;
+      std::error_code gone;
+      if (process.session == pid && process.id != *supervisor &&
+          std::filesystem::equivalent(fmt::format("/proc/{}/cwd", pid), folder / "a", gone))
+        return true;
+      return pid != getpid() && pid != launcher_pid() && cmdline(pid) == cmdline(getpid());
+    };
+    start(request("echo twice", geteuid(), 10));
+    ASSERT_TRUE(is_soon([&] { return std::ranges::none_of(os::all_processes(), is_second); }));
+    ASSERT_TRUE(launcher->send_signal({.name = "a", .signal = SIGKILL}));
+    EXPECT_TRUE(is_soon([&] { return !runner::living_supervisor(liveness_file); })) << spoil;
+    EXPECT_FALSE(says("twice")) << spoil;
+    ASSERT_TRUE(launcher->remove({.name = "a"}));
+    EXPECT_TRUE(is_soon([&] { return !std::filesystem::exists(folder / "a"); })) << spoil;
+    EXPECT_FALSE(std::filesystem::exists(liveness_file)) << spoil;
+  }
 }
 
 TEST_F(LauncherTest, a_launcher_that_was_killed_is_named) {

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "controller/runtime/launcher.h"
 #include "os/clock.h"
 
 namespace carve::controller {
@@ -65,7 +66,7 @@ Outcome<runner::SeenProgram> ProgramReader::read(const std::string& name) {
                           now_ns_ < known.read_ns + reread_interval_ns;
   if (is_settled) return *known.seen;
   ++reads_;
-  auto seen = runner::read_program(directory_of(name));
+  auto seen = runner::read_program(directory_of(name), liveness_file_of(folder_, name));
   if (!seen) {
     known.seen.reset();
     return seen;
