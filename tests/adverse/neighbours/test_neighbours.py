@@ -17,7 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from neighbour import Neighbour
 
 pytestmark = pytest.mark.alone
-SECONDS = 20 if long_form else 4
+SECONDS = 20 if long_form else 3
 AGENTS_USER = 1500
 NOBODY = 65534
 LIBCUDA = BUILD / "lib/carve/sim/libcuda.so.1"
@@ -218,3 +218,93 @@ def test_silent_connections_to_the_attach_socket(world, as_nobody):
     neighbour.assert_undisturbed()
     done = world.carve("run", "--memory", "1GiB", "--", BUILD / "bin/carve-load", "--allocate", "64MiB")
     assert done.returncode == 0, done.stderr
+
+
+SLOW_READERS = """
+import socket, sys, threading, time
+path, count = sys.argv[1], int(sys.argv[2])
+def read_slowly():
+    while True:
+        try:
+            with socket.socket(socket.AF_UNIX) as s:
+                s.settimeout(30)
+                s.connect(path)
+                s.sendall(b"GET /v1/slices?all=true HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n" * 16)
+                while s.recv(4096): time.sleep(2)
+        except OSError:
+            time.sleep(0.01)
+for _ in range(count): threading.Thread(target=read_slowly, daemon=True).start()
+time.sleep(600)
+"""
+
+SILENT_CALLERS = """
+import socket, sys, threading, time
+path, count = sys.argv[1], int(sys.argv[2])
+def begin():
+    while True:
+        try:
+            with socket.socket(socket.AF_UNIX) as s:
+                s.settimeout(30)
+                s.connect(path)
+                s.sendall(b"POST /v1/slices HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: 60000\\r\\n\\r\\n{")
+                s.recv(10)
+        except OSError:
+            time.sleep(0.01)
+for _ in range(count): threading.Thread(target=begin, daemon=True).start()
+time.sleep(600)
+"""
+
+STREAMS = """
+import socket, sys, threading, time
+path, count = sys.argv[1], int(sys.argv[2])
+def watch():
+    while True:
+        try:
+            with socket.socket(socket.AF_UNIX) as s:
+                s.connect(path)
+                s.sendall(b"GET /v1/events?watch=true HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
+                while s.recv(4096): pass
+        except OSError:
+            pass
+        time.sleep(0.01)
+for _ in range(count): threading.Thread(target=watch, daemon=True).start()
+time.sleep(600)
+"""
+
+EXPENSIVE_REQUESTS = """
+import socket, sys, threading, time
+path, count = sys.argv[1], int(sys.argv[2])
+def ask():
+    while True:
+        try:
+            with socket.socket(socket.AF_UNIX) as s:
+                s.settimeout(30)
+                s.connect(path)
+                while True:
+                    for target in b"/v1/slices?all=true", b"/metrics", b"/v1/doctor", b"/v1/events":
+                        s.sendall(b"GET " + target + b" HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
+                        if not s.recv(1 << 20): raise OSError
+        except OSError:
+            time.sleep(0.01)
+for _ in range(count): threading.Thread(target=ask, daemon=True).start()
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("text, count", [(SLOW_READERS, 300), (SILENT_CALLERS, 300), (STREAMS, 100), (EXPENSIVE_REQUESTS, 16)],
+                         ids=["slow readers", "silent callers", "streams", "expensive requests"])
+def test_one_user_of_the_api(world, as_nobody, text, count):
+    """Another user, who may use the API's socket, as members of group carve may."""
+    for number in range(30):
+        world.carve("slice", "create", "--memory", "1MiB", "--isolation", "none", "--name", f"s{number}")
+        world.carve("stop", f"s{number}")
+    os.chmod(world.socket, 0o666)
+    as_nobody(text, world.socket, count)
+    neighbour = looked_at(world, f"{count} threads of one user")
+    neighbour.assert_undisturbed()
+    stream = world.begin("events", "--watch")
+    assert until(lambda: world.carve("ps").returncode == 0)
+    done = world.carve("run", "--memory", "1GiB", "--name", "after", "--", BUILD / "bin/carve-load", "--allocate", "64MiB")
+    assert done.returncode == 0, done.stderr
+    assert any("after" in stream.stdout.readline() for _ in range(2000)), "root's stream has a place"
+    assert world.carve("ps").returncode == 0
