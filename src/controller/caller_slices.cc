@@ -146,7 +146,7 @@ void CallerSlices::receive(int fd) {
   end(fd, n == 0 ? slice_in(call.received) : std::nullopt);
 }
 
-void CallerSlices::end(int fd, std::optional<std::string> slice) {
+void CallerSlices::end(int fd, const std::optional<std::string>& slice) {
   loop_.forget(fd);
   const auto call = std::move(calls_.extract(fd).mapped());
   --agents_[call->agent].calls;

@@ -47,7 +47,7 @@ class CallerSlices {
   // Returns whether the question has to wait for the agent.
   bool call(size_t agent, const std::shared_ptr<Question>&);
   void receive(int fd);
-  void end(int fd, std::optional<std::string> slice);
+  void end(int fd, const std::optional<std::string>& slice);
   void end_late_calls();
 
   os::Loop& loop_;

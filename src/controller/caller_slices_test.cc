@@ -19,7 +19,9 @@ const http::Caller asking = http::Caller::user(0, this_process, {});
 const std::string question =
     fmt::format("GET /v1/processes/{}?start={}", this_process.pid, this_process.start);
 
-AgentStub answering(const std::string& answer) { return AgentStub(std::map<std::string, std::string>{{question, answer}}); }
+AgentStub answering(const std::string& answer) {
+  return AgentStub(std::map<std::string, std::string>{{question, answer}});
+}
 std::string in_slice(const std::string& name) {
   return json_answer(200, fmt::format(R"({{"slice": "{}"}})", name));
 }
