@@ -32,8 +32,8 @@ TEST(ServerIdentity, a_list_of_trusted_uids_is_read_exactly) {
         << list;
 }
 
-// In a user namespace the agent of the host has no uid. Its number there is 65534, which a process of a
-// container may have.
+// In a user namespace the agent of the host has no uid. It is shown with the overflow uid, which a user of a
+// container may have too.
 TEST(ServerIdentity, a_server_without_a_uid_is_trusted_if_no_process_of_the_namespace_can_look_like_it) {
   const struct {
     const char* uid_map;
