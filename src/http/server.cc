@@ -13,6 +13,7 @@ namespace {
 constexpr int max_pieces_per_turn = 16;
 constexpr int max_accepts_per_turn = 64;  // A new peer's request is read before many others come.
 constexpr size_t read_piece_bytes = 16 << 10;
+constexpr int64_t rest_ns = 20 * os::millisecond;
 
 // Returns how many of the places are for all users.
 size_t without_reserved(size_t places) { return places - places / 4; }
@@ -162,6 +163,7 @@ bool Server::has_too_many(const std::string& origin) const {
 
 void Server::close(int fd) {
   loop_.forget(fd);
+  std::erase(resting_, fd);
   const auto found = connections_.find(fd);
   held_bytes_ -= found->second->held_bytes;
   unsent_bytes_ -= found->second->unsent_bytes;
@@ -184,7 +186,10 @@ Response Server::refuse_heirs(const Caller& caller) const {
 
 Response Server::handle(const Request& request, const Caller& caller) {
   if (caller.has_ended()) return refuse_heirs(caller);
+  const int64_t begun_ns = hooks_.now_ns();
   Response response = hooks_.handle(request, caller);
+  if (hooks_.has_reserve && caller.uid() && !has_reserve(caller))
+    busy_ns(*caller.uid()) += hooks_.now_ns() - begun_ns;
   if (!std::holds_alternative<EventStream>(response.content)) return response;
   auto refusal = refuse_stream(caller);
   return refusal ? std::move(*refusal) : std::move(response);
@@ -223,7 +228,8 @@ void Server::tick(int64_t now_ns) {
   }
   for (const int fd : to_serve)
     if (connections_.contains(fd)) move_bytes(fd);  // It may have given way.
-  listen();                                         // A peer that was served may wait now, and give way.
+  std::erase_if(busy_, [&](const auto& entry) { return now_ns - entry.second.at_ns > 2 * entry.second.ns; });
+  listen();  // A peer that was served may wait now, and give way.
 }
 
 void Server::count_held(Connection& c) {
@@ -246,8 +252,38 @@ void Server::limit_held() {
   }
 }
 
+// A uid gains half of the time that passes.
+int64_t& Server::busy_ns(uint32_t uid) {
+  const int64_t now = hooks_.now_ns();
+  Busy& busy = busy_[uid];
+  busy.ns = std::max<int64_t>(0, busy.ns - (now - busy.at_ns) / 2);
+  busy.at_ns = now;
+  return busy.ns;
+}
+
+bool Server::must_rest(const Connection& c) {
+  const auto uid = c.caller.uid();
+  return uid && !c.conversation.is_streaming() && busy_.contains(*uid) && !has_reserve(c.caller) &&
+         busy_ns(*uid) > max_busy_ns;
+}
+
+void Server::rest(int fd) {
+  loop_.forget(fd);
+  if (resting_.empty())
+    loop_.after(rest_ns, [this, lives = std::weak_ptr(lives_)] {
+      if (!lives.expired()) resume();
+    });
+  resting_.push_back(fd);
+}
+
+void Server::resume() {
+  for (const int fd : std::exchange(resting_, {}))
+    loop_.watch(fd, EPOLLIN | EPOLLOUT, [this, fd](uint32_t) { move_bytes(fd); });
+}
+
 void Server::move_bytes(int fd) {
   Connection& c = *connections_.at(fd);
+  if (!c.conversation.is_over() && must_rest(c)) return rest(fd);
   for (int piece = 0; piece < max_pieces_per_turn; ++piece) {
     const std::string_view out = c.conversation.unsent();
     if (c.conversation.is_over()) return close(fd);

@@ -12,7 +12,8 @@
 // uid and keeps a quarter for root and its operators; only peers of the same uid, or of those without a
 // reserve, give way then, and a connection for which there is no place is closed. So is one beyond the limit
 // of its address. All requests that are not complete have 64 MiB, and so have all responses that are not
-// taken; beyond it, the longest waiting peers and the slowest readers give way.
+// taken; beyond it, the longest waiting peers and the slowest readers give way. A uid without a reserve whose
+// requests have taken the program half of the time, and 100 ms more, rests until they have not.
 #pragma once
 
 #include <map>
@@ -30,6 +31,7 @@ inline constexpr size_t max_connections = 128;
 inline constexpr size_t max_streams = 64;
 inline constexpr size_t max_held_bytes = 64 << 20;  // Of incomplete requests, and of unsent responses.
 inline constexpr int64_t slow_reader_ns = 2'000'000'000;
+inline constexpr int64_t max_busy_ns = 100'000'000;
 
 using Handler = std::function<Response(const Request&, const Caller&)>;
 // Identifies the caller of a new connection; no value closes it.
@@ -89,6 +91,11 @@ class Server {
   std::optional<int> find_place(std::optional<uint32_t> uid) const;
   bool has_reserve(const Caller&) const;
   std::optional<Response> refuse_stream(const Caller&) const;
+  // Returns the time that the uid's requests have taken beyond its share.
+  int64_t& busy_ns(uint32_t uid);
+  bool must_rest(const Connection&);
+  void rest(int fd);
+  void resume();
   void count_held(Connection&);
   void limit_held();
   bool has_too_many(const std::string& origin) const;
@@ -105,6 +112,13 @@ class Server {
   std::map<int, std::unique_ptr<Connection>> connections_;
   std::map<std::string, size_t> from_origin_;  // Connections by the callers' origins.
   size_t held_bytes_ = 0, unsent_bytes_ = 0;   // Of all connections.
+  struct Busy {
+    int64_t ns = 0;
+    int64_t at_ns = 0;
+  };
+  std::map<uint32_t, Busy> busy_;                                     // By uid, of those without a reserve.
+  std::vector<int> resting_;                                          // Connections that are not read.
+  std::shared_ptr<const int> lives_ = std::make_shared<const int>();  // The loop's timers look at it.
   bool listens_ = false;
 };
 

@@ -33,6 +33,7 @@ struct Served {
   os::Loop loop;
   std::map<Stream*, Stream*> streams;  // The open ones.
   std::vector<std::string> callers;    // Of the requests.
+  std::function<void(const Caller&)> on_request = nullptr;
   std::optional<Server> server;
 
   struct Client {
@@ -44,6 +45,7 @@ struct Served {
   explicit Served(size_t queue_bytes, Server::Hooks hooks = limits()) {
     hooks.handle = [this](const Request& r, const Caller& caller) {
       callers.push_back(caller.text());
+      if (on_request) on_request(caller);
       return answer(r);
     };
     hooks.refuse = [](unsigned status, const std::string& detail) {
@@ -370,6 +372,31 @@ TEST(Server, streams_have_a_limit_for_each_user_and_a_reserve) {
   EXPECT_THAT(stream_of(9), EndsWith("3 streams are open; at most 3 may be; close one first"));
   EXPECT_THAT(stream_of(0), HasSubstr("200 OK"));
   EXPECT_THAT(stream_of(0), EndsWith("4 streams are open; at most 4 may be; close one first"));
+}
+
+// The requests of uid 7 take 60 ms each, by the server's clock. Beyond 100 ms its connections rest, and
+// others are answered before it.
+TEST(Server, a_user_whose_requests_take_all_the_time_rests_while_others_are_answered) {
+  Users users;
+  Served served(1000, users.hooks(64));
+  served.on_request = [&](const Caller& caller) {
+    users.later_ns += caller.uid() == 7 ? 60 * os::millisecond : 0;
+  };
+  std::vector<Served::Client> clients;
+  for (int i = 0; i < 8; ++i) {
+    users.next.push_back(7);
+    clients.push_back(served.connect(fmt::format("GET /busy{} HTTP/1.1\r\n\r\n", i)));
+  }
+  EXPECT_THAT(answer_to(served, users, 0, "/root").read, EndsWith("/root"));
+  EXPECT_THAT(answer_to(served, users, 8, "/other").read, EndsWith("/other"));
+  EXPECT_LT(std::ranges::count(served.callers, "uid 7"), 8);
+  for (auto& client : clients)
+    served.watch(client, [&] {
+      if (std::ranges::all_of(clients, [](const auto& one) { return !one.read.empty(); })) served.loop.stop();
+    });
+  served.loop.run();
+  EXPECT_EQ(std::ranges::count(served.callers, "uid 7"), 8) << "each is answered in the end";
+  EXPECT_EQ(std::ranges::count_if(clients, &Served::Client::closed), 0);
 }
 
 TEST(Server, responses_that_are_not_taken_have_a_bound_together) {
