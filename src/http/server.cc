@@ -223,8 +223,11 @@ void Server::tick(int64_t now_ns) {
     c->conversation.tick(now_ns);
     const bool late =
         (!c->is_known || !c->transport->is_established()) && now_ns - c->accepted_ns > request_patience_ns;
-    if (late) ::shutdown(fd, SHUT_RDWR);
-    if (late || c->conversation.is_over() || !c->conversation.unsent().empty()) to_serve.push_back(fd);
+    // A stream is for the process that opened it, not for those that have inherited the connection.
+    const bool has_heirs = c->conversation.is_streaming() && c->caller.has_ended();
+    if (late || has_heirs) ::shutdown(fd, SHUT_RDWR);
+    if (late || has_heirs || c->conversation.is_over() || !c->conversation.unsent().empty())
+      to_serve.push_back(fd);
   }
   for (const int fd : to_serve)
     if (connections_.contains(fd)) move_bytes(fd);  // It may have given way.
@@ -283,6 +286,7 @@ void Server::resume() {
 
 void Server::move_bytes(int fd) {
   Connection& c = *connections_.at(fd);
+  if (!c.is_known) return close(fd);  // It is late. The kernel still has its request, which is not read.
   if (!c.conversation.is_over() && must_rest(c)) return rest(fd);
   for (int piece = 0; piece < max_pieces_per_turn; ++piece) {
     const std::string_view out = c.conversation.unsent();

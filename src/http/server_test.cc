@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include <array>
+#include <csignal>
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
@@ -141,6 +142,31 @@ TEST(Server, refuses_a_request_on_the_connection_of_a_process_that_has_ended) {
   EXPECT_THAT(read, HasSubstr("Connection: close"));
 }
 
+TEST(Server, a_stream_ends_with_the_process_that_opened_it) {
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  Server::Hooks hooks = limits();
+  hooks.identify = [id = os::stat_of(child)->id](int) {
+    return std::optional(Caller::user(os::Peer(id, os::open_process(id), 7), {}));
+  };
+  Served served(1000, std::move(hooks));
+  auto client = served.connect("GET /stream HTTP/1.1\r\n\r\n");
+  served.watch(client, [&] {
+    if (client.closed) served.loop.stop();
+  });
+  served.loop.every(os::millisecond, [&] {
+    if (served.streams.empty()) return;
+    kill(child, SIGKILL);
+    served.server->tick(os::monotonic_ns());
+  });
+  served.loop.run();
+  EXPECT_TRUE(served.streams.empty());
+  waitpid(child, nullptr, 0);
+}
+
 TEST(Server, reads_no_request_until_its_caller_is_completely_known) {
   std::function<void(Caller)> then;
   Server::Hooks hooks = limits();
@@ -160,6 +186,24 @@ TEST(Server, reads_no_request_until_its_caller_is_completely_known) {
   served.loop.run();
   EXPECT_THAT(client.read, EndsWith("/a"));
   EXPECT_THAT(served.callers, testing::ElementsAre("uid 7 in slice a"));
+}
+
+TEST(Server, a_request_of_a_caller_that_never_becomes_known_is_not_answered) {
+  bool is_asked = false;
+  Server::Hooks hooks = limits();
+  hooks.complete = [&](const Caller&, const std::function<void(Caller)>&) {
+    is_asked = true;
+    return std::shared_ptr<void>(&is_asked, [](void*) {});
+  };
+  Served served(1000, std::move(hooks));
+  auto client = served.connect("GET /a HTTP/1.1\r\n\r\n");
+  served.watch(client, [&] { served.loop.stop(); });
+  served.loop.every(os::millisecond, [&] {
+    if (is_asked) served.server->tick(os::monotonic_ns() + 60 * os::second);
+  });
+  served.loop.run();
+  EXPECT_TRUE(client.closed && client.read.empty());
+  EXPECT_TRUE(served.callers.empty());
 }
 
 TEST(Server, a_connection_that_closes_drops_the_question_about_its_caller) {
