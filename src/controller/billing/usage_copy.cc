@@ -10,9 +10,10 @@ namespace {
 constexpr size_t ids_at_once = 256;
 
 // Ends the open records of a ledger that is lost, when the agent was last seen.
-Outcome<void> end_lost(UsageStore& store, const std::string& node, const CopyPosition& position) {
+Outcome<void> end_lost(UsageStore& store, const std::string& node, const CopyPosition& position,
+                       const std::vector<uint64_t>& ids) {
   std::vector<UsageRow> ended;
-  for (const uint64_t id : position.open_ids) {
+  for (const uint64_t id : ids) {
     auto row = store.find(node, position.ledger, id);
     if (!row) return tl::unexpected(row.error());
     if (!*row) continue;
@@ -27,6 +28,35 @@ Outcome<void> end_lost(UsageStore& store, const std::string& node, const CopyPos
     ended.push_back(std::move(**row));
   }
   return ended.empty() ? Outcome<void>() : store.write(ended);
+}
+
+// Returns the ids of open records that the agent does not have.
+Outcome<std::vector<uint64_t>> lost_ids(UsageSource& source, const CopyPosition& position) {
+  std::vector<uint64_t> lost;
+  for (size_t begin = 0; begin < position.open_ids.size(); begin += ids_at_once) {
+    const std::vector<uint64_t> ids(
+        position.open_ids.begin() + static_cast<std::ptrdiff_t>(begin),
+        position.open_ids.begin() +
+            static_cast<std::ptrdiff_t>(std::min(begin + ids_at_once, position.open_ids.size())));
+    const auto some = source.of(ids);
+    if (!some) return tl::unexpected(some.error());
+    for (const uint64_t id : ids)
+      if (std::ranges::find(*some, id, &ledger::UsageRecord::id) == some->end()) lost.push_back(id);
+  }
+  return lost;
+}
+
+// Returns whether the agent's ledger has lost its newest records only: its first record was copied. The agent
+// gives no id twice, so what is new is behind the newest copy.
+Outcome<bool> has_lost_newest(UsageStore& store, const std::string& node, UsageSource& source,
+                              const CopyPosition& position) {
+  const auto first = source.after(0);
+  if (!first) return tl::unexpected(first.error());
+  if (first->empty()) return false;
+  const auto row = store.find(node, position.ledger, first->front().id);
+  if (!row) return tl::unexpected(row.error());
+  return *row && (*row)->from_ns == first->front().from.utc_ns &&
+         (*row)->boot_id == first->front().from.boot_id;
 }
 
 // Returns whether the agent's ledger is the one that was copied. `known` are the records with the ids asked.
@@ -62,11 +92,20 @@ Outcome<size_t> copy_usage(UsageStore& store, const std::string& node, UsageSour
                    asked.begin() + static_cast<std::ptrdiff_t>(std::min(begin + ids_at_once, asked.size()))});
     if (!some) return tl::unexpected(some.error());
     if (begin == 0 && !is_same_ledger(*position, *some)) {
-      os::log::warning("node {}: its agent has begun another ledger; open usage records end", node);
-      if (const auto done = end_lost(store, node, *position); !done) return tl::unexpected(done.error());
-      ++ledger;
-      last = 0;
-      break;
+      const auto is_shorter = has_lost_newest(store, node, source, *position);
+      if (!is_shorter) return tl::unexpected(is_shorter.error());
+      os::log::warning("node {}: its agent's ledger has lost {}; lost usage records that were open end", node,
+                       *is_shorter ? "its newest records" : "its records and begins again");
+      const Outcome<std::vector<uint64_t>> lost =
+          *is_shorter ? lost_ids(source, *position) : position->open_ids;
+      if (!lost) return tl::unexpected(lost.error());
+      if (const auto done = end_lost(store, node, *position, *lost); !done)
+        return tl::unexpected(done.error());
+      if (!*is_shorter) {
+        ++ledger;
+        last = 0;
+        break;
+      }
     }
     // The newest record is asked for to know the ledger; it is written if it was open.
     std::vector<ledger::UsageRecord> open;

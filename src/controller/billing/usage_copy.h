@@ -26,8 +26,9 @@ struct CopyTerms {
 };
 
 // Returns how many records were written. If the newest copied record is not in the agent's ledger any more,
-// the agent has begun another ledger, which is copied from its begin. What was open in the lost one ends when
-// the agent was last seen.
+// but the first one is, the ledger has lost its newest records: no record is copied twice. Else the agent has
+// begun another ledger, which is copied from its begin. What was open and is lost ends when the agent was
+// last seen.
 Outcome<size_t> copy_usage(UsageStore&, const std::string& node, UsageSource&, const CopyTerms&);
 
 }  // namespace carve::controller

@@ -114,6 +114,23 @@ TEST_F(UsageCopyTest, a_window_has_what_reaches_into_it) {
   EXPECT_THAT(rows({0, 6 * second}), ElementsAre("n1:4 5-0"));
 }
 
+// A copy under another ledger's number would be billed a second time.
+TEST_F(UsageCopyTest, a_ledger_that_lost_its_newest_records_is_not_copied_again) {
+  source.records = {record(1, 10), record(2, 20), record(3, 30), record(4, 40)};
+  source.records[0].to = at(15);
+  copy(70);
+  source.records = {source.records[0], record(2, 20), record(7, 80)};  // 3 and 4 are lost, 2 runs on.
+  EXPECT_EQ(copy(90), 2u);
+  source.records[1].to = at(100);
+  EXPECT_EQ(copy(110), 2u);
+  EXPECT_THAT(rows(), ElementsAre("n1:1 10-15", "n1:2 20-100", "n1:3 30-70", "n1:4 40-70", "n1:7 80-0"));
+  // All was lost but what the agent recorded again from a state file.
+  source.records = {record(7, 80)};
+  source.records[0].slice.account = "alice";
+  copy(120);
+  EXPECT_THAT(rows(), testing::SizeIs(5));
+}
+
 TEST_F(UsageCopyTest, a_lost_ledger_ends_what_was_open_when_it_was_last_seen) {
   source.records = {record(1, 10), record(2, 20)};
   source.records[0].to = at(15);
