@@ -138,7 +138,8 @@ bool is_job() {
 pid_t changed_child(const Run& run, pid_t program, bool cgroup, int& status) {
   siginfo_t seen{};
   constexpr int changes = WEXITED | WSTOPPED | WNOHANG;
-  if (waitid(cgroup ? P_PID : P_ALL, static_cast<id_t>(program), &seen, changes | WNOWAIT) != 0) return -1;
+  const bool adopts = !cgroup || run.is_supervised;
+  if (waitid(adopts ? P_ALL : P_PID, static_cast<id_t>(program), &seen, changes | WNOWAIT) != 0) return -1;
   if (seen.si_pid == 0) return 0;
   if (run.is_supervised && seen.si_pid == program && seen.si_code != CLD_STOPPED) kill(-program, SIGKILL);
   return waitpid(seen.si_pid, &status, WNOHANG | WUNTRACED);
@@ -208,8 +209,10 @@ int run(const Run& run) {
     return give_back();
   };
   const Signals signals;
+  // All descendants of a supervised program stay below its supervisor, so that the owner of a listening
+  // socket is found there.
+  if (run.is_supervised || !run.slice.empty()) prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (!run.slice.empty()) {
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
     const auto watching = post_patiently<api::Nothing>(run, "/supervise", api::Nothing{});
     if (!watching) {
       run.complain(watching.error());
@@ -238,7 +241,8 @@ int run(const Run& run) {
   bool cgroup = run.slice.empty();  // Without a slice, no descendants are waited for.
   while (::read(from_child.get(), &message, sizeof message) == sizeof message) {
     cgroup = cgroup || message.cgroup;
-    if (message.phase == ChildReport::entered && message.cgroup) prctl(PR_SET_CHILD_SUBREAPER, 0);
+    if (message.phase == ChildReport::entered && message.cgroup && !run.is_supervised)
+      prctl(PR_SET_CHILD_SUBREAPER, 0);
     if (message.phase == ChildReport::not_executed)
       run.say(
           fmt::format("{}: {}", run.program[0],

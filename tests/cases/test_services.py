@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import textwrap
 import threading
 import time
 import urllib.error
@@ -238,6 +239,43 @@ def test_the_agent_is_idle_beside_programs_that_are(services, world):
     pid, before, begin = world.process.pid, cpu_seconds(world.process.pid), time.monotonic()
     assert not until(lambda: cpu_seconds(pid) - before > 1, 5), "1 s of processor time in 5 s"
     assert cpu_seconds(pid) - before < 0.2 * (time.monotonic() - begin)
+
+
+def test_another_program_at_a_replicas_port_gets_no_request(services):
+    """A user listens at the port of a program that loads for long, and answers its probes; the program then cannot listen."""
+    listens = services.folder / "listens"
+    script = f'echo "$PORT" >> {services.folder}/ports; while [ ! -e {listens} ]; do sleep 0.1; done; exec python3 {SERVER}'
+    services.apply(document(["sh", "-c", script], replicas=1))
+    ports = services.folder / "ports"
+    assert until(lambda: ports.exists() and ports.read_text().endswith("\n"), 60)
+    port = int(ports.read_text().split()[-1])
+    other = subprocess.Popen(["/usr/bin/python3", "-c", textwrap.dedent(f"""
+        import http.server
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(b"other program")
+        http.server.ThreadingHTTPServer(("127.0.0.1", {port}), Handler).serve_forever()
+        """)], stderr=subprocess.DEVNULL, **({"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}))
+    try:
+        def degraded():
+            conditions = services.service("demo")["status"].get("conditions", [])
+            return next((c["message"] for c in conditions if c["type"] == "Degraded"), "")
+
+        assert until(lambda: f"port {port} is used by another program" in degraded(), 60, 0.1), services.service("demo")["status"]
+        status = services.service("demo")["status"]
+        assert status["readyReplicas"] == 0 and status["phase"] != "Running", status
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            answer(status["endpoint"])
+        assert refused.value.code == 503, "no server is behind the endpoint"
+        listens.touch()  # Its program fails to listen, ends, and is started again at another port.
+        status = services.running()
+        assert int(ports.read_text().split()[-1]) != port
+        assert answer(status["endpoint"]) != "other program"
+    finally:
+        other.kill()
+        other.wait()
 
 
 def test_a_dry_run_says_where_each_new_replica_would_be(services):

@@ -34,7 +34,7 @@ Failure failure_of(const std::string& node, const api::Problem& problem) {
 }
 
 // Returns whether a program could listen on the port now.
-bool is_free(uint32_t port) {
+bool is_port_free(uint32_t port) {
   const os::Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -221,12 +221,26 @@ Outcome<void> Machine::keep_owner(const std::string& program, const ProgramOwner
 
 std::map<std::string, ProgramOwner> Machine::owners() { return owners_.read_all(); }
 
+// Begins at a random port: other users cannot know the next one, and controllers of other users begin
+// elsewhere. Endpoints have the lowest free ones, because users read and write them.
 Outcome<uint32_t> Machine::free_port(PortUse use, const std::vector<uint32_t>& used) {
   const auto [first, last] = ports_of(use);
-  for (uint32_t port = first; port <= last; ++port)
-    if (std::ranges::find(used, port) == used.end() && is_free(port)) return port;
+  const uint32_t count = last - first + 1;
+  uint32_t offset = 0;
+  if (use != PortUse::endpoint)
+    invariant(getrandom(&offset, sizeof offset, 0) == sizeof offset, "the kernel has random bytes");
+  ports_.keep(first, last, used);
+  // If every port is reserved, the reservations are not regarded.
+  for (const bool reserves : {true, false})
+    for (uint32_t i = 0; i < count; ++i) {
+      const auto port = static_cast<uint32_t>(first + (uint64_t{offset} + i) % count);
+      if (std::ranges::find(used, port) != used.end() || !is_port_free(port)) continue;
+      if (!reserves || ports_.reserve(port)) return port;
+    }
   return failure(K::resource_exhausted, "no port from {} to {} is free", first, last);
 }
+
+bool Machine::is_free(uint32_t port) { return is_port_free(port); }
 
 std::string Machine::new_secret() {
   constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -237,12 +251,15 @@ std::string Machine::new_secret() {
   return out;
 }
 
-std::optional<bool> Machine::probe(const EndpointServer& server, const objects::Readiness& readiness) {
-  return prober_.probe(server.slice,
-                       {.port = server.port,
-                        .path = readiness.http_get ? readiness.http_get->path : "",
-                        .period_ns = int64_t{readiness.period_seconds} * workload::second_ns,
-                        .timeout_ns = int64_t{readiness.timeout_seconds} * workload::second_ns});
+std::optional<ProbeResult> Machine::probe(const EndpointServer& server, const objects::Readiness& readiness) {
+  const auto seen = programs_.read(server.slice);
+  if (!seen) return std::nullopt;
+  return prober_.probe(server.slice, {.port = server.port,
+                                      .path = readiness.http_get ? readiness.http_get->path : "",
+                                      .period_ns = int64_t{readiness.period_seconds} * workload::second_ns,
+                                      .timeout_ns = int64_t{readiness.timeout_seconds} * workload::second_ns,
+                                      .supervisor = {.pid = seen->state.supervisor_pid,
+                                                     .start = seen->state.supervisor_start}});
 }
 
 Outcome<void> Machine::open_proxy() {

@@ -12,6 +12,7 @@
 #include "controller/runtime/haproxy.h"
 #include "controller/runtime/launcher.h"
 #include "controller/runtime/owner_files.h"
+#include "controller/runtime/port_registry.h"
 #include "controller/runtime/prober.h"
 #include "controller/runtime/program_reader.h"
 #include "controller/services/effects.h"
@@ -65,8 +66,9 @@ class Machine final : public Effects {
   Outcome<void> keep_owner(const std::string& program, const ProgramOwner&) override;
   std::map<std::string, ProgramOwner> owners() override;
   Outcome<uint32_t> free_port(PortUse, const std::vector<uint32_t>& used) override;
+  bool is_free(uint32_t port) override;
   std::string new_secret() override;
-  std::optional<bool> probe(const EndpointServer&, const objects::Readiness&) override;
+  std::optional<ProbeResult> probe(const EndpointServer&, const objects::Readiness&) override;
   Outcome<void> publish(const std::vector<ServiceEndpoint>&) override;
   std::string endpoint_problem(const std::string& name_space, const std::string& name) const override {
     return haproxy_ ? haproxy_->problem_of(name_space, name) : "";
@@ -91,6 +93,7 @@ class Machine final : public Effects {
   std::vector<ServiceEndpoint> published_;     // That HAProxy has got.
   std::vector<ObservedServer> proxy_servers_;  // Of this turn.
   Prober prober_;
+  PortRegistry ports_{PortRegistry::machine_files()};
   // By node, of this turn: the slices, or why the agent did not say. A node that does not answer is waited
   // for once.
   std::map<std::string, Outcome<std::map<std::string, ObservedSlice>>> slices_;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "controller/runtime/port_owner.h"
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/mutex.h"
@@ -54,24 +55,56 @@ struct Prober::Shared {
   struct Probe {
     ProbeTarget target;
     bool is_asked = true;
-    std::optional<bool> result;
+    std::optional<ProbeResult> result;
     int64_t next_ns = 0;
     std::optional<Attempt> attempt;  // Used by the thread alone.
+    std::optional<bool> unverified;  // The listener has answered; its owner is not known yet.
   };
   os::Mutex mutex;
   std::map<std::string, Probe> probes GUARDED_BY(mutex);
   bool stops GUARDED_BY(mutex) = false;
   os::Fd wake{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
 
+  PortOwners owners;  // Used by the thread alone.
+
   void run() EXCLUDES(mutex);
+  void verify() EXCLUDES(mutex);
   int64_t begin_due(int64_t now) REQUIRES(mutex);
   void advance(Probe& probe, short events) REQUIRES(mutex);
   static void end(Probe& probe, bool success);
 };
 
 void Prober::Shared::end(Probe& probe, bool success) {
-  probe.result = success;
+  const bool is_connected = probe.attempt && probe.attempt->is_connected;
   probe.attempt.reset();
+  if (!is_connected)
+    probe.result = ProbeResult{.is_success = false, .foreign = ""};
+  else
+    probe.unverified = success;
+}
+
+// Finds out whose listeners have answered. Without the lock, because it reads /proc.
+void Prober::Shared::verify() {
+  struct Answered {
+    std::string name;
+    ProbeTarget target;
+    bool is_success;
+  };
+  std::vector<Answered> answered;
+  {
+    const os::MutexLock lock(mutex);
+    for (auto& [name, probe] : probes)
+      if (const auto success = std::exchange(probe.unverified, std::nullopt))
+        answered.push_back({name, probe.target, *success});
+  }
+  for (const Answered& a : answered) {
+    const PortOwner owner = owners.owner_of(static_cast<uint16_t>(a.target.port), a.target.supervisor);
+    const os::MutexLock lock(mutex);
+    const auto found = probes.find(a.name);
+    if (found == probes.end() || found->second.target != a.target) continue;
+    found->second.result = ProbeResult{.is_success = a.is_success && owner.kind == PortOwner::Kind::program,
+                                       .foreign = owner.message};
+  }
 }
 
 // Begins the probes that are due and ends those that are late. Returns the moment of the next one.
@@ -99,6 +132,7 @@ void Prober::Shared::advance(Probe& probe, short events) {
     socklen_t size = sizeof error;
     getsockopt(attempt.socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
     if (error != 0) return end(probe, false);
+    attempt.is_connected = true;
     if (probe.target.path.empty()) return end(probe, true);
     const std::string request = fmt::format(
         "GET {} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nUser-Agent: carve-probe\r\nConnection: close\r\n\r\n",
@@ -106,7 +140,6 @@ void Prober::Shared::advance(Probe& probe, short events) {
     if (send(attempt.socket.get(), request.data(), request.size(), MSG_NOSIGNAL) !=
         static_cast<ssize_t>(request.size()))
       return end(probe, false);
-    attempt.is_connected = true;
     return;
   }
   if ((events & (POLLIN | POLLHUP | POLLERR)) == 0) return;
@@ -139,12 +172,15 @@ void Prober::Shared::run() {
     poll(polled.data(), polled.size(), static_cast<int>(std::clamp<int64_t>(wait_ms, 1, idle_poll_ms)));
     uint64_t count = 0;
     if (polled.back().revents != 0 && ::read(wake.get(), &count, sizeof count) < 0) continue;
-    const os::MutexLock lock(mutex);
-    for (size_t i = 0; i < names.size(); ++i) {
-      const auto found = probes.find(names[i]);
-      if (polled[i].revents == 0 || found == probes.end() || !found->second.attempt) continue;
-      if (found->second.attempt->socket.get() == polled[i].fd) advance(found->second, polled[i].revents);
+    {
+      const os::MutexLock lock(mutex);
+      for (size_t i = 0; i < names.size(); ++i) {
+        const auto found = probes.find(names[i]);
+        if (polled[i].revents == 0 || found == probes.end() || !found->second.attempt) continue;
+        if (found->second.attempt->socket.get() == polled[i].fd) advance(found->second, polled[i].revents);
+      }
     }
+    verify();
   }
 }
 
@@ -159,14 +195,16 @@ Prober::~Prober() {
   thread_.join();
 }
 
-std::optional<bool> Prober::probe(const std::string& name, const ProbeTarget& target) {
+std::optional<ProbeResult> Prober::probe(const std::string& name, const ProbeTarget& target) {
   bool is_new = false;
-  std::optional<bool> result;
+  std::optional<ProbeResult> result;
   {
     const os::MutexLock lock(shared_->mutex);
     auto& probe = shared_->probes[name];
     is_new = probe.target != target;
-    if (is_new) probe = {.target = target, .is_asked = true, .result = {}, .next_ns = 0, .attempt = {}};
+    if (is_new)
+      probe = {
+          .target = target, .is_asked = true, .result = {}, .next_ns = 0, .attempt = {}, .unverified = {}};
     probe.is_asked = true;
     result = std::exchange(probe.result, std::nullopt);
   }

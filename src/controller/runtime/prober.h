@@ -1,6 +1,6 @@
 // Probes of the replicas' ports on 127.0.0.1: whether a TCP connection succeeds, or whether an HTTP GET is
-// answered with 2xx or 3xx. One thread carries out all probes at once, each at its period; a probe that has
-// no answer within its time has failed.
+// answered with 2xx or 3xx. The listener must be the replica's own (port_owner.h). One thread carries out all
+// probes at once, each at its period; a probe that has no answer within its time has failed.
 #pragma once
 
 #include <map>
@@ -9,7 +9,8 @@
 #include <string>
 #include <thread>
 
-#include "wire/objects/service_object.h"
+#include "controller/services/effects.h"
+#include "os/process.h"
 
 namespace carve::controller {
 
@@ -18,6 +19,7 @@ struct ProbeTarget {
   std::string path;  // Of the GET; empty: a connection is enough.
   int64_t period_ns = 0;
   int64_t timeout_ns = 0;
+  os::ProcessId supervisor;  // Of the replica.
 
   friend bool operator==(const ProbeTarget&, const ProbeTarget&) = default;
 };
@@ -30,7 +32,7 @@ class Prober {
   Prober& operator=(const Prober&) = delete;
 
   // Probes the target from now on, under a name. Returns the result of the last probe that has ended, once.
-  std::optional<bool> probe(const std::string& name, const ProbeTarget&);
+  std::optional<ProbeResult> probe(const std::string& name, const ProbeTarget&);
   // Forgets what was not asked for since the last call.
   void forget_unasked();
 

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <thread>
 
 #include "os/clock.h"
@@ -47,15 +49,60 @@ class Answering {
   std::thread thread_;
 };
 
-std::optional<bool> result(uint32_t port, const std::string& path) {
+// A process that listens nowhere.
+class Sleeper {
+ public:
+  Sleeper() : pid_(fork()) {
+    if (pid_ == 0)
+      for (;;) pause();
+  }
+  ~Sleeper() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  os::ProcessId id() const { return os::stat_of(pid_)->id; }
+
+ private:
+  pid_t pid_;
+};
+
+std::optional<ProbeResult> probed(uint32_t port, const std::string& path, const os::ProcessId& supervisor) {
   Prober prober;
-  const ProbeTarget target{
-      .port = port, .path = path, .period_ns = 50 * os::millisecond, .timeout_ns = 300 * os::millisecond};
+  const ProbeTarget target{.port = port,
+                           .path = path,
+                           .period_ns = 50 * os::millisecond,
+                           .timeout_ns = 300 * os::millisecond,
+                           .supervisor = supervisor};
   for (int i = 0; i < 3000; ++i) {
     if (const auto got = prober.probe("a", target)) return got;
     usleep(10'000);
   }
   return std::nullopt;
+}
+
+std::optional<bool> result(uint32_t port, const std::string& path) {
+  const auto seen = probed(port, path, os::stat_of(getpid())->id);
+  return seen ? std::optional(seen->is_success) : std::nullopt;
+}
+
+TEST(Prober, a_listener_of_another_program_is_no_success_and_is_named) {
+  const Sleeper replica;  // Before the listener, which it would have open too.
+  const Answering server("HTTP/1.1 200 OK\r\n\r\n", false);
+  for (const char* path : {"", "/healthz"}) {
+    const auto seen = probed(server.port, path, replica.id());
+    ASSERT_TRUE(seen);
+    EXPECT_FALSE(seen->is_success);
+    EXPECT_NE(seen->foreign.find("is used by another program, of uid"), std::string::npos) << seen->foreign;
+  }
+}
+
+TEST(Prober, a_listener_of_a_descendant_is_the_programs) {
+  const Answering server("", false);
+  EXPECT_EQ(result(server.port, ""), true);
+  os::ProcessId parent = os::stat_of(getppid())->id;
+  const auto seen = probed(server.port, "", parent);
+  ASSERT_TRUE(seen);
+  EXPECT_TRUE(seen->is_success) << seen->foreign;
 }
 
 TEST(Prober, a_connection_is_enough_without_a_path) {

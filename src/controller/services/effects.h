@@ -84,6 +84,12 @@ struct EndpointLoad {
   uint64_t in_flight = 0;  // Requests at the replicas and those that wait for one.
 };
 
+// How a probe of a program's port ended.
+struct ProbeResult {
+  bool is_success = false;
+  std::string foreign;  // Why the listener is not the program's; empty: it is, or nothing listens.
+};
+
 class Effects {
  public:
   virtual ~Effects() = default;
@@ -118,12 +124,14 @@ class Effects {
   // the records.
   enum class PortUse : uint8_t { endpoint, program, engine };
   virtual Outcome<uint32_t> free_port(PortUse, const std::vector<uint32_t>& used) = 0;
+  // Returns whether nothing uses the port of a program that does not run.
+  virtual bool is_free(uint32_t port) = 0;
 
   // Returns 43 characters that nothing else knows.
   virtual std::string new_secret() = 0;
 
   // Probes the program's port; returns the result of the last probe that has ended, once.
-  virtual std::optional<bool> probe(const EndpointServer&, const objects::Readiness&) = 0;
+  virtual std::optional<ProbeResult> probe(const EndpointServer&, const objects::Readiness&) = 0;
 
   // Makes the endpoints those of the list. A server that is missing there is drained, then removed.
   virtual Outcome<void> publish(const std::vector<ServiceEndpoint>&) = 0;

@@ -231,18 +231,26 @@ void ServiceLoop::scale(Pass& pass, bool is_observed, Ns now) {
   }
 }
 
-void ServiceLoop::update_probe(const Pass& pass, const ReplicaRecord& replica, const ObservedProgram& program,
+void ServiceLoop::update_probe(Pass& pass, const ReplicaRecord& replica, const ObservedProgram& program,
                                workload::Replica& out, Ns now) {
   if (!pass.desired.has_port || program.state != ProgramState::running) return;
   Probed& probed = probes_[replica.slice];
   if (probed.attempt != program.attempt) {
     const bool is_adopted = probed.attempt == 0 && out.endpoint == EndpointState::serving;
-    probed = {.attempt = program.attempt, .probe = {}};
+    probed = {.attempt = program.attempt, .probe = {}, .foreign = {}};
     if (is_adopted) probed.probe.ready_since = std::max(program.started_at, now - workload::min_ready_ns);
   }
-  if (const auto result = effects_.probe({replica.slice, replica.port}, pass.spec.readiness))
-    probed.probe =
-        *result ? workload::probe_succeeded(probed.probe, now) : workload::probe_failed(probed.probe);
+  if (const auto result = effects_.probe({replica.slice, replica.port}, pass.spec.readiness)) {
+    probed.foreign = result->foreign;
+    // What another program answers proves nothing, and no request may go there.
+    if (!probed.foreign.empty())
+      probed.probe = {};
+    else
+      probed.probe = result->is_success ? workload::probe_succeeded(probed.probe, now)
+                                        : workload::probe_failed(probed.probe);
+  }
+  if (pass.problem.empty() && !probed.foreign.empty())
+    pass.problem = fmt::format("replica {}: {}", replica.replica, probed.foreign);
   out.probe = probed.probe;
 }
 
@@ -321,6 +329,15 @@ void ServiceLoop::start(Pass& pass, const ReplicaRecord& known, Ns now) {
     ++replica.restarts;
   }
   replica.attempt = program.attempt + 1;
+  // Another program took the port, which nothing reserves in the kernel. A start that is repeated keeps it,
+  // because the program may run already.
+  if (replica.port != 0 && known.attempt < replica.attempt && !effects_.is_free(replica.port)) {
+    const auto port = effects_.free_port(Effects::PortUse::program, records_.program_ports());
+    if (!done(pass, port)) return;
+    os::log::warning("{}: replica {} gets port {}, because another program uses port {}",
+                     text(pass.object->key), replica.replica, *port, replica.port);
+    replica.port = *port;
+  }
   if (!done(pass, records_.write(replica))) return;
   const objects::ServiceSpec spec = stored_spec(records_.spec(replica.uid, replica.revision));
   if (!done(pass, effects_.start(program_start(*pass.object, spec, replica, replica.attempt)))) return;

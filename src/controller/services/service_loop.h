@@ -55,6 +55,7 @@ class ServiceLoop {
   struct Probed {
     uint32_t attempt = 0;
     workload::Probe probe;
+    std::string foreign;  // Of the last probe.
   };
 
   void adopt_endpoints();
@@ -72,7 +73,7 @@ class ServiceLoop {
   bool observe(Pass&, Ns now);
   void observe_slices(Pass&);
   bool observe_replica(Pass&, const ReplicaRecord&, Ns now);
-  void update_probe(const Pass&, const ReplicaRecord&, const ObservedProgram&, workload::Replica&, Ns now);
+  void update_probe(Pass&, const ReplicaRecord&, const ObservedProgram&, workload::Replica&, Ns now);
   void scale(Pass&, bool is_observed, Ns now);
   void carry_out(Pass&, const workload::ServiceAction&, Ns now);
   void create(Pass&, workload::ReplicaId, Ns now);

@@ -100,6 +100,43 @@ TEST(ServiceLoop, an_endpoint_whose_port_another_program_holds_is_in_the_status)
   EXPECT_EQ(problem(), "");
 }
 
+TEST(ServiceLoop, a_listener_of_another_program_is_never_served_and_is_in_the_status) {
+  Stage s;
+  s.machine.foreign_ports = {20000};
+  s.apply(spec(1));
+  s.settle(3);
+  const uint32_t first = static_cast<uint32_t>(std::stoul(s.machine.starts.begin()->second.env.at("PORT")));
+  EXPECT_NE(first, 20000u) << "a port that is in use is not chosen";
+  s.settle();
+  ASSERT_EQ(s.machine.servers.size(), 1u);
+  // Another program listens there now: the replica's must have ended, and its end is not known yet.
+  s.machine.foreign_ports = {first};
+  s.settle(2);
+  EXPECT_TRUE(s.machine.servers.empty()) << "withdrawn at the first probe that finds it";
+  s.settle(8);
+  EXPECT_TRUE(s.machine.servers.empty());
+  EXPECT_EQ(s.status().ready_replicas, 0u);
+  const auto conditions = s.status().conditions;
+  const auto found = std::ranges::find(conditions, "Degraded", &objects::Condition::type);
+  ASSERT_NE(found, conditions.end());
+  EXPECT_THAT(found->message, HasSubstr("is used by another program"));
+}
+
+TEST(ServiceLoop, a_program_whose_port_was_taken_gets_another_at_its_next_start) {
+  Stage s;
+  s.apply(spec(1));
+  s.settle();
+  const auto& start = s.machine.starts.begin()->second;
+  const auto before = static_cast<uint32_t>(std::stoul(start.env.at("PORT")));
+  s.machine.foreign_ports = {before};
+  s.machine.end_program(s.machine.programs.begin()->first, 1);
+  s.settle();
+  const auto after = static_cast<uint32_t>(std::stoul(start.env.at("PORT")));
+  EXPECT_NE(after, before);
+  EXPECT_EQ(s.machine.servers.size(), 1u);
+  EXPECT_EQ(s.status().ready_replicas, 1u);
+}
+
 TEST(ServiceLoop, starts_each_replica_once_in_its_slice_and_publishes_it_when_it_is_ready) {
   Stage s;
   s.apply(spec(2));

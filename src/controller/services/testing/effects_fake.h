@@ -36,6 +36,7 @@ struct EffectsFake final : Effects {
   std::optional<EndpointLoad> carried;  // Of each endpoint.
   std::string taken_port;               // Why no endpoint is carried.
   std::set<uint32_t> open_ports;        // Whose probes succeed.
+  std::set<uint32_t> foreign_ports;     // At which programs that are not the machine's listen.
   std::map<std::string, uint32_t> port_of;
   std::set<std::string> started_twice, granted_twice;
   std::string refuses_start;  // Why no program is started.
@@ -136,12 +137,16 @@ struct EffectsFake final : Effects {
   }
   Outcome<uint32_t> free_port(PortUse use, const std::vector<uint32_t>& used) override {
     uint32_t port = use == PortUse::endpoint ? 18000 : 20000;
-    while (std::ranges::find(used, port) != used.end()) ++port;
+    while (std::ranges::find(used, port) != used.end() || foreign_ports.contains(port)) ++port;
     return port;
   }
   std::string new_secret() override { return fmt::format("secret-{}", ++secrets); }
-  std::optional<bool> probe(const EndpointServer& server, const objects::Readiness&) override {
-    return open_ports.contains(server.port);
+  bool is_free(uint32_t port) override { return !foreign_ports.contains(port); }
+  std::optional<ProbeResult> probe(const EndpointServer& server, const objects::Readiness&) override {
+    if (foreign_ports.contains(server.port))
+      return ProbeResult{.is_success = false,
+                         .foreign = fmt::format("port {} is used by another program", server.port)};
+    return ProbeResult{.is_success = open_ports.contains(server.port), .foreign = ""};
   }
   Outcome<void> publish(const std::vector<ServiceEndpoint>& endpoints) override {
     call([&] {

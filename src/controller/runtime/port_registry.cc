@@ -1,0 +1,66 @@
+#include "controller/runtime/port_registry.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace carve::controller {
+namespace {
+
+constexpr unsigned registry_mode = 0666;
+
+// Opens the file, and makes it if it is missing. A user's file in /tmp must be nobody's link or FIFO.
+os::Fd open_registry(const std::string& path) {
+  constexpr int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  os::Fd file(open(path.c_str(), flags));
+  if (!file) {
+    file = os::Fd(open(path.c_str(), flags | O_CREAT | O_EXCL, registry_mode));
+    if (file) fchmod(file.get(), registry_mode);          // Whatever the umask is.
+    if (!file) file = os::Fd(open(path.c_str(), flags));  // Another controller made it meanwhile.
+  }
+  struct stat seen {};
+  if (!file || fstat(file.get(), &seen) != 0 || !S_ISREG(seen.st_mode)) return {};
+  return file;
+}
+
+bool lock(const os::Fd& file, uint32_t port, short type) {
+  struct flock range {};
+  range.l_type = type;
+  range.l_whence = SEEK_SET;
+  range.l_start = port;
+  range.l_len = 1;
+  return fcntl(file.get(), F_OFD_SETLK, &range) == 0;
+}
+
+}  // namespace
+
+std::vector<std::string> PortRegistry::machine_files() { return {"/run/carve/ports", "/tmp/carve-ports"}; }
+
+PortRegistry::PortRegistry(const std::vector<std::string>& files) {
+  for (const std::string& path : files)
+    if (os::Fd file = open_registry(path)) files_.push_back(std::move(file));
+}
+
+bool PortRegistry::reserve(uint32_t port) {
+  for (size_t i = 0; i < files_.size(); ++i) {
+    if (lock(files_[i], port, F_WRLCK)) continue;
+    while (i > 0) lock(files_[--i], port, F_UNLCK);
+    return false;
+  }
+  reserved_.insert(port);
+  return true;
+}
+
+void PortRegistry::keep(uint32_t first, uint32_t last, const std::vector<uint32_t>& used) {
+  for (const uint32_t port : used)
+    if (!reserved_.contains(port)) reserve(port);  // Of the records, after a restart.
+  std::erase_if(reserved_, [&](uint32_t port) {
+    if (port < first || port > last || std::ranges::find(used, port) != used.end()) return false;
+    for (const os::Fd& file : files_) lock(file, port, F_UNLCK);
+    return true;
+  });
+}
+
+}  // namespace carve::controller
