@@ -1,7 +1,10 @@
 // `carve logs NAME`: the output of a service's programs.
+#include <unistd.h>
+
 #include "cli/services.h"
 #include "cli/time_span.h"
 #include "cli/verbs.h"
+#include "core/escaped.h"
 #include "wire/objects/job_object.h"
 
 namespace carve::cli {
@@ -14,6 +17,15 @@ struct LogOptions {
   std::optional<uint32_t> tail;
   std::string since;  // Empty: all.
 };
+
+// Prints a program's output. A terminal gets no control characters of it, because they could change what is
+// shown of others.
+void print_output(std::string_view text) {
+  if (isatty(STDOUT_FILENO) == 1)
+    fmt::print("{}", escaped(text, "\t\n"));
+  else
+    fmt::print("{}", text);
+}
 
 // A name alone is a service's, or else a job's.
 std::optional<ObjectName> object_of(Context& context, const LogOptions& options) {
@@ -35,7 +47,7 @@ void follow_logs(Context& context, const ObjectName& object, const std::string& 
         if (line.type == objects::log_end_event)
           is_complete = true;
         else
-          fmt::print("{}\n", line.data);
+          print_output(line.data + "\n");
       });
   if (is_complete) return;
   complain(ended.problem);
@@ -70,7 +82,7 @@ void add_logs(CLI::App& app, Context& context) {
     if (!object) return;
     if (options->follow) return follow_logs(context, *object, query);
     answered(context, context.controller().text(object_path(*object, "logs", query)),
-             [](const auto& text) { fmt::print("{}", text); });
+             [](const auto& text) { print_output(text); });
   });
 }
 

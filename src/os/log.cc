@@ -3,6 +3,8 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "core/escaped.h"
+
 namespace carve::os::log {
 namespace {
 
@@ -33,9 +35,9 @@ bool set_level(std::string_view name) {
   return false;
 }
 
-void write_debug(const std::string& line) { diary().debug("{}", line); }
-void write_info(const std::string& line) { diary().info("{}", line); }
-void write_warning(const std::string& line) { diary().warn("{}", line); }
-void write_error(const std::string& line) { diary().error("{}", line); }
+void write_debug(const std::string& line) { diary().debug("{}", escaped(line)); }
+void write_info(const std::string& line) { diary().info("{}", escaped(line)); }
+void write_warning(const std::string& line) { diary().warn("{}", escaped(line)); }
+void write_error(const std::string& line) { diary().error("{}", escaped(line)); }
 
 }  // namespace carve::os::log

@@ -1,5 +1,6 @@
 // The agent's log on stderr: changes and failures, one line each. Successful requests are logged at `debug`.
-// The events of slices are also in the API (GET /v1/events).
+// The events of slices are also in the API (GET /v1/events). A line
+// from outside stays one line (core/escaped.h).
 #pragma once
 
 #include <fmt/format.h>

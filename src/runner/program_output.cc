@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/escaped.h"
 #include "os/clock.h"
 
 namespace carve::runner {
@@ -59,7 +60,8 @@ void ProgramOutput::begin() {
 
 void ProgramOutput::add_line(const std::string& text) {
   const os::MutexLock lock(mutex_);
-  log_.write(LogStream::system, text + "\n", os::utc_ns());
+  // A line end in a name would begin a line that the supervisor did not write.
+  log_.write(LogStream::system, escaped(text) + "\n", os::utc_ns());
 }
 
 void ProgramOutput::finish() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/escaped.h"
 #include "os/clock.h"
 #include "os/log.h"
 
@@ -18,7 +19,9 @@ Bytes NodeState::context_charged(const Uuid& uuid) const {
   return on != nullptr && settings.contexts_in_slice ? on->context : Bytes{};
 }
 
+// Names of programs and files are from outside.
 void NodeState::event(const std::string& slice, std::string text) {
+  text = escaped(text);
   os::log::info("{}{}{}", slice, slice.empty() ? "" : ": ", text);
   std::optional<uint32_t> owner;
   if (const ledger::UsageRecord* record = books.find(slice)) owner = record->slice.owner;
