@@ -33,6 +33,8 @@ constexpr Ns unasked_sleep = 1100 * share::us;
 // that interval.
 constexpr Ns fence_uncertainty = 100 * share::us;
 constexpr size_t max_waits = 1000;
+// More than any device copies: a B200 reads or writes 8 TB/s.
+constexpr uint64_t max_bytes_per_ns = 16;
 // A count that comes late covers only the last second.
 constexpr Ns max_supported = share::second;
 
@@ -61,12 +63,23 @@ struct Arbiter::ClientState {
   std::vector<Ns> recent_waits;  // A ring of the last `max_waits`.
   Rate charged;
   uint64_t copied_by_the_dead[3] = {};
+  // The processes report any number. It counts only as far as a device can copy in the time.
+  uint64_t reported_copies[3] = {}, counted_copies[3] = {};
+  Ns counted_at = 0;
 
   uint64_t copied(unsigned way) const {
     uint64_t bytes = copied_by_the_dead[way];
     for (const unsigned slot : slots)
       if (slot < who.work.size()) bytes += who.work[slot].copied[way].load(std::memory_order_relaxed);
     return bytes;
+  }
+
+  void count_copies(Ns now) {
+    const auto passed = static_cast<uint64_t>(std::max<Ns>(0, now - std::exchange(counted_at, now)));
+    for (const unsigned way : {0u, 1u, 2u}) {
+      const uint64_t reported = copied(way), before = std::exchange(reported_copies[way], reported);
+      if (reported > before) counted_copies[way] += std::min(reported - before, passed * max_bytes_per_ns);
+    }
   }
 
   shm::ControlDevice& control() const { return who.control->devices[who.device]; }
@@ -97,7 +110,7 @@ bool Arbiter::add(const ArbiterClient& who, std::span<const unsigned> slots) {
     auto client = std::make_unique<ClientState>();
     client->who = who;
     client->index = *index;
-    client->supported = os::monotonic_ns();
+    client->supported = client->counted_at = os::monotonic_ns();
     client->slots.assign(slots.begin(), slots.end());
     client->number = static_cast<uint32_t>(client->control().lease.load(std::memory_order_relaxed) >> 32);
     client->control().arbiter = device_;
@@ -407,9 +420,10 @@ DeviceCompute Arbiter::view() {
     figures.overruns = counters.overruns;
     figures.leases = counters.leases;
     if (m->who.device == 0) {  // The sums are those of the whole slice.
-      figures.copied_to_device_bytes = m->copied(0);
-      figures.copied_to_host_bytes = m->copied(1);
-      figures.copied_on_device_bytes = m->copied(2);
+      m->count_copies(now);
+      figures.copied_to_device_bytes = m->counted_copies[0];
+      figures.copied_to_host_bytes = m->counted_copies[1];
+      figures.copied_on_device_bytes = m->counted_copies[2];
     }
     figures.waits = m->waits;
     figures.achieved_1s_bp = m->charged.part(share::second).value_or(0);

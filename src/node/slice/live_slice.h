@@ -98,8 +98,21 @@ struct LiveSlice {
   bool limited() const { return record.slice.isolation != Isolation::none; }
 
   // Bytes that count against the quota of part `d` now, and managed bytes in host memory; 0 without a report.
-  Bytes charged(unsigned d) const { return {report.page ? shm::in_use(report.page->charges, d).bytes : 0}; }
-  Bytes spilled(unsigned d) const { return {report.page ? shm::in_use(report.page->spill, d).bytes : 0}; }
+  // The slice can write any number: no slice holds more than its device has, and spills no more than its
+  // limit. All that is shown or recorded comes from here.
+  Bytes charged(unsigned d) const {
+    const SlicePart& part = granted().parts[d];
+    return report.page ? clipped(shm::in_use(report.page->charges, d), part.native) : Bytes();
+  }
+  Bytes spilled(unsigned d) const {
+    return report.page ? clipped(shm::in_use(report.page->spill, d), granted().parts[d].spill) : Bytes();
+  }
+
+ private:
+  // A device's size is not known of a slice that an older agent granted.
+  static Bytes clipped(const shm::InUse& reported, Bytes limit) {
+    return {limit.count == 0 ? reported.bytes : std::min(reported.bytes, limit.count)};
+  }
 };
 
 }  // namespace carve::node

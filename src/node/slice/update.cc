@@ -11,7 +11,7 @@ namespace {
 using K = FailureKind;
 
 uint64_t used_of(const LiveSlice& slice, size_t part) {
-  return slice.report.page ? shm::in_use(slice.report.page->charges, static_cast<unsigned>(part)).bytes : 0;
+  return slice.charged(static_cast<unsigned>(part)).count;
 }
 
 // Returns the command with the program's name instead of its path, at most 40 characters.
