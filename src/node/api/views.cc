@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "core/commitment.h"
+#include "node/api/shown_time.h"
+#include "os/clock.h"
+#include "os/process.h"
 
 namespace carve::node {
 
@@ -102,16 +105,21 @@ Enforcement compute_enforcement_of(const ViewContext& look, const Slice& slice) 
   return weakest.value_or(Enforcement{});
 }
 
+uint64_t shown(const ledger::Stamp& at) {
+  static const std::string boot = os::boot_id();
+  return static_cast<uint64_t>(shown_utc_ns(at, {os::utc_ns(), boot, os::monotonic_ns()}));
+}
+
 // Returns the periods, oldest first. Each begins at the end of the previous one.
 std::vector<api::Period> history_of(const ledger::UsageRecord& record) {
   std::vector<api::Period> out;
-  auto from = static_cast<uint64_t>(record.from.utc_ns);
+  auto from = shown(record.from);
   const auto add = [&](const ledger::Terms& t, uint64_t to) {
     out.push_back({from, to, t.memory.count, t.share.basis_points, t.policy, t.latency, t.isolation});
     from = to;
   };
-  for (const ledger::Period& p : record.periods) add(p.terms, static_cast<uint64_t>(p.to.utc_ns));
-  add(ledger::terms_of(record.slice), record.to ? static_cast<uint64_t>(record.to->utc_ns) : 0);
+  for (const ledger::Period& p : record.periods) add(p.terms, shown(p.to));
+  add(ledger::terms_of(record.slice), record.to ? shown(*record.to) : 0);
   return out;
 }
 
@@ -145,7 +153,7 @@ api::Slice view_granted(const ViewContext& look, const ledger::UsageRecord& reco
   if (granted.isolation != Isolation::none) out.enforcement.memory.level = enforced_by_guest;
   out.policy = granted.policy;
   out.latency_class = granted.latency;
-  out.created_ns = static_cast<uint64_t>(record.from.utc_ns);
+  out.created_ns = shown(record.from);
   for (const SlicePart& part : granted.parts) out.parts.push_back(view_part(look.device(part.device), part));
   return out;
 }
@@ -161,7 +169,7 @@ api::Slice view(const ViewContext& look, const SliceView& slice, bool whole) {
   out.xids = slice.xids;
   out.violations = slice.violations;
   out.refused_ns = static_cast<uint64_t>(slice.refused_utc_ns);
-  if (slice.record.to) out.ended_ns = static_cast<uint64_t>(slice.record.to->utc_ns);
+  if (slice.record.to) out.ended_ns = shown(*slice.record.to);
   if (slice.state != SliceState::ended)
     out.enforcement.compute = compute_enforcement_of(look, slice.record.slice);
   for (size_t d = 0; d < slice.parts.size(); ++d) {
