@@ -18,6 +18,10 @@ bool is_printable(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
+bool has_control(std::string_view text) {
+  return std::ranges::any_of(text, [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; });
+}
+
 // Adds an error if the number is not `low` to `high`.
 void check_range(const std::string& field, uint32_t number, uint32_t low, uint32_t high, ErrorList& errors) {
   if (number < low || number > high)
@@ -50,14 +54,13 @@ void check_run(const objects::Run& run, ErrorList& errors) {
         "spec.run.image", run.image,
         "{} is not an image; use at most {} printable ASCII characters without space, and no - at its begin",
         typed(run.image), max_image_bytes);
-  if (!run.workdir.empty() && !run.workdir.starts_with('/'))
+  if (!run.workdir.empty() && (!run.workdir.starts_with('/') || has_control(run.workdir)))
     errors.add("spec.run.workdir", run.workdir, "{} is not an absolute path; begin it with /",
                typed(run.workdir));
   size_t bytes = 0;
   for (const auto& [name, value] : run.env) {
     bytes += name.size() + value.size() + 2;
-    if (name.empty() || name.find('=') != std::string::npos)
-      errors.add("spec.run.env." + name, name, "the name of a variable is not empty and has no =");
+    if (!is_env_name(name)) errors.add("spec.run.env", name, "{} {}", typed(name), env_name_rule);
   }
   if (bytes > max_env_bytes)
     errors.add("spec.run.env", fmt::format("{} bytes", bytes), "{} bytes are too many; use at most {}", bytes,
@@ -118,6 +121,10 @@ void check_autoscale(const objects::ServiceSpec& spec, ErrorList& errors) {
 }
 
 }  // namespace
+
+bool is_env_name(std::string_view name) {
+  return !name.empty() && is_printable(name) && name.find('=') == std::string_view::npos;
+}
 
 bool is_object_name(std::string_view name) {
   return is_name(name) && name.size() <= max_name_bytes && !name.ends_with('-');

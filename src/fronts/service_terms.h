@@ -64,6 +64,11 @@ api::FieldErrors check(const objects::Service&);
 api::FieldErrors check_metadata(const objects::Metadata&);
 api::FieldErrors check_spec(const objects::ServiceSpec&);
 
+// Returns whether a program can have a variable of this name, and no line of a file of variables is forged.
+bool is_env_name(std::string_view);
+inline constexpr std::string_view env_name_rule =
+    "is not the name of a variable: printable ASCII characters without =, at least one";
+
 // Returns whether it is the name of an object: 1 to 48 of a-z, 0-9 and -, a letter or digit first and last.
 bool is_object_name(std::string_view);
 

@@ -21,8 +21,7 @@ void check_run(const objects::JobSpec& spec, ErrorList& errors) {
   size_t bytes = 0;
   for (const auto& [name, value] : run.env) {
     bytes += name.size() + value.size() + 2;
-    if (name.empty() || name.find('=') != std::string::npos)
-      errors.add("spec.run.env", name, "{} is no name of a variable", typed(name));
+    if (!is_env_name(name)) errors.add("spec.run.env", name, "{} {}", typed(name), env_name_rule);
   }
   if (bytes > max_env_bytes)
     errors.add("spec.run.env", "", "{} bytes are too many; there are at most {}", bytes, max_env_bytes);

@@ -58,15 +58,17 @@ TEST(JobCheck, every_error_of_a_job_is_reported_at_once) {
       R"({"apiVersion":"carve.dev/v1","kind":"Job","metadata":{"name":"a"},"spec":{"engine":"flink","retries":101,
           "parameters":{"a b":"x"},"python":"python3","run":{"image":"i","workdir":"here","env":{"A=B":"c"}}}})");
   ASSERT_FALSE(wrong);
-  EXPECT_THAT(
-      sentences(wrong.error()),
-      ElementsAre(
-          "spec.queue: name a queue; carve get queues lists them",
-          "spec.run.image: jobs run local programs; name one in spec.run.command",
-          "spec.run.workdir: 'here' is no absolute path", "spec.run.env: 'A=B' is no name of a variable",
-          "spec.parameters: 'a b' is no name of a parameter", "spec.python: 'python3' is no absolute path",
-          "spec.engine: 'flink' is none of spark, ray or custom", "spec.run.command: name the program",
-          "spec.retries: 101 is not a whole number from 0 to 100"));
+  EXPECT_THAT(sentences(wrong.error()),
+              ElementsAre("spec.queue: name a queue; carve get queues lists them",
+                          "spec.run.image: jobs run local programs; name one in spec.run.command",
+                          "spec.run.workdir: 'here' is no absolute path",
+                          "spec.run.env: 'A=B' is not the name of a variable: printable ASCII characters "
+                          "without =, at least one",
+                          "spec.parameters: 'a b' is no name of a parameter",
+                          "spec.python: 'python3' is no absolute path",
+                          "spec.engine: 'flink' is none of spark, ray or custom",
+                          "spec.run.command: name the program",
+                          "spec.retries: 101 is not a whole number from 0 to 100"));
 }
 
 TEST(JobCheck, a_job_has_as_many_pods_as_its_engine_has_a_word_for) {
