@@ -85,7 +85,8 @@ inline constexpr std::string_view log_gap_line =
 // Returns the lines of `folder`, a name in `directory`, in their order, with the parts of long lines joined.
 // Lines of the supervisor come without the marks of the attempts. A folder without files has no lines. The
 // owner of the directory is not trusted: no symbolic link is followed, and a file that is no regular one is
-// left out, as is a line of another form.
+// left out, as is a line of another form. Of a file that no LogWriter makes so large the end is read. A file
+// system may let the caller wait for any time.
 std::vector<LogLine> read_log(const std::string& directory, const std::string& folder, const LogSelection&);
 
 // Reads a log while it is written, over rotations and over the starts of later attempts.

@@ -17,6 +17,11 @@ namespace {
 
 constexpr unsigned max_opens = 10;  // While the log is rotated meanwhile.
 constexpr size_t max_file_line_bytes = 2 * max_log_line_bytes;
+// A file of a LogWriter has at most its limit and the line that exceeded it. The owner of the file can make
+// it of any size; of such a file the end is read.
+constexpr uint64_t max_readable_bytes = max_log_file_bytes + max_file_line_bytes;
+// What is read for one piece without a complete line in it: more than the longest joined line has.
+constexpr size_t max_piece_bytes = 4 * max_joined_line_bytes;
 
 std::string name_of(unsigned number) { return fmt::format("{}.log", number); }
 
@@ -26,7 +31,21 @@ struct OpenFile {
   std::string unread = {};          // A line without its end, so far.
   uint64_t whole_lines = 0;         // Bytes of the file up to the end of the last line that was read.
   bool is_followed_by_gap = false;  // Files between it and the next one were deleted before they were opened.
+  bool is_inside_line = false;      // The next bytes are the rest of a line whose begin was left out.
 };
+
+// Leaves out all but the last `max_readable_bytes` of what was not read. Returns whether it left anything
+// out.
+bool skip_excess(OpenFile& file) {
+  struct stat seen {};
+  const off_t at = lseek(file.fd.get(), 0, SEEK_CUR);
+  if (at < 0 || fstat(file.fd.get(), &seen) != 0) return false;
+  if (seen.st_size - at <= static_cast<off_t>(max_readable_bytes)) return false;
+  lseek(file.fd.get(), seen.st_size - static_cast<off_t>(max_readable_bytes), SEEK_SET);
+  file.unread.clear();
+  file.is_inside_line = true;
+  return true;
+}
 
 std::optional<OpenFile> open_file(int folder, unsigned number) {
   OpenFile out{.fd = os::open_beneath(folder, name_of(number))};
@@ -82,7 +101,7 @@ size_t read_lines(OpenFile& file, size_t max_bytes, const std::function<void(std
     for (size_t end; (end = left.find('\n')) != left.npos; left.remove_prefix(end + 1)) {
       file.unread.append(left.substr(0, end));
       file.whole_lines = before + static_cast<size_t>(got) - (left.size() - end - 1);
-      act(file.unread);
+      if (!std::exchange(file.is_inside_line, false)) act(file.unread);
       file.unread.clear();
     }
     file.unread.append(
@@ -193,8 +212,10 @@ std::vector<LogLine> read_log(const std::string& directory, const std::string& f
                               const LogSelection& selection) {
   const os::Fd opened = open_folder(directory + "/" + folder);
   LineCollector lines;
-  for (OpenFile& file : open_newer(opened.get(), 0).files)
-    read_lines(file, SIZE_MAX, [&](std::string_view text) { lines.add(text, selection); });
+  for (OpenFile& file : open_newer(opened.get(), 0).files) {
+    if (skip_excess(file)) lines.add_gap();
+    read_lines(file, max_readable_bytes, [&](std::string_view text) { lines.add(text, selection); });
+  }
   return selection.previous ? lines.take_previous() : lines.take_last();
 }
 
@@ -207,24 +228,29 @@ struct LogFollower::State {
 
   // Begins with the newest lines of the last attempt, which it reads.
   void begin_with_tail(std::vector<OpenFile> all) {
-    for (OpenFile& file : all)
-      read_lines(file, SIZE_MAX, [&](std::string_view text) { lines.add(text, selection); });
+    for (OpenFile& file : all) {
+      if (skip_excess(file)) lines.add_gap();
+      read_lines(file, max_readable_bytes, [&](std::string_view text) { lines.add(text, selection); });
+    }
     files.push_back(std::move(all.back()));
   }
   // Begins with the first line of the last attempt, which is not read yet.
   void begin_with_attempt(std::vector<OpenFile> all) {
     size_t first = 0;
     uint64_t at = 0;
-    for (size_t i = 0; i < all.size(); ++i)
-      read_lines(all[i], SIZE_MAX, [&](std::string_view text) {
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (skip_excess(all[i]) && i == 0) at = static_cast<uint64_t>(lseek(all[i].fd.get(), 0, SEEK_CUR));
+      read_lines(all[i], max_readable_bytes, [&](std::string_view text) {
         const auto line = parse_line(text);
         if (!line || !is_attempt_mark(line->line)) return;
         first = i;
         at = all[i].whole_lines;
       });
+    }
     for (size_t i = first; i < all.size(); ++i) {
       lseek(all[i].fd.get(), static_cast<off_t>(i == first ? at : 0), SEEK_SET);
       all[i].unread.clear();
+      all[i].is_inside_line = false;
       files.push_back(std::move(all[i]));
     }
   }
@@ -256,11 +282,14 @@ std::vector<LogLine> LogFollower::next(size_t max_bytes) {
     files.back().is_followed_by_gap = newer.has_gap;
     std::ranges::move(newer.files, std::back_inserter(files));
   }
+  size_t without_line = 0;
   for (size_t left = max_bytes; !files.empty();) {
+    if (skip_excess(files.front())) state_->lines.add_gap();
     const size_t got = read_lines(files.front(), left,
                                   [&](std::string_view text) { state_->lines.add(text, state_->selection); });
     if (got >= left) {
-      if (state_->lines.has_lines()) break;
+      without_line += got;
+      if (state_->lines.has_lines() || without_line >= max_piece_bytes) break;
       left = max_bytes;  // The piece has a part of one long line.
       continue;
     }

@@ -178,6 +178,46 @@ TEST(LogReader, short_lines_are_kept_up_to_their_number) {
   EXPECT_THAT(read_log(log.path, ".", {.tail = 0}), IsEmpty());
 }
 
+// A program can make its log of any size without writing to it.
+TEST(LogReader, reads_the_end_of_a_file_of_two_terabytes) {
+  WrittenLog log;
+  log.begin(1);
+  log.write(0, 9);
+  std::filesystem::resize_file(log.path / "0.log", uint64_t{2} << 40);
+  {
+    std::ofstream file(log.path / "0.log", std::ios::app);
+    file << "\n2026-11-26T00:00:00.000000000Z stdout F last\n";
+  }
+  const auto got = read_log(log.path, ".", {});
+  ASSERT_EQ(got.size(), 2u);
+  EXPECT_EQ(got[0].text, log_gap_line);
+  EXPECT_EQ(got[1].text, "last");
+  for (const std::optional<size_t> tail : {std::optional<size_t>(), std::optional<size_t>(5)}) {
+    LogFollower follower(log.path, ".", {.tail = tail});
+    std::vector<LogLine> all;
+    for (int i = 0; i < 100 && (all.empty() || all.back().text != "last"); ++i)
+      for (LogLine& line : follower.next()) all.push_back(std::move(line));
+    ASSERT_FALSE(all.empty());
+    EXPECT_EQ(all.back().text, "last");
+  }
+}
+
+TEST(LogFollower, goes_on_behind_what_a_program_made_of_its_log) {
+  WrittenLog log(1 << 20);
+  LogFollower follower(log.path, ".", {});
+  log.write(0, 9);
+  EXPECT_EQ(numbers(follower.next()), from_to(0, 9));
+  std::filesystem::resize_file(log.path / "0.log", uint64_t{2} << 40);
+  {
+    std::ofstream file(log.path / "0.log", std::ios::app);
+    file << "\n2026-11-26T00:00:00.000000000Z stdout F 10\n";
+  }
+  std::vector<std::string> all;
+  for (int i = 0; i < 100 && (all.empty() || all.back() != "10"); ++i)
+    for (const LogLine& line : follower.next()) all.push_back(line.text);
+  EXPECT_THAT(all, ElementsAre(std::string(log_gap_line), "10"));
+}
+
 TEST(LogReader, leaves_out_what_is_no_file) {
   const WrittenLog log;
   std::filesystem::create_directory(log.path / "0.log");
