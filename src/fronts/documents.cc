@@ -54,8 +54,8 @@ size_t content_of(std::string_view section) {
 }
 
 // Reads JSON objects that follow each other. `offset` is that of the first in the whole text.
-void read_json(std::string_view text, size_t offset, size_t end, std::vector<std::string>& documents,
-               api::FieldErrors& errors) {
+void read_json(std::string_view text, size_t offset, size_t end, DocumentRoom& room,
+               std::vector<std::string>& documents, api::FieldErrors& errors) {
   while (offset < end && documents.size() <= max_documents) {
     if (text[offset] != '{')
       return refuse(
@@ -63,11 +63,13 @@ void read_json(std::string_view text, size_t offset, size_t end, std::vector<std
           fmt::format("line {}: a JSON document is an object, '{{...}}'; begin a document of YAML with "
                       "a line '---'",
                       line_of(text, offset + 1)));
-    const auto parsed = api::parse_leading(text.substr(offset, end - offset), api::Decimals::as_texts);
+    const auto parsed =
+        api::parse_leading(text.substr(offset, end - offset), api::Decimals::as_texts, room.nodes);
     if (!parsed)
       return refuse(
           errors, parsed.error().field,
           fmt::format("line {}: {}", line_of(text, offset + parsed.error().offset), parsed.error().sentence));
+    room.nodes -= parsed->nodes;
     documents.emplace_back(text.substr(offset, parsed->length));
     offset = std::min(text.find_first_not_of(space, offset + parsed->length), end);
   }
@@ -95,13 +97,13 @@ void keep_written(std::string_view section, const std::vector<std::string>& docu
 }
 
 // Reads the part of the text between two separators, which begins in this line.
-void read_section(std::string_view text, size_t begin, size_t end, size_t line, size_t& room,
+void read_section(std::string_view text, size_t begin, size_t end, size_t line, DocumentRoom& room,
                   std::vector<std::string>& documents, api::FieldErrors& errors) {
   const std::string_view section = text.substr(begin, end - begin);
   const size_t content = content_of(section);
   if (content == section.size()) return;
   const char first = section[content];
-  if (first == '{' || first == '[') return read_json(text, begin + content, end, documents, errors);
+  if (first == '{' || first == '[') return read_json(text, begin + content, end, room, documents, errors);
   if (first == '%')
     return refuse(errors, "",
                   fmt::format("line {}: directives ('%') are not read; leave the line out",
@@ -127,7 +129,7 @@ Result<std::vector<SourceDocument>, api::FieldErrors> source_documents_of(std::s
                     line_of(text, wrong + 1), static_cast<unsigned char>(text[wrong])));
   std::vector<std::string> documents;
   std::vector<SourceDocument> out;
-  size_t room = objects::max_document_bytes;
+  DocumentRoom room{.bytes = objects::max_document_bytes, .nodes = api::max_nodes};
   size_t line = 1;
   for (size_t begin = 0;
        begin < text.size() && documents.size() <= max_documents && errors.size() < api::max_field_errors;) {

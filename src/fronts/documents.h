@@ -17,8 +17,8 @@ inline constexpr size_t max_documents = 256;  // Of one text.
 // Returns each document of the text as the text of a JSON object: a JSON document as it was written, byte for
 // byte, a YAML document with the digits of its numbers unchanged. Returns every error, each with its line, if
 // there is one, or if there is no document. In a returned document no key occurs twice, no text has the
-// character NUL, and there are at most api::max_depth levels. The text has at most
-// objects::max_document_bytes, and so has the result.
+// character NUL, and there are at most api::max_depth levels. All documents together have at most
+// api::max_nodes values and keys. The text has at most objects::max_document_bytes, and so has the result.
 Result<std::vector<std::string>, api::FieldErrors> documents_of(std::string_view text);
 
 // The same, with each document as it was written: comments included, without the line that begins with `---`.

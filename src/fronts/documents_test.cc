@@ -174,11 +174,40 @@ TEST(Documents, copies_by_alias_are_bounded) {
   }
   const auto documents = documents_of(bomb);
   ASSERT_FALSE(documents);
-  EXPECT_THAT(documents.error().front().sentence, HasSubstr("too large when their aliases are written out"));
+  EXPECT_THAT(documents.error().front().sentence, HasSubstr("more than 20000 values and keys"));
+  const std::string text(8000, 'x');
+  std::string large = fmt::format("a: &a {}\n", text);
+  for (int i = 0; i < 200; ++i) large += fmt::format("k{}: *a\n", i);
+  EXPECT_THAT(documents_of(large).error().front().sentence,
+              HasSubstr("too large when their aliases are written out"));
   std::string deep = "a0: &a0 {}\n";
   for (int i = 1; i < 20; ++i) deep += fmt::format("a{0}: &a{0} [*a{1}]\n", i, i - 1);
   EXPECT_THAT(documents_of(deep).error().front().sentence,
               HasSubstr("line 16: a15[0]: the document is nested deeper"));
+}
+
+// A text of 1 MiB could have 130,000 values, which take seconds to read.
+TEST(Documents, the_number_of_values_and_keys_is_bounded) {
+  const auto refused = [](const std::string& text) {
+    const auto documents = documents_of(text);
+    return !documents &&
+           documents.error().front().sentence.find("more than 20000 values and keys") != std::string::npos;
+  };
+  std::string aliases = "k: &a 1\n", keys = "{", list = "a: [", many;
+  for (int i = 0; i < 70'000; ++i) {
+    aliases += fmt::format("k{}: *a\n", i);
+    keys += fmt::format("{}\"{}\":1", i == 0 ? "" : ",", i);
+    list += "1,";
+  }
+  for (int i = 0; i < 200; ++i) {
+    many += "---\n";
+    for (int k = 0; k < 60; ++k) many += fmt::format("k{}: 1\n", k);
+  }
+  EXPECT_TRUE(refused(aliases));
+  EXPECT_TRUE(refused(keys + "}"));
+  EXPECT_TRUE(refused(list + "1]"));
+  EXPECT_TRUE(refused(many)) << "all documents count together";
+  EXPECT_FALSE(refused(many.substr(0, many.size() / 2)));
 }
 
 TEST(Documents, size_depth_and_number_are_bounded) {

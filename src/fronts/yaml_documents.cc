@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "fronts/yaml_scalar.h"
+#include "wire/api/json_value.h"
 
 namespace carve::fronts {
 namespace {
@@ -28,7 +29,7 @@ struct Stop {};
 
 class Writer : public YAML::EventHandler {
  public:
-  Writer(size_t first_line, size_t& room, std::vector<std::string>& documents, api::FieldErrors& errors)
+  Writer(size_t first_line, DocumentRoom& room, std::vector<std::string>& documents, api::FieldErrors& errors)
       : first_line_(first_line), room_(room), documents_(documents), errors_(errors) {}
 
   void OnDocumentStart(const YAML::Mark&) override {
@@ -38,10 +39,11 @@ class Writer : public YAML::EventHandler {
   }
   void OnDocumentEnd() override {
     if (out_ != "null") documents_.push_back(std::move(out_));
-    room_ -= std::min(room_, out_.size());
+    room_.bytes -= std::min(room_.bytes, out_.size());
   }
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     if (is_key()) stop(mark, "a key is empty; write a text");
+    count(mark, 1);
     write(mark, "null", anchor);
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -51,11 +53,13 @@ class Writer : public YAML::EventHandler {
     const Anchored anchored = found->second;
     if (levels_.size() + anchored.height > api::max_depth) stop(mark, too_deep());
     check_room(mark, anchored.end - anchored.begin);
+    count(mark, anchored.nodes);
     write(mark, out_.substr(anchored.begin, anchored.end - anchored.begin), 0, anchored.height);
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& text) override {
     if (text.find('\0') != std::string::npos) stop(mark, "a text has the character NUL; leave it out");
+    count(mark, 1);
     if (is_key()) return set_key(mark, tag, text);
     check_room(mark, text.size());
     write(mark, scalar(mark, tag, text), anchor);
@@ -80,6 +84,7 @@ class Writer : public YAML::EventHandler {
   struct Anchored {
     size_t begin = 0, end = 0;  // In `out_`.
     size_t height = 0;          // Levels of the value; a scalar has none.
+    size_t nodes = 1;           // Values and keys.
   };
   struct Level {
     bool is_map = false;
@@ -87,7 +92,8 @@ class Writer : public YAML::EventHandler {
     size_t begin = 0;   // In `out_`.
     size_t height = 1;  // So far.
     size_t items = 0;
-    bool has_key = false;  // The next value is that of `key`.
+    size_t counted_before = 0;  // Nodes, before this one.
+    bool has_key = false;       // The next value is that of `key`.
     std::string key;
     std::set<std::string> keys;
   };
@@ -116,8 +122,14 @@ class Writer : public YAML::EventHandler {
          .sentence = fmt::format("line {}: {}{}{}", line, field, field.empty() ? "" : ": ", sentence)});
   }
   void check_room(const YAML::Mark& mark, size_t bytes) {
-    if (bytes > room_ || out_.size() > room_ - bytes)
+    if (bytes > room_.bytes || out_.size() > room_.bytes - bytes)
       stop(mark, "the documents are too large when their aliases are written out; use fewer");
+  }
+  // Counts values and keys. Those of an alias count as often as they are copied.
+  void count(const YAML::Mark& mark, size_t nodes) {
+    if (nodes > room_.nodes) stop(mark, api::too_many_nodes());
+    room_.nodes -= nodes;
+    counted_ += nodes;
   }
   // Keys are texts, as JSON's are: `1: a` is {"1": "a"}.
   void set_key(const YAML::Mark& mark, const std::string& tag, const std::string& text) {
@@ -162,8 +174,9 @@ class Writer : public YAML::EventHandler {
     if (level.is_map) out_ += api::quoted(level.key) + ":";
     level.has_key = false;
   }
-  void end_value(YAML::anchor_t anchor, size_t begin, size_t height) {
-    if (anchor != 0) anchors_[anchor] = {.begin = begin, .end = out_.size(), .height = height};
+  void end_value(YAML::anchor_t anchor, size_t begin, size_t height, size_t nodes) {
+    if (anchor != 0)
+      anchors_[anchor] = {.begin = begin, .end = out_.size(), .height = height, .nodes = nodes};
     if (!levels_.empty()) levels_.back().height = std::max(levels_.back().height, height + 1);
   }
   void write(const YAML::Mark& mark, const std::string& json, YAML::anchor_t anchor, size_t height = 0) {
@@ -172,7 +185,7 @@ class Writer : public YAML::EventHandler {
     begin_value();
     const size_t begin = out_.size();
     out_ += json;
-    end_value(anchor, begin, height);
+    end_value(anchor, begin, height, 1);
     check_room(mark, 0);
   }
   void open(const YAML::Mark& mark, const std::string& tag, std::string_view type, YAML::anchor_t anchor) {
@@ -182,19 +195,26 @@ class Writer : public YAML::EventHandler {
     if (levels_.empty() && !is_map) stop(mark, "the document is a list; write an object with fields");
     if (tag != "?" && tag != "!" && tag != fmt::format("{}{}", core_tag, type))
       refuse(mark, "", fmt::format("the tag '{}' is not known; leave it out", cut(tag)));
+    count(mark, 1);
     begin_value();
-    levels_.push_back({.is_map = is_map, .anchor = anchor, .begin = out_.size(), .key = {}, .keys = {}});
+    levels_.push_back({.is_map = is_map,
+                       .anchor = anchor,
+                       .begin = out_.size(),
+                       .counted_before = counted_ - 1,
+                       .key = {},
+                       .keys = {}});
     out_ += is_map ? '{' : '[';
   }
   void close(char bracket) {
     out_ += bracket;
     const Level level = std::move(levels_.back());
     levels_.pop_back();
-    end_value(level.anchor, level.begin, level.height);
+    end_value(level.anchor, level.begin, level.height, counted_ - level.counted_before);
   }
 
   size_t first_line_;
-  size_t& room_;
+  DocumentRoom& room_;
+  size_t counted_ = 0;
   std::vector<std::string>& documents_;
   api::FieldErrors& errors_;
   std::string out_;
@@ -204,8 +224,8 @@ class Writer : public YAML::EventHandler {
 
 }  // namespace
 
-void read_yaml(std::string_view text, size_t first_line, size_t& room, std::vector<std::string>& documents,
-               api::FieldErrors& errors) {
+void read_yaml(std::string_view text, size_t first_line, DocumentRoom& room,
+               std::vector<std::string>& documents, api::FieldErrors& errors) {
   if (errors.size() == api::max_field_errors) return;
   Writer writer(first_line, room, documents, errors);
   try {

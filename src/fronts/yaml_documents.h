@@ -12,7 +12,8 @@
 //   | ~, null, nothing     | null                                                          |
 //   | a key                | its text; twice in one mapping: refused                       |
 //   | <<                   | refused: YAML 1.2 has no merge keys                           |
-//   | &a, *a               | a copy; all copies together have at most `room` bytes         |
+//   | &a, *a               | a copy; all copies together have at most `room` bytes, and    |
+//   |                      | their values count as those that are written                  |
 //   | !!str 5, !!int 5     | as the tag says, if the value is one; other tags are refused  |
 #pragma once
 
@@ -25,9 +26,13 @@
 namespace carve::fronts {
 
 // Appends a JSON text to `documents` for each document of the text that is an object. Empty documents are
-// left out. `room` is the number of bytes that all of them may have, and is lowered. Errors name the line,
-// counted from `first_line`.
-void read_yaml(std::string_view text, size_t first_line, size_t& room, std::vector<std::string>& documents,
-               api::FieldErrors& errors);
+// left out. `room` is what all of them may have, and is lowered. Errors name the line, counted from
+// `first_line`.
+struct DocumentRoom {
+  size_t bytes = 0;
+  size_t nodes = 0;  // Values and keys.
+};
+void read_yaml(std::string_view text, size_t first_line, DocumentRoom& room,
+               std::vector<std::string>& documents, api::FieldErrors& errors);
 
 }  // namespace carve::fronts

@@ -38,7 +38,8 @@ std::string answer(const std::string& uid, Json response) {
 }  // namespace
 
 Result<Review, std::string> read_review(std::string_view json) {
-  const auto review = api::parse(json, api::Decimals::as_doubles, max_object_levels);
+  // A review has the object twice if it is an update.
+  const auto review = api::parse(json, api::Decimals::as_doubles, max_object_levels, 2 * api::max_nodes);
   if (!review) return tl::unexpected(review.error());
   if (!review->is_object() || text_at(*review, "kind") != "AdmissionReview" ||
       text_at(*review, "apiVersion") != api_version)

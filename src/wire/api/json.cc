@@ -133,7 +133,8 @@ std::string written(void (*fill)(Json& value, const void* document), const void*
 FieldErrors read(std::string_view text,
                  void (*fill)(const Json& value, void* document, Reading, FieldErrors& errors),
                  void* document, Reading reading) {
-  const auto json = parse(text);
+  const auto json =
+      parse(text, Decimals::as_doubles, max_depth, reading == Reading::strict ? max_nodes : SIZE_MAX);
   if (!json) return {{.field = "", .value = "", .sentence = json.error()}};
   FieldErrors errors;
   fill(*json, document, reading, errors);

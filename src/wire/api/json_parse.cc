@@ -36,7 +36,8 @@ class Watched {
 // Receives the parser's events and builds the value. An event that returns false stops the parser.
 class Builder : public nlohmann::json_sax<Json> {
  public:
-  Builder(Decimals decimals, size_t depth) : decimals_(decimals), depth_(depth) {}
+  Builder(Decimals decimals, size_t depth, size_t nodes)
+      : decimals_(decimals), depth_(depth), max_nodes_(nodes) {}
 
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
@@ -55,6 +56,7 @@ class Builder : public nlohmann::json_sax<Json> {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool key(string_t& name) override {
+    if (!count_node()) return false;
     Level& level = levels_.back();
     level.key = name;
     if (name.find('\0') != std::string::npos) return refuse("a key has the character NUL; leave it out");
@@ -69,6 +71,7 @@ class Builder : public nlohmann::json_sax<Json> {
   Json take() { return std::move(root_); }
   const std::string& field() const { return field_; }
   const std::string& sentence() const { return sentence_; }
+  size_t nodes() const { return nodes_; }
 
  private:
   struct Level {
@@ -90,12 +93,19 @@ class Builder : public nlohmann::json_sax<Json> {
         static_cast<std::vector<Json::object_t::value_type>&>(level.container->get_ref<Json::object_t&>());
     return &members.emplace_back(level.key, Json(std::forward<Value>(value))).second;
   }
+  bool count_node() {
+    if (nodes_ < max_nodes_) return ++nodes_ != 0;
+    sentence_ = too_many_nodes();
+    return false;
+  }
   template <class Value>
   bool add(Value&& value) {
+    if (!count_node()) return false;
     put(std::forward<Value>(value));
     return true;
   }
   bool open(Json container) {
+    if (!count_node()) return false;
     if (levels_.size() == depth_) {
       sentence_ = fmt::format("the document is nested deeper than {} levels", depth_);
       return false;
@@ -125,17 +135,20 @@ class Builder : public nlohmann::json_sax<Json> {
 
   Decimals decimals_;
   size_t depth_;
+  size_t max_nodes_;
+  size_t nodes_ = 0;
   Json root_;
   std::vector<Level> levels_;
   std::string field_, sentence_;
 };
 
 // With `strict` nothing but space may follow the value.
-Result<Parsed, ParseError> parse_value(std::string_view text, Decimals decimals, bool strict, size_t depth) {
+Result<Parsed, ParseError> parse_value(std::string_view text, Decimals decimals, bool strict, size_t depth,
+                                       size_t nodes) {
   // To the library's parser the character NUL is the end of the text.
   const std::string_view readable = text.substr(0, text.find('\0'));
   const char* reached = readable.data();
-  Builder builder(decimals, depth);
+  Builder builder(decimals, depth, nodes);
   const bool good = Json::sax_parse(Watched(readable.data(), &reached),
                                     Watched(readable.data() + readable.size(), &reached), &builder,
                                     Json::input_format_t::json, strict);
@@ -145,17 +158,21 @@ Result<Parsed, ParseError> parse_value(std::string_view text, Decimals decimals,
         ParseError{.offset = length, .field = builder.field(), .sentence = builder.sentence()});
   if (strict && readable.size() != text.size())
     return tl::unexpected(ParseError{.offset = length, .field = "", .sentence = std::string(not_json)});
-  return Parsed{.value = builder.take(), .length = length};
+  return Parsed{.value = builder.take(), .length = length, .nodes = builder.nodes()};
 }
 
 }  // namespace
 
-Result<Parsed, ParseError> parse_leading(std::string_view text, Decimals decimals) {
-  return parse_value(text, decimals, /*strict=*/false, max_depth);
+std::string too_many_nodes() {
+  return fmt::format("there are more than {} values and keys; send them in parts", max_nodes);
 }
 
-Result<Json, std::string> parse(std::string_view text, Decimals decimals, size_t depth) {
-  auto parsed = parse_value(text, decimals, /*strict=*/true, depth);
+Result<Parsed, ParseError> parse_leading(std::string_view text, Decimals decimals, size_t nodes) {
+  return parse_value(text, decimals, /*strict=*/false, max_depth, nodes);
+}
+
+Result<Json, std::string> parse(std::string_view text, Decimals decimals, size_t depth, size_t nodes) {
+  auto parsed = parse_value(text, decimals, /*strict=*/true, depth, nodes);
   if (!parsed) return tl::unexpected(std::move(parsed.error().sentence));
   return std::move(parsed->value);
 }

@@ -8,6 +8,11 @@
 
 namespace carve::api {
 
+// Values and keys that one text of a caller may have; 256 documents have 15,000. What the API reads strictly
+// has no more either.
+inline constexpr size_t max_nodes = 20'000;
+std::string too_many_nodes();  // The message for a text that has more.
+
 // What a number becomes that is not a whole number of 64 bits: a double, or the text that the document has,
 // for a reader to which 0.30 is a decimal number.
 enum class Decimals { as_doubles, as_texts };
@@ -15,6 +20,7 @@ enum class Decimals { as_doubles, as_texts };
 struct Parsed {
   Json value;
   size_t length = 0;  // Bytes of the text that were read.
+  size_t nodes = 0;   // Values and keys.
 };
 
 struct ParseError {
@@ -26,12 +32,13 @@ struct ParseError {
 // Reads the object or list that `text` begins with, and leaves the rest. Refuses a key that occurs twice in
 // an object, the character NUL (also as an escape), more than max_depth levels, and text that is not UTF-8.
 // Never throws and does not recurse.
-Result<Parsed, ParseError> parse_leading(std::string_view text, Decimals = Decimals::as_doubles);
+Result<Parsed, ParseError> parse_leading(std::string_view text, Decimals = Decimals::as_doubles,
+                                         size_t nodes = SIZE_MAX);
 
 // As parse_leading(), for a text that is one value; the error is a sentence. A caller whose documents are not
-// ours may allow more levels.
+// ours may allow more levels. `nodes`: of a caller's text, max_nodes.
 Result<Json, std::string> parse(std::string_view text, Decimals = Decimals::as_doubles,
-                                size_t depth = max_depth);
+                                size_t depth = max_depth, size_t nodes = SIZE_MAX);
 
 inline constexpr std::string_view a_text = "a text";  // What an error says was wanted.
 // Returns how the value becomes a text, as the end of an error: if a text is wanted and the value is a
