@@ -277,8 +277,13 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
                .endpoint = std::move(endpoint),
                .started_ns = static_cast<uint64_t>(os::utc_ns())},
       operators_{0, geteuid()},
-      log_streams_(*records.objects,
-                   [this](const std::string& slice) { return machine_.directory_of(slice); }),
+      log_readers_(loop),
+      document_readers_(loop),
+      log_streams_(
+          *records.objects, [this](const std::string& slice) { return machine_.directory_of(slice); },
+          [this](const std::string& key, std::function<Workers::Act()> work, Workers::Act late) {
+            return log_readers_.run(key, std::move(work), std::move(late));
+          }),
       billing_(o.state + "/usage.db", o.nodes, *records.objects),
       routes_({.views = *this,
                .audit = [&records](const AuditLine& line) { write_audit(records.store, line); },
@@ -287,8 +292,15 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
                .node_actions = this,
                .hosts = known_hosts(o),
                .events = &events_,
-               .answers = &records.journal}),
-      caller_slices_(loop, agent_sockets(o)) {
+               .answers = &records.journal,
+               .read_logs =
+                   [this](const std::string& key, std::function<Workers::Answer()> work) {
+                     return log_readers_.answer_later(key, std::move(work));
+                   },
+               .read_documents =
+                   [this](const std::string& key, std::function<Workers::Answer()> work) {
+                     return document_readers_.answer_later(key, std::move(work));
+                   }}) {
   const auto handle = [this](const http::Request& request, const http::Caller& caller) {
     return routes_.answer(request, caller);
   };
@@ -348,27 +360,31 @@ Api::~Api() {
   write_events();
 }
 
-Outcome<std::string> Api::logs(const Object& object, const LogQuery& query) const {
-  std::string out;
-  const auto programs = programs_of(object);
-  const auto count =
-      std::ranges::count_if(programs, [&](const ObjectProgram& one) { return selects(query, one); });
-  for (const ObjectProgram& program : programs) {
-    if (!selects(query, program)) continue;
-    const std::string prefix = count > 1 ? program.name + " " : "";
-    const auto lines = runner::read_log(
-        machine_.directory_of(program.name), runner::log_folder_name,
-        {.previous = query.previous,
-         .tail = query.tail,
-         .since = query.since_ns == 0 ? "" : os::rfc3339(query.since_ns, os::Decimals::nanoseconds)});
-    for (const runner::LogLine& line : lines)
-      if (!query.plain || line.stream != runner::LogStream::system)
-        out += fmt::format("{}{}\n", prefix, line.text);
+LogReader Api::logs(const Object& object, const LogQuery& query) const {
+  struct Log {
+    std::string directory, prefix;
+  };
+  std::vector<Log> logs;
+  for (const ObjectProgram& program : programs_of(object))
+    if (selects(query, program)) logs.push_back({machine_.directory_of(program.name), program.name + " "});
+  if (logs.empty() && query.replica) {
+    const Failure missing{K::not_found,
+                          fmt::format("{} has no {} {}", text(object.key),
+                                      query.role.empty() ? "program" : query.role, *query.replica)};
+    return [missing]() -> Outcome<std::string> { return tl::unexpected(missing); };
   }
-  if (count == 0 && query.replica)
-    return failure(K::not_found, "{} has no {} {}", text(object.key),
-                   query.role.empty() ? "program" : query.role, *query.replica);
-  return out;
+  const runner::LogSelection selection{
+      .previous = query.previous,
+      .tail = query.tail,
+      .since = query.since_ns == 0 ? "" : os::rfc3339(query.since_ns, os::Decimals::nanoseconds)};
+  return [logs = std::move(logs), selection, plain = query.plain]() -> Outcome<std::string> {
+    std::string out;
+    for (const Log& log : logs)
+      for (const runner::LogLine& line : runner::read_log(log.directory, runner::log_folder_name, selection))
+        if (!plain || line.stream != runner::LogStream::system)
+          out += fmt::format("{}{}\n", logs.size() > 1 ? log.prefix : "", line.text);
+    return out;
+  };
 }
 
 http::EventStream Api::follow_logs(const Object& object, const LogQuery& query) {

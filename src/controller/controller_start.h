@@ -16,6 +16,7 @@
 #include "controller/log_streams.h"
 #include "controller/service_thread.h"
 #include "controller/store_journal.h"
+#include "controller/workers.h"
 #include "os/fd.h"
 #include "os/kept_socket.h"
 #include "tls/tls.h"
@@ -85,7 +86,7 @@ class Api : Views, NodeActions {
 
   api::ControllerVersion version() const override { return version_; }
   api::KnownNodeList nodes() const override { return nodes_.document(); }
-  Outcome<std::string> logs(const Object&, const LogQuery&) const override;
+  LogReader logs(const Object&, const LogQuery&) const override;
   http::EventStream follow_logs(const Object&, const LogQuery&) override;
   Outcome<std::vector<Revision>> revisions(const std::string& uid) const override;
   std::string container_problem() const override;
@@ -121,6 +122,7 @@ class Api : Views, NodeActions {
   OrphanEvents& orphan_events_;
   const api::ControllerVersion version_;
   const std::vector<uint32_t> operators_;
+  Workers log_readers_, document_readers_;
   LogStreams log_streams_;
   BillingThread billing_;
   ControllerRoutes routes_;

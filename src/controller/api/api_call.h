@@ -45,6 +45,11 @@ struct Revision {
   std::string form;        // The spec of the service that it runs as, as JSON.
 };
 
+using LogReader = std::function<Outcome<std::string>()>;
+
+// A text of this size is read in less than 2 ms, so it is read on the loop.
+inline constexpr size_t max_inline_document_bytes = 16 << 10;
+
 enum class BillForm : uint8_t { json, csv, line };
 
 // What the routes show that is no object. The routes see values only, no connection and no database.
@@ -53,8 +58,9 @@ class Views {
   virtual ~Views() = default;
   virtual api::ControllerVersion version() const = 0;
   virtual api::KnownNodeList nodes() const = 0;
-  // Returns the lines of the object's programs, each with its time and, if there are several, its replica.
-  virtual Outcome<std::string> logs(const Object&, const LogQuery&) const = 0;
+  // Returns what reads the lines of the object's programs, each with, if there are several, its replica. It
+  // may run in any thread, and may take any time.
+  virtual LogReader logs(const Object&, const LogQuery&) const = 0;
   // Returns a stream of these lines and of all that follow.
   virtual http::EventStream follow_logs(const Object&, const LogQuery&) = 0;
   // Returns the kept revisions of the object with this uid, the oldest first.
@@ -85,6 +91,18 @@ struct AuditLine {
   uint32_t status = 0;  // HTTP status of the answer.
 };
 
+// Runs `work` in a thread and answers with what it returned, which runs on the loop. Of tasks with one key
+// one runs at a time (controller/workers.h).
+using AnswerLater = std::function<http::Response(const std::string& key,
+                                                 std::function<std::function<http::Response()>()> work)>;
+
+// Documents of a request that were read in a thread, and how.
+struct ReadDocuments {
+  std::string text;
+  std::string dialect;
+  Result<std::vector<Submission>, api::FieldErrors> read;
+};
+
 struct ApiContext {
   Views& views;
   std::function<void(const AuditLine&)> audit;
@@ -95,6 +113,11 @@ struct ApiContext {
   ObjectEvents* events = nullptr;    // Null: none are kept.
   AnswerJournal* answers = nullptr;  // Of requests with a key; null: none is kept.
   Watches* watches = nullptr;        // Set by ControllerRoutes.
+  AnswerLater read_logs = nullptr;       // Null: on the loop.
+  AnswerLater read_documents = nullptr;  // Of more than max_inline_document_bytes; null: on the loop.
+  // Answers a request whose documents were read. Set by ControllerRoutes.
+  std::function<http::Response(const http::Request&, const http::Caller&, const ReadDocuments&)> answer_read =
+      nullptr;
 };
 
 struct Call {
@@ -104,6 +127,8 @@ struct Call {
   objects::Kind kind = objects::Kind::service;  // What the path has in place of {kind}.
   std::vector<std::string> names;               // What the path has in place of each {}.
   std::span<const Submission> beside = {};      // The documents of this request, which may name each other.
+  const http::Caller* connection = nullptr;     // Who connected, before a token named the caller.
+  const ReadDocuments* documents = nullptr;     // Those of this request, if they were read in a thread.
 };
 
 template <class T>

@@ -272,6 +272,10 @@ size_t body_limit(std::string_view method, std::string_view path) {
 ControllerRoutes::ControllerRoutes(ApiContext context)
     : context_(std::move(context)), watches_(context_.objects) {
   context_.watches = &watches_;
+  context_.answer_read = [this](const http::Request& request, const http::Caller& connection,
+                                const ReadDocuments& documents) {
+    return answer(request, connection, &documents);
+  };
 }
 
 Result<http::Caller, http::Response> ControllerRoutes::identified(const http::Request& request,
@@ -300,10 +304,14 @@ Result<http::Caller, http::Response> ControllerRoutes::identified(const http::Re
 }
 
 // Every answer to a request that is no GET is in the audit log, also those that refuse.
-http::Response ControllerRoutes::answer(const http::Request& request, const http::Caller& connection) {
+http::Response ControllerRoutes::answer(const http::Request& request, const http::Caller& connection,
+                                        const ReadDocuments* documents) {
   auto caller = identified(request, connection);
-  http::Response response = caller ? answer_identified(request, *caller) : std::move(caller.error());
+  http::Response response =
+      caller ? answer_identified(request, *caller, connection, documents) : std::move(caller.error());
   if (request.method == "GET") return response;
+  if (std::holds_alternative<http::LaterContent>(response.content))
+    return response;  // It will be here again.
   const std::string address = connection.address();
   context_.audit({.caller = caller ? caller->text() : connection.text(),
                   .address = address.empty() ? "unix" : address,
@@ -313,7 +321,9 @@ http::Response ControllerRoutes::answer(const http::Request& request, const http
   return response;
 }
 
-http::Response ControllerRoutes::answer_identified(const http::Request& request, const http::Caller& caller) {
+http::Response ControllerRoutes::answer_identified(const http::Request& request, const http::Caller& caller,
+                                                   const http::Caller& connection,
+                                                   const ReadDocuments* documents) {
   if (const std::string* slice = caller.slice())
     return refuse(
         K::called_from_slice,
@@ -326,11 +336,18 @@ http::Response ControllerRoutes::answer_identified(const http::Request& request,
     if (!parts) continue;
     has_path = true;
     if (request.method != route.method) continue;
-    const Call call{context_, request, caller, parts->kind, std::move(parts->names)};
+    const Call call{.context = context_,
+                    .request = request,
+                    .caller = caller,
+                    .kind = parts->kind,
+                    .names = std::move(parts->names),
+                    .connection = &connection,
+                    .documents = documents};
     http::Response response = context_.answers == nullptr
                                   ? route.answer(call)
                                   : answer_once(request, caller, *context_.answers, context_.views.now_ns(),
                                                 [&] { return route.answer(call); });
+    if (std::holds_alternative<http::LaterContent>(response.content)) return response;
     if (request.method == "GET")
       os::log::debug("{} {} by {}: {}", request.method, request.path, caller.text(), response.status);
     else

@@ -19,7 +19,9 @@ class ControllerRoutes {
   ControllerRoutes(const ControllerRoutes&) = delete;
   ControllerRoutes& operator=(const ControllerRoutes&) = delete;
 
-  http::Response answer(const http::Request&, const http::Caller&);
+  http::Response answer(const http::Request& request, const http::Caller& caller) {
+    return answer(request, caller, nullptr);
+  }
   // Sends the changes of the objects to the watchers. Called in the loop of the API after a change.
   void deliver_changes() { watches_.deliver(); }
 
@@ -27,7 +29,9 @@ class ControllerRoutes {
   // Returns the caller that a token names, or the caller itself.
   Result<http::Caller, http::Response> identified(const http::Request&, const http::Caller&);
 
-  http::Response answer_identified(const http::Request&, const http::Caller&);
+  http::Response answer(const http::Request&, const http::Caller& connection, const ReadDocuments*);
+  http::Response answer_identified(const http::Request&, const http::Caller&, const http::Caller& connection,
+                                   const ReadDocuments*);
 
   ApiContext context_;
   Watches watches_;

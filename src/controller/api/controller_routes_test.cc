@@ -148,6 +148,56 @@ TEST(ControllerRoutes, a_dry_run_is_refused_as_the_change_itself_would_be) {
   EXPECT_THAT(body(over), HasSubstr("at most 256 are kept; delete one first"));
 }
 
+// A large document is read in a thread, and its route is asked again.
+TEST(ControllerRoutes, a_large_document_is_read_later) {
+  Prepared views;
+  JournalFake journal;
+  ObjectRegistry objects{journal, {}, 0};
+  TokenBook tokens{journal, {}};
+  std::vector<AuditLine> audited;
+  std::string key;
+  std::function<std::function<http::Response()>()> waiting;
+  ControllerRoutes routes{
+      {.views = views,
+       .audit = [&](const AuditLine& line) { audited.push_back(line); },
+       .objects = objects,
+       .tokens = tokens,
+       .read_documents =
+           [&](const std::string& of, std::function<std::function<http::Response()>()> work) {
+             key = of;
+             waiting = std::move(work);
+             return http::Response{.content = http::LaterContent{}};
+           }}};
+  std::string large = service;
+  large.insert(large.find("\"secret\"") + 1, std::string(max_inline_document_bytes, 'x'));
+  const auto ask = [&](const std::string& method, const std::string& target, const std::string& text) {
+    waiting = nullptr;
+    return routes.answer(request_of(method, target, text, {}), user(1000));
+  };
+  EXPECT_TRUE(std::holds_alternative<http::LaterContent>(ask("POST", "/v1/documents", large).content));
+  ASSERT_TRUE(waiting);
+  EXPECT_EQ(key, "uid 1000");
+  EXPECT_TRUE(audited.empty());
+  const auto created = waiting()();
+  EXPECT_EQ(created.status, 201u) << body(created);
+  ASSERT_EQ(audited.size(), 1u);
+  EXPECT_EQ(audited[0].status, 201u);
+  // A patch is read as the whole document that it makes; if that changes meanwhile, the caller tries again.
+  EXPECT_TRUE(std::holds_alternative<http::LaterContent>(
+      ask("PATCH", "/v1/services/a", R"({"spec":{"replicas":3}})").content));
+  ASSERT_TRUE(waiting);
+  EXPECT_EQ(waiting()().status, 200u);
+  EXPECT_THAT(objects.find({.name = "a"})->spec, HasSubstr(R"("replicas":3)"));
+  ask("PATCH", "/v1/services/a", R"({"spec":{"replicas":4}})");
+  ASSERT_TRUE(waiting);
+  const auto second = waiting();
+  ASSERT_TRUE(objects.update(
+      {.name = "a"}, [](Object& o) -> Outcome<void> { return o.labels["x"] = "y", Outcome<void>(); }));
+  const auto refused = second();
+  EXPECT_EQ(refused.status, 409u) << body(refused);
+  EXPECT_FALSE(std::holds_alternative<http::LaterContent>(ask("POST", "/v1/documents", "{}").content));
+}
+
 TEST(ControllerRoutes, an_unchanged_document_does_not_repeat_a_restart) {
   Api api;
   ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", service).status, 201u);

@@ -105,7 +105,7 @@ struct ReadPatch {
 };
 
 Result<ReadPatch, http::Response> read_patch(const std::string& body) {
-  auto json = api::parse(body);
+  auto json = api::parse(body, api::Decimals::as_doubles, api::max_depth, api::max_nodes);
   if (!json) return tl::unexpected(refuse(K::invalid_argument, json.error()));
   ReadPatch out;
   if (json->is_object() && json->contains("metadata") && (*json)["metadata"].is_object() &&

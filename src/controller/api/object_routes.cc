@@ -20,8 +20,8 @@ using Pointer = ObjectRegistry::Pointer;
 
 // Replaces the spec of the object with that of the document, after all checks.
 http::Response replace(const Call& call, const ObjectKey& key, const std::string& text) {
-  const auto read = read_submissions(text, "carve", submission_context(call));
-  if (!read) return refuse(read.error());
+  auto read = submissions_of(call, text, "carve");
+  if (!read) return std::move(read.error());
   if (auto refused = refused_by_pool(call, *read)) return std::move(*refused);
   if (auto refused = refused_by_queues(call, *read)) return std::move(*refused);
   if (auto refused = refused_by_tariffs(call, *read)) return std::move(*refused);
@@ -125,7 +125,7 @@ http::Response patch_object(const Call& call) {
   // Errors of the whole repeat parts of it, so a caller who may not change it does not see them.
   const auto object = objects::text_of(call.kind).is_workload ? changeable_object(call) : named_object(call);
   if (!object) return refuse(object.error());
-  auto patch = api::parse(call.request.body);
+  auto patch = api::parse(call.request.body, api::Decimals::as_doubles, api::max_depth, api::max_nodes);
   if (!patch) return refuse(K::invalid_argument, patch.error());
   auto json = api::parse(document_of(**object));
   json->erase("status");

@@ -206,6 +206,40 @@ SubmissionContext submission_context(const Call& call) {
                          const std::string& pool) { return context_of_pool(pool, nodes, objects); }};
 }
 
+namespace {
+
+http::Response read_later(const Call& call, const std::string& text, const std::string& dialect) {
+  return call.context.read_documents(
+      call.caller.text(),
+      [&context = call.context, request = call.request, connection = *call.connection, text, dialect,
+       of_documents = submission_context(call)]() -> std::function<http::Response()> {
+        auto documents = std::make_shared<ReadDocuments>(ReadDocuments{
+            .text = text, .dialect = dialect, .read = read_submissions(text, dialect, of_documents)});
+        return [&context, request, connection, documents] {
+          return context.answer_read(request, connection, *documents);
+        };
+      });
+}
+
+}  // namespace
+
+Result<std::vector<Submission>, http::Response> submissions_of(const Call& call, const std::string& text,
+                                                               const std::string& dialect) {
+  if (call.documents != nullptr && call.documents->text == text && call.documents->dialect == dialect) {
+    if (!call.documents->read) return tl::unexpected(refuse(call.documents->read.error()));
+    return *call.documents->read;
+  }
+  const bool is_large = text.size() > max_inline_document_bytes;
+  if (is_large && call.documents != nullptr)
+    return tl::unexpected(
+        refuse(K::failed_precondition, "the object was changed meanwhile; send the request again"));
+  if (is_large && call.context.read_documents != nullptr && call.connection != nullptr)
+    return tl::unexpected(read_later(call, text, dialect));
+  auto read = read_submissions(text, dialect, submission_context(call));
+  if (!read) return tl::unexpected(refuse(std::move(read.error())));
+  return std::move(*read);
+}
+
 Result<std::vector<Submission>, http::Response> posted_submissions(
     const Call& call, const std::map<std::string, std::string>& query) {
   const std::string dialect = query.contains("dialect") ? query.at("dialect") : "auto";
@@ -213,9 +247,7 @@ Result<std::vector<Submission>, http::Response> posted_submissions(
     return tl::unexpected(
         refuse(K::invalid_argument,
                fmt::format("dialect '{}': use {}", dialect.substr(0, 80), fmt::join(dialects, ", "))));
-  auto read = read_submissions(call.request.body, dialect, submission_context(call));
-  if (!read) return tl::unexpected(refuse(std::move(read.error())));
-  return std::move(*read);
+  return submissions_of(call, call.request.body, dialect);
 }
 
 Outcome<ObjectKey> key_of(const Call& call) {

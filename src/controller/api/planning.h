@@ -15,6 +15,11 @@ namespace carve::controller {
 // Returns what documents do not say: the instance types of a pool, its largest device, its type.
 SubmissionContext submission_context(const Call&);
 
+// Reads documents, or refuses them. Large ones are read in a thread: the response then comes later, from the
+// route that is asked again.
+Result<std::vector<Submission>, http::Response> submissions_of(const Call&, const std::string& text,
+                                                               const std::string& dialect);
+
 // Reads the documents of the request's body, in the dialect of the query, or refuses them.
 Result<std::vector<Submission>, http::Response> posted_submissions(
     const Call&, const std::map<std::string, std::string>& query);

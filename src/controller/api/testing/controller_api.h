@@ -26,8 +26,8 @@ struct Prepared : ViewsFake {
   api::ControllerVersion version() const override {
     return {.program = "carve-controller", .version = "1.2.3", .pid = 7, .state = "/secret", .started_ns = 5};
   }
-  Outcome<std::string> logs(const Object&, const LogQuery&) const override {
-    return std::string("secret line\n");
+  LogReader logs(const Object&, const LogQuery&) const override {
+    return [] { return std::string("secret line\n"); };
   }
   http::EventStream follow_logs(const Object&, const LogQuery&) override {
     return {.first = {{.id = "", .data = "secret line"}}, .subscribe = {}};

@@ -12,7 +12,9 @@ namespace carve::controller {
 struct ViewsFake : Views, NodeActions {
   api::ControllerVersion version() const override { return {}; }
   api::KnownNodeList nodes() const override { return known; }
-  Outcome<std::string> logs(const Object&, const LogQuery&) const override { return std::string(); }
+  LogReader logs(const Object&, const LogQuery&) const override {
+    return [] { return std::string(); };
+  }
   http::EventStream follow_logs(const Object&, const LogQuery&) override { return {}; }
   Outcome<std::vector<Revision>> revisions(const std::string&) const override {
     return std::vector<Revision>();
