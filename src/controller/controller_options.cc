@@ -66,6 +66,15 @@ Outcome<void> add_host(Options& o, const std::string& word) {
   return {};
 }
 
+Outcome<void> set_account_quota(Options& o, const std::string& word) {
+  const std::string digits = word.ends_with('%') ? word.substr(0, word.size() - 1) : word;
+  const char* const last = digits.data() + digits.size();
+  const auto [end, error] = std::from_chars(digits.data(), last, o.account_quota_percent);
+  if (error == std::errc() && end == last && o.account_quota_percent >= 1 && o.account_quota_percent <= 100)
+    return {};
+  return failure(K::invalid_argument, "--account-quota '{}' is not a part from 1% to 100%", shown(word));
+}
+
 // Reads "600s" or "600".
 Outcome<void> set_time(const char* option, int64_t& seconds, const std::string& word) {
   const std::string digits = word.ends_with('s') ? word.substr(0, word.size() - 1) : word;
@@ -209,6 +218,10 @@ const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Opti
      .value = "TIME",
      .help = "how long a program runs on that the database has lost and no object owns [60s]",
      .store = set_orphan_grace},
+    {.name = "--account-quota",
+     .value = "PERCENT",
+     .help = "part of the services, jobs and other objects of a kind that one account may have [25%]",
+     .store = set_account_quota},
 });
 
 bool is_node_name(std::string_view name) {

@@ -25,6 +25,7 @@ struct Options {
   std::vector<std::string> hosts;        // Names of this controller, beside loopback and `listen`.
   int64_t expected_start_s = 600;        // How long a node is expected to start.
   int64_t orphan_grace_s = 60;           // How long a program without a record runs on.
+  uint32_t account_quota_percent = 25;   // Of the objects of each kind.
   std::string log_level = "info";
 
   // serve: be the controller. The others print a text.

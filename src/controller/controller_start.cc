@@ -293,6 +293,7 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
                .hosts = known_hosts(o),
                .events = &events_,
                .answers = &records.journal,
+               .account_quota_percent = o.account_quota_percent,
                .read_logs =
                    [this](const std::string& key, std::function<Workers::Answer()> work) {
                      return log_readers_.answer_later(key, std::move(work));

@@ -47,6 +47,8 @@ struct Revision {
 
 using LogReader = std::function<Outcome<std::string>()>;
 
+inline constexpr uint32_t default_account_quota_percent = 25;
+
 // A text of this size is read in less than 2 ms, so it is read on the loop.
 inline constexpr size_t max_inline_document_bytes = 16 << 10;
 
@@ -113,6 +115,8 @@ struct ApiContext {
   ObjectEvents* events = nullptr;    // Null: none are kept.
   AnswerJournal* answers = nullptr;  // Of requests with a key; null: none is kept.
   Watches* watches = nullptr;        // Set by ControllerRoutes.
+  // Part of the objects of each kind that one account, and one user, may have.
+  uint32_t account_quota_percent = default_account_quota_percent;
   AnswerLater read_logs = nullptr;       // Null: on the loop.
   AnswerLater read_documents = nullptr;  // Of more than max_inline_document_bytes; null: on the loop.
   // Answers a request whose documents were read. Set by ControllerRoutes.

@@ -148,6 +148,44 @@ TEST(ControllerRoutes, a_dry_run_is_refused_as_the_change_itself_would_be) {
   EXPECT_THAT(body(over), HasSubstr("at most 256 are kept; delete one first"));
 }
 
+// One account, or one user with several accounts, cannot take every object of a kind.
+TEST(ControllerRoutes, an_account_has_a_quota_and_operators_a_reserve) {
+  Api api;
+  const auto fill = [&](size_t from, size_t to, uint32_t uid, const std::string& account) {
+    for (size_t i = from; i < to; ++i)
+      ASSERT_TRUE(api.objects.add({.key = {.name = fmt::format("n{}", i)},
+                                   .account = account,
+                                   .uid = fmt::format("u{}", i),
+                                   .owner_uid = uid,
+                                   .spec = "{}",
+                                   .status = "{}"}));
+  };
+  fill(0, 63, 1000, "user1000");
+  const auto post = [&](uint32_t uid, const char* name) {
+    std::string document = service;
+    document.replace(document.find("\"a\""), 3, fmt::format("\"{}\"", name));
+    return api.ask(user(uid), "POST", "/v1/documents", document);
+  };
+  ASSERT_EQ(post(1000, "last").status, 201u);
+  const auto over = post(1000, "over");
+  EXPECT_EQ(over.status, 429u);
+  EXPECT_THAT(body(over),
+              HasSubstr("account 'user1000' has 64 services, and its quota is 64; delete one first"));
+  EXPECT_EQ(post(1000, "last").status, 201u) << "what is there may be changed";
+  EXPECT_EQ(post(1001, "other").status, 201u);
+  EXPECT_EQ(post(0, "operators").status, 201u);
+  ASSERT_TRUE(api.objects.remove({.name = "n0"}));
+  EXPECT_EQ(post(1000, "again").status, 201u);
+  for (uint32_t uid = 2000; api.objects.count(objects::Kind::service) < 240; ++uid) {
+    const size_t at = 1000 + api.objects.count(objects::Kind::service);
+    fill(at, at + 1, uid, fmt::format("user{}", uid));
+  }
+  const auto reserved = post(3000, "late");
+  EXPECT_EQ(reserved.status, 429u);
+  EXPECT_THAT(body(reserved), HasSubstr("the last 16 of 256 are kept for operators"));
+  EXPECT_EQ(post(0, "more").status, 201u);
+}
+
 // A large document is read in a thread, and its route is asked again.
 TEST(ControllerRoutes, a_large_document_is_read_later) {
   Prepared views;

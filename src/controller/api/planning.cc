@@ -395,11 +395,44 @@ std::vector<ObjectEdit> edits_of(const std::vector<Object>& objects) {
 
 }  // namespace
 
+namespace {
+
+// Returns why the caller may not add these objects: its account has enough, or the last ones are kept for
+// operators.
+Outcome<void> check_quota(const Call& call, const std::vector<Object>& objects) {
+  if (call.caller.may_operate()) return {};
+  std::map<objects::Kind, size_t> added;
+  for (const Object& object : objects) {
+    const objects::Kind kind = object.key.kind;
+    if (call.context.objects.find(object.key)) continue;
+    const size_t more = ++added[kind];
+    const std::string_view kinds = objects::text_of(kind).plural;
+    const size_t quota = max_objects(kind) * call.context.account_quota_percent / 100;
+    const size_t owned = call.context.objects.count_of_owner(kind, object.account, object.owner_uid);
+    if (owned + more > quota)
+      return failure(
+          K::resource_exhausted,
+          "account '{}' has {} {}, and its quota is {}; delete one first, or let an operator raise "
+          "the quota (carve-controller --account-quota)",
+          object.account, owned, kinds, quota);
+    const size_t free_to_all = max_objects(kind) - reserved_objects(kind);
+    if (call.context.objects.count(kind) + more > free_to_all)
+      return failure(K::resource_exhausted,
+                     "there are {} {}, and the last {} of {} are kept for operators; delete one first",
+                     call.context.objects.count(kind), kinds, reserved_objects(kind), max_objects(kind));
+  }
+  return {};
+}
+
+}  // namespace
+
 Outcome<void> check_keep(const Call& call, const std::vector<Object>& objects) {
+  if (const auto has_room = check_quota(call, objects); !has_room) return has_room;
   return call.context.objects.check(edits_of(objects));
 }
 
 Outcome<std::vector<Kept>> keep(const Call& call, const std::vector<Object>& objects) {
+  if (const auto has_room = check_quota(call, objects); !has_room) return tl::unexpected(has_room.error());
   std::vector<Pointer> before;
   for (const Object& object : objects) before.push_back(call.context.objects.find(object.key));
   const auto kept = call.context.objects.apply(edits_of(objects));

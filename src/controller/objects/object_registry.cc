@@ -27,7 +27,7 @@ ObjectRegistry::ObjectRegistry(Journal& journal, std::vector<Object> objects, ui
   for (Object& object : objects) {
     invariant(object.version <= version_, "an object has a version that was given");
     const ObjectKey key = object.key;
-    ++counts_[key.kind];
+    count_added(object);
     objects_.emplace(key, std::make_shared<const Object>(std::move(object)));
   }
 }
@@ -72,6 +72,37 @@ uint64_t ObjectRegistry::version() const {
   return version_;
 }
 
+void ObjectRegistry::count_added(const Object& object) {
+  ++counts_[object.key.kind];
+  ++counts_of_account_[{object.key.kind, object.account}];
+  ++counts_of_uid_[{object.key.kind, object.owner_uid}];
+}
+
+void ObjectRegistry::count_removed(const Object& object) {
+  --counts_[object.key.kind];
+  const auto remove = [](auto& counts, const auto& key) {
+    const auto found = counts.find(key);
+    invariant(found != counts.end() && found->second > 0, "each object is counted once");
+    if (--found->second == 0) counts.erase(found);
+  };
+  remove(counts_of_account_, std::pair{object.key.kind, object.account});
+  remove(counts_of_uid_, std::pair{object.key.kind, object.owner_uid});
+}
+
+size_t ObjectRegistry::count(objects::Kind kind) const {
+  const MutexLock lock(mutex_);
+  const auto found = counts_.find(kind);
+  return found == counts_.end() ? 0 : found->second;
+}
+
+size_t ObjectRegistry::count_of_owner(objects::Kind kind, const std::string& account, uint32_t uid) const {
+  const MutexLock lock(mutex_);
+  const auto of_account = counts_of_account_.find({kind, account});
+  const auto of_uid = counts_of_uid_.find({kind, uid});
+  return std::max(of_account == counts_of_account_.end() || account.empty() ? 0 : of_account->second,
+                  of_uid == counts_of_uid_.end() ? 0 : of_uid->second);
+}
+
 void ObjectRegistry::keep(ChangeKind kind, Pointer object) {
   ++version_;
   changes_.push_back({kind, version_, std::move(object)});
@@ -110,7 +141,7 @@ Outcome<ObjectRegistry::Pointer> ObjectRegistry::add(Object object) {
     if (auto written = journal_.write({&object, 1}); !written) return tl::unexpected(written.error());
     added = std::make_shared<const Object>(std::move(object));
     objects_[added->key] = added;
-    ++counts_[added->key.kind];
+    count_added(*added);
     keep(ChangeKind::added, added);
     invariant(added->version == version_);
   }
@@ -137,6 +168,8 @@ Outcome<ObjectRegistry::Pointer> ObjectRegistry::update(const ObjectKey& key,
     next.version = version_ + 1;
     if (auto written = journal_.write({&next, 1}); !written) return tl::unexpected(written.error());
     changed = std::make_shared<const Object>(std::move(next));
+    count_removed(*found->second);
+    count_added(*changed);
     found->second = changed;
     keep(ChangeKind::modified, changed);
   }
@@ -191,9 +224,11 @@ Outcome<std::vector<ObjectRegistry::Pointer>> ObjectRegistry::apply(const std::v
     if (auto kept = journal_.write(ready->written); !kept) return tl::unexpected(kept.error());
     for (const Pointer& object : out) {
       if (object->version <= version_) continue;  // Unchanged.
-      objects_[object->key] = object;
+      Pointer& present = objects_[object->key];
+      if (present) count_removed(*present);
+      count_added(*object);
+      present = object;
       const ChangeKind kind = ready->kinds.at(object->key);
-      if (kind == ChangeKind::added) ++counts_[object->key.kind];
       keep(kind, object);
     }
   }
@@ -208,8 +243,8 @@ Outcome<void> ObjectRegistry::remove(const ObjectKey& key) {
     if (found == objects_.end()) return failure(K::not_found, "there is no {}", text(key));
     if (auto removed = journal_.remove(key, version_ + 1); !removed) return removed;
     keep(ChangeKind::deleted, found->second);
+    count_removed(*found->second);
     objects_.erase(found);
-    --counts_[key.kind];
   }
   notify();
   return {};

@@ -31,6 +31,9 @@ constexpr size_t max_objects(objects::Kind kind) {
   return kind == objects::Kind::job ? max_job_objects : max_objects_of_kind;
 }
 
+// Returns how many of them only operators may add.
+constexpr size_t reserved_objects(objects::Kind kind) { return max_objects(kind) / 16; }
+
 enum class ChangeKind : uint8_t { added, modified, deleted };
 
 struct ObjectChange {
@@ -68,6 +71,9 @@ class ObjectRegistry {
   std::vector<Pointer> list(objects::Kind, std::string_view namespace_ = "") const EXCLUDES(mutex_);
   std::vector<Pointer> workloads() const EXCLUDES(mutex_);  // All objects of the kinds that have replicas.
   uint64_t version() const EXCLUDES(mutex_);
+  size_t count(objects::Kind) const EXCLUDES(mutex_);
+  // Returns how many objects of the kind belong to the account, or to the user; the larger number.
+  size_t count_of_owner(objects::Kind, const std::string& account, uint32_t uid) const EXCLUDES(mutex_);
 
   // Adds the object, with generation 1. Fails with already_exists, or resource_exhausted at the limit.
   Outcome<Pointer> add(Object) EXCLUDES(mutex_);
@@ -99,11 +105,15 @@ class ObjectRegistry {
   void keep(ChangeKind, Pointer) REQUIRES(mutex_);
   Outcome<void> check_limit(objects::Kind, size_t added) const REQUIRES(mutex_);
   void notify() EXCLUDES(mutex_);
+  void count_added(const Object&) REQUIRES(mutex_);
+  void count_removed(const Object&) REQUIRES(mutex_);
 
   Journal& journal_;
   mutable os::Mutex mutex_;
   std::map<ObjectKey, Pointer> objects_ GUARDED_BY(mutex_);
   std::map<objects::Kind, size_t> counts_ GUARDED_BY(mutex_);  // Of the objects of a kind.
+  std::map<std::pair<objects::Kind, std::string>, size_t> counts_of_account_ GUARDED_BY(mutex_);
+  std::map<std::pair<objects::Kind, uint32_t>, size_t> counts_of_uid_ GUARDED_BY(mutex_);
   std::deque<ObjectChange> changes_ GUARDED_BY(mutex_);
   uint64_t version_ GUARDED_BY(mutex_);
   uint64_t oldest_known_ GUARDED_BY(mutex_);  // All changes behind this version are in `changes_`.
