@@ -48,6 +48,20 @@ def test_the_api_refuses_whoever_is_inside_a_slice(world):
     still_well(world)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="the cgroups of slices need root")
+def test_a_process_that_moves_into_another_slices_cgroup_is_named(world):
+    """Uid 0 without any capability may do so."""
+    neighbour(world)
+    groups = subprocess.run(["find", "/sys/fs/cgroup", "-path", "*carve-*/other", "-type", "d"], capture_output=True, text=True).stdout.split()
+    pid = int(world.show("other")["processes"][0]["pid"])
+    group = next((g for g in groups if str(pid) in pathlib.Path(g, "cgroup.procs").read_text().split()), None)
+    if group is None:
+        pytest.skip("slices have no cgroups here")
+    world.begin("run", "--memory", "1GiB", "--name", "bad", "--", "sh", "-c", f"echo $$ > {group}/cgroup.procs; exec sleep 600")
+    moved = lambda name: [e["text"] for e in world.show(name)["events"] if "moved itself from slice bad into slice other" in e["text"]]
+    assert until(lambda: "other" in world.slices() and moved("other")), world.show("other")["events"]
+
+
 @pytest.mark.alone
 @pytest.mark.devices("a10x1", "--audit", "kill", "--policy", "guaranteed-burst-share")
 def test_false_work_costs_a_neighbour_neither_its_share_nor_its_life(world):

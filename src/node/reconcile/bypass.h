@@ -1,9 +1,10 @@
 // Decides from outside whether a process avoids the guest library.
 //
 // A program can avoid it: as a static program, by unsetting LD_PRELOAD, by dlmopen or RTLD_DEEPBIND, or by
-// using the device without libcuda. It cannot do so unseen, because the driver reports each process's memory
-// and utilization. A process of a slice that holds memory and is not attached bypassed the library. Its
-// memory is charged like all growth (growth.h); the operator configures any further action.
+// using the device without libcuda. The driver reports each process's memory and utilization at each sample;
+// a process that lives for less can end unseen. A process of a slice that holds memory and is not attached
+// bypassed the library. Its memory is charged like all growth (growth.h); the operator configures any further
+// action.
 //
 // The agent acts only on processes inside a slice. Unmanaged processes on a shared device are reported,
 // because they may belong to the machine's owner. Graphics clients and NVIDIA's MPS server, which serves

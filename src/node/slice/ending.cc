@@ -1,6 +1,7 @@
 #include "node/slice/ending.h"
 
 #include "core/invariant.h"
+#include "node/slice/cgroup_moves.h"
 #include "node/slice/processes.h"
 #include "node/slice/slot_sockets.h"
 #include "os/clock.h"
@@ -108,9 +109,21 @@ void Ending::end_if_empty(uint64_t id) {
   end(id, ending ? slice->why : "its last process ended");
 }
 
+// The program of a slice with a cgroup may have moved itself to another slice (cgroup_moves.h). If it was the
+// last process, this slice is over before a sample sees the move.
+void Ending::report_moved_program(const LiveSlice& slice) {
+  if (!slice.cgroup || !slice.root.pidfd || !os::alive(slice.root.pidfd)) return;
+  const LiveSlice* const now = node_.slices.slice_of(slice.root.id.pid);
+  if (now == nullptr || now->id() == slice.id()) return;
+  const std::string text = moved_text(slice.root.id.pid, slice.name(), now->name());
+  node_.event(slice.name(), text);
+  node_.event(now->name(), text);
+}
+
 void Ending::end(uint64_t id, const std::string& why) {
   LiveSlice* const slice = node_.slices.find(id);
   if (slice == nullptr) return;
+  if (!slice->stopping) report_moved_program(*slice);
   slice->stopping = true;
   slice->why = why;
   if (node_.ledger().living().contains(id)) {

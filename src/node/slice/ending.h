@@ -37,6 +37,7 @@ class Ending {
  private:
   using Ended = void (Ending::*)(LiveSlice&, const os::ProcessId&);
   void watch(LiveSlice&, Watched&, Ended);
+  void report_moved_program(const LiveSlice&);
   void creator_ended(LiveSlice&, const os::ProcessId&);
   void root_ended(LiveSlice&, const os::ProcessId&);
   void supervisor_ended(LiveSlice&, const os::ProcessId&);

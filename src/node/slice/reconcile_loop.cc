@@ -6,6 +6,7 @@
 #include <csignal>
 #include <tuple>
 
+#include "core/escaped.h"
 #include "core/xid.h"
 #include "node/slice/processes.h"
 #include "os/clock.h"
@@ -116,6 +117,7 @@ void ReconcileLoop::take(const Sample& sample) {
       observed, {.audit = node_.settings.audit, .over_quota = node_.settings.over_quota});
   keep_figures(sample, observed, done);
   if (node_.kernel_log) attribute(node_.kernel_log->read());
+  report_moves();
   for (const auto& [id, slice] : node_.slices) lifecycle_.attachments().reclaim_after_exec(*slice);
   if (sample.ended_ns - recorded_alive_ns_ >= record_alive_interval_ns) record_alive();
   for (const Action& action : done.actions) carry_out(observed, action);
@@ -160,7 +162,7 @@ void ReconcileLoop::report_late(const Inspection& seen, uint64_t group) {
       seen.process.pid, seen.command);
   LiveSlice* const slice = node_.slices.find(group);
   if (slice == nullptr) return node_.event("", text);
-  slice->violations.add(ViolationKind::unreadable_process, text);
+  slice->violations.add(ViolationKind::unreadable_process, escaped(text));
   node_.caused_event(*slice, text);
 }
 
@@ -256,6 +258,23 @@ void ReconcileLoop::keep_figures(const Sample& sample, const Observed& observed,
   }
 }
 
+void ReconcileLoop::report_moves() {
+  std::vector<CgroupMoves::Members> members;
+  for (const auto& [id, slice] : node_.slices)
+    if (slice->cgroup) members.push_back({id, slice->root.id, slice->cgroup->pids()});
+  for (const CgroupMove& move : moves_.find(members)) {
+    LiveSlice* const from = node_.slices.find(move.from);
+    LiveSlice* const to = node_.slices.find(move.to);
+    if (to == nullptr) continue;
+    const std::string text =
+        moved_text(move.process.pid, from != nullptr ? from->name() : "that has ended", to->name());
+    LiveSlice& accused = from != nullptr ? *from : *to;
+    accused.violations.add(ViolationKind::foreign_process, text);
+    node_.event(accused.name(), text);
+    if (from != nullptr) node_.event(to->name(), text);
+  }
+}
+
 // A program can cause the same error many times a second, so equal ones are one event.
 void ReconcileLoop::attribute(const std::vector<XidRecord>& records) {
   std::map<std::tuple<const NodeDevice*, uint32_t, pid_t>, std::pair<uint64_t, std::string>> causes;
@@ -298,7 +317,7 @@ void ReconcileLoop::carry_out(const Observed& observed, const Action& action) {
       Overloaded{
           [&](const AddEvent& a) {
             LiveSlice* const slice = node_.slices.find(a.slice);
-            if (slice != nullptr && a.violation) slice->violations.add(*a.violation, a.text);
+            if (slice != nullptr && a.violation) slice->violations.add(*a.violation, escaped(a.text));
             if (slice != nullptr) node_.caused_event(*slice, a.text);
             if (a.slice == 0) node_.event("", a.text);
           },

@@ -5,6 +5,7 @@
 
 #include "node/devices/sampler.h"
 #include "node/reconcile/reconciler.h"
+#include "node/slice/cgroup_moves.h"
 #include "node/slice/lifecycle.h"
 #include "node/slice/shared_blocks.h"
 
@@ -32,6 +33,7 @@ class ReconcileLoop {
   void report_late(const Inspection&, uint64_t slice);
   SliceObserved observe(const LiveSlice&, const std::vector<std::optional<DeviceCompute>>&) const;
   void keep_figures(const Sample&, const Observed&, const Reconciled&);
+  void report_moves();                            // Of processes between the slices' cgroups.
   void attribute(const std::vector<XidRecord>&);  // Names the slice of each Xid.
   void carry_out(const Observed&, const Action&);
   void freeze_slice(LiveSlice&, const os::ProcessId&);
@@ -41,6 +43,7 @@ class ReconcileLoop {
   Lifecycle& lifecycle_;
   SharedBlocks blocks_;
   Reconciler reconciler_;
+  CgroupMoves moves_;
   Sampler* sampler_ = nullptr;
   uint64_t turns_ = 0;             // Of follow_pages().
   uint64_t intervals_ = 0;         // Of samples.
