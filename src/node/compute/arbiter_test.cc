@@ -136,6 +136,23 @@ TEST_F(ArbiterThread, two_that_never_stop_take_turns_and_are_never_both_let_in) 
   EXPECT_LE(most_inside, overruns == 0 ? 1 : 2);
 }
 
+// A process can report any number of copied bytes; sums over a fleet must not break.
+TEST_F(ArbiterThread, copied_bytes_count_as_far_as_a_device_can_copy) {
+  arbiter->add(a.arbitrated(fixed(5000)), slots);
+  const auto copied = [&] { return arbiter->view().slices.at(0).figures.copied_to_device_bytes; };
+  a.work->process[0].copied[0] = 1000;
+  EXPECT_EQ(copied(), 1000u);
+  const int64_t before = os::monotonic_ns();
+  a.work->process[0].copied[0] = UINT64_MAX - 5;
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  const uint64_t seen = copied();
+  const auto passed = static_cast<uint64_t>(os::monotonic_ns() - before) + 1'000'000'000;
+  EXPECT_GT(seen, 1000u);
+  EXPECT_LE(seen, 1000 + passed * 16);
+  a.work->process[0].copied[0] = 7;
+  EXPECT_GE(copied(), seen) << "a total never falls";
+}
+
 TEST_F(ArbiterThread, who_leaves_is_free_and_the_next_is_let_in) {
   arbiter->add(a.arbitrated(fixed(5000)), slots);
   arbiter->add(b.arbitrated(fixed(5000)), slots);
