@@ -171,7 +171,9 @@ void DeviceScheduler::charge(Ns elapsed, std::span<const Observation> seen) {
   Parts claimed{}, believed{};
   const Ns claims = split(all, had, claimed);
   invariant(claims == all, "the clients are charged exactly the time in which the device was busy");
-  const Ns charged = busy > 1 ? believe(all, had, claimed, believed) : split(all, had, believed);
+  // A driver that does not count the work of each client shows nothing, and contradicts no claim.
+  const Ns charged =
+      busy > 1 && has_counts_ ? believe(all, had, claimed, believed) : split(all, had, believed);
   for (unsigned i = 0; i < max_clients; ++i)
     if (had[i] > 0) pay(i, believed[i], std::max<Ns>(0, claimed[i] - believed[i]), busy > 1);
   invariant(charged <= all && all <= most);
@@ -232,9 +234,11 @@ void DeviceScheduler::support(unsigned client, Ns shown) {
   invariant(shown >= 0);
   Client& t = clients_[client];
   t.is_shown = shown > 0;
+  has_counts_ |= t.is_shown;
   const Ns claimed = t.counters.charged + t.counters.unsupported;
   const Ns since = claimed - std::exchange(t.claimed, claimed);
-  t.is_doubtful = !t.is_shown && (since > first_credit || t.unused_leases > free_unused_leases);
+  t.is_doubtful =
+      has_counts_ && !t.is_shown && (since > first_credit || t.unused_leases > free_unused_leases);
   t.credit = std::min(max_credit, t.credit + std::max<Ns>(0, with_margin(shown) - std::exchange(t.own, 0)));
   invariant(t.credit >= 0);
 }

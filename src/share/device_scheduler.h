@@ -183,6 +183,7 @@ class DeviceScheduler {
   Ns longest_ = 0;           // Longest kernel of all clients, at most max_drain.
   Ns last_ = 0;              // Time of the last step.
   Ns busy_ = 0;
+  bool has_counts_ = false;  // The driver counts the work of clients: it has shown some.
   uint64_t switches_ = 0;
   std::array<Transition, 8> log_{};
   size_t logged_ = 0;

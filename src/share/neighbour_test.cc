@@ -189,5 +189,24 @@ TEST(Neighbour, overlap_that_the_driver_shows_is_split) {
   EXPECT_EQ(device.counters(a).unsupported, 0);
 }
 
+// Without the driver's counts the claims are all that is known: a kernel that outlasts its drain is split.
+TEST(Neighbour, a_driver_that_counts_nothing_contradicts_no_claim) {
+  DeviceScheduler device;
+  Ns now = 7 * second;
+  const Entitlement native{.policy = Policy::native_burst_share, .share = {3000}};
+  const unsigned a = *device.add_client(native, now), b = *device.add_client(native, now);
+  std::array<Observation, max_clients> seen{};
+  device.step(now, seen);
+  for (int i = 0; i < 40; ++i) {
+    now += 100 * ms;
+    seen[a] = seen[b] = {.in_flight = true, .busy = 100 * ms};
+    device.step(now, seen);
+    device.support(a, 0);
+    device.support(b, 0);
+  }
+  EXPECT_EQ(device.counters(a).charged, 2 * second);
+  EXPECT_EQ(device.counters(b).unsupported, 0);
+}
+
 }  // namespace
 }  // namespace carve::share

@@ -7,6 +7,7 @@
 #include <array>
 #include <deque>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "share/device_scheduler.h"
@@ -80,7 +81,7 @@ class World {
   void run(Ns duration) { run_until(now() + duration); }
   void run_until(Ns end) {
     while (now() < end) {
-      Ns next = std::min(end, look_at_);
+      Ns next = std::min({end, look_at_, count_at_});
       const uint64_t event = sim::next_event(*device_);
       if (event != sim::never_time) next = std::min(next, static_cast<Ns>(event));
       for (const Client& t : clients_)
@@ -90,6 +91,7 @@ class World {
         for (Thread& thread : t.threads)
           if (thread.at <= now()) act(t, thread);
       if (look_at_ <= now()) look();
+      if (count_at_ <= now()) count();
     }
   }
 
@@ -139,6 +141,7 @@ class World {
     Ns busy = 0;  // Since the last poll.
     Ns idle_since = 0;
     Ns longest = 0;
+    Ns counted = 0;  // Kernel time at the last count.
     bool gone = false;
     std::vector<Ns> latencies;
   };
@@ -247,6 +250,18 @@ class World {
     }
   }
 
+  // The driver's count of each client's kernels, in whole percents, as the agent takes it with each sample.
+  void count() {
+    constexpr Ns interval = 250 * ms;
+    count_at_ = now() + interval;
+    look();
+    for (unsigned i = 0; i < clients_.size(); ++i) {
+      Client& t = clients_[i];
+      if (t.gone) continue;
+      const Ns ran = kernel_time(i), shown = ran - std::exchange(t.counted, ran);
+      arbiter_.support(t.client, interval / 100 * std::clamp<Ns>(shown / (interval / 100), 0, 100));
+    }
+  }
   void look() {
     ++looks_;
     std::array<Observation, max_clients> seen{};
@@ -276,7 +291,7 @@ class World {
   std::mt19937_64 random_;
   std::vector<Client> clients_;
   Ns start_ = static_cast<Ns>(sim::TestDevice::start);
-  Ns look_at_ = never;
+  Ns look_at_ = never, count_at_ = 0;
   Ns wanted_ = 0, in_flight_ = 0;
   uint64_t looks_ = 0;
 };
