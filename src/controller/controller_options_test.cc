@@ -74,12 +74,13 @@ TEST(ControllerOptions, the_nodes_are_kept_in_their_order) {
 
 TEST(ControllerOptions, an_address_for_other_machines_has_a_certificate_and_its_key) {
   const auto o = parse({"--listen", "0.0.0.0:8470", "--tls-cert", "c.pem", "--tls-key", "/k.pem", "--host",
-                        "gpu.example", "--host", "10.0.0.5"},
+                        "gpu.example", "--host", "10.0.0.5", "--account-quota", "50%"},
                        user);
   ASSERT_TRUE(o) << o.error().sentence;
   EXPECT_EQ(o->tls_certificate, "/here/c.pem");
   EXPECT_EQ(o->tls_key, "/k.pem");
   EXPECT_THAT(o->hosts, ElementsAre("gpu.example", "10.0.0.5"));
+  EXPECT_EQ(o->account_quota_percent, 50u);
 }
 
 TEST(ControllerOptions, wrong_ones_are_refused_with_one_line_that_has_the_option_the_value_and_the_way_out) {
@@ -115,6 +116,8 @@ TEST(ControllerOptions, wrong_ones_are_refused_with_one_line_that_has_the_option
       {{"--listen", "127.0.0.1:0", "--tls-key", "k"}, "--tls-key is given without --tls-cert"},
       {{"--listen", "none", "--tls-cert", "c", "--tls-key", "k"}, "--tls-cert is given with --listen none"},
       {{"--host", "a:80"}, "--host 'a:80' is not a host's name"},
+      {{"--account-quota", "0"}, "--account-quota '0' is not a part from 1% to 100%"},
+      {{"--account-quota", "half"}, "--account-quota 'half' is not a part from 1% to 100%"},
       {{"--log-level", "loud"}, "--log-level 'loud' is not a level; use error, warning, info or debug"},
       {{"--state", "a", "--state", "b"}, "--state 'b': an earlier --state has 'a'; give it once"},
   };

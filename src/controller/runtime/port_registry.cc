@@ -11,7 +11,7 @@ namespace {
 
 constexpr unsigned registry_mode = 0666;
 
-// Opens the file, and makes it if it is missing. A user's file in /tmp must be nobody's link or FIFO.
+// Opens the file, and makes it if it is missing. In /tmp another user may have put a link or a FIFO there.
 os::Fd open_registry(const std::string& path) {
   constexpr int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   os::Fd file(open(path.c_str(), flags));
