@@ -1,5 +1,5 @@
 """No loop waits for a guest or a user. What another process can make slow or endless is done in one place for each kind, and
-that place is a child process or a thread (docs/decisions/0023-nothing-slow-on-a-loop.md). A row is a kind: what its code looks
+that place is a child process or a thread (docs/decisions/0025-nothing-slow-on-a-loop.md). A row is a kind: what its code looks
 like, and the only files of the agent, the controller and the node's programs that may have it.
 
   loop_reads.py SRC

@@ -29,11 +29,12 @@ void NodeState::event(const std::string& slice, std::string text) {
   events.add({os::utc_ns(), slice, std::move(text), owner});
 }
 
-void NodeState::caused_event(LiveSlice& slice, std::string text) {
+bool NodeState::caused_event(LiveSlice& slice, std::string text) {
   const auto left_out = slice.event_budget.take(os::monotonic_ns());
-  if (!left_out) return;
+  if (!left_out) return false;
   if (*left_out != 0) text += fmt::format(" ({} earlier events of this slice were left out)", *left_out);
   event(slice.name(), std::move(text));
+  return true;
 }
 
 Policies::Holders NodeState::policy_holders() const {

@@ -270,8 +270,7 @@ void ReconcileLoop::report_moves() {
         moved_text(move.process.pid, from != nullptr ? from->name() : "that has ended", to->name());
     LiveSlice& accused = from != nullptr ? *from : *to;
     accused.violations.add(ViolationKind::foreign_process, text);
-    node_.event(accused.name(), text);
-    if (from != nullptr) node_.event(to->name(), text);
+    if (node_.caused_event(accused, text) && from != nullptr) node_.event(to->name(), text);
   }
 }
 
