@@ -301,7 +301,8 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
                .read_documents =
                    [this](const std::string& key, std::function<Workers::Answer()> work) {
                      return document_readers_.answer_later(key, std::move(work));
-                   }}) {
+                   }}),
+      caller_slices_(loop, agent_sockets(o)) {
   const auto handle = [this](const http::Request& request, const http::Caller& caller) {
     return routes_.answer(request, caller);
   };
