@@ -16,6 +16,7 @@
 
 #include "client/client.h"
 #include "controller/nodes/slice_forecast.h"
+#include "controller/objects/stored_check.h"
 #include "controller/runtime/container_start.h"
 #include "controller/runtime/limit_warnings.h"
 #include "controller/service_metrics.h"
@@ -146,14 +147,56 @@ Outcome<Launcher> begin_launcher(const Options& o) {
 }
 
 Outcome<std::unique_ptr<Records>> Records::open(const Options& o) {
-  auto opened = ControllerStore::open(o.state + "/controller.db", os::utc_ns() / os::second);
-  if (!opened) return tl::unexpected(opened.error());
-  if (!opened->moved_aside.empty())
-    os::log::error("the controller database was damaged ({}); it was moved to {}, and a new one is empty",
-                   opened->damage, opened->moved_aside);
-  std::unique_ptr<Records> out(new Records(std::move(opened->store)));
-  if (auto done = out->read(); !done) return tl::unexpected(done.error());
-  return out;
+  const std::string path = o.state + "/controller.db";
+  const int64_t now_s = os::utc_ns() / os::second;
+  std::string moved_aside, damage;
+  for (;;) {
+    auto opened = ControllerStore::open(path, now_s);
+    if (!opened) return tl::unexpected(opened.error());
+    if (!opened->moved_aside.empty()) moved_aside = opened->moved_aside, damage = opened->damage;
+    std::unique_ptr<Records> out(new Records(std::move(opened->store)));
+    auto sound = out->check();
+    if (sound) sound = out->read();
+    const bool is_damaged = !sound && sound.error().kind == K::failed_precondition && moved_aside.empty();
+    if (!sound && !is_damaged) return tl::unexpected(sound.error());
+    if (is_damaged) {
+      out.reset();
+      damage = sound.error().sentence;
+      auto aside = ControllerStore::move_aside(path, now_s, damage);
+      if (!aside) return tl::unexpected(aside.error());
+      moved_aside = std::move(*aside);
+      continue;
+    }
+    if (!moved_aside.empty())
+      os::log::error("the controller database was damaged ({}); it was moved to {}, and a new one is empty",
+                     damage, moved_aside);
+    return out;
+  }
+}
+
+// Reads all that the service and the job loop read later, and rely on.
+Outcome<void> Records::check() {
+  const auto known_objects = journal.objects();
+  if (!known_objects) return tl::unexpected(known_objects.error());
+  for (const Object& object : *known_objects)
+    if (auto sound = check_stored(object); !sound) return sound;
+  const auto revisions = store.all<RevisionRecord>();
+  if (!revisions) return tl::unexpected(revisions.error());
+  for (const RevisionRecord& revision : *revisions)
+    if (auto sound = check_stored_revision(revision.uid, revision.spec); !sound) return sound;
+  if (const auto all = store.all<WorkloadRecord>(); !all) return tl::unexpected(all.error());
+  if (const auto all = store.all<ReplicaRecord>(); !all) return tl::unexpected(all.error());
+  const auto jobs = store.all<JobRecord>();
+  if (!jobs) return tl::unexpected(jobs.error());
+  const auto pods = store.all<PodRecord>();
+  if (!pods) return tl::unexpected(pods.error());
+  for (const JobRecord& job : *jobs)
+    if (job.end > static_cast<uint32_t>(workload::JobEnd::cancelled))
+      return failure(K::failed_precondition, "job {} has an unknown end {}", job.uid, job.end);
+  for (const PodRecord& pod : *pods)
+    if (pod.role > static_cast<uint32_t>(workload::PodRole::task))
+      return failure(K::failed_precondition, "pod {} has an unknown role {}", pod.program, pod.role);
+  return {};
 }
 
 Outcome<void> Records::read() {

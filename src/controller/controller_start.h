@@ -57,6 +57,7 @@ class Records {
  private:
   explicit Records(ControllerStore opened) : store(std::move(opened)), journal(store) {}
   Outcome<void> read();
+  Outcome<void> check();
 };
 
 // Returns what keeps the nodes' objects. An object is added for each node that has none.

@@ -36,7 +36,7 @@ Outcome<Object> object_of(const ObjectRecord& record) {
   const auto labels = api::read<Texts>(record.labels, api::Reading::strict);
   const auto annotations = api::read<Texts>(record.annotations, api::Reading::strict);
   if (!kind || !labels || !annotations)
-    return failure(K::unavailable, "the controller database has an invalid object {} {}", record.kind,
+    return failure(K::failed_precondition, "the controller database has an invalid object {} {}", record.kind,
                    record.name);
   return Object{.key = {*kind, record.name_space, record.name},
                 .labels = labels->texts,

@@ -13,6 +13,36 @@ namespace carve::sqlite {
 
 using K = FailureKind;
 
+bool is_utf8(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const auto first = static_cast<unsigned char>(text[at]);
+    const size_t length = first < 0x80 ? 1 : first >= 0xc2 && first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if ((first >= 0x80 && first < 0xc2) || first > 0xf4 || text.size() - at < length) return false;
+    uint32_t point = length == 1 ? first : first & (0xffu >> (length + 1));
+    for (size_t i = 1; i < length; ++i) {
+      const auto next = static_cast<unsigned char>(text[at + i]);
+      if ((next & 0xc0) != 0x80) return false;
+      point = (point << 6) | (next & 0x3f);
+    }
+    if ((length == 3 && (point < 0x800 || (point >= 0xd800 && point < 0xe000))) ||
+        (length == 4 && (point < 0x10000 || point > 0x10ffff)))
+      return false;
+    at += length;
+  }
+  return true;
+}
+
+namespace {
+
+// Returns the text for a message. What comes from a damaged file may have any byte.
+std::string printable(std::string text) {
+  for (char& c : text)
+    if (c < ' ' || c > '~') c = '?';
+  return text;
+}
+
+}  // namespace
+
 Statement::Statement(sqlite3* connection, const char* sql) {
   code_ = sqlite3_prepare_v2(connection, sql, -1, &statement_, nullptr);
 }
@@ -60,14 +90,16 @@ tl::unexpected<Failure> Database::trouble(const char* doing, int code) const {
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
     case SQLITE_PERM: return failure(K::unavailable, "{}: no permission to write there", what);
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB: return failure(K::failed_precondition, "{}: the file is damaged", what);
     default:
       return failure(K::unavailable, "{}: {}", what,
-                     code != SQLITE_OK ? sqlite3_errstr(code) : sqlite3_errmsg(get()));
+                     printable(code != SQLITE_OK ? sqlite3_errstr(code) : sqlite3_errmsg(get())));
   }
 }
 
 tl::unexpected<Failure> Database::unknown_value(const std::string& what) const {
-  return failure(K::unavailable, "the {} {} has {}", schema_.name, path_, what);
+  return failure(K::failed_precondition, "the {} {} has {}", schema_.name, path_, printable(what));
 }
 
 // Brings a new file to the schema. For a damaged file the connection's error is SQLITE_CORRUPT or
@@ -79,7 +111,7 @@ Outcome<void> Database::prepare() {
   {
     Statement check(get(), "PRAGMA quick_check(1)");
     if (!check.row()) return trouble("opening");
-    if (check.text(0) != "ok") return failure(K::failed_precondition, "{}", check.text(0));
+    if (check.text(0) != "ok") return failure(K::failed_precondition, "{}", printable(check.text(0)));
   }
   int64_t version = 0;
   {
@@ -122,12 +154,20 @@ Outcome<Database::Opened> Database::open(const std::string& path, const Schema& 
     if (!damaged || !moved_aside.empty()) return tl::unexpected(ready.error());
     database.reset();
     damage = ready.error().sentence;
-    moved_aside = fmt::format("{}.corrupt-{}", path, now_s);
-    for (const char* part : {"", "-wal", "-shm"})
-      if (std::rename((path + part).c_str(), (moved_aside + part).c_str()) != 0 && *part == '\0')
-        return failure(K::unavailable, "the {} {} is damaged ({}) and cannot be moved aside: {}", schema.name,
-                       path, damage, strerror(errno));
+    auto moved = move_aside(path, schema, now_s, damage);
+    if (!moved) return tl::unexpected(moved.error());
+    moved_aside = std::move(*moved);
   }
+}
+
+Outcome<std::string> Database::move_aside(const std::string& path, const Schema& schema, int64_t now_s,
+                                          const std::string& damage) {
+  std::string aside = fmt::format("{}.corrupt-{}", path, now_s);
+  for (const char* part : {"", "-wal", "-shm"})
+    if (std::rename((path + part).c_str(), (aside + part).c_str()) != 0 && *part == '\0')
+      return failure(K::unavailable, "the {} {} is damaged ({}) and cannot be moved aside: {}", schema.name,
+                     path, damage, strerror(errno));
+  return aside;
 }
 
 }  // namespace carve::sqlite

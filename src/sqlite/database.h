@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "core/failure.h"
 
@@ -27,6 +28,9 @@ struct Schema {
   const char* script;  // Makes the tables of a new file.
   Users users = Users::several_threads;
 };
+
+// Returns whether the text is UTF-8. A text in a damaged page need not be, and no document can have it.
+bool is_utf8(std::string_view text);
 
 // One prepared statement: bind the values in order, then step. An error is kept and returned by finish().
 class Statement {
@@ -71,6 +75,10 @@ class Database {
   // without permission, on a full disk and for a file of another schema version.
   static Outcome<Opened> open(const std::string& path, const Schema& schema, int64_t now_s);
 
+  // Moves the files of a database that is not open aside. Returns the new path.
+  static Outcome<std::string> move_aside(const std::string& path, const Schema& schema, int64_t now_s,
+                                         const std::string& damage);
+
   Database(Database&&) = default;
   Database& operator=(Database&&) = default;
 
@@ -96,9 +104,10 @@ class Database {
     return failed;
   }
 
-  // The failure of `doing` ("reading") with `code`, or with the connection's last error.
+  // The failure of `doing` ("reading") with `code`, or with the connection's last error. Damage is
+  // failed_precondition.
   tl::unexpected<Failure> trouble(const char* doing, int code = SQLITE_OK) const;
-  // The failure for a value in the file that this version does not know.
+  // The failure for a value in the file that this version does not know: failed_precondition.
   tl::unexpected<Failure> unknown_value(const std::string& what) const;
 
   // Limits the file's size in pages, for tests of a full disk.

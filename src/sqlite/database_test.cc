@@ -118,6 +118,14 @@ TEST(Database, damaged_files_are_moved_aside_and_kept) {
   }
 }
 
+TEST(Database, text_that_is_not_utf8_is_known) {
+  for (const char* good : {"", "a", "\x7f", "\u00e4", "\u20ac", "\U0001f600", "\u07ff", "\uffff"})
+    EXPECT_TRUE(is_utf8(good)) << good;
+  for (const char* wrong : {"\x80", "\xc0\x80", "\xc1\xbf", "\xc3", "\xc3(", "\xe0\x80\x80", "\xed\xa0\x80",
+                            "\xe2\x82", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff"})
+    EXPECT_FALSE(is_utf8(wrong));
+}
+
 TEST(Database, a_place_that_does_not_exist_is_a_sentence) {
   const auto opened = Database::open("/nowhere/at/all/a.db", schema, 1);
   ASSERT_FALSE(opened);

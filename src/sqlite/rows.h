@@ -109,7 +109,9 @@ bool read(const Statement& s, int& column, T& value, std::string& wrong) {
     return true;
   } else if constexpr (std::is_same_v<T, std::string>) {
     value = s.text(column++);
-    return true;
+    if (is_utf8(value)) return true;
+    wrong = value;
+    return false;
   } else if constexpr (detail::is_text<T>) {
     wrong = s.text(column++);
     const auto known = [&] {

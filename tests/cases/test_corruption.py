@@ -10,6 +10,7 @@ import pathlib
 import random
 import shutil
 import signal
+import sqlite3
 import time
 import urllib.request
 
@@ -363,3 +364,129 @@ def test_a_program_that_removes_its_files_is_started_once_and_ends_with_its_serv
         assert until(lambda: c.items() == [], 60), c.log()
         assert not pathlib.Path(f"/proc/{pid}").exists()
         assert pids.read_text().split() == [pid], "it was started once"
+
+
+class Storm:
+    """Damages the databases of an agent and a controller, one after the other, and keeps what was done and what came of it."""
+
+    NAMES = {"ledger": "ledger.db", "objects": "controller.db", "usage": "usage.db"}
+    HOWS = ["cut", "flip", "zero", "missing", "older"]
+
+    def __init__(self, world, c, dice):
+        self.world, self.c, self.dice = world, c, dice
+        self.done = collections.Counter()
+        self.copies = collections.defaultdict(list)
+        self.longest_start = 0
+
+    def place(self, target):
+        return self.world.folder / "state" if target == "ledger" else self.c.state
+
+    def files(self, target):
+        return sorted(path for path in self.place(target).glob(self.NAMES[target] + "*") if "corrupt" not in path.name)
+
+    def round(self):
+        target = self.dice.choice(["ledger", "ledger", "objects", "objects", "usage"])
+        how = self.dice.choice(self.HOWS)
+        process = self.world.process if target == "ledger" else self.c.process
+        process.kill()
+        process.wait()
+        if how == "older" and not self.copies[target]:
+            how = "cut"
+        if len(self.copies[target]) < 3 or self.dice.random() < 0.2:
+            self.copies[target].append({path.name: path.read_bytes() for path in self.files(target)})
+        if self.dice.random() < 0.4:
+            self.checkpoint(target)
+        getattr(self, how)(target)
+        self.done[f"{target} {how}"] += 1
+        begin = time.monotonic()
+        (self.world if target == "ledger" else self.c).start()
+        self.longest_start = max(self.longest_start, time.monotonic() - begin)
+
+    def checkpoint(self, target):
+        """Moves what is in the write-ahead log, whose pages have checksums, into the database, whose pages have none."""
+        with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(self.place(target) / self.NAMES[target])) as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def cut(self, target):
+        """A tail of the write-ahead log, or of the database itself."""
+        logs = [path for path in self.files(target) if path.name.endswith("-wal") and path.stat().st_size > 0]
+        path = self.dice.choice(logs or self.files(target))
+        os.truncate(path, self.dice.randrange(path.stat().st_size))
+
+    def written(self, target):
+        return [path for path in self.files(target) if path.stat().st_size > 0 and not path.name.endswith("-shm")]
+
+    def flip(self, target):
+        path = self.dice.choice(self.written(target))
+        data = bytearray(path.read_bytes())
+        for _ in range(20):
+            data[self.dice.randrange(len(data))] ^= 1 << self.dice.randrange(8)
+        path.write_bytes(data)
+
+    def zero(self, target):
+        path = self.dice.choice(self.written(target))
+        data = bytearray(path.read_bytes())
+        at = self.dice.randrange(len(data)) // 4096 * 4096
+        data[at:at + 4096] = bytes(len(data[at:at + 4096]))
+        path.write_bytes(data)
+
+    def missing(self, target):
+        for path in self.dice.choice([self.files(target), self.written(target)[-1:]]):
+            path.unlink()
+
+    def older(self, target):
+        for path in self.files(target):
+            path.unlink()
+        for name, data in self.dice.choice(self.copies[target]).items():
+            (self.place(target) / name).write_bytes(data)
+
+
+@needs_haproxy
+def test_after_any_corruption_what_lives_is_kept_and_nothing_else(world):
+    seed = int(os.environ.get("CARVE_SEED", "1"))
+    dice = random.Random(seed)
+    service = document(port=None)
+    with controller(world, "1s") as c:
+        for name in ("h0", "h1"):
+            hold(world, name, "4GiB", int(name[1]))
+        assert world.carve("slice", "create", "--memory", "2GiB", "--name", "kept").returncode == 0
+        programs_before = begun(world, c, service)
+        storm = Storm(world, c, dice)
+        expected = {"h0": 4, "h1": 4, "kept": 2, "keepme-1-0": 1, "keepme-1-1": 1}
+        short_lived = adopted = 0
+
+        def rests():
+            """Whether the slices are those that are expected, no program is left over, and the bytes are accounted for."""
+            slices = {name: s["parts"][0]["quota_bytes"] // GiB for name, s in world.slices().items()}
+            return slices == expected and programs(c) == ["keepme-1-0", "keepme-1-1"] and (
+                sum(granted(world, device) for device in (0, 1)) == sum(expected.values()) * GiB)
+
+        for number in range(200 if long_form else 12):
+            if dice.random() < 0.5:  # Something that an older copy could bring back, or forget.
+                name = f"short{number}"
+                assert world.carve("slice", "create", "--memory", "1GiB", "--name", name).returncode == 0
+                short_lived += 1
+                if dice.random() < 0.5:
+                    expected[name] = 1
+                else:
+                    world.carve("stop", name)
+            for name in [name for name in expected if name.startswith("short") and dice.random() < 0.3]:
+                world.carve("stop", name)
+                del expected[name]
+            storm.round()
+            if ("services", "keepme") not in c.items():
+                c.apply(service)
+            assert until(rests, 30, 0.1), (number, storm.done, world.slices(), expected, programs(c), c.log()[-3000:])
+            programs_now = programs_of(world)
+            adopted += all(programs_now[name] == before for name, before in programs_before.items())
+            programs_before = {name: programs_now[name] for name in programs_before}
+            assert all(run.poll() is None for run in world.programs), "the programs of slices run on"
+            refused = world.carve("run", "--memory", "21GiB", "--", "true")
+            assert refused.returncode == 125, "no memory is granted twice"
+        log = (world.folder / "log").read_text(errors="replace") + c.log()
+        print(f"seed {seed}: {sum(storm.done.values())} corruptions {dict(storm.done)}; {short_lived} short-lived slices, "
+              f"{log.count('was moved to')} databases moved aside, {log.count('newest changes are lost (it')} rollbacks found, "
+              f"{log.count('restored from its state file')} slices recorded again, the service's programs ran on in {adopted}, "
+              f"longest start {storm.longest_start:.2f} s")
+        for name in [name for name in expected if not name.startswith("keepme")]:
+            world.carve("stop", name)

@@ -36,7 +36,7 @@ class Controller:
             return False
 
     def log(self):
-        return (self.folder / "log").read_text()
+        return (self.folder / "log").read_text(errors="replace")
 
     def text(self, target):
         status, _, text = asked(self.socket, target)

@@ -109,9 +109,21 @@ int first_error(std::initializer_list<std::function<int()>> steps) {
 
 }  // namespace
 
+namespace {
+
+sqlite::Schema schema() {
+  return {"controller database", "--state", ControllerStore::schema_version, script().c_str()};
+}
+
+}  // namespace
+
+Outcome<std::string> ControllerStore::move_aside(const std::string& path, int64_t now_s,
+                                                 const std::string& damage) {
+  return sqlite::Database::move_aside(path, schema(), now_s, damage);
+}
+
 Outcome<ControllerStore::Opened> ControllerStore::open(const std::string& path, int64_t now_s) {
-  auto opened = sqlite::Database::open(
-      path, {"controller database", "--state", schema_version, script().c_str()}, now_s);
+  auto opened = sqlite::Database::open(path, schema(), now_s);
   if (!opened) return tl::unexpected(opened.error());
   return Opened{.store = ControllerStore(std::move(opened->database)),
                 .moved_aside = std::move(opened->moved_aside),

@@ -231,12 +231,35 @@ Outcome<std::map<uint64_t, UsageRecord>> read_records(const sqlite::Database& da
 }  // namespace
 
 Outcome<SqliteStore::Opened> SqliteStore::open(const std::string& path, int64_t now_s) {
-  auto opened = sqlite::Database::open(path, {"ledger", "--state", schema_version, script().c_str()}, now_s);
+  const sqlite::Schema schema{"ledger", "--state", schema_version, script().c_str()};
+  auto opened = sqlite::Database::open(path, schema, now_s);
   if (!opened) return tl::unexpected(opened.error());
   Opened out{std::unique_ptr<SqliteStore>(new SqliteStore(std::move(opened->database))), opened->moved_aside,
              opened->damage};
-  if (const auto read = out.store->read_generation(); !read) return tl::unexpected(read.error());
-  return out;
+  auto sound = out.store->check();
+  if (sound) sound = out.store->read_generation();
+  if (sound) return out;
+  if (sound.error().kind != FailureKind::failed_precondition || !out.moved_aside.empty())
+    return tl::unexpected(sound.error());
+  out.store.reset();
+  auto aside = sqlite::Database::move_aside(path, schema, now_s, sound.error().sentence);
+  if (!aside) return tl::unexpected(aside.error());
+  auto fresh = open(path, now_s);
+  if (fresh) fresh->moved_aside = std::move(*aside), fresh->damage = sound.error().sentence;
+  return fresh;
+}
+
+// SQLite finds damage of its pages only. What a page has may have changed too: then the values are none, or
+// do not make a ledger.
+Outcome<void> SqliteStore::check() {
+  const auto changes = read();
+  if (!changes) return tl::unexpected(changes.error());
+  Ledger ledger;
+  for (const Change& change : *changes)
+    if (const auto good = ledger.apply(change); !good)
+      return failure(FailureKind::failed_precondition, "the ledger contradicts itself: {}",
+                     good.error().sentence);
+  return {};
 }
 
 // A file without a generation is new, or has lost it. Both begin another one.

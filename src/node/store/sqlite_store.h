@@ -37,6 +37,7 @@ class SqliteStore : public ledger::Store {
  private:
   explicit SqliteStore(sqlite::Database database) : database_(std::move(database)) {}
   Outcome<void> read_generation();
+  Outcome<void> check();
 
   sqlite::Database database_;
   ledger::Generation generation_;

@@ -317,6 +317,80 @@ TEST(SqliteStore, what_was_promised_survives_a_kill_at_any_moment) {
   }
 }
 
+// SQLite finds damaged pages, and not a value in a page that has changed.
+TEST(SqliteStore, values_that_make_no_ledger_are_damage) {
+  for (const char* change :
+       {"UPDATE record SET slice_policy = 'unheard-of'", "UPDATE record SET slice_name = CAST(x'ff' AS TEXT)",
+        "UPDATE part SET memory_bytes = 1 << 60", "UPDATE part SET device = 'GPU-none'",
+        "UPDATE part SET device = 'GPU-99999999-0000-0000-0000-000000000000'",
+        "UPDATE device SET native_bytes = 1 << 30", "DELETE FROM part"}) {
+    const Directory dir;
+    {
+      auto opened = SqliteStore::open(dir.ledger(), 1);
+      Ledger ledger;
+      ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(device())));
+      ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("a", 2_GiB), morning)));
+    }
+    sqlite3* file = nullptr;
+    ASSERT_EQ(sqlite3_open(dir.ledger().c_str(), &file), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(file, change, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(file);
+    sqlite3_close(file);
+    auto again = SqliteStore::open(dir.ledger(), 77);
+    ASSERT_TRUE(again) << change << again.error().sentence;
+    EXPECT_EQ(again->moved_aside, dir.ledger() + ".corrupt-77") << change;
+    EXPECT_NE(again->damage, "") << change;
+    EXPECT_TRUE(reread(*again->store).living().empty()) << change;
+  }
+}
+
+// Any damage of the files: the store opens, and what it has is a ledger. 60 corruptions take about a second.
+TEST(SqliteStore, opens_after_any_damage) {
+  unsigned moved_aside = 0, behind = 0;
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    std::mt19937 dice(seed);
+    const Directory dir;
+    Ledger ledger;
+    {
+      auto opened = SqliteStore::open(dir.ledger(), 1);
+      ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(device())));
+      for (unsigned i = 0; i < 6; ++i) {
+        ASSERT_TRUE(
+            post(ledger, *opened->store, *ledger.grant(holding(fmt::format("t{}", i), 1_GiB), morning)));
+        if (dice() % 3 == 0) {
+          ASSERT_TRUE(post(ledger, *opened->store,
+                           *ledger.end(ledger.find(fmt::format("t{}", i))->id, morning, "x")));
+        }
+      }
+      // As a killed agent leaves them: with the write-ahead log.
+      std::filesystem::create_directory(dir.path / "killed");
+      for (const char* part : {"", "-wal"}) std::filesystem::copy(dir.ledger() + part, dir.path / "killed");
+    }
+    const bool has_log = dice() % 3 != 0;
+    const std::string ledger_file = has_log ? dir.path / "killed/ledger.db" : dir.path / "ledger.db";
+    const std::string file = ledger_file + (has_log ? "-wal" : "");
+    const auto size = std::filesystem::file_size(file);
+    if (size == 0) continue;
+    if (dice() % 2 == 0) {
+      std::filesystem::resize_file(file, dice() % size);
+    } else {
+      std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
+      for (unsigned i = 0; i < 20; ++i) {
+        bytes.seekp(static_cast<std::streamoff>(dice() % size));
+        bytes.put(static_cast<char>(dice()));
+      }
+    }
+    auto opened = SqliteStore::open(ledger_file, 7);
+    ASSERT_TRUE(opened) << "seed " << seed << ": " << opened.error().sentence;
+    moved_aside += opened->moved_aside.empty() ? 0 : 1;
+    behind += opened->store->generation().changes < 7 ? 1 : 0;
+    const Ledger found = reread(*opened->store);
+    EXPECT_TRUE(found.balanced());
+    EXPECT_LE(found.next_id(), ledger.next_id());
+  }
+  EXPECT_GT(moved_aside, 5u);
+  EXPECT_GT(behind, 20u);
+}
+
 // What an agent needs to see that the file is older than it was.
 TEST(Generation, counts_the_changes_of_one_file) {
   const Directory dir;
