@@ -52,7 +52,8 @@ def test_the_api_refuses_whoever_is_inside_a_slice(world):
 def test_a_process_that_moves_into_another_slices_cgroup_is_named(world):
     """Uid 0 without any capability may do so."""
     neighbour(world)
-    groups = subprocess.run(["find", "/sys/fs/cgroup", "-path", "*carve-*/other", "-type", "d"], capture_output=True, text=True).stdout.split()
+    find = ["find", "/sys/fs/cgroup", "-path", "*carve-*/other", "-type", "d"]
+    groups = subprocess.run(find, capture_output=True, text=True).stdout.split()
     pid = int(world.show("other")["processes"][0]["pid"])
     group = next((g for g in groups if str(pid) in pathlib.Path(g, "cgroup.procs").read_text().split()), None)
     if group is None:
@@ -68,7 +69,8 @@ def test_false_work_costs_a_neighbour_neither_its_share_nor_its_life(world):
     """The neighbour has 50 %, its kernels never pause, and --audit kill stops a slice that runs beyond its leases."""
     world.begin("run", "--memory", "1GiB", "--compute", "50%", "--name", "good", "--", LOAD, "--kernels", "500us", "--no-sync",
                 "--seconds", "600")
-    world.begin("run", "--memory", "1GiB", "--compute", "10%", "--name", "bad", "--", "/usr/bin/python3", HOSTILE, world.socket, "false_work")
+    world.begin("run", "--memory", "1GiB", "--compute", "10%", "--name", "bad", "--",
+                "/usr/bin/python3", HOSTILE, world.socket, "false_work")
 
     def used():
         part = world.show("good")["parts"][0]
