@@ -173,60 +173,18 @@ void DeviceScheduler::charge(Ns elapsed, std::span<const Observation> seen) {
   invariant(claims == all, "the clients are charged exactly the time in which the device was busy");
   // A driver that does not count the work of each client shows nothing, and contradicts no claim.
   const Ns charged =
-      busy > 1 && has_counts_ ? believe(all, had, claimed, believed) : split(all, had, believed);
+      busy > 1 && has_counts_ ? split_supported(all, had, supports(), believed) : split(all, had, believed);
   for (unsigned i = 0; i < max_clients; ++i)
     if (had[i] > 0) pay(i, believed[i], std::max<Ns>(0, claimed[i] - believed[i]), busy > 1);
   invariant(charged <= all && all <= most);
   busy_ += charged;
 }
 
-// Splits the time as split() does, but gives a client without the lease at most what the driver supports; the
-// others share the rest. If a count is late and no client has support left, those share the time that the
-// last count showed. Without any count the claims are all that is known.
-Ns DeviceScheduler::believe(Ns all, const Parts& had, const Parts& claimed, Parts& parts) const {
-  Parts open = had, fixed{};
-  Ns supported = 0, given = split(all, open, parts);
-  for (bool changed = true; std::exchange(changed, false);) {
-    for (unsigned i = 0; i < max_clients; ++i) {
-      if (open[i] == 0 || i == holder_ || parts[i] <= clients_[i].credit) continue;
-      open[i] = 0;
-      fixed[i] = clients_[i].credit;
-      supported += fixed[i];
-      changed = true;
-    }
-    if (changed) given = split(all - supported, open, parts);
-  }
-  const auto is_empty = [](const Parts& some) {
-    return std::ranges::all_of(some, [](Ns ns) { return ns == 0; });
-  };
-  if (is_empty(open)) {
-    open = had;
-    for (unsigned i = 0; i < max_clients; ++i)
-      if (!clients_[i].is_shown) open[i] = 0;
-    if (!is_empty(open)) return split(all, open, parts);
-    parts = claimed;
-    return all;
-  }
-  for (unsigned i = 0; i < max_clients; ++i) parts[i] += fixed[i];
-  return supported + given;
-}
-
-// Splits the time among the clients in proportion to what each had, and gives none more than it had. Returns
-// the sum of the parts.
-Ns DeviceScheduler::split(Ns all, const Parts& had, Parts& parts) {
-  Ns total = 0, sum = 0, given = 0;
-  for (const Ns ns : had) total += ns;
-  all = std::min(all, total);
-  for (unsigned i = 0; i < max_clients; ++i) {
-    parts[i] = 0;
-    if (had[i] == 0) continue;
-    sum += had[i];
-    // Each part is a difference of running sums, so that no nanosecond is lost to rounding.
-    const auto up_to = static_cast<Ns>(static_cast<__int128>(all) * sum / total);
-    parts[i] = up_to - std::exchange(given, up_to);
-  }
-  invariant(given == all);
-  return given;
+Supports DeviceScheduler::supports() const {
+  Supports out;
+  for (unsigned i = 0; i < max_clients; ++i)
+    out[i] = {.credit = i == holder_ ? never : clients_[i].credit, .is_shown = clients_[i].is_shown};
+  return out;
 }
 
 void DeviceScheduler::support(unsigned client, Ns shown) {

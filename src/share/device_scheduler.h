@@ -29,6 +29,7 @@
 #include <span>
 
 #include "share/fair.h"
+#include "share/overlap.h"
 #include "share/token_bucket.h"
 
 namespace carve::share {
@@ -107,7 +108,6 @@ class DeviceScheduler {
   const Tuning& tuning() const { return tuning_; }
 
  private:
-  using Parts = std::array<Ns, max_clients>;  // By client.
   enum Class : uint8_t { urgent, entitled, burst, not_eligible };
   // Why a client waits at its gate: because of other clients, because of its own share.
   enum class WaitReason : uint8_t { none, contended, throttled };
@@ -144,8 +144,7 @@ class DeviceScheduler {
   bool is_alone(unsigned client, std::span<const Observation>) const;
   Ns occupied(unsigned client, Ns elapsed, const Observation&);
   void charge(Ns elapsed, std::span<const Observation>);
-  static Ns split(Ns all, const Parts& had, Parts& parts);
-  Ns believe(Ns all, const Parts& had, const Parts& claimed, Parts& parts) const;
+  Supports supports() const;
   void pay(unsigned client, Ns used, Ns unsupported, bool overlapped);
   void spend(Client&, Class paid_as, Ns used);
   void queue(std::span<const Observation>);
