@@ -83,7 +83,7 @@ def test_false_work_costs_a_neighbour_neither_its_share_nor_its_life(world):
     after, shown = used()
     share = (after["busy_ns"] - before["busy_ns"]) / (after["as_of_ns"] - before["as_of_ns"])
     assert share >= 0.5 * 0.95, (share, shown)
-    assert abs(share - shown / 100) <= 0.15, (share, shown)
+    assert share + 0.15 >= shown / 100, (share, shown, "it is charged what the driver shows")
     good, bad = world.show("good"), world.show("bad")
     assert good["state"] == "running" and not good.get("violations"), good
     assert [v["kind"] for v in bad["violations"]] == ["false-report"], bad["violations"]
