@@ -2,7 +2,7 @@
 // needs certainty holds a pidfd and checks it again afterwards.
 //
 // None of these functions waits for the process. The files that it can keep from being read (cmdline,
-// environ, maps, exe, mem, fd) are read by node/inspect only.
+// environ, maps, exe, mem) are read by node/inspect only.
 #pragma once
 
 #include <sys/types.h>
