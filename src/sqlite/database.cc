@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <vector>
 
 namespace carve::sqlite {
 
@@ -102,6 +103,28 @@ tl::unexpected<Failure> Database::unknown_value(const std::string& what) const {
   return failure(K::failed_precondition, "the {} {} has {}", schema_.name, path_, printable(what));
 }
 
+namespace {
+
+// Returns the commands that made the tables and indexes.
+std::vector<std::string> tables_of(sqlite3* connection) {
+  std::vector<std::string> out;
+  Statement s(connection, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY sql");
+  while (s.row()) out.push_back(s.text(0));
+  return out;
+}
+
+std::vector<std::string> tables_of_script(const char* script) {
+  sqlite3* memory = nullptr;
+  std::vector<std::string> out;
+  if (sqlite3_open(":memory:", &memory) == SQLITE_OK &&
+      sqlite3_exec(memory, script, nullptr, nullptr, nullptr) == SQLITE_OK)
+    out = tables_of(memory);
+  sqlite3_close(memory);
+  return out;
+}
+
+}  // namespace
+
 // Brings a new file to the schema. For a damaged file the connection's error is SQLITE_CORRUPT or
 // SQLITE_NOTADB, or the failure's kind is failed_precondition.
 Outcome<void> Database::prepare() {
@@ -119,7 +142,10 @@ Outcome<void> Database::prepare() {
     if (!s.row()) return trouble("opening");
     version = s.number(0);
   }
-  if (version == schema_.version) return {};
+  if (version == schema_.version) {
+    if (tables_of(get()) == tables_of_script(schema_.script)) return {};
+    return failure(K::failed_precondition, "its tables are not those of schema {}", version);
+  }
   if (version != 0)
     return failure(
         K::unavailable,

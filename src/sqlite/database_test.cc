@@ -126,6 +126,22 @@ TEST(Database, text_that_is_not_utf8_is_known) {
     EXPECT_FALSE(is_utf8(wrong));
 }
 
+// A damaged page may still be a page.
+TEST(Database, other_tables_than_those_of_the_schema_are_damage) {
+  const Directory dir;
+  { ASSERT_TRUE(Database::open(dir.file(), schema, 1)); }
+  {
+    auto sound = Database::open(dir.file(), schema, 1);
+    ASSERT_TRUE(sound);
+    EXPECT_EQ(sound->moved_aside, "");
+    ASSERT_TRUE(sound->database.execute("ALTER TABLE t RENAME COLUMN name TO nbme"));
+  }
+  const auto moved = Database::open(dir.file(), schema, 2);
+  ASSERT_TRUE(moved);
+  EXPECT_EQ(moved->moved_aside, dir.file() + ".corrupt-2");
+  EXPECT_THAT(moved->damage, HasSubstr("its tables are not those of schema 3"));
+}
+
 TEST(Database, a_place_that_does_not_exist_is_a_sentence) {
   const auto opened = Database::open("/nowhere/at/all/a.db", schema, 1);
   ASSERT_FALSE(opened);

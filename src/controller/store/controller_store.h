@@ -22,7 +22,8 @@ class ControllerStore {
   // another schema version.
   static Outcome<Opened> open(const std::string& path, int64_t now_s);
 
-  // Moves the files of a database that is not open aside, because what it has is damaged. Returns the new path.
+  // Moves the files of a database that is not open aside, because what it has is damaged. Returns the new
+  // path.
   static Outcome<std::string> move_aside(const std::string& path, int64_t now_s, const std::string& damage);
 
   // Returns all records of a type, by their key. Record is a struct of stored_records.h.
