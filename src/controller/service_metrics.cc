@@ -52,8 +52,9 @@ std::string queue_metrics(size_t waiting_jobs, int64_t decision_ns) {
 
 std::string loop_metrics(int64_t longest_turn_ns) {
   api::Exposition out;
-  out.family("carve_controller_loop_longest_turn_seconds", "gauge",
-             "Longest turn of the loop of the API since the controller started. No caller is answered meanwhile.");
+  out.family(
+      "carve_controller_loop_longest_turn_seconds", "gauge",
+      "Longest turn of the loop of the API since the controller started. No caller is answered meanwhile.");
   out.sample({}, api::seconds_of(static_cast<uint64_t>(longest_turn_ns)));
   return out.text();
 }

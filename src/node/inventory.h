@@ -15,7 +15,8 @@ namespace carve::node {
 struct Inventory {
   std::vector<NodeDevice> devices;
   std::optional<place::Topology> topology;
-  std::vector<unsigned> lost_indexes = {};  // Of devices that the driver reported as lost. They are not remembered.
+  std::vector<unsigned> lost_indexes =
+      {};  // Of devices that the driver reported as lost. They are not remembered.
 };
 
 // What a remembered inventory depends on. An inventory with another key is not used.

@@ -276,8 +276,9 @@ Outcome<Machine> find_machine(const Options& options) {
     for (NodeDevice& d : out.inventory.devices)
       d.sample.health = {HealthState::unresponsive, "NVML has not answered since the agent started"};
   }
-  auto claims = paths->sim_set.empty() ? claim(devices_of(out.inventory.devices), claims_folder(surroundings()))
-                                       : claim_set(paths->sim_set);
+  auto claims = paths->sim_set.empty()
+                    ? claim(devices_of(out.inventory.devices), claims_folder(surroundings()))
+                    : claim_set(paths->sim_set);
   if (!claims) return tl::unexpected(claims.error());
   out.claims = std::move(*claims);
   return out;

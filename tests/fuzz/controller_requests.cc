@@ -23,7 +23,9 @@ const ObjectKey kept{objects::Kind::service, "default", "kept"};
 
 struct FuzzedViews final : ViewsFake {
   FuzzedViews() { known.nodes = {{.name = "n1", .reachability = Reachability::reachable}}; }
-  Outcome<std::string> logs(const Object&, const LogQuery&) const override { return std::string(secret); }
+  LogReader logs(const Object&, const LogQuery&) const override {
+    return [] { return Outcome<std::string>(secret); };
+  }
   http::EventStream follow_logs(const Object&, const LogQuery&) override {
     return {.first = {{.id = "", .data = secret}}, .subscribe = {}};
   }

@@ -22,6 +22,7 @@ const char* reason_of(ViolationKind kind) {
     case ViolationKind::over_quota: return "CarveOverQuota";
     case ViolationKind::bypass: return "CarveBypass";
     case ViolationKind::foreign_process: return "CarveRefused";
+    case ViolationKind::unreadable_process: return "CarveUnreadableProcess";
     case ViolationKind::false_report: return "CarveFalseReport";
   }
   return "CarveBypass";

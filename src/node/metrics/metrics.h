@@ -12,10 +12,10 @@
 namespace carve::node {
 
 struct NodeFigures {
-  std::string version;          // Of the agent.
-  std::string simulated;        // The set's specification; empty on real devices.
-  uint64_t samples = 0;         // Taken from the driver.
-  uint64_t sample_took_ns = 0;  // The last one.
+  std::string version;           // Of the agent.
+  std::string simulated;         // The set's specification; empty on real devices.
+  uint64_t samples = 0;          // Taken from the driver.
+  uint64_t sample_took_ns = 0;   // The last one.
   uint64_t longest_turn_ns = 0;  // Of the agent's loop.
   std::vector<api::Device> devices;
   std::vector<api::Slice> slices;  // Those that the reader may see.

@@ -51,8 +51,8 @@ struct NodeState {
   Bytes context_charged(const Uuid&) const;  // What a context costs a slice there; 0: the reserve pays.
   // Logs the event and adds it to the event log. `slice`: its name; empty: the agent as a whole.
   void event(const std::string& slice, std::string text);
-  // The same for an event that a process of the slice causes as often as it wants: only so many are kept. Returns
-  // whether this one is.
+  // The same for an event that a process of the slice causes as often as it wants: only so many are kept.
+  // Returns whether this one is.
   bool caused_event(LiveSlice& slice, std::string text);
   Policies::Holders policy_holders() const;
   std::vector<std::string> memory_unit_holders() const;  // Slices that were requested in units.
