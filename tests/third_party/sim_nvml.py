@@ -98,6 +98,15 @@ check("22731 MiB of an A10 are usable", memory.total == 23028 * MiB and memory.r
 check("no memory is used yet", memory.used == 0 and memory.free == 22731 * MiB)
 check("version 1 counts the reserve as used", pynvml.nvmlDeviceGetMemoryInfo(b).used == memory.reserved)
 
+check("accounting is off", pynvml.nvmlDeviceGetAccountingMode(b) == 0)
+try:
+    pynvml.nvmlDeviceGetAccountingPids(b)
+    check("and lists no process", False)
+except pynvml.NVMLError_NotSupported:
+    check("and lists no process", True)
+pynvml.nvmlDeviceSetAccountingMode(b, 1)
+check("it keeps 4000 processes", pynvml.nvmlDeviceGetAccountingBufferSize(b) == 4000)
+
 holder = hold()
 rows = pynvml.nvmlDeviceGetComputeRunningProcesses(b)
 check("the holder is listed with its pid", [r.pid for r in rows] == [holder.pid], rows)
@@ -116,6 +125,12 @@ began = time.monotonic()
 while pynvml.nvmlDeviceGetMemoryInfo(b, version=pynvml.nvmlMemory_v2).used and time.monotonic() - began < 1:
     pass
 took = (time.monotonic() - began) * 1e3
+account = pynvml.nvmlDeviceGetAccountingStats(b, holder.pid)
+check("a killed process keeps its account", list(pynvml.nvmlDeviceGetAccountingPids(b)) == [holder.pid] and account.isRunning == 0)
+check("the account has its peak and times", account.maxMemoryUsage == 356 * MiB and account.time > 0
+      and abs(account.startTime / 1e6 - time.time()) < 60, account)
+pynvml.nvmlDeviceClearAccountingPids(b)
+check("cleared accounts are gone", list(pynvml.nvmlDeviceGetAccountingPids(b)) == [])
 check(f"memory of a killed process comes back within 100 ms ({took:.2f} ms)", took < 100)
 
 NAMESPACE = ("unshare", "--pid", "--fork", "--mount", "--mount-proc")

@@ -18,7 +18,7 @@ namespace carve::sim {
 
 inline constexpr uint64_t device_magic = 0x3155504745565243;  // "CRVEGPU1", little endian
 inline constexpr uint64_t set_magic = 0x3154455345565243;     // "CRVESET1"
-inline constexpr uint32_t layout_version = 3;
+inline constexpr uint32_t layout_version = 4;
 
 inline constexpr unsigned max_devices = 16;      // In one set.
 inline constexpr unsigned max_contexts = 64;     // On one device; the driver refuses the 65th.
@@ -30,6 +30,8 @@ inline constexpr unsigned max_clients = 1024;    // Processes attached to one se
 inline constexpr unsigned max_segments = 4096;   // Parts of one device's memory that processes can share.
 inline constexpr unsigned max_holders = 7;       // Processes recorded for one segment; more may hold it.
 inline constexpr unsigned max_xids = 64;         // Errors kept, for event sets that read late.
+inline constexpr unsigned max_accounted =
+    4000;  // Ended processes in a device's accounts, as on real devices.
 inline constexpr uint64_t memory_block_bytes = 2ull << 20;  // Device memory is given out in pieces of 2 MiB.
 inline constexpr uint64_t never_time = UINT64_MAX;          // A time that is never reached.
 inline constexpr uint64_t forever_ns = 1ull << 62;          // The duration of a kernel that hangs.
@@ -203,9 +205,33 @@ struct Faults {
   uint32_t lost;                 // Fallen off the bus.
   uint32_t mig;                  // In MIG mode.
   uint32_t mps;                  // Its programs run under an MPS server.
-  uint64_t slow_nvml_ns;         // Each NVML call about this device takes this long.
-  uint64_t xid_serial;           // Errors ever raised.
-  Xid xids[max_xids];            // Error n at [n % max_xids].
+  uint32_t no_accounting;        // Does not support accounting.
+  uint32_t reserved;
+  uint64_t slow_nvml_ns;  // Each NVML call about this device takes this long.
+  uint64_t xid_serial;    // Errors ever raised.
+  Xid xids[max_xids];     // Error n at [n % max_xids].
+};
+
+// One process in a device's accounts. The client's pid is found through the set (Client::pids).
+struct Accounted {
+  uint32_t client;
+  uint32_t reserved;
+  uint64_t generation;
+  uint64_t start_ns;  // CLOCK_MONOTONIC
+  uint64_t end_ns;    // When its last context was closed; 0: it has one.
+  uint64_t peak_bytes;
+};
+
+// NVML's accounting: what each process held at most, also after its end. Off until
+// nvmlDeviceSetAccountingMode.
+struct Accounting {
+  uint32_t on;
+  uint32_t reserved;
+  uint64_t utc_offset_ns;  // Of CLOCK_REALTIME when it was turned on, so that no start time changes later.
+  uint64_t running[max_clients / 64];  // Bit per entry of `clients` in use.
+  Accounted clients[max_clients];      // By the client's slot.
+  uint64_t ended_count;                // Ever ended; number n is stored at ended[n % max_accounted].
+  Accounted ended[max_accounted];
 };
 
 struct Device {
@@ -223,6 +249,7 @@ struct Device {
   uint32_t segment_end;  // No entry at or after this index was ever used.
   alignas(64) Holding holdings[max_clients];
   alignas(4096) Segment segments[max_segments];
+  alignas(64) Accounting accounting;
   alignas(4096) Op rings[max_contexts][max_channels][ring_size];
 };
 static_assert(sizeof(Context) == 4352);
@@ -236,7 +263,9 @@ struct Client {
   uint64_t
       token;  // The holder's own value, by which it recognises itself: F_GETLK hides a process's own locks.
   char name[64];  // The process's name, for carve-sim show and nvmlSystemGetProcessName.
-  uint64_t reserved[6];
+  // Of the holder of generation n at [n % 4]: its pid, and in the upper half the inode of its pid namespace.
+  uint64_t pids[4];
+  uint64_t reserved[2];
 };
 static_assert(sizeof(Client) == 128);
 

@@ -84,18 +84,24 @@ Refusal open_context(Device& d, uint32_t client, uint64_t generation, uint64_t n
   c.in_use = 1;
   d.engine.used |= 1ull << i;
   *index = i;
+  account(d, client, generation);
   return Refusal::none;
 }
 
 void close_context(Device& d, unsigned index, uint64_t now) {
   abandon(d, index, now);
-  d.contexts[index].in_use = 0;
+  Context& c = d.contexts[index];
+  c.in_use = 0;
   d.engine.used &= ~(1ull << index);
+  Accounted& account = d.accounting.clients[c.client];
+  if (account.generation == c.client_generation) account.end_ns = now;
 }
 
 Refusal take(Device& d, unsigned context, uint64_t bytes) {
   if (const Refusal r = room_for(d, bytes); r != Refusal::none) return r;
-  d.contexts[context].block_bytes += bytes;
+  Context& c = d.contexts[context];
+  c.block_bytes += bytes;
+  account(d, c.client, c.client_generation);
   return Refusal::none;
 }
 
@@ -110,6 +116,7 @@ Refusal take_for(Device& d, uint32_t client, uint64_t generation, uint64_t bytes
   if (h.generation != generation) h = {generation, 0};
   h.bytes += bytes;
   d.holding[client / 64] |= 1ull << client % 64;
+  account(d, client, generation);
   return Refusal::none;
 }
 
@@ -129,7 +136,9 @@ Refusal admit_managed(Device& d, uint64_t bytes) { return admit(d, bytes); }
 
 uint64_t settle_managed(Device& d, unsigned context, uint64_t bytes) {
   const uint64_t comes = std::min(bytes, free_bytes(d) / memory_block_bytes * memory_block_bytes);
-  d.contexts[context].managed_bytes += comes;
+  Context& c = d.contexts[context];
+  c.managed_bytes += comes;
+  account(d, c.client, c.client_generation);
   return comes;
 }
 
@@ -179,6 +188,36 @@ void raise_xid(Device& d, uint64_t xid, uint32_t sticky_result, uint32_t client,
     abandon(d, i, now);
   }
 }
+
+void account(Device& d, uint32_t client, uint64_t generation) {
+  Accounting& all = d.accounting;
+  if (!all.on) return;
+  Accounted& entry = all.clients[client];
+  uint64_t& word = all.running[client / 64];
+  const uint64_t bit = 1ull << client % 64;
+  if (word & bit && entry.generation != generation) end_account(d, client, d.engine.now_ns);
+  if (!(word & bit)) {
+    entry = {.client = client, .reserved = 0, .generation = generation, .start_ns = d.engine.now_ns};
+    word |= bit;
+  }
+  uint64_t held = held_bytes(d, client, generation);
+  for (uint64_t left = d.engine.used; left; left &= left - 1) {
+    const Context& c = d.contexts[std::countr_zero(left)];
+    if (c.client == client && c.client_generation == generation) held += held_bytes(c), entry.end_ns = 0;
+  }
+  entry.peak_bytes = std::max(entry.peak_bytes, held);
+}
+
+void end_account(Device& d, uint32_t client, uint64_t now) {
+  Accounting& all = d.accounting;
+  Accounted& entry = all.clients[client];
+  if (entry.end_ns == 0) entry.end_ns = now;
+  all.ended[all.ended_count % max_accounted] = entry;
+  ++all.ended_count;
+  all.running[client / 64] &= ~(1ull << client % 64);
+}
+
+void clear_accounts(Device& d) { d.accounting.ended_count = 0; }
 
 void repair(Device& d) {
   Engine& e = d.engine;

@@ -65,6 +65,13 @@ void close_segment(Device&, unsigned index);
 // that is not max_clients). Event sets report the error.
 void raise_xid(Device&, uint64_t xid, uint32_t sticky_result, uint32_t client, uint64_t now);
 
+// Accounting, if it is on. account() notes what a client holds now; everything above that takes memory calls
+// it. end_account() closes the account of a client that is gone; clear_accounts() removes those of ended
+// processes.
+void account(Device&, uint32_t client, uint64_t generation);
+void end_account(Device&, uint32_t client, uint64_t now);
+void clear_accounts(Device&);
+
 // Makes every word agree with the words that were stored last, after a holder of the lock died inside a
 // change.
 void repair(Device&);

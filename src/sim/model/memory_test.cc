@@ -173,5 +173,63 @@ TEST(Memory, repair_starts_what_a_dead_writer_had_not_started_yet) {
   EXPECT_TRUE(complete(*d, a, 1, second));
 }
 
+// The account of client 1, which opens the contexts.
+TEST(Accounts, keep_the_peak_of_all_that_a_client_holds) {
+  TestDevice d;
+  d->accounting.on = 1;
+  const unsigned a = d.open(), b = d.open();
+  EXPECT_EQ(take(*d, a, 100 * MiB), Refusal::none);
+  EXPECT_EQ(take_for(*d, 1, 1, 50 * MiB), Refusal::none);
+  EXPECT_EQ(take(*d, b, 100 * MiB), Refusal::none);
+  give(*d, a, 100 * MiB);
+  EXPECT_EQ(take(*d, b, 10 * MiB), Refusal::none);
+  EXPECT_EQ(d->accounting.clients[1].peak_bytes, (2 * 64 + 250) * MiB);
+  EXPECT_EQ(d->accounting.clients[1].start_ns, d.now);
+}
+
+TEST(Accounts, end_with_the_client) {
+  TestDevice d;
+  d->accounting.on = 1;
+  const unsigned a = d.open();
+  d.at(100);
+  close_context(*d, a, d.now);
+  d.at(500);
+  end_account(*d, 1, d.now);
+  ASSERT_EQ(d->accounting.ended_count, 1u);
+  EXPECT_EQ(d->accounting.ended[0].end_ns - d->accounting.ended[0].start_ns, 100u);
+  EXPECT_EQ(d->accounting.running[0], 0u);
+  clear_accounts(*d);
+  EXPECT_EQ(d->accounting.ended_count, 0u);
+}
+
+TEST(Accounts, a_slot_that_is_used_again_gets_a_new_account) {
+  TestDevice d;
+  d->accounting.on = 1;
+  ASSERT_EQ(take_for(*d, 1, 1, 50 * MiB), Refusal::none);
+  drop_holding(*d, 1);
+  ASSERT_EQ(take_for(*d, 1, 2, 10 * MiB), Refusal::none);
+  ASSERT_EQ(d->accounting.ended_count, 1u);
+  EXPECT_EQ(d->accounting.ended[0].peak_bytes, 50 * MiB);
+  EXPECT_EQ(d->accounting.clients[1].peak_bytes, 10 * MiB);
+}
+
+TEST(Accounts, only_the_newest_are_kept) {
+  TestDevice d;
+  d->accounting.on = 1;
+  for (uint64_t n = 1; n <= max_accounted + 2; ++n) {
+    ASSERT_EQ(take_for(*d, 1, n, 2 * MiB), Refusal::none);
+    drop_holding(*d, 1);
+  }
+  end_account(*d, 1, d.now);
+  EXPECT_EQ(d->accounting.ended_count, max_accounted + 2);
+  EXPECT_EQ(d->accounting.ended[1].generation, max_accounted + 2);
+}
+
+TEST(Accounts, are_not_kept_while_accounting_is_off) {
+  TestDevice d;
+  d.open();
+  EXPECT_EQ(d->accounting.running[0], 0u);
+}
+
 }  // namespace
 }  // namespace carve::sim

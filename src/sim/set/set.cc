@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstdio>
@@ -57,6 +58,17 @@ void read_own_name(char (&name)[64]) {
   const ssize_t n = fd < 0 ? -1 : read(fd, name, sizeof name - 1);
   if (fd >= 0) close(fd);
   name[n > 0 ? n - 1 : 0] = 0;
+}
+
+// The inode of the pid namespace. It is read once in each process: a child may be in another namespace.
+uint64_t own_pid_namespace() {
+  static std::atomic<uint64_t> known;  // The process in the upper half.
+  const uint64_t pid = static_cast<uint32_t>(getpid());
+  if (const uint64_t k = known; k >> 32 == pid) return k & 0xffffffff;
+  struct stat st = {};
+  const uint64_t inode = stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino & 0xffffffff : 0;
+  known = pid << 32 | inode;
+  return inode;
 }
 
 // Both libraries of a process use one descriptor: a lock of fcntl's belongs to the process, and a close of
@@ -123,6 +135,7 @@ bool attach(Set& set, uint32_t* slot, uint64_t* generation) {
     Client& client = set.file->clients[candidate];
     client.token = own_token();
     read_own_name(client.name);
+    client.pids[(client.generation + 1) % 4] = own_pid_namespace() << 32 | from;
     *generation = __atomic_add_fetch(&client.generation, 1, __ATOMIC_ACQ_REL);
     *slot = candidate;
     return true;
@@ -143,6 +156,15 @@ bool alive(const Set& set, uint32_t slot, uint64_t generation, int* pid) {
   if (client.token != own_token()) return false;
   if (pid) *pid = getpid();
   return true;
+}
+
+int pid_of(const Set& set, uint32_t slot, uint64_t generation) {
+  const Client& client = set.file->clients[slot % max_clients];
+  const uint64_t now = __atomic_load_n(&client.generation, __ATOMIC_ACQUIRE);
+  // Of the oldest of four, the next holder may be writing now.
+  if (generation > now || now - generation >= 3) return 0;
+  const uint64_t pid = client.pids[generation % 4];
+  return pid >> 32 == own_pid_namespace() ? static_cast<int>(pid & 0xffffffff) : 0;
 }
 
 void Locked::acquired(int result) {
@@ -178,6 +200,11 @@ void sweep(Set& set, unsigned index, uint64_t now, bool always) {
     for (uint64_t left = d.holding[word]; left; left &= left - 1) {
       const uint32_t client = word * 64 + static_cast<uint32_t>(std::countr_zero(left));
       if (!alive(set, client, d.holdings[client].generation, nullptr)) drop_holding(d, client);
+    }
+  for (uint32_t word = 0; word < std::size(d.accounting.running); ++word)
+    for (uint64_t left = d.accounting.running[word]; left; left &= left - 1) {
+      const uint32_t client = word * 64 + static_cast<uint32_t>(std::countr_zero(left));
+      if (!alive(set, client, d.accounting.clients[client].generation, nullptr)) end_account(d, client, now);
     }
   for (unsigned i = 0; i < d.segment_end; ++i)
     if (d.segments[i].serial) reclaim_segment(set, index, i);

@@ -43,6 +43,10 @@ bool attach(Set&, uint32_t* slot, uint64_t* generation);
 // in the caller's pid namespace, or 0 if it is not visible from there.
 bool alive(const Set&, uint32_t slot, uint64_t generation, int* pid);
 
+// Returns the process id of a slot's holder with that generation, also after its end; 0 if the slot had three
+// holders since, or if the process was in another pid namespace than the caller.
+int pid_of(const Set&, uint32_t slot, uint64_t generation);
+
 // Holds the device's lock for a scope, and first repairs what a dead holder left behind. A holder that is
 // stopped (SIGSTOP, a frozen cgroup) is not dead, and no process can take the lock from it. The driver waits
 // for it, as it would for a wedged device. NVML must not wait, since the process that froze the holder may be
@@ -71,8 +75,8 @@ const SegmentHolder* segment_owner(const Set&, const Segment&, int* pid);
 // Releases a segment's memory if no process has its file open or mapped any more. With the lock held.
 bool reclaim_segment(Set&, unsigned device, unsigned index);
 
-// Releases what dead clients held: contexts, holdings, segments. With the lock held. Does nothing if the last
-// sweep was less than a millisecond ago, unless `always`.
+// Releases what dead clients held, and closes their accounts: contexts, holdings, segments. With the lock
+// held. Does nothing if the last sweep was less than a millisecond ago, unless `always`.
 void sweep(Set&, unsigned device, uint64_t now, bool always = false);
 
 }  // namespace carve::sim

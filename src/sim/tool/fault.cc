@@ -77,7 +77,7 @@ int fault(const Arguments& arguments) {
   if (arguments.words.size() < 2)
     throw Usage(
         "fault takes a directory and one of out-of-memory, xid CODE, hung-kernel, slow-nvml TIME, "
-        "device-lost, mig, mps, clear");
+        "device-lost, mig, mps, no-accounting, clear");
   const std::string &dir = arguments.words[0], &kind = arguments.words[1];
   Set set;
   if (open_set(dir.c_str(), &set) != Opened::yes) throw Refused(dir + " holds no device set of this release");
@@ -126,16 +126,18 @@ int fault(const Arguments& arguments) {
       d.faults.mig = 1;
     } else if (kind == "mps") {
       d.faults.mps = 1;
+    } else if (kind == "no-accounting") {
+      d.faults.no_accounting = 1;
     } else if (kind == "clear") {
       d.faults.out_of_memory = 0;
       d.faults.out_of_memory_above = 0;
-      d.faults.hang = d.faults.lost = d.faults.mig = d.faults.mps = 0;
+      d.faults.hang = d.faults.lost = d.faults.mig = d.faults.mps = d.faults.no_accounting = 0;
       d.faults.slow_nvml_ns = 0;
       release_hung(d, now);
     } else {
-      throw Usage(
-          "'" + kind +
-          "' is not a fault; use out-of-memory, xid, hung-kernel, slow-nvml, device-lost, mig, mps or clear");
+      throw Usage("'" + kind +
+                  "' is not a fault; use out-of-memory, xid, hung-kernel, slow-nvml, device-lost, mig, mps, "
+                  "no-accounting or clear");
     }
   }
   return 0;
