@@ -77,6 +77,11 @@ class ProcessInfo(ctypes.Structure):
     _fields_ = [("pid", c_uint), ("used", c_ulonglong), ("gpu_instance", c_uint), ("compute_instance", c_uint)]
 
 
+class AccountingStats(ctypes.Structure):
+    _fields_ = [("gpu", c_uint), ("memory", c_uint), ("peak", c_ulonglong), ("time_ms", c_ulonglong), ("start_us", c_ulonglong),
+                ("running", c_uint), ("reserved", c_uint * 5)]
+
+
 class Nvml:
     def __init__(self, index=0):
         self.library = ctypes.CDLL("libnvidia-ml.so.1")
@@ -98,3 +103,14 @@ class Nvml:
         count, rows = c_uint(64), (ProcessInfo * 64)()
         must(self.library.nvmlDeviceGetComputeRunningProcesses_v3(self.device, byref(count), rows))
         return {rows[i].pid: rows[i].used for i in range(count.value)}
+
+    def accounted(self):
+        """The pids of NVML's accounting."""
+        count, pids = c_uint(4096), (c_uint * 4096)()
+        must(self.library.nvmlDeviceGetAccountingPids(self.device, byref(count), pids))
+        return set(pids[:count.value])
+
+    def account(self, pid):
+        """The account of a process; the error's number if there is none."""
+        stats = AccountingStats()
+        return self.library.nvmlDeviceGetAccountingStats(self.device, c_uint(pid), byref(stats)) or stats

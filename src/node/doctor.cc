@@ -65,6 +65,18 @@ void check_driver(const NodeView& node, const std::vector<DeviceView>& devices,
                          "run the agent in the machine's own pid namespace"));
 }
 
+void check_ended(const std::vector<DeviceView>& devices, std::vector<api::Check>& checks) {
+  std::string trouble;
+  for (const DeviceView& d : devices)
+    if (d.is_reported && !d.ended_trouble.empty())
+      trouble += fmt::format("{}device {}: {}", trouble.empty() ? "" : "; ", d.device.index, d.ended_trouble);
+  checks.push_back(
+      check("audit of ended processes", trouble.empty(),
+            trouble.empty() ? "NVML's accounting names a process that ended before the next sample"
+                            : "a process that ends before the next sample is not seen: " + trouble,
+            "run the agent as root, or turn accounting on: nvidia-smi -am 1; not every device supports it"));
+}
+
 void check_kernel_log(const NodeView& node, std::vector<api::Check>& checks) {
   checks.push_back(check("kernel log", node.kernel_log_trouble.empty(),
                          node.kernel_log_trouble.empty()
@@ -137,6 +149,7 @@ api::Diagnosis diagnose(const Agent& agent) {
   out.compute = enforced_by_guest;
   check_devices(node, devices, out.checks);
   check_driver(node, devices, out.checks);
+  check_ended(devices, out.checks);
   check_kernel_log(node, out.checks);
   check_machine(node, out.checks);
   out.checks.push_back(check_metering(node));

@@ -220,6 +220,7 @@ std::vector<DeviceView> NodeAgent::devices() const {
     view.readings = d.sample.readings;
     view.mode = d.sample.mode;
     view.processes_hidden = d.sample.processes_hidden;
+    view.ended_trouble = d.sample.accounting.trouble;
     view.xids = listed(d.xids);
     view.unmanaged_processes = d.unmanaged_processes;
     view.policy = node_.compute.policies.of(d.device.uuid);

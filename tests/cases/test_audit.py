@@ -156,3 +156,77 @@ def test_growth_beyond_the_quota_refuses_further_allocations_and_says_why(world)
     assert "further allocations are refused" in world.carve("show", "a").stdout
     world.carve("stop", "a")
     assert "OUT_OF_MEMORY" in program.stderr.read()
+
+
+def short_escapes(world, name, times):
+    """Takes 12 GiB without the library so many times, each in a process of 0.1 s. The slice ends when the caller writes FOLDER/end."""
+    script = f"for i in $(seq {times}); do LD_PRELOAD= {LOAD} --allocate 12GiB --no-touch --seconds 0.1 >&2 & echo $!; wait; done; " \
+             f"until test -e {world.folder}/end; do sleep 0.05; done"
+    program = world.begin("run", "--memory", "1GiB", "--name", name, "--", "sh", "-c", script)
+    return program, {int(program.stdout.readline()) for _ in range(times)}
+
+
+def named(world, pids):
+    texts = [e["text"] for e in world.json("events")["events"]]
+    return {pid for pid in pids if any(f"process {pid} " in text and ("has ended" in text or "unattached" in text) for text in texts)}
+
+
+def doctor_on_ended(world):
+    return next(c for c in world.json("doctor")["checks"] if c["name"] == "audit of ended processes")
+
+
+@pytest.mark.devices("a10x1")
+def test_a_bypass_that_ends_before_the_next_sample_is_named(world):
+    assert until(lambda: doctor_on_ended(world)["status"] == "ok")
+    program, pids = short_escapes(world, "a", 20)
+    assert until(lambda: named(world, pids) == pids), (pids - named(world, pids), world.json("events")["events"])
+    bypass = next(v for v in world.show("a")["violations"] if v["kind"] == "bypass")
+    print(f"{bypass['count']} of {len(pids)} were seen in the slice")
+    assert bypass["count"] >= len(pids) // 2, "a process of 0.1 s is seen in its slice's cgroup"
+    (world.folder / "end").touch()
+    assert program.wait(10) == 0
+
+
+@pytest.mark.devices("a10x1")
+def test_attached_processes_that_end_at_once_are_not_accused(world):
+    assert until(lambda: doctor_on_ended(world)["status"] == "ok")
+    script = f"for i in $(seq 20); do {LOAD} --allocate 64MiB --seconds 0 || exit 1; done; LD_PRELOAD= {LOAD} --allocate 64MiB --seconds 0"
+    program = world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", f"{script}; sleep 600")
+    # The last one never attached: after it is named, the others have been judged.
+    assert until(lambda: any("has ended" in e["text"] or "unattached" in e["text"] for e in world.show("a")["events"]))
+    found = [e["text"] for e in world.json("events")["events"] if "has ended" in e["text"] or "unattached" in e["text"]]
+    assert len(found) == 1, found
+    world.carve("stop", "a")
+    program.wait(10)
+
+
+@pytest.mark.devices("a10x1")
+def test_without_accounting_a_short_bypass_is_not_seen_and_the_doctor_reports_it(world):
+    fault = [LOAD.with_name("carve-sim"), "fault", world.folder / "state/sim", "no-accounting"]
+    subprocess.run(fault, check=True, capture_output=True)
+    assert until(lambda: doctor_on_ended(world)["status"] == "degraded")
+    assert "does not support accounting mode" in doctor_on_ended(world)["detail"]
+    program, pids = short_escapes(world, "a", 3)
+    # It has no later moment at which it could be named: the last process is held until a sample shows it.
+    last = world.begin("run", "--memory", "1GiB", "--name", "b", "--", "sh", "-c", f"LD_PRELOAD= exec {LOAD} --allocate 64MiB --seconds 600")
+    assert caught(world, "b", "LD_PRELOAD")
+    assert not any("has ended" in e["text"] for e in world.json("events")["events"])
+    (world.folder / "end").touch()
+    world.carve("stop", "b")
+    assert program.wait(10) == 0 and last.wait(10) is not None and pids
+
+
+@pytest.mark.devices("a10x1")
+def test_a_slice_sees_only_its_own_processes_in_the_accounts(world, inside, beside):
+    assert until(lambda: doctor_on_ended(world)["status"] == "ok")
+    beside("import time; c = begin(); p = allocate(64 << 20); time.sleep(600)")
+    other = next(iter(world.attached("beside")["processes"]))["pid"]
+    inside(f"""
+import os
+c = begin()
+nvml = Nvml()
+assert nvml.accounted() == {{os.getpid()}}, nvml.accounted()
+assert nvml.account(os.getpid()).running == 1
+assert nvml.account({other}) == 6, "NVML_ERROR_NOT_FOUND"
+""")
+    world.carve("stop", "beside")

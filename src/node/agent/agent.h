@@ -99,6 +99,7 @@ struct DeviceView {
   DeviceMode mode = DeviceMode::whole;
   std::vector<XidCount> xids;                    // Reported by the driver, since the agent started.
   bool processes_hidden = false;                 // The driver does not report the memory of each process.
+  std::string ended_trouble;                     // Why ended processes are not audited; empty: they are.
   std::vector<std::string> unmanaged_processes;  // Each as a sentence.
   Bytes free;                                    // Not granted.
   std::vector<SliceId> slices;                   // The living slices that have a part of it.

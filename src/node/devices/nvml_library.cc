@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <map>
 
 namespace carve::node {
 namespace {
@@ -61,6 +60,10 @@ Outcome<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
   bind(from, "nvmlDeviceGetClockInfo", call.clock);
   bind(from, "nvmlDeviceGetMigMode", call.mig_mode);
   bind(from, "nvmlDeviceGetMPSComputeRunningProcesses_v3", call.mps_processes);
+  bind(from, "nvmlDeviceGetAccountingMode", call.accounting.mode);
+  bind(from, "nvmlDeviceSetAccountingMode", call.accounting.set_mode);
+  bind(from, "nvmlDeviceGetAccountingPids", call.accounting.pids);
+  bind(from, "nvmlDeviceGetAccountingStats", call.accounting.stats);
   bind(from, "nvmlEventSetCreate", call.event_set);
   bind(from, "nvmlDeviceRegisterEvents", call.register_events);
   bind(from, "nvmlEventSetWait_v2", call.wait_for_event);
@@ -267,6 +270,7 @@ DeviceSample Nvml::sample(unsigned index) {
     out.utilization_percent = utilization.gpu;
   if (result == NVML_SUCCESS) out.readings = readings(index);
   if (result == NVML_SUCCESS) out.mode = mode(index);
+  if (result == NVML_SUCCESS) out.accounting = accounting_[index].read(call_.accounting, handles_[index]);
   if (result == NVML_ERROR_GPU_IS_LOST)
     out.health = {HealthState::lost,
                   "the device is lost (it is not on the bus any more); reset it or restart the node"};

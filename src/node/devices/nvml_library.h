@@ -4,6 +4,7 @@
 // Calls may take seconds on a faulty device; after the start only the sampler's thread makes them.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "core/device_readings.h"
 #include "core/enforcement.h"
 #include "core/failure.h"
+#include "node/devices/nvml_accounting.h"
 #include "place/topology.h"
 
 namespace carve::node {
@@ -43,6 +45,7 @@ struct NvmlTable {
   decltype(&nvmlDeviceGetClockInfo) clock;
   decltype(&nvmlDeviceGetMigMode) mig_mode;
   decltype(&nvmlDeviceGetMPSComputeRunningProcesses_v3) mps_processes;  // Since driver 510.
+  AccountingCalls accounting;
   decltype(&nvmlEventSetCreate) event_set;
   decltype(&nvmlDeviceRegisterEvents) register_events;
   decltype(&nvmlEventSetWait_v2) wait_for_event;
@@ -65,6 +68,7 @@ struct DeviceSample {
   DeviceHealth health;            // Without the errors that events report (Xid).
   DeviceReadings readings;
   DeviceMode mode = DeviceMode::whole;
+  AccountingSample accounting;
 };
 
 class Nvml {
@@ -105,7 +109,8 @@ class Nvml {
   NvmlTable call_{};
   std::string driver_version_;
   std::vector<unsigned> lost_indexes_;
-  std::vector<nvmlDevice_t> handles_;  // By NVML's index; null: lost.
+  std::vector<nvmlDevice_t> handles_;          // By NVML's index; null: lost.
+  std::map<unsigned, Accounting> accounting_;  // By NVML's index.
   nvmlEventSet_t events_ = nullptr;
 };
 

@@ -2,7 +2,7 @@
 //
 // A program can avoid it: as a static program, by unsetting LD_PRELOAD, by dlmopen or RTLD_DEEPBIND, or by
 // using the device without libcuda. The driver reports each process's memory and utilization at each sample;
-// a process that lives for less can end unseen. A process of a slice that holds memory and is not attached
+// one that lives for less is known only after its end (ended_audit.h). A process of a slice that holds memory and is not attached
 // bypassed the library. Its memory is charged like all growth (growth.h); the operator configures any further
 // action.
 //

@@ -193,7 +193,7 @@ void Attachments::ended(uint64_t id, os::ProcessId process) {
   slice->control->epoch.fetch_add(1, std::memory_order_release);
   slice->identity.attached.erase(process);
   slice->used_by_pid.erase(process.pid);
-  node_.ended_processes.add({process.pid, id, slice->name()});
+  node_.ended_processes.add({process.pid, id, slice->name(), attached_span(process)});
   slice->attached.erase(attached);
   process_ended_(id);
 }

@@ -1,5 +1,5 @@
 // The processes of slices that ended a short time ago. The kernel's log may name a process after its end
-// (node/devices/kernel_log.h).
+// (node/devices/kernel_log.h), and so does NVML's accounting (node/devices/nvml_accounting.h).
 #pragma once
 
 #include <sys/types.h>
@@ -7,22 +7,43 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
+
+#include "node/reconcile/ended_audit.h"
 
 namespace carve::node {
 
+// When a process was attached, in microseconds of UTC: from the start of the process until the agent noticed
+// its end.
+struct AttachedSpan {
+  uint64_t first_us = 0, last_us = 0;
+
+  // Returns whether this is the process whose context began at `start_us`, and not an earlier or later one
+  // with the same pid. The start of a process is known to 10 ms, and the clocks drift.
+  bool covers(uint64_t start_us) const {
+    return start_us + 1'000'000 >= first_us && start_us <= last_us + 100'000;
+  }
+};
+
 class EndedProcesses {
  public:
-  static constexpr size_t max_kept = 1024;
+  static constexpr size_t max_kept = 16384;
 
   struct Owner {
     pid_t pid = 0;
     uint64_t slice = 0;
     std::string name;  // Of the slice.
+    AttachedSpan span;
   };
 
   void add(Owner owner) {
-    if (owners_.size() == max_kept) owners_.pop_back();
+    if (owners_.size() == max_kept) {
+      forgotten_us_ = std::max(forgotten_us_, owners_.back().span.last_us);
+      spans_.erase(spans_.lower_bound(owners_.back().pid));  // The oldest of this pid.
+      owners_.pop_back();
+    }
+    spans_.emplace(owner.pid, owner.span);
     owners_.push_front(std::move(owner));
   }
 
@@ -32,8 +53,19 @@ class EndedProcesses {
     return found == owners_.end() ? nullptr : &*found;
   }
 
+  // Returns whether the process with this id whose context began at `start_us` was attached. 0: the time is
+  // not known, and the pid decides.
+  KnownAs known_as(pid_t pid, uint64_t start_us) const {
+    const auto [begin, end] = spans_.equal_range(pid);
+    for (auto span = begin; span != end; ++span)
+      if (start_us == 0 || span->second.covers(start_us)) return KnownAs::attached;
+    return start_us <= forgotten_us_ && forgotten_us_ != 0 ? KnownAs::unknown : KnownAs::unattached;
+  }
+
  private:
-  std::deque<Owner> owners_;  // Newest first.
+  std::deque<Owner> owners_;                  // Newest first.
+  std::multimap<pid_t, AttachedSpan> spans_;  // Of the same processes; of one pid the oldest first.
+  uint64_t forgotten_us_ = 0;                 // The last end among the processes that were dropped.
 };
 
 }  // namespace carve::node

@@ -142,7 +142,7 @@ void Ending::end(uint64_t id, const std::string& why) {
   for (const Watched& w : slice->containers) node_.loop.forget(w.pidfd.get());
   for (const auto& [process, attached] : slice->attached) {
     node_.loop.forget(attached.pidfd.get());
-    node_.ended_processes.add({process.pid, id, slice->name()});
+    node_.ended_processes.add({process.pid, id, slice->name(), attached_span(process)});
   }
   if (slice->cgroup) {
     node_.loop.forget(slice->cgroup->events_fd());

@@ -73,7 +73,9 @@ struct LiveSlice {
   XidCounts xids;                   // Caused by its processes: how often each, since the agent started.
   Violations violations;            // Since the agent started.
   EventBudget event_budget;         // Of the events that its processes cause.
-  bool frozen = false;              // Frozen by the audit.
+  uint64_t next_members_turn =
+      0;                // Turn of the reconcile loop that reads its cgroup again (slice_members.h).
+  bool frozen = false;  // Frozen by the audit.
 
   std::optional<ContainerSlot> slot;   // Where its containers attach; none: at the common attach socket.
   bool released = false;               // It ends with its last process: its pod or claim is gone.

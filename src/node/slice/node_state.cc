@@ -1,5 +1,7 @@
 #include "node/slice/node_state.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "core/escaped.h"
@@ -35,6 +37,14 @@ bool NodeState::caused_event(LiveSlice& slice, std::string text) {
   if (*left_out != 0) text += fmt::format(" ({} earlier events of this slice were left out)", *left_out);
   event(slice.name(), std::move(text));
   return true;
+}
+
+AttachedSpan attached_span(const os::ProcessId& process) {
+  static const int64_t tick_ns = os::second / sysconf(_SC_CLK_TCK);
+  const int64_t now = os::utc_ns();
+  const int64_t boot = now - os::read_clock(CLOCK_BOOTTIME);
+  return {static_cast<uint64_t>((boot + static_cast<int64_t>(process.start) * tick_ns) / 1000),
+          static_cast<uint64_t>(now / 1000)};
 }
 
 Policies::Holders NodeState::policy_holders() const {

@@ -59,6 +59,9 @@ struct NodeState {
   Share most_shares() const;                             // The largest sum of the shares on one device.
 };
 
+// Returns the span of a process that is attached until now.
+AttachedSpan attached_span(const os::ProcessId&);
+
 // Makes each device's arbiter schedule the slices that live there now. Call it after a slice was granted or
 // adopted, after its share, policy or class changed, and after it ended.
 void arbitrate(NodeState&, const Slice&);

@@ -75,6 +75,7 @@ void ReconcileLoop::start() {
 
 void ReconcileLoop::follow_pages() {
   ++turns_;
+  ended_watch_.see_members(turns_, turn_interval_ns);
   blocks_.settle(os::monotonic_ns());
   std::vector<uint64_t> ended;
   for (const auto& [id, slice] : node_.slices) {
@@ -99,7 +100,9 @@ void ReconcileLoop::request_sample() {
     for (const auto& [id, slice] : node_.slices) {
       for (unsigned d = 0; d < slice->granted().parts.size() && slice->report.page; ++d)
         slice->measured[d].requested = shm::in_use(slice->report.page->charges, d);
-      if (!slice->cgroup && slice->has_programs() && slice->entered) scan_descendants(*slice);
+      if (slice->cgroup || !slice->has_programs() || !slice->entered) continue;
+      scan_descendants(*slice);
+      ended_watch_.see_descendants(*slice);
     }
   } else if (const int64_t since = sampler_->under_way_since_ns();
              since != 0 && os::monotonic_ns() - since > max_sample_ns) {
@@ -117,6 +120,7 @@ void ReconcileLoop::take(const Sample& sample) {
       observed, {.audit = node_.settings.audit, .over_quota = node_.settings.over_quota});
   keep_figures(sample, observed, done);
   if (node_.kernel_log) attribute(node_.kernel_log->read());
+  ended_watch_.audit(sample, observed);
   report_moves();
   for (const auto& [id, slice] : node_.slices) lifecycle_.attachments().reclaim_after_exec(*slice);
   if (sample.ended_ns - recorded_alive_ns_ >= record_alive_interval_ns) record_alive();

@@ -6,6 +6,7 @@
 #include "node/devices/sampler.h"
 #include "node/reconcile/reconciler.h"
 #include "node/slice/cgroup_moves.h"
+#include "node/slice/ended_watch.h"
 #include "node/slice/lifecycle.h"
 #include "node/slice/shared_blocks.h"
 
@@ -15,7 +16,7 @@ class ReconcileLoop {
  public:
   // Both must outlive this object.
   ReconcileLoop(NodeState& node, Lifecycle& lifecycle)
-      : node_(node), lifecycle_(lifecycle), blocks_(node.loop, node.slices) {}
+      : node_(node), lifecycle_(lifecycle), blocks_(node.loop, node.slices), ended_watch_(node) {}
 
   void start();
   // Measures the devices from now on. `sampler` must outlive this object's use of the loop.
@@ -44,6 +45,7 @@ class ReconcileLoop {
   SharedBlocks blocks_;
   Reconciler reconciler_;
   CgroupMoves moves_;
+  EndedWatch ended_watch_;
   Sampler* sampler_ = nullptr;
   uint64_t turns_ = 0;             // Of follow_pages().
   uint64_t intervals_ = 0;         // Of samples.

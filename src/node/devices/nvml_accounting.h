@@ -1,0 +1,67 @@
+// NVML's accounting mode: the driver keeps the peak memory and the times of the processes that used a device,
+// also after their end, in a ring of the newest (4,000 on current drivers). So a process that lives for less
+// than the interval between two samples is known after its end.
+//
+// Source: NVIDIA, nvml.h of CUDA 13, "Accounting Statistics": Kepler and newer, off after the driver was
+// loaded, turned on by root, not supported in MIG mode, "no negative impact on the GPU performance". Of ended
+// processes with the same pid only the last is reported.
+//
+// Not measured on a real device: the clock of `startTime`. The header calls it a CPU timestamp in
+// microseconds, and DCGM takes it for UTC.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "abi/nvml.h"
+#include "base/bytes.h"
+
+namespace carve::node {
+
+// Null if the driver does not have it.
+struct AccountingCalls {
+  decltype(&nvmlDeviceGetAccountingMode) mode = nullptr;
+  decltype(&nvmlDeviceSetAccountingMode) set_mode = nullptr;
+  decltype(&nvmlDeviceGetAccountingPids) pids = nullptr;
+  decltype(&nvmlDeviceGetAccountingStats) stats = nullptr;
+};
+
+struct AccountedProcess {
+  int pid = 0;
+  uint64_t start_us = 0;   // As the driver reports it.
+  uint64_t active_ms = 0;  // Time with a context; 0 while it runs.
+  Bytes peak;
+  bool is_running = false;
+};
+
+struct AccountingSample {
+  bool is_on = false;
+  std::string trouble = "NVML has not answered yet";  // Why it is off.
+  // The running processes, and those that ended since the last sample.
+  std::vector<AccountedProcess> processes;
+};
+
+// The accounts of one device. Used by the sampler's thread only.
+class Accounting {
+ public:
+  // Known processes that are read again in each sample: a pid may have been used again.
+  static constexpr size_t read_again = 64;
+
+  // Turns accounting on if the driver allows it, and not again if an administrator turns it off. A process
+  // that had ended before the first call is never returned, because it is not known whether it had attached.
+  AccountingSample read(const AccountingCalls&, nvmlDevice_t);
+
+ private:
+  std::string turn_on(const AccountingCalls&, nvmlDevice_t);  // Returns why it is off, or nothing.
+  std::vector<unsigned> pids_to_read(const std::vector<unsigned>& listed);
+
+  bool was_on_ = false;
+  bool listed_ = false;                 // The first list of processes was read.
+  std::set<unsigned> before_;           // Of the first list; not read yet.
+  std::map<unsigned, uint64_t> ended_;  // Pid and start of the ended processes that were read.
+  unsigned next_again_ = 0;             // The pid at which reading again continues.
+};
+
+}  // namespace carve::node

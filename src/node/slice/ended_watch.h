@@ -1,0 +1,37 @@
+// Names the processes that used a device without having attached and ended before a sample showed them, where
+// NVML accounts for ended processes. node/reconcile/ended_audit.h decides; this file gathers what is known of
+// each process.
+#pragma once
+
+#include "node/devices/sampler.h"
+#include "node/reconcile/ended_audit.h"
+#include "node/reconcile/reconciler.h"
+#include "node/slice/node_state.h"
+#include "node/slice/slice_members.h"
+
+namespace carve::node {
+
+class EndedWatch {
+ public:
+  explicit EndedWatch(NodeState& node) : node_(node) {}  // `node` must outlive this object.
+
+  // Reads which processes are in the slices' cgroups. Called in each turn of the loop.
+  void see_members(uint64_t turn, int64_t turn_interval_ns);
+  void see_descendants(const LiveSlice&);  // The same for a slice without a cgroup, after a scan.
+  void audit(const Sample&, const Observed&);
+
+ private:
+  AccountedObserved observe(const AccountedProcess&, size_t device, const Observed&) const;
+  KnownAs known_as(const AccountedProcess&) const;
+  const SliceMembers::Slice* slice_of(const AccountedProcess&) const;
+  void report(const EndedFinding&);
+
+  NodeState& node_;
+  EndedAudit audit_;
+  SliceMembers members_;
+  EventBudget budget_;                   // Of events about processes whose slice is not known or has ended.
+  bool accounting_ = false;              // Of any device.
+  std::map<size_t, bool> is_accounted_;  // By device: in the last sample that the device answered.
+};
+
+}  // namespace carve::node
