@@ -81,7 +81,11 @@ def test_shares_on_the_other_device_hold_beside_a_long_list_of_locks(world):
     for name, share in ("large", "60%"), ("small", "20%"):
         world.begin("run", "--memory", "1GiB", "--compute", share, "--device", "1", "--name", name, "--", BUILD / "bin/carve-load",
                     "--kernels", "500us", "--no-sync", "--seconds", "600")
-    assert until(lambda: all(world.slices()[name]["parts"][0].get("compute", {}).get("busy_ns") for name in ("large", "small")))
+    def runs(name):
+        slice_ = world.slices().get(name)
+        return slice_ and slice_["parts"][0].get("compute", {}).get("busy_ns")
+
+    assert until(lambda: runs("large") and runs("small"))
 
     def ratio(seconds):
         before = busy()
