@@ -4,6 +4,7 @@ The limits are those that the product promises. They are compared by count: a ma
 """
 import mmap
 import os
+import re
 import socket
 import struct
 import threading
@@ -86,8 +87,10 @@ class Neighbour:
         def most(times):
             return f"{max(times, default=0) * 1000:.0f} ms of {len(times)}"
         stale = sum(age > STALE_MS for age in self.ages_ms)
+        turn = re.search(r"^carve_agent_loop_longest_turn_seconds (\S+)", self.agent.get("/metrics")[2], re.M)
         return (f"heartbeat {max(self.ages_ms):.0f} ms at most, stale {stale} of {len(self.ages_ms)} times; API {most(self.api_s)}; "
-                f"attach {most(self.attach_s)}; {len(self.errors)} errors {self.errors[:2]}")
+                f"attach {most(self.attach_s)}; {len(self.errors)} errors {self.errors[:2]}; "
+                f"longest turn of the loop {float(turn[1]) * 1000:.0f} ms")
 
     def assert_undisturbed(self):
         """At least 98 of 100 looks kept the limits, and there were enough of them."""
