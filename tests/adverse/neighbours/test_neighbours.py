@@ -20,6 +20,7 @@ pytestmark = pytest.mark.alone
 SECONDS = 20 if long_form else 3
 AGENTS_USER = 1500
 NOBODY = 65534
+PYTHON = "/usr/bin/python3"  # Which other users may execute, wherever this checkout is.
 LIBCUDA = BUILD / "lib/carve/sim/libcuda.so.1"
 
 
@@ -53,7 +54,7 @@ def as_nobody():
     programs = []
 
     def begin(text, *arguments):
-        programs.append(subprocess.Popen([sys.executable, "-c", text, *map(str, arguments)], user=NOBODY, group=NOBODY, extra_groups=[],
+        programs.append(subprocess.Popen([PYTHON, "-c", text, *map(str, arguments)], user=NOBODY, group=NOBODY, extra_groups=[],
                                          stdin=subprocess.DEVNULL))
     yield begin
     for program in programs:
@@ -122,7 +123,7 @@ while True:
 @pytest.mark.parametrize("layout", [5, 99], ids=["another image each time", "a wrong layout each time"])
 def test_a_process_that_attaches_without_pause(world, layout):
     """Another image makes the agent inspect the process; a wrong layout is an event."""
-    ready(world.begin("run", "--memory", "1GiB", "--name", "bad", "--", sys.executable, "-c", ATTACH_AS_OTHERS, layout))
+    ready(world.begin("run", "--memory", "1GiB", "--name", "bad", "--", PYTHON, "-c", ATTACH_AS_OTHERS, layout))
     looked_at(world, f"attaching without pause, layout {layout}").assert_undisturbed()
     events = [e for e in world.json("events")["events"] if e["slice"] == "bad"]
     assert len(events) <= 100 + 2 * SECONDS + 10, "a slice may cause 100 events at once, and one each second"
