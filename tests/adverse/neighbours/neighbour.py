@@ -4,15 +4,38 @@ The limits are those that the product promises. They are compared by count: a ma
 """
 import mmap
 import os
+import pathlib
 import re
 import socket
 import struct
+import subprocess
 import threading
 import time
+
+import pytest
 
 STALE_MS = 200  # The age of the heartbeat at which a program stops waiting for its agent.
 SLOW_S = 1.0
 ATTACH_MAGIC, ATTACH_LAYOUT = 0x41565243, 5
+NOBODY = 65534
+PYTHON = "/usr/bin/python3"  # Which other users may execute, wherever this checkout is.
+FLOOD = pathlib.Path(__file__).with_name("flood.py").read_text()
+
+
+@pytest.fixture
+def as_nobody():
+    """as_nobody(WHAT, SOCKET, THREADS): runs flood.py as an ordinary user, outside of every slice, until the end of the case."""
+    programs = []
+
+    def begin(what, path, threads):
+        programs.append(subprocess.Popen([PYTHON, "-c", FLOOD, what, str(path), str(threads)], user=NOBODY, group=NOBODY,
+                                         extra_groups=[], stdin=subprocess.DEVNULL))
+    yield begin
+    ended = [program.poll() for program in programs]
+    for program in programs:
+        program.kill()
+        program.wait()
+    assert not any(code is not None for code in ended), f"the attackers ended with {ended}"
 
 
 def connected(kind, path):

@@ -14,13 +14,11 @@ import pytest
 from conftest import BUILD, Agent, long_form, until
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from neighbour import Neighbour
+from neighbour import PYTHON, Neighbour, as_nobody  # The last one is a fixture.
 
 pytestmark = pytest.mark.alone
 SECONDS = 20 if long_form else 3
 AGENTS_USER = 1500
-NOBODY = 65534
-PYTHON = "/usr/bin/python3"  # Which other users may execute, wherever this checkout is.
 LIBCUDA = BUILD / "lib/carve/sim/libcuda.so.1"
 
 
@@ -46,20 +44,6 @@ def looked_at(world, what, seconds=SECONDS):
         time.sleep(seconds)
     print(f"{what}: {neighbour.figures()}")
     return neighbour
-
-
-@pytest.fixture
-def as_nobody():
-    """as_nobody(TEXT): runs Python as an ordinary user, outside of every slice, until the end of the case."""
-    programs = []
-
-    def begin(text, *arguments):
-        programs.append(subprocess.Popen([PYTHON, "-c", text, *map(str, arguments)], user=NOBODY, group=NOBODY, extra_groups=[],
-                                         stdin=subprocess.DEVNULL))
-    yield begin
-    for program in programs:
-        program.kill()
-        program.wait()
 
 
 def test_a_quiet_machine_keeps_the_limits(world):
@@ -200,112 +184,24 @@ def test_a_driver_that_answers_slowly_when_the_agent_starts(world, milliseconds)
     assert world.slices()["a"]["state"] == "running"
 
 
-SILENT_ATTACHERS = """
-import socket, sys, time
-path, count = sys.argv[1], int(sys.argv[2])
-held = []
-while True:
-    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    s.setblocking(False)
-    try:
-        s.connect(path)
-    except OSError:
-        time.sleep(0.001)
-    held.append(s)
-    if len(held) > count: held.pop(0).close()
-"""
-
-
 def test_silent_connections_to_the_attach_socket(world, as_nobody):
     for _ in range(3):
-        as_nobody(SILENT_ATTACHERS, f"{world.socket}.attach", 300)
+        as_nobody("silent-attachers", f"{world.socket}.attach", 300)
     neighbour = looked_at(world, "silent attachers")
     neighbour.assert_undisturbed()
     done = world.carve("run", "--memory", "1GiB", "--", BUILD / "bin/carve-load", "--allocate", "64MiB")
     assert done.returncode == 0, done.stderr
 
 
-SLOW_READERS = """
-import socket, sys, threading, time
-path, count = sys.argv[1], int(sys.argv[2])
-def read_slowly():
-    while True:
-        try:
-            with socket.socket(socket.AF_UNIX) as s:
-                s.settimeout(30)
-                s.connect(path)
-                s.sendall(b"GET /v1/slices?all=true HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n" * 16)
-                while s.recv(4096): time.sleep(2)
-        except OSError:
-            time.sleep(0.01)
-for _ in range(count): threading.Thread(target=read_slowly, daemon=True).start()
-time.sleep(600)
-"""
-
-SILENT_CALLERS = """
-import socket, sys, threading, time
-path, count = sys.argv[1], int(sys.argv[2])
-def begin():
-    while True:
-        try:
-            with socket.socket(socket.AF_UNIX) as s:
-                s.settimeout(30)
-                s.connect(path)
-                s.sendall(b"POST /v1/slices HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: 60000\\r\\n\\r\\n{")
-                s.recv(10)
-        except OSError:
-            time.sleep(0.01)
-for _ in range(count): threading.Thread(target=begin, daemon=True).start()
-time.sleep(600)
-"""
-
-STREAMS = """
-import socket, sys, threading, time
-path, count = sys.argv[1], int(sys.argv[2])
-def watch():
-    while True:
-        try:
-            with socket.socket(socket.AF_UNIX) as s:
-                s.connect(path)
-                s.sendall(b"GET /v1/events?watch=true HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
-                while s.recv(4096): pass
-        except OSError:
-            pass
-        time.sleep(0.01)
-for _ in range(count): threading.Thread(target=watch, daemon=True).start()
-time.sleep(600)
-"""
-
-EXPENSIVE_REQUESTS = """
-import socket, sys, threading, time
-path, count = sys.argv[1], int(sys.argv[2])
-def ask():
-    while True:
-        try:
-            with socket.socket(socket.AF_UNIX) as s:
-                s.settimeout(30)
-                s.connect(path)
-                while True:
-                    for target in b"/v1/slices?all=true", b"/metrics", b"/v1/doctor", b"/v1/events":
-                        s.sendall(b"GET " + target + b" HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
-                        if not s.recv(1 << 20): raise OSError
-        except OSError:
-            time.sleep(0.01)
-for _ in range(count): threading.Thread(target=ask, daemon=True).start()
-time.sleep(600)
-"""
-
-
-@pytest.mark.parametrize("text, count", [(SLOW_READERS, 300), (SILENT_CALLERS, 300), (STREAMS, 100), (EXPENSIVE_REQUESTS, 16)],
-                         ids=["slow readers", "silent callers", "streams", "expensive requests"])
-def test_one_user_of_the_api(world, as_nobody, text, count):
+@pytest.mark.parametrize("what, threads", [("slow-readers", 300), ("silent-callers", 300), ("streams", 100), ("expensive-requests", 16)])
+def test_one_user_of_the_api(world, as_nobody, what, threads):
     """Another user, who may use the API's socket, as members of group carve may."""
     for number in range(30):
         world.carve("slice", "create", "--memory", "1MiB", "--isolation", "none", "--name", f"s{number}")
         world.carve("stop", f"s{number}")
     os.chmod(world.socket, 0o666)
-    as_nobody(text, world.socket, count)
-    neighbour = looked_at(world, f"{count} threads of one user")
+    as_nobody(what, world.socket, threads)
+    neighbour = looked_at(world, f"{threads} {what} of one user")
     neighbour.assert_undisturbed()
     stream = world.begin("events", "--watch")
     assert until(lambda: world.carve("ps").returncode == 0)
