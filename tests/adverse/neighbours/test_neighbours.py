@@ -5,6 +5,7 @@ harder. Where an attack needs what a machine lacks (/dev/fuse), it is skipped wi
 """
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,9 @@ from neighbour import PYTHON, Neighbour, as_nobody  # The last one is a fixture.
 pytestmark = pytest.mark.alone
 SECONDS = 20 if long_form else 3
 AGENTS_USER = 1500
-LIBCUDA = BUILD / "lib/carve/sim/libcuda.so.1"
+# The driver that the attacker loads. A sanitized one cannot be loaded into a program that is not; the attacker then takes no memory.
+SANITIZED = re.search(r"^CARVE_SANITIZE:STRING=.", (BUILD / "CMakeCache.txt").read_text(), re.M)
+LIBCUDA = () if SANITIZED else (BUILD / "lib/carve/sim/libcuda.so.1",)
 
 
 @pytest.fixture(params=["root", "user"] if long_form else ["root"])
@@ -138,7 +141,7 @@ def hangs(pid):
 
 def test_a_process_that_keeps_its_files_from_being_read(world):
     """The agent must inspect it, because it took memory without the guest library. The finding is shown."""
-    pid = hanging(world, LIBCUDA)
+    pid = hanging(world, *LIBCUDA)
     assert until(lambda: hangs(pid))
     with Neighbour(world) as neighbour:
         assert until(lambda: any(v["kind"] == "unreadable-process" for v in world.show("bad")["violations"]), 20)
@@ -147,7 +150,7 @@ def test_a_process_that_keeps_its_files_from_being_read(world):
     neighbour.assert_undisturbed()
     kinds = {v["kind"]: v for v in world.show("bad")["violations"]}
     assert f"process {pid} " in kinds["unreadable-process"]["text"]
-    assert kinds["bypass"]["count"] == 1, "it holds memory without having attached"
+    assert SANITIZED or kinds["bypass"]["count"] == 1, "it holds memory without having attached"
     assert str(pid) in str(world.show("bad")["processes"])
     stopping = time.monotonic()
     assert world.carve("stop", "bad").returncode == 0
@@ -155,7 +158,7 @@ def test_a_process_that_keeps_its_files_from_being_read(world):
 
 
 def test_the_next_agent_starts_beside_a_process_that_cannot_be_read(world):
-    pid = hanging(world, LIBCUDA)
+    pid = hanging(world, *LIBCUDA)
     assert until(lambda: hangs(pid))
     world.process.kill()
     world.process.wait()
