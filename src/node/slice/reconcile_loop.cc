@@ -24,6 +24,7 @@ constexpr unsigned intervals_without_arbiter = 4;
 // Without a cgroup no descriptor signals the end of the program's last descendant, so the processes are
 // scanned.
 constexpr unsigned turns_per_scan = 4;
+constexpr int64_t rests_per_reading = 99;
 constexpr int64_t max_sample_ns = 5 * os::second;
 // After a crash of the machine at most so much of a slice's time is not recorded.
 constexpr int64_t record_alive_interval_ns = 60 * os::second;
@@ -262,10 +263,16 @@ void ReconcileLoop::keep_figures(const Sample& sample, const Observed& observed,
   }
 }
 
+// A slice can make any number of groups below its own, which are read too, so reading them takes at most a
+// hundredth of the loop's time.
 void ReconcileLoop::report_moves() {
+  const int64_t begun = os::monotonic_ns();
+  if (begun < moves_not_before_ns_) return;
   std::vector<CgroupMoves::Members> members;
   for (const auto& [id, slice] : node_.slices)
     if (slice->cgroup) members.push_back({id, slice->root.id, slice->cgroup->pids()});
+  const int64_t ended = os::monotonic_ns();
+  moves_not_before_ns_ = ended + rests_per_reading * (ended - begun);
   for (const CgroupMove& move : moves_.find(members)) {
     LiveSlice* const from = node_.slices.find(move.from);
     LiveSlice* const to = node_.slices.find(move.to);

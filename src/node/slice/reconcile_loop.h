@@ -47,9 +47,10 @@ class ReconcileLoop {
   CgroupMoves moves_;
   EndedWatch ended_watch_;
   Sampler* sampler_ = nullptr;
-  uint64_t turns_ = 0;             // Of follow_pages().
-  uint64_t intervals_ = 0;         // Of samples.
-  int64_t recorded_alive_ns_ = 0;  // CLOCK_MONOTONIC of the last Alive.
+  uint64_t turns_ = 0;               // Of follow_pages().
+  uint64_t intervals_ = 0;           // Of samples.
+  int64_t moves_not_before_ns_ = 0;  // CLOCK_MONOTONIC: when the slices' cgroups may be read again.
+  int64_t recorded_alive_ns_ = 0;    // CLOCK_MONOTONIC of the last Alive.
 };
 
 }  // namespace carve::node
