@@ -94,7 +94,7 @@ class Conversation final : private Stream, private LaterAnswer {
   bool closing_ = false;  // Over when everything has been sent.
   bool broken_ = false;   // Over at once.
   int64_t since_ns_;      // Begin of the request that is being read, or the last time bytes were sent.
-  int64_t asked_ns_ = 0;  // When the response that is being sent was asked for, or could be answered.
+  int64_t asked_ns_ = 0;  // When the request of the response being sent arrived, or its answer became ready.
   // Destroyed first: it uses the stream or the later answer, which is this object.
   std::shared_ptr<void> subscription_;
 };

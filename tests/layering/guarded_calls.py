@@ -1,5 +1,5 @@
-"""Calls that would let one user harm another have one place each, where the danger is dealt with. A row is a kind of call: what
-its code looks like, the only files that may have it, and the decision that says why.
+"""Restricts calls through which one user could harm another to the files that handle the danger. Each row has the pattern of such
+a call, the decision that explains it, and the files that may contain it.
 
   guarded_calls.py SRC
 """
@@ -33,7 +33,7 @@ ROWS = [
 ]
 # A word that a row of its name must find, or this check does not see what it looks for.
 MUST_FIND = {r'"/proc/locks': "node/slice/shared_blocks.cc"}
-# Programs that serve nothing: they may wait, and connect to what they are told to.
+# Programs without a server. They may wait, and they connect to the socket that their user names.
 APART = ("cli", "sim", "load", "replay", "kubectl")
 
 
