@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the coordinator on a real control plane with 5,000 nodes of 8 simulated devices and 50,000 pods in its books: filters,
+"""Measures the coordinator on a real control plane with 5,000 nodes of 8 simulated devices and 50,000 pods in its cache: filters,
 take-over, memory, pods a second.
 
 The nodes are objects without a kubelet, and the 50,000 pods are created bound, with their annotations, before Carve is installed.
@@ -27,7 +27,7 @@ os.environ.setdefault("KUBE_BUILD", str(pathlib.Path(cache) / "carve/kube"))
 from measure import cpu_seconds, figure  # noqa: E402
 
 NODES, DEVICES = 5_000, 8
-STANDING = int(os.environ.get("CARVE_KUBE_PODS", 50_000))  # In the books.
+STANDING = int(os.environ.get("CARVE_KUBE_PODS", 50_000))  # In the cache.
 PODS, ROUNDS = 200, 5
 FILTERS, FILTER_ROUNDS = 400, 5
 WRITERS = 6
@@ -77,7 +77,7 @@ def standing_pod(number):
     from cluster import GiB, pod_object, uuid_of
     node, device = number % NODES, number // NODES % DEVICES
     request = {"v": 1, "dialect": "carve", "given": {"c": {"carve.dev/memory": "2Gi", "carve.dev/compute": "5"}},
-               "containers": {"c": {"memory": 2 * GiB, "devices": 1, "share_bp": 500}}, "cpu": 100}
+               "containers": {"c": {"memory_bytes": 2 * GiB, "devices": 1, "share_bp": 500}}, "cpu": 100}
     slice_ = {"parts": [[uuid_of(node, device), 2 * GiB, 500]], "isolation": "memory+compute", "policy": "fixed-share",
               "latency_class": "batch"}
     annotations = {"carve.dev/request": json.dumps(request, separators=(",", ":")),
@@ -118,14 +118,14 @@ def fill(cluster):
 
 
 def question(names):
-    request = json.dumps({"v": 1, "dialect": "carve", "given": {}, "containers": {"c": {"memory": 4 << 30, "devices": 1, "share_bp": 3000}},
+    request = json.dumps({"v": 1, "dialect": "carve", "given": {}, "containers": {"c": {"memory_bytes": 4 << 30, "devices": 1, "share_bp": 3000}},
                           "cpu": 1000})
     pod = {"metadata": {"name": "p", "namespace": "default", "uid": "benchmark", "annotations": {"carve.dev/request": request}}}
     return json.dumps({"Pod": pod, "Nodes": None, "NodeNames": names})
 
 
 def answers(port):
-    """Whether a filter is answered: the books are complete."""
+    """Whether a filter is answered: the cache is complete."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("POST", "/filter", question(["n0"]))

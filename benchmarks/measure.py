@@ -4,11 +4,11 @@ import statistics
 import time
 
 
-def figure(name, values, unit, goal, better="lower", native=None, where="simulated"):
+def figure(name, values, unit, goal, better="lower", native=None, where="simulated", why=None):
     middle = statistics.median(values)
     spread = (max(values) - min(values)) / middle if len(values) > 1 and middle else None
     return {"name": name, "value": round(middle, 4), "unit": unit, "goal": goal, "better": better,
-            "native": None if native is None else round(statistics.median(native), 4), "spread": spread, "where": where}
+            "native": None if native is None else round(statistics.median(native), 4), "spread": spread, "where": where, **({"why": why} if why else {})}
 
 
 def cpu_seconds(process, thread=""):

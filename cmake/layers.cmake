@@ -80,6 +80,15 @@ function(carve_completion program file)
   install(FILES ${made} DESTINATION ${folder})
 endfunction()
 
+# carve_unit(UNIT): deploy/UNIT.in with the paths of the prefix that is installed to, which `cmake --install --prefix` may change.
+function(carve_unit unit)
+  configure_file(${PROJECT_SOURCE_DIR}/deploy/${unit}.in ${PROJECT_BINARY_DIR}/deploy/${unit} @ONLY)
+  set(installed ${PROJECT_BINARY_DIR}/deploy/installed/${unit})
+  install(CODE "set(CMAKE_INSTALL_FULL_BINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
+  configure_file(${PROJECT_SOURCE_DIR}/deploy/${unit}.in ${installed} @ONLY)")
+  install(FILES ${installed} DESTINATION lib/systemd/system)
+endfunction()
+
 # carve_test(NAME SOURCES file... [LINKS target...]): one GoogleTest binary, one ctest entry. Its own files are not
 # optimized, which saves a third of their compile time, with clang more; the tested code is optimized. Up to eight
 # files are compiled as one unit: a file takes 2.1 s alone, of which GoogleTest's headers are 1.9 s; eight take 5.1 s.

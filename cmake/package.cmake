@@ -1,4 +1,5 @@
-# The Debian package. tools/package configures with CARVE_PACKAGE, makes the man pages and calls cpack.
+# The documents that are installed, and the Debian package: tools/package makes the man pages and the changelog in the build's
+# folder package/, and calls cpack, which installs as `cmake --install --prefix /usr` does.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME carve)
 set(CPACK_PACKAGE_CONTACT "Carve <carve@carve.dev>")
@@ -9,11 +10,11 @@ compute, and runs unmodified programs and containers in them. The agent keeps
 slices inside their limits and accounts for them; the controller keeps services
 of several replicas on them. Simulated devices are included, for machines
 without a GPU.")
-set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_SET_DESTDIR ON)
+set(CPACK_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION admin)
-set(CPACK_DEBIAN_PACKAGE_DEPENDS "${CARVE_PACKAGE_DEPENDS}")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS haproxy)    # The addresses of services.
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "podman, runc, python3")  # Replicas with an image; the engines of jobs.
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
@@ -21,8 +22,9 @@ foreach(script postinst prerm postrm)
   list(APPEND CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/deploy/debian/${script})
 endforeach()
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
-install(DIRECTORY ${CMAKE_BINARY_DIR}/man1 DESTINATION share/man)
-install(FILES deploy/debian/copyright ${CMAKE_BINARY_DIR}/changelog.gz DESTINATION share/doc/carve)
+install(DIRECTORY ${CMAKE_BINARY_DIR}/package/man1 DESTINATION share/man OPTIONAL)
+install(FILES ${CMAKE_BINARY_DIR}/package/changelog.gz DESTINATION share/doc/carve OPTIONAL)
+install(FILES deploy/debian/copyright DESTINATION share/doc/carve)
 install(DIRECTORY examples DESTINATION share/doc/carve)
 install(DIRECTORY docs/ DESTINATION share/doc/carve FILES_MATCHING PATTERN "*.md" PATTERN decisions EXCLUDE PATTERN measurements EXCLUDE)
 include(CPack)

@@ -13,7 +13,7 @@ from support.services import Services
 
 HERE = pathlib.Path(__file__).resolve().parent
 # The cases of these folders need what their `run` makes. (A conftest.py of a folder has the name of this module.)
-collect_ignore = [] if os.environ.get("CARVE_KUBE") else ["kube"]
+collect_ignore = [folder for folder, variable in {"kube": "CARVE_KUBE", "nvidia": "CARVE_NVIDIA"}.items() if not os.environ.get(variable)]
 long_form = bool(os.environ.get("CARVE_LONG"))
 LONGEST_CASE = 3600 if long_form else 300  # Seconds.
 GiB = 1 << 30

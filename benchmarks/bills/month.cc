@@ -50,7 +50,7 @@ bool fill(UsageStore& store, uint64_t count) {
     rows.push_back(row(id, count, random));
     if (rows.size() < records_at_once && id != count) continue;
     if (const auto written = store.write(rows); !written) {
-      fmt::print(stderr, "bench_bills: {}\n", written.error().sentence);
+      fmt::print(stderr, "bench_bills: {}\n", written.error().message);
       return false;
     }
     rows.clear();
@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
           make_bill(opened->store, *tariffs, {.window = {6 * month, 7 * month}}, {year, "boot", year});
       took.push_back(seconds_since(begin));
       good = made && made->items.size() == 200;
-      if (!made) fmt::print(stderr, "bench_bills: {}\n", made.error().sentence);
+      if (!made) fmt::print(stderr, "bench_bills: {}\n", made.error().message);
       if (good && i == 0) fmt::print(stderr, "{} records, {} lines in the month\n", count, made->total.lines);
     }
   }

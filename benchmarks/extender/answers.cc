@@ -1,5 +1,5 @@
 // Measures the coordinator's own work without sockets, with 5,000 nodes of 8 devices and 50,000 pods in the
-// books: the answers to questions that have all names; the books after a take-over, and after a list that is
+// cache: the answers to questions that have all names; the cache after a take-over, and after a list that is
 // read anew; a page of a list, of which both read 110. One thread. The variable CARVE_EXTENDER_PODS sets
 // another number of pods.
 #include <fmt/format.h>
@@ -9,16 +9,16 @@
 #include <ctime>
 #include <vector>
 
-#include "cluster/extender/extender.h"
-#include "cluster/snapshot/testing/cluster_objects.h"
-#include "kube/answers.h"
-#include "kube/testing/simulated_api_client.h"
+#include "kubernetes/api/answers.h"
+#include "kubernetes/api/testing/simulated_api_client.h"
+#include "kubernetes/coordinator/extender/extender.h"
+#include "kubernetes/coordinator/snapshot/testing/cluster_objects.h"
 
 namespace {
 
 using namespace carve;
-using namespace carve::cluster;
-using namespace carve::cluster::testing;
+using namespace carve::kubernetes::coordinator;
+using namespace carve::kubernetes::coordinator::testing;
 
 constexpr unsigned nodes = 5'000, devices = 8, page_items = 500;
 constexpr int many_rounds = 25, few_rounds = 5;
@@ -32,19 +32,19 @@ double seconds() {
 
 std::string node_name(unsigned node) { return fmt::format("gpu-node-{:04}.example.internal", node); }
 
-kube::ObjectMeta placed_pod(unsigned number) {
+kubernetes::ObjectMeta placed_pod(unsigned number) {
   const unsigned node = number % nodes, device = number / nodes % devices;
-  kube::PodSlices slices{.node = node_name(node), .containers = {}};
+  kubernetes::PodSlices slices{.node = node_name(node), .containers = {}};
   slices.containers["c"] = {.parts = {{device_uuid(node, device), 2_GiB, Share{500}}},
                             .isolation = Isolation::memory_and_compute,
                             .policy = Policy::fixed_share};
-  kube::ObjectMeta out = bound(pod_object(fmt::format("standing-{}", number), 2_GiB, 500), slices);
+  kubernetes::ObjectMeta out = bound(pod_object(fmt::format("standing-{}", number), 2_GiB, 500), slices);
   out.resource_version = std::to_string(1'000 + number);
   return out;
 }
 
 // As Go writes ExtenderArgs: the whole pod, then the names.
-std::string question(const kube::ObjectMeta& pod) {
+std::string question(const kubernetes::ObjectMeta& pod) {
   std::string names;
   for (unsigned node = 0; node < nodes; ++node)
     names += fmt::format("{}\"{}\"", node == 0 ? "" : ",", node_name(node));
@@ -63,7 +63,7 @@ std::string question(const kube::ObjectMeta& pod) {
 std::string page() {
   std::string items;
   for (unsigned i = 0; i < page_items; ++i) {
-    const kube::ObjectMeta pod = placed_pod(i);
+    const kubernetes::ObjectMeta pod = placed_pod(i);
     std::string annotations;
     for (const auto& [key, text] : pod.annotations)
       annotations +=
@@ -86,7 +86,7 @@ void print(const char* name, std::vector<double> runs, const char* behind) {
   std::ranges::sort(runs);
   const double median = runs[runs.size() / 2];
   fmt::print(
-      R"({{"name":"extender.{}","value":{:.4f},"unit":"ms","goal":null,"better":"lower","native":null,"spread":{:.3f},"where":"books"}}{})",
+      R"({{"name":"extender.{}","value":{:.4f},"unit":"ms","goal":null,"better":"lower","native":null,"spread":{:.3f},"where":"cache"}}{})",
       name, median, (runs.back() - runs.front()) / median, behind);
 }
 
@@ -101,33 +101,33 @@ std::vector<double> measured(int rounds, Act act) {
   return out;
 }
 
-kube::ObjectsByUid all_nodes() {
-  kube::ObjectsByUid out;
+kubernetes::ObjectsByUid all_nodes() {
+  kubernetes::ObjectsByUid out;
   for (unsigned node = 0; node < nodes; ++node) {
-    kube::ObjectMeta object = node_object(node_name(node), a10_devices(node, devices));
+    kubernetes::ObjectMeta object = node_object(node_name(node), a10_devices(node, devices));
     object.resource_version = std::to_string(1 + node);
     out.emplace(object.uid, object);
   }
   return out;
 }
 
-kube::ObjectsByUid all_pods() {
+kubernetes::ObjectsByUid all_pods() {
   const char* const wanted = std::getenv("CARVE_EXTENDER_PODS");
   const unsigned pods = wanted != nullptr ? static_cast<unsigned>(std::atoi(wanted)) : 50'000;
-  kube::ObjectsByUid out;
+  kubernetes::ObjectsByUid out;
   for (unsigned number = 0; number < pods; ++number) {
-    const kube::ObjectMeta object = placed_pod(number);
+    const kubernetes::ObjectMeta object = placed_pod(number);
     out.emplace(object.uid, object);
   }
   return out;
 }
 
 // Prints what a take-over costs beside the pages, and what a list costs that is read anew.
-void print_lists(Books& books) {
-  const kube::ObjectsByUid fleet = all_nodes(), placed = all_pods();
+void print_lists(Cache& cache) {
+  const kubernetes::ObjectsByUid fleet = all_nodes(), placed = all_pods();
   const auto replace = [&] {
-    books.replace_nodes(fleet);
-    books.replace_pods(placed);
+    cache.replace_nodes(fleet);
+    cache.replace_pods(placed);
   };
   print("books50000.first", measured(1, replace), ",");
   print("books50000.again", measured(few_rounds, replace), ",");
@@ -136,23 +136,23 @@ void print_lists(Books& books) {
 }  // namespace
 
 int main() {
-  kube::VirtualTime time;
-  kube::ApiServerFake server;
-  kube::SimulatedApiClient client(time, server, 1);
-  Books books(Strategy::binpack);
-  Binder binder(client, books);
-  Extender extender(books, binder,
+  kubernetes::VirtualTime time;
+  kubernetes::ApiServerFake server;
+  kubernetes::SimulatedApiClient client(time, server, 1);
+  Cache cache(Strategy::binpack);
+  Binder binder(client, cache);
+  Extender extender(cache, binder,
                     {.fence = [] { return std::string(); },
                      .preempts = [] { return false; },
                      .not_ready = [] { return std::string(); },
                      .now = [&] { return client.now(); },
-                     .answered = [](std::string_view, kube::Nanoseconds, const std::string&) {},
+                     .answered = [](std::string_view, kubernetes::Nanoseconds, const std::string&) {},
                      .fits = [](const std::string&) {},
-                     .waits = [](const kube::ObjectMeta&, std::span<const std::string_view>,
+                     .waits = [](const kubernetes::ObjectMeta&, std::span<const std::string_view>,
                                  const std::function<std::string()>&) {}});
   fmt::print("[");
-  print_lists(books);
-  const auto print_answers = [&](const char* name, const char* path, const kube::ObjectMeta& pod) {
+  print_lists(cache);
+  const auto print_answers = [&](const char* name, const char* path, const kubernetes::ObjectMeta& pod) {
     const http::Request request{.method = "POST", .path = path, .query = "", .body = question(pod)};
     const auto ask = [&] {
       const http::Response answer = extender.handle(request);
@@ -165,7 +165,7 @@ int main() {
   print_answers("prioritize5000", "/prioritize", pod_object("fits", 4_GiB, 3000));
   const std::string list = page();
   const auto read_page = [&] {
-    if (kube::read_list_page(list)->items.size() != page_items) std::abort();
+    if (kubernetes::read_list_page(list)->items.size() != page_items) std::abort();
   };
   print("page500", measured(many_rounds, read_page), "]\n");
 }

@@ -1,8 +1,8 @@
 // The functions of the CUDA driver, as libcuda.so.1 exports them: no macro renames a call here, so the newest
-// ABI of an allocation is spelled cuMemAlloc_v2 and the bare name is the one of CUDA 3 with 32-bit pointers.
-// _ptds and _ptsz are the twins that mean each thread's own default stream instead of the legacy one.
+// ABI of an allocation is spelled cuMemAlloc_v2, and the bare name is that of CUDA 3 with 32-bit pointers.
+// _ptds and _ptsz are the variants that mean each thread's own default stream instead of the legacy one.
 // Left out: texture and surface references, tensor maps, core dumps, checkpoints.
-// Facts of NVIDIA's: cuda.h of CUDA 13.0, a superset of 12.9 and 11.8 (cuda_exports.txt says since when).
+// Facts from NVIDIA: cuda.h of CUDA 13.0, a superset of 12.9 and 11.8 (see cuda_exports.txt for since when).
 #pragma once
 
 #include "abi/cuda_types.h"
@@ -194,7 +194,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid_size, int* bloc
 CUresult cuOccupancyMaxPotentialClusterSize(int* cluster_size, CUfunction function,
                                             const CUlaunchConfig* config);
 
-// Launches, in all forms that there ever were.
+// Launches, in all forms that ever existed.
 CUresult cuLaunch(CUfunction function);
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_dim_x, unsigned int grid_dim_y,
                                    unsigned int grid_dim_z, unsigned int block_dim_x,
@@ -348,6 +348,10 @@ CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* siz
 CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
                                     CUmemcpyAttributes* attrs, size_t* attrs_idxs, size_t num_attrs,
                                     CUstream stream);
+CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes* attr,
+                                     CUstream stream);
+CUresult cuMemcpyWithAttributesAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t size,
+                                          CUmemcpyAttributes* attr, CUstream stream);
 CUresult cuMemcpyDtoA(CUarray dst_array, unsigned int dst_offset, CUdeviceptr_v1 src_device,
                       unsigned int bytes);
 CUresult cuMemcpyDtoA_v2(CUarray dst_array, size_t dst_offset, CUdeviceptr src_device, size_t bytes);
@@ -614,6 +618,11 @@ CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mc_handle, size_t mc_o
 CUresult cuMulticastBindMem(CUmemGenericAllocationHandle mc_handle, size_t mc_offset,
                             CUmemGenericAllocationHandle mem_handle, size_t mem_offset, size_t size,
                             unsigned long long flags);
+CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle mc_handle, CUdevice device, size_t mc_offset,
+                                CUdeviceptr memptr, size_t size, unsigned long long flags);
+CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle mc_handle, CUdevice device, size_t mc_offset,
+                               CUmemGenericAllocationHandle mem_handle, size_t mem_offset, size_t size,
+                               unsigned long long flags);
 CUresult cuMulticastCreate(CUmemGenericAllocationHandle* mc_handle, const CUmulticastObjectProp* prop);
 CUresult cuMulticastGetGranularity(size_t* granularity, const CUmulticastObjectProp* prop,
                                    CUmulticastGranularity_flags option);

@@ -1,10 +1,10 @@
-// The types of the CUDA driver interface: handles, structures, callbacks; the newest layout under the plain
-// name, the 32-bit one of CUDA 3 as _v1. Facts of NVIDIA's, as in the cuda.h of CUDA 12.9 and 13.0.
+// The types of the CUDA driver interface: handles, structures, callbacks; the newest layout has the plain
+// name, the 32-bit one of CUDA 3 ends in _v1. Facts from NVIDIA, as in the cuda.h of CUDA 12.9 and 13.0.
 #pragma once
 
 #include "abi/cuda_values.h"
 
-// Handles point at things that only the driver can see into.
+// Handles point to types whose contents only the driver knows.
 using CUmemoryPool = struct CUmemPoolHandle_st*;
 using CUcontext = struct CUctx_st*;
 using CUevent = struct CUevent_st*;

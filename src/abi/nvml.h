@@ -1,9 +1,10 @@
-// NVML, the management interface, as libnvidia-ml.so.1 exports it: the part that tells devices, memory,
-// processes, utilisation, health, topology and events. No macro renames a call: the newest ABI is spelled
-// with its _v2, _v3, and the bare name is the oldest. Facts of NVIDIA's, as in the nvml.h of CUDA 12.9.
+// NVML, the management interface, as libnvidia-ml.so.1 exports it: the part about devices, memory, processes,
+// utilisation, health, topology and events. No macro renames a call: the newest ABI is spelled with its _v2,
+// _v3, and the bare name is the oldest. Facts from NVIDIA, as in the nvml.h of CUDA 12.9.
 //
 // Two traps. The process structures of _v1, _v2 and _v3 calls differ in size (16, 24, 24 bytes) under one
-// verb. A structure whose first word is `version` must be given nvml_struct_version<itself>(revision).
+// verb. A structure whose first word is `version` must be initialised with
+// nvml_struct_version<itself>(revision).
 #pragma once
 
 #include <stddef.h>
@@ -279,19 +280,19 @@ enum nvmlFieldIds : unsigned {
   NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_10 = 245, NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_11 = 246,
   NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_12 = 247, NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_13 = 248,
   NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_14 = 249, NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_15 = 250
-  // What follows was renumbered between 12.9 and 13.0: a number alone does not say what is meant.
+  // The following fields were renumbered between 12.9 and 13.0, so a number is ambiguous without the version.
 };
 // clang-format on
 
 inline constexpr unsigned NVML_INIT_FLAG_NO_GPUS = 1, NVML_INIT_FLAG_NO_ATTACH = 2;
-// Sizes of the texts that the caller provides room for, the end included.
+// Sizes of the caller's text buffers, including the terminating NUL.
 inline constexpr unsigned NVML_DEVICE_UUID_BUFFER_SIZE = 80, NVML_DEVICE_UUID_V2_BUFFER_SIZE = 96,
                           NVML_DEVICE_NAME_BUFFER_SIZE = 64, NVML_DEVICE_NAME_V2_BUFFER_SIZE = 96,
                           NVML_DEVICE_SERIAL_BUFFER_SIZE = 30, NVML_DEVICE_PART_NUMBER_BUFFER_SIZE = 80,
                           NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE = 32, NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE = 32,
                           NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE = 80,
                           NVML_SYSTEM_NVML_VERSION_BUFFER_SIZE = 80;
-// A figure of 64 bits that the driver cannot know, such as a process's memory under Windows.
+// A 64-bit figure that the driver cannot know, such as a process's memory under Windows.
 inline constexpr unsigned long long NVML_VALUE_NOT_AVAILABLE = ~0ULL;
 inline constexpr unsigned NVML_DEVICE_ARCH_VOLTA = 5, NVML_DEVICE_ARCH_TURING = 6,
                           NVML_DEVICE_ARCH_AMPERE = 7, NVML_DEVICE_ARCH_ADA = 8, NVML_DEVICE_ARCH_HOPPER = 9,
@@ -305,7 +306,7 @@ inline constexpr unsigned long long nvmlEventTypeNone = 0, nvmlEventTypeSingleBi
 inline constexpr unsigned long long nvmlClocksEventReasonNone = 0, nvmlClocksEventReasonGpuIdle = 1,
                                     nvmlClocksEventReasonSwPowerCap = 4;
 
-// The word that a versioned structure starts with: its size, and its revision in the top byte.
+// The first word of a versioned structure: its size, and its revision in the top byte.
 template <class Struct>
 constexpr unsigned nvml_struct_version(unsigned revision) {
   return static_cast<unsigned>(sizeof(Struct)) | revision << 24;
@@ -578,6 +579,8 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_t* pci);
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t* pci);
 nvmlReturn_t nvmlDeviceGetSerial(nvmlDevice_t device, char* serial, unsigned int length);
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char* uuid, unsigned int length);
+// Exported, but in no header from NVIDIA (nvml_tables.h).
+nvmlReturn_t nvmlInternalGetExportTable(const void** table, const void* id);
 nvmlReturn_t nvmlDeviceGetVbiosVersion(nvmlDevice_t device, char* version, unsigned int length);
 nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t device1, nvmlDevice_t device2, int* on_same_board);
 

@@ -9,7 +9,7 @@ namespace carve {
 
 struct Decimal {
   uint64_t digits = 0;    // All digits read as one integer: "12.5" is 125.
-  unsigned decimals = 0;  // Number of digits behind the point: 1.
+  unsigned decimals = 0;  // Number of digits after the point: 1.
   size_t length = 0;      // Characters read.
 };
 

@@ -18,7 +18,8 @@ struct Share {
 
 inline constexpr Share whole_device{10000};
 
-// Parses "30%", "12.5%", "0.01%", "100%": more than 0, at most 100, at most two decimals, with the sign.
+// Parses "30%", "12.5%", "0.01%", "100%": more than 0, at most 100, at most two decimals, with the percent
+// sign.
 Result<Share> parse_share(std::string_view text);
 
 struct ShareText {

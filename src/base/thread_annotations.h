@@ -1,10 +1,10 @@
-// Annotations by which clang checks at compile time that a member is used with its lock held
+// Annotations with which clang checks at compile time that a member is used with its lock held
 // (-Wthread-safety, an error in the clang builds). Other compilers ignore them. The names are those of
-// clang's documentation (https://clang.llvm.org/docs/ThreadSafetyAnalysis.html). The locks that carry them
-// are os::Mutex and, in the guest library, SpinLock.
+// clang's documentation (https://clang.llvm.org/docs/ThreadSafetyAnalysis.html). The annotated locks are
+// os::Mutex and, in the guest library, SpinLock.
 //
 // A lock-protected member is GUARDED_BY its lock. A function that needs the lock REQUIRES it, and one that
-// takes it EXCLUDES it. A constructor or destructor is not checked: no other thread has the object.
+// takes it EXCLUDES it. A constructor or destructor is not checked, because no other thread has the object.
 #pragma once
 
 #ifdef __clang__
@@ -13,12 +13,12 @@
 #define CARVE_THREAD_ANNOTATION(attribute)
 #endif
 
-// A class whose objects are locks; `kind` is what the compiler calls one in its messages.
+// A class whose objects are locks; `kind` is its name in the compiler's messages.
 #define CAPABILITY(kind) CARVE_THREAD_ANNOTATION(capability(kind))
 // A class whose objects hold a lock from their construction to their destruction.
 #define SCOPED_CAPABILITY CARVE_THREAD_ANNOTATION(scoped_lockable)
 
-// A member that is read and written with the lock held, and one whose pointee is.
+// A member that is read and written with the lock held, and a pointer whose target is.
 #define GUARDED_BY(lock) CARVE_THREAD_ANNOTATION(guarded_by(lock))
 #define PT_GUARDED_BY(lock) CARVE_THREAD_ANNOTATION(pt_guarded_by(lock))
 
@@ -26,13 +26,14 @@
 #define REQUIRES(...) CARVE_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
 #define EXCLUDES(...) CARVE_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
 
-// A function that takes the locks, gives them back, or takes them if it returns the first argument. Without
-// a lock the object itself is meant.
+// A function that takes the locks, releases them, or takes them if it returns the first argument. Without a
+// lock it means the object itself.
 #define ACQUIRE(...) CARVE_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
 #define RELEASE(...) CARVE_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
 #define TRY_ACQUIRE(...) CARVE_THREAD_ANNOTATION(try_acquire_capability(__VA_ARGS__))
 
-// A function after whose call the analysis takes the lock as held: in a lambda whose caller holds the lock.
+// After a call of such a function the analysis treats the lock as held: in a lambda whose caller holds the
+// lock.
 #define ASSERT_CAPABILITY(lock) CARVE_THREAD_ANNOTATION(assert_capability(lock))
-// A function that the analysis cannot follow. The reason is a comment beside it.
+// A function that the analysis cannot follow. A comment next to it has the reason.
 #define NO_THREAD_SAFETY_ANALYSIS CARVE_THREAD_ANNOTATION(no_thread_safety_analysis)

@@ -28,13 +28,13 @@ TEST(Bytes, reads_what_users_write) {
   }
 }
 
-TEST(Bytes, refuses_everything_else_with_a_sentence) {
+TEST(Bytes, refuses_everything_else_with_a_message) {
   for (const char* input :
        {"", "GiB", "12X", "4096", "-1GiB", "4 GiB", "4gib", "4GiBs", "1.GiB", ".5GiB", "1.2.3GiB", "0.3B",
         "16777216TiB", "99999999999999999999B", "1e3MiB", "+4GiB", "0x10MiB"}) {
     const auto read = parse_bytes(input);
     ASSERT_FALSE(read) << input;
-    EXPECT_GT(std::string_view(read.error().sentence).size(), 10u);
+    EXPECT_GT(std::string_view(read.error().message).size(), 10u);
   }
 }
 

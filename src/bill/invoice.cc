@@ -6,7 +6,6 @@
 namespace carve::bill {
 namespace {
 
-using K = FailureKind;
 using ledger::Stamp;
 
 // Holds the exact sum of a slice part: at most 2^63 ns, 2^40 units and 2^50 price in millionths, 2^64 for
@@ -16,7 +15,7 @@ using Exact = boost::multiprecision::int256_t;
 constexpr Ns hour_ns = 3600 * second_ns;
 using U128 = unsigned __int128;
 
-// Terms from one moment to another, on the record's own time (see the header).
+// Terms for an interval, on the record's own time (see the header).
 struct Segment {
   Ns from = 0;
   Ns to = 0;
@@ -40,35 +39,35 @@ Exact rounded_half_even(const Exact& numerator, const Exact& denominator) {
   return quotient;
 }
 
-// Returns the next moment on the record's own time, or the reason why the stamp cannot follow.
+// Returns the next time on the record's own time, or the reason why the stamp cannot follow.
 Outcome<Ns> following(Ns moment, const Stamp& last, const Stamp& next, const char* what) {
   if (next.utc_ns < 0 || next.monotonic_ns < 0)
-    return failure(K::invalid_argument, "its {} has a negative time", what);
+    return failure(FailureKind::invalid_argument, "its {} has a negative time", what);
   const bool one_boot = last.boot_id == next.boot_id;
   if (one_boot ? next.monotonic_ns < last.monotonic_ns : next.utc_ns < last.utc_ns)
-    return failure(K::invalid_argument, "its {} is before the moment that precedes it", what);
+    return failure(FailureKind::invalid_argument, "its {} is before the moment that precedes it", what);
   Ns sum = 0;
   if (__builtin_add_overflow(moment, ledger::duration_ns(last, next), &sum))
-    return failure(K::invalid_argument, "its {} is after the year 2262", what);
+    return failure(FailureKind::invalid_argument, "its {} is after the year 2262", what);
   return sum;
 }
 
 Outcome<void> check_terms(const Segment& segment, const BilledDevice& device) {
   if (segment.memory > device.usable)
-    return failure(K::invalid_argument, "it has {} of device {}, which has {} usable",
+    return failure(FailureKind::invalid_argument, "it has {} of device {}, which has {} usable",
                    carve::text(segment.memory).c_str(), carve::text(device.uuid),
                    carve::text(device.usable).c_str());
   if (segment.share > whole_device)
-    return failure(K::invalid_argument, "its compute share of device {} is more than 100%",
+    return failure(FailureKind::invalid_argument, "its compute share of device {} is more than 100%",
                    carve::text(device.uuid));
   return {};
 }
 
-// Returns the segments of one part, in the order of time. Empty ones are left out, but at least one is there.
+// Returns the segments of one part, ordered by time. Empty ones are left out, but there is at least one.
 Outcome<std::vector<Segment>> segments(const ledger::UsageRecord& record, const SlicePart& part,
                                        const Stamp& now) {
   if (record.from.utc_ns < 0 || record.from.monotonic_ns < 0)
-    return failure(K::invalid_argument, "its begin has a negative time");
+    return failure(FailureKind::invalid_argument, "its begin has a negative time");
   std::vector<Segment> list;
   const Stamp* last = &record.from;
   Ns moment = record.from.utc_ns;
@@ -80,8 +79,12 @@ Outcome<std::vector<Segment>> segments(const ledger::UsageRecord& record, const 
     moment = *to;
     return {};
   };
+  // Differing parts keep their amounts; the terms of a period have only those of the first part.
+  const bool may_change = record.slice.has_equal_parts();
   for (const ledger::Period& period : record.periods)
-    if (const auto good = add(period.to, period.terms.memory, period.terms.share, "change of terms"); !good)
+    if (const auto good = add(period.to, may_change ? period.terms.memory : part.memory,
+                              may_change ? period.terms.share : part.share, "change of terms");
+        !good)
       return tl::unexpected(good.error());
   const auto good =
       add(record.to ? *record.to : now, part.memory, part.share, record.to ? "end" : "time until now");
@@ -92,7 +95,7 @@ Outcome<std::vector<Segment>> segments(const ledger::UsageRecord& record, const 
   return list;
 }
 
-// Returns the dates of the tariffs and the edges of the window, in their order.
+// Returns the dates of the tariffs and the edges of the window, in order.
 std::vector<Ns> cuts_of(const Tariffs& tariffs, const Window& window) {
   std::vector<Ns> cuts{window.from, window.to};
   for (const Tariff& tariff : tariffs.all()) cuts.push_back(tariff.from);
@@ -121,7 +124,7 @@ std::vector<Segment> split(std::vector<Segment> list, const std::vector<Ns>& cut
 }
 
 // Returns the time that the minimum and the granularity add to an ended record of this duration. Nothing is
-// added if the sum does not fit 64 bits, which a duration of 292 years would need.
+// added if the sum does not fit 64 bits, which would take a duration of 292 years.
 Ns rounding_up(const Tariff* tariff, Ns duration) {
   if (tariff == nullptr) return 0;
   Ns billed = std::max(duration, tariff->minimum);
@@ -169,10 +172,10 @@ bool price_alone(Line& line) {
   return true;
 }
 
-enum class Lines : uint8_t { one, several };  // Of a part.
+enum class Lines : uint8_t { one, several };  // Lines of a part.
 
-// Fills the fields that the terms and the tariff decide, and adds the line to the sums. Fails if a rounded
-// number does not fit 64 bits.
+// Fills in the fields that follow from the terms and the tariff, and adds the line to the sums. Fails if a
+// rounded number does not fit 64 bits.
 Outcome<void> price(Line& line, const Tariff* tariff, Lines lines, Sums& sums) {
   const BilledDevice& device = line.device;
   const bool whole = line.usage->record.slice.exclusive;
@@ -205,7 +208,7 @@ Outcome<void> price(Line& line, const Tariff* tariff, Lines lines, Sums& sums) {
   const Exact gpu_hours = part(before.gpu_hours, sums.gpu_hours, divisor);
   const Exact amount = part(before.amount, sums.amount, divisor * millionths_per_one);
   if (gpu_hours > INT64_MAX || amount > INT64_MAX)
-    return failure(K::invalid_argument,
+    return failure(FailureKind::invalid_argument,
                    "its amount does not fit an invoice line; check units and price of model '{}'",
                    device.model);
   line.gpu_hours = {static_cast<int64_t>(gpu_hours)};
@@ -216,15 +219,15 @@ Outcome<void> price(Line& line, const Tariff* tariff, Lines lines, Sums& sums) {
 Outcome<const BilledDevice*> device_of(const Usage& usage, const SlicePart& part) {
   const auto found = std::ranges::find(usage.devices, part.device, &BilledDevice::uuid);
   if (found == usage.devices.end())
-    return failure(K::not_found, "its device {} is not described", carve::text(part.device));
+    return failure(FailureKind::not_found, "its device {} is not described", carve::text(part.device));
   if (found->usable.count == 0 || found->usable > max_usable)
-    return failure(K::invalid_argument, "its device {} has {} of usable memory; it is above 0 and at most {}",
-                   carve::text(part.device), carve::text(found->usable).c_str(),
-                   carve::text(max_usable).c_str());
+    return failure(
+        FailureKind::invalid_argument, "its device {} has {} of usable memory; it is above 0 and at most {}",
+        carve::text(part.device), carve::text(found->usable).c_str(), carve::text(max_usable).c_str());
   return &*found;
 }
 
-// What all lines of an invoice have in common.
+// Data that all lines of an invoice share.
 struct Terms {
   const Tariffs& tariffs;
   const Window& window;
@@ -265,7 +268,7 @@ Outcome<void> add_lines(const Usage& usage, const SlicePart& slice_part, const T
 // Adds the lines of all parts, or none.
 Outcome<void> add_lines(const Usage& usage, const Terms& all, std::vector<Line>& lines) {
   const Slice& slice = usage.record.slice;
-  if (slice.parts.empty()) return failure(K::invalid_argument, "its slice has no part");
+  if (slice.parts.empty()) return failure(FailureKind::invalid_argument, "its slice has no part");
   const size_t before = lines.size();
   for (const SlicePart& part : slice.parts)
     if (auto added = add_lines(usage, part, all, lines); !added) {
@@ -297,7 +300,7 @@ std::string quotient(const Exact& numerator, const Exact& denominator) {
   return text(static_cast<__int128>(rounded_half_even(numerator * millionths_per_one, denominator)));
 }
 
-// Formats without zeros at the end: "10", "2.5".
+// Formats without trailing zeros: "10", "2.5".
 std::string shortened(std::string number) {
   number.erase(number.find_last_not_of('0') + 1);
   if (number.ends_with('.')) number.pop_back();
@@ -336,7 +339,7 @@ Invoice invoice(std::span<const Usage> records, const Tariffs& tariffs, const Wi
       const std::string why = fmt::format("{} records have this id and differ", end - first);
       std::for_each(first, end, [&](const Usage* usage) { refuse(usage, why); });
     } else if (const auto added = add_lines(**first, all, out.lines); !added) {
-      refuse(*first, added.error().sentence);
+      refuse(*first, added.error().message);
     }
   }
   return out;
@@ -377,7 +380,7 @@ SmallerSlice smaller_slice(const Line& line, Ns busy, Bytes peak) {
   const Exact hours = Exact{line.billed} * line.units.count * std::max(by_share, by_memory);
   const auto rounded = [](const Exact& sum, const Exact& divisor, Millionths most) {
     const Exact count = rounded_half_even(sum, divisor);
-    return count > most.count ? most : Millionths{static_cast<int64_t>(count)};  // As the line was rounded.
+    return count > most.count ? most : Millionths{static_cast<int64_t>(count)};  // Like the line.
   };
   out.gpu_hours = rounded(hours, scale * hour_ns, line.gpu_hours);
   out.amount = rounded(hours * line.price.count, scale * hour_ns * millionths_per_one, line.amount);

@@ -4,23 +4,23 @@
 //   GPU-hours = seconds / 3600 x the model's GPU-hour units x ratio
 //   ratio     = max(compute share / 100 %, memory quota / usable memory of the device)
 //
-// The ratio counts what was granted, not what was used. It is 1 for an exclusive slice, and memory alone if
-// the slice has no compute share. 1 hour on an A10 (10 units, 22731 MiB usable) with 30 % and 4096 MiB is
-// 1 x 10 x max(0.30, 0.1802) = 3.000000 GPU-hours.
+// The ratio counts the granted amounts, not the used ones. It is 1 for an exclusive slice, and only the
+// memory counts if the slice has no compute share. 1 hour on an A10 (10 units, 22731 MiB usable) with 30 %
+// and 4096 MiB is 1 x 10 x max(0.30, 0.1802) = 3.000000 GPU-hours.
 //
-// Exact. All sums are integers. GPU-hours and amounts are rounded half to even at six decimals, once: a line
-// is the rounded sum of its slice part up to its end minus the rounded sum up to its begin. Lines that an
-// interval is split into (at changes of terms, at tariff dates, at the edges of a window) therefore add up to
-// the line of the whole interval, and the invoices of adjacent windows add up to that of both. A line differs
-// from its own formula by less than 0.000001.
+// Exactness. All sums are integers. GPU-hours and amounts are rounded half to even at six decimals, once: a
+// line is the rounded sum of its slice part up to its end minus the rounded sum up to its begin. When an
+// interval is split into lines (at changes of terms, at tariff dates, at the edges of a window), these
+// therefore add up to the line of the whole interval, and the invoices of adjacent windows add up to that of
+// both. A line differs from its own formula by less than 0.000001.
 //
-// Time. A moment of a record is its grant in UTC plus the durations since then (ledger::duration_ns()), so a
+// Time. A time in a record is its grant in UTC plus the durations since then (ledger::duration_ns()), so a
 // clock step within one boot changes nothing. When a record has ended, its whole time is raised to the
-// minimum and rounded up to the granularity of the tariff at its end, and the last line has what this adds.
-// A record that has not ended counts until now.
+// minimum and rounded up to the granularity of the tariff at its end, and the last line has the added time. A
+// record that has not ended counts until now.
 //
 // A record that breaks a rule has no line. It is listed in Invoice::refused with the reason, and all other
-// records are billed. A time without a price has a line with the reason, and the total counts its seconds.
+// records are billed. Time without a price has a line with the reason, and the total counts its seconds.
 #pragma once
 
 #include <optional>
@@ -31,7 +31,7 @@
 
 namespace carve::bill {
 
-inline constexpr Bytes max_usable{uint64_t{1} << 50};  // Of one device.
+inline constexpr Bytes max_usable{uint64_t{1} << 50};  // For one device.
 
 // A device as it was when the slice was granted.
 struct BilledDevice {
@@ -42,16 +42,16 @@ struct BilledDevice {
   friend bool operator==(const BilledDevice&, const BilledDevice&) = default;
 };
 
-// A usage record with what the controller knows about it. An agent numbers its records, so node and id
-// together are unique.
+// A usage record with the controller's additions. An agent numbers its records, so node and id together are
+// unique.
 struct Usage {
   std::string node;
   ledger::UsageRecord record;
   std::string account;
   std::string name_space;
-  std::string kind;      // Of the workload: "service", "job".
-  std::string name;      // Of the workload.
-  std::string queue;     // Empty: none.
+  std::string kind;      // Kind of the workload: "service", "job".
+  std::string name;      // Name of the workload.
+  std::string queue;     // Empty if none.
   bool prepaid = false;  // Its queue is prepaid: the price is 0.
   std::vector<BilledDevice> devices;
 
@@ -67,30 +67,30 @@ struct Window {
 enum class RatioBy : uint8_t { whole_device, share, memory };
 enum class Unpriced : uint8_t {
   no,
-  no_tariff,  // No tariff was valid. The units are those that Carve ships, so the GPU-hours are known.
+  no_tariff,  // No tariff was valid. The units are Carve's defaults, so the GPU-hours are known.
   no_units,   // The device's model has no units.
 };
 
 struct Line {
-  const Usage* usage = nullptr;  // Into the records that the invoice was made of.
+  const Usage* usage = nullptr;  // Points into the records that the invoice was made of.
   BilledDevice device;
   Ns from = 0;  // UTC.
   Ns to = 0;
   bool open = false;  // The record has not ended, and the line ends now.
-  Ns billed = 0;      // Nanoseconds: to - from, and for a record's last line what was rounded up.
+  Ns billed = 0;      // Nanoseconds: to - from, plus the rounding of a record's last line.
   Bytes memory;       // Granted.
-  Share share;        // Granted; 0: none.
+  Share share;        // Granted; 0 means no share.
   RatioBy ratio_by = RatioBy::memory;
   Unpriced unpriced = Unpriced::no;
-  Millionths units;  // Of one hour; 0 if unpriced.
-  Millionths price;  // Of one GPU-hour; 0 if unpriced or prepaid.
+  Millionths units;  // Per hour; 0 if unpriced.
+  Millionths price;  // Per GPU-hour; 0 if unpriced or prepaid.
   Millionths gpu_hours;
   Millionths amount;
 };
 
 struct RefusedUsage {
   const Usage* usage = nullptr;
-  std::string sentence;
+  std::string message;
 };
 
 struct Total {
@@ -103,33 +103,33 @@ struct Total {
 
 struct Invoice {
   std::string currency;     // Empty without tariffs.
-  std::vector<Line> lines;  // In the order of node, record, part of the slice, time.
+  std::vector<Line> lines;  // Ordered by node, record, part of the slice, time.
   std::vector<RefusedUsage> refused;
 };
 
-// Returns the invoice of the part of the records that is in the window. The order of the records does not
-// change it. Records that are equal are one record; records with the node and the id of another, but with
-// other contents, are all refused. The lines point into `records`.
+// Returns the invoice for the part of the records inside the window. The order of the records does not change
+// it. Equal records count as one; records with the same node and id but different contents are all rejected.
+// The lines point into `records`.
 Invoice invoice(std::span<const Usage> records, const Tariffs&, const Window&, const ledger::Stamp& now);
 
 Total total(std::span<const Line>);
 
-enum class GroupBy : uint8_t { account, queue, workload, device };  // workload: "NAMESPACE/KIND/NAME".
+enum class GroupBy : uint8_t { account, queue, workload, device };  // workload is "NAMESPACE/KIND/NAME".
 std::map<std::string, Total> totals(std::span<const Line>, GroupBy);
 
-// The smallest slice that would have held what a slice used, and that can be asked for: whole percent of its
+// The smallest slice that could be requested and would have covered a slice's usage: whole percent of its
 // device's compute, whole MiB.
 struct SmallerSlice {
   Bytes memory;
-  Share share;  // 0: none was granted.
+  Share share;  // 0 if none was granted.
   Millionths gpu_hours;
   Millionths amount;
 };
 
-// Returns the slice for the line's interval, in which the slice was busy so long, and held at most so much;
-// no amount is larger than what was granted. 0 GPU-hours if the model has no units.
+// Returns the slice for the line's interval, given how long the slice was busy and the most memory that it
+// held. No amount is larger than the granted one. 0 GPU-hours if the model has no units.
 SmallerSlice smaller_slice(const Line&, Ns busy, Bytes peak);
-// What jobs may ask for at least (requirements S4-8), and a context takes about as much memory.
+// The minimum that jobs may request (requirements S4-8); a context takes about as much memory.
 inline constexpr Share min_smaller_share{500};
 inline constexpr Bytes min_smaller_memory = 256_MiB;
 

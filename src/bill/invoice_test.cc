@@ -17,7 +17,7 @@ using ::testing::StartsWith;
 constexpr Ns hour = 3600 * second_ns;
 constexpr Bytes usable = 22731_MiB;
 
-// A moment of the boot "a", which began at 1 h UTC.
+// Returns a time of the boot "a", which began at 1 h UTC.
 Stamp at(Ns since_boot) { return {hour + since_boot, "a", since_boot}; }
 
 Uuid uuid(uint8_t number) {
@@ -127,6 +127,30 @@ TEST(Invoice, exclusive_slices_and_slices_of_several_devices) {
   EXPECT_EQ(text(total(i.lines).gpu_hours), "20.000000");
 }
 
+TEST(Invoice, each_part_of_a_slice_has_a_line_with_its_own_amounts) {
+  Usage u = usage(1, usable, {3000});
+  u.record.slice.parts[0].memory = {usable.count / 10};
+  u.record.slice.parts.push_back({uuid(2), {usable.count / 2}, {1000}, {}});
+  u.devices.push_back({uuid(2), "NVIDIA A10", usable});
+  // A change of the class leaves the amounts of each part.
+  ledger::Period before{ledger::terms_of(u.record.slice), u.record.from};
+  before.to.utc_ns += 1'000'000'000;
+  before.to.monotonic_ns += 1'000'000'000;
+  u.record.periods = {before};
+  u.record.slice.latency = LatencyClass::latency;
+  const std::vector<Usage> records{u};
+  const Invoice i = bill(records);
+  ASSERT_EQ(i.lines.size(), 4u) << "each part before and after the change";
+  for (const size_t first : {0, 1}) {
+    EXPECT_EQ(i.lines[first].share, Share{3000});
+    EXPECT_EQ(i.lines[first].memory.count, usable.count / 10);
+    EXPECT_EQ(i.lines[first + 2].share, Share{1000});
+    EXPECT_EQ(i.lines[first + 2].memory.count, usable.count / 2);
+  }
+  // An hour: 0.3 by the share of the first part, and 0.5 by the memory of the second.
+  EXPECT_EQ(text(total(i.lines).gpu_hours), "8.000000");
+}
+
 TEST(Invoice, granularity_and_minimum_apply_to_the_whole_time_of_an_ended_record) {
   struct Row {
     Ns duration;
@@ -228,7 +252,7 @@ TEST(Invoice, a_time_without_a_price_is_listed_and_counted) {
 
 TEST(Invoice, a_record_that_breaks_a_rule_is_refused_and_the_others_are_billed) {
   struct Row {
-    const char* sentence;
+    const char* message;
     void (*change)(Usage&);
   } const rows[] = {
       {"its end is before the moment that precedes it", [](Usage& u) { u.record.to = at(0); }},
@@ -261,9 +285,9 @@ TEST(Invoice, a_record_that_breaks_a_rule_is_refused_and_the_others_are_billed) 
     std::vector<Usage> records{usage(1, 1_GiB, {5000}), usage(2, 1_GiB, {5000}), usage(3, 1_GiB, {5000})};
     row.change(records[1]);
     const Invoice i = bill(records);
-    EXPECT_EQ(i.lines.size(), 2u) << row.sentence;
-    ASSERT_EQ(i.refused.size(), 1u) << row.sentence;
-    EXPECT_EQ(i.refused[0].sentence, fmt::format("record 2 of node n1: {}", row.sentence));
+    EXPECT_EQ(i.lines.size(), 2u) << row.message;
+    ASSERT_EQ(i.refused.size(), 1u) << row.message;
+    EXPECT_EQ(i.refused[0].message, fmt::format("record 2 of node n1: {}", row.message));
     EXPECT_EQ(i.refused[0].usage, &records[1]);
   }
 }
@@ -276,7 +300,7 @@ TEST(Invoice, an_amount_beyond_64_bits_is_refused) {
   const Invoice i = bill(records, tariffs({t}));
   ASSERT_EQ(i.refused.size(), 1u);
   EXPECT_TRUE(
-      i.refused[0].sentence.starts_with("record 1 of node n1: its amount does not fit an invoice line"));
+      i.refused[0].message.starts_with("record 1 of node n1: its amount does not fit an invoice line"));
   EXPECT_EQ(text(i.lines.at(0).amount), "277777777777.777778");
 }
 
@@ -289,7 +313,7 @@ TEST(Invoice, a_record_that_was_copied_twice_is_billed_once) {
   const Invoice i = bill(records);
   EXPECT_TRUE(i.lines.empty());
   ASSERT_EQ(i.refused.size(), 2u);
-  EXPECT_EQ(i.refused[1].sentence, "record 7 of node n1: 2 records have this id and differ");
+  EXPECT_EQ(i.refused[1].message, "record 7 of node n1: 2 records have this id and differ");
 }
 
 TEST(Invoice, totals_by_group) {

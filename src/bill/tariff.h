@@ -1,8 +1,8 @@
-// Tariffs: what a GPU-hour costs from a date on, and how many GPU-hour units one hour of each device model
+// Tariffs: the price of a GPU-hour from a date on, and the GPU-hour units that one hour of each device model
 // counts. An A10 counts 10 units.
 //
-// Amounts are integers of millionths, in 64 bits. A text such as "0.30" is read as the decimal number that it
-// shows, so no binary fraction occurs between a tariff and an invoice.
+// Amounts are integers of millionths, in 64 bits. A text such as "0.30" is parsed as an exact decimal number,
+// so no binary fraction occurs between a tariff and an invoice.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ struct Millionths {
 inline constexpr int64_t millionths_per_one = 1'000'000;
 
 // The limits keep an exact product of time, units, price and ratio within 256 bits (invoice.cc).
-inline constexpr Millionths max_units{1'000'000 * millionths_per_one};      // Of one device model.
-inline constexpr Millionths max_price{1'000'000'000 * millionths_per_one};  // Of one GPU-hour.
-inline constexpr Ns max_granularity_ns = 86'400 * second_ns;                // Also of the minimum.
+inline constexpr Millionths max_units{1'000'000 * millionths_per_one};      // For one device model.
+inline constexpr Millionths max_price{1'000'000'000 * millionths_per_one};  // For one GPU-hour.
+inline constexpr Ns max_granularity_ns = 86'400 * second_ns;                // Also the limit of the minimum.
 
 // Parses "10", "0.30", "2.500000": not negative, at most six decimals, at most `max`. `what` names the number
 // in the failure (invalid_argument).
@@ -45,10 +45,10 @@ inline std::string text(Millionths number, unsigned decimals = 6) {
 struct Tariff {
   std::string currency;  // Three capital letters.
   Ns from = 0;           // UTC, since 1970. Valid until the next tariff begins.
-  std::map<std::string, Millionths, std::less<>> units;  // By the model's name as the driver reports it.
-  Millionths price;                                      // Of one GPU-hour.
-  Ns granularity = second_ns;  // The whole time of a pod is rounded up to a multiple.
-  Ns minimum = 0;              // Least time of a pod that is billed.
+  std::map<std::string, Millionths, std::less<>> units;  // Keyed by the driver's name of the model.
+  Millionths price;                                      // Per GPU-hour.
+  Ns granularity = second_ns;                            // A pod's whole time is rounded up to a multiple.
+  Ns minimum = 0;                                        // Minimum billed time of a pod.
 
   friend bool operator==(const Tariff&, const Tariff&) = default;
 };
@@ -56,14 +56,14 @@ struct Tariff {
 // Returns the units that Carve ships: an A10 has 10.
 const std::map<std::string, Millionths, std::less<>>& shipped_units();
 
-// Tariffs in the order of their dates, of one currency.
+// Tariffs of one currency, ordered by their dates.
 class Tariffs {
  public:
-  // Returns the tariffs, or the first rule that they violate (invalid_argument): two of them begin at one
-  // moment, the currencies differ, or a number is out of its range.
+  // Returns the tariffs, or the first rule that they violate (invalid_argument): two begin at the same time,
+  // the currencies differ, or a number is out of its range.
   static Outcome<Tariffs> from(std::vector<Tariff>);
 
-  // Returns the tariff that is valid at the moment (UTC), or null before the first one.
+  // Returns the tariff that is valid at the time (UTC), or null before the first one.
   const Tariff* at(Ns moment) const;
   const std::vector<Tariff>& all() const { return tariffs_; }
 

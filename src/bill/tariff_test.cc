@@ -8,7 +8,7 @@ namespace {
 TEST(Millionths, are_read_from_their_text) {
   struct Row {
     const char* text;
-    int64_t count;  // -1: refused.
+    int64_t count;  // -1 if rejected.
   } const rows[] = {
       {"0", 0},
       {"10", 10'000'000},
@@ -34,9 +34,9 @@ TEST(Millionths, are_read_from_their_text) {
     const auto read = parse_millionths("price", row.text, max_units);
     EXPECT_EQ(read ? read->count : -1, row.count) << row.text;
   }
-  EXPECT_EQ(parse_millionths("pricePerGpuHour", "1e3", max_price).error().sentence,
+  EXPECT_EQ(parse_millionths("pricePerGpuHour", "1e3", max_price).error().message,
             "pricePerGpuHour '1e3': it is a decimal number with at most 6 decimals, such as 0.30");
-  EXPECT_EQ(parse_millionths("gpuHourUnits", "1000001", max_units).error().sentence,
+  EXPECT_EQ(parse_millionths("gpuHourUnits", "1000001", max_units).error().message,
             "gpuHourUnits '1000001': it is at most 1000000");
 }
 
@@ -80,29 +80,29 @@ TEST(Tariffs, are_valid_from_their_date_until_the_next_one) {
 }
 
 TEST(Tariffs, that_cannot_be_valid_are_refused) {
-  const auto sentence = [](auto change) {
+  const auto message = [](auto change) {
     std::vector<Tariff> list{tariff_from(0), tariff_from(second_ns)};
     change(list[1]);
     const auto tariffs = Tariffs::from(list);
-    return tariffs ? std::string() : tariffs.error().sentence;
+    return tariffs ? std::string() : tariffs.error().message;
   };
-  EXPECT_EQ(sentence([](Tariff&) {}), "");
-  EXPECT_EQ(sentence([](Tariff& t) { t.from = 0; }),
+  EXPECT_EQ(message([](Tariff&) {}), "");
+  EXPECT_EQ(message([](Tariff& t) { t.from = 0; }),
             "two tariffs begin at 1970-01-01T00:00:00Z; give each its own date");
-  EXPECT_EQ(sentence([](Tariff& t) { t.currency = "USD"; }),
+  EXPECT_EQ(message([](Tariff& t) { t.currency = "USD"; }),
             "tariffs in EUR and in USD: an invoice has one currency; use one of them");
-  EXPECT_EQ(sentence([](Tariff& t) { t.currency = "eur"; }),
+  EXPECT_EQ(message([](Tariff& t) { t.currency = "eur"; }),
             "currency 'eur': it is three capital letters, such as EUR");
-  EXPECT_EQ(sentence([](Tariff& t) { t.price = {-1}; }), "pricePerGpuHour -0.000001: it is 0 to 1000000000");
-  EXPECT_NE(sentence([](Tariff& t) { t.price = {max_price.count + 1}; }), "");
-  EXPECT_EQ(sentence([](Tariff& t) { t.units["NVIDIA A10"] = {0}; }),
+  EXPECT_EQ(message([](Tariff& t) { t.price = {-1}; }), "pricePerGpuHour -0.000001: it is 0 to 1000000000");
+  EXPECT_NE(message([](Tariff& t) { t.price = {max_price.count + 1}; }), "");
+  EXPECT_EQ(message([](Tariff& t) { t.units["NVIDIA A10"] = {0}; }),
             "gpuHourUnits 0.000000 of model 'NVIDIA A10': they are above 0 and at most 1000000");
-  EXPECT_NE(sentence([](Tariff& t) { t.units["x"] = {max_units.count + 1}; }), "");
-  EXPECT_NE(sentence([](Tariff& t) { t.units[""] = {1}; }), "");
-  EXPECT_NE(sentence([](Tariff& t) { t.from = -1; }), "");
-  EXPECT_NE(sentence([](Tariff& t) { t.granularity = 0; }), "");
-  EXPECT_NE(sentence([](Tariff& t) { t.granularity = max_granularity_ns + 1; }), "");
-  EXPECT_NE(sentence([](Tariff& t) { t.minimum = -1; }), "");
+  EXPECT_NE(message([](Tariff& t) { t.units["x"] = {max_units.count + 1}; }), "");
+  EXPECT_NE(message([](Tariff& t) { t.units[""] = {1}; }), "");
+  EXPECT_NE(message([](Tariff& t) { t.from = -1; }), "");
+  EXPECT_NE(message([](Tariff& t) { t.granularity = 0; }), "");
+  EXPECT_NE(message([](Tariff& t) { t.granularity = max_granularity_ns + 1; }), "");
+  EXPECT_NE(message([](Tariff& t) { t.minimum = -1; }), "");
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
-// Amounts of money and of GPU-hours as tables show them.
+// Amounts of money and of GPU-hours for tables.
 #pragma once
 
 #include <string>
 
 namespace carve::cli {
 
-// Returns a decimal text of six decimals with two, rounded half to even: "3.603889" is "3.60". A text of
-// another form is returned as it is.
-std::string in_cents(const std::string& amount);
+// Returns a decimal text of six decimals with two, and below 1 with four, rounded half to even: "3.603889" is
+// "3.60", "0.003333" is "0.0033", "0.000000" is "0.00". Any other text is returned unchanged.
+std::string shown_amount(const std::string& amount);
 
 }  // namespace carve::cli

@@ -1,8 +1,11 @@
 // `carve apply -f FILE` and `carve delete KIND NAME`.
 #include <algorithm>
 
+#include "cli/deletion.h"
 #include "cli/documents.h"
+#include "cli/jobs.h"
 #include "cli/services.h"
+#include "cli/time_span.h"
 #include "cli/verbs.h"
 #include "wire/api/controller.h"
 
@@ -12,7 +15,7 @@ namespace {
 struct ApplyOptions {
   DocumentOptions documents;
   bool dry_run = false;
-  std::string wait;  // Empty: not at all.
+  std::string wait;  // Empty for no wait.
 };
 
 void apply(Context& context, const ApplyOptions& options) {
@@ -30,9 +33,13 @@ void apply(Context& context, const ApplyOptions& options) {
              }
              if (context.json()) print_json(list);
              if (options.wait.empty() || options.dry_run) return;
-             for (const api::AppliedObject& object : list.items)
-               if (objects::text_of(name_of(object).kind).is_workload)
-                 wait_for_workload(context, name_of(object), seconds_of(options.wait), false);
+             for (const api::AppliedObject& object : list.items) {
+               const ObjectName name = name_of(object);
+               if (objects::text_of(name.kind).is_workload)
+                 wait_for_workload(context, name, seconds_of(options.wait));
+               else if (name.kind == objects::Kind::job || name.kind == objects::Kind::ray_cluster)
+                 wait_until_job_runs(context, name, seconds_of(options.wait));
+             }
            });
 }
 
@@ -53,19 +60,15 @@ void add_apply(CLI::App& app, Context& context) {
 namespace {
 
 struct DeleteOptions {
+  DeletionWait wait;
   DocumentOptions documents;
   std::vector<std::string> words;
   std::string name_space = "default";
 };
 
-void remove_objects(Context& context, const std::vector<ObjectName>& objects) {
-  for (const ObjectName& object : objects)
-    answered(context, context.controller().remove<api::Nothing>(object_path(object)),
-             [&](const auto&) { fmt::print("{} deleted\n", object.text()); });
-}
-
-// Deletes what the documents name, the last first. A dry run reads them, so a wrong document deletes nothing.
-void remove_documents(Context& context, const DocumentOptions& documents) {
+// Deletes the objects of the documents, the last first. A dry run checks them, so an invalid document deletes
+// nothing.
+void remove_documents(Context& context, const DocumentOptions& documents, const DeletionWait& wait) {
   const auto text = read_documents(context, documents.file);
   if (!text) return;
   const std::string target = fmt::format("/v1/documents?{}&dryRun=true", query_of(documents));
@@ -74,36 +77,41 @@ void remove_documents(Context& context, const DocumentOptions& documents) {
              std::vector<ObjectName> objects;
              for (const api::AppliedObject& object : list.items) objects.push_back(name_of(object));
              std::ranges::reverse(objects);
-             remove_objects(context, objects);
+             delete_objects(context, objects, wait);
            });
 }
 
 void remove(Context& context, const DeleteOptions& options) {
-  const auto usage = [&](const std::string& sentence) {
-    fmt::print(stderr, "carve: {}\n", sentence);
+  const auto usage = [&](const std::string& message) {
+    fmt::print(stderr, "carve: {}\n", message);
     context.status = usage_status;
   };
   if (options.words.empty() == options.documents.file.empty())
     return usage("name the objects, as in service/NAME, or a file of documents: -f FILE");
-  if (options.words.empty()) return remove_documents(context, options.documents);
+  if (options.words.empty()) return remove_documents(context, options.documents, options.wait);
   if (const auto slice = slice_named(options.words); slice && !slice->empty())
-    return stop_slices(context, context.client(), {*slice});
+    return stop_slices(context, context.agent(), {*slice});
   const auto objects = parse_objects(options.words, options.name_space);
   if (!objects) return usage(objects.error());
   if (objects->front().name.empty()) return usage("name the object, as in service/NAME");
-  remove_objects(context, *objects);
+  delete_objects(context, *objects, options.wait);
 }
 
 }  // namespace
 
 void add_delete(CLI::App& app, Context& context) {
-  CLI::App* verb =
-      app.add_subcommand("delete", "Delete objects: their programs are stopped, their slices end");
+  CLI::App* verb = app.add_subcommand(
+      "delete", "Delete objects: their programs are stopped, their slices end; wait until they are gone");
   auto options = std::make_shared<DeleteOptions>();
   verb->add_option("KIND/NAME", options->words, "The objects: service/NAME..., or service NAME...");
   add_documents(verb, options->documents, /*is_required=*/false);
   verb->add_option("-n,--namespace", options->name_space, "Their namespace; documents name their own")
       ->capture_default_str();
+  verb->add_flag("--wait", options->wait.waits,
+                 "Wait until the objects are gone; --wait=false: return at once")
+      ->capture_default_str();
+  verb->add_option("--timeout", options->wait.timeout, "The longest wait, such as 90s or 10m [no limit]")
+      ->check(check_time_span);
   verb->footer("  carve delete service/demo\n  carve delete -f examples/service.yaml");
   verb->callback([&context, options] { remove(context, *options); });
 }

@@ -47,8 +47,8 @@ void remove_autoscale(Context& context, const ObjectName& object) {
            });
 }
 
-void refuse(Context& context, const std::string& sentence) {
-  fmt::print(stderr, "carve: {}\n", sentence);
+void refuse(Context& context, const std::string& message) {
+  fmt::print(stderr, "carve: {}\n", message);
   context.status = usage_status;
 }
 
@@ -65,7 +65,7 @@ void scale_by_load(Context& context, const AutoscaleOptions& options) {
   set_autoscale(context, *object, wanted);
 }
 
-// Sets what one -D says; returns a sentence about a wrong one.
+// Sets the field of one -D; returns a message about an invalid one.
 std::string set_field(objects::Autoscale& autoscale, const std::string& change) {
   const size_t equals = std::min(change.find('='), change.size());
   const std::string name = change.substr(0, equals);

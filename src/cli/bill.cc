@@ -8,9 +8,11 @@
 #include "base/share.h"
 #include "cli/amounts.h"
 #include "cli/object_output.h"
+#include "core/utc.h"
+#include "objects/budget_object.h"
+#include "objects/tariff_object.h"
 #include "wire/api/bill.h"
-#include "wire/objects/budget_object.h"
-#include "wire/objects/tariff_object.h"
+#include "wire/api/percent.h"
 
 namespace carve::cli {
 namespace {
@@ -32,7 +34,7 @@ std::vector<std::string> row_of(const objects::Budget& budget) {
   return {harmless(budget.metadata.name),
           harmless(spec.account),
           counts_hours ? harmless(spec.gpu_hours) + " GPU-hours" : harmless(spec.amount),
-          budget.status.used.empty() ? "-" : in_cents(budget.status.used),
+          budget.status.used.empty() ? "-" : shown_amount(budget.status.used),
           fmt::format("{}%", budget.status.percent),
           harmless(spec.then),
           budget.status.holds ? "jobs wait" : "-"};
@@ -61,25 +63,36 @@ std::string upper(std::string word) {
   return harmless(word);
 }
 
-// Returns the day of a moment at which it begins: "2026-11-01"; else the moment.
+constexpr size_t date_bytes = 10;  // "2026-11-01"
+
+// Returns the day that begins at the moment: "2026-11-01"; otherwise the moment.
 std::string day_or_moment(const std::string& moment) {
-  constexpr size_t date_bytes = 10;
   const std::string_view time = std::string_view(moment).substr(std::min(date_bytes, moment.size()));
   const bool is_midnight = time.find_first_not_of("T0:.Z") == std::string_view::npos;
   return harmless(is_midnight ? moment.substr(0, date_bytes) : moment);
 }
 
+// Returns the last day that ends at the moment: "2026-11-30" for "2026-12-01T00:00:00Z"; otherwise the
+// moment.
+std::string last_day_or_moment(const std::string& moment) {
+  const std::string day = day_or_moment(moment);
+  const auto begin = parse_utc("to", day);
+  if (day.size() != date_bytes || !begin) return day;
+  return text_utc(*begin - 1).substr(0, date_bytes);
+}
+
 void print(const api::Bill& bill) {
   std::vector<std::vector<std::string>> rows;
   const auto add = [&](const api::BillSum& sum) {
-    rows.push_back({harmless(sum.key), fmt::format("{}", sum.lines), in_cents(sum.gpu_hours),
-                    in_cents(sum.used_gpu_hours), in_cents(sum.amount),
-                    sum.unpriced_seconds == "0.000000" ? "-" : in_cents(sum.unpriced_seconds) + " s"});
+    const std::string key = sum.key.empty() ? "\"\"" : harmless(sum.key);
+    rows.push_back({key, fmt::format("{}", sum.lines), shown_amount(sum.gpu_hours),
+                    shown_amount(sum.used_gpu_hours), shown_amount(sum.amount),
+                    sum.unpriced_seconds == "0.000000" ? "-" : shown_amount(sum.unpriced_seconds) + " s"});
   };
   for (const api::BillSum& sum : bill.items) add(sum);
   add(bill.total);
   const std::string amount = bill.currency.empty() ? "AMOUNT" : "AMOUNT (" + harmless(bill.currency) + ")";
-  fmt::print("{} to {}\n{}", day_or_moment(bill.from), day_or_moment(bill.to),
+  fmt::print("{} to {}\n{}", day_or_moment(bill.from), last_day_or_moment(bill.to),
              table({upper(bill.by), "LINES", "GPU-HOURS", "USED", amount, "NO PRICE"}, rows));
 }
 
@@ -95,13 +108,14 @@ std::string smaller_of(const api::BillLine& line) {
 void print_idle(const api::Bill& bill) {
   std::vector<std::vector<std::string>> rows;
   for (const api::BillLine& line : bill.lines)
-    rows.push_back({harmless(line.pod), harmless(line.account), in_cents(line.gpu_hours),
-                    in_cents(line.used_gpu_hours), in_cents(line.amount), text_of(Bytes{line.memory_bytes}),
-                    text_of(Bytes{line.peak_bytes}), smaller_of(line), in_cents(line.smaller_gpu_hours),
-                    in_cents(line.smaller_amount), harmless(line.id)});
+    rows.push_back({harmless(line.pod), harmless(line.account), shown_amount(line.gpu_hours),
+                    shown_amount(line.used_gpu_hours), shown_amount(line.amount),
+                    text_of(Bytes{line.memory_bytes}), text_of(Bytes{line.peak_bytes}), smaller_of(line),
+                    shown_amount(line.smaller_gpu_hours), shown_amount(line.smaller_amount),
+                    harmless(line.id)});
   if (rows.empty()) return fmt::print("No slice was granted more than it used.\n");
-  fmt::print("{}", table({"POD", "ACCOUNT", "GPU-HOURS", "USED", "AMOUNT", "MEMORY", "PEAK", "SMALLER SLICE",
-                          "ITS GPU-HOURS", "ITS AMOUNT", "LINE"},
+  fmt::print("{}", table({"SLICE", "ACCOUNT", "GPU-HOURS", "USED", "AMOUNT", "MEMORY", "PEAK",
+                          "SMALLER SLICE", "ITS GPU-HOURS", "ITS AMOUNT", "LINE"},
                          rows));
 }
 
@@ -113,29 +127,107 @@ void print_lines(const api::Bill& bill) {
   std::vector<std::vector<std::string>> rows;
   for (const api::BillLine& line : bill.lines)
     rows.push_back({harmless(line.id), harmless(line.pod), harmless(line.account), when(line),
-                    in_cents(line.gpu_hours), in_cents(line.used_gpu_hours),
-                    line.unpriced.empty() ? in_cents(line.amount) : "-"});
+                    shown_amount(line.gpu_hours), shown_amount(line.used_gpu_hours),
+                    line.unpriced.empty() ? shown_amount(line.amount) : "-"});
   if (rows.empty()) return fmt::print("No slice was granted in this time.\n");
-  fmt::print("{}", table({"LINE", "POD", "ACCOUNT", "TIME", "GPU-HOURS", "USED", "AMOUNT"}, rows));
+  fmt::print("{}", table({"LINE", "SLICE", "ACCOUNT", "TIME", "GPU-HOURS", "USED", "AMOUNT"}, rows));
 }
 
 struct BillOptions {
-  std::string by = "account", from, to, account, output = "table";
+  std::string by, selector, month, from, to, account, output = "table";
   bool idle = false, lines = false;
 };
 
-std::string query_of(const BillOptions& o) {
-  std::string out = "?by=" + percent_encoded(o.by);
-  for (const auto& [name, value] : {std::pair{"from", &o.from}, {"to", &o.to}, {"account", &o.account}})
-    if (!value->empty()) out += fmt::format("&{}={}", name, percent_encoded(*value));
-  if (o.idle) out += "&idle=true";
-  if (o.lines) out += "&lines=true";
+// The window in the API's form: two times, the second one exclusive.
+struct Window {
+  std::string from, to;
+};
+
+Outcome<Window> window_of(const BillOptions& o) {
+  if (!o.month.empty()) {
+    if (!o.from.empty() || !o.to.empty())
+      return failure(FailureKind::invalid_argument, "--month is a time by itself; leave out --from and --to");
+    const auto first = parse_utc("--month", o.month + "-01");
+    if (o.month.size() != 7 || !first)
+      return failure(FailureKind::invalid_argument, "--month '{}': it is a month such as 2026-11",
+                     o.month.substr(0, 80));
+    return Window{text_utc(*first), text_utc(month_of(*first).to_ns)};
+  }
+  Window out{o.from, o.to};
+  if (o.to.empty()) return out;
+  auto end = parse_utc("--to", o.to);
+  if (!end) return tl::unexpected(end.error());
+  constexpr int64_t day_ns = int64_t{86'400} * 1'000'000'000;
+  if (o.to.size() == date_bytes) {
+    *end += day_ns;
+    out.to = text_utc(*end);
+  }
+  if (o.from.empty()) return out;
+  const auto begin = parse_utc("--from", o.from);
+  if (!begin) return tl::unexpected(begin.error());
+  if (*begin >= *end)
+    return failure(FailureKind::invalid_argument, "--from {} is not before --to {}", o.from, o.to);
+  return out;
+}
+
+// Returns the query, which begins with '?'.
+std::string query_of(const BillOptions& o, const Window& window) {
+  std::string out;
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty())
+      out += fmt::format("{}{}={}", out.empty() ? '?' : '&', name, api::percent_encoded(value));
+  };
+  add("by", o.by);
+  add("from", window.from);
+  add("to", window.to);
+  add("account", o.account);
+  add("labelSelector", o.selector);
+  add("idle", o.idle ? "true" : "");
+  add("lines", o.lines ? "true" : "");
   return out;
 }
 
 void add_window(CLI::App* verb, const std::shared_ptr<BillOptions>& o) {
-  verb->add_option("--from", o->from, "Begin: 2026-11-01 or 2026-11-01T08:30:00Z, UTC [this month]");
-  verb->add_option("--to", o->to, "End, which does not count any more [the end of that month]");
+  verb->add_option("--month", o->month, "A month: 2026-11 [this month]");
+  verb->add_option("--from", o->from, "Begin: 2026-11-01 or 2026-11-01T08:30:00Z, UTC");
+  verb->add_option(
+      "--to", o->to,
+      "End: a day, which counts too, or a moment, which does not [the end of the month of --from]");
+}
+
+void reject_usage(Context& context, const std::string& message) {
+  fmt::print(stderr, "carve: {}\n", message);
+  context.status = usage_status;
+}
+
+// Returns the price without trailing zeros, but with at least two decimals: "0.30".
+std::string price_text(std::string price) {
+  const size_t least = price.find('.') + 3;
+  while (price.size() > least && price.back() == '0') price.pop_back();
+  return harmless(price);
+}
+
+// Returns how the amount follows from the GPU-hours: "0.003333 GPU-hours x 0.30 EUR = 0.001000 EUR".
+std::string amount_formula(const api::BillLine& line, const std::string& currency) {
+  if (!line.unpriced.empty()) return harmless(line.unpriced);
+  return fmt::format("{} GPU-hours x {} {} = {} {}", harmless(line.gpu_hours), price_text(line.price),
+                     harmless(currency), harmless(line.amount), harmless(currency));
+}
+
+// Returns what was granted: "4 GiB, 30%".
+std::string terms_of(const api::BillLine& line) {
+  const std::string memory = text_of(Bytes{line.memory_bytes});
+  return line.share_bp == 0 ? memory
+                            : fmt::format("{}, {}", memory, std::string_view(text(Share{line.share_bp})));
+}
+
+void print_explained(const api::Bill& bill) {
+  for (const api::BillLine& line : bill.lines)
+    fmt::print(
+        "{}\n  slice      {} of account {}\n  device     {} ({})\n  granted    {}\n  GPU-hours  {}\n  amount "
+        "    {}\n",
+        when(line), harmless(line.pod), harmless(line.account), harmless(line.device), harmless(line.model),
+        terms_of(line), harmless(line.formula), amount_formula(line, bill.currency));
 }
 
 void add_bill_explain(CLI::App* bill, Context& context) {
@@ -147,15 +239,11 @@ void add_bill_explain(CLI::App* bill, Context& context) {
   add_output(verb, context);
   verb->footer("  carve bill explain n1.7.0");
   verb->callback([&context, line, o] {
-    std::string target = "/v1/bills/lines/" + percent_encoded(*line);
-    char next = '?';
-    for (const auto& [name, value] : {std::pair{"from", &o->from}, {"to", &o->to}})
-      if (!value->empty())
-        target += fmt::format("{}{}={}", std::exchange(next, '&'), name, percent_encoded(*value));
-    answered(context, context.controller().get<api::Bill>(target), [&](const auto& shown) {
-      if (context.json()) return print_json(shown);
-      for (const api::BillLine& l : shown.lines) fmt::print("{}\n  {}\n", when(l), harmless(l.formula));
-    });
+    const auto window = window_of(*o);
+    if (!window) return reject_usage(context, window.error().message);
+    const std::string target = "/v1/bills/lines/" + api::percent_encoded(*line) + query_of(*o, *window);
+    answered(context, context.controller().get<api::Bill>(target),
+             [&](const auto& shown) { context.json() ? print_json(shown) : print_explained(shown); });
   });
 }
 
@@ -212,45 +300,57 @@ void describe_price(Context& context, const ObjectName& object) {
   });
 }
 
-// Returns what is wrong with options that do not go together; empty: nothing.
+// Returns why the options exclude each other, or an empty text.
 std::string contradiction(const CLI::App& verb, const BillOptions& o) {
-  const char* lines = o.idle ? "--idle" : o.lines ? "--lines" : o.output == "csv" ? "-o csv" : nullptr;
+  const char* lines = o.idle ? "--idle" : o.lines ? "--lines" : nullptr;
   if (verb.count("--by") != 0 && lines != nullptr && o.output != "json")
     return fmt::format("--by has sums, and {} has lines; leave out one of them", lines);
   if (o.idle && o.output == "csv") return "--idle has no csv; use -o json";
+  if (verb.count("--selector") != 0 && o.selector.empty())
+    return "-l is empty; use -l KEY=VALUE, or leave it out";
   if (verb.count("--account") != 0 && o.account.empty())
     return "--account is empty; name an account, or leave it out";
   return "";
 }
 
+// Returns what is wrong with a value of --by; empty if it is correct.
+std::string check_grouping(const std::string& by) {
+  constexpr std::string_view groupings[] = {"account", "queue", "job", "service", "device"};
+  constexpr std::string_view label = "label:";
+  if (std::ranges::find(groupings, by) != std::end(groupings)) return "";
+  if (by.starts_with(label) && by.size() > label.size()) return "";
+  return fmt::format("'{}': must be {} or label:KEY, as in label:team", by, fmt::join(groupings, ", "));
+}
+
 void add_bill(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("bill", "Print what slices cost in a time");
+  CLI::App* verb = app.add_subcommand("bill", "Show the cost of slices in a period");
   const auto o = std::make_shared<BillOptions>();
-  verb->add_option("--by", o->by, "One row for each of these")
-      ->check(CLI::IsMember({"account", "queue", "job", "service", "device"}))
-      ->capture_default_str();
+  verb->add_option("--by", o->by, "Group by account, queue, job, service, device or label:KEY [account]")
+      ->check(check_grouping);
   add_window(verb, o);
-  verb->add_option("--account", o->account, "Of this account alone");
+  verb->add_option("--account", o->account, "Only slices of this account");
+  verb->add_option("-l,--selector", o->selector, "Only slices with these labels: team=a,env!=test");
   verb->add_flag("--idle", o->idle,
-                 "The lines that were granted more than they used, and what a smaller slice would have cost");
-  verb->add_flag("--lines", o->lines, "Each line instead of the sums; with -o json beside them");
-  verb->add_option("-o,--output", o->output, "Form of the answer; csv has the lines")
+                 "Print lines with more granted than used, and the cost of a smaller slice");
+  verb->add_flag("--lines", o->lines, "Print each line instead of the sums; -o json prints both");
+  verb->add_option("-o,--output", o->output, "Output format; csv prints the lines, or the sums with --by")
       ->check(CLI::IsMember({"table", "csv", "json"}))
       ->capture_default_str();
-  verb->footer("  carve bill --by job --from 2026-11-01");
+  verb->footer("  carve bill --month 2026-11 --by job\n  carve bill -l team=a --by label:env");
   add_bill_explain(verb, context);
   verb->callback([&context, verb, o] {
     if (!verb->get_subcommands().empty()) return;
-    if (const std::string wrong = contradiction(*verb, *o); !wrong.empty()) {
-      fmt::print(stderr, "carve: {}\n", wrong);
-      context.status = usage_status;
-      return;
-    }
-    const std::string target = "/v1/bills" + query_of(*o);
+    if (const std::string wrong = contradiction(*verb, *o); !wrong.empty())
+      return reject_usage(context, wrong);
+    const auto window = window_of(*o);
+    if (!window) return reject_usage(context, window.error().message);
+    const std::string target = "/v1/bills" + query_of(*o, *window);
     const client::Client controller = context.controller();
     if (o->output == "csv")
-      return answered(context, controller.text(target + "&format=csv"),
-                      [](const auto& text) { std::fwrite(text.data(), 1, text.size(), stdout); });
+      return answered(
+          context,
+          controller.text(fmt::format("{}{}format=csv", target, target.ends_with("bills") ? '?' : '&')),
+          [](const auto& text) { std::fwrite(text.data(), 1, text.size(), stdout); });
     answered(context, controller.get<api::Bill>(target), [&](const auto& bill) {
       if (o->output == "json") return print_json(bill);
       if (o->idle) return print_idle(bill);

@@ -8,9 +8,11 @@
 #include "cli/amounts.h"
 #include "cli/coverage.h"
 #include "cli/object_output.h"
+#include "cli/slice_events.h"
 #include "cli/slice_options.h"
 #include "cli/time_span.h"
 #include "cli/top_view.h"
+#include "cli/user_devices.h"
 #include "wire/api/slice.h"
 
 namespace carve::cli {
@@ -18,6 +20,23 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+
+TEST(EventsOfSlice, are_those_of_the_last_slice_with_the_name) {
+  const std::vector<api::Event> events = {{1, "a", 7, "granted"},
+                                          {2, "b", 8, "granted"},
+                                          {3, "a", 7, "ended"},
+                                          {4, "a", 9, "granted"},
+                                          {5, "", 0, "policy set"}};
+  const auto times_of = [&](const char* name, bool all_lives) {
+    std::vector<uint64_t> out;
+    for (const api::Event& event : events_of_slice(events, name, all_lives)) out.push_back(event.time_ns);
+    return out;
+  };
+  EXPECT_THAT(times_of("a", false), ElementsAre(4));
+  EXPECT_THAT(times_of("a", true), ElementsAre(1, 3, 4));
+  EXPECT_THAT(times_of("b", false), ElementsAre(2));
+  EXPECT_THAT(times_of("c", true), testing::IsEmpty());
+}
 
 TEST(TimeSpan, has_a_unit_or_that_of_the_option) {
   EXPECT_EQ(parse_time_span("90s")->count(), 90);
@@ -35,16 +54,24 @@ TEST(TimeSpan, has_a_unit_or_that_of_the_option) {
 TEST(Request, takes_sizes_shares_and_percentages_as_typed) {
   auto r = to_request({.memory = "4GiB", .compute = "12.5%"});
   ASSERT_TRUE(r);
-  EXPECT_EQ(r->memory_bytes, 4ull << 30);
-  EXPECT_EQ(r->share_bp, 1250u);
+  EXPECT_EQ(r->amounts.memory_bytes, 4ull << 30);
+  EXPECT_EQ(r->amounts.share_bp, 1250u);
   r = to_request({.memory = "50%"});
   ASSERT_TRUE(r);
-  EXPECT_EQ(r->memory_bp, 5000u);
-  EXPECT_FALSE(r->memory_bytes);
+  EXPECT_EQ(r->amounts.memory_bp, 5000u);
+  EXPECT_FALSE(r->amounts.memory_bytes);
   r = to_request({.total_memory = "8GiB", .devices = 2});
   ASSERT_TRUE(r);
-  EXPECT_EQ(r->total_memory_bytes, 8ull << 30);
+  EXPECT_EQ(r->amounts.total_memory_bytes, 8ull << 30);
   ASSERT_TRUE(to_request({.exclusive = true}));
+}
+
+TEST(Request, takes_parts_that_differ) {
+  const auto r = to_request({.parts = "8GiB:30%,50%:10%"});
+  ASSERT_TRUE(r) << r.error();
+  EXPECT_EQ(r->amounts.parts, *parse_parts("8GiB:30%,50%:10%"));
+  EXPECT_EQ(r->amounts.device_count(), 2u);
+  EXPECT_TRUE(to_request({.parts = "8GiB:30%,4GiB:10%", .isolation = "memory+compute"}));
 }
 
 TEST(Request, refuses_with_the_option_the_value_and_an_example) {
@@ -63,6 +90,17 @@ TEST(Request, refuses_with_the_option_the_value_and_an_example) {
       {{.memory = "1GiB", .labels = {"a=1", "a=2"}}, "--label: 'a=2' has another value too"},
       {{.memory = "1GiB", .exclusive = true}, "--exclusive takes whole devices"},
       {{.memory = "1GiB", .isolation = "memory+compute"}, "needs a share; add --compute 30%"},
+      {{.parts = "8GiB:30%,4Gib:10%"}, "--parts: part 2 '4Gib:10%': memory '4Gib' is not a size; try 4GiB"},
+      {{.parts = "8GiB:30%,4GiB:x"}, "--parts: part 2 '4GiB:x': share 'x' is not a share; try 30%"},
+      {{.parts = "8GiB:30%,4GiB"}, "--parts: part 2 has no share, and part 1 has one; give a share on each"},
+      {{.memory = "1GiB", .parts = "8GiB,4GiB"},
+       "--parts has the devices, and memory and share of each; leave out --memory"},
+      {{.total_memory = "1GiB", .parts = "8GiB"}, "leave out --total-memory"},
+      {{.compute = "30%", .parts = "8GiB"}, "leave out --compute"},
+      {{.parts = "8GiB", .devices = 2}, "leave out --devices"},
+      {{.parts = "8GiB", .exclusive = true}, "leave out --exclusive"},
+      {{.parts = "8GiB", .memory_units = 2}, "leave out --gpu-mem"},
+      {{.parts = "8GiB,4GiB", .isolation = "memory+compute"}, "needs a share of each part"},
   };
   for (const auto& row : rows) {
     const auto r = to_request(row.options);
@@ -120,12 +158,32 @@ TopView two_slices() {
 
 TEST(Top, cuts_the_device_into_its_slices) {
   const std::string text = render(two_slices(), {.width = 106});
-  // 80 cells: a has half of them and half of those are in use, b a quarter, all in use, the rest is free.
+  // 80 cells: slice a has half of them and half of those are in use, b a quarter, all in use; the rest is
+  // free.
   EXPECT_THAT(text, HasSubstr("MEM [" + std::string(20, '#') + std::string(20, '=') + std::string(20, '#') +
                               std::string(20, '.') + "] 75.0% granted"));
   EXPECT_THAT(text, HasSubstr("(simulated)"));
   EXPECT_THAT(text, HasSubstr("5 GiB of 10 GiB"));
   EXPECT_THAT(text, HasSubstr("30%"));
+}
+
+// Memory of processes outside of slices, and of slices that the caller does not see, is not drawn as free.
+TEST(Top, shows_what_others_hold) {
+  TopView view = two_slices();
+  view.slices.slices.pop_back();
+  api::Device& device = view.devices.devices[0];
+  device.used_in_slices_bytes = 10ull << 30;
+  view.slices.slices[0].parts[0].used_bytes = 5ull << 30;
+  device.used_outside_slices_bytes = 2ull << 30;
+  const std::string text = render(view, {.width = 106});
+  EXPECT_THAT(text, HasSubstr("MEM [" + std::string(20, '#') + std::string(20, '=') + std::string(20, '#') +
+                              std::string(8, '!') + std::string(12, '.') + "]"));
+  EXPECT_THAT(text,
+              HasSubstr("20 GiB usable: 15 GiB granted, 10 GiB of it used, 2 GiB used outside of slices, "
+                        "3 GiB free"));
+  device.used_outside_slices_bytes = 50ull << 30;
+  EXPECT_THAT(render(view, {.width = 106}), HasSubstr(std::string(20, '!') + "]"));
+  EXPECT_THAT(render(view, {.width = 106}), HasSubstr(" 0 B free"));
 }
 
 // As above, with both shares enforced and measured.
@@ -197,6 +255,15 @@ TEST(Top, keeps_inside_the_screen) {
     std::istringstream lines(render(view, {.width = width}));
     for (std::string line; std::getline(lines, line);) EXPECT_LE(columns(line), width) << line;
   }
+}
+
+TEST(VisibleDevices, the_first_of_the_list_are_preferred) {
+  EXPECT_THAT(preferred_lists({"b", "a"}, 1), ElementsAre("b", "b,a"));
+  EXPECT_THAT(preferred_lists({"b", "a", "c"}, 2), ElementsAre("b,a", "b,a,c"));
+  EXPECT_THAT(preferred_lists({"b"}, 2), testing::IsEmpty());
+  EXPECT_EQ(too_few_named("1", 1, 2),
+            "--devices 2: CUDA_VISIBLE_DEVICES '1' names 1 device of this node; name 2 or more, unset it, or "
+            "use --device");
 }
 
 TEST(Terminal, cuts_and_pads_by_what_is_seen) {
@@ -296,14 +363,15 @@ spec:
   EXPECT_EQ(yaml_of(R"({"a":"x\ny"})"), "a: \"x\\ny\"\n");
 }
 
-TEST(Amounts, six_decimals_are_shown_as_two) {
+TEST(Amounts, six_decimals_are_shown_as_two_or_below_one_as_four) {
   const std::pair<const char*, const char*> rows[] = {
-      {"3.000000", "3.00"},  {"3.603889", "3.60"},    {"7.207778", "7.21"}, {"0.005000", "0.00"},
-      {"0.015000", "0.02"},  {"0.025000", "0.02"},    {"0.025001", "0.03"}, {"0.004999", "0.00"},
-      {"9.995001", "10.00"}, {"99.995000", "100.00"}, {"0.995000", "1.00"}, {"x", "x"},
+      {"3.000000", "3.00"},   {"3.603889", "3.60"},    {"7.207778", "7.21"},   {"0.000000", "0.00"},
+      {"1.015000", "1.02"},   {"1.025000", "1.02"},    {"1.025001", "1.03"},   {"1.004999", "1.00"},
+      {"9.995001", "10.00"},  {"99.995000", "100.00"}, {"0.003333", "0.0033"}, {"0.000050", "0.0000"},
+      {"0.000051", "0.0001"}, {"0.999950", "1.0000"},  {"12.000001", "12.00"}, {"x", "x"},
       {"1.5", "1.5"},
   };
-  for (const auto& [given, shown] : rows) EXPECT_EQ(in_cents(given), shown) << given;
+  for (const auto& [given, shown] : rows) EXPECT_EQ(shown_amount(given), shown) << given;
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "cli/verbs.h"
-#include "wire/objects/kind.h"
+#include "objects/kind.h"
 
 namespace carve::cli {
 namespace {
@@ -36,7 +36,7 @@ std::vector<const CLI::App*> shown_verbs(const CLI::App& app) {
   return verbs;
 }
 
-// A shell's command whose output are the names of slices, nodes or objects. A name is read when it is needed.
+// Shell commands that print the names of slices, nodes or objects. Names are read when they are needed.
 constexpr std::string_view slices = "carve get slices -o name 2>/dev/null | cut -d/ -f2";
 constexpr std::string_view nodes = "carve get nodes -o name 2>/dev/null | cut -d/ -f2";
 constexpr std::string_view workloads =
@@ -46,7 +46,7 @@ bool is_any(std::string_view verb, std::initializer_list<std::string_view> verbs
   return std::ranges::find(verbs, verb) != verbs.end();
 }
 
-// Returns the command for what the verb acts on; empty: none.
+// Returns the command for the verb's objects; empty if it has none.
 std::string_view names_of(std::string_view verb) {
   if (is_any(verb, {"show", "stop", "set", "thaw"})) return slices;
   if (is_any(verb, {"cordon", "uncordon", "drain", "label"})) return nodes;
@@ -115,7 +115,7 @@ std::string fish_word(const std::string& text) {
   return out + "'";
 }
 
-// Returns the option's part of a line: its names, and what follows it.
+// Returns the option's part of a line: its names, and its argument.
 std::string fish_option(const CLI::Option& option) {
   std::string out;
   for (const std::string& name : option.get_lnames()) out += " -l " + name;

@@ -42,16 +42,13 @@ void add_consolidate(CLI::App& app, Context& context) {
       "can be emptied, 1 if fewer.\n"
       "  carve consolidate --devices 2");
   verb->callback([&context, devices] {
-    answered(
-        context,
-        context.client().get<api::ConsolidationPlan>(fmt::format("/v1/consolidation?devices={}", *devices)),
-        [&](const auto& plan) {
-          context.status = plan.emptied.size() < plan.wanted ? failed_status : 0;
-          if (context.json())
-            print_json(plan);
-          else
-            print(plan);
-        });
+    answered(context, context.agent().consolidation(*devices), [&](const auto& plan) {
+      context.status = plan.emptied.size() < plan.wanted ? failed_status : 0;
+      if (context.json())
+        print_json(plan);
+      else
+        print(plan);
+    });
   });
 }
 

@@ -1,7 +1,7 @@
 // `carve devices`: prints each device's memory: native, reserved, usable, granted and free.
 #include "base/bytes.h"
 #include "base/share.h"
-#include "cli/sentences.h"
+#include "cli/messages.h"
 #include "cli/verbs.h"
 #include "wire/api/device.h"
 
@@ -29,8 +29,8 @@ void print(const api::DeviceList& list, bool wide) {
   std::vector<std::string> heading{"DEVICE", "NAME",    "NATIVE", "RESERVED", "USABLE", "GRANTED",
                                    "FREE",   "COMPUTE", "SLICES", "POLICY",   "HEALTH"};
   if (wide)
-    heading.insert(heading.end(), {"IN USE", "CONTEXT", "SHARES", "IDLE", "SWITCHES", "UTIL", "TEMP", "POWER",
-                                   "CLOCK", "PCI", "UUID"});
+    heading.insert(heading.end(), {"IN USE", "OUTSIDE", "CONTEXT", "SHARES", "IDLE", "SWITCHES", "UTIL",
+                                   "TEMP", "POWER", "CLOCK", "PCI", "UUID"});
   std::vector<std::vector<std::string>> rows;
   for (const api::Device& d : list.devices) {
     const auto size = [](uint64_t bytes) { return std::string(text(Bytes{bytes})); };
@@ -46,12 +46,12 @@ void print(const api::DeviceList& list, bool wide) {
         fmt::format("{}/{}", d.slices, d.max_slices),
         fmt::format("{}{}", text(d.policy.effective.value_or(d.policy.desired)),
                     d.policy.blocked_by.empty() ? "" : " *"),
-        d.mode == DeviceMode::whole ? sentence(d.health) : fmt::format("{} mode", text(d.mode))};
+        d.mode == DeviceMode::whole ? message(d.health) : fmt::format("{} mode", text(d.mode))};
     if (wide)
       row.insert(
           row.end(),
-          {size(d.used_bytes), size(d.context_bytes), d.compute ? sentence(*d.compute) : "-",
-           d.arbitration ? percent(d.arbitration->idle_1s_bp) : "-",
+          {size(d.used_bytes), size(d.used_outside_slices_bytes), size(d.context_bytes),
+           d.compute ? message(*d.compute) : "-", d.arbitration ? percent(d.arbitration->idle_1s_bp) : "-",
            d.arbitration ? fmt::format("{} of {}", d.arbitration->switches, span(d.arbitration->switch_ns))
                          : "-",
            fmt::format("{}%", d.utilization_percent), reading(d.readings.temperature_celsius, "C"),
@@ -80,7 +80,7 @@ void add_devices(CLI::App& app, Context& context) {
       app.add_subcommand("devices", "List the devices: native, reserved, usable, granted and free memory");
   add_output(verb, context, {"table", "wide", "json"});
   verb->callback([&context] {
-    answered(context, context.client().get<api::DeviceList>("/v1/devices"), [&](const auto& list) {
+    answered(context, context.agent().devices(), [&](const auto& list) {
       if (context.json())
         print_json(list);
       else

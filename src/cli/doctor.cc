@@ -3,19 +3,34 @@
 #include "wire/api/doctor.h"
 #include "cli/coverage.h"
 #include "cli/verbs.h"
+#include "wire/api/controller.h"
 #include "wire/api/node.h"
 
 namespace carve::cli {
 namespace {
 
-api::Check reachable(const client::Client& client, const client::Answer<api::Version>& version) {
+api::Check reachable(const client::Agent& agent, const client::Answer<api::Version>& version) {
   if (!version)
     return {
         .name = "agent", .status = CheckStatus::failed, .detail = version.error().detail, .fix = "carved &"};
   return {.name = "agent",
           .status = CheckStatus::ok,
-          .detail = fmt::format("version {} answers at {}, pid {}", version->version, client.socket(),
+          .detail = fmt::format("version {} answers at {}, pid {}", version->version, agent.socket(),
                                 version->pid)};
+}
+
+// Services and jobs need the controller; slices do not.
+api::Check controller_reachable(const client::Client& controller) {
+  const auto version = controller.get<api::ControllerVersion>("/v1/version");
+  if (!version)
+    return {.name = "controller",
+            .status = CheckStatus::degraded,
+            .detail = version.error().detail + "; slices work without it, services and jobs do not",
+            .fix = "carve up, or name its socket with --controller"};
+  return {.name = "controller",
+          .status = CheckStatus::ok,
+          .detail = fmt::format("version {} answers at {}", version->version, controller.socket()),
+          .fix = ""};
 }
 
 void print(const Screen& screen, const api::Diagnosis& diagnosis) {
@@ -40,12 +55,13 @@ void add_doctor(CLI::App& app, Context& context) {
   add_output(verb, context);
   verb->footer("Exit status 1 if a prerequisite of slices failed.");
   verb->callback([&context] {
-    const client::Client client = context.client();
-    const auto version = client.get<api::Version>("/v1/version");
+    const client::Agent agent = context.agent();
+    const auto version = agent.version();
     api::Diagnosis all;
-    all.checks.push_back(reachable(client, version));
+    all.checks.push_back(reachable(agent, version));
+    all.checks.push_back(controller_reachable(context.controller()));
     if (version) {
-      answered(context, client.get<api::Diagnosis>("/v1/doctor"), [&](const api::Diagnosis& from_agent) {
+      answered(context, agent.doctor(), [&](const api::Diagnosis& from_agent) {
         all.memory = from_agent.memory;
         all.compute = from_agent.compute;
         all.checks.insert(all.checks.end(), from_agent.checks.begin(), from_agent.checks.end());

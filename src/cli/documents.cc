@@ -1,8 +1,11 @@
 #include "cli/documents.h"
 
+#include <algorithm>
+
 #include "cli/services.h"
+#include "objects/object.h"
 #include "os/input_file.h"
-#include "wire/objects/object.h"
+#include "wire/api/percent.h"
 
 namespace carve::cli {
 
@@ -16,7 +19,7 @@ void add_documents(CLI::App* verb, DocumentOptions& options, bool is_required) {
 }
 
 std::optional<std::string> read_documents(Context& context, const std::string& file) {
-  auto text = os::read_input(file, objects::max_document_bytes);
+  auto text = os::read_input(file, api::max_document_bytes);
   if (text) return std::move(*text);
   fmt::print(stderr, "carve: {}\n", text.error());
   context.status = failed_status;
@@ -24,20 +27,30 @@ std::optional<std::string> read_documents(Context& context, const std::string& f
 }
 
 std::string query_of(const DocumentOptions& options) {
-  return fmt::format("dialect={}", percent_encoded(options.dialect));
+  return fmt::format("dialect={}", api::percent_encoded(options.dialect));
 }
 
 void print_warnings(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) fmt::print(stderr, "carve: warning: {}\n", harmless(warning));
+  for (const std::string& warning : warnings) print_warning(warning);
+}
+
+// Returns the memory on each of the devices, or one amount if all are equal.
+std::string memory_of(const api::ReplicaPlacement& at) {
+  std::vector<std::string> out;
+  for (const uint64_t bytes : at.memory_bytes) out.emplace_back(text(Bytes{bytes}));
+  if (std::ranges::count(at.memory_bytes, at.memory_bytes.empty() ? 0 : at.memory_bytes.front()) !=
+      static_cast<std::ptrdiff_t>(at.memory_bytes.size()))
+    return fmt::format("{}", fmt::join(out, " and "));
+  return fmt::format("{}{}", out.empty() ? "" : out.front(), out.size() > 1 ? " on each" : "");
 }
 
 void print_placement(const std::vector<api::ReplicaPlacement>& placement) {
   for (const api::ReplicaPlacement& at : placement)
     if (at.node.empty())
-      fmt::print("  replica {}: waits; {}\n", at.replica, harmless(at.sentence));
+      fmt::print("  replica {}: waits; {}\n", at.replica, harmless(at.message));
     else
-      fmt::print("  replica {}: node {}, device {}\n", at.replica, harmless(at.node),
-                 fmt::join(at.devices, ", "));
+      fmt::print("  replica {}: node {}, device {}, {}\n", at.replica, harmless(at.node),
+                 fmt::join(at.devices, ", "), memory_of(at));
 }
 
 }  // namespace carve::cli

@@ -4,9 +4,9 @@
 #include "cli/object_output.h"
 #include "cli/services.h"
 #include "cli/verbs.h"
+#include "objects/node_object.h"
+#include "objects/revision.h"
 #include "wire/api/controller.h"
-#include "wire/objects/node_object.h"
-#include "wire/objects/revision.h"
 
 namespace carve::cli {
 namespace {
@@ -22,13 +22,13 @@ struct EasOptions {
 
 void submit(Context& context, const std::string& document, bool waits) {
   const auto applied =
-      context.controller().send<api::AppliedList>("POST", "/v1/documents?dialect=eas", document);
+      context.controller().send<api::AppliedList>("POST", "/v1/documents?dialect=eas&create=true", document);
   answered(context, applied, [&](const api::AppliedList& list) {
     for (const api::AppliedObject& object : list.items) {
       for (const std::string& warning : object.warnings)
         fmt::print(stderr, "carve: warning: {}\n", harmless(warning));
       fmt::print("[OK] service {} {}\n", object.name, object.action);
-      if (!waits || !wait_for_workload(context, name_of(object), wait_seconds, true)) continue;
+      if (!waits || !wait_for_workload(context, name_of(object), wait_seconds)) continue;
       answered(context, context.controller().get<objects::Service>(object_path(name_of(object))),
                [](const objects::Service& service) {
                  fmt::print("[OK] Service is {}\n", service.spec.stopped ? "stopped" : "running");
@@ -43,19 +43,26 @@ void submit_file(Context& context, const EasOptions& options) {
     submit(context, *document, !options.no_wait);
 }
 
-// The body of a change by -D: the controller sets the fields in the stored document.
+// The controller changes the stored document, and rejects a file that names another service.
 void modify(Context& context, const EasOptions& options) {
-  if (!options.file.empty()) return submit_file(context, options);
-  if (options.changes.empty()) {
+  std::string document;
+  if (!options.file.empty()) {
+    auto read = read_documents(context, options.file);
+    if (!read) return;
+    document = std::move(*read);
+  } else if (options.changes.empty()) {
     fmt::print(stderr, "carve: name what changes: -s FILE, or -Dmetadata.instance=2\n");
     context.status = usage_status;
     return;
   }
   const std::string path = object_path(eas_object(options.name), "modify");
-  answered(context, context.controller().post<objects::Service>(path, api::EasChanges{options.changes}),
+  answered(context,
+           context.controller().post<objects::Service>(
+               path, api::EasChanges{.changes = options.changes, .document = document}),
            [&](const objects::Service& service) {
+             print_warnings(service.status.warnings);
              fmt::print("[OK] service {} modified\n", service.metadata.name);
-             if (!options.no_wait) wait_for_workload(context, eas_object(options.name), wait_seconds, true);
+             if (!options.no_wait) wait_for_workload(context, eas_object(options.name), wait_seconds);
            });
 }
 
@@ -143,7 +150,8 @@ void add_eas(CLI::App& app, Context& context) {
   create->footer("  carve eas create examples/eas.json");
   create->callback([&context, options] { submit_file(context, *options); });
   CLI::App* change = add_named(eas, "modify", "Change a service", options);
-  change->add_option("-s", options->file, "The new document")->type_name("FILE");
+  change->add_option("-s", options->file, "The new document, or without a name the part of it that changes")
+      ->type_name("FILE");
   change->add_option("-D", options->changes, "A field of the stored document: -Dmetadata.instance=2")
       ->type_name("FIELD=VALUE");
   change->add_flag("--no-wait", options->no_wait, "Do not wait");
@@ -184,7 +192,7 @@ void add_eas(CLI::App& app, Context& context) {
       "-f", [](int64_t) {}, "Accepted for scripts: nothing is asked");
   remove->callback([&context, options] {
     answered(context, context.controller().remove<objects::Service>(object_path(eas_object(options->name))),
-             [&](const auto&) { fmt::print("[OK] service {} deleted\n", options->name); });
+             [&](const auto&) { fmt::print("[OK] service {} deletion requested\n", options->name); });
   });
 }
 

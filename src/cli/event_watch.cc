@@ -30,12 +30,12 @@ std::string line_of(const api::Event& e) {
 void watch_events(Context& context) {
   // Every event is flushed, so nothing is lost here.
   signal(SIGINT, [](int) { _exit(interrupted_status); });
-  const client::Client client = context.client();
+  const client::Agent agent = context.agent();
   std::string last_id;
   bool opened_once = false;
   bool loss_told = false;
   while (true) {
-    const client::WatchEnd ended = client.watch("/v1/events?watch=true", last_id, [&](const auto& event) {
+    const client::WatchEnd ended = agent.watch_events(last_id, [&](const auto& event) {
       print(context, event);
       last_id = event.id;
     });

@@ -4,6 +4,7 @@
 #include "cli/node_pools.h"
 #include "cli/services.h"
 #include "cli/slice_options.h"
+#include "cli/user_devices.h"
 #include "cli/verbs.h"
 #include "wire/api/plan.h"
 
@@ -37,6 +38,34 @@ void explain_documents(Context& context, const DocumentOptions& documents) {
            });
 }
 
+// Exit status 0 if the request fits, on the devices that the user's environment names.
+void explain_request(Context& context, const SliceOptions& options) {
+  const auto wrong = [&](const std::string& message) {
+    fmt::print(stderr, "carve: {}\n", message);
+    context.status = usage_status;
+  };
+  auto request = to_request(options);
+  if (!request) return wrong(request.error());
+  const client::Agent agent = context.agent();
+  const auto named = user_devices(agent, *request);
+  if (!named) return wrong(named.error());
+  auto answer = agent.explain(*request);
+  for (const std::string& list : preferred_lists(*named, request->amounts.device_count())) {
+    api::SliceRequest on_devices = *request;
+    on_devices.device = list;
+    answer = agent.explain(on_devices);
+    if (!answer || answer->fits) break;
+  }
+  answered(context, answer, [&](const auto& explanation) {
+    context.status = explanation.fits ? 0 : failed_status;
+    if (context.json()) return print_json(explanation);
+    fmt::print("{}\n", explanation.message);
+    for (const api::Verdict& v : explanation.devices)
+      fmt::print("  device {}: {}\n", v.index,
+                 inked(context.screen, v.fits ? Ink::green : Ink::red, v.message));
+  });
+}
+
 }  // namespace
 
 void add_explain(CLI::App& app, Context& context) {
@@ -48,27 +77,14 @@ void add_explain(CLI::App& app, Context& context) {
   add_documents(verb, *documents, /*is_required=*/false);
   add_output(verb, context);
   verb->footer(
-      "Exit status 0 if the request fits, 1 if not.\n  carve explain --memory 24GiB\n  carve explain -f "
+      "Exit status 0 if the request fits, 1 if not. CUDA_VISIBLE_DEVICES restricts the devices as with carve "
+      "run.\n  carve explain --memory 24GiB\n  carve explain -f "
       "examples/service.yaml");
   add_explain_slicing(verb, context);
   verb->callback([&context, verb, options, documents] {
     if (!verb->get_subcommands().empty()) return;
     if (!documents->file.empty()) return explain_documents(context, *documents);
-    auto request = to_request(*options);
-    if (!request) {
-      fmt::print(stderr, "carve: {}\n", request.error());
-      context.status = usage_status;
-      return;
-    }
-    answered(context, context.client().post<api::Explanation>("/v1/explain", *request),
-             [&](const auto& explanation) {
-               context.status = explanation.fits ? 0 : failed_status;
-               if (context.json()) return print_json(explanation);
-               fmt::print("{}\n", explanation.sentence);
-               for (const api::Verdict& v : explanation.devices)
-                 fmt::print("  device {}: {}\n", v.index,
-                            inked(context.screen, v.fits ? Ink::green : Ink::red, v.sentence));
-             });
+    explain_request(context, *options);
   });
 }
 

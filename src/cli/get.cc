@@ -10,6 +10,7 @@
 #include "cli/object_watch.h"
 #include "cli/services.h"
 #include "cli/verbs.h"
+#include "wire/api/percent.h"
 
 namespace carve::cli {
 namespace {
@@ -20,14 +21,14 @@ struct GetOptions {
   bool all_namespaces = false, watch = false;
 };
 
-// What each replica gets of a GPU, as the controller understood it.
+// The GPU of each replica, as the controller interpreted it.
 std::string gpu_text(const objects::Service& s) {
   return s.status.gpu.empty() ? "-" : harmless(s.status.gpu);
 }
 
 std::string or_dash(const std::string& text) { return text.empty() ? "-" : harmless(text); }
 
-// The column NAMESPACE is there if an object is in another one than the default.
+// The column NAMESPACE is shown if an object is outside the default namespace.
 void print(const std::vector<objects::Service>& services, bool wide) {
   std::vector<std::string> heading = {"NAME", "STATUS", "READY", "GPU", "REVISION", "RESTARTS", "ENDPOINT"};
   const bool has_namespaces =
@@ -46,8 +47,8 @@ void print(const std::vector<objects::Service>& services, bool wide) {
   fmt::print("{}", table(heading, rows));
 }
 
-void usage(Context& context, const std::string& sentence) {
-  fmt::print(stderr, "carve: {}\n", sentence);
+void usage(Context& context, const std::string& message) {
+  fmt::print(stderr, "carve: {}\n", message);
   context.status = usage_status;
 }
 
@@ -65,20 +66,20 @@ void get(Context& context, const GetOptions& options) {
   if (is_price(object->kind) && !options.watch) return get_prices(context, *object, options.output);
   if (!kind.is_workload) {
     if (options.watch)
-      return watch_objects(context, *object, "labelSelector=" + percent_encoded(options.selector),
+      return watch_objects(context, *object, "labelSelector=" + api::percent_encoded(options.selector),
                            options.output);
     return get_nodes_or_pools(context, *object, options.selector, options.output);
   }
   const bool all = object->name.empty();
-  std::string target = list_path(object->kind) + "?namespace=" + percent_encoded(options.name_space);
-  if (!options.selector.empty()) target += "&labelSelector=" + percent_encoded(options.selector);
+  std::string target = list_path(object->kind) + "?namespace=" + api::percent_encoded(options.name_space);
+  if (!options.selector.empty()) target += "&labelSelector=" + api::percent_encoded(options.selector);
   if (!all) target = object_path(*object);
   const client::Client controller = context.controller();
   if (options.watch)
     return watch_objects(context, *object,
                          fmt::format("namespace={}&labelSelector={}",
-                                     percent_encoded(all ? options.name_space : object->name_space),
-                                     percent_encoded(options.selector)),
+                                     api::percent_encoded(all ? options.name_space : object->name_space),
+                                     api::percent_encoded(options.selector)),
                          options.output);
   const auto text = [&] { return all ? whole_list(controller, target) : controller.text(target); };
   if (options.output == "json")

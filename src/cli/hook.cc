@@ -1,7 +1,7 @@
-// `carve hook NAME`: a container runtime calls it as OCI hook createRuntime (runtime-spec, section
-// "POSIX-platform Hooks"); users do not. The runtime writes the container's state to standard input. The pid
-// in the state tells the agent the cgroup of the slice's processes. A failure stops the container, because it
-// would otherwise run without its slice.
+// `carve hook NAME`: called by a container runtime as OCI hook createRuntime (runtime-spec, section
+// "POSIX-platform Hooks"), not by users. The runtime writes the container's state to standard input. From the
+// pid in the state the agent finds the cgroup of the slice's processes. A failure stops the container,
+// because it would otherwise run without its slice.
 #include <iostream>
 #include <iterator>
 
@@ -39,9 +39,7 @@ void add_hook(CLI::App& app, Context& context) {
       context.status = failed_status;
       return;
     }
-    answered(context,
-             context.client().post<api::Nothing>("/v1/slices/" + *name + "/container",
-                                                 api::ContainerStarted{.pid = state->pid, .id = state->id}),
+    answered(context, context.agent().add_container(*name, {.pid = state->pid, .id = state->id}),
              [](const auto&) {});
   });
 }

@@ -8,15 +8,16 @@
 #include "base/bytes.h"
 #include "base/share.h"
 #include "cli/object_output.h"
-#include "wire/objects/job_object.h"
-#include "wire/objects/queue_object.h"
-#include "wire/objects/ray_cluster_object.h"
+#include "objects/job_object.h"
+#include "objects/queue_object.h"
+#include "objects/ray_cluster_object.h"
+#include "wire/api/percent.h"
 
 namespace carve::cli {
 namespace {
 
 constexpr std::chrono::milliseconds job_interval{100};
-constexpr std::chrono::seconds controller_patience{30};  // While it is restarted.
+constexpr std::chrono::seconds controller_patience{30};  // For a restart.
 
 struct QueueList {
   std::vector<objects::Queue> items;
@@ -145,7 +146,7 @@ void describe_hours(const objects::JobStatus& s) {
                           : fmt::format("{}, and {} s without a price", s.gpu_hours, s.unpriced_seconds));
 }
 
-// What the statuses of jobs and clusters have in common: from the phase to the end.
+// Status fields that jobs and clusters share, from the phase to the end.
 void describe_times(const objects::JobStatus& s) {
   detail("phase", s.phase);
   if (s.position != 0) detail("position", fmt::format("{}", s.position));
@@ -231,8 +232,8 @@ void get_queues_or_jobs(Context& context, const ObjectName& object, const std::s
                         const std::string& selector, const std::string& output) {
   const client::Client controller = context.controller();
   const bool all = object.name.empty();
-  std::string target = list_path(object.kind) + "?namespace=" + percent_encoded(name_space);
-  if (!selector.empty()) target += "&labelSelector=" + percent_encoded(selector);
+  std::string target = list_path(object.kind) + "?namespace=" + api::percent_encoded(name_space);
+  if (!selector.empty()) target += "&labelSelector=" + api::percent_encoded(selector);
   const auto text = all ? whole_list(controller, target) : controller.text(object_path(object));
   answered(context, text, [&](const auto& json) {
     if (output == "json") return fmt::print("{}\n", api::indented(json));
@@ -285,7 +286,7 @@ int exit_status_of(const objects::JobStatus& status) {
 
 void wait_for_job(Context& context, const ObjectName& name) {
   const client::Client controller = context.controller();
-  size_t shown = 0;  // Lines. A stream that begins again begins with the first line.
+  size_t shown = 0;  // Number of lines. A restarted stream begins with the first line.
   std::string reason;
   while (true) {
     const auto job = patient_job(controller, name);
@@ -311,7 +312,7 @@ void wait_for_job(Context& context, const ObjectName& name) {
                          });
     const auto now = patient_job(controller, name);
     if (!now) return answered(context, now, [](const auto&) {});
-    // A caller that did not take the last lines for long has lost its stream.
+    // A caller that did not read the last lines for a long time has lost its stream.
     if (now->status.finished_at.empty() || (ended.opened && !is_complete)) continue;
     const objects::JobStatus& end = now->status;
     context.status = exit_status_of(end);
@@ -319,6 +320,27 @@ void wait_for_job(Context& context, const ObjectName& name) {
       fmt::print(stderr,
                  "carve: {0}: {1}{2}{3}; carve describe {0} shows its pods, carve logs {0} their output\n",
                  name.text(), end.phase, end.reason.empty() ? "" : ": ", harmless(end.reason));
+    return;
+  }
+}
+
+void wait_until_job_runs(Context& context, const ObjectName& name, unsigned timeout_seconds) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(timeout_seconds);
+  std::string last;
+  for (;; std::this_thread::sleep_for(job_interval)) {
+    const auto job = context.controller().get<objects::Job>(object_path(name));
+    if (!job) return answered(context, job, [](const auto&) {});
+    const objects::JobStatus& status = job->status;
+    const std::string line = fmt::format("{} is {}{}{}", name.text(), status.phase,
+                                         status.reason.empty() ? "" : ": ", harmless(status.reason));
+    if (line != last) fmt::print(stderr, "{}\n", line);
+    last = line;
+    if (status.phase == "Running" || status.phase == "Succeeded") return;
+    const bool has_ended = !status.finished_at.empty();
+    if (!has_ended && std::chrono::steady_clock::now() < deadline) continue;
+    fmt::print(stderr, "carve: {}{}; carve describe {} shows its pods\n", line,
+               has_ended ? "" : fmt::format(" after {} s", timeout_seconds), name.text());
+    context.status = failed_status;
     return;
   }
 }
@@ -336,7 +358,7 @@ void add_cancel(CLI::App& app, Context& context) {
       const auto job = required_object(context, {has_kind ? name : "job/" + name}, *name_space);
       if (!job) continue;
       if (job->kind != objects::Kind::job) {
-        fmt::print(stderr, "carve: {0}: jobs alone are cancelled; carve delete {0}\n", job->text());
+        fmt::print(stderr, "carve: {0}: only jobs can be cancelled; use carve delete {0}\n", job->text());
         context.status = usage_status;
         continue;
       }

@@ -8,7 +8,7 @@
 namespace carve::cli {
 namespace {
 
-// What the verb reads of the answer.
+// The part of the answer that the verb reads.
 struct Labeled {
   objects::Metadata metadata;
 };
@@ -16,11 +16,11 @@ struct Labeled {
 struct LabelOptions {
   std::vector<std::string> words;
   std::string name_space = "default";
-  bool when_free = false;  // Of a node's memory unit.
+  bool when_free = false;  // For a node's memory unit.
 };
 
-void refuse_labels(Context& context, const std::string& sentence) {
-  fmt::print(stderr, "carve: {}\n", harmless(sentence));
+void refuse_labels(Context& context, const std::string& message) {
+  fmt::print(stderr, "carve: {}\n", harmless(message));
   context.status = usage_status;
 }
 
@@ -31,7 +31,7 @@ Result<std::string, std::string> label_patch(const std::vector<std::string>& wor
   std::string labels;
   for (const std::string& word : words) {
     const auto change = parse_label_change(word);
-    if (!change) return tl::unexpected(change.error().sentence);
+    if (!change) return tl::unexpected(change.error().message);
     labels += fmt::format("{}{}:{}", labels.empty() ? "" : ",", api::quoted(change->first),
                           change->second ? api::quoted(*change->second) : "null");
   }
@@ -68,7 +68,7 @@ void add_label(CLI::App& app, Context& context) {
   verb->add_option("-n,--namespace", options->name_space, "Its namespace")->capture_default_str();
   verb->add_flag("--when-free", options->when_free,
                  "Change the memory unit of a node when no slice in units is left");
-  // As kubectl has it. Here a value is replaced without it too.
+  // Like kubectl's. Here a value is replaced without it too.
   verb->add_flag("--overwrite")->description("Without effect: a label's value is always replaced");
   verb->footer("  carve label node n1 carve.dev/placement=spread zone-\n  carve label job/custom-5 team=a");
   verb->callback([&context, options] { label(context, *options); });

@@ -5,7 +5,8 @@
 #include "cli/time_span.h"
 #include "cli/verbs.h"
 #include "core/escaped.h"
-#include "wire/objects/job_object.h"
+#include "objects/job_object.h"
+#include "wire/api/percent.h"
 
 namespace carve::cli {
 namespace {
@@ -15,11 +16,11 @@ struct LogOptions {
   std::optional<uint32_t> replica;
   bool previous = false, follow = false;
   std::optional<uint32_t> tail;
-  std::string since;  // Empty: all.
+  std::string since;  // Empty for all.
 };
 
-// Prints a program's output. A terminal gets no control characters of it, because they could change what is
-// shown of others.
+// Prints a program's output. On a terminal its control characters are escaped, because they could change the
+// output of others.
 void print_output(std::string_view text) {
   if (isatty(STDOUT_FILENO) == 1)
     fmt::print("{}", escaped(text, "\t\n"));
@@ -27,7 +28,7 @@ void print_output(std::string_view text) {
     fmt::print("{}", text);
 }
 
-// A name alone is a service's, or else a job's.
+// A name without a kind is a service's, or otherwise a job's.
 std::optional<ObjectName> object_of(Context& context, const LogOptions& options) {
   if (options.name.find('/') != std::string::npos)
     return required_object(context, {options.name}, options.name_space);
@@ -76,7 +77,7 @@ void add_logs(CLI::App& app, Context& context) {
     std::string query = fmt::format("previous={}", options->previous);
     if (options->tail) query += fmt::format("&tail={}", *options->tail);
     if (options->replica) query += fmt::format("&replica={}", *options->replica);
-    if (!options->role.empty()) query += "&role=" + percent_encoded(options->role);
+    if (!options->role.empty()) query += "&role=" + api::percent_encoded(options->role);
     if (!options->since.empty()) query += fmt::format("&sinceSeconds={}", seconds_of(options->since));
     const auto object = object_of(context, *options);
     if (!object) return;

@@ -1,4 +1,4 @@
-// carve: the command line. All that it shows comes from the agent's API (wire/api/FORMAT.md).
+// carve: the command line. All its output comes from the agent's API (wire/api/FORMAT.md).
 #include <algorithm>
 #include <cstdio>
 
@@ -19,6 +19,10 @@ constexpr void (*verbs[])(CLI::App&, Context&) = {
 };
 
 }  // namespace
+
+void print_warning(const std::string& warning) {
+  fmt::print(stderr, "carve: warning: {}\n", harmless(warning));
+}
 
 void complain(const api::Problem& problem) {
   std::string text = fmt::format("carve: {}\n", problem.detail.empty() ? problem.title : problem.detail);
@@ -48,20 +52,55 @@ void add_socket(CLI::App& app, Context& context) {
     if (!verb->get_name().empty()) add_socket(*verb, context);  // A group of options has no name.
 }
 
-// Returns the error as a sentence. CLI11 says of a text that is no number: "Could not convert: --tail = x".
-std::string sentence_of(const CLI::ParseError& error) {
+std::string names_of_verbs(const CLI::App& verb) {
+  std::vector<std::string> names;
+  for (const CLI::App* one : verb.get_subcommands([](const CLI::App*) { return true; }))
+    if (!one->get_name().empty()) names.push_back(one->get_name());
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// Returns the error as a message. CLI11's message about a text that is not a number is "Could not convert:
+// --tail = x".
+std::string message_of(const CLI::ParseError& error, const CLI::App& verb) {
+  if (verb.get_require_subcommand_min() != 0 &&
+      error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError))
+    return fmt::format("name a verb: {}",
+                       verb.get_parent() == nullptr ? "'carve --help' lists them" : names_of_verbs(verb));
   constexpr std::string_view prefix = "Could not convert: ", between = " = ";
   std::string_view text = error.what();
   const size_t at = text.find(between);
   if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::ConversionError) ||
       !text.starts_with(prefix) || at == std::string_view::npos)
     return std::string(text);
-  return fmt::format("{}: '{}' is no whole number, or it is out of range",
-                     text.substr(prefix.size(), at - prefix.size()), text.substr(at + between.size()));
+  const std::string name(text.substr(prefix.size(), at - prefix.size()));
+  const std::string_view value = text.substr(at + between.size());
+  const CLI::Option* const option = verb.get_option_no_throw(name);
+  if (option != nullptr && option->get_items_expected_max() == 0)
+    return fmt::format("{}: '{}': the option takes no value; leave it out", name, value);
+  return fmt::format("{}: '{}' is no whole number, or it is out of range", name, value);
+}
+
+// Returns the verb that the words name: "rollout status". Unknown words where a verb is required are an
+// error.
+Result<const CLI::App*, std::string> verb_of(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* verb = &app;
+  for (const std::string& word : words) {
+    if (word.starts_with('-') || verb->get_require_subcommand_min() == 0) break;
+    const auto verbs = verb->get_subcommands([&](const CLI::App* one) { return one->check_name(word); });
+    if (!verbs.empty()) {
+      verb = verbs.front();
+      continue;
+    }
+    if (verb == &app)
+      return tl::unexpected(fmt::format("'{}' is not a verb; 'carve --help' lists them", word));
+    return tl::unexpected(
+        fmt::format("{}: '{}' is not one of {}", verb->get_name(), word, names_of_verbs(*verb)));
+  }
+  return verb;
 }
 
 int main(int argc, char** argv) {
-  // Each line is shown at once, also in a pipe, and before an error that follows it.
+  // Each line is printed immediately, also into a pipe, and before an error that follows it.
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   Context context;
   context.screen = screen();
@@ -79,11 +118,9 @@ int main(int argc, char** argv) {
     context.program.assign(dashes + 1, words.end());
     words.erase(dashes, words.end());
   }
-  const auto verb_named = [&](const std::string& word) {
-    return !app.get_subcommands([&](const CLI::App* verb) { return verb->get_name() == word; }).empty();
-  };
-  if (!words.empty() && !words[0].starts_with('-') && !verb_named(words[0])) {
-    fmt::print(stderr, "carve: '{}' is not a verb; 'carve --help' lists them\n", words[0]);
+  const auto named = verb_of(app, words);
+  if (!named) {
+    fmt::print(stderr, "carve: {}\n", named.error());
     return usage_status;
   }
   // A usage error of `carve run` exits with 125, as docker and podman do. A caller can tell it from the
@@ -95,7 +132,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     const CLI::App* verb = app.get_subcommands().empty() ? &app : app.get_subcommands().front();
-    fmt::print(stderr, "carve: {}\nTry '{} --help'.\n", sentence_of(error),
+    fmt::print(stderr, "carve: {}\nTry '{} --help'.\n", message_of(error, **named),
                verb == &app ? "carve" : "carve " + verb->get_name());
     return running ? runner::failed_status : usage_status;
   }

@@ -25,6 +25,9 @@ void print(const api::Node& node) {
     row("", fmt::format("{} when these slices have ended: {}",
                         std::string(text(size_of(node.desired_memory_unit))),
                         fmt::join(node.memory_unit_blocked_by, ", ")));
+  row("spill",
+      fmt::format("{} of host memory, {} granted, {} free", text(Bytes{node.spill_limit_bytes}).c_str(),
+                  text(Bytes{node.spill_granted_bytes}).c_str(), text(Bytes{node.spill_free_bytes}).c_str()));
   if (!node.grants_refused.empty()) row("refuses", harmless(node.grants_refused));
   for (const auto& [key, value] : node.labels)
     row("label", fmt::format("{}={}", harmless(key), harmless(value)));
@@ -46,7 +49,7 @@ void add_node(CLI::App& app, Context& context) {
       ->type_name("KEY=VALUE")
       ->check([](const std::string& word) {
         const auto change = parse_label_change(word);
-        return change ? std::string() : change.error().sentence;
+        return change ? std::string() : change.error().message;
       });
   auto unit = std::make_shared<std::string>();
   auto when_free = std::make_shared<bool>(false);
@@ -76,15 +79,24 @@ void add_node(CLI::App& app, Context& context) {
                            .removed_labels = {}};
     for (const std::string& word : *labels) {
       const auto label = *parse_label_change(word);
+      if (label.second && meaning_of(label.first) == LabelMeaning::placement) {
+        fmt::print(stderr,
+                   "carve: --label {0}: a controller places slices by this label of the node's object; set "
+                   "it with carve "
+                   "label node NAME {0}, or without a controller start carved with --strategy NAME\n",
+                   word);
+        context.status = failed_status;
+        return;
+      }
       if (label.second)
         change.labels[label.first] = *label.second;
       else
         change.removed_labels.push_back(label.first);
     }
-    shown(context.client().patch<api::Node>("/v1/node", change));
+    shown(context.agent().change_node(change));
   });
   verb->callback([&context, verb, shown] {
-    if (verb->get_subcommands().empty()) shown(context.client().get<api::Node>("/v1/node"));
+    if (verb->get_subcommands().empty()) shown(context.agent().node());
   });
 }
 

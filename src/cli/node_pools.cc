@@ -5,8 +5,9 @@
 #include "cli/bill.h"
 #include "cli/jobs.h"
 #include "cli/object_output.h"
-#include "wire/objects/node_object.h"
-#include "wire/objects/pool_object.h"
+#include "objects/node_object.h"
+#include "objects/pool_object.h"
+#include "wire/api/percent.h"
 
 namespace carve::cli {
 namespace {
@@ -67,7 +68,8 @@ void print(const std::vector<objects::Node>& nodes, bool wide) {
 }
 
 std::string slicing_text(const objects::Slicing& slicing) {
-  return slicing.available ? "available" : "no: " + dashed(slicing.failed);
+  if (!slicing.available) return "no: " + dashed(slicing.failed);
+  return slicing.eas_problem.empty() ? "available" : "available, not to PAI-EAS";
 }
 
 std::vector<std::string> cells_of(const objects::Pool& pool) {
@@ -130,7 +132,7 @@ void describe(const objects::Pool& pool) {
     line("drift", fmt::format("node {}: {} is {}, the pool has {}", d.node, d.label,
                               d.node_value.empty() ? "absent" : d.node_value, d.pool_value));
   for (const objects::SlicingCheckStatus& c : s.slicing.checks)
-    line("slicing", fmt::format("{}: {}", c.name, c.ok ? "ok" : c.sentence));
+    line("slicing", fmt::format("{}: {}", c.name, c.ok ? "ok" : c.message));
 }
 
 template <class List, class One>
@@ -150,12 +152,16 @@ void print_names(const std::vector<Object>& found, objects::Kind kind) {
 }
 
 void print_slicing(Context& context, const std::string& pool) {
-  const std::string target = "/v1/pools/" + percent_encoded(pool) + "/slicing";
+  const std::string target = "/v1/pools/" + api::percent_encoded(pool) + "/slicing";
   answered(context, context.controller().get<objects::Slicing>(target), [&](const auto& slicing) {
+    if (!slicing.available) context.status = failed_status;
     if (context.json()) return print_json(slicing);
     for (const objects::SlicingCheckStatus& check : slicing.checks)
-      fmt::print("{:<15} {}\n", check.name, check.ok ? "ok" : harmless(check.sentence));
-    fmt::print("slicing is {}\n", slicing.available ? "available" : "not available");
+      fmt::print("{:<15} {}\n", check.name, check.ok ? "ok" : harmless(check.message));
+    const bool has_exception = slicing.available && !slicing.eas_problem.empty();
+    if (has_exception) fmt::print("{:<15} {}\n", "PAI-EAS", harmless(slicing.eas_problem));
+    fmt::print("slicing is {}{}\n", slicing.available ? "available" : "not available",
+               has_exception ? ", but not to documents of PAI-EAS" : "");
   });
 }
 
@@ -181,14 +187,14 @@ Result<std::vector<std::string>, std::string> change_cells(objects::Kind kind, c
 }
 
 std::string node_path(const std::string& name, const std::string& verb) {
-  return fmt::format("/v1/nodes/{}{}{}", percent_encoded(name), verb.empty() ? "" : "/", verb);
+  return fmt::format("/v1/nodes/{}{}{}", api::percent_encoded(name), verb.empty() ? "" : "/", verb);
 }
 
 void get_nodes_or_pools(Context& context, const ObjectName& object, const std::string& selector,
                         const std::string& output) {
   std::string target = list_path(object.kind);
-  if (!object.name.empty()) target += "/" + percent_encoded(object.name);
-  if (!selector.empty()) target += "?labelSelector=" + percent_encoded(selector);
+  if (!object.name.empty()) target += "/" + api::percent_encoded(object.name);
+  if (!selector.empty()) target += "?labelSelector=" + api::percent_encoded(selector);
   if (output == "json")
     return answered(context, context.controller().text(target),
                     [](const auto& text) { fmt::print("{}\n", api::indented(text)); });
@@ -209,7 +215,7 @@ void get_nodes_or_pools(Context& context, const ObjectName& object, const std::s
 }
 
 void describe_node_or_pool(Context& context, const ObjectName& object) {
-  const std::string target = list_path(object.kind) + "/" + percent_encoded(object.name);
+  const std::string target = list_path(object.kind) + "/" + api::percent_encoded(object.name);
   if (object.kind == objects::Kind::node)
     answered(context, context.controller().get<objects::Node>(target), [](const auto& n) { describe(n); });
   else

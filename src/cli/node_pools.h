@@ -1,4 +1,4 @@
-// What `carve get`, `describe` and `explain` print of nodes and node pools.
+// Output of `carve get`, `describe` and `explain` for nodes and node pools.
 #pragma once
 
 #include <string>
@@ -7,10 +7,11 @@
 
 namespace carve::cli {
 
-// Prints the objects of `carve get nodes|pools [NAME]`. `output`: table, wide, json, name.
+// Prints the objects of `carve get nodes|pools [NAME]`. `output` is table, wide, json or name.
 void get_nodes_or_pools(Context& context, const ObjectName& object, const std::string& selector,
                         const std::string& output);
-// The row of a node or a pool, for tables of changes. Fails with a sentence if the JSON is no such object.
+// Makes the row of a node or a pool, for tables of changes. Fails with a message if the JSON is not such an
+// object.
 const std::vector<std::string>& change_heading(objects::Kind kind);
 Result<std::vector<std::string>, std::string> change_cells(objects::Kind kind, const std::string& json);
 void describe_node_or_pool(Context& context, const ObjectName& object);
@@ -18,7 +19,7 @@ void describe_node_or_pool(Context& context, const ObjectName& object);
 // `carve explain slicing --pool NAME`
 void add_explain_slicing(CLI::App* explain, Context& context);
 
-// Verbs of the controller's nodes below `carve node`: stop, start, restart, pool.
+// Verbs below `carve node` for the controller's nodes: stop, start, restart, pool.
 void add_node_verbs(CLI::App* node, Context& context);
 
 // Returns "/v1/nodes/NAME/VERB".

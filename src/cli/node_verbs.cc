@@ -7,7 +7,7 @@
 
 #include "cli/node_pools.h"
 #include "cli/time_span.h"
-#include "wire/objects/node_object.h"
+#include "objects/node_object.h"
 
 namespace carve::cli {
 namespace {
@@ -17,8 +17,8 @@ using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds node_poll_interval{200};
 
-void fail(Context& context, const std::string& sentence) {
-  fmt::print(stderr, "carve: {}\n", harmless(sentence));
+void fail(Context& context, const std::string& message) {
+  fmt::print(stderr, "carve: {}\n", harmless(message));
   context.status = failed_status;
 }
 
@@ -28,8 +28,8 @@ void patch(Context& context, const std::string& name, const std::string& body, c
            [&](const auto&) { fmt::print("node/{} {}\n", name, done); });
 }
 
-// Calls `is_done` with the node until it returns true. Returns false, with a sentence printed, if the node
-// cannot be read or the time is over.
+// Calls `is_done` with the node until it returns true. Prints a message and returns false if the node cannot
+// be read or the time is over.
 bool wait_for_node(Context& context, const std::string& name, seconds timeout, const std::string& what,
                    const std::function<bool(const objects::Node&)>& is_done) {
   const client::Client controller = context.controller();
@@ -68,8 +68,8 @@ std::vector<std::string> unmanaged_slices(const objects::Node& node) {
   return out;
 }
 
-// Prints which workloads have replicas on the node, once for each, and why those stay that find no other
-// node, once for each sentence.
+// Prints the workloads with replicas on the node, each once, and why those stay that find no other node, each
+// message once.
 class DrainReport {
  public:
   DrainReport(Context& context, std::string node) : context_(context), node_(std::move(node)) {}
@@ -79,7 +79,7 @@ class DrainReport {
     for (const objects::KindText& kind : objects::kinds) {
       if (!kind.is_workload) continue;
       const auto list = workloads(controller, kind.value);
-      if (!list) continue;  // The next update tries again.
+      if (!list) continue;  // Retried at the next update.
       for (const objects::Service& service : *list) update(kind.value, service);
     }
   }
@@ -110,7 +110,7 @@ void drain(Context& context, const std::string& name, bool force, seconds timeou
   const auto cordoned =
       controller.send<objects::Node>("PATCH", node_path(name), R"({"spec":{"schedulable":false}})");
   if (!cordoned) return answered(context, cordoned, [](const auto&) {});
-  // The list of slices is that of the first answer after the node refuses new ones.
+  // The list of slices comes from the first answer after the node rejects new ones.
   objects::Node node;
   const auto is_told = [&](const objects::Node& one) {
     node = one;

@@ -7,9 +7,9 @@
 namespace carve::cli {
 namespace {
 
-constexpr size_t max_pages = 1000;  // A server that always answers `continue` does not keep the client.
+constexpr size_t max_pages = 1000;  // A server that returns `continue` forever does not block the client.
 
-// Returns whether YAML reads the text, unquoted, as this text and as no number, boolean or null.
+// Returns whether YAML parses the unquoted text as this text and not as a number, boolean or null.
 bool is_plain(const std::string& text) {
   static constexpr std::string_view words[] = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"};
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
@@ -23,13 +23,13 @@ bool is_plain(const std::string& text) {
          std::ranges::find(words, lower) == std::end(words);
 }
 
-// A scalar of JSON is one of YAML 1.2; a text is quoted unless it is plain.
+// A JSON scalar is also a YAML 1.2 scalar; a text is quoted unless it is plain.
 std::string scalar(const api::Json& value) {
   if (value.is_string() && is_plain(value.get<std::string>())) return value.get<std::string>();
   return value.dump();
 }
 
-// Writes the value behind its key or dash. The depth is bounded by the reader of the JSON (api::max_depth).
+// Writes the value after its key or dash. The JSON parser bounds the depth (api::max_depth).
 void write_yaml(const api::Json& value, size_t indent, std::string& out) {
   const std::string blanks(indent, ' ');
   if (!value.is_structured()) {

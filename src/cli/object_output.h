@@ -1,4 +1,4 @@
-// How `carve get` prints objects that it has as JSON: all pages of a list as one, JSON or YAML.
+// Prints objects for `carve get` from their JSON: all pages of a list as one, JSON or YAML.
 #pragma once
 
 #include <string>
@@ -11,7 +11,8 @@ namespace carve::cli {
 // {"items": [...], "metadata": {...}}.
 client::Answer<std::string> whole_list(const client::Client& controller, const std::string& target);
 
-// Returns the JSON text as a YAML document, with the same keys and values; the text itself if it is no JSON.
+// Returns the JSON text as a YAML document with the same keys and values, or the text itself if it is not
+// JSON.
 std::string yaml_of(const std::string& json);
 
 }  // namespace carve::cli

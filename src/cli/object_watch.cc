@@ -15,7 +15,7 @@ namespace {
 constexpr auto reconnect_interval = std::chrono::milliseconds(500);
 constexpr int stopped_status = 128 + SIGINT;
 
-// Prints changes as rows of a table that has no end: a column becomes wider when a cell needs it.
+// Prints changes as rows of an endless table: a column becomes wider when a cell needs it.
 class ChangeTable {
  public:
   void print(const std::vector<std::string>& heading, const std::vector<std::string>& cells) {

@@ -1,15 +1,15 @@
 // `carve ps`: prints the slices, one per line.
 #include "base/bytes.h"
 #include "base/share.h"
+#include "cli/messages.h"
 #include "cli/object_output.h"
-#include "cli/sentences.h"
 #include "cli/verbs.h"
 #include "wire/api/slice.h"
 
 namespace carve::cli {
 namespace {
 
-// Returns the object that the slice belongs to: "service/demo"; "-": it is a slice of its own.
+// Returns the object that the slice belongs to: "service/demo"; "-" if it belongs to none.
 std::string workload_column(const api::Slice& slice) {
   if (slice.holder && slice.holder->pod)
     return harmless(fmt::format("pod/{}/{}", slice.holder->pod->namespace_, slice.holder->pod->name));
@@ -18,7 +18,7 @@ std::string workload_column(const api::Slice& slice) {
   return harmless(kind->second + "/" + name->second);
 }
 
-// Returns the memory as it was asked for in units: "16 x 128 MiB"; "-": it was asked for in bytes.
+// Returns the memory as requested in units: "16 x 128 MiB"; "-" if it was requested in bytes.
 std::string units_column(const api::Slice& slice) {
   if (slice.memory_units.count == 0) return "-";
   return fmt::format("{} x {}", slice.memory_units.count, text(size_of(slice.memory_units.unit)).c_str());
@@ -37,11 +37,10 @@ void print(const api::SliceList& list, bool wide) {
       charged += part.charged_bytes;
       quota += part.quota_bytes;
     }
-    const uint32_t share = slice.parts.empty() ? 0 : slice.parts.front().share_bp;
     const uint64_t until = slice.ended_ns != 0 ? slice.ended_ns : utc_now_ns();
     rows.push_back({slice.name, std::string(text(slice.state)), fmt::format("{}", fmt::join(devices, ",")),
                     fmt::format("{} / {}", text(Bytes{charged}).c_str(), text(Bytes{quota}).c_str()),
-                    share == 0 ? "-" : text(Share{share}).c_str(), isolation_column(slice),
+                    shares_text(slice), isolation_column(slice),
                     age(until - std::min(until, slice.created_ns)), cut(harmless(slice.command), 60)});
     if (wide)
       rows.back().insert(rows.back().end() - 1, {std::string(text(slice.policy)), units_column(slice),
@@ -50,7 +49,7 @@ void print(const api::SliceList& list, bool wide) {
   fmt::print("{}", table(heading, rows));
 }
 
-// As lists of objects are: {"items": [...]}.
+// In the form of lists of objects: {"items": [...]}.
 struct SliceItems {
   std::vector<api::Slice> items;
 };
@@ -68,7 +67,7 @@ void print_or_hint(const api::SliceList& list, const std::string& output) {
     print(list, output == "wide");
 }
 
-// Prints the document as it is, if JSON or YAML is wanted. Returns whether it was.
+// Prints the document as JSON or YAML, if one of them is requested. Returns whether it was.
 template <class T>
 bool print_document(const T& document, const std::string& output) {
   if (output == "json") return print_json(document), true;
@@ -76,14 +75,30 @@ bool print_document(const T& document, const std::string& output) {
   return false;
 }
 
+// The agent's list has no processes; the document of a single slice does.
+void add_processes(const client::Agent& agent, std::vector<api::Slice>& slices) {
+  for (api::Slice& slice : slices)
+    if (slice.state != SliceState::ended)
+      if (auto whole = agent.slice(slice.name)) slice.processes = whole->processes;
+}
+
+// Prints the slices of the agent's list with `show`.
+template <class Show>
+void list_slices(Context& context, client::Slices which, const std::string& output, Show show) {
+  const client::Agent agent = context.agent();
+  auto list = agent.slices(which);
+  if (list && (output == "json" || output == "yaml")) add_processes(agent, list->slices);
+  answered(context, list, show);
+}
+
 }  // namespace
 
 void get_slices(Context& context, const std::string& name, const std::string& output) {
   if (name.empty())
-    return answered(context, context.client().get<api::SliceList>("/v1/slices"), [&](const auto& list) {
+    return list_slices(context, client::Slices::living, output, [&](const auto& list) {
       if (!print_document(SliceItems{list.slices}, output)) print_or_hint(list, output);
     });
-  answered(context, context.client().get<api::Slice>("/v1/slices/" + name), [&](const api::Slice& slice) {
+  answered(context, context.agent().slice(name), [&](const api::Slice& slice) {
     if (!print_document(slice, output)) print_or_hint({.slices = {slice}}, output);
   });
 }
@@ -95,10 +110,10 @@ void add_ps(CLI::App& app, Context& context) {
   add_output(verb, context, {"table", "wide", "json", "yaml", "name"});
   verb->footer("  carve ps -o wide");
   verb->callback([&context, all] {
-    answered(context, context.client().get<api::SliceList>(*all ? "/v1/slices?all=true" : "/v1/slices"),
-             [&](const auto& list) {
-               if (!print_document(list, context.output)) print_or_hint(list, context.output);
-             });
+    list_slices(context, *all ? client::Slices::living_and_ended : client::Slices::living, context.output,
+                [&](const auto& list) {
+                  if (!print_document(list, context.output)) print_or_hint(list, context.output);
+                });
   });
 }
 

@@ -1,7 +1,7 @@
 // `carve rollout status|history|undo|restart KIND/NAME`: the revisions of a workload.
 #include "cli/services.h"
 #include "cli/verbs.h"
-#include "wire/objects/revision.h"
+#include "objects/revision.h"
 
 namespace carve::cli {
 namespace {
@@ -19,6 +19,11 @@ std::string gpu_of(const objects::RevisionView& revision) {
   if (!revision.gpu) return "-";
   const objects::Gpu& gpu = *revision.gpu;
   if (gpu.exclusive) return fmt::format("{} whole", gpu.devices);
+  std::string parts;
+  for (const objects::GpuPart& part : gpu.parts)
+    parts += fmt::format("{}{}{}", parts.empty() ? "" : ",", part.memory,
+                         part.share.empty() ? "" : ":" + part.share);
+  if (!parts.empty()) return parts;
   return fmt::format("{}{}{}", gpu.memory, gpu.share.empty() ? "" : " " + gpu.share,
                      gpu.devices > 1 ? fmt::format(" x{}", gpu.devices) : "");
 }
@@ -39,7 +44,7 @@ void show_history(Context& context, const ObjectName& object) {
 }
 
 void wait(Context& context, const ObjectName& object, const Options& options) {
-  if (!options->no_wait && wait_for_workload(context, object, options->timeout_seconds, true))
+  if (!options->no_wait && wait_for_workload(context, object, options->timeout_seconds))
     fmt::print("{} is up to date\n", object.text());
 }
 

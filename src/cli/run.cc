@@ -1,9 +1,13 @@
 // `carve run`: requests a slice and runs a program in it (runner/runner.h).
+#include <algorithm>
+#include <functional>
 #include <thread>
 
 #include "cli/slice_options.h"
+#include "cli/user_devices.h"
 #include "cli/verbs.h"
 #include "runner/runner.h"
+#include "wire/api/device.h"
 #include "wire/api/slice.h"
 
 namespace carve::cli {
@@ -25,16 +29,71 @@ Result<std::chrono::seconds, std::string> parse_wait(const std::string& text) {
   return tl::unexpected(fmt::format("--wait: '{}' is not a time; try 30s, 5m or 1h", text));
 }
 
-// Repeats the request until it is granted or the time is over. Waiting helps only against a full device.
-client::Answer<api::Slice> ask(const client::Client& client, const api::SliceRequest& request,
-                               std::chrono::seconds patience) {
+// Requests a slice on the first devices of the list on which it fits. Otherwise returns the last rejection.
+client::Answer<api::Slice> ask_on(const client::Agent& agent, const api::SliceRequest& request,
+                                  const std::vector<std::string>& devices) {
+  client::Answer<api::Slice> out = tl::unexpected(api::Problem{});
+  for (const std::string& list : preferred_lists(devices, request.amounts.device_count())) {
+    api::SliceRequest on_devices = request;
+    on_devices.device = list;
+    out = agent.grant(on_devices);
+    if (out || out.error().type != "carve:insufficient-capacity") return out;
+  }
+  return out;
+}
+
+// The same for differing parts: the largest one needs the largest device, and so on. `usable` is descending.
+std::string impossible_part(const std::vector<Part>& parts, const std::vector<uint64_t>& usable) {
+  std::vector<uint64_t> wanted;
+  for (const Part& part : parts) wanted.push_back(part.memory_bytes.value_or(0));
+  std::ranges::sort(wanted, std::greater());
+  for (size_t i = 0; i < wanted.size(); ++i)
+    if (wanted[i] > usable[i])
+      return fmt::format(
+          "--parts: {} is part {} in order of size, and device {} in order of size has {} usable, even if "
+          "it is empty; request at most {} for it",
+          text(Bytes{wanted[i]}), i + 1, i + 1, text(Bytes{usable[i]}), text(Bytes{usable[i]}));
+  return "";
+}
+
+// Returns why the slice would not fit on these devices even if they were empty; empty if it may fit.
+std::string impossible(const api::SliceRequest& request, const std::vector<api::Device>& devices) {
+  if (devices.empty()) return "";
+  const uint64_t wanted = request.amounts.memory_bytes.value_or(
+      request.amounts.total_memory_bytes.value_or(0) / std::max(request.amounts.devices, 1U));
+  const uint32_t count = request.amounts.device_count();
+  std::vector<uint64_t> usable;
+  for (const api::Device& device : devices) usable.push_back(device.usable_bytes);
+  std::ranges::sort(usable, std::greater());
+  if (count > usable.size())
+    return fmt::format("{} {}: this node has {}; request at most {}",
+                       request.amounts.parts.empty() ? "--devices" : "--parts of devices:", count,
+                       usable.size(), usable.size());
+  if (!request.amounts.parts.empty()) return impossible_part(request.amounts.parts, usable);
+  const uint64_t least = usable[std::max(request.amounts.devices, 1U) - 1];
+  if (wanted <= least) return "";
+  return fmt::format("--memory {}: {} of this node has {} usable, even if it is empty; request at most {}",
+                     text(Bytes{wanted}),
+                     request.amounts.devices > 1
+                         ? fmt::format("device {} in order of size", request.amounts.devices)
+                         : std::string("the largest device"),
+                     text(Bytes{least}), text(Bytes{least}));
+}
+
+// Repeats the request until it is granted or the time is over. Waiting helps only if devices are full.
+client::Answer<api::Slice> ask(const client::Agent& agent, const api::SliceRequest& request,
+                               const std::vector<std::string>& devices, std::chrono::seconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   bool told = false;
   for (;;) {
-    auto slice = client.post<api::Slice>("/v1/slices", request);
+    auto slice = devices.empty() ? agent.grant(request) : ask_on(agent, request, devices);
     if (slice || slice.error().type != "carve:insufficient-capacity" ||
         std::chrono::steady_clock::now() >= deadline)
       return slice;
+    if (!told)
+      if (const auto list = agent.devices())
+        if (std::string why = impossible(request, list->devices); !why.empty())
+          return tl::unexpected(api::problem_of(FailureKind::failed_precondition, std::move(why)));
     if (!told) fmt::print(stderr, "carve: waiting for capacity: {}\n", slice.error().detail);
     told = true;
     std::this_thread::sleep_for(std::chrono::milliseconds(250));
@@ -42,8 +101,8 @@ client::Answer<api::Slice> ask(const client::Client& client, const api::SliceReq
 }
 
 int run(Context& context, const RunOptions& options, const std::vector<std::string>& program) {
-  const auto fail = [](const std::string& sentence) {
-    fmt::print(stderr, "carve: {}\n", sentence);
+  const auto fail = [](const std::string& message) {
+    fmt::print(stderr, "carve: {}\n", message);
     return runner::failed_status;
   };
   if (program.empty())
@@ -59,18 +118,23 @@ int run(Context& context, const RunOptions& options, const std::vector<std::stri
   auto request = to_request(options.slice);
   if (!request) return fail(request.error());
 
-  const client::Client client = context.client();
-  const auto slice = ask(client, *request, patience);
+  const client::Agent agent = context.agent();
+  const auto allowed = user_devices(agent, *request);
+  if (!allowed) return fail(allowed.error());
+  const auto slice = ask(agent, *request, *allowed, patience);
   if (!slice) {
     complain(slice.error());
     return runner::failed_status;
   }
 
-  return runner::run({.client = client,
+  std::vector<std::string> devices;
+  for (const api::SlicePart& part : slice->parts) devices.push_back(part.uuid);
+  return runner::run({.agent = agent,
                       .slice = slice->name,
                       .program = program,
-                      .say = [](const std::string& sentence) { fmt::print(stderr, "carve: {}\n", sentence); },
-                      .complain = complain});
+                      .say = [](const std::string& message) { fmt::print(stderr, "carve: {}\n", message); },
+                      .complain = complain,
+                      .devices = std::move(devices)});
 }
 
 }  // namespace
@@ -90,6 +154,7 @@ void add_run(CLI::App& app, Context& context) {
       "The slice ends when the last process in it ends.\n"
       "  carve run --memory 4GiB -- python3 train.py\n"
       "  carve run --total-memory 8GiB --devices 2 -- ./two-devices\n"
+      "  carve run --parts 8GiB:30%,4GiB:10% -- ./two-devices\n"
       "  carve run --memory 50% --wait=5m --name nightly -- ./job");
   verb->callback([&context, verb, options] {
     context.problem_status = runner::failed_status;

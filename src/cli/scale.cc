@@ -3,7 +3,7 @@
 
 #include "cli/services.h"
 #include "cli/verbs.h"
-#include "wire/objects/ray_cluster_object.h"
+#include "objects/ray_cluster_object.h"
 
 namespace carve::cli {
 namespace {
@@ -27,17 +27,17 @@ struct ScaleOptions {
   std::vector<std::string> words;
   std::string name_space = "default";
   uint32_t replicas = 1;
-  std::optional<uint32_t> group;  // Of a Ray cluster.
-  std::string wait;               // Empty: not at all.
+  std::optional<uint32_t> group;  // Group of a Ray cluster.
+  std::string wait;               // Empty for no wait.
 };
 
-bool refuse_scaling(Context& context, const std::string& sentence) {
-  fmt::print(stderr, "carve: {}\n", sentence);
+bool refuse_scaling(Context& context, const std::string& message) {
+  fmt::print(stderr, "carve: {}\n", message);
   context.status = usage_status;
   return false;
 }
 
-// Returns whether the options name a group of the cluster's workers: they may leave it out if there is one.
+// Returns whether the options name a group of the cluster's workers. They may omit it if there is only one.
 bool has_group(Context& context, const ObjectName& object, const ScaleOptions& options, size_t groups) {
   if (!options.group && groups > 1)
     return refuse_scaling(context, fmt::format("{} has {} groups of workers: name one with --group 0 to {}",
@@ -98,7 +98,7 @@ void add_scale(CLI::App& app, Context& context) {
         context.controller().patch<objects::Service>(object_path(*object), ScalePatch{{options->replicas}}),
         [&](const auto&) {
           fmt::print("{} scaled to {}\n", object->text(), options->replicas);
-          if (!options->wait.empty()) wait_for_workload(context, *object, seconds_of(options->wait), false);
+          if (!options->wait.empty()) wait_for_workload(context, *object, seconds_of(options->wait));
         });
   });
 }

@@ -1,13 +1,12 @@
 #include "cli/services.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <thread>
 
 #include "cli/object_output.h"
 #include "cli/time_span.h"
+#include "wire/api/percent.h"
 
 namespace carve::cli {
 namespace {
@@ -62,16 +61,6 @@ ObjectName eas_object(std::string name) {
   return {objects::Kind::service, name};
 }
 
-std::string percent_encoded(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       std::string_view("-._~").find(c) != std::string_view::npos;
-    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return out;
-}
-
 std::optional<ObjectName> required_object(Context& context, const std::vector<std::string>& words,
                                           const std::string& name_space) {
   const auto object = parse_object(words, name_space);
@@ -89,8 +78,8 @@ ObjectName name_of(const api::AppliedObject& applied) {
 std::string list_path(objects::Kind kind) { return fmt::format("/v1/{}", objects::text_of(kind).plural); }
 
 std::string object_path(const ObjectName& object, const std::string& verb, const std::string& query) {
-  return fmt::format("{}/{}{}{}?namespace={}{}{}", list_path(object.kind), percent_encoded(object.name),
-                     verb.empty() ? "" : "/", verb, percent_encoded(object.name_space),
+  return fmt::format("{}/{}{}{}?namespace={}{}{}", list_path(object.kind), api::percent_encoded(object.name),
+                     verb.empty() ? "" : "/", verb, api::percent_encoded(object.name_space),
                      query.empty() ? "" : "&", query);
 }
 
@@ -125,7 +114,7 @@ unsigned seconds_of(const std::string& time) {
 
 namespace {
 
-// Returns ": 1 program ended and will be started again" or what else keeps the replicas from being ready now.
+// Returns ": 1 program ended and will be started again" or another reason why replicas are not ready now.
 std::string hindrance_of(const objects::ServiceStatus& status) {
   for (const objects::Condition& c : status.conditions)
     if (c.type == "Progressing" && c.reason != "Progressing" && !c.message.empty())
@@ -135,7 +124,7 @@ std::string hindrance_of(const objects::ServiceStatus& status) {
 
 }  // namespace
 
-bool wait_for_workload(Context& context, const ObjectName& object, unsigned timeout_seconds, bool progress) {
+bool wait_for_workload(Context& context, const ObjectName& object, unsigned timeout_seconds) {
   const client::Client controller = context.controller();
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(timeout_seconds);
   std::string last;
@@ -148,9 +137,9 @@ bool wait_for_workload(Context& context, const ObjectName& object, unsigned time
     const std::string line =
         fmt::format("[OK] {} [Total: {}, Pending: {}, Running: {}]{}", current ? s.phase : "Waiting", wanted,
                     wanted - std::min(wanted, s.ready_replicas), s.ready_replicas, hindrance_of(s));
-    if (line != last && (progress || isatty(STDERR_FILENO) == 1)) fmt::print(stderr, "{}\n", line);
+    if (line != last) fmt::print(stderr, "{}\n", line);
     last = line;
-    if (current && (s.phase == "Running" || s.phase == "Stopped")) return true;
+    if (current && (s.phase == "Running" || s.phase == "Stopped" || s.phase == "Succeeded")) return true;
     const bool failed = current && s.phase == "Failed";
     if (failed || std::chrono::steady_clock::now() >= deadline) {
       std::string why = failed ? "it failed" : fmt::format("it is {} after {} s", s.phase, timeout_seconds);

@@ -1,19 +1,51 @@
-// `carve set NAME`: changes the terms of a running slice. Its processes see the new terms at once.
+// `carve set NAME`: changes the terms of a running slice. Its processes see the new terms immediately.
 #include "base/bytes.h"
 #include "base/share.h"
-#include "cli/sentences.h"
+#include "cli/messages.h"
 #include "cli/slice_options.h"
 #include "cli/verbs.h"
 #include "wire/api/slice.h"
 
 namespace carve::cli {
+namespace {
+
+// Returns why the slice can only be changed by its object; empty if it belongs to none.
+std::string owner_problem(const api::Slice& slice) {
+  const auto label = [&](const char* key) {
+    const auto found = slice.labels.find(key);
+    return found == slice.labels.end() ? "" : harmless(found->second);
+  };
+  const std::string kind = label("carve.dev/kind"), name = label("carve.dev/name");
+  if (kind.empty() || name.empty()) return "";
+  const std::string way = kind == "service" || kind == "application"
+                              ? fmt::format("change {}/{} with carve apply or carve eas modify", kind, name)
+                              : fmt::format("{}/{} keeps the size that it was submitted with", kind, name);
+  return fmt::format(
+      "slice {} belongs to {}/{}, which would go on showing the old size; {}. --force changes this "
+      "slice alone, until its next start",
+      slice.name, kind, name, way);
+}
+
+void print_changed(const api::Slice& slice) {
+  const std::string share = shares_text(slice);
+  fmt::print("{}: {}, {}, {}{}\n", slice.name, quotas_text(slice), share == "-" ? "no share" : share,
+             text(slice.policy), slice.latency_class == LatencyClass::latency ? ", latency class" : "");
+  const Enforcement& compute = slice.enforcement.compute;
+  if (slice.isolation == Isolation::memory_and_compute && !compute.enforced())
+    fmt::print("its share is {}\n", message(compute));
+}
+
+}  // namespace
 
 void add_set(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("set", "Change a running slice: its memory, share, policy or class");
   auto name = std::make_shared<std::string>();
   auto options = std::make_shared<ChangeOptions>();
+  auto force = std::make_shared<bool>(false);
   verb->add_option("NAME", *name, "The slice")->required();
   add_change_options(verb, *options);
+  verb->add_flag("--force", *force,
+                 "Also if the slice belongs to a service or a job, whose document stays as it is");
   add_output(verb, context);
   verb->footer(
       "Memory grows if the device has it free, and shrinks at most to the bytes in use. All of the changes "
@@ -21,24 +53,22 @@ void add_set(CLI::App& app, Context& context) {
       "made, or none.\n"
       "  carve set nightly --compute 40%\n"
       "  carve set nightly --memory 6GiB --latency");
-  verb->callback([&context, name, options] {
+  verb->callback([&context, name, options, force] {
     const auto change = to_change(*options);
     if (!change) {
       fmt::print(stderr, "carve: {}\n", change.error());
       context.status = usage_status;
       return;
     }
-    answered(
-        context, context.client().patch<api::Slice>("/v1/slices/" + *name, *change), [&](const auto& slice) {
-          if (context.json()) return print_json(slice);
-          const api::SlicePart part = slice.parts.empty() ? api::SlicePart{} : slice.parts.front();
-          fmt::print("{}: {}, {}, {}{}\n", slice.name, text(Bytes{part.quota_bytes}).c_str(),
-                     part.share_bp == 0 ? "no share" : text(Share{part.share_bp}).c_str(), text(slice.policy),
-                     slice.latency_class == LatencyClass::latency ? ", latency class" : "");
-          const Enforcement& compute = slice.enforcement.compute;
-          if (slice.isolation == Isolation::memory_and_compute && !compute.enforced())
-            fmt::print("its share is {}\n", sentence(compute));
-        });
+    const client::Agent agent = context.agent();
+    const auto present = agent.slice(*name);
+    if (const std::string problem = present ? owner_problem(*present) : ""; !problem.empty() && !*force) {
+      fmt::print(stderr, "carve: {}\n", problem);
+      context.status = failed_status;
+      return;
+    }
+    answered(context, agent.change(*name, *change),
+             [&](const auto& slice) { context.json() ? print_json(slice) : print_changed(slice); });
   });
 }
 

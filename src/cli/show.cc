@@ -1,7 +1,7 @@
 // `carve show NAME`: prints one slice and its events; with --history its terms over time.
 #include "base/bytes.h"
 #include "base/share.h"
-#include "cli/sentences.h"
+#include "cli/messages.h"
 #include "cli/verbs.h"
 #include "wire/api/event.h"
 #include "wire/api/slice.h"
@@ -38,7 +38,11 @@ void print_history(const api::Slice& s) {
     const uint64_t to = p.to_ns != 0 ? p.to_ns : utc_now_ns();
     rows.push_back(
         {clock_text(p.from_ns), p.to_ns != 0 ? clock_text(p.to_ns) : "now", age(to - std::min(to, p.from_ns)),
-         std::string(text(Bytes{p.memory_bytes})), p.share_bp == 0 ? "-" : text(Share{p.share_bp}).c_str(),
+         // The amounts of differing parts do not change.
+         has_equal_parts(s) ? std::string(text(Bytes{p.memory_bytes})) : quotas_text(s),
+         !has_equal_parts(s) ? shares_text(s)
+         : p.share_bp == 0   ? "-"
+                             : text(Share{p.share_bp}).c_str(),
          fmt::format("{}{}", text(p.policy), p.latency_class == LatencyClass::latency ? ", latency" : ""),
          std::string(text(p.isolation))});
   }
@@ -54,7 +58,7 @@ std::string isolation_of(const api::Slice& s) {
     return out + (compute.reason.empty()
                       ? ""
                       : fmt::format("; compute: {}: {}", compute.reason, fmt::join(compute.by, ", ")));
-  return out + fmt::format(" + compute ({}{})", compute.enforced() ? "enforced by: " : "", sentence(compute));
+  return out + fmt::format(" + compute ({}{})", compute.enforced() ? "enforced by: " : "", message(compute));
 }
 
 void print(const api::Slice& s) {
@@ -68,9 +72,10 @@ void print(const api::Slice& s) {
     row("label", fmt::format("{}={}", harmless(key), harmless(value)));
   row("created", clock_text(s.created_ns));
   if (s.ended_ns != 0) row("ended", clock_text(s.ended_ns));
-  row("kind", s.exclusive          ? "whole devices, exclusively"
-              : s.parts.size() > 1 ? "equal parts of several devices"
-                                   : "part of one device");
+  row("kind", s.exclusive           ? "whole devices, exclusively"
+              : !has_equal_parts(s) ? "different parts of several devices"
+              : s.parts.size() > 1  ? "equal parts of several devices"
+                                    : "part of one device");
   for (const XidCount& xid : s.xids)
     row("error", fmt::format("{}, {} time{}", xid_text(xid.code), xid.count, xid.count == 1 ? "" : "s"));
   for (const Violation& found : s.violations)
@@ -124,8 +129,7 @@ void print(const api::Slice& s) {
 }  // namespace
 
 void show_slice(Context& context, const std::string& name) {
-  answered(context, context.client().get<api::Slice>("/v1/slices/" + name),
-           [](const api::Slice& slice) { print(slice); });
+  answered(context, context.agent().slice(name), [](const api::Slice& slice) { print(slice); });
 }
 
 void add_show(CLI::App& app, Context& context) {
@@ -136,7 +140,7 @@ void add_show(CLI::App& app, Context& context) {
   verb->add_flag("--history", *history, "Show its terms over time, with every change");
   add_output(verb, context);
   verb->callback([&context, name, history] {
-    answered(context, context.client().get<api::Slice>("/v1/slices/" + *name), [&](const auto& slice) {
+    answered(context, context.agent().slice(*name), [&](const auto& slice) {
       if (context.json())
         print_json(slice);
       else if (*history)

@@ -27,7 +27,7 @@ void add_slice(CLI::App& app, Context& context) {
       return;
     }
     request->lifetime = Lifetime::until_deleted;
-    answered(context, context.client().post<api::Slice>("/v1/slices", *request), [&](const auto& slice) {
+    answered(context, context.agent().grant(*request), [&](const auto& slice) {
       if (context.json())
         print_json(slice);
       else
@@ -41,10 +41,9 @@ void add_slice(CLI::App& app, Context& context) {
   auto names = std::make_shared<std::vector<std::string>>();
   remove->add_option("NAME", *names, "The slices")->required();
   remove->callback([&context, names] {
-    const client::Client client = context.client();
+    const client::Agent agent = context.agent();
     for (const std::string& name : *names)
-      answered(context, client.remove<api::Slice>("/v1/slices/" + name),
-               [&](const auto&) { fmt::print("{}\n", name); });
+      answered(context, agent.end(name), [&](const auto&) { fmt::print("{}\n", name); });
   });
 }
 

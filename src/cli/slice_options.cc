@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/share.h"
+#include "cli/terminal.h"
 
 namespace carve::cli {
 
@@ -17,6 +18,10 @@ void add_slice_options(CLI::App* verb, SliceOptions& o) {
                    "Memory quota per device in the node's memory units (carve node shows the unit)")
       ->type_name("N")
       ->check(CLI::Range(1u, 1u << 20));
+  verb->add_option("--parts", o.parts,
+                   "Memory and share of each device, if they differ, in the order of the program's devices: "
+                   "8GiB:30%,4GiB:10%")
+      ->type_name("SIZE[:PERCENT],...");
   verb->add_option("--account", o.account, "Account that pays [the user's name]")->type_name("NAME");
   verb->add_option("--label", o.labels, "Label of the slice, kept with its usage record; repeatable")
       ->type_name("KEY=VALUE")
@@ -34,7 +39,10 @@ void add_slice_options(CLI::App* verb, SliceOptions& o) {
   verb->add_option("--devices", o.devices, "Number of different devices, 1 to 16 [1]")
       ->type_name("N")
       ->check(CLI::Range(1, 16));
-  verb->add_option("--device", o.device, "Device to use: an index, a UUID or the beginning of a UUID [any]")
+  verb->add_option("--device", o.device,
+                   "Device to use: an index, a UUID or the beginning of a UUID; with commas the devices that "
+                   "may serve "
+                   "[any]")
       ->type_name("ID");
   verb->add_flag("--exclusive", o.exclusive, "Whole devices, shared with no other slice");
   verb->add_option("--policy", o.policy, "Compute policy that the device must follow [any]")
@@ -65,8 +73,8 @@ void add_change_options(CLI::App* verb, ChangeOptions& o) {
 }
 
 Result<api::SliceChange, std::string> to_change(const ChangeOptions& o) {
-  const auto refuse = [](const char* option, const std::string& value, const char* sentence) {
-    return tl::unexpected(fmt::format("{}: '{}' {}", option, value, sentence));
+  const auto refuse = [](const char* option, const std::string& value, const char* message) {
+    return tl::unexpected(fmt::format("{}: '{}' {}", option, value, message));
   };
   if (o.latency && o.batch)
     return tl::unexpected(std::string("--latency and --batch exclude each other; give one of the two"));
@@ -76,12 +84,12 @@ Result<api::SliceChange, std::string> to_change(const ChangeOptions& o) {
   api::SliceChange change;
   if (!o.memory.empty()) {
     const auto bytes = parse_bytes(o.memory);
-    if (!bytes) return refuse("--memory", o.memory, bytes.error().sentence);
+    if (!bytes) return refuse("--memory", o.memory, bytes.error().message);
     change.memory_bytes = bytes->count;
   }
   if (!o.compute.empty()) {
     const auto share = parse_share(o.compute);
-    if (!share) return refuse("--compute", o.compute, share.error().sentence);
+    if (!share) return refuse("--compute", o.compute, share.error().message);
     change.share_bp = share->basis_points;
   }
   change.policy = parse<Policy>(o.policy);
@@ -89,34 +97,74 @@ Result<api::SliceChange, std::string> to_change(const ChangeOptions& o) {
   return change;
 }
 
+namespace {
+
+// Returns the option that cannot be combined with --parts, or an empty text.
+std::string given_beside_parts(const SliceOptions& o) {
+  const std::pair<const char*, bool> options[] = {
+      {"--memory", !o.memory.empty()},    {"--total-memory", !o.total_memory.empty()},
+      {"--gpu-mem", o.memory_units != 0}, {"--compute", !o.compute.empty()},
+      {"--exclusive", o.exclusive},       {"--devices", o.devices != 1}};
+  for (const auto& [name, is_given] : options)
+    if (is_given) return name;
+  return "";
+}
+
+Result<std::vector<Part>, std::string> parts_of(const SliceOptions& o) {
+  if (o.parts.empty()) return {};
+  if (const std::string other = given_beside_parts(o); !other.empty())
+    return tl::unexpected(
+        fmt::format("--parts has the devices, and memory and share of each; leave out {}", other));
+  auto parts = parse_parts(o.parts);
+  if (!parts) return tl::unexpected("--parts: " + parts.error());
+  for (size_t i = 0; i < parts->size(); ++i)
+    if ((*parts)[i].share_bp.has_value() != parts->front().share_bp.has_value())
+      return tl::unexpected(
+          fmt::format("--parts: part {} has {} share, and part 1 has {}; give a share on each "
+                      "device or on none of them",
+                      i + 1, (*parts)[i].share_bp ? "a" : "no", parts->front().share_bp ? "one" : "none"));
+  return parts;
+}
+
+// Returns why the options do not determine the requested memory; empty if they do.
+std::string memory_problem(const SliceOptions& o) {
+  const int given = !o.memory.empty() + !o.total_memory.empty() + (o.memory_units != 0);
+  if (given > 1)
+    return "--memory is per device, --total-memory over all devices and --gpu-mem in units; give one of the "
+           "three";
+  if (o.exclusive && (given != 0 || !o.compute.empty()))
+    return "--exclusive takes whole devices; leave out --memory, --total-memory, --gpu-mem and --compute";
+  if (given == 0 && !o.exclusive && o.parts.empty())
+    return "no memory is given; add --memory SIZE (as in --memory 4GiB), --total-memory SIZE, --parts LIST "
+           "or "
+           "--exclusive";
+  return "";
+}
+
+}  // namespace
+
 Result<api::SliceRequest, std::string> to_request(const SliceOptions& o) {
-  api::SliceRequest request{.request_id = new_request_id(),
-                            .name = o.name,
-                            .oversubscribe = o.oversubscribe,
-                            .devices = o.devices,
-                            .exclusive = o.exclusive,
-                            .device = o.device,
-                            .strategy = parse<Strategy>(o.strategy),
-                            .policy = parse<Policy>(o.policy),
-                            .latency_class = o.latency ? LatencyClass::latency : LatencyClass::batch,
-                            .isolation = parse<Isolation>(o.isolation),
-                            .account = o.account,
-                            .application = o.application};
-  const auto refuse = [](const char* option, const std::string& value, const char* sentence) {
-    return tl::unexpected(fmt::format("{}: '{}' {}", option, value, sentence));
+  api::SliceRequest request{
+      .request_id = new_request_id(),
+      .name = o.name,
+      .amounts = {.devices = o.devices,
+                  .exclusive = o.exclusive,
+                  .isolation = parse<Isolation>(o.isolation),
+                  .policy = parse<Policy>(o.policy),
+                  .latency_class = o.latency ? LatencyClass::latency : LatencyClass::batch,
+                  .strategy = parse<Strategy>(o.strategy)},
+      .oversubscribe = o.oversubscribe,
+      .device = o.device,
+      .account = o.account,
+      .application = o.application};
+  const auto refuse = [](const char* option, const std::string& value, const char* message) {
+    return tl::unexpected(fmt::format("{}: '{}' {}", option, value, message));
   };
-  if (!o.memory.empty() + !o.total_memory.empty() + (o.memory_units != 0) > 1)
-    return tl::unexpected(std::string(
-        "--memory is per device, --total-memory over all devices and --gpu-mem in units; give one of "
-        "the three"));
-  if (o.exclusive &&
-      (!o.memory.empty() || !o.total_memory.empty() || !o.compute.empty() || o.memory_units != 0))
-    return tl::unexpected(std::string(
-        "--exclusive takes whole devices; leave out --memory, --total-memory, --gpu-mem and --compute"));
-  if (o.memory.empty() && o.total_memory.empty() && o.memory_units == 0 && !o.exclusive)
-    return tl::unexpected(std::string(
-        "no memory is given; add --memory SIZE (as in --memory 4GiB), --total-memory SIZE or --exclusive"));
-  if (o.memory_units != 0) request.memory_units = o.memory_units;
+  auto parts = parts_of(o);
+  if (!parts) return tl::unexpected(parts.error());
+  request.amounts.parts = std::move(*parts);
+  if (std::string problem = memory_problem(o); !problem.empty()) return tl::unexpected(std::move(problem));
+  if (o.memory_units != 0) request.amounts.memory_units = o.memory_units;
   for (const std::string& label : o.labels) {
     const size_t equal = label.find('=');
     if (equal == std::string::npos || equal == 0) return refuse("--label", label, "is not KEY=VALUE");
@@ -126,32 +174,35 @@ Result<api::SliceRequest, std::string> to_request(const SliceOptions& o) {
   }
   if (o.memory.ends_with('%')) {
     const auto share = parse_share(o.memory);
-    if (!share) return refuse("--memory", o.memory, share.error().sentence);
-    request.memory_bp = share->basis_points;
+    if (!share) return refuse("--memory", o.memory, share.error().message);
+    request.amounts.memory_bp = share->basis_points;
   } else if (!o.memory.empty()) {
     const auto bytes = parse_bytes(o.memory);
-    if (!bytes) return refuse("--memory", o.memory, bytes.error().sentence);
-    request.memory_bytes = bytes->count;
+    if (!bytes) return refuse("--memory", o.memory, bytes.error().message);
+    request.amounts.memory_bytes = bytes->count;
   }
   if (!o.total_memory.empty()) {
     const auto bytes = parse_bytes(o.total_memory);
-    if (!bytes) return refuse("--total-memory", o.total_memory, bytes.error().sentence);
-    request.total_memory_bytes = bytes->count;
+    if (!bytes) return refuse("--total-memory", o.total_memory, bytes.error().message);
+    request.amounts.total_memory_bytes = bytes->count;
   }
   if (o.oversubscribe.empty() != o.spill.empty())
     return tl::unexpected(
         std::string("--oversubscribe managed and --spill SIZE need each other; give both or neither"));
   if (!o.spill.empty()) {
     const auto bytes = parse_bytes(o.spill);
-    if (!bytes) return refuse("--spill", o.spill, bytes.error().sentence);
-    request.spill_bytes = bytes->count;
+    if (!bytes) return refuse("--spill", o.spill, bytes.error().message);
+    request.amounts.spill_bytes = bytes->count;
   }
-  if (o.isolation == "memory+compute" && o.compute.empty())
-    return tl::unexpected(std::string("--isolation memory+compute needs a share; add --compute 30%"));
+  if (o.isolation == "memory+compute" && o.compute.empty() && !request.amounts.has_share())
+    return tl::unexpected(
+        o.parts.empty()
+            ? std::string("--isolation memory+compute needs a share; add --compute 30%")
+            : "--isolation memory+compute needs a share of each part; write --parts 8GiB:30%,4GiB:10%");
   if (!o.compute.empty()) {
     const auto share = parse_share(o.compute);
-    if (!share) return refuse("--compute", o.compute, share.error().sentence);
-    request.share_bp = share->basis_points;
+    if (!share) return refuse("--compute", o.compute, share.error().message);
+    request.amounts.share_bp = share->basis_points;
   }
   return request;
 }

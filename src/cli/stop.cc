@@ -9,19 +9,19 @@
 namespace carve::cli {
 namespace {
 
-// The processes get SIGKILL, so they end at once, unless the kernel holds one in a call to a device.
+// The processes get SIGKILL, so they end immediately, unless the kernel holds one in a call to a device.
 constexpr std::chrono::seconds end_patience{60};
 constexpr std::chrono::milliseconds poll_interval{10};
 
-// Returns whether the slice has ended. A slice with its name that was created later is another one.
-client::Answer<bool> has_ended(const client::Client& agent, const api::Slice& stopped) {
-  const auto now = agent.get<api::Slice>("/v1/slices/" + stopped.name);
+// Returns whether the slice has ended. A later slice with its name is another one.
+client::Answer<bool> has_ended(const client::Agent& agent, const api::Slice& stopped) {
+  const auto now = agent.slice(stopped.name);
   if (now) return now->ended_ns != 0 || now->created_ns != stopped.created_ns;
   if (now.error().type == shown(FailureKind::not_found).type) return true;
   return tl::unexpected(now.error());
 }
 
-void wait_for_end(Context& context, const client::Client& agent, const api::Slice& stopped) {
+void wait_for_end(Context& context, const client::Agent& agent, const api::Slice& stopped) {
   const auto deadline = std::chrono::steady_clock::now() + end_patience;
   for (;;) {
     const auto ended = has_ended(agent, stopped);
@@ -37,11 +37,11 @@ void wait_for_end(Context& context, const client::Client& agent, const api::Slic
 
 }  // namespace
 
-void stop_slices(Context& context, const client::Client& agent, const std::vector<std::string>& names,
+void stop_slices(Context& context, const client::Agent& agent, const std::vector<std::string>& names,
                  StopWait wait) {
   std::vector<api::Slice> stopped;
   for (const std::string& name : names)
-    answered(context, agent.remove<api::Slice>("/v1/slices/" + name), [&](const api::Slice& slice) {
+    answered(context, agent.end(name), [&](const api::Slice& slice) {
       stopped.push_back(slice);
       fmt::print("{}\n", name);
     });
@@ -58,7 +58,7 @@ void add_stop(CLI::App& app, Context& context) {
   verb->add_flag("--no-wait", *does_not_wait, "Return as soon as the processes are told to end");
   verb->footer("  carve stop a b");
   verb->callback([&context, names, does_not_wait] {
-    stop_slices(context, context.client(), *names, *does_not_wait ? StopWait::none : StopWait::until_ended);
+    stop_slices(context, context.agent(), *names, *does_not_wait ? StopWait::none : StopWait::until_ended);
   });
 }
 

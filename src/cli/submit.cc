@@ -8,8 +8,8 @@
 #include "cli/jobs.h"
 #include "cli/time_span.h"
 #include "cli/verbs.h"
+#include "objects/job_object.h"
 #include "wire/api/controller.h"
-#include "wire/objects/job_object.h"
 
 namespace carve::cli {
 namespace {
@@ -25,8 +25,8 @@ struct SubmitOptions {
 constexpr const char* passed_variables[] = {"PATH",        "JAVA_HOME",       "PYTHONPATH",
                                             "VIRTUAL_ENV", "LD_LIBRARY_PATH", "HADOOP_CONF_DIR"};
 
-bool refuse(Context& context, const std::string& sentence) {
-  fmt::print(stderr, "carve: {}\n", sentence);
+bool refuse(Context& context, const std::string& message) {
+  fmt::print(stderr, "carve: {}\n", message);
   context.status = usage_status;
   return false;
 }

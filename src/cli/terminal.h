@@ -1,4 +1,4 @@
-// What the terminal can show, and tables for it. Colour is used on a terminal only, and not with NO_COLOR
+// The terminal's capabilities, and tables for it. Colour is used only on a terminal, and not with NO_COLOR
 // (no-color.org) or TERM=dumb. Piped output is plain text for awk.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace carve::cli {
 struct Screen {
   bool terminal = false;  // Standard output is a terminal.
   bool colour = false;
-  unsigned width = 120;  // In columns; the default holds for a pipe, which has no width.
+  unsigned width = 120;  // In columns; the default is for a pipe, which has no width.
   unsigned height = 24;
 };
 Screen screen();
@@ -20,7 +20,7 @@ enum class Ink { plain, bold, dim, red, green, yellow, blue, magenta, cyan };
 std::string inked(const Screen& screen, Ink ink, std::string_view text);
 Ink ink_of(size_t index);  // Neighbouring slices get different colours.
 
-// Returns `text` with '?' for each control character. For texts from other users, such as command lines.
+// Returns `text` with '?' for each control character, for texts from other users, such as command lines.
 std::string harmless(std::string_view text);
 
 // Returns the number of columns of `text` (UTF-8) on a terminal; control sequences are not counted.
@@ -36,7 +36,7 @@ std::string table(const std::vector<std::string>& heading, const std::vector<std
 
 // Returns how long ago: "3s", "5m12s", "2h03m", "4d07h".
 std::string age(uint64_t nanoseconds);
-// Returns a duration: "0", "85us", "3.2ms", "1.50s", then as age() does.
+// Returns a duration: "0", "85us", "3.2ms", "1.50s", then like age().
 std::string span(uint64_t nanoseconds);
 std::string percent(uint64_t basis_points);  // "29.9%": tenths, for measured values.
 uint64_t utc_now_ns();

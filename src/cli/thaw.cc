@@ -11,10 +11,9 @@ void add_thaw(CLI::App& app, Context& context) {
   auto names = std::make_shared<std::vector<std::string>>();
   verb->add_option("NAME", *names, "The slices")->required();
   verb->callback([&context, names] {
-    const client::Client client = context.client();
+    const client::Agent agent = context.agent();
     for (const std::string& name : *names)
-      answered(context, client.post<api::Slice>("/v1/slices/" + name + "/thaw", api::Nothing{}),
-               [&](const auto&) { fmt::print("{}\n", name); });
+      answered(context, agent.thaw(name), [&](const auto&) { fmt::print("{}\n", name); });
   });
 }
 

@@ -1,4 +1,5 @@
-// Spans of time as a user writes them: "90s", "10m", "2h", "30d"; a number alone has the option's own unit.
+// Spans of time as a user writes them: "90s", "10m", "2h", "30d"; a number without a unit has the option's
+// own unit.
 #pragma once
 
 #include <chrono>
@@ -11,9 +12,9 @@ namespace carve::cli {
 inline constexpr std::chrono::hours day{24};
 inline constexpr std::chrono::seconds max_time_span = 3650 * day;
 
-// Returns the span, or what is wrong with the word. `unit` is that of a number alone: s, m, h or d.
+// Returns the span, or the error in the word. `unit` applies to a number without a unit: s, m, h or d.
 Result<std::chrono::seconds, std::string> parse_time_span(const std::string& word, char unit = 's');
-// A check of CLI11: an empty text, or what is wrong with the word.
+// A check for CLI11: returns an empty text, or the error in the word.
 std::string check_time_span(const std::string& word);
 
 }  // namespace carve::cli

@@ -2,6 +2,7 @@
 #include "cli/time_span.h"
 #include "cli/verbs.h"
 #include "wire/api/controller.h"
+#include "wire/api/percent.h"
 
 namespace carve::cli {
 namespace {
@@ -67,7 +68,7 @@ void add_remove(CLI::App* token, Context& context) {
   verb->add_option("NAME", *names, "The tokens")->required();
   verb->callback([&context, names] {
     for (const std::string& name : *names)
-      answered(context, context.controller().remove<api::Nothing>("/v1/tokens/" + name),
+      answered(context, context.controller().remove<api::Nothing>("/v1/tokens/" + api::percent_encoded(name)),
                [&](const auto&) { fmt::print("{}\n", name); });
   });
 }

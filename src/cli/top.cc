@@ -23,7 +23,7 @@ struct TopDocument {
 
 struct TopOptions {
   double interval = 1.0;
-  unsigned rounds = 0;  // Number of refreshes; 0: until the user leaves.
+  unsigned rounds = 0;  // Number of refreshes; 0 for no limit until the user leaves.
   bool once = false;
 };
 
@@ -64,13 +64,13 @@ class LiveTerminal {
   bool keys_ = false;
 };
 
-client::Answer<TopView> look(const client::Client& client) {
+client::Answer<TopView> look(const client::Agent& agent) {
   TopView view{.now_ns = utc_now_ns()};
-  auto version = client.get<api::Version>("/v1/version");
+  auto version = agent.version();
   if (!version) return tl::unexpected(version.error());
-  auto devices = client.get<api::DeviceList>("/v1/devices");
+  auto devices = agent.devices();
   if (!devices) return tl::unexpected(devices.error());
-  auto slices = client.get<api::SliceList>("/v1/slices");
+  auto slices = agent.slices();
   if (!slices) return tl::unexpected(slices.error());
   view.agent = std::move(*version);
   view.devices = std::move(*devices);
@@ -92,14 +92,14 @@ void repaint(const std::string& picture, unsigned height) {
 }
 
 void live(Context& context, const TopOptions& options) {
-  const client::Client client = context.client();
-  auto first = look(client);
+  const client::Agent agent = context.agent();
+  auto first = look(agent);
   if (!first) return answered(context, first, [](const auto&) {});
   api::Problem lost;
   {
     const LiveTerminal terminal;
     for (unsigned round = 1;; ++round) {
-      const auto view = look(client);
+      const auto view = look(agent);
       context.screen = screen();  // The window may have been resized.
       if (!view) {
         lost = view.error();
@@ -128,7 +128,7 @@ void add_top(CLI::App& app, Context& context) {
   add_output(verb, context);
   verb->callback([&context, options] {
     if (context.screen.terminal && !options->once && !context.json()) return live(context, *options);
-    answered(context, look(context.client()), [&](const TopView& view) {
+    answered(context, look(context.agent()), [&](const TopView& view) {
       if (!context.json()) {
         fmt::print("{}", render(view, context.screen));
         return;

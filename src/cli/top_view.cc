@@ -5,7 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/share.h"
-#include "cli/sentences.h"
+#include "cli/messages.h"
 
 namespace carve::cli {
 namespace {
@@ -50,19 +50,49 @@ std::string cut_bar(const std::vector<Piece>& pieces, size_t width, const Screen
   return out;
 }
 
-// Returns each slice's memory quota, and the charged fraction of it.
+// Returns the parts of the device's memory: each shown slice's quota with the charged fraction of it, the
+// quotas of slices that the caller does not see, and the memory used by processes outside of slices.
 std::vector<Piece> memory_pieces(const api::Device& device, const std::vector<Row>& rows) {
   std::vector<Piece> out;
   for (const Row& row : rows)
     out.push_back({fraction(row.part->quota_bytes, device.usable_bytes),
                    std::min(fraction(row.part->charged_bytes, row.part->quota_bytes), 1.0), row.ink});
+  uint64_t seen_quota = 0, seen_used = 0;
+  for (const Row& row : rows) {
+    seen_quota += row.part->quota_bytes;
+    seen_used += row.part->used_bytes;
+  }
+  if (device.granted_bytes > seen_quota) {
+    const uint64_t quota = device.granted_bytes - seen_quota;
+    const uint64_t used = device.used_in_slices_bytes - std::min(device.used_in_slices_bytes, seen_used);
+    out.push_back({fraction(quota, device.usable_bytes), std::min(fraction(used, quota), 1.0), Ink::dim});
+  }
+  const uint64_t left = device.usable_bytes - std::min(device.usable_bytes, device.granted_bytes);
+  const uint64_t outside = std::min(device.used_outside_slices_bytes, left);
+  if (outside != 0) out.push_back({fraction(outside, device.usable_bytes), 1.0, Ink::yellow, '!'});
   return out;
+}
+
+// Returns the memory that a new slice could really get: the driver refuses memory that processes outside of
+// slices use.
+Bytes free_of(const api::Device& device) {
+  return {device.free_bytes - std::min(device.free_bytes, device.used_outside_slices_bytes)};
+}
+
+// Returns "23 GiB usable: 4 GiB granted, 1 GiB of it used, 2 GiB used outside of slices, 17 GiB free".
+std::string memory_of(const api::Device& device) {
+  const auto size = [](uint64_t bytes) { return std::string(text(Bytes{bytes})); };
+  return fmt::format("{} usable: {} granted, {} of it used, {}{} free", size(device.usable_bytes),
+                     size(device.granted_bytes), size(device.used_in_slices_bytes),
+                     device.used_outside_slices_bytes == 0
+                         ? ""
+                         : size(device.used_outside_slices_bytes) + " used outside of slices, ",
+                     size(free_of(device).count));
 }
 
 // Returns each slice's achieved share of the last second; on a device without arbitration, its granted share.
 std::vector<Piece> compute_pieces(const api::Device& device, const std::vector<Row>& rows) {
-  constexpr std::string_view fills = "#%@*+";  // Neighbours get different characters, as they get different
-                                               // colours.
+  constexpr std::string_view fills = "#%@*+";  // Neighbours get different characters, like their colours.
   std::vector<Piece> out;
   for (const Row& row : rows) {
     const bool measured = device.arbitration && row.part->compute;
@@ -143,15 +173,15 @@ std::string render(const TopView& view, const Screen& screen) {
     line("");
     const auto& policy = device.policy;
     line(fmt::format(
-        "{}  slices {}/{}  {} usable, {} free  {}{}{}{}",
+        "{}  slices {}/{}  {}{}{}{}",
         inked(screen, Ink::bold, fmt::format("{} {}", device.index, device.name)), device.slices,
-        device.max_slices, text(Bytes{device.usable_bytes}).c_str(), text(Bytes{device.free_bytes}).c_str(),
-        text(policy.effective.value_or(policy.desired)),
+        device.max_slices, text(policy.effective.value_or(policy.desired)),
         policy.blocked_by.empty() ? "" : fmt::format(" ({} desired)", text(policy.desired)),
         device.commitment == Commitment::normal ? ""
                                                 : "  " + inked(screen, Ink::yellow, text(device.commitment)),
         device.health.state == HealthState::ok ? ""
-                                               : "  " + inked(screen, Ink::red, sentence(device.health))));
+                                               : "  " + inked(screen, Ink::red, message(device.health))));
+    line("  " + memory_of(device));
     line(fmt::format("  MEM [{}] {} granted", cut_bar(memory_pieces(device, rows), bar_width, screen),
                      percent(static_cast<uint64_t>(
                          std::lround(fraction(device.granted_bytes, device.usable_bytes) * 10000)))));
@@ -159,7 +189,7 @@ std::string render(const TopView& view, const Screen& screen) {
                      device.arbitration ? percent(device.arbitration->idle_1s_bp) + " idle"
                                         : percent(device.share_granted_bp) + " granted"));
     if (device.compute && !device.compute->enforced())
-      line("  " + inked(screen, Ink::yellow, "shares are " + harmless(sentence(*device.compute))));
+      line("  " + inked(screen, Ink::yellow, "shares are " + harmless(message(*device.compute))));
     const auto row_of = [&](const std::string& name, const auto& says) {
       std::string row = "  " + name;
       for (const Column& column : columns_of_slices)

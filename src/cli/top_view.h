@@ -19,10 +19,11 @@ struct TopView {
 
 // Returns lines separated by '\n', no wider than the screen. A wider screen shows more columns: the share of
 // the last minute from 106 on, the burst from 118, the waits' percentiles from 128 and 136. Each device has a
-// heading, a bar of its memory, a bar of its compute and a line per slice. The memory bar shows each slice's
-// quota and the charged part of it. The compute bar shows each slice's achieved share of the last second, and
-// the idle rest. "memory only" in the column ISOLATION means that the share is not enforced; the line above
-// it says why.
+// heading, its memory in figures and as a bar, a bar of its compute and a line per slice. The memory bar
+// shows each slice's quota and the charged part of it, then the quotas of slices that the caller does not
+// see, and last, as !, the memory used by processes outside of slices. The compute bar shows each slice's
+// achieved share of the last second, and the idle rest. "memory only" in the column ISOLATION means that the
+// share is not enforced; the line above it has the reason.
 std::string render(const TopView& view, const Screen& screen);
 
 }  // namespace carve::cli

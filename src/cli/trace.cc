@@ -1,4 +1,4 @@
-// `carve trace`: writes which slice ran when as a file for ui.perfetto.dev or chrome://tracing.
+// `carve trace`: writes which slice ran when to a file for ui.perfetto.dev or chrome://tracing.
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -22,25 +22,23 @@ void add_trace(CLI::App& app, Context& context) {
       "Open it in https://ui.perfetto.dev: a process per device, a track per slice.\n"
       "  carve trace --seconds 5 -o trace.json");
   verb->callback([&context, seconds, path] {
-    answered(
-        context, context.client().text(fmt::format("/v1/trace?seconds={}", *seconds)),
-        [&](const std::string& trace) {
-          if (*path == "-") {
-            std::fwrite(trace.data(), 1, trace.size(), stdout);
-            return;
-          }
-          std::ofstream file(*path, std::ios::binary);
-          file << trace;
-          file.close();
-          size_t spans = 0;
-          for (size_t at = 0; (at = trace.find("\"ph\":\"X\"", at)) != std::string::npos; ++at) ++spans;
-          if (file) {
-            fmt::print("{}: {} spans of the last {} s\n", *path, spans, *seconds);
-            return;
-          }
-          complain({.title = "cannot write", .detail = fmt::format("{}: {}", *path, std::strerror(errno))});
-          context.status = context.problem_status;
-        });
+    answered(context, context.agent().trace(*seconds), [&](const std::string& trace) {
+      if (*path == "-") {
+        std::fwrite(trace.data(), 1, trace.size(), stdout);
+        return;
+      }
+      std::ofstream file(*path, std::ios::binary);
+      file << trace;
+      file.close();
+      size_t spans = 0;
+      for (size_t at = 0; (at = trace.find("\"ph\":\"X\"", at)) != std::string::npos; ++at) ++spans;
+      if (file) {
+        fmt::print("{}: {} spans of the last {} s\n", *path, spans, *seconds);
+        return;
+      }
+      complain({.title = "cannot write", .detail = fmt::format("{}: {}", *path, std::strerror(errno))});
+      context.status = context.problem_status;
+    });
   });
 }
 

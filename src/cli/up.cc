@@ -35,7 +35,7 @@ struct UpOptions {
   std::string sim, listen, state;
 };
 
-// Returns the folder where this user's sockets and logs are, unless another socket is named.
+// Returns the folder of this user's sockets and logs, unless another socket is named.
 std::string runtime_folder() {
   if (geteuid() == 0) return "/run/carve";
   const char* xdg = std::getenv("XDG_RUNTIME_DIR");
@@ -43,9 +43,9 @@ std::string runtime_folder() {
                                         : fmt::format("/tmp/carve-{}", geteuid());
 }
 
-// Where `up` starts the two programs and `down` finds them.
+// The sockets at which `up` starts the two programs and `down` finds them.
 struct Sockets {
-  std::string folder;  // Of the agent's socket and of both logs.
+  std::string folder;  // For the agent's socket and both logs.
   std::string agent, controller;
 };
 Sockets sockets_of(const Context& context) {
@@ -64,7 +64,7 @@ Sockets sockets_of(const Context& context) {
                                            : std::filesystem::absolute(controller).string()};
 }
 
-// Returns the path of a program that is installed beside this one.
+// Returns the path of a program that is installed next to this one.
 std::string beside(const char* program) {
   char own[4096] = "";
   const ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
@@ -98,7 +98,7 @@ Started start(const std::vector<std::string>& words, const std::string& log) {
   return out;
 }
 
-// Returns the last line of a log, which says why its program ended.
+// Returns the last line of a log, which has the reason why its program ended.
 std::string last_line(const std::string& log) {
   std::istringstream lines(os::read_file(log).value_or(""));
   std::string line, last;
@@ -107,11 +107,15 @@ std::string last_line(const std::string& log) {
   return cut(harmless(last), 300);
 }
 
+client::Answer<api::ControllerVersion> version_of(const client::Client& controller) {
+  return controller.get<api::ControllerVersion>("/v1/version");
+}
+
 // Starts the program if it does not answer yet, and waits until it does.
-template <class Version>
-client::Answer<Version> started(const client::Client& client, const std::vector<std::string>& words,
-                                const std::string& log) {
-  auto version = client.get<Version>("/v1/version");
+template <class Ask>
+auto started(Ask ask_version, const std::vector<std::string>& words, const std::string& log)
+    -> decltype(ask_version()) {
+  auto version = ask_version();
   if (version) return version;
   const Started program = start(words, log);
   if (program.error != 0)
@@ -121,7 +125,7 @@ client::Answer<Version> started(const client::Client& client, const std::vector<
   bool has_ended = false;  // As it does if another `carve up` starts one at this moment, which then answers.
   while (!version && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(poll_interval);
-    version = client.get<Version>("/v1/version");
+    version = ask_version();
     if (version || has_ended || waitpid(program.pid, nullptr, WNOHANG) != program.pid) continue;
     has_ended = true;
     deadline = std::chrono::steady_clock::now() + second_answer_patience;
@@ -138,7 +142,7 @@ void up(Context& context, const UpOptions& options) {
   const Sockets sockets = sockets_of(context);
   const std::string& folder = sockets.folder;
   if (const auto made = os::make_directory(folder, geteuid() == 0 ? 0755 : 0700); !made) {
-    fmt::print(stderr, "carve: {}\n", made.error().sentence);
+    fmt::print(stderr, "carve: {}\n", made.error().message);
     context.status = failed_status;
     return;
   }
@@ -150,22 +154,32 @@ void up(Context& context, const UpOptions& options) {
     agent_words.insert(agent_words.end(), {"--state", options.state + "/agent"});
     controller_words.insert(controller_words.end(), {"--state", options.state + "/controller"});
   }
-  const client::Client agent(sockets.agent), controller(sockets.controller);
+  const client::Agent agent(sockets.agent);
+  const client::Client controller(sockets.controller);
   const std::string found = std::filesystem::absolute(client::find_socket(context.socket_flag)).string();
   answered(
-      context, started<api::Version>(agent, agent_words, folder + "/carved.log"), [&](const auto& version) {
-        const auto devices = agent.get<api::DeviceList>("/v1/devices");
+      context, started([&] { return agent.version(); }, agent_words, folder + "/carved.log"),
+      [&](const auto& version) {
+        if (!options.sim.empty() && version.simulated != options.sim) {
+          fmt::print(stderr, "carve: the agent at {} runs already, with {}; end it first: carve down --all\n",
+                     sockets.agent,
+                     version.simulated.empty() ? "the GPUs of this machine" : "--sim " + version.simulated);
+          context.status = failed_status;
+          return;
+        }
+        const auto devices = agent.devices();
         fmt::print("agent       {} (process {}), {} device{}{}\n", sockets.agent, version.pid,
                    devices ? devices->devices.size() : 0, devices && devices->devices.size() == 1 ? "" : "s",
                    version.simulated.empty() ? "" : ", simulated: " + version.simulated);
       });
   if (context.status != 0) return;
   setenv("CARVE_SOCKET", sockets.agent.c_str(), 1);  // The controller's default node.
-  answered(context, started<api::ControllerVersion>(controller, controller_words, folder + "/controller.log"),
+  answered(context,
+           started([&] { return version_of(controller); }, controller_words, folder + "/controller.log"),
            [&](const auto& version) {
              fmt::print("controller  {} (process {}){}\n", sockets.controller, version.pid,
                         version.endpoint.empty() ? "" : ", " + version.endpoint);
-             if (found != sockets.agent)  // The machine has an agent, which other verbs would call.
+             if (found != sockets.agent)  // The machine has an agent, which other verbs would use.
                fmt::print(stderr, "To use these: export CARVE_SOCKET={} CARVE_CONTROLLER={}\n", sockets.agent,
                           sockets.controller);
              if (context.screen.terminal)
@@ -173,10 +187,9 @@ void up(Context& context, const UpOptions& options) {
            });
 }
 
-// Ends a program with SIGTERM and waits for its end, so that the next one finds its state unlocked.
+// Ends a program with SIGTERM and waits for its end, so that its successor finds the state unlocked.
 template <class Version>
-void end(const client::Client& client, const char* name) {
-  const auto version = client.get<Version>("/v1/version");
+void end(const client::Answer<Version>& version, const char* name) {
   if (!version) return fmt::print("{:<11} not running\n", name);
   const auto seen = os::stat_of(static_cast<pid_t>(version->pid));
   const os::Fd process = seen ? os::open_process(seen->id) : os::Fd();
@@ -201,7 +214,7 @@ std::vector<ObjectName> held_workloads(const client::Client& controller) {
   return out;
 }
 
-// Stops every workload and waits. One that is being deleted cannot be stopped, and ends all the same.
+// Stops every workload and waits. One that is being deleted cannot be stopped, but ends anyway.
 void stop_workloads(Context& context, const client::Client& controller) {
   for (const ObjectName& object : held_workloads(controller))
     (void)controller.post<objects::Service>(object_path(object, "stop"), api::Nothing{});
@@ -215,8 +228,8 @@ void stop_workloads(Context& context, const client::Client& controller) {
   }
 }
 
-void stop_all_slices(Context& context, const client::Client& agent) {
-  const auto slices = agent.get<api::SliceList>("/v1/slices");
+void stop_all_slices(Context& context, const client::Agent& agent) {
+  const auto slices = agent.slices();
   std::vector<std::string> names;
   for (const api::Slice& slice : slices ? slices->slices : std::vector<api::Slice>())
     names.push_back(slice.name);
@@ -236,14 +249,15 @@ constexpr const char* ends_all = "carve up, then carve down --all";
 
 void down(Context& context, bool all) {
   const Sockets sockets = sockets_of(context);
-  const client::Client agent(sockets.agent), controller(sockets.controller);
+  const client::Agent agent(sockets.agent);
+  const client::Client controller(sockets.controller);
   if (all) stop_workloads(context, controller);
-  const auto state = controller.get<api::ControllerVersion>("/v1/version");
-  end<api::ControllerVersion>(controller, "controller");
+  const auto state = version_of(controller);
+  end(state, "controller");
   if (all && state) end_haproxy(state->state);
-  if (all) stop_all_slices(context, agent);  // No controller requests another slice now.
-  const auto slices = agent.get<api::SliceList>("/v1/slices");
-  end<api::Version>(agent, "agent");
+  if (all) stop_all_slices(context, agent);  // At this point no controller requests another slice.
+  const auto slices = agent.slices();
+  end(agent.version(), "agent");
   if (!slices && all)
     fmt::print("slices      not ended, because the agent is not running; if some run on: {}\n", ends_all);
   if (!slices || slices->slices.empty()) return;

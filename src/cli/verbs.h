@@ -1,7 +1,7 @@
 // The verbs of `carve`. Each file registers one verb with its help and its options. The table in main.cc has
 // the order of `carve --help`. A verb returns the process's exit status:
 //
-//   0 done    1 refused by the agent or the system    2 the command line is wrong
+//   0 done    1 rejected by the agent or the system    2 the command line is wrong
 //   `carve run` follows the shells: the program's own status; 128 + N if signal N ended it;
 //   126 if it cannot be executed; 127 if there is no such program; 125 if carve itself failed.
 #pragma once
@@ -11,7 +11,7 @@
 #include <string>
 
 #include "cli/terminal.h"
-#include "client/client.h"
+#include "client/agent.h"
 #include "wire/api/json.h"
 #include "wire/api/problem.h"
 
@@ -19,6 +19,8 @@ namespace carve::cli {
 
 inline constexpr int failed_status = 1;
 inline constexpr int usage_status = 2;
+
+void print_warning(const std::string& warning);  // On standard error.
 
 // The state that main() passes to every verb.
 struct Context {
@@ -30,11 +32,12 @@ struct Context {
   int status = 0;
   int problem_status = failed_status;
 
-  client::Client client() const { return client::Client(client::find_socket(socket_flag)); }
+  client::Agent agent() const { return client::Agent(client::find_socket(socket_flag)); }
   client::Client controller() const {
-    return client::Client(
-        client::find_controller_socket(controller_flag),
-        {.socket_option = "--controller PATH or CARVE_CONTROLLER", .server = client::Server::controller});
+    return client::Client(client::find_controller_socket(controller_flag),
+                          {.socket_option = "--controller PATH or CARVE_CONTROLLER",
+                           .server = client::Server::controller,
+                           .warn = [](const std::string& warning) { print_warning(warning); }});
   }
   bool json() const { return output == "json"; }
 };
@@ -84,7 +87,7 @@ void add_hook(CLI::App& app, Context& context);
 
 // Ends the slices, prints their names, and waits until they have ended.
 enum class StopWait { none, until_ended };
-void stop_slices(Context& context, const client::Client& agent, const std::vector<std::string>& names,
+void stop_slices(Context& context, const client::Agent& agent, const std::vector<std::string>& names,
                  StopWait wait = StopWait::until_ended);
 
 // Adds -o to a reading verb that prints in these forms.

@@ -8,7 +8,7 @@ void add_version(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("version", "Print the versions of carve and of the agent");
   add_output(verb, context);
   verb->callback([&context] {
-    const auto agent = context.client().get<api::Version>("/v1/version");
+    const auto agent = context.agent().version();
     if (context.json()) return answered(context, agent, [](const auto& v) { print_json(v); });
     fmt::print("carve {}\n", CARVE_VERSION);
     answered(context, agent, [](const auto& v) {

@@ -14,6 +14,7 @@
 #include <limits>
 
 #include "client/server_socket.h"
+#include "wire/api/warning.h"
 
 namespace carve::client {
 namespace {
@@ -33,7 +34,7 @@ bool exists(const std::string& path) {
   return stat(path.c_str(), &info) == 0;
 }
 
-// Gives the stream a descriptor of its own for the connection.
+// Gives the stream its own descriptor of the connection.
 void take(Stream& stream, const os::Fd& connection) {
   const int fd = fcntl(connection.get(), F_DUPFD_CLOEXEC, 0);
   boost::system::error_code error;  // Without a descriptor the next step fails.
@@ -60,7 +61,7 @@ boost::system::error_code exchange(const os::Fd& connection, const http::request
   return result;
 }
 
-// Returns whether the folder is this user's alone to change, so no other user has put a socket there.
+// Returns whether only this user may change the folder, so no other user has put a socket there.
 bool is_private(const std::string& folder) {
   struct stat info {};
   return lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
@@ -110,6 +111,15 @@ StringRequest request_of(std::string_view method, std::string_view target) {
   request.set(http::field::host, "carve");
   request.set(http::field::connection, "close");
   return request;
+}
+
+std::vector<std::string> warnings_of(const http::fields& header) {
+  std::vector<std::string> out;
+  const auto [first, last] = header.equal_range(http::field::warning);
+  for (auto line = first; line != last; ++line)
+    if (auto text = api::warning_text({line->value().data(), line->value().size()}))
+      out.push_back(std::move(*text));
+  return out;
 }
 
 // Returns the problem of an exchange that failed. `waited`: the time after which the client gave up.
@@ -199,7 +209,7 @@ Answer<RawAnswer> Client::ask(std::string_view method, std::string_view target,
   request.body() = body;
   request.prepare_payload();
 
-  // A string body would reserve what Content-Length says before the limit is checked (Boost 1.74).
+  // A string body would reserve Content-Length bytes before the limit is checked (Boost 1.74).
   Parser response;
   response.body_limit(max_response_bytes);
   if (const auto error = exchange(*connection, request, deadline, response))
@@ -207,13 +217,16 @@ Answer<RawAnswer> Client::ask(std::string_view method, std::string_view target,
   const auto type = response.get()[http::field::content_type];
   return RawAnswer{.status = response.get().result_int(),
                    .type = std::string(type.data(), type.size()),
-                   .body = beast::buffers_to_string(response.get().body().data())};
+                   .body = beast::buffers_to_string(response.get().body().data()),
+                   .warnings = warnings_of(response.get())};
 }
 
 Answer<std::string> Client::call(std::string_view method, std::string_view target,
                                  const std::string& body) const {
   auto answer = ask(method, target, body);
   if (!answer) return tl::unexpected(answer.error());
+  if (settings_.warn)
+    for (const std::string& warning : answer->warnings) settings_.warn(warning);
   if (answer->status / 100 == 2) return std::move(answer->body);
   return tl::unexpected(refusal(method, target, answer->status, answer->body));
 }

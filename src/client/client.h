@@ -1,7 +1,7 @@
 // The connection of the CLI and of the controller to an agent: HTTP over a unix socket (wire/api/FORMAT.md).
-// Every failure, from a missing agent to a refusal by the agent, is returned as one Problem with a sentence.
-// A server of another user is not trusted (os/server_identity.h).
-// A call blocks its thread; any number of threads may call at once.
+// Every failure, from a missing agent to a rejection by the agent, is returned as one Problem with a message.
+// A server of another user is not trusted (os/server_identity.h). A call blocks its thread; any number of
+// threads may call concurrently.
 #pragma once
 
 #include <chrono>
@@ -9,6 +9,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "client/event_stream.h"
 #include "wire/api/json.h"
@@ -19,30 +20,32 @@ namespace carve::client {
 template <class T>
 using Answer = Result<T, api::Problem>;
 
-// Returns the path of the agent's socket: `flag` if given, else CARVE_SOCKET, else the machine's (/run/carve)
-// if this user may use it, else this user's ($XDG_RUNTIME_DIR/carve, /tmp/carve-UID). A folder in /tmp that
-// another user may change is not used.
+// Returns the path of the agent's socket: `flag` if given, otherwise CARVE_SOCKET, otherwise the machine's
+// (/run/carve) if this user may use it, otherwise this user's ($XDG_RUNTIME_DIR/carve, /tmp/carve-UID). A
+// folder in /tmp that another user may change is not used.
 std::string find_socket(const std::string& flag);
 
-// Returns the path of the controller's socket: `flag` if given, else CARVE_CONTROLLER, else controller.sock
-// in the folder of the agent's socket.
+// Returns the path of the controller's socket: `flag` if given, otherwise CARVE_CONTROLLER, otherwise
+// controller.sock in the folder of the agent's socket.
 std::string find_controller_socket(const std::string& flag);
 
-// Which program listens at the socket, for sentences.
+// The program that listens at the socket, for messages.
 enum class Server : uint8_t { agent, controller };
 
-// What differs between the programs that call.
+// Settings that differ between the calling programs.
 struct Settings {
   std::chrono::seconds patience{30};  // The longest time until a call has its answer.
-  const char* socket_option = "--socket PATH or CARVE_SOCKET";  // Where the user names another socket.
+  const char* socket_option = "--socket PATH or CARVE_SOCKET";  // How the user names another socket.
   Server server = Server::agent;
+  void (*warn)(const std::string& warning) = nullptr;  // Called for each warning in a response.
 };
 
-// An answer as the server sent it, whatever its status.
+// A response as the server sent it, whatever its status.
 struct RawAnswer {
   unsigned status = 0;
-  std::string type;  // Of its content.
+  std::string type;  // Content type.
   std::string body;
+  std::vector<std::string> warnings = {};
 };
 
 // Why a stream of events has ended.
@@ -73,26 +76,26 @@ class Client {
   Answer<T> patch(std::string_view target, const Body& body) const {
     return decoded<T>(call("PATCH", target, api::write(body)));
   }
-  // Sends a body as it is, such as a document that a user wrote.
+  // Sends a body as it is, for example a user's document.
   template <api::Document T>
   Answer<T> send(std::string_view method, std::string_view target, const std::string& body) const {
     return decoded<T>(call(method, target, body));
   }
-  // Returns the body unparsed, for answers that are not an API document.
+  // Returns the body unparsed, for responses that are not an API document.
   Answer<std::string> text(std::string_view target) const { return call("GET", target, {}); }
-  // Returns the answer unread, also a refusal; the problem is one of not reaching the server.
+  // Returns the response unparsed, even if it is an error. A problem means that the server was not reached.
   Answer<RawAnswer> ask(std::string_view method, std::string_view target, const std::string& body) const;
 
-  // Calls `act` for each event of a stream, until the agent closes the connection, or sends nothing for 45 s,
-  // not even the comment of every 15 s. `last_id` is the id of the event behind which the stream is to begin;
-  // empty: at its begin.
+  // Calls `act` for each event of a stream, until the agent closes the connection or sends nothing for 45 s,
+  // not even the comment of every 15 s. The stream begins after the event with the id `last_id`, or at its
+  // beginning if that is empty.
   WatchEnd watch(std::string_view target, const std::string& last_id,
                  const std::function<void(const StreamEvent&)>& act) const;
 
   const std::string& socket() const { return socket_; }
 
  private:
-  // Returns the body of a 2xx answer, or the problem.
+  // Returns the body of a 2xx response, or the problem.
   Answer<std::string> call(std::string_view method, std::string_view target, const std::string& body) const;
 
   template <api::Document T>

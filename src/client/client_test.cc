@@ -13,6 +13,7 @@
 #include "client/testing/agent_stub.h"
 #include "wire/api/node.h"
 #include "wire/api/slice.h"
+#include "wire/api/warning.h"
 
 namespace carve::client {
 namespace {
@@ -56,6 +57,18 @@ TEST(Client, a_refusal_is_the_agents_problem) {
   EXPECT_THAT(broken.error().detail, HasSubstr("refused GET /v1/node with status 500"));
 }
 
+TEST(Client, warnings_beside_an_answer_reach_the_program) {
+  const std::string body = R"({"version":"1.2.3"})";
+  AgentStub agent({{"GET /v1/version",
+                    fmt::format("HTTP/1.1 200 OK\r\nWarning: {}\r\nwarning: {}\r\nWarning: 199 x\r\n"
+                                "Content-Length: {}\r\n\r\n{}",
+                                api::warning_value("a \"b\""), api::warning_value("c"), body.size(), body)}});
+  static std::vector<std::string> seen;
+  const Client client(agent.socket(), {.warn = [](const std::string& warning) { seen.push_back(warning); }});
+  ASSERT_TRUE(client.get<api::Version>("/v1/version"));
+  EXPECT_THAT(seen, ElementsAre("a \"b\"", "c"));
+}
+
 TEST(Client, each_way_of_not_reaching_the_agent_names_the_socket_and_the_way_out) {
   const Client none("/nowhere/carved.sock");
   EXPECT_THAT(none.text("/v1/node").error().detail, HasSubstr("no agent listens at /nowhere/carved.sock"));
@@ -84,7 +97,7 @@ TEST(Client, an_agent_that_does_not_answer_costs_the_client_its_patience_and_no_
   unlink(path.c_str());
 }
 
-// The server is a process of another user that answers well.
+// The server is a process of another user that answers correctly.
 TEST(Client, a_server_of_another_user_is_refused_before_anything_is_sent) {
   if (geteuid() != 0) GTEST_SKIP() << "it becomes another user";
   char folder[] = "/tmp/carve-false-XXXXXX";

@@ -1,4 +1,5 @@
-// Reads a stream of events (text/event-stream of the HTML standard, section 9.2.6) from bytes in any pieces.
+// Parses a stream of events (text/event-stream of the HTML standard, section 9.2.6) from bytes in pieces of
+// any size.
 #pragma once
 
 #include <functional>
@@ -12,13 +13,13 @@ inline constexpr size_t max_event_bytes = 1 << 20;
 struct StreamEvent {
   std::string id;    // The last id of the stream so far; an event may have none of its own.
   std::string data;  // Its lines, joined with LF.
-  std::string type;  // "added"; empty: "message".
+  std::string type;  // "added"; empty for "message".
 };
 
 class EventStreamReader {
  public:
   using Act = std::function<void(const StreamEvent&)>;
-  // Calls `act` for each event that is complete. Returns false if an event exceeds max_event_bytes.
+  // Calls `act` for each complete event. Returns false if an event exceeds max_event_bytes.
   bool read(std::string_view bytes, const Act& act);
 
  private:

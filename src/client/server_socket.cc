@@ -30,7 +30,8 @@ std::optional<api::Problem> bad_path(const std::string& socket) {
                             socket, max_socket_path_bytes, socket.size())};
 }
 
-// Waits in connect() while the server's queue is full, as long as the socket may. Returns 0 or an errno.
+// Waits in connect() while the server's queue is full, as long as the socket's timeout allows. Returns 0 or
+// an errno.
 int connect_within(int fd, const sockaddr_un& address, Clock::time_point deadline) {
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::microseconds>(deadline - Clock::now());
@@ -111,7 +112,7 @@ Answer<os::Fd> connect_to_server(const std::string& socket, const Settings& sett
         .title = "untrusted server",
         .status = 403,
         .detail = fmt::format("the {} at {} is a process of {}", is_controller ? "controller" : "agent",
-                              socket, os::distrust_sentence(*uid))});
+                              socket, os::distrust_message(*uid))});
   return fd;
 }
 

@@ -7,8 +7,6 @@
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
-
 constexpr client::Settings call_settings{.patience = std::chrono::seconds(1),
                                          .socket_option = "--node NAME=SOCKET"};
 
@@ -16,17 +14,17 @@ constexpr client::Settings call_settings{.patience = std::chrono::seconds(1),
 
 Outcome<AgentAnswer> AgentCalls::ask(const api::KnownNode& node, const AgentCall& call, int64_t now_ns) {
   if (node.reachability == Reachability::unreachable)
-    return failure(K::unavailable, "node {}: {}", node.name, node.problem);
+    return failure(FailureKind::unavailable, "node {}: {}", node.name, node.problem);
   const auto silent = silent_since_ns_.find(node.name);
   if (silent != silent_since_ns_.end() && node.last_seen_ns <= silent->second)
-    return failure(K::unavailable,
+    return failure(FailureKind::unavailable,
                    "node {}: its agent did not answer a call, and is asked again after its next answer to "
                    "the controller; try again later",
                    node.name);
   auto answer = client::Client(node.socket, call_settings).ask(call.method, call.target, call.body);
   if (!answer) {
     silent_since_ns_[node.name] = static_cast<uint64_t>(now_ns);
-    return failure(K::unavailable, "node {}: {}", node.name, answer.error().detail);
+    return failure(FailureKind::unavailable, "node {}: {}", node.name, answer.error().detail);
   }
   silent_since_ns_.erase(node.name);
   return AgentAnswer{answer->status, std::move(answer->type), std::move(answer->body)};

@@ -1,5 +1,5 @@
-// Calls of an agent on behalf of the API's callers. The API has one thread, so a call waits for at most 1 s,
-// and an agent that was silent is not asked again before it has answered a poll (agent_link.h).
+// Calls an agent on behalf of the API's callers. The API has one thread, so a call waits for at most 1 s. An
+// agent that did not respond is not called again before it has answered a poll (agent_poller.h).
 #pragma once
 
 #include <map>
@@ -12,11 +12,12 @@ namespace carve::controller {
 
 class AgentCalls {
  public:
-  // `node`: what the last poll knows of it. Fails without asking if the node is unreachable or was silent.
+  // `node` is the state from the last poll. Fails without a call if the node is unreachable or did not
+  // respond before.
   Outcome<AgentAnswer> ask(const api::KnownNode& node, const AgentCall&, int64_t now_ns);
 
  private:
-  std::map<std::string, uint64_t> silent_since_ns_;  // By node; UTC.
+  std::map<std::string, uint64_t> silent_since_ns_;  // UTC, keyed by node.
 };
 
 }  // namespace carve::controller

@@ -20,7 +20,7 @@ api::KnownNode node_at(const std::string& socket, uint64_t last_seen_ns = 10) {
 TEST(AgentCalls, an_answer_is_passed_on_with_its_status_and_its_type) {
   AgentStub agent({{"DELETE /v1/slices/a", json_answer(404, R"({"detail":"no slice"})")}});
   const auto answer = AgentCalls().ask(node_at(agent.socket()), {"DELETE", "/v1/slices/a"}, 20);
-  ASSERT_TRUE(answer) << answer.error().sentence;
+  ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->status, 404u);
   EXPECT_EQ(answer->type, "application/json");
   EXPECT_EQ(answer->body, R"({"detail":"no slice"})");
@@ -34,7 +34,7 @@ TEST(AgentCalls, an_agent_that_did_not_answer_is_asked_again_after_its_next_answ
   EXPECT_EQ(lost.error().kind, FailureKind::unavailable);
   const auto refused = calls.ask(node_at(agent.socket(), 20), {"GET", "/v1/version"}, 21);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().sentence, HasSubstr("node n1: its agent did not answer a call"));
+  EXPECT_THAT(refused.error().message, HasSubstr("node n1: its agent did not answer a call"));
   EXPECT_THAT(agent.requests(), ElementsAre("GET /v1/node ")) << "the second call did not reach the agent";
   EXPECT_TRUE(calls.ask(node_at(agent.socket(), 22), {"GET", "/v1/version"}, 23));
   EXPECT_TRUE(calls.ask(node_at(agent.socket(), 22), {"GET", "/v1/version"}, 24));
@@ -47,7 +47,7 @@ TEST(AgentCalls, a_node_that_is_unreachable_is_not_asked) {
   node.problem = "no agent listens";
   const auto refused = AgentCalls().ask(node, {"GET", "/v1/version"}, 20);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().sentence, "node n1: no agent listens");
+  EXPECT_EQ(refused.error().message, "node n1: no agent listens");
   EXPECT_TRUE(agent.requests().empty());
 }
 

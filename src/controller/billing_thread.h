@@ -1,71 +1,49 @@
 // The thread of usage.db: it copies the usage records of all nodes every 5 s and before an invoice, compares
-// budgets with what was used, sums up the GPU-hours of jobs, and makes invoices, which may read millions of
-// records. The loop is notified of a finished invoice through an eventfd.
+// budgets with usage, sums up the GPU-hours of jobs, and makes invoices, which may read millions of records.
+// A finished invoice is sent from the loop.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "controller/api/api_call.h"
 #include "controller/controller_options.h"
 #include "controller/objects/object_registry.h"
-#include "os/fd.h"
-#include "os/mutex.h"
+#include "os/loop.h"
+#include "os/worker.h"
 
 namespace carve::controller {
 
 class BillingThread {
  public:
-  // `path`: of usage.db, which the thread opens.
-  BillingThread(std::string path, std::vector<NodeAddress>, ObjectRegistry&);
-  ~BillingThread();  // Waits for what is under way: a call of an agent, at most 5 s, or an invoice.
+  // `path` is the path of usage.db, which the thread opens.
+  BillingThread(const os::Loop&, std::string path, std::vector<NodeAddress>, ObjectRegistry&);
+  ~BillingThread();  // Waits for the work in progress: a call of an agent, at most 5 s, or an invoice.
   BillingThread(const BillingThread&) = delete;
   BillingThread& operator=(const BillingThread&) = delete;
 
   using Answer = std::function<void(http::Response)>;
-  // Makes an invoice; deliver() calls `answer` with it, unless the returned value was destroyed before.
-  // Refuses at once if `max_waiting_invoices` wait.
-  std::shared_ptr<void> ask(BillQuery, bill::Tariffs, BillForm, Answer) EXCLUDES(mutex_);
+  // Makes an invoice and passes it to `answer` on the loop, unless the returned value is destroyed first.
+  // Rejects the request if `max_waiting_invoices` wait.
+  std::shared_ptr<void> ask(BillQuery, bill::Tariffs, BillForm, Answer);
   // Returns the GPU-hours of the job or cluster with this uid as of the last copy, if it was admitted.
   std::optional<JobHours> hours(const std::string& uid) const { return hours_.find(uid); }
-  // Becomes readable when an invoice is finished.
-  int ready_fd() const { return ready_.get(); }
-  // Calls the answers of all that are finished. On the thread that asks.
-  void deliver() EXCLUDES(mutex_);
 
   static constexpr size_t max_waiting_invoices = 16;
 
  private:
-  struct Task {
-    BillQuery query;
-    bill::Tariffs tariffs;
-    BillForm form = BillForm::json;
-    Answer answer;
-    std::weak_ptr<void> wanted;  // Expired: the caller is gone.
-    http::Response response = {};
-  };
-  void run() EXCLUDES(mutex_);
-  // Waits until a task comes, the interval is over or the thread is to end; returns the task, if there is
-  // one.
-  std::unique_ptr<Task> wait(int64_t interval_ns) EXCLUDES(mutex_);
-  void finish(std::unique_ptr<Task>) EXCLUDES(mutex_);
-  bool ends() EXCLUDES(mutex_);
+  struct Books;  // Used only by the thread.
+  int64_t turn();
+  http::Response invoice(const BillQuery&, const bill::Tariffs&, BillForm);
 
-  const std::string path_;
+  const os::Loop& loop_;
   const std::vector<NodeAddress> nodes_;
   ObjectRegistry& objects_;
-  const os::Fd ready_;
   KnownJobHours hours_;
-  os::Mutex mutex_;
-  os::ConditionVariable woken_;
-  std::deque<std::unique_ptr<Task>> waiting_ GUARDED_BY(mutex_);
-  std::deque<std::unique_ptr<Task>> finished_ GUARDED_BY(mutex_);
-  bool ends_ GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  const std::unique_ptr<Books> books_;
+  os::Worker worker_;  // Last: it uses the others.
 };
 
 }  // namespace carve::controller

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "client/testing/agent_stub.h"
+#include "http/server.h"
 #include "os/clock.h"
 #include "os/socket.h"
 
@@ -26,7 +27,7 @@ std::string in_slice(const std::string& name) {
   return json_answer(200, fmt::format(R"({{"slice": "{}"}})", name));
 }
 
-// Returns the caller as the agents at these sockets know it.
+// Returns the caller as the agents at these sockets identify it.
 http::Caller found(const std::vector<std::string>& sockets) {
   os::Loop loop;
   CallerSlices slices(loop, sockets);
@@ -49,7 +50,7 @@ TEST(CallerSlices, a_caller_is_in_the_slice_that_one_of_the_agents_names) {
   EXPECT_FALSE(inside.may_create());
 }
 
-// The cgroup of this test is no slice's, so it decides for a caller outside.
+// This test's cgroup is not a slice's, so it shows a caller outside of slices.
 TEST(CallerSlices, an_agent_without_an_answer_keeps_no_caller_waiting) {
   for (const std::string& answer : {std::string(), json_answer(404, "{}"), json_answer(200, "nonsense"),
                                     std::string("HTTP/1.1 200 X\r\n")}) {
@@ -60,8 +61,8 @@ TEST(CallerSlices, an_agent_without_an_answer_keeps_no_caller_waiting) {
   EXPECT_EQ(found({"/nonexistent/s", std::string(200, 'x')}).slice(), nullptr);
 }
 
-// The agent accepts connections and reads nothing. The first caller waits until the agent is silent, and the
-// others do not wait at all.
+// The agent accepts connections and reads nothing. The first caller waits until the agent counts as silent;
+// the others do not wait at all.
 TEST(CallerSlices, a_silent_agent_is_waited_for_once) {
   char folder[] = "/tmp/carve-silent-XXXXXX";
   ASSERT_NE(mkdtemp(folder), nullptr);
@@ -80,6 +81,50 @@ TEST(CallerSlices, a_silent_agent_is_waited_for_once) {
   std::vector<std::shared_ptr<void>> held;
   for (int i = 0; i < 200; ++i) held.push_back(slices.find(asking, [&](const http::Caller&) { ++answers; }));
   EXPECT_EQ(answers, 201);
+  std::filesystem::remove_all(folder);
+}
+
+// The agent looks up every request again: a process may enter a slice between two of its connections.
+TEST(CallerSlices, each_connection_is_asked_about_over_one_connection_to_the_agent) {
+  char folder[] = "/tmp/carve-asked-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string path = std::string(folder) + "/s";
+  os::Loop loop;
+  int connections = 0, questions = 0;
+  const http::Server agent(loop, *os::listen_at(path, SOCK_STREAM | SOCK_NONBLOCK, 0600),
+                           {.handle =
+                                [&](const http::Request& request, const http::Caller&) {
+                                  EXPECT_EQ(request.path + "?" + request.query, question.substr(4));
+                                  return http::Response{
+                                      200, "application/json",
+                                      ++questions > 20 ? R"({"slice": "b"})" : R"({"slice": ""})"};
+                                },
+                            .refuse =
+                                [](unsigned status, const std::string&) {
+                                  return http::Response{status, "", ""};
+                                },
+                            .identify =
+                                [&](int) {
+                                  ++connections;
+                                  return std::optional(http::Caller());
+                                }});
+  CallerSlices slices(loop, {path});
+  std::vector<std::shared_ptr<void>> held;
+  std::vector<bool> inside;
+  const auto ask = [&] {
+    held.push_back(slices.find(asking, [&](const http::Caller& caller) {
+      inside.push_back(caller.slice() != nullptr);
+      if (inside.size() >= 20) loop.stop();
+    }));
+  };
+  for (int i = 0; i < 20; ++i) ask();
+  loop.run();
+  ask();
+  loop.run();
+  EXPECT_EQ(std::ranges::count(inside, true), 1);
+  EXPECT_TRUE(inside.back());
+  EXPECT_EQ(questions, 21);
+  EXPECT_EQ(connections, 1);
   std::filesystem::remove_all(folder);
 }
 

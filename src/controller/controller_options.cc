@@ -10,28 +10,27 @@
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
 using os::shown;
 
 Outcome<void> add_node(Options& o, const std::string& word) {
   const size_t equal = word.find('=');
   if (equal == std::string::npos || equal + 1 == word.size())
-    return failure(K::invalid_argument, "--node '{}' is not NAME=SOCKET, such as a=/run/carve/carved.sock",
-                   shown(word));
+    return failure(FailureKind::invalid_argument,
+                   "--node '{}' is not NAME=SOCKET, such as a=/run/carve/carved.sock", shown(word));
   NodeAddress node{.name = word.substr(0, equal), .socket = word.substr(equal + 1)};
   if (!is_node_name(node.name))
     return failure(
-        K::invalid_argument,
+        FailureKind::invalid_argument,
         "--node '{}': '{}' is not a node's name; use 1 to {} of a-z, 0-9 and -, with a letter or a "
         "digit at both ends",
         shown(word), shown(node.name), max_node_name_bytes);
   if (const auto earlier = std::ranges::find(o.nodes, node.name, &NodeAddress::name);
       earlier != o.nodes.end())
-    return failure(K::invalid_argument,
+    return failure(FailureKind::invalid_argument,
                    "--node '{}': node {} already has the socket {}; give each node a name of its own",
                    shown(word), node.name, shown(earlier->socket));
   if (o.nodes.size() == max_nodes)
-    return failure(K::invalid_argument,
+    return failure(FailureKind::invalid_argument,
                    "--node '{}': a controller has at most {} nodes; start another one for more", shown(word),
                    max_nodes);
   o.nodes.push_back(std::move(node));
@@ -42,7 +41,7 @@ Outcome<void> set_listen(Options& o, const std::string& word) {
   o.listen = os::parse_tcp_address(word);
   o.listen_requested = o.listen.has_value();
   if (!o.listen && word != "none")
-    return failure(K::invalid_argument,
+    return failure(FailureKind::invalid_argument,
                    "--listen '{}' is not an address and a port, such as 127.0.0.1:8470, and not none",
                    shown(word));
   return {};
@@ -56,12 +55,12 @@ Outcome<void> add_host(Options& o, const std::string& word) {
                c == '.';
       });
   if (!is_plain)
-    return failure(K::invalid_argument,
+    return failure(FailureKind::invalid_argument,
                    "--host '{}' is not a host's name of at most {} letters, digits, - and ., without a port",
                    shown(word), max_host_bytes);
   if (o.hosts.size() == max_hosts)
-    return failure(K::invalid_argument, "--host '{}': a controller has at most {} names", shown(word),
-                   max_hosts);
+    return failure(FailureKind::invalid_argument, "--host '{}': a controller has at most {} names",
+                   shown(word), max_hosts);
   o.hosts.push_back(word);
   return {};
 }
@@ -72,7 +71,8 @@ Outcome<void> set_account_quota(Options& o, const std::string& word) {
   const auto [end, error] = std::from_chars(digits.data(), last, o.account_quota_percent);
   if (error == std::errc() && end == last && o.account_quota_percent >= 1 && o.account_quota_percent <= 100)
     return {};
-  return failure(K::invalid_argument, "--account-quota '{}' is not a part from 1% to 100%", shown(word));
+  return failure(FailureKind::invalid_argument, "--account-quota '{}' is not a part from 1% to 100%",
+                 shown(word));
 }
 
 // Reads "600s" or "600".
@@ -81,7 +81,7 @@ Outcome<void> set_time(const char* option, int64_t& seconds, const std::string& 
   const char* const last = digits.data() + digits.size();
   const auto [end, error] = std::from_chars(digits.data(), last, seconds);
   if (error == std::errc() && end == last && seconds >= 0 && seconds <= max_expected_start_s) return {};
-  return failure(K::invalid_argument, "{} '{}' is not a time from 0s to {}s", option, shown(word),
+  return failure(FailureKind::invalid_argument, "{} '{}' is not a time from 0s to {}s", option, shown(word),
                  max_expected_start_s);
 }
 
@@ -112,7 +112,7 @@ Outcome<NodeAddress> this_node(const Surroundings& s) {
                          [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
   if (!is_node_name(name))
     return failure(
-        K::invalid_argument,
+        FailureKind::invalid_argument,
         "--node: the host name '{}' makes no node's name; name this machine's agent with --node NAME={}",
         shown(s.host_name), shown(s.agent_socket));
   return NodeAddress{.name = std::move(name), .socket = s.agent_socket};
@@ -138,21 +138,22 @@ Outcome<void> fill_defaults(Options& o, const Surroundings& s) {
 
 Outcome<void> check_length(const std::string& option, const std::string& path) {
   if (path.size() <= os::max_socket_path_bytes) return {};
-  return failure(K::invalid_argument,
+  return failure(FailureKind::invalid_argument,
                  "{} {}: the path has {} bytes, and a unix socket's path has at most {}; use a shorter path",
                  option, shown(path), path.size(), os::max_socket_path_bytes);
 }
 
-// Checks the rules between the options, and of paths that have become absolute.
+// Checks the rules between the options, and those of paths that have become absolute.
 Outcome<void> consistent(const Options& o) {
   if (o.tls_certificate.empty() != o.tls_key.empty())
-    return failure(K::invalid_argument, "{} is given without {}; TLS needs a certificate and its key",
-                   o.tls_key.empty() ? "--tls-cert" : "--tls-key",
-                   o.tls_key.empty() ? "--tls-key" : "--tls-cert");
+    return failure(
+        FailureKind::invalid_argument, "{} is given without {}; TLS needs a certificate and its key",
+        o.tls_key.empty() ? "--tls-cert" : "--tls-key", o.tls_key.empty() ? "--tls-key" : "--tls-cert");
   if (!o.tls_key.empty() && !o.listen)
-    return failure(K::invalid_argument, "--tls-cert is given with --listen none; it is for an address");
+    return failure(FailureKind::invalid_argument,
+                   "--tls-cert is given with --listen none; it is for an address");
   if (o.listen && !os::is_loopback(*o.listen) && o.tls_key.empty())
-    return failure(K::invalid_argument,
+    return failure(FailureKind::invalid_argument,
                    "--listen {}: another address than loopback needs --tls-cert FILE and --tls-key FILE; add "
                    "them, or use 127.0.0.1:{}",
                    os::text(*o.listen), o.listen->port);
@@ -161,11 +162,11 @@ Outcome<void> consistent(const Options& o) {
     if (const auto good = check_length("--node " + node->name + ":", node->socket); !good) return good;
     const auto same = std::ranges::find(o.nodes.begin(), node, node->socket, &NodeAddress::socket);
     if (same != node)
-      return failure(K::invalid_argument,
+      return failure(FailureKind::invalid_argument,
                      "--node {}={}: node {} already has this socket; an agent serves one node", node->name,
                      shown(node->socket), same->name);
     if (node->socket == o.socket)
-      return failure(K::invalid_argument,
+      return failure(FailureKind::invalid_argument,
                      "--socket {}: this is the socket of the agent of node {}; choose another path",
                      shown(o.socket), node->name);
   }
@@ -222,6 +223,9 @@ const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Opti
      .value = "PERCENT",
      .help = "part of the services, jobs and other objects of a kind that one account may have [25%]",
      .store = set_account_quota},
+    {.name = "--allow-unknown-gpu-requests",
+     .help = "accept manifests with GPU requests that Carve does not read; they see no device",
+     .store = os::raise<&Options::allows_unknown_gpu_requests>},
 });
 
 bool is_node_name(std::string_view name) {

@@ -11,24 +11,26 @@
 
 namespace carve::controller {
 
-inline constexpr size_t max_nodes = 64;  // Each has a thread.
+inline constexpr size_t max_nodes = 64;  // Each node has a thread.
 inline constexpr int64_t max_expected_start_s = 86'400;
-inline constexpr size_t max_node_name_bytes = 48;  // The limit of all names that the controller gives.
+inline constexpr size_t max_node_name_bytes = 48;  // The limit of all names that the controller assigns.
 
 struct Options {
   std::vector<NodeAddress> nodes;  // In the order of the command line.
   std::string state, socket;
-  // Absent: the API is served on its unix socket only. Only an address that was asked for has to be free.
+  // Absent if the API is served only on its unix socket. Startup fails on a used port only if it was
+  // requested.
   std::optional<os::TcpAddress> listen = os::TcpAddress{"127.0.0.1", 8470};
   bool listen_requested = false;
-  std::string tls_certificate, tls_key;  // PEM files; both or none.
-  std::vector<std::string> hosts;        // Names of this controller, beside loopback and `listen`.
-  int64_t expected_start_s = 600;        // How long a node is expected to start.
-  int64_t orphan_grace_s = 60;           // How long a program without a record runs on.
-  uint32_t account_quota_percent = 25;   // Of the objects of each kind.
+  std::string tls_certificate, tls_key;  // PEM files; either both are set or neither.
+  std::vector<std::string> hosts;        // Names of this controller, in addition to loopback and `listen`.
+  int64_t expected_start_s = 600;        // How long the start of a node is expected to take.
+  int64_t orphan_grace_s = 60;           // How long a program without a record keeps running.
+  uint32_t account_quota_percent = 25;   // Percentage of the objects of each kind.
+  bool allows_unknown_gpu_requests = false;
   std::string log_level = "info";
 
-  // serve: be the controller. The others print a text.
+  // `serve` runs the controller. The others print a text.
   enum class Mode { serve, help, version, completion } mode = Mode::serve;
 };
 
@@ -37,11 +39,11 @@ struct Surroundings {
   unsigned uid = 0;
   std::string home, xdg_state_home, working_directory;
   std::string host_name;
-  std::string agent_socket;       // Of this machine's agent (client::find_socket).
+  std::string agent_socket;       // Socket of this machine's agent (client::find_socket).
   std::string controller_socket;  // client::find_controller_socket
 };
 
-// Returns the options, or a sentence about the wrong option (exit status 2).
+// Returns the options, or a message about the wrong option (exit status 2).
 Outcome<Options> parse_options(int argc, char** argv, const Surroundings&);
 
 // Returns whether the text may be a node's name: 1 to 48 of a-z, 0-9 and -, without - at its ends.
@@ -52,8 +54,8 @@ std::string help_text();
 // Returns the script of `carve-controller --completion bash`.
 std::string completion_script();
 
-// The table of the options. Those that do not serve come first: if one of them is given, the rest of the line
-// does not matter.
+// The table of the options. Options that print a text come first: if one of them is given, the rest of the
+// line does not matter.
 extern const std::vector<os::OptionRow<Options>> option_rows;
 
 }  // namespace carve::controller

@@ -33,7 +33,7 @@ const Surroundings user{.uid = 1000,
 
 TEST(ControllerOptions, without_words_the_node_is_this_machines) {
   const auto o = parse({}, root);
-  ASSERT_TRUE(o) << o.error().sentence;
+  ASSERT_TRUE(o) << o.error().message;
   EXPECT_THAT(o->nodes, ElementsAre(NodeAddress{"node-7", "/run/carve/carved.sock"}));
   EXPECT_EQ(o->state, "/var/lib/carve-controller");
   EXPECT_EQ(o->socket, "/run/carve/controller.sock");
@@ -50,13 +50,13 @@ TEST(ControllerOptions, without_words_the_node_is_this_machines) {
 TEST(ControllerOptions, times_have_a_unit_and_a_limit) {
   EXPECT_EQ(parse({}, user)->orphan_grace_s, 60);
   const auto o = parse({"--orphan-grace", "5s", "--expected-start", "300"}, user);
-  ASSERT_TRUE(o) << o.error().sentence;
+  ASSERT_TRUE(o) << o.error().message;
   EXPECT_EQ(o->orphan_grace_s, 5);
   EXPECT_EQ(o->expected_start_s, 300);
   for (const char* wrong : {"s", "-1s", "5m", "86401s"}) {
     const auto refused = parse({"--orphan-grace", wrong}, user);
     ASSERT_FALSE(refused) << wrong;
-    EXPECT_EQ(refused.error().sentence,
+    EXPECT_EQ(refused.error().message,
               fmt::format("--orphan-grace '{}' is not a time from 0s to 86400s", wrong));
   }
 }
@@ -64,7 +64,7 @@ TEST(ControllerOptions, times_have_a_unit_and_a_limit) {
 TEST(ControllerOptions, the_nodes_are_kept_in_their_order) {
   const auto o = parse(
       {"--node", "b=/x/b", "--node=a=y=z", "--state", "s", "--socket", "c", "--listen", "[::1]:0"}, user);
-  ASSERT_TRUE(o) << o.error().sentence;
+  ASSERT_TRUE(o) << o.error().message;
   EXPECT_THAT(o->nodes, ElementsAre(NodeAddress{"b", "/x/b"}, NodeAddress{"a", "/here/y=z"}));
   EXPECT_EQ(o->state, "/here/s");
   EXPECT_EQ(o->socket, "/here/c");
@@ -76,7 +76,7 @@ TEST(ControllerOptions, an_address_for_other_machines_has_a_certificate_and_its_
   const auto o = parse({"--listen", "0.0.0.0:8470", "--tls-cert", "c.pem", "--tls-key", "/k.pem", "--host",
                         "gpu.example", "--host", "10.0.0.5", "--account-quota", "50%"},
                        user);
-  ASSERT_TRUE(o) << o.error().sentence;
+  ASSERT_TRUE(o) << o.error().message;
   EXPECT_EQ(o->tls_certificate, "/here/c.pem");
   EXPECT_EQ(o->tls_key, "/k.pem");
   EXPECT_THAT(o->hosts, ElementsAre("gpu.example", "10.0.0.5"));
@@ -87,7 +87,7 @@ TEST(ControllerOptions, wrong_ones_are_refused_with_one_line_that_has_the_option
   const std::string long_path = "/" + std::string(107, 'x'), long_name(49, 'n');
   const struct {
     std::vector<std::string> words;
-    const char* sentence;
+    const char* message;
   } rows[] = {
       {{"--nonsense"}, "there is no option --nonsense; carve-controller --help lists the options"},
       {{"--node"}, "--node needs a value; carve-controller --help explains it"},
@@ -123,10 +123,10 @@ TEST(ControllerOptions, wrong_ones_are_refused_with_one_line_that_has_the_option
   };
   for (const auto& row : rows) {
     const auto o = parse(row.words, user);
-    ASSERT_FALSE(o) << row.sentence;
-    EXPECT_THAT(o.error().sentence, HasSubstr(row.sentence));
-    EXPECT_THAT(o.error().sentence, Not(HasSubstr("\n")));
-    EXPECT_LE(o.error().sentence.size(), 300u);
+    ASSERT_FALSE(o) << row.message;
+    EXPECT_THAT(o.error().message, HasSubstr(row.message));
+    EXPECT_THAT(o.error().message, Not(HasSubstr("\n")));
+    EXPECT_LE(o.error().message.size(), 300u);
     EXPECT_EQ(o.error().kind, FailureKind::invalid_argument);
   }
 }
@@ -137,7 +137,7 @@ TEST(ControllerOptions, a_host_without_a_usable_name_needs_a_node) {
     odd.host_name = host;
     const auto o = parse({}, odd);
     ASSERT_FALSE(o) << host;
-    EXPECT_THAT(o.error().sentence, HasSubstr("--node NAME=/run/carve/carved.sock"));
+    EXPECT_THAT(o.error().message, HasSubstr("--node NAME=/run/carve/carved.sock"));
     EXPECT_TRUE(parse({"--node", "a=/x"}, odd));
   }
 }
@@ -148,7 +148,7 @@ TEST(ControllerOptions, the_number_of_nodes_has_a_limit_that_the_help_names) {
   EXPECT_TRUE(parse(words, user));
   words.emplace_back("--node=more=/more");
   ASSERT_FALSE(parse(words, user));
-  EXPECT_THAT(parse(words, user).error().sentence, HasSubstr(fmt::format("at most {} nodes", max_nodes)));
+  EXPECT_THAT(parse(words, user).error().message, HasSubstr(fmt::format("at most {} nodes", max_nodes)));
   EXPECT_THAT(help_text(), HasSubstr(fmt::format("at most {}", max_nodes)));
 }
 

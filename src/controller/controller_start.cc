@@ -2,7 +2,6 @@
 
 #include <grp.h>
 #include <netdb.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -13,13 +12,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "client/client.h"
 #include "controller/nodes/slice_forecast.h"
 #include "controller/objects/stored_check.h"
-#include "controller/runtime/container_start.h"
-#include "controller/runtime/limit_warnings.h"
-#include "controller/service_metrics.h"
 #include "os/capabilities.h"
 #include "os/clock.h"
 #include "os/command_line.h"
@@ -28,15 +25,12 @@
 #include "os/service_watchdog.h"
 #include "os/socket.h"
 #include "os/user.h"
-#include "runner/log_files.h"
 #include "wire/api/json.h"
 
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
-
-// Of each socket, so that all descriptors are fewer than the limit that open() asks for.
+// Per socket, so that all descriptors stay below the limit that open() requests.
 constexpr size_t max_api_connections = 1000;
 constexpr size_t max_api_streams = 600;
 constexpr size_t max_connections_from_uid = 250;
@@ -44,9 +38,10 @@ constexpr size_t max_streams_from_peer = 150;
 constexpr size_t max_connections_from_address = 128;
 constexpr size_t max_watch_queue_bytes = 512 << 10;
 constexpr int64_t event_write_interval_ns = os::second;
-constexpr rlim_t wanted_descriptors = 4096;
+constexpr rlim_t wanted_descriptors = 8192;
 
-// Raises the limit of open descriptors to what the connections need, as far as the system allows it.
+// Raises the limit of open descriptors for the connections and the pidfds of 2,000 programs, as far as the
+// system allows it.
 void raise_descriptor_limit() {
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= wanted_descriptors) return;
@@ -59,9 +54,9 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-// Returns the failure with the option that chooses another value.
+// Returns the failure with the option by which the user can choose another value.
 tl::unexpected<Failure> of_option(const char* option, const std::string& value, const Failure& failed) {
-  return failure(failed.kind, "{} {}: {}", option, value, failed.sentence);
+  return failure(failed.kind, "{} {}: {}", option, value, failed.message);
 }
 
 bool is_member_of(gid_t group) {
@@ -72,14 +67,14 @@ bool is_member_of(gid_t group) {
          groups.begin() + std::max(count, 0);
 }
 
-// Opens the API's unix socket. The group `carve` may use it, if the group exists and this user may say so.
+// Opens the API's unix socket. The group `carve` may use it, if the group exists and this user may assign it.
 Outcome<os::Fd> open_unix(const std::string& path) {
   auto fd = os::listen_at(path, SOCK_STREAM, 0660);
   if (!fd) return of_option("--socket", path, fd.error());
   const group* carve = getgrnam("carve");
   if (carve != nullptr && is_member_of(carve->gr_gid) &&
       chown(path.c_str(), static_cast<uid_t>(-1), carve->gr_gid) != 0)
-    return failure(K::unavailable, "--socket {}: its group cannot be changed to carve: {}", path,
+    return failure(FailureKind::unavailable, "--socket {}: its group cannot be changed to carve: {}", path,
                    strerror(errno));
   return fd;
 }
@@ -137,7 +132,7 @@ std::string own_folder() {
   return path.substr(0, path.rfind('/'));
 }
 
-// The scripts that pods of engines are started with are installed beside this program.
+// The start scripts of engine pods are installed with this program.
 std::string engine_scripts() { return own_folder() + "/../share/carve/engines"; }
 
 }  // namespace
@@ -157,11 +152,12 @@ Outcome<std::unique_ptr<Records>> Records::open(const Options& o) {
     std::unique_ptr<Records> out(new Records(std::move(opened->store)));
     auto sound = out->check();
     if (sound) sound = out->read();
-    const bool is_damaged = !sound && sound.error().kind == K::failed_precondition && moved_aside.empty();
+    const bool is_damaged =
+        !sound && sound.error().kind == FailureKind::failed_precondition && moved_aside.empty();
     if (!sound && !is_damaged) return tl::unexpected(sound.error());
     if (is_damaged) {
       out.reset();
-      damage = sound.error().sentence;
+      damage = sound.error().message;
       auto aside = ControllerStore::move_aside(path, now_s, damage);
       if (!aside) return tl::unexpected(aside.error());
       moved_aside = std::move(*aside);
@@ -174,12 +170,13 @@ Outcome<std::unique_ptr<Records>> Records::open(const Options& o) {
   }
 }
 
-// Reads all that the service and the job loop read later, and rely on.
+// Checks all records that the reconcilers later read and rely on.
 Outcome<void> Records::check() {
-  const auto known_objects = journal.objects();
+  auto known_objects = journal.objects();
   if (!known_objects) return tl::unexpected(known_objects.error());
   for (const Object& object : *known_objects)
     if (auto sound = check_stored(object); !sound) return sound;
+  checked_ = std::move(*known_objects);
   const auto revisions = store.all<RevisionRecord>();
   if (!revisions) return tl::unexpected(revisions.error());
   for (const RevisionRecord& revision : *revisions)
@@ -192,10 +189,11 @@ Outcome<void> Records::check() {
   if (!pods) return tl::unexpected(pods.error());
   for (const JobRecord& job : *jobs)
     if (job.end > static_cast<uint32_t>(workload::JobEnd::cancelled))
-      return failure(K::failed_precondition, "job {} has an unknown end {}", job.uid, job.end);
+      return failure(FailureKind::failed_precondition, "job {} has an unknown end {}", job.uid, job.end);
   for (const PodRecord& pod : *pods)
     if (pod.role > static_cast<uint32_t>(workload::PodRole::task))
-      return failure(K::failed_precondition, "pod {} has an unknown role {}", pod.program, pod.role);
+      return failure(FailureKind::failed_precondition, "pod {} has an unknown role {}", pod.program,
+                     pod.role);
   return {};
 }
 
@@ -203,13 +201,11 @@ Outcome<void> Records::read() {
   auto known_nodes = store.all<NodeRecord>();
   if (!known_nodes) return tl::unexpected(known_nodes.error());
   nodes = std::move(*known_nodes);
-  auto known_objects = journal.objects();
-  if (!known_objects) return tl::unexpected(known_objects.error());
   auto known_tokens = journal.tokens();
   if (!known_tokens) return tl::unexpected(known_tokens.error());
   const auto version = store.version();
   if (!version) return tl::unexpected(version.error());
-  objects.emplace(journal, std::move(*known_objects), *version);
+  objects.emplace(journal, std::exchange(checked_, {}), *version);
   tokens.emplace(journal, std::move(*known_tokens));
   const auto known_events = journal.events();
   if (!known_events) return tl::unexpected(known_events.error());
@@ -226,18 +222,19 @@ NodeSync keep_nodes(Records& records, const Options& o) {
 Services::Services(Records& records, Launcher launcher, const Options& o)
     : machine(
           [&] {
-            std::vector<Machine::Node> nodes;
+            std::vector<MachineEffects::Node> nodes;
             for (const NodeAddress& node : o.nodes) nodes.push_back({node.name, node.socket});
             return nodes;
           }(),
           {.nodes_to_ask =
-               [&records](const NodeChoice& choice, const api::SliceRequest& request) {
-                 return SliceForecast(*records.objects).nodes_to_ask(choice, request);
+               [&records](const NodeChoice& choice, const Amounts& amounts) {
+                 return SliceForecast(*records.objects).nodes_to_ask(choice, amounts);
                },
            .isolation_of = [&records](const std::string& name) -> std::optional<Isolation> {
              const auto node = records.objects->find(node_key(name));
              return node ? isolation_of(*node) : std::nullopt;
-           }},
+           },
+           .forecast = [&records] { return SliceForecast(*records.objects); }},
           std::move(launcher), o.state) {}
 
 Outcome<std::unique_ptr<Services>> Services::begin(Records& records, Launcher launcher, const Options& o) {
@@ -251,7 +248,8 @@ Outcome<std::unique_ptr<Services>> Services::begin(Records& records, Launcher la
   out->thread.emplace(
       *records.objects, std::move(*workloads),
       [&](Effects& effects) {
-        return JobLoop(*records.objects, std::move(*jobs), effects, out->job_positions, engine_scripts());
+        return JobReconciler(*records.objects, std::move(*jobs), effects, out->job_positions,
+                             engine_scripts());
       },
       out->machine, out->orphan_events, o.orphan_grace_s * os::second);
   return out;
@@ -259,7 +257,7 @@ Outcome<std::unique_ptr<Services>> Services::begin(Records& records, Launcher la
 
 namespace {
 
-// Writes a line of the audit log. If it cannot be written, the log of the program has it.
+// Writes a line of the audit log. If it cannot be written, it goes to the program's log.
 void write_audit(ControllerStore& store, const AuditLine& line) {
   const auto written = store.append({.at_ns = os::utc_ns(),
                                      .caller = line.caller,
@@ -267,11 +265,11 @@ void write_audit(ControllerStore& store, const AuditLine& line) {
                                      .change = line.change,
                                      .status = line.status});
   if (!written)
-    os::log::error("{}; {} by {} from {}: {}", written.error().sentence, line.change, line.caller,
-                   line.address, line.status);
+    os::log::error(Cause{.who = line.caller}, "{}; {} by {} from {}: {}", written.error().message,
+                   line.change, line.caller, line.address, line.status);
 }
 
-// Identifies a caller over TCP: it is anonymous, at its address.
+// Identifies a caller over TCP: it is anonymous, with its address.
 std::optional<http::Caller> remote_caller(int socket) {
   sockaddr_storage storage{};
   socklen_t size = sizeof storage;
@@ -293,7 +291,7 @@ std::vector<std::string> agent_sockets(const Options& o) {
   return out;
 }
 
-// A browser sends the name by which it reached the controller.
+// A browser sends the name under which it reached the controller.
 KnownHosts known_hosts(const Options& o) {
   std::vector<std::string> names = o.hosts;
   if (o.listen) names.push_back(o.listen->host);
@@ -324,10 +322,10 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
       document_readers_(loop),
       log_streams_(
           *records.objects, [this](const std::string& slice) { return machine_.directory_of(slice); },
-          [this](const std::string& key, std::function<Workers::Act()> work, Workers::Act late) {
+          [this](const std::string& key, std::function<os::Workers::Act()> work, os::Workers::Act late) {
             return log_readers_.run(key, std::move(work), std::move(late));
           }),
-      billing_(o.state + "/usage.db", o.nodes, *records.objects),
+      billing_(loop, o.state + "/usage.db", o.nodes, *records.objects),
       routes_({.views = *this,
                .audit = [&records](const AuditLine& line) { write_audit(records.store, line); },
                .objects = *records.objects,
@@ -337,13 +335,14 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
                .events = &events_,
                .answers = &records.journal,
                .account_quota_percent = o.account_quota_percent,
+               .allows_unknown_gpu_requests = o.allows_unknown_gpu_requests,
                .read_logs =
-                   [this](const std::string& key, std::function<Workers::Answer()> work) {
-                     return log_readers_.answer_later(key, std::move(work));
+                   [this](const std::string& key, std::function<Answer()> work) {
+                     return answer_later(log_readers_, key, std::move(work));
                    },
                .read_documents =
-                   [this](const std::string& key, std::function<Workers::Answer()> work) {
-                     return document_readers_.answer_later(key, std::move(work));
+                   [this](const std::string& key, std::function<Answer()> work) {
+                     return answer_later(document_readers_, key, std::move(work));
                    }}),
       caller_slices_(loop, agent_sockets(o)) {
   const auto handle = [this](const http::Request& request, const http::Caller& caller) {
@@ -376,19 +375,23 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
     tcp_.emplace(loop, std::move(tcp_socket), hooks);
   }
   deliver_changes(loop, *records.objects);
-  loop.watch(billing_.ready_fd(), EPOLLIN, [this](uint32_t) { billing_.deliver(); });
   loop.every(log_stream_interval_ns, [this] { log_streams_.tick(); });
   loop.every(event_write_interval_ns, [this] { write_events(); });
 }
 
-// The registry's changes come from any thread, and may come after this object's end.
+// The registry's changes come from any thread, and may come after this object's end. All changes before the
+// loop's next turn are delivered together.
 void Api::deliver_changes(os::Loop& loop, ObjectRegistry& objects) {
-  objects.subscribe([changed = changed_] { eventfd_write(changed->get(), 1); });
-  loop.watch(changed_->get(), EPOLLIN, [this](uint32_t) {
-    eventfd_t count = 0;
-    eventfd_read(changed_->get(), &count);
-    events_.take_changes(now_ns());
-    routes_.deliver_changes();
+  objects.subscribe([this, poster = loop.poster(), held = std::weak_ptr(changed_)] {
+    const auto changed = held.lock();
+    if (!changed || changed->exchange(true)) return;
+    poster.post([this, held] {
+      const auto delivered = held.lock();
+      if (!delivered) return;
+      delivered->store(false);
+      events_.take_changes(now_ns());
+      routes_.deliver_changes();
+    });
   });
 }
 
@@ -396,109 +399,10 @@ void Api::write_events() {
   for (const OrphanEvents::Entry& entry : orphan_events_.take())
     events_.add(entry.object, entry.event, now_ns());
   events_.take_changes(now_ns());
-  if (const auto written = events_.write(); !written) os::log::error("{}", written.error().sentence);
+  if (const auto written = events_.write(); !written) os::log::error("{}", written.error().message);
 }
 
-Api::~Api() {
-  loop_.forget(changed_->get());
-  loop_.forget(billing_.ready_fd());
-  write_events();
-}
-
-LogReader Api::logs(const Object& object, const LogQuery& query) const {
-  struct Log {
-    std::string directory, prefix;
-  };
-  std::vector<Log> logs;
-  for (const ObjectProgram& program : programs_of(object))
-    if (selects(query, program)) logs.push_back({machine_.directory_of(program.name), program.name + " "});
-  if (logs.empty() && query.replica) {
-    const Failure missing{K::not_found,
-                          fmt::format("{} has no {} {}", text(object.key),
-                                      query.role.empty() ? "program" : query.role, *query.replica)};
-    return [missing]() -> Outcome<std::string> { return tl::unexpected(missing); };
-  }
-  const runner::LogSelection selection{
-      .previous = query.previous,
-      .tail = query.tail,
-      .since = query.since_ns == 0 ? "" : os::rfc3339(query.since_ns, os::Decimals::nanoseconds)};
-  return [logs = std::move(logs), selection, plain = query.plain]() -> Outcome<std::string> {
-    std::string out;
-    for (const Log& log : logs)
-      for (const runner::LogLine& line : runner::read_log(log.directory, runner::log_folder_name, selection))
-        if (!plain || line.stream != runner::LogStream::system)
-          out += fmt::format("{}{}\n", logs.size() > 1 ? log.prefix : "", line.text);
-    return out;
-  };
-}
-
-http::EventStream Api::follow_logs(const Object& object, const LogQuery& query) {
-  return log_streams_.begin(object, query);
-}
-
-Outcome<std::vector<Revision>> Api::revisions(const std::string& uid) const {
-  auto records = store_.revisions(uid);
-  if (!records) return tl::unexpected(records.error());
-  std::vector<Revision> out;
-  for (RevisionRecord& r : *records)
-    out.push_back({.number = r.revision,
-                   .created_ns = r.created_ns,
-                   .spec = std::move(r.object_spec),
-                   .form = std::move(r.spec)});
-  return out;
-}
-
-Outcome<std::vector<std::string>> Api::slices_in_units(const std::string& name) {
-  const auto known = nodes_.document().nodes;
-  const auto node = std::ranges::find(known, name, &api::KnownNode::name);
-  if (node == known.end()) return failure(K::not_found, "there is no node {}", name);
-  const client::Client agent(node->socket, {.patience = std::chrono::seconds(1)});
-  const auto list = agent.get<api::SliceList>("/v1/slices");
-  if (!list) return failure(K::unavailable, "node {}: {}", name, list.error().detail);
-  std::vector<std::string> out;
-  for (const api::Slice& slice : list->slices)
-    if (slice.memory_units.count != 0) out.push_back(slice.name);
-  return out;
-}
-
-Outcome<AgentAnswer> Api::ask_agent(const std::string& name, const AgentCall& call) {
-  const auto known = nodes_.document().nodes;
-  const auto node = std::ranges::find(known, name, &api::KnownNode::name);
-  if (node == known.end()) return failure(K::not_found, "there is no node {}", name);
-  return agent_calls_.ask(*node, call, os::utc_ns());
-}
-
-std::string Api::container_problem() const {
-  if (access(container_engine, X_OK) != 0)
-    return fmt::format("{}: {}; install it: apt-get install podman", container_engine, strerror(errno));
-  // The engine reads the devices of slices where root announces them.
-  return geteuid() == 0 ? "" : "containers are started by a controller of root only";
-}
-
-std::vector<std::string> Api::limit_warnings(const objects::ServiceSpec& spec) const {
-  return controller::limit_warnings(spec, machine_.limit_problems());
-}
-
-std::optional<uint32_t> Api::uid_of(const std::string& account) const { return os::user_id(account); }
-std::string Api::user_name(uint32_t uid) const { return os::user_name(uid); }
-std::optional<JobPosition> Api::job_position(const std::string& uid) const {
-  return job_positions_.find(uid);
-}
-size_t Api::waiting_jobs() const { return job_positions_.size(); }
-http::Response Api::bill(BillQuery query, bill::Tariffs tariffs, BillForm form) {
-  return {.content =
-              http::LaterContent{.begin = [this, query = std::move(query), tariffs = std::move(tariffs),
-                                           form](http::LaterAnswer& later) {
-                return billing_.ask(query, tariffs, form,
-                                    [&later](http::Response response) { later.answer(std::move(response)); });
-              }}};
-}
-std::string Api::metrics() const {
-  return service_metrics(machine_.figures()) +
-         queue_metrics(job_positions_.size(), job_positions_.decision_ns()) +
-         loop_metrics(loop_.turns().longest_ns.load());
-}
-int64_t Api::now_ns() const { return os::utc_ns(); }
+Api::~Api() { write_events(); }
 
 Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync,
                                         Records& records, Services& services, const Options& o) {
@@ -507,7 +411,8 @@ Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeS
   std::optional<tls::Identity> identity;
   if (!o.tls_certificate.empty()) {
     auto opened = tls::Identity::open(o.tls_certificate, o.tls_key);
-    if (!opened) return failure(K::unavailable, "--tls-cert, --tls-key: {}", opened.error().sentence);
+    if (!opened)
+      return failure(FailureKind::unavailable, "--tls-cert, --tls-key: {}", opened.error().message);
     identity = std::move(*opened);
   }
   std::string endpoint;
@@ -519,10 +424,10 @@ Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeS
       endpoint = fmt::format("{}://{}", identity ? "https" : "http", os::text(address));
       os::log::info("API served at {}, where a caller needs a token", endpoint);
     } else if (o.listen_requested) {
-      return failure(K::unavailable, "--listen {}", opened.error().sentence);
+      return failure(FailureKind::unavailable, "--listen {}", opened.error().message);
     } else {
       os::log::warning("API not served over TCP: {}; --listen HOST:PORT names another address",
-                       opened.error().sentence);
+                       opened.error().message);
     }
   }
   auto opened = open_unix(o.socket);
@@ -538,7 +443,9 @@ Outcome<void> give_up_privileges() { return os::keep_capabilities({}); }
 int serve(os::Loop& loop, const os::Fd& signals, KnownNodes& nodes, const Options& o) {
   loop.watch(signals.get(), EPOLLIN, [&](uint32_t) { loop.stop(); });
   os::report_to_watchdog(loop);
+  os::log::report_left_out(loop);
   loop.run();
+  os::log::write_left_out();
   os::log::info("controller ended; agents, slices and programs run on");
   unlink(o.socket.c_str());
   nodes.end();

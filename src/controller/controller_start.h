@@ -1,8 +1,7 @@
-// The steps of main(): what each of its sentences calls.
+// The steps of main(): the functions that main() calls.
 #pragma once
 
-#include <sys/eventfd.h>
-
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,10 +12,10 @@
 #include "controller/caller_slices.h"
 #include "controller/controller_options.h"
 #include "controller/known_nodes.h"
+#include "controller/later_answer.h"
 #include "controller/log_streams.h"
 #include "controller/service_thread.h"
 #include "controller/store_journal.h"
-#include "controller/workers.h"
 #include "os/fd.h"
 #include "os/kept_socket.h"
 #include "tls/tls.h"
@@ -26,7 +25,7 @@ namespace carve::controller {
 // Returns the user's environment.
 Surroundings surroundings();
 
-// Prints the sentence and returns the exit status: 2 for a wrong command line, else 1.
+// Prints the message and returns the exit status: 2 for a wrong command line, otherwise 1.
 int complain(const Failure&);
 
 // Prints the help, the version or the completion; returns the exit status.
@@ -41,7 +40,7 @@ Outcome<Locks> lock(const Options&);
 // Forks the launcher. Called before the process has threads.
 Outcome<Launcher> begin_launcher(const Options&);
 
-// What controller.db has, and the objects in memory that are written to it.
+// The contents of controller.db, and the objects in memory that are written to it.
 class Records {
  public:
   // Opens controller.db and reads it. A damaged file is moved aside, with an error in the log.
@@ -58,17 +57,19 @@ class Records {
   explicit Records(ControllerStore opened) : store(std::move(opened)), journal(store) {}
   Outcome<void> read();
   Outcome<void> check();
+
+  std::vector<Object> checked_;  // Set from check() until read().
 };
 
-// Returns what keeps the nodes' objects. An object is added for each node that has none.
+// Returns the NodeSync for the nodes' objects. Adds an object for each node that has none.
 NodeSync keep_nodes(Records&, const Options&);
 
-// Makes the folder of the programs and begins to keep the services.
+// Creates the folder of the programs and begins to reconcile the services.
 class Services {
  public:
   static Outcome<std::unique_ptr<Services>> begin(Records&, Launcher, const Options&);
 
-  Machine machine;
+  MachineEffects machine;
   JobPositions job_positions;
   OrphanEvents orphan_events;
   std::optional<ServiceThread> thread;
@@ -90,6 +91,7 @@ class Api : Views, NodeActions {
   LogReader logs(const Object&, const LogQuery&) const override;
   http::EventStream follow_logs(const Object&, const LogQuery&) override;
   Outcome<std::vector<Revision>> revisions(const std::string& uid) const override;
+  std::string start_problem(uint32_t uid) const override { return machine_.start_problem(uid); }
   std::string container_problem() const override;
   std::vector<std::string> limit_warnings(const objects::ServiceSpec&) const override;
   std::optional<uint32_t> uid_of(const std::string& account) const override;
@@ -118,22 +120,23 @@ class Api : Views, NodeActions {
   AgentCalls agent_calls_;
   ControllerStore& store_;
   ObjectEvents& events_;
-  const Machine& machine_;
+  const MachineEffects& machine_;
   const JobPositions& job_positions_;
   OrphanEvents& orphan_events_;
   const api::ControllerVersion version_;
   const std::vector<uint32_t> operators_;
-  Workers log_readers_, document_readers_;
+  os::Workers log_readers_, document_readers_;
   LogStreams log_streams_;
   BillingThread billing_;
   ControllerRoutes routes_;
   CallerSlices caller_slices_;
-  std::shared_ptr<os::Fd> changed_ = std::make_shared<os::Fd>(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  // Whether a delivery of registry changes is scheduled. The registry outlives this object.
+  std::shared_ptr<std::atomic<bool>> changed_ = std::make_shared<std::atomic<bool>>(false);
   std::optional<http::Server> unix_, tcp_;
   std::optional<os::KeptSocket> kept_socket_;
 };
 
-// Gives up every capability, also as root. The threads have done so at their begin.
+// Gives up every capability, also as root. The threads did so when they began.
 Outcome<void> give_up_privileges();
 
 // Runs the loop until a signal comes. Returns the exit status.

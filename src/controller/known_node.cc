@@ -5,7 +5,7 @@
 namespace carve::controller {
 namespace {
 
-// An answer that changes something is written to the database at once, an answer that changes nothing at most
+// An answer that changes something is written to the database immediately, an answer without changes at most
 // once a minute. Each transaction is synced to the disk; with one per poll there would be 30 a minute for
 // each node.
 constexpr int64_t max_last_seen_age_ns = 60'000'000'000;
@@ -14,7 +14,7 @@ std::string counted(size_t count, const char* noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-std::vector<api::NodeDevice> devices_of(const AgentReport& report) {
+std::vector<api::NodeDevice> devices_of(const api::AgentReport& report) {
   std::vector<api::NodeDevice> out;
   for (const api::Device& device : report.devices)
     out.push_back({.index = device.index,
@@ -34,7 +34,7 @@ KnownNode::KnownNode(NodeAddress address, const NodeRecord* earlier)
   record_.socket = std::move(address.socket);
 }
 
-std::string KnownNode::text_of(const AgentReport& report) const {
+std::string KnownNode::text_of(const api::AgentReport& report) const {
   return fmt::format("carved {} at {} with {}, {}", report.version.version, record_.socket,
                      counted(report.devices.size(), "device"), counted(report.slices.size(), "slice"));
 }
@@ -53,7 +53,7 @@ std::vector<NodeChange> KnownNode::update(const Poll& poll) {
     problem_ = problem;
     return changes;
   }
-  const AgentReport& report = *poll.answer;
+  const api::AgentReport& report = *poll.answer;
   const auto started_ns = static_cast<int64_t>(report.version.started_ns);
   const bool restarted = record_.agent_started_ns != 0 && record_.agent_started_ns != started_ns;
   reachability_ = Reachability::reachable;

@@ -1,12 +1,12 @@
-// What the controller knows of one node: what its agent answered last, and what the database has of earlier
-// answers. There is no clock, socket or database here: a poll comes in, the changes that it made come out as
-// lines for the log. A sentence about the same problem is returned once, not after each poll.
+// The controller's knowledge of one node: its agent's last answer, and earlier answers from the database.
+// There is no clock, socket or database here: a poll goes in, and the resulting changes come out as lines for
+// the log. A message about the same problem is returned once, not after each poll.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "controller/agent_report.h"
+#include "controller/agent_poll.h"
 #include "controller/store/controller_store.h"
 #include "wire/api/controller.h"
 
@@ -15,7 +15,7 @@ namespace carve::controller {
 // A node as the command line names it.
 struct NodeAddress {
   std::string name;
-  std::string socket;  // Of its agent.
+  std::string socket;  // Socket of its agent.
 
   friend bool operator==(const NodeAddress&, const NodeAddress&) = default;
 };
@@ -27,24 +27,25 @@ struct NodeChange {
 
 class KnownNode {
  public:
-  // `earlier`: what the database has of the node, or null.
+  // `earlier` is the database's record of the node, or null.
   KnownNode(NodeAddress, const NodeRecord* earlier);
 
-  // Takes a poll and returns what changed.
+  // Takes a poll and returns the changes.
   std::vector<NodeChange> update(const Poll&);
 
   api::KnownNode document() const;
 
-  // Returns whether the database must have the record now: it has none of this node, an older fact, or a
-  // last answer that is 60 s older than the present one or the last one before the agent was lost.
+  // Returns whether the record must be written to the database now: the database has no record of this node,
+  // an outdated fact, or a last answer that is 60 s older than the present one or than the last one before
+  // the agent was lost.
   bool must_be_stored() const;
-  // Returns whether the record differs from that of the database at all.
+  // Returns whether the record differs from the database's in any way.
   bool differs_from_stored() const { return record_.first_seen_ns != 0 && record_ != stored_; }
   const NodeRecord& record() const { return record_; }
   void was_stored() { stored_ = record_; }
 
  private:
-  std::string text_of(const AgentReport&) const;
+  std::string text_of(const api::AgentReport&) const;
 
   NodeRecord record_;
   NodeRecord stored_;

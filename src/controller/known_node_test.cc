@@ -11,10 +11,8 @@ using testing::IsEmpty;
 constexpr int64_t second_ns = 1'000'000'000;
 
 Poll answered(int64_t at_ns, uint64_t started_ns = 5, unsigned devices = 2) {
-  AgentReport report{.version = {.version = "0.1.0", .started_ns = started_ns},
-                     .devices = {},
-                     .slices = {{.name = "a"}},
-                     .node = {}};
+  api::AgentReport report{
+      .version = {.version = "0.1.0", .started_ns = started_ns}, .devices = {}, .slices = {{.name = "a"}}};
   for (uint32_t i = 0; i < devices; ++i)
     report.devices.push_back({.index = i, .uuid = "GPU-x", .usable_bytes = 22, .free_bytes = 11});
   return {at_ns, report};

@@ -33,16 +33,14 @@ KnownNodes::KnownNodes(os::Loop& loop, ControllerStore& store, const std::vector
     : loop_(loop), store_(store), node_sync_(node_sync) {
   for (const NodeAddress& address : addresses) {
     const auto found = std::ranges::find(earlier, address.name, &NodeRecord::name);
-    nodes_.push_back({KnownNode(address, found != earlier.end() ? &*found : nullptr),
-                      std::make_unique<AgentLink>(address.socket)});
+    nodes_.push_back({.known = KnownNode(address, found != earlier.end() ? &*found : nullptr)});
   }
-  for (Node& node : nodes_)
-    loop_.watch(node.link->ready_fd(), EPOLLIN, [this, &node](uint32_t) { take(node); });
+  for (size_t i = 0; i < nodes_.size(); ++i)
+    nodes_[i].poller = std::make_unique<AgentPoller>(
+        loop_, addresses[i].socket, [this, &node = nodes_[i]](const Poll& poll) { take(node, poll); });
 }
 
-KnownNodes::~KnownNodes() {
-  for (const Node& node : nodes_) loop_.forget(node.link->ready_fd());
-}
+KnownNodes::~KnownNodes() = default;
 
 void KnownNodes::begin() {
   poll_all();
@@ -50,7 +48,7 @@ void KnownNodes::begin() {
 }
 
 bool KnownNodes::begin_poll(const Node& node) {
-  return node.link->begin_poll(node_sync_.request_for(node.known.record().name));
+  return node.poller->begin_poll(node_sync_.request_for(node.known.record().name));
 }
 
 void KnownNodes::poll() {
@@ -64,18 +62,16 @@ void KnownNodes::poll_all() {
     if (!begin_poll(node)) os::log::debug("node {}: the last poll is under way", node.known.record().name);
 }
 
-void KnownNodes::take(Node& node) {
-  const auto poll = node.link->take();
-  if (!poll) return;
-  for (const NodeChange& change : node.known.update(*poll)) write_log(change);
-  if (poll->answer)
+void KnownNodes::take(Node& node, const Poll& poll) {
+  for (const NodeChange& change : node.known.update(poll)) write_log(change);
+  if (poll.answer)
     node_sync_.answered(node.known.record().name,
-                        {.answered_ns = poll->ended_ns,
-                         .agent_started_ns = static_cast<int64_t>(poll->answer->version.started_ns),
+                        {.answered_ns = poll.ended_ns,
+                         .agent_started_ns = static_cast<int64_t>(poll.answer->version.started_ns),
                          .has_answered = true,
-                         .settings = poll->answer->node,
-                         .devices = poll->answer->devices,
-                         .slices = poll->answer->slices,
+                         .settings = poll.answer->node,
+                         .devices = poll.answer->devices,
+                         .slices = poll.answer->slices,
                          .host = this_host()});
   node_sync_.turn(os::utc_ns());
   if (std::exchange(node.polls_again, false)) begin_poll(node);
@@ -91,7 +87,7 @@ void KnownNodes::store(bool all) {
       written.push_back(&node.known);
     }
   const auto done = store_.write(records);
-  if (!done && !store_failed_) os::log::error("{}; the nodes are polled on", done.error().sentence);
+  if (!done && !store_failed_) os::log::error("{}; the nodes are polled on", done.error().message);
   if (done && store_failed_) os::log::info("the controller database is written again");
   store_failed_ = !done;
   if (done)
@@ -100,7 +96,7 @@ void KnownNodes::store(bool all) {
 
 void KnownNodes::end() {
   store(true);
-  for (const Node& node : nodes_) node.link->stop();
+  for (const Node& node : nodes_) node.poller->stop();
 }
 
 api::KnownNodeList KnownNodes::document() const {

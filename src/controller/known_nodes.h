@@ -1,12 +1,12 @@
-// The nodes that the controller was started with: polls each agent every 2 s, logs what changed, keeps the
-// database up to date, and returns all nodes as a document. A node of the database that the command line does
-// not name is not shown; its record stays, so that it has its first answer when it is named again.
+// The nodes that the controller was started with: polls each agent every 2 s, logs changes, keeps the
+// database up to date, and returns all nodes as a document. A node in the database that is not on the command
+// line is not shown; its record stays, so that it has its first answer when it is named again.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "controller/agent_link.h"
+#include "controller/agent_poller.h"
 #include "controller/known_node.h"
 #include "os/loop.h"
 
@@ -22,9 +22,9 @@ class KnownNodes {
 
   // Begins to poll, and continues every 2 s.
   void begin();
-  // Polls all agents now, and again after a poll that is under way.
+  // Polls all agents now, and again after a poll in progress.
   void poll();
-  // Writes the last answers and ends the links.
+  // Writes the last answers and ends the pollers.
   void end();
 
   api::KnownNodeList document() const;
@@ -32,12 +32,12 @@ class KnownNodes {
  private:
   struct Node {
     KnownNode known;
-    std::unique_ptr<AgentLink> link;
-    bool polls_again = false;  // After the poll that is under way.
+    std::unique_ptr<AgentPoller> poller = {};
+    bool polls_again = false;  // After the poll in progress.
   };
   void poll_all();
   bool begin_poll(const Node&);
-  void take(Node&);
+  void take(Node&, const Poll&);
   void store(bool all);
 
   os::Loop& loop_;

@@ -24,7 +24,7 @@ struct Directory {
   ControllerStore store() const { return std::move(ControllerStore::open(path / "controller.db", 1)->store); }
 };
 
-// Polls the nodes until `done`, then stops as the controller does. Returns the nodes.
+// Polls the nodes until `done`, then stops like the controller. Returns the nodes.
 api::KnownNodeList polled(ControllerStore store, const std::vector<NodeAddress>& addresses,
                           const std::vector<NodeRecord>& earlier, bool (*done)(const api::KnownNode&)) {
   os::Loop loop;
@@ -61,7 +61,7 @@ TEST(KnownNodes, are_listed_in_their_order_and_one_that_does_not_answer_stops_no
   EXPECT_NE(list.nodes[0].problem, "");
   EXPECT_EQ(list.nodes[1].reachability, Reachability::reachable);
   EXPECT_EQ(list.nodes[1].devices.size(), 1u);
-  // What never answered is not in the database.
+  // A node that never answered is not in the database.
   const auto stored = dir.store().all<NodeRecord>();
   ASSERT_EQ(stored->size(), 1u);
   EXPECT_EQ(stored->at(0).name, "a");

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "objects/job_object.h"
 #include "os/clock.h"
 #include "runner/supervisor_state.h"
-#include "wire/objects/job_object.h"
 
 namespace carve::controller {
 
@@ -15,7 +15,7 @@ bool selects(const LogQuery& query, const ObjectProgram& program) {
 
 namespace {
 
-// What one read needs; it runs without the object.
+// The inputs of one read, which runs without the object.
 struct LogRead {
   struct Program {
     std::string name, directory;
@@ -74,7 +74,7 @@ void LogStreams::begin_read(const std::shared_ptr<Followed>& f, const Object& ob
       if (f->stream != nullptr) send_waiting(*f);
     };
   };
-  // The log of a task that was refused is read at the next tick.
+  // The log of a rejected task is read at the next tick.
   if (!run_(log_reader_key(object), work, [f] { f->is_late = true; })) f->is_reading = false;
 }
 
@@ -91,7 +91,7 @@ http::EventStream LogStreams::begin(const Object& object, const LogQuery& query)
     const uint64_t number = ++next_;
     all_->emplace(number, followed);
     return std::shared_ptr<void>(followed.get(), [all = std::weak_ptr(all_), followed, number](void*) {
-      followed->stream = nullptr;  // A read that is under way may end later.
+      followed->stream = nullptr;  // A read in progress may end later.
       if (const auto streams = all.lock()) streams->erase(number);
     });
   };
@@ -106,7 +106,7 @@ void LogStreams::send_waiting(Followed& f) {
 }
 
 void LogStreams::tick() {
-  const All all = *all_;  // A read may be finished at once.
+  const All all = *all_;  // A read may finish immediately.
   for (const auto& [number, f] : all) {
     if (f->is_late || (f->query.may_continue && !f->query.may_continue())) {
       f->waiting.clear();
@@ -115,7 +115,7 @@ void LogStreams::tick() {
     }
     const auto object = objects_.find(f->key);
     const bool exists = object && object->uid == f->uid;
-    // A job's programs wrote their last lines before the object says that it has ended.
+    // A job's programs write their last lines before the object is finished.
     const bool is_over = !exists || is_finished_job(*object);
     const bool had_lines = !f->waiting.empty();
     if (exists && !had_lines && !f->is_reading && !(is_over && f->is_complete)) begin_read(f, *object, {});

@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "controller/objects/testing/journals.h"
+#include "objects/job_object.h"
 #include "runner/supervisor_state.h"
-#include "wire/objects/job_object.h"
 
 namespace carve::controller {
 namespace {
@@ -17,7 +17,7 @@ using testing::IsEmpty;
 
 struct Lines final : http::Stream {
   std::vector<std::string> all;
-  size_t queued = 0;  // Until the test takes them.
+  size_t queued = 0;  // Bytes until the test takes them.
   bool is_complete = false;
   bool has_ended = false;
   bool send(const http::StreamEvent& e) override {
@@ -57,14 +57,14 @@ struct Followable {
     for (const char* slice : slices)
       list += fmt::format(R"({}{{"index":{},"slice":"{}"}})", list.empty() ? "" : ",", index++, slice);
     ASSERT_TRUE(objects.update({.name = "a"}, [&](Object& o) -> Outcome<void> {
-      o.status = fmt::format(R"({{"replicaList":[{}]}})", list);
+      o.status = TypedJson::read<objects::ServiceStatus>(fmt::format(R"({{"replicaList":[{}]}})", list));
       return {};
     }));
   }
   void write(const std::string& slice, const std::string& text) {
     std::filesystem::create_directories(folder + "/" + slice);
     auto log = runner::LogWriter::open(folder + "/" + slice + "/" + runner::log_folder_name);
-    ASSERT_TRUE(log) << log.error().sentence;
+    ASSERT_TRUE(log) << log.error().message;
     log->write(runner::LogStream::standard_output, text, 1'000'000'000);
   }
   void follow(const LogQuery& query = {}) {
@@ -107,7 +107,7 @@ TEST(LogStreams, a_later_replica_is_followed_from_its_first_line) {
 // 40 MiB of lines with their numbers, of a program that has ended before they are read.
 void write_much(Followable& f) {
   auto log = runner::LogWriter::open(f.folder + "/a-1-0/" + runner::log_folder_name);
-  ASSERT_TRUE(log) << log.error().sentence;
+  ASSERT_TRUE(log) << log.error().message;
   const std::string filling(8000, 'x');
   for (int i = 0; i < 5000; ++i)
     log->write(runner::LogStream::standard_output, fmt::format("{} {}\n", i, filling), i);
@@ -136,7 +136,7 @@ TEST(LogStreams, a_jobs_stream_ends_after_its_last_line) {
   ASSERT_TRUE(f.objects.add({.key = key, .uid = "u"}));
   const auto set = [&](const std::string& status) {
     ASSERT_TRUE(f.objects.update(key, [&](Object& o) -> Outcome<void> {
-      o.status = status;
+      o.status = TypedJson::read<objects::JobStatus>(status);
       return {};
     }));
   };

@@ -1,5 +1,5 @@
-// carve-controller: knows the nodes, each served by an agent (src/node), and answers for all of them. It
-// needs no right on a device and no other privilege (docs/decisions/0011-two-programs.md).
+// carve-controller: manages the nodes, each served by an agent (src/node), through one API. It runs
+// unprivileged and needs no access to a device (docs/decisions/0011-two-programs.md).
 #include "controller/controller_start.h"
 #include "os/ending_signals.h"
 
@@ -27,13 +27,13 @@ int main(int argc, char** argv) {
   auto records = Records::open(*options);
   if (!records) return complain(records.error());
 
-  // Link the nodes of the command line and poll their agents. Beyond this point their set is fixed.
+  // Register the nodes of the command line and poll their agents. Beyond this point their set is fixed.
   os::Loop loop;
   NodeSync node_sync = keep_nodes(**records, *options);
   KnownNodes nodes(loop, (*records)->store, options->nodes, (*records)->nodes, node_sync);
   nodes.begin();
 
-  // Keep the services. Beyond this point programs are adopted, started and stopped.
+  // Reconcile the services. Beyond this point programs are adopted, started and stopped.
   const auto services = Services::begin(**records, std::move(*launcher), *options);
   if (!services) return complain(services.error());
 
@@ -44,6 +44,6 @@ int main(int argc, char** argv) {
   // Give up every privilege. Beyond this point only the launcher has any.
   if (const auto given_up = give_up_privileges(); !given_up) return complain(given_up.error());
 
-  // Serve until a signal. Agents, slices and programs run on.
+  // Serve until a signal. Agents, slices and programs keep running.
   return serve(loop, signals, nodes, *options);
 }

@@ -1,4 +1,4 @@
-// What the endpoints of services carry and how many jobs wait, as metrics for Prometheus. Pure.
+// Metrics for Prometheus: the load of the services' endpoints and the number of waiting jobs. Pure.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace carve::controller {
 
 // Returns the text exposition. An endpoint has the labels `namespace` and `service`.
 std::string service_metrics(const std::vector<RequestFigures>&);
-// `decision_ns`: the time that the last decision over all queues took.
+// `decision_ns` is how long the last decision over all queues took.
 std::string queue_metrics(size_t waiting_jobs, int64_t decision_ns);
 std::string loop_metrics(int64_t longest_turn_ns);
 

@@ -1,43 +1,52 @@
-// The thread that keeps services and jobs as they are desired: it runs their loops whenever an object
-// changes, and in between at an interval that grows from 10 ms to 1 s while nothing changes; to 100 ms while
-// a job runs, because the end of a program is seen in a turn.
+// The thread that reconciles services and jobs: it runs their loops whenever an object changes or a program
+// ends. In between it runs them at an interval that grows from 10 ms to 1 s while nothing changes; to 100 ms
+// while a job runs, because the end of a program that runs no longer than a turn does not end the wait.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <thread>
 
-#include "controller/jobs/job_loop.h"
-#include "controller/runtime/machine.h"
+#include "controller/jobs/job_reconciler.h"
+#include "controller/runtime/machine_effects.h"
 #include "controller/services/orphans.h"
-#include "controller/services/service_loop.h"
-#include "os/mutex.h"
+#include "controller/services/service_reconciler.h"
+#include "os/clock.h"
 
 namespace carve::controller {
 
+// The time between two turns while no object changes and no program ends.
+struct TurnIntervals {
+  int64_t min_ns = 10 * os::millisecond;
+  int64_t max_ns = os::second;
+  int64_t max_busy_ns = 100 * os::millisecond;  // While a job runs.
+  // For the first turns after an end, because the supervisor writes the end a moment after it.
+  int64_t after_end_ns = 10 * os::millisecond;
+};
+
 class ServiceThread {
  public:
-  using MakeJobLoop = std::function<JobLoop(Effects&)>;
-  // `orphan_grace`: how long programs without a record run on.
-  ServiceThread(ObjectRegistry& objects, WorkloadRecords records, const MakeJobLoop&, Machine& machine,
-                OrphanEvents&, int64_t orphan_grace_ns);
-  ~ServiceThread();  // Ends after the turn that is under way; programs run on.
+  using MakeJobReconciler = std::function<JobReconciler(Effects&)>;
+  // `orphan_grace` is how long programs without a record keep running.
+  ServiceThread(ObjectRegistry& objects, WorkloadRecords records, const MakeJobReconciler&,
+                MachineEffects& machine, OrphanEvents&, int64_t orphan_grace_ns,
+                TurnIntervals intervals = {});
+  ~ServiceThread();  // Ends after the turn in progress; programs keep running.
   ServiceThread(const ServiceThread&) = delete;
   ServiceThread& operator=(const ServiceThread&) = delete;
 
  private:
-  void run() EXCLUDES(mutex_);
-  // Waits until an object changes, the interval is over or the thread is to end. Returns false at the end.
-  bool wait(int64_t interval_ns) EXCLUDES(mutex_);
+  void run();
+  // Runs the loops once. Returns whether the next turn should be soon.
+  bool turn(int64_t now_ns);
 
-  Machine& machine_;
-  ServiceLoop services_;
-  JobLoop jobs_;
+  MachineEffects& machine_;
+  const TurnIntervals intervals_;
+  ServiceReconciler services_;
+  JobReconciler jobs_;
   Orphans orphans_;
-  int64_t now_ns_ = 0;  // Of the turn.
-  os::Mutex mutex_;
-  os::ConditionVariable woken_;
-  bool has_changed_ GUARDED_BY(mutex_) = false;
-  bool ends_ GUARDED_BY(mutex_) = false;
+  int64_t now_ns_ = 0;  // Time of the turn.
+  std::atomic<bool> ends_ = false;
   std::thread thread_;
 };
 

@@ -1,11 +1,10 @@
 #include "controller/store_journal.h"
 
+#include "controller/objects/kind_table.h"
 #include "wire/api/json.h"
 
 namespace carve::controller {
 namespace {
-
-using K = FailureKind;
 
 // A map of texts as a document.
 struct Texts {
@@ -27,8 +26,8 @@ ObjectRecord record_of(const Object& object) {
           .is_ending = object.is_ending,
           .labels = written(object.labels),
           .annotations = written(object.annotations),
-          .spec = object.spec,
-          .status = object.status};
+          .spec = object.spec.json(),
+          .status = object.status.json()};
 }
 
 Outcome<Object> object_of(const ObjectRecord& record) {
@@ -36,8 +35,8 @@ Outcome<Object> object_of(const ObjectRecord& record) {
   const auto labels = api::read<Texts>(record.labels, api::Reading::strict);
   const auto annotations = api::read<Texts>(record.annotations, api::Reading::strict);
   if (!kind || !labels || !annotations)
-    return failure(K::failed_precondition, "the controller database has an invalid object {} {}", record.kind,
-                   record.name);
+    return failure(FailureKind::failed_precondition, "the controller database has an invalid object {} {}",
+                   record.kind, record.name);
   return Object{.key = {*kind, record.name_space, record.name},
                 .labels = labels->texts,
                 .annotations = annotations->texts,
@@ -48,8 +47,8 @@ Outcome<Object> object_of(const ObjectRecord& record) {
                 .version = record.version,
                 .created_ns = record.created_ns,
                 .is_ending = record.is_ending,
-                .spec = record.spec,
-                .status = record.status};
+                .spec = row_of(*kind).read_spec(record.spec),
+                .status = row_of(*kind).read_status(record.status)};
 }
 
 TokenRecord record_of(const Token& token) {
@@ -65,6 +64,7 @@ EventRecord record_of(const EventKey& key) {
   return {.kind = std::string(objects::text_of(key.object.kind).kind),
           .name_space = key.object.namespace_,
           .name = key.object.name,
+          .uid = key.uid,
           .reason = std::string(carve::text(key.reason))};
 }
 
@@ -96,7 +96,7 @@ Outcome<std::vector<Token>> StoreJournal::tokens() {
   return out;
 }
 
-// An event of a reason that this program does not know is left out.
+// Events with a reason unknown to this program are skipped.
 Outcome<std::vector<KeptEvent>> StoreJournal::events() {
   auto records = store_.all<EventRecord>();
   if (!records) return tl::unexpected(records.error());
@@ -105,7 +105,9 @@ Outcome<std::vector<KeptEvent>> StoreJournal::events() {
     const auto kind = objects::parse_kind(record.kind);
     const auto reason = carve::parse<objects::EventReason>(record.reason);
     if (!kind || !reason) continue;
-    out.push_back({.key = {{*kind, record.name_space, record.name}, *reason},
+    out.push_back({.key = {.object = {*kind, record.name_space, record.name},
+                           .uid = std::move(record.uid),
+                           .reason = *reason},
                    .message = std::move(record.message),
                    .count = record.count,
                    .first_ns = record.first_ns,

@@ -1,5 +1,5 @@
-// A slot of the device plugin (carve.dev/slot): what kubelet gives a container before the container's pod is
-// known. Each slot has an attach directory of its own, which is mounted into that container alone.
+// A slot of the device plugin (carve.dev/slot), which kubelet gives to a container before the container's pod
+// is known. Each slot has its own attach directory, which is mounted only into that container.
 #pragma once
 
 #include <compare>
@@ -22,7 +22,7 @@ inline constexpr uint32_t max_container_slots = 256;  // Per node; the device pl
 // "s017". The name becomes a directory, a file and a CDI device.
 std::string text(ContainerSlot);
 
-// Returns the slot of a name, exactly as text() writes it.
+// Returns the slot with this name, exactly as text() writes it.
 std::optional<ContainerSlot> parse_container_slot(std::string_view);
 
 }  // namespace carve

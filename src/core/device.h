@@ -1,6 +1,6 @@
 // One physical GPU as quotas see it. The driver reports the native memory. Reserved memory is kept back for
-// the driver itself and for growth that no call requests. Quotas and invoices count against the rest, usable.
-// On an A10: 23028 MiB native, 22731 MiB usable.
+// the driver itself and for growth that no call requests. Quotas and invoices count the rest, usable. On an
+// A10: 23028 MiB native, 22731 MiB usable.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// What the driver reports of a device beside its memory: readings of its sensors, and whether it is shared by
-// other means than Carve's.
+// Device properties that the driver reports in addition to memory: readings of its sensors, and whether it is
+// shared by means other than Carve.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ struct DeviceReadings {
 enum class DeviceMode : uint8_t {
   whole = 0,
   mig = 1,  // Partitioned by the hardware (Multi-Instance GPU).
-  mps = 2,  // Programs reach it through an MPS server, in whose one process the driver counts all of them.
+  mps = 2,  // Programs use it through an MPS server, which the driver counts as one process.
 };
 template <>
 struct Words<DeviceMode> {

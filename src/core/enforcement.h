@@ -1,5 +1,5 @@
-// What limits a slice in fact. Isolation is what was asked for; enforcement is what is in force, and it is
-// always shown. The levels are ordered: each one holds against more than the level before it.
+// How a slice's limits are enforced. Isolation is what was requested; enforcement is what is in force, and it
+// is always shown. The levels are ordered: each one resists more than the level before it.
 #pragma once
 
 #include <string>
@@ -25,22 +25,22 @@ struct Words<EnforcementLevel> {
 // The enforcement of one dimension, memory or compute, on a device or for a slice.
 struct Enforcement {
   EnforcementLevel level = EnforcementLevel::none;
-  std::string reason;           // Why it is not enforced, if there is something to explain; else empty.
-  std::vector<std::string> by;  // The slices that are the reason.
+  std::string reason;           // Why it is not enforced, or empty.
+  std::vector<std::string> by;  // The slices that cause this.
 
   bool enforced() const { return level != EnforcementLevel::none; }
   friend bool operator==(const Enforcement&, const Enforcement&) = default;
 };
 
-// The level of what the guest library does.
+// The level of enforcement by the guest library.
 inline constexpr EnforcementLevel enforced_by_guest = EnforcementLevel::library;
 
-// The words of the states that the API shows.
+// The states that the API shows.
 enum class SliceState : uint8_t {
-  granted = 0,    // No process has entered it.
+  granted = 0,    // No process has entered it yet.
   running = 1,    // Its program runs.
-  lingering = 2,  // Its program has ended, and descendants of the program run on.
-  frozen = 3,     // The audit froze it; carve thaw continues it.
+  lingering = 2,  // Its program has ended, but descendants of it still run.
+  frozen = 3,     // Frozen by the audit; carve thaw continues it.
   stopping = 4,
   ended = 5,
 };
@@ -54,7 +54,7 @@ struct Words<SliceState> {
 enum class HealthState : uint8_t {
   ok = 0,
   xid = 1,           // The driver reported an error (Xid).
-  unresponsive = 2,  // The driver does not answer.
+  unresponsive = 2,  // The driver does not respond.
   lost = 3,          // The device has failed, or is gone.
 };
 template <>
@@ -64,7 +64,7 @@ struct Words<HealthState> {
 };
 struct DeviceHealth {
   HealthState state = HealthState::ok;
-  std::string reason;  // A sentence; empty if the state is ok.
+  std::string reason;  // A message. Empty if the state is ok.
 
   friend bool operator==(const DeviceHealth&, const DeviceHealth&) = default;
 };

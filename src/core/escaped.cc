@@ -7,7 +7,7 @@
 namespace carve {
 namespace {
 
-// The character at the begin of a text.
+// The character at the start of a text.
 struct Character {
   uint32_t value = 0;
   size_t bytes = 1;

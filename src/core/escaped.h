@@ -7,9 +7,9 @@
 
 namespace carve {
 
-// Returns the text with each control character (C0, DEL, C1), each character that changes the order of the
-// text (U+202A to U+202E, U+2066 to U+2069), U+2028 and U+2029, and each byte that is not UTF-8 as \\xNN, one
-// for each byte. Characters in `kept` stay.
+// Returns the text with each control character (C0, DEL, C1), each character that changes the text direction
+// (U+202A to U+202E, U+2066 to U+2069), U+2028 and U+2029, and each byte that is not UTF-8 written as \\xNN,
+// one for each byte. Characters in `kept` stay.
 std::string escaped(std::string_view text, std::string_view kept = {});
 
 }  // namespace carve

@@ -1,5 +1,5 @@
 // Why a request fails, outside of the guest library. A failure has a kind, from which each front derives its
-// status (HTTP, exit code), and one sentence. The sentence names the thing, the value and the way out.
+// status (HTTP, exit code), and one message. The message has the object, the value and how to fix it.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 namespace carve {
 
 enum class FailureKind {
-  invalid_argument,       // The request is wrong; repeating it gives the same answer.
+  invalid_argument,       // The request is wrong; repeating it gives the same result.
   unauthenticated,        // The caller is not identified; a token or the unix socket helps.
   permission_denied,      // Another caller may do this.
   called_from_slice,      // Processes inside a slice may not manage slices.
@@ -21,7 +21,7 @@ enum class FailureKind {
   failed_precondition,    // The object's state forbids it.
   insufficient_capacity,  // The request is correct and nothing fits now; waiting can help.
   resource_exhausted,     // A limit of requests, connections or tokens.
-  stale,                  // The object changed since the version that was given.
+  stale,                  // The object changed after the version that was given.
   gone,                   // A watch cannot resume from so far back.
   unavailable,            // Disk full, device lost, ledger not writable.
 };
@@ -53,7 +53,7 @@ constexpr FailureKindText shown(FailureKind kind) {
 
 struct Failure {
   FailureKind kind = FailureKind::unavailable;
-  std::string sentence;
+  std::string message;
 };
 
 template <class T>

@@ -1,15 +1,15 @@
-// The fields of a struct, with their names: what the struct declares is what documents, files and tables
-// have. A new field is declared once, and each of them has it.
+// The fields of a struct, with their names. Documents, files and tables have exactly the fields that the
+// struct declares, so a new field is declared only once.
 //
 //   struct Mount { std::string path; Bytes size; };
 //   fields::each(mount, [](const char* name, auto& field) { ... });   // "path", "size_bytes"
 //
-// The name ends in the field's unit: _bytes for Bytes, _bp (basis points) for Share. An underscore at the end
-// of a declared name, which a keyword of C++ needs, is left out.
+// The name ends with the field's unit: _bytes for Bytes, _bp (basis points) for Share. A trailing underscore,
+// which avoids a keyword of C++, is removed.
 //
 // C++20 has no reflection, so this uses three properties of the language. The number of fields is the largest
-// number of initialisers that the struct takes. A structured binding gives references to them. The name of a
-// field is part of the text of a template argument that points to it (__PRETTY_FUNCTION__; GCC 12 and Clang
+// number of initialisers that the struct accepts. A structured binding gives references to them. The name of
+// a field is part of the text of a template argument that points to it (__PRETTY_FUNCTION__; GCC 12 and Clang
 // 16 are tested). A struct must be an aggregate without base classes and arrays, with at most 32 fields.
 #pragma once
 
@@ -44,7 +44,7 @@ consteval size_t count() {
     return sizeof...(Initialisers);
 }
 
-// An object whose fields have addresses and no value.
+// An object whose fields have addresses but no values.
 template <class T>
 union Storage {
   constexpr Storage() : nothing(0) {}

@@ -5,14 +5,12 @@
 namespace carve {
 namespace {
 
-using K = FailureKind;
-
 constexpr size_t max_pod_name_bytes = 253;  // A DNS subdomain.
 constexpr size_t max_dns_label_bytes = 63;  // A namespace, a container, a uid.
 
 bool is_lower_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
-// Returns whether it is a name of Kubernetes: a-z, 0-9, '-' and the characters of `also` inside.
+// Returns whether it is a Kubernetes name: a-z, 0-9, '-', and the characters of `also` inside.
 bool is_kubernetes_name(std::string_view name, size_t max_bytes, std::string_view also) {
   return !name.empty() && name.size() <= max_bytes && is_lower_or_digit(name.front()) &&
          is_lower_or_digit(name.back()) && std::ranges::all_of(name, [&](char c) {
@@ -21,17 +19,17 @@ bool is_kubernetes_name(std::string_view name, size_t max_bytes, std::string_vie
 }
 
 // Checks a uid. Its characters are those of UUIDs and of the hashes that kubelet makes for static pods, so
-// that it can be found in the path of a cgroup.
+// that it can be found in a cgroup path.
 Outcome<void> check_uid(std::string_view what, std::string_view uid) {
   if (is_kubernetes_name(uid, max_dns_label_bytes, "")) return {};
-  return failure(K::invalid_argument, "holder.{}: '{}' is not a uid; use 1 to {} of a-z, 0-9 and -", what,
-                 uid.substr(0, 80), max_dns_label_bytes);
+  return failure(FailureKind::invalid_argument, "holder.{}: '{}' is not a uid; use 1 to {} of a-z, 0-9 and -",
+                 what, uid.substr(0, 80), max_dns_label_bytes);
 }
 
 Outcome<void> check_name(std::string_view what, std::string_view name, size_t max_bytes,
                          std::string_view also) {
   if (is_kubernetes_name(name, max_bytes, also)) return {};
-  return failure(K::invalid_argument,
+  return failure(FailureKind::invalid_argument,
                  "holder.pod.{}: '{}' is not a name of Kubernetes with 1 to {} characters", what,
                  name.substr(0, 80), max_bytes);
 }
@@ -52,7 +50,7 @@ std::string text(const Holder& holder) {
 
 Outcome<void> check(const Holder& holder) {
   if (holder.pod.has_value() == holder.claim.has_value())
-    return failure(K::invalid_argument, "holder: give one of pod and claim");
+    return failure(FailureKind::invalid_argument, "holder: give one of pod and claim");
   if (holder.claim) return check_uid("claim", *holder.claim);
   if (const auto good = check_name("namespace", holder.pod->namespace_, max_dns_label_bytes, ""); !good)
     return good;

@@ -42,7 +42,7 @@ TEST(Holder, each_wrong_name_is_refused_with_its_field) {
     row.spoil(*holder.pod);
     const auto checked = check(holder);
     ASSERT_FALSE(checked) << row.says;
-    EXPECT_THAT(checked.error().sentence, HasSubstr(row.says));
+    EXPECT_THAT(checked.error().message, HasSubstr(row.says));
   }
   EXPECT_FALSE(check(Holder{.pod = {}, .claim = "a b"}));
   Holder longest = pod();

@@ -7,7 +7,7 @@
 namespace carve {
 namespace {
 
-// One line of text in a fixed buffer; what exceeds the buffer is cut off.
+// One line of text in a fixed buffer; text beyond the buffer is cut off.
 class Line {
  public:
   void add(const char* text) {
@@ -34,7 +34,7 @@ class Line {
 
 }  // namespace
 
-void break_invariant(const char* condition, const char* sentence, std::source_location where) noexcept {
+void break_invariant(const char* condition, const char* message, std::source_location where) noexcept {
   Line line;
   line.add(where.file_name());
   line.add(":");
@@ -43,9 +43,9 @@ void break_invariant(const char* condition, const char* sentence, std::source_lo
   line.add(where.function_name());
   line.add(": broken invariant: ");
   line.add(condition);
-  if (*sentence != '\0') {
+  if (*message != '\0') {
     line.add(": ");
-    line.add(sentence);
+    line.add(message);
   }
   line.print();
   std::abort();

@@ -26,7 +26,7 @@ TEST(InvariantDeathTest, a_broken_one_prints_file_line_function_and_condition_in
                "^[^\n]*invariant_test\\.cc:[0-9]+: [^\n]*half[^\n]*: broken invariant: even % 2 == 0\n$");
 }
 
-TEST(InvariantDeathTest, the_sentence_follows_the_condition) {
+TEST(InvariantDeathTest, the_message_follows_the_condition) {
   EXPECT_DEATH(take(1, 2), "broken invariant: amount <= from: an account is never negative\n$");
 }
 

@@ -4,11 +4,10 @@
 
 namespace carve {
 
-using K = FailureKind;
-
 Outcome<std::pair<std::string, std::optional<std::string>>> parse_label_change(const std::string& word) {
-  const auto wrong = failure(K::invalid_argument, "'{}' is not KEY=VALUE or KEY- in printable ASCII",
-                             word.size() > 80 ? word.substr(0, 77) + "..." : word);
+  const auto wrong =
+      failure(FailureKind::invalid_argument, "'{}' is not KEY=VALUE or KEY- in printable ASCII",
+              word.size() > 80 ? word.substr(0, 77) + "..." : word);
   if (word.size() > 2 * max_label_bytes ||
       std::ranges::any_of(word, [](char c) { return c < ' ' || c > '~'; }))
     return wrong;
@@ -20,6 +19,22 @@ Outcome<std::pair<std::string, std::optional<std::string>>> parse_label_change(c
   return wrong;
 }
 
-bool is_system_label(const std::string& key) { return key == policy_label; }
+LabelMeaning meaning_of(const std::string& key) {
+  static const std::map<std::string, LabelMeaning> meanings = {
+      {policy_label, LabelMeaning::policy},
+      {"carve.dev/compute-policy", LabelMeaning::policy},
+      {"carve.dev/memory-unit", LabelMeaning::memory_unit},
+      {"gpuMemoryUnit", LabelMeaning::memory_unit},
+      {"carve.dev/mode", LabelMeaning::placement},
+      {"ack.node.gpu.schedule", LabelMeaning::placement},
+      {"vke.node.gpu.schedule", LabelMeaning::placement},
+      {"carve.dev/placement", LabelMeaning::placement},
+      {"ack.node.gpu.placement", LabelMeaning::placement},
+  };
+  const auto found = meanings.find(key);
+  return found == meanings.end() ? LabelMeaning::none : found->second;
+}
+
+bool is_system_label(const std::string& key) { return meaning_of(key) == LabelMeaning::policy; }
 
 }  // namespace carve

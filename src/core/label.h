@@ -1,6 +1,7 @@
-// Labels: what users and clusters attach to nodes and slices, a key with a value.
+// Labels that users and clusters attach to nodes and slices: a key with a value.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,16 +13,25 @@ namespace carve {
 inline constexpr unsigned max_labels = 64;
 inline constexpr unsigned max_label_bytes = 253;  // Key, value, model, account or application, in bytes.
 
-// The label by which a node pool's policy reaches its nodes.
+// The label that passes a node pool's policy to its nodes.
 inline constexpr const char* policy_label = "vke.volcengine.com/mgpu-compute-policy";
 
-// Changes of labels: a value to set, or no value to remove the label.
+// The meaning of a label for an agent.
+enum class LabelMeaning : uint8_t {
+  none,
+  policy,       // Its compute policy: policy_label, carve.dev/compute-policy.
+  memory_unit,  // carve.dev/memory-unit, gpuMemoryUnit
+  placement,    // Mode and placement of a node, used by a controller; the agent only shows them.
+};
+LabelMeaning meaning_of(const std::string& key);
+
+// Label changes: a value to set, or no value to remove the label.
 using LabelChanges = std::map<std::string, std::optional<std::string>>;
 
 // Reads "KEY=VALUE", or "KEY-" for a removal. Keys and values are printable ASCII.
 Outcome<std::pair<std::string, std::optional<std::string>>> parse_label_change(const std::string& word);
 
-// Returns whether the label has a meaning for the node itself, so that its value cannot be edited.
+// Returns whether the label is a compute policy, whose value cannot be edited.
 bool is_system_label(const std::string& key);
 
 }  // namespace carve

@@ -7,8 +7,8 @@ namespace carve {
 
 enum class Reachability : uint8_t {
   unknown = 0,      // No poll has ended since the controller started.
-  reachable = 1,    // The agent answered the last poll.
-  unreachable = 2,  // It did not, or its answer could not be read; a sentence has the reason.
+  reachable = 1,    // The last poll succeeded.
+  unreachable = 2,  // It failed, or its response could not be read; a message has the reason.
 };
 template <>
 struct Words<Reachability> {

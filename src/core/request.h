@@ -1,5 +1,4 @@
-// A request before placement. A request that validated() returns is consistent; place/ decides whether it
-// fits.
+// A request before placement. validated() returns only consistent requests; place/ decides whether one fits.
 #pragma once
 
 #include <map>
@@ -11,11 +10,12 @@
 #include "core/container_slot.h"
 #include "core/failure.h"
 #include "core/label.h"
+#include "core/part.h"
 #include "core/slice.h"
 
 namespace carve {
 
-// The three forms of a memory request. Each leads to an amount per device.
+// The three forms of a memory request. Each results in an amount per device.
 struct PerDevice {
   Bytes memory;
 };
@@ -26,43 +26,56 @@ struct OfUsable {  // A part of each device's usable memory, rounded down to who
   Share part;
 };
 
+// The amounts of one device, if the devices' amounts differ.
+struct PartRequest {
+  std::variant<PerDevice, OfUsable> memory;
+  Share share;  // 0 if no share was requested.
+};
+
 struct Request {
-  std::string name;  // Empty: the agent chooses one.
+  std::string name;  // If empty, the agent chooses one.
   std::string request_id;
   uint32_t owner = 0;
   std::variant<std::monostate, PerDevice, InTotal, OfUsable> memory;
-  Share share;  // Of each device; 0: none requested.
+  Share share;  // On each device; 0 if no share was requested.
   Bytes spill;  // Bytes per device in host memory, beyond the quota.
   unsigned devices = 1;
+  // The amounts of each device, if they differ, in the order of the program's devices, instead of `memory`,
+  // `share` and `placed`. Empty if the devices have equal amounts, `memory` and `share`.
+  std::vector<PartRequest> parts;
   bool exclusive = false;
   Lifetime lifetime = Lifetime::processes;
   std::optional<Uuid> device;  // The only device allowed.
-  // The parts, if they were decided elsewhere: without `memory`, `share`, `device` and `strategy`. Empty:
-  // placement decides. Parts of an exclusive request have no share, and no memory or all that is usable.
+  std::vector<Uuid> among;     // The devices allowed for a request of several. Empty means all.
+  // The parts, if they were decided elsewhere, instead of `memory`, `share`, `device` and `strategy`. Empty
+  // if placement decides. Parts of an exclusive request have no share, and either no memory or all that is
+  // usable.
   std::vector<PlacedPart> placed;
   std::optional<Strategy> strategy;
-  std::optional<Isolation> isolation;  // No value: isolated() decides.
-  std::optional<Policy> policy;        // No value: the device's policy.
+  std::optional<Isolation> isolation;  // If no value, isolated() decides.
+  std::optional<Policy> policy;        // If no value, the device's policy.
   LatencyClass latency = LatencyClass::batch;
-  std::string account;  // Who pays.
+  std::string account;  // The account that pays.
 
-  // For placement among several nodes.
-  std::vector<std::string> models;  // Allowed models, as the driver names them; empty: any.
-  uint32_t cpu_milli = 0;           // Of the node, in thousandths of a core.
-  Bytes host_memory;                // Of the node.
+  // For placement on one of several nodes.
+  std::vector<std::string> models;  // Allowed models, as the driver names them. Empty means any.
+  uint32_t cpu_milli = 0;           // The node's CPU, in thousandths of a core.
+  Bytes host_memory;                // The node's memory.
   std::string application;          // Its replicas go to different devices (place/engine.h).
   std::map<std::string, std::string> labels;
-  MemoryUnits memory_units;           // How `memory` was written, if it was written in units.
+  MemoryUnits memory_units;           // The form in which `memory` was given, if in units.
   Holder holder;                      // The container or the claim that the slice is for.
-  std::optional<ContainerSlot> slot;  // Of the container: where it attaches.
+  std::optional<ContainerSlot> slot;  // Where the container attaches.
 
   // Returns the isolation of the slice: the requested one, or as much as the request has limits for.
   Isolation isolated() const { return isolation.value_or(default_isolation(first_share())); }
-  // Returns the share on each device; with placed parts, that on the first one.
-  Share first_share() const { return placed.empty() ? share : placed.front().share; }
+  // Returns the share on each device; with parts, that on the first one. Either all parts have a share or
+  // none.
+  Share first_share() const {
+    return !parts.empty() ? parts.front().share : placed.empty() ? share : placed.front().share;
+  }
 };
 
-inline constexpr unsigned max_slice_devices = 16;    // As the shared memory has room for (wire/shm/layout.h).
 inline constexpr unsigned max_isolated_slices = 16;  // Per device, slices with isolated memory.
 inline constexpr unsigned max_allowed_models = 64;
 inline constexpr Bytes min_memory = 1_MiB;
@@ -70,10 +83,12 @@ inline constexpr Bytes min_memory = 1_MiB;
 // Returns the request, or the first rule that it violates.
 Outcome<Request> validated(Request);
 
-// Returns the bytes that the request needs on this device. Only for a validated request.
-Bytes need(const Request&, const Device&);
+// Returns the bytes that a part of the request needs on this device, counted from 0. Only for a validated request.
+Bytes need(const Request&, size_t part, const Device&);
+// Returns the share of a part.
+Share share_of(const Request&, size_t part);
 
-// Returns whether it is a name like "a" or "train-7": [a-z0-9][a-z0-9-]{0,62}. A name becomes a file, a
+// Returns whether it is a name like "a" or "train-7": [a-z0-9][a-z0-9-]{0,62}. The name is used for a file, a
 // cgroup and a CDI device.
 bool is_name(std::string_view);
 

@@ -27,13 +27,13 @@ TEST(Request, a_total_must_divide_into_whole_mebibytes) {
     const auto checked = validated(r);
     EXPECT_EQ(checked.has_value(), row.good) << row.mib << " MiB over " << row.devices;
     if (checked) continue;
-    EXPECT_THAT(checked.error().sentence, HasSubstr("multiple of " + std::to_string(row.devices) + " MiB"));
+    EXPECT_THAT(checked.error().message, HasSubstr("multiple of " + std::to_string(row.devices) + " MiB"));
   }
 }
 
-TEST(Request, each_rule_refuses_with_a_sentence_that_names_the_value) {
+TEST(Request, each_rule_refuses_with_a_message_that_names_the_value) {
   struct Row {
-    const char* sentence;
+    const char* message;
     void (*breaks)(Request&);
   };
   const Row rows[] = {
@@ -71,8 +71,8 @@ TEST(Request, each_rule_refuses_with_a_sentence_that_names_the_value) {
     Request r = of(1_GiB);
     row.breaks(r);
     const auto checked = validated(r);
-    ASSERT_FALSE(checked) << row.sentence;
-    EXPECT_THAT(checked.error().sentence, HasSubstr(row.sentence));
+    ASSERT_FALSE(checked) << row.message;
+    EXPECT_THAT(checked.error().message, HasSubstr(row.message));
     EXPECT_EQ(checked.error().kind, FailureKind::invalid_argument);
   }
 }
@@ -85,7 +85,7 @@ Request placed(std::vector<PlacedPart> parts) {
 
 TEST(Request, parts_that_were_placed_elsewhere_may_differ) {
   const auto r = validated(placed({{Uuid{{1}}, 2_GiB, {3000}}, {Uuid{{2}}, 1_GiB, {100}}}));
-  ASSERT_TRUE(r) << r.error().sentence;
+  ASSERT_TRUE(r) << r.error().message;
   EXPECT_EQ(r->devices, 2u);
   EXPECT_EQ(r->isolated(), Isolation::memory_and_compute);
   EXPECT_EQ(validated(placed({{Uuid{{1}}, 2_GiB, {}}}))->isolated(), Isolation::memory);
@@ -94,9 +94,9 @@ TEST(Request, parts_that_were_placed_elsewhere_may_differ) {
   EXPECT_TRUE(validated(whole));
 }
 
-TEST(Request, each_rule_of_placed_parts_refuses_with_a_sentence) {
+TEST(Request, each_rule_of_placed_parts_refuses_with_a_message) {
   const struct {
-    const char* sentence;
+    const char* message;
     void (*breaks)(Request&);
   } rows[] = {
       {"leave them and the strategy out", [](Request& r) { r.memory = PerDevice{1_GiB}; }},
@@ -118,8 +118,52 @@ TEST(Request, each_rule_of_placed_parts_refuses_with_a_sentence) {
     Request r = placed({{Uuid{{1}}, 2_GiB, {3000}}, {Uuid{{2}}, 1_GiB, {100}}});
     row.breaks(r);
     const auto checked = validated(r);
-    ASSERT_FALSE(checked) << row.sentence;
-    EXPECT_THAT(checked.error().sentence, HasSubstr(row.sentence));
+    ASSERT_FALSE(checked) << row.message;
+    EXPECT_THAT(checked.error().message, HasSubstr(row.message));
+  }
+}
+
+Request with(std::vector<PartRequest> parts) {
+  Request r;
+  r.devices = static_cast<unsigned>(parts.size());
+  r.parts = std::move(parts);
+  return r;
+}
+
+TEST(Request, parts_of_different_amounts) {
+  Device d;
+  d.native = 1000_MiB;
+  const auto r = validated(with({{PerDevice{2_GiB}, {3000}}, {OfUsable{{5000}}, {100}}}));
+  ASSERT_TRUE(r) << r.error().message;
+  EXPECT_EQ(r->isolated(), Isolation::memory_and_compute);
+  EXPECT_EQ(need(*r, 0, d), 2_GiB);
+  EXPECT_EQ(need(*r, 1, d), 500_MiB);
+  EXPECT_EQ(share_of(*r, 1), Share{100});
+  EXPECT_EQ(validated(with({{PerDevice{2_GiB}, {}}, {PerDevice{1_GiB}, {}}}))->isolated(), Isolation::memory);
+}
+
+TEST(Request, each_rule_of_parts_refuses_with_a_message) {
+  const struct {
+    const char* message;
+    void (*breaks)(Request&);
+  } rows[] = {
+      {"leave out other memory", [](Request& r) { r.memory = PerDevice{1_GiB}; }},
+      {"leave out other memory", [](Request& r) { r.share = {100}; }},
+      {"leave out other memory", [](Request& r) { r.exclusive = true; }},
+      {"one device is named", [](Request& r) { r.device = Uuid{}; }},
+      {"parts[1]: 1023 KiB", [](Request& r) { r.parts[1].memory = PerDevice{1023_KiB}; }},
+      {"parts[1]: a part of", [](Request& r) { r.parts[1].memory = OfUsable{{10001}}; }},
+      {"parts[1]: the compute share", [](Request& r) { r.parts[1].share = {10001}; }},
+      {"parts[1]: give a compute share on each", [](Request& r) { r.parts[1].share = {}; }},
+      {"3 are requested, and 2 parts", [](Request& r) { r.devices = 3; }},
+      {"17 are given", [](Request& r) { r.parts.resize(17, r.parts[0]); }},
+  };
+  for (const auto& row : rows) {
+    Request r = with({{PerDevice{2_GiB}, {3000}}, {PerDevice{1_GiB}, {100}}});
+    row.breaks(r);
+    const auto checked = validated(r);
+    ASSERT_FALSE(checked) << row.message;
+    EXPECT_THAT(checked.error().message, HasSubstr(row.message));
   }
 }
 
@@ -136,13 +180,13 @@ TEST(Request, a_part_of_a_device_comes_in_whole_mebibytes) {
   r.memory = OfUsable{{3333}};
   Device d;
   d.native = 1000_MiB;
-  EXPECT_EQ(need(r, d), 333_MiB);
+  EXPECT_EQ(need(r, 0, d), 333_MiB);
   d.reserved = 100_MiB;
-  EXPECT_EQ(need(r, d), 299_MiB);
+  EXPECT_EQ(need(r, 0, d), 299_MiB);
   r.memory = OfUsable{whole_device};
   d.native = Bytes{UINT64_MAX};
   d.reserved = {};
-  EXPECT_EQ(need(r, d).count, UINT64_MAX >> 20 << 20);
+  EXPECT_EQ(need(r, 0, d).count, UINT64_MAX >> 20 << 20);
 }
 
 TEST(Uuid, reads_what_it_writes) {
@@ -169,7 +213,7 @@ TEST(Words, of_settings_are_read_back) {
   EXPECT_FALSE(parse<Policy>("Fixed-Share"));
 }
 
-TEST(Words, of_a_nodes_strategies_are_the_ones_that_the_sentence_lists) {
+TEST(Words, of_a_nodes_strategies_are_the_ones_that_the_message_lists) {
   EXPECT_EQ(node_strategy_names(), "binpack or spread");
   EXPECT_EQ(parse_node_strategy("binpack"), Strategy::binpack);
   EXPECT_EQ(parse_node_strategy("spread"), Strategy::spread);

@@ -39,8 +39,7 @@ TEST(Setting, of_several_wishes_the_last_one_comes_true) {
   EXPECT_EQ(settled(s, {}).effective, 3);
 }
 
-// For any order of calls: no effective value changes under a holder, and blocked_by lists exactly the
-// holders.
+// In any order of calls, no effective value changes under a holder, and blocked_by lists exactly the holders.
 TEST(Setting, nothing_changes_under_a_holder) {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {

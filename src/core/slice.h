@@ -20,7 +20,7 @@ namespace carve {
 enum class Policy : uint32_t {
   fixed_share = 0,             // A hard limit, even when the rest of the device is idle.
   guaranteed_burst_share = 1,  // At least the share; idle time may be used.
-  native_burst_share = 2,      // The share is a weight, no guarantee.
+  native_burst_share = 2,      // The share is a weight, not a guarantee.
 };
 template <>
 struct Words<Policy> {
@@ -36,7 +36,7 @@ struct Words<LatencyClass> {
 };
 
 enum class Isolation : uint32_t {
-  none = 0,  // Placed, not limited: for programs that limit themselves.
+  none = 0,  // Placed, but not limited: for programs that limit themselves.
   memory = 1,
   memory_and_compute = 2,  // The share is enforced too, by the policy.
 };
@@ -62,18 +62,18 @@ struct Words<Strategy> {
                                                "fgd",     "fgd-scarcity", "lookahead"};
 };
 
-// Returns the part of a device's compute that a grant promises. Under native-burst-share a share is a weight
-// and promises nothing, so weights may sum to more than the device.
+// Returns the part of a device's compute that a grant guarantees. Under native-burst-share a share is a
+// weight and guarantees nothing, so weights may sum to more than the device.
 constexpr Share promised_share(Policy policy, Share share) {
   return policy == Policy::native_burst_share ? Share{} : share;
 }
 
-// Returns the isolation of a request that names none: as much as the request asks for.
+// Returns the isolation of a request that names none: as much as the request has limits for.
 constexpr Isolation default_isolation(Share share) {
   return share.basis_points != 0 ? Isolation::memory_and_compute : Isolation::memory;
 }
 
-// The strategies of one node: an agent accepts these alone, carve-replay accepts all.
+// The strategies of one node: an agent accepts only these, carve-replay accepts all.
 std::optional<Strategy> parse_node_strategy(std::string_view);
 std::string node_strategy_names();  // "binpack or spread"
 
@@ -87,7 +87,7 @@ struct Words<Lifetime> {
   static constexpr std::string_view words[] = {"processes", "explicit"};
 };
 
-// What an integer memory request counts. It is a setting of the node.
+// The unit of an integer memory request. It is a setting of the node.
 enum class MemoryUnit : uint32_t { gib = 0, mib_128 = 1 };
 template <>
 struct Words<MemoryUnit> {
@@ -96,7 +96,7 @@ struct Words<MemoryUnit> {
 };
 constexpr Bytes size_of(MemoryUnit unit) { return unit == MemoryUnit::gib ? 1_GiB : 128_MiB; }
 
-// A memory request as it was written: 16 units of 128 MiB. A count of 0: it was not in units.
+// A memory request as it was given: 16 units of 128 MiB. A count of 0 means that it was not in units.
 struct MemoryUnits {
   uint32_t count = 0;
   MemoryUnit unit = MemoryUnit::gib;
@@ -104,10 +104,10 @@ struct MemoryUnits {
   friend bool operator==(const MemoryUnits&, const MemoryUnits&) = default;
 };
 
-// Who decides which slices a node grants.
+// The program that decides which slices a node grants.
 enum class Bookkeeper {
-  agent,       // The agent: users ask it.
-  kubernetes,  // Kubernetes: the agent grants to root alone, for pods and claims.
+  agent,       // The agent decides; users call it.
+  kubernetes,  // Kubernetes decides; the agent grants only to root, for pods and claims.
 };
 template <>
 struct Words<Bookkeeper> {
@@ -118,26 +118,26 @@ struct Words<Bookkeeper> {
 struct SlicePart {
   Uuid device;
   Bytes memory;
-  Share share;        // 0: no share was requested.
-  Bytes spill;        // Bytes beyond the quota, as managed memory in host memory; 0: none.
-  Bytes usable = {};  // Usable memory of the device at the grant, which invoices divide by; 0: not known.
-  Bytes native = {};  // Native memory of the device at the grant.
+  Share share;             // 0 if no share was requested.
+  Bytes spill;             // Bytes beyond the quota, as managed memory in host memory; 0 if none.
+  Bytes usable = {};       // Usable memory of the device at the grant, the divisor in invoices; 0 if unknown.
+  Bytes native = {};       // Native memory of the device at the grant.
   std::string model = {};  // The device's name at the grant: "NVIDIA A10".
 
   friend bool operator==(const SlicePart&, const SlicePart&) = default;
 };
 
-// A slice part as it was decided elsewhere: by Kubernetes' scheduler.
+// A slice part that was decided elsewhere, by Kubernetes' scheduler.
 struct PlacedPart {
   Uuid device;
   Bytes memory;
-  Share share;  // 0: none.
+  Share share;  // 0 if none.
 
   friend bool operator==(const PlacedPart&, const PlacedPart&) = default;
 };
 
 struct Slice {
-  std::string name;        // Unique among living slices.
+  std::string name;        // Unique among live slices.
   std::string request_id;  // Chosen by the caller; a repeated id returns the same slice.
   uint32_t owner = 0;      // uid
   std::vector<SlicePart> parts;
@@ -146,15 +146,15 @@ struct Slice {
   Isolation isolation = Isolation::memory;
   Policy policy = Policy::fixed_share;
   LatencyClass latency = LatencyClass::batch;
-  std::string application;  // The application that this is a replica of; empty: none.
-  std::string account;      // Who pays; empty: not known.
+  std::string application;  // The application that this is a replica of. Empty if none.
+  std::string account;      // The account that pays. Empty if unknown.
   std::map<std::string, std::string> labels;
   MemoryUnits memory_units;
   Holder holder;  // On Kubernetes.
 
   bool outlives_processes() const { return lifetime == Lifetime::until_deleted; }
-  bool has_equal_parts() const;  // Of memory and share. Parts that were placed elsewhere may differ.
-  // Returns whether the share is enforced: the slice is limited to it and is guaranteed to have it.
+  bool has_equal_parts() const;  // For memory and share. Placed parts may differ.
+  // Returns whether the share is enforced: the slice is limited to it, and it is guaranteed.
   bool shares_compute() const { return isolation == Isolation::memory_and_compute; }
 
   friend bool operator==(const Slice&, const Slice&) = default;

@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t ns_per_second = 1'000'000'000;
 constexpr int min_year = 1970, max_year = 2199;
 
-// Reads exactly `digits` digits from the front; no value if there are fewer.
+// Reads exactly `digits` digits from the front. Returns no value if there are fewer.
 std::optional<int> number(std::string_view& text, size_t digits) {
   if (text.size() < digits) return std::nullopt;
   int out = 0;

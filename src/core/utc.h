@@ -1,4 +1,4 @@
-// Moments as a user writes them: "2026-11-01" or "2026-11-01T08:30:00Z" (RFC 3339, UTC alone).
+// Moments as a user writes them: "2026-11-01" or "2026-11-01T08:30:00Z" (RFC 3339, only UTC).
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace carve {
 
-// Returns the nanoseconds since 1970; a day alone is its first moment. `what` names the text in the failure
-// (invalid_argument). The year is 1970 to 2199.
+// Returns the nanoseconds since 1970; a day without a time means its first moment. `what` names the text in
+// the failure (invalid_argument). The year is 1970 to 2199.
 Outcome<int64_t> parse_utc(std::string_view what, std::string_view text);
 
 struct UtcMonth {
@@ -19,7 +19,7 @@ struct UtcMonth {
 };
 UtcMonth month_of(int64_t utc_ns);
 
-// Returns a moment as RFC 3339 has it, in whole seconds.
+// Returns a moment in RFC 3339 form, in whole seconds.
 std::string text_utc(int64_t utc_ns);
 
 }  // namespace carve

@@ -31,7 +31,7 @@ TEST(Utc, other_texts_are_refused) {
         "2026-11-01T24:00:00Z", "2026-11-01T08:60:00Z", "2026-11-01T08:30:60Z", "2026-11-01T08:30:00Zx",
         " 2026-11-01", "+026-11-01"})
     EXPECT_FALSE(parse_utc("from", text)) << text;
-  EXPECT_EQ(parse_utc("from", "yesterday").error().sentence,
+  EXPECT_EQ(parse_utc("from", "yesterday").error().message,
             "from 'yesterday': it is a day or a moment in UTC, such as 2026-11-01 or 2026-11-01T08:30:00Z");
 }
 

@@ -1,4 +1,4 @@
-// How slices break their limits, and what the agent does about it: settings of the node.
+// How slices break their limits, and how the agent responds: settings of the node.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,12 @@ struct Words<AuditAction> {
   static constexpr std::string_view words[] = {"report", "freeze", "kill"};
 };
 
-// --over-quota: the action if growth takes a slice beyond its quota.
+// --over-quota: the action if growth takes a slice beyond its quota. A call that would exceed it is refused
+// in any case.
 enum class OverQuotaAction : uint8_t {
   report = 0,  // Growth is not charged: the slice may still allocate what its own calls have not used.
   refuse = 1,  // No allocation succeeds until the slice is below its quota again.
-  kill = 2,    // The slice is stopped.
+  kill = 2,    // The slice is stopped, even if a call was refused and its program handles the error.
 };
 template <>
 struct Words<OverQuotaAction> {
@@ -36,10 +37,10 @@ struct Words<OverQuotaAction> {
 };
 
 enum class ViolationKind : uint8_t {
-  over_quota = 0,          // The driver reports more memory of the slice than its quota.
+  over_quota = 0,          // The driver reports more of the slice's memory than its quota.
   bypass = 1,              // A process uses a device without the guest library, or beyond its leases.
   foreign_process = 2,     // A process of another container or pod tried to attach to the slice.
-  unreadable_process = 3,  // A process keeps its files in /proc from being read.
+  unreadable_process = 3,  // A process blocks reads of its files in /proc.
   false_report = 4,        // Its report page claims work that the driver does not show.
 };
 template <>
@@ -49,7 +50,7 @@ struct Words<ViolationKind> {
                                                "unreadable-process", "false-report"};
 };
 
-// How often one kind was found at a slice, and the newest finding as a sentence.
+// The number of findings of one kind for a slice, and the newest one as a message.
 struct Violation {
   ViolationKind kind = ViolationKind::over_quota;
   uint64_t count = 0;

@@ -1,5 +1,5 @@
-// The words of an enumeration: what users, documents and files have in place of its numbers. One table for
-// each enumeration, beside its declaration:
+// The words of an enumeration, which users, documents and files see instead of its numbers. Each enumeration
+// has one table next to its declaration:
 //
 //   enum class Colour { red, green };
 //   template <> struct Words<Colour> {

@@ -20,7 +20,7 @@ void each_word_is_parsed_and_no_other() {
     EXPECT_FALSE(parse<E>(word)) << word;
     const auto refused = parse_named<E>(word);
     ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().sentence,
+    EXPECT_EQ(refused.error().message,
               fmt::format("'{}' is not a known {}; use {}", word, Words<E>::kind, choice(Words<E>::words)));
   }
 }
@@ -38,7 +38,7 @@ TEST(Words, of_each_enumeration_are_parsed_and_no_other) {
   each_word_is_parsed_and_no_other<Reachability>();
 }
 
-TEST(Words, a_choice_reads_like_a_sentence) {
+TEST(Words, a_choice_reads_like_a_message) {
   EXPECT_EQ(choice({}), "");
   EXPECT_EQ(choice(Words<LatencyClass>::words), "batch or latency");
   EXPECT_EQ(choice(Words<Isolation>::words), "none, memory or memory+compute");

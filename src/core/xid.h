@@ -9,7 +9,7 @@
 
 namespace carve {
 
-// How often one error was reported.
+// The number of reports of one error.
 struct XidCount {
   uint32_t code = 0;
   uint64_t count = 0;
@@ -20,11 +20,11 @@ struct XidCount {
 using XidCounts = std::map<uint32_t, uint64_t>;  // By code.
 std::vector<XidCount> listed(const XidCounts&);
 
-// Returns whether one program's work caused the error. The driver then ends the work of that program alone,
-// and the device stays healthy. Unknown numbers are errors of the device.
+// Returns whether one program's work caused the error. The driver then ends only that program's work, and the
+// device stays healthy. Unknown numbers count as errors of the device.
 bool is_fault_of_program(uint32_t xid);
 
-// "Xid 31 (GPU memory page fault)"; an unknown number has no meaning behind it.
+// "Xid 31 (GPU memory page fault)"; an unknown number has no meaning after it.
 std::string xid_text(uint32_t xid);
 
 }  // namespace carve

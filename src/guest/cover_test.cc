@@ -1,7 +1,7 @@
-// Checks that the coverage data agrees with the tables of hooks, and has all that any driver exports (the
-// union of what CUDA 11.8, 12.9 and 13.0 declare: src/abi/cuda_exports.txt). An entry that takes memory or
-// launches and is neither hooked nor exempt fails here, and is a warning of `carve doctor` on a user's
-// machine.
+// Checks that the coverage data agrees with the tables of hooks, and contains everything that any driver
+// exports (the union of what CUDA 11.8, 12.9, 13.0 and 13.5 declare: src/abi/cuda_exports.txt). An entry that
+// takes memory or launches and is neither hooked nor exempt fails here, and is a warning of `carve doctor` on
+// a user's machine.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -93,7 +93,7 @@ TEST(Coverage, leaves_nothing_out_that_takes_memory_or_launches) {
   EXPECT_GT(seen, 200u);
 }
 
-// For the linker, each variant of a hooked entry is an entry of its own.
+// For the linker, each variant of a hooked entry is a separate entry.
 TEST(Coverage, has_all_variants_of_what_is_hooked) {
   const auto rows = coverage();
   const auto names = exports(CUDA_EXPORTS);

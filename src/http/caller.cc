@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "os/user.h"
+
 namespace carve::http {
 
 Caller Caller::user(uint32_t uid, os::ProcessId process, std::span<const uint32_t> operators) {
@@ -116,7 +118,7 @@ std::string Caller::text() const {
   if (const auto* token = std::get_if<Token>(&who_)) return "account " + token->account;
   const auto known = uid();
   if (!known) return "anonymous";
-  const std::string name = *known == 0 ? "root" : fmt::format("uid {}", *known);
+  const std::string name = os::uid_text(*known);
   return slice() != nullptr ? fmt::format("{} in slice {}", name, *slice()) : name;
 }
 

@@ -1,7 +1,7 @@
-// Who sent a request, and the caller's rights. A caller is anonymous until the program that serves has
-// identified it, and an anonymous caller has no right. The server identifies a caller once for each
-// connection. The caller keeps the pidfd of its process, so the identity ends with the process: another
-// process that has inherited the connection is not taken for it.
+// The sender of a request, and its rights. A caller is anonymous until the serving program has identified it,
+// and an anonymous caller has no rights. The server identifies a caller once for each connection. The caller
+// keeps the pidfd of its process, so the identity ends with the process: another process that has inherited
+// the connection is not mistaken for it.
 //
 //   anonymous   a TCP connection without a token
 //   user        a process of this machine, identified by the kernel (SO_PEERPIDFD)
@@ -14,26 +14,27 @@
 #include <string>
 #include <variant>
 
+#include "core/event_budget.h"
 #include "os/socket.h"
 
 namespace carve::http {
 
 enum class Role : uint8_t {
-  viewer,   // Sees what belongs to its account.
-  user,     // Also changes it.
+  viewer,   // Sees the objects of its account.
+  user,     // Also changes them.
   operate,  // Sees and changes everything.
 };
 
 class Caller {
  public:
   Caller() = default;  // Anonymous.
-  // `operators`: the uids that may operate, for example root's and that of the program itself.
+  // `operators` are the uids that may operate, for example root's and the program's own.
   static Caller user(os::Peer peer, std::span<const uint32_t> operators);
   // The same without a pidfd, for tests: the process never ends.
   static Caller user(uint32_t uid, os::ProcessId process, std::span<const uint32_t> operators);
   static Caller token(std::string account, Role role);
-  // An anonymous caller over TCP, at this address ("127.0.0.1:53210"). `uid`: of its socket, if it is on this
-  // machine; it gives no right.
+  // An anonymous caller over TCP, at this address ("127.0.0.1:53210"). `uid` is its socket's, if it is on
+  // this machine; it gives no rights.
   static Caller remote(std::string address, std::optional<uint32_t> uid = {});
   // Returns the same process, known to run inside the slice.
   Caller inside(std::string slice) const;
@@ -50,24 +51,27 @@ class Caller {
   // Returns the caller's process with a pidfd of its own; no value if it has ended or is not of this machine.
   std::optional<os::Peer> peer() const;
 
-  // Returns the address of an anonymous caller over TCP; empty: unknown, or a process of this machine.
+  // Returns the address of an anonymous caller over TCP; empty if it is unknown, or for a process of this
+  // machine.
   std::string address() const;
-  // Returns what connections and attempts of an anonymous caller are counted by: its host, and its user if
-  // that is known ("uid 1000 at 127.0.0.1"); empty for other callers.
+  // Returns the key by which connections and attempts of an anonymous caller are counted: its host, with its
+  // user if known ("uid 1000 at 127.0.0.1"); empty for other callers.
   std::string origin() const;
   // Returns the account of a caller with a token, or null.
   const std::string* token_account() const;
   // Returns whether the caller may create objects of its own.
   bool may_create() const;
 
-  // The rights over what belongs to the uid `owner`, and to `account`.
+  // The rights to objects of the uid `owner`, and of `account`.
   bool may_see(uint32_t owner, std::string_view account = {}) const;
   bool may_change(uint32_t owner, std::string_view account = {}) const;
-  // The right to see and change what belongs to others, and the node itself.
+  // The right to see and change the objects of others, and the node itself.
   bool may_operate() const;
 
-  // Returns the caller in words, for events and logs: "root", "uid 1000", "account research", "anonymous".
+  // Returns the caller's name for events and logs: "root", "uid 1000", "account research", "anonymous".
   std::string text() const;
+  // Returns the caller as the cause of log lines. Operators have a reserve.
+  Cause cause() const { return {.who = text(), .has_reserve = may_operate()}; }
 
  private:
   struct Anonymous {

@@ -47,6 +47,8 @@ TEST(Caller, has_the_rights_of_its_kind) {
     EXPECT_EQ(row.caller.may_change(1000, "research"), row.changes_own) << row.text;
     EXPECT_EQ(row.caller.may_see(0, "operations"), row.sees_others) << row.text;
     EXPECT_EQ(row.caller.may_operate(), row.operates) << row.text;
+    EXPECT_EQ(row.caller.cause().who, row.text);
+    EXPECT_EQ(row.caller.cause().has_reserve, row.operates) << row.text;
   }
 }
 

@@ -4,11 +4,11 @@
 // A connection has one request at a time, with a whole body, without upgrade. The next request is read when
 // the last response has been sent. A stream is the last response of its connection: later bytes are ignored.
 //
-// Limits: 8 KiB and 64 lines of header, 64 KiB of body unless the program says otherwise for the route. 10 s
-// pass at most from the first byte of a request to its last, and between two moments in which the peer takes
-// bytes of a response; 30 s between requests. While an answer comes later, there is no such limit, and at
-// most 72 KiB of further requests are taken. A stream has no such limit: it has a comment every 15 s without
-// another byte, and closes when the queue exceeds its limit.
+// Limits: 8 KiB and 64 lines of header, and 64 KiB of body unless the program sets another limit for the
+// route. At most 10 s may pass from the first byte of a request to its last, and between two reads of
+// response bytes by the peer; 30 s between requests. While a later answer is pending there is no such limit,
+// and at most 72 KiB of further requests are accepted. A stream has no such limit: it gets a comment after
+// every 15 s without another byte, and closes when the queue exceeds its limit.
 #pragma once
 
 #include <optional>
@@ -35,26 +35,26 @@ class Conversation final : private Stream, private LaterAnswer {
   Conversation(const Conversation&) = delete;
   Conversation& operator=(const Conversation&) = delete;
 
-  // Takes received bytes. Called only if unsent() is empty and the connection is not over.
+  // Takes received bytes. Requires that unsent() is empty and the connection is not over.
   void receive(std::string_view bytes, int64_t now_ns);
   // Returns the bytes to send next, at most 64 KiB of a file at a time; empty if there are none now.
   std::string_view unsent();
   void sent(size_t bytes, int64_t now_ns);
-  // Called every second: a stream gets its comment, a connection that is late is over.
+  // Called every second: sends a stream its comment, ends a connection that is late.
   void tick(int64_t now_ns);
   // Returns whether the connection is to be closed now.
   bool is_over() const;
   // Returns whether bytes are lost with the connection: it was late, its queue was full, or a file was short.
   bool is_broken() const { return broken_; }
   bool is_streaming() const { return streaming_; }
-  // Returns since when the peer has not sent a whole request; no value while a response is sent.
+  // Returns since when the peer has not sent a complete request; no value while a response is sent.
   std::optional<int64_t> waits_since() const;
-  // Returns since when responses are being sent without a pause; no value if none is, and for a stream.
+  // Returns since when responses have been sent without a pause; no value if none is being sent, and for a
+  // stream.
   std::optional<int64_t> sends_since() const;
-  // Returns the bytes of a request that is not complete.
+  // Returns the size of an incomplete request, in bytes.
   size_t held_bytes() const;
-  // Returns the bytes in memory of a response that the peer has not taken. A stream's queue has its own
-  // limit.
+  // Returns the bytes in memory of a response that the peer has not read. A stream's queue has its own limit.
   size_t unsent_bytes() const;
 
  private:
@@ -71,7 +71,7 @@ class Conversation final : private Stream, private LaterAnswer {
   void answer_pending();
   Parsed parse();
   static std::string_view framing_problem_of(const Parser&);
-  unsigned check_header();  // Returns the status of the refusal; 0: the header is good.
+  unsigned check_header();  // Returns the status of a rejection; 0 if the header is valid.
   void refuse(unsigned status, std::string detail);
   void respond(Response response, bool keep, bool with_content);
   void begin_stream(const EventStream&);
@@ -82,19 +82,19 @@ class Conversation final : private Stream, private LaterAnswer {
   std::string pending_;     // Received, not yet parsed.
   std::string out_;         // To be sent from `out_sent_` on.
   size_t out_sent_ = 0;     // Bytes.
-  FileRange file_;          // Sent after `out_`; length 0: none.
-  size_t first_bytes_ = 0;  // Of the stream's header and first events.
+  FileRange file_;          // Sent after `out_`; length 0 for none.
+  size_t first_bytes_ = 0;  // Bytes of the stream's header and first events.
   unsigned answered_ = 0;   // Requests since the last call of receive().
-  struct Awaited {          // What the answer that comes later belongs to.
+  struct Awaited {          // The request that a later answer belongs to.
     bool keep;
     bool with_content;
   };
   std::optional<Awaited> awaited_;
   bool streaming_ = false;
   bool closing_ = false;  // Over when everything has been sent.
-  bool broken_ = false;   // Over at once.
-  int64_t since_ns_;      // Begin of the request that is being read, or the last time bytes were sent.
-  int64_t asked_ns_ = 0;  // When the request of the response being sent arrived, or its answer became ready.
+  bool broken_ = false;   // Over immediately.
+  int64_t since_ns_;      // When the request being read began, or when bytes were last sent.
+  int64_t asked_ns_ = 0;  // When the request of the present response arrived, or its answer became ready.
   // Destroyed first: it uses the stream or the later answer, which is this object.
   std::shared_ptr<void> subscription_;
 };

@@ -24,7 +24,7 @@ struct Echo {
   int64_t now = 0;
   int woken = 0;
   Stream* stream = nullptr;        // While a stream is open.
-  std::vector<StreamEvent> first;  // Of a stream.
+  std::vector<StreamEvent> first;  // First events of a stream.
   std::function<Response()> response = [] { return Response{200, "application/json", "{}"}; };
   Conversation conversation{
       {.handle =
@@ -126,7 +126,7 @@ TEST(Http, limits_and_nonsense_are_answered_and_hung_up) {
   }
 }
 
-// What a proxy in front of the server could read in another way.
+// Headers that a proxy in front of the server could read differently.
 TEST(Http, an_ambiguous_header_is_refused_in_any_pieces) {
   for (const std::string header : {"Transfer-Encoding: xchunked\r\nContent-Length: 2",
                                    "Transfer-Encoding: xchunked",
@@ -287,7 +287,7 @@ TEST(Http, a_file_range_is_sent_in_pieces_before_the_next_response) {
   size_t largest = 0;
   for (std::string_view bytes; !(bytes = e.conversation.unsent()).empty();) {
     largest = std::max(largest, bytes.size());
-    const size_t taken = std::min<size_t>(bytes.size(), 5000);  // As a socket takes a part.
+    const size_t taken = std::min<size_t>(bytes.size(), 5000);  // A socket may take only a part.
     e.out += bytes.substr(0, taken);
     e.conversation.sent(taken, 0);
   }
@@ -387,7 +387,7 @@ TEST(Stream, ends_its_subscription_with_the_connection) {
   EXPECT_FALSE(held);
 }
 
-// The handler takes the request to /later and answers when the test says so.
+// The handler takes the request to /later and answers when the test calls it.
 struct AnswersLater : Echo {
   LaterAnswer* later = nullptr;
   AnswersLater() {
@@ -466,7 +466,7 @@ TEST(Http, a_connection_is_late_10_s_into_a_request_or_response_and_30_s_between
   slow.now = 100 * second;
   slow.say("GET /");
   slow.now = 109 * second;
-  slow.say("x");  // More of the request does not begin it anew.
+  slow.say("x");  // More bytes of the request do not restart it.
   slow.conversation.tick(110 * second);
   EXPECT_FALSE(slow.conversation.is_over());
   slow.conversation.tick(110 * second + 1);

@@ -43,7 +43,7 @@ std::string type_of(std::string_view path) {
   return "application/octet-stream";
 }
 
-// A component that is empty or begins with a dot is refused; "." and ".." begin with a dot.
+// A component that is empty or begins with a dot is rejected; "." and ".." begin with a dot.
 bool is_servable(std::string_view path) {
   return !path.empty() && path[0] == '/' && path.find("//") == std::string_view::npos &&
          path.find("/.") == std::string_view::npos && !path.ends_with('/');
@@ -97,7 +97,7 @@ ByteRange byte_range(std::string_view header, uint64_t size) {
   const std::string_view from = trimmed(set.substr(0, dash)), to = trimmed(set.substr(dash + 1));
   if (from.empty()) {  // The last bytes.
     const auto last = number(to);
-    if (!last) return {};  // Also several ranges, which a server may ignore.
+    if (!last) return {};  // This includes several ranges, which a server may ignore.
     if (*last == 0 || size == 0) return {Kind::none};
     const uint64_t length = std::min(*last, size);
     return {Kind::part, size - length, length};
@@ -112,7 +112,7 @@ ByteRange byte_range(std::string_view header, uint64_t size) {
 bool etag_matches(std::string_view list, std::string_view etag) {
   if (trimmed(list) == "*") return true;
   while (!list.empty()) {
-    const size_t comma = std::min(list.find(','), list.size());  // Our ETags have no comma.
+    const size_t comma = std::min(list.find(','), list.size());  // Carve's ETags contain no comma.
     std::string_view one = trimmed(list.substr(0, comma));
     if (one.starts_with("W/")) one.remove_prefix(2);
     if (one == etag) return true;

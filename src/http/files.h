@@ -1,6 +1,6 @@
-// A folder served over HTTP, as a console's static files. Each response has a type by the name's ending, a
-// strong ETag of size, inode and modification time, and Cache-Control. A file is read while it is sent, in
-// pieces (http/conversation.h).
+// A folder served over HTTP, for example a console's static files. Each response has a type by the name's
+// ending, a strong ETag of size, inode and modification time, and Cache-Control. A file is read in pieces
+// while it is sent (http/conversation.h).
 //
 //   GET, HEAD   200; 206 and 416 for one range of bytes (RFC 9110, section 14); 304 for a known ETag
 //   /           index.html; a folder is not listed and is not found
@@ -17,8 +17,8 @@ namespace carve::http {
 
 class Files {
  public:
-  // The names of the files below the path `unchanging` change with their content, so that a browser never
-  // asks for them again. It asks for the others by their ETag each time.
+  // Below the path `unchanging`, a file's name changes with its content, so browsers cache these files
+  // forever. They revalidate other files by their ETag each time.
   static Outcome<Files> open(const std::string& folder, Refuse refuse, std::string unchanging = "/assets/");
 
   Response answer(const Request&) const;
@@ -32,12 +32,12 @@ class Files {
   std::string unchanging_;
 };
 
-// Returns the text with its %XX as bytes; no value if one is malformed or is a NUL.
+// Returns the text with its %XX decoded to bytes; no value if one is malformed or is a NUL.
 std::optional<std::string> percent_decoded(std::string_view text);
 
-// A range of bytes as `Range: bytes=...` asks for it, of content that has `size` bytes.
+// A range of bytes from `Range: bytes=...`, for content of `size` bytes.
 struct ByteRange {
-  enum class Kind : uint8_t { whole, part, none };  // Without a usable range; satisfiable; not satisfiable.
+  enum class Kind : uint8_t { whole, part, none };  // No usable range; satisfiable; not satisfiable.
   Kind kind = Kind::whole;
   uint64_t offset = 0;
   uint64_t length = 0;

@@ -11,7 +11,7 @@
 namespace carve::http {
 namespace {
 
-// A folder "served" with some files, beside a file that must not be reached.
+// A folder "served" with some files, next to a file that must not be reachable.
 struct Folder {
   std::string root = [] {
     char name[] = "/tmp/carve-files-XXXXXX";
@@ -175,8 +175,7 @@ TEST(Files, have_one_range) {
 TEST(Files, of_a_folder_that_is_missing_are_refused_with_its_name) {
   const auto files = Files::open("/nowhere/console", nullptr);
   ASSERT_FALSE(files);
-  EXPECT_EQ(files.error().sentence,
-            "the folder /nowhere/console cannot be served: No such file or directory");
+  EXPECT_EQ(files.error().message, "the folder /nowhere/console cannot be served: No such file or directory");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What one connection carries: requests with their headers, and responses. The content of a response is a
+// The messages of a connection: requests with their headers, and responses. The content of a response is a
 // body, a range of a file, a stream of events (text/event-stream of the HTML standard, section 9.2), or an
 // answer that comes later.
 #pragma once
@@ -17,35 +17,35 @@
 namespace carve::http {
 
 inline constexpr size_t max_headers = 64;
-inline constexpr size_t max_body_bytes = 64 << 10;  // Unless the program has another limit for a route.
-inline constexpr size_t max_stream_queue_bytes = 1 << 20;  // Unless the program has another limit.
+inline constexpr size_t max_body_bytes = 64 << 10;  // Unless the program sets another limit for a route.
+inline constexpr size_t max_stream_queue_bytes = 1 << 20;  // Unless the program sets another limit.
 
 struct Header {
   std::string name;
   std::string value;
 };
 
-// The headers of a request, in their order. Names are compared without case.
+// The headers of a request, in order. Names are compared case-insensitively.
 class Headers {
  public:
   void add(std::string name, std::string value);
-  const std::string* find(std::string_view name) const;  // The first of this name, or null.
+  const std::string* find(std::string_view name) const;  // The first header of this name, or null.
   size_t count(std::string_view name) const;
 
  private:
   std::vector<Header> all_;
 };
 
-// Returns the token of `Authorization: Bearer TOKEN` (RFC 6750). No value if the header is missing, is there
-// twice, has another scheme, or has characters that no token has.
+// Returns the token of `Authorization: Bearer TOKEN` (RFC 6750). No value if the header is missing or
+// repeated, has another scheme, or has characters that are invalid in a token.
 std::optional<std::string_view> bearer_token(const Headers&);
 
-// Returns why the fields of a request's header break the rules of its framing; empty: they do not. A proxy
-// that reads them in another way would see another request (RFC 9112, section 6).
+// Returns why a request's header breaks the framing rules; empty if it follows them. A proxy that parsed it
+// differently would see another request (RFC 9112, section 6).
 std::string_view framing_problem(const Headers&, bool is_http_11);
 
 // Returns whether a line of the header continues the line before (obs-fold; RFC 9112, section 5.2). `bytes`
-// begin at a line of the header; what is behind its end is not looked at.
+// begins at a line of the header; bytes after the header's end are ignored.
 bool has_folded_line(std::string_view bytes);
 
 struct Request {
@@ -64,9 +64,9 @@ struct FileRange {
 };
 
 struct StreamEvent {
-  std::string id;  // What a client sends as Last-Event-ID to continue behind this event; no line end, no NUL.
+  std::string id;  // Sent as Last-Event-ID by a client that continues after this event; no line end, no NUL.
   std::string data;       // Text of any number of lines.
-  std::string type = {};  // What a client dispatches on ("added"); no line end. Empty: "message".
+  std::string type = {};  // The type that a client dispatches on ("added"); no line end. Empty for "message".
 };
 
 // The program's end of a stream. It is valid until the connection closes (EventStream::subscribe).
@@ -75,7 +75,7 @@ class Stream {
   // Queues an event. Returns false if the stream has ended. If the queue would exceed its limit, the stream
   // ends here and the connection closes: its reader has stopped reading.
   virtual bool send(const StreamEvent&) = 0;
-  virtual size_t queued_bytes() const = 0;  // What the peer has not taken yet.
+  virtual size_t queued_bytes() const = 0;  // Bytes that the peer has not read yet.
   virtual void end() = 0;                   // Closes the connection after the queued events have been sent.
 
  protected:
@@ -83,7 +83,7 @@ class Stream {
 };
 
 struct EventStream {
-  std::vector<StreamEvent> first = {};  // Sent at once; not counted against the queue's limit.
+  std::vector<StreamEvent> first = {};  // Sent immediately; not counted against the queue's limit.
   // Called once, when the response has begun. The connection holds the returned value until it closes; the
   // destructor of that value ends the use of the stream.
   std::function<std::shared_ptr<void>(Stream&)> subscribe;
@@ -91,16 +91,16 @@ struct EventStream {
 
 struct Response;
 
-// The program's way to answer later. It is valid until it has answered, or the connection closes.
+// The program's handle for a later answer. It is valid until it has answered, or the connection closes.
 class LaterAnswer {
  public:
-  virtual void answer(Response) = 0;  // Once; not with a stream, nor with another LaterContent.
+  virtual void answer(Response) = 0;  // Once; not with a stream or another LaterContent.
 
  protected:
   ~LaterAnswer() = default;
 };
 
-// In place of an answer that the program does not have yet; the status and headers beside it do not count.
+// Replaces an answer that the program does not have yet; the response's own status and headers do not count.
 struct LaterContent {
   // Called once. The connection holds the returned value until it closes or has another; the destructor of
   // that value ends the use of the LaterAnswer.
@@ -113,13 +113,14 @@ struct Response {
   unsigned status = 200;
   std::string type = "application/json";
   Content content = std::string();
-  std::vector<Header> headers = {};  // Beside the type and length of the content.
+  std::vector<Header> headers = {};  // In addition to the type and length of the content.
   bool closes = false;               // The connection closes after it.
 };
 
-// Makes the response to a request that is refused below the program's routes, with the status and a sentence.
+// Makes the response to a request that is rejected before it reaches the program's routes, with the status
+// and a message.
 using Refuse = std::function<Response(unsigned status, std::string detail)>;
-// Returns the limit of a request's body in bytes. It is asked when the header of the request is complete.
+// Returns the limit of a request's body in bytes. Called when the header of the request is complete.
 using BodyLimit = std::function<size_t(std::string_view method, std::string_view path)>;
 
 }  // namespace carve::http

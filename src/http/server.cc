@@ -11,11 +11,11 @@ namespace carve::http {
 namespace {
 
 constexpr int max_pieces_per_turn = 16;
-constexpr int max_accepts_per_turn = 64;  // A new peer's request is read before many others come.
+constexpr int max_accepts_per_turn = 64;  // A new peer's request is read before many others are accepted.
 constexpr size_t read_piece_bytes = 16 << 10;
 constexpr int64_t rest_ns = 20 * os::millisecond;
 
-// Returns how many of the places are for all users.
+// Returns how many of the places are available to all users.
 size_t without_reserved(size_t places) { return places - places / 4; }
 
 }  // namespace
@@ -24,8 +24,8 @@ struct Server::Connection {
   std::unique_ptr<Transport> transport;
   Caller caller;
   int64_t accepted_ns;
-  bool is_known = false;                // The caller is completely known, and requests are read.
-  std::shared_ptr<void> question = {};  // What Complete returned.
+  bool is_known = false;                // The caller is fully identified, and requests are read.
+  std::shared_ptr<void> question = {};  // Returned by Complete.
   size_t held_bytes = 0, unsent_bytes = 0;
   Conversation conversation;
 
@@ -119,13 +119,13 @@ void Server::accept_some() {
     if (connections_.size() >= hooks_.connections && yielding_peers(any).empty()) return stop_listening();
     os::Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd && errno != EMFILE && errno != ENFILE) return;
-    if (!fd) {  // The descriptors are used up: as if the table were full.
+    if (!fd) {  // Without descriptors, behave as if the table were full.
       const std::vector<int> peers = yielding_peers(any);
       if (peers.empty()) return stop_listening();
       close(peers.front());
       continue;
     }
-    // A peer for which there is no place costs no more than this.
+    // A peer without a place costs no more than this.
     const auto place = find_place(hooks_.uid_of(fd.get()));
     if (!place) continue;
     auto caller = hooks_.identify ? hooks_.identify(fd.get()) : Caller();
@@ -175,7 +175,7 @@ void Server::close(int fd) {
 }
 
 // A process that has ended left its connection to others, for example to its children. They are other
-// callers, with a slice of their own, and connect themselves.
+// callers, with their own slice, and must connect themselves.
 Response Server::refuse_heirs(const Caller& caller) const {
   Response refusal = hooks_.refuse(
       401,
@@ -223,7 +223,7 @@ void Server::tick(int64_t now_ns) {
     c->conversation.tick(now_ns);
     const bool late =
         (!c->is_known || !c->transport->is_established()) && now_ns - c->accepted_ns > request_patience_ns;
-    // A stream is for the process that opened it, not for those that have inherited the connection.
+    // A stream belongs to the process that opened it, not to those that have inherited the connection.
     const bool has_heirs = c->conversation.is_streaming() && c->caller.has_ended();
     if (late || has_heirs) ::shutdown(fd, SHUT_RDWR);
     if (late || has_heirs || c->conversation.is_over() || !c->conversation.unsent().empty())
@@ -232,7 +232,7 @@ void Server::tick(int64_t now_ns) {
   for (const int fd : to_serve)
     if (connections_.contains(fd)) move_bytes(fd);  // It may have given way.
   std::erase_if(busy_, [&](const auto& entry) { return now_ns - entry.second.at_ns > 2 * entry.second.ns; });
-  listen();  // A peer that was served may wait now, and give way.
+  listen();  // A peer that was just served may be waiting now, and give way.
 }
 
 void Server::count_held(Connection& c) {
@@ -255,7 +255,7 @@ void Server::limit_held() {
   }
 }
 
-// A uid gains half of the time that passes.
+// A uid gains half of the elapsed time.
 int64_t& Server::busy_ns(uint32_t uid) {
   const int64_t now = hooks_.now_ns();
   Busy& busy = busy_[uid];
@@ -303,8 +303,8 @@ void Server::move_bytes(int fd) {
     if (std::max(held_bytes_, unsent_bytes_) > hooks_.held_bytes) limit_held();
     if (!connections_.contains(fd)) return;  // It gave way.
   }
-  // There may be more in either direction, also bytes that only the transport holds. A turn of the loop for
-  // the other connections comes first.
+  // There may be more bytes in either direction, including bytes that only the transport holds. A turn of the
+  // loop for the other connections comes first.
   loop_.watch_for(fd, EPOLLIN | EPOLLOUT);
 }
 

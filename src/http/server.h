@@ -1,19 +1,19 @@
-// An HTTP/1.1 server over a unix socket or TCP, as small as the APIs need. A Conversation reads requests and
-// writes responses; the server moves the bytes between conversations and sockets in the loop. It knows no
-// API: the program that serves makes all responses.
+// An HTTP/1.1 server over a unix socket or TCP, as small as the APIs need. A Conversation parses requests and
+// formats responses; the server moves the bytes between conversations and sockets in the loop. It knows no
+// API: the serving program makes all responses.
 //
 // One connection moves at most 16 pieces of 64 KiB in a turn of the loop, so a large file or a fast peer does
 // not delay the others. Limits: those of Conversation, and 10 s until a transport is established. Unless the
-// program has other limits there are 128 connections, of which 64 may be streams.
+// program sets other limits there are 128 connections, of which 64 may be streams.
 //
 // If all places are taken, one peer gives way to the next: the one that has waited longest without sending a
-// whole request, or else the one that has taken longest to read its responses, beyond 2 s. If there is none,
-// connections wait in the kernel's queue. A program with users of its own machine limits the places of one
-// uid and keeps a quarter for root and its operators; only peers of the same uid, or of those without a
-// reserve, give way then, and a connection for which there is no place is closed. So is one beyond the limit
-// of its address. All requests that are not complete have 64 MiB, and so have all responses that are not
-// taken; beyond it, the longest waiting peers and the slowest readers give way. A uid without a reserve whose
-// requests have taken the program half of the time, and 100 ms more, rests until they have not.
+// whole request, or otherwise the one that has taken longest to read its responses, beyond 2 s. If there is
+// none, connections wait in the kernel's queue. A program with users of its own machine limits the places of
+// one uid and keeps a quarter for root and its operators. Then only peers of the same uid, or of uids without
+// a reserve, give way, and a connection without a place is closed. So is a connection beyond the limit of its
+// address. All incomplete requests together may hold 64 MiB, and so may all unread responses; beyond it, the
+// longest waiting peers and the slowest readers give way. If the requests of a uid without a reserve have
+// taken more than half of the program's time plus 100 ms, its connections rest until that has changed.
 #pragma once
 
 #include <map>
@@ -29,38 +29,38 @@ namespace carve::http {
 
 inline constexpr size_t max_connections = 128;
 inline constexpr size_t max_streams = 64;
-inline constexpr size_t max_held_bytes = 64 << 20;  // Of incomplete requests, and of unsent responses.
+inline constexpr size_t max_held_bytes = 64 << 20;  // For incomplete requests, and for unsent responses.
 inline constexpr int64_t slow_reader_ns = 2'000'000'000;
 inline constexpr int64_t max_busy_ns = 100'000'000;
 
 using Handler = std::function<Response(const Request&, const Caller&)>;
-// Identifies the caller of a new connection; no value closes it.
+// Identifies the caller of a new connection, which is closed if there is no value.
 using Identify = std::function<std::optional<Caller>(int socket)>;
-// Completes what is known of an identified caller, for example by asking another program. `then` is called
-// once, in the loop or before this returns, and not after the connection has dropped the returned value.
+// Completes an identified caller, for example by a call to another program. `then` is called once, on the
+// loop or before this returns, and not after the connection has dropped the returned value.
 using Complete = std::function<std::shared_ptr<void>(const Caller&, std::function<void(Caller)> then)>;
 
 class Server {
  public:
-  // What the program that serves decides.
+  // The decisions of the serving program.
   struct Hooks {
     Handler handle;
     Refuse refuse;
-    // The uid of a peer before it is identified, at little cost.
+    // Returns the uid of a peer before it is identified, at little cost.
     std::function<std::optional<uint32_t>(int socket)> uid_of = os::uid_of_peer;
     Identify identify = nullptr;     // Without it, every caller is anonymous.
-    Complete complete = nullptr;     // Until it has called back, no request of the connection is read.
+    Complete complete = nullptr;     // No request of the connection is read until it has called back.
     BodyLimit body_limit = nullptr;  // Without it, every route has max_body_bytes.
     std::function<std::unique_ptr<Transport>(os::Fd)> transport = plain_transport;
-    size_t queue_bytes = max_stream_queue_bytes;  // Of one stream.
+    size_t queue_bytes = max_stream_queue_bytes;  // Per stream.
     size_t connections = max_connections;
     size_t streams = max_streams;
-    size_t connections_from_address = max_connections;  // Of one origin; callers of a unix socket have none.
-    // The limits of one uid without a reserve, and of one address for streams.
+    size_t connections_from_address = max_connections;  // Per origin; callers of a unix socket have none.
+    // The limits per uid without a reserve, and the limit of streams per address.
     size_t connections_from_uid = SIZE_MAX;
     size_t streams_from_peer = SIZE_MAX;
-    // The uids that get a quarter of the places and of the streams, which no other uid gets. Without the
-    // function no uid has a limit of its own.
+    // The uids for which a quarter of the places and of the streams is reserved. Without the function no uid
+    // has a limit of its own.
     std::function<bool(uint32_t uid)> has_reserve = nullptr;
     size_t held_bytes = max_held_bytes;
     std::function<int64_t()> now_ns = os::monotonic_ns;
@@ -70,7 +70,7 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Accepts connections from this socket in place of the former one. Present connections stay.
+  // Accepts connections from this socket instead of the former one. Present connections stay.
   void listen_at(os::Fd listener);
 
   // Closes the connections that are late. The loop calls it every second.
@@ -84,10 +84,10 @@ class Server {
   void listen();
   void stop_listening();
   using Chosen = std::function<bool(const Connection&)>;
-  // Returns the connections that may give way, the first one first.
+  // Returns the connections that may give way, in order.
   std::vector<int> yielding_peers(const Chosen&) const;
-  // Returns the place of a new connection: that of the returned one, which gives way, or a free one if the
-  // result is -1. No value if there is none.
+  // Returns the place of a new connection: the connection that gives way, or -1 for a free place. No value if
+  // there is none.
   std::optional<int> find_place(std::optional<uint32_t> uid) const;
   bool has_reserve(const Caller&) const;
   std::optional<Response> refuse_stream(const Caller&) const;
@@ -110,15 +110,15 @@ class Server {
   os::Fd listener_;
   Hooks hooks_;
   std::map<int, std::unique_ptr<Connection>> connections_;
-  std::map<std::string, size_t> from_origin_;  // Connections by the callers' origins.
-  size_t held_bytes_ = 0, unsent_bytes_ = 0;   // Of all connections.
+  std::map<std::string, size_t> from_origin_;  // Connections, by the callers' origins.
+  size_t held_bytes_ = 0, unsent_bytes_ = 0;   // Over all connections.
   struct Busy {
     int64_t ns = 0;
     int64_t at_ns = 0;
   };
-  std::map<uint32_t, Busy> busy_;                                     // By uid, of those without a reserve.
+  std::map<uint32_t, Busy> busy_;                                     // By uid, for uids without a reserve.
   std::vector<int> resting_;                                          // Connections that are not read.
-  std::shared_ptr<const int> lives_ = std::make_shared<const int>();  // The loop's timers look at it.
+  std::shared_ptr<const int> lives_ = std::make_shared<const int>();  // Expires with this object.
   bool listens_ = false;
 };
 

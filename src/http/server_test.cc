@@ -25,7 +25,7 @@ Server::Hooks limits(size_t connections = max_connections, size_t held_bytes = m
   return {.handle = nullptr, .refuse = nullptr, .connections = connections, .held_bytes = held_bytes};
 }
 
-// A server in the loop of this thread. Clients are sockets; what they read is collected by the loop.
+// A server in the loop of this thread. Clients are sockets; the loop collects the bytes that they receive.
 struct Served {
   std::string folder = [] {
     char name[] = "/tmp/carve-http-XXXXXX";
@@ -33,7 +33,7 @@ struct Served {
   }();
   os::Loop loop;
   std::map<Stream*, Stream*> streams;  // The open ones.
-  std::vector<std::string> callers;    // Of the requests.
+  std::vector<std::string> callers;    // Callers of the requests.
   std::function<void(const Caller&)> on_request = nullptr;
   std::optional<Server> server;
 
@@ -311,11 +311,11 @@ TEST(Server, a_full_table_without_a_waiting_peer_keeps_the_next_one_until_a_plac
   EXPECT_THAT(next.read, EndsWith("/next"));
 }
 
-// A server whose connections are, in their order, of the users `next`. Uid 0 has a reserve.
+// A server whose connections belong, in order, to the users in `next`. Uid 0 has a reserve.
 struct Users {
   std::deque<uint32_t> next;
   uint32_t last = 0;
-  int64_t later_ns = 0;  // The server's clock is ahead by this.
+  int64_t later_ns = 0;  // How far the server's clock is ahead.
 
   Server::Hooks hooks(size_t connections) {
     Server::Hooks out = limits(connections);
@@ -333,7 +333,7 @@ struct Users {
   }
 };
 
-// Connects as the user, and returns when the client has an answer or is closed.
+// Connects as the user, and returns when the client has a response or is closed.
 Served::Client answer_to(Served& served, Users& users, uint32_t uid, const std::string& path) {
   users.next.push_back(uid);
   Served::Client client = served.connect("GET " + path + " HTTP/1.1\r\n\r\n");
@@ -382,7 +382,7 @@ TEST(Server, a_quarter_of_the_places_is_for_root_whatever_other_users_do) {
       << "root's own silent connections give way to root";
 }
 
-// Users reconnect without a pause and send nothing. Each connection of theirs gives way to the next one.
+// Users reconnect without a pause and send nothing. Each of their connections gives way to the next one.
 TEST(Server, a_flood_of_silent_connections_does_not_keep_root_away) {
   Users users;
   Server::Hooks hooks = users.hooks(16);
@@ -419,7 +419,7 @@ TEST(Server, streams_have_a_limit_for_each_user_and_a_reserve) {
 }
 
 // The requests of uid 7 take 60 ms each, by the server's clock. Beyond 100 ms its connections rest, and
-// others are answered before it.
+// others are served before it.
 TEST(Server, a_user_whose_requests_take_all_the_time_rests_while_others_are_answered) {
   Users users;
   Served served(1000, users.hooks(64));

@@ -1,5 +1,5 @@
-// How the server reads and writes the bytes of one connection: a plain socket, or TLS over it (tls/). No call
-// waits. If no byte could be moved, the result says what the loop has to wait for.
+// Reads and writes the bytes of one connection for the server: a plain socket, or TLS over it (tls/). No call
+// blocks. If no byte could be moved, the result is the event that the loop has to wait for.
 #pragma once
 
 #include <memory>

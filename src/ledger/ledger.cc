@@ -7,8 +7,6 @@
 namespace carve::ledger {
 namespace {
 
-using K = FailureKind;
-
 Bytes held_in_all(const Balance& b) {
   Bytes sum;
   for (const auto& [id, part] : b.held) sum.count += part.memory.count;
@@ -91,13 +89,14 @@ void Ledger::settle_shares(Balance& b) const {
 
 Outcome<Change> Ledger::see(const Device& device) const {
   if (device.reserved > device.native)
-    return failure(K::unavailable, "device {}: a reserve of {} exceeds its memory of {}", device.index,
-                   text(device.reserved).c_str(), text(device.native).c_str());
+    return failure(FailureKind::unavailable, "device {}: a reserve of {} exceeds its memory of {}",
+                   device.index, text(device.reserved).c_str(), text(device.native).c_str());
   const auto known = balances_.find(device.uuid);
   invariant(known == balances_.end() || known->second.device.uuid == device.uuid);
   if (known != balances_.end() && held_in_all(known->second) > device.native)
-    return failure(K::unavailable, "device {} ({}): it has {}, and its slices hold {}", device.index,
-                   text(device.uuid), text(device.native).c_str(), text(held_in_all(known->second)).c_str());
+    return failure(FailureKind::unavailable, "device {} ({}): it has {}, and its slices hold {}",
+                   device.index, text(device.uuid), text(device.native).c_str(),
+                   text(held_in_all(known->second)).c_str());
   return DeviceSeen{device};
 }
 
@@ -120,35 +119,35 @@ const UsageRecord* Ledger::find(std::string_view name) const {
   return nullptr;
 }
 
-// Checks all that must hold before a record is added.
+// Checks all conditions for adding a record.
 Outcome<void> Ledger::check(const UsageRecord& record, Share most) const {
   const Slice& slice = record.slice;
   if (slice.name.empty() || slice.parts.empty())
-    return failure(K::invalid_argument, "a slice needs a name and at least one part");
+    return failure(FailureKind::invalid_argument, "a slice needs a name and at least one part");
   if (find(slice.name) != nullptr)
-    return failure(K::already_exists,
+    return failure(FailureKind::already_exists,
                    "the name '{}' is taken by a living slice; choose another, or stop that one", slice.name);
   if (find_by_request_id(slice.owner, slice.request_id) != nullptr)
-    return failure(K::already_exists, "request '{}' was granted in the meantime; repeat the request",
-                   slice.request_id);
+    return failure(FailureKind::already_exists,
+                   "request '{}' was granted in the meantime; repeat the request", slice.request_id);
   if (const UsageRecord* known = find_by_holder(slice.holder))
-    return failure(K::already_exists, "{} has the slice '{}' already; end that slice first",
+    return failure(FailureKind::already_exists, "{} has the slice '{}' already; end that slice first",
                    text(slice.holder), known->slice.name);
   std::set<Uuid> seen;
   for (const SlicePart& part : slice.parts) {
     const auto found = balances_.find(part.device);
     if (found == balances_.end())
-      return failure(K::not_found, "device {} is not in the ledger", text(part.device));
+      return failure(FailureKind::not_found, "device {} is not in the ledger", text(part.device));
     const Balance& b = found->second;
     if (!seen.insert(part.device).second)
-      return failure(K::invalid_argument, "device {} occurs twice in one slice", b.device.index);
+      return failure(FailureKind::invalid_argument, "device {} occurs twice in one slice", b.device.index);
     if (part.memory > b.free)
-      return failure(K::insufficient_capacity, "device {}: {} needed, {} free", b.device.index,
+      return failure(FailureKind::insufficient_capacity, "device {}: {} needed, {} free", b.device.index,
                      text(part.memory).c_str(), text(b.free).c_str());
     const Share promise = promised_share(slice.policy, part.share);
     if (promise.basis_points + uint64_t{promised_on(b).basis_points} > most.basis_points)
-      return failure(K::insufficient_capacity, "device {}: {} of its compute needed, {} free", b.device.index,
-                     text(part.share).c_str(), text(b.free_share).c_str());
+      return failure(FailureKind::insufficient_capacity, "device {}: {} of its compute needed, {} free",
+                     b.device.index, text(part.share).c_str(), text(b.free_share).c_str());
   }
   return {};
 }
@@ -158,7 +157,7 @@ Outcome<Change> Ledger::grant(const Slice& slice, const Stamp& now, Share most) 
   for (const UsageRecord& record : ended_)
     if (!slice.request_id.empty() && record.slice.owner == slice.owner &&
         record.slice.request_id == slice.request_id)
-      return failure(K::already_exists, "this request was granted as '{}', which has ended: {}",
+      return failure(FailureKind::already_exists, "this request was granted as '{}', which has ended: {}",
                      record.slice.name, record.end_reason);
   UsageRecord record{next_id(), slice, now, std::nullopt, {}, {}};
   invariant(!living_.contains(record.id), "an id is never reused");
@@ -168,11 +167,12 @@ Outcome<Change> Ledger::grant(const Slice& slice, const Stamp& now, Share most) 
 
 Outcome<Change> Ledger::alter(uint64_t id, const Terms& terms, const Stamp& now, Share most) const {
   const auto found = living_.find(id);
-  if (found == living_.end()) return failure(K::not_found, "slice {} has ended or does not exist", id);
+  if (found == living_.end())
+    return failure(FailureKind::not_found, "slice {} has ended or does not exist", id);
   const Slice& slice = found->second.slice;
   if (slice.exclusive)
-    return failure(K::invalid_argument, "slice {} is exclusive; its memory and share cannot be changed",
-                   slice.name);
+    return failure(FailureKind::invalid_argument,
+                   "slice {} is exclusive; its memory and share cannot be changed", slice.name);
   Slice altered = slice;
   set_terms(altered, terms);
   for (size_t i = 0; i < slice.parts.size(); ++i) {
@@ -185,11 +185,11 @@ Outcome<Change> Ledger::alter(uint64_t id, const Terms& terms, const Stamp& now,
     const Share all = promised_on(b);
     invariant(promise <= all);
     if (wish.memory > part.memory && minus(wish.memory, part.memory) > b.free)
-      return failure(K::insufficient_capacity, "device {}: {} more needed, {} free", b.device.index,
+      return failure(FailureKind::insufficient_capacity, "device {}: {} more needed, {} free", b.device.index,
                      text(minus(wish.memory, part.memory)).c_str(), text(b.free).c_str());
     const uint64_t others = all.basis_points - promise.basis_points;
     if (wanted > promise && others + wanted.basis_points > most.basis_points)
-      return failure(K::insufficient_capacity,
+      return failure(FailureKind::insufficient_capacity,
                      "device {}: {} of its compute needed, {} free beside the others", b.device.index,
                      text(wanted).c_str(),
                      text(Share{static_cast<uint32_t>(10000 - std::min<uint64_t>(others, 10000))}).c_str());
@@ -198,7 +198,8 @@ Outcome<Change> Ledger::alter(uint64_t id, const Terms& terms, const Stamp& now,
 }
 
 Outcome<Change> Ledger::end(uint64_t id, const Stamp& now, std::string why, const UsedAmounts& used) const {
-  if (!living_.contains(id)) return failure(K::not_found, "slice {} has ended or does not exist", id);
+  if (!living_.contains(id))
+    return failure(FailureKind::not_found, "slice {} has ended or does not exist", id);
   return Ended{id, now, std::move(why), used};
 }
 
@@ -216,11 +217,11 @@ Outcome<void> Ledger::carry_out(const DeviceSeen& seen) {
   if (const auto good = see(seen.device); !good) return tl::unexpected(good.error());
   auto [place, fresh] = balances_.try_emplace(seen.device.uuid);
   Balance& b = place->second;
-  // If the device has another size, its free memory takes the difference, then the reserve settles.
+  // If the device's size has changed, its free memory takes the difference, then the reserve settles.
   const Bytes held = held_in_all(b);
   invariant(!fresh || b.held.empty());
   b.device = seen.device;
-  invariant(held <= b.device.native);  // see() has refused a device that has become too small.
+  invariant(held <= b.device.native);  // see() has rejected a device that has become too small.
   b.reserved = std::min(b.reserved, minus(b.device.native, held));
   b.free = minus(minus(b.device.native, held), b.reserved);
   settle_reserve(b);
@@ -231,16 +232,16 @@ Outcome<void> Ledger::carry_out(const Granted& granted) {
   const UsageRecord& record = granted.record;
   if (const auto known = living_.find(record.id); known != living_.end()) {
     if (known->second == record) return {};  // The same grant, posted twice.
-    return failure(K::failed_precondition,
+    return failure(FailureKind::failed_precondition,
                    "the ledger has changed: slice {} was granted as '{}'; repeat the request", record.id,
                    known->second.slice.name);
   }
   if (std::ranges::find(ended_, record.id, &UsageRecord::id) != ended_.end())
-    return failure(K::failed_precondition,
+    return failure(FailureKind::failed_precondition,
                    "the ledger has changed: slice {} was granted and has ended; repeat the request",
                    record.id);
   last_id_ = std::max(last_id_, record.id);
-  if (record.to) {  // Comes from the store only: history.
+  if (record.to) {  // History, which only comes from the store.
     add_ended(record);
     return {};
   }
@@ -290,7 +291,8 @@ Outcome<void> Ledger::carry_out(const Alive& alive) {
 
 Outcome<void> Ledger::carry_out(const Ended& ended) {
   const auto found = living_.find(ended.id);
-  if (found == living_.end()) return failure(K::not_found, "slice {} has ended or does not exist", ended.id);
+  if (found == living_.end())
+    return failure(FailureKind::not_found, "slice {} has ended or does not exist", ended.id);
   for (const SlicePart& part : found->second.slice.parts) {
     Balance& b = balances_.at(part.device);
     const auto held = b.held.find(ended.id);
@@ -330,7 +332,7 @@ Outcome<void> Ledger::apply(const Change& change) {
 bool Ledger::balanced(const Change& change) const {
   const auto is_balanced_at = [this](const Uuid& uuid) {
     const auto entry = balances_.find(uuid);
-    // A refused change, and a record of the past, may name a device that is not in the ledger.
+    // A rejected change, and a record of the past, may name a device that is not in the ledger.
     return entry == balances_.end() || is_balanced(entry->second, promised_on(entry->second));
   };
   if (const auto* seen = std::get_if<DeviceSeen>(&change)) return is_balanced_at(seen->device.uuid);

@@ -120,8 +120,8 @@ TEST(Ledger, an_alteration_moves_the_difference_and_remembers_what_was) {
   struct Row {
     Bytes memory;
     Share share;
-    const char* refused;  // Empty: the change is not refused.
-    Bytes free;           // Of device 0 afterwards.
+    const char* refused;  // Empty if the change is accepted.
+    Bytes free;           // Free bytes of device 0 afterwards.
     uint32_t free_share;
   };
   const Row rows[] = {
@@ -137,7 +137,7 @@ TEST(Ledger, an_alteration_moves_the_difference_and_remembers_what_was) {
     terms.memory = row.memory;
     terms.share = row.share;
     const auto change = book.ledger.alter(id, terms, {1'000 + static_cast<int64_t>(changes), "boot", 20});
-    EXPECT_EQ(change ? "" : change.error().sentence, row.refused);
+    EXPECT_EQ(change ? "" : change.error().message, row.refused);
     if (change) {
       ASSERT_TRUE(book.ledger.apply(*change));
       ++changes;
@@ -243,7 +243,7 @@ TEST(Ledger, a_holder_has_one_slice_at_a_time) {
   const auto second = of_pod("b", "u1", "main");
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().kind, FailureKind::already_exists);
-  EXPECT_THAT(second.error().sentence, HasSubstr("pod a/web-0, container main has the slice 'a' already"));
+  EXPECT_THAT(second.error().message, HasSubstr("pod a/web-0, container main has the slice 'a' already"));
   EXPECT_TRUE(of_pod("c", "u1", "sidecar"));
   EXPECT_TRUE(of_pod("d", "u2", "main"));
   EXPECT_TRUE(book.grant(holding("e", {{book.uuid(0), 1_GiB, {}}})));
@@ -270,7 +270,7 @@ TEST(Ledger, the_same_request_is_granted_once) {
   ASSERT_TRUE(book.end("a"));
   const auto late = book.grant(a);
   ASSERT_FALSE(late);
-  EXPECT_THAT(late.error().sentence, HasSubstr("has ended"));
+  EXPECT_THAT(late.error().message, HasSubstr("has ended"));
 }
 
 TEST(Ledger, a_larger_reserve_waits_until_slices_leave) {

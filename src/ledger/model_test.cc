@@ -3,8 +3,9 @@
 // its successor reads the store; the disk is full now and then. After each step the test checks that
 //
 //  - every byte is in exactly one account;
-//  - a client that was told "granted" has its slice;
-//  - each slice belongs to a client that was told so, or that may still repeat its request under the same id;
+//  - a client that got the answer "granted" has its slice;
+//  - each slice belongs to a client that got this answer, or that may still repeat its request under the same
+// id;
 //  - no request id has two slices.
 //
 // 4,000 histories of 80 steps take about two seconds.
@@ -32,11 +33,11 @@ Device device(unsigned index) {
 }
 
 struct Client {
-  std::string request_id;  // Of the grant that the client requests or has.
+  std::string request_id;  // Id of the grant that the client requests or has.
   Slice wanted;
-  std::optional<Change> decided;  // An answer that is not posted yet and may be stale.
-  std::optional<uint64_t> told;   // The record that the client was told it has.
-  bool gave_back = false;         // The client asked for the end and has no answer yet.
+  std::optional<Change> decided;  // A decision that is not posted yet and may be stale.
+  std::optional<uint64_t> told;   // The client's record according to its last answer.
+  bool gave_back = false;         // The client requested the end and has no answer yet.
 };
 
 class World {
@@ -56,7 +57,7 @@ class World {
       if (const auto change = ledger_.grant(client.wanted, now))
         client.decided = *change;
       else if (dice_() % 3 == 0)
-        wish(c);  // Insufficient capacity: another request the next time.
+        wish(c);  // Insufficient capacity: sends another request the next time.
     } else if (dice_() % 3 == 0 && ledger_.living().contains(*client.told)) {
       Terms terms = terms_of(ledger_.living().at(*client.told).slice);
       terms.memory = {(dice_() % 9 + 1ull) << 30};
@@ -67,7 +68,7 @@ class World {
       if (const auto change = ledger_.end(*client.told, now, "given back"))
         client.decided = *change;
       else
-        client.told.reset(), wish(c);  // The record was ended before the crash, and the client got no answer.
+        client.told.reset(), wish(c);  // The record ended before the crash, and the client got no answer.
     }
   }
 
@@ -107,7 +108,7 @@ class World {
     Client& client = clients_[c];
     client = {};
     client.request_id = fmt::format("r{}", ++requests_);
-    client.wanted.name = fmt::format("t{}", dice_() % 6);  // Names collide, which is refused.
+    client.wanted.name = fmt::format("t{}", dice_() % 6);  // Names collide, and the request is rejected.
     client.wanted.request_id = client.request_id;
     for (unsigned i = 0; i < 2; ++i)
       if (dice_() % 2 != 0 || i == 1)

@@ -69,7 +69,7 @@ bool same(const Device& a, const Device& b) {
   return a.index == b.index && a.name == b.name && a.native == b.native && a.reserved == b.reserved;
 }
 
-// Devices come first, with the reserve that the ledger has: what slices hold must fit before a larger reserve
+// Devices come first, with the ledger's reserve: the bytes held by slices must fit before a larger reserve
 // takes memory.
 void compare_devices(List& list, const Observed& seen) {
   for (const Device& d : seen.devices) {
@@ -88,7 +88,7 @@ void compare_devices(List& list, const Observed& seen) {
     const auto change = list.after.see(as);
     list.add(change ? DriftKind::device_resized : DriftKind::device_too_small, subject, "",
              fmt::format("{}", size(recorded.native)),
-             change ? fmt::format("the driver reports {}", size(d.native)) : change.error().sentence,
+             change ? fmt::format("the driver reports {}", size(d.native)) : change.error().message,
              change ? std::optional(*change) : std::nullopt);
   }
   for (const auto& [uuid, balance] : list.after.balances()) {
@@ -98,8 +98,8 @@ void compare_devices(List& list, const Observed& seen) {
   }
 }
 
-// After a loss the moment when a slice ended is unknown. Its record ends when the agent last saw it alive, so
-// no time is billed that it may not have had.
+// After a loss the end of a slice is unknown. Its record ends when the agent last saw it alive, so no time is
+// billed after its possible end.
 Stamp last_seen_alive(const Ledger& ledger, const UsageRecord& record) {
   const std::optional<Stamp>& alive = ledger.last_alive();
   return alive && alive->utc_ns > record.from.utc_ns ? *alive : record.from;
@@ -116,7 +116,7 @@ void add_lost_ends(List& list, const Observed& seen) {
   }
 }
 
-// Returns the changes that lead from the ledger's record to the one of the state file.
+// Returns the changes that turn the ledger's record into the state file's.
 std::vector<Altered> lost_terms(const UsageRecord& known, const UsageRecord& newer) {
   std::vector<Altered> out;
   for (size_t i = 0; i < newer.periods.size(); ++i) {
@@ -128,7 +128,7 @@ std::vector<Altered> lost_terms(const UsageRecord& known, const UsageRecord& new
   return out;
 }
 
-// A slice may have grown into what another one gave back, so changes that do not fit yet are tried again
+// A slice may have grown into another one's released capacity, so changes that do not fit yet are retried
 // after the others.
 void add_lost_terms(List& list, const Observed& seen) {
   invariant(seen.is_behind);
@@ -166,7 +166,7 @@ void add_lost_records(List& list, const Observed& seen) {
     else
       list.add(DriftKind::record_unreadable, "slice " + p.name, p.name,
                "nothing, because the record was lost",
-               "its state file does not fit: " + fits.error().sentence);
+               "its state file does not fit: " + fits.error().message);
   }
 }
 
@@ -179,7 +179,7 @@ void end_what_is_over(List& list, const Observed& seen, const Stamp& now) {
     const std::string why = record.from.boot_id == seen.boot_id
                                 ? "its last process ended while the agent was not running"
                                 : "the node was rebooted";
-    // After a crash of the machine it ends when the agent last saw it alive: the outage is not billed.
+    // After a machine crash it ends when the agent last saw it alive: the outage is not billed.
     const Stamp when = record.from.boot_id == seen.boot_id ? now : last_seen_alive(list.after, record);
     list.add(DriftKind::slice_over, "slice " + record.slice.name, record.slice.name, "live", why,
              Ended{record.id, when, why});
@@ -231,7 +231,7 @@ std::vector<Drift> find_drift(const Ledger& ledger, const Observed& seen, const 
   return std::move(list.all);
 }
 
-std::string sentence(const Drift& d) {
+std::string message(const Drift& d) {
   return fmt::format("{0}: {3} (recorded: {1}; observed: {2})", d.subject, d.recorded, d.observed, d.repair);
 }
 

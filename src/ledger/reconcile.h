@@ -1,9 +1,9 @@
-// Reconciles the ledger with what is observed. After a crash, a lost disk or a change by hand the two may
-// differ. Each possible drift is a row of one table (reconcile.cc), which says what is corrected: for
-// `update_ledger` a change of the ledger, for `update_machine` the node, by the caller of find_drift(). For
-// `report_only` nothing is changed, and the drift is reported.
+// Reconciles the ledger with the observed state. The two may differ after a crash, a lost disk or a manual
+// change. Each possible drift is a row of one table (reconcile.cc), with its correction: `update_ledger`
+// changes the ledger; `update_machine` changes the node, by the caller of find_drift(); `report_only` changes
+// nothing and reports the drift.
 //
-// Pure: find_drift() takes what was observed and returns the list. Its changes can be posted one after the
+// Pure: find_drift() takes the observed state and returns the list. Its changes can be posted one after the
 // other in this order. Posting them leaves no drift to repair, never over-commits, and doing it again changes
 // nothing.
 #pragma once
@@ -16,13 +16,13 @@ namespace carve::ledger {
 
 enum class DriftKind : uint8_t {
   device_unknown,     // The driver reports a device that the ledger does not have.
-  device_resized,     // The device has another size.
-  device_too_small,   // The device is now smaller than what slices hold of it.
+  device_resized,     // The size of the device has changed.
+  device_too_small,   // The device is now smaller than the bytes held by its slices.
   device_gone,        // The ledger has a device that the driver does not report.
   end_lost,           // A slice that lives in the ledger had ended before the ledger lost its newest changes.
   terms_lost,         // A slice's change of terms is among the lost changes.
   record_lost,        // A state file describes a slice of which the ledger has no record.
-  record_unreadable,  // As above, but the slice does not fit beside the others.
+  record_unreadable,  // As above, but the slice does not fit next to the others.
   slice_over,         // A slice that lives in the ledger has no process left.
   shared_memory_differs,  // The shared memory of a living slice has other terms.
   shared_memory_stale,    // Shared memory without a living slice.
@@ -33,7 +33,7 @@ enum class Resolution : uint8_t { update_ledger, update_machine, report_only };
 // A slice's files in the runtime directory.
 struct StateFileSeen {
   std::string name;
-  // As the state file has it; nothing if the file cannot be read or is of another boot.
+  // The state file's record; no value if the file cannot be read or is of another boot.
   std::optional<UsageRecord> record;
   // The ledger has this record, and it has ended.
   bool has_ended = false;
@@ -43,10 +43,10 @@ struct Observed {
   std::string boot_id;
   std::vector<Device> devices;  // As the driver reports them, with the reserve to apply.
   std::vector<StateFileSeen> state_files;
-  // Ids of records that have processes; nothing: not scanned yet.
+  // Ids of records that have processes; no value if not scanned yet.
   std::optional<std::set<uint64_t>> has_processes;
-  // The ledger has lost its newest changes: it is new, or an older state of itself. What the state files have
-  // is newer.
+  // The ledger has lost its newest changes: it is new, or an older state of itself. The state files are
+  // newer.
   bool is_behind = false;
   // Ids of living records that had ended before the changes were lost.
   std::set<uint64_t> ended_before;
@@ -56,8 +56,8 @@ struct Drift {
   DriftKind kind;
   std::string subject;   // The subject: "device 0", "slice train".
   std::string name;      // The slice's name; empty for a device.
-  std::string recorded;  // What the ledger has.
-  std::string observed;  // What was observed.
+  std::string recorded;  // State in the ledger.
+  std::string observed;  // Observed state.
   Resolution resolution;
   std::string repair;            // The repair, as a past participle.
   std::optional<Change> change;  // The change of the ledger if the resolution is update_ledger.
@@ -66,6 +66,6 @@ struct Drift {
 std::vector<Drift> find_drift(const Ledger&, const Observed&, const Stamp& now);
 
 // Returns "slice train: ended in the ledger (recorded: live; observed: its last process ended ...)".
-std::string sentence(const Drift&);
+std::string message(const Drift&);
 
 }  // namespace carve::ledger

@@ -74,11 +74,11 @@ TEST(FindDrift, after_a_reboot_a_record_ends_at_the_last_minute_that_was_written
   }
 }
 
-TEST(FindDrift, each_drift_has_a_kind_a_resolution_and_a_sentence) {
+TEST(FindDrift, each_drift_has_a_kind_a_resolution_and_a_message) {
   struct Row {
     DriftKind kind;
     Resolution resolution;
-    const char* sentence;
+    const char* message;
     void (*spoil)(Observed&);
   };
   const Row rows[] = {
@@ -132,18 +132,18 @@ TEST(FindDrift, each_drift_has_a_kind_a_resolution_and_a_sentence) {
     Observed seen = in_agreement();
     row.spoil(seen);
     const auto list = find_drift(book(), seen, now);
-    ASSERT_FALSE(list.empty()) << row.sentence;
-    EXPECT_EQ(list[0].kind, row.kind) << row.sentence;
-    EXPECT_EQ(list[0].resolution, row.resolution) << row.sentence;
-    EXPECT_THAT(sentence(list[0]), HasSubstr(row.sentence));
-    EXPECT_EQ(list[0].change.has_value(), row.resolution == Resolution::update_ledger) << row.sentence;
+    ASSERT_FALSE(list.empty()) << row.message;
+    EXPECT_EQ(list[0].kind, row.kind) << row.message;
+    EXPECT_EQ(list[0].resolution, row.resolution) << row.message;
+    EXPECT_THAT(message(list[0]), HasSubstr(row.message));
+    EXPECT_EQ(list[0].change.has_value(), row.resolution == Resolution::update_ledger) << row.message;
   }
 }
 
 // The size is settled first. The reserve changes in a second step, when the living slices are known.
 TEST(FindDrift, a_device_of_another_size_keeps_the_reserve_of_the_book_as_far_as_it_has_it) {
   struct Row {
-    Bytes native, reserve;  // As the driver reports it, and as requested.
+    Bytes native, reserve;  // Reported by the driver, and requested.
     Bytes kept;             // Reserve after the first step.
   };
   for (const Row& row :
@@ -169,7 +169,7 @@ TEST(FindDrift, a_device_of_another_size_keeps_the_reserve_of_the_book_as_far_as
 TEST(FindDrift, a_lost_book_is_written_again_from_the_notes_as_far_as_they_can_be_true) {
   Observed seen = in_agreement();
   seen.is_behind = true;
-  seen.state_files.push_back({"much", holding(3, "much", 1, 12_GiB)});  // Does not fit beside "b".
+  seen.state_files.push_back({"much", holding(3, "much", 1, 12_GiB)});  // Does not fit next to "b".
   // Its state file belongs to another slice.
   seen.state_files.push_back({"d", holding(4, "another", 0, 1_GiB)});
   seen.state_files.push_back({"e", {}});
@@ -178,7 +178,7 @@ TEST(FindDrift, a_lost_book_is_written_again_from_the_notes_as_far_as_they_can_b
   for (const Drift& d : find_drift(ledger, seen, now)) {
     kinds.push_back(d.kind);
     if (d.change) {
-      ASSERT_TRUE(ledger.apply(*d.change)) << sentence(d);
+      ASSERT_TRUE(ledger.apply(*d.change)) << message(d);
     }
   }
   using D = DriftKind;
@@ -189,8 +189,8 @@ TEST(FindDrift, a_lost_book_is_written_again_from_the_notes_as_far_as_they_can_b
   EXPECT_EQ(ledger.balances().at(device(0).uuid).free, 11_GiB);
 }
 
-// An older copy of the ledger: since then "a" has ended, another "a" was granted in its place, "b" has given
-// back memory and "c" has grown into it.
+// An older copy of the ledger: since then "a" has ended, another "a" was granted in its place, "b" has
+// released memory and "c" has grown into it.
 TEST(FindDrift, a_ledger_that_is_behind_follows_the_state_files) {
   Ledger ledger;
   for (unsigned i = 0; i < 2; ++i) ASSERT_TRUE(ledger.apply(*ledger.see(device(i))));
@@ -209,7 +209,7 @@ TEST(FindDrift, a_ledger_that_is_behind_follows_the_state_files) {
                       {"b", changed(holding(2, "b", 0, 4_GiB), 2_GiB)}};
   seen.has_processes = {2, 3, 7};
   for (const Drift& d : find_drift(ledger, seen, now))
-    ASSERT_TRUE(!d.change || ledger.apply(*d.change)) << sentence(d);
+    ASSERT_TRUE(!d.change || ledger.apply(*d.change)) << message(d);
   ASSERT_EQ(ledger.living().size(), 3u);
   for (const StateFileSeen& p : seen.state_files) EXPECT_EQ(ledger.living().at(p.record->id), *p.record);
   EXPECT_EQ(ledger.ended().back().id, 1u);
@@ -218,8 +218,8 @@ TEST(FindDrift, a_ledger_that_is_behind_follows_the_state_files) {
   EXPECT_TRUE(find_drift(ledger, seen, now).empty());
 }
 
-// For any ledger and any observation the changes can be posted in their order. The ledger stays balanced and
-// keeps no slice without processes; afterwards no drift needs a change.
+// For any ledger and any observation the changes can be posted in order. The ledger stays balanced and keeps
+// no slice without processes; afterwards no drift requires a change.
 TEST(FindDrift, posting_the_changes_leaves_nothing_to_change) {
   for (unsigned seed = 0; seed < 2'000; ++seed) {
     std::mt19937 dice(seed);
@@ -247,13 +247,13 @@ TEST(FindDrift, posting_the_changes_leaves_nothing_to_change) {
         seen.state_files.back().record =
             holding(dice() % 8, std::string(1, dice() % 8 == 0 ? 'x' : name), dice() % 4, size());
     }
-    // As the agent does: first the drift that shows without a scan of processes, then all.
+    // The agent's order: first the drift that is visible without a scan of processes, then all.
     const auto carried_out = [&] {
       std::set<std::string> removed;
       for (const Drift& d : find_drift(ledger, seen, now)) {
-        ASSERT_EQ(d.change.has_value(), d.resolution == Resolution::update_ledger) << sentence(d);
+        ASSERT_EQ(d.change.has_value(), d.resolution == Resolution::update_ledger) << message(d);
         if (d.change) {
-          ASSERT_TRUE(ledger.apply(*d.change)) << sentence(d);
+          ASSERT_TRUE(ledger.apply(*d.change)) << message(d);
         }
         ASSERT_TRUE(ledger.balanced());
         if (d.kind == DriftKind::shared_memory_stale || d.kind == DriftKind::record_unreadable)
@@ -268,7 +268,7 @@ TEST(FindDrift, posting_the_changes_leaves_nothing_to_change) {
     carried_out();
     for (const auto& [id, record] : ledger.living()) EXPECT_TRUE(seen.has_processes->contains(id));
     for (const Drift& d : find_drift(ledger, seen, now)) {
-      EXPECT_FALSE(d.change) << "seed " << seed << ": " << sentence(d);
+      EXPECT_FALSE(d.change) << "seed " << seed << ": " << message(d);
       EXPECT_NE(d.kind, DriftKind::shared_memory_stale);
     }
   }

@@ -9,10 +9,10 @@
 
 namespace carve::ledger {
 
-// Which ledger a store has, and how many changes were written to it. A store whose newest changes are lost,
+// Identifies a store's ledger and how many changes were written to it. A store whose newest changes are lost,
 // or that was replaced by an older copy, has fewer changes than were written.
 struct Generation {
-  std::string ledger;  // Random, of this file.
+  std::string ledger;  // A random id of this file.
   uint64_t changes = 0;
 
   friend bool operator==(const Generation&, const Generation&) = default;
@@ -26,25 +26,24 @@ class Store {
   // change is stored.
   virtual Outcome<void> write(const Change&) = 0;
 
-  // Each change that is written raises `changes` by one.
+  // Each written change raises `changes` by one.
   virtual Generation generation() const = 0;
-  // Raises `changes` to this number, after lost changes were made good.
+  // Raises `changes` to this number, after lost changes were restored.
   virtual Outcome<void> raise_changes(uint64_t changes) = 0;
 
-  // Returns the changes to apply to an empty ledger, in four steps: the devices without a reserve (grants
-  // come before the reserve), all living records, the newest Ledger::max_ended_records ended ones, and the
-  // devices with their reserves, and the last Alive if there was one. The records are in the order of their
-  // ids.
+  // Returns the changes to apply to an empty ledger, in this order: the devices without a reserve (grants
+  // come before the reserve), all living records, the newest Ledger::max_ended_records ended ones, the
+  // devices with their reserves, and the last Alive if there was one. The records are ordered by their ids.
   virtual Outcome<std::vector<Change>> read() = 0;
 
-  // Returns at most `most` records with a larger id, living and ended ones, in the order of their ids. Unlike
-  // the ledger, the store has all records that ever were.
+  // Returns at most `most` records with a larger id, living and ended ones, ordered by their ids. Unlike the
+  // ledger, the store has all records that ever existed.
   virtual Outcome<std::vector<UsageRecord>> records_after(uint64_t id, size_t most) = 0;
-  // Returns the records with these ids, in their order. An unknown id has none.
+  // Returns the records with these ids, in their order. An unknown id is skipped.
   virtual Outcome<std::vector<UsageRecord>> records(const std::vector<uint64_t>& ids) = 0;
 };
 
-// Checks the change, stores it, then applies it. Production changes a ledger in this way only.
+// Checks the change, stores it, then applies it. Production code changes a ledger only in this way.
 inline Outcome<void> post(Ledger& ledger, Store& store, const Change& change) {
   Ledger tried = ledger;  // A change that cannot be applied is not stored.
   if (const auto good = tried.apply(change); !good) return good;

@@ -1,8 +1,9 @@
-// Usage records: which slice held what, from when to when, and why it ended. An invoice is a sum over them.
+// Usage records: which slice held how much, from when to when, and why it ended. An invoice is a sum over
+// them.
 //
-// A moment carries three numbers, because no single clock is right. Users and invoices read UTC, and UTC can
-// be stepped. The monotonic clock is never stepped, but restarts with each boot. Within one boot a duration
-// is the difference of the monotonic clocks; across boots it is the difference of UTC.
+// A time has three numbers, because no single clock is right. Users and invoices use UTC, and UTC can be
+// stepped. The monotonic clock is never stepped, but restarts with each boot. Within one boot a duration is
+// the difference of the monotonic clocks; across boots it is the difference of UTC.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +26,8 @@ struct Stamp {
 // Returns the duration in nanoseconds, at least 0.
 int64_t duration_ns(const Stamp& from, const Stamp& to);
 
-// What can change while a slice lives. Memory and share are those of each of its devices. If its parts
-// differ, they are those of the first part, and set_terms() leaves an amount that did not change as it is on
-// each.
+// The terms that can change while a slice lives. Memory and share apply to each of its devices. If its parts
+// differ, they are those of the first part, and set_terms() keeps an unchanged amount as it is on each.
 struct Terms {
   Bytes memory;
   Share share;
@@ -40,7 +40,7 @@ struct Terms {
 Terms terms_of(const Slice&);
 void set_terms(Slice&, const Terms&);
 
-// Terms, with the moment until which they held.
+// Terms, with the time until which they held.
 struct Period {
   Terms terms;
   Stamp to;
@@ -48,7 +48,7 @@ struct Period {
   friend bool operator==(const Period&, const Period&) = default;
 };
 
-// What a slice has used so far. It is no part of what is billed.
+// A slice's usage so far. It is not billed.
 struct UsedAmounts {
   uint64_t busy_ns = 0;
   uint64_t peak_bytes = 0;
@@ -58,16 +58,22 @@ struct UsageRecord {
   uint64_t id = 0;  // Unique; an id is never reused.
   Slice slice;      // The slice as it is now, or was at its end.
   Stamp from;
-  std::optional<Stamp> to;  // End of the record; none while the slice lives.
+  std::optional<Stamp> to;  // End of the record; no value while the slice lives.
   std::string end_reason;   // Why the slice ended; empty while it lives.
   uint64_t busy_ns = 0;     // Time charged to it on all its devices, as of the last Alive change, or its end.
   uint64_t peak_bytes =
       0;  // Largest number of bytes charged to it on one of its devices, as of the same moment.
-  // Earlier terms, the oldest first. Each period begins at the end of the one before it, the first at `from`;
-  // the present terms are in `slice`.
+  // Earlier terms, oldest first. Each period begins at the end of the one before it, the first at `from`; the
+  // present terms are in `slice`.
   std::vector<Period> periods;
 
   friend bool operator==(const UsageRecord&, const UsageRecord&) = default;
+};
+
+// A part of a list of usage records, as in the agent's API.
+struct UsagePage {
+  std::vector<UsageRecord> records;
+  uint64_t last = 0;  // The id to continue after; if it does not change, there are no more records.
 };
 
 }  // namespace carve::ledger

@@ -8,8 +8,7 @@
 namespace carve::load {
 namespace {
 
-// cuGetProcAddress takes the name without its ABI suffix and returns the newest version that this CUDA
-// version has.
+// cuGetProcAddress takes the name without its ABI suffix and returns the newest version in this CUDA version.
 constexpr int cuda_version = 12000;
 
 void* look_up(void* library, decltype(&::cuGetProcAddress_v2) by_name, std::string_view name) {

@@ -1,4 +1,4 @@
-// The CUDA driver as a user's program gets it: libcuda.so.1 is opened at run time, and each entry point is
+// The CUDA driver as seen by a user's program: libcuda.so.1 is opened at run time, and each entry point is
 // looked up by name, either with dlsym or through cuGetProcAddress, as the CUDA runtime does.
 #pragma once
 

@@ -14,10 +14,10 @@ int main(int argc, char** argv) {
   // Take SIGINT and SIGTERM. Beyond this point a signal shortens the work, and the result is still printed.
   end_early_on_signals();
 
-  // Do the work. Beyond this point every process of the load but this one has ended.
+  // Do the work. Beyond this point every process of the load except this one has ended.
   const WorkResult result = work_in_processes(options);
 
-  // Print the result. The exit status says whether the driver refused a call.
+  // Print the result. The exit status is 1 if the driver refused a call.
   print(result);
   return result.error.empty() ? 0 : 1;
 }

@@ -61,7 +61,7 @@ class Worker {
     }
   }
 
-  // Allocates and frees pieces of random size, at most --allocate at once.
+  // Allocates and frees pieces of random size, at most --allocate at a time.
   void churn(Clock::time_point until) {
     while (Clock::now() < until && !told_to_stop) {
       const bool full = held_ >= options_.allocate;
@@ -170,7 +170,7 @@ class Worker {
     blocks_.pop_back();
   }
 
-  // Writes a different word into each megabyte with the device, and reads it back through a copy.
+  // Writes a different word into each megabyte on the device, and reads it back through a copy.
   void touch(const Block& block, uint64_t salt) {
     constexpr uint64_t step = 1 << 20;
     std::vector<uint32_t> back(step / 4);
@@ -206,7 +206,11 @@ class Worker {
     return options_.graphs ? kernels_per_graph : 1;
   }
 
-  unsigned grid() const { return options_.grid != 0 ? options_.grid : 1024; }
+  unsigned grid() const {
+    if (options_.grid != 0) return options_.grid;
+    return options_.launch == Launch::cooperative ? 1
+                                                  : 1024;  // A cooperative grid must be resident as a whole.
+  }
 
   void launch_kernel(CUstream stream) {
     uint64_t length = *options_.kernel_ns, iterations = iterations_, nowhere = 0;
@@ -226,9 +230,8 @@ class Worker {
         must(cu_.cuLaunchKernelEx(&config, function_, arguments, nullptr), "cuLaunchKernelEx");
         break;
       }
-      case Launch::cooperative:  // A cooperative grid must be resident as a whole.
-        must(cu_.cuLaunchCooperativeKernel(function_, options_.grid != 0 ? options_.grid : 1, 1, 1, block, 1,
-                                           1, 0, stream, arguments),
+      case Launch::cooperative:
+        must(cu_.cuLaunchCooperativeKernel(function_, grid(), 1, 1, block, 1, 1, 0, stream, arguments),
              "cuLaunchCooperativeKernel");
         break;
     }
@@ -242,11 +245,12 @@ class Worker {
     float best = INFINITY;
     for (int i = 0; i < 5; ++i) {
       uint64_t length = iterations, count = iterations,
-               // The simulator takes an iteration as a nanosecond.
+               // The simulator treats an iteration as a nanosecond.
           nowhere = 0;
       void* arguments[] = {&length, &count, &nowhere};
       must(cu_.cuEventRecord(begin, streams_[0]), "cuEventRecord");
-      must(cu_.cuLaunchKernel(function_, 1, 1, 1, 32, 1, 1, 0, streams_[0], arguments, nullptr),
+      must(cu_.cuLaunchKernel(function_, grid(), 1, 1, options_.block, 1, 1, 0, streams_[0], arguments,
+                              nullptr),
            "cuLaunchKernel");
       must(cu_.cuEventRecord(end, streams_[0]), "cuEventRecord");
       must(cu_.cuEventSynchronize(end), "cuEventSynchronize");
@@ -352,7 +356,7 @@ void work_on(const Driver& cu, const Options& options, unsigned process, Meeting
 
     const auto start = Clock::now();
     const auto until = start + std::chrono::nanoseconds(static_cast<int64_t>(options.seconds * 1e9));
-    // Each device gets its own thread, so a slice of two devices uses both at once.
+    // Each device gets its own thread, so a slice of two devices uses both at the same time.
     std::vector<std::thread> threads;
     std::vector<WorkResult> parts(workers.size());
     std::vector<std::exception_ptr> failures(workers.size());

@@ -1,4 +1,4 @@
-// The work of one process: memory first, then kernels and copies for the requested time.
+// The work of one process: first memory, then kernels and copies for the requested time.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace carve::load {
 
-// Set by SIGINT and SIGTERM: end early, and report what was done so far.
+// Set by SIGINT and SIGTERM to end early and report what was done so far.
 inline std::atomic<bool> told_to_stop{false};
 void end_early_on_signals();
 

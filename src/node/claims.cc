@@ -6,12 +6,11 @@
 #include <sstream>
 
 #include "os/directory.h"
-#include "os/process.h"
+#include "os/lock_list.h"
+#include "wire/shm/shared_blocks.h"
 
 namespace carve::node {
 namespace {
-
-constexpr size_t max_locks_bytes = 64 << 20;
 
 std::string file_of(const std::string& folder, const Device& device) {
   return folder + "/" + text(device.uuid);
@@ -24,12 +23,16 @@ std::string holder_of(const std::string& file) {
   if (stat(file.c_str(), &info) != 0) return {};
   const std::string wanted =
       fmt::format("{:02x}:{:02x}:{}", major(info.st_dev), minor(info.st_dev), info.st_ino);
-  std::istringstream lines(os::read_file("/proc/locks", max_locks_bytes).value_or(""));
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream fields(line);
-    std::string number, kind, advisory, access, pid, inode;
-    fields >> number >> kind >> advisory >> access >> pid >> inode;
-    if (kind == "FLOCK" && inode == wanted) return pid;
+  for (const size_t first : shm::first_lock_pieces) {
+    std::string list;
+    os::read_lock_list(first, [&](const char* text, size_t size) { list.append(text, size); });
+    std::istringstream lines(list);
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream fields(line);
+      std::string number, kind, advisory, access, pid, inode;
+      fields >> number >> kind >> advisory >> access >> pid >> inode;
+      if (kind == "FLOCK" && inode == wanted) return pid;
+    }
   }
   return {};
 }
@@ -46,7 +49,7 @@ Outcome<std::vector<os::Fd>> claim(const std::vector<Device>& devices, const std
                                    const std::string& roots) {
   std::vector<os::Fd> held;
   if (devices.empty()) return held;
-  // Others may see which devices are claimed, and open none of the files.
+  // Other users may see which devices are claimed, but cannot open the files.
   if (const auto made = os::make_directory(folder, 0755); !made) return tl::unexpected(made.error());
   for (const Device& device : devices) {
     const std::string what = fmt::format("device {} ({})", device.index, text(device.uuid));

@@ -28,11 +28,11 @@ struct Claims : testing::Test {
 TEST_F(Claims, a_device_is_claimed_by_one_agent_which_the_refusal_names) {
   {
     const auto first = claim({devices[1]}, own(), roots());
-    ASSERT_TRUE(first) << first.error().sentence;
+    ASSERT_TRUE(first) << first.error().message;
     const auto second = claim(devices, own(), roots());
     ASSERT_FALSE(second);
-    EXPECT_THAT(second.error().sentence, HasSubstr("process " + std::to_string(getpid())));
-    EXPECT_THAT(second.error().sentence, HasSubstr("device 1 (GPU-01"));
+    EXPECT_THAT(second.error().message, HasSubstr("process " + std::to_string(getpid())));
+    EXPECT_THAT(second.error().message, HasSubstr("device 1 (GPU-01"));
   }
   EXPECT_TRUE(claim(devices, own(), roots())) << "a claim ends with its process";
 }
@@ -42,7 +42,7 @@ TEST_F(Claims, of_root_bind_every_user_and_those_of_others_do_not_bind_root) {
   ASSERT_TRUE(of_root);
   const auto refused = claim(devices, own(), roots());
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().sentence, HasSubstr("an agent of root, process " + std::to_string(getpid())));
+  EXPECT_THAT(refused.error().message, HasSubstr("an agent of root, process " + std::to_string(getpid())));
   const auto of_user = claim({devices[1]}, own(), roots());
   EXPECT_TRUE(of_user);
   EXPECT_TRUE(claim({devices[1]}, roots(), roots()));
@@ -80,7 +80,7 @@ TEST_F(Claims, a_simulated_set_has_one_agent_whatever_path_names_it) {
   ASSERT_TRUE(first);
   const auto second = claim_set(link);
   ASSERT_FALSE(second);
-  EXPECT_THAT(second.error().sentence,
+  EXPECT_THAT(second.error().message,
               HasSubstr("process " + std::to_string(getpid()) + ", has the simulated devices"));
 }
 

@@ -1,13 +1,14 @@
 #include "node/device_search.h"
 
 #include <chrono>
-#include <csignal>
 #include <utility>
+
+#include "os/thread_start.h"
 
 namespace carve::node {
 
-// Outlives the search if a call into the driver never returns. No other lock is taken with `mutex` held, but
-// for that of LoopCalls.
+// Outlives the search if a call into the driver never returns. No other lock except LoopPoster's is taken
+// while `mutex` is held.
 struct DeviceSearch::Shared {
   os::Mutex mutex;
   os::ConditionVariable changed;
@@ -30,12 +31,7 @@ struct DeviceSearch::Shared {
 };
 
 DeviceSearch::DeviceSearch(Search search) : shared_(std::make_shared<Shared>()) {
-  // The loop handles signals.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([shared = shared_, search = std::move(search)] { shared->run(search); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = os::start_thread([shared = shared_, search = std::move(search)] { shared->run(search); });
 }
 
 DeviceSearch::~DeviceSearch() {
@@ -64,9 +60,9 @@ std::optional<Outcome<FoundDevices>> DeviceSearch::wait(int64_t patience_ns) {
   return shared_->take();
 }
 
-void DeviceSearch::when_found(os::LoopCalls& calls, std::function<void(Outcome<FoundDevices>)> found) {
-  const auto deliver = [&calls, found = std::move(found), shared = std::weak_ptr(shared_)] {
-    calls.post([found, shared] {
+void DeviceSearch::when_found(const os::Loop& loop, std::function<void(Outcome<FoundDevices>)> found) {
+  const auto deliver = [poster = loop.poster(), found = std::move(found), shared = std::weak_ptr(shared_)] {
+    poster.post([found, shared] {
       const auto still = shared.lock();
       if (auto result = still ? still->take() : std::nullopt) found(std::move(*result));
     });

@@ -1,5 +1,5 @@
-// Finds the devices in a thread, because a faulty device can hold NVML's calls for seconds or for ever. The
-// agent waits for it when it knows no devices; with remembered ones (inventory.h) it serves meanwhile.
+// Finds the devices in a thread, because a faulty device can block NVML's calls for seconds or for ever. The
+// agent waits for it if it knows no devices; with remembered ones (inventory.h) it serves in the meantime.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 #include "node/inventory.h"
 #include "node/options.h"
-#include "os/loop_calls.h"
+#include "os/loop.h"
 #include "os/mutex.h"
 
 namespace carve::node {
@@ -22,15 +22,15 @@ class DeviceSearch {
  public:
   using Search = std::function<Outcome<FoundDevices>()>;
   explicit DeviceSearch(Search search);
-  ~DeviceSearch();  // Waits if the search has ended; else leaves its thread behind.
+  ~DeviceSearch();  // Waits if the search has ended; otherwise leaves its thread running.
   DeviceSearch(const DeviceSearch&) = delete;
   DeviceSearch& operator=(const DeviceSearch&) = delete;
 
-  // Returns what was found, once; no value if the search does not end within `patience_ns`. A negative one
+  // Returns the result, once; no value if the search does not end within `patience_ns`. A negative value
   // waits until it ends.
   std::optional<Outcome<FoundDevices>> wait(int64_t patience_ns);
-  // Calls `found` on the loop when the search has ended. `calls` must outlive the agent's use of the loop.
-  void when_found(os::LoopCalls& calls, std::function<void(Outcome<FoundDevices>)> found);
+  // Calls `found` on the loop when the search has ended.
+  void when_found(const os::Loop& loop, std::function<void(Outcome<FoundDevices>)> found);
 
  private:
   struct Shared;

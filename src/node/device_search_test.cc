@@ -28,12 +28,11 @@ TEST(DeviceSearch, returns_why_there_is_nothing) {
       []() -> Outcome<FoundDevices> { return failure(FailureKind::unavailable, "no driver"); });
   const auto found = search.wait(-1);
   ASSERT_TRUE(found && !*found);
-  EXPECT_EQ(found->error().sentence, "no driver");
+  EXPECT_EQ(found->error().message, "no driver");
 }
 
 TEST(DeviceSearch, that_takes_long_delivers_to_the_loop_later) {
   os::Loop loop;
-  os::LoopCalls calls(loop);
   const auto may_end = std::make_shared<std::promise<void>>();
   DeviceSearch search([may_end] {
     may_end->get_future().wait();
@@ -41,7 +40,7 @@ TEST(DeviceSearch, that_takes_long_delivers_to_the_loop_later) {
   });
   EXPECT_FALSE(search.wait(os::millisecond));
   size_t devices = 0;
-  search.when_found(calls, [&](const Outcome<FoundDevices>& found) {
+  search.when_found(loop, [&](const Outcome<FoundDevices>& found) {
     devices = found->inventory.devices.size();
     loop.stop();
   });
@@ -52,7 +51,6 @@ TEST(DeviceSearch, that_takes_long_delivers_to_the_loop_later) {
 
 TEST(DeviceSearch, that_ended_between_the_two_delivers_too) {
   os::Loop loop;
-  os::LoopCalls calls(loop);
   const auto ended = std::make_shared<std::promise<void>>();
   DeviceSearch search([ended] {
     ended->set_value();
@@ -60,7 +58,7 @@ TEST(DeviceSearch, that_ended_between_the_two_delivers_too) {
   });
   ended->get_future().wait();
   bool delivered = false;
-  search.when_found(calls, [&](const Outcome<FoundDevices>&) {
+  search.when_found(loop, [&](const Outcome<FoundDevices>&) {
     delivered = true;
     loop.stop();
   });

@@ -31,10 +31,9 @@ void check_devices(const NodeView& node, const std::vector<DeviceView>& devices,
           check(name, false, d.health.reason, "read the kernel's log: dmesg | grep -i xid",
                 d.health.state == HealthState::xid ? CheckStatus::degraded : CheckStatus::failed));
     if (d.mode != DeviceMode::whole) {
-      const std::string sentence = mode_sentence(d.mode);
-      const size_t way_out = sentence.find("; ");
-      checks.push_back(
-          check(name + " mode", false, sentence.substr(0, way_out), sentence.substr(way_out + 2)));
+      const std::string message = mode_message(d.mode);
+      const size_t way_out = message.find("; ");
+      checks.push_back(check(name + " mode", false, message.substr(0, way_out), message.substr(way_out + 2)));
     }
     if (d.context.count == 0)
       checks.push_back(
@@ -54,6 +53,9 @@ void check_driver(const NodeView& node, const std::vector<DeviceView>& devices,
   checks.push_back(check("driver samples", fresh,
                          fresh ? "NVML is sampled every second" : "NVML has not answered for 5 s",
                          "run nvidia-smi; if it hangs too, the driver is the cause", CheckStatus::failed));
+  if (!node.process_lists_trouble.empty())
+    checks.push_back(check("nvidia-smi in slices", false, node.process_lists_trouble,
+                           "memory and devices are those of the slice; use carve ps for its processes"));
   const bool hidden = std::ranges::any_of(devices, &DeviceView::processes_hidden);
   checks.push_back(check("audit", !hidden,
                          hidden
@@ -119,7 +121,7 @@ void check_machine(const NodeView& node, std::vector<api::Check>& checks) {
                          "run the agent as root, or name a directory with --cdi-dir"));
 }
 
-// Who decides about slices.
+// Whether this agent or a Kubernetes cluster decides about slices.
 api::Check check_bookkeeper(const NodeView& node) {
   return check("bookkeeper", true,
                node.bookkeeper == Bookkeeper::agent

@@ -3,6 +3,7 @@
 
 #include <csignal>
 
+#include "node/crash_restart.h"
 #include "node/steps.h"
 
 int main(int argc, char** argv) {
@@ -10,10 +11,12 @@ int main(int argc, char** argv) {
   umask(022);
   signal(SIGPIPE, SIG_IGN);  // A closed connection does not end the agent.
 
-  // Parse the command line. Beyond this point the options are consistent.
+  // Parse the command line. Beyond this point the options are consistent, and this process is the agent.
   const auto options = parse_options(argc, argv, surroundings());
   if (!options) return complain(options.error());
   if (const auto status = run_task(*options)) return *status;
+  if (options->restart_after_crash)
+    if (const auto status = restart_after_crashes()) return *status;
   prepare_process(*options);
 
   // Lock the state and the socket. Beyond this point this is the only agent here.
@@ -28,20 +31,20 @@ int main(int argc, char** argv) {
   auto stores = open_stores(*options);
   if (!stores) return complain(stores.error());
 
-  // Adopt the running slices. Beyond this point every living process is watched.
+  // Adopt the running slices. Beyond this point every live process is watched.
   carve::os::Loop loop;
   const auto running = adopt_slices(loop, *options, *machine, std::move(*stores));
   if (!running) return complain(running.error());
 
-  // Start the sampler. Beyond this point what the devices hold and run is measured, or will be when NVML
-  // answers.
+  // Start the sampler. Beyond this point the devices' memory and work are measured, or will be when NVML
+  // responds.
   const auto measurement = start_sampler(loop, *options, **running, *machine);
 
-  // Open the sockets. Beyond this point callers arrive.
+  // Open the sockets. Beyond this point requests arrive.
   const auto sockets = open_sockets(loop, *options, **running);
   if (!sockets) return complain(sockets.error());
 
-  // Serve until a signal. Slices run on.
+  // Serve until a signal. Slices keep running.
   const int status = serve(loop, *options, (*running)->agent, *measurement);
   return measurement->devices_changed ? start_again(argv) : status;
 }

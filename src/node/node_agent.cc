@@ -3,15 +3,13 @@
 #include <algorithm>
 
 #include "node/cdi/cdi.h"
-#include "node/slice/placement.h"
+#include "node/life/update.h"
+#include "node/placement/placement.h"
 #include "node/slice/processes.h"
-#include "node/slice/update.h"
 #include "os/clock.h"
 
 namespace carve::node {
 namespace {
-
-using K = FailureKind;
 
 constexpr int64_t max_inspection_age_ns = os::second;  // A process may execute another program.
 
@@ -21,7 +19,7 @@ PlacementInput placement_input(const NodeState& node) {
 
 Outcome<LiveSlice*> living(const NodeState& node, SliceId id) {
   LiveSlice* const slice = node.slices.find(id);
-  if (slice == nullptr) return failure(K::not_found, "the slice has ended");
+  if (slice == nullptr) return failure(FailureKind::not_found, "the slice has ended");
   return slice;
 }
 
@@ -86,9 +84,10 @@ Outcome<SliceView> NodeAgent::update(SliceId id, const TermsUpdate& asked, const
 
 Outcome<void> NodeAgent::set_policy(Policy policy, const std::string& by) {
   if (const auto label = node_.labels.policy(); label && label != policy)
-    return failure(K::failed_precondition,
+    return failure(FailureKind::failed_precondition,
                    "the label {} of this node sets {}; remove it first (carve node set --label {}-)",
-                   policy_label, text(*label), policy_label);
+                   node_.labels.key_of(LabelMeaning::policy), text(*label),
+                   node_.labels.key_of(LabelMeaning::policy));
   Policies& policies = node_.compute.policies;
   if (policy == policies.desired()) return {};
   const auto done = policies.want(policy, node_.policy_holders());
@@ -97,11 +96,15 @@ Outcome<void> NodeAgent::set_policy(Policy policy, const std::string& by) {
 }
 
 Outcome<void> NodeAgent::set_memory_unit(MemoryUnit unit, WhenHeld when_held, const std::string& by) {
+  if (const auto label = node_.labels.memory_unit(); label && label != unit)
+    return failure(FailureKind::failed_precondition,
+                   "the label {0} of this node sets {1}; change that (carve node set --label {0}={2})",
+                   node_.labels.key_of(LabelMeaning::memory_unit), text(*label), text(unit));
   KeptSettings& kept = node_.kept_settings;
   if (kept.memory_unit().desired == unit) return {};
   const auto holders = node_.memory_unit_holders();
   if (when_held == WhenHeld::refuse && kept.memory_unit().effective != unit && !holders.empty())
-    return failure(K::failed_precondition,
+    return failure(FailureKind::failed_precondition,
                    "the memory unit stays {} while slices that were requested in it run: {}; stop them, or "
                    "change it with --when-free",
                    text(kept.memory_unit().effective), fmt::join(holders, ", "));
@@ -110,23 +113,35 @@ Outcome<void> NodeAgent::set_memory_unit(MemoryUnit unit, WhenHeld when_held, co
   return done;
 }
 
-Outcome<void> NodeAgent::refuse_grants(const std::string& sentence, const std::string& by) {
-  if (node_.kept_settings.grants_refused() == sentence) return {};
-  const auto done = node_.kept_settings.refuse_grants(sentence);
+Outcome<void> NodeAgent::refuse_grants(const std::string& message, const std::string& by) {
+  if (node_.kept_settings.grants_refused() == message) return {};
+  const auto done = node_.kept_settings.refuse_grants(message);
   if (done)
-    node_.event("", sentence.empty() ? fmt::format("slices allowed by {}", by)
-                                     : fmt::format("slices refused by {}: {}", by, sentence));
+    node_.event("", message.empty() ? fmt::format("slices allowed by {}", by)
+                                    : fmt::format("slices refused by {}: {}", by, message));
   return done;
 }
 
 Outcome<void> NodeAgent::set_label(const std::string& key, const std::optional<std::string>& value,
                                    const std::string& by) {
   const auto before = node_.labels.all();
+  const LabelMeaning meaning = meaning_of(key);
   if (const auto done = node_.labels.change(key, value); !done) return done;
   if (node_.labels.all() == before) return {};
-  node_.event("", value ? fmt::format("label {}={} set by {}", key, *value, by)
+  if (meaning == LabelMeaning::memory_unit) {
+    const MemoryUnit unit = node_.labels.memory_unit().value_or(MemoryUnit::gib);
+    if (const auto done = set_memory_unit(unit, WhenHeld::refuse, by); !done) {
+      const auto former = before.find(key);
+      (void)node_.labels.change(key, former == before.end() ? std::nullopt : std::optional(former->second));
+      return done;
+    }
+  }
+  const char* const effect = meaning == LabelMeaning::placement
+                                 ? "; the agent only shows it, and a controller or Kubernetes applies it"
+                                 : "";
+  node_.event("", value ? fmt::format("label {}={} set by {}{}", key, *value, by, effect)
                         : fmt::format("label {} removed by {}", key, by));
-  return key == policy_label && value ? set_policy(*node_.labels.policy(), by) : Outcome<void>{};
+  return meaning == LabelMeaning::policy && value ? set_policy(*node_.labels.policy(), by) : Outcome<void>{};
 }
 
 Outcome<SliceView> NodeAgent::stop(SliceId id, const std::string& why) {
@@ -157,7 +172,8 @@ api::SlotFiles NodeAgent::files_of(ContainerSlot slot) const {
 Outcome<SliceView> NodeAgent::thaw(SliceId id) {
   const auto slice = living(node_, id);
   if (!slice) return tl::unexpected(slice.error());
-  if (!(*slice)->frozen) return failure(K::failed_precondition, "slice {} is not frozen", (*slice)->name());
+  if (!(*slice)->frozen)
+    return failure(FailureKind::failed_precondition, "slice {} is not frozen", (*slice)->name());
   node::thaw(**slice);
   node_.event((*slice)->name(), "thawed");
   return view_of(**slice, node_.inspector.get());
@@ -181,7 +197,9 @@ bool NodeAgent::inspect_processes(const std::string& name, const std::function<v
     const auto stat = os::stat_of(pid);
     if (!stat) continue;
     const Inspection* const known = node_.inspector->known(stat->id);
-    if (known != nullptr && now - known->at_ns < max_inspection_age_ns) continue;
+    if (known != nullptr && now - known->at_ns < max_inspection_age_ns &&
+        Inspector::shows_its_program(*known))
+      continue;
     ++*left;
     node_.inspector->inspect(stat->id, slice->id(), [left, done](const Inspection&) {
       if (--*left == 0) done();
@@ -215,6 +233,8 @@ std::vector<DeviceView> NodeAgent::devices() const {
     view.context = d.context;
     view.context_trouble = d.context_trouble;
     view.used = d.sample.used;
+    view.used_in_slices = d.used_in_slices;
+    view.used_outside_slices = d.used_outside_slices;
     view.utilization_percent = d.sample.utilization_percent;
     view.pci_id = d.pci_id;
     view.readings = d.sample.readings;
@@ -236,7 +256,7 @@ std::vector<DeviceView> NodeAgent::devices() const {
 }
 
 // Adds a device that only the ledger knows, if slices hold a part of it or the driver reports it as lost. A
-// device that was taken out of the machine is neither.
+// device that was removed from the machine is neither.
 void NodeAgent::add_lost(std::vector<DeviceView>& devices, const ledger::Balance& balance) const {
   const unsigned index = balance.device.index;
   if (balance.held.empty() &&
@@ -269,6 +289,8 @@ NodeView NodeAgent::node() const {
   out.memory_unit = node_.kept_settings.memory_unit();
   out.grants_refused = node_.kept_settings.grants_refused();
   out.starting = os::monotonic_ns() < settings.ready_at_ns;
+  out.spill_limit = spill_limit(settings);
+  out.spill_granted = spill_granted(node_.ledger());
   out.labels = node_.labels.all();
   if (settings.topology) out.links = settings.topology->lines(static_cast<unsigned>(node_.devices.size()));
   out.policy_per_slice = settings.policy_per_slice;
@@ -288,6 +310,7 @@ NodeView NodeAgent::node() const {
   out.cgroup_trouble = lifecycle_.cgroup_trouble();
   out.kernel_log = settings.kernel_log;
   out.kernel_log_trouble = node_.kernel_log_trouble;
+  out.process_lists_trouble = node_.process_lists_trouble;
   out.polled_processes = polled_processes(node_.slices);
   return out;
 }

@@ -1,14 +1,13 @@
-// The agent of this node: grants slices, tracks their processes, and releases what ended processes had
-// charged.
+// The agent of this node: grants slices, tracks their processes, and releases the charges of ended processes.
 //
-// It composes the parts in node/slice and answers the sockets with values. It runs on one loop (os/loop.h).
-// Requests come from node/api, attaching processes from node/attach, ends of processes from pidfds and
-// cgroups, the driver's reports from the sampler. The decisions are pure code in place/, ledger/, share/ and
-// node/reconcile.
+// It combines the parts in node/slice and responds to the sockets with values. It runs on one loop
+// (os/loop.h). Requests come from node/api, attaching processes from node/attach, ends of processes from
+// pidfds and cgroups, the driver's reports from the sampler. The decisions are pure code in place/, ledger/,
+// share/ and node/reconcile.
 #pragma once
 
 #include "node/agent/agent.h"
-#include "node/slice/lifecycle.h"
+#include "node/life/lifecycle.h"
 
 namespace carve::node {
 
@@ -26,7 +25,7 @@ class NodeAgent final : public Agent {
   Outcome<SliceView> update(SliceId, const TermsUpdate&, const std::string& by) override;
   Outcome<void> set_policy(Policy, const std::string& by) override;
   Outcome<void> set_memory_unit(MemoryUnit, WhenHeld, const std::string& by) override;
-  Outcome<void> refuse_grants(const std::string& sentence, const std::string& by) override;
+  Outcome<void> refuse_grants(const std::string& message, const std::string& by) override;
   Outcome<void> set_label(const std::string& key, const std::optional<std::string>& value,
                           const std::string& by) override;
   Outcome<SliceView> stop(SliceId, const std::string& why) override;

@@ -5,14 +5,13 @@
 #include <charconv>
 
 #include "core/request.h"
-#include "node/slice/node_labels.h"
+#include "node/settings/node_labels.h"
 #include "os/option_rows.h"
 #include "os/user.h"
 
 namespace carve::node {
 namespace {
 
-using K = FailureKind;
 using os::known_word;
 using os::shown;
 using Words = std::vector<std::string_view>;
@@ -26,40 +25,52 @@ Outcome<void> set_policy(Options& o, const std::string& option, const std::strin
   if (const auto known = known_word(option, word, "a policy", policies); !known) return known;
   const auto policy = parse<Policy>(word);
   if (o.policy && o.policy != policy)
-    return failure(K::invalid_argument, "{} {}: another option already sets {}; give the policy once", option,
-                   word, text(*o.policy));
+    return failure(FailureKind::invalid_argument,
+                   "{} {}: another option already sets {}; give the policy once", option, word,
+                   text(*o.policy));
   o.policy = policy;
   return {};
 }
 
 Outcome<void> set_label(Options& o, const std::string& word) {
   const auto change = parse_label_change(word);
-  if (!change) return failure(K::invalid_argument, "--label {}", change.error().sentence);
+  if (!change) return failure(FailureKind::invalid_argument, "--label {}", change.error().message);
   const auto& [key, value] = *change;
   if (const auto known = o.labels.find(key); known != o.labels.end() && known->second != value)
-    return failure(K::invalid_argument, "--label {}: {} already has the value {}", word, key,
+    return failure(FailureKind::invalid_argument, "--label {}: {} already has the value {}", word, key,
                    known->second.value_or("-"));
   if (o.labels.size() == max_labels)
-    return failure(K::invalid_argument, "--label {}: a node has at most {} labels", word, max_labels);
-  if (key == policy_label && value)
+    return failure(FailureKind::invalid_argument, "--label {}: a node has at most {} labels", word,
+                   max_labels);
+  if (meaning_of(key) == LabelMeaning::policy && value)
     if (const auto good = set_policy(o, "--label " + key, *value); !good) return good;
   o.labels[key] = value;
   return {};
 }
 
-// "127.0.0.1:9400", "[::1]:0", with --metrics-listen-any also "0.0.0.0:9400".
+// "127.0.0.1:9400", "[::1]:0", and with --metrics-listen-any also "0.0.0.0:9400".
 Outcome<void> set_metrics(Options& o, const std::string& word) {
   o.metrics = os::parse_tcp_address(word);
   if (!o.metrics)
-    return failure(K::invalid_argument,
+    return failure(FailureKind::invalid_argument,
                    "--metrics-listen '{}' is not an address and a port, such as 127.0.0.1:9400", shown(word));
   return {};
 }
 
 Outcome<void> set_reserve(Options& o, const std::string& word) {
   const auto bytes = parse_bytes(word);
-  if (!bytes) return failure(K::invalid_argument, "--reserve '{}' {}", shown(word), bytes.error().sentence);
+  if (!bytes)
+    return failure(FailureKind::invalid_argument, "--reserve '{}' {}", shown(word), bytes.error().message);
   o.reserve = *bytes;
+  return {};
+}
+
+Outcome<void> set_spill_limit(Options& o, const std::string& word) {
+  const auto bytes = parse_bytes(word);
+  if (!bytes)
+    return failure(FailureKind::invalid_argument, "--spill-limit '{}' {}", shown(word),
+                   bytes.error().message);
+  o.spill_limit = *bytes;
   return {};
 }
 
@@ -68,8 +79,8 @@ Outcome<void> set_start_delay(Options& o, const std::string& word) {
   const std::string digits = word.ends_with('s') ? word.substr(0, word.size() - 1) : word;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seconds);
   if (error != std::errc() || end != digits.data() + digits.size() || seconds > max_start_delay_s)
-    return failure(K::invalid_argument, "--start-delay '{}' is not a time from 0s to {}s", shown(word),
-                   max_start_delay_s);
+    return failure(FailureKind::invalid_argument, "--start-delay '{}' is not a time from 0s to {}s",
+                   shown(word), max_start_delay_s);
   o.start_delay_ns = seconds * 1'000'000'000;
   return {};
 }
@@ -121,6 +132,9 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
      .help = "folder to which an agent in a container copies Carve's libraries; containers get them\n"
              "mounted from there, so the host has it at the same path [where they are installed]",
      .store = os::keep<&Options::libraries>},
+    {.name = "--restart-after-crash",
+     .help = "start the agent again when a signal has ended it, without a restart of its container",
+     .store = os::raise<&Options::restart_after_crash>},
     {.name = "--topology",
      .value = "FILE",
      .help = "links between the devices, as `nvidia-smi topo -m` prints them [the driver's report];\n"
@@ -130,6 +144,10 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
      .value = "SIZE",
      .help = "bytes of each device that no slice gets [what the driver reports as reserved]",
      .store = set_reserve},
+    {.name = "--spill-limit",
+     .value = "SIZE",
+     .help = "host memory that the spill of all slices may have together [half of the host's memory]",
+     .store = set_spill_limit},
     {.name = "--context-charge",
      .value = "TO",
      .help = "slice: contexts count against the slice's quota; reserve: against the device's\n"
@@ -150,7 +168,7 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
     {.name = "--over-quota",
      .value = "ACTION",
      .help = "action when memory that no call requested takes a slice beyond its quota: report it;\n"
-             "refuse it further allocations; kill the slice [refuse]",
+             "refuse it further allocations; kill the slice, also when a call is refused [refuse]",
      .store = choose<&Options::over_quota, parse<OverQuotaAction>>,
      .words = {text(OverQuotaAction::report), text(OverQuotaAction::refuse), text(OverQuotaAction::kill)},
      .noun = "an action"},
@@ -209,7 +227,8 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
      .store = [](Options& o, const std::string& value) -> Outcome<void> {
        o.controller_uid = os::user_id(value);
        if (!o.controller_uid)
-         return failure(K::invalid_argument, "--controller-user '{}': there is no such user", shown(value));
+         return failure(FailureKind::invalid_argument, "--controller-user '{}': there is no such user",
+                        shown(value));
        return {};
      }},
     {.name = "--metrics-listen",

@@ -1,4 +1,5 @@
-// carved's command line: what is not of one option alone. option_table.cc has the rules of each value.
+// carved's command line: the parts that concern more than one option. option_table.cc has the rules of each
+// value.
 #include "node/options.h"
 
 #include <string_view>
@@ -8,8 +9,6 @@
 
 namespace carve::node {
 namespace {
-
-using K = FailureKind;
 
 void fill_defaults(Options& o, const Surroundings& s) {
   if (o.state.empty()) {
@@ -28,7 +27,7 @@ void fill_defaults(Options& o, const Surroundings& s) {
   }
   o.state = os::absolute(o.state, s.working_directory);
   o.socket = os::absolute(o.socket, s.working_directory);
-  // Engines of other users do not read a user's directory; slices that outlive their processes are made
+  // Engines of other users do not read a user's directory, but slices that outlive their processes are made
   // anyway.
   if (o.cdi_dir.empty())
     o.cdi_dir = s.uid == 0 ? "/var/run/cdi" : o.socket.substr(0, o.socket.rfind('/')) + "/cdi";
@@ -52,12 +51,12 @@ const os::CommandLine& line() {
 // Checks the rules between the options.
 Outcome<void> consistent(const Options& o) {
   if (o.start_delay_ns != 0 && o.sim.empty())
-    return failure(K::invalid_argument,
+    return failure(FailureKind::invalid_argument,
                    "--start-delay needs --sim: real devices take the time that they take");
   if (o.metrics_any && !o.metrics)
-    return failure(K::invalid_argument, "--metrics-listen-any needs --metrics-listen HOST:PORT");
+    return failure(FailureKind::invalid_argument, "--metrics-listen-any needs --metrics-listen HOST:PORT");
   if (o.metrics && !o.metrics_any && !os::is_loopback(*o.metrics))
-    return failure(K::invalid_argument,
+    return failure(FailureKind::invalid_argument,
                    "--metrics-listen {}: metrics name every slice, so only a loopback address is opened; "
                    "add --metrics-listen-any to open this one",
                    o.metrics->host);
@@ -78,6 +77,7 @@ Settings settings_of(const Options& o, const Paths& paths, const std::optional<p
       .strategy = o.strategy,
       .bookkeeper = o.bookkeeper,
       .contexts_in_slice = o.contexts_in_slice,
+      .spill_limit = o.spill_limit,
       .audit = o.audit,
       .over_quota = o.over_quota,
       .paths = paths,
@@ -94,7 +94,7 @@ Settings settings_of(const Options& o, const Paths& paths, const std::optional<p
 
 Outcome<Options> parse_options(int argc, char** argv, const Surroundings& surroundings) {
   Options o;
-  // The agent starts its own executable again for two small tasks (slice/fd_store.h,
+  // The agent starts its own executable again for two small tasks (node/pages/fd_store.h,
   // devices/context_charge.h) and one long one (inspect/inspector.h).
   if (argc == 2 && std::string_view(argv[1]) == "--inspect-processes") {
     o.mode = Options::Mode::inspect;

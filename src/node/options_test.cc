@@ -36,7 +36,7 @@ TEST(Options, are_read_in_both_forms_and_paths_become_absolute) {
   const auto o = parse({"--sim", "a10x2", "--state=s", "--socket", "/x/y", "--strategy", "spread",
                         "--reserve=1GiB", "--context-charge", "reserve"},
                        user);
-  ASSERT_TRUE(o) << o.error().sentence;
+  ASSERT_TRUE(o) << o.error().message;
   EXPECT_EQ(o->sim, "a10x2");
   EXPECT_EQ(o->state, "/here/s");
   EXPECT_EQ(o->socket, "/x/y");
@@ -50,7 +50,7 @@ TEST(Options, the_policy_is_said_as_an_option_or_as_a_label) {
   EXPECT_EQ(parse({"--policy", "native-burst-share"}, user)->policy, Policy::native_burst_share);
   const auto o = parse(
       {"--label", "vke.volcengine.com/mgpu-compute-policy=guaranteed-burst-share", "--label=zone=a"}, user);
-  ASSERT_TRUE(o) << o.error().sentence;
+  ASSERT_TRUE(o) << o.error().message;
   EXPECT_EQ(o->policy, Policy::guaranteed_burst_share);
   EXPECT_EQ(o->labels.at("zone"), "a");
   EXPECT_TRUE(
@@ -59,7 +59,7 @@ TEST(Options, the_policy_is_said_as_an_option_or_as_a_label) {
 
 TEST(Options, metrics_are_opened_on_loopback_and_elsewhere_only_when_that_is_said) {
   const auto o = parse({"--metrics-listen", "[::1]:9400"}, user);
-  ASSERT_TRUE(o) << o.error().sentence;
+  ASSERT_TRUE(o) << o.error().message;
   EXPECT_EQ(o->metrics->host, "::1");
   EXPECT_EQ(o->metrics->port, 9400);
   EXPECT_EQ(parse({"--metrics-listen=127.0.0.1:0"}, user)->metrics->host, "127.0.0.1");
@@ -67,10 +67,10 @@ TEST(Options, metrics_are_opened_on_loopback_and_elsewhere_only_when_that_is_sai
             "0.0.0.0");
 }
 
-TEST(Options, wrong_ones_are_refused_with_a_sentence) {
+TEST(Options, wrong_ones_are_refused_with_a_message) {
   const struct {
     std::vector<const char*> words;
-    const char* sentence;
+    const char* message;
   } rows[] = {{{"--nonsense"}, "no option --nonsense"},
               {{"x"}, "no option x"},
               {{"--state"}, "--state needs a value"},
@@ -95,8 +95,8 @@ TEST(Options, wrong_ones_are_refused_with_a_sentence) {
               {{"--metrics-listen-any"}, "needs --metrics-listen"}};
   for (const auto& row : rows) {
     const auto o = parse(row.words, user);
-    ASSERT_FALSE(o) << row.sentence;
-    EXPECT_THAT(o.error().sentence, HasSubstr(row.sentence));
+    ASSERT_FALSE(o) << row.message;
+    EXPECT_THAT(o.error().message, HasSubstr(row.message));
     EXPECT_EQ(o.error().kind, FailureKind::invalid_argument);
   }
 }
@@ -105,7 +105,7 @@ TEST(Options, a_hostile_line_is_refused_with_one_line) {
   const std::string long_word(5000, 'x');
   const struct {
     std::vector<const char*> words;
-    const char* sentence;
+    const char* message;
   } rows[] = {
       {{"--state", ""}, "--state needs a value; carved --help explains it"},
       {{"--state=", "--sim", "a10x1"}, "--state needs a value"},
@@ -136,10 +136,10 @@ TEST(Options, a_hostile_line_is_refused_with_one_line) {
   };
   for (const auto& row : rows) {
     const auto o = parse(row.words, user);
-    ASSERT_FALSE(o) << row.sentence;
-    EXPECT_THAT(o.error().sentence, HasSubstr(row.sentence));
-    EXPECT_THAT(o.error().sentence, Not(HasSubstr("\n")));
-    EXPECT_LE(o.error().sentence.size(), 300u);
+    ASSERT_FALSE(o) << row.message;
+    EXPECT_THAT(o.error().message, HasSubstr(row.message));
+    EXPECT_THAT(o.error().message, Not(HasSubstr("\n")));
+    EXPECT_LE(o.error().message.size(), 300u);
     EXPECT_EQ(o.error().kind, FailureKind::invalid_argument);
   }
 }

@@ -1,4 +1,4 @@
-// A usage record is declared once; the table, the file and the document have its fields.
+// A usage record is declared once; its fields appear in the table, the file and the document.
 #include <gmock/gmock.h>
 
 #include "ledger/usage_record.h"
@@ -12,7 +12,7 @@ using sqlite::rows::columns;
 using testing::Contains;
 using testing::HasSubstr;
 
-// A field that is added to a record needs no second place: its document, its file and its table have it.
+// A new field of a record needs no second place: it appears in the document, the file and the table.
 TEST(RecordForms, have_each_field_that_is_added) {
   struct Extended {
     ledger::UsageRecord record;

@@ -18,8 +18,6 @@
 namespace carve::node {
 namespace {
 
-using K = FailureKind;
-
 std::string directory_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
 // Runs a program with its output on standard error and waits. Returns the exit status, or -1.
@@ -47,20 +45,20 @@ Outcome<void> make_set(const std::string& tool, const std::string& directory, co
   if (access(directory.c_str(), R_OK) == 0 && os::read_file(note).value_or("") == wanted) return {};
   const int status = run({tool, "create", directory, spec});
   if (status == 127)
-    return failure(K::unavailable,
+    return failure(FailureKind::unavailable,
                    "--sim {}: {} is missing; build it with cmake --build build --target carve-sim", spec,
                    tool);
   if (status != 0)
-    return failure(status == 2 ? K::invalid_argument : K::unavailable,
+    return failure(status == 2 ? FailureKind::invalid_argument : FailureKind::unavailable,
                    "--sim {}: the simulated devices could not be created in {}; the reason is printed above",
                    spec, directory);
   const os::Fd file(open(note.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!file || write(file.get(), wanted.data(), wanted.size()) != static_cast<ssize_t>(wanted.size()))
-    return failure(K::unavailable, "cannot write {}: {}", note, strerror(errno));
+    return failure(FailureKind::unavailable, "cannot write {}: {}", note, strerror(errno));
   return {};
 }
 
-// Copies our libraries to where the host has them too, if the agent is in a container.
+// Copies Carve's libraries to where the host also has them, if the agent runs in a container.
 Outcome<Paths> with_libraries(Paths paths, const Options& options) {
   if (options.libraries.empty()) return paths;
   return install_libraries(std::move(paths), options.libraries, CARVE_VERSION);
@@ -73,7 +71,7 @@ Outcome<Paths> find_driver(Paths paths, const Options& options) {
     for (std::string* library : {&paths.libcuda, &paths.libnvml}) {
       const std::string found = find_below(options.driver_root, *library);
       if (found.empty())
-        return failure(K::unavailable,
+        return failure(FailureKind::unavailable,
                        "--driver-root {}: there is no {} below it; install NVIDIA's driver on the host",
                        options.driver_root, *library);
       *library = found;
@@ -86,7 +84,8 @@ Outcome<Paths> find_driver(Paths paths, const Options& options) {
 Outcome<Paths> find_paths(const Options& options) {
   char self[4096] = "";
   const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-  if (length <= 0) return failure(K::unavailable, "cannot read /proc/self/exe: {}", strerror(errno));
+  if (length <= 0)
+    return failure(FailureKind::unavailable, "cannot read /proc/self/exe: {}", strerror(errno));
   Paths paths;
   paths.programs = directory_of(std::string(self, static_cast<size_t>(length)));
   const std::string ours = directory_of(paths.programs) + "/lib/carve";
@@ -101,9 +100,9 @@ Outcome<Paths> find_paths(const Options& options) {
   if (const auto made = make_set(paths.programs + "/carve-sim", paths.sim_set, options.sim); !made)
     return tl::unexpected(made.error());
   // A simulated set is accessible like /dev of a real device: every program of a slice must reach it. The
-  // other files of the state directory are readable by their owner only.
+  // other files of the state directory are readable only by their owner.
   if (chmod(options.state.c_str(), 0711) != 0)
-    return failure(K::permission_denied, "cannot make {} accessible to other users' programs: {}",
+    return failure(FailureKind::permission_denied, "cannot make {} accessible to other users' programs: {}",
                    options.state, strerror(errno));
   setenv("SIMGPU_DIR", paths.sim_set.c_str(), 1);
   return with_libraries(std::move(paths), options);
@@ -112,10 +111,11 @@ Outcome<Paths> find_paths(const Options& options) {
 Outcome<std::vector<NodeDevice>> find_devices(Nvml& nvml, const Options& options, const Paths& paths) {
   std::vector<std::string> said;
   const auto found = nvml.find_devices(options.reserve ? &*options.reserve : nullptr, said);
-  for (const std::string& sentence : said) os::log::error("{}", sentence);
+  for (const std::string& message : said) os::log::error("{}", message);
   if (!found) return tl::unexpected(found.error());
   if (found->empty())
-    return failure(K::unavailable, "the driver reports no device; simulate devices with --sim a10x2");
+    return failure(FailureKind::unavailable,
+                   "the driver reports no device; simulate devices with --sim a10x2");
   std::vector<NodeDevice> out;
   for (const Device& d : *found) {
     NodeDevice device;
@@ -126,8 +126,10 @@ Outcome<std::vector<NodeDevice>> find_devices(Nvml& nvml, const Options& options
     if (const auto facts = cuda_facts(nvml, d, paths.libcuda, options.state)) {
       device.context = facts->context;
       device.device.migrates = facts->migrates;
+      // The steps concern the whole device and belong to no slice.
+      if (!options.reserve) device.device.reserved.count += facts->managed_step.count;
     } else {
-      device.context_trouble = facts.error().sentence;
+      device.context_trouble = facts.error().message;
     }
     os::log::info("device {}: found {}, {}, {} usable of {}, context size {}", d.index, d.name, text(d.uuid),
                   text(d.usable()).c_str(), text(d.native).c_str(),
@@ -143,10 +145,12 @@ Outcome<std::optional<place::Topology>> find_topology(const Nvml& nvml, const Op
   if (!options.topology.empty()) {
     const auto matrix = os::read_file(options.topology, 1 << 20);
     if (!matrix)
-      return failure(K::invalid_argument, "--topology {}: the file cannot be read", options.topology);
+      return failure(FailureKind::invalid_argument, "--topology {}: the file cannot be read",
+                     options.topology);
     const auto read = place::Topology::read(*matrix, count);
     if (!read)
-      return failure(K::invalid_argument, "--topology {}: {}", options.topology, read.error().sentence);
+      return failure(FailureKind::invalid_argument, "--topology {}: {}", options.topology,
+                     read.error().message);
     return *read;
   }
   std::vector<unsigned> indexes;
@@ -158,7 +162,7 @@ Outcome<std::optional<place::Topology>> find_topology(const Nvml& nvml, const Op
   os::log::warning(
       "{}: the driver contradicts itself, so its links are not used for placement; carved --topology FILE "
       "sets them",
-      told.error().sentence);
+      told.error().message);
   return std::nullopt;
 }
 
@@ -168,7 +172,8 @@ Outcome<os::Fd> open_api(const std::string& path) {
   if (geteuid() == 0)
     if (const group* carve = getgrnam("carve");
         carve != nullptr && chown(path.c_str(), 0, carve->gr_gid) != 0)
-      return failure(K::unavailable, "cannot change the group of {} to carve: {}", path, strerror(errno));
+      return failure(FailureKind::unavailable, "cannot change the group of {} to carve: {}", path,
+                     strerror(errno));
   return fd;
 }
 

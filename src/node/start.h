@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "node/options.h"
-#include "node/slice/settings.h"
+#include "node/settings/settings.h"
 #include "os/fd.h"
 
 namespace carve::node {
@@ -16,8 +16,8 @@ Outcome<Paths> find_paths(const Options& options);
 
 Outcome<std::vector<NodeDevice>> find_devices(Nvml& nvml, const Options& options, const Paths& paths);
 
-// Returns the links between the devices: from --topology FILE, else from the driver, else none. Links that
-// contradict each other are not used, with a warning.
+// Returns the links between the devices: from --topology FILE, else from the driver, else none. Contradictory
+// links are ignored with a warning.
 Outcome<std::optional<place::Topology>> find_topology(const Nvml& nvml, const Options& options,
                                                       const std::vector<NodeDevice>& devices);
 

@@ -19,9 +19,9 @@
 #include "node/claims.h"
 #include "node/devices/context_charge.h"
 #include "node/doctor.h"
-#include "node/slice/adopt.h"
-#include "node/slice/runtime_files.h"
-#include "node/slice/slot_sockets.h"
+#include "node/life/adopt.h"
+#include "node/loop/runtime_files.h"
+#include "node/slots/slot_sockets.h"
 #include "node/start.h"
 #include "os/clock.h"
 #include "os/directory.h"
@@ -32,8 +32,6 @@
 
 namespace carve::node {
 namespace {
-
-using K = FailureKind;
 
 std::string variable(const char* name) {
   const char* value = getenv(name);
@@ -54,7 +52,7 @@ std::vector<Device> devices_of(const std::vector<NodeDevice>& devices) {
   return out;
 }
 
-// With a remembered inventory, running slices wait no longer for their agent.
+// With a remembered inventory, running slices do not wait longer than this for their agent.
 constexpr int64_t nvml_patience_ns = os::second;
 
 std::string inventory_path(const Options& options) { return options.state + "/devices.json"; }
@@ -70,7 +68,7 @@ InventoryKey inventory_key(const Options& options, const Paths& paths) {
 void remember(const Options& options, const Paths& paths, const Inventory& inventory) {
   const std::string text = write_inventory(inventory, inventory_key(options, paths));
   if (const auto kept = os::replace_file(inventory_path(options), text, 0600); !kept)
-    os::log::warning("{}; the next start waits for NVML", kept.error().sentence);
+    os::log::warning("{}; the next start waits for NVML", kept.error().message);
 }
 
 // Runs in the search's thread.
@@ -85,7 +83,8 @@ Outcome<FoundDevices> search_devices(const Options& options, const Paths& paths)
   return FoundDevices{std::move(*nvml), {std::move(*devices), *topology, lost}};
 }
 
-// The API's connections have two descriptors each. Of few descriptors, most are for the processes of slices.
+// The API's connections use two descriptors each. If there are few descriptors, most are for the processes of
+// slices.
 constexpr size_t min_api_connections = 128, max_api_connections = 512;
 constexpr size_t descriptors_for_each = 8;
 
@@ -125,7 +124,7 @@ class Sockets {
   Outcome<void> listen_for_metrics(os::Loop& loop, const Options& options, Agent& agent) {
     os::TcpAddress address = *options.metrics;
     auto socket = os::listen_at(address);
-    if (!socket) return failure(K::unavailable, "--metrics-listen {}", socket.error().sentence);
+    if (!socket) return failure(FailureKind::unavailable, "--metrics-listen {}", socket.error().message);
     metrics_.emplace(
         loop, std::move(*socket),
         http::Server::Hooks{
@@ -202,8 +201,8 @@ Surroundings surroundings() {
 }
 
 int complain(const Failure& failure) {
-  fmt::print(stderr, "carved: {}\n", failure.sentence);
-  return failure.kind == K::invalid_argument ? 2 : 1;
+  fmt::print(stderr, "carved: {}\n", failure.message);
+  return failure.kind == FailureKind::invalid_argument ? 2 : 1;
 }
 
 std::optional<int> run_task(const Options& options) {
@@ -240,7 +239,7 @@ Outcome<Locks> lock(const Options& options) {
   const size_t length = options.socket.size() + std::string_view(shm::attach_suffix).size();
   if (length > os::max_socket_path_bytes)
     return failure(
-        K::invalid_argument,
+        FailureKind::invalid_argument,
         "--socket {}: with '{}' the path has {} characters, and a unix socket's path has at most {}; use a "
         "shorter path",
         options.socket, shm::attach_suffix, length, os::max_socket_path_bytes);
@@ -248,7 +247,7 @@ Outcome<Locks> lock(const Options& options) {
   if (!state) return tl::unexpected(state.error());
   auto socket = os::wait_for_lock(options.socket + ".lock", "agent", "the socket " + options.socket);
   if (!socket) return tl::unexpected(socket.error());
-  // The guest library may be preloaded into every process, also into this one. It must not find an agent to
+  // The guest library may be preloaded into every process, including this one. It must not find an agent to
   // attach to.
   unsetenv(shm::socket_variable);
   unlink((options.socket + shm::attach_suffix).c_str());
@@ -303,19 +302,27 @@ Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& op
   auto heart = std::make_unique<Heart>(page, loop.turns());
   auto labels = NodeLabels::open(options.state + "/labels.json", options.labels);
   if (!labels) return tl::unexpected(labels.error());
-  auto kept_settings = KeptSettings::open(options.state + "/settings.json", options.memory_unit);
+  const auto unit = labels->memory_unit();
+  if (unit && options.memory_unit && options.memory_unit != unit)
+    return failure(FailureKind::failed_precondition,
+                   "--memory-unit {}: the label {} sets {}; remove the label first (--label {}-)",
+                   text(*options.memory_unit), labels->key_of(LabelMeaning::memory_unit), text(*unit),
+                   labels->key_of(LabelMeaning::memory_unit));
+  auto kept_settings =
+      KeptSettings::open(options.state + "/settings.json", unit ? unit : options.memory_unit);
   if (!kept_settings) return tl::unexpected(kept_settings.error());
   Settings settings = settings_of(options, machine.paths, machine.inventory.topology);
   if (const auto policy = labels->policy()) {
     if (options.policy && options.policy != policy)
-      return failure(K::failed_precondition,
+      return failure(FailureKind::failed_precondition,
                      "--policy {}: the label {} sets {}; remove the label first (--label {}-)",
-                     text(*options.policy), policy_label, text(*policy), policy_label);
+                     text(*options.policy), labels->key_of(LabelMeaning::policy), text(*policy),
+                     labels->key_of(LabelMeaning::policy));
     settings.policy = policy;
   }
   auto kernel_log = KernelLog::open(settings.kernel_log);
   if (!kernel_log)
-    os::log::warning("{}; an error (Xid) is shown for its device only", kernel_log.error().sentence);
+    os::log::warning("{}; an error (Xid) is shown for its device only", kernel_log.error().message);
   auto running = std::make_unique<Running>(
       NodeState{.loop = loop,
                 .settings = std::move(settings),
@@ -329,7 +336,7 @@ Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& op
                 .slices = {},
                 .inspector = std::make_unique<Inspector>(loop, Inspector::Hooks{}),
                 .compute = Compute(page),
-                .kernel_log_trouble = kernel_log ? "" : kernel_log.error().sentence});
+                .kernel_log_trouble = kernel_log ? "" : kernel_log.error().message});
   running->heart = std::move(heart);
   if (kernel_log) running->node.kernel_log = std::move(*kernel_log);
   const std::string& moved_aside = stores.ledger.moved_aside;
@@ -351,15 +358,16 @@ namespace {
 void begin_sampling(Running& running, Measurement& measurement) {
   std::vector<unsigned> indexes;
   for (const NodeDevice& d : running.node.devices) indexes.push_back(d.device.index);
-  measurement.sampler = std::make_unique<Sampler>(*measurement.nvml, indexes);
+  measurement.sampler = std::make_unique<Sampler>(running.node.loop, *measurement.nvml, indexes);
+  running.node.process_lists_trouble = measurement.nvml->process_lists_trouble();
   running.reconcile_loop.sample_with(*measurement.sampler);
 }
 
-// NVML has answered at last.
+// Takes NVML's result, which may come late.
 void take(os::Loop& loop, Running& running, Measurement& measurement, Outcome<FoundDevices> found) {
   if (!found) {
-    running.node.event("", "devices cannot be measured: " + found.error().sentence);
-    for (NodeDevice& d : running.node.devices) d.sample.health.reason = found.error().sentence;
+    running.node.event("", "devices cannot be measured: " + found.error().message);
+    for (NodeDevice& d : running.node.devices) d.sample.health.reason = found.error().message;
     return;
   }
   measurement.nvml = std::move(found->nvml);
@@ -379,14 +387,13 @@ std::unique_ptr<Measurement> start_sampler(os::Loop& loop, const Options& option
   auto out = std::make_unique<Measurement>();
   out->nvml = std::move(machine.nvml);
   out->search = std::move(machine.search);
-  out->calls = std::make_unique<os::LoopCalls>(loop);
   running.reconcile_loop.start();
   if (out->nvml) {
     begin_sampling(running, *out);
     return out;
   }
-  out->search->when_found(*out->calls, [&loop, &running, &options, &paths = machine.paths,
-                                        measurement = out.get()](Outcome<FoundDevices> found) {
+  out->search->when_found(loop, [&loop, &running, &options, &paths = machine.paths,
+                                 measurement = out.get()](Outcome<FoundDevices> found) {
     if (found) remember(options, paths, found->inventory);
     take(loop, running, *measurement, std::move(found));
   });
@@ -421,11 +428,13 @@ int serve(os::Loop& loop, const Options& options, const Agent& agent, const Meas
     if (!any_stopping(agent)) loop.stop();
   });
   os::report_to_watchdog(loop);
+  os::log::report_left_out(loop);
   const size_t devices = agent.devices().size();
   os::log::info("carved {} serves {} device{} at {}{}", CARVE_VERSION, devices, devices == 1 ? "" : "s",
                 options.socket, options.sim.empty() ? "" : " (simulated)");
   loop.run();
 
+  os::log::write_left_out();
   const size_t running_on = agent.slices({}).size();
   os::log::info("agent ended; {} slices run on inside their quotas", running_on);
   unlink(options.socket.c_str());
@@ -436,6 +445,11 @@ int serve(os::Loop& loop, const Options& options, const Agent& agent, const Meas
 }
 
 int start_again(char** argv) {
+  // The parent that restarts the agent stays.
+  char** kept = argv;
+  for (char** word = argv; *word != nullptr; ++word)
+    if (std::string_view(*word) != "--restart-after-crash") *kept++ = *word;
+  *kept = nullptr;
   execv("/proc/self/exe", argv);
   os::log::error("the agent cannot be executed again: {}", strerror(errno));
   return 1;

@@ -1,4 +1,4 @@
-// The steps of carved's main(), in their order. What a step returns is alive until the agent ends.
+// The steps of carved's main(), in order. The result of a step lives until the agent ends.
 #pragma once
 
 #include <memory>
@@ -6,24 +6,24 @@
 
 #include "node/compute/heart.h"
 #include "node/device_search.h"
+#include "node/loop/reconcile_loop.h"
 #include "node/node_agent.h"
 #include "node/options.h"
-#include "node/slice/reconcile_loop.h"
 #include "node/store/sqlite_store.h"
 
 namespace carve::node {
 
-// Returns what the options' defaults depend on.
+// Returns the environment that the options' defaults depend on.
 Surroundings surroundings();
 
-// Prints the sentence and returns the exit status: 2 for a wrong command line, else 1.
+// Prints the message and returns the exit status: 2 for a wrong command line, else 1.
 int complain(const Failure& failure);
 
 // Carries out the options that start no agent: help, version, completion, and two tasks of the same
-// executable. Returns the exit status; no value for the agent.
+// executable. Returns the exit status, or no value for the agent.
 std::optional<int> run_task(const Options& options);
 
-// Sets what the agent's process needs: blocked signals, descriptors, the log's level.
+// Prepares the agent's process: blocked signals, descriptors, the log's level.
 void prepare_process(const Options& options);
 
 struct Locks {
@@ -35,13 +35,13 @@ Outcome<Locks> lock(const Options& options);
 struct Machine {
   Paths paths;
   Inventory inventory;
-  std::unique_ptr<Nvml> nvml;  // Null while the search goes on; the inventory is a remembered one then.
+  std::unique_ptr<Nvml> nvml;  // Null during the search; the inventory is then a remembered one.
   std::unique_ptr<DeviceSearch> search;
   std::vector<os::Fd> claims;
 };
 Outcome<Machine> find_machine(const Options& options);
 
-// What remembers the slices over a restart of the agent.
+// The stores that keep the slices over a restart of the agent.
 struct Stores {
   SqliteStore::Opened ledger;
   RuntimeDir runtime;
@@ -56,24 +56,23 @@ struct Running {
   Lifecycle lifecycle{node};
   ReconcileLoop reconcile_loop{node, lifecycle};
   NodeAgent agent{node, lifecycle};
-  std::unique_ptr<Heart> heart;  // It beats while slices are adopted.
+  std::unique_ptr<Heart> heart;  // Also beats while slices are adopted.
 };
 
-// Makes the agent, which takes the parts of `machine` and `stores`, and adopts the running slices.
+// Makes the agent, which uses the parts of `machine` and `stores`, and adopts the running slices.
 Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& options, const Machine& machine,
                                                Stores stores);
 
 // NVML with its sampler.
 struct Measurement {
   std::unique_ptr<Nvml> nvml;
-  std::unique_ptr<Sampler> sampler;  // Null until NVML has answered for the first time.
-  std::unique_ptr<os::LoopCalls> calls;
+  std::unique_ptr<Sampler> sampler;  // Null until NVML has responded for the first time.
   std::unique_ptr<DeviceSearch> search;
-  bool devices_changed = false;  // The agent must start again, with the devices that NVML reported.
+  bool devices_changed = false;  // The agent must restart with the devices that NVML reported.
 
   bool is_waiting() const { return sampler == nullptr || sampler->under_way_since_ns() != 0; }
 };
-// Takes NVML from the machine. If NVML has not answered yet, the sampler starts when it does.
+// Takes NVML from the machine. If NVML has not responded yet, the sampler starts when it does.
 std::unique_ptr<Measurement> start_sampler(os::Loop& loop, const Options& options, Running& running,
                                            Machine& machine);
 
@@ -88,8 +87,8 @@ Outcome<std::unique_ptr<Sockets, CloseSockets>> open_sockets(os::Loop& loop, con
 // Serves until SIGTERM or SIGINT, or until the devices have changed. Returns the exit status.
 int serve(os::Loop& loop, const Options& options, const Agent& agent, const Measurement& measurement);
 
-// Executes the agent anew, with the same arguments. Running slices are adopted again. Returns the exit status
-// if that fails.
+// Executes the agent again, with the same arguments. Running slices are adopted again. Returns the exit
+// status if that fails.
 int start_again(char** argv);
 
 }  // namespace carve::node

@@ -1,5 +1,5 @@
 // Opens a file below a folder, for paths that a caller chose. No path leads out of the folder: "..", absolute
-// paths and symbolic links are refused, also if a folder is exchanged for a link meanwhile.
+// paths and symbolic links are refused, even if a folder is exchanged for a link in between.
 #pragma once
 
 #include <optional>
@@ -10,15 +10,15 @@
 namespace carve::os {
 
 // Opens for reading, without waiting for the writer of a FIFO. Returns no descriptor, with errno set, if
-// there is no such file. openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS (Linux 5.6) does it, or
+// there is no such file. Uses openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS (Linux 5.6), or
 // walk_beneath() if the kernel or a seccomp filter refuses that call.
 Fd open_beneath(int folder, const std::string& path);
 
-// Returns the first `max_bytes` of a regular file; no value, with errno set, if there is no such file or it
-// is another kind of file.
+// Returns the first `max_bytes` of a regular file, or no value, with errno set, if there is no such file or
+// it is another kind of file.
 std::optional<std::string> read_beneath(int folder, const std::string& path, size_t max_bytes);
 
-// The same as open_beneath() by one openat(2) a component with O_NOFOLLOW.
+// The same as open_beneath(), with one openat(2) per component with O_NOFOLLOW.
 Fd walk_beneath(int folder, const std::string& path);
 
 }  // namespace carve::os

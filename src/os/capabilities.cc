@@ -12,7 +12,7 @@
 namespace carve::os {
 namespace {
 
-// Two words of 32 capabilities each. The kernel's calls are used directly: libcap would be one more
+// Two words of 32 capabilities each. The system calls are used directly, because libcap would be one more
 // dependency for these two.
 struct Sets {
   __user_cap_data_struct words[_LINUX_CAPABILITY_U32S_3] = {};

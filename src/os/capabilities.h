@@ -1,5 +1,4 @@
-// The capabilities of Linux that this thread has (capabilities(7)); threads that it starts later have the
-// same.
+// The Linux capabilities of this thread (capabilities(7)); threads that it starts later inherit them.
 #pragma once
 
 #include <initializer_list>
@@ -11,7 +10,7 @@ namespace carve::os {
 // Returns whether the capability is in effect; `capability` is one of linux/capability.h.
 bool has_capability(int capability);
 
-// Gives up all capabilities but these, for ever: a program that is executed gets none of the others either,
+// Gives up all capabilities except these, for ever: an executed program does not get the others either,
 // unless this is root.
 Outcome<void> keep_capabilities(std::initializer_list<int> kept);
 

@@ -10,9 +10,7 @@
 namespace carve::os {
 namespace {
 
-using K = FailureKind;
-
-constexpr size_t max_shown_bytes = 80;  // Of a wrong value, in the sentence about it.
+constexpr size_t max_shown_bytes = 80;  // Bytes of a wrong value in the message about it.
 
 // Returns CLI11's form of the table. A repeated option keeps all its values; unknown words are kept too.
 std::unique_ptr<CLI::App> app(const CommandLine& line) {
@@ -33,20 +31,21 @@ std::unique_ptr<CLI::App> app(const CommandLine& line) {
 }
 
 tl::unexpected<Failure> without_value(const CommandLine& line, const std::string& option) {
-  return failure(K::invalid_argument, "{} needs a value; {} --help explains it", option, line.program);
+  return failure(FailureKind::invalid_argument, "{} needs a value; {} --help explains it", option,
+                 line.program);
 }
 
 // Checks the rules that each option has, before the rules of its value.
 Outcome<void> check(const CommandLine& line, const OptionForm& form, const std::string& value,
                     const std::string& first) {
   if (!form.takes_value() && value != "true")
-    return failure(K::invalid_argument, "{} takes no value; remove '={}'", form.name, shown(value));
+    return failure(FailureKind::invalid_argument, "{} takes no value; remove '={}'", form.name, shown(value));
   if (form.takes_value() && value.empty()) return without_value(line, form.name);
   if (std::ranges::any_of(value, is_control))
-    return failure(K::invalid_argument, "{} '{}' has a control character; use printable characters",
+    return failure(FailureKind::invalid_argument, "{} '{}' has a control character; use printable characters",
                    form.name, shown(value));
   if (!form.repeatable && value != first)
-    return failure(K::invalid_argument, "{} '{}': an earlier {} has '{}'; give it once", form.name,
+    return failure(FailureKind::invalid_argument, "{} '{}': an earlier {} has '{}'; give it once", form.name,
                    shown(value), form.name, shown(first));
   if (!form.words.empty()) return known_word(form.name, value, form.noun, form.words);
   return {};
@@ -63,8 +62,8 @@ std::string shown(const std::string& word) {
 }
 
 int complain(const char* program, const Failure& f) {
-  fmt::print(stderr, "{}: {}\n", program, f.sentence);
-  return f.kind == K::invalid_argument ? 2 : 1;
+  fmt::print(stderr, "{}: {}\n", program, f.message);
+  return f.kind == FailureKind::invalid_argument ? 2 : 1;
 }
 
 int print_text(const std::string& text) { return fputs(text.c_str(), stdout) < 0; }
@@ -76,7 +75,8 @@ std::string absolute(const std::string& path, const std::string& from) {
 Outcome<void> known_word(const std::string& option, const std::string& value, const char* noun,
                          const std::vector<std::string_view>& words) {
   if (std::ranges::find(words, value) != words.end()) return {};
-  return failure(K::invalid_argument, "{} '{}' is not {}; use {}", option, shown(value), noun, choice(words));
+  return failure(FailureKind::invalid_argument, "{} '{}' is not {}; use {}", option, shown(value), noun,
+                 choice(words));
 }
 
 std::string CommandLine::help() const { return app(*this)->help(); }
@@ -129,7 +129,7 @@ Outcome<void> CommandLine::parse(int argc, char** argv, const Store& store,
     if (is_complete()) return {};
   }
   if (const auto unknown = parser->remaining(); !unknown.empty())
-    return failure(K::invalid_argument, "there is no option {}; {} --help lists the options",
+    return failure(FailureKind::invalid_argument, "there is no option {}; {} --help lists the options",
                    shown(unknown[0]), program);
   return {};
 }

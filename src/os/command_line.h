@@ -1,6 +1,6 @@
 // The command line of a program that has options and no verbs. One table of rows is its parser, its help and
-// its completion. CLI11 divides the words into options and values and prints the help; the sentences about a
-// wrong value are ours, because CLI11's name neither the allowed values nor the way out.
+// its completion. CLI11 splits the words into options and values and prints the help. Messages about a wrong
+// value are Carve's own, because CLI11's messages have neither the allowed values nor how to fix it.
 //
 //   const std::vector<os::OptionRow<Options>> option_rows = {
 //       {.name = "--state", .value = "DIR", .help = "directory of the ledger", .store = ...}, ...};
@@ -15,7 +15,7 @@
 
 namespace carve::os {
 
-// What a row says about its option, whatever the type that the values go to.
+// The part of an option's row that does not depend on the type of the options.
 struct OptionForm {
   const char* name;
   const char* letter;
@@ -32,12 +32,12 @@ template <class Options>
 struct OptionRow {
   const char* name;         // "--state"
   const char* letter = "";  // "-h"
-  const char* value = "";   // Name of the value in the help; empty: the option takes no value.
+  const char* value = "";   // Name of the value in the help. Empty if the option takes none.
   const char* help = "";
-  // Stores a value. Returns a failure if the value breaks a rule.
+  // Stores a value. Fails if the value breaks a rule.
   Outcome<void> (*store)(Options&, const std::string& value) = nullptr;
-  std::vector<std::string_view> words;  // Allowed values; empty: any.
-  const char* noun = "";                // What the words are: "an action".
+  std::vector<std::string_view> words;  // Allowed values. Empty means any.
+  const char* noun = "";                // A noun for the words: "an action".
   bool repeatable = false;
 
   bool takes_value() const { return value[0] != '\0'; }
@@ -57,7 +57,7 @@ struct CommandLine {
 
   // Stores a value of the option `forms[index]`.
   using Store = std::function<Outcome<void>(size_t index, const std::string& value)>;
-  // Parses the words of main(). If `is_complete` is true after a row, the rest of the line does not matter.
+  // Parses the words of main(). If `is_complete` is true after a row, the rest of the line is ignored.
   Outcome<void> parse(int argc, char** argv, const Store& store,
                       const std::function<bool()>& is_complete) const;
 };
@@ -70,21 +70,21 @@ CommandLine command_line(const char* program, const char* about, const char* foo
   return out;
 }
 
-// Prints "PROGRAM: SENTENCE" to standard error, and returns the exit status: 2 for a wrong command line,
+// Prints "PROGRAM: MESSAGE" to standard error, and returns the exit status: 2 for a wrong command line,
 // else 1.
 int complain(const char* program, const Failure&);
 // Prints the text of --help, --version or --completion, and returns the exit status.
 int print_text(const std::string& text);
 
-// Returns the word for a sentence of one line: at most 80 bytes, with '?' for each control character.
+// Returns the word for a one-line message: at most 80 bytes, with '?' for each control character.
 std::string shown(const std::string& word);
 bool is_control(char);
 
-// Returns a failure if the value of the option is not one of the words. `noun` is what the words are.
+// Returns a failure if the value of the option is not one of the words. `noun` is the noun for the words.
 Outcome<void> known_word(const std::string& option, const std::string& value, const char* noun,
                          const std::vector<std::string_view>& words);
 
-// Returns the path as it is from the directory `from`; an empty path stays empty.
+// Returns the path relative to the directory `from`; an empty path stays empty.
 std::string absolute(const std::string& path, const std::string& from);
 
 }  // namespace carve::os

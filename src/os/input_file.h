@@ -7,8 +7,8 @@
 
 namespace carve::os {
 
-// Returns the text of the file, of standard input for "-". Otherwise a sentence that begins with the file's
-// name: it cannot be read, is a directory, or has more than `most` bytes.
+// Returns the text of the file, or of standard input for "-". Fails with a message that begins with the
+// file's name if it cannot be read, is a directory, or has more than `most` bytes.
 Result<std::string, std::string> read_input(const std::string& file, size_t most);
 
 }  // namespace carve::os

@@ -22,7 +22,7 @@ std::optional<std::string> KeptSocket::check() {
   auto made = make_();
   if (!made) {
     if (std::exchange(failed_, true)) return std::nullopt;
-    return fmt::format("the socket {} {} and cannot be made again: {}", path_, what, made.error().sentence);
+    return fmt::format("the socket {} {} and cannot be made again: {}", path_, what, made.error().message);
   }
   failed_ = false;
   file_ = present();

@@ -1,5 +1,5 @@
-// A listening socket whose file is made again if it was removed or replaced. The program is reachable by that
-// path alone: without the file it runs on, and every new caller is refused.
+// A listening socket whose file is made again if it was removed or replaced. The program is reachable only by
+// that path: without the file it keeps running, but every new caller is refused.
 #pragma once
 
 #include <sys/types.h>
@@ -15,11 +15,11 @@ namespace carve::os {
 
 class KeptSocket {
  public:
-  // The file exists now. `make` binds another socket there, `serve` takes it in place of the former one.
+  // The file must exist now. `make` binds another socket there, and `serve` uses it instead of the old one.
   KeptSocket(std::string path, std::function<Outcome<Fd>()> make, std::function<void(Fd)> serve);
 
-  // Looks whether the file is there: one call of the kernel, so call it each second. Returns a message for
-  // each loss, and one if the socket cannot be made again.
+  // Checks that the file exists: one system call, so call it each second. Returns a message for each loss,
+  // and one if the socket cannot be made again.
   std::optional<std::string> check();
 
  private:
@@ -34,7 +34,7 @@ class KeptSocket {
   const std::function<Outcome<Fd>()> make_;
   const std::function<void(Fd)> serve_;
   std::optional<FileId> file_;
-  bool failed_ = false;  // And that was reported.
+  bool failed_ = false;  // This was reported.
 };
 
 }  // namespace carve::os

@@ -39,7 +39,7 @@ TEST(KeptSocket, is_made_again_after_it_was_removed_or_replaced) {
   EXPECT_EQ(kept.check(), "the socket " + path + " was replaced and is made again");
   EXPECT_FALSE(kept.check());
 
-  // A file that is no socket stays; that is reported once, and its end is seen.
+  // A file that is not a socket stays; that is reported once, and its removal is noticed.
   unlink(path.c_str());
   std::ofstream(path) << "text";
   ASSERT_TRUE(kept.check());

@@ -1,5 +1,5 @@
-// The sockets that accept TCP connections to a port of 127.0.0.1, as the kernel lists them (sock_diag(7)). It
-// needs no privilege. The list is that of this process's network namespace.
+// The sockets that accept TCP connections to a port of 127.0.0.1, as the kernel lists them (sock_diag(7)). No
+// privilege is needed. The list is that of this process's network namespace.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 namespace carve::os {
 
 struct Listener {
-  uint64_t cookie = 0;             // No other socket of this boot has it.
+  uint64_t cookie = 0;             // Unique among all sockets of this boot.
   uint32_t inode = 0;              // /proc/PID/fd/N is "socket:[INODE]".
-  uint32_t uid = 0;                // Of the process that made it.
+  uint32_t uid = 0;                // The uid of the process that made it.
   std::optional<uint64_t> cgroup;  // Inode of the cgroup (v2) in which it was made; kernel 5.9.
 };
 

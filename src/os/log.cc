@@ -3,7 +3,14 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <utility>
+#include <vector>
+
 #include "core/escaped.h"
+#include "core/event_budget.h"
+#include "os/clock.h"
+#include "os/loop.h"
+#include "os/mutex.h"
 
 namespace carve::os::log {
 namespace {
@@ -15,6 +22,20 @@ spdlog::logger& diary() {
     return made;
   }();
   return *logger;
+}
+
+constexpr int64_t report_interval_ns = 60 * second;
+
+// No other lock is taken while `mutex` is held.
+struct Quotas {
+  Mutex mutex;
+  EventBudgets budgets GUARDED_BY(mutex);
+  int64_t reported_ns GUARDED_BY(mutex) = monotonic_ns();
+};
+
+Quotas& quotas() {
+  static Quotas all;
+  return all;
 }
 
 }  // namespace
@@ -39,5 +60,28 @@ void write_debug(const std::string& line) { diary().debug("{}", escaped(line)); 
 void write_info(const std::string& line) { diary().info("{}", escaped(line)); }
 void write_warning(const std::string& line) { diary().warn("{}", escaped(line)); }
 void write_error(const std::string& line) { diary().error("{}", escaped(line)); }
+
+bool may_write(const Cause& cause) {
+  Quotas& all = quotas();
+  const MutexLock lock(all.mutex);
+  return all.budgets.take(cause, monotonic_ns());
+}
+
+void write_left_out() {
+  const int64_t now_ns = monotonic_ns();
+  std::vector<EventBudgets::LeftOut> left_out;
+  int64_t since_ns = 0;
+  {
+    Quotas& all = quotas();
+    const MutexLock lock(all.mutex);
+    left_out = all.budgets.take_left_out(now_ns);
+    since_ns = std::exchange(all.reported_ns, now_ns);
+  }
+  for (const auto& [who, lines] : left_out)
+    warning("{}: {} more line{} in the last {} s {} not logged", who, lines, lines == 1 ? "" : "s",
+            (now_ns - since_ns + second - 1) / second, lines == 1 ? "was" : "were");
+}
+
+void report_left_out(Loop& loop) { loop.every(report_interval_ns, write_left_out); }
 
 }  // namespace carve::os::log

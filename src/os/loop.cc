@@ -1,17 +1,22 @@
 #include "os/loop.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "os/clock.h"
 
 namespace carve::os {
 
-Loop::Loop() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {}
+Loop::Loop() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+  watch(poster_.fd(), EPOLLIN, [this](uint32_t) { poster_.run(); });
+}
+
+Loop::~Loop() { poster_.end(); }
 
 void Loop::watch(int fd, uint32_t events, std::function<void(uint32_t)> call) {
   forget(fd);
   const uint64_t number = next_++;
-  watched_.emplace(number, Watched{fd, std::move(call)});
+  watched_.emplace(number, Watched{fd, events, std::move(call)});
   number_of_[fd] = number;
   epoll_event event{};
   event.events = events;
@@ -22,6 +27,7 @@ void Loop::watch(int fd, uint32_t events, std::function<void(uint32_t)> call) {
 void Loop::watch_for(int fd, uint32_t events) {
   const auto found = number_of_.find(fd);
   if (found == number_of_.end()) return;
+  if (std::exchange(watched_.at(found->second).events, events) == events) return;
   epoll_event event{};
   event.events = events;
   event.data.u64 = found->second;

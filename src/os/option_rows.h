@@ -1,4 +1,5 @@
-// What the option tables of our programs share: ways of storing a value, and the rows that each program has.
+// Common parts of the option tables of Carve's programs: ways of storing a value, and the rows that every
+// program has.
 //
 //   const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Options>({
 //       {.name = "--state", .value = "DIR", .help = "directory of the ledger", .store =
@@ -10,7 +11,7 @@
 
 namespace carve::os {
 
-// Stores a value unchanged. Several members lead to a field of a field.
+// Stores a value unchanged. Several members name a field of a field.
 template <auto... members>
 inline constexpr auto keep = [](auto& options, const std::string& value) -> Outcome<void> {
   (options.*....*members) = value;
@@ -21,7 +22,7 @@ inline constexpr auto raise = [](auto& options, const std::string&) -> Outcome<v
   options.*flag = true;
   return {};
 };
-// The program then does something else than usual.
+// Selects another mode than the usual one.
 template <auto mode>
 inline constexpr auto enter = [](auto& options, const std::string&) -> Outcome<void> {
   options.mode = mode;

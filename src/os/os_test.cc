@@ -18,6 +18,7 @@
 #include "os/process.h"
 #include "os/socket.h"
 #include "os/tcp.h"
+#include "os/thread_start.h"
 
 namespace carve::os {
 namespace {
@@ -50,6 +51,19 @@ TEST(Loop, timers_repeat_and_fire_once) {
   loop.run();
   EXPECT_EQ(often, 5);
   EXPECT_EQ(once, 1);
+}
+
+TEST(Loop, measures_its_longest_turn) {
+  Loop loop;
+  loop.after(0, [&] {
+    EXPECT_NE(loop.turns().began_ns.load(), 0);
+    const int64_t until = monotonic_ns() + 5 * millisecond;
+    while (monotonic_ns() < until) {}
+    loop.stop();
+  });
+  loop.run();
+  EXPECT_GE(loop.turns().longest_ns.load(), 5 * millisecond);
+  EXPECT_EQ(loop.turns().began_ns.load(), 0);
 }
 
 TEST(Loop, may_run_again_after_its_end) {
@@ -96,7 +110,7 @@ TEST(Socket, knows_its_peer_until_the_peer_has_ended) {
   char name[] = "/tmp/carve-os-XXXXXX";
   const std::filesystem::path dir = mkdtemp(name);
   const auto listener = listen_at(dir / "s", SOCK_SEQPACKET, 0666);
-  ASSERT_TRUE(listener) << listener.error().sentence;
+  ASSERT_TRUE(listener) << listener.error().message;
   const pid_t child = fork();
   if (child == 0) {
     const auto c = connect_to(dir / "s", SOCK_SEQPACKET);
@@ -126,11 +140,11 @@ TEST(Socket, a_stale_socket_is_taken_over_and_a_file_is_not) {
   std::ofstream(dir / "file") << "precious";
   const auto refused = listen_at(dir / "file", SOCK_STREAM, 0600);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().sentence, HasSubstr("is not a socket"));
+  EXPECT_THAT(refused.error().message, HasSubstr("is not a socket"));
   EXPECT_TRUE(std::filesystem::exists(dir / "file"));
   const auto too_long = listen_at(dir / std::string(120, 'x'), SOCK_STREAM, 0600);
   ASSERT_FALSE(too_long);
-  EXPECT_THAT(too_long.error().sentence, HasSubstr("at most 107"));
+  EXPECT_THAT(too_long.error().message, HasSubstr("at most 107"));
   std::filesystem::remove_all(dir);
 }
 
@@ -176,7 +190,7 @@ TEST(Directory, one_that_others_may_change_is_refused) {
     chmod(path.c_str(), mode);
     const auto refused = make_directory(path, 0700);
     ASSERT_FALSE(refused) << mode;
-    EXPECT_THAT(refused.error().sentence, testing::HasSubstr("chmod go-w " + path));
+    EXPECT_THAT(refused.error().message, testing::HasSubstr("chmod go-w " + path));
   }
   chmod(path.c_str(), 01777);
   EXPECT_TRUE(make_directory(path, 0700)) << "as /tmp is";
@@ -191,7 +205,7 @@ TEST(Directory, one_that_others_may_change_is_refused) {
     ASSERT_EQ(chown(path.c_str(), 65534, 65534), 0);
     const auto refused = make_directory(path, 0700);
     ASSERT_FALSE(refused);
-    EXPECT_THAT(refused.error().sentence, testing::HasSubstr("belongs to uid 65534"));
+    EXPECT_THAT(refused.error().message, testing::HasSubstr("belongs to uid 65534"));
   }
   std::filesystem::remove_all(top);
 }
@@ -203,7 +217,7 @@ TEST(Directory, a_lock_is_held_by_one_process_which_the_refusal_names) {
     ASSERT_TRUE(first);
     const auto second = hold_lock(path, "agent", "the state x");
     ASSERT_FALSE(second);
-    EXPECT_EQ(second.error().sentence,
+    EXPECT_EQ(second.error().message,
               "another agent, process " + std::to_string(getpid()) + ", has the state x; stop it first");
   }
   EXPECT_TRUE(hold_lock(path, "agent", "the state x"));
@@ -263,12 +277,23 @@ TEST(Tcp, the_user_of_a_local_peer_is_known_while_its_socket_is_open) {
 TEST(Tcp, a_free_port_is_chosen_and_a_taken_one_is_named) {
   TcpAddress first{.host = "127.0.0.1"};
   const auto held = listen_at(first);
-  ASSERT_TRUE(held) << held.error().sentence;
+  ASSERT_TRUE(held) << held.error().message;
   EXPECT_NE(first.port, 0);
   TcpAddress second = first;
   const auto refused = listen_at(second);
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().sentence, text(first) + ": Address already in use");
+  EXPECT_EQ(refused.error().message, text(first) + ": Address already in use");
+}
+
+TEST(StartThread, blocks_all_signals_in_the_thread_and_none_in_its_caller) {
+  sigset_t before, of_thread, after;
+  pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  start_thread([&] { pthread_sigmask(SIG_SETMASK, nullptr, &of_thread); }).join();
+  pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  for (const int number : {SIGINT, SIGTERM, SIGCHLD, SIGUSR1}) {
+    EXPECT_EQ(sigismember(&of_thread, number), 1) << number;
+    EXPECT_EQ(sigismember(&after, number), sigismember(&before, number)) << number;
+  }
 }
 
 }  // namespace

@@ -124,10 +124,13 @@ void send_signal(const Fd& pidfd, int signal) {
   syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0);
 }
 
-std::string boot_id() {
-  std::string id = read_file("/proc/sys/kernel/random/boot_id").value_or("unknown");
-  while (!id.empty() && id.back() == '\n') id.pop_back();
-  return id;
+const std::string& boot_id() {
+  static const std::string known = [] {
+    std::string id = read_file("/proc/sys/kernel/random/boot_id").value_or("unknown");
+    while (!id.empty() && id.back() == '\n') id.pop_back();
+    return id;
+  }();
+  return known;
 }
 
 }  // namespace carve::os

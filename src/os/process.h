@@ -1,8 +1,8 @@
-// The kernel's data about a process. It is read from /proc and may be out of date at once. A caller that
+// The kernel's data about a process. It is read from /proc and may be out of date immediately. A caller that
 // needs certainty holds a pidfd and checks it again afterwards.
 //
-// None of these functions waits for the process. The files that it can keep from being read (cmdline,
-// environ, maps, exe, mem) are read by node/inspect only.
+// None of these functions waits for the process. The files whose reading it can block (cmdline, environ,
+// maps, exe, mem) are read only by node/inspect.
 #pragma once
 
 #include <sys/types.h>
@@ -17,7 +17,7 @@
 
 namespace carve::os {
 
-// Identifies a process, also after its pid was used again.
+// Identifies a process, even after its pid was reused.
 struct ProcessId {
   pid_t pid = 0;
   uint64_t start = 0;  // Clock ticks since boot: field 22 of /proc/PID/stat.
@@ -30,10 +30,10 @@ struct ProcessId {
 struct ProcessStat {
   ProcessId id;
   pid_t parent = 0;
-  pid_t group = 0;    // Of its process group.
+  pid_t group = 0;    // Process group.
   pid_t session = 0;  // A number that no new process gets while the session has a process.
   char state = '?';   // 'Z': ended, not yet waited for.
-  std::string name;   // Of its first thread, which may set it; at most 15 bytes of any value.
+  std::string name;   // The first thread's, which may set it; at most 15 bytes of any value.
 };
 
 std::optional<std::string> read_file(const std::string& path, size_t most = 1 << 20);
@@ -41,8 +41,8 @@ bool write_file(const std::string& path, std::string_view text);  // Writes an e
 
 std::optional<ProcessStat> stat_of(pid_t);
 std::vector<ProcessStat> all_processes();
-pid_t inner_pid_of(pid_t);         // In its own pid namespace: the last of NSpid; 0: unknown.
-uint64_t pid_namespace_of(pid_t);  // Inode; 0: unknown.
+pid_t inner_pid_of(pid_t);         // In its own pid namespace: the last of NSpid; 0 if unknown.
+uint64_t pid_namespace_of(pid_t);  // Inode; 0 if unknown.
 
 // Returns the lines of /proc/PID/cgroup: controllers -> path. The v2 line has the empty name.
 std::map<std::string, std::string> cgroups_of(pid_t);
@@ -53,6 +53,6 @@ std::optional<ProcessId> process_of(const Fd& pidfd);  // No value if the proces
 bool alive(const Fd& pidfd);
 void send_signal(const Fd& pidfd, int signal);
 
-std::string boot_id();
+const std::string& boot_id();  // Read once.
 
 }  // namespace carve::os

@@ -67,7 +67,7 @@ std::optional<uint32_t> untrusted_server(int socket, const char* service_user) {
   return is_trusted(credentials, client) ? std::nullopt : std::optional(server.uid);
 }
 
-std::string distrust_sentence(uint32_t uid) {
+std::string distrust_message(uint32_t uid) {
   const std::string name = user_name(uid);
   return fmt::format("uid {}{}, which is neither root nor this user; {}={} trusts it", uid,
                      name == std::to_string(uid) ? "" : " (" + name + ")", trusted_uids_variable, uid);

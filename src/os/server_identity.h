@@ -1,6 +1,6 @@
-// Who serves a unix socket. A client sends its requests, and takes environments and descriptors, only if the
-// server is root, the client's own user, or a user that it was told to trust. A path alone proves nothing:
-// in a folder like /tmp the first process to come gets a name.
+// Checks who serves a unix socket. A client sends its requests, and takes environments and descriptors, only
+// if the server is root, the client's own user, or a configured trusted user. A path proves nothing by
+// itself: in a folder like /tmp the first process to claim a name gets it.
 //
 // SO_PEERCRED of a connected socket has the uid of the process that called listen().
 #pragma once
@@ -15,13 +15,13 @@ namespace carve::os {
 // The environment variable with the uids of further trusted servers: "1000" or "1000,1001".
 inline constexpr const char* trusted_uids_variable = "CARVE_TRUSTED_UIDS";
 
-// What the kernel reports of a server, in the client's namespaces.
+// A server's credentials as the kernel reports them, in the client's namespaces.
 struct ServerCredentials {
   uint32_t uid = 0;
-  int pid = 0;  // 0: it is outside the client's pid namespace.
+  int pid = 0;  // 0 if it is outside the client's pid namespace.
 };
 
-// The client, and how it sees uids.
+// The client's own uid, and its view of uids.
 struct ClientUids {
   uint32_t effective = 0;
   std::string uid_map;              // /proc/self/uid_map
@@ -31,14 +31,14 @@ struct ClientUids {
 };
 
 // Returns whether the client trusts the server. A server outside the client's user namespace has no uid
-// there; no process of the namespace can pretend to be one.
+// there; no process of the namespace can pretend to be such a server.
 bool is_trusted(const ServerCredentials&, const ClientUids&);
 
-// Returns the uid of the server of a connected socket if this process does not trust it; no value if it does.
-// `service_user`: the name of a user that is trusted too, or null.
+// Returns the uid of the server of a connected socket if this process does not trust it, or no value if it
+// does. `service_user` is the name of an additional trusted user, or null.
 std::optional<uint32_t> untrusted_server(int socket, const char* service_user = nullptr);
 
 // Returns "uid 1000 (ada), which is neither root nor this user; CARVE_TRUSTED_UIDS=1000 trusts it".
-std::string distrust_sentence(uint32_t uid);
+std::string distrust_message(uint32_t uid);
 
 }  // namespace carve::os

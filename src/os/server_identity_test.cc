@@ -58,8 +58,8 @@ TEST(ServerIdentity, the_other_end_of_a_socket_is_this_process) {
   EXPECT_TRUE(untrusted_server(-1)) << "no socket at all";
 }
 
-TEST(ServerIdentity, the_sentence_names_the_way_out) {
-  EXPECT_EQ(distrust_sentence(4242),
+TEST(ServerIdentity, the_message_names_the_way_out) {
+  EXPECT_EQ(distrust_message(4242),
             "uid 4242, which is neither root nor this user; CARVE_TRUSTED_UIDS=4242 trusts it");
 }
 

@@ -1,5 +1,5 @@
-// The watchdog of a service manager (systemd.service(5), WatchdogSec=): the loop reports twice in each
-// interval that it turns. A program whose loop hangs is ended and started again.
+// The watchdog of a service manager (systemd.service(5), WatchdogSec=): twice in each interval the loop
+// reports that it is running. A program whose loop hangs is ended and restarted.
 #pragma once
 
 #include <cstdint>

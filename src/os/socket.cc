@@ -15,11 +15,9 @@
 namespace carve::os {
 namespace {
 
-using K = FailureKind;
-
 Outcome<sockaddr_un> address_of(const std::string& path) {
   if (path.size() > max_socket_path_bytes)
-    return failure(K::invalid_argument,
+    return failure(FailureKind::invalid_argument,
                    "the socket path {} has {} characters; a unix socket's path has at most {}", path,
                    path.size(), max_socket_path_bytes);
   sockaddr_un address{};
@@ -36,17 +34,17 @@ Outcome<Fd> listen_at(const std::string& path, int type, unsigned mode) {
   struct stat there {};
   if (lstat(path.c_str(), &there) == 0) {
     if (!S_ISSOCK(there.st_mode))
-      return failure(K::failed_precondition,
+      return failure(FailureKind::failed_precondition,
                      "{} exists and is not a socket; choose another --socket, or remove the file", path);
     unlink(path.c_str());
   }
   Fd fd(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  // The file gets the socket's mode without what the umask forbids, then the rest. A change of the umask
-  // would be a change for the files of all threads.
+  // The file gets the socket's mode less what the umask forbids, then the rest. A change of the umask would
+  // affect the files of all threads.
   fchmod(fd.get(), mode);
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0 ||
       chmod(path.c_str(), mode) != 0 || listen(fd.get(), SOMAXCONN) != 0)
-    return failure(K::unavailable, "cannot listen at {}: {}", path, strerror(errno));
+    return failure(FailureKind::unavailable, "cannot listen at {}: {}", path, strerror(errno));
   return fd;
 }
 
@@ -55,7 +53,7 @@ Outcome<Fd> connect_to(const std::string& path, int type) {
   if (!address) return tl::unexpected(address.error());
   Fd fd(socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0)
-    return failure(K::not_found, "no process listens at {}: {}", path, strerror(errno));
+    return failure(FailureKind::not_found, "no process listens at {}: {}", path, strerror(errno));
   return fd;
 }
 

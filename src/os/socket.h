@@ -16,11 +16,12 @@ namespace carve::os {
 
 inline constexpr size_t max_socket_path_bytes = 107;  // sockaddr_un::sun_path without its NUL.
 
-// Replaces a socket on which no process listens; refuses to remove any other file.
+// Replaces a socket on which no process listens; does not remove any other file.
 Outcome<Fd> listen_at(const std::string& path, int type, unsigned mode);
 Outcome<Fd> connect_to(const std::string& path, int type);
 
-// The process at the other end of a unix socket. There is no default: a peer is identified, or there is none.
+// The process at the other end of a unix socket. There is no default value, because a peer is identified or
+// there is none.
 struct Peer {
   Peer(ProcessId which, Fd descriptor, uint32_t user)
       : process(which), pidfd(std::move(descriptor)), uid(user) {}
@@ -28,9 +29,9 @@ struct Peer {
   Fd pidfd;
   uint32_t uid;
 };
-// No value if the peer has ended.
+// Returns no value if the peer has ended.
 std::optional<Peer> peer_of(int socket);
-// Returns the uid of the peer of a unix socket, at the cost of one call; no value for another socket.
+// Returns the uid of the peer of a unix socket, using one call, or no value for another kind of socket.
 std::optional<uint32_t> uid_of_peer(int socket);
 
 // Sends one datagram with up to 8 descriptors.

@@ -59,7 +59,7 @@ Outcome<Fd> listen_at(TcpAddress& at) {
 
 namespace {
 
-// Writes an address as sock_diag has it, in network byte order.
+// Writes an address in sock_diag's form, in network byte order.
 void set_end(const sockaddr_storage& from, uint32_t (&address)[4], uint16_t& port) {
   if (from.ss_family == AF_INET) {
     const auto& four = reinterpret_cast<const sockaddr_in&>(from);
@@ -106,7 +106,7 @@ std::optional<uint32_t> uid_of_local_peer(int socket) {
   if (size < static_cast<ssize_t>(sizeof answer.header + sizeof answer.body) ||
       answer.header.nlmsg_type != SOCK_DIAG_BY_FAMILY)
     return std::nullopt;
-  // A socket that was closed has neither an inode nor a uid.
+  // A closed socket has neither an inode nor a uid.
   return answer.body.idiag_inode != 0 ? std::optional(answer.body.idiag_uid) : std::nullopt;
 }
 

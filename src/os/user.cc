@@ -1,6 +1,8 @@
 #include "os/user.h"
 
+#include <fmt/format.h>
 #include <pwd.h>
+#include <unistd.h>
 
 #include <vector>
 
@@ -20,6 +22,12 @@ std::optional<uint32_t> user_id(const std::string& name) {
   passwd* found = nullptr;
   getpwnam_r(name.c_str(), &entry, space.data(), space.size(), &found);
   return found != nullptr ? std::optional<uint32_t>(found->pw_uid) : std::nullopt;
+}
+
+std::string uid_text(uint32_t uid) { return uid == 0 ? "root" : fmt::format("uid {}", uid); }
+
+Cause cause_of_user(uint32_t uid) {
+  return {.who = uid_text(uid), .has_reserve = uid == 0 || uid == geteuid()};
 }
 
 }  // namespace carve::os

@@ -41,7 +41,7 @@ class Planner {
   Engine& engine_;
   Fleet& fleet_;
   std::span<const PlacedRequest> standing_;
-  std::vector<uint32_t> node_;  // By device.
+  std::vector<uint32_t> node_;  // Indexed by device.
   // By device: its slices, as positions in `standing_`.
   std::vector<std::vector<size_t>> on_;
   std::vector<bool> able_;  // By device: it may be emptied.
@@ -60,7 +60,8 @@ Planner::Planner(Engine& engine, std::span<const PlacedRequest> standing)
   invariant(node_.size() == fleet_.devices());
   for (size_t i = 0; i < standing.size(); ++i) {
     const RequestShape& shape = engine.shape(standing[i].request_class);
-    const bool fixed = shape.exclusive || shape.only != any_device || needed_share(shape) == whole_device;
+    bool fixed = shape.exclusive || shape.only != any_device;
+    for (unsigned part = 0; part < shape.devices; ++part) fixed |= needed_share(shape, part) == whole_device;
     for_each_device(fleet_, standing[i].assignment, [&](uint32_t device) {
       on_[device].push_back(i);
       if (fixed) able_[device] = false;
@@ -68,8 +69,8 @@ Planner::Planner(Engine& engine, std::span<const PlacedRequest> standing)
   }
   for (uint32_t device = 0; device < on_.size(); ++device) {
     const DeviceState& c = fleet_.devices(node_[device])[device - fleet_.node(node_[device]).first];
-    // Empty devices stay empty: filling one to empty another gains nothing. A device with a slice that was
-    // not given here, or that cannot be moved, does not become empty.
+    // Empty devices stay empty: filling one to empty another gains nothing. A device does not become empty if
+    // it has a slice that was not given here or that cannot be moved.
     const bool stays_empty = c.slices == 0 && !c.sick;
     if (stays_empty || c.sick || c.slices != on_[device].size()) able_[device] = false;
     if (stays_empty) closed_.push_back(device);
@@ -80,7 +81,8 @@ Planner::Planner(Engine& engine, std::span<const PlacedRequest> standing)
 
 Planner::Cost Planner::cost(uint32_t device) const {
   Cost out{on_[device].size(), {}, device};
-  for (const size_t who : on_[device]) out.held.count += standing_[who].assignment.memory.count;
+  const unsigned i = device - fleet_.node(node_[device]).first;
+  for (const size_t who : on_[device]) out.held.count += standing_[who].assignment.memory_on(i).count;
   return out;
 }
 
@@ -146,19 +148,22 @@ bool Planner::vacate(std::span<const uint32_t> devices, std::span<const size_t> 
 void Planner::keep(const Move& m) {
   invariant(m.who < standing_.size() && m.from == standing_[m.who].assignment, "no slice moves twice");
   for_each_device(fleet_, m.from, [&](uint32_t device) {
-    const bool waits = next_.erase(cost(device)) != 0;
+    // A device that was filled by a move is not able, and its cost is not used.
+    const bool waits = able_[device] && next_.erase(cost(device)) != 0;
     std::erase(on_[device], m.who);
     if (waits) next_.insert(cost(device));
   });
   for_each_device(fleet_, m.to, [&](uint32_t device) {
-    next_.erase(cost(device));
+    if (able_[device]) next_.erase(cost(device));
     invariant(!fleet_.devices(m.to.node)[device - fleet_.node(m.to.node).first].sick);
     able_[device] = false;
     on_[device].push_back(m.who);
   });
-  const auto parts = exchanged(m).size();
-  plan_.moved.count += m.from.memory.count * parts;
-  plan_.moved_share += needed_share(engine_.shape(standing_[m.who].request_class)).basis_points * parts;
+  for (const auto& [from, to] : exchanged(m)) {
+    plan_.moved.count += m.from.memory_on(from).count;
+    plan_.moved_share +=
+        needed_share(engine_.shape(standing_[m.who].request_class), m.from.part_on(from)).basis_points;
+  }
   plan_.moves.push_back(m);
 }
 
@@ -183,6 +188,10 @@ ConsolidationPlan Planner::run(unsigned wanted) {
 std::vector<std::pair<unsigned, unsigned>> exchanged(const Move& m) {
   const DeviceSet kept = m.from.node == m.to.node ? m.from.devices & m.to.devices : 0;
   std::vector<std::pair<unsigned, unsigned>> out;
+  for (size_t i = 0; i < m.from.parts.size(); ++i)
+    if (m.from.node != m.to.node || m.from.parts[i].device != m.to.parts[i].device)
+      out.emplace_back(m.from.parts[i].device, m.to.parts[i].device);
+  if (!m.from.parts.empty()) return out;
   DeviceSet to = m.to.devices & ~kept;
   for (DeviceSet from = m.from.devices & ~kept; from != 0; from &= from - 1, to &= to - 1)
     out.emplace_back(std::countr_zero(from), std::countr_zero(to));

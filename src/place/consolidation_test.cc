@@ -171,7 +171,7 @@ TEST(ConsolidationPlan, any_plan_can_be_carried_out_and_empties_what_it_says) {
       ASSERT_EQ(m.from, s.assignment);
       engine.release(s.request_class, m.from, s.application);
       const auto fit = fitting(engine.fleet(), m.to.node, engine.shape(s.request_class));
-      ASSERT_TRUE(fit && (*fit & m.to.devices) == m.to.devices) << "no room for a move of the plan";
+      ASSERT_TRUE(fit && (fit->any & m.to.devices) == m.to.devices) << "no room for a move of the plan";
       ASSERT_EQ(std::popcount(m.to.devices), engine.shape(s.request_class).devices);
       engine.take(s.request_class, m.to, s.application);
       carried.count += m.from.memory.count * exchanged(m).size();

@@ -11,15 +11,32 @@
 namespace carve::place {
 namespace {
 
-constexpr uint32_t block_size = 64;
-constexpr size_t max_node_bytes = 1024;         // Per node, all together.
-constexpr size_t min_score_bytes = 320;         // The part of it for scores, at least.
+constexpr uint32_t block_size = block_nodes;
+constexpr size_t max_node_bytes = 1024;         // Per node, in total.
+constexpr size_t min_score_bytes = 320;         // The minimum part of it for scores.
 constexpr uint64_t fading = uint64_t{1} << 16;  // Decisions after which a count is worth half.
 
-uint8_t highest(const uint8_t* bytes) {
+using Block = std::span<const uint8_t, block_size>;  // A byte for each node.
+
+Block block_of(const std::vector<uint8_t>& bytes, size_t block) {
+  return std::span(bytes).subspan(block * block_size).first<block_size>();
+}
+
+uint8_t highest(Block bytes) {
   uint8_t high = 0;
   for (uint32_t i = 0; i < block_size; ++i) high = std::max(high, bytes[i]);
   return high;
+}
+
+// Returns the scores of a block, with 0 for each node that would lose a reserved slot or is kept.
+std::array<uint8_t, block_size> open_scores(Block scores, Block slots_lost, Block kept,
+                                            const ReservedCapacity& reserved) {
+  std::array<uint8_t, block_size> out;
+  for (uint32_t i = 0; i < block_size; ++i) {  // No branch, so that it is vectorized.
+    const bool is_open = ((slots_lost[i] & reserved.slots) | (kept[i] & reserved.kept)) == 0;
+    out[i] = static_cast<uint8_t>(scores[i] & -int{is_open});
+  }
+  return out;
 }
 
 }  // namespace
@@ -44,6 +61,10 @@ size_t Engine::Hash::operator()(const RequestShape& a) const {
                               uint64_t{a.best_effort}, uint64_t{a.policy}, uint64_t{a.only}, a.models,
                               uint64_t{a.kinds}, uint64_t{a.cpu_milli}, a.host_memory.count})
     h = (h ^ word) * 0x9e3779b97f4a7c15, h ^= h >> 29;
+  for (const PartShape& part : a.parts)
+    for (const uint64_t word :
+         {part.memory.count, uint64_t{part.part.basis_points}, uint64_t{part.share.basis_points}})
+      h = (h ^ word) * 0x9e3779b97f4a7c15, h ^= h >> 29;
   return h;
 }
 
@@ -78,7 +99,7 @@ void Engine::rescore(Row& row, uint32_t n) {
   if (now >= high)
     high = now;
   else if (old == high)
-    high = highest(&row.score[n / block_size * block_size]);
+    high = highest(block_of(row.score, n / block_size));
 }
 
 size_t Engine::most_rows() const {
@@ -112,7 +133,7 @@ void Engine::make_room(RequestClass k) {
   std::swap(from.score, to.score);
   std::swap(from.block, to.block);
   std::swap(from.slots_lost, to.slots_lost);
-  from.epoch = to.epoch = 0;  // Void.
+  from.epoch = to.epoch = 0;  // Invalid.
   rarest = k;
 }
 
@@ -120,7 +141,7 @@ void Engine::update(Row& row) {
   const uint64_t now = fleet_.changes();
   invariant(row.seen <= now);
   if (row.epoch != epoch_ || !fleet_.journal_covers(row.seen) || row.score.size() < fleet_.nodes()) {
-    // The sizes are multiples of the block size, so that scans need no check for the end.
+    // The sizes are multiples of the block size, so that scans need no end check.
     const size_t blocks = (fleet_.nodes() + block_size - 1) / block_size;
     row.score.assign(blocks * block_size, 0);
     row.block.assign((blocks + block_size - 1) / block_size * block_size, 0);
@@ -136,6 +157,7 @@ void Engine::update(Row& row) {
         const uint32_t soon = fleet_.changed_node(change + ahead);
         fleet_.fetch_devices(soon);
         __builtin_prefetch(&row.score[soon], 1);
+        if (!row.slots_lost.empty()) __builtin_prefetch(&row.slots_lost[soon], 1);
         fleet_.fetch_node(fleet_.changed_node(std::min(change + 2 * ahead, now)));
       }
       const uint32_t n = fleet_.changed_node(change);
@@ -146,7 +168,7 @@ void Engine::update(Row& row) {
   invariant(row.score.size() >= fleet_.nodes() && row.score.size() % block_size == 0);
 }
 
-// Tells the strategy which nodes changed.
+// Notifies the strategy of the changed nodes.
 void Engine::look_around() {
   const uint64_t now = fleet_.changes();
   invariant(around_ <= now);
@@ -175,7 +197,8 @@ std::optional<uint32_t> Engine::best(const Row& row, const ReservedCapacity& res
                                      const Guards* guards) const {
   if (reserved.models == 0 && reserved.slots == 0 && reserved.kept == 0) {
     uint8_t high = 0;
-    for (size_t i = 0; i < row.block.size(); i += block_size) high = std::max(high, highest(&row.block[i]));
+    for (size_t i = 0; i < row.block.size(); i += block_size)
+      high = std::max(high, highest(block_of(row.block, i / block_size)));
     if (high == 0) return std::nullopt;
     const auto block = static_cast<size_t>(
         static_cast<const uint8_t*>(std::memchr(row.block.data(), high, row.block.size())) -
@@ -197,14 +220,19 @@ std::optional<uint32_t> Engine::first_of(const Row& row, const ReservedCapacity&
   std::optional<uint32_t> found;
   for (size_t block = 0; block < row.block.size(); ++block) {
     if (row.block[block] == 0 || key(row.block[block], 0) <= high) continue;
-    for (size_t i = block * block_size; i < (block + 1) * block_size; ++i) {
-      const auto n = static_cast<uint32_t>(i);
-      if (row.score[n] == 0 || key(row.score[n], replicas(n)) <= high) continue;
-      if (guards != nullptr &&
-          ((row.slots_lost[n] & reserved.slots) != 0 || (guards->kept(n) & reserved.kept) != 0 ||
-           (reserved.models >> fleet_.node(n).model & 1) != 0))
-        continue;
-      high = key(row.score[n], replicas(n));
+    std::array<uint8_t, block_size> scores;
+    if (guards == nullptr)
+      std::ranges::copy(block_of(row.score, block), scores.begin());
+    else
+      scores = open_scores(block_of(row.score, block), block_of(row.slots_lost, block),
+                           guards->kept_of_block(block), reserved);
+    const uint8_t most = highest(scores);
+    if (most == 0 || key(most, 0) <= high) continue;
+    for (uint32_t i = 0; i < block_size; ++i) {
+      const auto n = static_cast<uint32_t>(block * block_size + i);
+      if (scores[i] == 0 || key(scores[i], replicas(n)) <= high) continue;
+      if ((reserved.models >> fleet_.node(n).model & 1) != 0) continue;
+      high = key(scores[i], replicas(n));
       found = n;
     }
   }
@@ -212,7 +240,7 @@ std::optional<uint32_t> Engine::first_of(const Row& row, const ReservedCapacity&
 }
 
 // Returns the node to use instead of `found`: the one with the fewest replicas of the application. It is
-// chosen among all nodes if the strategy spreads replicas, else among those with the same score.
+// chosen among all nodes if the strategy spreads replicas, otherwise among those with the same score.
 uint32_t Engine::apart(const Row& row, const ReservedCapacity& reserved, const Guards* guards, uint32_t found,
                        Application application) {
   invariant(application < replicas_.size());
@@ -236,7 +264,7 @@ uint32_t Engine::apart(const Row& row, const ReservedCapacity& reserved, const G
 // Chooses among the fitting devices of node n. If the strategy spreads replicas, only the devices with the
 // fewest replicas of the application are offered to the strategy. Otherwise a chosen device is exchanged for
 // a device in the same state that has fewer replicas, if there is one.
-Score Engine::scored(const Scoring& scoring, uint32_t n, const RequestShape& shape, DeviceSet fit,
+Score Engine::scored(const Scoring& scoring, uint32_t n, const RequestShape& shape, const FittingDevices& fit,
                      Application application) const {
   std::array<unsigned, max_node_devices> count{};
   unsigned most = 0;
@@ -246,25 +274,28 @@ Score Engine::scored(const Scoring& scoring, uint32_t n, const RequestShape& sha
         most = std::max(most, ++count[static_cast<unsigned>(std::countr_zero(s))]);
   const auto with = [&](auto holds) {
     DeviceSet out = 0;
-    for (DeviceSet s = fit; s != 0; s &= s - 1)
+    for (DeviceSet s = fit.any; s != 0; s &= s - 1)
       if (holds(static_cast<unsigned>(std::countr_zero(s)))) out |= s & -s;
     return out;
   };
   if (most != 0 && scoring.spreads_replicas())
     for (unsigned allowed = 0; allowed < most; ++allowed) {
-      const DeviceSet few = with([&](unsigned i) { return count[i] <= allowed; });
-      if (std::popcount(few) >= shape.devices) return scoring.score(fleet_, n, shape, few);
+      const FittingDevices few = within(fit, with([&](unsigned i) { return count[i] <= allowed; }));
+      if (can_serve(few)) return scoring.score(fleet_, n, shape, few);
     }
   Score score = scoring.score(fleet_, n, shape, fit);
   if (most == 0) return score;
   const auto devices = fleet_.devices(n);
-  for (DeviceSet s = score.devices; s != 0; s &= s - 1) {
-    const auto i = static_cast<unsigned>(std::countr_zero(s));
+  const PartDevices chosen = score.devices;
+  chosen.each([&](unsigned part, unsigned i) {
     const DeviceSet same = with([&](unsigned j) {
-      return (score.devices >> j & 1) == 0 && count[j] < count[i] && devices[j] == devices[i];
+      return (score.devices.set >> j & 1) == 0 && count[j] < count[i] && devices[j] == devices[i];
     });
-    if (same != 0) score.devices = (score.devices & ~(s & -s)) | (same & -same);
-  }
+    if (same == 0) return;
+    score.devices.set = (score.devices.set & ~(DeviceSet{1} << i)) | (same & -same);
+    if (!shape.parts.empty()) score.devices.of_part[part] = static_cast<uint8_t>(std::countr_zero(same));
+  });
+  arrange(score.devices, shape);
   return score;
 }
 
@@ -311,17 +342,25 @@ std::optional<Assignment> Engine::assigned(const Scoring& scoring, uint32_t n, c
   Score score = scored(scoring, n, shape, *fit, application);
   // The strategy chooses the node; the topology chooses among its devices if the request needs several.
   if (shape.devices > 1)
-    if (const Topology* links = fleet_.topology(n))
-      score.devices = links->choose(*fit, shape.devices, score.devices);
-  invariant((score.devices & ~*fit) == 0, "the request fits on each chosen device");
-  invariant(std::popcount(score.devices) == shape.devices);
-  Assignment assignment{n, score.devices, {}};
+    if (const Topology* links = fleet_.topology(n)) {
+      const DeviceSet liked = score.devices.set;
+      const DeviceSet group = links->tightest(
+          fit->any, liked, [&](DeviceSet set) { return can_serve(*fit, all_parts(fit->parts), set); });
+      if ((liked & ~group) != 0)
+        score.devices =
+            choose(shape, within(*fit, group), [&](unsigned, unsigned i) { return (liked >> i & 1) == 0; });
+    }
+  invariant((score.devices.set & ~fit->any) == 0, "the request fits on each chosen device");
+  invariant(std::popcount(score.devices.set) == shape.devices);
+  Assignment assignment{n, score.devices.set, {}};
   const auto devices = fleet_.devices(n);
-  bool first = true;
-  for (DeviceSet set = score.devices; set != 0; set &= set - 1, first = false) {
-    const Bytes needed = need(shape, devices[static_cast<unsigned>(std::countr_zero(set))]);
-    assignment.memory = first ? needed : std::min(assignment.memory, needed);
-  }
+  score.devices.each([&](unsigned part, unsigned device) {
+    const Bytes needed = need(shape, part, devices[device]);
+    if (!shape.parts.empty())
+      assignment.parts.push_back({device, needed});
+    else
+      assignment.memory = part == 0 ? needed : std::min(assignment.memory, needed);
+  });
   return assignment;
 }
 

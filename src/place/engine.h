@@ -1,12 +1,12 @@
 // The placement engine: hard rules, a strategy's scores, and an index that stores the scores.
 //
-// For each request class the engine keeps one byte per node, its score (0: the node cannot serve), and one
-// byte per 64 nodes, their highest score. At a decision, the nodes that changed since the class's last
-// decision are scored again (the fleet's journal lists them, each once). The answer is the first node with
-// the highest byte. A decision costs about 60 ns under fgd per changed node, and a read of one byte per 64
-// nodes. The index takes a byte per node and class (two with guards). It is kept for as many classes as fit
-// in 1 KiB a node, and for at least 160. Beyond them, the class requested least often loses its bytes, and is
-// scored from the beginning when it comes again. No memory is allocated for a known class.
+// For each request class the engine keeps one byte per node, its score (0 if the node cannot serve), and one
+// byte per 64 nodes, their highest score. A decision first rescores the nodes that changed since the class's
+// last decision (the fleet's journal lists them, each once). The answer is the first node with the highest
+// byte. A decision costs about 60 ns under fgd per changed node, and a read of one byte per 64 nodes. The
+// index takes a byte per node and class (two with guards). It is kept for as many classes as fit in 1 KiB a
+// node, and for at least 160. Beyond them, the class requested least often loses its bytes, and is scored
+// from the beginning when it comes again. No memory is allocated for a known class.
 #pragma once
 
 #include <map>
@@ -31,21 +31,22 @@ class Engine {
   const RequestShape& shape(RequestClass k) const { return classes_[k].shape; }
   size_t classes() const { return classes_.size(); }
 
-  // Returns the application of a request, whose replicas are kept apart; "" is no application.
+  // Returns the application of a request, whose replicas are kept apart; "" means none.
   Application application(std::string_view name);
 
-  // Returns where this request would go now; nothing if no node can serve. The request is kept apart from its
-  // application's replicas. Under `spread` it goes to the node, and there to the device, with the fewest of
-  // them; the score comes second. Under the other strategies replicas only decide between equal scores.
+  // Returns where this request would go now, or no value if no node can serve it. The request is kept apart
+  // from its application's replicas. Under `spread` it goes to the node, and there to the device, with the
+  // fewest of them; the score comes second. Under the other strategies replicas only decide between equal
+  // scores.
   std::optional<Assignment> find(RequestClass, Application = no_application);
 
-  // Returns the devices of node n that this request would take there now; nothing if the node cannot serve. A
-  // strategy other than the engine's may choose them.
+  // Returns the devices of node n that this request would take there now, or no value if the node cannot
+  // serve it. A strategy other than the engine's may choose them.
   std::optional<Assignment> find_on(RequestClass, uint32_t n, Application = no_application,
                                     std::optional<Strategy> = {});
 
-  // Returns each node's score by the engine's strategy, by the node's number; 0: it cannot serve. It holds
-  // until the next call.
+  // Returns each node's score by the engine's strategy, indexed by the node's number; 0 if it cannot serve.
+  // The span is valid until the next call.
   std::span<const uint8_t> scores(RequestClass);
 
   // Calls find() and takes the place.
@@ -59,7 +60,7 @@ class Engine {
   // taken.
   void add_replica(Application, const Assignment&);
 
-  // Records a placed request, or forgets it, where the caller keeps the devices' states (Fleet::set_device).
+  // Adds or removes a placed request, if the caller keeps the devices' states (Fleet::set_device).
   void add_placed(RequestClass, const Assignment&, Application = no_application);
   void remove_placed(RequestClass, const Assignment&, Application = no_application);
 
@@ -77,7 +78,7 @@ class Engine {
  private:
   struct Row {
     RequestShape shape;
-    std::vector<uint8_t> score;  // By node.
+    std::vector<uint8_t> score;  // Indexed by node.
     std::vector<uint8_t> block;  // The highest score of each 64 nodes.
     // By node, if there are guards: the slot types that lose a slot there.
     std::vector<uint8_t> slots_lost;
@@ -99,7 +100,7 @@ class Engine {
   template <class Key, class Replicas>
   std::optional<uint32_t> first_of(const Row&, const ReservedCapacity&, const Guards*, Key, Replicas) const;
   uint32_t apart(const Row&, const ReservedCapacity&, const Guards*, uint32_t found, Application);
-  Score scored(const Scoring&, uint32_t n, const RequestShape&, DeviceSet fit, Application) const;
+  Score scored(const Scoring&, uint32_t n, const RequestShape&, const FittingDevices&, Application) const;
   std::optional<Assignment> assigned(const Scoring&, uint32_t n, const RequestShape&, Application) const;
   size_t most_rows() const;
   void make_room(RequestClass);
@@ -108,19 +109,19 @@ class Engine {
 
   Fleet fleet_;
   std::unique_ptr<Scoring> scoring_;
-  std::map<Strategy, std::unique_ptr<Scoring>> other_scorings_;  // Of single decisions.
+  std::map<Strategy, std::unique_ptr<Scoring>> other_scorings_;  // For single decisions.
   std::vector<Row> classes_;
   std::vector<RequestClass> scored_;  // Classes whose rows have scores.
   std::unordered_map<RequestShape, RequestClass, Hash> known_;
   uint64_t finds_ = 0;
-  // The last change of the fleet that the strategy was told.
+  // The last fleet change that the strategy was notified of.
   uint64_t around_ = 0;
   std::unordered_map<std::string, Application> applications_;
   std::vector<std::vector<Replica>> replicas_ = std::vector<std::vector<Replica>>(1);  // By application.
   std::vector<uint8_t> count_;  // Replicas of one application by node; all 0 between decisions.
   ArrivalCounts arrivals_;
   uint64_t learned_ = 0;  // Arrivals counted at the last update of the workload model.
-  uint64_t epoch_ = 1;    // Scores of an older epoch are void.
+  uint64_t epoch_ = 1;    // Scores of an older epoch are invalid.
 };
 
 }  // namespace carve::place

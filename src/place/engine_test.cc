@@ -58,7 +58,7 @@ void add_mixed(Fleet& fleet, std::mt19937& dice, unsigned nodes) {
   }
 }
 
-// A caller may keep the devices' states itself: what it finds is what an engine that keeps them finds.
+// A caller may keep the devices' states itself: it gets the same results as an engine that keeps them.
 TEST(Engine, states_of_a_caller_give_the_same_decisions) {
   for (const Strategy strategy : all) {
     std::mt19937 dice(7);
@@ -185,7 +185,7 @@ TEST(Engine, what_it_remembers_is_what_it_would_find_afresh) {
       const RequestClass request_class = engine.request_class(workload[dice() % workload.size()].shape);
       const auto remembered = engine.find(request_class);
       if (round % 25 == 0) {
-        engine.set_workload_model(workload);  // All stored scores are void now.
+        engine.set_workload_model(workload);  // All stored scores are now invalid.
         ASSERT_EQ(engine.find(request_class), remembered) << text(strategy) << " in round " << round;
       }
       const auto placed = engine.place(request_class);
@@ -249,7 +249,7 @@ TEST(Engine, a_journal_that_overflowed_is_not_believed) {
 TEST(Engine, a_node_that_is_added_between_two_requests_is_used) {
   Engine engine(Strategy::binpack);
   const RequestClass whole = engine.request_class(asking(1, 10000));
-  // The journal is renewed at 129 and 257 nodes, the scores have room for multiples of 64.
+  // The journal is renewed at 129 and 257 nodes; the scores have room for multiples of 64.
   for (uint32_t n = 0; n < 300; ++n) {
     add(engine.fleet(), 0, 1);
     const auto assignment = engine.place(whole);
@@ -296,7 +296,7 @@ TEST(Engine, more_kinds_than_are_remembered_take_no_more_memory_and_get_the_same
       EXPECT_EQ(engine.find(request_class), fresh.find(fresh.request_class(shape)));
     }
     EXPECT_GT(engine.classes(), 900u);
-    EXPECT_LE(engine.bytes_per_node(), 1024u);  // A thousand classes would take 2,000 bytes for scores alone.
+    EXPECT_LE(engine.bytes_per_node(), 1024u);  // A thousand classes would take 2,000 bytes just for scores.
   }
 }
 

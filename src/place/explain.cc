@@ -11,33 +11,48 @@
 namespace carve::place {
 namespace {
 
-// Returns the rule under which a node that cannot serve is counted: the first broken rule of the node, else
-// the furthest row that any of its refused devices reached.
+constexpr std::string_view behind_rules[] = {"devices of different sizes", "a device for each part"};
+
+// Returns the rule under which a node that cannot serve is counted: the first broken rule of the node,
+// otherwise the furthest row that any of its rejected devices reached. If each part has enough devices,
+// either their sizes differ (needs_one_size()), or several parts have the same ones. These are the two rows
+// behind the others.
 size_t broken_row(const Fleet& fleet, uint32_t n, const RequestShape& shape) {
   const NodeState& node = fleet.node(n);
   const auto of_node = node_rules();
   for (size_t row = 0; row < of_node.size(); ++row)
     if (!of_node[row].holds(node, shape)) return row;
   const auto of_device = device_rules();
-  size_t furthest = 0;
   const auto devices = fleet.devices(n);
-  for (unsigned i = 0; i < devices.size(); ++i)
-    for (size_t row = 0; row < of_device.size(); ++row)
-      if (!of_device[row].holds(devices[i], node.first + i, shape)) {
-        furthest = std::max(furthest, row);
-        break;
-      }
-  invariant(furthest < of_device.size());
-  return of_node.size() + furthest;
+  for (unsigned part = 0; part < std::max<size_t>(1, shape.parts.size()); ++part) {
+    const RequestShape one = shape_of_part(shape, part);
+    std::optional<size_t> furthest;
+    size_t fit = 0;
+    for (unsigned i = 0; i < devices.size(); ++i) {
+      size_t row = 0;
+      while (row < of_device.size() && of_device[row].holds(devices[i], node.first + i, one)) ++row;
+      if (row == of_device.size())
+        ++fit;
+      else
+        furthest = std::max(furthest.value_or(0), row);
+    }
+    if (fit >= (shape.parts.empty() ? shape.devices : 1u)) continue;
+    invariant(furthest.has_value(), "a rule refuses the node");
+    return of_node.size() + *furthest;
+  }
+  invariant(needs_one_size(shape) || !shape.parts.empty(), "a rule refuses the node");
+  return of_node.size() + of_device.size() + !shape.parts.empty();
 }
 
 std::string_view rule_name(size_t row) {
   const auto of_node = node_rules();
-  return row < of_node.size() ? of_node[row].name : device_rules()[row - of_node.size()].name;
+  if (row < of_node.size()) return of_node[row].name;
+  row -= of_node.size();
+  return row < device_rules().size() ? device_rules()[row].name : behind_rules[row - device_rules().size()];
 }
 
-// Returns the node with the largest `amount` that is free on as many devices as are requested, among the
-// nodes that fit `less`, with that amount.
+// Returns the node with the largest `amount` that is free on the requested number of devices, among the nodes
+// that fit `less`, with that amount.
 template <class Amount>
 std::optional<std::pair<uint32_t, uint64_t>> most(const Fleet& fleet, const RequestShape& less,
                                                   Amount amount) {
@@ -48,10 +63,10 @@ std::optional<std::pair<uint32_t, uint64_t>> most(const Fleet& fleet, const Requ
     if (!fit) continue;
     std::array<uint64_t, max_node_devices> amounts;
     unsigned count = 0;
-    for (DeviceSet set = *fit; set != 0; set &= set - 1)
+    for (DeviceSet set = fit->any; set != 0; set &= set - 1)
       amounts[count++] = amount(fleet.devices(n)[static_cast<unsigned>(std::countr_zero(set))]);
     std::ranges::sort(amounts.begin(), amounts.begin() + count, std::greater{});
-    invariant(count >= less.devices);  // Of the devices that are set in `amounts`.
+    invariant(count >= less.devices);  // Only the devices that are set in `amounts`.
     const uint64_t piece = amounts[less.devices - 1u];
     if (!best || piece > best->second) best = {n, piece};
   }
@@ -67,7 +82,7 @@ std::string_view broken_rule(const Fleet& fleet, uint32_t n, const RequestShape&
 Refusal explain(const Fleet& fleet, const RequestShape& shape) {
   Refusal out;
   out.nodes = fleet.nodes();
-  std::vector<uint32_t> counts(node_rules().size() + device_rules().size());
+  std::vector<uint32_t> counts(node_rules().size() + device_rules().size() + std::size(behind_rules));
   for (uint32_t n = 0; n < fleet.nodes(); ++n) {
     if (fitting(fleet, n, shape))
       ++out.serving;
@@ -79,9 +94,9 @@ Refusal explain(const Fleet& fleet, const RequestShape& shape) {
     if (counts[row] != 0) out.counts.push_back({rule_name(row), counts[row]});
   std::ranges::stable_sort(out.counts, std::greater{}, &Refusal::Count::nodes);
 
-  out.sentence = fmt::format("{}/{} nodes can serve", out.serving, out.nodes);
+  out.message = fmt::format("{}/{} nodes can serve", out.serving, out.nodes);
   for (size_t i = 0; i < out.counts.size(); ++i)
-    out.sentence += fmt::format("{}{} {}", i == 0 ? ": " : ", ", out.counts[i].nodes, out.counts[i].rule);
+    out.message += fmt::format("{}{} {}", i == 0 ? ": " : ", ", out.counts[i].nodes, out.counts[i].rule);
   if (out.serving != 0) return out;
   const auto advise = [&](const std::string& what) { out.advice += out.advice.empty() ? what : "; " + what; };
 
@@ -92,7 +107,7 @@ Refusal explain(const Fleet& fleet, const RequestShape& shape) {
     const auto free_memory = [](const DeviceState& c) { return c.free.count; };
     if (const auto piece = most(fleet, less, free_memory)) {
       less.share = {};
-      // More may be free on a device whose compute is taken, and the user sees that number too.
+      // A device whose compute is taken may have more free memory, and the user sees that number too.
       const bool more_elsewhere = most(fleet, less, free_memory)->second > piece->second;
       less = shape;
       less.memory = {std::min(piece->second, shape.memory.count) & ~((uint64_t{1} << 20) - 1)};
@@ -126,7 +141,7 @@ Refusal explain(const Fleet& fleet, const RequestShape& shape) {
       advise(fmt::format("the request fits with at most {}m of CPU", fleet.node(*best).cpu_free));
     }
   }
-  if (!out.advice.empty()) out.sentence += "; " + out.advice;
+  if (!out.advice.empty()) out.message += "; " + out.advice;
   return out;
 }
 

@@ -1,5 +1,5 @@
-// Explains why nothing fits, over a whole fleet. Each node is counted once under the first rule that it
-// breaks, in kube-scheduler's words; then follows what is nearest to fitting. "0/1213 nodes can serve: 800
+// Explains why nothing fits, over a whole fleet. Each node is counted once, under the first rule that it
+// breaks, in kube-scheduler's style; then the message names the closest fit. "0/1213 nodes can serve: 800
 // other model, 300 memory, 113 cpu; the largest free block is 6.2 GiB: the request fits with 1.8 GiB less".
 // Reads every node: about 100 us for 1,213.
 #pragma once
@@ -28,14 +28,14 @@ struct Refusal {
   uint32_t serving = 0;
   std::vector<Count> counts;  // By descending count, equal counts in the table's order.
   std::vector<Nearest> nearest;
-  // `nearest` in words; empty if there is none.
+  // `nearest` as text; empty if there is none.
   std::string advice;
-  std::string sentence;
+  std::string message;
 };
 
 Refusal explain(const Fleet&, const RequestShape&);
 
-// Returns the name of the rule under which a node is counted that cannot serve the request.
+// Returns the name of the rule under which a node that cannot serve the request is counted.
 std::string_view broken_rule(const Fleet&, uint32_t n, const RequestShape&);
 
 }  // namespace carve::place

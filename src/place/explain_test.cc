@@ -45,7 +45,7 @@ TEST(Explain, counts_each_node_once_and_says_what_would_fit) {
   shape.cpu_milli = 1000;
   const Refusal refusal = explain(fleet, shape);
   EXPECT_EQ(
-      refusal.sentence,
+      refusal.message,
       "0/12 nodes can serve: 8 other model, 3 memory, 1 cpu; the largest free block is 6 GiB: the request "
       "fits with 2 GiB less; the request fits with at most 500m of CPU");
 }
@@ -54,8 +54,8 @@ TEST(Explain, much_memory_and_little_compute_on_one_device_is_neither) {
   Fleet fleet;
   add(fleet, "A10", {device(48_GiB, 500)});
   const Refusal refusal = explain(fleet, asking(20_GiB, 1000));
-  EXPECT_THAT(refusal.sentence, HasSubstr("1 compute"));
-  EXPECT_THAT(refusal.sentence, HasSubstr("the request fits with at most 5% of the compute"));
+  EXPECT_THAT(refusal.message, HasSubstr("1 compute"));
+  EXPECT_THAT(refusal.message, HasSubstr("the request fits with at most 5% of the compute"));
   ASSERT_EQ(refusal.nearest.size(), 1u);
   EXPECT_EQ(refusal.nearest[0].share, Share{500});
 }
@@ -64,7 +64,7 @@ TEST(Explain, the_largest_piece_is_one_whose_compute_would_do) {
   Fleet fleet;
   add(fleet, "A10", {device(14_GiB, 500), device(4_GiB, 8000)});
   EXPECT_THAT(
-      explain(fleet, asking(16_GiB, 1000)).sentence,
+      explain(fleet, asking(16_GiB, 1000)).message,
       HasSubstr(
           "the largest free block with enough free compute is 4 GiB: the request fits with 12 GiB less"));
 }
@@ -74,11 +74,21 @@ TEST(Explain, the_seventeenth_slice_and_unequal_devices) {
   DeviceState full = device(40_GiB);
   full.slices = full.isolated = 16;
   add(fleet, "A10", {full});
-  EXPECT_THAT(explain(fleet, asking(128_MiB)).sentence, HasSubstr("1 16 slices on every device"));
+  EXPECT_THAT(explain(fleet, asking(128_MiB)).message, HasSubstr("1 16 slices on every device"));
   Fleet pair;
   add(pair, "A10", {device(20_GiB), device(5_GiB)});
-  EXPECT_THAT(explain(pair, asking(8_GiB, 0, 2)).sentence,
+  EXPECT_THAT(explain(pair, asking(8_GiB, 0, 2)).message,
               HasSubstr("largest free block is 5 GiB: the request fits with 3 GiB less on each device"));
+}
+
+TEST(Explain, a_percentage_of_unequal_devices_is_a_rule_of_its_own) {
+  Fleet fleet;
+  DeviceState smaller = device(5_GiB);
+  smaller.usable = 5_GiB;
+  add(fleet, "A10", {device(48_GiB), smaller});
+  RequestShape shape = asking({}, 0, 2);
+  shape.part = {8000};
+  EXPECT_THAT(explain(fleet, shape).message, HasSubstr("1 devices of different sizes"));
 }
 
 TEST(Explain, what_it_says_would_fit_does) {
@@ -104,7 +114,7 @@ TEST(Explain, what_it_says_would_fit_does) {
       if (nearest.memory) less.memory = *nearest.memory;
       if (nearest.share) less.share = *nearest.share;
       if (nearest.cpu) less.cpu_milli = *nearest.cpu;
-      EXPECT_NE(explain(fleet, less).serving, 0u) << refusal.sentence;
+      EXPECT_NE(explain(fleet, less).serving, 0u) << refusal.message;
       ++said;
     }
   }

@@ -12,7 +12,8 @@ namespace {
 
 class FgdScarcity : public Scoring {
  public:
-  Score score(const Fleet& fleet, uint32_t n, const RequestShape& shape, DeviceSet fitting) const override {
+  Score score(const Fleet& fleet, uint32_t n, const RequestShape& shape,
+              const FittingDevices& fitting) const override {
     Score best;
     fragments_.alternatives(fleet, n, shape, fitting, [&](const Fragments::Step& step) {
       const auto value = static_cast<uint8_t>(1 + bucket(step.gradient));

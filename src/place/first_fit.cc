@@ -1,6 +1,5 @@
 // Chooses the lowest fitting devices of the first node that can serve the request. First fit is the simplest
 // strategy, and few strategies place more: it fills a node before it uses the next one.
-#include "place/order.h"
 #include "place/scoring.h"
 
 namespace carve::place {
@@ -8,8 +7,9 @@ namespace {
 
 class FirstFit : public Scoring {
  public:
-  Score score(const Fleet&, uint32_t, const RequestShape& shape, DeviceSet fitting) const override {
-    return {1, lowest(fitting, shape.devices)};
+  Score score(const Fleet&, uint32_t, const RequestShape& shape,
+              const FittingDevices& fitting) const override {
+    return {1, choose(shape, fitting, [](unsigned, unsigned) { return 0; })};
   }
 };
 

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "core/invariant.h"
+#include "place/rules.h"
 
 namespace carve::place {
 
@@ -23,7 +24,7 @@ std::optional<unsigned> Fleet::model(std::string_view name) {
 }
 
 uint32_t Fleet::add(NodeState node, std::span<const DeviceState> devices) {
-  // The reader of the input refuses such a node.
+  // The parser of the input rejects such a node.
   invariant(devices.size() <= max_node_devices, "a set of devices is one word");
   invariant(node.model < models_.size() && node.kind < max_node_kinds);
   node.first = static_cast<uint32_t>(devices_.size());
@@ -59,32 +60,61 @@ void Fleet::changed(uint32_t n) {
   journal_[changes_ & (journal_.size() - 1)] = n;
 }
 
+std::vector<PartPlace> Assignment::places() const {
+  std::vector<PartPlace> out = parts;
+  for (DeviceSet set = parts.empty() ? devices : 0; set != 0; set &= set - 1)
+    out.push_back({static_cast<unsigned>(std::countr_zero(set)), memory});
+  return out;
+}
+
+unsigned Assignment::part_on(unsigned device) const {
+  invariant(device < max_node_devices && (devices >> device & 1) != 0);
+  if (parts.empty()) return 0;
+  return static_cast<unsigned>(std::ranges::find(parts, device, &PartPlace::device) - parts.begin());
+}
+
+Bytes Assignment::memory_on(unsigned device) const {
+  return parts.empty() ? memory : parts[part_on(device)].memory;
+}
+
+Bytes Assignment::total() const {
+  Bytes sum{memory.count * static_cast<unsigned>(std::popcount(devices))};
+  if (!parts.empty()) sum = {};
+  for (const PartPlace& part : parts) sum.count += part.memory.count;
+  return sum;
+}
+
 void Fleet::move(const RequestShape& shape, const Assignment& assignment, bool taken) {
   invariant(assignment.node < nodes_.size());
   NodeState& node = nodes_[assignment.node];
   invariant(uint64_t{assignment.devices} >> node.devices == 0, "the devices are devices of the node");
-  const Share share = shape.exclusive ? whole_device : shape.share;
-  for (DeviceSet set = assignment.devices; set != 0; set &= set - 1) {
-    DeviceState& device = devices_[node.first + static_cast<unsigned>(std::countr_zero(set))];
+  invariant(assignment.parts.size() == shape.parts.size(), "the assignment is of this request");
+  uint64_t moved = 0;  // Basis points of a device.
+  DeviceSet set = assignment.devices;
+  for (unsigned i = 0; set != 0; ++i, set &= set - 1) {
+    const auto [number, memory] =
+        assignment.parts.empty() ? PartPlace{static_cast<unsigned>(std::countr_zero(set)), assignment.memory}
+                                 : assignment.parts[i];
+    DeviceState& device = devices_[node.first + number];
+    const Share share = needed_share(shape, i);
+    moved += share.basis_points;
     if (taken) {
-      invariant(assignment.memory <= device.free && share <= device.free_share);
-      device.free.count -= assignment.memory.count;
+      invariant(memory <= device.free && share <= device.free_share);
+      device.free.count -= memory.count;
       device.free_share.basis_points -= share.basis_points;
       ++device.slices;
       device.isolated = static_cast<uint8_t>(device.isolated + shape.isolated);
       device.exclusive = shape.exclusive;
     } else {
       invariant(device.slices > 0, "a slice leaves a device once");
-      device.free.count += assignment.memory.count;
+      device.free.count += memory.count;
       device.free_share.basis_points += share.basis_points;
       --device.slices;
       device.isolated = static_cast<uint8_t>(device.isolated - shape.isolated);
       device.exclusive = false;
     }
   }
-  const auto count = static_cast<unsigned>(std::popcount(assignment.devices));
-  const uint64_t moved = uint64_t{share.basis_points} * count;
-  const uint64_t bytes = assignment.memory.count * count;
+  const uint64_t bytes = assignment.total().count;
   ModelSums& sums = sums_[node.model];
   if (taken) {
     invariant(shape.cpu_milli <= node.cpu_free && shape.host_memory <= node.host_free);
@@ -143,6 +173,11 @@ RequestShape shape_of(const Request& r, const Fleet& fleet) {
   a.spill = r.spill;
   a.cpu_milli = r.cpu_milli;
   a.host_memory = r.host_memory;
+  for (const PartRequest& part : r.parts) {
+    PartShape& out = a.parts.emplace_back(PartShape{.share = part.share});
+    if (const auto* bytes = std::get_if<PerDevice>(&part.memory)) out.memory = bytes->memory;
+    if (const auto* of = std::get_if<OfUsable>(&part.memory)) out.part = of->part;
+  }
   if (const auto* each = std::get_if<PerDevice>(&r.memory)) a.memory = each->memory;
   if (const auto* total = std::get_if<InTotal>(&r.memory)) a.memory = {total->memory.count / r.devices};
   if (const auto* part = std::get_if<OfUsable>(&r.memory)) a.part = part->part;

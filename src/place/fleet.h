@@ -1,8 +1,8 @@
 // The fleet as the engine sees it: nodes with devices, and how much of each is free now.
 //
-// All that a decision reads is in two arrays without pointers: 40 bytes a node and 40 a device (an 8-device
-// node: 360 bytes). A cache with entries per node asks the journal of changes which entries to renew. So
-// placing, releasing, and adding or removing a node cost only what they change.
+// All data for a decision is in two arrays without pointers: 40 bytes a node and 40 a device (an 8-device
+// node: 360 bytes). A cache with entries per node reads the journal of changes to find the entries to renew.
+// So placing, releasing, and adding or removing a node cost only as much as they change.
 #pragma once
 
 #include <array>
@@ -23,47 +23,65 @@ inline constexpr uint8_t node_model = UINT8_MAX;
 struct DeviceState {
   Bytes usable;
   Bytes free;     // Free bytes of usable.
-  Bytes context;  // Bytes of one context that the slice pays; 0: the reserve pays them.
+  Bytes context;  // Bytes of one context that the slice pays; 0 if the reserve pays them.
   Share free_share = whole_device;
   uint8_t slices = 0;
-  uint8_t isolated = 0;    // Slices whose memory is limited.
+  uint8_t isolated = 0;    // Slices with limited memory.
   bool exclusive = false;  // An exclusive slice holds the device.
   bool sick = false;
   bool partitioned = false;  // The device is in MIG mode and cannot be sliced.
   bool migrates = false;     // Managed memory may exceed the device's memory.
   bool shared_out = false;   // A slice's share is enforced; best-effort slices are not admitted.
   uint8_t policy = any_policy;
-  uint8_t model = node_model;  // Bit number in Models, on a node that has several.
+  uint8_t model = node_model;  // Bit number in Models, on a node with several models.
 
   friend bool operator==(const DeviceState&, const DeviceState&) = default;
 };
 
 struct NodeState {
   Bytes host_free;
-  uint32_t cpu_all = 0;  // Thousandths of a core; at least what is free when the node is added.
+  uint32_t cpu_all = 0;  // Thousandths of a core; at least the free ones when the node is added.
   uint32_t cpu_free = 0;
   uint32_t first = 0;  // Number of the node's first device in the fleet.
   uint8_t devices = 0;
-  uint8_t model = 0;  // Bit number in Models; of most of its devices, if `mixed`.
+  uint8_t model = 0;  // Bit number in Models; that of most of its devices, if `mixed`.
   uint8_t kind = 0;   // Bit number in NodeKinds.
   uint8_t policy = any_policy;
   bool up = true;
   bool isolates = true;  // Its driver and agent can limit memory.
-  bool mixed = false;    // Its devices have models of their own.
+  bool mixed = false;    // Its devices have different models.
+};
+
+// The device of a part and its bytes there.
+struct PartPlace {
+  unsigned device = 0;  // Index on the node.
+  Bytes memory;
+
+  friend bool operator==(const PartPlace&, const PartPlace&) = default;
 };
 
 // The position of a placed request: place() returns it, and release() takes it back.
 struct Assignment {
   uint32_t node = 0;
   DeviceSet devices = 0;
-  Bytes memory;  // Bytes on each device: equal parts, sized for the smallest device.
+  Bytes memory;  // Bytes on each device, if the parts are equal: sized for the smallest device.
+  // The place of each part, if the parts differ. If empty, each device has one of the equal parts.
+  std::vector<PartPlace> parts;
+
+  // Returns the places of all parts, equal ones in ascending order of the devices.
+  std::vector<PartPlace> places() const;
+  // Returns the bytes on all devices.
+  Bytes total() const;
+  // Returns the part on a device of the assignment; the first of equal parts.
+  unsigned part_on(unsigned device) const;
+  Bytes memory_on(unsigned device) const;
 
   friend bool operator==(const Assignment&, const Assignment&) = default;
 };
 
 class Fleet {
  public:
-  // Returns the bit of a model, new or known; nothing if max_models are known already.
+  // Returns the bit of a model, new or known; no value if max_models are known already.
   std::optional<unsigned> model(std::string_view name);
   std::optional<unsigned> known_model(std::string_view name) const;
   std::string_view model_name(unsigned bit) const { return models_[bit]; }
@@ -75,7 +93,7 @@ class Fleet {
 
   uint32_t nodes() const { return static_cast<uint32_t>(nodes_.size()); }
   const NodeState& node(uint32_t n) const { return nodes_[n]; }
-  // A node may have no device, and so may the fleet.
+  // A node, and the fleet, may have no devices.
   std::span<const DeviceState> devices(uint32_t n) const {
     return {devices_.data() + nodes_[n].first, nodes_[n].devices};
   }
@@ -83,7 +101,7 @@ class Fleet {
   unsigned largest_node() const { return largest_node_; }  // Number of devices.
   uint32_t devices_of_model(unsigned bit) const { return sums_[bit].devices; }
 
-  // Prefetches what will be read soon.
+  // Prefetches data that will be read soon.
   void fetch_node(uint32_t n) const {
     __builtin_prefetch(&nodes_[n]);
     __builtin_prefetch(&last_[n]);
@@ -99,7 +117,7 @@ class Fleet {
   void set_host(uint32_t n, uint32_t cpu_free, Bytes host_free);
   void set_device(uint32_t n, unsigned i, const DeviceState&);
 
-  // Sets how the devices of a node are connected; unknown for other nodes. Stored apart, because few
+  // Sets how the devices of a node are connected; unknown for other nodes. Stored separately, because few
   // decisions need it.
   void set_topology(uint32_t n, const Topology& t) { topologies_.insert_or_assign(n, t); }
   const Topology* topology(uint32_t n) const {
@@ -116,7 +134,7 @@ class Fleet {
   bool journal_covers(uint64_t seen) const { return changes_ - seen < journal_.size() && seen >= floor_; }
 
   // Sums over the fleet, updated with each change.
-  uint64_t free_share() const { return free_share_; }  // Basis points of a device.
+  uint64_t free_share() const { return free_share_; }  // In basis points of a device.
   uint64_t free_share_of_model(unsigned bit) const { return sums_[bit].free_share; }
   Bytes free_of_model(unsigned bit) const { return sums_[bit].free; }
   Bytes usable_of_model(unsigned bit) const { return sums_[bit].usable; }
@@ -124,7 +142,7 @@ class Fleet {
  private:
   struct ModelSums {  // Over the devices of one model.
     uint32_t devices = 0;
-    uint64_t free_share = 0;  // Basis points of a device.
+    uint64_t free_share = 0;  // In basis points of a device.
     Bytes free, usable;
   };
 
@@ -134,7 +152,7 @@ class Fleet {
   std::vector<NodeState> nodes_;
   std::vector<DeviceState> devices_;
   std::vector<std::string> models_;
-  std::vector<ModelSums> sums_;                                // By model.
+  std::vector<ModelSums> sums_;                                // Indexed by model.
   std::vector<uint32_t> journal_ = std::vector<uint32_t>(64);  // A ring; its length is a power of two.
   std::vector<uint64_t> last_;
   std::unordered_map<uint32_t, Topology> topologies_;

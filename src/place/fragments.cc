@@ -8,7 +8,8 @@
 namespace carve::place {
 namespace {
 
-// Returns a type's memory need on a model, however it is given. `device` is an unused device of that model.
+// Returns a type's memory need on a model, whichever way it is specified. `device` is an unused device of
+// that model.
 Bytes memory_of(const RequestShape& a, const DeviceState& device) { return need(a, device); }
 
 template <class T>
@@ -45,7 +46,7 @@ std::vector<DeviceState> sample_devices(const Fleet& fleet) {
   return sample;
 }
 
-// Returns the memory that a type requests of all its devices, weighted, in basis points of a device.
+// Returns the memory that a type requests on all its devices, weighted, in basis points of a device.
 int64_t weighted_memory(const Type& type, const DeviceState& device) {
   if (device.usable.count == 0) return 0;
   return (type.weight >> 10) * type.shape.devices *
@@ -104,7 +105,7 @@ void Fragments::settle_levels(unsigned models, std::vector<uint32_t>& shares) {
   memory_levels_ = 1;
   for (unsigned t = 0; t < models; ++t) {
     settle(memory_[t]);
-    // A single level that every request reaches is no level.
+    // A single level that every request reaches does not count.
     if (!(memory_[t].size() <= 1 && (memory_[t].empty() || memory_[t][0] == 0)))
       memory_levels_ = std::max(memory_levels_, static_cast<unsigned>(memory_[t].size()) + 1);
   }

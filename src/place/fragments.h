@@ -1,10 +1,9 @@
-// Measures how much of a node's free capacity the typical requests can use, and what a placement changes of
-// it.
+// Measures how much of a node's free capacity the typical requests can use, and how a placement changes it.
 //
 // The amount a(g) of a device is its free capacity in basis points of a device: compute, or compute and
 // memory weighted by how much of each is requested (docs/decisions/0004-fragments-in-two-dimensions.md). For
-// a type m the node's fragment is all of T = sum of a(g) if m cannot run there, else the sum over the devices
-// that cannot serve m. So F = sum of p_m * T minus what is useful, and
+// a type m the node's fragment is all of T = sum of a(g) if m cannot run there, otherwise the sum over the
+// devices that cannot serve m. So F = sum of p_m * T minus the useful amount, and
 //  useful = sum over m that run there of p_m * (sum of a(g) over the devices that serve m).
 // A type for one device runs on any device that serves it, so its part of `useful` is a sum over devices. One
 // read of a table of (model, memory, compute, CPU) levels gives the weight of all such types that a device
@@ -27,7 +26,7 @@ class Fragments {
  public:
   void build(const Fleet&, const WorkloadModel&);
 
-  // The factor of a type's weight: the sum of all weights, with those of requests for no device.
+  // The factor of a type's weight: the sum of all weights, including requests for no device.
   int64_t all() const { return all_; }
 
   int64_t amount(const DeviceState& c) const {
@@ -42,11 +41,11 @@ class Fragments {
   // best set of them, in basis points * 2^30. Higher is better.
   struct Step {
     int64_t gradient = 0;
-    DeviceSet devices = 0;
+    PartDevices devices;
   };
   // Calls each(step) for the alternatives on this node, lowest device first.
   template <class F>
-  void alternatives(const Fleet& fleet, uint32_t n, const RequestShape& shape, DeviceSet fitting,
+  void alternatives(const Fleet& fleet, uint32_t n, const RequestShape& shape, const FittingDevices& fitting,
                     F each) const;
 
   // Returns the useful amount, for tests and reports.
@@ -69,7 +68,7 @@ class Fragments {
     Share share;
     std::array<uint64_t, max_models> memory{};
   };
-  struct Tally {  // The devices that serve a level.
+  struct Tally {  // The number of devices that serve a level.
     int64_t count = 0;
     int64_t amount = 0;
   };
@@ -77,7 +76,7 @@ class Fragments {
     const RequestShape& shape;
     std::span<const DeviceState> devices;
     unsigned model;
-    unsigned cpu_after;                            // Level of the CPU that the request leaves.
+    unsigned cpu_after;                            // CPU level after the request.
     int64_t before = 0;                            // The useful amount now.
     int64_t rest = 0;                              // Sum of `part`.
     std::array<int64_t, max_node_devices> part{};  // Part of each device in `useful`, with the CPU left.
@@ -107,16 +106,16 @@ class Fragments {
                     cpu_levels_];
   }
   Comparison comparison(const Fleet& fleet, uint32_t n, const RequestShape& shape) const;
-  // Returns the gradient of a placement on all devices of the set.
-  Step step(const Comparison& now, DeviceSet set) const;
+  // Returns the gradient of a placement on these devices.
+  Step step(const Comparison& now, const PartDevices& devices) const;
   // Returns whether an earlier fitting device has the state of device i, so that both give the same step.
   static bool repeats_earlier(const Comparison& now, DeviceSet fitting, unsigned i);
-  // Chooses the devices whose own part of `useful` loses least, lowest first, for a request of equal parts.
-  DeviceSet least_loss(const Comparison& now, DeviceSet fitting) const;
-  // Returns the device after the request was placed on it.
-  static DeviceState reduced(DeviceState device, const RequestShape& shape) {
-    device.free = minus(device.free, need(shape, device));
-    device.free_share.basis_points -= needed_share(shape).basis_points;
+  // Chooses the devices whose own part of `useful` loses least, lowest first.
+  PartDevices least_loss(const Comparison& now, const FittingDevices& fitting) const;
+  // Returns the device after a part of the request was placed on it.
+  static DeviceState reduced(DeviceState device, const RequestShape& shape, unsigned part) {
+    device.free = minus(device.free, need(shape, part, device));
+    device.free_share.basis_points -= needed_share(shape, part).basis_points;
     return device;
   }
   bool serves(const DeviceState& c, unsigned model, const Need& need) const {
@@ -167,15 +166,14 @@ inline Fragments::Comparison Fragments::comparison(const Fleet& fleet, uint32_t 
   return now;
 }
 
-inline Fragments::Step Fragments::step(const Comparison& now, DeviceSet set) const {
+inline Fragments::Step Fragments::step(const Comparison& now, const PartDevices& devices) const {
   int64_t after = now.rest;
   int64_t gone = 0;
   std::array<Tally, max_multi_levels> then;
   for (size_t l = 0; l < multi_needs_.size(); ++l) then[l] = now.tally[l];
-  for (DeviceSet s = set; s != 0; s &= s - 1) {
-    const auto i = static_cast<unsigned>(__builtin_ctz(s));
+  devices.each([&](unsigned part, unsigned i) {
     const DeviceState& device = now.devices[i];
-    const DeviceState c = reduced(device, now.shape);
+    const DeviceState c = reduced(device, now.shape, part);
     const int64_t a = amount(device);
     const int64_t b = amount(c);
     gone += a - b;
@@ -184,9 +182,9 @@ inline Fragments::Step Fragments::step(const Comparison& now, DeviceSet set) con
       if (serves(device, now.model, multi_needs_[l])) --then[l].count, then[l].amount -= a;
       if (serves(c, now.model, multi_needs_[l])) ++then[l].count, then[l].amount += b;
     }
-  }
+  });
   if (!multi_.empty()) after += multi(now.model, now.cpu_after, then.data());
-  return {all_ * gone - (now.before - after), set};
+  return {all_ * gone - (now.before - after), devices};
 }
 
 inline bool Fragments::repeats_earlier(const Comparison& now, DeviceSet fitting, unsigned i) {
@@ -200,37 +198,26 @@ inline bool Fragments::repeats_earlier(const Comparison& now, DeviceSet fitting,
   return false;
 }
 
-inline DeviceSet Fragments::least_loss(const Comparison& now, DeviceSet fitting) const {
-  std::array<int64_t, max_node_devices> loss{};
-  for (DeviceSet s = fitting; s != 0; s &= s - 1) {
-    const auto i = static_cast<unsigned>(__builtin_ctz(s));
-    const DeviceState c = reduced(now.devices[i], now.shape);
-    loss[i] = now.part[i] - amount(c) * row(now.model, c)[now.cpu_after] -
-              all_ * (amount(now.devices[i]) - amount(c));
-  }
-  DeviceSet chosen = 0;
-  for (unsigned k = 0; k < now.shape.devices; ++k) {
-    unsigned best = max_node_devices;
-    for (DeviceSet s = fitting & ~chosen; s != 0; s &= s - 1) {
-      const auto i = static_cast<unsigned>(__builtin_ctz(s));
-      if (best == max_node_devices || loss[i] < loss[best]) best = i;
-    }
-    invariant(best < max_node_devices, "at least as many devices fit as are requested");
-    chosen = chosen | 1u << best;
-  }
-  return chosen;
+inline PartDevices Fragments::least_loss(const Comparison& now, const FittingDevices& fitting) const {
+  return choose(now.shape, fitting, [&](unsigned part, unsigned i) {
+    const DeviceState c = reduced(now.devices[i], now.shape, part);
+    return now.part[i] - amount(c) * row(now.model, c)[now.cpu_after] -
+           all_ * (amount(now.devices[i]) - amount(c));
+  });
 }
 
 template <class F>
-void Fragments::alternatives(const Fleet& fleet, uint32_t n, const RequestShape& shape, DeviceSet fitting,
-                             F each) const {
-  invariant(shape.devices == 0 || fitting != 0);
+void Fragments::alternatives(const Fleet& fleet, uint32_t n, const RequestShape& shape,
+                             const FittingDevices& fitting, F each) const {
+  invariant(shape.devices == 0 || fitting.any != 0);
   const Comparison now = comparison(fleet, n, shape);
   if (shape.devices == 0) {
-    each(step(now, 0));
+    each(step(now, {}));
   } else if (shape.devices == 1) {
-    for (DeviceSet s = fitting; s != 0; s &= s - 1)
-      if (!repeats_earlier(now, fitting, static_cast<unsigned>(__builtin_ctz(s)))) each(step(now, s & -s));
+    for (DeviceSet s = fitting.any; s != 0; s &= s - 1) {
+      const auto i = static_cast<unsigned>(__builtin_ctz(s));
+      if (!repeats_earlier(now, fitting.any, i)) each(step(now, {.set = s & -s}));
+    }
   } else {
     each(step(now, least_loss(now, fitting)));
   }

@@ -98,9 +98,9 @@ TEST(Fragments, a_step_is_the_difference_that_the_placement_makes) {
       if (!fit) continue;
       const int64_t before = by_definition(fleet, n, workload);
       fragments.alternatives(fleet, n, shape, *fit, [&](const Fragments::Step& step) {
-        fleet.take(shape, {n, step.devices, {}});
+        fleet.take(shape, {n, step.devices.set, {}});
         EXPECT_EQ(step.gradient, before - by_definition(fleet, n, workload));
-        fleet.give(shape, {n, step.devices, {}});
+        fleet.give(shape, {n, step.devices.set, {}});
         ++steps;
       });
     }

@@ -1,6 +1,6 @@
-// What each strategy does with the same dozen requests, as tables that can be checked by hand. There are
-// three nodes: a with 2 devices, b and c with 4; every device has 16 GiB. A row has the slice that came or
-// left, its position, and what every device has left, in tenths of its compute.
+// The placements of the same dozen requests under each strategy, as tables that can be checked by hand. There
+// are three nodes: a with 2 devices, b and c with 4; every device has 16 GiB. A row has the slice that came
+// or left, its position, and the free compute of every device, in tenths.
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -12,7 +12,7 @@ namespace {
 
 using Wide = __int128;
 
-// Of the fair share of a group that is bound to models, so much is reserved. Chosen by measurement: with the
+// The reserved part of the fair share of a group that is bound to models. Chosen by measurement: with the
 // whole share gpuspec20 fills to 94.997 % instead of 95.035 (docs/decisions/0005).
 constexpr int64_t reserved_percent = 90;
 
@@ -51,7 +51,7 @@ Amounts free_of(const Fleet& fleet) {
   return out;
 }
 
-// Returns what a request takes on all its devices. A part of a device's memory counts for the mean of the
+// Returns the demand of a request on all its devices. A part of a device's memory counts for the mean of the
 // devices that the request may use.
 Amounts demand_of(const Fleet& fleet, const RequestShape& a) {
   if (a.devices == 0) return {};
@@ -63,12 +63,17 @@ Amounts demand_of(const Fleet& fleet, const RequestShape& a) {
     mean.usable.count += fleet.usable_of_model(t).count;
   }
   if (devices != 0) mean.usable.count /= devices;
-  return times({needed_share(a).basis_points, mebibytes(need(a, mean))}, a.devices);
+  if (a.parts.empty()) return times({needed_share(a).basis_points, mebibytes(need(a, mean))}, a.devices);
+  Amounts out;
+  for (unsigned i = 0; i < a.devices; ++i)
+    out += {needed_share(a, i).basis_points, mebibytes(need(a, i, mean))};
+  return out;
 }
 
-// Returns whether no second request of the same class fits beside it on any node.
+// Returns whether no second request of the same class fits next to it on any node. Parts that differ count as
+// requests for one device each (ArrivalCounts).
 bool is_large(const Fleet& fleet, const RequestShape& a) {
-  return a.devices > 1 && 2u * a.devices > fleet.largest_node();
+  return a.parts.empty() && a.devices > 1 && 2u * a.devices > fleet.largest_node();
 }
 
 bool serves(const DeviceState& c, const RequestShape& a) {
@@ -77,9 +82,10 @@ bool serves(const DeviceState& c, const RequestShape& a) {
 
 // Returns whether a slot of `larger` serves `a` too, with at most a quarter more CPU than needed.
 bool like(const RequestShape& larger, const RequestShape& a) {
-  return a.devices == larger.devices && a.share == larger.share && a.memory == larger.memory &&
-         a.part == larger.part && a.exclusive == larger.exclusive && a.models == larger.models &&
-         a.cpu_milli <= larger.cpu_milli && uint64_t{larger.cpu_milli} * 4 <= uint64_t{a.cpu_milli} * 5;
+  return a.parts == larger.parts && a.devices == larger.devices && a.share == larger.share &&
+         a.memory == larger.memory && a.part == larger.part && a.exclusive == larger.exclusive &&
+         a.models == larger.models && a.cpu_milli <= larger.cpu_milli &&
+         uint64_t{larger.cpu_milli} * 4 <= uint64_t{a.cpu_milli} * 5;
 }
 
 uint64_t root(Wide square) {
@@ -106,8 +112,19 @@ Guards::SlotType* Guards::type_of(const RequestShape& shape) {
   return type == types_.end() ? nullptr : &*type;
 }
 
+void Guards::resize(size_t nodes) {
+  nodes_.resize(nodes);
+  kept_.resize((nodes + block_nodes - 1) / block_nodes * block_nodes);
+}
+
+std::span<const uint8_t, block_nodes> Guards::kept_of_block(size_t block) const {
+  static constexpr std::array<uint8_t, block_nodes> none{};
+  const size_t first = block * block_nodes;
+  return first < kept_.size() ? std::span(kept_).subspan(first).first<block_nodes>() : std::span(none);
+}
+
 Guards::Seen& Guards::seen(uint32_t n) {
-  if (n >= nodes_.size()) nodes_.resize(n + 1);
+  if (n >= nodes_.size()) resize(n + 1);
   return nodes_[n];
 }
 
@@ -147,13 +164,15 @@ void Guards::set_workload_model(const Fleet& fleet, const WorkloadModel& workloa
   types_.resize(std::min<size_t>(types_.size(), max_slot_types));
   invariant(nodes_.size() <= fleet.nodes());
 
-  // Takes over the present state. A draining node goes on draining if its type is unchanged.
-  const std::vector<Seen> old_nodes = std::exchange(nodes_, std::vector<Seen>(fleet.nodes()));
+  // Takes over the present state. A draining node keeps draining if its type is unchanged.
+  const std::vector<uint8_t> old_kept = std::exchange(kept_, {});
+  nodes_.clear();
+  resize(fleet.nodes());
   for (size_t j = 0; j < types_.size(); ++j)
     for (size_t i = 0; i < old_types.size(); ++i) {
       if (!types_[j].large || !old_types[i].large || types_[j].need != old_types[i].need) continue;
-      for (size_t n = 0; n < old_nodes.size(); ++n)
-        nodes_[n].kept = static_cast<uint8_t>(nodes_[n].kept | (old_nodes[n].kept >> i & 1u) << j);
+      for (size_t n = 0; n < old_kept.size(); ++n)
+        kept_[n] = static_cast<uint8_t>(kept_[n] | (old_kept[n] >> i & 1u) << j);
       types_[j].kept = old_types[i].kept;
       types_[j].again = old_types[i].again;
     }
@@ -170,8 +189,8 @@ void Guards::changed(const Fleet& fleet, uint32_t n) {
   for (size_t j = 0; j < types_.size(); ++j) {
     SlotType& type = types_[j];
     if (type.large) {
-      if ((node.kept >> j & 1) == 0 || fleet.node(n).up) continue;
-      node.kept = static_cast<uint8_t>(node.kept & ~(1u << j));
+      if ((kept_[n] >> j & 1) == 0 || fleet.node(n).up) continue;
+      kept_[n] = static_cast<uint8_t>(kept_[n] & ~(1u << j));
       --type.kept;
       invariant(type.kept >= 0);
       continue;
@@ -217,15 +236,16 @@ void Guards::count_held(const Fleet& fleet, const RequestShape& shape, uint32_t 
     if (demand_of_models_.size() == max_types) return;
     demand = demand_of_models_.insert(demand, {shape.models, {}});
   }
-  const Amounts moved =
-      times({needed_share(shape).basis_points, mebibytes(need(shape, fleet.devices(n).front()))},
-            int64_t{count} * shape.devices);
+  Amounts moved;
+  for (unsigned i = 0; i < shape.devices; ++i)
+    moved += times({needed_share(shape, i).basis_points, mebibytes(need(shape, i, fleet.devices(n).front()))},
+                   count);
   demand->amounts += moved;
   for (Group& g : groups_)
     if (g.models == (shape.models & here_)) g.held += moved;
 }
 
-// Returns the resource of which the fewest expected arrivals fit into `room`.
+// Returns the resource for which the fewest expected arrivals fit into `room`.
 Resource Guards::exhausted_first(const Amounts& room) const {
   if (demand_.memory == 0) return &Amounts::compute;
   if (demand_.compute == 0) return &Amounts::memory;
@@ -233,7 +253,7 @@ Resource Guards::exhausted_first(const Amounts& room) const {
                                                                                    : &Amounts::compute;
 }
 
-// Returns how many nodes to keep: the fair number and one and a half standard deviations, less the placed
+// Returns how many nodes to keep: the fair number plus one and a half standard deviations, minus the placed
 // requests.
 int64_t Guards::wanted(const Fleet& fleet, const SlotType& type) const {
   if (demand_ == Amounts{}) return 0;  // No request needs a device's resources, so there is no fair part.
@@ -274,7 +294,7 @@ void Guards::settle(const Fleet& fleet) {
     seen(fleet.nodes() - 1);
     candidates_.clear();
     for (uint32_t n = 0; n < fleet.nodes(); ++n) {
-      if (missing > 0 ? nodes_[n].kept != 0 : (nodes_[n].kept & bit) == 0) continue;
+      if (missing > 0 ? kept_[n] != 0 : (kept_[n] & bit) == 0) continue;
       const uint32_t slices = to_drain(fleet, type, n);
       if (missing < 0) candidates_.emplace_back(~slices, n);  // Released: the nodes with most slices.
       if (missing > 0 && slices != never) candidates_.emplace_back(slices, n);
@@ -282,13 +302,14 @@ void Guards::settle(const Fleet& fleet) {
     const auto count = std::min(candidates_.size(), static_cast<size_t>(missing > 0 ? missing : -missing));
     if (static_cast<int64_t>(count) < missing) type.again = fleet.changes() + fleet.nodes();
     std::ranges::nth_element(candidates_, candidates_.begin() + static_cast<std::ptrdiff_t>(count));
-    for (size_t i = 0; i < count; ++i) nodes_[candidates_[i].second].kept ^= bit;
+    for (size_t i = 0; i < count; ++i) kept_[candidates_[i].second] ^= bit;
     type.kept += missing > 0 ? static_cast<int64_t>(count) : -static_cast<int64_t>(count);
     invariant(type.kept >= 0 && type.kept <= fleet.nodes());
   }
 }
 
-uint8_t Guards::destroyed(const Fleet& fleet, uint32_t n, const RequestShape& shape, DeviceSet set) const {
+uint8_t Guards::destroyed(const Fleet& fleet, uint32_t n, const RequestShape& shape,
+                          const PartDevices& chosen) const {
   if (types_.empty()) return 0;
   invariant(n < nodes_.size(), "changed() was called for each node");
   const auto devices = fleet.devices(n);
@@ -296,12 +317,12 @@ uint8_t Guards::destroyed(const Fleet& fleet, uint32_t n, const RequestShape& sh
   std::ranges::copy(devices, after.begin());
   NodeState node = fleet.node(n);
   node.cpu_free -= shape.cpu_milli;
-  for (DeviceSet s = set; s != 0; s &= s - 1) {
-    DeviceState& c = after[static_cast<unsigned>(std::countr_zero(s))];
-    c.free = minus(c.free, need(shape, c));
-    c.free_share.basis_points -= needed_share(shape).basis_points;
+  chosen.each([&](unsigned i, unsigned device) {
+    DeviceState& c = after[device];
+    c.free = minus(c.free, need(shape, i, c));
+    c.free_share.basis_points -= needed_share(shape, i).basis_points;
     c.exclusive |= shape.exclusive;
-  }
+  });
   unsigned out = 0;
   for (size_t j = 0; j < types_.size(); ++j)
     if (!types_[j].large && nodes_[n].slots[j] != 0 &&
@@ -310,7 +331,7 @@ uint8_t Guards::destroyed(const Fleet& fleet, uint32_t n, const RequestShape& sh
   return static_cast<uint8_t>(out);
 }
 
-// Returns the request's models on which too little is left beyond the expected need of narrower groups.
+// Returns the request's models that have too little left beyond the expected need of narrower groups.
 Models Guards::closed(const Fleet& fleet, const RequestShape& shape) const {
   const Models own = shape.models & models_of(fleet);
   const uint64_t own_devices = devices_of(fleet, own);
@@ -359,8 +380,8 @@ unsigned Guards::reservations(const Fleet& fleet, const RequestShape& shape, Res
   for (size_t j = 0; j < types_.size(); ++j) {
     const SlotType& type = types_[j];
     if (type.large || type.slots == 0 || like(type.need, shape)) continue;
-    // slots <= 1.5 * H * rate, with H = free * 2^30 / demand and rate in 2^-30.
-    // To be divided by the demand.
+    // slots <= 1.5 * H * rate, with H = free * 2^30 / demand and rate in 2^-30, still to be divided by the
+    // demand.
     const Wide demand = demand_.*first, expected = Wide{room.*first} * type.rate;
     if (Wide{2} * type.slots * demand > 3 * expected) continue;
     // slots / expected, as one number for ordering.

@@ -1,42 +1,46 @@
-// Guards for requests that are rare and that few places can serve. A gradient sees one step. A guard uses
-// what a request class may still expect: the fair share of the fleet (all devices * its part of the arrivals'
-// demand) less what the class holds already. Demand has two resources, compute and memory. The resource that
-// the arrivals exhaust first says how many more arrivals the fleet can serve. While no slice leaves, that is
-// what will still arrive until the fleet is full. Where slices come and go, it is what is missing of the
-// expected number of slices.
+// Guards for rare requests that few places can serve. A gradient sees one step. A guard uses the number of
+// requests that a class may still expect: the fair share of the fleet (all devices * its part of the
+// arrivals' demand) minus the class's present part. Demand has two resources, compute and memory. The
+// resource that the arrivals exhaust first determines how many more arrivals the fleet can serve. While no
+// slice leaves, that is the number that will still arrive until the fleet is full. If slices come and go, it
+// is the shortfall from the expected number of slices.
 //
-// Models: for a group of requests that is bound to some models, what it may still expect is reserved there.
+// Models: for a group of requests that is bound to some models, the expected remainder is reserved there.
 //   The narrowest group comes first; a less bound request goes there only if something is left.
 // Kept nodes: a request for more than half of the largest node's devices needs a node nearly for itself, and
 //   such a node never becomes free by chance. So the nodes with the fewest slices are kept for it: as many as
 //   it may still expect, and one and a half standard deviations more, because the number of placed requests
 //   scatters by its root. No other request goes there, so these nodes drain within a few lifetimes.
-// Slots: a slot of another request for k devices is k devices of one node, and its CPU, that serve it. If
-//   there are no more slots than 1.5 * (what is free / mean demand of an arrival) * (its arrivals), no other
-//   request may destroy one.
+// Slots: a slot of another request for k devices is a set of k devices of one node, and its CPU, that serve
+//   it. If there are at most 1.5 * (free capacity / mean demand of an arrival) * (its arrivals) slots, no
+//   other request may destroy one.
 //
 // If nothing fits, the guards yield one after the other; the guard with the most to spare yields first.
-// Counting costs O(changed); a question costs about 50 ns per guard. The choice of another node to keep reads
+// Counting costs O(changed); a query costs about 50 ns per guard. The choice of another node to keep reads
 // all nodes (10 ns each). In fleets of less than 4,096 nodes it is made for each large request that comes or
 // leaves, in a larger fleet once for every (nodes / 4,096) of them.
 #pragma once
 
 #include <array>
+#include <span>
 #include <vector>
 
 #include "place/fleet.h"
+#include "place/part_devices.h"
 #include "place/workload.h"
 
 namespace carve::place {
 
-// The capacity that a decision may not use if it can do without.
+inline constexpr uint32_t block_nodes = 64;  // Scans proceed in blocks of this many nodes.
+
+// The capacity that a decision may not use if it can avoid it.
 struct ReservedCapacity {
   Models models = 0;
   uint8_t slots = 0;  // Bits of the slot types that may lose no slot.
   uint8_t kept = 0;   // Bits of the slot types whose kept nodes are closed.
 };
 
-// Of compute: basis points of a device. Of memory: MiB.
+// Compute in basis points of a device, memory in MiB.
 struct Amounts {
   int64_t compute = 0, memory = 0;
 
@@ -50,7 +54,7 @@ class Guards {
   static constexpr unsigned max_slot_types = 8;
   using Reservations = std::array<ReservedCapacity, max_slot_types + 1>;
 
-  // `reserve`: factor on the capacity that is reserved for a group of requests on its models.
+  // `reserve` is a factor on the capacity that is reserved for a group of requests on its models.
   explicit Guards(int64_t reserve = 1) : reserve_(reserve) {}
 
   void set_workload_model(const Fleet&, const WorkloadModel&);
@@ -64,16 +68,18 @@ class Guards {
   void settle(const Fleet&);
 
   // Returns the bits of the slot types for which node n is kept.
-  uint8_t kept(uint32_t n) const { return n < nodes_.size() ? nodes_[n].kept : uint8_t{0}; }
+  uint8_t kept(uint32_t n) const { return n < kept_.size() ? kept_[n] : uint8_t{0}; }
+  // Returns kept() for the nodes of a block, for scans.
+  std::span<const uint8_t, block_nodes> kept_of_block(size_t block) const;
 
   // Returns the bits of the slot types that lose a slot if the request takes these devices.
-  uint8_t destroyed(const Fleet&, uint32_t n, const RequestShape&, DeviceSet) const;
+  uint8_t destroyed(const Fleet&, uint32_t n, const RequestShape&, const PartDevices&) const;
 
-  // Writes the reserved capacities that hold for this request, the one that yields last first; returns their
+  // Writes the reserved capacities that apply to this request, the one that yields last first; returns their
   // number.
   unsigned reservations(const Fleet&, const RequestShape&, Reservations& out) const;
 
-  size_t bytes() const { return nodes_.capacity() * sizeof(Seen); }
+  size_t bytes() const { return nodes_.capacity() * sizeof(Seen) + kept_.capacity(); }
 
  private:
   struct Group {
@@ -93,14 +99,13 @@ class Guards {
   };
   struct Seen {  // State of one node.
     std::array<uint8_t, max_slot_types> slots{};
-    uint8_t kept = 0;
     uint8_t large = 0;  // Large requests on this node.
   };
   struct Large {
     RequestShape shape;
     uint32_t node;
   };
-  struct ModelDemand {  // By requests that are bound to these models.
+  struct ModelDemand {  // Demand of requests that are bound to these models.
     Models models;
     Amounts amounts;
   };
@@ -109,6 +114,7 @@ class Guards {
 
   static unsigned slots_of(const SlotType&, const NodeState&, std::span<const DeviceState>);
   SlotType* type_of(const RequestShape&);
+  void resize(size_t nodes);
   Seen& seen(uint32_t n);
   void count_large(const Large&, int count);
   void count_held(const Fleet&, const RequestShape&, uint32_t n, int count);
@@ -117,15 +123,16 @@ class Guards {
   int64_t wanted(const Fleet&, const SlotType&) const;
   uint32_t to_drain(const Fleet&, const SlotType&, uint32_t n) const;
 
-  std::vector<Group> groups_;  // The narrowest group first.
+  std::vector<Group> groups_;  // Narrowest group first.
   std::vector<SlotType> types_;
   std::vector<Seen> nodes_;
+  std::vector<uint8_t> kept_;  // Bits of slot types for each node; whole blocks.
   std::vector<Large> large_;
   std::vector<ModelDemand> demand_of_models_;
   std::vector<std::pair<uint32_t, uint32_t>> candidates_;  // Slices and number of each candidate node.
   int64_t reserve_;
   Models here_ = 0;  // The models of the fleet.
-  Amounts demand_;   // Of all types, per arrival, times 2^30.
+  Amounts demand_;   // For all types, per arrival, times 2^30.
 };
 
 }  // namespace carve::place

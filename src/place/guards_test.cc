@@ -33,7 +33,7 @@ unsigned kept_nodes(const Fleet& fleet, const Guards& guards) {
   return kept;
 }
 
-// 40 nodes with 8 devices. Half of the demand asks for 8 devices: 20 nodes are fair, and 1.5 * sqrt(20) = 6.7
+// 40 nodes with 8 devices. Half of the demand requests 8 devices: 20 nodes are fair, and 1.5 * sqrt(20) = 6.7
 // more.
 TEST(Guards, keep_as_many_nodes_as_are_fair_and_some_deviations_less_the_placed_requests) {
   Fleet fleet;
@@ -82,7 +82,7 @@ TEST(Guards, nodes_are_kept_for_large_requests_for_memory_alone) {
 }
 
 // Each small request takes a tenth of a device's compute and half of its memory: 80 of them fill the memory
-// of the 5 nodes. Compute alone would let the guard expect 400.
+// of the 5 nodes. By compute, the guard would expect 400.
 TEST(Guards, the_resource_that_is_exhausted_first_decides_how_many_are_expected) {
   Fleet fleet;
   add(fleet, "A", 5, 8);
@@ -131,9 +131,9 @@ TEST(Guards, a_slot_needs_its_cpu_too) {
   add(fleet, "A", 1, 8);
   Guards guards;
   guards.set_workload_model(fleet, {{asking(4, 10000, 40'000), certain}});
-  EXPECT_EQ(guards.destroyed(fleet, 0, asking(0, 0, 16'000), 0), 0u);
-  EXPECT_EQ(guards.destroyed(fleet, 0, asking(0, 0, 20'000), 0), 1u);
-  EXPECT_EQ(guards.destroyed(fleet, 0, asking(1, 1000, 1'000), 1), 1u) << "its devices too";
+  EXPECT_EQ(guards.destroyed(fleet, 0, asking(0, 0, 16'000), {}), 0u);
+  EXPECT_EQ(guards.destroyed(fleet, 0, asking(0, 0, 20'000), {}), 1u);
+  EXPECT_EQ(guards.destroyed(fleet, 0, asking(1, 1000, 1'000), {.set = 1}), 1u) << "its devices too";
 }
 
 // A fifth of the demand is bound to the 2 T of 10 devices: all of them are reserved until it has arrived.

@@ -3,12 +3,12 @@
 // each of which takes the tightest devices that it fits on. A placement costs least on the node (and device)
 // where it lowers W most: the capacity that it takes would have been wasted. Differences are compared in
 // steps of 30 thousandths of a device, equals go to the lowest device and the first node; the guards of
-// fgd-scarcity hold as well.
+// fgd-scarcity apply as well.
 //
 // All fills of a state take about 5 us. Their result is cached (a table of 2^18, 4 MiB), because nodes of one
 // model in one state have the same result. With arrivals that never leave, the strategy places 0.8 to 1.4 %
-// more than FGD. Where slices leave, the guards alone do as well (docs/decisions/0004), so it is not the
-// default.
+// more than FGD. When slices leave, the guards without lookahead do as well (docs/decisions/0004), so it is
+// not the default.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -51,7 +51,7 @@ struct Room {
   std::array<FreeDevice, max_node_devices> devices;
 };
 
-// A request of a sequence.
+// One request of a sequence.
 struct Offer {
   uint32_t cpu;
   uint32_t share;
@@ -64,7 +64,8 @@ struct Offer {
 
 class Lookahead : public Scoring {
  public:
-  Score score(const Fleet& fleet, uint32_t n, const RequestShape& shape, DeviceSet fitting) const override {
+  Score score(const Fleet& fleet, uint32_t n, const RequestShape& shape,
+              const FittingDevices& fitting) const override {
     const NodeState& node = fleet.node(n);
     const auto devices = fleet.devices(n);
     Room room{node.cpu_free, node.host_free.count, node.model, static_cast<unsigned>(devices.size()), 0, {}};
@@ -82,14 +83,13 @@ class Lookahead : public Scoring {
     room.host -= shape.host_memory.count;
 
     Score best;
-    const auto consider = [&](DeviceSet set) {
+    const auto consider = [&](const PartDevices& set) {
       Room then = room;
-      for (DeviceSet s = set; s != 0; s &= s - 1) {
-        const auto i = static_cast<unsigned>(std::countr_zero(s));
-        invariant(needed_share(shape).basis_points <= then.devices[i].share);
-        then.devices[i].share -= needed_share(shape).basis_points;
-        if (asks_memory_) then.devices[i].memory -= need(shape, devices[i]).count;
-      }
+      set.each([&](unsigned part, unsigned i) {
+        invariant(needed_share(shape, part).basis_points <= then.devices[i].share);
+        then.devices[i].share -= needed_share(shape, part).basis_points;
+        if (asks_memory_) then.devices[i].memory -= need(shape, part, devices[i]).count;
+      });
       int64_t steps = before - left_of(then);
       steps =
           steps >= 0 ? steps / (step * sequences) : -((-steps + step * sequences - 1) / (step * sequences));
@@ -97,17 +97,17 @@ class Lookahead : public Scoring {
       if (value > best.value) best = {value, set};
     };
     if (shape.devices == 1) {
-      for (DeviceSet s = fitting; s != 0; s &= s - 1) {
+      for (DeviceSet s = fitting.any; s != 0; s &= s - 1) {
         const auto i = static_cast<unsigned>(std::countr_zero(s));
         bool seen = false;
         for (unsigned j = 0; j < i && !seen; ++j)
-          seen = (fitting >> j & 1) != 0 && room.devices[j] == room.devices[i] &&
+          seen = (fitting.any >> j & 1) != 0 && room.devices[j] == room.devices[i] &&
                  devices[j].usable == devices[i].usable;
-        if (!seen) consider(s & -s);
+        if (!seen) consider({.set = s & -s});
       }
     } else {
-      consider(
-          first_by(devices, fitting, shape.devices, [&](const DeviceState& c) { return freedom(shape, c); }));
+      consider(choose(shape, fitting,
+                      [&](unsigned part, unsigned i) { return freedom(shape, part, devices[i]); }));
     }
     return best;
   }
@@ -122,7 +122,7 @@ class Lookahead : public Scoring {
       for (auto& of_model : offered_[k]) of_model.clear();
     least_cpu_ = least_share_ = UINT32_MAX;
     asks_memory_ = false;
-    std::vector<Offer> offers_of;  // By type.
+    std::vector<Offer> offers_of;  // Indexed by type.
     for (const Type& t : types) {
       const RequestShape& a = t.shape;
       offers_of.push_back({a.cpu_milli, needed_share(a).basis_points, a.host_memory.count, a.memory.count,
@@ -133,7 +133,7 @@ class Lookahead : public Scoring {
       least_share_ = std::min(least_share_, needed_share(a).basis_points);
       asks_memory_ |= a.memory.count != 0 || a.part.basis_points != 0 || a.exclusive;
     }
-    // Each sequence contains every type as often as its probability says, to within one. The offers'
+    // Each sequence contains every type as often as its probability requires, to within one. The offers'
     // positions in the sum of weights are evenly spaced, and no two sequences have the same ones. Only their
     // order is random.
     uint64_t draws = 0;
@@ -163,7 +163,7 @@ class Lookahead : public Scoring {
   static constexpr size_t memo_size = 1 << 18;
   struct Known {
     uint64_t key = 0;
-    uint64_t host = 0;  // Bytes that are enough: with more the result is the same.
+    uint64_t host = 0;  // Bytes that are enough: more would not change the result.
     int64_t left = 0;
   };
 
@@ -199,7 +199,7 @@ class Lookahead : public Scoring {
     return known.left;
   }
 
-  // Offers the sequence and returns what is left. `limited`: with more host memory less would be left.
+  // Offers the sequence and returns the remainder. `limited` is set if more host memory would leave less.
   int64_t filled(Room& room, const std::vector<Offer>& sequence, bool& limited) const {
     Room::FreeDevice* const devices = room.devices.data();
     const unsigned count = room.count;
@@ -254,7 +254,7 @@ class Lookahead : public Scoring {
   // A fill ignores that other requests could go elsewhere; three times the reserve compensates for that.
   Guards guards_{3};
   std::array<std::array<std::vector<Offer>, max_models>, sequences> offered_;
-  uint32_t least_cpu_ = 0;  // Minimum over the types that need a device, as is the next.
+  uint32_t least_cpu_ = 0;  // Minimum over the types that need a device, like the next field.
   uint32_t least_share_ = 0;
   bool asks_memory_ = false;
   mutable std::vector<Known> memo_;  // A cache, not state: the same question has the same answer.

@@ -1,6 +1,5 @@
 #include "place/migration.h"
 
-#include <bit>
 #include <tuple>
 
 #include "core/invariant.h"
@@ -16,12 +15,8 @@ std::optional<Migration> propose_migration(Engine& engine, RequestClass wanted,
   const auto price = [](const Migration& r) { return std::tuple(r.moved, r.moved_share); };
   for (size_t i = 0; i < standing.size(); ++i) {
     const PlacedRequest& s = standing[i];
-    const auto devices = static_cast<unsigned>(std::popcount(s.assignment.devices));
-    Migration r{i,
-                {},
-                {},
-                {s.assignment.memory.count * devices},
-                {needed_share(engine.shape(s.request_class)).basis_points * devices}};
+    Migration r{
+        i, {}, {}, s.assignment.total(), {static_cast<uint32_t>(total_share(engine.shape(s.request_class)))}};
     if (best && price(r) >= price(*best)) continue;
     engine.release(s.request_class, s.assignment, s.application);
     // Only the node that the slice left has more room than before.

@@ -1,7 +1,7 @@
 // Finds one placed slice whose move makes room for a request that fits nowhere. The result is a proposal with
-// its price; no slice is moved. Each placed slice is tried once: about 10 us for each that is on a node which
-// the request could use. Both go where the engine itself would place them at that moment, with replicas apart
-// and guards observed.
+// its price; no slice is moved. Each placed slice is tried once: about 10 us for each on a node that the
+// request could use. Both go where the engine itself would place them at that time, with replicas apart and
+// guards observed.
 #pragma once
 
 #include <span>
@@ -17,7 +17,7 @@ struct PlacedRequest {
 };
 
 struct Migration {
-  size_t who = 0;   // Position in `standing`.
+  size_t who = 0;   // Index in `standing`.
   Assignment to;    // The slice's new place,
   Assignment room;  // and the request's place then.
   Bytes moved;      // The price: device memory to copy (bytes).
@@ -25,7 +25,7 @@ struct Migration {
 };
 
 // Returns the cheapest move (least memory, then least compute, then the first) that makes room for the
-// request. Returns nothing if no single move does, or if the request fits already. The engine is unchanged
+// request. Returns no value if no single move does, or if the request fits already. The engine is unchanged
 // afterwards.
 std::optional<Migration> propose_migration(Engine&, RequestClass wanted,
                                            std::span<const PlacedRequest> standing,

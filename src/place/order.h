@@ -1,4 +1,4 @@
-// Sets of devices, and choices from them in an order.
+// How full devices and nodes are, as sort keys.
 #pragma once
 
 #include <algorithm>
@@ -9,40 +9,17 @@
 
 namespace carve::place {
 
-// Returns the `count` lowest members.
-constexpr DeviceSet lowest(DeviceSet set, unsigned count) {
-  DeviceSet out = 0;
-  for (; count > 0 && set != 0; --count) {
-    out = out | (set & -set);
-    set &= set - 1;
-  }
-  return out;
-}
-
-// Returns the `count` members whose devices have the smallest key; the lower one among equals.
-template <class Key>
-DeviceSet first_by(std::span<const DeviceState> devices, DeviceSet set, unsigned count, Key key) {
-  DeviceSet out = 0;
-  for (; count > 0 && set != 0; --count) {
-    auto best = static_cast<unsigned>(std::countr_zero(set));
-    for (unsigned i = best + 1; i < devices.size(); ++i)
-      if ((set >> i & 1) != 0 && key(devices[i]) < key(devices[best])) best = i;
-    out = out | 1u << best;
-    set &= ~(1u << best);
-  }
-  return out;
-}
-
-// Returns how much of a device is free, as one number for ordering: of the dimension that the request uses,
-// or of both if it uses both.
-inline uint64_t freedom(const RequestShape& shape, const DeviceState& c) {
-  const bool compute = shape.exclusive || shape.share.basis_points != 0;
-  const bool memory = shape.exclusive || shape.memory.count != 0 || shape.part.basis_points != 0;
+// Returns how much of a device is free, as one number for ordering: in the dimension that the part of the
+// request uses, or in both if it uses both.
+inline uint64_t freedom(const RequestShape& shape, unsigned i, const DeviceState& c) {
+  const PartShape part = part_of(shape, i);
+  const bool compute = shape.exclusive || part.share.basis_points != 0;
+  const bool memory = shape.exclusive || part.memory.count != 0 || part.part.basis_points != 0;
   if (!memory) return c.free_share.basis_points;
   if (!compute) return c.free.count;
-  const auto part = static_cast<uint64_t>(static_cast<unsigned __int128>(c.free.count) * (1 << 20) /
+  const auto free = static_cast<uint64_t>(static_cast<unsigned __int128>(c.free.count) * (1 << 20) /
                                           (c.usable.count == 0 ? 1 : c.usable.count));
-  return part * 10000 + uint64_t{c.free_share.basis_points} * (1 << 20);
+  return free * 10000 + uint64_t{c.free_share.basis_points} * (1 << 20);
 }
 
 // Returns how full a node's devices are, from 0 to 200: the sum of the fuller one of compute and memory on

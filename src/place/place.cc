@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 
 #include "core/invariant.h"
 #include "place/consolidation.h"
@@ -28,8 +29,9 @@ DeviceState state_of(const DeviceSnapshot& c) {
   return s;
 }
 
-Verdict judge(const DeviceSnapshot& snapshot, const DeviceState& state, uint32_t number,
-              const RequestShape& shape, const Request& request) {
+// Checks a request with the same amounts on each device.
+Verdict judge_equal(const DeviceSnapshot& snapshot, const DeviceState& state, uint32_t number,
+                    const RequestShape& shape, const Request& request) {
   for (const DeviceRule& rule : device_rules()) {
     if (rule.holds(state, number, shape)) continue;
     const std::string named = request.device ? text(*request.device) : std::string();
@@ -39,7 +41,32 @@ Verdict judge(const DeviceSnapshot& snapshot, const DeviceState& state, uint32_t
           fmt::format("fits; {} would stay free", text(minus(snapshot.free, need(shape, state))).c_str())};
 }
 
-// Judges one part of a placed request, as a request for one device.
+// Returns a part's name for messages: "part 2 (4 GiB, 10%)".
+std::string part_name(const RequestShape& shape, unsigned i) {
+  const PartShape part = part_of(shape, i);
+  const std::string memory =
+      part.part.basis_points != 0 ? text(part.part).c_str() : text(part.memory).c_str();
+  const std::string share =
+      part.share.basis_points != 0 ? fmt::format(", {}", text(part.share).c_str()) : std::string();
+  return fmt::format("part {} ({}{})", i + 1, memory, share);
+}
+
+// Returns whether a part of the request fits on the device. If several fit, the message names the largest; if
+// none fits, it is about the smallest.
+Verdict judge(const DeviceSnapshot& snapshot, const DeviceState& state, uint32_t number,
+              const RequestShape& shape, const Request& request) {
+  if (shape.parts.empty()) return judge_equal(snapshot, state, number, shape, request);
+  const auto order = largest_first(shape);
+  Verdict out;
+  for (unsigned k = 0; k < shape.devices; ++k) {
+    out = judge_equal(snapshot, state, number, shape_of_part(shape, order[k]), request);
+    out.message = fmt::format("{}: {}", part_name(shape, order[k]), out.message);
+    if (out.fits) break;
+  }
+  return out;
+}
+
+// Checks one part of a placed request, as a request for one device.
 Verdict judge_part(const DeviceSnapshot& device, const PlacedPart& part, const Request& whole,
                    const Fleet& fleet) {
   Request request = whole;
@@ -55,29 +82,90 @@ Verdict judge_part(const DeviceSnapshot& device, const PlacedPart& part, const R
             fmt::format("a whole device was placed with {}, and it has {} usable", text(part.memory).c_str(),
                         text(device.device.usable()).c_str())};
   }
-  return judge(device, state_of(device), 0, shape_of(request, fleet), request);
+  return judge_equal(device, state_of(device), 0, shape_of(request, fleet), request);
 }
 
 // Returns "device 0: 4 GiB needed, 1 GiB free; devices 1, 2: ...". Equal reasons appear once.
-std::string summarised(const std::vector<Verdict>& verdicts, const Request& request) {
-  if (verdicts.empty()) return "the node has no devices";
+std::string reasons_of(const std::vector<Verdict>& verdicts) {
   std::vector<std::pair<std::string, std::vector<unsigned>>> groups;
-  size_t fitting_devices = 0;
   for (const Verdict& v : verdicts) {
-    fitting_devices += v.fits;
     if (v.fits) continue;
-    auto group = std::ranges::find(groups, v.sentence, [](const auto& g) -> const auto& { return g.first; });
-    if (group == groups.end()) group = groups.insert(group, {v.sentence, {}});
+    auto group = std::ranges::find(groups, v.message, [](const auto& g) -> const auto& { return g.first; });
+    if (group == groups.end()) group = groups.insert(group, {v.message, {}});
     group->second.push_back(v.index);
   }
   std::string out;
-  if (request.devices > 1)
-    out = fmt::format("{} devices are needed, {} of {} could serve", request.devices, fitting_devices,
-                      verdicts.size());
-  for (const auto& [sentence, indexes] : groups)
+  for (const auto& [message, indexes] : groups)
     out += fmt::format("{}device{} {}: {}", out.empty() ? "" : "; ", indexes.size() == 1 ? "" : "s",
-                       fmt::join(indexes, ", "), sentence);
+                       fmt::join(indexes, ", "), message);
   return out;
+}
+
+// Returns why a node with these verdicts cannot serve the request.
+std::string summarised(const std::vector<Verdict>& verdicts, const Request& request) {
+  if (verdicts.empty()) return "the node has no devices";
+  const std::string reasons = reasons_of(verdicts);
+  if (request.devices == 1) return reasons;
+  return fmt::format("{} devices are needed, {} of {} could serve{}{}", request.devices,
+                     std::ranges::count(verdicts, true, &Verdict::fits), verdicts.size(),
+                     reasons.empty() ? "" : "; ", reasons);
+}
+
+// Returns the devices of each of a request's differing parts, or why it has none.
+std::string parts_summary(std::span<const DeviceSnapshot> devices, std::span<const DeviceState> states,
+                          const RequestShape& shape, const Request& request) {
+  if (devices.size() < shape.devices)
+    return fmt::format("{} parts need a device each, the node has {}", shape.devices, devices.size());
+  std::string out = fmt::format("{} parts need a device each", shape.devices);
+  for (unsigned part = 0; part < shape.devices; ++part) {
+    const RequestShape one = shape_of_part(shape, part);
+    std::vector<Verdict> verdicts;
+    std::vector<unsigned> fit;
+    for (uint32_t i = 0; i < devices.size(); ++i) {
+      verdicts.push_back(judge_equal(devices[i], states[i], i, one, request));
+      if (verdicts.back().fits) fit.push_back(verdicts.back().index);
+    }
+    out += fmt::format("; {}", part_name(shape, part));
+    if (fit.empty())
+      out += fmt::format(" fits on none: {}", reasons_of(verdicts));
+    else
+      out += fmt::format(" fits on device{} {}{}", fit.size() == 1 ? "" : "s", fmt::join(fit, ", "),
+                         fit.size() == 1 ? " only" : "");
+  }
+  return out;
+}
+
+// Returns how many devices have the most frequent size, and their usable memory.
+std::pair<unsigned, Bytes> most_frequent_size(std::span<const DeviceSnapshot> devices) {
+  std::pair<unsigned, Bytes> out;
+  for (const DeviceSnapshot& device : devices) {
+    const auto same = static_cast<unsigned>(std::ranges::count(
+        devices, device.device.usable(), [](const DeviceSnapshot& d) { return d.device.usable(); }));
+    if (same > out.first) out = {same, device.device.usable()};
+  }
+  return out;
+}
+
+// Returns why the node cannot provide a percentage on this many devices, even if all were free; empty if it
+// can.
+std::string unequal_sizes(std::span<const DeviceSnapshot> devices, const RequestShape& shape) {
+  if (!needs_one_size(shape) || devices.size() < shape.devices) return "";
+  if (most_frequent_size(devices).first >= shape.devices) return "";
+  const Device& first = devices.front().device;
+  const auto other = std::ranges::find_if(
+      devices, [&](const DeviceSnapshot& d) { return d.device.usable() != first.usable(); });
+  invariant(other != devices.end(), "fewer devices of one size than devices");
+  std::vector<uint64_t> sizes;
+  for (const DeviceSnapshot& device : devices) sizes.push_back(device.device.usable().count);
+  std::ranges::sort(sizes, std::greater());
+  DeviceState smallest;
+  smallest.usable = {sizes[shape.devices - 1u]};
+  return fmt::format(
+      "{} of the memory of {} devices: devices {} and {} have {} and {} usable, so a percentage has no one "
+      "size; "
+      "request a number of bytes, such as {}",
+      text(shape.part).c_str(), shape.devices, first.index, other->device.index, text(first.usable()).c_str(),
+      text(other->device.usable()).c_str(), text(need(shape, smallest)).c_str());
 }
 
 // Adds the node to the engine's fleet.
@@ -95,16 +183,24 @@ std::vector<PlacedRequest> standing_of(Engine& engine, uint32_t here,
   std::vector<PlacedRequest> standing;
   for (const PlacedSlice& r : placed_slices) {
     RequestShape shape;
-    shape.devices = static_cast<uint8_t>(r.devices.size());
+    shape.devices = static_cast<uint8_t>(r.parts.size());
     shape.exclusive = r.exclusive;
     shape.isolated = r.isolated;
     shape.best_effort = r.best_effort;
     if (r.policy) shape.policy = static_cast<uint8_t>(*r.policy);
-    if (!r.exclusive) shape.memory = r.memory, shape.share = r.share;
-    Assignment assignment{here, 0, r.memory};
-    for (const size_t i : r.devices) {
-      invariant(i < engine.fleet().devices(here).size(), "a placed slice names devices of the snapshot");
-      assignment.devices |= 1u << i;
+    const PlacementPart& first = r.parts.front();
+    const bool are_equal = std::ranges::all_of(r.parts, [&](const PlacementPart& part) {
+      return part.memory == first.memory && part.share == first.share;
+    });
+    if (!r.exclusive && are_equal) shape.memory = first.memory, shape.share = first.share;
+    Assignment assignment{here, 0, first.memory};
+    for (const PlacementPart& part : r.parts) {
+      invariant(part.device < engine.fleet().devices(here).size(),
+                "a placed slice names devices of the snapshot");
+      assignment.devices |= 1u << part.device;
+      if (r.exclusive || are_equal) continue;
+      shape.parts.push_back({.memory = part.memory, .share = part.share});
+      assignment.parts.push_back({static_cast<unsigned>(part.device), part.memory});
     }
     standing.push_back({engine.request_class(shape), assignment, engine.application(r.application)});
     engine.add_replica(standing.back().application, assignment);
@@ -131,6 +227,12 @@ std::string move_for(Engine& engine, RequestClass wanted, Application applicatio
 
 }  // namespace
 
+std::vector<size_t> Placement::devices() const {
+  std::vector<size_t> out;
+  for (const PlacementPart& part : parts) out.push_back(part.device);
+  return out;
+}
+
 std::string_view choice(Strategy strategy) {
   switch (strategy) {
     case Strategy::binpack: return "the fullest device that fits, of the fullest node";
@@ -154,7 +256,7 @@ Answer place(std::span<const DeviceSnapshot> devices, const Request& request, St
   if (links != nullptr) engine.fleet().set_topology(here, *links);
 
   RequestShape shape = shape_of(request, engine.fleet());
-  // A node serves every request: models are for a choice among nodes.
+  // A node serves every request, because models only choose among nodes.
   shape.models = any_model;
   shape.cpu_milli = 0;
   shape.host_memory = {};
@@ -169,17 +271,26 @@ Answer place(std::span<const DeviceSnapshot> devices, const Request& request, St
   const Application application = engine.application(request.application);
   const auto assignment = engine.find(engine.request_class(shape), application);
   if (!assignment) {
-    answer.summary = summarised(answer.verdicts, request);
+    if (std::string unequal = unequal_sizes(devices, shape); !unequal.empty()) {
+      answer.summary = std::move(unequal);
+      answer.is_lasting = true;
+      return answer;
+    }
+    answer.summary = shape.parts.empty() ? summarised(answer.verdicts, request)
+                                         : parts_summary(devices, states, shape, request);
+    if (needs_one_size(shape)) answer.summary += "; a percentage needs devices of one size";
     if (const std::string advice = explain(engine.fleet(), shape).advice; !advice.empty())
       answer.summary += "; " + advice;
     answer.summary +=
         move_for(engine, engine.request_class(shape), application, devices, placed_slices, standing);
     return answer;
   }
-  Placement placement{{}, assignment->memory, needed_share(shape), {}};
+  Placement placement;
   if (links != nullptr && shape.devices > 1) placement.connected = links->loosest(assignment->devices);
-  for (DeviceSet set = assignment->devices; set != 0; set &= set - 1)
-    placement.devices.push_back(static_cast<size_t>(std::countr_zero(set)));
+  const std::vector<PartPlace> places = assignment->places();
+  for (unsigned i = 0; i < places.size(); ++i)
+    placement.parts.push_back(
+        {places[i].device, need(shape, i, states[places[i].device]), needed_share(shape, i)});
   answer.placement = std::move(placement);
   return answer;
 }
@@ -190,7 +301,7 @@ Answer check_placed(std::span<const DeviceSnapshot> devices, const Request& requ
   Answer answer;
   for (const DeviceSnapshot& device : devices)
     answer.verdicts.push_back({device.device.index, false, "the request names other devices"});
-  Placement placement{{}, request.placed.front().memory, request.first_share(), {}};
+  Placement placement;
   std::vector<std::string> refused;
   for (const PlacedPart& part : request.placed) {
     const auto at = static_cast<size_t>(
@@ -202,8 +313,10 @@ Answer check_placed(std::span<const DeviceSnapshot> devices, const Request& requ
     }
     Verdict& verdict = answer.verdicts[at];
     verdict = judge_part(devices[at], part, request, fleet);
-    placement.devices.push_back(at);
-    if (!verdict.fits) refused.push_back(fmt::format("device {}: {}", verdict.index, verdict.sentence));
+    const Device& device = devices[at].device;
+    placement.parts.push_back(request.exclusive ? PlacementPart{at, device.usable(), whole_device}
+                                                : PlacementPart{at, part.memory, part.share});
+    if (!verdict.fits) refused.push_back(fmt::format("device {}: {}", verdict.index, verdict.message));
   }
   if (refused.empty())
     answer.placement = std::move(placement);

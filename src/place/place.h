@@ -13,75 +13,82 @@
 
 namespace carve::place {
 
-// One device at the moment of the question.
+// One device at the time of the question.
 struct DeviceSnapshot {
   Device device;
   Bytes free;  // Free bytes of the usable memory.
   Share free_share = whole_device;
-  Bytes context;  // Bytes of one context that the slice pays; 0: the reserve pays them.
+  Bytes context;  // Bytes of one context that the slice pays; 0 if the reserve pays them.
   unsigned slices = 0;
-  unsigned isolated = 0;         // Slices whose memory is limited.
+  unsigned isolated = 0;         // Slices with limited memory.
   bool exclusive = false;        // An exclusive slice holds the device.
   bool shared_out = false;       // A slice's share is enforced; best-effort slices are not admitted.
-  std::optional<Policy> policy;  // The effective policy; none: any slice may come.
-  std::string trouble;           // Empty: healthy. "lost from the bus since 12:04".
+  std::optional<Policy> policy;  // The effective policy; no value if slices of any policy are allowed.
+  std::string trouble;           // "lost from the bus since 12:04"; empty if healthy.
 };
 
 struct Verdict {
   unsigned index = 0;  // Device::index
   bool fits = false;
-  std::string sentence;  // "fits; 20.2 GiB would stay free", or the first rule that is broken.
+  std::string message;  // "fits; 20.2 GiB would stay free", or the first rule that is broken.
+};
+
+// A part of a slice on one device.
+struct PlacementPart {
+  size_t device = 0;  // Position in the snapshot.
+  Bytes memory;
+  Share share;
+
+  friend bool operator==(const PlacementPart&, const PlacementPart&) = default;
 };
 
 struct Placement {
-  std::vector<size_t> devices;  // Positions in the snapshot, distinct.
-  Bytes memory;                 // Bytes on each of them; the parts are equal.
-  Share share;
-  // The loosest link between two of them; none for one device or an unknown topology.
+  std::vector<PlacementPart> parts;  // On distinct devices, in the order of the request's parts.
+  std::vector<size_t> devices() const;
+  // The loosest link between two of them; no value for one device or an unknown topology.
   std::optional<Link> connected;
 };
 
 // A slice with its position. A migration may move it to make room.
 struct PlacedSlice {
   std::string name;
-  std::vector<size_t> devices;  // Positions in the snapshot.
-  Bytes memory;                 // Bytes on each device.
-  Share share;
+  std::vector<PlacementPart> parts;
   bool exclusive = false;
   bool isolated = true;
   bool best_effort = false;      // No share of the slice is enforced.
-  std::optional<Policy> policy;  // The slice stays under this policy; none: under any.
-  std::string application;       // The application whose replicas are kept apart; empty: none.
+  std::optional<Policy> policy;  // The slice stays under this policy; no value for any policy.
+  std::string application;       // The application whose replicas are kept apart; empty if none.
 };
 
 struct Answer {
   std::optional<Placement> placement;
   std::vector<Verdict> verdicts;  // One per device, in the snapshot's order.
-  // Without a placement: why, in one sentence, and what would make the request fit.
+  // Without a placement: the reason in one message, and a change that would make the request fit.
   std::string summary;
+  // Without a placement: free capacity would not help, because too few devices have one size.
+  bool is_lasting = false;
 };
 
 // Places a validated request on at most max_node_devices devices. If placed slices are given, the summary
-// also proposes a move that would make room; no slice is moved. `links`: how the devices are connected, if
-// known.
+// also proposes a move that would make room; no slice is moved. `links` has the connections of the devices,
+// if known.
 Answer place(std::span<const DeviceSnapshot> devices, const Request&, Strategy,
              std::span<const PlacedSlice> = {}, const Topology* links = nullptr);
 
 // Checks a validated request whose parts were placed elsewhere (Request::placed) against the rules of their
-// devices. No strategy decides. The placement has the parts' devices in the order of the parts, and the
-// amounts of the first part.
+// devices. No strategy decides.
 Answer check_placed(std::span<const DeviceSnapshot> devices, const Request&);
 
 // Plans moves that would leave `wanted` more devices of the node empty (place/consolidation.h). No slice is
 // moved.
 struct Plan {
   struct Move {
-    // Position in the placed slices. A slice of several devices has one row per device that it leaves.
+    // Index in the placed slices. A slice of several devices has one row per device that it leaves.
     size_t who;
     size_t from;  // Positions in `devices`.
     size_t to;
   };
-  std::vector<Move> moves;  // In an order in which each move has room.
+  std::vector<Move> moves;  // Ordered so that each move has room.
   std::vector<size_t> emptied;
   Bytes moved;
 };

@@ -28,7 +28,7 @@ Request asking(Bytes memory, unsigned devices = 1) {
   return r;
 }
 
-// Places one request after the other on a node with `devices`, as the agent does.
+// Places one request after the other on a node with `devices`, like the agent.
 std::vector<size_t> land(std::vector<DeviceSnapshot> devices, Strategy policy, std::vector<Bytes> sizes) {
   std::vector<size_t> where;
   for (const Bytes size : sizes) {
@@ -37,7 +37,7 @@ std::vector<size_t> land(std::vector<DeviceSnapshot> devices, Strategy policy, s
       where.push_back(SIZE_MAX);
       continue;
     }
-    const size_t i = answer.placement->devices[0];
+    const size_t i = answer.placement->parts[0].device;
     devices[i].free = minus(devices[i].free, size);
     devices[i].slices++;
     devices[i].isolated++;
@@ -52,18 +52,59 @@ Request placed(std::vector<PlacedPart> parts) {
   return *validated(r);
 }
 
+Request asking_part(uint32_t basis_points, unsigned devices) {
+  Request r;
+  r.memory = OfUsable{{basis_points}};
+  r.devices = devices;
+  return r;
+}
+
+// The parts of a slice are equal, so a percentage of several devices needs devices of one size.
+TEST(Place, a_percentage_of_several_devices_goes_to_devices_of_one_size) {
+  const std::vector<DeviceSnapshot> unequal = {device(0, 20_GiB, 20_GiB), device(1, 10_GiB, 10_GiB)};
+  const std::vector<DeviceSnapshot> three = {device(0, 10_GiB, 10_GiB), device(1, 20_GiB, 20_GiB),
+                                             device(2, 20_GiB, 20_GiB)};
+  for (const Strategy strategy : {Strategy::binpack, Strategy::spread}) {
+    const Answer refused = place(unequal, asking_part(8000, 2), strategy);
+    EXPECT_FALSE(refused.placement);
+    EXPECT_TRUE(refused.is_lasting);
+    EXPECT_EQ(refused.summary,
+              "80% of the memory of 2 devices: devices 0 and 1 have 20 GiB and 10 GiB usable, so a "
+              "percentage has no "
+              "one size; request a number of bytes, such as 8 GiB");
+    EXPECT_TRUE(place(unequal, asking_part(8000, 1), strategy).placement);
+    const Answer placed = place(three, asking_part(8000, 2), strategy);
+    ASSERT_TRUE(placed.placement) << placed.summary;
+    EXPECT_THAT(placed.placement->devices(), ElementsAre(1, 2));
+    EXPECT_EQ(placed.placement->parts[0].memory, 16_GiB);
+  }
+  Request exclusive = asking_part(10000, 2);
+  exclusive.exclusive = true;
+  EXPECT_TRUE(place(unequal, exclusive, Strategy::binpack).placement) << "whole devices may differ";
+}
+
+// Room on one more device would do.
+TEST(Place, a_percentage_waits_for_devices_of_one_size) {
+  const std::vector<DeviceSnapshot> full = {device(0, 10_GiB, 10_GiB), device(1, 20_GiB, 20_GiB),
+                                            device(2, 20_GiB, 1_GiB)};
+  const Answer answer = place(full, asking_part(8000, 2), Strategy::binpack);
+  EXPECT_FALSE(answer.placement);
+  EXPECT_FALSE(answer.is_lasting);
+  EXPECT_THAT(answer.summary, HasSubstr("a percentage needs devices of one size"));
+}
+
 TEST(Place, parts_that_were_placed_elsewhere_are_checked_and_not_moved) {
   std::vector<DeviceSnapshot> devices = {device(0, 10_GiB, 4_GiB), device(1, 10_GiB, 10_GiB)};
   const auto uuid = [&](size_t i) { return devices[i].device.uuid; };
   const Answer both = check_placed(devices, placed({{uuid(1), 7_GiB, {}}, {uuid(0), 4_GiB, {}}}));
   ASSERT_TRUE(both.placement) << both.summary;
-  EXPECT_THAT(both.placement->devices, ElementsAre(1, 0));
-  EXPECT_EQ(both.placement->memory, 7_GiB);
+  EXPECT_THAT(both.placement->devices(), ElementsAre(1, 0));
+  EXPECT_EQ(both.placement->parts[0].memory, 7_GiB);
   // Device 1 has room, and the request does not go there.
   const Answer full = check_placed(devices, placed({{uuid(0), 5_GiB, {}}}));
   EXPECT_FALSE(full.placement);
   EXPECT_EQ(full.summary, "device 0: 5 GiB needed, 4 GiB free");
-  EXPECT_EQ(full.verdicts[1].sentence, "the request names other devices");
+  EXPECT_EQ(full.verdicts[1].message, "the request names other devices");
   const Answer unknown = check_placed(devices, placed({{Uuid{{9}}, 5_GiB, {}}, {uuid(0), 5_GiB, {}}}));
   EXPECT_THAT(unknown.summary, HasSubstr("there is no device GPU-09"));
   EXPECT_THAT(unknown.summary, HasSubstr("; device 0: 5 GiB needed"));
@@ -71,7 +112,7 @@ TEST(Place, parts_that_were_placed_elsewhere_are_checked_and_not_moved) {
 
 TEST(Place, placed_parts_keep_each_rule_of_their_device) {
   const struct {
-    const char* sentence;
+    const char* message;
     void (*spoil)(DeviceSnapshot&);
   } rows[] = {
       {"lost from the bus", [](DeviceSnapshot& d) { d.trouble = "lost from the bus"; }},
@@ -88,8 +129,8 @@ TEST(Place, placed_parts_keep_each_rule_of_their_device) {
     Request r = placed({{one.device.uuid, 4_GiB, {3000}}});
     r.policy = Policy::fixed_share;
     const Answer answer = check_placed(std::vector{one}, r);
-    EXPECT_FALSE(answer.placement) << row.sentence;
-    EXPECT_THAT(answer.summary, HasSubstr(row.sentence));
+    EXPECT_FALSE(answer.placement) << row.message;
+    EXPECT_THAT(answer.summary, HasSubstr(row.message));
   }
 }
 
@@ -120,9 +161,9 @@ TEST(Place, binpack_fills_one_device_before_the_next_and_spread_does_not) {
 TEST(Place, binpack_takes_the_fullest_device_that_still_fits) {
   const std::vector<DeviceSnapshot> devices = {device(0, 10_GiB, 8_GiB), device(1, 10_GiB, 1_GiB),
                                                device(2, 10_GiB, 4_GiB)};
-  EXPECT_THAT(place(devices, asking(3_GiB), Strategy::binpack).placement->devices, ElementsAre(2));
-  EXPECT_THAT(place(devices, asking(3_GiB), Strategy::spread).placement->devices, ElementsAre(0));
-  EXPECT_THAT(place(devices, asking(3_GiB, 2), Strategy::binpack).placement->devices, ElementsAre(0, 2));
+  EXPECT_THAT(place(devices, asking(3_GiB), Strategy::binpack).placement->devices(), ElementsAre(2));
+  EXPECT_THAT(place(devices, asking(3_GiB), Strategy::spread).placement->devices(), ElementsAre(0));
+  EXPECT_THAT(place(devices, asking(3_GiB, 2), Strategy::binpack).placement->devices(), ElementsAre(0, 2));
 }
 
 TEST(Place, several_devices_are_the_best_connected_where_that_is_known) {
@@ -132,13 +173,13 @@ TEST(Place, several_devices_are_the_best_connected_where_that_is_known) {
   const Wire wires[] = {{0, 1, Link::socket}, {0, 2, Link::socket}, {0, 3, Link::nvlink},
                         {1, 2, Link::bridge}, {1, 3, Link::socket}, {2, 3, Link::socket}};
   const Topology links = *Topology::of(4, wires);
-  EXPECT_THAT(place(devices, asking(1_GiB, 2), Strategy::binpack).placement->devices, ElementsAre(0, 1));
+  EXPECT_THAT(place(devices, asking(1_GiB, 2), Strategy::binpack).placement->devices(), ElementsAre(0, 1));
   const auto pair = place(devices, asking(1_GiB, 2), Strategy::binpack, {}, &links).placement;
-  EXPECT_THAT(pair->devices, ElementsAre(0, 3));
+  EXPECT_THAT(pair->devices(), ElementsAre(0, 3));
   EXPECT_EQ(pair->connected, Link::nvlink);
   devices[0].trouble = "lost";
   const auto next = place(devices, asking(1_GiB, 2), Strategy::binpack, {}, &links).placement;
-  EXPECT_THAT(next->devices, ElementsAre(1, 2));
+  EXPECT_THAT(next->devices(), ElementsAre(1, 2));
   EXPECT_EQ(next->connected, Link::bridge);
   EXPECT_FALSE(place(devices, asking(1_GiB), Strategy::binpack, {}, &links).placement->connected);
 }
@@ -168,7 +209,7 @@ TEST(Place, each_rule_gives_its_reason) {
     row.spoil(devices[0], request);
     const Answer answer = place(devices, request, Strategy::binpack);
     EXPECT_FALSE(answer.placement) << row.reason;
-    EXPECT_THAT(answer.verdicts[0].sentence, HasSubstr(row.reason));
+    EXPECT_THAT(answer.verdicts[0].message, HasSubstr(row.reason));
     EXPECT_THAT(answer.summary, HasSubstr(row.reason));
   }
 }
@@ -180,9 +221,9 @@ TEST(Place, only_where_managed_memory_migrates_may_it_exceed_the_device) {
   EXPECT_THAT(place(devices, r, Strategy::binpack).summary,
               HasSubstr("devices 0, 1: its driver cannot move managed"));
   devices[0].device.migrates = true;
-  EXPECT_THAT(place(devices, r, Strategy::binpack).placement->devices, ElementsAre(0));
+  EXPECT_THAT(place(devices, r, Strategy::binpack).placement->devices(), ElementsAre(0));
   r.spill = {};
-  EXPECT_THAT(place(devices, r, Strategy::binpack).placement->devices, ElementsAre(1));
+  EXPECT_THAT(place(devices, r, Strategy::binpack).placement->devices(), ElementsAre(1));
 }
 
 TEST(Place, memory_and_compute_must_be_free_on_the_same_device) {
@@ -217,7 +258,7 @@ TEST(Place, equal_reasons_are_told_once) {
   EXPECT_EQ(place({}, asking(2_GiB), Strategy::binpack).summary, "the node has no devices");
 }
 
-// The most frequent questions of users, with the exact answers.
+// Frequent questions of users, with the exact answers.
 TEST(Place, a_refusal_says_what_each_device_lacks_and_what_would_fit) {
   Request ten_percent = asking(20_GiB);
   ten_percent.share = {1000};
@@ -227,7 +268,7 @@ TEST(Place, a_refusal_says_what_each_device_lacks_and_what_would_fit) {
   crowded[0].isolated = crowded[0].slices = 16;
   const std::vector<DeviceSnapshot> unequal = {device(0, 24_GiB, 20_GiB), device(1, 16_GiB, 5_GiB)};
   const std::vector<DeviceSnapshot> halves = {device(0, 15_GiB, 8_GiB), device(1, 15_GiB, 8_GiB)};
-  const std::vector<PlacedSlice> placed_slices = {{"a", {0}, 7_GiB, {}}, {"b", {1}, 7_GiB, {}}};
+  const std::vector<PlacedSlice> placed_slices = {{"a", {{0, 7_GiB, {}}}}, {"b", {{1, 7_GiB, {}}}}};
   const struct {
     std::span<const DeviceSnapshot> devices;
     Request request;
@@ -257,20 +298,14 @@ TEST(Place, a_refusal_says_what_each_device_lacks_and_what_would_fit) {
 }
 
 TEST(Place, a_move_is_proposed_on_devices_whose_compute_is_over_committed) {
-  // With --overcommit-compute the snapshots have all compute free, also beside slices with a share.
+  // With --overcommit-compute the snapshots have all compute free, even next to slices with a share.
   const std::vector<DeviceSnapshot> devices = {device(0, 16_GiB, 10_GiB), device(1, 16_GiB, 10_GiB)};
   for (uint32_t share = 0; share <= 10000; share += 100) {
-    const std::vector<PlacedSlice> placed_slices = {{"a", {0}, 6_GiB, {share}}, {"b", {1}, 6_GiB, {share}}};
+    const std::vector<PlacedSlice> placed_slices = {{"a", {{0, 6_GiB, {share}}}},
+                                                    {"b", {{1, 6_GiB, {share}}}}};
     const Answer answer = place(devices, asking(12_GiB), Strategy::binpack, placed_slices);
     EXPECT_THAT(answer.summary, HasSubstr("moving 'a' (6 GiB) from device 0 to device 1")) << share;
   }
-}
-
-TEST(Place, parts_of_unequal_devices_are_equal) {
-  const std::vector<DeviceSnapshot> devices = {device(0, 10_GiB, 10_GiB), device(1, 20_GiB, 20_GiB)};
-  Request half = asking(1_GiB, 2);
-  half.memory = OfUsable{{5000}};
-  EXPECT_EQ(place(devices, half, Strategy::spread).placement->memory, 5_GiB);
 }
 
 TEST(Place, whatever_happens_no_device_is_given_more_than_it_has_and_no_device_twice) {
@@ -291,12 +326,12 @@ TEST(Place, whatever_happens_no_device_is_given_more_than_it_has_and_no_device_t
       ASSERT_FALSE(answer.summary.empty());
       continue;
     }
-    const auto& chosen = answer.placement->devices;
+    const auto chosen = answer.placement->devices();
     ASSERT_EQ(chosen.size(), request.devices);
     ASSERT_TRUE(std::ranges::adjacent_find(chosen, std::ranges::greater_equal{}) == chosen.end());
     for (const size_t i : chosen) {
-      ASSERT_LE(answer.placement->memory, devices[i].free);
-      ASSERT_LE(answer.placement->share, devices[i].free_share);
+      ASSERT_LE(answer.placement->parts[0].memory, devices[i].free);
+      ASSERT_LE(answer.placement->parts[0].share, devices[i].free_share);
       ASSERT_FALSE(devices[i].exclusive);
     }
   }

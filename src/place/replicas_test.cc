@@ -1,4 +1,5 @@
-// Replicas of one application: kept apart if the strategy spreads them, else if it does not change the score.
+// Replicas of one application: kept apart if the strategy spreads them, otherwise if it does not change the
+// score.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -130,7 +131,7 @@ TEST(Replicas, only_choose_among_places_that_are_there) {
       }
       standing.push_back({request_class, *assignment, app});
     }
-    // All slices end, and no replica is recorded any more.
+    // All slices end, and no replica is recorded any longer.
     for (const PlacedRequest& s : standing) engine.release(s.request_class, s.assignment, s.application);
     const RequestClass request_class = engine.request_class(part(1'000));
     EXPECT_EQ(where(engine.find(request_class, engine.application("app1"))),
@@ -150,11 +151,10 @@ TEST(Replicas, of_a_machine_stand_on_different_devices_under_spread) {
   request.memory = PerDevice{1_GiB};
   request.application = "web";
   PlacedSlice first;
-  first.devices = {0};
-  first.memory = 1_GiB;
-  EXPECT_EQ(place(devices, request, Strategy::spread, std::span(&first, 1)).placement->devices[0], 0u);
+  first.parts = {{0, 1_GiB, {}}};
+  EXPECT_EQ(place(devices, request, Strategy::spread, std::span(&first, 1)).placement->parts[0].device, 0u);
   first.application = "web";
-  EXPECT_EQ(place(devices, request, Strategy::spread, std::span(&first, 1)).placement->devices[0], 1u);
+  EXPECT_EQ(place(devices, request, Strategy::spread, std::span(&first, 1)).placement->parts[0].device, 1u);
 }
 
 }  // namespace

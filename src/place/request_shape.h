@@ -1,10 +1,11 @@
-// A request as the engine counts it: numbers only, fixed size, comparable. Equal shapes are one *request
-// class*, and the engine's caches are per class. A cluster sees tens of thousands of requests a day and a few
-// hundred classes (openb: 8,152 pods, 151 classes).
+// A request in the engine's form: numbers only, comparable. Equal shapes are one *request class*, and the
+// engine's caches are per class. A cluster sees tens of thousands of requests a day and a few hundred classes
+// (openb: 8,152 pods, 151 classes).
 #pragma once
 
 #include <compare>
 #include <cstdint>
+#include <vector>
 
 #include "core/request.h"
 
@@ -20,26 +21,52 @@ inline constexpr unsigned max_node_kinds = 32;
 inline constexpr uint32_t any_device = UINT32_MAX;
 inline constexpr uint8_t any_policy = UINT8_MAX;
 
+// The amounts of one device.
+struct PartShape {
+  Bytes memory;  // Bytes, if part is 0.
+  Share part;    // Part of the device's usable memory, rounded down to whole MiB.
+  Share share;   // 0 if no compute is requested.
+
+  friend bool operator==(const PartShape&, const PartShape&) = default;
+  friend auto operator<=>(const PartShape&, const PartShape&) = default;
+};
+
 struct RequestShape {
-  // Amounts of each device.
+  // Amounts of each device, if `parts` is empty.
   Bytes memory;         // Bytes, if part is 0.
   Share part;           // Part of the device's usable memory, rounded down to whole MiB.
-  Share share;          // Compute share; 0: no compute is requested.
+  Share share;          // 0 if no compute is requested.
   Bytes spill;          // Bytes on the host beyond the quota: managed oversubscription.
-  uint8_t devices = 1;  // Distinct devices of one node; 0: only the node's CPU and memory are requested.
+  uint8_t devices = 1;  // Distinct devices of one node; 0 if only the node's CPU and memory are requested.
   bool exclusive = false;
   bool isolated = true;
   bool best_effort = false;     // No share is enforced: the slice's compute is not limited.
   uint8_t policy = any_policy;  // Required effective policy of the node: static_cast of carve::Policy.
   uint32_t only = any_device;   // Only this device (its number in the fleet).
   Models models = any_model;
-  NodeKinds kinds = any_kind;  // That grant it with these amounts.
+  NodeKinds kinds = any_kind;  // Kinds that grant it with these amounts.
   // Amounts of the node.
   uint32_t cpu_milli = 0;
   Bytes host_memory;
+  // Amounts of each device, if they differ; its size equals `devices`. Then `memory`, `part` and `share` are
+  // 0.
+  std::vector<PartShape> parts;
 
   friend bool operator==(const RequestShape&, const RequestShape&) = default;
   friend auto operator<=>(const RequestShape&, const RequestShape&) = default;
 };
+
+// Returns the amounts of a part, counted from 0.
+inline PartShape part_of(const RequestShape& a, unsigned i) {
+  return a.parts.empty() ? PartShape{a.memory, a.part, a.share} : a.parts[i];
+}
+// Returns the request with the amounts of one part on each device, as the rules of a device see it.
+inline RequestShape shape_of_part(const RequestShape& a, unsigned i) {
+  RequestShape out = a;
+  const PartShape part = part_of(a, i);
+  out.memory = part.memory, out.part = part.part, out.share = part.share;
+  out.parts.clear();
+  return out;
+}
 
 }  // namespace carve::place

@@ -156,16 +156,59 @@ bool all_hold(const A&... a) {
 std::span<const NodeRule> node_rules() { return of_node; }
 std::span<const DeviceRule> device_rules() { return of_device; }
 
-std::optional<DeviceSet> fitting(const Fleet& fleet, uint32_t n, const RequestShape& shape) {
-  const NodeState& node = fleet.node(n);
-  if (!all_hold<of_node>(node, shape)) return std::nullopt;
-  if (shape.devices == 0) return DeviceSet{0};
+bool needs_one_size(const RequestShape& shape) {
+  return shape.parts.empty() && shape.part.basis_points != 0 && shape.devices > 1 && !shape.exclusive;
+}
+
+namespace {
+
+// Returns the largest subset of the devices with one size; among equally large ones, the subset with the
+// lowest device.
+DeviceSet of_one_size(DeviceSet set, std::span<const DeviceState> devices) {
+  DeviceSet out = 0;
+  for (DeviceSet left = set; left != 0;) {
+    const Bytes size = devices[static_cast<size_t>(std::countr_zero(left))].usable;
+    DeviceSet same = 0;
+    for (DeviceSet s = left; s != 0; s &= s - 1)
+      if (devices[static_cast<size_t>(std::countr_zero(s))].usable == size) same = same | (s & -s);
+    if (std::popcount(same) > std::popcount(out)) out = same;
+    left = left & ~same;
+  }
+  return out;
+}
+
+}  // namespace
+
+namespace {
+
+DeviceSet fitting_each(const Fleet& fleet, uint32_t n, const RequestShape& shape) {
+  invariant(shape.parts.empty(), "the rules read equal amounts");
   DeviceSet set = 0;
   const auto devices = fleet.devices(n);
   for (unsigned i = 0; i < devices.size(); ++i)
-    if (all_hold<of_device>(devices[i], node.first + i, shape)) set = set | 1u << i;
-  if (std::popcount(set) < shape.devices) return std::nullopt;
+    if (all_hold<of_device>(devices[i], fleet.node(n).first + i, shape)) set = set | 1u << i;
   return set;
+}
+
+}  // namespace
+
+DeviceSet fitting_part(const Fleet& fleet, uint32_t n, const RequestShape& shape, unsigned part) {
+  if (!shape.parts.empty()) return fitting_each(fleet, n, shape_of_part(shape, part));
+  const DeviceSet set = fitting_each(fleet, n, shape);
+  return needs_one_size(shape) ? of_one_size(set, fleet.devices(n)) : set;
+}
+
+std::optional<FittingDevices> fitting(const Fleet& fleet, uint32_t n, const RequestShape& shape) {
+  if (!all_hold<of_node>(fleet.node(n), shape)) return std::nullopt;
+  FittingDevices out;
+  out.parts = shape.devices;
+  if (shape.parts.empty() && shape.devices != 0) out.any = fitting_part(fleet, n, shape, 0);
+  for (unsigned i = 0; i < shape.parts.size(); ++i) {
+    out.of_part.push_back(fitting_part(fleet, n, shape, i));
+    out.any |= out.of_part.back();
+  }
+  if (!can_serve(out)) return std::nullopt;
+  return out;
 }
 
 }  // namespace carve::place

@@ -1,7 +1,7 @@
 // The hard rules of placement, as two tables: one for a node, one for each of its devices. A row is a
-// predicate, its short name (refusals are counted by it) and the sentence of its refusal. The engine folds
-// the predicates into one inlined test (8 devices: about 10 ns); `explain` walks the rows. There are no other
-// rules.
+// predicate, its short name (by which rejections are counted) and the message of its rejection. The engine
+// folds the predicates into one inlined test (8 devices: about 10 ns); `explain` walks the rows. There are no
+// other rules.
 #pragma once
 
 #include <optional>
@@ -11,27 +11,44 @@
 
 #include "core/invariant.h"
 #include "place/fleet.h"
+#include "place/part_devices.h"
 
 namespace carve::place {
 
-// Returns the memory that the request takes of this device.
-constexpr Bytes need(const RequestShape& a, const DeviceState& c) {
-  if (a.exclusive) return c.usable;
-  if (a.part.basis_points == 0) return a.memory;
-  invariant(a.part <= whole_device, "a part of a device is at most all of it");
-  const auto part = static_cast<unsigned __int128>(c.usable.count) * a.part.basis_points / 10000;
-  return Bytes{static_cast<uint64_t>(part) & ~((uint64_t{1} << 20) - 1)};
+// Returns the memory that a part takes of this device.
+constexpr Bytes need(const PartShape& part, const DeviceState& c) {
+  if (part.part.basis_points == 0) return part.memory;
+  invariant(part.part <= whole_device, "a part of a device is at most all of it");
+  const auto bytes = static_cast<unsigned __int128>(c.usable.count) * part.part.basis_points / 10000;
+  return Bytes{static_cast<uint64_t>(bytes) & ~((uint64_t{1} << 20) - 1)};
 }
-constexpr Share needed_share(const RequestShape& a) { return a.exclusive ? whole_device : a.share; }
+inline Bytes need(const RequestShape& a, const DeviceState& c) {
+  return a.exclusive ? c.usable : need(PartShape{a.memory, a.part, a.share}, c);
+}
+inline Share needed_share(const RequestShape& a) { return a.exclusive ? whole_device : a.share; }
+// The same for one of its parts, which may differ.
+inline Bytes need(const RequestShape& a, unsigned part, const DeviceState& c) {
+  return a.parts.empty() ? need(a, c) : need(a.parts[part], c);
+}
+inline Share needed_share(const RequestShape& a, unsigned part) {
+  return a.parts.empty() ? needed_share(a) : a.parts[part].share;
+}
+// Returns the share of all parts, in basis points of a device.
+inline uint64_t total_share(const RequestShape& a) {
+  if (a.parts.empty()) return uint64_t{needed_share(a, 0).basis_points} * a.devices;
+  uint64_t sum = 0;
+  for (unsigned i = 0; i < a.devices; ++i) sum += needed_share(a, i).basis_points;
+  return sum;
+}
 
 struct NodeRule {
   bool (*holds)(const NodeState&, const RequestShape&);
   std::string_view name;
   std::string (*otherwise)(const Fleet&, const NodeState&, const RequestShape&);
 };
-// The texts that a sentence about a device needs beside the numbers.
+// The texts of a message about a device, in addition to the numbers.
 struct DeviceText {
-  std::string_view trouble;  // Of an unhealthy device: "lost from the bus since 12:04".
+  std::string_view trouble;  // State of an unhealthy device: "lost from the bus since 12:04".
   std::string_view named;    // The device that the request names, if any.
 };
 struct DeviceRule {
@@ -40,12 +57,19 @@ struct DeviceRule {
   std::string (*otherwise)(const DeviceState&, const RequestShape&, const DeviceText&);
 };
 
-// In the order in which reasons are given: permanent ones before those that time may change.
+// Ordered as reasons are given: permanent ones before those that may change with time.
 std::span<const NodeRule> node_rules();
 std::span<const DeviceRule> device_rules();
 
-// Returns the devices of node n on which the request fits. Returns nothing if they are fewer than requested,
-// or if a rule of the node refuses. A request without devices gets the empty set.
-std::optional<DeviceSet> fitting(const Fleet&, uint32_t n, const RequestShape&);
+// Returns the devices of node n on which the parts of the request fit. Returns no value if the parts cannot
+// have different devices, if a rule of the node rejects the request, or if there are too few devices of one
+// size (needs_one_size()). A request without devices gets the empty set.
+std::optional<FittingDevices> fitting(const Fleet&, uint32_t n, const RequestShape&);
+// Returns the devices on which one part fits, even if the request does not.
+DeviceSet fitting_part(const Fleet&, uint32_t n, const RequestShape&, unsigned part);
+
+// Returns whether the request's devices must have equal usable memory: it has equal parts, and a percentage
+// has another size on a device of another size.
+bool needs_one_size(const RequestShape&);
 
 }  // namespace carve::place

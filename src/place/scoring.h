@@ -1,40 +1,43 @@
 // The interface of all placement strategies. A strategy uses no rule and no index. It gives a node that could
-// serve a score from 1 to 255, and chooses among the fitting devices. The engine takes the highest score, and
-// the first node among equals. Scores are bytes so that those of 1,213 nodes take twenty cache lines.
+// serve the request a score from 1 to 255, and chooses among the fitting devices. The engine takes the
+// highest score, and the first node among equals. Scores are bytes so that those of 1,213 nodes take twenty
+// cache lines.
 #pragma once
 
 #include <memory>
 
 #include "place/fleet.h"
 #include "place/guards.h"
+#include "place/part_devices.h"
 #include "place/workload.h"
 
 namespace carve::place {
 
 // A node's score for a request, and the devices that it would take.
 struct Score {
-  uint8_t value = 0;  // 0: the node cannot serve.
-  DeviceSet devices = 0;
+  uint8_t value = 0;  // 0 if the node cannot serve the request.
+  PartDevices devices;
 };
 
 class Scoring {
  public:
   virtual ~Scoring() = default;
 
-  // Returns the score. `fitting`: the node's devices on which the request fits, at least as many as it needs.
-  virtual Score score(const Fleet&, uint32_t node, const RequestShape&, DeviceSet fitting) const = 0;
+  // Returns the score. `fitting` has the node's devices that can serve the parts of the request.
+  virtual Score score(const Fleet&, uint32_t node, const RequestShape&,
+                      const FittingDevices& fitting) const = 0;
 
-  // Sets the expected requests. Scores given before are void.
+  // Sets the expected requests. Earlier scores become invalid.
   virtual void set_workload_model(const Fleet&, const WorkloadModel&) {}
 
-  // Whether the strategy uses the workload model, and whether it derives the model from the arrivals.
+  // Return whether the strategy uses the workload model, and whether it derives the model from the arrivals.
   virtual bool uses_workload_model() const { return false; }
   virtual bool learns_workload_model() const { return false; }
 
-  // Whether replicas of one application go to different nodes and devices before the score counts.
+  // Returns whether replicas of one application go to different nodes and devices before the score counts.
   virtual bool spreads_replicas() const { return false; }
 
-  // Says that a node has changed; called once for each change, before the next decision.
+  // Notifies the strategy of a changed node; called once for each change, before the next decision.
   virtual void changed(const Fleet&, uint32_t) {}
 
   // Returns the strategy's guards, or null.
@@ -50,7 +53,7 @@ std::unique_ptr<Scoring> fgd_scarcity();  // FGD with scarcity weights and guard
 std::unique_ptr<Scoring> lookahead();     // Least capacity left unused after simulated arrivals.
 std::unique_ptr<Scoring> scoring(Strategy);
 
-// Returns the workload with the weights of types raised that few devices can serve.
+// Raises the weights of types that few devices can serve.
 WorkloadModel scarce(const Fleet&, WorkloadModel);
 
 }  // namespace carve::place

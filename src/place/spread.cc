@@ -8,10 +8,11 @@ namespace {
 
 class Spread : public Scoring {
  public:
-  Score score(const Fleet& fleet, uint32_t n, const RequestShape& shape, DeviceSet fitting) const override {
+  Score score(const Fleet& fleet, uint32_t n, const RequestShape& shape,
+              const FittingDevices& fitting) const override {
     return {static_cast<uint8_t>(201 - taken_in_200(fleet, n)),
-            first_by(fleet.devices(n), fitting, shape.devices,
-                     [&](const DeviceState& c) { return ~freedom(shape, c); })};
+            choose(shape, fitting,
+                   [&](unsigned part, unsigned i) { return ~freedom(shape, part, fleet.devices(n)[i]); })};
   }
   bool spreads_replicas() const override { return true; }
 };

@@ -4,7 +4,6 @@
 #include <bit>
 
 #include "core/invariant.h"
-#include "place/order.h"
 
 namespace carve::place {
 
@@ -110,27 +109,23 @@ DeviceSet Topology::group(unsigned device, DeviceSet set, Link at_least) const {
   return reached;
 }
 
-DeviceSet Topology::choose(DeviceSet set, unsigned count, DeviceSet liked) const {
-  invariant(count <= static_cast<unsigned>(std::popcount(set)));
-  const auto taken = [&](DeviceSet group) {
-    const DeviceSet first = lowest(group & liked, count);
-    return first | lowest(group & ~first, count - static_cast<unsigned>(std::popcount(first)));
-  };
+DeviceSet Topology::tightest(DeviceSet set, DeviceSet liked,
+                             const std::function<bool(DeviceSet)>& can_serve) const {
   for (const Link tight : {Link::nvlink, Link::bridge, Link::numa}) {
     DeviceSet best = 0;
     for (DeviceSet rest = set; rest != 0;) {
       const DeviceSet all = group(static_cast<unsigned>(std::countr_zero(rest)), set, tight);
       rest &= ~all;
-      if (std::popcount(all) < static_cast<int>(count)) continue;
+      if (!can_serve(all)) continue;
       const auto better = [&](DeviceSet a, DeviceSet b) {
         if (std::popcount(a) != std::popcount(b)) return std::popcount(a) < std::popcount(b);
         return std::popcount(a & liked) > std::popcount(b & liked);
       };
       if (best == 0 || better(all, best)) best = all;
     }
-    if (best != 0) return taken(best);
+    if (best != 0) return best;
   }
-  return taken(set);
+  return set;
 }
 
 }  // namespace carve::place

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,7 +21,7 @@ namespace carve::place {
 inline constexpr unsigned max_node_devices = 32;  // Per node: a set of them is one word.
 using DeviceSet = uint32_t;
 
-// From the loosest. The comments give the words of `nvidia-smi topo -m`.
+// Ordered from the loosest. The comments give the labels of `nvidia-smi topo -m`.
 enum class Link : uint8_t {
   socket,  // SYS: across the sockets' interconnect; also the value for an unknown link.
   numa,    // NODE, PHB: below one socket.
@@ -35,28 +36,30 @@ struct Wire {  // A row of the data.
 };
 
 std::optional<Link> parse_link(std::string_view word);
-std::string_view word(Link);  // "NV1", "PIX", "NODE", "SYS": one that parse_link() reads as this link.
+std::string_view word(Link);  // "NV1", "PIX", "NODE", "SYS": a label that parse_link() maps to this link.
 std::string_view text(Link);  // "NVLink", "a PCIe switch", "a NUMA node", "the sockets' interconnect".
 
 class Topology {
  public:
-  // Builds a topology. Refuses, with the row's number from 1, a missing device, a link of a device to itself,
+  // Builds a topology. Rejects, with the row's number from 1, a missing device, a link of a device to itself,
   // and rows that contradict each other. PCIe is a tree: what two devices share with a third they also share
   // with each other. So of any three given pairs that are not NVLink, none may be looser than both others.
   static Outcome<Topology> of(unsigned devices, std::span<const Wire> wires);
 
-  // Reads the matrix that `nvidia-smi topo -m` prints: a line of names, then a line for each device (GPU0,
-  // GPU1, ...). Columns after the devices' columns, and other lines, are ignored. Refuses with line and
+  // Parses the matrix that `nvidia-smi topo -m` prints: a line of names, then a line for each device (GPU0,
+  // GPU1, ...). Columns after the devices' columns, and other lines, are ignored. Errors name the line and
   // column. A matrix contains every pair twice, and both values must be equal.
   static Outcome<Topology> read(std::string_view matrix, unsigned devices);
 
   Link link(unsigned a, unsigned b) const { return static_cast<Link>(links_[a][b]); }
-  // Returns a line for each of so many devices, in those words: "X NV1".
+  // Returns a line for each of this many devices, with these labels: "X NV1".
   std::vector<std::string> lines(unsigned devices) const;
   Link loosest(DeviceSet) const;  // Between any two members; nvlink for fewer than two.
 
-  // Returns `count` members of the set with the tightest links; members of `liked` first, then the lowest.
-  DeviceSet choose(DeviceSet set, unsigned count, DeviceSet liked) const;
+  // Returns the members of the tightest group that can serve the request; among equally tight groups the
+  // smallest, and among those the one with most of `liked`. Returns the set itself if no smaller group can
+  // serve it.
+  DeviceSet tightest(DeviceSet set, DeviceSet liked, const std::function<bool(DeviceSet)>& can_serve) const;
 
   friend bool operator==(const Topology&, const Topology&) = default;
 

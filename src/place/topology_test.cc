@@ -34,6 +34,17 @@ TEST(Topology, is_written_in_the_words_that_it_reads) {
   EXPECT_EQ(t.lines(2), (std::vector<std::string>{"X NV1", "NV1 X"}));
 }
 
+// Returns `count` devices of the tightest group: the liked ones, then the lowest.
+DeviceSet chosen_of(const Topology& t, DeviceSet set, unsigned count, DeviceSet liked) {
+  const auto has_enough = [&](DeviceSet group) { return std::popcount(group) >= static_cast<int>(count); };
+  const DeviceSet group = t.tightest(set, liked, has_enough);
+  EXPECT_TRUE(has_enough(group));
+  RequestShape shape;
+  shape.devices = static_cast<uint8_t>(count);
+  const FittingDevices fit{.parts = count, .any = group};
+  return choose(shape, fit, [&](unsigned, unsigned i) { return (liked >> i & 1) == 0; }).set;
+}
+
 TEST(Topology, takes_the_tightest_group_that_has_room_and_of_those_the_smallest) {
   const Topology t = eight();
   const struct {
@@ -52,7 +63,8 @@ TEST(Topology, takes_the_tightest_group_that_has_room_and_of_those_the_smallest)
       {0b11111111, 3, 0b11000000, 0b11010000},  // Liked devices first, within the group.
       {0b11111111, 6, 0b11111100, 0b11111100},  // Across sockets in any case: the liked devices.
   };
-  for (const auto& row : rows) EXPECT_EQ(t.choose(row.set, row.count, row.liked), row.chosen) << row.count;
+  for (const auto& row : rows)
+    EXPECT_EQ(chosen_of(t, row.set, row.count, row.liked), row.chosen) << row.count;
 }
 
 TEST(Topology, always_chooses_as_many_of_the_set_as_were_asked_for) {
@@ -73,8 +85,8 @@ TEST(Topology, always_chooses_as_many_of_the_set_as_were_asked_for) {
       }
     const DeviceSet set = dice();
     if (set == 0) continue;
-    const unsigned count = dice() % static_cast<unsigned>(std::popcount(set)) + 1;
-    const DeviceSet chosen = Topology::of(32, wires)->choose(set, count, dice());
+    const unsigned count = static_cast<unsigned>(dice() % static_cast<unsigned>(std::popcount(set)) + 1);
+    const DeviceSet chosen = chosen_of(*Topology::of(32, wires), set, count, dice());
     ASSERT_EQ(std::popcount(chosen), static_cast<int>(count));
     ASSERT_EQ(chosen & ~set, 0u);
   }
@@ -83,7 +95,7 @@ TEST(Topology, always_chooses_as_many_of_the_set_as_were_asked_for) {
 TEST(Topology, one_that_contradicts_itself_is_refused_with_the_row) {
   const auto refused = [](std::vector<Wire> wires) {
     const auto t = Topology::of(4, wires);
-    return t ? std::string("accepted") : t.error().sentence;
+    return t ? std::string("accepted") : t.error().message;
   };
   EXPECT_THAT(refused({{0, 1, Link::nvlink}, {1, 0, Link::bridge}}),
               HasSubstr("row 2: device 1 to device 0: another row has a different link"));
@@ -96,7 +108,7 @@ TEST(Topology, one_that_contradicts_itself_is_refused_with_the_row) {
 TEST(Topology, what_two_devices_share_with_a_third_they_share_with_each_other) {
   const auto of = [](std::vector<Wire> wires) {
     const auto t = Topology::of(4, wires);
-    return t ? std::string("accepted") : t.error().sentence;
+    return t ? std::string("accepted") : t.error().message;
   };
   EXPECT_EQ(of({{0, 1, Link::bridge}, {1, 2, Link::bridge}, {0, 2, Link::socket}}),
             "topology: devices 0 and 2 share a PCIe switch with device 1, and the sockets' interconnect with "
@@ -117,7 +129,7 @@ TEST(Topology, the_loosest_link_of_a_set_says_how_well_it_is_connected) {
   EXPECT_EQ(t.loosest(0b00000100), Link::nvlink);
 }
 
-// As nvidia-smi prints it: underlined heading, a network device and the legend.
+// The output of nvidia-smi: underlined heading, a network device and the legend.
 constexpr std::string_view printed =
     "\t\x1b[4mGPU0\tGPU1\tGPU2\tNIC0\tCPU Affinity\x1b[0m\n"
     "GPU0\t X \tNV4\tSYS\tPIX\t0-23\nGPU1\tNV4\t X \tSYS\tSYS\t0-23\nGPU2\tSYS\tSYS\t X \tNODE\t24-47\n"
@@ -125,7 +137,7 @@ constexpr std::string_view printed =
 
 TEST(Topology, is_read_as_nvidia_smi_prints_it) {
   const auto t = Topology::read(printed, 3);
-  ASSERT_TRUE(t) << t.error().sentence;
+  ASSERT_TRUE(t) << t.error().message;
   EXPECT_EQ(t->link(0, 1), Link::nvlink);
   EXPECT_EQ(t->link(2, 1), Link::socket);
 }
@@ -133,11 +145,11 @@ TEST(Topology, is_read_as_nvidia_smi_prints_it) {
 TEST(Topology, a_matrix_that_contradicts_itself_is_refused_with_line_and_column) {
   const auto refused = [](std::string_view matrix, unsigned devices = 2) {
     const auto t = Topology::read(matrix, devices);
-    return t ? std::string("accepted") : t.error().sentence;
+    return t ? std::string("accepted") : t.error().message;
   };
   const struct {
     std::string_view matrix;
-    const char* sentence;
+    const char* message;
   } rows[] = {
       {" GPU0 GPU1\nGPU0 X PIX\nGPU1 SYS X\n",
        "line 3: column GPU0: GPU1 to GPU0 over the sockets' interconnect, and the opposite direction over a "
@@ -153,7 +165,7 @@ TEST(Topology, a_matrix_that_contradicts_itself_is_refused_with_line_and_column)
       {" GPU0\nGPU0 X\n", "1 devices in its heading, and the node has 2"},
       {"", "0 devices in its heading"},
   };
-  for (const auto& row : rows) EXPECT_THAT(refused(row.matrix), HasSubstr(row.sentence));
+  for (const auto& row : rows) EXPECT_THAT(refused(row.matrix), HasSubstr(row.message));
 }
 
 TEST(Topology, links_are_written_as_nvidia_smi_prints_them) {

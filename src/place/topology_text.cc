@@ -1,4 +1,4 @@
-// Reads the matrix of `nvidia-smi topo -m`, which operators have and which a snapshot of a fleet contains.
+// Parses the matrix of `nvidia-smi topo -m`, which operators have and which a snapshot of a fleet contains.
 // Its heading may be underlined by escape sequences. Network devices and affinities follow to the right of
 // the devices, and a legend follows below.
 #include <charconv>

@@ -26,6 +26,14 @@ RequestShape type_of(const RequestShape& a) {
 }
 
 void ArrivalCounts::count(const RequestShape& shape) {
+  // Differing parts are expected as requests for one device each. The CPU counts once.
+  for (unsigned i = 0; i < shape.parts.size(); ++i) {
+    RequestShape part = shape_of_part(shape, i);
+    part.devices = 1;
+    if (i != 0) part.cpu_milli = 0, part.host_memory = {};
+    count(part);
+  }
+  if (!shape.parts.empty()) return;
   const RequestShape type = type_of(shape);
   const auto row = std::ranges::lower_bound(rows_, type, {}, &Row::shape);
   if (row != rows_.end() && row->shape == type) {

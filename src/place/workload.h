@@ -1,5 +1,5 @@
-// The workload model M: the typical request classes and the probability of each. Fragmentation is defined by
-// it: free capacity is wasted only if no expected request can use it.
+// The workload model M: the typical request classes and the probability of each. It defines fragmentation:
+// free capacity is wasted only if no expected request can use it.
 //
 // A WorkloadModel is a list of types with weights. ArrivalCounts makes one from the arrivals, with decayed
 // counts. The most popular types come first, up to 95 % of the arrivals, as the paper does with a trace.
@@ -23,14 +23,14 @@ struct Type {
 using WorkloadModel = std::vector<Type>;
 
 // Returns the type of a request: CPU, host memory, devices, share, memory and models. Its other fields do not
-// change what it can use.
+// change which capacity it can use.
 RequestShape type_of(const RequestShape&);
 
 // Returns the most popular types that together make up `coverage`, scaled so that their weights add up to
 // `certain`, except for rounding.
 WorkloadModel typical(const WorkloadModel&, Share coverage = {9500});
 
-// Returns the workload with types merged that differ only in host memory, as the paper groups them.
+// Returns the workload after merging types that differ only in host memory, as the paper groups them.
 WorkloadModel without_host_memory(const WorkloadModel&);
 
 // Counts arrivals with decay: after each `half_life` arrivals a count is worth half.

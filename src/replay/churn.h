@@ -1,7 +1,7 @@
 // Replays arrivals that leave again: the steady state of a cluster. Pods chosen uniformly from the trace
 // arrive with exponential gaps, stay for their lifetime, and leave; a pod that does not fit is lost. The gap
-// is chosen so that the devices requested at a moment are on average `load` of the cluster's. The result is
-// the demand that is lost after the cluster has filled.
+// is chosen so that the devices requested at a time are on average `load` of the cluster's. The result is the
+// demand that is lost after the cluster has filled.
 #pragma once
 
 #include "replay/setup.h"
@@ -17,9 +17,9 @@ struct ChurnPlan {
   unsigned load_permille = 950;
   Lifetimes lifetimes = Lifetimes::exponential;
   static constexpr uint64_t any_length = uint64_t{1} << 40;
-  uint64_t longest_seconds = any_length;  // Maximum of the trace's own lifetimes; a longer one ends then.
+  uint64_t longest_seconds = any_length;  // Maximum of the trace's own lifetimes; longer ones are cut.
   uint64_t warmup = 40'000;               // Arrivals that are not counted.
-  uint64_t counted = 100'000;             // Arrivals after them that are counted.
+  uint64_t counted = 100'000;             // Counted arrivals after them.
 };
 
 struct Churned {
@@ -32,7 +32,7 @@ struct Churned {
   double lost_percent(size_t of_class) const;
 };
 
-// Replays the trace. Refuses if the trace has no lifetimes and they are needed.
+// Replays the trace. Fails if lifetimes are needed but the trace has none.
 Outcome<Churned> churn(const Cluster&, const Trace&, Strategy, bool known, const ChurnPlan&, uint64_t seed);
 
 }  // namespace carve::replay

@@ -1,7 +1,7 @@
-// The input of a replay: a cluster's nodes and the arrived requests, in openb's CSV
+// The input of a replay: a cluster's nodes and the requests that arrive, in openb's CSV
 // (cluster-trace-gpu-v2023). Nodes: sn,cpu_milli,memory_mib,gpu,model. Pods:
-// name,cpu_milli,memory_mib,num_gpu,gpu_milli and optionally gpu_spec (allowed models joined by |, empty:
-// any), creation_time, deletion_time (seconds).
+// name,cpu_milli,memory_mib,num_gpu,gpu_milli and optionally gpu_spec (allowed models joined by |, empty
+// means any), creation_time, deletion_time (seconds).
 #pragma once
 
 #include <string>
@@ -25,8 +25,8 @@ struct Pod {
   uint64_t memory_mib = 0;
   unsigned devices = 0;
   unsigned milli = 0;               // Thousandths of each device.
-  std::vector<std::string> models;  // Empty: any.
-  uint64_t device_memory_mib = 0;   // Of each device. No trace has it; a request of --explain may.
+  std::vector<std::string> models;  // Empty means any.
+  uint64_t device_memory_mib = 0;   // On each device. Only --explain has it, not a trace.
   uint64_t created = 0;             // Seconds; both are 0 if the file has none.
   uint64_t deleted = 0;
 

@@ -1,4 +1,4 @@
-// Reads the rows of an untrusted comma-separated file. Lines have a maximum length, the header may name its
+// Reads the rows of an untrusted comma-separated file. Lines have a maximum length, the header may list its
 // columns in any order, and a CR before LF is allowed. This format has no quotes, and a quote is refused.
 // Every error has file, line, field and the allowed values. Reads 20 MB/s; memory is one line.
 #pragma once
@@ -45,7 +45,7 @@ class Csv {
   std::string path_;
   std::unique_ptr<std::FILE, Close> file_;
   std::vector<std::string_view> columns_;
-  std::vector<size_t> where_;  // By column: its position in a row; SIZE_MAX: missing.
+  std::vector<size_t> where_;  // By column: its position in a row, or SIZE_MAX if missing.
   size_t width_ = 0;           // Number of fields in the header.
   size_t line_ = 0;
   std::string text_;

@@ -34,9 +34,9 @@ std::string answer(place::Engine& engine, const std::vector<std::string_view>& n
     if (const place::Topology* links = fleet.topology(assignment->node);
         links != nullptr && std::popcount(assignment->devices) > 1)
       out += fmt::format("; they are connected by {}", text(links->loosest(assignment->devices)));
-    return out + fmt::format(".\n{}.\n", refusal.sentence);
+    return out + fmt::format(".\n{}.\n", refusal.message);
   }
-  std::string out = refusal.sentence + ".\n";
+  std::string out = refusal.message + ".\n";
   const auto migration = place::propose_migration(engine, request_class, standing);
   if (!migration) return out + "No single move would make room.\n";
   const place::PlacedRequest& who = standing[migration->who];
@@ -186,7 +186,7 @@ std::string consolidation_json(const Snapshot& snapshot, Strategy strategy, unsi
       out["moves"].push_back({{"name", snapshot.held[m.who].name},
                               {"from", at(m.from, from)},
                               {"to", at(m.to, to)},
-                              {"memory_bytes", m.from.memory.count},
+                              {"memory_bytes", m.from.memory_on(from).count},
                               {"share_bp", snapshot.held[m.who].shape.share.basis_points}});
   out["moved_bytes"] = plan.moved.count;
   out["moved_share_bp"] = plan.moved_share;

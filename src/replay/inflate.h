@@ -2,7 +2,7 @@
 // paper.
 //
 // The pods, sorted by name, are shuffled. Then clones of uniformly chosen ones are appended until one more
-// would raise the demand above 130 % of the cluster's devices. If the trace has more already, uniformly
+// would raise the demand above 130 % of the cluster's devices. If the trace already has more, uniformly
 // chosen pods are removed. The pods arrive one at a time; one that does not fit is dropped and counts as
 // arrived.
 #pragma once
@@ -30,8 +30,8 @@ struct Inflated {                                // The result of one replay.
 // Returns the order of arrivals: positions in trace.pods.
 std::vector<uint32_t> arrivals(const Trace&, uint64_t devices, uint64_t seed);
 
-// Replays the trace. `known`: the strategy gets the trace's requests as its workload model, as in the paper.
-// Otherwise a strategy that can derives the model from the arrivals.
+// Replays the trace. With `known`, the strategy gets the trace's requests as its workload model, as in the
+// paper. Otherwise a strategy that can derives the model from the arrivals.
 Inflated inflate(const Cluster&, const Trace&, Strategy, bool known, uint64_t seed);
 
 }  // namespace carve::replay

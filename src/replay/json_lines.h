@@ -19,7 +19,7 @@ struct Json {
   Kind kind = Kind::null;
   size_t line = 0;
   uint64_t number = 0;  // Also for a boolean: 0 or 1.
-  std::string text;     // Also for a number that is negative or not whole: as written (`other`).
+  std::string text;     // Also for a number that is negative or not whole: its text (`other`).
   std::vector<Json> items;
   std::vector<JsonMember> members;  // Unique names.
 

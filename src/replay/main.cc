@@ -1,6 +1,6 @@
 // carve-replay: replays traces against a cluster under placement strategies, with the same place/ that runs
 // in production, and reports how much of the cluster was used (a year of arrivals takes a minute). The same
-// seed gives the same answer on any machine. All cores work, one replay (trace, strategy, seed) each.
+// seed gives the same result on any machine. All cores work, one replay (trace, strategy, seed) each.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -41,8 +41,8 @@ struct Options {
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
 };
 
-int complain(std::string_view sentence) {
-  fmt::print(stderr, "carve-replay: {}\n", sentence);
+int complain(std::string_view message) {
+  fmt::print(stderr, "carve-replay: {}\n", message);
   return 2;
 }
 
@@ -121,12 +121,12 @@ void run_all(const std::vector<Job>& todo, unsigned threads, bool quiet,
 // Answers the questions about a snapshot.
 int look_at_snapshot(const Options& o, const std::vector<Strategy>& strategies) {
   const auto snapshot = read_snapshot(o.snapshot);
-  if (!snapshot) return complain(snapshot.error().sentence);
+  if (!snapshot) return complain(snapshot.error().message);
   if (o.consolidate != 0)
     return printed(o.form == "json" ? consolidation_json(*snapshot, strategies[0], o.consolidate)
                                     : consolidation_table(*snapshot, strategies[0], o.consolidate));
   const auto request = parse_request(o.request, models_of(*snapshot));
-  if (!request) return complain(request.error().sentence);
+  if (!request) return complain(request.error().message);
   std::string answers;
   for (const Strategy strategy : strategies) answers += explain(*snapshot, strategy, *request);
   return printed(answers);
@@ -194,7 +194,7 @@ void add_output_options(CLI::App& app, Options& o) {
   app.add_option("--jobs", o.jobs, "Threads")->check(CLI::Range(1u, 1024u))->capture_default_str();
 }
 
-// Returns the sentence of the first rule between options that is broken; empty: none is.
+// Returns the message of the first broken rule between options; empty if none is broken.
 std::string broken_rule(const Options& o) {
   if (!o.snapshot.empty()) {
     if (!o.nodes.empty() || !o.traces.empty())
@@ -243,7 +243,7 @@ Outcome<Inputs> read_inputs(const Options& o) {
 int explain_filled(const Options& o, const Inputs& in, const std::vector<Strategy>& strategies,
                    uint64_t seed) {
   const auto request = parse_request(o.request, models_of(in.cluster));
-  if (!request) return complain(request.error().sentence);
+  if (!request) return complain(request.error().message);
   std::string answers;
   for (const Strategy strategy : strategies)
     answers += explain(in.cluster, in.traces[0], strategy, o.workload == "trace", seed, o.filled, *request);
@@ -278,10 +278,10 @@ Outcome<std::vector<Series>> replay_all(const Options& o, const Inputs& in,
     if (churned)
       s.churned[job.run] = *churned;
     else
-      refusals[static_cast<size_t>(&job - todo.data())] = churned.error().sentence;
+      refusals[static_cast<size_t>(&job - todo.data())] = churned.error().message;
   });
-  for (const std::string& sentence : refusals)
-    if (!sentence.empty()) return failure(FailureKind::invalid_argument, "{}", sentence);
+  for (const std::string& message : refusals)
+    if (!message.empty()) return failure(FailureKind::invalid_argument, "{}", message);
   return all;
 }
 
@@ -297,18 +297,18 @@ int main(int argc, char** argv) {
   const auto seeds = parse_seeds(o.seeds);
   if (!seeds) return complain(fmt::format("--seeds: '{}' is not a number or FIRST..LAST", o.seeds));
   const auto strategies = strategies_of(o);
-  if (!strategies) return complain(strategies.error().sentence);
+  if (!strategies) return complain(strategies.error().message);
   if (const std::string rule = broken_rule(o); !rule.empty()) return complain(rule);
   if (!o.snapshot.empty()) return look_at_snapshot(o, *strategies);
 
   // Read the files. Beyond this point every row is valid.
   const auto inputs = read_inputs(o);
-  if (!inputs) return complain(inputs.error().sentence);
+  if (!inputs) return complain(inputs.error().message);
   if (!o.request.empty()) return explain_filled(o, *inputs, *strategies, seeds->front());
 
   // Replay. Beyond this point every figure is known.
   const auto all = replay_all(o, *inputs, *strategies, *seeds);
-  if (!all) return complain(all.error().sentence);
+  if (!all) return complain(all.error().message);
 
   // Write the results.
   if (!o.curves.empty() && !(std::ofstream(o.curves) << curves(*all) << std::flush))

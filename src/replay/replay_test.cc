@@ -79,7 +79,7 @@ TEST(Trace, what_is_wrong_is_told_with_file_line_and_field) {
   const Cluster cluster = cluster_of(4);
   const struct {
     std::string text;
-    const char* sentence;
+    const char* message;
   } rows[] = {
       {"", "the file is empty"},
       {"name,cpu_milli,memory_mib,num_gpu\n", ":1: column 'gpu_milli' is missing"},
@@ -107,14 +107,14 @@ TEST(Trace, what_is_wrong_is_told_with_file_line_and_field) {
   for (const auto& row : rows) {
     const File file(row.text);
     const auto trace = read_trace(file.path(), cluster);
-    ASSERT_FALSE(trace) << row.sentence;
-    EXPECT_THAT(trace.error().sentence, HasSubstr(row.sentence));
-    EXPECT_THAT(trace.error().sentence, HasSubstr(file.path()));
+    ASSERT_FALSE(trace) << row.message;
+    EXPECT_THAT(trace.error().message, HasSubstr(row.message));
+    EXPECT_THAT(trace.error().message, HasSubstr(file.path()));
   }
-  EXPECT_THAT(read_trace("/nowhere", cluster).error().sentence, HasSubstr("cannot be opened"));
-  EXPECT_THAT(read_cluster(File(fmt::format("{}n,1,1,0,\n", node_header)).path()).error().sentence,
+  EXPECT_THAT(read_trace("/nowhere", cluster).error().message, HasSubstr("cannot be opened"));
+  EXPECT_THAT(read_cluster(File(fmt::format("{}n,1,1,0,\n", node_header)).path()).error().message,
               HasSubstr("has a device"));
-  EXPECT_THAT(read_cluster(File(fmt::format("{}n,1,1,99,T4\n", node_header)).path()).error().sentence,
+  EXPECT_THAT(read_cluster(File(fmt::format("{}n,1,1,99,T4\n", node_header)).path()).error().message,
               HasSubstr(":2: gpu: '99'"));
 }
 
@@ -122,7 +122,7 @@ TEST(Trace, carriage_returns_column_order_and_missing_columns_are_no_fault) {
   const auto trace = read_trace(
       File("gpu_milli,num_gpu,memory_mib,cpu_milli,name\r\n250,1,1024,4000,b\r\n\r\n1000,2,1,1,a").path(),
       cluster_of(4));
-  ASSERT_TRUE(trace) << trace.error().sentence;
+  ASSERT_TRUE(trace) << trace.error().message;
   ASSERT_EQ(trace->pods.size(), 2u);
   EXPECT_EQ(trace->pods[0].name, "a") << "sorted by name";
   EXPECT_EQ(trace->pods[1].milli, 250u);
@@ -203,7 +203,7 @@ TEST(Explain, tells_where_or_why_nowhere_in_a_filled_cluster) {
   const Trace trace = trace_of(cluster, 400);
   const auto shape = [&](std::string_view request, unsigned filled) {
     const auto pod = parse_request(request, models_of(cluster));
-    EXPECT_TRUE(pod) << pod.error().sentence;
+    EXPECT_TRUE(pod) << pod.error().message;
     return explain(cluster, trace, Strategy::fgd_scarcity, true, 42, filled, *pod);
   };
   EXPECT_THAT(shape("gpu_milli=500,gpu_spec=T4", 50), HasSubstr("It would be placed on n"));
@@ -214,7 +214,7 @@ TEST(Explain, tells_where_or_why_nowhere_in_a_filled_cluster) {
        {"gpu", "gpu_milli=", "gpu_milli=1001", "num_gpu=-1", "gpu_spec=X", "colour=red"}) {
     const auto pod = parse_request(wrong, models_of(cluster));
     ASSERT_FALSE(pod) << wrong;
-    EXPECT_THAT(pod.error().sentence, HasSubstr(wrong));
+    EXPECT_THAT(pod.error().message, HasSubstr(wrong));
   }
 }
 

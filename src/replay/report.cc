@@ -35,7 +35,7 @@ double rounded(double value) { return std::round(value * 1000) / 1000; }
 
 nlohmann::ordered_json both(const Spread& s) { return {{"mean", rounded(s.mean)}, {"sd", rounded(s.sd)}}; }
 
-// Returns a field of CSV (RFC 4180). A trace has the name of its file, so it may need quotes.
+// Returns a field of CSV (RFC 4180). A trace is named after its file, so it may need quotes.
 std::string csv_field(std::string_view name) {
   if (name.find_first_of(",\"\r\n") == name.npos) return std::string(name);
   std::string out = "\"";

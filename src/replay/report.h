@@ -20,15 +20,15 @@ struct Series {  // One trace under one strategy.
 
 struct Spread {
   double mean = 0;
-  double sd = 0;  // Standard deviation of a sample: over n - 1.
+  double sd = 0;  // Standard deviation of a sample: divided by n - 1.
 };
 Spread spread_of(const std::vector<double>&);
 
 std::string table(const std::vector<Series>&);
 std::string json(const std::vector<Series>&);
 std::string csv(const std::vector<Series>&);
-// Returns CSV that tools/plot draws: the percent of the cluster in use at each percent requested, mean over
-// the seeds, for arrivals that never leave. It has 131 rows for each trace and strategy.
+// Returns CSV for tools/plot: the percentage of the cluster in use at each percent requested, mean over the
+// seeds, for arrivals that never leave. It has 131 rows for each trace and strategy.
 std::string curves(const std::vector<Series>&);
 
 }  // namespace carve::replay

@@ -36,7 +36,7 @@ struct Setup {
   std::vector<place::RequestClass> classes;  // By position in the trace.
   std::vector<std::string_view> names;  // Names of the nodes, in the engine's order; owned by the cluster.
 
-  // `known`: a strategy with a workload model gets the trace's requests, even if it could learn them.
+  // With `known`, a strategy with a workload model gets the trace's requests, even if it could learn them.
   Setup(const Cluster&, const Trace&, Strategy, bool known, uint64_t seed);
 };
 

@@ -15,7 +15,6 @@
 namespace carve::replay {
 namespace {
 
-using K = FailureKind;
 using Kind = Json::Kind;
 
 constexpr size_t max_file_bytes = size_t{256} << 20;
@@ -23,7 +22,7 @@ constexpr size_t max_nodes = 1'000'000;
 constexpr size_t max_placed_slices = 10'000'000;
 constexpr uint64_t max_cpu_milli = 100'000'000;           // Thousandths of a core.
 constexpr uint64_t max_memory_bytes = uint64_t{1} << 50;  // A pebibyte.
-// What a node's slices limit (docs/kubernetes-node.md). A slice moves among nodes of one mode.
+// The limits of a node's slices (docs/kubernetes-node.md). A slice moves only among nodes of the same mode.
 constexpr std::string_view modes[] = {"memory-and-compute", "memory", "none", "exclusive"};
 constexpr std::string_view mode_without_isolation = "none";
 
@@ -66,7 +65,7 @@ class Reader {
     if (at->kind != Kind::boolean) wrong(*at, path, "is neither true nor false");
     return at->number != 0;
   }
-  // Returns the position of the word in the list; 0 if it is not there.
+  // Returns the position of the word in the list, or 0 if it is not there.
   size_t one_of(const Json& at, const std::string& path, std::span<const std::string_view> words) {
     const auto found = std::ranges::find(words, at.kind == Kind::text ? std::string_view(at.text) : "");
     if (found != words.end()) return static_cast<size_t>(found - words.begin());
@@ -152,15 +151,15 @@ Snapshot::Node read_node(Reader& r, const Json& at, const std::string& path) {
     }
     auto read = place::Topology::read(matrix, static_cast<unsigned>(node.devices.size()));
     if (!read)
-      r.wrong(*links, path + ".links", read.error().sentence);
+      r.wrong(*links, path + ".links", read.error().message);
     else
       node.links = *read;
   }
   return node;
 }
 
-// Checks a request of this size on these devices, beside the entries above it in the document. Returns the
-// sentence of the first broken rule.
+// Checks a request of this size on these devices, together with the entries above it in the document. Returns
+// the message of the first broken rule.
 std::optional<std::string> refusal(const Snapshot::Node& node, const place::RequestShape& shape,
                                    place::DeviceSet set) {
   if (shape.cpu_milli > node.state.cpu_free)
@@ -311,25 +310,26 @@ Outcome<Snapshot> parse_snapshot(std::string_view text, const std::string& name)
         r.wrong(at, path + ".name", fmt::format("'{}' is the name of held[{}] too", one.name, entry->second));
       out.held.push_back(std::move(one));
     }
-  if (!r.good()) return failure(K::invalid_argument, "{}", r.error);
-  if (out.nodes.empty()) return failure(K::invalid_argument, "{}: has no node", name);
+  if (!r.good()) return failure(FailureKind::invalid_argument, "{}", r.error);
+  if (out.nodes.empty()) return failure(FailureKind::invalid_argument, "{}: has no node", name);
   return out;
 }
 
 Outcome<Snapshot> read_snapshot(const std::string& path) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
-  if (!file) return failure(K::invalid_argument, "{}: cannot be opened: {}", path, std::strerror(errno));
+  if (!file)
+    return failure(FailureKind::invalid_argument, "{}: cannot be opened: {}", path, std::strerror(errno));
   std::string text;
   for (size_t got = 1; got != 0;) {
     const size_t before = text.size();
     if (before > max_file_bytes)
-      return failure(K::invalid_argument, "{}: is larger than {} MiB", path, max_file_bytes >> 20);
+      return failure(FailureKind::invalid_argument, "{}: is larger than {} MiB", path, max_file_bytes >> 20);
     text.resize(before + (1 << 16));
     got = std::fread(text.data() + before, 1, 1 << 16, file.get());
     text.resize(before + got);
   }
   if (std::ferror(file.get()) != 0)
-    return failure(K::invalid_argument, "{}: cannot be read: {}", path, std::strerror(errno));
+    return failure(FailureKind::invalid_argument, "{}: cannot be read: {}", path, std::strerror(errno));
   return parse_snapshot(text, path);
 }
 

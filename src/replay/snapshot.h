@@ -10,7 +10,7 @@
 //               "cpu_milli": 4000, "host_memory_bytes": 0, "application": "web", "models": ["A100"]}]}
 //
 // A snapshot that was read is valid: slices hold at most what a device has, and every slice satisfies the
-// hard rules. Any other document gives an error with file, line and field.
+// hard rules. Any other document fails with an error that has file, line and field.
 #pragma once
 
 #include <string>
@@ -27,14 +27,14 @@ struct Snapshot {
     std::string model;
     place::NodeState state;  // As if no slice were placed; its model is not set.
     std::vector<place::DeviceState> devices;
-    std::vector<std::string> uuids;  // Parallel to them; empty: the document has none.
+    std::vector<std::string> uuids;  // Parallel to them. Empty if the document has none.
     bool has_mode = false;           // Its slices stay on nodes of its mode.
     std::optional<place::Topology> links;
   };
   struct PlacedSlice {
     std::string name;
     std::string application;
-    // The allowed models; empty: the model of its node.
+    // The allowed models. Empty means the model of its node.
     std::vector<std::string> models;
     place::RequestShape shape;  // The shape without models.
     place::Assignment assignment;

@@ -35,7 +35,7 @@ std::string with(std::string text, std::string_view from, std::string_view to) {
 
 TEST(Snapshot, is_read_with_every_slice_in_its_place) {
   const auto s = parse_snapshot(fleet, "f");
-  ASSERT_TRUE(s) << s.error().sentence;
+  ASSERT_TRUE(s) << s.error().message;
   const Scene scene(*s, Strategy::binpack);
   const place::Fleet& f = scene.engine.fleet();
   EXPECT_EQ(f.devices(0)[0].free, 47_GiB);
@@ -57,7 +57,7 @@ TEST(Snapshot, devices_may_have_uuids_and_nodes_settings) {
   "held": [{"name": "a", "node": "n1", "devices": ["GPU-2"], "memory_bytes": 34359738368}]
 })";
   const auto s = parse_snapshot(cluster, "f");
-  ASSERT_TRUE(s) << s.error().sentence;
+  ASSERT_TRUE(s) << s.error().message;
   EXPECT_EQ(s->held[0].assignment.devices, 2u);
   const Scene scene(*s, Strategy::binpack);
   EXPECT_TRUE(scene.engine.fleet().node(0).isolates);
@@ -67,18 +67,18 @@ TEST(Snapshot, devices_may_have_uuids_and_nodes_settings) {
   const std::pair<const char*, const char*> wrong[] = {{R"("mode": "memory")", R"("mode": "cgpu")"},
                                                        {R"("native-burst-share")", R"("burst")"},
                                                        {R"(["GPU-2"])", R"(["GPU-3"])"}};
-  const char* const sentences[] = {"'cgpu' is not one of memory-and-compute, memory, none, exclusive",
-                                   "'burst' is not one of fixed-share", "node n1 has no device 'GPU-3'"};
+  const char* const messages[] = {"'cgpu' is not one of memory-and-compute, memory, none, exclusive",
+                                  "'burst' is not one of fixed-share", "node n1 has no device 'GPU-3'"};
   for (size_t i = 0; i < std::size(wrong); ++i)
     EXPECT_THAT(
-        parse_snapshot(with(std::string(cluster), wrong[i].first, wrong[i].second), "f").error().sentence,
-        HasSubstr(sentences[i]));
+        parse_snapshot(with(std::string(cluster), wrong[i].first, wrong[i].second), "f").error().message,
+        HasSubstr(messages[i]));
 }
 
 TEST(Snapshot, what_is_wrong_is_told_with_file_line_and_field) {
   const struct {
     std::string_view from, to;
-    const char* sentence;
+    const char* message;
   } rows[] = {
       {R"("b", "node": "n1", "devices": [0], "memory_bytes": 1073741824)",
        R"("b", "node": "n1", "devices": [0], "memory_bytes": 64424509440)",
@@ -122,13 +122,13 @@ TEST(Snapshot, what_is_wrong_is_told_with_file_line_and_field) {
   };
   for (const auto& row : rows) {
     const auto s = parse_snapshot(with(std::string(fleet), row.from, row.to), "f");
-    ASSERT_FALSE(s) << row.sentence;
-    EXPECT_THAT(s.error().sentence, HasSubstr(row.sentence));
+    ASSERT_FALSE(s) << row.message;
+    EXPECT_THAT(s.error().message, HasSubstr(row.message));
   }
-  EXPECT_THAT(parse_snapshot("", "f").error().sentence, HasSubstr("f:1: is not JSON"));
-  EXPECT_THAT(parse_snapshot("[]", "f").error().sentence, HasSubstr("f:1: the document: is not an object"));
-  EXPECT_THAT(parse_snapshot(R"({"nodes": []})", "f").error().sentence, HasSubstr("f: has no node"));
-  EXPECT_THAT(read_snapshot("/nowhere").error().sentence, HasSubstr("/nowhere: cannot be opened"));
+  EXPECT_THAT(parse_snapshot("", "f").error().message, HasSubstr("f:1: is not JSON"));
+  EXPECT_THAT(parse_snapshot("[]", "f").error().message, HasSubstr("f:1: the document: is not an object"));
+  EXPECT_THAT(parse_snapshot(R"({"nodes": []})", "f").error().message, HasSubstr("f: has no node"));
+  EXPECT_THAT(read_snapshot("/nowhere").error().message, HasSubstr("/nowhere: cannot be opened"));
 }
 
 TEST(Snapshot, the_seventeenth_isolated_slice_is_one_too_many) {
@@ -139,7 +139,7 @@ TEST(Snapshot, the_seventeenth_isolated_slice_is_one_too_many) {
   const std::string text =
       R"({"nodes": [{"name": "n", "model": "T4", "devices": [{"memory_bytes": 17179869184}]}], "held": [)" +
       held + "]}";
-  EXPECT_THAT(parse_snapshot(text, "f").error().sentence,
+  EXPECT_THAT(parse_snapshot(text, "f").error().message,
               HasSubstr("f:17: held[16]: 't16' on node n, device 0: more than 16 isolated slices"));
 }
 
@@ -147,7 +147,7 @@ TEST(Snapshot, explains_where_a_request_would_go_and_why_nowhere) {
   const auto s = *parse_snapshot(fleet, "f");
   const auto said = [&](std::string_view request) {
     const auto pod = parse_request(request, models_of(s));
-    EXPECT_TRUE(pod) << pod.error().sentence;
+    EXPECT_TRUE(pod) << pod.error().message;
     return explain(s, Strategy::binpack, *pod);
   };
   EXPECT_THAT(said("num_gpu=2,gpu_memory_mib=1024,gpu_milli=10"),
@@ -186,7 +186,7 @@ TEST(Snapshot, whole_devices_of_different_sizes_give_what_the_smallest_has) {
                     "held": [{{"name": "w", "node": "n", "devices": [0, 1], "exclusive": true, "isolated": false}}]}})",
             smaller),
         "f");
-    ASSERT_TRUE(s) << s.error().sentence;
+    ASSERT_TRUE(s) << s.error().message;
     Pod pod;
     pod.devices = 1, pod.device_memory_mib = 1;
     EXPECT_THAT(explain(*s, Strategy::fgd_scarcity, pod), HasSubstr("0/1 nodes can serve"));
@@ -207,7 +207,7 @@ TEST(Snapshot, the_plan_keeps_models) {
 
 TEST(Json, a_value_knows_its_line) {
   const auto json = parse_json("{\n\"a\": 12\n,\n\"b\": [true,\n\n\"x\"]}", "f");
-  ASSERT_TRUE(json) << json.error().sentence;
+  ASSERT_TRUE(json) << json.error().message;
   EXPECT_EQ(json->line, 1u);
   EXPECT_EQ(json->members[0].value.line, 2u);
   EXPECT_EQ(json->members[1].value.line, 4u);

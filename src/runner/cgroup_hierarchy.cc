@@ -8,10 +8,10 @@ namespace carve::runner {
 namespace {
 
 struct CgroupMount {
-  std::string root;   // The part of the hierarchy that is mounted: "/", "/docker/1a2b".
+  std::string root;   // The mounted part of the hierarchy: "/", "/docker/1a2b".
   std::string point;  // "/sys/fs/cgroup/cpu,cpuacct"
   bool is_v2 = false;
-  std::vector<std::string> controllers;  // Of a v1 hierarchy, among other options.
+  std::vector<std::string> controllers;  // Controllers of a v1 hierarchy, among other options.
 };
 
 std::vector<std::string> split(std::string_view text, char separator) {

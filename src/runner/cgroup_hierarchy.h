@@ -1,8 +1,7 @@
-// Where this process's cgroups are: pure functions over the texts of /proc/self/mountinfo and
-// /proc/self/cgroup.
+// Finds this process's cgroups: pure functions over the texts of /proc/self/mountinfo and /proc/self/cgroup.
 //
-// A controller (cpu, memory) is in one hierarchy at a time: in a v1 hierarchy if one is mounted with it, else
-// in the v2 tree. A hybrid machine has both: its controllers are v1's, its v2 tree has none.
+// A controller (cpu, memory) is in one hierarchy at a time: in a v1 hierarchy if one is mounted with it,
+// otherwise in the v2 tree. A hybrid machine has both: its controllers are in v1, and its v2 tree has none.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +22,13 @@ struct OwnCgroup {
 };
 
 struct OwnCgroups {
-  std::optional<OwnCgroup> cpu, memory;  // No value: no hierarchy is mounted that may have the controller.
+  std::optional<OwnCgroup> cpu, memory;  // No value if no mounted hierarchy can have the controller.
 
   friend bool operator==(const OwnCgroups&, const OwnCgroups&) = default;
 };
 
 // `mountinfo` and `cgroup` are the texts of the two files. A path that is not below the root of its mount, as
-// in a container without a cgroup namespace, is taken as the root of the mount.
+// in a container without a cgroup namespace, counts as the root of the mount.
 OwnCgroups find_own_cgroups(std::string_view mountinfo, std::string_view cgroup);
 
 }  // namespace carve::runner

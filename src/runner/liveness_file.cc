@@ -49,7 +49,7 @@ std::optional<os::ProcessId> living_supervisor(const std::string& path) {
   struct flock wanted = whole_lock(F_RDLCK);
   if (!file || fcntl(file.get(), F_OFD_GETLK, &wanted) != 0 || wanted.l_type == F_UNLCK) return std::nullopt;
   const auto process = read_process(file);
-  return process ? process : os::ProcessId{};  // It has the lock and has not written yet.
+  return process ? process : os::ProcessId{};  // It has the lock but has not written yet.
 }
 
 bool signal_session(const os::ProcessId& supervisor, int signal) {

@@ -16,8 +16,6 @@
 namespace carve::runner {
 namespace {
 
-using K = FailureKind;
-
 std::string file_of(const std::string& folder, unsigned number) {
   return fmt::format("{}/{}.log", folder, number);
 }
@@ -29,7 +27,8 @@ std::string attempt_mark(uint32_t attempt) { return fmt::format("attempt {} star
 Outcome<LogWriter> LogWriter::open(const std::string& folder, uint64_t max_file_bytes) {
   if (const auto made = os::make_directory(folder, 0750); !made) return tl::unexpected(made.error());
   LogWriter out(folder, max_file_bytes);
-  if (!out.open_newest()) return failure(K::unavailable, "{}: {}", file_of(folder, 0), strerror(errno));
+  if (!out.open_newest())
+    return failure(FailureKind::unavailable, "{}: {}", file_of(folder, 0), strerror(errno));
   return out;
 }
 
@@ -62,7 +61,7 @@ bool LogWriter::append(const std::string& line) {
     size_ += line.size();
     return true;
   }
-  // The disk is full. A part of a line would become the begin of the next one.
+  // The disk is full. A partial line would become the beginning of the next one.
   if (written > 0 && ftruncate(file_.get(), static_cast<off_t>(size_)) != 0)
     size_ += static_cast<uint64_t>(written);
   return false;
@@ -77,6 +76,7 @@ void LogWriter::write_line(LogStream stream, std::string_view content, bool is_w
       append(line(LogStream::system, fmt::format("{} lines could not be written", lost_lines_), true)))
     lost_lines_ = 0;
   if (!append(line(stream, content, is_whole))) ++lost_lines_;
+  if (stream != LogStream::standard_output) last_error_ = content.substr(0, max_last_error_bytes);
 }
 
 void LogWriter::write(LogStream stream, std::string_view bytes, int64_t now_ns) {

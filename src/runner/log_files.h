@@ -2,8 +2,8 @@
 //
 //   2026-11-23T10:00:00.123456789Z stdout F text
 //
-// with the stream (stdout, stderr, or system for lines of the supervisor) and F, or P if the line goes on in
-// the next one; it is the format of Kubernetes' container runtimes. Lines are cut at 16 KiB.
+// with the stream (stdout, stderr, or system for lines of the supervisor) and F, or P if the line continues
+// in the next one; it is the format of Kubernetes' container runtimes. Lines are cut at 16 KiB.
 //
 // 0.log is the newest file. A file that exceeds 10 MiB becomes 1.log, and so on up to 4.log, which is
 // deleted.
@@ -24,23 +24,26 @@ namespace carve::runner {
 inline constexpr size_t max_log_line_bytes = 16 << 10;
 inline constexpr uint64_t max_log_file_bytes = 10 << 20;
 inline constexpr unsigned max_log_files = 5;
+inline constexpr size_t max_last_error_bytes = 300;
 
 enum class LogStream : uint8_t { standard_output, standard_error, system };
 
-// Returns the line that marks the begin of an attempt, without its end.
+// Returns the line that marks the beginning of an attempt, without its line end.
 std::string attempt_mark(uint32_t attempt);
 
 class LogWriter {
  public:
-  // Makes the folder if it is missing, and appends to its newest file.
+  // Creates the folder if it is missing, and appends to its newest file.
   static Outcome<LogWriter> open(const std::string& folder, uint64_t max_file_bytes = max_log_file_bytes);
 
   // Takes bytes of a stream in pieces of any size. A line without its end is kept until it is complete or has
   // 16 KiB. Lines that cannot be written, for example to a full disk, are counted and lost; the next line
-  // that can be written says how many.
+  // that can be written has their number.
   void write(LogStream stream, std::string_view bytes, int64_t now_ns);
-  // Writes what is left of each stream as a line.
+  // Writes the rest of each stream as a line.
   void finish(int64_t now_ns);
+  // Returns the last line of standard error or of the supervisor, cut; empty if there was none.
+  const std::string& last_error() const { return last_error_; }
 
  private:
   LogWriter(std::string folder, uint64_t max_file_bytes)
@@ -53,9 +56,10 @@ class LogWriter {
   std::string folder_;
   uint64_t max_file_bytes_;
   os::Fd file_;
-  uint64_t size_ = 0;  // Of the newest file.
+  uint64_t size_ = 0;  // Size of the newest file.
   std::string partial_[3];
   uint64_t lost_lines_ = 0;
+  std::string last_error_;
 };
 
 // One line of a log.
@@ -65,42 +69,42 @@ struct LogLine {
   std::string text;
 };
 
-// Which lines to read.
+// The lines to read.
 struct LogSelection {
-  bool previous = false;            // Of the attempt before the last one; else of the last one.
-  std::optional<size_t> tail = {};  // The last lines; no value: all.
-  std::string since;                // Lines from this time on, in the form of the files; empty: all.
+  bool previous = false;            // Reads the attempt before the last one instead of the last.
+  std::optional<size_t> tail = {};  // Number of last lines; no value for all.
+  std::string since;                // Lines from this time on, in the form of the files; empty for all.
 };
 
-// What a reader holds at most: older lines are left out, and longer ones divided.
+// The most that a reader holds: older lines are left out, and longer ones divided.
 inline constexpr size_t max_read_bytes = 10 << 20;
 inline constexpr size_t max_read_lines = 200'000;
 inline constexpr size_t max_joined_line_bytes = 512 << 10;
 
-// What a follower reads at most at a time.
+// The most that a follower reads at a time.
 inline constexpr size_t max_follow_bytes = 1 << 20;
 inline constexpr std::string_view log_gap_line =
     "(lines are missing: they were deleted before they were read)";
 
-// Returns the lines of `folder`, a name in `directory`, in their order, with the parts of long lines joined.
-// Lines of the supervisor come without the marks of the attempts. A folder without files has no lines. The
-// owner of the directory is not trusted: no symbolic link is followed, and a file that is no regular one is
-// left out, as is a line of another form. Of a file that no LogWriter makes so large the end is read. A file
-// system may let the caller wait for any time.
+// Returns the lines of `folder`, a name in `directory`, in order, with the parts of long lines joined. Lines
+// of the supervisor come without the marks of the attempts. A folder without files has no lines. The owner of
+// the directory is not trusted: no symbolic link is followed, and files that are not regular and lines of
+// another form are left out. Only the end is read of a file larger than any that a LogWriter makes. A file
+// system may block the caller for any time.
 std::vector<LogLine> read_log(const std::string& directory, const std::string& folder, const LogSelection&);
 
 // Reads a log while it is written, over rotations and over the starts of later attempts.
 class LogFollower {
  public:
-  // `folder` is a name in `directory`. `selection` says which lines come first; `previous` is not used.
+  // `folder` is a name in `directory`. `selection` chooses the first lines; `previous` is not used.
   LogFollower(const std::string& directory, const std::string& folder, LogSelection selection);
   ~LogFollower();
   LogFollower(LogFollower&&) noexcept;
   LogFollower& operator=(LogFollower&&) noexcept;
 
-  // Returns the next complete lines, of about so many bytes of the files, and does not wait for any. None:
-  // all that was written has been returned. With a `tail` the first call returns that. If the log was rotated
-  // more often than it has files between two calls, a line of the supervisor says that lines are missing.
+  // Returns the next complete lines, from about `max_bytes` of the files, without waiting for any. Empty if
+  // all written lines have been returned. With a `tail` the first call returns that. If the log was rotated
+  // more often than it has files between two calls, a line of the supervisor reports that lines are missing.
   std::vector<LogLine> next(size_t max_bytes = max_follow_bytes);
 
  private:

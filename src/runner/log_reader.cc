@@ -1,4 +1,4 @@
-// The readers of a log. The files are numbered anew at each rotation, so a reader holds them open and knows
+// The readers of a log. The files are renumbered at each rotation, so a reader holds them open and identifies
 // them by their inodes.
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -15,12 +15,12 @@
 namespace carve::runner {
 namespace {
 
-constexpr unsigned max_opens = 10;  // While the log is rotated meanwhile.
+constexpr unsigned max_opens = 10;  // Limit for a log that is rotated meanwhile.
 constexpr size_t max_file_line_bytes = 2 * max_log_line_bytes;
-// A file of a LogWriter has at most its limit and the line that exceeded it. The owner of the file can make
-// it of any size; of such a file the end is read.
+// A LogWriter's file has at most its limit plus the line that exceeded it. The owner of the file can make it
+// any size; then only its end is read.
 constexpr uint64_t max_readable_bytes = max_log_file_bytes + max_file_line_bytes;
-// What is read for one piece without a complete line in it: more than the longest joined line has.
+// The size read for one piece without a complete line in it: more than the longest joined line has.
 constexpr size_t max_piece_bytes = 4 * max_joined_line_bytes;
 
 std::string name_of(unsigned number) { return fmt::format("{}.log", number); }
@@ -29,13 +29,12 @@ struct OpenFile {
   os::Fd fd;
   ino_t inode = 0;
   std::string unread = {};          // A line without its end, so far.
-  uint64_t whole_lines = 0;         // Bytes of the file up to the end of the last line that was read.
+  uint64_t whole_lines = 0;         // Bytes of the file up to the end of the last line read.
   bool is_followed_by_gap = false;  // Files between it and the next one were deleted before they were opened.
-  bool is_inside_line = false;      // The next bytes are the rest of a line whose begin was left out.
+  bool is_inside_line = false;      // The next bytes are the rest of a line whose beginning was skipped.
 };
 
-// Leaves out all but the last `max_readable_bytes` of what was not read. Returns whether it left anything
-// out.
+// Skips all but the last `max_readable_bytes` of the unread part. Returns whether it skipped anything.
 bool skip_excess(OpenFile& file) {
   struct stat seen {};
   const off_t at = lseek(file.fd.get(), 0, SEEK_CUR);
@@ -63,10 +62,10 @@ os::Fd open_folder(const std::string& path) {
 // Files of a log, from the oldest to the newest.
 struct OpenFiles {
   std::vector<OpenFile> files;
-  bool has_gap = false;  // The known file is not kept any more, and files behind it were deleted.
+  bool has_gap = false;  // The known file no longer exists, and files after it were deleted.
 };
 
-// Opens the files that are newer than the one with the inode `known`; all, if it is 0.
+// Opens the files that are newer than the one with the inode `known`, or all if it is 0.
 OpenFiles open_newer(int folder, ino_t known) {
   OpenFiles out;
   for (unsigned opens = 0; opens < max_opens; ++opens) {
@@ -89,8 +88,8 @@ OpenFiles open_newer(int folder, ino_t known) {
   return out;
 }
 
-// Calls `act` for each complete line that follows what was read before, of at most about `max_bytes`.
-// Returns the bytes that it has read; fewer than `max_bytes`: to the file's end.
+// Calls `act` for each complete line in the next `max_bytes`, approximately. Returns the bytes that it has
+// read; fewer than `max_bytes` at the file's end.
 size_t read_lines(OpenFile& file, size_t max_bytes, const std::function<void(std::string_view)>& act) {
   char block[64 << 10];
   size_t out = 0;
@@ -135,7 +134,7 @@ bool is_attempt_mark(const LogLine& line) {
 // Joins the parts of long lines.
 class LineJoiner {
  public:
-  // Returns the line that this one completes.
+  // Returns the line that this part completes.
   std::optional<LogLine> add(FileLine part) {
     std::string& open = open_[static_cast<size_t>(part.line.stream)];
     open += part.line.text;
@@ -177,7 +176,7 @@ class KeptLines {
   size_t bytes_ = 0;
 };
 
-// The lines of the last attempt and of the one before, of all that was read so far.
+// The lines of the last attempt and of the one before it, of everything read so far.
 class LineCollector {
  public:
   void add(std::string_view text, const LogSelection& selection) {
@@ -223,10 +222,10 @@ struct LogFollower::State {
   std::string folder;
   LogSelection selection;
   LineCollector lines;
-  // The file that is read, and the newer ones. They stay readable when they are deleted.
+  // The file being read, and the newer ones. They stay readable when they are deleted.
   std::deque<OpenFile> files;
 
-  // Begins with the newest lines of the last attempt, which it reads.
+  // Reads the newest lines of the last attempt and begins with them.
   void begin_with_tail(std::vector<OpenFile> all) {
     for (OpenFile& file : all) {
       if (skip_excess(file)) lines.add_gap();
@@ -234,7 +233,7 @@ struct LogFollower::State {
     }
     files.push_back(std::move(all.back()));
   }
-  // Begins with the first line of the last attempt, which is not read yet.
+  // Begins with the first line of the last attempt, which was not read yet.
   void begin_with_attempt(std::vector<OpenFile> all) {
     size_t first = 0;
     uint64_t at = 0;
@@ -278,7 +277,7 @@ std::vector<LogLine> LogFollower::next(size_t max_bytes) {
   OpenFiles newer = open_newer(folder.get(), files.empty() ? 0 : files.back().inode);
   if (files.empty()) {
     state_->begin(std::move(newer.files));
-  } else if (files.size() <= max_log_files) {  // Else the reader is late: it reads first what it holds open.
+  } else if (files.size() <= max_log_files) {  // Otherwise the reader is late and first reads its open files.
     files.back().is_followed_by_gap = newer.has_gap;
     std::ranges::move(newer.files, std::back_inserter(files));
   }
@@ -290,7 +289,7 @@ std::vector<LogLine> LogFollower::next(size_t max_bytes) {
     if (got >= left) {
       without_line += got;
       if (state_->lines.has_lines() || without_line >= max_piece_bytes) break;
-      left = max_bytes;  // The piece has a part of one long line.
+      left = max_bytes;  // The piece is part of one long line.
       continue;
     }
     if (files.size() == 1) break;

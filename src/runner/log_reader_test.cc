@@ -19,7 +19,7 @@ struct WrittenLog {
     path = mkdtemp(name);
   }
   ~WrittenLog() { std::filesystem::remove_all(path); }
-  // Writes the lines from `first` to `last` as one attempt does that goes on.
+  // Writes the lines from `first` to `last` like a continuing attempt.
   void write(int first, int last) {
     LogWriter log = *LogWriter::open(path, max_bytes);
     for (int i = first; i <= last; ++i) log.write(LogStream::standard_output, fmt::format("{}\n", i), i);
@@ -178,7 +178,7 @@ TEST(LogReader, short_lines_are_kept_up_to_their_number) {
   EXPECT_THAT(read_log(log.path, ".", {.tail = 0}), IsEmpty());
 }
 
-// A program can make its log of any size without writing to it.
+// A program can give its log any size without writing to it.
 TEST(LogReader, reads_the_end_of_a_file_of_two_terabytes) {
   WrittenLog log;
   log.begin(1);

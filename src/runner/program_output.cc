@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 
 #include "core/escaped.h"
 #include "os/clock.h"
+#include "os/thread_start.h"
 
 namespace carve::runner {
 namespace {
@@ -33,8 +32,8 @@ Outcome<std::unique_ptr<ProgramOutput>> ProgramOutput::open(const std::string& f
   auto log = LogWriter::open(folder);
   if (!log) return tl::unexpected(log.error());
   std::unique_ptr<ProgramOutput> out(new ProgramOutput(std::move(*log)));
-  out->finished_ = os::Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!out->finished_ || !make_pipe(out->out_, out->out_to_log_) || !make_pipe(out->err_, out->err_to_log_))
+  if (!out->finished_.is_open() || !make_pipe(out->out_, out->out_to_log_) ||
+      !make_pipe(out->err_, out->err_to_log_))
     return failure(FailureKind::unavailable, "cannot create a pipe: {}", strerror(errno));
   return out;
 }
@@ -50,12 +49,8 @@ void ProgramOutput::redirect() {
 }
 
 void ProgramOutput::begin() {
-  // The thread takes no signal: SIGCHLD and those for the program are read by the main thread.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  reader_ = std::thread([this] { read_until_closed(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  // The main thread reads SIGCHLD and the signals for the program.
+  reader_ = os::start_thread([this] { read_until_closed(); });
 }
 
 void ProgramOutput::add_line(const std::string& text) {
@@ -66,18 +61,23 @@ void ProgramOutput::add_line(const std::string& text) {
 
 void ProgramOutput::finish() {
   if (!std::exchange(is_redirected_, false)) return;
-  if (!reader_.joinable()) begin();  // No program was started, and its runner has said why.
+  if (!reader_.joinable()) begin();  // No program was started, and its runner has printed why.
   const os::Fd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   dup2(null.get(), STDOUT_FILENO);
   dup2(null.get(), STDERR_FILENO);
-  eventfd_write(finished_.get(), 1);
+  finished_.set();
   reader_.join();
 }
 
+std::string ProgramOutput::last_error() {
+  const os::MutexLock lock(mutex_);
+  return log_.last_error();
+}
+
 void ProgramOutput::read_until_closed() {
-  pollfd polled[] = {{out_.get(), POLLIN, 0}, {err_.get(), POLLIN, 0}, {finished_.get(), POLLIN, 0}};
-  char bytes[64 << 10];     // What a pipe holds.
-  int64_t deadline_ns = 0;  // 0: the program runs.
+  pollfd polled[] = {{out_.get(), POLLIN, 0}, {err_.get(), POLLIN, 0}, {finished_.fd(), POLLIN, 0}};
+  char bytes[64 << 10];     // The capacity of a pipe.
+  int64_t deadline_ns = 0;  // 0 while the program runs.
   while (polled[0].fd >= 0 || polled[1].fd >= 0) {
     const int64_t left_ns = deadline_ns == 0 ? 0 : deadline_ns - os::monotonic_ns();
     if (left_ns < 0) break;

@@ -1,6 +1,6 @@
 // The output of a supervised program. Both streams go through pipes to a thread that writes the log, so the
 // program is never stopped by a full disk: lines are then lost and counted (runner/log_files.h). The
-// supervisor's own sentences are lines of the same log.
+// supervisor's own messages are lines of the same log.
 #pragma once
 
 #include <memory>
@@ -9,6 +9,7 @@
 
 #include "os/fd.h"
 #include "os/mutex.h"
+#include "os/wakeup.h"
 #include "runner/log_files.h"
 
 namespace carve::runner {
@@ -21,15 +22,17 @@ class ProgramOutput {
   ProgramOutput(const ProgramOutput&) = delete;
   ProgramOutput& operator=(const ProgramOutput&) = delete;
 
-  // Makes the pipes this process's standard output and error.
+  // Redirects this process's standard output and error to the pipes.
   void redirect();
-  // Begins to read the pipes. Called when the program's process exists: a process that is made while another
-  // thread runs could not use what that thread has locked.
+  // Begins to read the pipes. Called when the program's process exists: a process forked while another thread
+  // runs could not use locks that the thread holds.
   void begin();
   void add_line(const std::string& text) EXCLUDES(mutex_);
-  // After redirect(): closes this process's ends of the pipes, and writes what is left in them. Descendants
-  // of the program that live on may hold the other ends: their output is read for one more second.
+  // After redirect(): closes this process's ends of the pipes, and writes the data left in them. Surviving
+  // descendants of the program may hold the other ends: their output is read for one more second.
   void finish();
+  // Returns the last line of standard error or of the supervisor, cut; empty if there was none.
+  std::string last_error() EXCLUDES(mutex_);
 
  private:
   explicit ProgramOutput(LogWriter log) : log_(std::move(log)) {}
@@ -40,7 +43,7 @@ class ProgramOutput {
   os::Fd out_, err_;                // The reading ends.
   os::Fd out_to_log_, err_to_log_;  // The writing ends, until redirect().
   bool is_redirected_ = false;
-  os::Fd finished_;  // An eventfd: readable after finish().
+  const os::Wakeup finished_;  // Set by finish().
   std::thread reader_;
 };
 

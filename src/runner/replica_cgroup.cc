@@ -17,19 +17,17 @@
 namespace carve::runner {
 namespace {
 
-using K = FailureKind;
-
 constexpr uint64_t cpu_period_us = 100'000;
 
 bool make_if_absent(const std::string& path) { return mkdir(path.c_str(), 0755) == 0 || errno == EEXIST; }
 
-// Returns why this process may make no cgroups there; empty: it may.
+// Returns why this process may make no cgroups there; empty if it may.
 std::string problem_of(const std::string& directory) {
   if (make_if_absent(directory)) return "";
   return fmt::format("cannot create the cgroup {}: {}", directory, strerror(errno));
 }
 
-// Returns whether the processes of the cgroup are this one and its parent alone.
+// Returns whether the cgroup has only this process and its parent.
 bool is_ours_alone(const std::string& directory) {
   std::istringstream lines(os::read_file(directory + "/cgroup.procs").value_or(""));
   for (int pid = 0; lines >> pid;)
@@ -37,8 +35,8 @@ bool is_ours_alone(const std::string& directory) {
   return true;
 }
 
-// Moves this process and its parent into a cgroup of their own: a cgroup (v2) with processes gives no
-// controller to those below it.
+// Moves this process and its parent into their own cgroup: a cgroup (v2) with processes gives no controller
+// to those below it.
 void move_below(const std::string& own) {
   const std::string leaf = own + "/controller";
   if (!is_ours_alone(own) || !make_if_absent(leaf)) return;
@@ -51,7 +49,7 @@ bool delegates(const std::string& directory, const char* controller) {
 }
 
 // Makes the folders, each below the one before, and gives them the controller if they are of v2. Returns why
-// that is not possible; empty: it was.
+// that failed; empty if it succeeded.
 std::string make_folders(CgroupVersion version, const std::string& own,
                          const std::vector<std::string>& folders, const char* controller) {
   const auto refusal = [&](const std::string& directory) {
@@ -85,7 +83,7 @@ bool remove_directory(const std::string& path) { return rmdir(path.c_str()) == 0
 Outcome<void> set(const std::string& directory, const char* file, const std::string& value) {
   const std::string path = directory + "/" + file;
   if (os::write_file(path, value)) return {};
-  return failure(K::unavailable, "cannot write '{}' to {}: {}", value, path, strerror(errno));
+  return failure(FailureKind::unavailable, "cannot write '{}' to {}: {}", value, path, strerror(errno));
 }
 
 Outcome<void> limit_cpu(CgroupVersion version, const std::string& directory, uint64_t milli) {
@@ -104,7 +102,7 @@ Outcome<void> limit_memory(CgroupVersion version, const std::string& directory, 
 Outcome<os::Fd> open_process_file(const std::string& directory) {
   const std::string path = directory + "/cgroup.procs";
   os::Fd out(open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!out) return failure(K::unavailable, "cannot write {}: {}", path, strerror(errno));
+  if (!out) return failure(FailureKind::unavailable, "cannot write {}: {}", path, strerror(errno));
   return out;
 }
 
@@ -143,7 +141,7 @@ Outcome<std::string> ReplicaCgroups::make_directory(const Group& group, const st
   std::string out = group.directory + "/" + name;
   for (const std::string& path : {group.directory, out})
     if (std::string problem = problem_of(path); !problem.empty())
-      return failure(K::unavailable, "{}", problem);
+      return failure(FailureKind::unavailable, "{}", problem);
   leftovers_.erase(name);
   return out;
 }

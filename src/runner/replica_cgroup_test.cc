@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// A folder with the files of a cgroup tree (v2) that is not the kernel's: what is written there stays.
+// A folder with the files of a cgroup tree (v2), without a kernel behind it: written values stay.
 struct FakeTree {
   std::filesystem::path root;
   FakeTree() {
@@ -58,7 +58,7 @@ TEST(ReplicaCgroup, in_version_2_both_limits_are_in_one_cgroup) {
   EXPECT_EQ(groups.problems().cpu, "");
   EXPECT_EQ(groups.problems().memory, "");
   const auto made = groups.make("a-1-0", {.cpu_milli = 1500, .memory_bytes = 1 << 26}, false);
-  ASSERT_TRUE(made) << made.error().sentence;
+  ASSERT_TRUE(made) << made.error().message;
   EXPECT_THAT(made->process_files, SizeIs(1));
   EXPECT_EQ(text_of_file(replicas / "a-1-0/cpu.max"), "150000 100000");
   EXPECT_EQ(text_of_file(replicas / "a-1-0/memory.max"), "67108864");
@@ -110,7 +110,7 @@ class RealCgroups : public testing::Test {
 TEST_F(RealCgroups, what_a_process_joined_is_removed_when_the_process_has_ended) {
   ReplicaCgroups groups(own, "/programs of this test");
   const auto made = groups.make("a-1-0", {.memory_bytes = 64 << 20}, true);
-  ASSERT_TRUE(made) << made.error().sentence;
+  ASSERT_TRUE(made) << made.error().message;
   ASSERT_THAT(made->process_files, SizeIs(1));
   EXPECT_EQ(limit_of(*made), "67108864\n");
   int ends[2];
@@ -144,7 +144,7 @@ TEST_F(RealCgroups, what_a_killed_launcher_left_is_taken_over_or_removed) {
     const auto made = killed.make("a-1-0", {.memory_bytes = 64 << 20}, false);
     ASSERT_TRUE(made);
     const auto again = killed.make("a-1-0", {.memory_bytes = 128 << 20}, false);
-    ASSERT_TRUE(again) << again.error().sentence;
+    ASSERT_TRUE(again) << again.error().message;
     EXPECT_EQ(limit_of(*again), "134217728\n");
     folder = made->memory_events.substr(0, made->memory_events.rfind('/'));
   }

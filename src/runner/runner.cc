@@ -7,6 +7,7 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 
 #include <cerrno>
 #include <cstdlib>
@@ -28,7 +29,7 @@ struct ChildReport {
 };
 
 // Signals that a user or a supervisor sends to this process for the program. The terminal sends its own
-// signals (SIGINT, SIGQUIT, SIGWINCH) to the program directly. These are passed on only if a process sent
+// signals (SIGINT, SIGQUIT, SIGWINCH) to the program directly, so these are passed on only if a process sent
 // them.
 constexpr int passed_on[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT};
 
@@ -55,15 +56,15 @@ class Signals {
   os::Fd fd_;
 };
 
-constexpr int max_away_tries = 300;  // For 30 s: an agent that is replaced is back by then.
+constexpr int max_away_tries = 300;  // Waits 30 s: an agent that is being replaced is back by then.
 constexpr timespec away_interval{.tv_sec = 0, .tv_nsec = 100'000'000};
 
-// Posts to the agent; of a supervised program again, while the agent is away. Its slice outlives the agent,
+// Calls the agent; for a supervised program it retries while the agent is away. The slice outlives the agent,
 // and the request may be repeated.
-template <class T, class Body>
-client::Answer<T> post_patiently(const Run& run, const std::string& verb, const Body& body) {
+template <class Call>
+auto call_patiently(const Run& run, Call call) {
   for (int tries = 0;; ++tries) {
-    auto answer = run.client.post<T>("/v1/slices/" + run.slice + verb, body);
+    auto answer = call(run.agent);
     const bool is_away =
         !answer && (answer.error().type == "carve:no-agent" || answer.error().type == "carve:no-response");
     if (!is_away || !run.is_supervised || tries == max_away_tries) return answer;
@@ -71,16 +72,45 @@ client::Answer<T> post_patiently(const Run& run, const std::string& verb, const 
   }
 }
 
-// Enters the slice and sets its environment. Returns the answer, of a program without a slice an empty one.
+// Returns the CUDA_VISIBLE_DEVICES of a program that has entered: numbers within the slice, because programs
+// such as vLLM parse them as numbers, and the guest library counts in the same way
+// (guest/context/visible_devices.h). `entered` has the UUIDs that the agent left, or all devices of the slice
+// if the caller has no list.
+std::string program_list(const Run& run, const std::string& entered, bool has_list) {
+  std::vector<std::string> left;
+  for (size_t at = 0; !entered.empty() && at <= entered.size();) {
+    const size_t end = std::min(entered.find(',', at), entered.size());
+    left.push_back(entered.substr(at, end - at));
+    at = end + 1;
+  }
+  const std::vector<std::string>& all = has_list ? run.devices : left;
+  std::string out;
+  for (const std::string& uuid : left) {
+    const auto position = std::ranges::find(all, uuid);
+    if (position == all.end()) return entered;
+    out += fmt::format("{}{}", out.empty() ? "" : ",", position - all.begin());
+  }
+  return out;
+}
+
+// Enters the slice and sets its environment. Returns the answer, which is empty for a program without a
+// slice. A caller's CUDA_VISIBLE_DEVICES counts the node's devices. A document's counts those of the slice.
+// So does that of a program in a slice, which is not the next slice's.
 client::Answer<api::Entered> enter(const Run& run) {
   if (run.slice.empty()) return api::Entered{};
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  auto entered = post_patiently<api::Entered>(
-      run, "/enter",
-      api::EnterRequest{.command = fmt::format("{}", fmt::join(run.program, " ")),
-                        .visible_devices = visible != nullptr ? visible : "",
-                        .visible_devices_set = visible != nullptr});
-  if (entered) set_environment(entered->environment);
+  const char* const given = std::getenv("CUDA_VISIBLE_DEVICES");
+  const char* const visible = run.is_supervised || std::getenv(slice_variable) != nullptr ? nullptr : given;
+  const std::string of_document = run.is_supervised && given != nullptr ? given : "";
+  const api::EnterRequest request{.command = fmt::format("{}", fmt::join(run.program, " ")),
+                                  .visible_devices = visible != nullptr ? visible : "",
+                                  .visible_devices_set = visible != nullptr};
+  auto entered =
+      call_patiently(run, [&](const client::Agent& agent) { return agent.enter(run.slice, request); });
+  if (!entered) return entered;
+  if (const auto list = entered->environment.find("CUDA_VISIBLE_DEVICES"); list != entered->environment.end())
+    list->second = of_document.empty() ? program_list(run, list->second, visible != nullptr) : of_document;
+  entered->environment[slice_variable] = run.slice;
+  set_environment(entered->environment);
   return entered;
 }
 
@@ -88,14 +118,14 @@ client::Answer<api::Entered> enter(const Run& run) {
 [[noreturn]] void become(const Run& run, const Signals& signals, pid_t parent, int report_to, int started) {
   if (run.is_supervised) {
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);  // Without its supervisor the end of the program would not be known.
-    if (getppid() != parent) _exit(failed_status);  // It was killed before, which sends no signal.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);               // Without its supervisor the program's end would be lost.
+    if (getppid() != parent) _exit(failed_status);  // The parent was killed before, so no signal comes.
   }
   // Waits until the parent has recorded this process. A parent that is killed before closes the pipe.
   char go = 0;
   if (::read(started, &go, 1) != 1) _exit(failed_status);
   if (const auto prepared = run.prepare ? run.prepare() : Outcome<void>(); !prepared) {
-    run.say(prepared.error().sentence);
+    run.say(prepared.error().message);
     _exit(failed_status);
   }
   const auto entered = enter(run);
@@ -125,16 +155,16 @@ void pass_on(const Run& run, const signalfd_siginfo& got, pid_t program) {
 
 // Returns whether a shell waits for this process on a terminal. If so, this process stops when the program
 // stops: the shell then shows its prompt, and `fg` continues both. Otherwise the process that stopped the
-// program (a supervisor, a debugger, the agent) continues the program only, so this process must not stop.
+// program (a supervisor, a debugger, the agent) only continues the program, so this process must not stop.
 bool is_job() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (tcgetpgrp(fd) == getpgrp()) return true;
   return false;
 }
 
-// Returns a child that has ended or stopped, with its status; 0: there is none now; -1: there is no child.
-// Before a supervised program that has ended is waited for, the rest of its process group is killed: until
-// then no other group can have the number.
+// Returns a child that has ended or stopped, with its status; 0 if there is none now, -1 if there is no
+// child. Before a supervised program that has ended is waited for, the rest of its process group is killed:
+// until then no other group can have the number.
 pid_t changed_child(const Run& run, pid_t program, bool cgroup, int& status) {
   siginfo_t seen{};
   constexpr int changes = WEXITED | WSTOPPED | WNOHANG;
@@ -146,7 +176,7 @@ pid_t changed_child(const Run& run, pid_t program, bool cgroup, int& status) {
 }
 
 // Waits for the program, and without a cgroup for its descendants too, unless it is supervised: the agent
-// ends what a supervisor leaves behind. Returns the exit status.
+// ends the processes that a supervisor leaves behind. Returns the exit status.
 int see_through(const Run& run, pid_t program, bool cgroup, int signals) {
   int result = failed_status;
   bool ended = false, told = false;
@@ -200,8 +230,7 @@ int exit_status(int wait_status) {
 int run(const Run& run) {
   // The slice ends with its last process, or with this process if none entered.
   const auto give_back = [&] {
-    if (!run.is_supervised && !run.slice.empty())
-      (void)run.client.remove<api::Slice>("/v1/slices/" + run.slice);
+    if (!run.is_supervised && !run.slice.empty()) (void)run.agent.end(run.slice);
     return failed_status;
   };
   const auto fail = [&](const char* what) {
@@ -210,10 +239,11 @@ int run(const Run& run) {
   };
   const Signals signals;
   // All descendants of a supervised program stay below its supervisor, so that the owner of a listening
-  // socket is found there.
+  // socket can be found there.
   if (run.is_supervised || !run.slice.empty()) prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (!run.slice.empty()) {
-    const auto watching = post_patiently<api::Nothing>(run, "/supervise", api::Nothing{});
+    const auto watching =
+        call_patiently(run, [&](const client::Agent& agent) { return agent.supervise(run.slice); });
     if (!watching) {
       run.complain(watching.error());
       return give_back();
@@ -235,7 +265,7 @@ int run(const Run& run) {
   if (run.started) run.started(child);
   if (write(to_child.get(), "", 1) != 1) run.say("the program's process was killed before it was executed");
   to_child.reset();
-  from_parent.reset();  // Only now: a write to a pipe without a reader would end this process.
+  from_parent.reset();  // Not earlier: a write to a pipe without a reader would end this process.
 
   ChildReport message{};
   bool cgroup = run.slice.empty();  // Without a slice, no descendants are waited for.

@@ -21,7 +21,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::StartsWith;
 
-// A slice "a" whose agent allows everything, unless an answer is replaced.
+// A slice "a" whose agent allows everything, unless a response is replaced.
 struct World {
   explicit World(std::map<std::string, std::string> instead = {}, unsigned unanswered = 0)
       : agent(merged(std::move(instead)), unanswered) {}
@@ -43,8 +43,8 @@ struct World {
         const std::string line = text + "\n";
         if (write(to_test.get(), line.data(), line.size()) < 0) _exit(1);
       };
-      const client::Client client(agent.socket());
-      _exit(runner::run({.client = client,
+      const client::Agent called(agent.socket());
+      _exit(runner::run({.agent = called,
                          .slice = "a",
                          .program = std::move(program),
                          .say = say,
@@ -61,7 +61,7 @@ struct World {
   }
 
   client::AgentStub agent;
-  std::string said;  // One line for each sentence.
+  std::string said;  // One line for each message.
 };
 
 TEST(Runner, passes_the_exit_status_through) {
@@ -81,7 +81,7 @@ TEST(Runner, asks_for_supervision_then_enters_then_executes_with_the_agents_envi
               ElementsAre(StartsWith("POST /v1/slices/a/supervise"), StartsWith("POST /v1/slices/a/enter")));
 }
 
-// An agent that is killed answers nothing; the next one does.
+// A killed agent does not respond; the next one does.
 TEST(Runner, waits_for_the_next_agent_under_a_supervisor_alone) {
   World world({}, 3);
   EXPECT_EQ(world.run({"sh", "-c", "exit 7"}, true), 7);

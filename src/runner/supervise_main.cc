@@ -1,6 +1,6 @@
 // carve-supervise: runs one program in its slice, keeps its exit status and its output. It is started by the
-// controller's launcher, as the user of the program, and outlives the controller. It reads what to do from
-// its standard input (SuperviseRequest).
+// controller's launcher, as the user of the program, and outlives the controller. It reads its
+// SuperviseRequest from standard input.
 #include <cstdio>
 #include <iostream>
 #include <iterator>
@@ -42,6 +42,6 @@ int main(int argc, char** argv) {
                request ? "the command is missing" : request.error());
     return runner::failed_status;
   }
-  setsid();  // Its session marks what it starts. Fails if the launcher has made one.
+  setsid();  // Its session marks the processes that it starts. Fails if the launcher has made one.
   return runner::supervise(*request);
 }

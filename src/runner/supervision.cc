@@ -21,24 +21,24 @@
 namespace carve::runner {
 namespace {
 
-// Makes the environment that of the request.
+// Replaces the environment by the request's.
 void set_whole_environment(const std::map<std::string, std::string>& env) {
   clearenv();
   for (const auto& [name, value] : env) setenv(name.c_str(), value.c_str(), 1);
 }
 
-int complain(const std::string& sentence, int status) {
-  fmt::print(stderr, "carve-supervise: {}\n", sentence);
+int complain(const std::string& message, int status) {
+  fmt::print(stderr, "carve-supervise: {}\n", message);
   return status;
 }
 
-// Kills what a killed supervisor left of its program's process group. A group of this number in the
-// supervisor's session can be no other one: neither number is given to a new process while the group has a
+// Kills the rest of a program's process group after its supervisor was killed. A group of this number in the
+// supervisor's session must be the same one: neither number is given to a new process while the group has a
 // process.
 void kill_remains(const SupervisorState& before) {
   if (before.ended_ns != 0 || before.program_pid == 0 || before.boot_id != os::boot_id()) return;
   const auto now = os::stat_of(before.supervisor_pid);
-  if (now && now->id.start != before.supervisor_start) return;  // The number is that of another process.
+  if (now && now->id.start != before.supervisor_start) return;  // Another process has the number.
   for (const os::ProcessStat& process : os::all_processes()) {
     if (process.session != before.supervisor_pid || process.group != before.program_pid) continue;
     kill(-before.program_pid, SIGKILL);
@@ -55,7 +55,7 @@ SupervisorState begun_state(uint32_t attempt) {
           .boot_id = os::boot_id()};
 }
 
-// The program's process alone joins the cgroups: a memory limit never kills its supervisor. The kernel checks
+// Only the program's process joins the cgroups: a memory limit never kills its supervisor. The kernel checks
 // the rights of the launcher, which opened the files.
 Outcome<void> join_cgroups(uint32_t files) {
   for (uint32_t i = 0; i < files; ++i)
@@ -81,7 +81,7 @@ bool enter_workdir(const SuperviseRequest& request) {
   return (home != request.env.end() && chdir(home->second.c_str()) == 0) || chdir("/") == 0;
 }
 
-// Runs the program. Fills what is known of it into the state, which is written once it has a process.
+// Runs the program. Fills in the state, which is written once the program has a process.
 void run_program(const SuperviseRequest& request, const std::string& directory, ProgramOutput& output,
                  SupervisorState& state) {
   if (!enter_workdir(request)) {
@@ -89,16 +89,16 @@ void run_program(const SuperviseRequest& request, const std::string& directory, 
     state.exit_status = failed_status;
     return;
   }
-  const client::Client agent(request.agent_socket);
+  const client::Agent agent(request.agent_socket);
   const auto started = [&](pid_t program) {
     state.program_pid = program;
     state.started_ns = os::utc_ns();
     if (const auto stat = os::stat_of(program)) state.program_start = stat->id.start;
     if (const auto written = write_state(directory, state); !written)
-      output.add_line(written.error().sentence);
+      output.add_line(written.error().message);
     output.begin();
   };
-  const int status = run({.client = agent,
+  const int status = run({.agent = agent,
                           .slice = request.slice,
                           .program = request.command,
                           .say = [&](const std::string& text) { output.add_line(text); },
@@ -114,7 +114,7 @@ void run_program(const SuperviseRequest& request, const std::string& directory, 
   state.exit_status = static_cast<uint32_t>(status);
 }
 
-// Its status is not used: what it could not remove, the next start replaces.
+// Its status is not used: the next start replaces anything that it could not remove.
 void clean_up(const std::vector<std::string>& command) {
   if (command.empty()) return;
   std::vector<char*> words;
@@ -129,7 +129,7 @@ void clean_up(const std::vector<std::string>& command) {
 
 int supervise(const SuperviseRequest& request) {
   close_files_at_exec(request.cgroup_files + (request.has_liveness_file ? 1 : 0));
-  // The program's user may have no right on the folders above the directory, and the working directory
+  // The program's user may have no rights to the folders above the directory, and the working directory
   // changes.
   const os::Fd folder(open(request.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return complain(fmt::format("{}: {}", request.directory, strerror(errno)), failed_status);
@@ -137,21 +137,21 @@ int supervise(const SuperviseRequest& request) {
 
   const auto lock =
       os::hold_lock(directory + "/" + lock_file_name, "supervisor", "this program", program_file_mode);
-  if (!lock) return complain(lock.error().sentence, supervised_status);
+  if (!lock) return complain(lock.error().message, supervised_status);
   if (const auto held = hold_liveness(lock->get()); !held)
-    return complain(held.error().sentence, failed_status);
+    return complain(held.error().message, failed_status);
   auto state = read_state(directory);
-  if (!state) return complain(state.error().sentence, failed_status);
+  if (!state) return complain(state.error().message, failed_status);
   if (state->attempt >= request.attempt)
     return complain(fmt::format("attempt {} was begun before", request.attempt), begun_status);
   kill_remains(*state);
   auto output = ProgramOutput::open(directory + "/" + log_folder_name);
-  if (!output) return complain(output.error().sentence, failed_status);
+  if (!output) return complain(output.error().message, failed_status);
 
   // The attempt is begun. Beyond this point no other supervisor starts the program for it.
   *state = begun_state(request.attempt);
   if (const auto written = write_state(directory, *state); !written)
-    return complain(written.error().sentence, failed_status);
+    return complain(written.error().message, failed_status);
   (*output)->add_line(attempt_mark(request.attempt));
   (*output)->redirect();
   const os::Fd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -161,7 +161,15 @@ int supervise(const SuperviseRequest& request) {
   run_program(request, directory, **output, *state);
   if (memory_kills_of(request) > kills_before) state->exceeded_memory_bytes = request.memory_limit_bytes;
 
-  clean_up(request.cleanup);
+  if (!request.cleanup.empty()) {
+    state->program_ended_ns = os::utc_ns();
+    if (const auto known = write_state(directory, *state); !known) (*output)->add_line(known.error().message);
+    clean_up(request.cleanup);
+  }
+  if (state->signal == 0 && state->exit_status >= failed_status && state->exit_status <= no_program_status) {
+    (*output)->finish();
+    state->start_error = (*output)->last_error();
+  }
 
   // The program has ended. Beyond this point only its end is written.
   state->ended_ns = os::utc_ns();

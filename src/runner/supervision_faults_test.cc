@@ -1,4 +1,4 @@
-// What is killed, held or forged around a supervised program.
+// Faults: processes, files and locks around a supervised program are killed, held or forged.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -59,7 +59,7 @@ struct FaultFolder {
   }
   SeenProgram seen() const {
     const auto program = read_program(path);
-    EXPECT_TRUE(program) << program.error().sentence;
+    EXPECT_TRUE(program) << program.error().message;
     return program ? *program : SeenProgram{};
   }
   std::string text(const char* name) const {
@@ -95,7 +95,7 @@ TEST(SupervisionFaults, of_two_supervisors_for_one_attempt_one_starts_the_progra
   }
 }
 
-// The moments between which a supervisor writes something.
+// The times between which a supervisor writes something.
 bool has_lock(const FaultFolder& f) { return std::filesystem::exists(f.path / lock_file_name); }
 bool is_begun(const FaultFolder& f) { return f.seen().state.attempt == 1; }
 bool has_program(const FaultFolder& f) { return f.seen().state.program_pid != 0; }
@@ -111,7 +111,7 @@ TEST(SupervisionFaults, a_supervisor_killed_at_any_moment_starts_no_program_twic
     kill(supervisor, SIGKILL);
     ASSERT_EQ(FaultFolder::wait(supervisor), 1000 + SIGKILL);
 
-    // A child that was not executed yet has the lock too, until the kernel has killed it.
+    // A child that was not executed yet also has the lock, until the kernel has killed it.
     ASSERT_TRUE(is_soon([&] { return !folder.seen().is_supervised; }));
     const SeenProgram seen = folder.seen();
     EXPECT_EQ(seen.phase(), seen.state.attempt == 0 ? ProgramPhase::never_started : ProgramPhase::lost);
@@ -210,13 +210,13 @@ TEST(SupervisionFaults, forged_files_are_refused_without_waiting) {
   const FaultFolder folder;
   const std::string state = folder.path / state_file_name;
   ASSERT_EQ(mkfifo(state.c_str(), 0666), 0);
-  EXPECT_THAT(read_program(folder.path).error().sentence, HasSubstr("state.json cannot be read"));
+  EXPECT_THAT(read_program(folder.path).error().message, HasSubstr("state.json cannot be read"));
   std::filesystem::remove(state);
   std::filesystem::create_symlink("/etc/passwd", state);
-  EXPECT_THAT(read_program(folder.path).error().sentence, HasSubstr("state.json cannot be read"));
+  EXPECT_THAT(read_program(folder.path).error().message, HasSubstr("state.json cannot be read"));
   std::filesystem::remove(state);
   std::ofstream(state) << "{\"attempt\": \"many\"";
-  EXPECT_THAT(read_program(folder.path).error().sentence, HasSubstr("state.json"));
+  EXPECT_THAT(read_program(folder.path).error().message, HasSubstr("state.json"));
   std::filesystem::remove(state);
   std::filesystem::create_directory(folder.path / log_folder_name);
   ASSERT_EQ(mkfifo((folder.path / log_folder_name / "0.log").c_str(), 0666), 0);

@@ -61,6 +61,26 @@ struct Supervised {
   }
 };
 
+TEST(Supervision, of_a_supervisor_that_is_killed_while_it_cleans_up_keeps_the_exit_status) {
+  const Supervised s;
+  SuperviseRequest request = s.request("echo runs; exit 3");
+  const std::string pid_file = s.path / "cleanup";
+  request.cleanup = {"/bin/sh", "-c", "echo $$ > " + pid_file + "; exec sleep 600"};
+  const pid_t supervisor = Supervised::begin(request);
+  while (s.seen().state.program_ended_ns == 0) usleep(1000);
+  // Until the child of posix_spawn has executed the cleanup, it holds the supervisor's lock, too.
+  pid_t cleanup = 0;
+  while (!(std::ifstream(pid_file) >> cleanup)) usleep(1000);
+  EXPECT_EQ(s.seen().phase(), ProgramPhase::running) << "nothing else may start there";
+  EXPECT_TRUE(is_cleaning_up(s.seen().state, s.seen().state.program_ended_ns));
+  EXPECT_FALSE(is_cleaning_up(s.seen().state, s.seen().state.program_ended_ns + clean_up_patience_ns));
+  kill(supervisor, SIGKILL);
+  Supervised::wait(supervisor);
+  EXPECT_EQ(s.seen().phase(), ProgramPhase::ended);
+  EXPECT_EQ(exit_text(s.seen().state), "exit status 3");
+  kill(cleanup, SIGKILL);
+}
+
 TEST(Supervision, keeps_the_exit_status_and_both_streams) {
   const Supervised s;
   EXPECT_EQ(s.seen().state.attempt, 0u);

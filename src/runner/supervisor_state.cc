@@ -6,17 +6,17 @@
 #include <cstring>
 
 #include "base/bytes.h"
+#include "core/escaped.h"
 #include "os/beneath.h"
 #include "os/directory.h"
 #include "runner/liveness_file.h"
+#include "runner/log_files.h"
 #include "wire/api/json.h"
 
 namespace carve::runner {
 namespace {
 
-using K = FailureKind;
-
-constexpr unsigned max_reads = 100;  // Until two are equal; a supervisor writes its state four times.
+constexpr unsigned max_reads = 100;  // Until two are equal; a supervisor writes its state five times.
 
 struct flock whole_file(short type) {
   struct flock out {};
@@ -29,9 +29,11 @@ Outcome<SupervisorState> read_state_in(int folder, const std::string& directory)
   const auto text = os::read_beneath(folder, state_file_name, max_state_bytes);
   if (!text && errno == ENOENT) return SupervisorState{};
   if (!text)
-    return failure(K::unavailable, "{}/{} cannot be read: {}", directory, state_file_name, strerror(errno));
+    return failure(FailureKind::unavailable, "{}/{} cannot be read: {}", directory, state_file_name,
+                   strerror(errno));
   auto state = api::read<SupervisorState>(*text, api::Reading::lenient);
-  if (!state) return failure(K::unavailable, "{}/{}: {}", directory, state_file_name, state.error());
+  if (!state)
+    return failure(FailureKind::unavailable, "{}/{}: {}", directory, state_file_name, state.error());
   return *state;
 }
 
@@ -40,17 +42,25 @@ Outcome<bool> is_supervised(int folder, const std::string& directory) {
   if (!lock && errno == ENOENT) return false;
   struct flock wanted = whole_file(F_RDLCK);
   if (!lock || fcntl(lock.get(), F_OFD_GETLK, &wanted) != 0)
-    return failure(K::unavailable, "{}/{} cannot be read: {}", directory, lock_file_name, strerror(errno));
+    return failure(FailureKind::unavailable, "{}/{} cannot be read: {}", directory, lock_file_name,
+                   strerror(errno));
   return wanted.l_type != F_UNLCK;
 }
 
 }  // namespace
+
+bool is_cleaning_up(const SupervisorState& state, int64_t utc_ns) {
+  return state.program_ended_ns != 0 && state.ended_ns == 0 &&
+         utc_ns - state.program_ended_ns < clean_up_patience_ns;
+}
 
 std::string exit_text(const SupervisorState& state) {
   std::string out = state.signal != 0 ? fmt::format("signal {}", state.signal)
                                       : fmt::format("exit status {}", state.exit_status);
   if (state.exceeded_memory_bytes != 0)
     out += fmt::format(": its memory limit of {} was exceeded", text(Bytes{state.exceeded_memory_bytes}));
+  else if (!state.start_error.empty())
+    out += ": " + escaped(state.start_error.substr(0, max_last_error_bytes));
   return out;
 }
 
@@ -58,7 +68,8 @@ ProgramPhase SeenProgram::phase() const {
   if (is_live) return ProgramPhase::running;
   if (state.attempt == 0) return ProgramPhase::never_started;
   if (state.ended_ns != 0) return ProgramPhase::ended;
-  return is_supervised ? ProgramPhase::running : ProgramPhase::lost;
+  if (is_supervised) return ProgramPhase::running;
+  return state.program_ended_ns != 0 ? ProgramPhase::ended : ProgramPhase::lost;
 }
 
 namespace {
@@ -66,9 +77,9 @@ namespace {
 Outcome<SeenProgram> read_directory(const std::string& directory) {
   const os::Fd folder(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (!folder && errno == ENOENT) return SeenProgram{};
-  if (!folder) return failure(K::unavailable, "{} cannot be read: {}", directory, strerror(errno));
-  // No state is written twice. If the state is the same before and after the look at the lock, both are of
-  // one moment: a supervisor that began or ended in between is not mistaken for one that was killed.
+  if (!folder) return failure(FailureKind::unavailable, "{} cannot be read: {}", directory, strerror(errno));
+  // No state is written twice. If the state is equal before and after the check of the lock, both are from
+  // one moment: a supervisor that began or ended in between is not mistaken for a killed one.
   auto state = read_state_in(folder.get(), directory);
   for (unsigned reads = 1; state; ++reads) {
     const auto supervised = is_supervised(folder.get(), directory);
@@ -84,13 +95,13 @@ Outcome<SeenProgram> read_directory(const std::string& directory) {
 
 }  // namespace
 
-// A supervisor that lives is looked for before its state is read and after it: a program that ends meanwhile
-// is seen as running, and the next look sees its end.
+// The supervisor is checked before its state is read and again after it: a program that ends meanwhile is
+// seen as running, and the next read sees its end.
 Outcome<SeenProgram> read_program(const std::string& directory, const std::string& liveness_file) {
   const bool is_live = !liveness_file.empty() && living_supervisor(liveness_file);
   auto seen = read_directory(directory);
   if (!is_live || !living_supervisor(liveness_file)) return seen;
-  // What the program made of its directory does not matter.
+  // The content of the program's directory does not matter.
   if (!seen) return SeenProgram{.state = {}, .is_live = true};
   seen->is_live = true;
   return seen;
@@ -98,7 +109,7 @@ Outcome<SeenProgram> read_program(const std::string& directory, const std::strin
 
 Outcome<SupervisorState> read_state(const std::string& directory) {
   const os::Fd folder(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) return failure(K::unavailable, "{} cannot be read: {}", directory, strerror(errno));
+  if (!folder) return failure(FailureKind::unavailable, "{} cannot be read: {}", directory, strerror(errno));
   return read_state_in(folder.get(), directory);
 }
 
@@ -109,7 +120,7 @@ Outcome<void> write_state(const std::string& directory, const SupervisorState& s
 Outcome<void> hold_liveness(int lock) {
   const struct flock mark = whole_file(F_WRLCK);
   if (fcntl(lock, F_OFD_SETLK, &mark) != 0)
-    return failure(K::unavailable, "{} cannot be marked: {}", lock_file_name, strerror(errno));
+    return failure(FailureKind::unavailable, "{} cannot be marked: {}", lock_file_name, strerror(errno));
   return {};
 }
 

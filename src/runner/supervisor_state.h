@@ -4,9 +4,9 @@
 //   state.json  SupervisorState: which attempt was begun, and how it ended
 //   log/0.log   the newest lines of the program's output (runner/log_files.h)
 //
-// The directory belongs to the program's user, so a reader trusts none of the files: they may be exchanged
-// for FIFOs or symbolic links, and state.json may name any process. What a program writes there affects only
-// what is shown of the program itself.
+// The directory belongs to the program's user, so a reader trusts none of the files: they may be replaced by
+// FIFOs or symbolic links, and state.json may name any process. A program's own writes there only affect how
+// the program itself is shown.
 #pragma once
 
 #include <cstdint>
@@ -22,26 +22,35 @@ inline constexpr const char* log_folder_name = "log";
 inline constexpr unsigned program_file_mode = 0640;  // The controller reads as the group of the directory.
 inline constexpr size_t max_state_bytes = 4096;
 
-// `attempt` counts the starts in one directory. An attempt that was begun is never begun again: the state is
-// on disk before the program is executed.
+// `attempt` counts the starts in one directory. An attempt is never begun twice: the state is on disk before
+// the program is executed.
 struct SupervisorState {
   uint32_t attempt = 0;
-  int64_t started_ns = 0;              // UTC; of the attempt until the program is executed, then of that.
-  int64_t ended_ns = 0;                // UTC; 0: it has not ended, or its supervisor was killed.
-  uint32_t exit_status = 0;            // As a shell has it (runner/runner.h).
-  uint32_t signal = 0;                 // The signal that ended the program; 0: none did.
-  uint64_t exceeded_memory_bytes = 0;  // The memory limit that killed a process of it; 0: none did.
-  int32_t program_pid = 0;             // 0: not started yet. Also the number of the program's process group.
+  int64_t started_ns = 0;              // UTC; start of the attempt, once executed of the program.
+  int64_t ended_ns = 0;                // UTC; 0 if it has not ended, or its supervisor was killed.
+  int64_t program_ended_ns = 0;        // UTC; the end of the program, before the supervisor cleans up.
+  uint32_t exit_status = 0;            // As in a shell (runner/runner.h).
+  uint32_t signal = 0;                 // The signal that ended the program; 0 if none did.
+  uint64_t exceeded_memory_bytes = 0;  // The memory limit that killed one of its processes; 0 if none did.
+  int32_t program_pid = 0;             // Also the program's process group; 0 if not started yet.
   uint64_t program_start = 0;          // Field 22 of /proc/PID/stat.
   int32_t supervisor_pid = 0;
   uint64_t supervisor_start = 0;
   std::string boot_id;  // The process ids are those of this boot.
+  std::string
+      start_error;  // The last line of a program or container engine that could not start; otherwise empty.
 
   friend bool operator==(const SupervisorState&, const SupervisorState&) = default;
 };
 
+// Longest time for which a supervisor that cleans up is not killed.
+inline constexpr int64_t clean_up_patience_ns = 10'000'000'000;
+
+// Returns whether the program has ended and its supervisor cleans up.
+bool is_cleaning_up(const SupervisorState&, int64_t utc_ns);
+
 // Returns why the program ended: "exit status 1", "signal 9", "signal 9: its memory limit of 64 MiB was
-// exceeded".
+// exceeded", "exit status 127: trian: no such file or directory".
 std::string exit_text(const SupervisorState&);
 
 enum class ProgramPhase : uint8_t {
@@ -53,18 +62,18 @@ enum class ProgramPhase : uint8_t {
 
 struct SeenProgram {
   SupervisorState state;
-  bool is_supervised = false;  // A supervisor lives, by the lock in the directory.
-  bool is_live = false;        // The liveness file shows that the program runs, whatever the directory has.
+  bool is_supervised = false;  // A supervisor lives, according to the lock in the directory.
+  bool is_live = false;        // The liveness file shows that the program runs, whatever is in the directory.
 
   ProgramPhase phase() const;
 };
 
-// Returns what the files say at one moment. A directory that does not exist has a program that was never
-// started. `liveness_file`: its path (runner/liveness_file.h); empty: there is none.
+// Returns the state in the files at one moment. If the directory does not exist, the program was never
+// started. `liveness_file` is its path (runner/liveness_file.h), empty if there is none.
 Outcome<SeenProgram> read_program(const std::string& directory, const std::string& liveness_file = "");
 
 // The supervisor's part. hold_liveness() marks the lock file, which is open for writing, until the process
-// has ended; a reader tests the mark without taking a lock, so it never keeps a supervisor from its start.
+// has ended; a reader tests the mark without taking a lock, so it never prevents the start of a supervisor.
 Outcome<SupervisorState> read_state(const std::string& directory);
 Outcome<void> write_state(const std::string& directory, const SupervisorState&);
 Outcome<void> hold_liveness(int lock);

@@ -3,10 +3,10 @@
 //
 // The arbiter polls what its clients have running (Observation), calls step() with the time, and writes the
 // leases that lease() returns. The scheduler has no clock, no thread and no allocation. Equal observations
-// therefore give equal answers, and a scenario of an hour runs in milliseconds.
+// therefore give equal results, and a scenario of an hour runs in milliseconds.
 //
 // Clients are served in the order of these classes:
-//   0  latency clients with tokens, at once; gang followers whose leader has its lease
+//   0  latency clients with tokens, immediately; gang followers whose leader has its lease
 //   1  clients with tokens: fixed-share, guaranteed-burst-share
 //   2  burst: guaranteed-burst-share without tokens, native-burst-share, clients without a share
 // Inside a class the order is start-time fair queueing over the shares. Tokens grow with the share of all
@@ -19,8 +19,11 @@
 // which all clients are native-burst-share with equal weights: all gates are open and the hardware takes
 // turns. If two clients had work in flight at the same time, the time is split between them.
 //
-// A client's own words cost no other client its share: its part of such a time is at most what the driver
+// A client's own reports cost no other client its share: its part of such a time is at most what the driver
 // shows of it (support()). The lease holder needs no such evidence, because the arbiter gave it the device.
+//
+// choice.cc has the choice of the client and the end of its lease, polls.cc the drains and the times of
+// polls, and device_scheduler.cc the charges, the leases and the step.
 #pragma once
 
 #include <array>
@@ -34,7 +37,7 @@
 
 namespace carve::share {
 
-// What the arbiter read of one client at a poll.
+// The arbiter's reading of one client at a poll.
 struct Observation {
   bool waiting = false;         // A thread of the client waits at its closed gate.
   bool in_flight = false;       // Work of the client on the device is not complete.
@@ -46,12 +49,18 @@ struct Observation {
   bool leader_open = false;     // Gang: the leading device has opened its gate.
 };
 
+// Returns whether the client uses the device. A back-pressured thread does: it has to wake up before it
+// launches the next kernel.
+inline bool at_work(const Observation& seen) { return seen.in_flight || seen.back_pressured; }
+
 struct Lease {
   bool open = false;
   Ns in_flight_limit = 0;       // Estimated work in flight, over all its threads.
-  Ns deadline = 0;              // Time at which the lease ends without a further store; 0: never.
+  Ns deadline = 0;              // Time at which the lease ends without a further store; 0 if never.
   bool notify_on_idle = false;  // Wake the arbiter when this work ends: another client waits.
   bool uncontended = false;     // No other client waits, so the completion time is not needed.
+  bool draining = false;        // The lease has ended, and the next one waits for this client's work.
+  bool imminent = false;        // Closed, and about to open: the client's threads wake up and spin.
 
   friend bool operator==(const Lease&, const Lease&) = default;
 };
@@ -63,8 +72,8 @@ struct ClientCounters {
   Ns waiting = 0;      // It waited at the gate while another client had the device.
   Ns throttled = 0;    // It waited at the gate while the device was free: its share was used up.
   Ns overlapped = 0;   // The part of `charged` in which other clients had work in flight too.
-  Ns unsupported = 0;  // Claimed beside other clients and not shown by the driver: costs its share, is no
-                       // busy time.
+  Ns unsupported = 0;  // Claimed during other clients' work and not shown by the
+                       // driver: costs its share, but is not busy time.
   uint64_t leases = 0;
   uint64_t overruns = 0;  // Drains that reached their time limit.
 };
@@ -79,18 +88,24 @@ class DeviceScheduler {
  public:
   explicit DeviceScheduler(Tuning tuning = {}) : tuning_(tuning) {}
 
-  // Adds a client and returns its number, by which all other calls name it. Returns nothing if all numbers
-  // are taken.
+  // Adds a client and returns its number, which identifies it in all other calls. Returns nothing if all
+  // numbers are taken.
   std::optional<unsigned> add_client(const Entitlement&, Ns now);
   void remove_client(unsigned client, Ns now);
   void change(unsigned client, const Entitlement&, Ns now);  // From now on; tokens and counters stay.
 
-  // Takes the driver's count of the client's work since the last call.
-  void support(unsigned client, Ns shown);
+  // Sets how late threads of this machine usually run after a wake-up (wake_latency.h). Clients are woken
+  // before their gates open, and a pause in which a thread wakes up does not end a lease. 0, the initial
+  // value, means unknown: no client is woken early.
+  void set_wake_latency(Ns usual);
+
+  // Takes the driver's report of the client's work since the last call: whether it worked, and an upper bound
+  // of its work.
+  void support(unsigned client, bool worked, Ns at_most);
 
   // Evaluates one poll: `seen` has one observation per client. Returns the latest time for the next poll. The
   // time is `now` if a gate was closed at this step, because a launch may have passed it since the poll. The
-  // time is `never` if a poll is needed only when a client comes to its gate.
+  // time is `never` if a poll is needed only when a client arrives at its gate.
   Ns step(Ns now, std::span<const Observation> seen);
 
   const Lease& lease(unsigned client) const { return clients_[client].lease; }
@@ -104,12 +119,15 @@ class DeviceScheduler {
   std::optional<unsigned> upcoming() const { return upcoming_; }
   Ns busy() const { return busy_; }  // Time in which work ran: the sum of all charges.
   uint64_t switches() const { return switches_; }
-  std::span<const Transition> transitions() const { return {log_.data(), logged_}; }  // Of the last step.
+  std::span<const Transition> transitions() const { return {log_.data(), logged_}; }  // From the last step.
   const Tuning& tuning() const { return tuning_; }
 
  private:
+  // The poll interval for a lease holder that pauses between kernels, so that not every pause is polled.
+  static constexpr Ns pause_poll_interval = 500 * us;
+
   enum Class : uint8_t { urgent, entitled, burst, not_eligible };
-  // Why a client waits at its gate: because of other clients, because of its own share.
+  // Why a client waits at its gate: because of other clients, or because of its own share.
   enum class WaitReason : uint8_t { none, contended, throttled };
   struct Candidate {
     unsigned client;
@@ -120,24 +138,29 @@ class DeviceScheduler {
     Entitlement entitlement;
     Bucket bucket;
     FairTag fair[3];      // By class.
-    bool queued = false;  // It waits; its tags have the time since when.
+    bool queued = false;  // It waits; its tags have the time since which it waits.
     WaitReason wait_reason = WaitReason::none;
     Lease lease;
     ClientCounters counters;
     Ns service = 0;              // Latency clients: running median of the time of a request.
     Ns paused = 0;               // Charged time when it was last seen idle under its lease.
     Ns drain = 0;                // Recent maximum of its drain times.
+    Ns surprise = 1 * ms;        // Large if recent drains ended earlier than expected.
     Ns credit = 0;               // Overlap that the driver's count supports and that is not charged yet.
-    Ns own = 0;                  // Charged without need of support since the last support().
+    Ns own = 0;                  // Charged without needing support since the last support().
     bool is_shown = false;       // The driver's last count was not 0.
     bool is_doubtful = false;    // It claims work or takes leases, and the driver's last count was 0.
     Ns claimed = 0;              // Charged and unsupported, at the last support().
     unsigned unused_leases = 0;  // In a row.
+    bool is_away = false;        // Its lease ended in a pause, and it has not returned.
+    bool pauses_long = false;    // Its last such pause was longer than the limit of a held pause.
   };
 
   Share weight(const Client&) const;
-  void settle_mean_weight();  // After a client came, changed or left.
+  void settle_mean_weight();  // After a client was added, changed or removed.
   Ns quantum() const;
+  Ns idle_gap() const;
+  Ns pause_limit(Ns now, const Observation& held, const std::optional<Candidate>& next) const;
   Ns depth(const Client&) const;
   Ns threshold(const Client&) const;
   Class class_of(unsigned client, const Observation&, bool holds) const;
@@ -147,7 +170,7 @@ class DeviceScheduler {
   Supports supports() const;
   void pay(unsigned client, Ns used, Ns unsupported, bool overlapped);
   void spend(Client&, Class paid_as, Ns used);
-  void queue(std::span<const Observation>);
+  void queue(Ns now, std::span<const Observation>);
   std::optional<Candidate> pick_next(std::span<const Observation>) const;
   bool must_yield(Ns now, std::span<const Observation>);
   Ns idle_from(const Observation&) const;
@@ -158,6 +181,8 @@ class DeviceScheduler {
   void set_leases(Ns now, std::span<const Observation>);
   Ns in_flight_limit_of(unsigned client, std::span<const Observation>) const;
   Ns next_poll(Ns now, std::span<const Observation>) const;
+  Ns until_tokens(unsigned client, const Observation&) const;
+  void foresee(Ns now, std::span<const Observation>);
   bool equal_natives() const;
   void note(Transition::Kind kind, unsigned client);
   void rebase();
@@ -165,19 +190,23 @@ class DeviceScheduler {
   Tuning tuning_;
   std::array<Client, max_clients> clients_{};
   std::bitset<max_clients> present_;
-  Share mean_weight_ = equal_weight;  // Of the clients with a share; the weight of those without one.
+  Share mean_weight_ = equal_weight;  // Mean of the clients with a share; the weight of the others.
   FairClock clock_[3];
   std::optional<unsigned> holder_;
   std::optional<unsigned> last_holder_, upcoming_;
+  std::optional<unsigned> imminent_;  // The client whose gate opens within gate_lead_.
+  Ns wake_latency_ = 0, gate_lead_ = 0;
   Class granted_ = burst;  // The class in which the holder was served.
   Ns lease_began_ = 0, quantum_began_ = 0;
   Ns lease_used_ = 0;
-  Ns pause_ = 0;   // Pause of the lease holder that is not charged yet.
-  Ns unused_ = 0;  // Time of the present lease in which another client waited and the holder did nothing.
+  Ns lease_worked_ = 0;  // Time of the current lease in which the holder had work on the device.
+  Ns pause_ = 0;         // Pause of the lease holder that is not charged yet.
+  Ns unused_ = 0;        // Time of the current lease in which another client waited and the holder was idle.
   bool draining_ = false;
-  Ns drain_began_ = 0;
+  // The first and the earliest estimate of the drain's end.
+  Ns drain_began_ = 0, drain_expected_ = 0, drain_ends_ = 0;
   bool all_open_ = false;
-  bool contended_ = false;   // Since the last step a client waits that may run.
+  bool contended_ = false;   // Since the last step a client that may run has been waiting.
   unsigned contenders_ = 0;  // Clients that wanted the device at the last step.
   Ns longest_ = 0;           // Longest kernel of all clients, at most max_drain.
   Ns last_ = 0;              // Time of the last step.

@@ -17,26 +17,26 @@ using Ns = int64_t;
 inline constexpr Ns us = 1'000, ms = 1'000'000, second = 1'000'000'000;
 inline constexpr Ns never = std::numeric_limits<Ns>::max();
 
-inline constexpr unsigned max_clients = 64;  // Clients of one device; a device has at most as many contexts.
+inline constexpr unsigned max_clients = 64;  // Per device; a device has at most this many contexts.
 
 // A slice of several devices gets its leases on all of them in the same windows, because its ranks wait for
-// each other. One device leads by its own rules; the others follow.
+// each other. One device leads according to its own rules; the others follow.
 enum class Gang : uint8_t { none, leads, follows };
 
 struct Entitlement {
   Policy policy = Policy::fixed_share;
   LatencyClass latency = LatencyClass::batch;
-  Share share;  // 0: none; the client is then a burst client.
+  Share share;  // 0 means none; the client is then a burst client.
   Gang gang = Gang::none;
-  // Without a share: the client has the small weight `best_effort_weight`. Otherwise it has the mean weight
-  // of the clients with a share, so that all clients without one weigh the same.
+  // Only without a share. If true, the client has the small weight `best_effort_weight`. Otherwise it has the
+  // mean weight of the clients with a share, so that all clients without one weigh the same.
   bool best_effort = false;
 
   friend bool operator==(const Entitlement&, const Entitlement&) = default;
 };
 
-// The weight of a best-effort client beside clients with a share: what they leave, and 1 % in a contended
-// round.
+// The weight of a best-effort client among clients with a share: the time that they leave, and 1 % in a
+// contended round.
 inline constexpr Share best_effort_weight{100};
 // The weight of a client without a share if no client of the device has one.
 inline constexpr Share equal_weight{1000};
@@ -53,7 +53,7 @@ struct Tuning {
     return static_cast<Ns>(quantum_ns(static_cast<uint64_t>(switch_cost)));
   }
 
-  // Time in which each client that wants the device gets one lease. With many clients leases are shorter.
+  // Time in which each client that wants the device gets one lease. With many clients, leases are shorter.
   Ns round = 40 * ms;
 
   // Entitlement that a fixed-share client may save. In a window of length T the client can exceed its share
@@ -69,28 +69,40 @@ struct Tuning {
   // switch away and back costs twice this time, so a shorter pause is cheaper to wait for.
   constexpr Ns idle_gap() const { return switch_cost; }
 
-  // Time in which a thread behind an opened gate may wake up before the client counts as idle.
+  // A lease holder with tokens may pause for this long if only burst clients wait. If it loses its lease, they have
+  // the device for a quantum, and it does not get its share. It pays for the pause, and it loses its lease earlier
+  // if its pauses are longer than `rest_for_work` times its work under the lease, or if its last pause was long.
+  Ns max_held_pause = 1500 * us;
+  static constexpr int rest_for_work = 2;
+
+  // Time in which a thread at an opened gate may wake up before the client counts as idle.
   Ns wake = 400 * us;
 
-  // Approximate length of a lease of a fixed-share client that is alone, so that its pauses are short.
-  Ns quantum_alone = 2 * ms;
+  // A client is woken before its gate opens by twice the wake latency of the machine: the program wakes as
+  // late as the arbiter does, and the arbiter needs some time to wake it.
+  Ns min_gate_lead = 40 * us, max_gate_lead = 300 * us;
+
+  // A fixed-share client that is the only one has shorter leases if its pauses would be longer than this, but
+  // none shorter than `min_quantum_alone`. At each pause the device becomes idle, and a program that the host
+  // keeps ahead of the device fills it again.
+  Ns max_pause_alone = 20 * ms, min_quantum_alone = 2 * ms;
 
   // Work that a batch client may have in flight. The next client waits for this work.
   Ns in_flight_limit = 1 * ms;
   Ns min_in_flight_limit = 100 * us;
-  // The same for a client that is alone. A driver accepts about a thousand launches ahead. With kernels of 5
-  // ms the next client would wait five seconds.
+  // The same for the only client. A driver accepts about a thousand launches ahead. With kernels of 5 ms the
+  // next client would wait five seconds.
   Ns in_flight_limit_alone = 50 * ms;
 
   // A drain may take twice the longest known kernel. After that the next gate opens; the hardware interleaves
   // the two clients, and each is charged its part. Among batch clients a wait for a kernel of 50 ms is worth
-  // its time: interleaved the kernel would take as long, plus the switches, and the shares would be inexact.
+  // its time: interleaved, the kernel would take as long, plus the switches, and the shares would be inexact.
   Ns min_drain = 2 * ms, max_drain = 100 * ms, max_drain_urgent = 4 * ms;
 
   // Estimated work between two fences: short enough to see the end of the work, long enough to cost little.
   Ns fence_interval = 200 * us, fence_interval_alone = 1 * ms;
 
-  // Time from now to the deadline of a renewed lease. A lease that the agent does not renew ends at its
+  // Time from now to the deadline of a renewed lease. If the agent does not renew a lease, it ends at its
   // deadline.
   Ns lease_margin = 250 * ms;
 };

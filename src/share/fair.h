@@ -1,7 +1,7 @@
-// Start-time fair queueing: the client with the least use for its weight is next. A client that comes back
-// starts at the tags of the others (`now`), so time that it did not want is not owed to it. A tag is ns of
-// use divided by the weight. With a share of one basis point a second of use is 10^13, so all tags are
-// reduced together long before they overflow.
+// Start-time fair queueing: the client with the least use for its weight is next. A client that returns
+// starts at the tags of the others (`now`), so it is not owed time that it did not want. A tag is ns of use
+// divided by the weight. With a share of one basis point a second of use is 10^13, so all tags are reduced
+// together long before they overflow.
 #pragma once
 
 #include "core/invariant.h"
@@ -16,7 +16,7 @@ struct FairTag {
 
 class FairClock {
  public:
-  // Marks that the client wants to be served from now on.
+  // Marks that the client wants the device from now on.
   void arrive(FairTag& tag) const { tag.start = tag.finish = std::max(now_, tag.finish); }
   void begin(const FairTag& tag) { now_ = std::max(now_, tag.start); }
   // Adds `used` ns of service.

@@ -28,7 +28,7 @@ constexpr Entitlement sharing(uint32_t bp) {
 
 // Counts the time in which the honest client's kernels run, with its gate as the scheduler sets it.
 struct HonestClient {
-  Ns kernel_end = 0;  // 0: no kernel is in flight.
+  Ns kernel_end = 0;  // 0 if no kernel is in flight.
   Ns idle_since = 0;
   Ns may_launch = never;
   Ns ran = 0;
@@ -112,8 +112,13 @@ struct Outcome {
   double ran = 0, charged = 0, others_charged = 0;  // Parts of the time.
 };
 
+// How the driver shows work: the time of each client, or one client for each period of 200 ms, whose part
+// over the last 24 s has a wide bound (node/devices/work_samples.h).
+enum class Shown { time_of_each, one_client_a_period };
+
 // Lets one honest client of `entitlement` run next to `forgers` clients of a kind.
-Outcome run(const Entitlement& entitlement, const Kind& kind, unsigned forgers, uint32_t seed) {
+Outcome run(const Entitlement& entitlement, const Kind& kind, unsigned forgers, uint32_t seed,
+            Shown shown = Shown::time_of_each) {
   std::mt19937 random(seed);
   DeviceScheduler device;
   Ns now = 7 * second;
@@ -134,8 +139,10 @@ Outcome run(const Entitlement& entitlement, const Kind& kind, unsigned forgers, 
     now = then;
     next = device.step(now, seen);
     if (now < next_sample) continue;
-    device.support(honest, client.ran - ran_at_sample);
-    for (const unsigned forger : others) device.support(forger, 0);
+    const Ns ran = client.ran - ran_at_sample;
+    const Ns bound = shown == Shown::time_of_each ? 0 : sample_interval * 11 / 100;
+    device.support(honest, ran > 0, std::min(sample_interval, ran + std::max(ran / 4, bound)));
+    for (const unsigned forger : others) device.support(forger, false, bound);
     ran_at_sample = client.ran;
     next_sample = now + sample_interval;
   }
@@ -150,10 +157,22 @@ TEST(Neighbour, costs_an_honest_client_neither_its_share_nor_its_record) {
     for (uint32_t seed = 0; seed < 4; ++seed)
       for (const unsigned forgers : {1u, 3u}) {
         const Outcome seen = run(sharing(5000), kind, forgers, seed);
-        // Waking up behind the gate is charged too: 60 us of a lease of at least 2 ms.
+        // Waking up at the gate is charged too: 60 us of a lease of at least 2 ms.
         EXPECT_GE(seen.charged, 0.5 * 0.95) << kind.name << ", " << forgers;
         EXPECT_GE(seen.ran, 0.5 * 0.95 * 0.97) << kind.name << ", " << forgers;
         EXPECT_NEAR(seen.charged, seen.ran, 0.03) << kind.name << ", " << forgers;
+      }
+}
+
+// A client that the driver has named in no period of 24 s may still have worked 11 % of the time, so three
+// forgers can take a few percent until they are reported (node/reconcile/reconciler.h).
+TEST(Neighbour, costs_an_honest_client_little_where_the_driver_names_one_client_a_period) {
+  for (const Kind& kind : kinds)
+    for (uint32_t seed = 0; seed < 4; ++seed)
+      for (const unsigned forgers : {1u, 3u}) {
+        const Outcome seen = run(sharing(5000), kind, forgers, seed, Shown::one_client_a_period);
+        EXPECT_GE(seen.charged, 0.5 * (forgers == 1 ? 0.95 : 0.9)) << kind.name << ", " << forgers;
+        EXPECT_GE(seen.ran, 0.5 * 0.95 * 0.97) << kind.name << ", " << forgers;
       }
 }
 
@@ -181,15 +200,15 @@ TEST(Neighbour, overlap_that_the_driver_shows_is_split) {
     seen[a] = seen[b] = {.in_flight = true, .busy = 100 * ms};
     device.step(now, seen);
     if (i % 3 != 0) continue;
-    device.support(a, 150 * ms);
-    device.support(b, 150 * ms);
+    device.support(a, true, 150 * ms);
+    device.support(b, true, 150 * ms);
   }
   EXPECT_EQ(device.counters(a).charged, 2 * second);
   EXPECT_EQ(device.counters(b).charged, 2 * second);
   EXPECT_EQ(device.counters(a).unsupported, 0);
 }
 
-// Without the driver's counts the claims are all that is known: a kernel that outlasts its drain is split.
+// Without the driver's counts only the claims are known: a kernel that outlasts its drain is split.
 TEST(Neighbour, a_driver_that_counts_nothing_contradicts_no_claim) {
   DeviceScheduler device;
   Ns now = 7 * second;
@@ -201,8 +220,8 @@ TEST(Neighbour, a_driver_that_counts_nothing_contradicts_no_claim) {
     now += 100 * ms;
     seen[a] = seen[b] = {.in_flight = true, .busy = 100 * ms};
     device.step(now, seen);
-    device.support(a, 0);
-    device.support(b, 0);
+    device.support(a, false, 0);
+    device.support(b, false, 0);
   }
   EXPECT_EQ(device.counters(a).charged, 2 * second);
   EXPECT_EQ(device.counters(b).unsupported, 0);

@@ -1,5 +1,5 @@
 // Splits a time in which several clients had work on the device. A client reports its own work, so its part
-// is at most what the driver's count of it supports; the others share the rest.
+// is at most what the driver's count supports; the others share the rest.
 #pragma once
 
 #include <array>
@@ -10,19 +10,19 @@ namespace carve::share {
 
 using Parts = std::array<Ns, max_clients>;  // By client.
 
-// What supports a client's claim.
+// The evidence for a client's claim.
 struct Support {
-  Ns credit = 0;          // Time that the driver has shown and that is not charged yet; never: no limit.
+  Ns credit = 0;          // Time shown by the driver and not charged yet; `never` if unlimited.
   bool is_shown = false;  // The driver's last count was not 0.
 };
 using Supports = std::array<Support, max_clients>;  // By client.
 
-// Splits the time among the clients in proportion to what each had, and gives none more than it had. Returns
-// the sum of the parts.
+// Splits the time among the clients in proportion to what each had, and gives no client more than it had.
+// Returns the sum of the parts.
 Ns split(Ns all, const Parts& had, Parts& parts);
 
-// The same, with the limits of `supports`. If a count is late and no client has credit left, those share the
-// time that the last count showed. If it showed none, the claims are all that is known.
+// The same, with the limits of `supports`. If a count is late and no client has credit left, the clients that
+// the last count showed share the time. If it showed none, only the claims are known.
 Ns split_supported(Ns all, const Parts& had, const Supports& supports, Parts& parts);
 
 }  // namespace carve::share

@@ -11,12 +11,12 @@
 namespace carve::share {
 
 struct Window {
-  Ns period = 0;  // 0: no timetable; the gate is open.
+  Ns period = 0;  // 0 means no timetable; the gate is open.
   Ns offset = 0, length = 0;
 };
 
-// A longer period loses less at the edges of the windows (a wake, a switch of contexts, the last work of the
-// client before) and makes all pauses longer. With 20 ms three clients lost 5 %.
+// A longer period loses less at the edges of the windows (a wake-up, a switch of contexts, the last work of
+// the previous client) and makes all pauses longer. With 20 ms three clients lost 5 %.
 inline constexpr Ns timetable_period = 60 * ms;
 
 // Writes one window per client, in their order. Burst clients get none, nor do clients whose shares sum to

@@ -1,5 +1,5 @@
 // A client's saved entitlement: a post-paid token bucket. It fills with the share of all time that passes,
-// holds at most `depth`, and pays for what was used; its content may be negative. The unit is 1/10000 ns of
+// holds at most `depth`, and pays for the used time; its content may be negative. The unit is 1/10000 ns of
 // the device (a nanosecond times a basis point), so the sums are exact.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace carve::share {
 
 class Bucket {
  public:
-  // Adds the share of the time that passed. limit() removes what exceeds the depth, after pay() for that
+  // Adds the share of the time that passed. limit() removes the excess over the depth, after pay() for that
   // time.
   void grow(Ns elapsed, Share share) { units_ += clipped(elapsed) * share.basis_points; }
   void pay(Ns used) {
@@ -20,7 +20,7 @@ class Bucket {
   void set(Ns tokens) { units_ = in_units(tokens); }
   void limit(Ns depth) { units_ = std::min(units_, in_units(depth)); }
 
-  Ns tokens() const { return units_ / 10000; }  // Negative: a debt.
+  Ns tokens() const { return units_ / 10000; }  // Negative means a debt.
   bool any() const { return units_ > 0; }
 
   // Returns the time until the bucket holds `tokens` if nothing is used; `never` without a share.

@@ -12,8 +12,6 @@
 
 namespace carve::sqlite {
 
-using K = FailureKind;
-
 bool is_utf8(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const auto first = static_cast<unsigned char>(text[at]);
@@ -35,7 +33,7 @@ bool is_utf8(std::string_view text) {
 
 namespace {
 
-// Returns the text for a message. What comes from a damaged file may have any byte.
+// Returns the text for a message. Data from a damaged file may have any bytes.
 std::string printable(std::string text) {
   for (char& c : text)
     if (c < ' ' || c > '~') c = '?';
@@ -86,21 +84,21 @@ tl::unexpected<Failure> Database::trouble(const char* doing, int code) const {
   const std::string what = fmt::format("{} the {} {}", doing, schema_.name, path_);
   switch (code != SQLITE_OK ? code : sqlite3_errcode(get())) {
     case SQLITE_FULL:
-      return failure(K::unavailable, "{}: the disk is full; free some space there, nothing was changed",
-                     what);
+      return failure(FailureKind::unavailable,
+                     "{}: the disk is full; free some space there, nothing was changed", what);
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
-    case SQLITE_PERM: return failure(K::unavailable, "{}: no permission to write there", what);
+    case SQLITE_PERM: return failure(FailureKind::unavailable, "{}: no permission to write there", what);
     case SQLITE_CORRUPT:
-    case SQLITE_NOTADB: return failure(K::failed_precondition, "{}: the file is damaged", what);
+    case SQLITE_NOTADB: return failure(FailureKind::failed_precondition, "{}: the file is damaged", what);
     default:
-      return failure(K::unavailable, "{}: {}", what,
+      return failure(FailureKind::unavailable, "{}: {}", what,
                      printable(code != SQLITE_OK ? sqlite3_errstr(code) : sqlite3_errmsg(get())));
   }
 }
 
 tl::unexpected<Failure> Database::unknown_value(const std::string& what) const {
-  return failure(K::failed_precondition, "the {} {} has {}", schema_.name, path_, printable(what));
+  return failure(FailureKind::failed_precondition, "the {} {} has {}", schema_.name, path_, printable(what));
 }
 
 namespace {
@@ -134,7 +132,8 @@ Outcome<void> Database::prepare() {
   {
     Statement check(get(), "PRAGMA quick_check(1)");
     if (!check.row()) return trouble("opening");
-    if (check.text(0) != "ok") return failure(K::failed_precondition, "{}", printable(check.text(0)));
+    if (check.text(0) != "ok")
+      return failure(FailureKind::failed_precondition, "{}", printable(check.text(0)));
   }
   int64_t version = 0;
   {
@@ -142,13 +141,11 @@ Outcome<void> Database::prepare() {
     if (!s.row()) return trouble("opening");
     version = s.number(0);
   }
-  if (version == schema_.version) {
-    if (tables_of(get()) == tables_of_script(schema_.script)) return {};
-    return failure(K::failed_precondition, "its tables are not those of schema {}", version);
-  }
+  if (version == schema_.version) return check_tables(version);
+  if (version == schema_.version - 1 && schema_.upgrade != nullptr) return upgrade();
   if (version != 0)
     return failure(
-        K::unavailable,
+        FailureKind::unavailable,
         "the {} {} was written by {} carve (schema {}, this one has {}); use that carve, or name another "
         "place with {}",
         schema_.name, path_, version > schema_.version ? "a newer" : "an older", version, schema_.version,
@@ -158,6 +155,33 @@ Outcome<void> Database::prepare() {
         execute(schema_.script) && execute(fmt::format("PRAGMA user_version = {}", schema_.version).c_str());
     return made ? SQLITE_OK : sqlite3_errcode(get());
   });
+}
+
+Outcome<void> Database::check_tables(int64_t version) const {
+  if (tables_of(get()) == tables_of_script(schema_.script)) return {};
+  return failure(FailureKind::failed_precondition, "its tables are not those of schema {}", version);
+}
+
+// It is one transaction, so a crash leaves the older file.
+Outcome<void> Database::upgrade() {
+  std::optional<Failure> other_tables;
+  const auto done = transact([&](sqlite3*) {
+    int code = SQLITE_OK;
+    if (!execute(schema_.upgrade)) code = sqlite3_errcode(get());
+    // The script uses the tables and columns of the previous version; a file without them is damaged.
+    const auto known = code == SQLITE_OK
+                           ? check_tables(schema_.version)
+                           : failure(FailureKind::failed_precondition,
+                                     "its tables are not those of schema {}", schema_.version - 1);
+    if (!known && (code == SQLITE_OK || code == SQLITE_ERROR)) {
+      other_tables = known.error();
+      return SQLITE_ERROR;
+    }
+    if (code != SQLITE_OK) return code;
+    return execute(fmt::format("PRAGMA user_version = {}", schema_.version).c_str()) ? SQLITE_OK
+                                                                                     : sqlite3_errcode(get());
+  });
+  return other_tables ? tl::unexpected(*other_tables) : done;
 }
 
 Outcome<Database::Opened> Database::open(const std::string& path, const Schema& schema, int64_t now_s) {
@@ -175,11 +199,11 @@ Outcome<Database::Opened> Database::open(const std::string& path, const Schema& 
     const auto ready = database->prepare();
     if (ready) return Opened{std::move(*database), moved_aside, damage};
     const int reason = sqlite3_errcode(connection);
-    const bool damaged =
-        reason == SQLITE_CORRUPT || reason == SQLITE_NOTADB || ready.error().kind == K::failed_precondition;
+    const bool damaged = reason == SQLITE_CORRUPT || reason == SQLITE_NOTADB ||
+                         ready.error().kind == FailureKind::failed_precondition;
     if (!damaged || !moved_aside.empty()) return tl::unexpected(ready.error());
     database.reset();
-    damage = ready.error().sentence;
+    damage = ready.error().message;
     auto moved = move_aside(path, schema, now_s, damage);
     if (!moved) return tl::unexpected(moved.error());
     moved_aside = std::move(*moved);
@@ -191,8 +215,8 @@ Outcome<std::string> Database::move_aside(const std::string& path, const Schema&
   std::string aside = fmt::format("{}.corrupt-{}", path, now_s);
   for (const char* part : {"", "-wal", "-shm"})
     if (std::rename((path + part).c_str(), (aside + part).c_str()) != 0 && *part == '\0')
-      return failure(K::unavailable, "the {} {} is damaged ({}) and cannot be moved aside: {}", schema.name,
-                     path, damage, strerror(errno));
+      return failure(FailureKind::unavailable, "the {} {} is damaged ({}) and cannot be moved aside: {}",
+                     schema.name, path, damage, strerror(errno));
   return aside;
 }
 

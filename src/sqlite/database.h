@@ -1,8 +1,9 @@
 // One SQLite file: connection, statements, transactions, schema version, damage. The file is in WAL mode and
 // each transaction is synced (about 1 ms), so a committed change survives a power failure.
 //
-// A file has the version of its schema. A new file is made by one script; a file of another version is
-// refused and stays unchanged. A damaged file is moved aside, never deleted: `<path>.corrupt-<UTC seconds>`.
+// A file has the version of its schema. One script makes a new file. A file of the previous version is
+// upgraded if the schema has a script for it; a file of any other version is refused and stays unchanged. A
+// damaged file is moved aside, never deleted: `<path>.corrupt-<UTC seconds>`.
 #pragma once
 
 #include <sqlite3.h>
@@ -17,19 +18,21 @@
 
 namespace carve::sqlite {
 
-// Who uses a connection: several threads, or one. For one SQLite takes no lock for each value that is read.
+// The threads that use a connection: several, or one. For one, SQLite takes no lock for each value that is
+// read.
 enum class Users : uint8_t { several_threads, one_thread };
 
-// What a file holds, for its creation and for sentences about it.
+// The content of a file, for its creation and for messages about it.
 struct Schema {
-  const char* name;    // "ledger": what a user calls the file.
+  const char* name;    // "ledger": the user's name for the file.
   const char* option;  // "--state": the option that names another place.
   int version;         // PRAGMA user_version.
   const char* script;  // Makes the tables of a new file.
   Users users = Users::several_threads;
+  const char* upgrade = nullptr;  // Changes the tables of `version` - 1 to those of `script`; may be null.
 };
 
-// Returns whether the text is UTF-8. A text in a damaged page need not be, and no document can have it.
+// Returns whether the text is UTF-8. A text in a damaged page may not be, and a document cannot have it.
 bool is_utf8(std::string_view text);
 
 // One prepared statement: bind the values in order, then step. An error is kept and returned by finish().
@@ -49,7 +52,7 @@ class Statement {
 
   void bind_null();
 
-  // Steps; returns true while there is a row. The columns are those of the present row, counted from 0.
+  // Steps. Returns true while there is a row. The columns are those of the current row, counted from 0.
   bool row();
   bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   int64_t number(int column) const { return sqlite3_column_int64(statement_, column); }
@@ -71,7 +74,7 @@ class Statement {
 class Database {
  public:
   struct Opened;
-  // Opens or makes the file, readable by its owner only. `now_s` is part of a damaged file's new name. Fails
+  // Opens or makes the file, readable only by its owner. `now_s` is part of a damaged file's new name. Fails
   // without permission, on a full disk and for a file of another schema version.
   static Outcome<Opened> open(const std::string& path, const Schema& schema, int64_t now_s);
 
@@ -104,10 +107,10 @@ class Database {
     return failed;
   }
 
-  // The failure of `doing` ("reading") with `code`, or with the connection's last error. Damage is
+  // Returns the failure of `doing` ("reading") with `code`, or with the connection's last error. Damage is
   // failed_precondition.
   tl::unexpected<Failure> trouble(const char* doing, int code = SQLITE_OK) const;
-  // The failure for a value in the file that this version does not know: failed_precondition.
+  // Returns the failure for a value in the file that this version does not know: failed_precondition.
   tl::unexpected<Failure> unknown_value(const std::string& what) const;
 
   // Limits the file's size in pages, for tests of a full disk.
@@ -120,6 +123,8 @@ class Database {
   Database(sqlite3* connection, std::string path, const Schema& schema)
       : connection_(connection), path_(std::move(path)), schema_(schema) {}
   Outcome<void> prepare();
+  Outcome<void> check_tables(int64_t version) const;
+  Outcome<void> upgrade();
 
   std::unique_ptr<sqlite3, Close> connection_;
   std::string path_;
@@ -128,7 +133,7 @@ class Database {
 
 struct Database::Opened {
   Database database;
-  std::string moved_aside;  // New path of a damaged file; empty: the file was sound, or new.
+  std::string moved_aside;  // New path of a damaged file. Empty if the file was sound, or new.
   std::string damage;       // Description of the damage.
 };
 

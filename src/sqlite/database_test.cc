@@ -45,7 +45,7 @@ TEST(Database, reads_back_what_was_committed_byte_by_byte) {
   const std::string odd = std::string("a\0b", 3) + "'; DROP TABLE t; --";
   {
     auto opened = Database::open(dir.file(), schema, 1);
-    ASSERT_TRUE(opened) << opened.error().sentence;
+    ASSERT_TRUE(opened) << opened.error().message;
     ASSERT_TRUE(insert(opened->database, 1, odd));
     ASSERT_TRUE(insert(opened->database, 2, ""));
   }
@@ -69,7 +69,7 @@ TEST(Database, a_failed_transaction_changes_nothing_and_the_next_one_works) {
     return second.finish();
   });
   ASSERT_FALSE(twice);
-  EXPECT_THAT(twice.error().sentence, HasSubstr("writing the store " + dir.file()));
+  EXPECT_THAT(twice.error().message, HasSubstr("writing the store " + dir.file()));
   EXPECT_THAT(names(opened->database), testing::ElementsAre("a"));
   EXPECT_TRUE(insert(opened->database, 2, "d"));
 }
@@ -83,7 +83,7 @@ TEST(Database, a_statement_that_is_wrong_has_no_row_and_an_error) {
   EXPECT_EQ(s.finish(), SQLITE_ERROR);
 }
 
-TEST(Database, a_full_disk_is_a_sentence) {
+TEST(Database, a_full_disk_is_a_message) {
   const Directory dir;
   auto opened = Database::open(dir.file(), schema, 1);
   opened->database.limit_pages(1);
@@ -91,7 +91,7 @@ TEST(Database, a_full_disk_is_a_sentence) {
   for (int i = 0; i < 1000 && last; ++i) last = insert(opened->database, i, std::string(400, 'x'));
   ASSERT_FALSE(last);
   EXPECT_EQ(last.error().kind, FailureKind::unavailable);
-  EXPECT_THAT(last.error().sentence, HasSubstr("the disk is full"));
+  EXPECT_THAT(last.error().message, HasSubstr("the disk is full"));
 }
 
 TEST(Database, another_version_is_refused_with_the_option_that_helps) {
@@ -100,8 +100,49 @@ TEST(Database, another_version_is_refused_with_the_option_that_helps) {
     { ASSERT_TRUE(Database::open(dir.file(), {"store", "--state", version, schema.script}, 1)); }
     const auto opened = Database::open(dir.file(), schema, 1);
     ASSERT_FALSE(opened);
-    EXPECT_THAT(opened.error().sentence, HasSubstr(version > 3 ? "a newer carve" : "an older carve"));
-    EXPECT_THAT(opened.error().sentence, HasSubstr("name another place with --state"));
+    EXPECT_THAT(opened.error().message, HasSubstr(version > 3 ? "a newer carve" : "an older carve"));
+    EXPECT_THAT(opened.error().message, HasSubstr("name another place with --state"));
+  }
+}
+
+// The version before `schema` had no name.
+Schema upgrading() {
+  return {.name = "store",
+          .option = "--state",
+          .version = 4,
+          .script = "CREATE TABLE t (id INTEGER, name TEXT, label TEXT) STRICT;",
+          .upgrade = "ALTER TABLE t ADD COLUMN label TEXT"};
+}
+
+TEST(Database, a_file_of_the_version_before_is_upgraded_once) {
+  const Directory dir;
+  {
+    auto opened = Database::open(
+        dir.file(), {"store", "--state", 3, "CREATE TABLE t (id INTEGER, name TEXT) STRICT;"}, 1);
+    ASSERT_TRUE(opened);
+    ASSERT_TRUE(insert(opened->database, 7, "seven"));
+  }
+  for (int i = 0; i < 2; ++i) {
+    auto opened = Database::open(dir.file(), upgrading(), 1);
+    ASSERT_TRUE(opened) << opened.error().message;
+    EXPECT_EQ(opened->moved_aside, "");
+    Statement s(opened->database.get(), "SELECT id, name, label FROM t");
+    ASSERT_TRUE(s.row());
+    EXPECT_EQ(s.number(0), 7);
+    EXPECT_EQ(s.text(1), "seven");
+    EXPECT_EQ(s.text(2), "");
+  }
+}
+
+TEST(Database, a_file_with_other_tables_than_the_version_before_is_damaged) {
+  for (const char* tables :
+       {"CREATE TABLE other (id INTEGER) STRICT;", "CREATE TABLE t (id INTEGER, nbme TEXT) STRICT;"}) {
+    const Directory dir;
+    { ASSERT_TRUE(Database::open(dir.file(), {"store", "--state", 3, tables}, 1)); }
+    const auto opened = Database::open(dir.file(), upgrading(), 2);
+    ASSERT_TRUE(opened) << opened.error().message;
+    EXPECT_EQ(opened->moved_aside, dir.file() + ".corrupt-2");
+    EXPECT_THAT(opened->damage, HasSubstr("its tables are not those of schema"));
   }
 }
 
@@ -110,7 +151,7 @@ TEST(Database, damaged_files_are_moved_aside_and_kept) {
     const Directory dir;
     std::ofstream(dir.file()) << std::string(size, 'x');
     auto opened = Database::open(dir.file(), schema, 77);
-    ASSERT_TRUE(opened) << opened.error().sentence;
+    ASSERT_TRUE(opened) << opened.error().message;
     EXPECT_EQ(opened->moved_aside, dir.file() + ".corrupt-77") << size;
     EXPECT_NE(opened->damage, "");
     EXPECT_EQ(std::filesystem::file_size(opened->moved_aside), size);
@@ -126,7 +167,7 @@ TEST(Database, text_that_is_not_utf8_is_known) {
     EXPECT_FALSE(is_utf8(wrong));
 }
 
-// A damaged page may still be a page.
+// A damaged page may still be a valid page.
 TEST(Database, other_tables_than_those_of_the_schema_are_damage) {
   const Directory dir;
   { ASSERT_TRUE(Database::open(dir.file(), schema, 1)); }
@@ -142,10 +183,10 @@ TEST(Database, other_tables_than_those_of_the_schema_are_damage) {
   EXPECT_THAT(moved->damage, HasSubstr("its tables are not those of schema 3"));
 }
 
-TEST(Database, a_place_that_does_not_exist_is_a_sentence) {
+TEST(Database, a_place_that_does_not_exist_is_a_message) {
   const auto opened = Database::open("/nowhere/at/all/a.db", schema, 1);
   ASSERT_FALSE(opened);
-  EXPECT_THAT(opened.error().sentence, HasSubstr("/nowhere/at/all/a.db"));
+  EXPECT_THAT(opened.error().message, HasSubstr("/nowhere/at/all/a.db"));
 }
 
 }  // namespace

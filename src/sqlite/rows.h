@@ -1,6 +1,6 @@
 // Structs as rows of tables: each field is a column (core/fields.h). The fields of a nested struct are
-// columns with its name in front: from_utc_ns. Amounts are integers, enumerations are their words, UUIDs are
-// texts. A list or a map has a table of its own and is no column. An optional value is NULL if it is absent.
+// columns with its name as prefix: from_utc_ns. Amounts are integers, enumerations are their words, UUIDs are
+// texts. A list or a map has its own table and is not a column. An optional value is NULL if absent.
 #pragma once
 
 #include <map>
@@ -92,8 +92,8 @@ void bind(Statement& s, const T& value) {
   }
 }
 
-// Reads the values of all columns, from `column` on, which then is the next one. Returns false if a text is
-// not a value of its field; `wrong` is that text.
+// Reads the values of all columns, from `column` on, which is then the next one. Returns false if a text is
+// not a valid value of its field; `wrong` is that text.
 template <class T>
 bool read(const Statement& s, int& column, T& value, std::string& wrong) {
   if constexpr (detail::is_optional<T>) {

@@ -25,7 +25,7 @@ struct Row {
   Share share;
   Price price;
   std::optional<Price> discount;
-  std::vector<uint64_t> parts;  // A table of its own.
+  std::vector<uint64_t> parts;  // Has its own table.
   std::map<std::string, std::string> labels;
   int64_t change = 0;
   friend bool operator==(const Row&, const Row&) = default;
@@ -52,7 +52,7 @@ TEST(Rows, have_a_column_for_each_field_and_none_for_lists) {
 TEST(Rows, come_back_as_they_were_written) {
   const File file;
   auto opened = Database::open(file.path / "a.db", schema, 1);
-  ASSERT_TRUE(opened) << opened.error().sentence;
+  ASSERT_TRUE(opened) << opened.error().message;
   Row row{.id = 7,
           .paid = true,
           .name = "it's \"quoted\"",
@@ -69,7 +69,7 @@ TEST(Rows, come_back_as_they_were_written) {
       bind(s, row);
       return s.finish();
     });
-    ASSERT_TRUE(kept) << kept.error().sentence;
+    ASSERT_TRUE(kept) << kept.error().message;
     auto s = opened->database.statement("SELECT * FROM t");
     ASSERT_TRUE(s.row());
     Row again;

@@ -14,8 +14,6 @@
 namespace carve::tls {
 namespace {
 
-using K = FailureKind;
-
 template <auto Free>
 struct Freed {
   void operator()(auto* object) const { Free(object); }
@@ -33,7 +31,7 @@ std::string reason() {
   return out;
 }
 
-// Without this, OpenSSL asks at the terminal for the passphrase of an encrypted key.
+// Without this, OpenSSL prompts at the terminal for the passphrase of an encrypted key.
 int no_passphrase(char*, int, int, void* asked) {
   *static_cast<bool*>(asked) = true;
   return -1;
@@ -43,7 +41,8 @@ constexpr size_t max_file_bytes = 1 << 20;
 
 Outcome<std::string> read_file(const char* what, const std::string& path) {
   const File file(fopen(path.c_str(), "re"));
-  if (!file) return failure(K::not_found, "the {} {} cannot be read: {}", what, path, strerror(errno));
+  if (!file)
+    return failure(FailureKind::not_found, "the {} {} cannot be read: {}", what, path, strerror(errno));
   std::string out(max_file_bytes, '\0');
   out.resize(fread(out.data(), 1, out.size(), file.get()));
   return out;
@@ -58,15 +57,17 @@ Outcome<void> use_certificates(SSL_CTX* context, const std::string& pem, const s
   const Memory file = memory_of(pem);
   const Certificate own(PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr));
   if (!own)
-    return failure(K::invalid_argument, "the file {} has no certificate in PEM form: {}", path, reason());
+    return failure(FailureKind::invalid_argument, "the file {} has no certificate in PEM form: {}", path,
+                   reason());
   if (SSL_CTX_use_certificate(context, own.get()) != 1)
-    return failure(K::invalid_argument, "the certificate {} cannot be used: {}", path, reason());
+    return failure(FailureKind::invalid_argument, "the certificate {} cannot be used: {}", path, reason());
   while (Certificate next{PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr)})
     if (SSL_CTX_add1_chain_cert(context, next.get()) != 1)
-      return failure(K::invalid_argument, "the chain in {} cannot be used: {}", path, reason());
+      return failure(FailureKind::invalid_argument, "the chain in {} cannot be used: {}", path, reason());
   const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   if (!at_end)
-    return failure(K::invalid_argument, "the file {} has a certificate that is not PEM: {}", path, reason());
+    return failure(FailureKind::invalid_argument, "the file {} has a certificate that is not PEM: {}", path,
+                   reason());
   ERR_clear_error();
   return {};
 }
@@ -77,14 +78,15 @@ Outcome<void> use_key(SSL_CTX* context, const std::string& pem, const std::strin
   bool encrypted = false;
   const Key key(PEM_read_bio_PrivateKey(file.get(), nullptr, no_passphrase, &encrypted));
   if (encrypted)
-    return failure(K::invalid_argument,
+    return failure(FailureKind::invalid_argument,
                    "the key {} is encrypted; write it without a passphrase: 'openssl pkey -in {} -out FILE'",
                    path, path);
   if (!key)
-    return failure(K::invalid_argument, "the file {} has no private key in PEM form: {}", path, reason());
+    return failure(FailureKind::invalid_argument, "the file {} has no private key in PEM form: {}", path,
+                   reason());
   if (SSL_CTX_use_PrivateKey(context, key.get()) != 1 || SSL_CTX_check_private_key(context) != 1) {
     ERR_clear_error();
-    return failure(K::invalid_argument, "the key {} does not belong to the certificate {}", path,
+    return failure(FailureKind::invalid_argument, "the key {} does not belong to the certificate {}", path,
                    certificate_path);
   }
   return {};
@@ -169,10 +171,10 @@ struct NamedText {
 
 Outcome<std::shared_ptr<SSL_CTX>> context_of(const NamedText& certificates, const NamedText& key) {
   const std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
-  if (!context) return failure(K::unavailable, "TLS is not available: {}", reason());
+  if (!context) return failure(FailureKind::unavailable, "TLS is not available: {}", reason());
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
-  // A write that is repeated may come from another address, because the conversation's queue has grown.
+  // A repeated write may come from another address, because the conversation's queue has grown.
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                       SSL_MODE_RELEASE_BUFFERS);
   if (const auto used = use_certificates(context.get(), certificates.text, certificates.name); !used)

@@ -1,8 +1,9 @@
-// TLS behind http's transport (OpenSSL 3, linked statically; the agent does not link it). A certificate chain
-// and its key come from PEM files. TLS 1.2 and newer are spoken, without renegotiation and compression.
+// TLS as a transport of http (OpenSSL 3, linked statically; the agent does not link it). A certificate chain
+// and its key come from PEM files. It supports TLS 1.2 and newer, without renegotiation and compression.
 //
-// The handshake is part of the first reads and writes, so it never waits; the server closes a connection that
-// is not established after 10 s. Bytes that are no TLS close the connection. A record has at most 16 KiB.
+// The handshake is part of the first reads and writes, so it never blocks; the server closes a connection
+// that is not established after 10 s. Bytes that are not TLS close the connection. A record has at most 16
+// KiB.
 #pragma once
 
 #include <memory>
@@ -11,18 +12,18 @@
 #include "core/failure.h"
 #include "http/transport.h"
 
-struct ssl_ctx_st;  // OpenSSL's SSL_CTX. Its headers are included by tls.cc only.
+struct ssl_ctx_st;  // OpenSSL's SSL_CTX. Only tls.cc includes its headers.
 
 namespace carve::tls {
 
-// What a server shows of itself. It can be copied; connections keep what they need.
+// A server's certificate and key. It can be copied; connections keep the parts that they need.
 class Identity {
  public:
-  // Refuses a file that cannot be read or is not PEM, an encrypted key, and a key of another certificate; the
-  // sentence names the file.
+  // Rejects a file that cannot be read or is not PEM, an encrypted key, and a key of another certificate; the
+  // message names the file.
   static Outcome<Identity> open(const std::string& certificate_file, const std::string& key_file);
 
-  // The same of texts; sentences call them `name`.
+  // The same for texts; messages call them `name`.
   static Outcome<Identity> of_texts(const std::string& certificates_pem, const std::string& key_pem,
                                     const std::string& name);
 

@@ -6,7 +6,6 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
@@ -84,7 +83,7 @@ struct Served {
 
   Served() {
     const auto identity = Identity::open(keys.certificate, keys.key);
-    EXPECT_TRUE(identity) << identity.error().sentence;
+    EXPECT_TRUE(identity) << identity.error().message;
     server.emplace(
         loop, *os::listen_at(socket_path(), SOCK_STREAM, 0600),
         http::Server::Hooks{
@@ -116,22 +115,19 @@ struct Served {
 
   // Runs the loop until the client, in a thread of its own, has returned.
   void run(const std::function<void(int fd)>& client) {
-    const os::Fd done(eventfd(0, EFD_CLOEXEC));
-    loop.watch(done.get(), EPOLLIN, [&](uint32_t) { loop.stop(); });
     std::thread thread([&] {
       {
         const os::Fd fd = *os::connect_to(socket_path(), SOCK_STREAM);
         client(fd.get());
       }
-      EXPECT_EQ(eventfd_write(done.get(), 1), 0);
+      loop.post([&] { loop.stop(); });
     });
     loop.run();
     thread.join();
-    loop.forget(done.get());
   }
 };
 
-// Returns everything until the server closes the connection without TLS.
+// Returns all bytes until the server closes the connection, without TLS.
 std::string raw(int fd, const std::string& bytes) {
   send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   std::string out;
@@ -144,7 +140,7 @@ struct Answer {
   bool connected = false;
   std::string version;
   std::string text;
-  bool ended_well = false;  // The server has said that no byte is missing.
+  bool ended_well = false;  // The server has signalled that no byte is missing.
 };
 
 Answer ask(int fd, const std::string& request, int max_version = TLS1_3_VERSION) {
@@ -216,7 +212,7 @@ TEST(Tls, bytes_that_are_no_tls_close_the_connection_without_harm) {
     for (int i = 0; i < 50; ++i) {
       std::string bytes(6000, '\0');
       for (char& c : bytes) c = static_cast<char>(dice());
-      if (i % 2 == 0) bytes.replace(0, 5, std::string("\x16\x03\x01\x10\x00", 5));  // As a handshake begins.
+      if (i % 2 == 0) bytes.replace(0, 5, std::string("\x16\x03\x01\x10\x00", 5));  // Like a handshake.
       const os::Fd fd = *os::connect_to(served.socket_path(), SOCK_STREAM);
       raw(fd.get(), bytes);
     }
@@ -239,7 +235,7 @@ TEST(Tls, a_handshake_has_10_s_by_a_virtual_clock) {
 TEST(Tls, files_that_cannot_serve_are_refused_with_their_names) {
   const Keys keys;
   const struct {
-    std::string certificate, key, sentence;
+    std::string certificate, key, message;
   } rows[] = {
       {keys.certificate, keys.other_key,
        fmt::format("the key {} does not belong to the certificate {}", keys.other_key, keys.certificate)},
@@ -259,8 +255,8 @@ TEST(Tls, files_that_cannot_serve_are_refused_with_their_names) {
   };
   for (const auto& row : rows) {
     const auto identity = Identity::open(row.certificate, row.key);
-    ASSERT_FALSE(identity) << row.sentence;
-    EXPECT_THAT(identity.error().sentence, StartsWith(row.sentence));
+    ASSERT_FALSE(identity) << row.message;
+    EXPECT_THAT(identity.error().message, StartsWith(row.message));
   }
   EXPECT_TRUE(Identity::open(keys.certificate, keys.key));
 }

@@ -20,7 +20,7 @@ uint64_t product(uint64_t a, uint64_t b) {
   return __builtin_mul_overflow(a, b, &out) ? std::numeric_limits<uint64_t>::max() : out;
 }
 
-// Returns whether the load is that of the target, for this many replicas, within the tolerance.
+// Returns whether the load is within the tolerance of the target, for this many replicas.
 bool is_within_tolerance(uint64_t load_milli, uint64_t wanted_milli) {
   const uint64_t tolerance =
       wanted_milli / 100 * scale_tolerance_percent + wanted_milli % 100 * scale_tolerance_percent / 100;

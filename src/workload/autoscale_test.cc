@@ -68,8 +68,8 @@ TEST(Autoscale, the_reason_has_the_figures) {
             "qps is 12.5 per replica over 2 replicas, and the target is 10");
 }
 
-// In every history the number stays between its bounds, follows a load that stays, and does not fall within
-// 300 s of a higher recommendation.
+// In every history the number stays between its bounds, follows a constant load, and does not fall within 300
+// s of a higher recommendation.
 TEST(Autoscale, seeded_histories_end_at_the_load) {
   for (uint32_t seed = 0; seed < 5'000; ++seed) {
     std::mt19937 random(seed);
@@ -86,7 +86,7 @@ TEST(Autoscale, seeded_histories_end_at_the_load) {
       const auto decision = scaler.decide(terms, load(replicas, needed * terms.target * 1000), now);
       ASSERT_GE(decision.replicas, terms.min) << seed;
       ASSERT_LE(decision.replicas, terms.max) << seed;
-      // A load within the tolerance is carried by the replicas that there are.
+      // The present replicas carry a load within the tolerance.
       ASSERT_GE(decision.replicas * 11, std::clamp(needed, terms.min, terms.max) * 10) << seed;
       replicas = decision.replicas;
     }

@@ -10,23 +10,23 @@ using JobKind = JobAction::Kind;
 
 bool is_main(PodRole role) { return role == PodRole::driver || role == PodRole::task; }
 
-// The pod with which all pods are started again.
+// Returns whether all pods are restarted with this pod.
 bool is_leader(const Job& job, PodRole role) { return role == (job.stays ? PodRole::head : PodRole::driver); }
 
-// A pod that is started again without the others.
+// Returns whether a pod is restarted without the others.
 bool is_started_alone(const Job& job, PodRole role) {
   return role == PodRole::task || (job.stays && role != PodRole::head);
 }
 
-// A pod with what is observed of it and what is wanted.
+// A pod with its observed and desired state.
 struct PodView {
   PodSpec spec;
   Pod pod;
-  unsigned wanted = 1;      // The attempt that is wanted: 1 + failures of the task, or of the driver.
-  bool is_retired = false;  // It is none of the job any more.
+  unsigned wanted = 1;      // The desired attempt: 1 + failures of the task, or of the driver.
+  bool is_retired = false;  // It no longer belongs to the job.
 
   bool is_running() const { return pod.program == PodProgram::running; }
-  bool is_due() const { return pod.attempt < wanted; }  // The wanted attempt was not started.
+  bool is_due() const { return pod.attempt < wanted; }  // The desired attempt was not started.
   bool is_stale() const { return is_running() && is_due(); }
   bool lacks_slice() const { return is_due() && spec.needs_slice && !pod.has_slice; }
   bool is_over() const { return !is_running() && !is_due(); }
@@ -78,8 +78,9 @@ class JobPass {
     bool all_succeeded = true;
     for (const PodView& view : pods_) {
       if (!is_main(view.spec.id.role)) continue;
-      if (view.pod.failures > job_.retries)
-        return view.pod.program == PodProgram::lost ? JobEnd::program_lost : JobEnd::program_failed;
+      // The result of a program that the controller stopped is known: it failed.
+      const bool is_unknown = view.pod.program == PodProgram::lost && !view.pod.terminated_at;
+      if (view.pod.failures > job_.retries) return is_unknown ? JobEnd::program_lost : JobEnd::program_failed;
       all_succeeded &= view.is_over();
     }
     if (all_succeeded) return JobEnd::all_succeeded;
@@ -120,8 +121,8 @@ class JobPass {
     if (actions_.empty()) actions_.push_back({.kind = JobKind::requeue, .pod = {}});
   }
 
-  // Returns whether the pod waits for other pods: at the first start and with a driver, all pods that are due
-  // need their slices first, and all programs of the earlier attempt have ended.
+  // Returns whether the pod waits for other pods: at the first start, and always with a driver, all pods that
+  // are due need their slices first, and all programs of the earlier attempt must have ended.
   bool waits(const PodView& view) const {
     if (is_started_alone(job_, view.spec.id.role) && view.pod.attempt > 0)
       return view.lacks_slice() || (job_.stays && std::ranges::any_of(pods_, [&](const PodView& v) {
@@ -130,18 +131,18 @@ class JobPass {
     return std::ranges::any_of(pods_, [](const PodView& v) { return v.lacks_slice() || v.is_stale(); });
   }
 
-  // Returns the moment before which the pod is not started again.
+  // Returns the time before which the pod is not restarted.
   Ns backed_off_until(const PodView& view) const {
     const PodView* failed_pod = &view;
     if (!is_started_alone(job_, view.spec.id.role))
       for (const PodView& v : pods_)
         if (is_leader(job_, v.spec.id.role)) failed_pod = &v;
-    // A driver that runs as the wanted attempt has been started after the back-off.
+    // A driver that runs as the desired attempt was started after the back-off.
     if (failed_pod->pod.attempt == 0 || !failed_pod->is_due()) return now_;
     return after(failed_pod->pod.program_since, backoff_ns(failed_pod->pod.failures));
   }
 
-  // Returns whether the driver that runs has lost what it works with.
+  // Returns whether the running driver has lost its cluster.
   bool is_cluster_lost() const {
     const auto is_lost = [](const PodView& v) { return v.pod.attempt > 0 && v.is_over(); };
     bool has_helpers = false, has_living_helper = false;
@@ -193,33 +194,35 @@ class JobPass {
 }  // namespace
 
 Outcome<Job> validated(Job job) {
-  using K = FailureKind;
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
   if (job.name.empty() || job.name.size() > max_job_name_bytes || !letter(job.name.front()) ||
       !letter(job.name.back()) ||
       !std::ranges::all_of(job.name, [&](char c) { return letter(c) || c == '-'; }))
     return failure(
-        K::invalid_argument,
+        FailureKind::invalid_argument,
         "'{}' is not a job name; use 1 to {} of a-z, 0-9 and -, with a letter or digit first and last",
         job.name.substr(0, 80), max_job_name_bytes);
   if (job.pods.size() > max_job_pods)
-    return failure(K::invalid_argument, "{} pods are requested; a job has at most {}", job.pods.size(),
-                   max_job_pods);
+    return failure(FailureKind::invalid_argument, "{} pods are requested; a job has at most {}",
+                   job.pods.size(), max_job_pods);
   std::set<PodId> ids;
   size_t drivers = 0, tasks = 0;
   for (const PodSpec& spec : job.pods) {
     if (!ids.insert(spec.id).second)
-      return failure(K::invalid_argument, "two pods have the same role and the index {}", spec.id.index);
+      return failure(FailureKind::invalid_argument, "two pods have the same role and the index {}",
+                     spec.id.index);
     drivers += spec.id.role == PodRole::driver;
     tasks += spec.id.role == PodRole::task;
   }
   if (job.stays ? drivers + tasks != 0 : drivers > 1 || (drivers == 0) == (tasks == 0))
-    return failure(K::invalid_argument, "{} drivers and {} tasks: {}", drivers, tasks,
+    return failure(FailureKind::invalid_argument, "{} drivers and {} tasks: {}", drivers, tasks,
                    job.stays ? "a job that stays has neither" : "a job has one driver, or tasks");
   if (job.retries > max_job_retries)
-    return failure(K::invalid_argument, "retries {}: they are 0 to {}", job.retries, max_job_retries);
+    return failure(FailureKind::invalid_argument, "retries {}: they are 0 to {}", job.retries,
+                   max_job_retries);
   if (job.deadline < 0 || job.ttl < 0)
-    return failure(K::invalid_argument, "deadlineSeconds and ttlSecondsAfterFinished are 0 or more");
+    return failure(FailureKind::invalid_argument,
+                   "deadlineSeconds and ttlSecondsAfterFinished are 0 or more");
   return job;
 }
 

@@ -1,28 +1,26 @@
-// A job: programs that end, each one a pod of its own. actions() compares what the job should be with what is
-// observed, from its admission by a queue (queue.h) to the removal of its record.
+// A job: programs that end, each one a pod of its own. actions() compares the desired job with the observed
+// one, from its admission by a queue (queue.h) to the removal of its record.
 //
-// * All pods get their slices before the first program starts. If one slice is refused, the others are ended
+// * All pods get their slices before the first program starts. If one slice is rejected, the others are ended
 //   and the job returns to its queue.
 // * The main pods decide: the driver, or all tasks. If they have exited with status 0, the job has succeeded.
-//   The other pods (executors, head, workers) are stopped then.
-// * A main pod that fails is started again after the back-off of restart.h, at most `retries` times. A task
-// is
-//   started again alone. With a driver all pods are stopped and started again, as the next attempt.
-// * A driver whose cluster is lost is stopped, which is a failure of the driver: the head has ended, or all
-//   executors, or all workers.
+//   The other pods (executors, head, workers) are then stopped.
+// * A main pod that fails is restarted after the back-off of restart.h, at most `retries` times. A task is
+//   restarted without the others. With a driver all pods are stopped and restarted, as the next attempt.
+// * A driver that has lost its cluster is stopped, which is a failure of the driver: the head has ended, or
+//   all executors, or all workers.
 // * A job that returns to its queue, because a node with one of its slices is drained, is stopped first. That
-//   end of its programs is none of its retries: the caller adds one to them.
+//   end of its programs uses up no retry: the caller adds one to them.
 // * A program whose end was not seen, for example over a boot, counts as failed. If no retry is left, the job
 //   is lost, because its result is unknown.
 // * When the job has an end (a result, the deadline, a cancellation), the end is recorded first and never
 //   changes. Then every program gets SIGTERM, after 500 ms SIGKILL, and every slice ends: all within 1 s.
-// * A slice ends as soon as its program is over and is not started again, because time until then is billed.
+// * A slice ends as soon as its program is over and will not restart, because time until then is billed.
 // * A job that stays (a Ray cluster) has a head and workers and no main pods. It ends when it is cancelled.
-// Each
-//   end of a program is a failure, and the program is started again after the back-off, without a limit: a
-//   worker alone, and all pods if the head has ended.
-// * A pod that is observed and is none of the job any more, because a cluster has fewer workers than before,
-//   is stopped, its slice ends, and it is forgotten. The other pods run on.
+//   Each end of a program is a failure, and the program is restarted after the back-off, without a limit: a
+//   worker without the others, or all pods if the head has ended.
+// * If a cluster has fewer workers than before, an observed pod that no longer belongs to the job is stopped,
+//   its slice ends, and it is forgotten. The other pods keep running.
 #pragma once
 
 #include <compare>
@@ -60,7 +58,7 @@ struct Job {
   std::string name;
   std::vector<PodSpec> pods;
   unsigned retries = 0;
-  Ns deadline = 0;  // Longest time since the admission; 0: no limit.
+  Ns deadline = 0;  // Longest time since the admission; 0 for no limit.
   Ns ttl = default_job_ttl_ns;
   bool cancelled = false;
   bool stays = false;  // It has no main pods, and does not end by itself.
@@ -81,23 +79,23 @@ struct Pod {
   PodId id;
   bool has_slice = false;
   PodProgram program = PodProgram::not_started;
-  Ns program_since = 0;             // Moment since which the program is in this state.
-  unsigned attempt = 0;             // Of the last start; 0: not started.
+  Ns program_since = 0;             // Time since which the program is in this state.
+  unsigned attempt = 0;             // Number of the last start; 0 if not started.
   unsigned failures = 0;            // Ends with another exit status than 0, and lost programs.
-  std::optional<Ns> terminated_at;  // Moment of SIGTERM to the running program.
+  std::optional<Ns> terminated_at;  // Time of SIGTERM to the running program.
 };
 
 enum class JobPhase : uint8_t { queued, starting, running, succeeded, failed, cancelled, lost };
 enum class JobEnd : uint8_t { all_succeeded, program_failed, program_lost, deadline, cancelled };
 
 struct JobObserved {
-  std::optional<Ns> admitted_at;  // Nothing: the job waits in its queue.
-  std::vector<Pod> pods;          // In any order; no id occurs twice.
-  // The last create_slice was refused with insufficient_capacity. The controller forgets the refusal when a
-  // slice was granted to the job, and when the job returns to its queue.
+  std::optional<Ns> admitted_at;  // No value while the job waits in its queue.
+  std::vector<Pod> pods;          // In any order, without duplicate ids.
+  // The last create_slice was rejected with insufficient_capacity. The controller forgets the rejection when
+  // a slice was granted to the job, and when the job returns to its queue.
   struct Refusal {
     Ns at = 0;
-    unsigned times = 1;  // In a row.
+    unsigned times = 1;  // Consecutive.
   };
   std::optional<Refusal> refusal;
   bool returns = false;  // It returns to its queue.
@@ -115,8 +113,8 @@ struct JobAction {
     terminate,
     kill,
     end_slice,
-    forget,   // Forgets the pod, which is none of the job any more and holds nothing.
-    requeue,  // Returns the job to its queue. Names no pod, as the two kinds below.
+    forget,   // Forgets the pod, which no longer belongs to the job and holds nothing.
+    requeue,  // Returns the job to its queue. Names no pod, like the next two kinds.
     finish,   // Records `end`.
     remove,   // Removes the job's record.
   };
@@ -128,8 +126,8 @@ struct JobAction {
   friend bool operator==(const JobAction&, const JobAction&) = default;
 };
 
-// Returns what the controller does next; the pods are in the order of the job, before those that are none of
-// it any more. The job is validated.
+// Returns the controller's next actions. The pods are in the order of the job, followed by those that no
+// longer belong to it. The job is validated.
 std::vector<JobAction> actions(const Job&, const JobObserved&, Ns now);
 
 JobPhase phase(const Job&, const JobObserved&);

@@ -118,7 +118,7 @@ struct Machines {
     }
   }
 
-  // One tick passes: programs that got SIGTERM end.
+  // One tick passes: programs with SIGTERM end.
   void pass(Ns now) {
     for (Pod& p : observed.pods)
       if (p.program == PodProgram::running && p.terminated_at && !ignores_sigterm) exit(p.id, 143, now);
@@ -281,6 +281,24 @@ TEST(Job, a_driver_without_executors_is_stopped) {
   EXPECT_EQ(phase(job, machines.observed), JobPhase::failed);
 }
 
+TEST(Job, a_driver_that_was_stopped_has_failed_also_if_its_end_was_not_seen) {
+  Machines machines;
+  machines.observed.admitted_at = 0;
+  machines.ignores_sigterm = true;
+  Job job = tasks(0);
+  job.pods = {{.id = {PodRole::driver, 0}, .needs_slice = false},
+              {.id = {PodRole::head, 0}, .needs_slice = false}};
+  run(machines, job, 0, 3);
+  machines.exit({PodRole::head, 0}, 137, 5 * tick);
+  run(machines, job, 5, 6);
+  Pod& driver = machines.pod({PodRole::driver, 0});
+  ASSERT_TRUE(driver.terminated_at);
+  driver.program = PodProgram::lost;
+  driver.failures = 1;
+  run(machines, job, 7, 10);
+  EXPECT_EQ(phase(job, machines.observed), JobPhase::failed);
+}
+
 TEST(Job, a_driver_without_its_head_is_stopped) {
   Machines machines;
   machines.observed.admitted_at = 0;
@@ -368,32 +386,32 @@ TEST(Job, deadline_cancellation_and_lost_programs) {
 }
 
 TEST(Job, a_job_that_cannot_be_run_is_refused) {
-  const auto sentence = [](Job job) {
+  const auto message = [](Job job) {
     const auto result = validated(std::move(job));
-    return result ? std::string() : result.error().sentence;
+    return result ? std::string() : result.error().message;
   };
-  EXPECT_EQ(sentence(tasks(3, 100)), "");
-  EXPECT_EQ(sentence(spark(3)), "");
-  EXPECT_EQ(sentence(tasks(0)), "0 drivers and 0 tasks: a job has one driver, or tasks");
-  EXPECT_EQ(sentence(tasks(1025)), "1025 pods are requested; a job has at most 1024");
-  EXPECT_EQ(sentence(tasks(1, 101)), "retries 101: they are 0 to 100");
+  EXPECT_EQ(message(tasks(3, 100)), "");
+  EXPECT_EQ(message(spark(3)), "");
+  EXPECT_EQ(message(tasks(0)), "0 drivers and 0 tasks: a job has one driver, or tasks");
+  EXPECT_EQ(message(tasks(1025)), "1025 pods are requested; a job has at most 1024");
+  EXPECT_EQ(message(tasks(1, 101)), "retries 101: they are 0 to 100");
   Job both = spark(1);
   both.pods.push_back({.id = {PodRole::task, 0}});
-  EXPECT_EQ(sentence(both), "1 drivers and 1 tasks: a job has one driver, or tasks");
+  EXPECT_EQ(message(both), "1 drivers and 1 tasks: a job has one driver, or tasks");
   Job twice = tasks(1);
   twice.pods.push_back(twice.pods[0]);
-  EXPECT_EQ(sentence(twice), "two pods have the same role and the index 0");
+  EXPECT_EQ(message(twice), "two pods have the same role and the index 0");
   Job negative = tasks(1);
   negative.deadline = -1;
-  EXPECT_NE(sentence(negative), "");
+  EXPECT_NE(message(negative), "");
   for (const char* name : {"", "-a", "a-", "A", "a_b"}) {
     Job job = tasks(1);
     job.name = name;
-    EXPECT_NE(sentence(job), "") << name;
+    EXPECT_NE(message(job), "") << name;
   }
 }
 
-// One history under one seed: programs fail or are lost, slices are refused, the job is cancelled or reaches
+// One history under one seed: programs fail or are lost, slices are rejected, the job is cancelled or reaches
 // its deadline, and the controller is killed between any two actions.
 class History {
  public:

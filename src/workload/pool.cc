@@ -8,7 +8,7 @@ namespace {
 
 struct SystemLabel {
   std::string_view key;
-  std::array<std::string_view, 4> values;  // The default first; empty ones are no values.
+  std::array<std::string_view, 4> values;  // The default first; empty ones are unused.
 };
 
 constexpr SystemLabel system_labels[] = {
@@ -20,24 +20,27 @@ constexpr SystemLabel system_labels[] = {
 
 bool may_be_sliced(PoolType type) { return type != PoolType::public_group && type != PoolType::vci; }
 
+std::string type_problem(const NodePool& pool) {
+  return fmt::format(
+      "pool '{}' is of type {}: GPU slicing needs an EAS resource group or a Lingjun resource quota",
+      pool.name, text(pool.type));
+}
+
 SlicingCheck resource_type(const NodePool& pool) {
   SlicingCheck check{.name = "resource-type", .is_ok = may_be_sliced(pool.type)};
-  if (!check.is_ok)
-    check.sentence = fmt::format(
-        "pool '{}' is of type {}: GPU slicing needs an EAS resource group or a Lingjun resource quota",
-        pool.name, text(pool.type));
+  if (!check.is_ok) check.message = type_problem(pool);
   return check;
 }
 
 SlicingCheck gpu_count(const NodePool& pool, std::span<const PoolNode> nodes) {
   SlicingCheck check{.name = "gpu-count"};
   check.is_ok = std::ranges::any_of(nodes, [](const PoolNode& node) { return node.gpus > 0; });
-  if (!check.is_ok) check.sentence = fmt::format("pool '{}' has no GPU: its GPU column is 0", pool.name);
+  if (!check.is_ok) check.message = fmt::format("pool '{}' has no GPU: its GPU column is 0", pool.name);
   return check;
 }
 
-// One running node with a GPU suffices. Otherwise the sentence names the starting node that is ready first,
-// or else the first stopped one.
+// One running node with a GPU suffices. Otherwise the message names the starting node that will be ready
+// first, or the first stopped one.
 SlicingCheck instance_state(std::span<const PoolNode> nodes, Ns now) {
   SlicingCheck check{.name = "instance-state"};
   const PoolNode* starting = nullptr;
@@ -54,13 +57,13 @@ SlicingCheck instance_state(std::span<const PoolNode> nodes, Ns now) {
   if (check.is_ok) return check;
   if (starting != nullptr) {
     const Ns minutes = std::max<Ns>((ready_in(*starting, now) + 60 * second_ns - 1) / (60 * second_ns), 1);
-    check.sentence = fmt::format(
+    check.message = fmt::format(
         "node {} is Starting: wait for it to be running (a first start typically takes 8 to 10 minutes; "
         "about {} min "
         "left)",
         starting->name, minutes);
   } else if (stopped != nullptr) {
-    check.sentence = fmt::format("node {} is Stopped: start it", stopped->name);
+    check.message = fmt::format("node {} is Stopped: start it", stopped->name);
   }
   return check;
 }
@@ -102,18 +105,19 @@ bool is_system_label(std::string_view key) {
 }
 
 Outcome<void> check_label(std::string_view key, std::string_view value) {
-  using K = FailureKind;
   const auto system = std::ranges::find(system_labels, key, &SystemLabel::key);
   if (system != std::end(system_labels)) {
     if (!value.empty() && std::ranges::find(system->values, value) != system->values.end()) return {};
     std::string allowed;
     for (const std::string_view v : system->values)
       if (!v.empty()) allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", v);
-    return failure(K::invalid_argument, "{} '{}': it is one of {}", key, value.substr(0, 80), allowed);
+    return failure(FailureKind::invalid_argument, "{} '{}': it is one of {}", key, value.substr(0, 80),
+                   allowed);
   }
   if (key.empty() || key.size() > max_label_bytes || value.size() > max_label_bytes)
-    return failure(K::invalid_argument, "label '{}': a key has 1 to {} bytes and a value at most {}",
-                   key.substr(0, 80), max_label_bytes, max_label_bytes);
+    return failure(FailureKind::invalid_argument,
+                   "label '{}': a key has 1 to {} bytes and a value at most {}", key.substr(0, 80),
+                   max_label_bytes, max_label_bytes);
   return {};
 }
 
@@ -177,6 +181,8 @@ Outcome<void> check_edit(const PoolNode& node, std::string_view key, std::string
 }
 
 std::vector<SlicingCheck> slicing_checks(const NodePool& pool, std::span<const PoolNode> nodes, Ns now) {
+  if (!pool.is_sharing_enabled)
+    return {{.name = "sharing", .message = fmt::format("GPU sharing is not enabled for pool {}", pool.name)}};
   std::vector<SlicingCheck> checks{resource_type(pool)};
   if (!checks.back().is_ok) return checks;
   checks.push_back(gpu_count(pool, nodes));
@@ -185,11 +191,11 @@ std::vector<SlicingCheck> slicing_checks(const NodePool& pool, std::span<const P
   return checks;
 }
 
+std::string eas_problem(const NodePool& pool) { return pool.type == PoolType::ecs ? type_problem(pool) : ""; }
+
 Outcome<void> may_slice(const NodePool& pool, std::span<const PoolNode> nodes, Ns now) {
-  if (!pool.is_sharing_enabled)
-    return failure(FailureKind::failed_precondition, "GPU sharing is not enabled for pool {}", pool.name);
   const SlicingCheck last = slicing_checks(pool, nodes, now).back();
-  if (!last.is_ok) return failure(FailureKind::failed_precondition, "{}", last.sentence);
+  if (!last.is_ok) return failure(FailureKind::failed_precondition, "{}", last.message);
   return {};
 }
 

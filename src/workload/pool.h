@@ -1,14 +1,14 @@
 // A node pool: nodes that share labels and taints. actions() compares the labels and taints of the pool with
-// those of its nodes and returns what the controller sets.
+// those of its nodes and returns the controller's changes.
 //
 // * A new node gets all labels and taints of its pool. A node that has them follows later changes only if the
-//   pool synchronises its labels. Labels that only the node has are left alone.
+//   pool synchronises its labels. Labels that only the node has stay unchanged.
 // * Four labels are system labels. Their values cannot be edited on a node; the pool's synchronisation may
 //   overwrite them.
 // * GPU slicing is available if the pool's type, its number of GPUs and the state of its nodes allow it. The
-//   three checks have this order, and the first that fails is reported.
+//   three checks run in this order, and the first that fails is reported.
 //
-// Keys and values are ours (carve.dev/...); the fronts translate synonyms. Moments are those of restart.h.
+// Keys and values are Carve's (carve.dev/...); the dialects translate synonyms. Times are those of restart.h.
 #pragma once
 
 #include <map>
@@ -24,7 +24,7 @@
 
 namespace carve::workload {
 
-inline constexpr Ns node_silence_ns = 10 * second_ns;  // Without an answer for so long, a node is stopped.
+inline constexpr Ns node_silence_ns = 10 * second_ns;  // A node without an answer for this long is stopped.
 inline constexpr Ns default_expected_start_ns = 600 * second_ns;
 
 inline constexpr std::string_view compute_policy_label = "carve.dev/compute-policy";
@@ -32,7 +32,7 @@ inline constexpr std::string_view mode_label = "carve.dev/mode";
 inline constexpr std::string_view placement_label = "carve.dev/placement";
 inline constexpr std::string_view memory_unit_label = "carve.dev/memory-unit";
 
-// Returns whether the key is one of the four above.
+// Returns whether the key is one of these four.
 bool is_system_label(std::string_view key);
 
 using Labels = std::map<std::string, std::string, std::less<>>;
@@ -45,17 +45,17 @@ struct Taint {
   friend auto operator<=>(const Taint&, const Taint&) = default;
 };
 
-// What a service bears of a node's taints. Without a key, every key; without an effect, every effect.
+// A taint that a service tolerates. Without a key it tolerates every key, without an effect every effect.
 struct Toleration {
   std::string key;
-  std::optional<std::string> value;  // Absent: every value.
+  std::optional<std::string> value;  // Absent for every value.
   std::string effect;
 };
 
 bool tolerates(const Toleration&, const Taint&);
 
-// What a node's taints mean for a service: `repels`, it is never placed there; `avoids`, only if no other
-// node can be asked. The repelling taint is the first that is not tolerated.
+// The effect of a node's taints on a service: with `repels` it is never placed there; with `avoids` only if
+// no other node is available. The repelling taint is the first that is not tolerated.
 struct TaintEffect {
   const Taint* repels = nullptr;
   bool avoids = false;
@@ -78,7 +78,7 @@ struct NodePool {
 Outcome<void> check_label(std::string_view key, std::string_view value);
 
 // Returns the pool, or the first rule that it violates (invalid_argument): its name, a label that is too
-// long, or a system label with a value that it cannot have.
+// long, or a system label with an invalid value.
 Outcome<NodePool> validated(NodePool);
 
 // A node that belongs to the pool.
@@ -86,7 +86,7 @@ struct PoolNode {
   std::string name;
   Labels labels;
   std::set<Taint> taints;
-  bool is_initialised = false;  // It got the pool's labels when it was new.
+  bool is_initialised = false;  // It received the pool's labels when it was new.
   unsigned gpus = 0;
   bool is_stopped = false;  // By `carve node stop`.
   bool is_ready = false;    // Devices listed, contexts measured, ledger adopted.
@@ -104,45 +104,49 @@ struct PoolAction {
   enum class Kind : uint8_t {
     set_label,
     set_taint,
-    remove_taint,  // One that the synchronising pool no longer has.
-    initialise,    // Marks the node: it has got the pool's labels and taints.
+    remove_taint,  // A taint that the synchronising pool no longer has.
+    initialise,    // Marks the node as having the pool's labels and taints.
   };
   Kind kind;
   std::string node;
-  std::string key = {};    // Of a label.
-  std::string value = {};  // Of a label.
+  std::string key = {};    // Label key.
+  std::string value = {};  // Label value.
   Taint taint = {};
 
   friend bool operator==(const PoolAction&, const PoolAction&) = default;
 };
 
-// Returns what the controller does next, node by node: labels, taints, then the mark. The decision does not
+// Returns the controller's next actions, node by node: labels, taints, then the mark. The decision does not
 // depend on the time.
 std::vector<PoolAction> actions(const NodePool&, std::span<const PoolNode>);
 
-// A label of the pool that a node has not, or has with another value.
+// A label of the pool that a node lacks, or has with another value.
 struct LabelDrift {
   std::string node;
   std::string label;
   std::string pool_value;
-  std::string node_value;  // Empty: the node does not have the label.
+  std::string node_value;  // Empty if the node does not have the label.
 
   friend bool operator==(const LabelDrift&, const LabelDrift&) = default;
 };
 std::vector<LabelDrift> drift(const NodePool&, std::span<const PoolNode>);
 
 // Returns an error if a user may not give the node's label this value: a system label that the node has with
-// another value (failed_precondition), or a system label with a value that it cannot have (invalid_argument).
+// another value (failed_precondition), or a system label with an invalid value (invalid_argument).
 Outcome<void> check_edit(const PoolNode&, std::string_view key, std::string_view value);
 
 struct SlicingCheck {
-  std::string_view name;  // "resource-type", "gpu-count", "instance-state"
+  std::string_view name;  // "resource-type", "gpu-count", "instance-state"; "sharing" if it is not enabled
   bool is_ok = false;
-  std::string sentence;  // Empty if the check is ok.
+  std::string message;  // Empty if the check is ok.
 };
 
-// Returns the checks in their order, up to the first that fails.
+// Returns the checks in order, up to the first that fails.
 std::vector<SlicingCheck> slicing_checks(const NodePool&, std::span<const PoolNode>, Ns now);
+
+// Returns why documents of PAI-EAS may not have slices in a pool of this type, in which other documents may;
+// empty if they may. In PAI-EAS only an EAS resource group and a Lingjun resource quota have GPU slicing.
+std::string eas_problem(const NodePool&);
 
 // Returns an error (failed_precondition) if no slice may be created in the pool: sharing is not enabled, or a
 // slicing check fails.

@@ -104,26 +104,26 @@ TEST(Pool, the_state_of_a_node) {
 TEST(Pool, a_system_label_cannot_be_edited_on_a_node) {
   PoolNode n = node("n1");
   n.labels = {{"carve.dev/compute-policy", "fixed-share"}, {"team", "a"}};
-  const auto sentence = [&](std::string_view key, std::string_view value) {
+  const auto message = [&](std::string_view key, std::string_view value) {
     const auto good = check_edit(n, key, value);
-    return good ? std::string() : good.error().sentence;
+    return good ? std::string() : good.error().message;
   };
-  EXPECT_EQ(sentence("carve.dev/compute-policy", "fixed-share"), "") << "the same value changes nothing";
-  EXPECT_EQ(sentence("carve.dev/mode", "memory"), "") << "the node does not have it";
-  EXPECT_EQ(sentence("team", "b"), "");
+  EXPECT_EQ(message("carve.dev/compute-policy", "fixed-share"), "") << "the same value changes nothing";
+  EXPECT_EQ(message("carve.dev/mode", "memory"), "") << "the node does not have it";
+  EXPECT_EQ(message("team", "b"), "");
   EXPECT_EQ(
-      sentence("carve.dev/compute-policy", "native-burst-share"),
+      message("carve.dev/compute-policy", "native-burst-share"),
       "carve.dev/compute-policy is a system label: its value 'fixed-share' on node n1 cannot be edited. "
       "Remove it "
       "(carve label node n1 carve.dev/compute-policy-), restart the node, add it again; or let the pool's "
       "synchronisation carry it");
   EXPECT_EQ(check_edit(n, "carve.dev/compute-policy", "native-burst-share").error().kind,
             FailureKind::failed_precondition);
-  EXPECT_EQ(sentence("carve.dev/memory-unit", "64MiB"),
+  EXPECT_EQ(message("carve.dev/memory-unit", "64MiB"),
             "carve.dev/memory-unit '64MiB': it is one of 1GiB, 128MiB");
-  EXPECT_NE(sentence("carve.dev/placement", ""), "");
-  EXPECT_NE(sentence("", "a"), "");
-  EXPECT_NE(sentence("team", std::string(max_label_bytes + 1, 'a')), "");
+  EXPECT_NE(message("carve.dev/placement", ""), "");
+  EXPECT_NE(message("", "a"), "");
+  EXPECT_NE(message("team", std::string(max_label_bytes + 1, 'a')), "");
 }
 
 TEST(Pool, a_pool_that_cannot_be_kept_is_refused) {
@@ -132,7 +132,7 @@ TEST(Pool, a_pool_that_cannot_be_kept_is_refused) {
   name.name = "P";
   value.labels["carve.dev/mode"] = "memory+compute";
   EXPECT_FALSE(validated(name));
-  EXPECT_EQ(validated(value).error().sentence,
+  EXPECT_EQ(validated(value).error().message,
             "carve.dev/mode 'memory+compute': it is one of memory-and-compute, memory, none, exclusive");
 }
 
@@ -147,7 +147,7 @@ TEST(Pool, slicing_names_the_first_check_that_fails) {
     PoolType type;
     std::vector<PoolNode> nodes;
     size_t checks;
-    std::string sentence;
+    std::string message;
   } const rows[] = {
       {PoolType::eas, {stopped, running}, 3, ""},
       {PoolType::lingjun, {running}, 3, ""},
@@ -174,19 +174,20 @@ TEST(Pool, slicing_names_the_first_check_that_fails) {
     NodePool p = pool();
     p.type = row.type;
     const auto checks = slicing_checks(p, row.nodes, now);
-    EXPECT_EQ(checks.size(), row.checks) << row.sentence;
-    EXPECT_EQ(checks.back().sentence, row.sentence);
-    EXPECT_EQ(checks.back().is_ok, row.sentence.empty());
-    EXPECT_EQ(may_slice(p, row.nodes, now).has_value(), row.sentence.empty());
+    EXPECT_EQ(checks.size(), row.checks) << row.message;
+    EXPECT_EQ(checks.back().message, row.message);
+    EXPECT_EQ(checks.back().is_ok, row.message.empty());
+    EXPECT_EQ(may_slice(p, row.nodes, now).has_value(), row.message.empty());
   }
   NodePool off = pool();
   off.is_sharing_enabled = false;
-  EXPECT_EQ(may_slice(off, std::vector{running}, now).error().sentence,
+  EXPECT_EQ(may_slice(off, std::vector{running}, now).error().message,
             "GPU sharing is not enabled for pool p");
+  EXPECT_EQ(slicing_checks(off, {}, 0).back().name, "sharing");
 }
 
 // Pools and nodes change at random, and the controller is killed between any two actions. Then a synchronised
-// pool leaves no drift, and a pool that is not synchronised leaves existing nodes alone.
+// pool leaves no drift, and a pool that is not synchronised does not change existing nodes.
 TEST(Pool, any_history_ends_without_drift_if_the_pool_synchronises) {
   unsigned applied = 0;
   for (unsigned seed = 0; seed < 2000; ++seed) {

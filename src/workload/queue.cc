@@ -9,7 +9,7 @@ namespace {
 
 using Wide = unsigned __int128;
 
-// What a queue has in use. 128 bits hold any sum of validated jobs.
+// A queue's present usage. 128 bits hold any sum of validated jobs.
 struct QueueUse {
   Wide memory = 0;
   Wide compute_bp = 0;
@@ -28,12 +28,12 @@ struct QueueUse {
   }
 };
 
-// One queue of the pass, with its waiting jobs in their order.
+// One queue of the pass, with its waiting jobs in order.
 struct QueueState {
   const Queue* queue = nullptr;
   QueueUse use;
   std::vector<const WaitingJob*> jobs;
-  std::vector<bool> admitted;  // By the position in `jobs`.
+  std::vector<bool> admitted;  // Indexed by the position in `jobs`.
   size_t head = 0;             // Position of the first job that is neither held nor admitted.
   std::optional<WaitReason> blocked;
 };
@@ -102,7 +102,7 @@ class QueuePass {
       out_.actions.push_back({.kind = QueueAction::Kind::refuse,
                               .job = job.id,
                               .reason = QueueAction::Reason::limits,
-                              .sentence = good.error().sentence});
+                              .message = good.error().message});
     else
       state.jobs.push_back(&job);
   }
@@ -196,8 +196,8 @@ class QueuePass {
     return true;
   }
 
-  // Returns whether the head fits beside the job, on the devices that the job has now. If so, `then` has the
-  // job.
+  // Returns whether the head fits next to the job, on the devices that the job has now. If so, `then`
+  // includes the job.
   bool leaves_room(Capacity& then, const WaitingJob& job, const WaitingJob& head) const {
     if (!then.take_same(job.id, free_)) return false;
     if (fits(then, head)) return true;
@@ -205,8 +205,8 @@ class QueuePass {
     return false;
   }
 
-  // Releases the jobs that run in the order of their latest ends, until the head fits. Returns the moment at
-  // which it fits, and leaves in `then` what is free at that moment.
+  // Releases the running jobs in the order of their latest ends, until the head fits. Returns the time at
+  // which it fits, and leaves the capacity that is free at that time in `then`.
   std::optional<Ns> latest_start(const WaitingJob& head, Capacity& then) const {
     std::vector<std::pair<Ns, uint64_t>> ends;
     for (const AdmittedJob& job : running_)
@@ -252,7 +252,7 @@ class QueuePass {
   Capacity& free_;
   const Ns now_;
   std::vector<QueueState> states_;
-  std::vector<AdmittedJob> running_;  // Also what this pass has admitted.
+  std::vector<AdmittedJob> running_;  // Includes the jobs that this pass has admitted.
   bool quota_waits_ = false;          // A head within its quota waits for capacity.
   QueueDecision out_;
 };
@@ -304,41 +304,41 @@ uint64_t slice_count(const JobNeed& need) {
 }
 
 Outcome<Queue> validated(Queue queue) {
-  using K = FailureKind;
   if (!is_name(queue.name))
-    return failure(K::invalid_argument, "'{}' is not a queue name; use up to 63 of a-z, 0-9 and -",
+    return failure(FailureKind::invalid_argument, "'{}' is not a queue name; use up to 63 of a-z, 0-9 and -",
                    queue.name.substr(0, 80));
   if (queue.weight == 0 || queue.weight > max_queue_weight)
-    return failure(K::invalid_argument, "weight {}: it is 1 to {}", queue.weight, max_queue_weight);
+    return failure(FailureKind::invalid_argument, "weight {}: it is 1 to {}", queue.weight, max_queue_weight);
   if (queue.gpu == QueueGpu::none && queue.quota)
-    return failure(K::invalid_argument, "queue {} gives no GPU: leave out the quota", queue.name);
+    return failure(FailureKind::invalid_argument, "queue {} gives no GPU: leave out the quota", queue.name);
   return queue;
 }
 
 Outcome<void> check(const Queue& queue, const JobNeed& need, size_t waiting) {
-  using K = FailureKind;
   if (need.gpu != queue.gpu && need.gpu != QueueGpu::none) {
     const char* gives = queue.gpu == QueueGpu::gpu    ? "gives whole GPUs"
                         : queue.gpu == QueueGpu::mgpu ? "divides GPUs"
                                                       : "gives no GPU";
     const char* asks = need.gpu == QueueGpu::gpu ? "asks for whole GPUs" : "asks for slices";
-    return failure(K::invalid_argument, "queue {} {}, and the job {}; choose another queue", queue.name,
-                   gives, asks);
+    return failure(FailureKind::invalid_argument, "queue {} {}, and the job {}; choose another queue",
+                   queue.name, gives, asks);
   }
   if ((need.gpu == QueueGpu::none) != (need.slices == 0) || slice_count(need) > max_job_slices)
-    return failure(K::invalid_argument, "the job has {} slices; it has 1 to {}, and none only without a GPU",
-                   slice_count(need), max_job_slices);
+    return failure(FailureKind::invalid_argument,
+                   "the job has {} slices; it has 1 to {}, and none only without a GPU", slice_count(need),
+                   max_job_slices);
   const auto is_too_large = [](const SliceGroup& group) { return group.share > whole_device; };
   if (need.share > whole_device || std::ranges::any_of(need.more, is_too_large))
-    return failure(K::invalid_argument, "the compute share of one slice is too large; use at most 100%");
+    return failure(FailureKind::invalid_argument,
+                   "the compute share of one slice is too large; use at most 100%");
   if (queue.max_slices != 0 && slice_count(need) > queue.max_slices)
-    return failure(K::invalid_argument,
+    return failure(FailureKind::invalid_argument,
                    "the job has {} slices, and queue {} has at most {} in all; ask for fewer",
                    slice_count(need), queue.name, queue.max_slices);
-  if (need.deadline < 0) return failure(K::invalid_argument, "deadlineSeconds is 0 or more");
+  if (need.deadline < 0) return failure(FailureKind::invalid_argument, "deadlineSeconds is 0 or more");
   if (waiting >= max_waiting_jobs)
-    return failure(K::insufficient_capacity, "{} jobs wait, the most that are kept; submit again later",
-                   waiting);
+    return failure(FailureKind::insufficient_capacity,
+                   "{} jobs wait, the most that are kept; submit again later", waiting);
   return {};
 }
 

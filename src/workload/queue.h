@@ -1,19 +1,17 @@
-// Queues: which waiting jobs are admitted, in which order. All queues of one node pool share its free
+// Queues: which waiting jobs are admitted, and in which order. All queues of one node pool share its free
 // capacity, so one call of actions() decides for all of them.
 //
-// * In one queue the head is the waiting job with the highest priority, and among equals the one that was
+// * The head of a queue is the waiting job with the highest priority, and among equals the one that was
 //   submitted first. All slices of a job are admitted or none. While the head waits, no later job of the
 //   queue passes it, except by backfill.
 // * Backfill (an option of the queue) admits a later job that does not delay the head: it ends by its
-// deadline
-//   before the head can start, or it fits beside the head then. When the head can start follows from the
-//   deadlines of the jobs that run. If they do not tell, nothing passes the head.
+//   deadline before the head can start, or both fit at that time. The start of the head follows from the
+//   deadlines of the running jobs. If these do not determine it, nothing passes the head.
 // * Among queues the one with the lowest dominant share divided by its weight is next. The dominant share of
-// a
-//   queue is the larger of its parts of the pool's memory and compute (Ghodsi et al., NSDI 2011).
-// * The quota of a queue is what it may always get again. A head within its queue's quota is before all heads
-//   beyond theirs; while it waits for capacity, no job beyond a quota is admitted. An unused quota may be
-//   used by other queues and returns as their jobs end. No job is stopped for it.
+//   a queue is the larger of its parts of the pool's memory and compute (Ghodsi et al., NSDI 2011).
+// * A queue can always reclaim its quota. A head within its queue's quota comes before all heads beyond
+//   theirs; while it waits for capacity, no job beyond a quota is admitted. An unused quota may be used by
+//   other queues and returns as their jobs end. No job is stopped for it.
 //
 // Whether a job fits is not decided here: it is the argument Capacity, which the controller implements with
 // the placement engine. The limits of a queue are checked before it.
@@ -31,7 +29,7 @@
 
 namespace carve::workload {
 
-inline constexpr size_t max_queues = 64;  // Of one controller.
+inline constexpr size_t max_queues = 64;  // Per controller.
 inline constexpr size_t max_waiting_jobs = 10'000;
 inline constexpr uint32_t max_queue_weight = 1000;
 inline constexpr uint32_t max_job_slices = 1024;
@@ -44,15 +42,15 @@ struct Amount {
   friend bool operator==(const Amount&, const Amount&) = default;
 };
 
-enum class QueueGpu : uint8_t { none, gpu, mgpu };  // What jobs of a queue get: no, whole or divided devices.
+enum class QueueGpu : uint8_t { none, gpu, mgpu };  // Devices of a queue's jobs.
 
 struct Queue {
   std::string name;
   QueueGpu gpu = QueueGpu::mgpu;
   std::optional<Amount> quota;
   uint32_t weight = 1;
-  uint32_t max_running = 0;  // Jobs; 0: no limit.
-  uint32_t max_slices = 0;   // Of all its running jobs; 0: no limit.
+  uint32_t max_running = 0;  // Jobs; 0 for no limit.
+  uint32_t max_slices = 0;   // Over all its running jobs; 0 for no limit.
   bool backfill = false;
 };
 
@@ -62,49 +60,49 @@ Outcome<Queue> validated(Queue);
 // Equal slices of one job.
 struct SliceGroup {
   uint32_t slices = 0;
-  Bytes memory;  // Of each slice.
-  Share share;   // Of each slice.
+  Bytes memory;  // Per slice.
+  Share share;   // Per slice.
 
   friend bool operator==(const SliceGroup&, const SliceGroup&) = default;
 };
 
-// What a job needs. Its slices are equal, but for those in `more`.
+// The resources that a job needs. Its slices are equal, except for those in `more`.
 struct JobNeed {
   QueueGpu gpu = QueueGpu::mgpu;
-  uint32_t slices = 0;                // 0 only for `none`.
-  uint32_t devices = 0;               // Whole ones of each slice; 0 means 1.
-  Bytes memory;                       // Of each slice and device.
-  Share share;                        // Of each slice and device; whole devices have 100 %.
-  Ns deadline = 0;                    // Longest time from its admission to its end; 0: no limit.
+  uint32_t slices = 0;                // 0 only with QueueGpu::none.
+  uint32_t devices = 0;               // Whole devices per slice; 0 means 1.
+  Bytes memory;                       // Per slice and device.
+  Share share;                        // Per slice and device; whole devices have 100 %.
+  Ns deadline = 0;                    // Longest time from its admission to its end; 0 for no limit.
   std::vector<SliceGroup> more = {};  // Further slices of other sizes: workers of a Ray cluster.
 };
 
-// Returns the need as needs of equal slices: that of its first group, then one for each group of `more`.
+// Splits the need into needs of equal slices: that of its first group, then one for each group of `more`.
 std::vector<JobNeed> equal_parts(const JobNeed&);
 
-// Returns the index of a slice of a group: the groups take turns, so a slice keeps its index if a group gets
-// more or fewer slices.
+// Returns the index of a slice of a group: the groups take turns, so a slice keeps its index if a group grows
+// or shrinks.
 uint32_t slice_index(const JobNeed&, uint32_t group, uint32_t place_in_group);
 
-// Returns what the slice with this index needs.
+// Returns the need of the slice with this index.
 JobNeed need_of_slice(const JobNeed&, uint32_t index);
 
 // Returns the number of slices of each group.
 std::vector<uint32_t> group_counts(const JobNeed&);
 
-// Returns the need with these numbers of slices, without the groups that have none. At least one is not 0.
+// Returns the need with these numbers of slices, without empty groups. At least one number is not 0.
 JobNeed with_counts(const JobNeed&, const std::vector<uint32_t>& counts);
 
 // Returns the number of all slices.
 uint64_t slice_count(const JobNeed&);
 
 struct WaitingJob {
-  uint64_t id = 0;  // In the order of submission.
+  uint64_t id = 0;  // Ascending in the order of submission.
   std::string queue;
-  int32_t priority = 0;  // A higher number is first.
+  int32_t priority = 0;  // A higher number comes first.
   JobNeed need;
   bool is_held = false;    // The budget of its account is used up (`then: hold`).
-  bool is_growth = false;  // More slices for a job that runs, so no further job of its queue.
+  bool is_growth = false;  // More slices for a running job, which count as no further job of its queue.
 };
 
 struct RunningJob {
@@ -114,11 +112,11 @@ struct RunningJob {
   Ns admitted_at = 0;
 };
 
-// A job without a GPU may be in any queue. Returns why the queue never admits the job (invalid_argument), or
-// why it takes no job now (insufficient_capacity: max_waiting_jobs wait already).
+// Returns why the queue never admits the job (invalid_argument), or why it takes no job now
+// (insufficient_capacity: max_waiting_jobs wait already). Any queue may have jobs without a GPU.
 Outcome<void> check(const Queue&, const JobNeed&, size_t waiting);
 
-// The free capacity of a pool, and what the jobs that run have of it.
+// The free capacity of a pool, and the part that the running jobs hold.
 class Capacity {
  public:
   virtual ~Capacity() = default;
@@ -126,10 +124,10 @@ class Capacity {
   // Takes capacity for all slices of the job, or returns false and takes nothing.
   virtual bool take(uint64_t job, const JobNeed&) = 0;
 
-  // Takes for the job what it has in `other`, on the same devices, or returns false and takes nothing.
+  // Takes the job's capacity in `other`, on the same devices, or returns false and takes nothing.
   virtual bool take_same(uint64_t job, const Capacity& other) = 0;
 
-  // Gives back what the job has.
+  // Releases the job's capacity.
   virtual void release(uint64_t job) = 0;
 
   virtual std::unique_ptr<Capacity> copy() const = 0;
@@ -145,7 +143,7 @@ struct QueueAction {
   Kind kind;
   uint64_t job = 0;
   Reason reason = Reason::head;
-  std::string sentence = {};  // Of a refusal.
+  std::string message = {};  // Set for a rejection.
 
   friend bool operator==(const QueueAction&, const QueueAction&) = default;
 };
@@ -156,12 +154,12 @@ enum class WaitReason : uint8_t {
   max_running,  // It is the head, and its queue runs as many jobs as it may.
   max_slices,   // It is the head, and its queue has as many slices as it may.
   behind_head,
-  budget,  // Its account is held; it passes no place to others and blocks none.
+  budget,  // Its account is held; it leaves its place to no other job and blocks none.
 };
 
 struct WaitingPosition {
   uint64_t job = 0;
-  uint32_t position = 0;  // In its queue, from 1.
+  uint32_t position = 0;  // Position in its queue, from 1.
   WaitReason reason = WaitReason::behind_head;
 
   friend bool operator==(const WaitingPosition&, const WaitingPosition&) = default;
@@ -169,15 +167,15 @@ struct WaitingPosition {
 
 struct QueueDecision {
   std::vector<QueueAction> actions;
-  std::vector<WaitingPosition> waiting;  // In the order of the queues, then of the positions.
+  std::vector<WaitingPosition> waiting;  // Ordered by queue, then by position.
 };
 
-// Decides over the queues of one pool, whose devices have `total` in all. The queues are validated. Jobs
-// whose queue is not among them are left out. `free` is changed: it has what was admitted.
+// Decides over the queues of one pool, whose devices have `total` in all. The queues are validated. Jobs of
+// other queues are ignored. The admitted capacity is taken from `free`.
 QueueDecision decide(std::span<const Queue>, std::span<const WaitingJob>, std::span<const RunningJob>,
                      const Amount& total, Capacity& free, Ns now);
 
-// Returns the actions of decide(): the admissions in their order, after the refusals.
+// Returns the actions of decide(): the rejections, then the admissions in order.
 std::vector<QueueAction> actions(std::span<const Queue>, std::span<const WaitingJob>,
                                  std::span<const RunningJob>, const Amount& total, Capacity& free, Ns now);
 

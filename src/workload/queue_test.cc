@@ -194,7 +194,7 @@ TEST(Queue, one_pass_over_four_devices_as_a_table) {
 }
 
 TEST(Queue, a_dominant_share_is_the_larger_of_memory_and_compute) {
-  // As in the paper's example: users of much memory and of much compute get equal dominant shares.
+  // The paper's example: users with high memory and with high compute demand get equal dominant shares.
   Pool pool(9);
   const JobNeed memory{.slices = 1, .memory = 4_GiB, .share = {500}},
       compute{.slices = 1, .memory = 1_GiB, .share = {3000}};
@@ -209,30 +209,30 @@ TEST(Queue, a_dominant_share_is_the_larger_of_memory_and_compute) {
   EXPECT_NEAR(static_cast<double>(of_a), 18, 1);
 }
 
-TEST(Queue, a_job_that_does_not_belong_to_its_queue_is_refused_with_a_sentence) {
-  const auto sentence = [](Queue q, JobNeed need, size_t waiting = 0) {
+TEST(Queue, a_job_that_does_not_belong_to_its_queue_is_refused_with_a_message) {
+  const auto message = [](Queue q, JobNeed need, size_t waiting = 0) {
     const auto good = check(q, need, waiting);
-    return good ? std::string() : good.error().sentence;
+    return good ? std::string() : good.error().message;
   };
   Queue gpu = queue("q"), none = queue("q"), small = queue("q");
   gpu.gpu = QueueGpu::gpu, none.gpu = QueueGpu::none, small.max_slices = 2;
-  EXPECT_EQ(sentence(queue("q"), whole(1)), "");
-  EXPECT_EQ(sentence(gpu, whole(1)),
+  EXPECT_EQ(message(queue("q"), whole(1)), "");
+  EXPECT_EQ(message(gpu, whole(1)),
             "queue q gives whole GPUs, and the job asks for slices; choose another queue");
-  EXPECT_EQ(sentence(none, whole(1)),
+  EXPECT_EQ(message(none, whole(1)),
             "queue q gives no GPU, and the job asks for slices; choose another queue");
-  EXPECT_EQ(sentence(none, {.gpu = QueueGpu::none}), "");
-  EXPECT_EQ(sentence(queue("q"), {.gpu = QueueGpu::none}), "");
-  EXPECT_EQ(sentence(small, whole(3)),
+  EXPECT_EQ(message(none, {.gpu = QueueGpu::none}), "");
+  EXPECT_EQ(message(queue("q"), {.gpu = QueueGpu::none}), "");
+  EXPECT_EQ(message(small, whole(3)),
             "the job has 3 slices, and queue q has at most 2 in all; ask for fewer");
-  EXPECT_EQ(sentence(queue("q"), whole(0)),
+  EXPECT_EQ(message(queue("q"), whole(0)),
             "the job has 0 slices; it has 1 to 1024, and none only without a GPU");
-  EXPECT_NE(sentence(queue("q"), whole(1025)), "");
-  EXPECT_NE(sentence(queue("q"), {.slices = 1, .share = {10001}}), "");
-  EXPECT_NE(sentence(queue("q"), whole(1, -1)), "");
-  EXPECT_EQ(sentence(queue("q"), whole(1), 9999), "");
+  EXPECT_NE(message(queue("q"), whole(1025)), "");
+  EXPECT_NE(message(queue("q"), {.slices = 1, .share = {10001}}), "");
+  EXPECT_NE(message(queue("q"), whole(1, -1)), "");
+  EXPECT_EQ(message(queue("q"), whole(1), 9999), "");
   EXPECT_EQ(check(queue("q"), whole(1), 10'000).error().kind, FailureKind::insufficient_capacity);
-  EXPECT_EQ(sentence(queue("q"), whole(1), 10'000),
+  EXPECT_EQ(message(queue("q"), whole(1), 10'000),
             "10000 jobs wait, the most that are kept; submit again later");
 
   EXPECT_TRUE(validated(queue("q")));
@@ -240,13 +240,13 @@ TEST(Queue, a_job_that_does_not_belong_to_its_queue_is_refused_with_a_sentence) 
   for (const uint32_t weight : {0u, 1001u}) {
     Queue q = queue("q");
     q.weight = weight;
-    EXPECT_EQ(validated(q).error().sentence, fmt::format("weight {}: it is 1 to 1000", weight));
+    EXPECT_EQ(validated(q).error().message, fmt::format("weight {}: it is 1 to 1000", weight));
   }
   none.quota = Amount{};
-  EXPECT_EQ(validated(none).error().sentence, "queue q gives no GPU: leave out the quota");
+  EXPECT_EQ(validated(none).error().message, "queue q gives no GPU: leave out the quota");
 }
 
-// Counts how often the placement is asked.
+// Counts the calls of the placement.
 class CountingPool final : public Pool {
  public:
   explicit CountingPool(size_t devices) : Pool(devices) {}
@@ -381,7 +381,7 @@ class History {
         then->release(id);
         if (!then->take(w.job, need)) continue;
         const auto before = first_promise_.try_emplace(w.job, end).first;
-        // Jobs that were admitted by backfill since then did not move the promise.
+        // Jobs admitted by backfill since then did not move the promise.
         ASSERT_LE(end, before->second);
         promised_[w.job] = before->second;
         return;

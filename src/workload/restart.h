@@ -1,9 +1,9 @@
-// When a program that has ended is started again. The first delay is 1 s, each further one is twice as long,
-// and none exceeds 60 s: 1, 2, 4, 8, 16, 32, 60, 60 s. A program that ran for 10 minutes has recovered, so
-// the next delay is 1 s again. Services and jobs use this one rule.
+// When a program that has ended is restarted. The first delay is 1 s, each further one is twice as long, and
+// none exceeds 60 s: 1, 2, 4, 8, 16, 32, 60, 60 s. A program that ran for 10 minutes has recovered, so the
+// next delay is 1 s again. Services and jobs share this rule.
 //
-// A moment is a count of nanoseconds on one clock that is never stepped. The caller rebases the moments that
-// it stored before a boot.
+// A time is a count of nanoseconds on one clock that is never stepped. The caller rebases the times that it
+// stored before a boot.
 #pragma once
 
 #include <algorithm>
@@ -24,21 +24,21 @@ constexpr Ns after(Ns moment, Ns duration) {
   return __builtin_add_overflow(moment, duration, &sum) ? INT64_MAX : sum;
 }
 
-// Returns the time from one moment to a later one, 0 if it is earlier, at most INT64_MAX. Moments of a
-// program are its user's words.
+// Returns the time from one moment to a later one, 0 if it is earlier, at most INT64_MAX. A program's moments
+// come from its user and are not trusted.
 constexpr Ns between(Ns from, Ns to) {
   Ns difference = 0;
   if (to <= from) return 0;
   return __builtin_sub_overflow(to, from, &difference) ? INT64_MAX : difference;
 }
 
-// Returns the delay before the next start, for a program that has ended `failures` times in a row.
+// Returns the delay before the next start, for a program that has ended `failures` consecutive times.
 constexpr Ns backoff_ns(unsigned failures) {
   if (failures == 0) return 0;
   return std::min(min_backoff_ns << std::min(failures - 1, 6u), max_backoff_ns);
 }
 
-// Returns the number of ends in a row after one more, of a program that ran for `ran` nanoseconds.
+// Returns the number of consecutive ends after one more, of a program that ran for `ran` nanoseconds.
 constexpr unsigned failures_after(unsigned failures, Ns ran) {
   if (ran >= backoff_reset_ns) return 1;
   return failures == UINT32_MAX ? failures : failures + 1;

@@ -10,7 +10,7 @@ namespace {
 using ServiceKind = ServiceAction::Kind;
 using ServiceReason = ServiceAction::Reason;
 
-// Returns the moment from which the replica is ready, or nothing if it is not.
+// Returns the time from which the replica is ready, or no value if it is not.
 std::optional<Ns> ready_from(const Service& service, const Replica& replica) {
   if (replica.program != ProgramState::running) return std::nullopt;
   if (service.has_port) return replica.probe.ready_since;
@@ -31,7 +31,23 @@ bool is_desired(const Service& service, const Replica& replica) {
   return replica.id.revision == service.revision && ordinal(replica.id) < service.replicas;
 }
 
-// Returns whether the desired replicas are available and there is no other one.
+// Returns whether the replica's program has ended and will not restart.
+bool has_run(const Service& service, const Replica& replica) {
+  if (replica.program != ProgramState::exited || replica.end == ProgramEnd::lost) return false;
+  return service.restart_policy == RestartPolicy::never ||
+         (service.restart_policy == RestartPolicy::on_failure && replica.end == ProgramEnd::succeeded);
+}
+
+// Returns whether the programs of all desired replicas have run, and there are no other replicas.
+bool is_finished(const Service& service, const ServiceObserved& observed) {
+  return service.replicas != 0 && observed.requested.empty() &&
+         observed.replicas.size() == service.replicas &&
+         std::ranges::all_of(observed.replicas, [&](const Replica& r) {
+           return r.id.revision == service.revision && !r.retired_at && has_run(service, r);
+         });
+}
+
+// Returns whether the desired replicas are available and there are no others.
 bool is_complete(const Service& service, const ServiceObserved& observed, Ns now) {
   return observed.requested.empty() && observed.replicas.size() == service.replicas &&
          std::ranges::all_of(observed.replicas, [&](const Replica& r) {
@@ -78,18 +94,21 @@ class ServicePass {
       add(ServiceKind::publish, replica, ServiceReason::desired);
     if (replica.program == ProgramState::not_started)
       add(ServiceKind::start, replica, ServiceReason::desired);
-    if (replica.program == ProgramState::exited &&
+    if (replica.program == ProgramState::exited && !has_run(service_, replica) &&
         after(replica.program_since, backoff_ns(replica.failures)) <= now_)
       add(ServiceKind::start, replica, ServiceReason::program_ended);
   }
 
-  // Adds the next action that brings a retired replica to its end: withdraw its endpoint, terminate its
-  // program, kill the program after the grace period, end its slice.
+  // Adds the next action towards a retired replica's end: withdraw its endpoint, terminate its program, kill
+  // the program after the grace period, end its slice.
   void stop(const Replica& replica) {
     if (replica.endpoint == EndpointState::serving)
       return add(ServiceKind::withdraw, replica, ServiceReason::retired);
     if (replica.program != ProgramState::running)
       return add(ServiceKind::end_slice, replica, ServiceReason::retired);
+    if (replica.is_starting && after(*replica.retired_at, service_.grace) > now_)
+      return add(ServiceKind::terminate, replica, ServiceReason::retired);
+    if (replica.is_starting) return add(ServiceKind::kill, replica, ServiceReason::grace_period_is_over);
     if (!replica.terminated_at) {
       if (replica.endpoint == EndpointState::absent)
         return add(ServiceKind::terminate, replica, ServiceReason::retired);
@@ -100,7 +119,12 @@ class ServicePass {
     }
   }
 
+  // A replica that is retired is neither started nor published in the same pass.
   void retire(const Replica& replica, ServiceReason reason) {
+    std::erase_if(actions_, [&](const ServiceAction& action) {
+      return action.replica == replica.id &&
+             (action.kind == ServiceKind::start || action.kind == ServiceKind::publish);
+    });
     add(ServiceKind::retire, replica, reason);
     std::erase(alive_, &replica);
   }
@@ -114,8 +138,8 @@ class ServicePass {
     for (const Replica* replica : excess) retire(*replica, ServiceReason::scaled_down);
   }
 
-  // Returns the replica of an ordinal that stays until its successor is available: the newest that is
-  // available, else the newest that is ready, else the oldest.
+  // Returns the replica of an ordinal that stays until its successor is available: the newest available one,
+  // otherwise the newest ready one, otherwise the oldest.
   const Replica* kept(std::span<const Replica* const> old) const {
     const auto available = std::ranges::find_if(
         old.rbegin(), old.rend(), [&](const Replica* r) { return is_available(service_, *r, now_); });
@@ -127,7 +151,7 @@ class ServicePass {
 
   void retire_replaced() {
     for (unsigned index = 0; index < service_.replicas; ++index) {
-      std::vector<const Replica*> old;  // In the order of their revisions.
+      std::vector<const Replica*> old;  // Ordered by their revisions.
       bool replaced = false;
       for (const Replica* replica : alive_) {
         if (ordinal(replica->id) != index) continue;
@@ -168,10 +192,10 @@ class ServicePass {
     same = {stays};
   }
 
-  // Retires old replicas before their successors are available, as many as the allowance permits: first those
-  // that are not available, of these first those that are not ready. A new replica that is not available yet
-  // uses up one. An available one is retired only if enough are left, because those that are not available
-  // have used up the budget before.
+  // Retires old replicas before their successors are available, as many as the allowance permits: first
+  // unavailable ones, and among these first those that are not ready. A new replica that is not available yet
+  // uses up one. An available one is retired only if enough are left, because unavailable ones have used up
+  // the budget before.
   void retire_within_allowance() {
     const bool no_surge = refusal() != nullptr && service_.rollout.max_unavailable == 0;
     const int64_t allowance = no_surge ? 1 : service_.rollout.max_unavailable;
@@ -187,9 +211,25 @@ class ServicePass {
       return std::tuple{is_available(service_, *r, now_), is_ready(service_, *r, now_), r->must_move,
                         r->id.index};
     });
+    if (budget <= 0) return;
+    for (const Replica* replica : making_room(std::move(old), static_cast<size_t>(budget)))
+      retire(*replica, no_surge ? ServiceReason::no_surge_capacity : ServiceReason::may_be_unavailable);
+  }
+
+  // Returns the first `count` replicas that each make room for a successor. If no single one does, returns
+  // the first `count` of all if they do together, or none.
+  std::vector<const Replica*> making_room(std::vector<const Replica*> old, size_t count) const {
+    const auto fits = [&](std::span<const Replica* const> ended) {
+      std::vector<ReplicaId> ids;
+      for (const Replica* replica : ended) ids.push_back(replica->id);
+      return !observed_.fits_without || observed_.fits_without(ids);
+    };
+    std::vector<const Replica*> out;
     for (const Replica* replica : old)
-      if (budget-- > 0)
-        retire(*replica, no_surge ? ServiceReason::no_surge_capacity : ServiceReason::may_be_unavailable);
+      if (out.size() < count && fits(std::span(&replica, 1))) out.push_back(replica);
+    if (!out.empty()) return out;
+    old.resize(std::min(count, old.size()));
+    return old.size() > 1 && fits(old) ? old : out;
   }
 
   // Creates missing replicas, first those whose index has no replica at all. A slice name is free only when
@@ -211,7 +251,7 @@ class ServicePass {
     for (const bool has_old : {false, true})
       for (uint32_t index = 0; index < service_.replicas; ++index) {
         if (settled.contains(index) || served.contains(index) != has_old) continue;
-        // A replica that moves always has a surge of one, because it does not end before its successor runs.
+        // A moving replica always has a surge of one, because it does not end before its successor runs.
         const bool moves = moving.contains(index);
         const unsigned surge = std::max(service_.rollout.max_surge, moves ? 1u : 0u);
         const uint32_t free = moves && taken.contains(index) ? index + max_replicas : index;
@@ -224,12 +264,12 @@ class ServicePass {
   const Service& service_;
   const ServiceObserved& observed_;
   const Ns now_;
-  std::vector<const Replica*> all_;    // In the order of their ids.
+  std::vector<const Replica*> all_;    // Ordered by their ids.
   std::vector<const Replica*> alive_;  // Not retired.
   std::vector<ServiceAction> actions_;
 };
 
-// Returns the moment of the rollout's last step: a replica of the present revision became available.
+// Returns the time of the rollout's last step: a replica of the present revision became available.
 Ns progressed_at(const Service& service, const ServiceObserved& observed, Ns now) {
   Ns last = service.revised_at;
   for (const Replica& replica : observed.replicas)
@@ -241,29 +281,29 @@ Ns progressed_at(const Service& service, const ServiceObserved& observed, Ns now
 }  // namespace
 
 Outcome<Service> validated(Service service) {
-  using K = FailureKind;
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
   const std::string& name = service.name;
   if (name.empty() || name.size() > max_service_name_bytes || !letter(name.front()) || !letter(name.back()) ||
       !std::ranges::all_of(name, [&](char c) { return letter(c) || c == '-'; }))
     return failure(
-        K::invalid_argument,
+        FailureKind::invalid_argument,
         "'{}' is not a service name; use 1 to {} of a-z, 0-9 and -, with a letter or digit first and last",
         name.substr(0, 80), max_service_name_bytes);
   if (service.replicas > max_replicas)
-    return failure(K::invalid_argument, "{} replicas are requested; a service has at most {}",
+    return failure(FailureKind::invalid_argument, "{} replicas are requested; a service has at most {}",
                    service.replicas, max_replicas);
   const Rollout& rollout = service.rollout;
   if (rollout.max_surge > max_replicas || rollout.max_unavailable > max_replicas)
-    return failure(K::invalid_argument, "maxSurge {} and maxUnavailable {}: each is 0 to {}",
+    return failure(FailureKind::invalid_argument, "maxSurge {} and maxUnavailable {}: each is 0 to {}",
                    rollout.max_surge, rollout.max_unavailable, max_replicas);
   if (rollout.max_surge == 0 && rollout.max_unavailable == 0)
     return failure(
-        K::invalid_argument,
+        FailureKind::invalid_argument,
         "maxSurge 0 and maxUnavailable 0: no replica can be replaced; set one of them to 1 or more");
   if (rollout.progress_deadline <= 0)
-    return failure(K::invalid_argument, "progressDeadlineSeconds is 1 or more");
-  if (service.grace < 0) return failure(K::invalid_argument, "the grace period is 0 or more seconds");
+    return failure(FailureKind::invalid_argument, "progressDeadlineSeconds is 1 or more");
+  if (service.grace < 0)
+    return failure(FailureKind::invalid_argument, "the grace period is 0 or more seconds");
   return service;
 }
 
@@ -282,6 +322,8 @@ Probe probe_failed(Probe probe) {
 }
 
 std::vector<ServiceAction> actions(const Service& service, const ServiceObserved& observed, Ns now) {
+  if (is_finished(service, observed))
+    return {{.kind = ServiceKind::finish, .replica = {service.revision, 0}}};
   std::vector<ServiceAction> list = ServicePass(service, observed, now).run();
   if (observed.complete_revision != service.revision && is_complete(service, observed, now))
     list.push_back({.kind = ServiceKind::complete, .replica = {service.revision, 0}});
@@ -298,7 +340,8 @@ ServiceStatus status(const Service& service, const ServiceObserved& observed, Ns
     status.ready += !replica.retired_at && is_ready(service, replica, now);
     status.available += available;
     status.updated += desired && available;
-    status.crash_looping += !replica.retired_at && replica.program == ProgramState::exited;
+    status.crash_looping +=
+        !replica.retired_at && replica.program == ProgramState::exited && !has_run(service, replica);
   }
   const bool complete = is_complete(service, observed, now);
   status.lacks_capacity = !complete && observed.refusal && observed.refusal->revision == service.revision;

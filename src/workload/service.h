@@ -1,40 +1,45 @@
-// A service: equal replicas, each a program in a slice of its own. actions() compares the replicas that are
-// desired with those that are observed and returns what the controller does next.
+// A service: equal replicas, each a program in a slice of its own. actions() compares the desired replicas
+// with the observed ones and returns the controller's next actions.
 //
 // * A replica is identified by its revision and its index; its slice is NAME-REVISION-INDEX. The desired
 //   replicas have the present revision and the ordinals 0 to replicas - 1. Scaling down retires the highest
 //   ordinals first.
-// * The index is the ordinal. A replica that moves runs beside its successor, so the successor has the other
-//   index of the ordinal: ordinal + 64, or the ordinal again.
-// * A program that ends is started again in its slice after the back-off of restart.h.
+// * The index is the ordinal. A replica that moves runs at the same time as its successor, so the successor
+//   has the other index of the ordinal: ordinal + 64, or the ordinal again.
+// * A program that ends is restarted in its slice after the back-off of restart.h, if the restart policy
+//   requires it. When all programs of the present revision have ended and none is restarted, the service is
+//   finished: the controller stops it, which releases its slices.
 // * A change of anything but the number of replicas is a new revision. An old replica is retired when the new
 //   replica of its index is available, which means ready for 5 s. At most replicas + max_surge slices are
-//   held, and retired replicas count until their slices have ended. If the surge was refused for lack of
-//   capacity, one old replica is retired first.
-// * A replica on a node that is drained moves: its successor, of the same revision and the same ordinal, is
-//   created elsewhere, and the replica is retired when the successor is available, or when the successor has
-//   its slice and the replica is not ready itself. If the successor finds no capacity, the replica stays.
+//   held, and retired replicas count until their slices have ended. If the surge was rejected for lack of
+//   capacity, one old replica is retired first, if a trial placement shows that the new one then fits.
+// * A replica on a drained node moves: its successor, of the same revision and ordinal, is created elsewhere,
+//   and the replica is retired when the successor is available, or when the successor has its slice and the
+//   replica itself is not ready. If the successor finds no capacity, the replica stays.
 // * Retiring withdraws the replica from the endpoint, waits until its connections have drained, sends
-//   SIGTERM, after the grace period SIGKILL, and ends the slice.
+//   SIGTERM, after the grace period SIGKILL, and ends the slice. Until the program is executed, SIGTERM is
+//   sent in every pass, and the grace period has not begun.
 //
-// actions() keeps no state. Each action is decided from what is observed, so a controller that is killed
-// between two actions continues: an action whose effect is observed is not returned again. Three actions set
-// a mark that the observation returns: `retire` sets Replica::retired_at, `terminate` sets terminated_at, and
+// actions() keeps no state. Each action is decided from the observed state, so a controller that is killed
+// between two actions continues: an action with an observed effect is not returned again. Three actions set a
+// mark that the observation returns: `retire` sets Replica::retired_at, `terminate` sets terminated_at, and
 // `complete` sets complete_revision.
 #pragma once
 
 #include <compare>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/failure.h"
+#include "core/restart_policy.h"
 #include "workload/restart.h"
 
 namespace carve::workload {
 
-inline constexpr unsigned max_replicas = 64;          // Of one service.
+inline constexpr unsigned max_replicas = 64;          // Per service.
 inline constexpr size_t max_service_name_bytes = 48;  // With revision and index a slice name has at most 63.
 inline constexpr Ns min_ready_ns = 5 * second_ns;     // Time for which an available replica has been ready.
 inline constexpr Ns ready_without_port_ns =
@@ -43,23 +48,23 @@ inline constexpr Ns default_grace_ns = 30 * second_ns;  // From SIGTERM to SIGKI
 inline constexpr Ns default_progress_ns = 600 * second_ns;
 inline constexpr Ns probe_interval_ns = 2 * second_ns;
 inline constexpr Ns probe_timeout_ns = second_ns;
-inline constexpr unsigned probe_failures = 3;  // Failed probes in a row after which a replica is not ready.
+inline constexpr unsigned probe_failures = 3;  // After these failed probes in a row a replica is not ready.
 
 struct Rollout {
-  unsigned max_surge = 1;  // Slices beyond the number of replicas.
-  unsigned max_unavailable =
-      0;  // Replicas that a rollout may take away before their successors are available.
+  unsigned max_surge = 1;        // Slices beyond the number of replicas.
+  unsigned max_unavailable = 0;  // Replicas that a rollout may remove before their successors are available.
   Ns progress_deadline = default_progress_ns;  // Longest time between two steps of a rollout.
 };
 
 struct Service {
   std::string name;
   uint32_t revision = 1;
-  unsigned replicas = 1;  // 0: the service is stopped.
+  unsigned replicas = 1;  // 0 if the service is stopped.
   bool has_port = false;  // Its replicas are probed and published.
   Rollout rollout;
   Ns grace = default_grace_ns;
-  Ns revised_at = 0;  // Moment since which this revision is desired.
+  RestartPolicy restart_policy = RestartPolicy::always;
+  Ns revised_at = 0;  // Time since which this revision is desired.
 };
 
 // Returns the service, or the first rule that it violates (invalid_argument).
@@ -79,20 +84,25 @@ constexpr uint32_t ordinal(ReplicaId id) { return ordinal(id.index); }
 // Returns the name of the replica's slice: NAME-REVISION-INDEX.
 std::string slice_name(const Service&, ReplicaId);
 
-// The probes of one replica since its program was started. A replica is ready after one success and not ready
-// after `probe_failures` failures in a row.
+// The probes of one replica since its program was started. A replica becomes ready with one success, and not
+// ready with `probe_failures` consecutive failures.
 struct Probe {
-  unsigned failures = 0;  // In a row.
+  unsigned failures = 0;  // Consecutive.
   std::optional<Ns> ready_since;
 
   friend bool operator==(const Probe&, const Probe&) = default;
 };
 
-// Returns the probe after one that succeeded, and after one that failed.
+// Return the probe after a success, and after a failure.
 Probe probe_succeeded(Probe, Ns now);
 Probe probe_failed(Probe);
 
 enum class ProgramState : uint8_t { not_started, running, exited };
+enum class ProgramEnd : uint8_t {
+  failed,
+  succeeded,  // Its exit status is 0.
+  lost,       // Its exit status is unknown: its machine or supervisor ended. It does not count as run once.
+};
 enum class EndpointState : uint8_t {
   absent,    // The endpoint does not know the replica.
   serving,   // It sends connections to the replica.
@@ -103,31 +113,37 @@ enum class EndpointState : uint8_t {
 struct Replica {
   ReplicaId id;
   ProgramState program = ProgramState::not_started;
-  Ns program_since = 0;   // Moment since which the program is in this state.
-  unsigned failures = 0;  // Ends in a row (failures_after()).
-  Probe probe;            // Of the running program; unused without a port.
+  Ns program_since = 0;                 // Time since which the program is in this state.
+  ProgramEnd end = ProgramEnd::failed;  // Set for an exited program.
+  unsigned failures = 0;                // Consecutive ends (failures_after()).
+  Probe probe;                          // For the running program; unused without a port.
   EndpointState endpoint = EndpointState::absent;
   std::optional<Ns> retired_at;
-  std::optional<Ns> terminated_at;  // Moment of SIGTERM.
+  std::optional<Ns> terminated_at;  // Time of SIGTERM.
   bool must_move = false;           // Its node is drained.
+  // Its supervisor runs or was requested, but the program was not executed yet. It counts as running, and a
+  // signal may reach no process.
+  bool is_starting = false;
 };
 
-// The last `create_slice` was refused with insufficient_capacity. The controller forgets the refusal when a
-// slice was granted to the service, and when one of its slices has ended.
+// The last `create_slice` was rejected with insufficient_capacity. The controller forgets the rejection when
+// a slice was granted to the service, and when one of its slices has ended.
 struct Refusal {
-  uint32_t revision = 0;  // Of the refused replica; a refusal of another revision is ignored.
+  uint32_t revision = 0;  // Revision of the rejected replica; a rejection of another revision is ignored.
   Ns at = 0;
-  unsigned times = 1;  // In a row.
+  unsigned times = 1;  // Consecutive.
 };
 
 struct ServiceObserved {
-  std::vector<Replica> replicas;  // All that have a slice, in any order; no id occurs twice.
+  std::vector<Replica> replicas;  // All with a slice, in any order, without duplicate ids.
   std::optional<Refusal> refusal;
-  uint32_t complete_revision = 0;  // The last revision whose rollout was complete; 0: none.
-  // Replicas whose slice was requested and may have been granted: the answer was lost. Each counts as a slice
-  // that is held, and its slice is not created: the request is repeated, under the same identity, until it is
-  // answered.
+  uint32_t complete_revision = 0;  // The last revision whose rollout was complete; 0 if none.
+  // Replicas whose slice was requested and may have been granted, because the answer was lost. Each counts as
+  // a held slice, and is not created again: the request is repeated with the same id until it is answered.
   std::vector<ReplicaId> requested;
+  // Returns whether the next slice of the present revision would be granted if these replicas had ended. Only
+  // then is an old replica stopped before its successor runs. If empty, the slice would always be granted.
+  std::function<bool(std::span<const ReplicaId>)> fits_without = {};
 };
 
 struct ServiceAction {
@@ -141,6 +157,7 @@ struct ServiceAction {
     kill,       // SIGKILL.
     end_slice,
     complete,  // Marks the rollout of the revision; names no replica.
+    finish,    // Stops the service, whose programs have all run; names no replica.
   };
   enum class Reason : uint8_t {
     desired,             // The desired state has it.
@@ -149,10 +166,10 @@ struct ServiceAction {
     scaled_down,         // Fewer replicas are desired.
     replaced,            // The replica of the present revision is available.
     superseded,          // Another replica of the same ordinal is kept.
-    moved,               // Its node is drained, and its successor takes its place.
+    moved,               // Its node is drained, and its successor replaces it.
     may_be_unavailable,  // Rollout::max_unavailable allows it.
     no_surge_capacity,   // No device has capacity for the surge, so one old replica is stopped first.
-    retired,             // The replica was retired before.
+    retired,             // The replica was already retired.
     grace_period_is_over,
   };
   Kind kind;
@@ -162,15 +179,16 @@ struct ServiceAction {
   friend bool operator==(const ServiceAction&, const ServiceAction&) = default;
 };
 
-// Returns what the controller does next, in this order: the steps of single replicas in the order of their
-// ids, then the replicas to retire, then the slices to create, then `complete`. The service is validated.
+// Returns the controller's next actions in this order: the steps of single replicas ordered by their ids,
+// then the replicas to retire, then the slices to create, then `complete`. For a finished service the only
+// action is `finish`. The service is validated.
 std::vector<ServiceAction> actions(const Service&, const ServiceObserved&, Ns now);
 
 enum class ServicePhase : uint8_t {
   stopped,   // No replica is desired and none is left.
-  waiting,   // Fewer replicas than desired are available, and none is of an old revision.
-  running,   // The desired replicas are available, and there is no other one.
-  updating,  // Replicas of an old revision, replicas that must move or retired replicas are left.
+  waiting,   // Fewer replicas than desired are available, but none is of an old revision.
+  running,   // The desired replicas are available, and there are no others.
+  updating,  // There are replicas of an old revision, replicas that must move, or retired replicas.
   failed,    // The rollout has not progressed within its deadline.
 };
 
@@ -181,7 +199,7 @@ struct ServiceStatus {
   unsigned updated = 0;         // Available, of the present revision, and not to be moved.
   unsigned crash_looping = 0;   // Programs that ended and wait for their back-off.
   bool progressing = true;      // False after the progress deadline, until the rollout is complete.
-  bool lacks_capacity = false;  // A slice that is desired was refused for lack of capacity.
+  bool lacks_capacity = false;  // A desired slice was rejected for lack of capacity.
 };
 
 ServiceStatus status(const Service&, const ServiceObserved&, Ns now);

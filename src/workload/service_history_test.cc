@@ -76,7 +76,7 @@ class History {
 
   unsigned available() const { return status(service_, machines_.observed, now_).available; }
 
-  // Checks what a rollout may do: it holds at most replicas + max_surge slices when it creates one, and it
+  // Checks the limits of a rollout: it holds at most replicas + max_surge slices when it creates one, and it
   // retires an available replica only if enough others are available.
   void check(const ServiceAction& action, unsigned before) {
     const Rollout& rollout = service_.rollout;

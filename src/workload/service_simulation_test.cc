@@ -1,7 +1,7 @@
 // Seeded schedules of faults over one service: the document changes, the controller is killed between any two
 // of its steps, programs end, agents stop, their answers are lost or late, nodes are drained, and slices are
 // taken away. After each step no replica has two slices or two programs. When the faults are over, the state
-// is the one that the document desires. CARVE_LONG=1 runs 100,000 schedules.
+// matches the document. CARVE_LONG=1 runs 100,000 schedules.
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ class FaultSchedule {
     }
   }
 
-  // Ends the faults but one drained node, and returns whether the service comes to rest on the others.
+  // Ends the faults except one drained node, and returns whether the service comes to rest on the others.
   bool settles() {
     world_.faults = false;
     for (SimulatedAgent& agent : world_.agents) agent = set_up(std::move(agent));
@@ -54,7 +54,7 @@ class FaultSchedule {
     return false;
   }
 
-  // Returns what is left: slices, running programs, served replicas, records.
+  // Returns the remaining slices, running programs, served replicas and records.
   std::string state() const {
     std::multiset<std::string> slices, programs, served, records;
     for (const SimulatedAgent& agent : world_.agents)
@@ -78,7 +78,7 @@ class FaultSchedule {
   FaultCounts counts;
 
  private:
-  // A replica that moved has another index than one that was never disturbed, and the same ordinal.
+  // A replica that moved has another index than one that was never disturbed, but the same ordinal.
   static std::string name(ReplicaId id) { return fmt::format(" {}-{}", id.revision, ordinal(id)); }
 
   SimulatedAgent set_up(SimulatedAgent agent) {
@@ -115,7 +115,7 @@ class FaultSchedule {
     SimulatedDocument& document = world_.document;
     switch (world_.dice() % 4) {
       case 0: document.spec = ++last_spec_; break;
-      case 1: document.spec = 1 + world_.dice() % last_spec_; break;  // Undone.
+      case 1: document.spec = 1 + world_.dice() % last_spec_; break;  // Changes back.
       case 2: document.replicas = world_.dice() % 5; break;
       default:
         document.rollout.max_surge = world_.dice() % 3;

@@ -21,6 +21,41 @@ std::string run(Machines& machines, const Service& service, int from, int to) {
   return log;
 }
 
+TEST(Service, whose_programs_run_once_is_finished_when_all_have_ended) {
+  Machines machines;
+  Service service = web(2);
+  service.has_port = false;
+  service.restart_policy = RestartPolicy::on_failure;
+  run(machines, service, 0, 5);
+  machines.exit(*machines.find({1, 0}), 5 * second_ns, ProgramEnd::succeeded);
+  machines.exit(*machines.find({1, 1}), 5 * second_ns, ProgramEnd::failed);
+  EXPECT_EQ(status(service, machines.observed, 5 * second_ns).crash_looping, 1u);
+  EXPECT_EQ(run(machines, service, 5, 7), "6: start 1-1\n") << "the one that failed";
+  machines.exit(*machines.find({1, 1}), 7 * second_ns, ProgramEnd::succeeded);
+  EXPECT_EQ(text(actions(service, machines.observed, 100 * second_ns)), "finish 1");
+  EXPECT_EQ(status(service, machines.observed, 100 * second_ns).crash_looping, 0u);
+  service.replicas = 0;  // The controller stopped it.
+  EXPECT_EQ(run(machines, service, 101, 105),
+            "101: retire 1-1, retire 1-0\n102: end 1-0, end 1-1\n103: complete 1\n");
+}
+
+TEST(Service, never_restarted_is_finished_after_a_failure_and_restarts_what_was_lost) {
+  Machines machines;
+  Service service = web(1);
+  service.restart_policy = RestartPolicy::never;
+  run(machines, service, 0, 5);
+  machines.exit(*machines.find({1, 0}), 5 * second_ns, ProgramEnd::lost);
+  EXPECT_EQ(run(machines, service, 6, 6), "6: withdraw 1-0, start 1-0\n");
+  machines.exit(*machines.find({1, 0}), 7 * second_ns, ProgramEnd::failed);
+  EXPECT_EQ(text(actions(service, machines.observed, 8 * second_ns)), "finish 1");
+  service.revision = 2;
+  EXPECT_EQ(text(actions(service, machines.observed, 8 * second_ns)), "create 2-0")
+      << "a new revision runs again";
+  service.restart_policy = RestartPolicy::always;
+  service.revision = 1;
+  EXPECT_EQ(text(actions(service, machines.observed, 100 * second_ns)), "start 1-0");
+}
+
 TEST(Service, from_zero_to_two_replicas_one_crash_one_update_and_back_to_zero) {
   Machines machines;
   Service service = web(2);
@@ -68,6 +103,33 @@ TEST(Service, from_zero_to_two_replicas_one_crash_one_update_and_back_to_zero) {
             "202: terminate 2-0, terminate 2-1\n"
             "203: end 2-0, end 2-1\n");
   EXPECT_EQ(status(service, machines.observed, 210 * second_ns).phase, ServicePhase::stopped);
+}
+
+TEST(Service, sigterm_is_repeated_until_the_program_was_executed) {
+  Service service = web(0);
+  ServiceObserved observed{.replicas = {{.id = {1, 0},
+                                         .program = ProgramState::running,
+                                         .program_since = second_ns,
+                                         .retired_at = second_ns,
+                                         .is_starting = true}}};
+  EXPECT_EQ(text(actions(service, observed, 2 * second_ns)), "terminate 1-0");
+  EXPECT_EQ(text(actions(service, observed, 3 * second_ns)), "terminate 1-0");
+  observed.replicas[0].is_starting = false;
+  EXPECT_EQ(text(actions(service, observed, 4 * second_ns)), "terminate 1-0");
+  observed.replicas[0].terminated_at = 4 * second_ns;
+  EXPECT_EQ(text(actions(service, observed, 5 * second_ns)), "");
+  EXPECT_EQ(text(actions(service, observed, 4 * second_ns + service.grace)), "kill 1-0");
+  // One that never begins is killed when the grace period since its retirement is over.
+  observed.replicas[0].terminated_at.reset();
+  observed.replicas[0].is_starting = true;
+  EXPECT_EQ(text(actions(service, observed, second_ns + service.grace)), "kill 1-0");
+}
+
+TEST(Service, a_replica_that_is_retired_is_not_started_in_the_same_pass) {
+  ServiceObserved observed{.replicas = {{.id = {1, 0}}}};
+  EXPECT_EQ(text(actions(web(0), observed, second_ns)), "retire 1-0");
+  observed.replicas[0].program = ProgramState::exited;
+  EXPECT_EQ(text(actions(web(0), observed, 100 * second_ns)), "retire 1-0");
 }
 
 TEST(Service, the_back_off_doubles_to_60_s_and_is_reset_after_10_minutes) {
@@ -301,6 +363,32 @@ TEST(Service, reasons_name_the_rule) {
   EXPECT_EQ(list[0], (ServiceAction{Kind::retire, {1, 0}, Reason::no_surge_capacity}));
 }
 
+TEST(Service, an_old_replica_stays_if_its_end_makes_no_room) {
+  const Service surge = web(2, 2);
+  Service no_surge = web(2, 2);
+  no_surge.rollout = {.max_surge = 0, .max_unavailable = 2};
+  const auto old = [](uint32_t index) {
+    return Replica{.id = {1, index},
+                   .program = ProgramState::running,
+                   .probe = {.ready_since = 0},
+                   .endpoint = EndpointState::serving};
+  };
+  const Ns now = 100 * second_ns;
+  const auto retired = [&](const Service& service, std::function<bool(std::span<const ReplicaId>)> fits) {
+    ServiceObserved observed{{old(0), old(1)}, Refusal{.revision = 2, .at = now}, 1};
+    observed.fits_without = std::move(fits);
+    return text(actions(service, observed, now));
+  };
+  for (const Service& service : {surge, no_surge})
+    EXPECT_EQ(retired(service, [](std::span<const ReplicaId>) { return false; }), "");
+  EXPECT_EQ(retired(surge, [](std::span<const ReplicaId> ended) { return ended.front().index == 1; }),
+            "retire 1-1")
+      << "the one that makes room";
+  const auto both = [](std::span<const ReplicaId> ended) { return ended.size() == 2; };
+  EXPECT_EQ(retired(surge, both), "") << "one may stop";
+  EXPECT_EQ(retired(no_surge, both), "retire 1-0, retire 1-1") << "two may stop, and both must";
+}
+
 TEST(Service, readiness_of_a_replica) {
   Probe probe = probe_succeeded({}, 7);
   EXPECT_EQ(probe.ready_since, 7);
@@ -320,24 +408,24 @@ TEST(Service, readiness_of_a_replica) {
 }
 
 TEST(Service, a_service_that_cannot_be_kept_is_refused) {
-  const auto sentence = [](auto change) {
+  const auto message = [](auto change) {
     Service service = web(1);
     change(service);
     const auto result = validated(service);
-    return result ? std::string() : result.error().sentence;
+    return result ? std::string() : result.error().message;
   };
-  EXPECT_EQ(sentence([](Service&) {}), "");
-  EXPECT_EQ(sentence([](Service& s) { s.name = std::string(48, 'a'); }), "");
+  EXPECT_EQ(message([](Service&) {}), "");
+  EXPECT_EQ(message([](Service& s) { s.name = std::string(48, 'a'); }), "");
   for (const char* name : {"", "-a", "a-", "A", "a_b", "a/b"})
-    EXPECT_NE(sentence([&](Service& s) { s.name = name; }), "") << name;
-  EXPECT_NE(sentence([](Service& s) { s.name = std::string(49, 'a'); }), "");
-  EXPECT_EQ(sentence([](Service& s) { s.replicas = 65; }),
+    EXPECT_NE(message([&](Service& s) { s.name = name; }), "") << name;
+  EXPECT_NE(message([](Service& s) { s.name = std::string(49, 'a'); }), "");
+  EXPECT_EQ(message([](Service& s) { s.replicas = 65; }),
             "65 replicas are requested; a service has at most 64");
-  EXPECT_EQ(sentence([](Service& s) { s.rollout = {.max_surge = 0}; }),
+  EXPECT_EQ(message([](Service& s) { s.rollout = {.max_surge = 0}; }),
             "maxSurge 0 and maxUnavailable 0: no replica can be replaced; set one of them to 1 or more");
-  EXPECT_NE(sentence([](Service& s) { s.rollout.max_surge = 65; }), "");
-  EXPECT_NE(sentence([](Service& s) { s.rollout.progress_deadline = 0; }), "");
-  EXPECT_NE(sentence([](Service& s) { s.grace = -1; }), "");
+  EXPECT_NE(message([](Service& s) { s.rollout.max_surge = 65; }), "");
+  EXPECT_NE(message([](Service& s) { s.rollout.progress_deadline = 0; }), "");
+  EXPECT_NE(message([](Service& s) { s.grace = -1; }), "");
   Service longest = web(1, UINT32_MAX);
   longest.name = std::string(max_service_name_bytes, 'a');
   EXPECT_LE(slice_name(longest, {longest.revision, 2 * max_replicas - 1}).size(), 63u);

@@ -324,9 +324,9 @@ def test_a_certificate_with_another_key_is_refused_at_the_start(world, controlle
     other = world.folder / "other.pem"
     subprocess.run(["openssl", "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-out", other],
                    check=True, capture_output=True, timeout=60)
-    for key, sentence in (other, f"the key {other} does not belong to the certificate {certificate[0]}"), \
+    for key, message in (other, f"the key {other} does not belong to the certificate {certificate[0]}"), \
                          (world.folder / "none", f"the key {world.folder / 'none'} cannot be read: No such file or directory"):
         words = controllers().words[:3] + ["--state", str(world.folder / "other-state"), "--socket", str(world.folder / "cs"), *LOOPBACK,
                                            "--tls-cert", str(certificate[0]), "--tls-key", str(key)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 1 and sentence in done.stderr, done.stderr
+        assert done.returncode == 1 and message in done.stderr, done.stderr

@@ -54,16 +54,16 @@ def test_a_revision_comes_back_and_a_restart_replaces_every_replica(world, servi
     assert "no revision 99" in services.carve("rollout", "undo", "application/chat", "--to-revision", "99", status=1)
 
 
-@pytest.mark.parametrize("gpu,sentence", [
+@pytest.mark.parametrize("gpu,message", [
     ("type: mGPU, memory: 4096, compute: 1.5", "gpu.compute: 1.5 is neither a positive whole number nor 0.01 to 0.99 with at most 2 decimals"),
     ("type: mGPU, memory: 256, compute: 0.5", "gpu.memory: 256 MiB; single-device sharing needs more than 256 MiB"),
     ("type: mGPU, memory: 4096", "gpu.compute: it is absent; only policy native-burst-share may leave it out"),
     ("type: mGPU, memory: 4096, compute: 0.5, devices: 2", "gpu.devices: 2 devices without multiDevice"),
     ("type: mGPU, memory: 1024, compute: 1, devices: 2, multiDevice: true", "multi-device sharing needs more than 1024 MiB"),
 ])
-def test_each_rule_of_the_form_has_its_sentence(services, gpu, sentence):
+def test_each_rule_of_the_form_has_its_message(services, gpu, message):
     document = f"apiVersion: carve.dev/v1\nkind: Application\nmetadata: {{name: a}}\nspec: {{gpu: {{{gpu}}}, run: {{command: [x]}}}}\n"
-    assert sentence in services.apply(document, status=1)
+    assert message in services.apply(document, status=1)
     assert services.items() == []
 
 
@@ -116,6 +116,50 @@ def test_an_image_runs_as_a_container_in_its_slice_and_leaves_nothing(world, ser
     assert until(lambda: not world.slices() and services.items() == [], 60)
     left = subprocess.run(["podman", "ps", "--all", "--format", "{{.Names}}"], capture_output=True, text=True).stdout
     assert "boxed" not in left
+
+
+@pytest.mark.skipif(shutil.which("podman") is None, reason="podman is not installed: apt-get install podman runc")
+@pytest.mark.skipif(os.geteuid() != 0, reason="podman reads devices that root announced")
+def test_an_image_that_cannot_be_pulled_is_named_with_podmans_message(services):
+    services.apply({"apiVersion": "carve.dev/v1", "kind": "Service", "metadata": {"name": "boxed"},
+                    "spec": {"gpu": {"memory": "2GiB"}, "run": {"image": "127.0.0.1:9/nothing:none"}}})
+    status = lambda: services.service("boxed")["status"]
+    assert until(lambda: status()["phase"] == "ImagePullFailed", 60), status()
+    assert "ImagePullFailed" in services.carve("get", "services")
+    assert "127.0.0.1:9" in services.carve("describe", "service/boxed"), "what podman said"
+
+
+@pytest.mark.parametrize("policy, script, phase, ended", [
+    ("Never", "exit 0", "Succeeded", "exit status 0"), ("Never", "exit 3", "Failed", "exit status 3"),
+    ("OnFailure", "test -e {folder}/again || {{ touch {folder}/again; exit 1; }}", "Succeeded", "exit status 0")])
+def test_a_pod_that_runs_once_ends_with_its_exit_status_and_releases_its_slice(world, services, policy, script, phase, ended):
+    command = ["sh", "-c", f"echo ran >> {services.folder}/runs; " + script.format(folder=services.folder)]
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "once"}, "spec": {
+        "restartPolicy": policy, "containers": [{"name": "c", "command": command, "resources": {"limits": {"aliyun.com/gpu-mem": 1}}}]}}
+    status = lambda: services.service("once")["status"]
+    runs = lambda: len((services.folder / "runs").read_text().splitlines())
+    services.apply(manifest)
+    assert until(lambda: status()["phase"] == phase and not world.slices(), 60), status()
+    assert status()["ended"] == ended and runs() == (2 if policy == "OnFailure" else 1)
+    before = runs()
+    services.apply(manifest)
+    services.restart()
+    assert until(lambda: status()["phase"] == phase, 30) and not world.slices() and runs() == before, "it has run"
+    services.carve("eas", "start", "once")
+    assert until(lambda: runs() > before and status()["phase"] == phase, 60), status()
+
+
+def test_a_deployment_starts_its_programs_again(services):
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "command": ["true"]}]}}
+    refused = services.apply({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {"template": template}}, status=1)
+    assert "'Never': the programs of a Deployment are always started again; write a Pod" in refused
+
+
+def test_a_program_that_does_not_exist_is_named(services):
+    services.apply({"apiVersion": "carve.dev/v1", "kind": "Service", "metadata": {"name": "typo"},
+                    "spec": {"gpu": {"memory": "2GiB"}, "run": {"command": ["/no/such/trian"]}}})
+    status = lambda: services.service("typo")["status"]
+    assert until(lambda: any("/no/such/trian" in replica["lastExit"] for replica in status()["replicaList"]), 60), status()
 
 
 def test_a_program_over_its_quota_is_started_again_with_the_reason(services):

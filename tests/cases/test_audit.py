@@ -139,6 +139,15 @@ def test_a_slice_beyond_its_quota_is_ended_where_so_configured(world):
     assert "more than its quota" in world.carve("show", "a").stdout
 
 
+@pytest.mark.devices("a10x1", "--over-quota", "kill")
+def test_a_program_that_handles_a_refusal_is_ended_where_so_configured(world):
+    """carve-load ends by a refusal; the shell goes on."""
+    program = world.begin("run", "--memory", "1GiB", "--name", "a", "--", "sh", "-c", f"{LOAD} --allocate 2GiB --no-touch; sleep 600")
+    assert program.wait(60) == 137
+    assert until(lambda: not world.slices())
+    assert "it requested more than its quota" in world.carve("show", "a").stdout
+
+
 @pytest.mark.devices("a10x1", "--over-quota", "report")
 def test_growth_beyond_the_quota_is_only_told_where_so_configured(world):
     script = f"LD_PRELOAD= {LOAD} --allocate 2GiB --seconds 600 & sleep 3; exec {LOAD} --allocate 512MiB"

@@ -188,7 +188,7 @@ def test_a_second_controller_is_refused_by_the_state_and_by_the_socket(world, se
     assert controller.answers()
 
 
-@pytest.mark.parametrize("words, sentence", [
+@pytest.mark.parametrize("words, message", [
     (["--node", "a"], "--node 'a' is not NAME=SOCKET, such as a=/run/carve/carved.sock"),
     (["--node", "a=/x", "--node", "a=/y"], "--node 'a=/y': node a already has the socket /x; give each node a name of its own"),
     (["--node", "A=/x"], "--node 'A=/x': 'A' is not a node's name; use 1 to 48 of a-z, 0-9 and -, with a letter or a digit at both ends"),
@@ -198,9 +198,9 @@ def test_a_second_controller_is_refused_by_the_state_and_by_the_socket(world, se
      "--listen 0.0.0.0:8470: another address than loopback needs --tls-cert FILE and --tls-key FILE; add them, or use 127.0.0.1:8470"),
     (["--nodes", "a=/x"], "there is no option --nodes; carve-controller --help lists the options"),
 ])
-def test_a_wrong_option_is_one_sentence_and_exit_status_2(words, sentence):
+def test_a_wrong_option_is_one_message_and_exit_status_2(words, message):
     done = refused(*words)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"carve-controller: {sentence}\n")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"carve-controller: {message}\n")
 
 
 def test_help_and_version_and_completion():

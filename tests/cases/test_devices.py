@@ -14,7 +14,7 @@ cu = ctypes.CDLL("libcuda.so.1")
 NO_DEVICE, INVALID_DEVICE = 100, 101
 seen, count = [], c_int(0)
 started = cu.cuInit(0)
-assert started in (0, NO_DEVICE), started
+assert started in (0, NO_DEVICE, INVALID_DEVICE), started
 if started == 0:
     assert cu.cuDeviceGetCount(byref(count)) == 0
 for i in range(count.value):
@@ -64,7 +64,8 @@ def test_a_slice_is_all_there_is(world, uuids):
 @pytest.mark.devices("a10x4")
 @pytest.mark.parametrize("where", ["outside", "inside"])
 def test_lists_mean_what_they_mean_to_the_driver(world, uuids, where):
-    """The starter of the slice counts the machine's devices; the program in it counts the slice's, as NVML shows them there."""
+    """The starter of the slice counts the machine's devices; the program in it counts the slice's, as NVML shows them there.
+    tests/nvidia/visible_lists.txt has what the driver does."""
     world.begin("run", "--exclusive", "--device", "0", "--name", "first", "--", "sleep", "600")
     assert until(lambda: "first" in world.slices())
     first, second = granted(world)
@@ -76,28 +77,78 @@ def test_lists_mean_what_they_mean_to_the_driver(world, uuids, where):
         f"{j}": [second],
         f"{second},{first}": [second, first],
         f"{second[:20]}": [second],
-        f"{second[:20].lower()},{i}": [second, first],
+        f"GPU-{second[4:20].upper()},{first}": [second, first],
+        f"{second},{i}": [second],
+        f"{second.lower()}": [],
         f" {i} , {j}": [first, second],
         f"{i},garbage,{j}": [first],
         f"{i},-1,{j}": [first],
         f"{i},17,{j}": [first],
         f"17,{j}": [],
-        f"{i},{i}": [],
+        f"{i},{i}": [],  # Error 101, not 100.
         f"9{'0' * 40},{j}": [],
         "GPU-": [],
         "-1": [],
         "": [],
     }.items():
+        if where == "outside" and len(expected) < 2:
+            refused = world.carve("run", "--memory", "2GiB", "--devices", "2", "--", "true", env={"CUDA_VISIBLE_DEVICES": words})
+            assert refused.returncode == 125 and f"'{words}' names {len(expected)} device" in refused.stderr, refused.stderr
+            continue
         found = seen(world, outside=words) if where == "outside" else seen(world, words)
         assert found == expected, f"CUDA_VISIBLE_DEVICES={words!r} {where}"
+
+
+@pytest.mark.devices("a10x4")
+def test_the_callers_list_chooses_the_device(world, uuids):
+    for words, expected in {"2": uuids[2], uuids[1]: uuids[1], uuids[3][:20]: uuids[3], "3,0": uuids[3]}.items():
+        assert seen(world, devices=(), outside=words) == [expected], words
+    printed = world.carve("run", "--memory", "2GiB", "--", "/usr/bin/printenv", "CUDA_VISIBLE_DEVICES", env={"CUDA_VISIBLE_DEVICES": "2"})
+    assert printed.stdout == "0\n", "vLLM reads it as a number"
+    printed = world.carve("run", "--memory", "2GiB", "--devices", "2", "--", "/usr/bin/printenv", "CUDA_VISIBLE_DEVICES")
+    assert printed.stdout == "0,1\n"
+
+
+@pytest.mark.devices("a10x4")
+def test_explain_is_about_the_devices_of_the_callers_list(world, uuids):
+    world.begin("run", "--exclusive", "--device", "2", "--name", "first", "--", "sleep", "600")
+    assert until(lambda: "first" in world.slices())
+
+    def explained(words, *options):
+        return world.carve("explain", "--memory", "2GiB", *options, env={"CUDA_VISIBLE_DEVICES": words})
+    assert "would be placed on device 1" in explained("1").stdout.splitlines()[0]
+    full = explained("2")
+    assert full.returncode == 1 and "device 2: an exclusive slice holds the device" in full.stdout, full.stdout
+    assert f"device 0: the request names {uuids[2]}" in full.stdout
+    assert "would be placed on device 3" in explained("2,3").stdout.splitlines()[0], "the next device of the list"
+    few = explained("3", "--devices", "2")
+    assert few.returncode == 2 and "'3' names 1 device of this node" in few.stderr
+    assert explained("2", "--device", "0").returncode == 0, "--device chooses"
+
+
+@pytest.mark.devices("a10x4")
+def test_the_callers_list_chooses_several_devices(world, uuids):
+    for words in "3,1", "2,0", "1,0,2":
+        expected = [uuids[int(n)] for n in words.split(",")][:2]
+        assert seen(world, outside=words) == expected, words
+    world.begin("run", "--exclusive", "--device", "3", "--name", "first", "--", "sleep", "600")
+    assert until(lambda: "first" in world.slices())
+    assert seen(world, outside="3,2,1") == [uuids[2], uuids[1]], "the next device of the list takes the place of a full one"
+    full = world.carve("run", "--memory", "2GiB", "--devices", "2", "--", "true", env={"CUDA_VISIBLE_DEVICES": "3,0"})
+    assert full.returncode == 125 and "an exclusive slice holds the device" in full.stderr, full.stderr
+    assert "the request names other devices" in full.stderr
+    named = world.carve("run", "--memory", "2GiB", "--devices", "2", "--device", "0,2", "--name", "b", "--", "true")
+    assert named.returncode == 0 and {p["uuid"] for p in world.show("b")["parts"]} == {uuids[0], uuids[2]}
+    few = world.carve("run", "--memory", "2GiB", "--devices", "2", "--device", "0", "--", "true")
+    assert few.returncode == 125 and "2 devices are requested, and device names 1" in few.stderr, few.stderr
 
 
 @pytest.mark.devices("a10x4")
 def test_what_was_not_granted_is_not_there(world, uuids):
     first, second = granted(world)
     other = next(n for n in range(4) if uuids[n] not in (first, second))
-    assert seen(world, outside=f"{other},{uuids.index(second)}") == [second]
-    assert seen(world, f"{uuids[other]},{second}") == [second]
+    assert seen(world, f"{second},{uuids[other]}") == [second]
+    assert seen(world, f"{uuids[other]},{second}") == [], "the list ends where it names no device, as on a machine without that device"
 
 
 @pytest.mark.devices("a10x4")

@@ -30,7 +30,7 @@ def test_every_command_shown_is_one(document):
     """Compares every `carve VERB --option` of the documents with the help texts."""
     for verb, rest in re.findall(r"(?:^|[`$ /])carve ([a-z]+)((?: [^\n`#|]*)?)", document.read_text(), re.M):
         if verb not in verbs():
-            continue  # "carve" as a word in a sentence.
+            continue  # "carve" as a word in a message.
         inner = re.match(r" ([a-z]+)", rest)
         words = [verb, inner[1]] if inner and inner[1] in verbs(verb) else [verb]
         known = subprocess.run([BUILD / "bin/carve", *words, "--help"], capture_output=True, text=True).stdout

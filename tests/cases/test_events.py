@@ -125,7 +125,7 @@ def test_carve_watches_over_a_restart_of_the_agent_until_it_is_interrupted(slice
         assert program.stderr.read().count("waiting for the agent") == 1
 
 
-def test_without_an_agent_a_watch_ends_with_a_sentence(world):
+def test_without_an_agent_a_watch_ends_with_a_message(world):
     world.process.send_signal(signal.SIGTERM)
     world.process.wait(20)
     watch = world.carve("events", "--watch")
@@ -150,3 +150,21 @@ def test_a_user_watches_the_events_of_its_own_slices_also_of_ended_ones(slice_a)
     assert listed == seen
     watch.send_signal(signal.SIGINT)
     assert watch.wait(10) == 130
+
+
+def test_a_slice_has_no_events_of_an_earlier_slice_with_its_name(world):
+    def all_lives():
+        return world.carve("events", "--for", "slice/a", "--all-lives").stdout
+    for ended, memory in enumerate(("1GiB", "2GiB"), 1):
+        assert world.carve("run", "--memory", memory, "--name", "a", "--", "true").returncode == 0
+        assert until(lambda ended=ended: all_lives().count("with usage record") == ended), all_lives()
+    last = world.carve("events", "--for", "slice/a").stdout
+    assert "2 GiB" in last and "1 GiB" not in last, last
+    assert last == world.carve("events", "--for", "slices/a").stdout
+    lives = all_lives()
+    assert "1 GiB" in lives and lives.count("with usage record") == 2, lives
+    ids = {e["slice_id"] for e in json.loads(world.carve("events", "--for", "slice/a", "--all-lives", "-o", "json").stdout)["events"]}
+    assert len(ids) == 2 and 0 not in ids
+    assert all("1 GiB" not in e["text"] for e in world.show("a")["events"])
+    missing = world.carve("events", "--for", "slice/b")
+    assert missing.returncode == 1 and "slice 'b' has no events" in missing.stderr

@@ -9,7 +9,8 @@ from conftest import BUILD
 pytestmark = pytest.mark.alone
 
 GPU = BUILD.parent / "tests/gpu"
-NEEDS_MORE_THAN_A_SIMULATOR = {"toolkit", "samples", "profiler", "framework.pytorch", "framework.cupy", "framework.jax", "framework.triton"}
+NEEDS_MORE_THAN_A_SIMULATOR = {"toolkit", "samples", "profiler", "framework.pytorch", "framework.cupy", "framework.jax", "framework.triton",
+                               "training"}
 
 
 def test_every_case_passes_or_says_why_not(tmp_path):
@@ -22,7 +23,7 @@ def test_every_case_passes_or_says_why_not(tmp_path):
     assert all(skipped.values())
     ran = {c["name"]: c["measured"] for c in document["cases"] if c["status"] == "ok"}
     assert ran.keys() >= {"identity", "sharing", "foreign", "death", "many", "context", "bypass", "overhead"}
-    assert {name for name in skipped if not name.startswith("quota.")} <= NEEDS_MORE_THAN_A_SIMULATOR
+    assert {name for name in skipped if not name.startswith(("quota.", "device_time."))} <= NEEDS_MORE_THAN_A_SIMULATOR
     assert ran["many"]["device_bytes_at_most"] > 15 << 30, "nobody pressed against the quota"
 
 

@@ -125,6 +125,9 @@ def test_unmanaged_processes_are_no_slices_but_are_seen(world):
                                 stdout=subprocess.DEVNULL)
     try:
         assert until(lambda: any(str(unmanaged.pid) in s for s in world.json("devices")["devices"][0]["unmanaged_processes"]))
+        # Its context is seen first, its memory later.
+        assert until(lambda: world.json("devices")["devices"][0]["used_outside_slices_bytes"] >= 512 << 20), world.json("devices")
+        assert "used outside of slices" in world.carve("top", "--once").stdout
         assert any("audit" in c["name"] for c in world.json("doctor")["checks"])
         out = subprocess.run(["/usr/bin/python3", "-c", f"""
 import socket, struct

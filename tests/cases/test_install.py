@@ -47,11 +47,12 @@ def test_bash_completes_the_options_of_the_controller(prefix):
 
 @pytest.mark.parametrize("unit", ["carved.service", "carve-controller.service", "carve-kubelet.service"])
 def test_a_unit_starts_an_installed_program_with_options_that_it_has(prefix, unit):
-    (line,) = re.findall(r"^ExecStart=(.*)$", (BUILD / "deploy" / unit).read_text(), re.M)
+    text = pathlib.Path(prefix, "lib/systemd/system", unit).read_text()
+    (line,) = re.findall(r"^ExecStart=(.*)$", text, re.M)
     program, *words = line.split()
+    assert program.startswith(f"{prefix}/bin/"), "of the prefix that is installed to"
     known = subprocess.run([f"{prefix}/bin/{pathlib.Path(program).name}", "--help"], capture_output=True, text=True).stdout
     assert all(f"{word} " in known for word in words if word.startswith("--")), words
-    assert os.path.exists(f"{prefix}/lib/systemd/system/{unit}")
 
 
 def test_the_controllers_user_is_installed_for_sysusers(prefix):

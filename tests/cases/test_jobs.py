@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from conftest import HERE, MiB, until
+from conftest import HERE, LOAD, MiB, until
 from support.job_kills import processes_of
 from support.jobs import EXAMPLES, MGPU, mgpu
 
@@ -25,6 +25,14 @@ begin()
 print(os.environ["CARVE_TASK_INDEX"], os.environ["CARVE_TASK_COUNT"], info()[1] >> 20)
 """
 WAITS = "import time\nwhile True: time.sleep(1)"
+
+
+def test_a_task_whose_quota_refused_memory_says_so(jobs):
+    jobs.queue()
+    name = jobs.submit("--tasks", 1, *mgpu(10, 1024), "--", LOAD, "--allocate", "2GiB", "--no-touch")
+    assert "; its GPU memory quota of 1 GiB refused memory" in jobs.becomes(name, "Failed")["reason"]
+    jobs.all_slices_end()
+    assert "its GPU memory quota of 1 GiB refused memory" in jobs.carve("describe", f"job/{name}"), "also when its slice has ended"
 
 
 def test_each_task_sees_one_device_of_its_size(jobs):
@@ -78,7 +86,7 @@ def test_a_name_is_submitted_once(jobs):
     jobs.queue()
     jobs.submit("--name", "nightly", "--wait", *mgpu(), *python("pass"))
     assert "exit status 0" in jobs.carve("logs", "nightly"), "a name alone is also a job's"
-    assert "queue/train: jobs alone are cancelled; carve delete queue/train" in jobs.carve("cancel", "queue/train", status=2)
+    assert "queue/train: only jobs can be cancelled; use carve delete queue/train" in jobs.carve("cancel", "queue/train", status=2)
     assert "queue/train: services, applications and Ray clusters alone have replicas" in \
         jobs.carve("scale", "queue/train", "--replicas", 2, status=2)
     again = jobs.submit("--name", "nightly", "--wait", *mgpu(), *python("pass"), status=1)
@@ -204,7 +212,7 @@ def test_limits_of_a_queue(jobs):
 
 
 def test_what_a_queue_refuses_is_refused_at_the_submission(jobs):
-    """S4-2, S4-5, S4-15, S4-16; the sentences are in the table of fronts/engines/engine_pods_test.cc."""
+    """S4-2, S4-5, S4-15, S4-16; the messages are in the table of engines/engine_pods_test.cc."""
     jobs.queue("whole", gpu="gpu")
     jobs.queue("strict", strict=True)
     assert "carve: queue whole gives whole GPUs: leave out emr.serverless.mgpu.core" in jobs.submit(
@@ -216,9 +224,8 @@ def test_what_a_queue_refuses_is_refused_at_the_submission(jobs):
     assert "queue whole is a GPU queue: GPU and mGPU exclude each other; make another queue" in jobs.apply(
         {"apiVersion": "carve.dev/v1", "kind": "Queue", "metadata": {"name": "whole"}, "spec": {"gpu": "mgpu"}}, status=1)
     much = jobs.submit("--conf", "serverless.custom.job.gpu.enabled=true", "--conf", "serverless.custom.job.task.gpus=3", *python("pass"),
-                       queue="whole")
-    assert "no node that runs now has room for a slice of 3 whole devices, even if it is empty" in much
-    jobs.carve("cancel", much.splitlines()[0])
+                       queue="whole", status=1)
+    assert "no node has room for a slice of 3 whole devices, even if it is empty; request less" in much
     whole = jobs.submit("--conf", "serverless.custom.job.gpu.enabled=true", "--conf", "serverless.custom.job.task.gpus=2", "--wait",
                         *python("import os; print(len(os.environ['CUDA_VISIBLE_DEVICES'].split(',')))"), queue="whole")
     assert whole.splitlines()[-1] == "2", whole
@@ -226,11 +233,22 @@ def test_what_a_queue_refuses_is_refused_at_the_submission(jobs):
     assert "strict" in jobs.carve("get", "queues")
 
 
-def test_a_job_that_no_device_can_hold_waits_with_a_warning(jobs):
+def test_a_job_that_can_never_start_is_refused_and_blocks_nobody(jobs):
     jobs.queue()
-    out = jobs.submit("--tasks", 8, *mgpu(), *python("pass"))
-    assert "have room for 6 such slices if they are empty, and the job has 8: it waits until there are more" in out
+    out = jobs.submit("--tasks", 8, *mgpu(), *python("pass"), status=1)
+    assert "all devices have room for 6 of the job's 8 slices" in out
+    assert "all devices have room for 2 of the job's 5 slices" in jobs.submit("--tasks", 5, *mgpu(80), *python("pass"), status=1)
+    jobs.becomes(jobs.submit(*mgpu(), *python("pass")), "Succeeded")
     assert "warning:" in jobs.submit("--name", "b", "--conf", "a.gpu.vendor=x", *mgpu(), *python("pass"))
+
+
+def test_apply_waits_until_a_job_runs(jobs):
+    jobs.queue()
+    document = {"apiVersion": "carve.dev/v1", "kind": "Job", "metadata": {"name": "waited"},
+                "spec": {"queue": "train", "run": {"command": ["sleep", "100"]}}}
+    out = jobs.apply(document, "--wait")
+    assert "job/waited is Running" in out and jobs.phase("waited") == "Running", out
+    jobs.carve("cancel", "waited")
 
 
 def test_a_deadline_ends_a_job_and_a_time_to_live_removes_it(jobs):
@@ -312,10 +330,21 @@ def test_a_job_is_rendered_for_kubernetes_and_not_submitted(jobs):
     assert jobs.items() == []
 
 
+def test_a_block_that_was_pasted_as_one_line_is_refused(jobs):
+    """The comment at its begin swallows every parameter."""
+    jobs.queue()
+    path = jobs.folder / "flat.sql"
+    path.write_text((EXAMPLES / "job.sql").read_text().replace("\n", " "))
+    refused = jobs.submit("--params", path, *python("pass"), status=1)
+    assert "is in a comment, and the text sets no parameter; a comment ends with its line" in refused
+    assert json.loads(jobs.carve("get", "jobs", "-o", "json"))["items"] == []
+
+
 def test_a_job_without_a_gpu_has_no_slice(jobs):
     jobs.queue()
-    out = jobs.submit("--wait", *python("import os; print(os.environ.get('CUDA_VISIBLE_DEVICES'))"))
-    assert out.splitlines()[-1] == "None"
+    out = jobs.submit("--wait", *python("import os; print(repr(os.environ.get('CUDA_VISIBLE_DEVICES')))"))
+    assert "''" in out.splitlines()
+    assert "queue train divides GPUs, and the job requests none, so its pods see no device" in out
     status = jobs.job(out.splitlines()[0])["status"]
     assert status["phase"] == "Succeeded" and status["slices"] == 0 and status["gpu"] == ""
 
@@ -335,8 +364,8 @@ def test_labels_alone_of_an_applied_object_change(jobs):
         document |= {"apiVersion": "carve.dev/v1", "metadata": {"name": "a", "labels": {"team": "a"}}}
         jobs.apply(document)
         document["metadata"]["labels"] = {"team": "b"}
-        assert jobs.apply(document) == f"{kind}/a configured\n"
-        assert jobs.apply(document) == f"{kind}/a unchanged\n"
+        assert jobs.apply(document).startswith(f"{kind}/a configured\n")
+        assert jobs.apply(document).startswith(f"{kind}/a unchanged\n")
         assert jobs.carve("label", f"{kind}/a", "zone=z", "team-") == f"{kind}/a labeled\n"
         assert json.loads(jobs.carve("get", kind, "a", "-o", "json"))["metadata"]["labels"] == {"zone": "z"}
         assert "team: b -> (none), zone: (none) -> z" in jobs.carve("events", "--for", f"{kind}/a")

@@ -53,6 +53,18 @@ def test_the_life_of_a_service_is_told(services):
     assert "there is no service other" in services.carve("events", "--for", "service/other", status=1)
 
 
+def test_a_new_object_has_no_events_of_a_deleted_one_with_its_name(services):
+    services.apply(document())
+    services.running()
+    services.carve("delete", "service/demo")
+    assert until(lambda: services.items() == [], 60, 0.1)
+    services.apply(document(replicas=0))
+    assert "Deleted" not in has(services, "service/demo", "Created")
+    lives = json.loads(services.carve("events", "--for", "service/demo", "--all-lives", "-o", "json"))["items"]
+    assert len({e["uid"] for e in lives}) == 2 and [e["reason"] for e in lives].count("Created") == 2
+    assert "UID" in services.carve("events", "--for", "service/demo", "--all-lives").split("\n")[0]
+
+
 def test_a_program_that_fails_and_a_slice_that_is_refused(services):
     services.apply(document(command=("sh", "-c", "exit 3")))
     assert until(lambda: events(services, "service/demo").get("ReplicaFailed", {}).get("count", 0) >= 2, 60, 0.1)

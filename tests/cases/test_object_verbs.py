@@ -1,9 +1,14 @@
 """Verbs for objects as a user of kubectl types them: several names, a file, a list that was printed, a namespace."""
 import json
+import os
+import pathlib
 import shutil
+import signal
+import subprocess
 
 import pytest
 
+from conftest import until
 
 pytestmark = [
     pytest.mark.usefixtures("own_network"),
@@ -28,6 +33,7 @@ def test_each_named_object_is_deleted_and_a_word_too_many_is_refused(services):
     assert services.carve("delete", "service", "a", "b") == "service/a deleted\nservice/b deleted\n"
     assert services.carve("delete", "service/c", "service/nope", "service/d", status=1) == \
         "service/c deleted\nservice/d deleted\ncarve: there is no service nope\n"
+    assert services.items() == [], "the verb waits until they are gone"
     assert "name the objects, as in service/NAME, or a file" in services.carve("delete", status=2)
 
 
@@ -39,6 +45,32 @@ def test_a_file_names_what_is_deleted(services):
     assert "no such field" in services.carve("delete", "-f", path, status=1)
     path.write_text(text)
     assert services.carve("delete", "-f", path) == "service/my-model deleted\nservice/a deleted\n"
+
+
+def test_delete_waits_until_the_programs_have_ended(services):
+    """A program that ignores SIGTERM for its grace period: each way to end the wait leaves the deletion going."""
+    pid = services.folder / "pid"
+    stubborn = document("a", replicas=1)
+    stubborn["spec"]["run"]["command"] = ["sh", "-c", f"trap '' TERM; echo $$ > {pid}; while :; do sleep 1; done"]
+    services.apply(stubborn, "--wait")
+    assert services.carve("delete", "service/a", "--wait=false") == "service/a deletion requested\n"
+    assert services.carve("delete", "service/a", "--timeout", "1s", status=1) == \
+        "carve: service/a: not gone after 1s; its deletion goes on, and carve get service/a shows its state\n"
+    assert "'soon' is not a time such as" in services.carve("delete", "service/a", "--timeout", "soon", status=2)
+    assert services.service("a")["status"]["phase"] == "Deleting"
+    waiting = subprocess.Popen([str(services.agent.build / "bin/carve"), "delete", "service/a"], stderr=subprocess.PIPE, text=True,
+                               env={**services.agent.environment, "CARVE_CONTROLLER": str(services.socket)})
+    assert until(lambda: int(signal_mask(waiting.pid), 16) & 1 << signal.SIGINT - 1, 30), "it waits"
+    waiting.send_signal(signal.SIGINT)
+    assert waiting.wait(30) == 130 and waiting.stderr.read() == "carve: stopped waiting; the deletion goes on\n"
+    assert services.service("a")["status"]["phase"] == "Deleting"
+    os.kill(int(pid.read_text()), signal.SIGKILL)
+    assert until(lambda: services.items() == [], 60)
+
+
+def signal_mask(pid):
+    """Returns the signals that the process catches."""
+    return pathlib.Path(f"/proc/{pid}/status").read_text().split("SigCgt:")[1].split()[0]
 
 
 def test_a_printed_list_is_applied_again(services):
@@ -63,6 +95,20 @@ def test_the_lines_of_the_last_time_are_asked_for_with_a_unit(services):
     assert "begun" in services.carve("logs", "a", "--since", "10m") and "begun" in services.carve("logs", "a", "--since", "600")
     assert "'10x' is not a time such as 90s, 10m, 2h or 30d" in services.carve("logs", "a", "--since", "10x", status=2)
     assert "--tail: 'x' is no whole number, or it is out of range" in services.carve("logs", "a", "--tail", "x", status=2)
+
+
+def test_a_wrong_word_is_refused_with_the_right_ones(services):
+    services.apply(document("a"))
+    assert "--dry-run: 'server': the option takes no value; leave it out" in services.apply(document("a"), "--dry-run=server", status=2)
+    assert "rollout: 'statsu' is not one of" in services.carve("rollout", "statsu", "service/a", status=2)
+    assert "name a verb: " in services.carve("rollout", status=2)
+    assert "nodes are named by the controller's option --node" in services.carve("delete", "node/n1", status=1)
+
+
+def test_the_doctor_checks_the_controller(services):
+    def check():
+        return next(c for c in json.loads(services.carve("doctor", "-o", "json"))["checks"] if c["name"] == "controller")
+    assert check()["status"] == "ok"
 
 
 def test_a_dry_run_refuses_what_the_change_would_be_refused_for(services):

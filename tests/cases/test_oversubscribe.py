@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from conftest import LOAD, GiB, MiB
+from conftest import LOAD, GiB, MiB, until
 from test_coverage import Watcher
 
 
@@ -16,9 +16,22 @@ from test_coverage import Watcher
     (["--oversubscribe", "managed", "--spill", "9000TiB"], "of host memory"),
     (["--oversubscribe", "managed", "--spill", "1GiB", "--isolation", "none"], "needs a quota"),
 ])
-def test_half_a_wish_is_refused_with_a_sentence(world, words, says):
+def test_half_a_wish_is_refused_with_a_message(world, words, says):
     refused = world.carve("run", "--memory", "1GiB", *words, "--", "true")
     assert refused.returncode == 125 and says in refused.stderr, refused.stderr
+
+
+@pytest.mark.devices("a10x2", "--spill-limit", "5GiB")
+def test_the_spill_of_all_slices_is_bounded(world):
+    words = ["run", "--memory", "1GiB", "--oversubscribe", "managed"]
+    world.begin(*words, "--spill", "3GiB", "--name", "a", "--", "sleep", "100")
+    assert until(lambda: "a" in world.slices())
+    node = world.json("node")
+    assert [node[f"spill_{what}_bytes"] // GiB for what in ("limit", "granted", "free")] == [5, 3, 2]
+    assert "5 GiB of host memory, 3 GiB granted, 2 GiB free" in world.carve("node").stdout
+    refused = world.carve(*words, "--spill", "3GiB", "--", "true")
+    assert refused.returncode == 125 and "3 GiB of 5 GiB are granted to other slices; request at most 2 GiB" in refused.stderr, refused.stderr
+    assert world.carve(*words, "--spill", "2GiB", "--", "true").returncode == 0
 
 
 def test_it_is_off_by_default(world):

@@ -172,10 +172,10 @@ def test_several_devices_are_the_best_connected(world_of, tmp_path):
     spec.write_text(FOUR)
     world = world_of(str(spec))
     explained = world.json("explain", "--memory", "1GiB", "--devices", "2")
-    assert explained["chosen"] == [1, 2] and explained["sentence"].endswith("the devices are connected by NVLink"), explained
+    assert explained["chosen"] == [1, 2] and explained["message"].endswith("the devices are connected by NVLink"), explained
     assert hold(world, "whole", "--exclusive", "--device", "1") == [1]
     assert hold(world, "near", "--memory", "1GiB", "--devices", "2") == [2, 3]
-    assert "a NUMA node" in world.json("explain", "--memory", "1GiB", "--devices", "2")["sentence"]
+    assert "a NUMA node" in world.json("explain", "--memory", "1GiB", "--devices", "2")["message"]
 
 
 def test_a_topology_given_as_a_file_stands_above_the_drivers(world_of, tmp_path):
@@ -186,7 +186,7 @@ def test_a_topology_given_as_a_file_stands_above_the_drivers(world_of, tmp_path)
     matrix.write_text("\tGPU0\tGPU1\tGPU2\tGPU3\n" + "".join(f"GPU{i}\t" + "\t".join(row) + "\n" for i, row in enumerate(links)))
     world = world_of(str(spec), "--topology", str(matrix))
     explained = world.json("explain", "--memory", "1GiB", "--devices", "2")
-    assert explained["chosen"] == [0, 2] and "a PCIe switch" in explained["sentence"], explained
+    assert explained["chosen"] == [0, 2] and "a PCIe switch" in explained["message"], explained
 
 
 def test_a_topology_that_contradicts_itself_is_refused(tmp_path):

@@ -142,6 +142,18 @@ def test_a_changed_policy_is_effective_after_a_restart_and_says_what_blocks_it(w
         "desired": "native-burst-share", "effective": "native-burst-share", "blockedBy": []})
 
 
+def test_a_policy_that_a_service_needs_is_not_taken_away_in_silence(nodes):
+    nodes.apply(service(gpu={"memory": "2GiB", "share": "30%", "policy": "fixed-share"}))
+    nodes.becomes("service", "demo", lambda s: s["status"]["phase"] == "Running")
+    assert "warning" not in nodes.carve("label", "node", "n1", f"{POLICY}=native-burst-share"), "n2 has it"
+    nodes.becomes("node", "n1", lambda n: n["status"]["policy"]["desired"] == "native-burst-share")
+    if nodes.one("node", "n1")["status"]["policy"]["effective"] != "native-burst-share":  # The replica runs there.
+        nodes.carve("node", "restart", "n1", "--force", "--timeout", "60s")
+    said = nodes.carve("label", "node", "n2", f"{POLICY}=native-burst-share")
+    assert "carve: warning: no node has the policy fixed-share once node n2 has native-burst-share: the replicas of demo run on" in said
+    assert "node/n2 labeled" in said
+
+
 def test_a_system_label_is_not_edited(nodes):
     key = "vke.volcengine.com/mgpu-compute-policy"
     nodes.carve("label", "node", "n1", f"{key}=fixed-share")
@@ -178,13 +190,14 @@ def test_a_label_has_a_key_that_a_selector_can_name(nodes):
     assert nodes.one("node", "n1")["metadata"]["labels"] == {}
 
 
-@pytest.mark.parametrize("spec, stop, failed, sentence", [
+@pytest.mark.parametrize("spec, stop, failed, message", [
     ({"type": "public"}, False, "resource-type",
      "pool 'p' is of type public: GPU slicing needs an EAS resource group or a Lingjun resource quota"),
+    ({"sharing": False}, False, "sharing", "GPU sharing is not enabled for pool p"),
     ({}, None, "gpu-count", "pool 'p' has no GPU: its GPU column is 0"),
     ({}, True, "instance-state", "node n1 is Stopped: start it"),
 ])
-def test_the_slicing_check_says_what_fails_and_services_are_refused_with_the_same_sentence(nodes, spec, stop, failed, sentence):
+def test_the_slicing_check_says_what_fails_and_services_are_refused_with_the_same_message(nodes, spec, stop, failed, message):
     nodes.apply(pool(**spec))
     if stop is not None:
         nodes.carve("node", "pool", "n1", "p")
@@ -192,13 +205,40 @@ def test_the_slicing_check_says_what_fails_and_services_are_refused_with_the_sam
         nodes.carve("node", "stop", "n1")
         nodes.becomes("node", "n1", lambda n: n["status"]["state"] == "Stopped")
     slicing = nodes.json("/v1/pools/p/slicing")
-    assert (slicing["available"], slicing["failed"], slicing["checks"][-1]["sentence"]) == (False, failed, sentence)
-    assert sentence in nodes.carve("explain", "slicing", "--pool", "p")
+    assert (slicing["available"], slicing["failed"], slicing["checks"][-1]["message"]) == (False, failed, message)
+    assert message in nodes.carve("explain", "slicing", "--pool", "p", status=1)
+    assert f"no: {failed}" in nodes.carve("get", "pools")
     status, _, text = asked(nodes.socket, "/v1/documents", "POST", json.dumps(service(pool="p")))
-    assert (status, json.loads(text)["type"], json.loads(text)["detail"]) == (409, "carve:slicing-unavailable", sentence)
+    assert (status, json.loads(text)["type"], json.loads(text)["detail"]) == (409, "carve:slicing-unavailable", message)
     if stop:
         nodes.carve("node", "start", "n1")
         nodes.becomes("pool", "p", lambda p: p["status"]["slicing"]["available"])
+
+
+def eas(nodes, *status, **metadata):
+    document = {"metadata": {"name": "e", "gpu_memory": 2, **metadata}, "containers": [{"command": "sleep 600"}]}
+    path = nodes.folder / "eas.json"
+    path.write_text(json.dumps(document))
+    return nodes.carve("apply", "-f", path, "--dry-run", status=status[0] if status else 0)
+
+
+def test_a_document_of_pai_eas_is_sliced_in_its_resource_groups_only(nodes):
+    """A pool of type ecs slices other documents. Without a pool there is one group, the nodes of the controller."""
+    assert "service/e checked" in eas(nodes)
+    nodes.apply(pool(type="ecs"))
+    nodes.carve("node", "pool", "n1", "p")
+    nodes.becomes("pool", "p", lambda p: p["status"]["slicing"]["available"])
+    message = "pool 'p' is of type ecs: GPU slicing needs an EAS resource group or a Lingjun resource quota"
+    assert message in eas(nodes, 1, resource="p")
+    shown = nodes.carve("explain", "slicing", "--pool", "p")
+    assert message in shown and "slicing is available, but not to documents of PAI-EAS" in shown
+    assert "available, not to PAI-EAS" in nodes.carve("get", "pools")
+    assert "metadata.resource: it is absent, and GPU slicing needs an EAS resource group" in eas(nodes, 1)
+    assert "service/e checked" in eas(nodes, gpu=1, resource="p"), "a whole device is no slice"
+    nodes.apply(pool(type="EAS Resource Group"))
+    assert "; name one: p" in eas(nodes, 1)
+    assert "service/e checked" in eas(nodes, resource="p")
+    assert "metadata.resource: there is no pool 'q'; there are p" in eas(nodes, 1, resource="q")
 
 
 def test_a_starting_node_becomes_available_by_itself(nodes):
@@ -211,7 +251,7 @@ def test_a_starting_node_becomes_available_by_itself(nodes):
         starting = late.becomes("node", "late", lambda n: n["status"]["gpus"] == 1)
         if starting["status"]["state"] == "Starting":
             assert 200 < starting["status"]["readyInSeconds"] <= 300
-            assert "node late is Starting: wait for it to be running" in late.carve("explain", "slicing", "--pool", "p")
+            assert "node late is Starting: wait for it to be running" in late.carve("explain", "slicing", "--pool", "p", status=1)
         late.becomes("pool", "p", lambda p: p["status"]["slicing"]["available"])
         assert agent.carve("run", "--memory", "1GiB", "--", "true").returncode == 0
     finally:
@@ -259,6 +299,9 @@ def test_the_memory_unit_changes_when_no_slice_in_units_runs(world, nodes):
     assert refused.returncode == 1 and "the memory unit stays 1GiB while slices that were requested in it run: a" in refused.stderr
     nodes.carve("label", "node", "n1", f"{UNIT}=128MiB", "--when-free")
     nodes.becomes("node", "n1", lambda n: n["status"]["memoryUnit"] == {"desired": "128MiB", "effective": "1GiB", "blockedBy": ["a"]})
+    refused = world.carve("run", "--gpu-mem", "1", "--", "true")
+    assert refused.returncode == 125 and "the memory unit changes from 1GiB to 128MiB when a has ended" in refused.stderr
+    assert world.carve("run", "--memory", "1GiB", "--", "true").returncode == 0
     world.carve("stop", "a")
     node = nodes.becomes("node", "n1", lambda n: n["status"]["memoryUnit"]["effective"] == "128MiB")
     assert node["status"]["gpuMemUnits"]["capacity"] == 2 * 177
@@ -267,6 +310,41 @@ def test_the_memory_unit_changes_when_no_slice_in_units_runs(world, nodes):
     world.process.wait(20)
     world.start()
     assert world.json("node")["memory_unit"] == "128MiB"
+
+
+def test_the_unit_that_a_label_set_does_not_change_with_its_removal_while_slices_have_it(world, nodes):
+    nodes.carve("label", "node", "n1", f"{UNIT}=128MiB")
+    nodes.becomes("node", "n1", lambda n: n["status"]["memoryUnit"]["effective"] == "128MiB")
+    holding(world, "a", "--gpu-mem", "16")
+    assert "the memory unit of node n1 stays 128MiB while slices that were requested in it run: a" in \
+        nodes.carve("label", "node", "n1", f"{UNIT}-", status=1)
+    world.carve("stop", "a")
+    assert until(lambda: world.json("ps")["slices"] == [], 20)
+    nodes.carve("label", "node", "n1", f"{UNIT}-")
+    nodes.becomes("node", "n1", lambda n: n["status"]["memoryUnit"]["effective"] == "1GiB")
+
+
+def test_labels_of_a_running_agent_mean_what_they_mean_to_a_controller(world):
+    def label(*words, status=0):
+        done = world.carve("node", "set", *(word for label in words for word in ("--label", label)))
+        assert done.returncode == status, done.stderr
+        return done.stderr
+    label("carve.dev/compute-policy=native-burst-share")
+    assert {d["policy"]["effective"] for d in world.json("devices")["devices"]} == {"native-burst-share"}
+    assert "the label carve.dev/compute-policy sets the same and is native-burst-share" in label(
+        "vke.volcengine.com/mgpu-compute-policy=fixed-share", status=1)
+    label("gpuMemoryUnit=128MiB")
+    assert world.json("node")["memory_unit"] == "128MiB"
+    holding(world, "a", "--gpu-mem", "16")
+    for change in "gpuMemoryUnit=1GiB", "gpuMemoryUnit-":
+        assert "the memory unit stays 128MiB while slices that were requested in it run: a" in label(change, status=1)
+        assert world.json("node")["labels"]["gpuMemoryUnit"] == "128MiB", "as before"
+    for key in "ack.node.gpu.schedule=share", "carve.dev/placement=spread":
+        assert f"carve label node NAME {key}" in label(key, status=1)
+    world.process.terminate()
+    world.process.wait(20)
+    world.start()
+    assert world.json("node")["memory_unit"] == "128MiB", "labels are kept"
 
 
 def test_the_17th_slice_of_128_mib_on_one_device_is_refused_until_one_ends(nodes):
@@ -369,3 +447,22 @@ def test_the_example_is_a_pool_whose_nodes_follow_it(nodes):
     nodes.carve("node", "pool", "n2", "a10")
     nodes.becomes("node", "n2", lambda n: n["status"]["policy"]["effective"] == "guaranteed-burst-share")
     assert "slicing is available" in nodes.carve("explain", "slicing", "--pool", "a10")
+
+
+def test_units_are_those_of_the_node_that_a_replica_gets(nodes):
+    """`gpu-mem: 2` is 2 GiB on n1 and 256 MiB on n2. The dry run shows the bytes on the node that it found, and the slice has them."""
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "demo"}, "spec": {"containers": [
+        {"name": "c", "command": ["sleep", "600"], "resources": {"limits": {"aliyun.com/gpu-mem": 2}}}]}}
+    nodes.carve("label", "node", "n2", f"{UNIT}=128MiB")
+    nodes.becomes("node", "n2", lambda n: n["status"]["memoryUnit"]["effective"] == "128MiB")
+    path = nodes.folder / "pod"
+    path.write_text(json.dumps(pod))
+    for cordoned, node, size, total in ("n2", "n1", "2 GiB", 2 << 30), ("n1", "n2", "256 MiB", 256 << 20):
+        nodes.carve("cordon", cordoned)
+        shown = nodes.carve("apply", "-f", path, "--dry-run")
+        assert f"replica 0: node {node}, device 0, {size}" in shown, shown
+        nodes.carve("apply", "-f", path)
+        status = nodes.becomes("service", "demo", lambda s: s["status"]["phase"] == "Running")["status"]
+        assert (status["replicaList"][0]["node"], status["memoryBytes"]) == (node, total), status
+        nodes.carve("delete", "service", "demo")
+        nodes.carve("uncordon", cordoned)

@@ -232,7 +232,7 @@ def test_a_second_agent_refuses_and_names_the_first(world):
     (["--audit", "shoot"], 2, "report, freeze or kill"),
     (["--over-quota", "ignore"], 2, "report, refuse or kill"),
 ])
-def test_a_wrong_start_is_a_sentence_and_a_status(words, status, says, tmp_path):
+def test_a_wrong_start_is_a_message_and_a_status(words, status, says, tmp_path):
     done = start_another(None, *(word.replace("/tmp/cv-", f"{tmp_path}/") for word in words))
     assert done.returncode == status, done.stderr
     assert says in done.stderr and "carved: " in done.stderr

@@ -37,7 +37,7 @@ def test_the_exit_status_is_the_programs_own(world, program, status):
     (["--memory", "1GiB", "--name", "Not A Name", "--", "true"], "Not A Name"),
     (["--memory", "0B", "--", "true"], "0"),
 ])
-def test_an_error_of_our_own_is_125_with_a_sentence(world, words, says):
+def test_an_error_of_our_own_is_125_with_a_message(world, words, says):
     done = world.carve("run", *words)
     assert done.returncode == 125
     assert done.stderr.startswith("carve: ") and says in done.stderr
@@ -130,6 +130,41 @@ def test_a_program_that_dies_gives_its_slice_back_and_says_why(world):
     ended = [s for s in world.json("ps", "-a")["slices"] if s["name"] == "a"]
     assert ended and ended[0]["ended_because"]
     assert world.json("devices")["devices"][0]["granted_bytes"] == 0
+
+
+def test_an_ended_slice_keeps_its_peak_and_a_list_has_the_processes(world):
+    load = [LOAD, "--allocate", "1GiB", "--no-touch", "--seconds"]
+    world.begin("run", "--memory", "2GiB", "--name", "a", "--", *load, "600")
+    assert until(lambda: "a" in world.slices() and world.show("a")["parts"][0]["peak_bytes"] >= 1 << 30)
+    assert [len(s["processes"]) > 0 for s in world.json("ps")["slices"]] == [True]
+    world.carve("stop", "a")
+    assert until(lambda: "a" not in world.slices())
+    assert world.show("a")["parts"][0]["peak_bytes"] >= 1 << 30
+
+
+@pytest.mark.devices("a10x1,t4x1")
+def test_a_percentage_of_unequal_devices_is_refused(world):
+    done = world.carve("run", "--devices", "2", "--memory", "80%", "--", "true")
+    assert done.returncode == 125 and "a percentage has no one size; request a number of bytes" in done.stderr, done.stderr
+    waits = world.carve("run", "--devices", "2", "--memory", "80%", "--wait", "--", "true")
+    assert waits.returncode == 125 and "a percentage has no one size" in waits.stderr, waits.stderr
+    explained = world.carve("explain", "--devices", "2", "--memory", "80%")
+    assert explained.returncode == 1 and "a percentage has no one size" in explained.stdout, explained.stdout
+    assert world.carve("run", "--memory", "80%", "--", "true").returncode == 0
+
+
+@pytest.mark.devices("t4x1,a10x2")
+def test_a_percentage_takes_the_equal_devices(world):
+    words = "--devices", "2", "--memory", "80%"
+    assert world.carve("explain", *words).returncode == 0
+    assert world.carve("run", *words, "--name", "a", "--", "true").returncode == 0
+    assert sorted(p["index"] for p in world.show("a")["parts"]) == [1, 2]
+
+
+def test_waiting_for_what_can_never_fit_is_refused(world):
+    for words in (("--memory", "30GiB"), ("--devices", "3", "--memory", "1GiB")):
+        done = world.carve("run", *words, "--wait", "--", "true")
+        assert done.returncode == 125 and "request at most" in done.stderr and "waiting" not in done.stderr, done.stderr
 
 
 def test_waiting_for_room_ends_when_there_is_some(world):

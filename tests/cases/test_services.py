@@ -70,6 +70,51 @@ class Clients:
             thread.join()
 
 
+@pytest.mark.devices("a10x2")
+def test_visible_devices_of_a_document_count_those_of_the_slice(services):
+    """Two replicas that fill a device each; without a slice there is no device."""
+    say = ["sh", "-c", f"echo seen=$CUDA_VISIBLE_DEVICES; {LOAD} --allocate 100MiB --seconds 1 && echo has memory; sleep 600"]
+    run = {"command": say, "env": {"CUDA_VISIBLE_DEVICES": "0"}}
+    services.apply(document(memory="12GiB", port=None, run=run))
+    status = services.running()
+    assert len({replica["devices"][0] for replica in status["replicaList"]}) == 2
+    for replica in (0, 1):
+        assert until(lambda r=replica: "has memory" in services.carve("logs", "service/demo", "--replica", r), 60)
+        assert "seen=0\n" in services.carve("logs", "service/demo", "--replica", replica)
+    refused = services.apply(document(name="b", run={"command": say, "env": {"CUDA_VISIBLE_DEVICES": "1"}}), status=1)
+    assert "spec.run.env.CUDA_VISIBLE_DEVICES: '1' is not a list of devices of the slice; use 0" in refused
+    services.apply(document(name="c", replicas=1, port=None, gpu=None, run={"command": say}), "--wait")
+    assert until(lambda: "seen=\n" in services.carve("logs", "service/c"), 60)
+    time.sleep(1)
+    assert "has memory" not in services.carve("logs", "service/c")
+
+
+def test_a_replica_is_resized_by_its_document_alone(services):
+    services.apply(document(replicas=1))
+    services.running()
+    agent = services.agent
+    refused = agent.carve("set", "demo-1-0", "--memory", "6GiB")
+    assert refused.returncode == 1 and "slice demo-1-0 belongs to service/demo" in refused.stderr
+    assert "carve apply or carve eas modify" in refused.stderr
+    assert agent.show("demo-1-0")["parts"][0]["quota_bytes"] == 5 * GiB
+    assert agent.carve("set", "demo-1-0", "--memory", "6GiB", "--force").returncode == 0
+    assert agent.show("demo-1-0")["parts"][0]["quota_bytes"] == 6 * GiB
+
+
+def test_a_file_changes_the_named_service_of_pai_eas_only(services):
+    path = services.folder / "eas.json"
+    def write(**metadata):
+        path.write_text(json.dumps({"metadata": {"instance": 1, "gpu_memory": 2, **metadata}, "containers": [{"script": "sleep 600"}]}))
+        return path
+    services.carve("eas", "create", write(name="svc_a"))
+    assert "exists" in services.carve("eas", "create", "--no-wait", write(name="svc_a", gpu_memory=3), status=1)
+    assert "names another service" in services.carve("eas", "modify", "svc_a", "-s", write(name="svc_b"), status=1)
+    assert services.items() == [("services", "svc-a")]
+    path.write_text('{"metadata": {"gpu_memory": 4, "rpc": {}}}')
+    assert "warning: metadata.rpc" in services.carve("eas", "modify", "svc_a", "-s", path)
+    assert services.service("svc-a")["spec"]["gpu"]["memory"] == "4GiB"
+
+
 def test_an_eas_document_becomes_two_replicas_on_one_device_behind_one_address(world, services):
     eas = {"metadata": {"name": "My_Model", "instance": 2, "gpu_memory": 5, "gpu_core_percentage": 20, "rpc": {}},
            "containers": [{"command": f"exec python3 {SERVER}", "port": 8000, "env": [{"name": "TOKEN", "value": "secret"}]}]}
@@ -169,6 +214,24 @@ def test_a_replica_cannot_pass_its_quota_and_a_service_that_does_not_fit_says_so
     assert services.service("large")["status"]["replicas"] <= 2
 
 
+def test_an_update_that_fits_nowhere_leaves_the_replica_that_serves(world, services):
+    """Beside the replica of 4 GiB its device has 6 GiB free, so 12 GiB do not fit even if the replica ends."""
+    for name, memory in (("0", "22GiB"), ("1", "12GiB")):
+        world.begin("run", "--name", f"held-{name}", "--device", name, "--memory", memory, "--", "sleep", "300")
+        assert until(lambda name=name: f"held-{name}" in world.slices())
+    services.apply(document(replicas=1, memory="4GiB"), "--wait")
+    refused = services.apply(document(replicas=1, memory="30GiB"), status=1)
+    assert "spec.gpu.memory: '30GiB': the largest device has" in refused and "request at most" in refused, refused
+    services.apply(document(replicas=1, memory="12GiB"))
+
+    def progress():
+        return [c for c in services.service("demo")["status"]["conditions"] if c["type"] == "Progressing"][0]
+    assert until(lambda: "the former replicas stay" in (seen := progress())["message"] and seen["reason"] == "NoCapacity", 60), progress()
+    time.sleep(3)
+    status = services.service("demo")["status"]
+    assert status["readyReplicas"] == 1 and [r["revision"] for r in status["replicaList"]] == [1], status
+
+
 def test_scaled_and_stopped_and_started(world, services):
     services.apply(document(replicas=1), "--wait")
     services.carve("scale", "service/demo", "--replicas", 3, "--wait")
@@ -179,7 +242,7 @@ def test_scaled_and_stopped_and_started(world, services):
     assert len(services.running()["replicaList"]) == 3
 
 
-@pytest.mark.parametrize("text,sentences", [
+@pytest.mark.parametrize("text,messages", [
     ("kind: Service\nspec: {replcas: 2}\n", ["spec.replcas: no such field"]),
     ("kind: Servise\n", ["kind: 'Servise' is not a kind; there are Service, Application"]),
     ("apiVersion: carve.dev/v1\nkind: Service\nmetadata: {name: A}\nspec: {replicas: 100}\n",
@@ -188,10 +251,10 @@ def test_scaled_and_stopped_and_started(world, services):
     ('{"metadata":{"name":"a","gpu_memory":40},"containers":[{"command":"x"}]}', ["40 GiB is more than 22731 MiB, which the largest device has usable; ask for at most 22 GiB"]),
     ("a: 010\n", ["line 1: a: 010 begins with 0", "write 10 for the number"]),
 ])
-def test_a_wrong_document_is_refused_with_all_its_errors(services, text, sentences):
+def test_a_wrong_document_is_refused_with_all_its_errors(services, text, messages):
     assert until(lambda: services.nodes()["n1"]["devices"], 30)
     shown = services.apply(text, status=1)
-    assert all(sentence in shown for sentence in sentences), shown
+    assert all(message in shown for message in messages), shown
     assert json.loads(services.carve("get", "services", "-o", "json"))["items"] == []
 
 
@@ -288,7 +351,7 @@ def test_a_dry_run_says_where_each_new_replica_would_be(services):
     services.node_becomes("n1", "reachable")  # Its devices are known then.
     rows = forecast(9)
     assert [(row["node"], row["devices"]) for row in rows[:8]] == [("n1", [0])] * 4 + [("n1", [1])] * 4, rows
-    assert rows[8]["node"] == "" and rows[8]["sentence"].startswith("node n1: "), rows[8]
+    assert rows[8]["node"] == "" and rows[8]["message"].startswith("node n1: "), rows[8]
     assert "replica 8: waits; node n1: " in services.apply(document(replicas=9), "--dry-run")
     assert services.items() == [], "a dry run keeps nothing"
     services.apply(document(replicas=1))

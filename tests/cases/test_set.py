@@ -1,6 +1,8 @@
 """carve set: a slice gets more or less while it runs. An impossible change is refused with an error and has no effect."""
+import json
 import os
 import signal
+import subprocess
 
 import pytest
 
@@ -126,3 +128,40 @@ def test_what_is_somebody_elses_cannot_be_changed(world):
     inside = world.carve("run", "--memory", "1GiB", "--", BUILD / "bin/carve", "set", "a", "--memory", "5GiB")
     assert inside.returncode == 1 and "manage slices from a process outside" in inside.stderr
     assert quota(world) == 4 * GiB
+
+
+# Until 20 changes were refused; a slow machine needs more tries, because one more is accepted each second.
+LOOP = """
+import http.client, json, socket, sys
+refused = n = 0
+while refused < 20 and n < 5000:
+    connection = http.client.HTTPConnection("x")
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect(sys.argv[1])
+    connection.request("PATCH", "/v1/slices/a", json.dumps({"memory_bytes": (3 + n % 2) << 30}))
+    answer = connection.getresponse()
+    refused += answer.status == 429
+    n += 1
+    print(json.dumps([answer.status, json.loads(answer.read()).get("detail")]))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the case becomes another user: run it as root")
+def test_a_slice_that_its_user_changes_in_a_loop_is_slowed(world):
+    """Each change is a record that the ledger keeps."""
+    nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+    os.chmod(world.socket, 0o666)
+    program = world.begin("run", "--memory", "4GiB", "--name", "a", "--", "sleep", "600", **nobody)
+    try:
+        assert until(lambda: "a" in world.slices()), program.communicate()
+        done = subprocess.run(["/usr/bin/python3", "-c", LOOP, world.socket], capture_output=True, text=True, check=True, **nobody)
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        accepted = [n for n, (status, _) in enumerate(answers) if status == 200]
+        refused = [detail for status, detail in answers if status == 429]
+        assert len(accepted) >= 100 and len(refused) == 20 and len(accepted) + len(refused) == len(answers), answers
+        assert "slice a was changed 100 times in a row" in refused[0]
+        assert quota(world) == (3 + accepted[-1] % 2) * GiB
+        assert world.carve("set", "a", "--memory", "5GiB").returncode == 0, "an operator may always"
+    finally:
+        world.carve("stop", "a")
+        program.wait()

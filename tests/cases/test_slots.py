@@ -72,14 +72,14 @@ def directory(agent, slot="s017"):
     return agent.folder / "s.run/attach" / slot
 
 
-def start(agent, *words, slot="s017", cgroup=None):
+def start(agent, *words, slot="s017", cgroup=None, stderr=None):
     """A program in a container of that slot, as the slot's CDI file would have it."""
     environment = {**os.environ, "CARVE_SOCKET": str(directory(agent, slot) / "carved.sock"), "SIMGPU_DIR": str(agent.folder / "state/sim"),
                    "LD_PRELOAD": str(BUILD / "lib/carve/libcarve.so"), "LD_LIBRARY_PATH": str(BUILD / "lib/carve/sim")}
     enter = f"echo $$ > {cgroup}/cgroup.procs; " if cgroup else ""
     clean = {key: value for key, value in environment.items() if key != "LD_PRELOAD"}
     command = f"{enter}export LD_PRELOAD={environment['LD_PRELOAD']}; exec {LOAD} --no-touch {' '.join(map(str, words))}"
-    program = subprocess.Popen(["/bin/sh", "-c", command], env=clean, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    program = subprocess.Popen(["/bin/sh", "-c", command], env=clean, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True)
     agent.programs.append(program)
     return program
 
@@ -218,6 +218,50 @@ def test_a_new_agent_has_neither_fd_store_nor_sockets_and_finds_all_again(node, 
     assert error_of(start(node, "--allocate", "1536MiB", cgroup=cgroup)) == FULL
     assert error_of(start(node, "--allocate", "1MiB", cgroup=cgroups(POD["uid"], "c2"))) not in (None, FULL), "the pin is kept"
     end(running)
+
+
+def test_a_program_waits_for_an_agent_that_is_away(node, cgroups):
+    grant(node)
+    cgroup = cgroups(POD["uid"], "c1")
+    end(start(node, "--allocate", "64MiB", "--seconds", "600", cgroup=cgroup))
+    node.process.kill()
+    node.process.wait()
+    waiting = [start(node, "--allocate", size, cgroup=cgroup, stderr=subprocess.PIPE) for size in ("1GiB", "3GiB")]
+    said = [program.stderr.readline() for program in waiting]
+    assert all(line.startswith(f"carve: waiting for the agent at {directory(node)}/carved.sock; at most 30 s") for line in said), said
+    assert all(program.poll() is None for program in waiting)
+    node.start()
+    assert [error_of(program) for program in waiting] == [None, FULL]
+
+
+def child_of(process):
+    """The agent that `carved --restart-after-crash` runs; None: there is none at the moment."""
+    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return int(children[0]) if children else None
+
+
+def test_a_crashed_agent_is_restarted_in_its_container(node, cgroups):
+    node.process.terminate()
+    node.process.wait()
+    node.arguments.append("--restart-after-crash")
+    node.start()
+    _, slice_ = grant(node)
+    cgroup = cgroups(POD["uid"], "c1")
+    running = start(node, "--allocate", "1GiB", "--seconds", "600", cgroup=cgroup)
+    node.attached(slice_["name"])
+    for _ in range(3):
+        crashed = child_of(node.process)
+        os.kill(crashed, signal.SIGKILL)
+        assert error_of(start(node, "--allocate", "1536MiB", cgroup=cgroup)) == FULL
+        assert error_of(start(node, "--allocate", "256MiB", cgroup=cgroup)) is None
+        assert until(lambda crashed=crashed: child_of(node.process) not in (None, crashed))
+    attached = lambda: [p["pid"] for p in node.show(slice_["name"])["processes"] if p["attached"]]
+    assert until(lambda: attached() == [running.pid]), "the others have ended: " + str(attached())
+    end(running)
+    node.process.terminate()
+    assert node.process.wait(20) == 0
+    node.arguments.append("--reserve=1000GiB")
+    assert subprocess.run([BUILD / "bin/carved", *node.arguments], capture_output=True, timeout=20).returncode not in (0, None), "no crash"
 
 
 def test_with_kubernetes_as_bookkeeper_slices_are_for_pods(tmp_path):

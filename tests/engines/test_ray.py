@@ -53,8 +53,10 @@ def test_workers_see_their_slices_and_the_dashboard_shows_one_gpu_for_each(jobs)
 
 def test_a_cluster_whose_head_is_killed_has_a_defined_end(jobs):
     name = jobs.submit("--params", EXAMPLES / "ray/show.conf", "--", "python3", "-c",
-                       "import ray, time; ray.init(log_to_driver=False); print('connected', flush=True); time.sleep(600)", engine="ray")
+                       "import ray, time; ray.init(log_to_driver=False); print('connected', ray.cluster_resources().get('GPU'), flush=True)\n"
+                       "time.sleep(600)", engine="ray")
     assert until(lambda: "connected" in jobs.carve("logs", f"job/{name}", "--role", "driver"), 90)
+    assert "connected 1.0" in jobs.carve("logs", f"job/{name}", "--role", "driver"), "the driver begins when the workers have joined"
     os.kill(json.loads((jobs.state / f"programs/{name}-head-0/state.json").read_text())["program_pid"], signal.SIGKILL)
     assert jobs.becomes(name, "Failed")["reason"].startswith("head 0: signal 9")
     jobs.all_slices_end()

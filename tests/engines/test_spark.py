@@ -88,7 +88,7 @@ def test_the_show(jobs):
     assert [fact["driver"] for fact in facts if "driver" in fact] == [[1, 4096]]
     status = jobs.job(name)["status"]
     assert status["phase"] == "Succeeded"
-    assert any("this machine has no such file" in warning for warning in status["warnings"]), status["warnings"]
+    assert "getGpusResources.sh cannot be executed; Carve's own script answers" in jobs.carve("logs", f"job/{name}", "--role", "executor")
     assert {d["key"] for d in status["derived"]} >= {"spark.cores.max", "spark.ui.enabled"}
     jobs.all_slices_end()
     folders = f"/tmp/carve-{jobs.job(name)['metadata']['uid'].split('-')[0]}-*"
@@ -120,12 +120,18 @@ def pid_of(jobs, program):
 
 
 def test_a_job_is_what_its_driver_exits_with(jobs):
-    program = spark(jobs, *SMALL_JOB, "--wait", "--", application(jobs, status=3))
+    """Its user's discovery script is run, because it can be executed."""
+    script, runs = jobs.folder / "discover", jobs.folder / "runs"
+    script.write_text(f"""#!/bin/sh\necho run >> {runs}\necho '{{"name": "gpu", "addresses": ["0"]}}'\n""")
+    script.chmod(0o755)
+    own = ("--conf", f"spark.executor.resource.gpu.discoveryScript={script}")
+    program = spark(jobs, *SMALL_JOB, *own, "--wait", "--", application(jobs, status=3))
     name = name_of(program)
     out, error = program.communicate(timeout=120)
     assert program.returncode == 3 and "sum 28" in out, out + error
     status = jobs.job(name)["status"]
     assert (status["phase"], status["exitStatus"]) == ("Failed", 3)
+    assert runs.read_text().splitlines() == ["run"]
     jobs.all_slices_end()
 
 

@@ -3,14 +3,14 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "fronts/application/application_terms.h"
-#include "fronts/service_terms.h"
+#include "dialects/application/application_terms.h"
+#include "objects/rules/service_terms.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace carve;
-  const auto [application, errors] = fronts::read_application({reinterpret_cast<const char*>(data), size});
-  const auto service = fronts::service_of(application, {.is_elastic_pool = size % 2 == 1});
+  const auto [application, errors] = dialects::read_application({reinterpret_cast<const char*>(data), size});
+  const auto service = dialects::service_of(application, {.is_elastic_pool = size % 2 == 1});
   if (!errors.empty()) return 0;
-  if (service ? !fronts::check_spec(service->spec).empty() : service.error().empty()) std::abort();
+  if (service ? !objects::check_spec(service->spec).empty() : service.error().empty()) std::abort();
   return 0;
 }

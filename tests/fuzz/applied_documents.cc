@@ -3,24 +3,24 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "fronts/documents.h"
+#include "objects/object.h"
 #include "wire/api/json_value.h"
-#include "wire/objects/object.h"
+#include "yaml/documents.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace carve;
-  const auto documents = fronts::documents_of({reinterpret_cast<const char*>(data), size});
+  const auto documents = yaml::documents_of({reinterpret_cast<const char*>(data), size});
   if (!documents) {
     if (documents.error().empty() || documents.error().size() > api::max_field_errors) std::abort();
     for (const api::FieldError& error : documents.error())
-      if (error.sentence.empty()) std::abort();
+      if (error.message.empty()) std::abort();
     return 0;
   }
   for (const std::string& document : *documents) {
     const auto value = api::parse(document);
     if (!value || !value->is_object()) std::abort();
-    const auto again = fronts::documents_of(document);
-    if (document.size() <= objects::max_document_bytes && (!again || *again != std::vector{document}))
+    const auto again = yaml::documents_of(document);
+    if (document.size() <= api::max_document_bytes && (!again || *again != std::vector{document}))
       std::abort();
   }
   return 0;

@@ -1,18 +1,20 @@
 // Any bytes as a pod, as its annotation, as a node or as an answer of the runtime: a container starts with
-// exactly what a readable annotation says, or there is a sentence.
+// exactly what a readable annotation says, or there is a message.
 #include <cstdint>
 #include <cstdlib>
 
-#include "kubelet/rules/container_start.h"
-#include "kubelet/rules/ledger_drift.h"
-#include "kubelet/rules/node_object.h"
+#include "kubernetes/format/pod_slices.h"
+#include "kubernetes/node/rules/container_start.h"
+#include "kubernetes/node/rules/ledger_drift.h"
+#include "kubernetes/node/rules/node_object.h"
+#include "kubernetes/node/rules/pod_object.h"
+#include "kubernetes/node/rules/slice_updates.h"
 #include "wire/api/json_value.h"
-#include "wire/kube/pod_slices.h"
 
 namespace {
 
 using namespace carve;
-using namespace carve::kubelet;
+using namespace carve::kubernetes::node;
 
 void check(bool is_true) {
   if (!is_true) std::abort();
@@ -23,15 +25,15 @@ void start(const SeenPod& pod) {
   context.devices[*parse_uuid("GPU-00000000-0000-0000-0000-000000000001")] = 16_GiB;
   const StartCandidate candidate{.container = {pod.meta.name_space, pod.meta.name, "web"}, .pod = pod};
   const StartDecision decision = decide_start(context, std::span(&candidate, 1));
-  if (decision.kind != StartDecision::Kind::grant) return check(!decision.sentence.empty());
+  if (decision.kind != StartDecision::Kind::grant) return check(!decision.message.empty());
   check(!pod.is_over && pod.node == context.node);
-  const auto slices = kube::read_slices(pod.meta.annotations.at(kube::slices_annotation));
+  const auto slices = kubernetes::read_slices(pod.meta.annotations.at(kubernetes::slices_annotation));
   check(slices && slices->node == context.node);
-  const kube::PlacedSlice& placed = slices->containers.at("web");
+  const kubernetes::PlacedSlice& placed = slices->containers.at("web");
   check(placed.parts.size() == decision.request.placed.size() && !placed.parts.empty());
   for (size_t i = 0; i < placed.parts.size(); ++i) {
     check(context.devices.contains(placed.parts[i].device));
-    check(decision.request.exclusive ||
+    check(decision.request.amounts.exclusive ||
           decision.request.placed[i].memory_bytes == placed.parts[i].memory.count);
   }
   check(decision.request.holder->pod->uid == pod.meta.uid && decision.request.slot == "s017");
@@ -41,9 +43,9 @@ void start(const SeenPod& pod) {
 void advertise_on(const SeenNode& node, std::string_view text) {
   AdvertisementInput in{
       .node = "n1",
-      .agent = AgentReport{},
+      .agent = api::AgentReport{},
       .agent_problem = "",
-      .wishes = read_wishes(node.meta.labels),
+      .desired = read_label_settings(node.meta.labels),
       .runtime = capability_of({"containerd", std::string(text.substr(0, 40)), std::string(text)}),
       .host = {},
       .pods = {{"u", node.meta}},
@@ -61,19 +63,23 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   annotated.meta.name_space = "a";
   annotated.meta.name = "p";
   annotated.meta.uid = "u";
-  annotated.meta.annotations[kube::slices_annotation] = std::string(text);
+  annotated.meta.annotations[kubernetes::slices_annotation] = std::string(text);
   annotated.node = "n1";
   start(annotated);
   if (const auto pod = read_pod_object(text))
     start(*pod);
   else
     check(!pod.error().empty());
+  const std::string requested = requested_limit(text);
+  check(requested.empty() || requested.starts_with("container "));
+  const auto results = find_results({}, "n1", {{"u", annotated.meta}}, {});
+  check(results.size() <= kubernetes::max_change_results);
   if (const auto node = read_node_object(text)) advertise_on(*node, text);
-  if (const auto ledger = kube::read_ledger(text)) {
-    check(kube::read_ledger(api::write(*ledger)) == *ledger);
+  if (const auto ledger = kubernetes::read_ledger(text)) {
+    check(kubernetes::read_ledger(api::write(*ledger)) == *ledger);
     LastingDrift drift;
     drift.assume(*ledger);
-    check(drift.lasting(ledger->parts, 0).parts.size() <= kube::max_ledger_parts);
+    check(drift.lasting(ledger->parts, 0).parts.size() <= kubernetes::max_ledger_parts);
   } else {
     check(!ledger.error().empty());
   }

@@ -2,7 +2,7 @@
 // token, a viewer, a user, an operator. The registry is in memory and has one service with a secret variable,
 // and a queue with a job, whose parameter is secret, and a Ray cluster, whose variable is. Each answer has a
 // status and words; a caller without the right neither changes an object or a token nor sees the variable,
-// unless its own request has the same text, which a sentence may repeat.
+// unless its own request has the same text, which a message may repeat.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -89,7 +89,7 @@ struct FuzzedController {
   // Gives the object the status of a cluster that runs: its dashboard's token is secret too.
   void show_token(const ObjectKey& key) {
     const auto shown = objects.update(key, [](Object& object) -> Outcome<void> {
-      object.status = api::write(objects::JobStatus{.phase = "Running", .dashboard_token = secret});
+      object.status = objects::JobStatus{.phase = "Running", .dashboard_token = secret};
       return {};
     });
     if (!shown) abort();

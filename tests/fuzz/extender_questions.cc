@@ -2,27 +2,28 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "cluster/extender/messages.h"
+#include "kubernetes/coordinator/extender/messages.h"
 #include "wire/api/json_value.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace carve;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  if (const auto question = cluster::read_nodes_question(text)) {
+  if (const auto question = kubernetes::coordinator::read_nodes_question(text)) {
     const std::vector<std::string_view> refusals(question->nodes.size());
-    if (!api::parse(cluster::filter_answer(question->nodes, refusals, {}))) std::abort();
-    if (!api::parse(
-            cluster::prioritize_answer(question->nodes, std::vector<uint8_t>(question->nodes.size()))))
+    if (!api::parse(kubernetes::coordinator::filter_answer(question->nodes, refusals, {}))) std::abort();
+    if (!api::parse(kubernetes::coordinator::prioritize_answer(question->nodes,
+                                                               std::vector<uint8_t>(question->nodes.size()))))
       std::abort();
   } else if (question.error().empty()) {
     std::abort();
   }
-  if (const auto question = cluster::read_preempt_question(text)) {
-    if (!api::parse(cluster::preempt_answer(question->nodes))) std::abort();
+  if (const auto question = kubernetes::coordinator::read_preempt_question(text)) {
+    if (!api::parse(kubernetes::coordinator::preempt_answer(question->nodes))) std::abort();
   } else if (question.error().empty()) {
     std::abort();
   }
-  if (const auto question = cluster::read_bind_question(text); !question && question.error().empty())
+  if (const auto question = kubernetes::coordinator::read_bind_question(text);
+      !question && question.error().empty())
     std::abort();
   return 0;
 }

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "fronts/engines/engine_pods.h"
-#include "fronts/engines/parameters.h"
+#include "engines/engine_pods.h"
+#include "engines/parameters.h"
 
 namespace {
 
@@ -21,21 +21,21 @@ std::string quoted(const std::string& text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace carve;
-  const auto read = fronts::read_parameters({reinterpret_cast<const char*>(data), size});
+  const auto read = engines::read_parameters({reinterpret_cast<const char*>(data), size});
   if (!read) {
     if (read.error().empty() || read.error().size() > api::max_field_errors) std::abort();
     return 0;
   }
   std::string again;
   for (const auto& [key, value] : read->values) again += quoted(key) + ": " + quoted(value) + ",\n";
-  if (again.size() <= fronts::max_parameters_bytes) {
-    const auto same = fronts::read_parameters(again);
+  if (again.size() <= engines::max_parameters_bytes) {
+    const auto same = engines::read_parameters(again);
     if (!same || same->values != read->values || !same->warnings.empty()) std::abort();
   }
-  for (const fronts::Engine engine : {fronts::Engine::spark, fronts::Engine::ray, fronts::Engine::custom})
+  for (const engines::Engine engine : {engines::Engine::spark, engines::Engine::ray, engines::Engine::custom})
     for (const workload::QueueGpu gpu :
          {workload::QueueGpu::none, workload::QueueGpu::gpu, workload::QueueGpu::mgpu}) {
-      const auto pods = fronts::engine_pods(
+      const auto pods = engines::engine_pods(
           {.engine = engine, .parameters = read->values, .queue = {.name = "q", .gpu = gpu}});
       if (!pods && (pods.error().empty() || pods.error().size() > api::max_field_errors)) std::abort();
     }

@@ -1,19 +1,19 @@
-// Any bytes as a kubeconfig give a connection with a server, or a sentence that begins with the file.
+// Any bytes as a kubeconfig give a connection with a server, or a message that begins with the file.
 #include <cstdint>
 #include <cstdlib>
 
-#include "kube/client/connection.h"
+#include "kubernetes/api/client/connection.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace carve;
   const std::string text(reinterpret_cast<const char*>(data), size);
   // Each file that a kubeconfig names has the same bytes.
-  const kube::ConnectionSources sources{
+  const kubernetes::ConnectionSources sources{
       .environment = [](const char*) { return std::string(); },
       .read_file = [&](const std::string&) -> Outcome<std::string> { return text; }};
-  const auto connection = kube::read_kubeconfig(text, "/k", sources);
+  const auto connection = kubernetes::read_kubeconfig(text, "/k", sources);
   if (!connection) {
-    if (connection.error().sentence.find("/") == std::string::npos) std::abort();
+    if (connection.error().message.find("/") == std::string::npos) std::abort();
     return 0;
   }
   const bool has_server =

@@ -1,4 +1,4 @@
-// Any bytes as the query of a list and of a watch, and as a Host and an Origin, give a value or a sentence.
+// Any bytes as the query of a list and of a watch, and as a Host and an Origin, give a value or a message.
 #include <cstdint>
 #include <cstdlib>
 
@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace carve::controller;
   const std::string text(reinterpret_cast<const char*>(data), size);
   const auto list = parse_list_query(text, objects::Kind::service);
-  if (list ? list->limit == 0 || list->limit > max_list_limit : list.error().sentence.empty()) std::abort();
+  if (list ? list->limit == 0 || list->limit > max_list_limit : list.error().message.empty()) std::abort();
   if (list && list->selector.size() > max_selector_requirements) std::abort();
   const auto selector = parse_label_selector(text);
   if (selector) (void)selects(*selector, {{"app", "web"}, {"zone", ""}});

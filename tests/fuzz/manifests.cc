@@ -2,17 +2,17 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "fronts/pod/manifest.h"
-#include "fronts/service_terms.h"
+#include "dialects/pod/manifest.h"
+#include "objects/rules/service_terms.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace carve;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const auto manifest = fronts::from_manifest(text);
+  const auto manifest = dialects::from_manifest(text);
   if (!manifest) {
     if (manifest.error().empty() || manifest.error().size() > api::max_field_errors) std::abort();
     return 0;
   }
-  if (!fronts::is_manifest(text) || !fronts::check(manifest->service).empty()) std::abort();
+  if (!dialects::is_manifest(text) || !objects::check(manifest->service).empty()) std::abort();
   return 0;
 }

@@ -1,4 +1,4 @@
-// Any request against any small node is refused with a sentence, or it is valid. A valid one is placed on
+// Any request against any small node is refused with a message, or it is valid. A valid one is placed on
 // distinct devices that have room, under every strategy, or each device says why not.
 #include <cstdlib>
 
@@ -48,6 +48,21 @@ Request request(Dice& dice) {
   for (uint64_t n = dice.number(1) % 3; n > 0; --n) r.labels.emplace(dice.word(), dice.word());
   r.account = dice.word();
   r.application = dice.word();
+  if (dice.number(1) % 4 != 0) return r;
+  // Parts that differ, mostly in place of the other amounts.
+  for (uint64_t n = dice.number(1) % 6; n > 0; --n) {
+    PartRequest& part = r.parts.emplace_back();
+    if (dice.number(1) % 4 == 0)
+      part.memory = OfUsable{{static_cast<uint32_t>(dice.number(2))}};
+    else
+      part.memory = PerDevice{{dice.some() << (dice.number(1) % 35)}};
+    part.share = {static_cast<uint32_t>(dice.number(1) * 40)};
+  }
+  if (dice.number(1) % 8 == 0) return r;
+  r.memory = std::monostate{};
+  r.share = {};
+  r.exclusive = false;
+  r.devices = static_cast<unsigned>(r.parts.size());
   return r;
 }
 
@@ -72,7 +87,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   const auto sound = validated(request(dice));
   if (!sound) {
-    if (sound.error().sentence.empty()) std::abort();
+    if (sound.error().message.empty()) std::abort();
     return 0;
   }
   for (unsigned s = 0; s <= static_cast<unsigned>(Strategy::lookahead); ++s) {
@@ -82,13 +97,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (answer.summary.empty()) std::abort();
       continue;
     }
-    const auto& chosen = answer.placement->devices;
+    const auto& chosen = answer.placement->parts;
     if (chosen.size() != sound->devices) std::abort();
+    uint32_t used = 0;
     for (size_t i = 0; i < chosen.size(); ++i) {
-      if (i > 0 && chosen[i] <= chosen[i - 1]) std::abort();
-      const place::DeviceSnapshot& c = devices[chosen[i]];
-      if (answer.placement->memory > c.free || answer.placement->share > c.free_share) std::abort();
-      if (c.exclusive || !c.trouble.empty() || !answer.verdicts[chosen[i]].fits) std::abort();
+      if (i > 0 && sound->parts.empty() && chosen[i].device <= chosen[i - 1].device) std::abort();
+      if ((used >> chosen[i].device & 1) != 0) std::abort();
+      used |= 1u << chosen[i].device;
+      const place::DeviceSnapshot& c = devices[chosen[i].device];
+      if (chosen[i].memory != need(*sound, i, c.device)) std::abort();
+      if (chosen[i].memory > c.free || chosen[i].share > c.free_share) std::abort();
+      if (c.exclusive || !c.trouble.empty() || !answer.verdicts[chosen[i].device].fits) std::abort();
       if (sound->exclusive && c.slices != 0) std::abort();
     }
   }

@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       << std::string_view(reinterpret_cast<const char*>(data), size);
   const auto seen = runner::read_program(own_folder());
   if (!seen) {
-    if (seen.error().sentence.empty()) abort();
+    if (seen.error().message.empty()) abort();
     return 0;
   }
   const runner::SupervisorState& state = seen->state;

@@ -1,5 +1,6 @@
 // Snapshots of fleets and matrices of links are untrusted input. A snapshot that was read is valid: slices
 // hold at most what a device has, and a plan over it leaves every slice in place that it does not move.
+#include <bit>
 #include <cstdlib>
 #include <set>
 #include <utility>
@@ -40,13 +41,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (data[0] % 2 == 1) {
     const unsigned devices = data[0] / 2 % (place::max_node_devices + 1);
     const auto links = place::Topology::read(text, devices);
-    if (!links && links.error().sentence.empty()) std::abort();
-    if (links && devices > 1 && links->choose(0b11, 2, 0) != 0b11) std::abort();
+    if (!links && links.error().message.empty()) std::abort();
+    const auto has_two = [](place::DeviceSet set) { return std::popcount(set) >= 2; };
+    if (links && devices > 1 && links->tightest(0b11, 0, has_two) != 0b11) std::abort();
     return 0;
   }
   const auto snapshot = parse_snapshot(text, "fuzz");
   if (!snapshot) {
-    if (!snapshot.error().sentence.starts_with("fuzz:")) std::abort();  // The error names the file.
+    if (!snapshot.error().message.starts_with("fuzz:")) std::abort();  // The error names the file.
     return 0;
   }
   if (snapshot->nodes.size() <= 16 && snapshot->held.size() <= 64) {

@@ -30,7 +30,7 @@ constexpr std::string_view nodes =
     "sn,cpu_milli,memory_mib,gpu,model\na,64000,262144,2,T4\nb,96000,393216,8,G2\nc,96000,393216,8,G2\n";
 
 void complained(const carve::Failure& failure, const std::string& path) {
-  if (failure.sentence.find(path) == std::string::npos) std::abort();  // The error names the file.
+  if (failure.message.find(path) == std::string::npos) std::abort();  // The error names the file.
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // A program that first creates an adverse condition for a library inside it, and then uses the driver like
 // any other program. Each condition is one row of the table at the end. Prints "ok TOTAL" if it saw only the
-// slice and could allocate no byte beyond the quota; otherwise status 1 and a sentence.
+// slice and could allocate no byte beyond the quota; otherwise status 1 and a message.
 //
 //   adverse_process NAME QUOTA_MIB [UID]
 #include <dlfcn.h>

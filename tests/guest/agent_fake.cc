@@ -41,11 +41,15 @@ void make_read_only(int* fd) {
 }
 
 void erase_locked(uint64_t* names, unsigned count) {
-  shm::erase_locked_names(names, count, [](auto piece) {
-    std::stringstream list;
-    list << std::ifstream("/proc/locks").rdbuf();
-    piece(list.str().data(), list.str().size());
-    return true;
+  shm::erase_locked_names(names, count, [](size_t first, auto piece) {
+    const int list = open("/proc/locks", O_RDONLY | O_CLOEXEC);
+    require(list >= 0, "/proc/locks");
+    char text[shm::lock_page_bytes];
+    ssize_t got = 0;
+    for (size_t size = first; (got = read(list, text, size)) > 0; size = sizeof text)
+      piece(text, static_cast<size_t>(got));
+    close(list);
+    return got == 0;
   });
 }
 

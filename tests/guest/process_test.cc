@@ -233,13 +233,14 @@ TEST(Ffmpeg, with_cuda_filters_stays_inside_a_quota) {
   EXPECT_EQ(Child(ffmpeg("4096x4096"), plain(driver)).wait(), 0) << "without a quota it runs";
 }
 
-TEST(Quota, of_a_device_that_was_not_granted_is_nothing) {
+TEST(Quota, of_a_slice_on_the_second_device_is_that_of_the_drivers_device_0) {
   if (no_simulation) GTEST_SKIP() << because;
   const Driver& driver = simulated();
-  Agent agent({{driver.uuids[1], 2048 * MiB, 256 * MiB}});  // CUDA's device 0 is the other device.
-  Child child({PROGRAM, "info"}, hooked(driver, agent.socket()));
-  EXPECT_EQ(child.line(), "error 2");
-  EXPECT_EQ(child.wait(), 1);
+  Agent agent({{driver.uuids[1], 2048 * MiB, 256 * MiB}});
+  Child child({PROGRAM, "info"}, hooked(driver, agent.socket()));  // No CUDA_VISIBLE_DEVICES.
+  EXPECT_EQ(child.line(),
+            std::to_string(1792 * MiB) + " " + std::to_string(2048 * MiB) + " " + std::to_string(2048 * MiB));
+  EXPECT_EQ(child.wait(), 0);
 }
 
 uint64_t spilled(const Agent& agent) { return shm::in_use(agent.pages.report->spill, 0).bytes; }
@@ -479,15 +480,14 @@ TEST(Attach, waits_for_an_agent_that_is_starting) {
 }
 
 // The preload if a socket is named, and the shim always.
-TEST(Attach, gives_up_after_ten_seconds_and_refuses) {
+TEST(Attach, gives_up_after_thirty_seconds_and_refuses) {
   const Driver driver = standin();
   const time_t before = time(nullptr);
   Child preload({PROGRAM, "init"}, hooked(driver, "/tmp/carve-no-agent"));
   Child shim({PROGRAM, "init"}, plain({SHIM_DIRECTORY, {}, {}}));
   EXPECT_EQ(preload.line(), "error 802");
   EXPECT_EQ(shim.line(), "error 802");
-  EXPECT_GE(time(nullptr) - before, 9);
-  EXPECT_LE(time(nullptr) - before, 14);
+  EXPECT_GE(time(nullptr) - before, 29);
 }
 
 TEST(Attach, without_any_sign_of_an_agent_leaves_the_program_alone) {

@@ -66,7 +66,7 @@ class Child {
     char c = 0;
     for (;;) {
       pollfd p = {out_, POLLIN, 0};
-      if (poll(&p, 1, 20'000) <= 0 || read(out_, &c, 1) != 1 || c == '\n') return text;
+      if (poll(&p, 1, 60'000) <= 0 || read(out_, &c, 1) != 1 || c == '\n') return text;
       text += c;
     }
   }

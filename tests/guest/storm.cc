@@ -1,6 +1,6 @@
 // Launches in every way at once: threads with several streams each, graphs, captures, streams that are
 // created and destroyed, copies, waits of all kinds, and forks in between. Prints "begun" after its first
-// launch and "ok N" with the number of kernels at the end. Status 1 and a sentence if the driver refused a
+// launch and "ok N" with the number of kernels at the end. Status 1 and a message if the driver refused a
 // call.
 //
 //   storm THREADS MILLISECONDS [fork]

@@ -77,6 +77,14 @@ def pod_object(name, limits, namespace="default", annotations=None, labels=None,
             "spec": {"containers": [{"name": "c", "image": "i", "resources": {"limits": limits}}], **spec}}
 
 
+def nameless_event():
+    """What an API server writes about itself in `default` if its first request for the default ServiceCIDR fails, as on a slow machine
+    (kubernetes 1.36.2, pkg/controlplane/controller/defaultservicecidr: the object of the event is the empty answer)."""
+    return {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "nameless", "namespace": "default"},
+            "involvedObject": {"apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR"}, "type": "Warning",
+            "reason": "KubernetesDefaultServiceCIDRError"}
+
+
 class Api:
     """The API server, over one connection, with a token."""
 
@@ -156,7 +164,7 @@ class Cluster:
         return done.stdout + done.stderr
 
     def refused(self, *arguments, **more):
-        """The sentence with which kubectl fails."""
+        """The message with which kubectl fails."""
         text = self.kubectl(*arguments, check=False, **more)
         assert "rror" in text or "denied" in text, text
         return text
@@ -195,6 +203,11 @@ class Cluster:
     def token(self, account, *bound):
         return self.kubectl("create", "token", account, "-n", SYSTEM, "--duration=1h", *bound).strip()
 
+    def agent_api(self, node):
+        """The API as the agent of the node uses it."""
+        token = self.token("carve-agent", "--bound-object-kind=Node", f"--bound-object-name={node}")
+        return Api(self.port, str(self.dir / "pki/apiserver.crt"), token)
+
     def create(self, *pods):
         for o in pods:
             status, answer = self.api.call("POST", f"/api/v1/namespaces/{o['metadata']['namespace']}/pods", o)
@@ -202,6 +215,11 @@ class Cluster:
 
     def pod(self, name, namespace="default"):
         return self.api.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
+
+    def events(self, namespace="default"):
+        """(name, reason, note) of each event. The name and the note may be empty: see nameless_event()."""
+        found = self.api.get(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")["items"]
+        return [(e["regarding"].get("name", ""), e.get("reason", ""), e.get("note", "")) for e in found]
 
     def slices(self, name, namespace="default", seconds=30):
         """The slices of a pod, once it is bound."""

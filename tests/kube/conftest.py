@@ -9,11 +9,13 @@ collect_ignore_glob = [] if os.environ.get("CARVE_KUBE") else ["test_*.py"]
 
 @pytest.fixture(scope="session")
 def cluster():
-    from cluster import Cluster
+    from cluster import Cluster, nameless_event
     # The referee reads what etcd has.
     c = Cluster(flags="--storage-media-type=application/json")
     try:
         c.begin()
+        status, answer = c.api.call("POST", "/api/v1/namespaces/default/events", nameless_event())
+        assert status == 201, answer
         yield c
     finally:
         c.end()

@@ -44,7 +44,7 @@ def slices(node, policy="fixed-share", **containers):
 
 
 def missing():
-    """Why there can be no node here; None: nothing is missing."""
+    """Why there can be no node here; None: nothing is missing. A program that tests/kube/run should have built is an error."""
     if not os.environ.get("CARVE_KUBE"):
         return "needs a real Kubernetes: tests/kube/run"
     if os.geteuid() != 0:
@@ -55,9 +55,8 @@ def missing():
     built = [BUILD / "bin" / name for name in ("carved", "carve", "carve-kubelet", "carve-load", "carve-sim")]
     built += [BUILD / "tests/guest_program", BUILD / "lib/carve/libcarve.so", BUILD / "lib/carve/sim/libcuda.so.1"]
     built += [BUILD / f"lib/carve/shim/{name}" for name in ("libcuda.so.1", "libnvidia-ml.so.1")]
-    for file in built:
-        if not file.exists():
-            return f"{file} is not built"
+    absent = [str(file) for file in built if not file.exists()]
+    assert not absent, f"not built: {', '.join(absent)}; tests/kube/run builds them"
     return None
 
 
@@ -263,7 +262,7 @@ class NodeCluster:
 
     def events(self, name):
         found = self.get("events.events.k8s.io") or {"items": []}
-        return [(e["reason"], e.get("note", "")) for e in found["items"] if e["regarding"]["name"] == name]
+        return [(e["reason"], e.get("note", "")) for e in found["items"] if e["regarding"].get("name") == name]
 
     def remove(self, name, *words):
         self.kubectl("delete", "pod", name, "--ignore-not-found", *words)

@@ -56,9 +56,9 @@ class Referee:
             elif total > self.usable[device] or isolated > MOST_SLICES:
                 self.say(meta, f"{device}: {total} of {self.usable[device]} bytes, {isolated} slices: {[n for n, _ in rows]}")
 
-    def say(self, meta, sentence):
+    def say(self, meta, message):
         if len(self.wrong) < 20:
-            self.wrong.append(f"{meta.get('resourceVersion')}: {sentence}")
+            self.wrong.append(f"{meta.get('resourceVersion')}: {message}")
 
 
 class EtcdPods:

@@ -2,8 +2,12 @@
 import http.client
 import json
 import os
+import pathlib
 import re
+import ssl
 import subprocess
+import urllib.error
+import urllib.request
 
 import pytest
 
@@ -42,6 +46,27 @@ def test_installed_objects_are_there(carve):
     assert carve.kubectl("get", "daemonset", "carve-agent", "-n", SYSTEM, "-o", "name")
     assert carve.kubectl("get", "priorityclass", "carve-preemptible", "-o", "jsonpath={.value}").strip() == "-1000"
     assert carve.kubectl("get", "pdb", "carve-coordinator", "-n", SYSTEM, "-o", "name")
+
+
+def test_an_unknown_label_of_a_node_or_namespace_is_rejected(carve):
+    for label in ("carve.dev/mod=memory", "carve.dev/memory-unit=128MiB"):
+        said = carve.refused("label", "node", "n0", label)
+        assert f"unknown label '{label.split('=')[0]}'; a node can have carve.dev/agent, carve.dev/bookkeeper" in said
+    assert "a namespace can have carve.dev/sharing" in carve.refused("label", "namespace", "default", "carve.dev/sharng=disabled")
+    assert "must be enabled or disabled, not 'disable'" in carve.refused("label", "namespace", "default", "carve.dev/sharing=disable")
+    for known in (("node", "n0", "carve.dev/placement=spread"), ("node", "n0", "carve.dev/placement-"),
+                  ("namespace", "default", "carve.dev/sharing=enabled"), ("namespace", "default", "carve.dev/sharing-")):
+        carve.kubectl("label", *known)
+    # An object that has such a label already can still be changed.
+    binding = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
+    kept = carve.api.get(f"{binding}/carve-labels")
+    carve.api.call("DELETE", f"{binding}/carve-labels")
+    assert until(lambda: "labeled" in carve.kubectl("label", "node", "n0", "carve.dev/mod=memory", check=False))
+    kept["metadata"] = {"name": "carve-labels"}
+    assert carve.api.call("POST", binding, kept)[0] == 201
+    assert until(lambda: "unknown label" in carve.kubectl("label", "node", "n0", "carve.dev/other=x", "--dry-run=server", check=False))
+    carve.kubectl("label", "node", "n0", "rack=a")
+    carve.kubectl("label", "node", "n0", "rack-", "carve.dev/mod-")
 
 
 def test_the_agent_runs_on_nodes_whose_labels_ask_for_it(carve):
@@ -119,7 +144,7 @@ def test_a_stateful_set_runs_unchanged_under_both_units(carve):
     carve.delete_pods()
     assert until(lambda: "configmap" in carve.kubectl(*settings, '{"data":{"gpuMemoryUnit":"1GiB"}}', check=False))
     assert until(lambda: has_unit(GiB))
-    assert "gpuMemoryUnit 64MiB: it is 1GiB or 128MiB" in carve.refused(*settings, '{"data":{"gpuMemoryUnit":"64MiB"}}')
+    assert "gpuMemoryUnit 64MiB: must be 1GiB or 128MiB" in carve.refused(*settings, '{"data":{"gpuMemoryUnit":"64MiB"}}')
 
 
 DIALECTS = {
@@ -160,14 +185,17 @@ REFUSALS = {
     "hami": ({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "5", "nvidia.com/gpucores": "120"}, {}, "nvidia.com/gpucores: 120; 0 to 100"),
     "guard": ({"carve.dev/memory": "1Gi"}, {"hostPID": True}, "hostPID"),
     "node": ({"carve.dev/memory": "1Gi"}, {"nodeName": "n0"}, "Carve's scheduler chooses the node; use nodeSelector"),
+    "claims": ({"carve.dev/memory": "1Gi"}, {"resourceClaims": [{"name": "nic", "resourceClaimName": "x"}]}, "allocates no claims"),
+    "claims without a slice": ({"cpu": "1"}, {"resourceClaims": [{"name": "nic", "resourceClaimName": "x"}], "schedulerName": "carve-scheduler"},
+                               "carve-scheduler allocates no resource claims"),
     "scheduler": ({"carve.dev/memory": "1Gi"}, {"schedulerName": "other"}, "schedulerName"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSALS)
 def test_each_refusal_reaches_the_user(carve, name):
-    limits, spec, sentence = REFUSALS[name]
-    assert sentence in carve.refused("apply", "-f", "-", stdin=pod_object(f"refused-{name}", limits, **spec))
+    limits, spec, message = REFUSALS[name]
+    assert message in carve.refused("apply", "-f", "-", stdin=pod_object(f"refused-{name.replace(' ', '-')}", limits, **spec))
 
 
 def test_a_quota_and_a_namespace_decide(carve):
@@ -183,16 +211,92 @@ def test_a_quota_and_a_namespace_decide(carve):
     assert until(lambda: "requests.carve.dev/memory" in carve.kubectl(*status))
     text = carve.refused("apply", "-f", "-", stdin=pod_object("p", {"carve.dev/memory": "4Gi"}, "counted"))
     assert "exceeded quota: ours" in text
+    for limits in ({"nvidia.com/gpu": "1", "nvidia.com/gpumem-percentage": "100"}, {"carve.dev/devices": "1"}):
+        # The coordinator keeps what it knows of a namespace for 5 s.
+        assert until(lambda: "has a quota on requests.carve.dev/memory" in carve.kubectl(
+            "apply", "-f", "-", "--dry-run=server", stdin=pod_object("p", limits, "counted"), check=False))
+
+
+def test_a_limit_range_does_not_mix_dialects(carve):
+    carve.kubectl("create", "namespace", "ranged")
+    carve.kubectl("apply", "-f", "-", stdin={
+        "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "most", "namespace": "ranged"},
+        "spec": {"limits": [{"type": "Container", "max": {"carve.dev/memory": "2Gi", "carve.dev/compute": "50"}}]}})
+
+    def limits(name):
+        return carve.pod(name, "ranged")["spec"]["containers"][0]["resources"].get("limits", {})
+    assert until(lambda: "Warning: container c has a slice because a LimitRange" in carve.kubectl(
+        "apply", "-f", "-", "--dry-run=server", stdin=pod_object("warned", {}, "ranged"), check=False))
+    carve.create(pod_object("units", {"aliyun.com/gpu-mem": "1"}, "ranged"))
+    assert limits("units") == {"carve.dev/memory": "1Gi", "carve.dev/slot": "1", "carve.dev/compute": "50"}
+    assert "maximum carve.dev/memory usage per Container is 2Gi" in carve.refused(
+        "apply", "-f", "-", stdin=pod_object("large", {"aliyun.com/gpu-mem": "4"}, "ranged"))
+    assert "No limit is specified" in carve.refused("apply", "-f", "-", stdin=pod_object("theirs", {"nvidia.com/gpu": "1"}, "ranged"))
+    init = [{"name": "i", "image": "i"}]
+    carve.create(pod_object("init", {"aliyun.com/gpu-mem": "1"}, "ranged", initContainers=init))
+    assert carve.pod("init", "ranged")["spec"]["initContainers"][0]["resources"]["limits"] == {"carve.dev/memory": "2Gi", "carve.dev/compute": "50"}
+    carve.delete_pods("ranged")
+
+
+def test_a_manifest_is_applied_twice(carve):
+    cases = {"ack": {"aliyun.com/gpu-mem": "2"}, "whole": {"carve.dev/devices": "1"}, "ours": {"carve.dev/memory": "1Gi"}}
+    for name, limits in cases.items():
+        pod = pod_object(f"twice-{name}", limits, tolerations=[{"key": "a", "operator": "Exists"}])
+        carve.kubectl("apply", "-f", "-", stdin=pod)
+        spec = carve.pod(f"twice-{name}")["spec"]
+        # kubectl prints "configured" whenever its own patch is not empty.
+        assert "pod/twice" in carve.kubectl("apply", "-f", "-", stdin=pod), name
+        assert {**carve.pod(f"twice-{name}")["spec"], "nodeName": ""} == {**spec, "nodeName": ""}, name
+        assert carve.kubectl("diff", "-f", "-", stdin=pod) == "", name
+    other = pod_object("twice-ack", {"aliyun.com/gpu-mem": "4"}, tolerations=[{"key": "a", "operator": "Exists"}])
+    assert "aliyun.com/gpu-mem of a pod does not change (2, and 4 now)" in carve.refused("apply", "-f", "-", stdin=other)
+    carve.slices("twice-ack")
+    # As `kubectl replace --force` does; without a kubelet the pod would never end.
+    copy = carve.pod("twice-ack")
+    assert copy["spec"]["nodeName"]
+    del copy["metadata"]["resourceVersion"]
+    carve.delete_pods()
+    said = carve.kubectl("create", "-f", "-", stdin=copy)
+    assert "is left out: Carve's scheduler chooses the node again" in said and "created" in said, said
+    assert carve.slices("twice-ack")["containers"]["c"]["parts"][0][1] == 2 * GiB
+
+
+def test_a_setting_takes_effect_when_it_is_written(carve):
+    settings = ("patch", "configmap", "carve-settings", "-n", SYSTEM, "--type=merge", "-p")
+    assert "it does not ask this coordinator" in carve.refused(*settings, '{"data":{"schedulers":"default-scheduler"}}')
+    carve.kubectl(*settings, '{"data":{"strategy":"spread","sharing":"disabled"}}')
+    try:
+        assert until(lambda: "sharing                disabled" in carve_verb(carve, "settings"), 5)
+        assert "binpack -> spread (when the coordinator is restarted)" in carve_verb(carve, "settings")
+        assert "sharing is disabled" in carve.refused("apply", "-f", "-", stdin=pod_object("shared", {"carve.dev/memory": "1Gi"}))
+    finally:
+        carve.kubectl(*settings, '{"data":{"strategy":"binpack","sharing":"enabled"}}')
+
+
+def test_a_pod_that_the_webhook_does_not_see_is_rejected(carve):
+    for namespace in ("kube-system", SYSTEM):
+        text = carve.refused("apply", "-f", "-", stdin=pod_object("unseen", {"carve.dev/memory": "1Gi"}, namespace))
+        assert f"pods of namespace {namespace} get no slices" in text
+    carve.kubectl("apply", "-k", str(ROOT / "deploy/kubernetes/overlays/removed"), "--dry-run=server")
+
+
+def test_a_pod_that_exceeds_every_total_has_its_reason(carve):
+    """The scheduler rejects all nodes before it asks the coordinator."""
+    carve.create(pod_object("toomuch", {"carve.dev/memory": "64Gi"}))
+    events = ("get", "events", "--field-selector=reason=CarveInsufficientCapacity,involvedObject.name=toomuch", "-o",
+              "jsonpath={.items[*].message}")
+    assert until(lambda: "0/6 nodes can serve" in carve.kubectl(*events), 60), carve.kubectl("describe", "pod", "toomuch")
 
 
 def test_a_plain_pod_never_reaches_the_webhook(carve):
     pair = carve.pairs["h1"]
     pair.kill("coordinator")
     try:
-        for name, limits in (("plain", {"cpu": "1"}), ("theirs", {"nvidia.com/gpu": "1"}), ("mig", {"nvidia.com/mig-1g.5gb": "1"})):
+        for name, limits in (("plain", {"cpu": "1"}), ("theirs", {"nvidia.com/gpu": "1"}), ("amd", {"amd.com/gpu": "1"})):
             carve.create(pod_object(name, limits))
             assert "carve.dev/request" not in carve.pod(name)["metadata"].get("annotations", {})
-        for limits in ({"carve.dev/memory": "1Gi"}, {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"}, {"aliyun.com/gpu-mem": "1"}):
+        for limits in ({"carve.dev/memory": "1Gi"}, {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"}, {"aliyun.com/gpu-mem": "1"},
+                       {"nvidia.com/mig-1g.5gb": "1"}, {"volcano.sh/vgpu-memory": "1"}):
             assert "failed calling webhook" in carve.refused("apply", "-f", "-", stdin=pod_object("ours", limits))
     finally:
         pair.start_coordinator()
@@ -220,8 +324,7 @@ def test_the_17th_slice_waits_on_an_isolating_node_only(carve):
     assert until(lambda: len(waiting()) == 1), waiting()
     name = waiting()[0]
     def event():
-        events = carve.api.get("/apis/events.k8s.io/v1/namespaces/default/events")["items"]
-        return [e["note"] for e in events if e["regarding"]["name"] == name and e["reason"] == "CarveInsufficientCapacity"]
+        return [note for about, reason, note in carve.events() if (about, reason) == (name, "CarveInsufficientCapacity")]
     assert until(event)
     assert event()[0].startswith("0/1 nodes can serve: 1 16 slices on every device"), event()
 
@@ -243,6 +346,15 @@ def test_a_more_important_pod_takes_the_place_of_others(carve):
     assert carve.slices("important")["node"] == "one"
 
 
+def metrics(carve, token):
+    """The coordinator's metrics, or the status with which it refuses them."""
+    request = urllib.request.Request(f"https://127.0.0.1:{carve.pairs['h1'].webhook}/metrics", headers={"Authorization": f"Bearer {token}"})
+    try:
+        return urllib.request.urlopen(request, context=ssl._create_unverified_context(), timeout=30).read().decode()
+    except urllib.error.HTTPError as error:
+        return str(error.code)
+
+
 def test_a_change_of_its_label_makes_the_scheduler_ask_again(carve):
     """The node has 16 GiB for the scheduler, 8 on each device. The pod fits on nodes that its selector excludes, which does not count.
     A question with 100 names, which may be a sample of the nodes, is played by the case: the label is written, and the scheduler asks."""
@@ -251,19 +363,19 @@ def test_a_change_of_its_label_makes_the_scheduler_ask_again(carve):
         carve.slices(f"large-{i}")
     carve.create(pod_object("waits", {"carve.dev/memory": "12Gi"}, **on("spread")))
 
-    def asked():
-        events = carve.api.get("/apis/events.k8s.io/v1/namespaces/default/events")["items"]
-        return sum(e.get("series", {}).get("count", 1) for e in events
-                   if e["regarding"]["name"] == "waits" and e["reason"] == "FailedScheduling")
-    assert until(asked)
+    def answers():
+        """How often the coordinator answered /filter. (An event FailedScheduling counts the first two times only.)"""
+        (count,) = re.findall(r'^carve_extender_seconds_count\{verb="filter"\} (\d+)$', metrics(carve, carve.api.token), re.M)
+        return int(count)
+    assert until(lambda: ("waits", "FailedScheduling") in [(name, reason) for name, reason, _ in carve.events()])
     assert "carve.dev/retry" not in carve.pod("waits")["metadata"]["labels"]
-    before = asked()
+    before = answers()
     question = {"Pod": carve.pod("waits"), "NodeNames": [f"full-{i}" for i in range(100)]}
     connection = http.client.HTTPConnection("127.0.0.1", carve.pairs["h1"].ports + 1, timeout=10)
     connection.request("POST", "/filter", json.dumps(question))
     assert json.loads(connection.getresponse().read())["NodeNames"] == []
     assert until(lambda: carve.pod("waits")["metadata"]["labels"].get("carve.dev/retry") == "1"), carve.pod("waits")["metadata"]
-    assert until(lambda: asked() > before), carve.kubectl("describe", "pod", "waits")
+    assert until(lambda: answers() >= before + 2), "the case and the scheduler have asked: " + carve.kubectl("describe", "pod", "waits")
 
 
 def patched(carve, api, path, body):
@@ -300,13 +412,13 @@ def test_a_node_is_described_by_its_own_agent(carve):
     resources = {"status": {"capacity": {"carve.dev/slot": "256"}, "conditions": [{"type": "CarveReady", "status": "True"}]}}
     status, answer = agent.call("PATCH", "/api/v1/nodes/n0/status", resources, "application/strategic-merge-patch+json")
     assert status == 200, answer
-    for path, body, sentence in (
+    for path, body, message in (
             ("n1", devices, "the agent of node n0 may not change node n1"),
             ("n0", {"metadata": {"labels": {"team": "a"}}}, "labels and annotations of carve.dev alone"),
             ("n0", {"spec": {"unschedulable": True}}, "labels and annotations of carve.dev alone"),
             ("n0/status", {"status": {"capacity": {"cpu": "1000"}}}, "resources of carve.dev and conditions of its own alone")):
         status, answer = patched(carve, agent, f"/api/v1/nodes/{path}", body)
-        assert status == 422 and sentence in answer["message"], (path, answer)
+        assert status == 422 and message in answer["message"], (path, answer)
     part = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": "forged"},
             "spec": {"driver": "carve.dev", "nodeName": "n1", "devices": [],
                      "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1}}}
@@ -323,19 +435,10 @@ def test_a_system_label_keeps_its_value(carve):
 
 
 def test_metrics_are_for_accounts_that_may_read_them(carve):
-    import ssl
-    import urllib.error
-    import urllib.request
-    tls = ssl._create_unverified_context()
-    url = f"https://127.0.0.1:{carve.pairs['h1'].webhook}/metrics"
     carve.kubectl("create", "serviceaccount", "reader")
+
     def read():
-        token = carve.kubectl("create", "token", "reader").strip()
-        try:
-            request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
-            return urllib.request.urlopen(request, context=tls).read().decode()
-        except urllib.error.HTTPError as error:
-            return str(error.code)
+        return metrics(carve, carve.kubectl("create", "token", "reader").strip())
     assert read() == "403"
     carve.create(pod_object("counted", DIALECTS["vke"][0]))
     carve.slices("counted")
@@ -365,15 +468,54 @@ def test_kubectl_carve_shows_the_cluster(carve):
     assert [n["name"] for n in json.loads(carve_verb(carve, "nodes", "-l", "kubernetes.io/hostname=one", "-o", "json"))["nodes"]] == ["one"]
     doctor = carve_verb(carve, "doctor")
     assert re.search(r"API server +Deployed +Kubernetes 1\.", doctor) and re.search(r"webhook of pods +Deployed", doctor), doctor
-    assert "asks for no slice" in carve_verb(carve, "explain", "other", status=1)
+    assert "requests no slice" in carve_verb(carve, "explain", "other", status=1)
     assert "it fits on" in carve_verb(carve, "explain", "big", "-o", "yaml")
 
 
+def test_kubectl_carve_is_for_a_namespaces_own_user(carve):
+    carve.kubectl("create", "namespace", "team")
+    carve.kubectl("create", "serviceaccount", "dev", "-n", "team")
+    carve.kubectl("create", "rolebinding", "dev", "-n", "team", "--clusterrole=edit", "--serviceaccount=team:dev")
+    config = carve.folder / "dev.kubeconfig"
+    config.write_text(pathlib.Path(carve.config).read_text())
+    carve.kubectl("config", "set-context", "--current", "--namespace=team", config=config)
+
+    def verb(*words, status=0):
+        env = {**os.environ, "PATH": f"{BUILD}/bin:{BIN}:{os.environ['PATH']}", "KUBECONFIG": str(config)}
+        done = subprocess.run(["kubectl", "carve", *words], env=env, capture_output=True, text=True, timeout=60)
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout + done.stderr
+    carve.create(pod_object("mine", {"carve.dev/memory": "2Gi"}, "team", **on("n0")))
+    carve.create(pod_object("large", {"carve.dev/memory": "30Gi"}, "team"))
+    carve.slices("mine", "team")
+    user = "--as=system:serviceaccount:team:dev"
+    assert "bound to node n0" in verb("explain", "pod/mine", user)
+    events = ("get", "events", "-n", "team", "--field-selector=reason=CarveInsufficientCapacity", "-o", "name")
+    assert until(lambda: carve.kubectl(*events).strip(), 60)
+    assert "too small" in verb("explain", "large", user)
+    assert re.search(r"team +mine +c +n0", verb("slices", user)) and "other namespaces is not known" in verb("slices", user)
+    assert "pod/large\npod/mine\n" in verb("slices", "-o", "name", user)
+    assert "ClusterRole carve-viewer" in verb("nodes", user, status=1)
+    assert "gpuMemoryUnit" in verb("-o", "jsonpath={.settings[*].setting}", "settings")
+    carve.kubectl("create", "clusterrolebinding", "dev", "--clusterrole=carve-viewer", "--serviceaccount=team:dev")
+    assert until(lambda: re.search(r"^n0 ", verb("nodes", "n0", user), re.M))
+    assert "nodes can serve" in verb("explain", "large", user)
+    # The context's namespace is one whose pods this user may not list.
+    carve.kubectl("config", "set-context", "--current", "--namespace=default", config=config)
+    assert re.search(r"^n0 ", verb("nodes", "n0", user), re.M)
+    assert "Forbidden" in verb("slices", user, status=1)
+    assert re.search(r"coordinator +Unknown", verb("doctor", user, status=1))
+    carve.kubectl("config", "set-context", "--current", "--namespace=team", config=config)
+    assert "No resources found" in verb("slices", "-n", "nosuch") and "did you mean 'nodes'" in verb("nods", status=2)
+    assert "Usage" in verb("help", "nodes") and "kubectl-carve " in verb("version")
+    assert "devices\n:4" in verb("__complete", "dev")
+    carve.delete_pods("team")
+
+
 def test_the_replay_reads_a_snapshot_of_the_cluster(carve):
-    if not (BUILD / "bin/carve-replay").exists():
-        pytest.skip("carve-replay is not built")
-    for name, limits in (("a", {"carve.dev/memory": "4Gi", "carve.dev/compute": "30"}), ("b", {"carve.dev/devices": "1"}),
-                         ("c", {"aliyun.com/gpu-mem": "3"})):
+    # The last one takes a whole device, which may be that of the only node for the second.
+    for name, limits in (("a", {"carve.dev/memory": "4Gi", "carve.dev/compute": "30"}), ("c", {"aliyun.com/gpu-mem": "3"}),
+                         ("b", {"carve.dev/devices": "1"})):
         carve.create(pod_object(name, limits, **(on("share") if name == "c" else {})))
         carve.slices(name)
     file = carve.folder / "fleet.json"
@@ -402,28 +544,46 @@ def test_a_watch_prints_what_changes(carve):
         watch.wait()
 
 
-def test_a_wish_is_for_those_who_may_update_slices(carve):
-    carve.create(pod_object("wished", {"carve.dev/memory": "2Gi"}, **on("n0")))
-    carve.slices("wished")
+def test_a_resize_is_for_those_who_may_update_slices(carve):
+    carve.create(pod_object("resized", {"carve.dev/memory": "2Gi"}, **on("n0")))
+    carve.slices("resized")
     carve.kubectl("create", "serviceaccount", "editor")
     carve.kubectl("create", "rolebinding", "editor", "--clusterrole=edit", "--serviceaccount=default:editor")
     as_editor = ("--as=system:serviceaccount:default:editor",)
-    patch = ("patch", "pod", "wished", "--type=merge", "-p",
-             json.dumps({"metadata": {"annotations": {"carve.dev/wish": '{"v":1,"containers":{"c":{"memory":4294967296}}}'}}}))
+    patch = ("patch", "pod", "resized", "--type=merge", "-p",
+             json.dumps({"metadata": {"annotations": {"carve.dev/resize": '{"v":1,"containers":{"c":{"memory":4294967296}}}'}}}))
     assert "may not update slices.carve.dev in namespace default" in carve.refused(*patch, *as_editor)
-    carve.kubectl("create", "rolebinding", "wishes", "--clusterrole=carve-slice-editor", "--serviceaccount=default:editor")
+    carve.kubectl("create", "rolebinding", "resizes", "--clusterrole=carve-slice-editor", "--serviceaccount=default:editor")
     assert until(lambda: "patched" in carve.kubectl(*patch, *as_editor, check=False))
 
     def memory():
-        return carve.slices("wished")["containers"]["c"]["parts"][0][1]
+        return carve.slices("resized")["containers"]["c"]["parts"][0][1]
     assert until(lambda: memory() == 4 * GiB)
-    assert "carve.dev/wish" not in carve.pod("wished")["metadata"]["annotations"]
-    assert "at most 22731 MiB fits" in carve_verb(carve, "set", "wished", "--memory", "30Gi", status=1)
-    assert "container c: 6 GiB in place of 4 GiB" in carve_verb(carve, "set", "wished", "--memory", "6Gi")
-    assert (memory(), carve_verb(carve, "set", "wished", "--memory", "6Gi")) == (6 * GiB, "pod default/wished has these amounts\n")
-    assert "has no slice" in carve_verb(carve, "set", "wished", "-c", "other", "--memory", "6Gi", status=1)
+    # No agent runs here: the test writes the node's result, with the token of the node's agent.
+    agent = carve.agent_api("n0")
+
+    def node_answers(size, refusal=""):
+        result = {"uid": carve.pod("resized")["metadata"]["uid"], "container": "c", "memory": size, "refusal": refusal}
+        ledger = json.dumps({"v": 1, "results": [result]}, separators=(",", ":"))
+        status, answer = agent.call("PATCH", "/api/v1/nodes/n0", {"metadata": {"annotations": {"carve.dev/ledger": ledger}}},
+                                    "application/merge-patch+json")
+        assert status == 200, answer
+
+    def is_changing():
+        return "memory_before" in carve.slices("resized")["containers"]["c"]
+    assert is_changing()
+    node_answers(4 * GiB)
+    assert until(lambda: not is_changing())
+    assert "carve.dev/resize" not in carve.pod("resized")["metadata"]["annotations"]
+    assert "at most 22731 MiB fits" in carve_verb(carve, "set", "resized", "--memory", "30Gi", status=1)
+    node_answers(6 * GiB)
+    assert "container c: 6 GiB in place of 4 GiB" in carve_verb(carve, "set", "resized", "--memory", "6Gi")
+    node_answers(1 * GiB, "container c: its programs hold 2 GiB")
+    assert "its programs hold 2 GiB" in carve_verb(carve, "set", "resized", "--memory", "1Gi", status=1)
+    assert (memory(), carve_verb(carve, "set", "resized", "--memory", "6Gi")) == (6 * GiB, "pod default/resized has these amounts\n")
+    assert "has no slice" in carve_verb(carve, "set", "resized", "-c", "other", "--memory", "6Gi", status=1)
     assert "changes the slices of a running pod" in carve.refused("create", "-f", "-", stdin={
-        **pod_object("early", {}), "metadata": {"name": "early", "annotations": {"carve.dev/wish": "{}"}}})
+        **pod_object("early", {}), "metadata": {"name": "early", "annotations": {"carve.dev/resize": "{}"}}})
 
 
 def test_a_preemption_is_completed_and_its_room_is_kept(carve):

@@ -50,7 +50,30 @@ def test_a_single_static_program_is_packed(tmp_path):
         assert "./usr/bin/ctr" in layer.getnames()
 
 
-@pytest.mark.parametrize("arguments", [[], ["--program", "/none"], ["/none"], ["--other"]])
+def test_a_program_is_found_on_path(tmp_path):
+    env = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    done = subprocess.run([BUILDER, "--output", tmp_path / "i", "--program", "ctr"], capture_output=True, text=True, env=env)
+    assert done.returncode == 0 and "localhost/ctr:latest" in done.stdout, done.stderr
+
+
+def rendered(overlay):
+    kustomize = [BIN / "kubectl", "kustomize", ROOT / "deploy/kubernetes/overlays" / overlay]
+    return subprocess.run(kustomize, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def test_the_overlay_simulated_differs_in_the_devices_alone():
+    # test_pods_of_carve.py runs an agent with this change.
+    ours, theirs = rendered("simulated"), rendered("default")
+    assert {line.strip() for line in set(ours) ^ set(theirs)} == {"- --driver-root=/host", "- --sim=a10x2"}
+    assert len(ours) == len(theirs)
+
+
+def test_the_overlay_loopback_can_be_upgraded_and_drained():
+    lines = [line.strip() for line in rendered("loopback")]
+    assert "maxSurge: 0" in lines and "minAvailable: 0" in lines, "one replica has the host's ports"
+
+
+@pytest.mark.parametrize("arguments", [[], ["--program", "/none"], ["--program", "none"], ["/none"], ["--other"]])
 def test_a_wrong_command_line_is_refused(tmp_path, arguments):
     done = subprocess.run([BUILDER, "--output", tmp_path / "i", *arguments], capture_output=True, text=True)
     assert done.returncode != 0 and done.stderr.startswith("build: ")

@@ -1,5 +1,5 @@
 """Manifests in the words and shapes of other products' examples (tests/kube/manifests): each is granted what it says, or refused with a
-sentence that names the way out. Pods of Deployments and Jobs are made by their controllers, whose events carry the refusals."""
+message that names the way out. Pods of Deployments and Jobs are made by their controllers, whose events carry the refusals."""
 import json
 
 import pytest
@@ -73,7 +73,7 @@ def sliced_pods(carve, beginning):
 
 def events(carve):
     """Names of objects with the notes of their events."""
-    return [(e["involvedObject"]["name"], e["message"]) for e in carve.api.get("/api/v1/namespaces/default/events")["items"]]
+    return [(name, note) for name, _, note in carve.events()]
 
 
 def test_what_is_right_is_granted_and_what_is_wrong_is_refused(carve, applied):
@@ -88,9 +88,9 @@ def test_what_is_right_is_granted_and_what_is_wrong_is_refused(carve, applied):
             for container in pod["spec"]["containers"]:
                 limits = container.get("resources", {}).get("limits", {})
                 assert ("carve.dev/slot" in limits) == (container["name"] in wanted)
-    for name, sentence in REFUSED[product].items():
+    for name, message in REFUSED[product].items():
         def is_said():
-            return sentence in text or any(who.startswith(name) and sentence in note for who, note in events(carve))
+            return message in text or any(who.startswith(name) and message in note for who, note in events(carve))
         assert until(is_said), (name, text, events(carve))
         assert not any(pod["metadata"]["name"].startswith(name) for pod in carve.api.get("/api/v1/namespaces/default/pods")["items"])
     if product == "hami":

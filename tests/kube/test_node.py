@@ -89,9 +89,9 @@ def test_what_was_not_placed_here_does_not_start(cluster):
     for name, (annotation, _) in unplaced.items():
         cluster.create(cluster.pod(name, "sleep 600"), annotation)
     try:
-        for name, (_, sentence) in unplaced.items():
-            assert until(lambda name=name, sentence=sentence: sentence in cluster.waiting(name)), cluster.waiting(name)
-            assert any(reason == "CarveRefused" and sentence in note for reason, note in cluster.events(name))
+        for name, (_, message) in unplaced.items():
+            assert until(lambda name=name, message=message: message in cluster.waiting(name)), cluster.waiting(name)
+            assert any(reason == "CarveRefused" and message in note for reason, note in cluster.events(name))
             assert cluster.slice_of(name) is None
     finally:
         for name in unplaced:

@@ -123,7 +123,7 @@ def test_no_program_notices_what_is_killed_around_it(cluster):
 
 
 def check(cluster, those, identities, number):
-    """After the settling: the same programs, the same slices in books, annotations and agent."""
+    """After the settling: the same programs, the same slices in cache, annotations and agent."""
     assert settles(cluster, lambda: set(cluster.pods()) == set(STANDING)), (number, set(cluster.pods()))
     assert all(program.is_alive() for program in those.values()), number
     before = counts(those)
@@ -135,7 +135,7 @@ def check(cluster, those, identities, number):
     assert settles(cluster, lambda: cluster.held() == granted), (number, cluster.held(), granted)
     for s in cluster.slices():
         assert all(part["charged_bytes"] <= part["quota_bytes"] for part in s["parts"]), (number, s)
-    # The coordinator's books have what the referee adds up: what is free, to the MiB.
+    # The coordinator's cache have what the referee adds up: what is free, to the MiB.
     usable = {d["uuid"]: d["usable_bytes"] for d in cluster.device_documents()}
     free = max(size - sum(part[1] for _, parts in granted for part in parts if part[0] == uuid) for uuid, size in usable.items())
     assert settles(cluster, lambda: cluster.fits(free) and not cluster.fits(free + MiB)), (number, free, granted)

@@ -109,8 +109,8 @@ class WholeCluster(NodeCluster):
         return dict(line.rsplit(" ", 1) for line in text.splitlines() if line and not line.startswith("#"))
 
     def fits(self, size):
-        """Whether a pod with this much memory has room, by the books of the coordinator."""
-        request = json.dumps({"v": 1, "dialect": "carve", "given": {}, "containers": {"c": {"memory": size, "devices": 1}}, "cpu": 0})
+        """Whether a pod with this much memory has room, by the cache of the coordinator."""
+        request = json.dumps({"v": 1, "dialect": "carve", "given": {}, "containers": {"c": {"memory_bytes": size, "devices": 1}}, "cpu": 0})
         pod = {"metadata": {"name": "question", "namespace": "default", "uid": f"question-{size}",
                             "annotations": {"carve.dev/request": request}}}
         connection = http.client.HTTPConnection("127.0.0.1", self.pair.ports + 1, timeout=20)

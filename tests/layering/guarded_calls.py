@@ -17,22 +17,23 @@ ROWS = [
     (rf'folder \+ "/{PROCESS_FILES}\b', SLOW, {"node/inspect/inspection.cc"}),
     (rf'"\{{\}}/{PROCESS_FILES}\b', SLOW, {"node/inspect/inspection.cc"}),
     # Any user can make the kernel's list of locks long.
-    (r'"/proc/locks', SLOW, {"node/slice/shared_blocks.cc", "node/claims.cc"}),
+    (r'"/proc/locks', SLOW, {"os/lock_list.cc"}),
+    (r"\bos::read_lock_list\b", SLOW, {"node/slice/shared_blocks.h", "node/claims.cc"}),
     # NVML may not answer. Calls on a running agent are those of the sampler.
     (r"\bNvml::open\(", SLOW, {"node/steps.cc", "node/devices/nvml_library.cc"}),
     (r"\bnvml\.sample\(", SLOW, {"node/devices/sampler.cc"}),
     # Servers: the clients' own check, the fd store (whose folder is the agent's), the runtime's socket (which root names), the
     # look-up of callers (which checks too), and the service manager.
     (r"\bos::connect_to\(|(?<![_\w.>:])connect\([a-z_.()]*(fd|socket|get\(\))", SERVER,
-     {"os/socket.h", "os/socket.cc", "os/service_watchdog.cc", "client/server_socket.cc", "node/slice/fd_store.cc",
-      "controller/runtime/runtime_socket.cc", "controller/runtime/prober.cc", "controller/caller_slices.cc",
+     {"os/socket.h", "os/socket.cc", "os/service_watchdog.cc", "client/server_socket.cc", "node/pages/fd_store.cc",
+      "controller/runtime/runtime_socket.cc", "controller/runtime/prober.cc", "controller/kept_connection.cc",
       "guest/process/attach_request.cc"}),
     # Callers.
     (r"\bSO_PEERCRED\b|\bSO_PEERPIDFD\b", CALLER, {"os/socket.cc", "os/socket.h", "os/server_identity.cc", "os/server_identity.h",
                                                    "guest/process/attach_request.cc", "os/tcp.cc"}),
 ]
 # A word that a row of its name must find, or this check does not see what it looks for.
-MUST_FIND = {r'"/proc/locks': "node/slice/shared_blocks.cc"}
+MUST_FIND = {r'"/proc/locks': "os/lock_list.cc"}
 # Programs without a server. They may wait, and they connect to the socket that their user names.
 APART = ("cli", "sim", "load", "replay", "kubectl")
 

@@ -15,7 +15,7 @@ NODES = "sn,cpu_milli,memory_mib,gpu,model\n" + "".join(f"n{i},64000,262144,8,A\
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n" + "".join(f"p{i},1000,1024,1,{200 + i % 7 * 100}\n" for i in range(50))
 GROWTH = "panel,strategy,number,microseconds\n"
 
-# What is wrong with a file, and what the sentence about it says.
+# What is wrong with a file, and what the message about it says.
 REFUSED = [
     ("growth", "", "the headings are ''"),
     ("in-use", GROWTH, "they must be 'trace,strategy,asked_percent,in_use_percent'"),
@@ -70,11 +70,11 @@ def test_growth(folder):
 
 def test_refused(folder):
     file = folder / "wrong.csv"
-    for kind, text, sentence in REFUSED:
+    for kind, text, message in REFUSED:
         file.write_text(text)
         status, svg, error = plot(kind, file)
         assert (status, svg) == (1, ""), (text, status)
-        assert error.startswith(f"plot: {file}") and sentence in error and error.count("\n") == 1, error
+        assert error.startswith(f"plot: {file}") and message in error and error.count("\n") == 1, error
     assert plot("growth", folder / "nowhere.csv")[0] == 1
 
 

@@ -44,8 +44,8 @@ inline Entitlement entitlement(Policy policy, uint32_t bp) { return {.policy = p
 
 // Returns the difference between each client's charged share and its granted share.
 inline Error share_error(Policy policy, const std::vector<uint32_t>& shares, const Shape& shape,
-                         int windows = 4, uint64_t seed = 1) {
-  World w({}, seed);
+                         int windows = 4, uint64_t seed = 1, Delays delays = {}) {
+  World w({}, seed, delays);
   for (const uint32_t share : shares)
     w.add(entitlement(policy, share), std::vector<Behaviour>(shape.threads, shape.does));
   w.run(1 * second);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "share/device_scheduler.h"
+#include "share/wake_latency.h"
 #include "sim/model/test_device.h"
 
 namespace carve::share {
@@ -31,9 +32,11 @@ struct Behaviour {
 };
 
 struct Delays {
-  Ns launch = 5 * us;  // Host time of a launch.
-  Ns wake = 15 * us;   // From an opened gate, or an awaited completion, until the thread runs.
-  Ns look = 10 * us;   // From a wake to the arbiter's poll; also the delay of the arbiter's timer.
+  Ns launch = 5 * us;       // Host time of a launch.
+  Ns wake = 15 * us;        // From an opened gate, or an awaited completion, until the thread runs.
+  Ns look = 10 * us;        // From a wake to the arbiter's poll; also the delay of the arbiter's timer.
+  Ns jitter = 0;            // At most so much is added to each `wake` and `look`.
+  bool compensates = true;  // The arbiter measures its wakes, and its waits and those at gates end earlier.
 };
 
 class World {
@@ -132,6 +135,8 @@ class World {
     bool at_bound = false;
     Ns next_request = 0, request_began = 0;
     unsigned request_left = 0;
+    bool is_woken = false;  // At the gate, because it is about to open: it spins between the two times.
+    Ns spins_from = 0, spins_until = 0;
     std::deque<std::pair<uint64_t, Ns>> flying;  // Sequence of each launch's last node, and its work.
     Ns flying_ns = 0;
   };
@@ -184,9 +189,11 @@ class World {
         if (thread.at_bound) thread.at = now(), thread.at_bound = false;
         if (thread.at_sync && thread.flying.empty()) {
           thread.at_sync = false;
-          thread.at = now() + delays_.wake + thread.does.gap;
-          if (thread.does.requests > 0) t.latencies.push_back(now() + delays_.wake - thread.request_began);
-          if (arbiter_.lease(t.client).notify_on_idle) look_at_ = std::min(look_at_, now() + delays_.look);
+          const Ns woken = now() + late(delays_.wake);
+          thread.at = woken + thread.does.gap;
+          if (thread.does.requests > 0) t.latencies.push_back(woken - thread.request_began);
+          if (arbiter_.lease(t.client).notify_on_idle)
+            look_at_ = std::min(look_at_, now() + late(delays_.look));
         }
       }
       if (flew && !flies(t)) t.idle_since = now();
@@ -211,8 +218,9 @@ class World {
     }
     const Lease& lease = arbiter_.lease(t.client);
     if (!lease.open && !does.lies) {
-      if (!thread.at_gate) look_at_ = std::min(look_at_, now() + delays_.look);
+      if (!thread.at_gate) look_at_ = std::min(look_at_, now() + late(delays_.look));
       thread.at_gate = true;
+      thread.is_woken = false;
       thread.at = never;
       return;
     }
@@ -250,16 +258,22 @@ class World {
     }
   }
 
-  // The driver's count of each client's kernels, in whole percents, as the agent takes it with each sample.
+  // What the driver shows of each client's kernels, in whole percents, as the agent takes it with each
+  // sample. Every other time it names one client and shows the others only within a wide bound.
   void count() {
     constexpr Ns interval = 250 * ms;
     count_at_ = now() + interval;
     look();
+    const uint64_t turn = counts_++;
+    const bool names_one = turn % 2 == 0;
+    const uint64_t named = turn / 2 % std::max<size_t>(1, clients_.size());
     for (unsigned i = 0; i < clients_.size(); ++i) {
       Client& t = clients_[i];
       if (t.gone) continue;
       const Ns ran = kernel_time(i), shown = ran - std::exchange(t.counted, ran);
-      arbiter_.support(t.client, interval / 100 * std::clamp<Ns>(shown / (interval / 100), 0, 100));
+      const Ns percent = std::clamp<Ns>(shown / (interval / 100), 0, 100);
+      const Ns at_most = std::min<Ns>(100, percent + (names_one ? 11 : percent / 4));
+      arbiter_.support(t.client, names_one ? i == named : percent > 0, at_most * interval / 100);
     }
   }
   void look() {
@@ -277,23 +291,52 @@ class World {
       o.longest = t.longest;
       t.busy = 0;
     }
-    const Ns next = arbiter_.step(now(), seen);
-    look_at_ = next == never ? never : next + delays_.look;
+    if (delays_.compensates) arbiter_.set_wake_latency(latency_.median());
+    look_at_ = poll_after(arbiter_.step(now(), seen));
     for (Client& t : clients_)
-      if (!t.gone && arbiter_.lease(t.client).open)
-        for (Thread& thread : t.threads)
-          if (thread.at_gate) thread.at_gate = false, thread.at = now() + delays_.wake;
+      for (Thread& thread : t.threads)
+        if (!t.gone && thread.at_gate) follow_lease(arbiter_.lease(t.client), thread);
+  }
+
+  Ns late(Ns usual) {
+    return delays_.jitter == 0 ? usual
+                               : usual + std::uniform_int_distribution<Ns>(0, delays_.jitter)(random_);
+  }
+
+  // Returns when the arbiter's thread runs that waits until `next` (Arbiter::sleep_until).
+  Ns poll_after(Ns next) {
+    const Ns by = late(delays_.look);
+    if (next == never) return never;
+    if (!delays_.compensates) return next + by;
+    const Ns lead = latency_.timer_lead();
+    if (next - now() <= 2 * lead) return next;
+    latency_.add(by);
+    return std::max(next, next - lead + by);
+  }
+
+  void follow_lease(const Lease& lease, Thread& thread) {
+    if (lease.imminent && !thread.is_woken) {
+      thread.is_woken = true;
+      thread.spins_from = now() + late(delays_.wake);
+      thread.spins_until = thread.spins_from + 200 * us;
+    }
+    if (!lease.open) return;
+    thread.at_gate = false;
+    const bool runs = thread.is_woken && now() <= thread.spins_until;
+    thread.at = runs ? std::max(now() + us, thread.spins_from) : now() + late(delays_.wake);
   }
 
   sim::TestDevice device_;
   DeviceScheduler arbiter_;
   Delays delays_;
   std::mt19937_64 random_;
+  uint64_t counts_ = 0;
   std::vector<Client> clients_;
   Ns start_ = static_cast<Ns>(sim::TestDevice::start);
   Ns look_at_ = never, count_at_ = 0;
   Ns wanted_ = 0, in_flight_ = 0;
   uint64_t looks_ = 0;
+  WakeLatency latency_;
 };
 
 }  // namespace carve::share

@@ -27,7 +27,7 @@ class Result:
 class Verdict:
     failed: list  # Results of tests that stay failures.
     unsteady: list  # Results of tests that are unsteady.
-    reasons: list  # Sentences: why the unsteady tests alone fail the run.
+    reasons: list  # Messages: why the unsteady tests alone fail the run.
 
     @property
     def passes(self):

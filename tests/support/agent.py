@@ -92,7 +92,13 @@ class Agent:
         return {s["name"]: s for s in self.json("ps")["slices"]}
 
     def show(self, name):
-        return self.json("show", name)
+        """What `carve show` prints of the slice. Waits until the agent knows the slice, which a program started by begin() may create."""
+        def shown():
+            done = self.carve("show", name, "-o", "json")
+            return done if done.returncode == 0 or "there is no slice" not in done.stderr else None
+        done = until(shown)
+        assert done and done.returncode == 0, done.stderr if done else f"no slice {name}"
+        return json.loads(done.stdout)
 
     def attached(self, name):
         """Waits until a process of the slice has the library inside and holds a context."""

@@ -44,7 +44,7 @@ class Jobs(Services):
                 for item in json.loads(self.carve("get", kind, "-o", "json"))["items"]]
 
     def all_slices_end(self):
-        assert until(lambda: self.agent.slices() == {}, 10), self.agent.slices()
+        assert until(lambda: self.agent.slices() == {}, 60), self.agent.slices()
 
 
 MGPU = ("--conf", "serverless.custom.job.gpu.enabled=true", "--conf", "serverless.custom.job.task.gpus=1")

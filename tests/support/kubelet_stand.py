@@ -12,7 +12,7 @@ GiB = 1 << 30
 
 
 class KubeletStand:
-    """`ask("start s000")` sends a command of src/kubelet/testing/kubelet_stand.cc and returns its answer."""
+    """`ask("start s000")` sends a command of src/kubernetes/node/testing/kubelet_stand.cc and returns its answer."""
 
     # `before`: a command in which carve-kubelet runs.
     def __init__(self, spec="a10x1", before=()):

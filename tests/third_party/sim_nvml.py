@@ -34,8 +34,8 @@ if "SIMGPU_DIR" not in os.environ:
 directory = os.environ["SIMGPU_DIR"]
 
 
-def check(sentence, holds, seen=""):
-    print(("ok    " if holds else "FAILS ") + sentence + (f": {seen}" if not holds else ""))
+def check(message, holds, seen=""):
+    print(("ok    " if holds else "FAILS ") + message + (f": {seen}" if not holds else ""))
     if not holds:
         sys.exit(1)
 
@@ -117,7 +117,15 @@ check("other devices list no process", pynvml.nvmlDeviceGetComputeRunningProcess
 check("used memory is the holder's",
       pynvml.nvmlDeviceGetMemoryInfo(b, version=pynvml.nvmlMemory_v2).used == 356 * MiB)
 check("process name", "python" in pynvml.nvmlSystemGetProcessName(holder.pid))
-check("process utilisation", [s.pid for s in pynvml.nvmlDeviceGetProcessUtilization(b, 0)] == [holder.pid])
+# Each period of 200 ms has one sample, which names one process.
+end = time.monotonic() + 10
+samples = []
+while not samples and time.monotonic() < end:
+    try:
+        samples = pynvml.nvmlDeviceGetProcessUtilization(b, 0)
+    except pynvml.NVMLError_NotFound:
+        time.sleep(0.01)
+check("process utilisation", {s.pid for s in samples} == {holder.pid})
 
 holder.kill()
 holder.wait()

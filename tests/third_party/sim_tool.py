@@ -13,8 +13,8 @@ sim = os.path.join(build, "bin", "carve-sim")
 libraries = os.path.join(build, "lib", "carve", "sim")
 
 
-def check(sentence, holds, seen=""):
-    print(("ok    " if holds else "FAILS ") + sentence + (f": {seen}" if not holds else ""))
+def check(message, holds, seen=""):
+    print(("ok    " if holds else "FAILS ") + message + (f": {seen}" if not holds else ""))
     if not holds:
         sys.exit(1)
 

@@ -1,4 +1,4 @@
-// An agent for tests of its callers: a thread behind a unix socket that gives prepared answers.
+// An agent for tests of its callers: a thread behind a unix socket that sends prepared responses.
 #pragma once
 
 #include <sys/socket.h>
@@ -18,8 +18,8 @@ namespace carve::client {
 
 class AgentStub {
  public:
-  // `answers`: the whole bytes of the answer to "METHOD PATH"; other requests get 404. An answer of "" closes
-  // the connection. `unanswered`: how many first requests of all get no answer.
+  // `answers` has the whole bytes of the response to "METHOD PATH"; other requests get 404. An empty response
+  // closes the connection. `unanswered` is the number of initial requests, of any kind, without a response.
   explicit AgentStub(std::map<std::string, std::string> answers, unsigned unanswered = 0)
       : answers_(std::move(answers)), unanswered_(unanswered) {
     char name[] = "/tmp/carve-stub-XXXXXX";
@@ -42,7 +42,7 @@ class AgentStub {
   AgentStub& operator=(const AgentStub&) = delete;
 
   std::string socket() const { return folder_ + "/s"; }
-  // The requests so far, each "METHOD PATH BODY".
+  // Returns the requests so far, each "METHOD PATH BODY".
   std::vector<std::string> requests() {
     const std::lock_guard lock(mutex_);
     return requests_;
@@ -53,7 +53,7 @@ class AgentStub {
     for (int fd; (fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC)) >= 0; close(fd)) answer(fd);
   }
 
-  // Reads one request with its body, as Content-Length says.
+  // Reads one request with its body, whose size is in Content-Length.
   void answer(int fd) {
     std::string request;
     char bytes[4096];
@@ -91,7 +91,7 @@ class AgentStub {
   std::thread thread_;
 };
 
-// Returns the bytes of an answer with a JSON body.
+// Returns the bytes of a response with a JSON body.
 inline std::string json_answer(unsigned status, const std::string& body) {
   return "HTTP/1.1 " + std::to_string(status) +
          " X\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +

@@ -11,26 +11,27 @@
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
-
 http::Response passed(AgentAnswer answer) { return {answer.status, answer.type, std::move(answer.body)}; }
 
 bool is_success(const AgentAnswer& answer) { return answer.status / 100 == 2; }
 
-// Returns the path at the agent: "/v1/slices/a" of "/v1/nodes/n1/slices/a", "/metrics" of
-// "/v1/nodes/n1/metrics", and "/v1/events" of "/v1/nodes/n1/agent-events", beside the node's own events.
+// Returns the path at the agent: "/v1/slices/a" for "/v1/nodes/n1/slices/a", "/metrics" for
+// "/v1/nodes/n1/metrics", and "/v1/events" for "/v1/nodes/n1/agent-events", which is separate from the node's
+// own events.
 std::string agent_path(const Call& call) {
-  const std::string rest = call.request.path.substr(std::string("/v1/nodes/").size() + call.names[0].size());
+  const std::string& path = call.request.path;
+  const std::string rest = path.substr(path.find('/', std::string_view("/v1/nodes/").size()));
   if (rest == "/agent-events") return "/v1/events";
   return rest == "/metrics" ? rest : "/v1" + rest;
 }
 
 Outcome<AgentAnswer> ask(const Call& call, const AgentCall& wanted) {
-  if (call.context.node_actions == nullptr) return failure(K::unavailable, "this controller asks no agents");
+  if (call.context.node_actions == nullptr)
+    return failure(FailureKind::unavailable, "this controller asks no agents");
   return call.context.node_actions->ask_agent(call.names[0], wanted);
 }
 
-// Sends the caller's request to the agent as it is.
+// Forwards the caller's request to the agent as it is.
 Outcome<AgentAnswer> forward(const Call& call, std::initializer_list<const char*> parameters) {
   const auto query = parse_query(call.request.query, parameters);
   if (!query) return tl::unexpected(query.error());
@@ -39,7 +40,7 @@ Outcome<AgentAnswer> forward(const Call& call, std::initializer_list<const char*
              {call.request.method, agent_path(call) + (text.empty() ? "" : "?" + text), call.request.body});
 }
 
-// Reads an answer of the agent's as a document.
+// Parses the agent's answer as a document.
 template <class T>
 Result<T, http::Response> read_answer(Outcome<AgentAnswer> answer) {
   if (!answer) return tl::unexpected(refuse(answer.error()));
@@ -47,7 +48,7 @@ Result<T, http::Response> read_answer(Outcome<AgentAnswer> answer) {
   auto read = api::read<T>(answer->body, api::Reading::lenient);
   if (!read)
     return tl::unexpected(
-        refuse(K::unavailable, fmt::format("the agent's answer cannot be read: {}", read.error())));
+        refuse(FailureKind::unavailable, fmt::format("the agent's answer cannot be read: {}", read.error())));
   return std::move(*read);
 }
 
@@ -55,12 +56,13 @@ bool may_see_slice(const http::Caller& caller, const api::Slice& slice) {
   return caller.may_see(slice.owner_uid, slice.account);
 }
 
-// Returns the slice that the path names if the caller may see it. Others do not learn that it exists.
+// Returns the slice that the path names if the caller may see it. Other callers do not learn that it exists.
 Result<api::Slice, http::Response> named_slice(const Call& call) {
   const std::string& name = call.names[1];
   const auto refuse_name = [&] {
-    return tl::unexpected(refuse(K::not_found, fmt::format("there is no slice '{}' on node {}",
-                                                           name.substr(0, max_shown_bytes), call.names[0])));
+    return tl::unexpected(refuse(
+        FailureKind::not_found,
+        fmt::format("there is no slice '{}' on node {}", name.substr(0, max_shown_bytes), call.names[0])));
   };
   if (!is_name(name)) return refuse_name();
   auto slice = read_answer<api::Slice>(ask(call, {"GET", "/v1/slices/" + name}));
@@ -71,15 +73,15 @@ Result<api::Slice, http::Response> named_slice(const Call& call) {
 // Returns the request with the caller as its owner, and with the isolation that the node's mode gives.
 Outcome<api::SliceRequest> own_request(const Call& call) {
   auto request = api::read<api::SliceRequest>(call.request.body, api::Reading::strict);
-  if (!request) return failure(K::invalid_argument, "{}", request.error());
+  if (!request) return failure(FailureKind::invalid_argument, "{}", request.error());
   const auto owner = owner_of(call, {.field = "account", .account = request->account});
   if (!owner) return tl::unexpected(owner.error());
   const uint32_t uid = request->owner_uid.value_or(owner->uid);
   if (uid != owner->uid && !call.caller.may_operate())
-    return failure(K::permission_denied, "owner_uid: {} is not the uid of {}; leave it out", uid,
+    return failure(FailureKind::permission_denied, "owner_uid: {} is not the uid of {}; leave it out", uid,
                    call.caller.text());
   if (request->lifetime == Lifetime::until_deleted && !call.caller.may_operate())
-    return failure(K::permission_denied,
+    return failure(FailureKind::permission_denied,
                    "lifetime: only operators may create slices for containers, because a container runtime "
                    "acts on them");
   request->owner_uid = uid;
@@ -88,9 +90,10 @@ Outcome<api::SliceRequest> own_request(const Call& call) {
   if (!node) return std::move(*request);
   const std::string pool_name = node_spec(*node).pool;
   const auto pool = call.context.objects.find(pool_key(pool_name));
-  if (pool && pool_spec(*pool).best_effort == "refuse" && is_best_effort(*request))
-    return failure(K::failed_precondition, "{}", best_effort_problem(pool_name));
-  if (!request->isolation && !request->exclusive) request->isolation = isolation_of(*node);
+  if (pool && pool_spec(*pool).best_effort == "refuse" && is_best_effort(request->amounts))
+    return failure(FailureKind::failed_precondition, "{}", best_effort_problem(pool_name));
+  Amounts& amounts = request->amounts;
+  if (!amounts.isolation && !amounts.exclusive) amounts.isolation = isolation_of(*node);
   return std::move(*request);
 }
 
@@ -139,7 +142,7 @@ http::Response change_agent_slice(const Call& call) {
   if (!slice) return std::move(slice.error());
   if (!call.caller.may_change(slice->owner_uid, slice->account) || !call.caller.may_create())
     return refuse(
-        K::permission_denied,
+        FailureKind::permission_denied,
         fmt::format("slice {} is changed by its owner, its account with the role user, and operators",
                     slice->name));
   auto answer = forward(call, {});
@@ -148,7 +151,7 @@ http::Response change_agent_slice(const Call& call) {
 
 http::Response operate_agent(const Call& call) {
   if (!call.caller.may_operate())
-    return refuse(K::permission_denied,
+    return refuse(FailureKind::permission_denied,
                   fmt::format("this is the operators'; {} is none", call.caller.text()));
   auto answer = forward(call, {"devices", "seconds", "after"});
   return answer ? passed(std::move(*answer)) : refuse(answer.error());

@@ -1,7 +1,8 @@
-// The routes below /v1/nodes/NAME that the node's agent answers. The controller is an operator of its agents,
-// so the caller's rights are applied here: every identified caller sees settings and devices; slices are seen
-// by their owner, their account and operators; the role user creates slices of its own and changes them; all
-// else is the operators'. Routes that act on the calling process (enter, supervise) are the agent's alone.
+// The routes below /v1/nodes/NAME that the node's agent serves. The controller is an operator of its agents,
+// so it checks the caller's rights itself: every identified caller may read settings and devices; a slice may
+// be read by its owner, its account and operators; the role user may create slices and change its own;
+// everything else requires an operator. Routes that act on the calling process (enter, supervise) are only
+// served by the agent itself.
 #pragma once
 
 #include "controller/api/api_call.h"
@@ -14,7 +15,7 @@ http::Response list_agent_slices(const Call&);
 http::Response get_agent_slice(const Call&);
 http::Response create_agent_slice(const Call&);
 http::Response explain_on_agent(const Call&);
-http::Response change_agent_slice(const Call&);  // The methods PATCH and DELETE.
+http::Response change_agent_slice(const Call&);  // Handles PATCH and DELETE.
 http::Response operate_agent(const Call&);
 
 }  // namespace carve::controller

@@ -53,7 +53,7 @@ struct AgentRoutes : testing::Test {
     };
   }
   static AgentAnswer json(const std::string& body) { return {200, "application/json", body}; }
-  // Returns the body of the answer, which has this status.
+  // Returns the body of the response, which must have this status.
   std::string ask(unsigned status, const http::Caller& caller, const std::string& method,
                   const std::string& target, const std::string& text = "") {
     const auto response = routes.answer(request_of(method, target, text), caller);
@@ -101,7 +101,7 @@ TEST_F(AgentRoutes, a_slice_is_created_for_the_caller_and_paid_by_its_account) {
   const api::SliceRequest of_user = created(local(1000), R"({"name":"a","memory_bytes":1024})");
   EXPECT_EQ(of_user.owner_uid, 1000u);
   EXPECT_EQ(of_user.account, "user1000");
-  EXPECT_EQ(of_user.memory_bytes, 1024u);
+  EXPECT_EQ(of_user.amounts.memory_bytes, 1024u);
   const api::SliceRequest of_token = created(by_token(http::Role::user), "{}");
   EXPECT_EQ(of_token.owner_uid, 2000u);
   EXPECT_EQ(of_token.account, "research");
@@ -140,10 +140,10 @@ TEST_F(AgentRoutes, devices_are_seen_by_all_without_the_processes_of_others) {
 }
 
 TEST_F(AgentRoutes, a_node_without_an_isolation_in_the_request_gives_that_of_its_mode) {
-  ASSERT_TRUE(objects.add(
-      {.key = node_key("n1"),
-       .spec = api::write(objects::NodeSpec{}),
-       .status = api::write(objects::NodeStatus{.mode = {.desired = "memory", .effective = "memory"}})}));
+  ASSERT_TRUE(
+      objects.add({.key = node_key("n1"),
+                   .spec = objects::NodeSpec{},
+                   .status = objects::NodeStatus{.mode = {.desired = "memory", .effective = "memory"}}}));
   ask(201, local(1000), "POST", "/v1/nodes/n1/slices", R"({"memory_bytes":1024,"share_bp":500})");
   EXPECT_THAT(views.bodies.back(), HasSubstr(R"("isolation":"memory")"));
 }

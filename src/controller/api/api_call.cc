@@ -26,8 +26,8 @@ http::Response refuse_as(std::string type, std::string detail, const std::vector
 
 http::Response refuse(api::FieldErrors errors) {
   api::Problem problem{.type = "carve:invalid", .title = "invalid document", .status = 422};
-  problem.detail = errors.empty() ? "the document is invalid" : errors.front().sentence;
-  for (size_t i = 1; i < errors.size(); ++i) problem.reasons.push_back(errors[i].sentence);
+  problem.detail = errors.empty() ? "the document is invalid" : errors.front().message;
+  for (size_t i = 1; i < errors.size(); ++i) problem.reasons.push_back(errors[i].message);
   problem.errors = std::move(errors);
   return {problem.status, "application/problem+json", api::write(problem)};
 }

@@ -1,4 +1,4 @@
-// One call of the API: what a handler gets, and how it answers.
+// One call of the API: a handler's input, and its ways to respond.
 #pragma once
 
 #include <functional>
@@ -16,89 +16,93 @@
 #include "controller/objects/submission.h"
 #include "controller/objects/token_book.h"
 #include "http/message.h"
+#include "objects/service_object.h"
 #include "wire/api/controller.h"
 #include "wire/api/json.h"
 #include "wire/api/problem.h"
-#include "wire/objects/service_object.h"
 
 namespace carve::controller {
 
 class AnswerJournal;
 class Watches;
 
-// Which lines of a program's log a caller asks for.
+// The log lines that a caller requests from a program.
 struct LogQuery {
-  std::string role;                              // Of a job's pods; empty: all.
-  std::optional<uint32_t> replica;               // Index; absent: all.
-  bool previous = false;                         // Of the attempt before the last start.
-  bool plain = false;                            // Without the lines of the supervisor.
-  std::optional<size_t> tail = {};               // The last lines; absent: all.
-  int64_t since_ns = 0;                          // UTC; 0: all.
-  std::function<bool()> may_continue = nullptr;  // Of a follower: its stream ends when this is false.
+  std::string role;                              // Role of a job's pods; empty for all.
+  std::optional<uint32_t> replica;               // Index; absent for all.
+  bool previous = false;                         // Reads the attempt before the last start.
+  bool plain = false;                            // Omits the supervisor's lines.
+  std::optional<size_t> tail = {};               // Only the last lines; absent for all.
+  int64_t since_ns = 0;                          // UTC; 0 for all.
+  std::function<bool()> may_continue = nullptr;  // A follower's stream ends when this returns false.
 };
 
 // A revision of a workload, as it was when its replicas were started.
 struct Revision {
   uint32_t number = 0;
   int64_t created_ns = 0;  // UTC.
-  std::string spec;        // Of the object, as JSON.
-  std::string form;        // The spec of the service that it runs as, as JSON.
+  std::string spec;        // Spec of the object, as JSON.
+  std::string form;        // Spec of the service that the object runs as, as JSON.
 };
 
 using LogReader = std::function<Outcome<std::string>()>;
 
 inline constexpr uint32_t default_account_quota_percent = 25;
 
-// A text of this size is read in less than 2 ms, so it is read on the loop.
+// A text of this size is parsed in less than 2 ms, so it is parsed on the loop.
 inline constexpr size_t max_inline_document_bytes = 16 << 10;
 
-enum class BillForm : uint8_t { json, csv, line };
+// csv has the lines, csv_sums a row for each group, line the lines of one part of a record as JSON.
+enum class BillForm : uint8_t { json, csv, csv_sums, line };
 
-// What the routes show that is no object. The routes see values only, no connection and no database.
+// The data that the routes show beyond the objects. The routes see only values, no connection and no
+// database.
 class Views {
  public:
   virtual ~Views() = default;
   virtual api::ControllerVersion version() const = 0;
   virtual api::KnownNodeList nodes() const = 0;
-  // Returns what reads the lines of the object's programs, each with, if there are several, its replica. It
-  // may run in any thread, and may take any time.
+  // Returns a reader for the log lines of the object's programs. If there are several programs, each line has
+  // its replica. The reader may run in any thread and may take any time.
   virtual LogReader logs(const Object&, const LogQuery&) const = 0;
-  // Returns a stream of these lines and of all that follow.
+  // Returns a stream of these lines and of all later ones.
   virtual http::EventStream follow_logs(const Object&, const LogQuery&) = 0;
-  // Returns the kept revisions of the object with this uid, the oldest first.
+  // Returns the kept revisions of the object with this uid, oldest first.
   virtual Outcome<std::vector<Revision>> revisions(const std::string& uid) const = 0;
-  // Returns why this machine starts no containers; empty: it does.
+  // Returns why the user's programs cannot be started, or an empty text if they can.
+  virtual std::string start_problem(uint32_t uid) const = 0;
+  // Returns why this machine cannot start containers, or an empty text if it can.
   virtual std::string container_problem() const = 0;
-  // Returns a sentence for each limit of the service that this machine does not enforce.
+  // Returns a message for each of the service's limits that this machine does not enforce.
   virtual std::vector<std::string> limit_warnings(const objects::ServiceSpec&) const = 0;
-  // Returns the uid of the user of an account, if this machine has it.
+  // Returns the uid of the account's user, if this machine has that user.
   virtual std::optional<uint32_t> uid_of(const std::string& account) const = 0;
   virtual std::string user_name(uint32_t uid) const = 0;
-  // Returns where the job with this uid waits, if it waits; and how many jobs wait.
+  // Returns the position of the job with this uid, if it waits; and the number of waiting jobs.
   virtual std::optional<JobPosition> job_position(const std::string& uid) const = 0;
   virtual size_t waiting_jobs() const = 0;
   // Returns the GPU-hours of the job or cluster with this uid, if it was admitted.
   virtual std::optional<JobHours> job_hours(const std::string& uid) const = 0;
-  // Returns the invoice, which may come later. As a line it is not found if the invoice has no line.
+  // Returns the invoice, perhaps later. The form `line` is not found if the invoice has no such line.
   virtual http::Response bill(BillQuery, bill::Tariffs, BillForm) = 0;
-  virtual std::string metrics() const = 0;  // Of the endpoints, for Prometheus.
+  virtual std::string metrics() const = 0;  // Endpoint metrics for Prometheus.
   virtual int64_t now_ns() const = 0;       // UTC.
 };
 
-// A change that a caller made or was refused.
+// A change that a caller made, or that was rejected.
 struct AuditLine {
   std::string caller;   // "root", "account research", "anonymous"
-  std::string address;  // Of a caller over TCP; else "unix".
+  std::string address;  // Peer of a caller over TCP, otherwise "unix".
   std::string change;   // "POST /v1/documents"
-  uint32_t status = 0;  // HTTP status of the answer.
+  uint32_t status = 0;  // HTTP status of the response.
 };
 
-// Runs `work` in a thread and answers with what it returned, which runs on the loop. Of tasks with one key
-// one runs at a time (controller/workers.h).
+// Runs `work` in a thread, then runs the function that it returned on the loop and sends the response. Tasks
+// with the same key run one at a time (controller/later_answer.h).
 using AnswerLater = std::function<http::Response(const std::string& key,
                                                  std::function<std::function<http::Response()>()> work)>;
 
-// Documents of a request that were read in a thread, and how.
+// Documents of a request that were parsed in a thread, and how they were parsed.
 struct ReadDocuments {
   std::string text;
   std::string dialect;
@@ -111,15 +115,16 @@ struct ApiContext {
   ObjectRegistry& objects;
   TokenBook& tokens;
   NodeActions* node_actions = nullptr;
-  KnownHosts hosts = KnownHosts();   // Of callers over TCP.
-  ObjectEvents* events = nullptr;    // Null: none are kept.
-  AnswerJournal* answers = nullptr;  // Of requests with a key; null: none is kept.
+  KnownHosts hosts = KnownHosts();   // Accepted from callers over TCP.
+  ObjectEvents* events = nullptr;    // Null if no events are kept.
+  AnswerJournal* answers = nullptr;  // Responses to requests with a key; null if none are kept.
   Watches* watches = nullptr;        // Set by ControllerRoutes.
-  // Part of the objects of each kind that one account, and one user, may have.
+  // The share of the objects of each kind that one account, and one user, may have.
   uint32_t account_quota_percent = default_account_quota_percent;
-  AnswerLater read_logs = nullptr;       // Null: on the loop.
-  AnswerLater read_documents = nullptr;  // Of more than max_inline_document_bytes; null: on the loop.
-  // Answers a request whose documents were read. Set by ControllerRoutes.
+  bool allows_unknown_gpu_requests = false;
+  AnswerLater read_logs = nullptr;       // Null to read on the loop.
+  AnswerLater read_documents = nullptr;  // For more than max_inline_document_bytes; null parses on the loop.
+  // Responds to a request whose documents were parsed. Set by ControllerRoutes.
   std::function<http::Response(const http::Request&, const http::Caller&, const ReadDocuments&)> answer_read =
       nullptr;
 };
@@ -128,11 +133,11 @@ struct Call {
   ApiContext& context;
   const http::Request& request;
   const http::Caller& caller;
-  objects::Kind kind = objects::Kind::service;  // What the path has in place of {kind}.
-  std::vector<std::string> names;               // What the path has in place of each {}.
-  std::span<const Submission> beside = {};      // The documents of this request, which may name each other.
-  const http::Caller* connection = nullptr;     // Who connected, before a token named the caller.
-  const ReadDocuments* documents = nullptr;     // Those of this request, if they were read in a thread.
+  objects::Kind kind = objects::Kind::service;  // The path's value for {kind}.
+  std::vector<std::string> names;               // The path's value for each {}.
+  std::span<const Submission> beside = {};      // Documents of this request, which may refer to each other.
+  const http::Caller* connection = nullptr;     // The connected caller, before a token named another.
+  const ReadDocuments* documents = nullptr;     // This request's documents, if they were parsed in a thread.
 };
 
 template <class T>
@@ -142,9 +147,9 @@ http::Response document(const T& document, unsigned status = 200) {
 
 // Returns a problem document (RFC 9457).
 http::Response refuse(FailureKind kind, std::string detail, unsigned status = 0);
-inline http::Response refuse(const Failure& failure) { return refuse(failure.kind, failure.sentence); }
-// Returns 409 with a type of the controller's own: "carve:immutable", "carve:blocked" with what blocks it,
-// "carve:slicing-unavailable".
+inline http::Response refuse(const Failure& failure) { return refuse(failure.kind, failure.message); }
+// Returns 409 with one of the controller's own types: "carve:immutable", "carve:blocked" with the blocking
+// objects, "carve:slicing-unavailable".
 http::Response refuse_as(std::string type, std::string detail,
                          const std::vector<std::string>& blocked_by = {});
 // Returns 422 carve:invalid with all errors of a document.

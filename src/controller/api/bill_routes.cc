@@ -4,27 +4,27 @@
 
 #include <map>
 
-#include "controller/api/object_routes.h"
+#include "controller/api/label_selector.h"
 #include "controller/api/planning.h"
 #include "controller/api/query.h"
 #include "controller/objects/present_tariffs.h"
+#include "core/label.h"
 #include "core/utc.h"
 #include "os/clock.h"
 
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
 using objects::Kind;
 
-// Returns all tariffs, those of the submissions in place of the present ones.
+// Returns all tariffs, with those of the submissions instead of the present ones.
 Outcome<bill::Tariffs> tariffs_with(const Call& call, const std::vector<Submission>& submissions) {
   std::map<std::string, bill::Tariff> by_name;
   for (const auto& object : call.context.objects.list(Kind::tariff))
-    by_name.insert_or_assign(object->key.name, stored_tariff(object->spec));
+    by_name.insert_or_assign(object->key.name, tariff_of(object->spec));
   for (const Submission& submission : submissions)
     if (submission.kind == Kind::tariff)
-      by_name.insert_or_assign(submission.metadata.name, stored_tariff(submission.spec));
+      by_name.insert_or_assign(submission.metadata.name, tariff_of(submission.spec));
   std::vector<bill::Tariff> all;
   for (auto& [name, tariff] : by_name) all.push_back(std::move(tariff));
   return bill::Tariffs::from(std::move(all));
@@ -33,7 +33,8 @@ Outcome<bill::Tariffs> tariffs_with(const Call& call, const std::vector<Submissi
 Outcome<bool> yes_or_no(const std::string& what, const std::string& word) {
   if (word == "true") return true;
   if (word == "false" || word.empty()) return false;
-  return failure(K::invalid_argument, "{} '{}': it is true or false", what, word.substr(0, max_shown_bytes));
+  return failure(FailureKind::invalid_argument, "{} '{}': it is true or false", what,
+                 word.substr(0, max_shown_bytes));
 }
 
 using Parameters = std::map<std::string, std::string>;
@@ -49,15 +50,21 @@ Outcome<BillQuery> bill_query(const Call& call, Parameters& given) {
     }
   if (given["to"].empty() && !given["from"].empty()) out.window.to = month_of(out.window.from).to_ns;
   if (out.window.from >= out.window.to)
-    return failure(K::invalid_argument,
+    return failure(FailureKind::invalid_argument,
                    "from {} is not before to {}; an invoice has the time from one to the other",
                    os::rfc3339(out.window.from, os::Decimals::milliseconds),
                    os::rfc3339(out.window.to, os::Decimals::milliseconds));
-  if (const std::string& by = given["by"]; !by.empty()) {
+  constexpr std::string_view label_prefix = "label:";
+  if (const std::string& by = given["by"]; by.starts_with(label_prefix)) {
+    out.by_label = by.substr(label_prefix.size());
+    if (out.by_label.empty() || out.by_label.size() > max_label_bytes)
+      return failure(FailureKind::invalid_argument, "by '{}': must be label:KEY with a key of 1 to {} bytes",
+                     by.substr(0, max_shown_bytes), max_label_bytes);
+  } else if (!by.empty()) {
     const auto known = parse<BillBy>(by);
     if (!known)
-      return failure(K::invalid_argument, "by '{}': it is one of {}", by.substr(0, max_shown_bytes),
-                     fmt::join(Words<BillBy>::words, ", "));
+      return failure(FailureKind::invalid_argument, "by '{}': must be one of {}, or label:KEY",
+                     by.substr(0, max_shown_bytes), fmt::join(Words<BillBy>::words, ", "));
     out.by = *known;
   }
   for (const auto& [name, is] : {std::pair{"lines", &out.with_lines}, {"idle", &out.only_idle}}) {
@@ -66,6 +73,13 @@ Outcome<BillQuery> bill_query(const Call& call, Parameters& given) {
     *is = *word;
   }
   out.account = given["account"];
+  if (const std::string& text = given["labelSelector"]; !text.empty()) {
+    auto selector = parse_label_selector(text);
+    if (!selector) return tl::unexpected(selector.error());
+    out.selects = [selector = std::move(*selector)](const UsageLabels& labels) {
+      return selects(selector, labels);
+    };
+  }
   out.may_see = [caller = call.caller](const UsageRow& row) {
     return caller.may_see(row.owner_uid, row.account);
   };
@@ -80,18 +94,21 @@ http::Response answered(const Call& call, BillQuery query, BillForm form) {
 }  // namespace
 
 http::Response get_bill(const Call& call) {
-  auto given = parse_query(call.request.query, {"from", "to", "by", "account", "lines", "idle", "format"});
+  auto given = parse_query(call.request.query,
+                           {"from", "to", "by", "account", "labelSelector", "lines", "idle", "format"});
   if (!given) return refuse(given.error());
   auto query = bill_query(call, *given);
   if (!query) return refuse(query.error());
   const std::string* accept = call.request.headers.find("Accept");
   const std::string& format = (*given)["format"];
   if (!format.empty() && format != "json" && format != "csv")
-    return refuse(K::invalid_argument,
+    return refuse(FailureKind::invalid_argument,
                   fmt::format("format '{}': it is json or csv", format.substr(0, max_shown_bytes)));
   const bool is_csv =
       format.empty() ? accept != nullptr && accept->find("text/csv") != std::string::npos : format == "csv";
-  return answered(call, std::move(*query), is_csv ? BillForm::csv : BillForm::json);
+  const bool has_sums = !(*given)["by"].empty() && !query->with_lines && !query->only_idle;
+  const BillForm csv = has_sums ? BillForm::csv_sums : BillForm::csv;
+  return answered(call, std::move(*query), is_csv ? csv : BillForm::json);
 }
 
 http::Response get_bill_line(const Call& call) {
@@ -108,25 +125,10 @@ std::optional<http::Response> refused_by_tariffs(const Call& call,
   for (const Submission& submission : submissions) {
     if (submission.kind != Kind::tariff) continue;
     if (const auto valid = tariffs_with(call, submissions); !valid)
-      return refuse(
-          api::FieldErrors{{.field = "spec.from", .value = "", .sentence = valid.error().sentence}});
+      return refuse(api::FieldErrors{{.field = "spec.from", .value = "", .message = valid.error().message}});
     return std::nullopt;
   }
   return std::nullopt;
-}
-
-http::Response delete_price(const Call& call) {
-  const objects::KindText& kind = objects::text_of(call.kind);
-  if (const auto allowed = check_operator(call, call.kind); !allowed) return refuse(allowed.error());
-  const auto present = call.context.objects.find({call.kind, "default", call.names[0]});
-  if (!present)
-    return refuse(K::not_found,
-                  fmt::format("there is no {} {}", kind.singular, call.names[0].substr(0, max_shown_bytes)));
-  if (const auto is_expected = check_version(call, *present); !is_expected)
-    return refuse(is_expected.error());
-  if (const auto removed = call.context.objects.remove(present->key); !removed)
-    return refuse(removed.error());
-  return shown(call, *present);
 }
 
 }  // namespace carve::controller

@@ -1,4 +1,4 @@
-// Tariffs and budgets, and the invoices that they give.
+// The routes of tariffs and budgets, and of the invoices made from them.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,9 @@ namespace carve::controller {
 
 http::Response get_bill(const Call&);
 http::Response get_bill_line(const Call&);
-http::Response delete_price(const Call&);  // A tariff or a budget, by the kind of the call.
 
-// Returns the refusal of submissions whose tariffs do not go with the others: the same moment, another
-// currency.
+// Returns the rejection of submissions whose tariffs conflict with the other tariffs, by the same start or
+// another currency.
 std::optional<http::Response> refused_by_tariffs(const Call&, const std::vector<Submission>&);
 
 }  // namespace carve::controller

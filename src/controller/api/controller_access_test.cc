@@ -1,10 +1,10 @@
-// Who may see and change what.
+// Access rights of each kind of caller.
 #include <gmock/gmock.h>
 
 #include "controller/api/testing/controller_api.h"
+#include "objects/service_object.h"
 #include "wire/api/json.h"
 #include "wire/api/problem.h"
-#include "wire/objects/service_object.h"
 
 namespace carve::controller {
 namespace {

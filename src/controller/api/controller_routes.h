@@ -1,8 +1,9 @@
-// The controller's routes (wire/api/FORMAT.md): one table. A caller that is not identified gets 401 from
-// every path, also from one that does not exist.
+// The controller's routes (wire/api/FORMAT.md) in one table. A caller that is not identified gets 401 from
+// every path, including paths that do not exist.
 //
-// Every identified caller may see nodes and objects; environments and logs are for the owner, its account and
-// operators. A change needs the role user and the right over the object; tokens are the operators'.
+// Every identified caller may read nodes and objects; environments and logs are readable for the owner, its
+// account and operators. A change requires the role user and a right to the object; tokens require an
+// operator.
 #pragma once
 
 #include "controller/api/route.h"
@@ -22,11 +23,11 @@ class ControllerRoutes {
   http::Response answer(const http::Request& request, const http::Caller& caller) {
     return answer(request, caller, nullptr);
   }
-  // Sends the changes of the objects to the watchers. Called in the loop of the API after a change.
+  // Sends the changes of the objects to the watchers. Called on the API's loop after a change.
   void deliver_changes() { watches_.deliver(); }
 
  private:
-  // Returns the caller that a token names, or the caller itself.
+  // Returns the caller that a token names, or the connected caller itself.
   Result<http::Caller, http::Response> identified(const http::Request&, const http::Caller&);
 
   http::Response answer(const http::Request&, const http::Caller& connection, const ReadDocuments*);
@@ -38,10 +39,10 @@ class ControllerRoutes {
   WrongTokens wrong_tokens_;
 };
 
-// Returns the limit of a request's body: larger for documents.
+// Returns the limit of a request's body, which is larger for documents.
 size_t body_limit(std::string_view method, std::string_view path);
 
-// The response to bytes that are no HTTP request.
+// The response to bytes that are not an HTTP request.
 http::Response refuse_bytes(unsigned status, std::string detail);
 
 }  // namespace carve::controller

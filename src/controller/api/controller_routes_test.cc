@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 
 #include "controller/api/testing/controller_api.h"
+#include "objects/service_object.h"
 #include "wire/api/json.h"
 #include "wire/api/problem.h"
-#include "wire/objects/service_object.h"
 
 namespace carve::controller {
 namespace {
@@ -43,7 +43,7 @@ TEST(ControllerRoutes, a_change_names_the_version_that_it_read) {
   EXPECT_EQ(api.ask(user(0), "PATCH", "/v1/services/a", patch, stale).status, 412u);
   EXPECT_EQ(api.ask(user(0), "PATCH", "/v1/services/a", patch, wrong).status, 400u);
   EXPECT_EQ(api.ask(user(0), "PATCH", "/v1/services/a", patch, present).status, 200u);
-  EXPECT_THAT(api.objects.find({.name = "a"})->spec, HasSubstr(R"("replicas":3)"));
+  EXPECT_THAT(api.objects.find({.name = "a"})->spec.json(), HasSubstr(R"("replicas":3)"));
 }
 
 TEST(ControllerRoutes, every_verb_is_refused_if_the_object_has_another_version) {
@@ -103,6 +103,20 @@ TEST(ControllerRoutes, an_operator_changes_a_service_of_a_user_but_not_what_it_r
   EXPECT_EQ(api.objects.find({.name = "a"})->owner_uid, 1000u);
 }
 
+TEST(ControllerRoutes, what_no_program_would_be_started_for_is_refused) {
+  Api api;
+  api.views.refused_uid = 0;
+  for (const bool dry : {true, false}) {
+    const auto refused =
+        api.ask(user(0), "POST", dry ? "/v1/documents?dryRun=true" : "/v1/documents", service);
+    EXPECT_EQ(refused.status, 409u);
+    EXPECT_THAT(body(refused), HasSubstr("no program of it"));
+  }
+  EXPECT_EQ(api.ask(user(1000), "POST", "/v1/documents", service).status, 201u);
+  EXPECT_EQ(api.ask(user(0), "PATCH", "/v1/services/a", R"({"spec":{"replicas":2}})").status, 200u)
+      << "it is the program of another user";
+}
+
 TEST(ControllerRoutes, an_application_has_the_routes_of_a_service) {
   Api api;
   const char* document = R"({"apiVersion":"carve.dev/v1","kind":"Application","metadata":{"name":"w"},
@@ -114,10 +128,10 @@ TEST(ControllerRoutes, an_application_has_the_routes_of_a_service) {
   const ObjectKey key{.kind = objects::Kind::application, .name = "w"};
   EXPECT_EQ(api.ask(user(1000), "PATCH", "/v1/applications/w", R"({"spec":{"replicas":3}})").status, 200u);
   EXPECT_EQ(api.ask(user(1000), "POST", "/v1/applications/w/stop").status, 200u);
-  EXPECT_THAT(api.objects.find(key)->spec, HasSubstr(R"("stopped":true)"));
-  EXPECT_THAT(api.objects.find(key)->spec, HasSubstr(R"("replicas":3)"));
+  EXPECT_THAT(api.objects.find(key)->spec.json(), HasSubstr(R"("stopped":true)"));
+  EXPECT_THAT(api.objects.find(key)->spec.json(), HasSubstr(R"("replicas":3)"));
   EXPECT_EQ(api.ask(user(1000), "POST", "/v1/applications/w/restart").status, 200u);
-  EXPECT_THAT(api.objects.find(key)->spec, HasSubstr(R"("restartedAt":"1970-01-01T00:00:00)"));
+  EXPECT_THAT(api.objects.find(key)->spec.json(), HasSubstr(R"("restartedAt":"1970-01-01T00:00:00)"));
   EXPECT_EQ(api.ask(user(1001), "POST", "/v1/applications/w/restart").status, 403u);
   const auto clash = api.ask(user(1000), "POST", "/v1/documents",
                              R"({"apiVersion":"carve.dev/v1","kind":"Service","metadata":{"name":"w"},
@@ -142,7 +156,7 @@ TEST(ControllerRoutes, a_dry_run_is_refused_as_the_change_itself_would_be) {
   EXPECT_EQ(twice.status, 400u);
   EXPECT_THAT(body(twice), HasSubstr("two documents are service a; leave one out"));
   for (size_t i = 0; i < max_objects_of_kind; ++i)
-    ASSERT_TRUE(api.objects.add({.key = {.name = fmt::format("n{}", i)}, .spec = "{}", .status = "{}"}));
+    ASSERT_TRUE(api.objects.add({.key = {.name = fmt::format("n{}", i)}}));
   const auto over = api.ask(user(0), "POST", "/v1/documents?dryRun=true", service);
   EXPECT_EQ(over.status, 429u);
   EXPECT_THAT(body(over), HasSubstr("at most 256 are kept; delete one first"));
@@ -156,9 +170,7 @@ TEST(ControllerRoutes, an_account_has_a_quota_and_operators_a_reserve) {
       ASSERT_TRUE(api.objects.add({.key = {.name = fmt::format("n{}", i)},
                                    .account = account,
                                    .uid = fmt::format("u{}", i),
-                                   .owner_uid = uid,
-                                   .spec = "{}",
-                                   .status = "{}"}));
+                                   .owner_uid = uid}));
   };
   fill(0, 63, 1000, "user1000");
   const auto post = [&](uint32_t uid, const char* name) {
@@ -186,7 +198,7 @@ TEST(ControllerRoutes, an_account_has_a_quota_and_operators_a_reserve) {
   EXPECT_EQ(post(0, "more").status, 201u);
 }
 
-// A large document is read in a thread, and its route is asked again.
+// A large document is parsed in a thread, and its route is called again.
 TEST(ControllerRoutes, a_large_document_is_read_later) {
   Prepared views;
   JournalFake journal;
@@ -220,12 +232,12 @@ TEST(ControllerRoutes, a_large_document_is_read_later) {
   EXPECT_EQ(created.status, 201u) << body(created);
   ASSERT_EQ(audited.size(), 1u);
   EXPECT_EQ(audited[0].status, 201u);
-  // A patch is read as the whole document that it makes; if that changes meanwhile, the caller tries again.
+  // A patch is parsed as the whole document that it makes; if that changes meanwhile, the caller retries.
   EXPECT_TRUE(std::holds_alternative<http::LaterContent>(
       ask("PATCH", "/v1/services/a", R"({"spec":{"replicas":3}})").content));
   ASSERT_TRUE(waiting);
   EXPECT_EQ(waiting()().status, 200u);
-  EXPECT_THAT(objects.find({.name = "a"})->spec, HasSubstr(R"("replicas":3)"));
+  EXPECT_THAT(objects.find({.name = "a"})->spec.json(), HasSubstr(R"("replicas":3)"));
   ask("PATCH", "/v1/services/a", R"({"spec":{"replicas":4}})");
   ASSERT_TRUE(waiting);
   const auto second = waiting();
@@ -233,6 +245,8 @@ TEST(ControllerRoutes, a_large_document_is_read_later) {
       {.name = "a"}, [](Object& o) -> Outcome<void> { return o.labels["x"] = "y", Outcome<void>(); }));
   const auto refused = second();
   EXPECT_EQ(refused.status, 409u) << body(refused);
+  // The same applies to a document of a kind that the path names.
+  EXPECT_TRUE(std::holds_alternative<http::LaterContent>(ask("PUT", "/v1/queues/q", large).content));
   EXPECT_FALSE(std::holds_alternative<http::LaterContent>(ask("POST", "/v1/documents", "{}").content));
 }
 
@@ -260,8 +274,8 @@ TEST(ControllerRoutes, what_a_verb_has_set_stays_if_the_document_cannot_say_it) 
               200u);
     ASSERT_EQ(api.ask(user(0), "POST", target + "/stop").status, 200u);
     ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", document).status, 201u);
-    EXPECT_THAT(api.objects.find({.name = name})->spec, HasSubstr(R"("stopped":true)"));
-    EXPECT_THAT(api.objects.find({.name = name})->spec, HasSubstr(R"("autoscale":{"min":1,"max":3)"));
+    EXPECT_THAT(api.objects.find({.name = name})->spec.json(), HasSubstr(R"("stopped":true)"));
+    EXPECT_THAT(api.objects.find({.name = name})->spec.json(), HasSubstr(R"("autoscale":{"min":1,"max":3)"));
   }
 }
 
@@ -275,7 +289,7 @@ TEST(ControllerRoutes, a_modified_document_keeps_the_replicas_unless_it_changes_
   const auto modify = [&](const char* change) {
     const std::string text = fmt::format(R"({{"changes":["{}"]}})", change);
     EXPECT_EQ(api.ask(user(0), "POST", "/v1/services/a/modify", text).status, 200u);
-    return api.objects.find({.name = "a"})->spec;
+    return api.objects.find({.name = "a"})->spec.json();
   };
   EXPECT_THAT(modify("metadata.cpu=1"), HasSubstr(R"("replicas":5)"));
   EXPECT_THAT(modify("metadata.instance=3"), HasSubstr(R"("replicas":3)"));
@@ -314,15 +328,45 @@ TEST(ControllerRoutes, names_of_pai_eas_that_are_one_here_do_not_replace_each_ot
   EXPECT_EQ(api.objects.list(objects::Kind::service).size(), 1u);
 }
 
+TEST(ControllerRoutes, a_file_changes_the_named_service_of_pai_eas_only) {
+  Api api;
+  const auto document = [](const char* name, int cores) {
+    return fmt::format(
+        R"({{"name":"{}","metadata":{{"instance":1,"cpu":{},"rpc":{{}}}},"containers":[{{"script":"s"}}]}})",
+        name, cores);
+  };
+  const auto modify = [&](const std::string& text) {
+    return api.ask(user(0), "POST", "/v1/services/svc-a/modify", api::write(api::EasChanges{{}, text}));
+  };
+  const auto made = api.ask(user(0), "POST", "/v1/documents?create=true", document("svc_a", 2));
+  ASSERT_EQ(made.status, 201u) << body(made);
+  const auto again = api.ask(user(0), "POST", "/v1/documents?create=true", document("svc_a", 3));
+  EXPECT_EQ(again.status, 409u);
+  EXPECT_THAT(body(again), HasSubstr("metadata.name: 'svc-a': "));
+  const auto other = modify(document("svc_b", 3));
+  EXPECT_EQ(other.status, 400u);
+  EXPECT_THAT(body(other), HasSubstr("metadata.name: 'svc_b': the document names another service"));
+  EXPECT_EQ(api.objects.list(objects::Kind::service).size(), 1u);
+  EXPECT_THAT(api.objects.find({.name = "svc-a"})->spec.json(), HasSubstr(R"("request":"2")"));
+  const auto whole = modify(document("svc_a", 4));
+  EXPECT_EQ(whole.status, 200u) << body(whole);
+  EXPECT_THAT(body(whole), HasSubstr("metadata.rpc has no effect")) << "the warnings are in the answer";
+  EXPECT_THAT(api.objects.find({.name = "svc-a"})->spec.json(), HasSubstr(R"("request":"4")"));
+  const auto fragment = modify(R"({"metadata":{"cpu":5}})");
+  EXPECT_EQ(fragment.status, 200u) << body(fragment);
+  EXPECT_THAT(api.objects.find({.name = "svc-a"})->spec.json(), HasSubstr(R"("request":"5")"))
+      << "and runs the same script";
+}
+
 TEST(ControllerRoutes, undo_restores_what_a_revision_fixed_and_keeps_the_number_of_replicas) {
   Api api;
   ASSERT_EQ(api.ask(user(1000), "POST", "/v1/documents", service).status, 201u);
-  const std::string first = api.objects.find({.name = "a"})->spec;
+  const std::string first = api.objects.find({.name = "a"})->spec.json();
   ASSERT_EQ(api.ask(user(1000), "PATCH", "/v1/services/a",
                     R"({"spec":{"replicas":5,"gpu":{"memory":"6GiB"},"update":{"maxSurge":2}}})")
                 .status,
             200u);
-  const std::string second = api.objects.find({.name = "a"})->spec;
+  const std::string second = api.objects.find({.name = "a"})->spec.json();
   EXPECT_EQ(api.ask(user(1000), "POST", "/v1/services/a/undo").status, 409u) << "nothing was started yet";
   api.views.kept_revisions = {{.number = 4, .created_ns = 1, .spec = first, .form = first},
                               {.number = 5, .created_ns = 2, .spec = second, .form = second}};
@@ -332,7 +376,7 @@ TEST(ControllerRoutes, undo_restores_what_a_revision_fixed_and_keeps_the_number_
   EXPECT_EQ(api.ask(user(1001), "POST", "/v1/services/a/undo").status, 403u);
   ASSERT_EQ(api.ask(user(1000), "POST", "/v1/services/a/undo").status, 200u);
   const auto spec =
-      api::read<objects::ServiceSpec>(api.objects.find({.name = "a"})->spec, api::Reading::strict);
+      api::read<objects::ServiceSpec>(api.objects.find({.name = "a"})->spec.json(), api::Reading::strict);
   ASSERT_TRUE(spec) << spec.error();
   EXPECT_EQ(spec->gpu->memory, "4GiB");
   EXPECT_EQ(spec->replicas, 5u);
@@ -352,7 +396,7 @@ TEST(ControllerRoutes, documents_are_rendered_as_manifests_that_can_be_applied) 
   EXPECT_THAT(api.objects.list(objects::Kind::service), testing::IsEmpty());
   ASSERT_EQ(api.ask(user(1000), "POST", "/v1/documents", manifests->manifests).status, 201u);
   const auto kept =
-      api::read<objects::ServiceSpec>(api.objects.find({.name = "a"})->spec, api::Reading::strict);
+      api::read<objects::ServiceSpec>(api.objects.find({.name = "a"})->spec.json(), api::Reading::strict);
   ASSERT_TRUE(kept);
   EXPECT_EQ(kept->gpu->memory, "4096MiB");
   const auto pool =

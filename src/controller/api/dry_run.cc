@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "controller/objects/service_form.h"
-#include "fronts/documents.h"
-#include "fronts/explain/translation.h"
+#include "dialects/explain/translation.h"
 #include "wire/api/json.h"
+#include "yaml/documents.h"
 
 namespace carve::controller {
 namespace {
@@ -41,8 +41,9 @@ std::vector<api::ReplicaPlacement> forecast_replicas(SliceForecast& forecast, co
     if (place) {
       row.node = place->node;
       row.devices = place->devices;
+      for (const Bytes memory : place->memory) row.memory_bytes.push_back(memory.count);
     } else {
-      row.sentence = place.error().sentence;
+      row.message = place.error().message;
     }
   }
   return out;
@@ -52,12 +53,14 @@ std::vector<api::TranslatedField> translation_of(const Submission& submission) {
   const objects::Source& source = submission.form.source;
   const bool is_application = submission.kind == objects::Kind::application;
   const std::string_view ours = is_application ? "application" : "service";
-  const std::string document = source.dialect.empty() ? fmt::format(R"({{"spec":{}}})", submission.spec)
-                                                      : fronts::json_of(source.document);
-  return fronts::translation_of({.dialect = source.dialect.empty() ? ours : std::string_view(source.dialect),
-                                 .source = document,
-                                 .metadata = submission.metadata,
-                                 .spec = submission.form});
+  const std::string document = source.dialect.empty()
+                                   ? fmt::format(R"({{"spec":{}}})", submission.spec.json())
+                                   : yaml::json_of(source.document);
+  return dialects::translation_of(
+      {.dialect = source.dialect.empty() ? ours : std::string_view(source.dialect),
+       .source = document,
+       .metadata = submission.metadata,
+       .spec = submission.form});
 }
 
 }  // namespace carve::controller

@@ -1,4 +1,4 @@
-// What a dry run answers beside the errors: where the replicas that the documents add would be placed.
+// The additional part of a dry run's response: where the replicas that the documents add would be placed.
 #pragma once
 
 #include <vector>
@@ -9,13 +9,14 @@
 
 namespace carve::controller {
 
-// Returns where each new slice of the planned workload would be granted, and counts it in the forecast. Of a
-// present workload that gets another revision these are the slices that the rollout requests beside the
-// running ones, of one that keeps its revision the replicas that it does not have yet. Empty: none is new.
+// Returns where each new slice of the planned workload would be granted, and counts it in the forecast. If a
+// present workload gets another revision, these are the slices that the rollout requests in addition to the
+// running ones. If it keeps its revision, they are the slices of its missing replicas. Empty if no slice is
+// new.
 std::vector<api::ReplicaPlacement> forecast_replicas(SliceForecast&, const Object& planned,
                                                      const ObjectRegistry::Pointer& present);
 
-// Returns which rule translated which field of the document of a workload.
+// Returns which rule translated which field of a workload's document.
 std::vector<api::TranslatedField> translation_of(const Submission&);
 
 }  // namespace carve::controller

@@ -8,15 +8,13 @@
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
-using objects::Kind;
-
 http::Response shown_events(const std::vector<KeptEvent>& events) {
   objects::ObjectEventList out;
   for (const KeptEvent& event : events)
     out.items.push_back({.kind = std::string(objects::text_of(event.key.object.kind).kind),
                          .namespace_ = event.key.object.namespace_,
                          .name = event.key.object.name,
+                         .uid = event.key.uid,
                          .type = objects::is_warning(event.key.reason) ? "Warning" : "Normal",
                          .reason = event.key.reason,
                          .message = event.message,
@@ -26,27 +24,27 @@ http::Response shown_events(const std::vector<KeptEvent>& events) {
   return document(out);
 }
 
-http::Response events_of_kind(const Call& call, Kind kind) {
-  return get_events({call.context, call.request, call.caller, kind, call.names});
-}
-
 }  // namespace
 
 http::Response get_events(const Call& call) {
-  const auto key = key_of(call);
-  if (!key) return refuse(key.error());
+  const auto query = parse_query(call.request.query, {"namespace", "lives"});
+  if (!query) return refuse(query.error());
+  const auto lives = query->find("lives");
+  if (lives != query->end() && lives->second != "all" && lives->second != "last")
+    return refuse(FailureKind::invalid_argument, fmt::format("lives '{}': must be last (the default) or all",
+                                                             lives->second.substr(0, max_shown_bytes)));
+  const auto space = query->find("namespace");
+  const ObjectKey key{call.kind, space == query->end() ? "default" : space->second, call.names[0]};
+  const bool all_lives = lives != query->end() && lives->second == "all";
   std::vector<KeptEvent> events;
   if (call.context.events != nullptr) {
     call.context.events->take_changes(call.context.views.now_ns());
-    events = call.context.events->of(*key);
+    events = all_lives ? call.context.events->of_all_lives(key) : call.context.events->of(key);
   }
-  if (events.empty() && !call.context.objects.find(*key))
-    return refuse(K::not_found, fmt::format("there is no {}", text(*key)));
+  if (events.empty() && !call.context.objects.find(key))
+    return refuse(FailureKind::not_found, fmt::format("there is no {}", text(key)));
   return shown_events(events);
 }
-
-http::Response get_node_events(const Call& call) { return events_of_kind(call, Kind::node); }
-http::Response get_pool_events(const Call& call) { return events_of_kind(call, Kind::pool); }
 
 http::Response list_events(const Call& call) {
   const auto query = parse_query(call.request.query, {"namespace", "limit"});

@@ -5,7 +5,7 @@
 #include "controller/api/controller_routes.h"
 #include "controller/api/testing/routes_fake.h"
 #include "controller/api/testing/views_fake.h"
-#include "wire/objects/service_object.h"
+#include "objects/service_object.h"
 
 namespace carve::controller {
 namespace {
@@ -40,7 +40,7 @@ struct EventApi {
     EXPECT_TRUE(objects.add({.key = {objects::Kind::service, "default", "a"},
                              .account = "root",
                              .uid = "u",
-                             .spec = api::write(objects::ServiceSpec{.replicas = 2})}));
+                             .spec = objects::ServiceSpec{.replicas = 2}}));
   }
   http::Response ask(const std::string& method, const std::string& target, const std::string& body = "") {
     constexpr uint32_t operators[] = {0};
@@ -85,10 +85,23 @@ TEST(EventRoutes, a_deleted_object_has_events_and_an_unknown_one_has_none) {
     EXPECT_EQ(api.ask("GET", path).status, 404u) << path;
 }
 
+TEST(EventRoutes, earlier_objects_of_the_name_are_shown_on_request) {
+  EventApi api;
+  const ObjectKey key{objects::Kind::service, "default", "a"};
+  ASSERT_TRUE(api.objects.remove(key));
+  ASSERT_TRUE(api.objects.add({.key = key, .account = "root", .uid = "u2"}));
+  const objects::ObjectEventList list = api.listed("/v1/services/a/events");
+  EXPECT_THAT(reasons_of(list), ElementsAre("Created"));
+  EXPECT_EQ(list.items[0].uid, "u2");
+  EXPECT_EQ(api.listed("/v1/services/a/events?lives=last").items.size(), 1u);
+  EXPECT_EQ(api.listed("/v1/services/a/events?lives=all&namespace=default").items.size(), 3u);
+  EXPECT_EQ(api.ask("GET", "/v1/services/a/events?lives=some").status, 400u);
+}
+
 TEST(EventRoutes, a_return_to_a_former_revision_is_an_event) {
   EventApi api;
   const std::string former = api::write(objects::ServiceSpec{.replicas = 1, .pool = "p"});
-  api.views.kept_revisions = {{.number = 1, .spec = former}, {.number = 2, .spec = "{}"}};
+  api.views.kept_revisions = {{.number = 1, .spec = former}, {.number = 2}};
   ASSERT_EQ(api.ask("POST", "/v1/services/a/undo").status, 200u);
   EXPECT_THAT(reasons_of(api.listed("/v1/services/a/events")), ElementsAre("Created", "Changed", "Undone"));
 }

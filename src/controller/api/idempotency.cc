@@ -9,9 +9,8 @@
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
-
-// Two callers of one account with different roles are different: an answer may show what only one may see.
+// Two callers of one account with different roles are different: a response may contain data that only one of
+// them may see.
 std::string identity_of(const http::Caller& caller) {
   const char* role = caller.may_operate() ? "operator" : caller.may_create() ? "user" : "viewer";
   return fmt::format("{} as {}", caller.text(), role);
@@ -47,8 +46,9 @@ http::Response answer_once(const http::Request& request, const http::Caller& cal
   const bool is_plain = std::ranges::all_of(*key, [](char c) { return c > ' ' && c <= '~'; });
   if (key->empty() || key->size() > max_idempotency_key_bytes || !is_plain ||
       request.headers.count("Idempotency-Key") != 1)
-    return refuse(K::invalid_argument, fmt::format("Idempotency-Key: send one of 1 to {} visible characters",
-                                                   max_idempotency_key_bytes));
+    return refuse(
+        FailureKind::invalid_argument,
+        fmt::format("Idempotency-Key: send one of 1 to {} visible characters", max_idempotency_key_bytes));
   KeptAnswer answer{
       .caller = identity_of(caller),
       .key = *key,
@@ -67,8 +67,8 @@ http::Response answer_once(const http::Request& request, const http::Caller& cal
   answer.etag = etag_of(made);
   answer.body = *body;
   if (const auto written = journal.write(answer); !written)
-    os::log::error("the answer to a request with an Idempotency-Key is not kept: {}",
-                   written.error().sentence);
+    os::log::error(caller.cause(), "the answer to a request with an Idempotency-Key is not kept: {}",
+                   written.error().message);
   return made;
 }
 

@@ -1,10 +1,11 @@
-// Requests that are carried out once (the header Idempotency-Key): a client that got no answer repeats its
-// POST with the same key, and gets the first answer, for 24 hours. A key belongs to its caller. The same key
-// with another request is refused with 422 carve:key-reused.
+// Requests that are carried out once (the header Idempotency-Key): a client that got no response repeats its
+// POST with the same key and gets the first response, for 24 hours. A key belongs to its caller. The same key
+// with another request is rejected with 422 carve:key-reused.
 //
-// Kept are answers that changed something (2xx) of at most 64 KiB, the newest 1,000 of them; a refused
-// request changed nothing and is checked again. The answer is written behind the change: after a kill between
-// the two, the repeated request is carried out on the changed object. A new token is never kept.
+// The journal keeps the newest 1,000 successful responses (2xx) of up to 64 KiB. Beyond 1,000 the caller with
+// the most responses loses its oldest one, so no caller displaces the responses of a caller with fewer. A
+// rejected request changed nothing and is checked again. The response is written after the change: after a
+// kill between the two, the repeated request is carried out on the changed object. A new token is never kept.
 #pragma once
 
 #include <functional>
@@ -23,13 +24,13 @@ inline constexpr size_t max_idempotency_key_bytes = 128;
 inline constexpr int64_t answer_lifetime_ns = 24LL * 3600 * 1'000'000'000;
 
 struct KeptAnswer {
-  std::string caller;  // With its role.
+  std::string caller;  // Includes its role.
   std::string key;
-  std::string sha256;  // Of the request, in hex.
+  std::string sha256;  // Digest of the request, in hex.
   int64_t at_ns = 0;   // UTC.
   uint32_t status = 0;
   std::string type;
-  std::string etag;  // Empty: none.
+  std::string etag;  // Empty if there is none.
   std::string body;
 };
 
@@ -37,12 +38,12 @@ class AnswerJournal {
  public:
   virtual ~AnswerJournal() = default;
   virtual Outcome<std::optional<KeptAnswer>> find(const std::string& caller, const std::string& key) = 0;
-  // Writes the answer in one transaction, and deletes those that are too old or too many.
+  // Writes the response in one transaction, and deletes responses that are too old or too many.
   virtual Outcome<void> write(const KeptAnswer&) = 0;
 };
 
-// Returns the kept answer to the request, or that of `make`, which is kept. Only requests that are POST, have
-// the header and make no token are looked up.
+// Returns the kept response to the request, or calls `make` and keeps its response. The journal is used only
+// for POST requests that have the header and make no token.
 http::Response answer_once(const http::Request&, const http::Caller&, AnswerJournal&, int64_t now_ns,
                            const std::function<http::Response()>& make);
 

@@ -5,8 +5,6 @@
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
-
 bool is_taken(const Call& call, const std::string& name) {
   const auto has_name = [&](objects::Kind kind) {
     return call.context.objects.find_named(kind, name) != nullptr ||
@@ -30,10 +28,10 @@ std::optional<http::Response> refused_name(const Call& call, const ObjectKey& ke
     if (!other) continue;
     const std::string_view word = objects::text_of(kind).singular;
     if (other->key.namespace_ == key.namespace_)
-      return refuse(K::already_exists,
+      return refuse(FailureKind::already_exists,
                     fmt::format("{} {} has this name; choose another one", word, key.name));
     return refuse(
-        K::already_exists,
+        FailureKind::already_exists,
         fmt::format("namespace {} has the {} {} already, and slices are named by it; use another name",
                     other->key.namespace_, word, key.name));
   }
@@ -41,7 +39,7 @@ std::optional<http::Response> refused_name(const Call& call, const ObjectKey& ke
     if (is_queued(one.kind) && one.metadata.name == key.name &&
         ObjectKey{one.kind, one.metadata.namespace_, one.metadata.name} != key)
       return refuse(
-          K::invalid_argument,
+          FailureKind::invalid_argument,
           fmt::format("two documents have the name {}, and slices are named by it; use two names", key.name));
   return std::nullopt;
 }

@@ -1,4 +1,4 @@
-// The routes of queues and jobs, and what queues forbid to jobs.
+// The routes of queues and jobs, and the rules of queues for jobs.
 #pragma once
 
 #include <optional>
@@ -6,30 +6,33 @@
 
 #include "controller/api/api_call.h"
 #include "controller/objects/submission.h"
-#include "fronts/render/manifests.h"
+#include "render/manifests.h"
 
 namespace carve::controller {
 
-http::Response delete_queue(const Call&);
 http::Response cancel_job(const Call&);
 http::Response read_job_parameters(const Call&);
 
-// Returns the job that the submission would make, or what forbids it.
+// Returns the queue that the submission would make, or why it is rejected.
+Outcome<Object> planned_queue(const Call&, const Submission&);
+// Returns nothing if the queue has no unfinished jobs.
+Outcome<void> check_queue_deletion(const Call&, const std::string& name);
+// Returns the job that the submission would make, or why it is rejected.
 Outcome<Object> planned_job(const Call&, const Submission&);
 
-// Returns the answer that refuses the submissions: another `gpu` of a queue, a job that its queue does not
-// admit, another spec of a job. No value: nothing forbids them.
+// Returns the response that rejects the submissions because of another `gpu` of a queue, a job that its queue
+// does not admit, or another spec of a job. No value if they are valid.
 std::optional<http::Response> refused_by_queues(const Call&, const std::vector<Submission>&);
 
-// Returns what the caller of a planned job should know.
+// Returns the warnings for the caller about a planned job.
 std::vector<std::string> job_warnings(const Object&);
-// Gives the object what a planned one says of its slices and warnings.
+// Copies the slices and warnings of the planned object to the status of the present one.
 void set_planned_status(Object& present, const Object& planned);
 
-// Returns the submission's job as manifests of Kubernetes, or what forbids it.
-Result<fronts::Manifests, http::Response> rendered_job(const Call&, const Submission&);
+// Returns the submission's job as Kubernetes manifests, or why it is rejected.
+Result<render::Manifests, http::Response> rendered_job(const Call&, const Submission&);
 
-// Returns the job or cluster as it is shown: with its position while it waits, and its GPU-hours.
+// Returns the job or cluster as the API shows it: with its position while it waits, and its GPU-hours.
 Object with_present_status(const Call&, const Object&);
 
 }  // namespace carve::controller

@@ -68,6 +68,12 @@ TEST_F(JobRoutes, a_job_without_a_name_gets_one_that_no_other_job_had) {
   EXPECT_NE(objects.list(objects::Kind::job).front()->key.name, first->key.name);
 }
 
+TEST_F(JobRoutes, a_job_that_no_program_would_be_started_for_is_refused) {
+  views.refused_uid = 1000;
+  EXPECT_THAT(ask(409, "POST", "/v1/jobs", job("a"), 1000), HasSubstr("no program of it"));
+  ask(201, "POST", "/v1/jobs", job("a"), 1001);
+}
+
 TEST_F(JobRoutes, a_name_is_that_of_one_job_in_all_namespaces) {
   const auto in = [](const std::string& space, std::string document) {
     return document.replace(document.find(R"("metadata":{)"), 12,
@@ -87,7 +93,22 @@ TEST_F(JobRoutes, a_name_is_that_of_one_job_in_all_namespaces) {
               HasSubstr("two documents have the name s"));
 }
 
-// A user may have named a job as the next one without a name would be.
+TEST_F(JobRoutes, a_list_of_devices_that_are_not_those_of_the_slice_is_refused_by_its_field) {
+  const auto cluster = [](const char* list) {
+    return fmt::format(
+        R"({{"apiVersion":"carve.dev/v1","kind":"RayCluster","metadata":{{"name":"c"}},"spec":{{"queue":"q",)"
+        R"("workers":[{{"mgpuCore":30,"mgpuMemory":4096}}],"engineHome":"/ray",)"
+        R"("env":{{"CUDA_VISIBLE_DEVICES":"{}"}}}}}})",
+        list);
+  };
+  for (const char* list : {"1", "", "-1", "0,1", "GPU-1"})
+    EXPECT_THAT(ask(422, "POST", "/v1/documents", cluster(list)),
+                HasSubstr(R"("field":"spec.env.CUDA_VISIBLE_DEVICES")"))
+        << list;
+  ask(201, "POST", "/v1/documents", cluster("0"));
+}
+
+// A user may have given a job the name that the next unnamed job would get.
 TEST_F(JobRoutes, a_job_without_a_name_never_replaces_another_one) {
   for (uint64_t next = objects.version() + 2; next < 6; ++next)
     ask(201, "POST", "/v1/jobs", job(fmt::format("custom-{}", next + 3)), 1000);
@@ -188,7 +209,7 @@ TEST_F(JobRoutes, a_cluster_is_kept_once_and_its_token_is_its_users) {
               HasSubstr("job a has this name"));
   ASSERT_TRUE(
       objects.update({objects::Kind::ray_cluster, "default", "c"}, [](Object& object) -> Outcome<void> {
-        object.status = api::write(objects::JobStatus{.phase = "Running", .dashboard_token = "p2"});
+        object.status = objects::JobStatus{.phase = "Running", .dashboard_token = "p2"};
         return {};
       }));
   views.hours = JobHours{.gpu_hours = "1.500000"};
@@ -234,7 +255,7 @@ TEST_F(JobRoutes, a_cluster_changes_its_numbers_of_workers_and_its_priority_alon
   EXPECT_THAT(ask(200, "GET", "/v1/rayclusters/c"), HasSubstr("2 more workers wait"));
 }
 
-TEST_F(JobRoutes, what_a_queue_refuses_is_refused_with_all_sentences) {
+TEST_F(JobRoutes, what_a_queue_refuses_is_refused_with_all_messages) {
   EXPECT_THAT(ask(422, "POST", "/v1/jobs", job("a", R"(,"computeGroup":"x","tasks":0)")),
               testing::AllOf(HasSubstr("queue q has no compute group 'x'; there are default"),
                              HasSubstr("spec.tasks: 0 is not a whole number from 1 to 1024")));

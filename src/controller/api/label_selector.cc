@@ -7,7 +7,6 @@
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
 using Operator = LabelRequirement::Operator;
 
 bool is_letter_or_digit(char c) {
@@ -24,7 +23,7 @@ class SelectorReader {
     if (left_.empty()) return out;
     while (true) {
       if (out.size() == max_selector_requirements)
-        return failure(K::invalid_argument, "labelSelector: it has more than {} requirements",
+        return failure(FailureKind::invalid_argument, "labelSelector: it has more than {} requirements",
                        max_selector_requirements);
       auto requirement = read_requirement();
       if (!requirement) return tl::unexpected(requirement.error());
@@ -57,7 +56,7 @@ class SelectorReader {
   }
 
   tl::unexpected<Failure> wrong(std::string_view wanted) const {
-    return failure(K::invalid_argument,
+    return failure(FailureKind::invalid_argument,
                    "labelSelector '{}': at byte {} there is no {}; it is written as "
                    "app=web,tier!=cache,zone in (a,b),zone notin (c),gpu,!debug",
                    whole_.substr(0, max_shown_bytes), whole_.size() - left_.size(), wanted);
@@ -71,7 +70,8 @@ class SelectorReader {
 
   Outcome<std::string> checked(std::string_view word) const {
     if (word.size() > max_selector_label_bytes)
-      return failure(K::invalid_argument, "labelSelector: '{}' has {} bytes; a label has at most {}",
+      return failure(FailureKind::invalid_argument,
+                     "labelSelector: '{}' has {} bytes; a label has at most {}",
                      word.substr(0, max_shown_bytes), word.size(), max_selector_label_bytes);
     return std::string(word);
   }
@@ -120,8 +120,8 @@ class SelectorReader {
 
 Outcome<LabelSelector> parse_label_selector(std::string_view text) {
   if (text.size() > max_selector_bytes)
-    return failure(K::invalid_argument, "labelSelector: it has {} bytes; use at most {}", text.size(),
-                   max_selector_bytes);
+    return failure(FailureKind::invalid_argument, "labelSelector: it has {} bytes; use at most {}",
+                   text.size(), max_selector_bytes);
   return SelectorReader(text).read();
 }
 

@@ -1,9 +1,9 @@
-// Which objects a caller wants, by their labels, in the syntax of Kubernetes' label selectors:
+// Selects objects by their labels, in the syntax of Kubernetes' label selectors:
 //
 //   app=web,tier!=cache,zone in (a, b),zone notin (c),gpu,!debug
 //
-// All requirements hold for a selected object. `!=` and `notin` also hold for an object without the label.
-// Pure: a text in, a value or a sentence out.
+// A selected object meets all requirements. `!=` and `notin` also match an object without the label. Pure
+// functions from a text to a value or a message.
 #pragma once
 
 #include <map>
@@ -16,19 +16,19 @@
 namespace carve::controller {
 
 inline constexpr size_t max_selector_bytes = 4096;
-inline constexpr size_t max_selector_label_bytes = 253;  // Of a key, and of a value.
+inline constexpr size_t max_selector_label_bytes = 253;  // For a key, and for a value.
 inline constexpr size_t max_selector_requirements = 64;
 
 struct LabelRequirement {
   enum class Operator : uint8_t { in, not_in, exists, not_exists };
   std::string key;
   Operator op = Operator::exists;
-  std::vector<std::string> values;  // Of in and not_in.
+  std::vector<std::string> values;  // Used by in and not_in.
 
   friend bool operator==(const LabelRequirement&, const LabelRequirement&) = default;
 };
 
-using LabelSelector = std::vector<LabelRequirement>;  // Empty: every object.
+using LabelSelector = std::vector<LabelRequirement>;  // An empty selector matches every object.
 
 Outcome<LabelSelector> parse_label_selector(std::string_view text);
 

@@ -41,7 +41,7 @@ TEST(LabelSelector, a_requirement_selects_as_kubernetes_does) {
   };
   for (const auto& [text, expected] : table) {
     const auto selector = parse_label_selector(text);
-    ASSERT_TRUE(selector) << text << ": " << selector.error().sentence;
+    ASSERT_TRUE(selector) << text << ": " << selector.error().message;
     EXPECT_EQ(selects(*selector, labels), expected) << text;
   }
 }
@@ -54,7 +54,7 @@ TEST(LabelSelector, another_text_is_refused_with_the_place) {
     const auto selector = parse_label_selector(text);
     ASSERT_FALSE(selector) << text;
     EXPECT_EQ(selector.error().kind, FailureKind::invalid_argument);
-    EXPECT_THAT(selector.error().sentence, testing::HasSubstr("labelSelector"));
+    EXPECT_THAT(selector.error().message, testing::HasSubstr("labelSelector"));
   }
 }
 

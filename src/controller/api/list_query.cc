@@ -7,8 +7,6 @@
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
-
 constexpr size_t max_continue_bytes = 1024;
 
 // The text is "PLURAL/NAMESPACE/NAME" in hexadecimal digits.
@@ -38,7 +36,7 @@ Outcome<ObjectKey> parse_continue(const std::string& text, objects::Kind kind) {
   const size_t first = plain ? plain->find('/') : std::string::npos;
   const size_t second = first == std::string::npos ? first : plain->find('/', first + 1);
   if (second == std::string::npos || plain->substr(0, first) != objects::text_of(kind).plural)
-    return failure(K::invalid_argument,
+    return failure(FailureKind::invalid_argument,
                    "continue: '{}' is not one that a list of {} answered; list again from the begin",
                    text.substr(0, max_shown_bytes), objects::text_of(kind).plural);
   return ObjectKey{kind, plain->substr(first + 1, second - first - 1), plain->substr(second + 1)};
@@ -50,7 +48,7 @@ Outcome<size_t> parse_limit(const std::string& word) {
   size_t limit = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), limit);
   if (error != std::errc() || end != word.data() + word.size() || limit == 0 || limit > max_list_limit)
-    return failure(K::invalid_argument, "limit: '{}' is not a whole number from 1 to {}",
+    return failure(FailureKind::invalid_argument, "limit: '{}' is not a whole number from 1 to {}",
                    word.substr(0, max_shown_bytes), max_list_limit);
   return limit;
 }

@@ -1,8 +1,8 @@
 // One page of a list: GET /v1/KINDs?namespace=&labelSelector=&limit=&continue=
 //
-// A page ends behind an object, and `continue` says behind which: namespace and name, in the order of the
-// list. So no object that is there from the first page to the last is missing or shown twice, whatever is
-// added or deleted in between. The text is opaque for callers.
+// A page ends after an object, and `continue` identifies that object by namespace and name, the order of the
+// list. So an object that exists from the first page to the last is shown exactly once, whatever is added or
+// deleted in between. The text is opaque for callers.
 #pragma once
 
 #include <optional>
@@ -18,24 +18,24 @@ inline constexpr size_t default_list_limit = 100;
 inline constexpr size_t max_list_limit = 500;
 
 struct ListQuery {
-  std::string namespace_;  // Empty: all.
+  std::string namespace_;  // Empty for all.
   LabelSelector selector;
   size_t limit = default_list_limit;
-  std::optional<ObjectKey> behind;  // The last object of the page before; absent: the first page.
+  std::optional<ObjectKey> behind;  // The last object of the previous page; absent for the first page.
 };
 
-// Reads `limit` of a list.
+// Parses the parameter `limit` of a list.
 Outcome<size_t> parse_limit(const std::string& word);
 
-// Reads the query of a list of this kind.
+// Parses the query of a list of this kind.
 Outcome<ListQuery> parse_list_query(const std::string& query, objects::Kind);
 
 struct ListPage {
   std::vector<ObjectRegistry::Pointer> objects;
-  std::string next;  // `continue` of the next page; empty: this is the last one.
+  std::string next;  // `continue` of the next page; empty on the last one.
 };
 
-// Returns the page of `all`, the objects of the kind and namespace in their order.
+// Returns one page of `all`, which has the objects of the kind and namespace in order.
 ListPage page_of(const std::vector<ObjectRegistry::Pointer>& all, const ListQuery&);
 
 }  // namespace carve::controller

@@ -28,7 +28,7 @@ std::string names(const ListPage& page) {
 
 ListQuery query(const std::string& text) {
   const auto parsed = parse_list_query(text, service_kind);
-  EXPECT_TRUE(parsed) << parsed.error().sentence;
+  EXPECT_TRUE(parsed) << parsed.error().message;
   return *parsed;
 }
 

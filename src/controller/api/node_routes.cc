@@ -1,26 +1,27 @@
 #include "controller/api/node_routes.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "controller/api/list_query.h"
 #include "controller/api/planning.h"
 #include "controller/api/query.h"
 #include "controller/nodes/node_rules.h"
-#include "fronts/label_synonyms.h"
-#include "fronts/service_terms.h"
+#include "controller/nodes/policy_change.h"
+#include "dialects/label_synonyms.h"
+#include "objects/rules/service_terms.h"
 #include "os/clock.h"
 #include "wire/api/json_value.h"
+#include "wire/api/warning.h"
 
 namespace carve::controller {
 namespace {
-
-using K = FailureKind;
 
 std::string moment(uint64_t utc_ns) {
   return utc_ns == 0 ? "" : os::rfc3339(static_cast<int64_t>(utc_ns), os::Decimals::nanoseconds);
 }
 
-// Returns the node's object with what is known of its agent.
+// Returns the node's object with the last known state of its agent.
 Object with_agent(Object node, const api::KnownNode& known) {
   objects::NodeStatus status = node_status(node);
   status.agent = objects::NodeAgentStatus{.socket = known.socket,
@@ -30,7 +31,7 @@ Object with_agent(Object node, const api::KnownNode& known) {
                                           .started_at = moment(known.agent_started_ns),
                                           .first_seen_at = moment(known.first_seen_ns),
                                           .last_seen_at = moment(known.last_seen_ns)};
-  node.status = api::write(status);
+  node.status = std::move(status);
   return node;
 }
 
@@ -55,14 +56,15 @@ Outcome<FoundNode> named_node(const Call& call) {
   if (found != all.end()) return std::move(*found);
   std::vector<std::string> names;
   for (const FoundNode& node : all) names.push_back(node.known.name);
-  return failure(K::not_found, "there is no node {}; the controller has {}", call.names[0].substr(0, 80),
-                 fmt::join(names, ", "));
+  return failure(FailureKind::not_found, "there is no node {}; the controller has {}",
+                 call.names[0].substr(0, 80), fmt::join(names, ", "));
 }
 
 // Returns the node that the path names if the caller may change nodes and has seen its present version.
 Outcome<FoundNode> changeable_node(const Call& call) {
   if (!call.caller.may_operate())
-    return failure(K::permission_denied, "nodes are changed by operators; {} is none", call.caller.text());
+    return failure(FailureKind::permission_denied, "nodes are changed by operators; {} is none",
+                   call.caller.text());
   auto node = named_node(call);
   if (!node) return node;
   if (const auto is_expected = check_version(call, *node->object); !is_expected)
@@ -94,7 +96,7 @@ http::Response kept_spec(const Call& call, const std::function<void(objects::Nod
   return kept(call, *node, [&](Object& object) {
     objects::NodeSpec spec = node_spec(object);
     edit(spec);
-    object.spec = api::write(spec);
+    object.spec = std::move(spec);
   });
 }
 
@@ -106,7 +108,7 @@ struct ReadPatch {
 
 Result<ReadPatch, http::Response> read_patch(const std::string& body) {
   auto json = api::parse(body, api::Decimals::as_doubles, api::max_depth, api::max_nodes);
-  if (!json) return tl::unexpected(refuse(K::invalid_argument, json.error()));
+  if (!json) return tl::unexpected(refuse(FailureKind::invalid_argument, json.error()));
   ReadPatch out;
   if (json->is_object() && json->contains("metadata") && (*json)["metadata"].is_object() &&
       (*json)["metadata"].contains("labels") && (*json)["metadata"]["labels"].is_object()) {
@@ -121,11 +123,11 @@ Result<ReadPatch, http::Response> read_patch(const std::string& body) {
   return out;
 }
 
-// Returns the answer that refuses to set the label; no value if it may be set.
+// Returns the response that rejects the label; no value if it may be set.
 std::optional<http::Response> refused_label(const Object& node, const std::string& key,
                                             const std::string& value, int64_t now_ns) {
-  const std::string ours = fronts::our_key(key), &name = node.key.name;
-  const objects::NodeStatus status = node_status(node);
+  const std::string ours = dialects::our_key(key), &name = node.key.name;
+  const objects::NodeStatus& status = node_status(node);
   if (std::ranges::find(status.removed_labels, ours) != status.removed_labels.end())
     return refuse_as(
         "carve:immutable",
@@ -134,16 +136,16 @@ std::optional<http::Response> refused_label(const Object& node, const std::strin
                     key, name, name));
   const auto checked = workload::check_edit(pool_node(node, now_ns), ours, value);
   if (checked) return std::nullopt;
-  if (checked.error().kind != K::failed_precondition) return refuse(checked.error());
-  std::string sentence = checked.error().sentence;
-  for (size_t at = 0; key != ours && (at = sentence.find(ours, at)) != std::string::npos; at += key.size())
-    sentence.replace(at, ours.size(), key);
-  return refuse_as("carve:immutable", std::move(sentence));
+  if (checked.error().kind != FailureKind::failed_precondition) return refuse(checked.error());
+  std::string message = checked.error().message;
+  for (size_t at = 0; key != ours && (at = message.find(ours, at)) != std::string::npos; at += key.size())
+    message.replace(at, ours.size(), key);
+  return refuse_as("carve:immutable", std::move(message));
 }
 
-// Returns the answer that refuses another memory unit while slices in units run; no value if it may change.
+// Returns the response that rejects another memory unit while slices in units run; no value if it may change.
 std::optional<http::Response> refused_unit(const Call& call, const Object& node, const std::string& unit) {
-  const objects::NodeStatus status = node_status(node);
+  const objects::NodeStatus& status = node_status(node);
   if (call.context.node_actions == nullptr || status.memory_unit.effective == unit) return std::nullopt;
   const auto holders = call.context.node_actions->slices_in_units(node.key.name);
   if (!holders) return refuse(holders.error());
@@ -160,18 +162,39 @@ std::optional<http::Response> refused_pool(const Call& call, const std::optional
   return refuse(
       api::FieldErrors{{.field = "spec.pool",
                         .value = pool->substr(0, 80),
-                        .sentence = fmt::format("spec.pool: there is no pool '{}'", pool->substr(0, 80))}});
+                        .message = fmt::format("spec.pool: there is no pool '{}'", pool->substr(0, 80))}});
 }
 
-// `labels`: in any words, with our values. `waits`: a memory unit may become effective later.
+// `labels` has keys in any dialect, with Carve's values. `waits` means that a memory unit may become
+// effective later.
 std::optional<http::Response> refused_labels(const Call& call, const Object& node,
                                              const std::map<std::string, std::string>& labels, bool waits) {
   for (const auto& [key, value] : labels) {
     if (auto refused = refused_label(node, key, value, call.context.views.now_ns())) return refused;
-    if (fronts::our_key(key) != workload::memory_unit_label || waits) continue;
+    if (dialects::our_key(key) != workload::memory_unit_label || waits) continue;
     if (auto refused = refused_unit(call, node, value)) return refused;
   }
   return std::nullopt;
+}
+
+// `labels` is in Carve's terms.
+std::vector<std::string> label_warnings(const Call& call, const Object& node,
+                                        const std::map<std::string, std::string>& labels) {
+  const auto policy = labels.find(std::string(workload::compute_policy_label));
+  if (policy == labels.end()) return {};
+  return policy_warnings({node.key.name}, policy->second, call.context.objects.list(objects::Kind::node),
+                         call.context.objects.workloads());
+}
+
+// Without its label a node has the default unit.
+std::optional<http::Response> refused_removal(const Call& call, const Object& node,
+                                              const std::vector<std::string>& removed, bool waits) {
+  const auto is_unit = [](const std::string& key) {
+    return dialects::our_key(key) == workload::memory_unit_label;
+  };
+  if (waits || std::ranges::none_of(removed, is_unit)) return std::nullopt;
+  if (!node.labels.contains(std::string(workload::memory_unit_label))) return std::nullopt;
+  return refused_unit(call, node, std::string(text(MemoryUnit::gib)));
 }
 
 void cordon(const Call& call, objects::NodeSpec& spec) {
@@ -231,48 +254,63 @@ http::Response patch_node(const Call& call) {
   if (!node) return refuse(node.error());
   auto read = read_patch(call.request.body);
   if (!read) return std::move(read.error());
-  // The node's own name is that of its host, which has other rules.
-  if (auto wrong = fronts::check_metadata({.name = "n", .labels = read->patch.metadata.labels});
+  // The node's own name is its host's, which follows other rules.
+  if (auto wrong = objects::check_metadata({.name = "n", .labels = read->patch.metadata.labels});
       !wrong.empty())
     return refuse(std::move(wrong));
-  const auto labels = fronts::our_labels(read->patch.metadata.labels, "metadata.labels");
+  const auto labels = dialects::our_labels(read->patch.metadata.labels, "metadata.labels");
   if (!labels) return refuse(labels.error());
   if (auto refused = refused_pool(call, read->patch.spec.pool)) return std::move(*refused);
   const bool waits = query->contains("whenFree") && query->at("whenFree") != "false";
-  std::map<std::string, std::string> given;  // In the words of the caller, with our values.
-  for (const auto& [key, value] : read->patch.metadata.labels) given[key] = labels->at(fronts::our_key(key));
+  std::map<std::string, std::string> given;  // Keys in the caller's dialect, with Carve's values.
+  for (const auto& [key, value] : read->patch.metadata.labels)
+    given[key] = labels->at(dialects::our_key(key));
   if (auto refused = refused_labels(call, *node->object, given, waits)) return std::move(*refused);
-  return kept(call, *node, [&](Object& object) {
+  if (auto refused = refused_removal(call, *node->object, read->removed, waits)) return std::move(*refused);
+  const std::vector<std::string> warnings =
+      label_warnings(call, *node->object, {labels->begin(), labels->end()});
+  http::Response response = kept(call, *node, [&](Object& object) {
     objects::NodeSpec spec = node_spec(object);
     objects::NodeStatus status = node_status(object);
     edit_spec(call, read->patch.spec, spec, status);
     for (const auto& [key, value] : *labels) object.labels[key] = value;
     for (const std::string& key : read->removed) {
-      const std::string ours = fronts::our_key(key);
+      const std::string ours = dialects::our_key(key);
       if (object.labels.erase(ours) != 0 && workload::is_system_label(ours))
         status.removed_labels.push_back(ours);
     }
-    object.spec = api::write(spec);
-    object.status = api::write(status);
+    object.spec = std::move(spec);
+    object.status = std::move(status);
   });
+  if (response.status == 200)
+    for (const std::string& warning : warnings)
+      response.headers.push_back({std::string(api::warning_header), api::warning_value(warning)});
+  return response;
+}
+
+std::vector<std::string> node_warnings(const Call& call, const Submission& submission) {
+  std::vector<std::string> out = warnings_of(call, submission);
+  if (const Pointer node = call.context.objects.find(node_key(submission.metadata.name)))
+    std::ranges::move(label_warnings(call, *node, submission.metadata.labels), std::back_inserter(out));
+  return out;
 }
 
 Outcome<Object> planned_node(const Call& call, const Submission& submission) {
   if (!call.caller.may_operate())
-    return failure(K::permission_denied, "nodes are changed by operators; {} is none", call.caller.text());
+    return failure(FailureKind::permission_denied, "nodes are changed by operators; {} is none",
+                   call.caller.text());
   const Pointer present = call.context.objects.find(node_key(submission.metadata.name));
   if (!present)
-    return failure(K::not_found, "there is no node {}; nodes are those of the controller's command line",
+    return failure(FailureKind::not_found,
+                   "there is no node {}; nodes are those of the controller's command line",
                    submission.metadata.name);
-  const auto wanted = api::read<objects::NodePatchSpec>(submission.spec, api::Reading::strict);
-  if (!wanted) return failure(K::invalid_argument, "{}", wanted.error());
   Object object = *present;
   objects::NodeSpec spec = node_spec(object);
   objects::NodeStatus status = node_status(object);
-  edit_spec(call, *wanted, spec, status);
+  edit_spec(call, submission.spec.as<objects::NodePatchSpec>(), spec, status);
   for (const auto& [key, value] : submission.metadata.labels) object.labels[key] = value;
-  object.spec = api::write(spec);
-  object.status = api::write(status);
+  object.spec = std::move(spec);
+  object.status = std::move(status);
   return object;
 }
 
@@ -280,13 +318,13 @@ std::optional<http::Response> refused_by_nodes(const Call& call, const std::vect
   for (const Submission& submission : submissions) {
     if (submission.kind != objects::Kind::node) continue;
     const Pointer node = call.context.objects.find(node_key(submission.metadata.name));
-    const auto wanted = api::read<objects::NodePatchSpec>(submission.spec, api::Reading::strict);
-    if (!node || !wanted || !call.caller.may_operate()) continue;  // planned_node() says why.
+    if (!node || !call.caller.may_operate()) continue;  // planned_node() returns the error.
+    const auto& wanted = submission.spec.as<objects::NodePatchSpec>();
     const bool has_pool = std::ranges::any_of(submissions, [&](const Submission& other) {
-      return other.kind == objects::Kind::pool && other.metadata.name == wanted->pool;
+      return other.kind == objects::Kind::pool && other.metadata.name == wanted.pool;
     });
     if (!has_pool)
-      if (auto refused = refused_pool(call, wanted->pool)) return refused;
+      if (auto refused = refused_pool(call, wanted.pool)) return refused;
     if (auto refused = refused_labels(call, *node, submission.metadata.labels, /*waits=*/false))
       return refused;
   }
@@ -324,7 +362,7 @@ http::Response end_node_slices(const Call& call) {
   const auto node = changeable_node(call);
   if (!node) return refuse(node.error());
   if (refusal_of(*node->object).empty())
-    return refuse(K::failed_precondition,
+    return refuse(FailureKind::failed_precondition,
                   fmt::format("node {0} grants slices; cordon it first: carve cordon {0}", node->known.name));
   if (call.context.node_actions != nullptr) {
     call.context.node_actions->end_slices(node->known.name);

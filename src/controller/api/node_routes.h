@@ -1,5 +1,5 @@
-// The routes of nodes. A change is the operators'. A node is one of the controller's command line: it is not
-// created or deleted here.
+// The routes of nodes. Only operators change nodes. The nodes come from the controller's command line: they
+// are not created or deleted here.
 #pragma once
 
 #include <optional>
@@ -19,10 +19,12 @@ http::Response restart_node(const Call&);
 http::Response drain_node(const Call&);
 http::Response end_node_slices(const Call&);
 
-// Returns the node with what a document of kind Node has; all else stays.
+// Returns the node with the values of a document of kind Node; other values stay.
 Outcome<Object> planned_node(const Call&, const Submission&);
-// Returns the answer that refuses a label or the pool of a node among the documents; no value: they may be
-// set.
+// Returns the warnings about a document of kind Node, including the workloads that its labels exclude from
+// the node.
+std::vector<std::string> node_warnings(const Call&, const Submission&);
+// Returns the response that rejects a node's label or pool in the documents; no value if they are valid.
 std::optional<http::Response> refused_by_nodes(const Call&, const std::vector<Submission>&);
 
 }  // namespace carve::controller

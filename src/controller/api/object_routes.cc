@@ -5,6 +5,7 @@
 #include "controller/api/bill_routes.h"
 #include "controller/api/dry_run.h"
 #include "controller/api/job_routes.h"
+#include "controller/api/kind_routes.h"
 #include "controller/api/list_query.h"
 #include "controller/api/node_routes.h"
 #include "controller/api/planning.h"
@@ -15,10 +16,9 @@
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
 using Pointer = ObjectRegistry::Pointer;
 
-// Replaces the spec of the object with that of the document, after all checks.
+// Replaces the spec of the object with the document's, after all checks.
 http::Response replace(const Call& call, const ObjectKey& key, const std::string& text) {
   auto read = submissions_of(call, text, "carve");
   if (!read) return std::move(read.error());
@@ -27,16 +27,36 @@ http::Response replace(const Call& call, const ObjectKey& key, const std::string
   if (auto refused = refused_by_tariffs(call, *read)) return std::move(*refused);
   const Submission& wanted = read->front();
   if (read->size() != 1 || ObjectKey{wanted.kind, wanted.metadata.namespace_, wanted.metadata.name} != key)
-    return refuse(K::invalid_argument, fmt::format("the document is not one of {}", controller::text(key)));
+    return refuse(FailureKind::invalid_argument,
+                  fmt::format("the document is not one of {}", controller::text(key)));
   const Pointer present = call.context.objects.find(key);
-  if (!present) return refuse(K::not_found, fmt::format("there is no {}", controller::text(key)));
+  if (!present) return refuse(FailureKind::not_found, fmt::format("there is no {}", controller::text(key)));
   if (const auto is_expected = check_version(call, *present); !is_expected)
     return refuse(is_expected.error());
-  const auto object = planned(call, wanted);
+  const auto object = api_of(wanted.kind).plan(call, wanted);
   if (!object) return refuse(object.error());
   const auto kept = keep(call, {*object});
   if (!kept) return refuse(kept.error());
   return shown(call, *kept->front().object);
+}
+
+// Rejects documents of existing objects: a request that creates objects changes none.
+Outcome<void> check_new(const Call& call, const std::vector<Submission>& read) {
+  for (const Submission& one : read) {
+    const ObjectKey key{one.kind, one.metadata.namespace_, one.metadata.name};
+    if (call.context.objects.find(key))
+      return failure(FailureKind::already_exists,
+                     "metadata.name: '{}': {} exists; change it, or use another name", one.metadata.name,
+                     controller::text(key));
+  }
+  return {};
+}
+
+std::vector<std::string> planned_warnings(const Call& call, const Submission& submission,
+                                          const Object& planned) {
+  if (is_queued(submission.kind)) return job_warnings(planned);
+  if (submission.kind == objects::Kind::node) return node_warnings(call, submission);
+  return pool_warnings(call, submission);
 }
 
 }  // namespace
@@ -51,10 +71,13 @@ http::Response shown(const Call& call, const Object& object, unsigned status) {
 
 http::Response post_documents(const Call& of_path) {
   Call call = of_path;
-  const auto query = parse_query(call.request.query, {"dialect", "dryRun", "explain"});
+  const auto query = parse_query(call.request.query, {"dialect", "dryRun", "explain", "create"});
   if (!query) return refuse(query.error());
   auto read = posted_submissions(call, *query);
   if (!read) return std::move(read.error());
+  const auto is_set = [&](const char* name) { return query->contains(name) && query->at(name) != "false"; };
+  if (const auto are_new = is_set("create") ? check_new(call, *read) : Outcome<void>(); !are_new)
+    return refuse(are_new.error());
   call.beside = *read;
   if (auto refused = refused_by_pool(call, *read)) return std::move(*refused);
   if (auto refused = refused_by_nodes(call, *read)) return std::move(*refused);
@@ -62,7 +85,7 @@ http::Response post_documents(const Call& of_path) {
   if (auto refused = refused_by_tariffs(call, *read)) return std::move(*refused);
   std::vector<Object> wanted;
   for (const Submission& submission : *read) {
-    auto object = planned(call, submission);
+    auto object = api_of(submission.kind).plan(call, submission);
     if (!object) return refuse(object.error());
     wanted.push_back(std::move(*object));
   }
@@ -72,9 +95,7 @@ http::Response post_documents(const Call& of_path) {
                          .name = wanted[i].key.name,
                          .namespace_ = wanted[i].key.namespace_,
                          .action = "checked",
-                         .warnings = is_queued(wanted[i].key.kind) ? job_warnings(wanted[i])
-                                                                   : pool_warnings(call, (*read)[i])});
-  const auto is_set = [&](const char* name) { return query->contains(name) && query->at(name) != "false"; };
+                         .warnings = planned_warnings(call, (*read)[i], wanted[i])});
   if (is_set("dryRun") || is_set("explain")) {
     if (const auto may_keep = check_keep(call, wanted); !may_keep) return refuse(may_keep.error());
     SliceForecast forecast(call.context.objects);
@@ -122,18 +143,39 @@ http::Response put_object(const Call& call) {
 }
 
 http::Response patch_object(const Call& call) {
-  // Errors of the whole repeat parts of it, so a caller who may not change it does not see them.
+  // Errors of the whole document quote parts of it, so a caller who may not change it must not see them.
   const auto object = objects::text_of(call.kind).is_workload ? changeable_object(call) : named_object(call);
   if (!object) return refuse(object.error());
   auto patch = api::parse(call.request.body, api::Decimals::as_doubles, api::max_depth, api::max_nodes);
-  if (!patch) return refuse(K::invalid_argument, patch.error());
+  if (!patch) return refuse(FailureKind::invalid_argument, patch.error());
   auto json = api::parse(document_of(**object));
   json->erase("status");
   json->merge_patch(*patch);  // RFC 7396
   return replace(call, (*object)->key, json->dump());
 }
 
+namespace {
+
+// Deletes an object that has no programs.
+http::Response delete_now(const Call& call) {
+  const std::string& name = call.names[0];
+  if (const auto allowed = check_operator(call, call.kind); !allowed) return refuse(allowed.error());
+  const Pointer object = call.context.objects.find({call.kind, "default", name});
+  if (!object)
+    return refuse(FailureKind::not_found,
+                  fmt::format("there is no {} {}", objects::text_of(call.kind).singular,
+                              name.substr(0, max_shown_bytes)));
+  if (const auto is_expected = check_version(call, *object); !is_expected) return refuse(is_expected.error());
+  if (const auto may_go = api_of(call.kind).check_deletion(call, name); !may_go)
+    return refuse(may_go.error());
+  if (const auto removed = call.context.objects.remove(object->key); !removed) return refuse(removed.error());
+  return shown(call, *object);
+}
+
+}  // namespace
+
 http::Response delete_object(const Call& call) {
+  if (api_of(call.kind).check_deletion != nullptr) return delete_now(call);
   const auto object = changeable_object(call);
   if (!object) return refuse(object.error());
   const auto updated = call.context.objects.update((*object)->key, [](Object& present) -> Outcome<void> {

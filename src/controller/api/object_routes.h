@@ -1,5 +1,5 @@
-// The routes that every kind of objects has: apply documents, list, show, change and delete. A request
-// changes all objects that it names, or none: every document is checked before the first is kept.
+// The routes that every kind of object has: apply documents, list, show, change and delete. A request changes
+// all objects that it names, or none: every document is checked before the first is kept.
 #pragma once
 
 #include "controller/api/api_call.h"

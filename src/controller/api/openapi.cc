@@ -5,24 +5,17 @@
 #include <map>
 #include <ranges>
 
+#include "controller/api/kind_routes.h"
 #include "core/invariant.h"
+#include "objects/kind.h"
+#include "objects/object_event.h"
+#include "objects/pool_object.h"
+#include "objects/revision.h"
 #include "wire/api/bill.h"
 #include "wire/api/device.h"
 #include "wire/api/json_schema.h"
 #include "wire/api/plan.h"
 #include "wire/api/slice.h"
-#include "wire/objects/application.h"
-#include "wire/objects/budget_object.h"
-#include "wire/objects/job_object.h"
-#include "wire/objects/kind.h"
-#include "wire/objects/node_object.h"
-#include "wire/objects/object_event.h"
-#include "wire/objects/pool_object.h"
-#include "wire/objects/queue_object.h"
-#include "wire/objects/ray_cluster_object.h"
-#include "wire/objects/revision.h"
-#include "wire/objects/service_object.h"
-#include "wire/objects/tariff_object.h"
 
 namespace carve::controller {
 namespace {
@@ -31,38 +24,33 @@ constexpr std::string_view schema_prefix = "#/components/schemas/";
 
 // The schemas by name; those of the kinds have the kinds' names.
 const std::map<std::string_view, std::string>& schemas() {
-  static const std::map<std::string_view, std::string> all = {
-      {"Application", api::schema<objects::Application>()},
-      {"AppliedList", api::schema<api::AppliedList>()},
-      {"Bill", api::schema<api::Bill>()},
-      {"Budget", api::schema<objects::Budget>()},
-      {"ControllerVersion", api::schema<api::ControllerVersion>()},
-      {"DeviceList", api::schema<api::DeviceList>()},
-      {"EasChanges", api::schema<api::EasChanges>()},
-      {"Explanation", api::schema<api::Explanation>()},
-      {"Job", api::schema<objects::Job>()},
-      {"JobParameters", api::schema<api::JobParameters>()},
-      {"Node", api::schema<objects::Node>()},
-      {"Nothing", api::schema<api::Nothing>()},
-      {"ObjectEventList", api::schema<objects::ObjectEventList>()},
-      {"Pool", api::schema<objects::Pool>()},
-      {"Problem", api::schema<api::Problem>()},
-      {"Queue", api::schema<objects::Queue>()},
-      {"Rendered", api::schema<api::Rendered>()},
-      {"RayCluster", api::schema<objects::RayCluster>()},
-      {"RevisionList", api::schema<objects::RevisionList>()},
-      {"Service", api::schema<objects::Service>()},
-      {"Slice", api::schema<api::Slice>()},
-      {"SliceChange", api::schema<api::SliceChange>()},
-      {"SliceList", api::schema<api::SliceList>()},
-      {"SliceRequest", api::schema<api::SliceRequest>()},
-      {"Slicing", api::schema<objects::Slicing>()},
-      {"Tariff", api::schema<objects::Tariff>()},
-      {"TokenList", api::schema<api::TokenList>()},
-      {"TokenMade", api::schema<api::TokenMade>()},
-      {"TokenRequest", api::schema<api::TokenRequest>()},
-      {"UndoRequest", api::schema<objects::UndoRequest>()},
-  };
+  static const std::map<std::string_view, std::string> all = [] {
+    std::map<std::string_view, std::string> out = {
+        {"AppliedList", api::schema<api::AppliedList>()},
+        {"Bill", api::schema<api::Bill>()},
+        {"ControllerVersion", api::schema<api::ControllerVersion>()},
+        {"DeviceList", api::schema<api::DeviceList>()},
+        {"EasChanges", api::schema<api::EasChanges>()},
+        {"Explanation", api::schema<api::Explanation>()},
+        {"JobParameters", api::schema<api::JobParameters>()},
+        {"Nothing", api::schema<api::Nothing>()},
+        {"ObjectEventList", api::schema<objects::ObjectEventList>()},
+        {"Problem", api::schema<api::Problem>()},
+        {"Rendered", api::schema<api::Rendered>()},
+        {"RevisionList", api::schema<objects::RevisionList>()},
+        {"Slice", api::schema<api::Slice>()},
+        {"SliceChange", api::schema<api::SliceChange>()},
+        {"SliceList", api::schema<api::SliceList>()},
+        {"SliceRequest", api::schema<api::SliceRequest>()},
+        {"Slicing", api::schema<objects::Slicing>()},
+        {"TokenList", api::schema<api::TokenList>()},
+        {"TokenMade", api::schema<api::TokenMade>()},
+        {"TokenRequest", api::schema<api::TokenRequest>()},
+        {"UndoRequest", api::schema<objects::UndoRequest>()},
+    };
+    for (const objects::KindText& kind : objects::kinds) out.emplace(kind.kind, api_of(kind.value).schema());
+    return out;
+  }();
   return all;
 }
 
@@ -77,7 +65,7 @@ std::string list_schema(std::string_view kind) {
       reference(kind));
 }
 
-// Returns "TYPE":{"schema":...} of a content.
+// Returns "TYPE":{"schema":...} for a content.
 std::string content(std::string_view schema, const objects::KindText* kind) {
   if (schema == "text") return R"("text/plain":{"schema":{"type":"string"}})";
   if (schema == "events") return R"("text/event-stream":{"schema":{"type":"string"}})";
@@ -105,7 +93,7 @@ std::string parameters(const Route& route) {
   return out;
 }
 
-// Returns an identifier that is unique: "get_v1_services_name".
+// Returns a unique identifier: "get_v1_services_name".
 std::string operation_id(const Route& route, const std::string& path) {
   std::string out = fmt::format("{} {}", route.method, path);
   std::ranges::transform(out, out.begin(), [](unsigned char c) {
@@ -116,9 +104,9 @@ std::string operation_id(const Route& route, const std::string& path) {
 }
 
 std::string operation(const Route& route, const std::string& path, const objects::KindText* kind) {
-  const std::string body = *route.body_schema == '\0' ? ""
-                                                      : fmt::format(R"("requestBody":{{"content":{{{}}}}},)",
-                                                                    content(route.body_schema, kind));
+  const std::string body = route.body_schema.empty() ? ""
+                                                     : fmt::format(R"("requestBody":{{"content":{{{}}}}},)",
+                                                                   content(route.body_schema, kind));
   return fmt::format(
       R"({{"operationId":"{}","summary":{},"parameters":[{}],{}"responses":{{"2XX":{{"description":"done",)"
       R"("content":{{{}}}}},"default":{{"description":"refused","content":{{"application/problem+json":)"
@@ -141,7 +129,7 @@ std::string in_lower_case(std::string text) {
 }  // namespace
 
 std::string openapi_document(std::span<const Route> routes, const std::string& version) {
-  std::map<std::string, std::string> paths;  // To "METHOD":{...},...
+  std::map<std::string, std::string> paths;  // Each maps to "METHOD":{...},...
   const auto add = [&](const Route& route, const std::string& path, const objects::KindText* kind) {
     std::string& operations = paths[path];
     operations += fmt::format(R"({}"{}":{})", operations.empty() ? "" : ",", in_lower_case(route.method),

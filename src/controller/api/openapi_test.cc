@@ -44,7 +44,20 @@ TEST(OpenApi, every_route_is_described_and_every_description_is_a_route) {
   EXPECT_EQ(found, served());
 }
 
-TEST(OpenApi, every_summary_is_one_sentence_and_every_operation_has_an_own_name) {
+TEST(OpenApi, every_kind_has_the_routes_that_its_row_makes) {
+  const std::set<std::string> all = served();
+  for (const objects::KindText& kind : objects::kinds) {
+    std::vector<const char*> verbs = {"GET", "PATCH"};
+    if (kind.value != objects::Kind::node)  // The nodes come from the command line.
+      verbs.insert(verbs.end(), {"PUT", "DELETE"});
+    for (const char* verb : verbs)
+      EXPECT_TRUE(all.contains(fmt::format("{} /v1/{}/{{name}}", verb, kind.plural))) << verb << kind.kind;
+    EXPECT_TRUE(all.contains(fmt::format("GET /v1/{}", kind.plural))) << kind.kind;
+    EXPECT_TRUE(all.contains(fmt::format("GET /v1/{}/{{name}}/events", kind.plural))) << kind.kind;
+  }
+}
+
+TEST(OpenApi, every_summary_is_one_message_and_every_operation_has_an_own_name) {
   std::set<std::string> ids;
   const api::Json json = described();
   for (const auto& [path, operations] : json["paths"].items())

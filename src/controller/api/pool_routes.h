@@ -1,4 +1,4 @@
-// The routes of node pools, and what pools forbid to the documents of services.
+// The routes of node pools, and the rules of pools for documents of services.
 #pragma once
 
 #include <optional>
@@ -9,20 +9,17 @@
 
 namespace carve::controller {
 
-http::Response list_pools(const Call&);
-http::Response get_pool(const Call&);
-http::Response put_pool(const Call&);
-http::Response patch_pool(const Call&);
-http::Response delete_pool(const Call&);
 http::Response get_slicing(const Call&);
 
-// Returns the pool that the submission would make, or what forbids it.
+// Returns the pool that the submission would make, or why it is rejected.
 Outcome<Object> planned_pool(const Call&, const Submission&);
-// Returns what the submission's caller should know.
+// Returns nothing if the pool has no nodes.
+Outcome<void> check_pool_deletion(const Call&, const std::string& name);
+// Returns the warnings for the submission's caller.
 std::vector<std::string> pool_warnings(const Call&, const Submission&);
 
-// Returns the answer that refuses the submissions because of their pools: one that does not exist, or one
-// that cannot be sliced. No value: nothing forbids them.
+// Returns the response that rejects the submissions because a pool does not exist or cannot be sliced. No
+// value if they are valid.
 std::optional<http::Response> refused_by_pool(const Call&, const std::vector<Submission>&);
 
 }  // namespace carve::controller

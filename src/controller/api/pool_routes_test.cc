@@ -1,19 +1,22 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "controller/api/controller_routes.h"
 #include "controller/api/testing/routes_fake.h"
 #include "controller/api/testing/views_fake.h"
 #include "controller/nodes/node_rules.h"
 #include "wire/api/json.h"
+#include "wire/api/warning.h"
 
 namespace carve::controller {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr uint32_t pool_operators[] = {0};
-constexpr int64_t now = 1'800'000'000'000'000'000;
 
 struct TwoNodes final : ViewsFake {
   TwoNodes() {
@@ -37,8 +40,7 @@ struct PoolRoutes : testing::Test {
     for (const char* name : {"n1", "n2"}) {
       const objects::NodeStatus status{
           .state = "Running", .gpus = 2, .memory_unit = {.desired = "1GiB", .effective = "1GiB"}};
-      EXPECT_TRUE(objects.add(
-          {.key = node_key(name), .spec = api::write(objects::NodeSpec{}), .status = api::write(status)}));
+      EXPECT_TRUE(objects.add({.key = node_key(name), .spec = objects::NodeSpec{}, .status = status}));
     }
   }
   std::string ask(unsigned status, const std::string& method, const std::string& target,
@@ -48,6 +50,14 @@ struct PoolRoutes : testing::Test {
     const std::string body = std::get<std::string>(response.content);
     EXPECT_EQ(response.status, status) << method << " " << target << ": " << body;
     return body;
+  }
+  void set_policy(const std::string& node, const std::string& policy) {
+    EXPECT_TRUE(objects.update(node_key(node), [&](Object& object) -> Outcome<void> {
+      objects::NodeStatus status = node_status(object);
+      status.policy = {.desired = policy, .effective = policy};
+      object.status = status;
+      return {};
+    }));
   }
   void apply_pool(const std::string& spec) {
     ask(201, "POST", "/v1/documents",
@@ -126,16 +136,16 @@ TEST_F(PoolRoutes, a_pool_with_nodes_is_not_deleted) {
   ask(404, "GET", "/v1/pools/p/slicing");
 }
 
-TEST_F(PoolRoutes, services_of_a_pool_that_cannot_be_sliced_are_refused_with_the_sentence_of_the_check) {
+TEST_F(PoolRoutes, services_of_a_pool_that_cannot_be_sliced_are_refused_with_the_message_of_the_check) {
   const char* service = R"({"apiVersion":"carve.dev/v1","kind":"Service","metadata":{"name":"a"},
     "spec":{"pool":"p","gpu":{"memory":"1GiB"},"run":{"command":["serve"]}}})";
   EXPECT_THAT(ask(422, "POST", "/v1/documents", service), HasSubstr("leave it out for any node"));
   apply_pool("{}");
-  const std::string sentence = "pool 'p' has no GPU: its GPU column is 0";
-  EXPECT_THAT(ask(200, "GET", "/v1/pools/p/slicing"), HasSubstr(sentence));
+  const std::string message = "pool 'p' has no GPU: its GPU column is 0";
+  EXPECT_THAT(ask(200, "GET", "/v1/pools/p/slicing"), HasSubstr(message));
   const std::string refused = ask(409, "POST", "/v1/documents", service);
   EXPECT_THAT(refused, HasSubstr("carve:slicing-unavailable"));
-  EXPECT_THAT(refused, HasSubstr(sentence));
+  EXPECT_THAT(refused, HasSubstr(message));
   ask(200, "PATCH", "/v1/nodes/n1", R"({"spec":{"pool":"p"}})");
   apply_pool(R"({"sharing":false})");
   EXPECT_THAT(ask(409, "POST", "/v1/documents", service), HasSubstr("GPU sharing is not enabled for pool p"));
@@ -255,9 +265,12 @@ TEST_F(PoolRoutes, the_pool_says_what_gpu_memory_of_pai_eas_counts) {
   EXPECT_THAT(
       ask(422, "POST", "/v1/documents", eas),
       HasSubstr("pool p has ml.* and ecs.* nodes: gpu_memory would be GB on one and GiB on the other; "
-                "name cloud.computing.instances[].type"));
+                "name a pool of one kind in metadata.resource"));
   std::string named = eas;
   named.insert(1, R"("cloud":{"computing":{"instances":[{"type":"ecs.gn7i-c8g1.2xlarge"}]}},)");
+  EXPECT_THAT(ask(422, "POST", "/v1/documents", named),
+              HasSubstr("pool p has a node of type ml.gu7i.c8m30.1-gu30, on which gpu_memory would be GB"));
+  join("n1", "ecs.gn7i-c8g1.2xlarge");
   ask(201, "POST", "/v1/documents", named);
   EXPECT_THAT(ask(200, "GET", "/v1/services/a"), HasSubstr(R"("memory":"1GiB")"));
 }
@@ -275,6 +288,46 @@ TEST_F(PoolRoutes, a_pool_that_stops_synchronising_warns) {
   EXPECT_THAT(ask(201, "POST", "/v1/documents",
                   R"({"apiVersion":"carve.dev/v1","kind":"Pool","metadata":{"name":"p"},"spec":{}})"),
               HasSubstr("existing nodes may keep another compute policy than the pool says"));
+}
+
+// A service that needs fixed-share runs on n1; n2 has another policy already.
+TEST_F(PoolRoutes, a_policy_that_is_taken_from_a_service_warns) {
+  set_policy("n1", "fixed-share");
+  set_policy("n2", "native-burst-share");
+  ask(201, "POST", "/v1/documents", R"({"apiVersion":"carve.dev/v1","kind":"Service","metadata":{"name":"a"},
+    "spec":{"gpu":{"memory":"1GiB","share":"30%","policy":"fixed-share"},"run":{"command":["serve"]}}})");
+  const char* label = R"({"metadata":{"labels":{"carve.dev/compute-policy":"native-burst-share"}}})";
+  const auto response = routes.answer(request_of("PATCH", "/v1/nodes/n1", label, {}),
+                                      http::Caller::user(0, {5, 1}, pool_operators));
+  EXPECT_EQ(response.status, 200u);
+  const auto warning = std::ranges::find(response.headers, "Warning", &http::Header::name);
+  ASSERT_NE(warning, response.headers.end());
+  EXPECT_THAT(api::warning_text(warning->value).value_or(""),
+              HasSubstr("no node has the policy fixed-share once node n1 has native-burst-share: the "
+                        "replicas of a run on"));
+  EXPECT_THAT(ask(201, "POST", "/v1/documents",
+                  R"({"apiVersion":"carve.dev/v1","kind":"Node","metadata":{"name":"n1",
+                     "labels":{"carve.dev/compute-policy":"native-burst-share"}},"spec":{}})"),
+              HasSubstr("the replicas of a run on"));
+}
+
+TEST_F(PoolRoutes, a_pool_that_takes_a_policy_from_a_service_warns) {
+  for (const char* name : {"n1", "n2"}) set_policy(name, "fixed-share");
+  apply_pool(R"({"labelSync":true})");
+  ask(200, "PATCH", "/v1/nodes/n1", R"({"spec":{"pool":"p"}})");
+  ask(201, "POST", "/v1/documents", R"({"apiVersion":"carve.dev/v1","kind":"Service","metadata":{"name":"a"},
+    "spec":{"pool":"p","gpu":{"memory":"1GiB","policy":"fixed-share"},"run":{"command":["serve"]}}})");
+  const auto applied = [&](const char* spec) {
+    return ask(
+        201, "POST", "/v1/documents",
+        fmt::format(R"({{"apiVersion":"carve.dev/v1","kind":"Pool","metadata":{{"name":"p"}},"spec":{}}})",
+                    spec));
+  };
+  EXPECT_THAT(applied(R"({"labels":{"carve.dev/compute-policy":"native-burst-share"}})"),
+              Not(HasSubstr("run on")))
+      << "existing nodes keep theirs";
+  EXPECT_THAT(applied(R"({"labelSync":true,"labels":{"carve.dev/compute-policy":"native-burst-share"}})"),
+              HasSubstr("once node n1 has native-burst-share: the replicas of a run on"));
 }
 
 TEST_F(PoolRoutes, a_node_is_drained_until_it_is_schedulable) {

@@ -6,8 +6,6 @@
 
 namespace carve::controller {
 
-using K = FailureKind;
-
 Outcome<std::map<std::string, std::string>> parse_query(const std::string& query,
                                                         std::initializer_list<const char*> known) {
   std::map<std::string, std::string> out;
@@ -22,12 +20,12 @@ Outcome<std::map<std::string, std::string>> parse_query(const std::string& query
     std::ranges::replace(value, '+', ' ');
     const auto key = http::percent_decoded(part.substr(0, equal)), decoded = http::percent_decoded(value);
     if (!key || !decoded)
-      return failure(K::invalid_argument, "the query '{}' is malformed", part.substr(0, 80));
+      return failure(FailureKind::invalid_argument, "the query '{}' is malformed", part.substr(0, 80));
     if (std::ranges::find(known, *key) == known.end())
-      return failure(K::invalid_argument, "{}: no such parameter; there are {}", key->substr(0, 80),
+      return failure(FailureKind::invalid_argument, "{}: no such parameter; there are {}", key->substr(0, 80),
                      fmt::join(known, ", "));
     if (!out.emplace(*key, *decoded).second)
-      return failure(K::invalid_argument, "{}: the parameter is there twice", *key);
+      return failure(FailureKind::invalid_argument, "{}: the parameter is there twice", *key);
   }
   return out;
 }

@@ -9,10 +9,10 @@
 
 namespace carve::controller {
 
-inline constexpr size_t max_shown_bytes = 80;  // What a sentence repeats of a caller's text.
+inline constexpr size_t max_shown_bytes = 80;  // Limit for quoting a caller's text in a message.
 
-// Returns the parameters, decoded. Fails for a malformed %XX, for a parameter that is there twice and for one
-// that `known` does not have.
+// Returns the decoded parameters. Fails for a malformed %XX, a repeated parameter, and a parameter that is
+// not in `known`.
 Outcome<std::map<std::string, std::string>> parse_query(const std::string& query,
                                                         std::initializer_list<const char*> known);
 

@@ -4,7 +4,7 @@
 #include "controller/api/planning.h"
 #include "controller/api/query.h"
 #include "controller/objects/job_form.h"
-#include "fronts/render/manifests.h"
+#include "render/manifests.h"
 
 namespace carve::controller {
 
@@ -28,12 +28,12 @@ http::Response render_documents(const Call& call) {
       errors.push_back(
           {.field = "kind",
            .value = std::string(kind),
-           .sentence = fmt::format(
+           .message = fmt::format(
                "kind: {} '{}' has no manifest; services, applications, jobs and Ray clusters have", kind,
                one.metadata.name)});
       continue;
     }
-    auto manifests = fronts::manifests_of(one.metadata, one.form);
+    auto manifests = render::manifests_of(one.metadata, one.form);
     if (!manifests) {
       errors.insert(errors.end(), manifests.error().begin(), manifests.error().end());
       continue;

@@ -1,4 +1,4 @@
-// The route that prints documents as manifests of Kubernetes. It keeps nothing.
+// The route that prints documents as Kubernetes manifests. It keeps nothing.
 #pragma once
 
 #include "controller/api/api_call.h"

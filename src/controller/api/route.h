@@ -1,18 +1,22 @@
-// One row of the table of routes: what answers, and how the API's description shows it.
+// One row of the table of routes: its handler, and its entry in the API's description.
 #pragma once
+
+#include <optional>
+#include <string>
 
 #include "controller/api/api_call.h"
 
 namespace carve::controller {
 
 struct Route {
-  const char* method;
-  const char* path;  // "/v1/{kind}/{}/logs": {kind} is the plural of a kind, {} is one name.
+  std::string method;
+  std::string path;  // "/v1/{kind}/{}/logs": {kind} is the plural of a kind with replicas, {} is one name.
   http::Response (*answer)(const Call&);
-  const char* summary;           // One sentence.
-  const char* answer_schema;     // "TokenList"; "Kind": the path's kind; "KindList"; "text"; "events"; "any".
-  const char* body_schema = "";  // Empty: the request has no body.
-  const char* query = "";        // Parameters, with a blank between two.
+  std::string summary;           // One message.
+  std::string answer_schema;     // "TokenList"; "Kind" (of the path); "KindList"; "text"; "events"; "any".
+  std::string body_schema = {};  // Empty if the request has no body.
+  std::string query = {};        // Parameters, separated by blanks.
+  std::optional<objects::Kind> kind = {};  // For a path that names one kind.
 };
 
 }  // namespace carve::controller

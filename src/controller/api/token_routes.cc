@@ -5,8 +5,6 @@
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
-
 constexpr size_t max_token_name_bytes = 48;
 constexpr int64_t max_token_days = 3650;
 constexpr int64_t day_ns = 86'400'000'000'000;
@@ -26,7 +24,7 @@ api::TokenView view_of(const Token& token) {
 }
 
 http::Response refuse_others() {
-  return refuse(K::permission_denied,
+  return refuse(FailureKind::permission_denied,
                 "tokens are made and seen by operators: root, the controller's own user, "
                 "and tokens with the role operator");
 }
@@ -43,29 +41,30 @@ http::Response list_tokens(const Call& call) {
 http::Response post_token(const Call& call) {
   if (!call.caller.may_operate()) return refuse_others();
   const auto request = api::read<api::TokenRequest>(call.request.body, api::Reading::strict);
-  if (!request) return refuse(K::invalid_argument, request.error());
+  if (!request) return refuse(FailureKind::invalid_argument, request.error());
   if (!is_token_name(request->name))
-    return refuse(K::invalid_argument,
+    return refuse(FailureKind::invalid_argument,
                   fmt::format("'{}' is not a token's name; use 1 to {} of a-z, 0-9 and -",
                               request->name.substr(0, 80), max_token_name_bytes));
   const auto role = parse_role(request->role);
   if (!role)
-    return refuse(K::invalid_argument,
+    return refuse(FailureKind::invalid_argument,
                   fmt::format("role '{}': use viewer, user or operator", request->role.substr(0, 80)));
   if (request->days > static_cast<uint64_t>(max_token_days))
-    return refuse(K::invalid_argument, fmt::format("a token is valid for at most {} days", max_token_days));
+    return refuse(FailureKind::invalid_argument,
+                  fmt::format("a token is valid for at most {} days", max_token_days));
   const std::string account = request->account.empty()
                                   ? call.context.views.user_name(call.caller.uid().value_or(0))
                                   : request->account;
   if (*role == http::Role::user && !call.context.views.uid_of(account))
     return refuse(
-        K::failed_precondition,
+        FailureKind::failed_precondition,
         fmt::format("account '{}': programs of a token run as the user of that name, and this machine "
                     "has no such user; create the user, or use the role viewer",
                     account.substr(0, 80)));
-  // Else an operator over TCP could start programs as root.
+  // Otherwise an operator over TCP could start programs as root.
   if (call.context.views.uid_of(account) == 0u && call.caller.uid() != 0u)
-    return refuse(K::permission_denied,
+    return refuse(FailureKind::permission_denied,
                   fmt::format("account '{}': only root makes tokens whose programs run as root, on the "
                               "controller's unix socket",
                               account.substr(0, 80)));

@@ -8,13 +8,12 @@
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
-
 Outcome<uint64_t> version_of(const char* name, const std::string& word) {
   uint64_t version = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), version);
   if (word.empty() || error != std::errc() || end != word.data() + word.size())
-    return failure(K::invalid_argument, "{}: '{}' is not a resource version, a whole number from 0 up", name,
+    return failure(FailureKind::invalid_argument,
+                   "{}: '{}' is not a resource version, a whole number from 0 up", name,
                    word.substr(0, max_shown_bytes));
   return version;
 }
@@ -25,11 +24,13 @@ Outcome<std::set<objects::Kind>> kinds_of(const std::string& words) {
     const std::string_view word(part.begin(), part.end());
     const auto* const kind = std::ranges::find(objects::kinds, word, &objects::KindText::plural);
     if (kind == std::end(objects::kinds))
-      return failure(K::invalid_argument, "kinds: '{}' is not one; use {}", word.substr(0, max_shown_bytes),
+      return failure(FailureKind::invalid_argument, "kinds: '{}' is not one; use {}",
+                     word.substr(0, max_shown_bytes),
                      fmt::join(objects::kinds | std::views::transform(&objects::KindText::plural), ", "));
     out.insert(kind->value);
   }
-  if (out.empty()) return failure(K::invalid_argument, "kinds: name one, or leave the parameter out");
+  if (out.empty())
+    return failure(FailureKind::invalid_argument, "kinds: name one, or leave the parameter out");
   return out;
 }
 

@@ -8,11 +8,12 @@
 
 namespace carve::controller {
 
-// Returns what a request wants to watch. The header Last-Event-ID of a client that connects again replaces
-// the resource version of its first request.
+// Returns the watch that a request asks for. When a client reconnects, its header Last-Event-ID replaces the
+// resource version of its first request.
 Outcome<WatchQuery> watch_query(const http::Request&);
 
-// Returns what tells whether the token of the caller is still valid, for streams; null: it needs none.
+// Returns a predicate for streams: whether the caller's token is still valid. Null if the caller needs no
+// token.
 std::function<bool()> validity_of(const Call&);
 
 http::Response watch(const Call&);

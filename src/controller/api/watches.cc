@@ -40,7 +40,7 @@ class ChangeText {
   http::StreamEvent texts_[2];
 };
 
-// Returns the objects that a watcher may know which continues with these changes: all but those that were
+// Returns the objects that may be known to a watcher that continues with these changes: all except those
 // added since.
 std::set<ObjectKey> maybe_known(const std::vector<ObjectRegistry::Pointer>& present,
                                 const std::vector<ObjectChange>& changes) {
@@ -59,16 +59,16 @@ struct Watches::Watcher {
   WatchQuery query;
   http::Caller caller;
   std::function<bool()> may_continue = nullptr;
-  uint64_t seen = 0;             // The newest version that the stream has.
+  uint64_t seen = 0;             // The newest version that was sent to the stream.
   unsigned passed = 0;           // Changes since the last event.
-  std::set<ObjectKey> selected;  // With a selector: what the watcher may know.
+  std::set<ObjectKey> selected;  // With a selector: the objects that the watcher knows.
   http::Stream* stream = nullptr;
 
   bool has_place(const ObjectKey& key) const {
     return query.kinds.contains(key.kind) && (query.namespace_.empty() || query.namespace_ == key.namespace_);
   }
 
-  // Returns what the change is for this watcher; no value: nothing.
+  // Returns the change as this watcher sees it; no value if it sees none.
   std::optional<ChangeKind> view_of(const ObjectChange& change) {
     const Object& object = *change.object;
     if (!has_place(object.key)) return std::nullopt;

@@ -2,15 +2,14 @@
 //
 //   id: 17                      the change's resource version, behind which a watcher continues
 //   event: modified             or added, deleted, bookmark
-//   data: {"apiVersion":...}    the object; of a deleted object, as it was last
+//   data: {"apiVersion":...}    the object; of a deleted object, its last state
 //
-// A watcher without a version first gets every object as `added`, without ids, and then a bookmark: its
-// version is that of the list. A bookmark also comes when 1,000 changes have passed that the watcher does not
-// get, so that it can always continue. A change may come twice, and the last event of an object is always
-// its last state.
+// A watcher without a version first gets every object as `added`, without ids, and then a bookmark with the
+// version of the list. A bookmark also comes after 1,000 changes that the watcher does not receive, so that
+// it can always continue. A change may come twice, and the last event of an object always has its last state.
 //
-// A change is written as text once for the watchers who see the environment and once for the others. The
-// loop of the API alone uses the streams; deliver() is called there after the registry has changed.
+// A change is formatted once for the watchers that see the environment and once for the others. Only the
+// API's loop uses the streams; deliver() is called there after the registry has changed.
 #pragma once
 
 #include <functional>
@@ -31,21 +30,21 @@ inline constexpr unsigned bookmark_interval_changes = 1000;
 
 struct WatchQuery {
   std::set<objects::Kind> kinds;
-  std::string namespace_;          // Empty: all.
-  LabelSelector selector;          // An object that ceases to match is told as deleted.
-  std::optional<uint64_t> behind;  // The resource version that the watcher has; absent: none.
+  std::string namespace_;          // Empty for all.
+  LabelSelector selector;          // An object that no longer matches is sent as deleted.
+  std::optional<uint64_t> behind;  // The watcher's resource version; absent if it has none.
 };
 
 class Watches {
  public:
   explicit Watches(ObjectRegistry& objects);
 
-  // Returns a new watcher's stream. Fails with gone if the changes behind its version are not kept.
-  // `may_continue` is asked before changes are sent: the stream ends when the caller's token is not valid any
-  // more. Without it, the caller keeps its rights.
+  // Returns a new watcher's stream. Fails with gone if the changes after its version are no longer kept.
+  // `may_continue` is called before changes are sent: the stream ends when the caller's token is no longer
+  // valid. Without it, the caller keeps its rights.
   Outcome<http::EventStream> begin(WatchQuery, const http::Caller&,
                                    std::function<bool()> may_continue = nullptr);
-  // Sends the changes since the last call. If they are not kept any more, every stream ends.
+  // Sends the changes since the last call. If they are no longer kept, every stream ends.
   void deliver();
 
  private:
@@ -55,7 +54,7 @@ class Watches {
   ObjectRegistry& objects_;
   uint64_t seen_;  // The newest version that was delivered.
   uint64_t next_watcher_ = 0;
-  std::shared_ptr<Watchers> watchers_;  // Subscriptions know it weakly.
+  std::shared_ptr<Watchers> watchers_;  // Subscriptions hold a weak pointer to it.
 };
 
 }  // namespace carve::controller

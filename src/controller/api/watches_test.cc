@@ -37,7 +37,7 @@ struct Watched {
            const std::string& name_space = "default") {
     Object object{.key = {.name = name}, .labels = std::move(labels), .owner_uid = 1000};
     object.key.namespace_ = name_space;
-    object.spec = R"({"run":{"env":{"TOKEN":"secret"}}})";
+    object.spec = objects::ServiceSpec{.run = {.env = {{"TOKEN", "secret"}}}};
     ASSERT_TRUE(objects.add(object));
   }
   void label(const std::string& name, const std::string& value) {
@@ -58,7 +58,7 @@ struct Watcher {
     stream.events = begun->first;
     subscription = begun->subscribe(stream);
   }
-  // Returns and forgets what came, as "modified a 3".
+  // Returns and clears the received changes, as "modified a 3".
   std::vector<std::string> seen() {
     std::vector<std::string> out;
     for (const auto& e : stream.events) {

@@ -2,34 +2,31 @@
 
 #include <algorithm>
 #include <charconv>
-#include <functional>
 
 #include "controller/api/object_routes.h"
 #include "controller/api/planning.h"
 #include "controller/api/pool_routes.h"
 #include "controller/api/query.h"
 #include "controller/api/watch_routes.h"
+#include "controller/objects/kind_table.h"
 #include "controller/objects/object_programs.h"
-#include "fronts/documents.h"
+#include "controller/objects/service_form.h"
+#include "objects/revision.h"
 #include "os/clock.h"
-#include "wire/api/json_value.h"
-#include "wire/objects/revision.h"
+#include "yaml/documents.h"
 
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
-
-// Changes the object's spec, as JSON, with `edit`.
-http::Response changed(const Call& call, const std::function<void(api::Json&)>& edit) {
+// Changes the object's spec with `edit`, which takes a service's or an application's.
+template <class Edit>
+http::Response changed(const Call& call, Edit edit) {
   const auto object = changeable_object(call);
   if (!object) return refuse(object.error());
   const auto updated = call.context.objects.update((*object)->key, [&](Object& present) -> Outcome<void> {
-    if (present.is_ending) return failure(K::failed_precondition, "{} is being deleted", text(present.key));
-    auto spec = api::parse(present.spec);
-    if (!spec) return failure(K::unavailable, "{}", spec.error());
-    edit(*spec);
-    present.spec = spec->dump();
+    if (present.is_ending)
+      return failure(FailureKind::failed_precondition, "{} is being deleted", text(present.key));
+    edit_workload(present, edit);
     return {};
   });
   if (!updated) return refuse(updated.error());
@@ -43,7 +40,8 @@ Outcome<std::optional<uint32_t>> number(const std::map<std::string, std::string>
   uint32_t value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (error != std::errc() || end != word.data() + word.size())
-    return failure(K::invalid_argument, "{}: '{}' is not a whole number from 0 up", name, word.substr(0, 80));
+    return failure(FailureKind::invalid_argument, "{}: '{}' is not a whole number from 0 up", name,
+                   word.substr(0, 80));
   return std::optional(value);
 }
 
@@ -56,14 +54,14 @@ http::Response get_logs(const Call& call) {
   const ObjectKey key{call.kind, query->contains("namespace") ? query->at("namespace") : "default",
                       call.names[0]};
   const auto object = call.context.objects.find(key);
-  if (!object) return refuse(K::not_found, fmt::format("there is no {}", text(key)));
+  if (!object) return refuse(FailureKind::not_found, fmt::format("there is no {}", text(key)));
   if (!may_see_secrets(call.caller, *object))
-    return refuse(K::permission_denied,
+    return refuse(FailureKind::permission_denied,
                   fmt::format("the logs of {} are shown to its owner, its account and operators", text(key)));
   const auto roles = roles_of(*object);
   if (query->contains("role") && std::ranges::find(roles, query->at("role")) == roles.end())
     return refuse(
-        K::invalid_argument,
+        FailureKind::invalid_argument,
         fmt::format("role '{}': the programs of {} have {} {}", query->at("role").substr(0, max_shown_bytes),
                     text(key), roles.size() == 1 ? "the role" : "the roles", fmt::join(roles, ", ")));
   const auto replica = number(*query, "replica"), tail = number(*query, "tail"),
@@ -78,7 +76,7 @@ http::Response get_logs(const Call& call) {
   if (*since) wanted.since_ns = call.context.views.now_ns() - int64_t{**since} * 1'000'000'000;
   const bool follows = query->contains("follow") && query->at("follow") != "false";
   if (follows && wanted.previous)
-    return refuse(K::invalid_argument,
+    return refuse(FailureKind::invalid_argument,
                   "follow: the log of a previous attempt does not grow; leave out follow");
   if (follows) wanted.may_continue = validity_of(call);
   if (follows) return {.content = call.context.views.follow_logs(*object, wanted)};
@@ -113,29 +111,34 @@ http::Response get_revisions(const Call& call) {
 }
 
 http::Response start(const Call& call) {
-  return changed(call, [](api::Json& spec) { spec["stopped"] = false; });
+  return changed(call, [](auto& spec) { spec.stopped = false; });
 }
 
 http::Response stop(const Call& call) {
-  return changed(call, [](api::Json& spec) { spec["stopped"] = true; });
+  return changed(call, [](auto& spec) { spec.stopped = true; });
 }
 
 http::Response restart(const Call& call) {
   const std::string now = os::rfc3339(call.context.views.now_ns(), os::Decimals::milliseconds);
-  return changed(call, [&](api::Json& spec) { spec["restartedAt"] = now; });
+  return changed(call, [&](auto& spec) { spec.restarted_at = now; });
 }
 
 namespace {
 
-// Gives the object the spec of the revision. The number of replicas and how they are updated are no part of
-// a revision, and stay.
+// Sets the object's spec to the revision's. The number of replicas and the update strategy are not part of a
+// revision, and stay.
 http::Response returned_to(const Call& call, const ObjectKey& key, const Revision& revision) {
-  const auto former = api::parse(revision.spec);
-  if (!former) return refuse(K::unavailable, former.error());
-  http::Response response = changed(call, [&](api::Json& spec) {
-    api::Json next = *former;
-    for (const char* kept : {"replicas", "stopped", "update", "autoscale"})
-      if (spec.contains(kept)) next[kept] = spec[kept];
+  const TypedJson former = row_of(key.kind).read_spec(revision.spec);
+  if (!former.is_readable())
+    return refuse(FailureKind::unavailable,
+                  fmt::format("the spec of revision {} is damaged", revision.number));
+  http::Response response = changed(call, [&]<class Spec>(Spec& spec) {
+    Spec next = former.as<Spec>();
+    next.replicas = spec.replicas;
+    next.stopped = spec.stopped;
+    next.update = spec.update;
+    if constexpr (requires { spec.autoscale; })
+      if (spec.autoscale) next.autoscale = spec.autoscale;
     spec = std::move(next);
   });
   if (response.status == 200 && call.context.events != nullptr)
@@ -152,7 +155,7 @@ http::Response undo(const Call& call) {
   if (!object) return refuse(object.error());
   const auto wanted = api::read<objects::UndoRequest>(call.request.body.empty() ? "{}" : call.request.body,
                                                       api::Reading::strict);
-  if (!wanted) return refuse(K::invalid_argument, wanted.error());
+  if (!wanted) return refuse(FailureKind::invalid_argument, wanted.error());
   const auto revisions = call.context.views.revisions((*object)->uid);
   if (!revisions) return refuse(revisions.error());
   const auto is_wanted = [&](size_t index) {
@@ -166,33 +169,68 @@ http::Response undo(const Call& call) {
   std::vector<uint32_t> numbers;
   for (const Revision& revision : *revisions) numbers.push_back(revision.number);
   if (wanted->revision == 0)
-    return refuse(K::failed_precondition, fmt::format("{} has no former revision", text((*object)->key)));
-  return refuse(K::not_found, fmt::format("{} has no revision {}; the kept ones are {}", text((*object)->key),
-                                          wanted->revision, fmt::join(numbers, ", ")));
+    return refuse(FailureKind::failed_precondition,
+                  fmt::format("{} has no former revision", text((*object)->key)));
+  return refuse(FailureKind::not_found,
+                fmt::format("{} has no revision {}; the kept ones are {}", text((*object)->key),
+                            wanted->revision, fmt::join(numbers, ", ")));
 }
 
 namespace {
 
 void set_replicas(Submission& submission, uint32_t replicas) {
   submission.form.replicas = replicas;
-  submission.spec = api::write(submission.form);
+  submission.spec = submission.form;
+}
+
+// Returns the PAI-EAS document after the changes.
+Result<std::string, api::FieldErrors> changed_document(const std::string& former,
+                                                       const api::EasChanges& changes) {
+  std::string text = former;
+  if (!changes.document.empty()) {
+    const auto documents = yaml::documents_of(changes.document);
+    if (!documents) return tl::unexpected(documents.error());
+    if (documents->size() != 1)
+      return tl::unexpected(
+          api::FieldErrors{{.field = "",
+                            .value = "",
+                            .message = fmt::format("the text has {} documents; a service is changed by one",
+                                                   documents->size())}});
+    const bool is_whole = !dialects::eas_name(documents->front()).empty();
+    auto whole = is_whole ? Result<std::string, api::FieldErrors>(changes.document)
+                          : dialects::merged(former, documents->front());
+    if (!whole) return whole;
+    text = std::move(*whole);
+  }
+  return changes.changes.empty() ? text : dialects::modified(yaml::json_of(text), changes.changes);
+}
+
+// Returns the beginning of a rejection of another name: the field that has the name.
+std::string name_refusal(const Submission& wanted, const ObjectKey& key) {
+  const auto given = wanted.metadata.annotations.find(dialects::eas_name_annotation);
+  const std::string name = given == wanted.metadata.annotations.end() ? wanted.metadata.name : given->second;
+  return fmt::format(
+      "metadata.name: '{}': the document names another service than {}; leave the name out, or name this "
+      "service in the command",
+      name.substr(0, 80), text(key));
 }
 
 }  // namespace
 
-// Changes that leave metadata.instance alone leave the number of replicas alone, which a verb may have set.
+// Changes that do not mention metadata.instance keep the number of replicas, which a verb may have set.
 http::Response modify(const Call& call) {
-  const auto present = changeable_object(call);  // Errors of the document repeat parts of it.
+  const auto present = changeable_object(call);  // Errors quote parts of the document.
   if (!present) return refuse(present.error());
   const auto changes = api::read<api::EasChanges>(call.request.body, api::Reading::strict);
-  if (!changes) return refuse(K::invalid_argument, changes.error());
-  const auto spec = api::read<objects::ServiceSpec>((*present)->spec, api::Reading::lenient);
-  if (!spec || spec->source.dialect != "eas")
-    return refuse(K::failed_precondition,
+  if (!changes) return refuse(FailureKind::invalid_argument, changes.error());
+  const auto* const spec =
+      (*present)->key.kind == objects::Kind::service ? &(*present)->spec.as<objects::ServiceSpec>() : nullptr;
+  if (spec == nullptr || spec->source.dialect != "eas")
+    return refuse(FailureKind::failed_precondition,
                   fmt::format("{} was not written as a PAI-EAS document; change it with carve apply",
                               text((*present)->key)));
-  const std::string former = fronts::json_of(spec->source.document);
-  const auto document_text = fronts::modified(former, changes->changes);
+  const std::string former = yaml::json_of(spec->source.document);
+  const auto document_text = changed_document(former, *changes);
   if (!document_text) return refuse(document_text.error());
   auto read = submissions_of(call, *document_text, "eas");
   if (!read) return std::move(read.error());
@@ -203,9 +241,8 @@ http::Response modify(const Call& call) {
     set_replicas(wanted, spec->replicas);
   if (wanted.metadata.name != (*present)->key.name ||
       wanted.metadata.namespace_ != (*present)->key.namespace_)
-    return refuse(K::invalid_argument,
-                  "metadata.name: the name of a service cannot be changed; create another one");
-  const auto object = planned(call, wanted);
+    return refuse(FailureKind::invalid_argument, name_refusal(wanted, (*present)->key));
+  const auto object = planned_workload(call, wanted);
   if (!object) return refuse(object.error());
   const auto kept = keep(call, {*object});
   if (!kept) return refuse(kept.error());

@@ -1,5 +1,5 @@
-// The routes of objects that have replicas: their logs and revisions, and what a user does to them beside a
-// change of their documents.
+// The routes of objects that have replicas: their logs and revisions, and the user's actions that do not
+// change a document.
 #pragma once
 
 #include "controller/api/api_call.h"
@@ -15,7 +15,7 @@ http::Response restart(const Call&);
 // Returns to a former revision.
 http::Response undo(const Call&);
 
-// Changes the stored document of a service that was written in another system's form, and applies it anew.
+// Changes the stored document of a service that was written in another system's form, and applies it again.
 http::Response modify(const Call&);
 
 }  // namespace carve::controller

@@ -1,4 +1,4 @@
-// What a caller asks of an invoice.
+// A caller's query for an invoice.
 #pragma once
 
 #include <functional>
@@ -15,11 +15,13 @@ enum class BillBy : uint8_t { account, queue, job, service, device };
 struct BillQuery {
   bill::Window window;
   BillBy by = BillBy::account;
-  std::string account;  // Of these records alone; empty: all.
+  std::string by_label;  // Key of the label to group by, instead of `by`; empty for none.
+  std::string account;   // Account of the records; empty for all.
+  // Returns whether records with these labels are part of the invoice. Null selects all records.
+  std::function<bool(const UsageLabels&)> selects = nullptr;
   bool with_lines = false;
-  bool only_idle =
-      false;         // Lines for which a smaller slice would have been enough, the largest difference first.
-  std::string line;  // Of this part of a record alone: "n1.7.0"; empty: all.
+  bool only_idle = false;  // Lists lines that a smaller slice would have covered, largest difference first.
+  std::string line;        // Only this part of a record, for example "n1.7.0"; empty for all.
   // Returns whether the caller may see a record.
   std::function<bool(const UsageRow&)> may_see = nullptr;
 };

@@ -1,6 +1,6 @@
 #include "controller/billing/bill_report.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -13,14 +13,13 @@
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
 using bill::Line;
 
 constexpr size_t records_at_once = 512;
 constexpr bill::Ns hour_ns = 3600 * bill::second_ns;
-constexpr std::string_view other_group = "-";  // Of lines that are not what is grouped by.
+constexpr std::string_view other_group = "-";  // For lines without the key that they are grouped by.
 
-// A total, and what was used of it.
+// A total, and the used part of it.
 struct Sum {
   bill::Total total;
   __int128 used = 0;  // Millionths of GPU-hours.
@@ -36,7 +35,7 @@ __int128 millionths_of(__int128 numerator, __int128 denominator) {
   return out;
 }
 
-// Returns the busy time of the line: that of the record is of all parts and of the whole time.
+// Returns the busy time of the line. The record's busy time covers all parts and the whole time.
 bill::Ns busy_of(const Line& line, bill::Ns record_ns) {
   const ledger::UsageRecord& record = line.usage->record;
   const size_t parts = std::max<size_t>(record.slice.parts.size(), 1);
@@ -46,10 +45,20 @@ bill::Ns busy_of(const Line& line, bill::Ns record_ns) {
   return static_cast<bill::Ns>(std::min<__int128>(busy_ns, INT64_MAX));
 }
 
-// Returns what the slice used of its devices on this line, in millionths of GPU-hours.
+// Returns the slice's usage of its devices on this line, in millionths of GPU-hours.
 __int128 used_of(const Line& line, bill::Ns busy_ns) {
   return millionths_of(busy_ns, hour_ns) * line.units.count / bill::millionths_per_one;
 }
+
+// The key by which lines are grouped. Lines without it form one group, which differs from a group named '-'.
+struct GroupKey {
+  bool is_rest = false;
+  std::string name;
+
+  friend auto operator<=>(const GroupKey&, const GroupKey&) = default;
+};
+
+GroupKey group_of(const std::string& name) { return {.is_rest = name == other_group, .name = name}; }
 
 std::string key_of(const Line& line, BillBy by) {
   const bill::Usage& usage = *line.usage;
@@ -66,6 +75,14 @@ std::string key_of(const Line& line, BillBy by) {
     case BillBy::device: break;
   }
   return carve::text(line.device.uuid);
+}
+
+GroupKey group_of(const Line& line, const BillQuery& query) {
+  if (query.by_label.empty()) return group_of(key_of(line, query.by));
+  const auto& labels = line.usage->record.slice.labels;
+  const auto label = labels.find(query.by_label);
+  if (label == labels.end()) return group_of(std::string(other_group));
+  return {.is_rest = false, .name = label->second};
 }
 
 std::string moment(bill::Ns ns) { return os::rfc3339(ns, os::Decimals::nanoseconds); }
@@ -124,11 +141,13 @@ api::BillLine shown(const Line& line, __int128 used, const bill::SmallerSlice& s
           .smaller_gpu_hours = bill::text(smaller.gpu_hours),
           .smaller_amount = bill::text(smaller.amount),
           .unpriced = is_priced ? "" : "no tariff",
+          .labels = usage.record.slice.labels,
           .formula = bill::explain(line)};
 }
 
-api::BillSum shown(std::string key, const Sum& sum) {
-  return {.key = std::move(key),
+api::BillSum shown(const GroupKey& key, const Sum& sum) {
+  return {.key = key.name,
+          .is_rest = key.is_rest,
           .lines = sum.lines,
           .gpu_hours = bill::text(sum.total.gpu_hours),
           .amount = bill::text(sum.total.amount),
@@ -140,11 +159,11 @@ class Report {
  public:
   Report(const bill::Tariffs& tariffs, const BillQuery& query) : tariffs_(tariffs), query_(query) {}
 
-  // Adds the records, whose open ones count until `now`.
+  // Adds the records; open ones count until `now`.
   void add(const std::vector<bill::Usage>& records, const ledger::Stamp& now) {
     const bill::Invoice invoice = bill::invoice(records, tariffs_, query_.window, now);
     for (const bill::RefusedUsage& refused : invoice.refused)
-      if (out_.refused.size() < max_refused_records) out_.refused.push_back(refused.sentence);
+      if (out_.refused.size() < max_refused_records) out_.refused.push_back(refused.message);
     for (const Line& line : invoice.lines) add(line, now);
   }
   bool is_full() const { return out_.lines.size() > max_bill_lines || groups_.size() > max_bill_groups; }
@@ -159,9 +178,9 @@ class Report {
       all.lines += sum.lines;
       out_.items.push_back(shown(key, sum));
     }
-    out_.total = shown("total", all);
+    out_.total = shown(GroupKey{.is_rest = false, .name = "total"}, all);
     if (!tariffs_.all().empty()) out_.currency = tariffs_.all().front().currency;
-    out_.by = carve::text(query_.by);
+    out_.by = query_.by_label.empty() ? std::string(carve::text(query_.by)) : "label:" + query_.by_label;
     out_.from = moment(query_.window.from);
     out_.to = moment(query_.window.to);
     std::ranges::sort(out_.lines, {}, [](const api::BillLine& line) { return std::tie(line.from, line.id); });
@@ -181,7 +200,7 @@ class Report {
     bill::SmallerSlice smaller;
     if (is_shown) smaller = bill::smaller_slice(line, busy, Bytes{record.peak_bytes});
     if (query_.only_idle && smaller.gpu_hours >= line.gpu_hours) return;
-    Sum& sum = groups_[key_of(line, query_.by)];
+    Sum& sum = groups_[group_of(line, query_)];
     sum.total.gpu_hours += line.gpu_hours.count;
     sum.total.amount += line.amount.count;
     if (line.unpriced != bill::Unpriced::no) sum.total.unpriced_ns += line.billed;
@@ -196,7 +215,7 @@ class Report {
 
   const bill::Tariffs& tariffs_;
   const BillQuery& query_;
-  std::map<std::string, Sum> groups_;
+  std::map<GroupKey, Sum> groups_;
   std::map<std::string, int64_t> savings_;  // Millionths of GPU-hours, by the id and the begin of a line.
   api::Bill out_;
 };
@@ -217,9 +236,13 @@ Outcome<api::Bill> make_bill(UsageStore& store, const bill::Tariffs& tariffs, co
       at->second = position->seen;
     return at->second;
   };
+  const bool needs_labels =
+      !query.by_label.empty() || query.with_lines || query.only_idle || !query.line.empty();
   const auto done = store.each(query.window, [&](UsageRow&& row) {
     if (!query.account.empty() && row.account != query.account) return true;
     if (query.may_see && !query.may_see(row)) return true;
+    if (query.selects && !query.selects(labels_of(row))) return true;
+    if (!needs_labels) row.labels.clear();
     const bool is_open = row.end_ns == 0;
     const ledger::Stamp until = is_open ? seen_at(row) : ledger::Stamp{};
     auto usage = usage_of(std::move(row));
@@ -236,10 +259,10 @@ Outcome<api::Bill> make_bill(UsageStore& store, const bill::Tariffs& tariffs, co
     return !report.is_full();
   });
   if (!done) return tl::unexpected(done.error());
-  if (!unreadable.sentence.empty()) return tl::unexpected(unreadable);
+  if (!unreadable.message.empty()) return tl::unexpected(unreadable);
   report.add(batch, now);
   if (report.is_full())
-    return failure(K::resource_exhausted,
+    return failure(FailureKind::resource_exhausted,
                    "the invoice has more than {} lines or groups; choose a shorter window or an account",
                    max_bill_lines);
   return report.finish();
@@ -254,39 +277,61 @@ std::string csv_field(const std::string& text) {
   return out + "\"";
 }
 
+std::string csv_row(std::initializer_list<std::string> fields) {
+  std::string out;
+  for (const std::string& field : fields) out += csv_field(field) + ",";
+  out.back() = '\r';
+  return out + "\n";
+}
+
+// Returns "env=prod;team=a".
+std::string labels_field(const UsageLabels& labels) {
+  std::string out;
+  for (const auto& [key, value] : labels) out += fmt::format("{}{}={}", out.empty() ? "" : ";", key, value);
+  return out;
+}
+
 }  // namespace
 
 std::string csv_of(const std::vector<api::BillLine>& lines) {
   std::string out =
-      "account,namespace,kind,name,pod,queue,device,model,from,to,open,seconds,memory_bytes,usable_bytes,"
-      "share_bp,ratio,ratio_by,units,gpu_hours,price,amount,used_gpu_hours\r\n";
+      "line,account,namespace,kind,name,pod,queue,device,model,from,to,open,seconds,memory_bytes,"
+      "usable_bytes,share_bp,ratio,ratio_by,units,gpu_hours,price,amount,used_gpu_hours,labels\r\n";
   for (const api::BillLine& l : lines) {
-    const std::string fields[] = {l.account,
-                                  l.namespace_,
-                                  l.kind,
-                                  l.name,
-                                  l.pod,
-                                  l.queue,
-                                  l.device,
-                                  l.model,
-                                  l.from,
-                                  l.to,
-                                  l.open ? "true" : "false",
-                                  l.seconds,
-                                  fmt::format("{}", l.memory_bytes),
-                                  fmt::format("{}", l.usable_bytes),
-                                  fmt::format("{}", l.share_bp),
-                                  l.ratio,
-                                  l.ratio_by,
-                                  l.units,
-                                  l.gpu_hours,
-                                  l.price,
-                                  l.amount,
-                                  l.used_gpu_hours};
-    std::vector<std::string> quoted;
-    for (const std::string& field : fields) quoted.push_back(csv_field(field));
-    out += fmt::format("{}\r\n", fmt::join(quoted, ","));
+    out += csv_row({l.id,
+                    l.account,
+                    l.namespace_,
+                    l.kind,
+                    l.name,
+                    l.pod,
+                    l.queue,
+                    l.device,
+                    l.model,
+                    l.from,
+                    l.to,
+                    l.open ? "true" : "false",
+                    l.seconds,
+                    fmt::format("{}", l.memory_bytes),
+                    fmt::format("{}", l.usable_bytes),
+                    fmt::format("{}", l.share_bp),
+                    l.ratio,
+                    l.ratio_by,
+                    l.units,
+                    l.gpu_hours,
+                    l.price,
+                    l.amount,
+                    l.used_gpu_hours,
+                    labels_field(l.labels)});
   }
+  return out;
+}
+
+std::string csv_of_sums(const api::Bill& bill) {
+  std::string out =
+      csv_row({bill.by, "lines", "gpu_hours", "used_gpu_hours", "amount", "currency", "unpriced_seconds"});
+  for (const api::BillSum& sum : bill.items)
+    out += csv_row({sum.key, fmt::format("{}", sum.lines), sum.gpu_hours, sum.used_gpu_hours, sum.amount,
+                    bill.currency, sum.unpriced_seconds});
   return out;
 }
 

@@ -52,7 +52,7 @@ class BillReportTest : public testing::Test {
   ~BillReportTest() override { std::filesystem::remove_all(folder); }
   api::Bill made(const BillQuery& query = {}) {
     auto out = make_bill(*store, tariffs, query, moment_at(10 * hour));
-    EXPECT_TRUE(out) << out.error().sentence;
+    EXPECT_TRUE(out) << out.error().message;
     return out ? std::move(*out) : api::Bill();
   }
 
@@ -214,7 +214,7 @@ TEST_F(BillReportTest, a_model_without_units_is_counted_in_seconds_and_never_as_
 }
 
 // 30 % and 4096 MiB of 22731: 3 GPU-hours. Idle: 5 % and 256 MiB, the least; half: 15 % and 1024 MiB; by
-// memory alone: 4096 MiB.
+// memory only: 4096 MiB.
 TEST_F(BillReportTest,
        idle_lines_are_those_for_which_a_smaller_slice_is_enough_the_largest_difference_first) {
   UsageRow full = pod(1), half = pod(2), idle = pod(3), memory = pod(4);
@@ -252,14 +252,106 @@ TEST_F(BillReportTest, csv_quotes_what_has_commas_and_quotes) {
   row.queue = "";
   ASSERT_TRUE(store->write({row}));
   const std::string csv = csv_of(made({.with_lines = true}).lines);
-  EXPECT_THAT(csv, HasSubstr("\r\n\"a,\"\"b\"\"\",default,job,spark-1,spark-1-executor-1,,GPU-01"));
+  EXPECT_THAT(csv, HasSubstr("\r\nn1.1.0,\"a,\"\"b\"\"\",default,job,spark-1,spark-1-executor-1,,GPU-01"));
   EXPECT_THAT(csv,
               HasSubstr(",false,3600.000000,4294967296,23835181056,3000,0.300000,share,10.000000,3.000000,"
-                        "2.000000,6.000000,5.000000\r\n"));
-  EXPECT_THAT(csv,
-              testing::StartsWith(
-                  "account,namespace,kind,name,pod,queue,device,model,from,to,open,seconds,memory_bytes,"
-                  "usable_bytes,share_bp,ratio,ratio_by,units,gpu_hours,price,amount,used_gpu_hours\r\n"));
+                        "2.000000,6.000000,5.000000,\r\n"));
+  EXPECT_THAT(
+      csv,
+      testing::StartsWith(
+          "line,account,namespace,kind,name,pod,queue,device,model,from,to,open,seconds,memory_bytes,"
+          "usable_bytes,share_bp,ratio,ratio_by,units,gpu_hours,price,amount,used_gpu_hours,labels\r\n"));
+}
+
+// The record with labels of its user.
+UsageRow labelled(uint64_t id, const UsageLabels& labels, unsigned parts = 1) {
+  UsageRecord record = usage_of(pod(id))->record;
+  record.slice.labels = labels;
+  record.slice.labels["carve.dev/kind"] = "job";
+  while (record.slice.parts.size() < parts) {
+    record.slice.parts.push_back(record.slice.parts.front());
+    ++record.slice.parts.back().device.bytes[0];
+  }
+  UsageRow row = usage_row("n1", 1, record, [](const std::string&) { return false; });
+  row.account = "alice";
+  return row;
+}
+
+TEST_F(BillReportTest, groups_by_a_label_add_up_to_the_whole) {
+  ASSERT_TRUE(
+      store->write({labelled(1, {{"team", "a"}, {"env", "x"}}), labelled(2, {{"team", "a"}}, 2),
+                    labelled(3, {{"team", "-"}}), labelled(4, {{"team", ""}}), labelled(5, {}), pod(6)}));
+  const api::Bill b = made({.by_label = "team"});
+  EXPECT_EQ(b.by, "label:team");
+  std::vector<std::string> groups;
+  uint64_t lines = 0;
+  double hours = 0;
+  for (const api::BillSum& sum : b.items) {
+    groups.push_back(fmt::format("{}{} {}", sum.key, sum.is_rest ? " (rest)" : "", sum.lines));
+    lines += sum.lines;
+    hours += std::stod(sum.gpu_hours);
+  }
+  EXPECT_THAT(groups, ElementsAre(" 1", "- 1", "a 3", "- (rest) 2"));
+  EXPECT_EQ(lines, b.total.lines);
+  EXPECT_DOUBLE_EQ(hours, std::stod(b.total.gpu_hours));
+  EXPECT_EQ(b.total.gpu_hours, made().total.gpu_hours);
+  EXPECT_THAT(csv_of_sums(b), HasSubstr("label:team,lines,gpu_hours"));
+}
+
+TEST_F(BillReportTest, an_invoice_has_the_records_that_a_selector_selects) {
+  ASSERT_TRUE(
+      store->write({labelled(1, {{"team", "a"}}), labelled(2, {{"team", "b"}, {"env", "x"}}), pod(3)}));
+  BillQuery query{.selects = [](const UsageLabels& labels) { return labels.contains("team"); },
+                  .with_lines = true};
+  const api::Bill b = made(query);
+  ASSERT_EQ(b.lines.size(), 2u);
+  EXPECT_EQ(b.lines[1].labels, (UsageLabels{{"env", "x"}, {"team", "b"}})) << "without Carve's own";
+  EXPECT_THAT(csv_of(b.lines), HasSubstr(",env=x;team=b\r\n"));
+}
+
+// A damaged text counts as no labels, and the record still counts.
+TEST_F(BillReportTest, a_record_whose_labels_cannot_be_read_has_none) {
+  UsageRow row = labelled(1, {{"team", "a"}});
+  for (const char* labels : {"{", "[]", "{\"labels\":3}", "team=a"}) {
+    row.labels = labels;
+    ASSERT_TRUE(store->write({row}));
+    const api::Bill b = made({.by_label = "team"});
+    ASSERT_EQ(b.items.size(), 1u) << labels;
+    EXPECT_TRUE(b.items[0].is_rest) << labels;
+    EXPECT_EQ(b.total.gpu_hours, "3.000000");
+  }
+}
+
+TEST_F(BillReportTest, records_of_the_schema_before_are_kept_without_labels) {
+  ASSERT_TRUE(store->write({labelled(1, {{"team", "a"}}), pod(2)}));
+  store.reset();
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open((folder + "/usage.db").c_str(), &db), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(db, "ALTER TABLE usage DROP COLUMN labels; PRAGMA user_version = 2", nullptr,
+                         nullptr, nullptr),
+            SQLITE_OK);
+  sqlite3_close(db);
+  auto opened = UsageStore::open(folder + "/usage.db", 1);
+  ASSERT_TRUE(opened) << opened.error().message;
+  EXPECT_EQ(opened->moved_aside, "") << opened->damage;
+  store.emplace(std::move(opened->store));
+  const api::Bill b = made({.by_label = "team"});
+  ASSERT_EQ(b.items.size(), 1u);
+  EXPECT_TRUE(b.items[0].is_rest);
+  EXPECT_EQ(b.total.lines, 2u);
+  ASSERT_TRUE(store->write({labelled(3, {{"team", "a"}})}));
+  EXPECT_EQ(made({.by_label = "team"}).items.size(), 2u);
+}
+
+TEST_F(BillReportTest, sums_are_rows_of_csv_without_their_total) {
+  UsageRow row = pod(1);
+  row.account = "a,b";
+  ASSERT_TRUE(store->write({row, pod(2)}));
+  EXPECT_THAT(
+      csv_of_sums(made({.by = BillBy::account})),
+      testing::StartsWith(
+          "account,lines,gpu_hours,used_gpu_hours,amount,currency,unpriced_seconds\r\n\"a,b\",1,3.000000,"));
+  EXPECT_THAT(csv_of_sums(made({.by = BillBy::job})), HasSubstr("\r\ndefault/spark-1,2,6.000000,"));
 }
 
 TEST(BudgetStatus, levels_are_reached_and_jobs_held_at_the_limit) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "fronts/tariff/budget_check.h"
+#include "objects/tariff/budget_check.h"
 
 namespace carve::controller {
 
@@ -11,7 +11,7 @@ objects::BudgetStatus budget_status(const objects::BudgetSpec& spec, const api::
   objects::BudgetStatus out{.from = text_utc(month.from_ns), .to = text_utc(month.to_ns)};
   out.used = spec.gpu_hours.empty() ? total.amount : total.gpu_hours;
   const auto used = bill::parse_millionths("used", out.used, {INT64_MAX});
-  const __int128 limit = fronts::limit_of(spec).count;
+  const __int128 limit = objects::limit_of(spec).count;
   if (!used || limit <= 0) return out;
   out.percent = static_cast<uint32_t>(std::min<__int128>(__int128{used->count} * 100 / limit, UINT32_MAX));
   for (const uint32_t level : spec.at)

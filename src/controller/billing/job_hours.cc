@@ -26,7 +26,7 @@ Outcome<JobHours> job_hours(UsageStore& store, const bill::Tariffs& tariffs, con
     return true;
   });
   if (!done) return tl::unexpected(done.error());
-  if (!unreadable.sentence.empty()) return tl::unexpected(unreadable);
+  if (!unreadable.message.empty()) return tl::unexpected(unreadable);
   return JobHours{
       .gpu_hours = bill::text(sum.gpu_hours),
       .unpriced_seconds = bill::text(sum.unpriced_ns * bill::millionths_per_one / bill::second_ns),

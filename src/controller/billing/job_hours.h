@@ -18,13 +18,13 @@ struct BilledJob {
   std::string kind;  // "job", "raycluster"
   std::string name_space;
   std::string name;
-  int64_t created_ns = 0;  // Earlier records are those of another job of this name.
+  int64_t created_ns = 0;  // Earlier records belong to another job of this name.
   bool is_finished = false;
 };
 
 struct JobHours {
-  std::string gpu_hours;         // Six decimals.
-  std::string unpriced_seconds;  // Of slices whose model has no units in the tariff.
+  std::string gpu_hours;         // With six decimals.
+  std::string unpriced_seconds;  // Time of slices whose model has no units in the tariff.
   bool is_open = false;          // A slice had not ended when its node was last seen.
 
   friend bool operator==(const JobHours&, const JobHours&) = default;
@@ -32,22 +32,22 @@ struct JobHours {
 
 Outcome<JobHours> job_hours(UsageStore&, const bill::Tariffs&, const BilledJob&, const ledger::Stamp& now);
 
-// The hours of all jobs. One thread updates them, others read.
+// The hours of all jobs. One thread updates them, others read them.
 class KnownJobHours {
  public:
   std::optional<JobHours> find(const std::string& uid) const EXCLUDES(mutex_);
 
-  // Computes those that may have changed since the last time. `jobs` are all that were admitted. A finished
-  // job is left as it is when its slices had ended in an update that began after it was seen finished.
+  // Updates the hours that may have changed since the last call. `jobs` has all admitted jobs. The hours of a
+  // finished job are final once an update that began after the end was seen found its slices ended.
   Outcome<void> update(UsageStore&, const bill::Tariffs&, const std::vector<BilledJob>& jobs,
                        const ledger::Stamp& now) EXCLUDES(mutex_);
-  // Lets the next update compute all of them: the tariffs have changed.
+  // Makes the next update compute all hours, because the tariffs have changed.
   void forget_final() { final_.clear(); }
 
  private:
   mutable os::Mutex mutex_;
-  std::map<std::string, JobHours> hours_ GUARDED_BY(mutex_);  // By uid.
-  std::set<std::string> seen_finished_, final_;               // Of the updating thread.
+  std::map<std::string, JobHours> hours_ GUARDED_BY(mutex_);  // Keyed by uid.
+  std::set<std::string> seen_finished_, final_;               // Used by the updating thread.
 };
 
 }  // namespace carve::controller

@@ -1,4 +1,4 @@
-// Copies the usage records of one node: what is new in its ledger, and what has changed of records that had
+// Copies the usage records of one node: the new records of its ledger, and the changes of records that had
 // not ended. A copy of an ended record never changes.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace carve::controller {
 class UsageSource {
  public:
   virtual ~UsageSource() = default;
-  // Returns records with a larger id, the smallest first: all of them, or at least one.
+  // Returns records with a larger id, smallest first: all of them, or at least one.
   virtual Outcome<std::vector<ledger::UsageRecord>> after(uint64_t id) = 0;
   // Returns the records with these ids.
   virtual Outcome<std::vector<ledger::UsageRecord>> of(const std::vector<uint64_t>& ids) = 0;
@@ -22,13 +22,13 @@ class UsageSource {
 
 struct CopyTerms {
   std::function<bool(const std::string& queue)> is_prepaid;
-  ledger::Stamp now;  // Before the source is asked.
+  ledger::Stamp now;  // Taken before the source is read.
 };
 
-// Returns how many records were written. If the newest copied record is not in the agent's ledger any more,
-// but the first one is, the ledger has lost its newest records: no record is copied twice. Else the agent has
-// begun another ledger, which is copied from its begin. What was open and is lost ends when the agent was
-// last seen.
+// Returns the number of records written. If the agent's ledger still has the first copied record but not the
+// newest one, it has lost its newest records, and no record is copied twice. If it lacks both, the agent has
+// begun another ledger, which is copied from its beginning. A lost open record ends when the agent was last
+// seen.
 Outcome<size_t> copy_usage(UsageStore&, const std::string& node, UsageSource&, const CopyTerms&);
 
 }  // namespace carve::controller

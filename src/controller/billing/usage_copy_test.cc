@@ -1,4 +1,4 @@
-// An agent's ledger that grows, changes and is lost, copied by turns.
+// An agent's ledger that grows, changes and is lost, copied at each stage.
 #include "controller/billing/usage_copy.h"
 
 #include <gmock/gmock.h>
@@ -61,17 +61,17 @@ class UsageCopyTest : public testing::Test {
   void open() {
     store.reset();
     auto opened = UsageStore::open(folder + "/usage.db", 1);
-    ASSERT_TRUE(opened) << opened.error().sentence;
+    ASSERT_TRUE(opened) << opened.error().message;
     store.emplace(std::move(opened->store));
   }
   size_t copy(int64_t now_s = 1000) {
     const auto done = copy_usage(
         *store, "n1", source,
         {.is_prepaid = [this](const std::string& q) { return q == prepaid_queue; }, .now = at(now_s)});
-    EXPECT_TRUE(done) << done.error().sentence;
+    EXPECT_TRUE(done) << done.error().message;
     return done ? *done : 0;
   }
-  // All copies, each with its end.
+  // Returns all copies, each with its end.
   std::vector<std::string> rows(bill::Window window = {}) {
     std::vector<std::string> out;
     const auto done = store->each(window, [&](UsageRow&& row) {
@@ -119,12 +119,12 @@ TEST_F(UsageCopyTest, a_ledger_that_lost_its_newest_records_is_not_copied_again)
   source.records = {record(1, 10), record(2, 20), record(3, 30), record(4, 40)};
   source.records[0].to = at(15);
   copy(70);
-  source.records = {source.records[0], record(2, 20), record(7, 80)};  // 3 and 4 are lost, 2 runs on.
+  source.records = {source.records[0], record(2, 20), record(7, 80)};  // 3 and 4 are lost, 2 is still open.
   EXPECT_EQ(copy(90), 2u);
   source.records[1].to = at(100);
   EXPECT_EQ(copy(110), 2u);
   EXPECT_THAT(rows(), ElementsAre("n1:1 10-15", "n1:2 20-100", "n1:3 30-70", "n1:4 40-70", "n1:7 80-0"));
-  // All was lost but what the agent recorded again from a state file.
+  // All records were lost except those that the agent wrote again from a state file.
   source.records = {record(7, 80)};
   source.records[0].slice.account = "alice";
   copy(120);

@@ -1,5 +1,7 @@
 #include "controller/billing/usage_row.h"
 
+#include <algorithm>
+
 #include "wire/api/json.h"
 
 namespace carve::controller {
@@ -10,6 +12,22 @@ using ledger::UsageRecord;
 std::string label(const UsageRecord& record, const char* key) {
   const auto found = record.slice.labels.find(key);
   return found == record.slice.labels.end() ? "" : found->second;
+}
+
+// The labels that the controller gives to the slices of its workloads.
+constexpr std::string_view own_labels[] = {"carve.dev/kind",    "carve.dev/name",    "carve.dev/namespace",
+                                           "carve.dev/queue",   "carve.dev/role",    "carve.dev/index",
+                                           "carve.dev/replica", "carve.dev/revision"};
+
+struct LabelColumn {
+  UsageLabels labels;
+};
+
+std::string label_column(const UsageRecord& record) {
+  LabelColumn out;
+  for (const auto& [key, value] : record.slice.labels)
+    if (std::ranges::find(own_labels, key) == std::end(own_labels)) out.labels[key] = value;
+  return out.labels.empty() ? "" : api::write(out);
 }
 
 bool fits_columns(const UsageRecord& record) {
@@ -69,7 +87,7 @@ UsageRow usage_row(const std::string& node, uint32_t ledger, const UsageRecord& 
   out.from_monotonic_ns = record.from.monotonic_ns;
   out.boot_id = record.from.boot_id;
   if (record.to) {
-    // Periods that cross a boot are measured one by one, as invoices do it (bill/invoice.cc).
+    // Periods that cross a boot are measured one by one, as in invoices (bill/invoice.cc).
     int64_t end = record.from.utc_ns;
     const ledger::Stamp* last = &record.from;
     for (const ledger::Period& period : record.periods) {
@@ -81,10 +99,18 @@ UsageRow usage_row(const std::string& node, uint32_t ledger, const UsageRecord& 
   out.busy_ns = record.busy_ns;
   out.peak_bytes = record.peak_bytes;
   if (!fits_columns(record)) out.details = api::write(record);
+  out.labels = label_column(record);
   return out;
 }
 
+UsageLabels labels_of(const UsageRow& row) {
+  if (row.labels.empty()) return {};
+  auto column = api::read<LabelColumn>(row.labels, api::Reading::lenient);
+  return column ? std::move(column->labels) : UsageLabels();
+}
+
 Outcome<bill::Usage> usage_of(UsageRow row) {
+  UsageLabels labels = labels_of(row);
   bill::Usage out{.node = ledger_name(row),
                   .record = {},
                   .account = std::move(row.account),
@@ -107,6 +133,7 @@ Outcome<bill::Usage> usage_of(UsageRow row) {
   }
   out.record.slice.name = std::move(pod);
   out.record.slice.owner = owner;
+  out.record.slice.labels = std::move(labels);
   for (const SlicePart& part : out.record.slice.parts)
     out.devices.push_back({.uuid = part.device, .model = part.model, .usable = part.usable});
   return out;

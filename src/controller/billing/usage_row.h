@@ -1,9 +1,10 @@
-// A usage record as the controller keeps it: a copy of the agent's record, with what invoices group by. Most
-// records have one device, constant terms and one boot; then the columns are all there is to know. The others
-// also have the whole record as JSON.
+// The controller's copy of an agent's usage record, with the labels by which invoices are grouped. Most
+// records have one device, constant terms and one boot; for these the columns are complete. The others also
+// have the whole record as JSON.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 
 #include "bill/invoice.h"
@@ -13,18 +14,18 @@ namespace carve::controller {
 
 struct UsageRow {
   std::string node;
-  uint32_t ledger = 0;  // Of the node, counted from 1: an agent whose ledger is lost begins another.
-  uint64_t id = 0;      // Of the record, in its ledger.
+  uint32_t ledger = 0;  // Counts the node's ledgers from 1: an agent that lost its ledger begins another.
+  uint64_t id = 0;      // Id of the record in its ledger.
   std::string account;
   uint32_t owner_uid = 0;
   std::string name_space;
-  std::string kind;      // "service", "application", "job"; "slice": requested by a user.
-  std::string name;      // Of the workload, or of the slice.
+  std::string kind;      // "service", "application", "job", or "slice" if a user requested it.
+  std::string name;      // Name of the workload or the slice.
   std::string pod;       // Name of the slice.
-  std::string queue;     // Empty: none.
-  bool prepaid = false;  // Its queue was, when the record was first copied.
+  std::string queue;     // Empty if there is none.
+  bool prepaid = false;  // Whether its queue was prepaid when the record was first copied.
   bool exclusive = false;
-  Uuid device;  // This and the next four are those of the first part.
+  Uuid device;  // This and the next four describe the first part.
   std::string model;
   Bytes usable;
   Bytes memory;
@@ -32,20 +33,25 @@ struct UsageRow {
   int64_t from_ns = 0;  // UTC.
   int64_t from_monotonic_ns = 0;
   std::string boot_id;
-  int64_t end_ns = 0;  // UTC of the grant, plus the duration; 0: the slice lives.
+  int64_t end_ns = 0;  // UTC of the grant, plus the duration; 0 while the slice lives.
   uint64_t busy_ns = 0;
   uint64_t peak_bytes = 0;
-  std::string details;  // The record as JSON, if the columns are not all of it.
+  std::string details;  // The record as JSON, if the columns are incomplete.
+  std::string labels;   // Labels of the slice that are not columns, as JSON; empty if there are none.
 };
 
-// Returns the row of a record. `is_prepaid` says it of a queue's name.
+using UsageLabels = std::map<std::string, std::string>;
+// Returns the labels of a row. A row whose labels cannot be read has none.
+UsageLabels labels_of(const UsageRow&);
+
+// Returns the row of a record. `is_prepaid` returns whether a queue, given by name, is prepaid.
 UsageRow usage_row(const std::string& node, uint32_t ledger, const ledger::UsageRecord&,
                    const std::function<bool(const std::string& queue)>& is_prepaid);
 
-// Returns what an invoice is made of. Fails if `details` cannot be read.
+// Returns the usage that goes into an invoice. Fails if `details` cannot be parsed.
 Outcome<bill::Usage> usage_of(UsageRow);
 
-// Returns the name of the node's ledger in sentences and in the ids of lines: "n1", "n1@2".
+// Returns the name of the node's ledger in messages and in the ids of lines: "n1", "n1@2".
 std::string ledger_name(const UsageRow&);
 
 }  // namespace carve::controller

@@ -10,8 +10,8 @@ namespace {
 namespace rows = sqlite::rows;
 using sqlite::Statement;
 
-// The first index finds what began in a window, the second what began before it and reaches into it; the
-// third the records of one job, which are few beside those of services.
+// The first index finds records that began in a window, the second those that began before it and reach into
+// it. The third finds the records of one job, which are few compared to those of services.
 const std::string& script() {
   static const std::string text = fmt::format(
       "CREATE TABLE usage ({}, UNIQUE (node, ledger, id)) STRICT;"
@@ -22,6 +22,9 @@ const std::string& script() {
       rows::declarations<UsageRow>(), rows::declarations<ledger::Stamp>());
   return text;
 }
+
+// Schema 2 had no labels. They are the last column, which can be added to a large table instantly.
+constexpr const char* upgrade = "ALTER TABLE usage ADD COLUMN \"labels\" TEXT";
 
 const std::string& columns() {
   static const std::string text = fmt::format("{}", fmt::join(rows::columns<UsageRow>(), ", "));
@@ -36,7 +39,8 @@ Outcome<UsageStore::Opened> UsageStore::open(const std::string& path, int64_t no
                                         .option = "--state",
                                         .version = schema_version,
                                         .script = script().c_str(),
-                                        .users = sqlite::Users::one_thread},
+                                        .users = sqlite::Users::one_thread,
+                                        .upgrade = upgrade},
                                        now_s);
   if (!opened) return tl::unexpected(opened.error());
   return Opened{.store = UsageStore(std::move(opened->database)),

@@ -15,10 +15,10 @@ namespace carve::controller {
 
 // How far a node's ledger was copied.
 struct CopyPosition {
-  uint32_t ledger = 0;             // 0: nothing was copied yet.
+  uint32_t ledger = 0;             // 0 if nothing was copied yet.
   std::optional<UsageRow> newest;  // The record with the largest id.
   std::vector<uint64_t> open_ids;  // Records that had not ended.
-  ledger::Stamp seen;              // When the agent last answered, if a record was open then.
+  ledger::Stamp seen;              // When the agent last responded, if a record was open then.
 };
 
 class UsageStore {
@@ -29,24 +29,24 @@ class UsageStore {
   static Outcome<Opened> open(const std::string& path, int64_t now_s);
 
   Outcome<CopyPosition> position(const std::string& node);
-  // Writes the rows in one transaction; a present row with the same node, ledger and id is replaced, but for
-  // `prepaid`, which stays as it was.
+  // Writes the rows in one transaction. A present row with the same node, ledger and id is replaced, except
+  // for its `prepaid`.
   Outcome<void> write(const std::vector<UsageRow>&);
-  // Writes when the agent of the node answered.
+  // Records when the agent of the node responded.
   Outcome<void> see(const std::string& node, uint32_t ledger, const ledger::Stamp&);
-  // Returns the row, if there is one.
+  // Returns the row, if it exists.
   Outcome<std::optional<UsageRow>> find(const std::string& node, uint32_t ledger, uint64_t id);
-  // Calls `visit` for each record that may have a part in the window: first those that began in it, then
-  // those that began before it. Returns early if `visit` returns false.
+  // Calls `visit` for each record that may overlap the window: first the records that began in it, then those
+  // that began before it. Stops if `visit` returns false.
   Outcome<void> each(const bill::Window&, const std::function<bool(UsageRow&&)>& visit);
   // Calls `visit` for each record of a workload, until it returns false.
   Outcome<void> of_workload(const std::string& kind, const std::string& name_space, const std::string& name,
                             const std::function<bool(UsageRow&&)>& visit);
-  // Returns when the agent last answered, of those that had an open record then.
+  // Returns when the agent last responded with an open record.
   std::optional<ledger::Stamp> seen_at(const std::string& node, uint32_t ledger);
   Outcome<uint64_t> count();
 
-  static constexpr int schema_version = 2;
+  static constexpr int schema_version = 3;
 
  private:
   explicit UsageStore(sqlite::Database database) : database_(std::move(database)) {}
@@ -56,7 +56,7 @@ class UsageStore {
 
 struct UsageStore::Opened {
   UsageStore store;
-  std::string moved_aside;  // New path of a damaged file; empty: the file was sound, or new.
+  std::string moved_aside;  // New path of a damaged file; empty if the file was sound or new.
   std::string damage;       // Description of the damage.
 };
 

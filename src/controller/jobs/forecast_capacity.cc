@@ -8,7 +8,7 @@ bool ForecastCapacity::take(uint64_t job, const workload::JobNeed& need) {
   if (held_back_.contains(job)) return false;
   std::vector<HeldPlace> held;
   for (const workload::JobNeed& part : workload::equal_parts(need)) {
-    const api::SliceRequest request = slice_terms(part);
+    const Amounts request = slice_terms(part);
     for (uint32_t i = 0; i < part.slices; ++i) {
       auto place = forecast_.place({.pool = pool_}, request);
       if (!place) {
@@ -50,13 +50,13 @@ std::string ForecastCapacity::problem(const workload::JobNeed& need) const {
   const uint64_t count = workload::slice_count(need);
   uint64_t number = 0;
   for (const workload::JobNeed& part : workload::equal_parts(need)) {
-    const api::SliceRequest request = slice_terms(part);
+    const Amounts request = slice_terms(part);
     for (uint32_t i = 0; i < part.slices; ++i) {
       ++number;
       const auto place = forecast.place({.pool = pool_}, request);
       if (place) continue;
-      if (count == 1) return place.error().sentence;
-      return fmt::format("slice {} of {}: {}", number, count, place.error().sentence);
+      if (count == 1) return place.error().message;
+      return fmt::format("slice {} of {}: {}", number, count, place.error().message);
     }
   }
   return "";

@@ -1,4 +1,4 @@
-// The capacity of one pool for the queues: the placement engine over what the nodes' devices have free.
+// The capacity of one pool for the queues: the placement engine over the free capacity of the nodes' devices.
 #pragma once
 
 #include <map>
@@ -12,16 +12,16 @@ namespace carve::controller {
 
 class ForecastCapacity final : public workload::Capacity {
  public:
-  // `held_back`: jobs that a node has refused a moment ago.
+  // `held_back` has the jobs that a node has just rejected.
   ForecastCapacity(SliceForecast forecast, std::string pool, std::set<uint64_t> held_back)
       : forecast_(std::move(forecast)), pool_(std::move(pool)), held_back_(std::move(held_back)) {}
 
   // A slice of a job, with what was requested for it.
   struct HeldPlace {
-    api::SliceRequest request;
+    Amounts request;
     ForecastPlace place;
   };
-  // Notes what a job has already: it is counted in the forecast.
+  // Records the slices that a job already has, so that the forecast counts them.
   void hold(uint64_t job, std::vector<HeldPlace> places) { held_[job] = std::move(places); }
 
   bool take(uint64_t job, const workload::JobNeed&) override;
@@ -29,16 +29,16 @@ class ForecastCapacity final : public workload::Capacity {
   void release(uint64_t job) override;
   std::unique_ptr<workload::Capacity> copy() const override;
 
-  // Returns why the job does not fit now: what each device lacks for the first of its slices that does not.
+  // Returns why the job does not fit now: what each device lacks for the first slice that does not fit.
   std::string problem(const workload::JobNeed&) const;
 
   const SliceForecast& forecast() const { return forecast_; }
 
  private:
   SliceForecast forecast_;
-  std::string pool_;  // Empty: any node.
+  std::string pool_;  // Empty for any node.
   std::set<uint64_t> held_back_;
-  std::map<uint64_t, std::vector<HeldPlace>> held_;  // By job.
+  std::map<uint64_t, std::vector<HeldPlace>> held_;  // Keyed by job.
 };
 
 }  // namespace carve::controller

@@ -13,8 +13,8 @@ namespace {
 SliceForecast two_devices() {
   NoJournal journal;
   ObjectRegistry objects(journal, {}, 0);
-  EXPECT_TRUE(objects.add(
-      {.key = {objects::Kind::node, "default", "n1"}, .status = api::write(two_devices_of_16_gib())}));
+  EXPECT_TRUE(
+      objects.add({.key = {objects::Kind::node, "default", "n1"}, .status = two_devices_of_16_gib()}));
   return SliceForecast(objects);
 }
 
@@ -75,11 +75,9 @@ TEST(ForecastCapacity, a_copy_takes_the_same_places_or_none) {
 
 TEST(ForecastCapacity, counts_the_slices_that_live_now) {
   SliceForecast forecast = two_devices();
-  forecast.replace_slices("n1",
-                          {{.devices = {"GPU-00000000-0000-0000-0000-000000000001"},
-                            .memory_bytes = uint64_t{16} << 30,
-                            .share_bp = 5000},
-                           {.devices = {"GPU-00000000-0000-0000-0000-000000000002"}, .is_exclusive = true}});
+  forecast.replace_slices(
+      "n1", {{.parts = {{"GPU-00000000-0000-0000-0000-000000000001", uint64_t{16} << 30, 5000}}},
+             {.parts = {{"GPU-00000000-0000-0000-0000-000000000002"}}, .is_exclusive = true}});
   ForecastCapacity capacity(std::move(forecast), "", {});
   EXPECT_FALSE(capacity.take(1, slices(1, 5)));
   EXPECT_THAT(capacity.problem(slices(2, 5)), testing::HasSubstr("slice 1 of 2: node n1: "));

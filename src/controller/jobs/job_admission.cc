@@ -1,30 +1,39 @@
-// The part of the job loop that admits jobs: all queues of one pool are decided together (workload/queue.h),
-// over what the nodes' devices have free now.
+// The part of the job reconciler that admits jobs: all queues of one pool are decided together
+// (workload/queue.h), over the present free capacity of the nodes' devices.
 #include <algorithm>
 
 #include "controller/jobs/forecast_capacity.h"
-#include "controller/jobs/job_loop.h"
-#include "fronts/engines/queue_check.h"
+#include "controller/jobs/job_reconciler.h"
+#include "controller/nodes/empty_fit.h"
+#include "objects/budget_object.h"
+#include "objects/rules/queue_check.h"
 #include "os/log.h"
-#include "wire/api/json.h"
-#include "wire/objects/budget_object.h"
 
 namespace carve::controller {
 
 // All queues of one pool, in one decision.
-struct JobLoop::PoolPass {
+struct JobReconciler::PoolTurn {
   std::vector<workload::Queue> queues;
   std::vector<workload::WaitingJob> waiting;
   std::vector<workload::RunningJob> running;
-  struct PassJob {
+  struct TurnJob {
     ObjectRegistry::Pointer object;
-    const Known* known;
+    const CachedJob* known;
   };
-  std::vector<PassJob> jobs;                         // By the id that they have in this decision.
-  std::map<uint64_t, workload::JobNeed> growths;     // Of clusters that wait for further workers.
+  std::vector<TurnJob> jobs;                         // Keyed by the id that they have in this decision.
+  std::map<uint64_t, workload::JobNeed> growths;     // Clusters that wait for further workers.
   std::map<std::string, std::string> held_accounts;  // With the reason.
   std::set<uint64_t> held_back;
-  std::map<std::string, objects::QueueStatus> statuses;  // By queue.
+  std::map<uint64_t, std::string> passed_by;             // Why other jobs pass it, by id.
+  std::map<std::string, objects::QueueStatus> statuses;  // Keyed by queue.
+
+  // Returns whether the waiting job keeps no other job waiting, and records why.
+  bool is_passed_by(uint64_t id, const Object& object, const CachedJob& known) {
+    const auto account = held_accounts.find(object.account);
+    if (account == held_accounts.end() && known.misfit.empty()) return false;
+    passed_by[id] = account != held_accounts.end() ? account->second : known.misfit;
+    return true;
+  }
 };
 
 namespace {
@@ -33,35 +42,25 @@ using workload::PodId;
 using workload::QueueAction;
 using workload::WaitReason;
 
-std::vector<LivingSlice> living_slices(const std::map<std::string, ObservedSlice>& slices) {
-  std::vector<LivingSlice> out;
-  for (const auto& [name, slice] : slices)
-    out.push_back({.devices = slice.devices,
-                   .memory_bytes = slice.memory_bytes,
-                   .share_bp = slice.share_bp,
-                   .is_exclusive = slice.is_exclusive});
-  return out;
-}
-
 // Returns the accounts whose budgets keep new jobs waiting, each with the reason.
 std::map<std::string, std::string> accounts_on_hold(const ObjectRegistry& objects) {
   std::map<std::string, std::string> out;
   for (const auto& object : objects.list(objects::Kind::budget)) {
-    const auto spec = api::read<objects::BudgetSpec>(object->spec, api::Reading::lenient);
-    const auto status = api::read<objects::BudgetStatus>(object->status, api::Reading::lenient);
-    if (spec && status && status->holds && spec->then == "hold")
-      out.try_emplace(spec->account,
+    const auto& spec = object->spec.as<objects::BudgetSpec>();
+    const auto& status = object->status.as<objects::BudgetStatus>();
+    if (status.holds && spec.then == "hold")
+      out.try_emplace(spec.account,
                       fmt::format("budget {} of account {}: {}% are used until {}", object->key.name,
-                                  spec->account, status->percent, status->to.substr(0, 10)));
+                                  spec.account, status.percent, status.to.substr(0, 10)));
   }
   return out;
 }
 
 }  // namespace
 
-// Returns the nodes' devices with the slices that live now: what the registry knows of a node is as old as
-// the last answer of its agent.
-SliceForecast JobLoop::present_forecast() {
+// Returns the nodes' devices with the slices that live now. The registry's view of a node is only as recent
+// as the last answer of its agent.
+SliceForecast JobReconciler::present_forecast() {
   SliceForecast out(objects_);
   for (const auto& node : objects_.list(objects::Kind::node))
     if (const auto slices = effects_.slices(node->key.name))
@@ -69,17 +68,30 @@ SliceForecast JobLoop::present_forecast() {
   return out;
 }
 
-void JobLoop::add_queue(std::map<std::string, PoolPass>& pools, const Object& queue,
-                        const SliceForecast& forecast) const {
-  const objects::QueueSpec spec = queue_spec(queue);
-  PoolPass& pool = pools[spec.pool];
+void JobReconciler::add_queue(std::map<std::string, PoolTurn>& pools, const Object& queue,
+                              const SliceForecast& forecast) const {
+  const objects::QueueSpec& spec = queue_spec(queue);
+  PoolTurn& pool = pools[spec.pool];
   pool.queues.push_back(
-      fronts::workload_queue(queue.key.name, spec, forecast.capacity(spec.pool).largest_device_bytes));
+      objects::workload_queue(queue.key.name, spec, forecast.capacity(spec.pool).largest_device_bytes));
   pool.statuses.emplace(queue.key.name, objects::QueueStatus{});
 }
 
-void JobLoop::add_job(PoolPass& pool, const ObjectRegistry::Pointer& object, const Known& known,
-                      Ns now) const {
+// Finds out whether the job fits on empty devices. It may fail to fit: it was accepted while no device was
+// known, or devices were removed. The result holds while the pool's capacity is the same, and is renewed
+// after 10 s because modes and taints of nodes change it too.
+void JobReconciler::examine_size(CachedJob& known, const SliceForecast& empty, Ns now) const {
+  constexpr Ns lifetime = 10 * workload::second_ns;
+  const PoolCapacity capacity = empty.capacity(known.form->pool);
+  if (known.misfit_at != 0 && capacity == known.misfit_capacity && now < known.misfit_at + lifetime) return;
+  const auto fits = check_fits_empty(empty, known.form->pool, known.form->pods.need);
+  known.misfit = fits ? "" : fits.error().message;
+  known.misfit_capacity = capacity;
+  known.misfit_at = now;
+}
+
+void JobReconciler::add_job(PoolTurn& pool, const ObjectRegistry::Pointer& object, const CachedJob& known,
+                            Ns now) const {
   const JobRecord* const record = records_.find(object->uid);
   const bool is_finished = record != nullptr && record->finished_ns != 0;
   if (is_finished || object->is_ending || known.form->spec.cancelled) return;
@@ -94,7 +106,7 @@ void JobLoop::add_job(PoolPass& pool, const ObjectRegistry::Pointer& object, con
                             .queue = queue,
                             .priority = known.form->spec.priority,
                             .need = need,
-                            .is_held = pool.held_accounts.contains(object->account)});
+                            .is_held = pool.is_passed_by(id, *object, known)});
     if (known.retry_at > now) pool.held_back.insert(id);
     return;
   }
@@ -111,10 +123,9 @@ void JobLoop::add_job(PoolPass& pool, const ObjectRegistry::Pointer& object, con
       {.id = id, .queue = queue, .need = std::move(need), .admitted_at = record->admitted_ns});
 }
 
-// Adds the workers for which a cluster that runs waits, as a job of its own: all of them are admitted, or
-// none.
-void JobLoop::add_growth(PoolPass& pool, const ObjectRegistry::Pointer& object, const Known& known,
-                         Ns now) const {
+// Adds the workers that a running cluster waits for as a job of its own: all of them are admitted, or none.
+void JobReconciler::add_growth(PoolTurn& pool, const ObjectRegistry::Pointer& object, const CachedJob& known,
+                               Ns now) const {
   const workload::JobNeed& need = known.form->pods.need;
   std::vector<uint32_t> missing = workload::group_counts(need);
   const std::vector<uint32_t> admitted = admitted_workers(records_.job(object->uid), missing);
@@ -127,18 +138,18 @@ void JobLoop::add_growth(PoolPass& pool, const ObjectRegistry::Pointer& object, 
                           .queue = known.form->spec.queue,
                           .priority = known.form->spec.priority,
                           .need = pool.growths.at(id),
-                          .is_held = pool.held_accounts.contains(object->account),
+                          .is_held = pool.is_passed_by(id, *object, known),
                           .is_growth = true});
   if (known.retry_at > now) pool.held_back.insert(id);
 }
 
-void JobLoop::decide_queues(Ns now) {
+void JobReconciler::decide_queues(Ns now) {
   decided_at_ = now;
   decided_version_ = objects_.version();
   JobPositions::ByUid positions;
   const auto queues = objects_.list(objects::Kind::queue);
   if (queues.empty()) return positions_.replace({});
-  // The moment since which it waits or runs, and whether it is a cluster that waits for further workers.
+  // The time since which it waits or runs, and whether it is a cluster that waits for further workers.
   std::vector<std::tuple<Ns, bool, ObjectRegistry::Pointer>> jobs;
   for (auto& job : queued_objects(objects_)) {
     const JobRecord* const record = records_.find(job->uid);
@@ -151,9 +162,10 @@ void JobLoop::decide_queues(Ns now) {
                       std::string_view(std::get<ObjectRegistry::Pointer>(one)->uid));
   });
   const SliceForecast forecast = present_forecast();
+  const SliceForecast empty = forecast.emptied();
   const std::map<std::string, std::string> held_accounts = accounts_on_hold(objects_);
-  std::map<std::string, PoolPass> pools;
-  std::map<std::string, std::string> pool_of;  // By queue.
+  std::map<std::string, PoolTurn> pools;
+  std::map<std::string, std::string> pool_of;  // Keyed by queue.
   for (const auto& queue : queues) {
     add_queue(pools, *queue, forecast);
     pool_of[queue->key.name] = queue_spec(*queue).pool;
@@ -164,6 +176,9 @@ void JobLoop::decide_queues(Ns now) {
     if (known == known_.end() || !known->second.form) continue;
     const auto pool = pool_of.find(known->second.form->spec.queue);
     if (pool == pool_of.end()) continue;
+    const JobRecord* const record = records_.find(job->uid);
+    if (is_growth || record == nullptr || (record->admitted_ns == 0 && record->finished_ns == 0))
+      examine_size(known->second, empty, now);
     if (is_growth)
       add_growth(pools[pool->second], job, known->second, now);
     else
@@ -172,21 +187,22 @@ void JobLoop::decide_queues(Ns now) {
   for (auto& [name, pool] : pools) decide(name, pool, forecast, positions, now);
   uint64_t written = 0;
   for (const auto& queue : queues) written += write_queue_status(*queue, pools[pool_of[queue->key.name]]);
-  // The statuses of the queues are no reason to decide again. Any other change has a version beyond these.
+  // Changes of the queues' statuses do not cause another decision. Any other change has a later version.
   if (objects_.version() == decided_version_ + written) decided_version_ += written;
   positions_.replace(std::move(positions));
 }
 
-// Returns where the job's slices are, and where those that were not granted yet would come: both are counted
-// in the forecast.
-std::vector<ForecastCapacity::HeldPlace> JobLoop::places_of_job(const Object& job, const Known& known,
-                                                                SliceForecast& forecast) const {
+// Returns where the job's slices are, and where those not granted yet would be placed: both are counted in
+// the forecast.
+std::vector<ForecastCapacity::HeldPlace> JobReconciler::places_of_job(const Object& job,
+                                                                      const CachedJob& known,
+                                                                      SliceForecast& forecast) const {
   std::vector<ForecastCapacity::HeldPlace> out;
   const JobForm& form = *known.form;
   std::map<PodId, PodRecord> records;
   for (PodRecord& record : records_.pods(job.uid))
     records[{static_cast<workload::PodRole>(record.role), record.index}] = std::move(record);
-  std::vector<api::SliceRequest> missing;
+  std::vector<Amounts> missing;
   const workload::JobNeed& need = form.pods.need;
   const auto pods =
       form.job.stays
@@ -194,23 +210,23 @@ std::vector<ForecastCapacity::HeldPlace> JobLoop::places_of_job(const Object& jo
           : form.job.pods;
   for (const workload::PodSpec& pod : pods) {
     if (!pod.needs_slice) continue;
-    api::SliceRequest request = slice_terms(workload::need_of_slice(need, pod.id.index));
+    Amounts request = slice_terms(workload::need_of_slice(need, pod.id.index));
     const auto record = records.find(pod.id);
     if (record != records.end() && record->second.is_granted) {
       if (auto place = forecast.place_of(record->second.node, record->second.devices))
         out.push_back({.request = std::move(request), .place = std::move(*place)});
     } else if (record == records.end() || record->second.attempt == 0 || form.job.stays) {
-      missing.push_back(std::move(request));  // Else its slice has ended with its program.
+      missing.push_back(std::move(request));  // Otherwise its slice has ended with its program.
     }
   }
-  for (const api::SliceRequest& request : missing)
+  for (const Amounts& request : missing)
     if (auto place = forecast.place({.pool = form.pool}, request))
       out.push_back({.request = request, .place = std::move(*place)});
   return out;
 }
 
-void JobLoop::decide(const std::string& name, PoolPass& pool, const SliceForecast& present,
-                     JobPositions::ByUid& positions, Ns now) {
+void JobReconciler::decide(const std::string& name, PoolTurn& pool, const SliceForecast& present,
+                           JobPositions::ByUid& positions, Ns now) {
   if (pool.waiting.empty()) return;
   SliceForecast forecast = present;
   std::map<uint64_t, std::vector<ForecastCapacity::HeldPlace>> places;
@@ -227,7 +243,7 @@ void JobLoop::decide(const std::string& name, PoolPass& pool, const SliceForecas
   for (const QueueAction& action : decision.actions) {
     const Object& object = *pool.jobs.at(action.job).object;
     if (action.kind == QueueAction::Kind::refuse)
-      positions[object.uid] = {.position = 0, .reason = action.sentence};
+      positions[object.uid] = {.position = 0, .reason = action.message};
     else if (pool.growths.contains(action.job))
       admit_growth(object);
     else
@@ -236,7 +252,7 @@ void JobLoop::decide(const std::string& name, PoolPass& pool, const SliceForecas
   std::map<std::string, std::string> heads;  // Name of the first waiting job, by queue.
   for (const workload::WaitingPosition& waiting : decision.waiting) {
     const Object& object = *pool.jobs.at(waiting.job).object;
-    const Known& known = *pool.jobs.at(waiting.job).known;
+    const CachedJob& known = *pool.jobs.at(waiting.job).known;
     const std::string& queue = known.form->spec.queue;
     const auto growth = pool.growths.find(waiting.job);
     const workload::JobNeed& need = growth == pool.growths.end() ? known.form->pods.need : growth->second;
@@ -258,7 +274,7 @@ void JobLoop::decide(const std::string& name, PoolPass& pool, const SliceForecas
         position.reason = fmt::format("queue {} has as many slices as its maxSlices allows", queue);
         break;
       case WaitReason::behind_head: position.reason = fmt::format("{} is before it", heads[queue]); break;
-      case WaitReason::budget: position.reason = pool.held_accounts.at(object.account); break;
+      case WaitReason::budget: position.reason = pool.passed_by.at(waiting.job); break;
     }
     if (growth == pool.growths.end()) continue;
     const uint64_t count = workload::slice_count(need);
@@ -267,45 +283,46 @@ void JobLoop::decide(const std::string& name, PoolPass& pool, const SliceForecas
   }
 }
 
-void JobLoop::admit_growth(const Object& object) {
+void JobReconciler::admit_growth(const Object& object) {
   JobRecord record = records_.job(object.uid);
-  const Known& known = known_.at(object.uid);
+  const CachedJob& known = known_.at(object.uid);
   if (record.workers_before.empty()) record.workers_before = record.workers;
   record.workers = workers_text(workload::group_counts(known.form->pods.need));
   record.grows_ns = 0;
   changed_ = true;
   if (const auto written = records_.write(record); !written)
-    return os::log::error("{}", written.error().sentence);
-  os::log::info("{}: further workers admitted by queue {}", text(object.key), known.form->spec.queue);
+    return os::log::error(cause_of(object), "{}", written.error().message);
+  os::log::info(cause_of(object), "{}: further workers admitted by queue {}", text(object.key),
+                known.form->spec.queue);
 }
 
-void JobLoop::admit_job(const Object& object, Ns now) {
+void JobReconciler::admit_job(const Object& object, Ns now) {
   JobRecord record = records_.job(object.uid);
-  Known& known = known_.at(object.uid);
+  CachedJob& known = known_.at(object.uid);
   changed_ = true;
-  if (known.form->spec.engine != carve::text(fronts::Engine::custom) && record.secret.empty()) {
+  if (known.form->spec.engine != carve::text(engines::Engine::custom) && record.secret.empty()) {
     const auto port = effects_.free_port(Effects::PortUse::engine, records_.ports());
-    if (!port) return os::log::warning("{}: {}", text(object.key), port.error().sentence);
+    if (!port) return os::log::warning(cause_of(object), "{}: {}", text(object.key), port.error().message);
     record.port = *port;
     record.secret = effects_.new_secret();
   }
   record.admitted_ns = now;
   if (known.form->job.stays) record.workers = workers_text(workload::group_counts(known.form->pods.need));
   if (const auto written = records_.write(record); !written)
-    return os::log::error("{}", written.error().sentence);
+    return os::log::error(cause_of(object), "{}", written.error().message);
   known.why_requeued.clear();
-  os::log::info("{}: admitted by queue {}", text(object.key), known.form->spec.queue);
+  os::log::info(cause_of(object), "{}: admitted by queue {}", text(object.key), known.form->spec.queue);
 }
 
-bool JobLoop::write_queue_status(const Object& queue, const PoolPass& pool) {
-  const std::string json = api::write(pool.statuses.at(queue.key.name));
-  if (json == queue.status) return false;
+bool JobReconciler::write_queue_status(const Object& queue, const PoolTurn& pool) {
+  const TypedJson status = pool.statuses.at(queue.key.name);
+  if (status == queue.status) return false;
   const auto written = objects_.update(queue.key, [&](Object& object) -> Outcome<void> {
-    object.status = json;
+    object.status = status;
     return {};
   });
   if (!written && written.error().kind != FailureKind::not_found)
-    os::log::error("{}", written.error().sentence);
+    os::log::error(cause_of(queue), "{}", written.error().message);
   return written.has_value();
 }
 

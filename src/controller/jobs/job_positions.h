@@ -1,6 +1,6 @@
-// Where each waiting job is in its queue and why it waits, as of the last decision. It changes for many jobs
-// at once, so it is no part of their stored status: the API adds it to what it shows. The job loop writes,
-// the API's thread reads.
+// The position of each waiting job in its queue and why it waits, as of the last decision. It changes for
+// many jobs at a time, so it is not part of their stored status: the API adds it to its responses. The job
+// reconciler writes it, the API's thread reads it.
 #pragma once
 
 #include <atomic>
@@ -17,24 +17,24 @@ class JobPositions {
  public:
   using ByUid = std::unordered_map<std::string, JobPosition>;
 
-  // Frees the former ones behind the lock: they may be 10,000.
+  // Frees the former positions outside the lock: there may be 10,000.
   void replace(ByUid positions) EXCLUDES(mutex_) {
     const os::MutexLock lock(mutex_);
     positions_.swap(positions);
   }
-  // Returns that of the job with this uid, if it waits.
+  // Returns the position of the job with this uid, if it waits.
   std::optional<JobPosition> find(const std::string& uid) const EXCLUDES(mutex_) {
     const os::MutexLock lock(mutex_);
     const auto found = positions_.find(uid);
     return found == positions_.end() ? std::nullopt : std::optional(found->second);
   }
-  // Returns how many jobs wait.
+  // Returns the number of waiting jobs.
   size_t size() const EXCLUDES(mutex_) {
     const os::MutexLock lock(mutex_);
     return positions_.size();
   }
 
-  // Keeps how long the last decision over all queues took.
+  // Records how long the last decision over all queues took.
   void note_decision(int64_t ns) { decision_ns_ = ns; }
   int64_t decision_ns() const { return decision_ns_; }
 

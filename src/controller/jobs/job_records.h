@@ -1,4 +1,4 @@
-// The job loop's records, in memory and in controller.db. A record is written before it is visible. One
+// The job reconciler's records, in memory and in controller.db. A record is written before it is visible. One
 // thread uses them.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace carve::controller {
 
-// Returns how many workers of each group a cluster may have now: those that were admitted, at most those that
-// are wanted.
+// Returns how many workers of each group a cluster may have now: the admitted number, at most the desired
+// number.
 std::vector<uint32_t> admitted_workers(const JobRecord&, const std::vector<uint32_t>& wanted);
 std::string workers_text(const std::vector<uint32_t>& workers);
 
@@ -24,7 +24,7 @@ class JobRecords {
   JobRecord job(const std::string& uid) const;
   // Returns null if the job has none. The record is valid until the next write.
   const JobRecord* find(const std::string& uid) const;
-  std::vector<PodRecord> pods(const std::string& uid) const;  // By name.
+  std::vector<PodRecord> pods(const std::string& uid) const;  // Ordered by name.
   bool has_pods(const std::string& uid) const;
   bool has_pod(const std::string& program) const;
   std::vector<uint32_t> ports() const;
@@ -39,8 +39,8 @@ class JobRecords {
   explicit JobRecords(ControllerStore& store) : store_(&store) {}
 
   ControllerStore* store_;
-  std::unordered_map<std::string, JobRecord> jobs_;                         // By uid.
-  std::unordered_map<std::string, std::map<std::string, PodRecord>> pods_;  // By uid and name.
+  std::unordered_map<std::string, JobRecord> jobs_;                         // Keyed by uid.
+  std::unordered_map<std::string, std::map<std::string, PodRecord>> pods_;  // Keyed by uid and name.
 };
 
 }  // namespace carve::controller

@@ -24,6 +24,15 @@ std::string state_of(const PodRecord& pod, const ObservedProgram& program) {
   return pod.is_granted ? "Granted" : "Waiting";
 }
 
+// Returns how the program ended. The slice's addition to it (exit_of) is kept when the slice has ended.
+std::string kept_exit(const objects::PodStatus& now, const std::vector<objects::PodStatus>& before) {
+  for (const objects::PodStatus& pod : before)
+    if (pod.role == now.role && pod.index == now.index && pod.attempt == now.attempt &&
+        pod.exit.starts_with(now.exit + ";"))
+      return pod.exit;
+  return now.exit;
+}
+
 objects::PodStatus pod_status(const JobStatusInput& in, PodId id) {
   objects::PodStatus out{.role = std::string(carve::text(id.role)),
                          .index = id.index,
@@ -63,7 +72,7 @@ std::string failed_pods(const JobStatusInput& in, const objects::JobStatus& stat
   return in.why_not_started.empty() ? "its programs were stopped" : in.why_not_started;
 }
 
-// Returns which programs of a Ray cluster have ended; each is started again, until the cluster is deleted.
+// Returns which programs of a Ray cluster have ended; each is restarted until the cluster is deleted.
 std::string restarting_pods(const objects::JobStatus& status) {
   std::string out;
   for (const objects::PodStatus& pod : status.pods)
@@ -97,7 +106,7 @@ objects::JobStatus job_status(const JobStatusInput& in, objects::JobStatus befor
   objects::JobStatus out = std::move(before);
   const bool had_end = !out.finished_at.empty();
   out.observed_generation = in.object.generation;
-  out.phase = carve::text(phase(in.job, in.observed));
+  out.phase = in.object.is_ending ? "Deleting" : carve::text(phase(in.job, in.observed));
   out.submitted_at = moment(in.object.created_ns);
   out.admitted_at = moment(in.record.admitted_ns);
   out.finished_at = moment(in.record.finished_ns);
@@ -108,12 +117,15 @@ objects::JobStatus job_status(const JobStatusInput& in, objects::JobStatus befor
   const bool has_head = std::ranges::any_of(in.programs, [](const auto& one) {
     return one.first.role == workload::PodRole::head && one.second.state == ProgramState::running;
   });
-  const bool is_shown = has_head && in.form.spec.engine == carve::text(fronts::Engine::ray);
+  const bool is_shown = has_head && in.form.spec.engine == carve::text(engines::Engine::ray);
   out.dashboard = is_shown ? fmt::format("http://127.0.0.1:{}", in.record.port) : "";
   out.dashboard_token = is_shown ? in.record.secret : "";
-  // Programs that are stopped because the job has an end keep the state that they had then.
+  // Programs that are stopped because the job has an end keep the state that they had at that time.
   std::vector<objects::PodStatus> pods;
-  for (const workload::PodSpec& spec : in.job.pods) pods.push_back(pod_status(in, spec.id));
+  for (const workload::PodSpec& spec : in.job.pods) {
+    pods.push_back(pod_status(in, spec.id));
+    if (!pods.back().exit.empty()) pods.back().exit = kept_exit(pods.back(), out.pods);
+  }
   out.pods = std::move(pods);
   if (in.observed.finished && !had_end)
     add_end(in, out);

@@ -2,23 +2,15 @@
 
 #include <algorithm>
 
-#include "fronts/label_synonyms.h"
-#include "fronts/pool_check.h"
+#include "dialects/label_synonyms.h"
+#include "objects/rules/pool_check.h"
 #include "os/clock.h"
-#include "wire/api/json.h"
 
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
 using objects::Kind;
 using workload::NodeState;
-
-template <class T>
-T stored(const std::string& json) {
-  auto read = api::read<T>(json, api::Reading::lenient);
-  return read ? std::move(*read) : T{};
-}
 
 std::string label_of(const Object& node, std::string_view key) {
   const auto found = node.labels.find(std::string(key));
@@ -105,7 +97,7 @@ objects::Condition condition(const char* type, bool is_true, std::string reason,
           .last_transition_time = {}};
 }
 
-// Keeps the moment of a condition that did not change.
+// Keeps the time of a condition that did not change.
 void date(std::vector<objects::Condition>& conditions, const std::vector<objects::Condition>& before,
           int64_t now_ns) {
   for (objects::Condition& now : conditions) {
@@ -115,7 +107,7 @@ void date(std::vector<objects::Condition>& conditions, const std::vector<objects
   }
 }
 
-// The state and the moments alone, without labels and taints.
+// Only the state and its times, without labels and taints.
 workload::PoolNode timed_node(const Object& node, const NodeObservation& seen) {
   return {.name = node.key.name,
           .gpus = static_cast<unsigned>(seen.devices.size()),
@@ -130,13 +122,9 @@ workload::PoolNode timed_node(const Object& node, const NodeObservation& seen) {
 ObjectKey node_key(const std::string& name) { return {Kind::node, "default", name}; }
 ObjectKey pool_key(const std::string& name) { return {Kind::pool, "default", name}; }
 
-objects::NodeSpec node_spec(const Object& node) { return stored<objects::NodeSpec>(node.spec); }
-objects::NodeStatus node_status(const Object& node) { return stored<objects::NodeStatus>(node.status); }
-objects::PoolSpec pool_spec(const Object& pool) { return stored<objects::PoolSpec>(pool.spec); }
-
 objects::NodeStatus observed_status(const Object& node, const NodeObservation& seen, int64_t now_ns,
                                     int64_t expected_start_ns) {
-  const objects::NodeStatus before = node_status(node);
+  const objects::NodeStatus& before = node_status(node);
   objects::NodeStatus out = before;
   out.agent.reset();
   const workload::PoolNode timed = timed_node(node, seen);
@@ -180,12 +168,12 @@ objects::NodeStatus observed_status(const Object& node, const NodeObservation& s
 std::map<std::string, std::string> agent_labels(const api::Node& agent) {
   std::map<std::string, std::string> out;
   for (const auto& [key, value] : agent.labels)
-    if (const auto ours = fronts::our_value(key, value)) out.emplace(fronts::our_key(key), *ours);
+    if (const auto ours = dialects::our_value(key, value)) out.emplace(dialects::our_key(key), *ours);
   return out;
 }
 
 std::string refusal_of(const Object& node) {
-  const objects::NodeSpec spec = node_spec(node);
+  const objects::NodeSpec& spec = node_spec(node);
   const std::string& name = node.key.name;
   if (spec.stopped) return fmt::format("node {0} is stopped; start it with carve node start {0}", name);
   if (spec.restarting)
@@ -197,14 +185,20 @@ std::string refusal_of(const Object& node) {
 
 namespace {
 
-// Returns what the label asks of the agent: its value, or the default if it was removed and the node has not
-// been restarted since. The agent keeps what it was told, so it is told of the removal too. No value: the
-// node never had the label, and the agent's own setting stays.
+// Returns the setting that the label requests from the agent: its value, or the default if the label was
+// removed and the node has not restarted since. The agent keeps a setting, so the removal must be sent too.
+// No value if the node never had the label; then the agent's own setting stays.
 template <Worded T>
 std::optional<T> wanted_setting(const Object& node, std::string_view key, T default_value) {
   if (const std::string value = label_of(node, key); !value.empty()) return parse<T>(value);
-  const auto removed = node_status(node).removed_labels;
+  const auto& removed = node_status(node).removed_labels;
   return std::ranges::find(removed, key) == removed.end() ? std::nullopt : std::optional(default_value);
+}
+
+// Labels of the agent with this meaning would make it reject the change.
+void remove_labels(const NodeObservation& seen, LabelMeaning meaning, api::NodeChange& out) {
+  for (const auto& [key, value] : seen.settings.labels)
+    if (meaning_of(key) == meaning) out.removed_labels.push_back(key);
 }
 
 }  // namespace
@@ -216,12 +210,12 @@ std::optional<api::NodeChange> agent_change(const Object& node, const NodeObserv
   const auto policy = wanted_setting(node, workload::compute_policy_label, Policy::fixed_share);
   if (policy && *policy != seen.settings.policy.desired) {
     out.policy = policy;
-    // A label of the agent would refuse the change.
-    if (seen.settings.labels.contains(policy_label)) out.removed_labels.emplace_back(policy_label);
+    remove_labels(seen, LabelMeaning::policy, out);
     changes = true;
   }
   const auto unit = wanted_setting(node, workload::memory_unit_label, MemoryUnit::gib);
   if (unit && *unit != seen.settings.desired_memory_unit) {
+    remove_labels(seen, LabelMeaning::memory_unit, out);
     out.memory_unit = unit;
     out.when_free = true;
     changes = true;
@@ -250,7 +244,7 @@ std::set<workload::Taint> taints_of(const Object& node) {
 }
 
 workload::PoolNode pool_node(const Object& node, int64_t now_ns) {
-  const objects::NodeStatus status = node_status(node);
+  const objects::NodeStatus& status = node_status(node);
   workload::PoolNode out{.name = node.key.name,
                          .labels = {node.labels.begin(), node.labels.end()},
                          .is_initialised = status.is_initialised,
@@ -273,11 +267,11 @@ std::vector<workload::PoolNode> nodes_of(const std::string& pool, const std::vec
 }
 
 objects::Slicing slicing_of(const Object& pool, const std::vector<Pointer>& nodes, int64_t now_ns) {
-  const workload::NodePool checked = fronts::node_pool(pool.key.name, pool_spec(pool));
-  objects::Slicing out{.available = true};
+  const workload::NodePool checked = objects::node_pool(pool.key.name, pool_spec(pool));
+  objects::Slicing out{.available = true, .eas_problem = workload::eas_problem(checked)};
   for (const workload::SlicingCheck& check :
        workload::slicing_checks(checked, nodes_of(pool.key.name, nodes, now_ns), now_ns)) {
-    out.checks.push_back({.name = std::string(check.name), .ok = check.is_ok, .sentence = check.sentence});
+    out.checks.push_back({.name = std::string(check.name), .ok = check.is_ok, .message = check.message});
     if (check.is_ok) continue;
     out.available = false;
     out.failed = check.name;
@@ -294,32 +288,36 @@ objects::PoolStatus pool_status(const Object& pool, const std::vector<Pointer>& 
     out.running_gpu_nodes += node.gpus > 0 && workload::state_of(node, now_ns) == NodeState::running ? 1 : 0;
   }
   for (const workload::LabelDrift& drift :
-       workload::drift(fronts::node_pool(pool.key.name, pool_spec(pool)), own))
+       workload::drift(objects::node_pool(pool.key.name, pool_spec(pool)), own))
     out.drift.push_back({drift.node, drift.label, drift.pool_value, drift.node_value});
   out.slicing = slicing_of(pool, nodes, now_ns);
   return out;
 }
 
 std::string policy_problem(const std::string& policy, const std::string& pool,
-                           const std::vector<Pointer>& nodes) {
+                           const std::vector<Pointer>& nodes, const std::string& field) {
   std::vector<std::string> others;
   for (const Pointer& node : nodes) {
     if (!pool.empty() && node_spec(*node).pool != pool) continue;
-    const objects::NodeStatus status = node_status(*node);
+    const objects::NodeStatus& status = node_status(*node);
     const std::string& effective = status.policy.effective;
     if (status.has_policy_per_slice || effective.empty() || effective == mixed_policy || effective == policy)
       return "";
     others.push_back(fmt::format("node {} has {}", node->key.name, effective));
   }
   if (others.empty()) return "";
-  return fmt::format("gpu.policy: '{}' is the policy of no node: {}; leave it out, or set a node's policy",
-                     policy, fmt::join(others, ", "));
+  // A share of PAI-EAS is a maximum, and its document names no policy.
+  const std::string text = field.ends_with("policy")
+                               ? fmt::format("'{}' is the policy of no node", policy)
+                               : fmt::format("it needs the policy '{}', which no node has", policy);
+  return fmt::format("{}: {}: {}; leave it out, or set a node's policy", field, text,
+                     fmt::join(others, ", "));
 }
 
 std::string slicing_problem(const Object& pool, const std::vector<Pointer>& nodes, int64_t now_ns) {
-  const auto allowed = workload::may_slice(fronts::node_pool(pool.key.name, pool_spec(pool)),
+  const auto allowed = workload::may_slice(objects::node_pool(pool.key.name, pool_spec(pool)),
                                            nodes_of(pool.key.name, nodes, now_ns), now_ns);
-  return allowed ? "" : allowed.error().sentence;
+  return allowed ? "" : allowed.error().message;
 }
 
 }  // namespace carve::controller

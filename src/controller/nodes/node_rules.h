@@ -1,9 +1,9 @@
-// Nodes and node pools as objects: what the status of each says, and what a node's agent is asked to change.
-// All functions are pure: objects and the agents' answers go in, values come out. On which nodes a slice is
-// requested: slice_forecast.h.
+// Nodes and node pools as objects: the status of each, and the changes requested from a node's agent. All
+// functions are pure: objects and the agents' answers go in, values come out. slice_forecast.h chooses the
+// nodes on which a slice is requested.
 //
-// A node's labels are in its metadata, in our words. The agent follows them: the controller sets the agent's
-// policy and memory unit, and the agent says when they become effective (core/setting.h).
+// A node's labels are in its metadata, in Carve's own terms. The agent follows them: the controller sets the
+// agent's policy and memory unit, and the agent reports when they become effective (core/setting.h).
 #pragma once
 
 #include <map>
@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "controller/objects/object_registry.h"
+#include "objects/node_object.h"
+#include "objects/pool_object.h"
 #include "wire/api/device.h"
 #include "wire/api/node.h"
 #include "wire/api/slice.h"
-#include "wire/objects/node_object.h"
-#include "wire/objects/pool_object.h"
 #include "workload/host_fit.h"
 #include "workload/pool.h"
 
@@ -23,48 +23,50 @@ namespace carve::controller {
 
 using Pointer = ObjectRegistry::Pointer;
 
-// What an agent answered last.
+// The last answer of an agent.
 struct NodeObservation {
   int64_t answered_ns = 0;  // UTC; before the first answer, the controller's start.
   int64_t agent_started_ns = 0;
-  bool has_answered = false;  // This controller.
+  bool has_answered = false;  // To this controller.
   api::Node settings;
   std::vector<api::Device> devices;
   std::vector<api::Slice> slices;
-  workload::HostResources host;  // What its machine has.
+  workload::HostResources host;  // Resources of its machine.
 };
 
 ObjectKey node_key(const std::string& name);
 ObjectKey pool_key(const std::string& name);
 
-// Reads what the controller stored. An empty object has the defaults.
-objects::NodeSpec node_spec(const Object&);
-objects::NodeStatus node_status(const Object&);
-objects::PoolSpec pool_spec(const Object&);
+// An empty object has the defaults.
+inline const objects::NodeSpec& node_spec(const Object& node) { return node.spec.as<objects::NodeSpec>(); }
+inline const objects::NodeStatus& node_status(const Object& node) {
+  return node.status.as<objects::NodeStatus>();
+}
+inline const objects::PoolSpec& pool_spec(const Object& pool) { return pool.spec.as<objects::PoolSpec>(); }
 
-// Returns the status of a node after an answer, or after silence. A start is expected to take
+// Returns the status of a node after an answer, or after a missing one. A start is expected to take
 // `expected_start_ns`.
 objects::NodeStatus observed_status(const Object& node, const NodeObservation&, int64_t now_ns,
                                     int64_t expected_start_ns = workload::default_expected_start_ns);
 
-// Returns the labels that a new node takes over from its agent, in our words. Labels that are wrong are left.
+// Returns the labels that a new node takes over from its agent, in Carve's own terms. Invalid labels are left
+// out.
 std::map<std::string, std::string> agent_labels(const api::Node&);
 
-// Returns the sentence with which the node refuses slices; empty: it grants them.
+// Returns the message with which the node rejects slices, or an empty text if it grants them.
 std::string refusal_of(const Object& node);
 
-// Returns what the agent is asked to change, so that it follows the node's labels and spec; no value if it
-// follows already.
+// Returns the change requested from the agent so that it follows the node's labels and spec, or no value if
+// it already does.
 std::optional<api::NodeChange> agent_change(const Object& node, const NodeObservation&);
 
-// Returns whether a restart of the node has come to its end: no slice runs, and what was desired is
-// effective.
+// Returns whether a restart of the node is complete: no slice runs, and the desired settings are effective.
 bool has_restarted(const Object& node, const NodeObservation&);
 
-// Returns the taints that the node has from its pool.
+// Returns the taints that the node gets from its pool.
 std::set<workload::Taint> taints_of(const Object& node);
 
-// Returns a node as workload/pool.h compares it.
+// Returns a node in the form that workload/pool.h compares.
 workload::PoolNode pool_node(const Object& node, int64_t now_ns);
 // Returns the nodes of the pool.
 std::vector<workload::PoolNode> nodes_of(const std::string& pool, const std::vector<Pointer>& nodes,
@@ -74,12 +76,13 @@ std::vector<workload::PoolNode> nodes_of(const std::string& pool, const std::vec
 objects::Slicing slicing_of(const Object& pool, const std::vector<Pointer>& nodes, int64_t now_ns);
 objects::PoolStatus pool_status(const Object& pool, const std::vector<Pointer>& nodes, int64_t now_ns);
 
-// Returns why no node of the pool (empty: any pool) ever has the policy, as a sentence; empty: one has it, or
-// the policy of one is not known, or slices of one device may follow different policies.
+// Returns why no node of the pool ever has the policy that the user's `field` needs; an empty pool means any.
+// Returns an empty text if a node has the policy, if the policy of one is unknown, or if slices of one device
+// may follow different policies.
 std::string policy_problem(const std::string& policy, const std::string& pool,
-                           const std::vector<Pointer>& nodes);
+                           const std::vector<Pointer>& nodes, const std::string& field);
 
-// Returns why no slice may be created in the pool, as a sentence; empty: it may.
+// Returns why no slice may be created in the pool, as a message; empty if slices may be created.
 std::string slicing_problem(const Object& pool, const std::vector<Pointer>& nodes, int64_t now_ns);
 
 }  // namespace carve::controller

@@ -15,10 +15,7 @@ constexpr int64_t second = 1'000'000'000;
 
 Object node(const std::string& name, objects::NodeSpec spec = {}, objects::NodeStatus status = {},
             std::map<std::string, std::string> labels = {}) {
-  return {.key = node_key(name),
-          .labels = std::move(labels),
-          .spec = api::write(spec),
-          .status = api::write(status)};
+  return {.key = node_key(name), .labels = std::move(labels), .spec = spec, .status = status};
 }
 
 NodeObservation seen() {
@@ -93,7 +90,7 @@ TEST(NodeRules, a_removed_label_leaves_the_default) {
 TEST(NodeRules, a_restart_ends_when_no_slice_runs_and_the_agent_follows) {
   const Object restarting = node("a", {.restarting = true});
   NodeObservation observation = seen();
-  EXPECT_FALSE(has_restarted(restarting, observation));  // The agent does not refuse slices yet.
+  EXPECT_FALSE(has_restarted(restarting, observation));  // The agent still grants slices.
   observation.settings.grants_refused = refusal_of(restarting);
   EXPECT_TRUE(has_restarted(restarting, observation));
   EXPECT_FALSE(has_restarted(node("a"), observation));
@@ -115,39 +112,45 @@ TEST(NodeRules, a_policy_of_no_node_is_a_problem) {
     return std::make_shared<const Object>(
         node("n1", {.pool = "p"}, {.policy = {.effective = effective}, .has_policy_per_slice = per_slice}));
   };
-  EXPECT_THAT(policy_problem("native-burst-share", "", {with("fixed-share")}),
+  EXPECT_THAT(policy_problem("native-burst-share", "", {with("fixed-share")}, "spec.gpu.policy"),
               testing::HasSubstr("'native-burst-share' is the policy of no node: node n1 has fixed-share"));
-  EXPECT_EQ(policy_problem("fixed-share", "", {with("fixed-share")}), "");
-  EXPECT_EQ(policy_problem("native-burst-share", "", {with("fixed-share", true)}), "");
+  EXPECT_EQ(policy_problem("fixed-share", "", {with("native-burst-share")}, "metadata.gpu_core_percentage"),
+            "metadata.gpu_core_percentage: it needs the policy 'fixed-share', which no node has: node n1 has "
+            "native-burst-share; leave it out, or set a node's policy");
+  EXPECT_EQ(policy_problem("fixed-share", "", {with("fixed-share")}, "spec.gpu.policy"), "");
+  EXPECT_EQ(policy_problem("native-burst-share", "", {with("fixed-share", true)}, "spec.gpu.policy"), "");
   for (const char* unknown : {"", "mixed"})
-    EXPECT_EQ(policy_problem("native-burst-share", "", {with("fixed-share"), with(unknown)}), "");
-  EXPECT_EQ(policy_problem("native-burst-share", "q", {with("fixed-share")}), "") << "no node of the pool";
+    EXPECT_EQ(
+        policy_problem("native-burst-share", "", {with("fixed-share"), with(unknown)}, "spec.gpu.policy"),
+        "");
+  EXPECT_EQ(policy_problem("native-burst-share", "q", {with("fixed-share")}, "spec.gpu.policy"), "")
+      << "no node of the pool";
 }
 
 TEST(NodeRules, the_slicing_check_reports_the_first_failure) {
-  const auto sentence = [](const char* type, std::vector<Object> nodes) {
-    const Object pool{.key = pool_key("p"), .spec = api::write(objects::PoolSpec{.type = type})};
+  const auto message = [](const char* type, std::vector<Object> nodes) {
+    const Object pool{.key = pool_key("p"), .spec = objects::PoolSpec{.type = type}};
     std::vector<Pointer> list;
     for (Object& one : nodes) list.push_back(std::make_shared<const Object>(std::move(one)));
     const objects::Slicing slicing = slicing_of(pool, list, now);
-    return slicing.available ? "" : slicing.checks.back().sentence;
+    return slicing.available ? "" : slicing.checks.back().message;
   };
   const auto in_pool = [](const char* state, uint32_t gpus, uint32_t ready_in = 0) {
     return node("n1", {.pool = "p"}, {.state = state, .ready_in_seconds = ready_in, .gpus = gpus});
   };
   EXPECT_EQ(
-      sentence("public", {}),
+      message("public", {}),
       "pool 'p' is of type public: GPU slicing needs an EAS resource group or a Lingjun resource quota");
-  EXPECT_EQ(sentence("eas", {}), "pool 'p' has no GPU: its GPU column is 0");
-  EXPECT_THAT(sentence("eas", {in_pool("Starting", 2, 350)}), HasSubstr("about 6 min left"));
-  EXPECT_EQ(sentence("lingjun", {in_pool("Stopped", 2)}), "node n1 is Stopped: start it");
-  EXPECT_EQ(sentence("eas", {in_pool("Running", 2)}), "");
+  EXPECT_EQ(message("eas", {}), "pool 'p' has no GPU: its GPU column is 0");
+  EXPECT_THAT(message("eas", {in_pool("Starting", 2, 350)}), HasSubstr("about 6 min left"));
+  EXPECT_EQ(message("lingjun", {in_pool("Stopped", 2)}), "node n1 is Stopped: start it");
+  EXPECT_EQ(message("eas", {in_pool("Running", 2)}), "");
 }
 
 TEST(NodeRules, what_is_stored_wrong_has_the_defaults) {
-  EXPECT_TRUE(node_spec({.spec = "[1"}).schedulable);
-  EXPECT_EQ(node_status({.status = "7"}).state, "");
-  EXPECT_EQ(pool_spec({.spec = ""}).type, "eas");
+  EXPECT_TRUE(node_spec({.spec = TypedJson::read<objects::NodeSpec>("[1")}).schedulable);
+  EXPECT_EQ(node_status({.status = TypedJson::read<objects::NodeStatus>("7")}).state, "");
+  EXPECT_EQ(pool_spec({.spec = TypedJson::read<objects::PoolSpec>("")}).type, "eas");
   const auto taints = pool_node(node("a", {}, {.taints = {"k=v:NoSchedule", ":=", "x"}}), now).taints;
   EXPECT_EQ(taints.size(), 1u);
 }

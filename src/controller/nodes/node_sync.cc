@@ -1,8 +1,7 @@
 #include "controller/nodes/node_sync.h"
 
-#include "fronts/pool_check.h"
+#include "objects/rules/pool_check.h"
 #include "os/log.h"
-#include "wire/api/json.h"
 
 namespace carve::controller {
 
@@ -17,10 +16,10 @@ NodeSync::NodeSync(ObjectRegistry& objects, const std::vector<std::string>& node
     Object node{.key = node_key(name)};
     node.created_ns = now_ns;
     node.uid = fmt::format("{:x}-{}", now_ns, name);
-    node.spec = api::write(objects::NodeSpec{});
-    node.status = api::write(observed_status(node, seen_[name], now_ns, expected_start_ns_));
+    node.spec = objects::NodeSpec{};
+    node.status = observed_status(node, seen_[name], now_ns, expected_start_ns_);
     if (const auto added = objects_.add(std::move(node)); !added)
-      os::log::error("node {}: {}", name, added.error().sentence);
+      os::log::error("node {}: {}", name, added.error().message);
   }
 }
 
@@ -30,7 +29,7 @@ void NodeSync::edit(const ObjectKey& key, Edit change) {
     change(object);
     return {};
   });
-  if (!edited) os::log::error("{}", edited.error().sentence);
+  if (!edited) os::log::error("{}", edited.error().message);
 }
 
 void NodeSync::answered(const std::string& name, NodeObservation seen) {
@@ -53,10 +52,10 @@ void NodeSync::update_node(const std::string& name, int64_t now_ns) {
     if (restarted) {
       objects::NodeSpec spec = node_spec(object);
       spec.restarting = false;
-      object.spec = api::write(spec);
+      object.spec = std::move(spec);
       status.removed_labels.clear();
     }
-    object.status = api::write(status);
+    object.status = std::move(status);
   });
   if (restarted) os::log::info("node {}: restarted, what was desired is effective", name);
   if (restarted || seen.slices.empty()) forced_.erase(name);
@@ -77,7 +76,7 @@ void NodeSync::carry_out(const workload::PoolAction& action) {
         fmt::format("{}={}:{}", action.taint.key, action.taint.value, action.taint.effect);
     if (action.kind == Step::set_taint) status.taints.push_back(taint);
     if (action.kind == Step::remove_taint) std::erase(status.taints, taint);
-    node.status = api::write(status);
+    node.status = std::move(status);
   });
   if (action.kind == Step::set_label)
     os::log::info("node {}: label {}={} set by its pool", action.node, action.key, action.value);
@@ -86,9 +85,9 @@ void NodeSync::carry_out(const workload::PoolAction& action) {
 void NodeSync::update_pool(const Object& pool, int64_t now_ns) {
   const std::string& name = pool.key.name;
   for (const workload::PoolAction& action : workload::actions(
-           fronts::node_pool(name, pool_spec(pool)), nodes_of(name, objects_.list(Kind::node), now_ns)))
+           objects::node_pool(name, pool_spec(pool)), nodes_of(name, objects_.list(Kind::node), now_ns)))
     carry_out(action);
-  const std::string status = api::write(pool_status(pool, objects_.list(Kind::node), now_ns));
+  const TypedJson status = pool_status(pool, objects_.list(Kind::node), now_ns);
   edit(pool.key, [&](Object& object) { object.status = status; });
 }
 

@@ -1,6 +1,6 @@
-// Keeps the objects of nodes and node pools as the agents and the users say: a node's status follows its
-// agent's answers, its labels follow its pool (workload/pool.h), and its agent is asked to follow its labels.
-// The controller's loop alone uses it.
+// Synchronizes the objects of nodes and node pools with agents and users: a node's status follows its agent's
+// answers, its labels follow its pool (workload/pool.h), and its agent is requested to follow its labels.
+// Only the controller's loop uses it.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace carve::controller {
 
-// What is asked of an agent before it is polled.
+// A request to an agent, made before it is polled.
 struct AgentRequest {
   std::optional<api::NodeChange> change;
   std::vector<std::string> ended_slices;  // Names of slices to end.
@@ -19,15 +19,16 @@ struct AgentRequest {
 
 class NodeSync {
  public:
-  // Adds an object for each node that has none. `expected_start_ns`: how long a node is expected to start.
+  // Adds an object for each node that has none. `expected_start_ns` is how long the start of a node is
+  // expected to take.
   NodeSync(ObjectRegistry&, const std::vector<std::string>& nodes, int64_t now_ns,
            int64_t expected_start_ns = workload::default_expected_start_ns);
 
   // Takes an agent's answer.
   void answered(const std::string& node, NodeObservation);
-  // Writes what changed in the nodes and pools. Called after each answer and at intervals.
+  // Writes the changes of the nodes and pools. Called after each answer and at intervals.
   void turn(int64_t now_ns);
-  // Returns what the node's agent is asked to do.
+  // Returns the request to the node's agent.
   AgentRequest request_for(const std::string& node) const;
   // Ends the node's slices with the next request (carve node restart --force).
   void end_slices(const std::string& node) { forced_.insert(node); }
@@ -41,7 +42,7 @@ class NodeSync {
 
   ObjectRegistry& objects_;
   int64_t expected_start_ns_;
-  std::map<std::string, NodeObservation> seen_;  // By node, all nodes of the command line.
+  std::map<std::string, NodeObservation> seen_;  // Keyed by node, for all nodes of the command line.
   std::set<std::string> forced_;
 };
 

@@ -6,32 +6,31 @@
 
 #include "controller/nodes/node_rules.h"
 #include "core/invariant.h"
-#include "fronts/service_terms.h"
+#include "objects/rules/service_terms.h"
 #include "wire/api/json.h"
 
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
-
 constexpr std::string_view exclusive_mode = "exclusive", none_mode = "none", memory_mode = "memory";
 
-// Returns whether a node of this mode gives what the request names.
-bool suits(std::string_view mode, const api::SliceRequest& request) {
+// Returns whether a node of this mode offers what the request names.
+bool suits(std::string_view mode, const Amounts& request) {
   if (request.exclusive) return true;
   if (mode == exclusive_mode) return false;
   const auto isolation = request.isolation;
-  if (mode == none_mode) return !request.share_bp && isolation.value_or(Isolation::none) == Isolation::none;
+  if (mode == none_mode)
+    return !request.has_share() && isolation.value_or(Isolation::none) == Isolation::none;
   if (mode == memory_mode)
-    return !request.share_bp && isolation.value_or(Isolation::memory) == Isolation::memory;
+    return !request.has_share() && isolation.value_or(Isolation::memory) == Isolation::memory;
   return isolation != Isolation::none;
 }
 
-constexpr std::string_view refuse_word = "refuse";  // Of a pool's bestEffort.
+constexpr std::string_view refuse_word = "refuse";  // Value of a pool's bestEffort.
 
-std::string named_in(const api::SliceRequest& request) {
+std::string named_in(const Amounts& request) {
   if (request.isolation) return fmt::format("isolation {}", text(*request.isolation));
-  return request.share_bp ? "a share of compute" : "a part of a device";
+  return request.has_share() ? "a share of compute" : "a part of a device";
 }
 
 place::DeviceSnapshot snapshot_of(const objects::NodeDeviceStatus& device, bool contexts_in_slice) {
@@ -39,7 +38,7 @@ place::DeviceSnapshot snapshot_of(const objects::NodeDeviceStatus& device, bool 
   out.device.index = device.index;
   if (const auto uuid = parse_uuid(device.uuid)) out.device.uuid = *uuid;
   out.device.name = device.name;
-  out.device.native = Bytes{device.usable_bytes};  // What is usable counts, not of what it is the rest.
+  out.device.native = Bytes{device.usable_bytes};  // Only the usable bytes count, whatever the total is.
   out.free = Bytes{device.free_bytes};
   out.free_share = Share{device.free_share_bp};
   out.context = Bytes{contexts_in_slice ? device.context_bytes : 0};
@@ -57,20 +56,20 @@ uint64_t free_bytes(const std::vector<place::DeviceSnapshot>& devices) {
       [](uint64_t sum, const place::DeviceSnapshot& device) { return sum + device.free.count; });
 }
 
-// Under native-burst-share a share is a weight, which takes nothing of what is promised.
-bool is_weight(const api::SliceRequest& request, const place::DeviceSnapshot& device) {
+// Under native-burst-share a share is a weight, which uses up no promised compute.
+bool is_weight(const Amounts& request, const place::DeviceSnapshot& device) {
   return request.policy.value_or(device.policy.value_or(Policy::fixed_share)) == Policy::native_burst_share;
 }
 
 }  // namespace
 
 std::optional<Isolation> isolation_of(const Object& node) {
-  const std::string mode = node_status(node).mode.effective;
+  const std::string& mode = node_status(node).mode.effective;
   if (mode == none_mode) return Isolation::none;
   return mode == memory_mode ? std::optional(Isolation::memory) : std::nullopt;
 }
 
-bool is_best_effort(const api::SliceRequest& request) { return !request.exclusive && !request.share_bp; }
+bool is_best_effort(const Amounts& request) { return !request.exclusive && !request.has_share(); }
 
 std::string best_effort_problem(const std::string& pool) {
   return fmt::format(
@@ -89,7 +88,7 @@ SliceForecast::SliceForecast(const ObjectRegistry& objects) {
 }
 
 SliceForecast::Node SliceForecast::node_of(const Object& object) {
-  const objects::NodeStatus status = node_status(object);
+  const objects::NodeStatus& status = node_status(object);
   Node out{.name = object.key.name,
            .pool = node_spec(object).pool,
            .mode = status.mode.effective,
@@ -108,9 +107,10 @@ SliceForecast::Node SliceForecast::node_of(const Object& object) {
   return out;
 }
 
-// Returns why the node is never asked, as a sentence about it; empty: its mode, taints and pool allow it.
+// Returns why the node is never a candidate, as a message about it; empty if its mode, taints and pool allow
+// it.
 std::string SliceForecast::objection(const Node& node, const Tolerations& tolerations,
-                                     const api::SliceRequest& request) {
+                                     const Amounts& request) {
   if (const workload::Taint* taint = workload::effect_of(node.taints, tolerations).repels)
     return fmt::format("node {} has the taint {}={}:{}", node.name, taint->key, taint->value, taint->effect);
   if (!suits(node.mode, request)) return fmt::format("node {} has mode {}", node.name, node.mode);
@@ -121,21 +121,21 @@ std::string SliceForecast::objection(const Node& node, const Tolerations& tolera
 
 void SliceForecast::count_replicas(const ObjectRegistry& registry) {
   for (const Pointer& object : registry.workloads()) {
-    const auto status = api::read<objects::ServiceStatus>(object->status, api::Reading::lenient);
-    if (!status) continue;
+    const auto& replicas = object->status.as<objects::ServiceStatus>().replica_list;
+    if (replicas.empty()) continue;
     const workload::HostResources request = host_request(service_form(*object));
-    for (const objects::ReplicaStatus& replica : status->replica_list)
+    for (const objects::ReplicaStatus& replica : replicas)
       if (const auto node = std::ranges::find(nodes_, replica.node, &Node::name); node != nodes_.end())
         node->host_requested += request;
   }
 }
 
-Outcome<std::vector<const SliceForecast::Node*>> SliceForecast::candidates(
-    const NodeChoice& choice, const api::SliceRequest& request) const {
+Outcome<std::vector<const SliceForecast::Node*>> SliceForecast::candidates(const NodeChoice& choice,
+                                                                           const Amounts& request) const {
   const std::string& pool = choice.pool;
   if (!pool.empty() && !pools_.contains(pool))
-    return failure(K::failed_precondition, "spec.pool: there is no pool '{}'", pool);
-  const Tolerations tolerations = fronts::tolerations_of(choice.tolerations);
+    return failure(FailureKind::failed_precondition, "spec.pool: there is no pool '{}'", pool);
+  const Tolerations tolerations = objects::tolerations_of(choice.tolerations);
   std::vector<const Node*> out;
   std::vector<std::string> objections;
   bool is_by_mode = true;
@@ -150,12 +150,14 @@ Outcome<std::vector<const SliceForecast::Node*>> SliceForecast::candidates(
     objections.push_back(std::move(why));
   }
   if (out.empty() && !objections.empty() && is_by_mode)
-    return failure(K::failed_precondition, "no node's mode gives {}: {}; set another: carve label node",
-                   named_in(request), fmt::join(objections, ", "));
+    return failure(FailureKind::failed_precondition,
+                   "no node's mode gives {}: {}; set another: carve label node", named_in(request),
+                   fmt::join(objections, ", "));
   if (out.empty() && !objections.empty())
-    return failure(K::failed_precondition, "no node takes it: {}", fmt::join(objections, ", "));
+    return failure(FailureKind::failed_precondition, "no node takes it: {}", fmt::join(objections, ", "));
   if (out.empty())
-    return failure(K::unavailable, "no node{} runs and grants slices now; carve get nodes shows their states",
+    return failure(FailureKind::unavailable,
+                   "no node{} runs and grants slices now; carve get nodes shows their states",
                    pool.empty() ? "" : " of pool " + pool);
   std::ranges::stable_sort(out, [&](const Node* a, const Node* b) {
     const bool avoids_a = workload::effect_of(a->taints, tolerations).avoids;
@@ -168,20 +170,12 @@ Outcome<std::vector<const SliceForecast::Node*>> SliceForecast::candidates(
   return out;
 }
 
-// The request as the node's agent reads it (node/api/requests.h).
-Outcome<place::Answer> SliceForecast::answer_of(const Node& node, const api::SliceRequest& wanted) {
-  Request request;
-  request.name = wanted.name;
-  if (wanted.memory_units) request.memory = PerDevice{{*wanted.memory_units * size_of(node.unit).count}};
-  if (wanted.memory_bytes) request.memory = PerDevice{{*wanted.memory_bytes}};
-  if (wanted.memory_bp) request.memory = OfUsable{{*wanted.memory_bp}};
-  request.share = {wanted.share_bp.value_or(0)};
-  request.devices = wanted.devices;
-  request.exclusive = wanted.exclusive;
-  request.policy = wanted.policy;
-  request.isolation = wanted.isolation;
-  if (!request.isolation && !request.exclusive) request.isolation = node.isolation;
-  const auto valid = validated(std::move(request));
+// Returns the agent's answer to the request, as the node reads it (node/api/requests.h).
+Outcome<place::Answer> SliceForecast::answer_of(const Node& node, const Amounts& wanted) {
+  Outcome<Request> request = request_of(wanted, node.unit);
+  if (!request) return tl::unexpected(request.error());
+  if (!request->isolation && !request->exclusive) request->isolation = node.isolation;
+  const auto valid = validated(std::move(*request));
   if (!valid) return tl::unexpected(valid.error());
   std::vector<place::DeviceSnapshot> devices = node.devices;
   for (place::DeviceSnapshot& device : devices) {
@@ -193,7 +187,7 @@ Outcome<place::Answer> SliceForecast::answer_of(const Node& node, const api::Sli
 }
 
 Outcome<std::vector<std::string>> SliceForecast::nodes_to_ask(const NodeChoice& choice,
-                                                              const api::SliceRequest& request) const {
+                                                              const Amounts& request) const {
   auto found = candidates(choice, request);
   if (!found) return tl::unexpected(found.error());
   std::ranges::stable_partition(*found, [&](const Node* node) {
@@ -205,14 +199,13 @@ Outcome<std::vector<std::string>> SliceForecast::nodes_to_ask(const NodeChoice& 
   return out;
 }
 
-void SliceForecast::take(Node& node, const api::SliceRequest& request, const place::Placement& placement) {
-  for (const size_t position : placement.devices) {
-    place::DeviceSnapshot& device = node.devices[position];
-    invariant(device.free >= placement.memory, "a placement fits");
-    device.free.count -= placement.memory.count;
+void SliceForecast::take(Node& node, const Amounts& request, const place::Placement& placement) {
+  for (const place::PlacementPart& part : placement.parts) {
+    place::DeviceSnapshot& device = node.devices[part.device];
+    invariant(device.free >= part.memory, "a placement fits");
+    device.free.count -= part.memory.count;
     if (!is_weight(request, device))
-      device.free_share.basis_points -=
-          std::min(placement.share.basis_points, device.free_share.basis_points);
+      device.free_share.basis_points -= std::min(part.share.basis_points, device.free_share.basis_points);
     ++device.slices;
     device.isolated +=
         request.isolation.value_or(node.isolation.value_or(Isolation::memory)) != Isolation::none;
@@ -230,15 +223,59 @@ void SliceForecast::replace_slices(const std::string& name, const std::vector<Li
     device.exclusive = false;
     const std::string uuid(text(device.device.uuid));
     for (const LivingSlice& slice : slices) {
-      if (std::ranges::find(slice.devices, uuid) == slice.devices.end()) continue;
-      device.free = minus(device.free, Bytes{slice.is_exclusive ? device.free.count : slice.memory_bytes});
-      device.free_share.basis_points -= std::min(slice.share_bp, device.free_share.basis_points);
+      const auto part = std::ranges::find(slice.parts, uuid, &LivingSlice::Part::device);
+      if (part == slice.parts.end()) continue;
+      device.free = minus(device.free, Bytes{slice.is_exclusive ? device.free.count : part->memory_bytes});
+      device.free_share.basis_points -= std::min(part->share_bp, device.free_share.basis_points);
       ++device.slices;
       ++device.isolated;
       device.exclusive |= slice.is_exclusive;
     }
     if (device.slices == 0) device.policy.reset();
   }
+}
+
+void SliceForecast::set_host_requested(const std::string& name, const workload::HostResources& requested) {
+  const auto node = std::ranges::find(nodes_, name, &Node::name);
+  if (node != nodes_.end()) node->host_requested = requested;
+}
+
+SliceForecast SliceForecast::emptied() const {
+  SliceForecast out = *this;
+  std::erase_if(out.nodes_, [](const Node& node) { return node.devices.empty(); });
+  for (Node& node : out.nodes_) {
+    node.is_open = true;
+    node.mode.clear();
+    node.isolation.reset();
+    node.taints.clear();
+    node.pool_refuses_best_effort = false;
+    node.host_requested = {};
+    for (place::DeviceSnapshot& device : node.devices) {
+      device.free = device.device.native;
+      device.free_share = whole_device;
+      device.slices = device.isolated = 0;
+      device.exclusive = false;
+      device.policy.reset();
+      device.trouble.clear();
+    }
+  }
+  return out;
+}
+
+Outcome<void> check_ever_fits(const ObjectRegistry& registry, const NodeChoice& choice,
+                              const Amounts& request, const workload::HostResources& host,
+                              const std::string& memory_text) {
+  SliceForecast empty = SliceForecast(registry).emptied();
+  const auto place = empty.place(choice, request, host);
+  if (place || place.error().kind != FailureKind::insufficient_capacity) return {};
+  const PoolCapacity capacity = empty.capacity(choice.pool);
+  const Bytes most = minus(Bytes{capacity.largest_device_bytes}, Bytes{capacity.context_bytes});
+  if (request.memory_bytes.value_or(0) > most.count)
+    return failure(FailureKind::failed_precondition,
+                   "spec.gpu.memory: '{}': the largest device has {} usable; request at most {}", memory_text,
+                   text(Bytes{capacity.largest_device_bytes}), text(most));
+  return failure(FailureKind::failed_precondition,
+                 "spec: fits on no node, even if all are empty; request less: {}", place.error().message);
 }
 
 PoolCapacity SliceForecast::capacity(const std::string& pool) const {
@@ -267,43 +304,50 @@ std::optional<ForecastPlace> SliceForecast::place_of(const std::string& name,
   return out;
 }
 
-bool SliceForecast::take_at(const ForecastPlace& place, const api::SliceRequest& request) {
+bool SliceForecast::take_at(const ForecastPlace& place, const Amounts& request) {
   const auto node = std::ranges::find(nodes_, place.node, &Node::name);
   if (node == nodes_.end()) return false;
-  place::Placement wanted{.memory = Bytes{request.memory_bytes.value_or(0)},
-                          .share = Share{request.share_bp.value_or(0)}};
+  const auto wanted_there = request_of(request, node->unit);
+  if (!wanted_there) return false;
+  place::Placement wanted;
   for (const uint32_t index : place.devices) {
     const auto device = std::ranges::find(node->devices, index,
                                           [](const place::DeviceSnapshot& d) { return d.device.index; });
-    if (device == node->devices.end() || device->exclusive) return false;
-    if (request.exclusive ? device->slices != 0
-                          : device->free < wanted.memory || device->free_share < wanted.share)
+    if (device == node->devices.end() || device->exclusive || wanted.parts.size() == wanted_there->devices)
       return false;
-    if (request.exclusive) wanted.memory = device->free;
-    wanted.devices.push_back(static_cast<size_t>(device - node->devices.begin()));
+    place::PlacementPart part{.memory = need(*wanted_there, wanted.parts.size(), device->device),
+                              .share = share_of(*wanted_there, wanted.parts.size())};
+    if (request.exclusive ? device->slices != 0
+                          : device->free < part.memory || device->free_share < part.share)
+      return false;
+    if (request.exclusive) part.memory = device->free;
+    part.device = static_cast<size_t>(device - node->devices.begin());
+    wanted.parts.push_back(part);
   }
   take(*node, request, wanted);
   return true;
 }
 
-void SliceForecast::release_at(const ForecastPlace& place, const api::SliceRequest& request) {
+void SliceForecast::release_at(const ForecastPlace& place, const Amounts& request) {
   const auto node = std::ranges::find(nodes_, place.node, &Node::name);
   if (node == nodes_.end()) return;
+  const auto held = request_of(request, node->unit);
+  if (!held) return;
   for (place::DeviceSnapshot& device : node->devices) {
-    if (std::ranges::find(place.devices, device.device.index) == place.devices.end()) continue;
-    device.free.count +=
-        request.exclusive ? device.device.native.count - device.free.count : request.memory_bytes.value_or(0);
+    const auto at = std::ranges::find(place.devices, device.device.index);
+    const auto part = static_cast<size_t>(at - place.devices.begin());
+    if (part >= std::min<size_t>(place.devices.size(), held->devices)) continue;
+    device.free.count += need(*held, part, device.device).count;
     device.free = std::min(device.free, device.device.native);
-    device.free_share.basis_points =
-        std::min(device.free_share.basis_points + request.share_bp.value_or(whole_device.basis_points),
-                 whole_device.basis_points);
+    device.free_share.basis_points = std::min(
+        device.free_share.basis_points + share_of(*held, part).basis_points, whole_device.basis_points);
     device.slices -= std::min<unsigned>(device.slices, 1);
     device.isolated -= std::min<unsigned>(device.isolated, 1);
     device.exclusive &= !request.exclusive;
   }
 }
 
-Outcome<ForecastPlace> SliceForecast::place(const NodeChoice& choice, const api::SliceRequest& request,
+Outcome<ForecastPlace> SliceForecast::place(const NodeChoice& choice, const Amounts& request,
                                             const workload::HostResources& host) {
   const auto order = candidates(choice, request);
   if (!order) return tl::unexpected(order.error());
@@ -324,11 +368,13 @@ Outcome<ForecastPlace> SliceForecast::place(const NodeChoice& choice, const api:
     take(node, request, *answer->placement);
     node.host_requested += host;
     ForecastPlace out{.node = node.name, .devices = {}};
-    for (const size_t position : answer->placement->devices)
-      out.devices.push_back(node.devices[position].device.index);
+    for (const place::PlacementPart& part : answer->placement->parts) {
+      out.devices.push_back(node.devices[part.device].device.index);
+      out.memory.push_back(part.memory);
+    }
     return out;
   }
-  return failure(K::insufficient_capacity, "{}", fmt::join(lacking, "; "));
+  return failure(FailureKind::insufficient_capacity, "{}", fmt::join(lacking, "; "));
 }
 
 }  // namespace carve::controller

@@ -1,5 +1,6 @@
-// On which nodes a slice is requested, and where it would be granted, by what the agents answered last. The
-// agents decide: between a forecast and a request other slices may come, so a forecast reserves nothing.
+// Chooses the nodes on which a slice is requested, and where it would be granted, from the agents' last
+// answers. The agents decide: other slices may come between a forecast and a request, so a forecast reserves
+// nothing.
 //
 // It holds a snapshot of the nodes' devices, on which it places slices as the agents do (place/place.h).
 // Pure: objects go in, values come out.
@@ -19,93 +20,123 @@
 
 namespace carve::controller {
 
-// Returns the isolation that the node's mode gives to a request that names none; no value: the agent's
-// choice, by whether the request has a share.
+// Returns the isolation that the node's mode gives to a request that names none; no value if the agent
+// chooses, by whether the request has a share.
 std::optional<Isolation> isolation_of(const Object& node);
 
-// Returns whether the slice would get the compute that others leave: it has neither whole devices nor a
-// share.
-bool is_best_effort(const api::SliceRequest&);
+// Returns whether the slice would run best-effort: it has neither whole devices nor a share.
+bool is_best_effort(const Amounts&);
 
-// Returns the sentence with which a pool refuses such a slice.
+// Returns the message with which a pool rejects a best-effort slice.
 std::string best_effort_problem(const std::string& pool);
 
 struct ForecastPlace {
   std::string node;
-  std::vector<uint32_t> devices;  // Indexes.
+  std::vector<uint32_t> devices;  // Indexes, in the order of the request's parts.
+  std::vector<Bytes> memory;      // Memory on each; a request in units counts this node's units.
 };
 
 // A slice that lives on a node now.
 struct LivingSlice {
-  std::vector<std::string> devices;  // UUIDs.
-  uint64_t memory_bytes = 0;         // Of one part.
-  uint32_t share_bp = 0;             // Of one part.
+  struct Part {
+    std::string device;  // UUID.
+    uint64_t memory_bytes = 0;
+    uint32_t share_bp = 0;
+  };
+  std::vector<Part> parts;
   bool is_exclusive = false;
 };
 
-// What all nodes of a pool have in all.
+// Returns the observed slices, by name.
+template <class Observed>
+std::vector<LivingSlice> living_slices(const std::map<std::string, Observed>& slices) {
+  std::vector<LivingSlice> out;
+  for (const auto& [name, slice] : slices) {
+    LivingSlice& living = out.emplace_back();
+    living.is_exclusive = slice.is_exclusive;
+    for (const auto& part : slice.parts)
+      living.parts.push_back({part.device, part.memory_bytes, part.share_bp});
+  }
+  return out;
+}
+
+// Returns why a slice fits on no node even if all of them are empty, or nothing if it fits or no node is
+// known. The message begins with the field of the slice's memory.
+Outcome<void> check_ever_fits(const ObjectRegistry&, const NodeChoice&, const Amounts&,
+                              const workload::HostResources&, const std::string& memory_text);
+
+// Total capacity of a pool's nodes.
 struct PoolCapacity {
   uint64_t memory_bytes = 0;  // Usable.
   uint64_t compute_bp = 0;
   uint64_t largest_device_bytes = 0;  // Usable.
-  uint64_t context_bytes = 0;         // The largest context of a device; 0: contexts are not in slices.
+  uint64_t context_bytes = 0;         // A device's largest context; 0 if slices do not pay for contexts.
+
+  friend bool operator==(const PoolCapacity&, const PoolCapacity&) = default;
 };
 
 class SliceForecast {
  public:
   explicit SliceForecast(const ObjectRegistry&);
 
-  // Counts what the replicas of all workloads request of their nodes' machines, as the service loop does.
+  // Counts the host resources that the replicas of all workloads request, as the service reconciler does.
   void count_replicas(const ObjectRegistry&);
 
-  // Replaces what the node's devices have free by what these slices leave. They are newer than what the
-  // registry knows.
+  // Sets the free capacity of the node's devices to the remainder after these slices, which are newer than
+  // the registry's.
   void replace_slices(const std::string& node, const std::vector<LivingSlice>&);
 
-  // Returns what the nodes of the pool have; an empty name means all nodes.
+  // Sets the host resources that the replicas on the node request.
+  void set_host_requested(const std::string& node, const workload::HostResources&);
+
+  // Returns the nodes as if all of them were running, healthy and empty, whatever their modes and taints. A
+  // request that place() rejects there with insufficient_capacity never fits on the present nodes. Nodes with
+  // unknown devices are left out.
+  SliceForecast emptied() const;
+
+  // Returns the capacity of the pool's nodes; an empty name means all nodes.
   PoolCapacity capacity(const std::string& pool) const;
 
-  // Returns the place of a slice on these devices: UUIDs, separated by blanks.
+  // Returns the place of a slice on these devices, given as UUIDs separated by blanks.
   std::optional<ForecastPlace> place_of(const std::string& node, const std::string& devices) const;
 
-  // Takes the slice at this place, or returns false and takes nothing. Releases it.
-  bool take_at(const ForecastPlace&, const api::SliceRequest&);
-  void release_at(const ForecastPlace&, const api::SliceRequest&);
+  // Takes the slice at this place, or returns false and takes nothing. release_at() is the inverse.
+  bool take_at(const ForecastPlace&, const Amounts&);
+  void release_at(const ForecastPlace&, const Amounts&);
 
-  // Returns the nodes that are asked for a slice, the first one first: those that run, refuse no slice, have
-  // no taint that repels it, and whose mode and pool give what the request names. Nodes that have room are
-  // asked before the others, nodes that pack (binpack) before those that spread; among the first the one with
-  // the least free memory, among the others the one with the most. Fails with failed_precondition if there is
-  // no such pool or no node may take it, and with unavailable if no node can be asked now.
-  Outcome<std::vector<std::string>> nodes_to_ask(const NodeChoice&, const api::SliceRequest&) const;
+  // Returns the candidate nodes for a slice, in the order to try them. Candidates run, reject no slice, have
+  // no taint that repels it, and have the mode and pool that the request names. Nodes with room come before
+  // the others, and nodes that pack (binpack) before those that spread; of the former the node with the least
+  // free memory comes first, of the latter the one with the most. Fails with failed_precondition if there is
+  // no such pool or no node may take it, and with unavailable if no node can be reached now.
+  Outcome<std::vector<std::string>> nodes_to_ask(const NodeChoice&, const Amounts&) const;
 
   // Returns where a slice would be granted for a program that requests `host` of the node's machine, and
-  // counts both for the next one. Fails as nodes_to_ask() does, and with insufficient_capacity if it fits on
-  // no node: the sentence has what each node lacks.
-  Outcome<ForecastPlace> place(const NodeChoice&, const api::SliceRequest&,
-                               const workload::HostResources& host = {});
+  // counts both for the next one. Fails like nodes_to_ask(), and with insufficient_capacity if it fits on no
+  // node: the message has each node's shortfall.
+  Outcome<ForecastPlace> place(const NodeChoice&, const Amounts&, const workload::HostResources& host = {});
 
  private:
   struct Node {
     std::string name, pool, mode;
-    bool is_open = false;  // It runs and refuses no slice.
+    bool is_open = false;  // It runs and rejects no slice.
     bool spreads = false, has_policy_per_slice = false, admits_best_effort = true;
     std::optional<Isolation> isolation;
     std::set<workload::Taint> taints;
     bool pool_refuses_best_effort = false;
     MemoryUnit unit = MemoryUnit::gib;
     std::vector<place::DeviceSnapshot> devices;
-    workload::HostResources host, host_requested;  // Of the machine; by the replicas on it.
+    workload::HostResources host, host_requested;  // The machine's, and those requested by its replicas.
   };
 
   static Node node_of(const Object&);
   using Tolerations = std::vector<workload::Toleration>;
-  static std::string objection(const Node&, const Tolerations&, const api::SliceRequest&);
-  static Outcome<place::Answer> answer_of(const Node&, const api::SliceRequest&);
-  static void take(Node&, const api::SliceRequest&, const place::Placement&);
-  Outcome<std::vector<const Node*>> candidates(const NodeChoice&, const api::SliceRequest&) const;
+  static std::string objection(const Node&, const Tolerations&, const Amounts&);
+  static Outcome<place::Answer> answer_of(const Node&, const Amounts&);
+  static void take(Node&, const Amounts&, const place::Placement&);
+  Outcome<std::vector<const Node*>> candidates(const NodeChoice&, const Amounts&) const;
 
-  std::map<std::string, bool> pools_;  // By name: whether it refuses slices without a share.
+  std::map<std::string, bool> pools_;  // By name: whether the pool rejects slices without a share.
   std::vector<Node> nodes_;
 };
 

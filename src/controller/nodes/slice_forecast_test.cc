@@ -16,7 +16,7 @@ constexpr uint64_t gib = 1ull << 30;
 
 Object node_object(const std::string& name, const objects::NodeSpec& spec,
                    const objects::NodeStatus& status) {
-  return {.key = node_key(name), .spec = api::write(spec), .status = api::write(status)};
+  return {.key = node_key(name), .spec = spec, .status = status};
 }
 
 // Devices of 24 GiB, empty.
@@ -53,11 +53,30 @@ TEST(SliceForecast, nodes_that_pack_are_asked_before_those_that_spread) {
   EXPECT_THAT(*SliceForecast(objects).nodes_to_ask({.pool = "p"}, {}), ElementsAre("a", "d"));
 }
 
+TEST(SliceForecast, what_fits_on_no_empty_node_is_refused_for_ever) {
+  NoJournal journal;
+  ObjectRegistry objects(journal, {}, 0);
+  const auto checked = [&](uint64_t memory, uint64_t cpu_milli = 0) {
+    const auto fits = check_ever_fits(objects, {}, {.memory_bytes = memory * gib}, {.cpu_milli = cpu_milli},
+                                      fmt::format("{}GiB", memory));
+    return fits ? "" : fits.error().message;
+  };
+  EXPECT_EQ(checked(30), "") << "no node is known yet";
+  objects::NodeStatus status = with_devices(2);
+  status.cpu_milli = 8000;
+  for (objects::NodeDeviceStatus& device : status.devices) device.free_bytes = 0;
+  status.state = "Stopped";
+  ASSERT_TRUE(objects.add(node_object("n1", {}, status)));
+  EXPECT_EQ(checked(24), "") << "the devices are full now";
+  EXPECT_EQ(checked(30),
+            "spec.gpu.memory: '30GiB': the largest device has 24 GiB usable; request at most 24 GiB");
+  EXPECT_THAT(checked(4, 9000), HasSubstr("spec: fits on no node, even if all are empty"));
+}
+
 TEST(SliceForecast, a_node_is_asked_for_what_its_mode_gives) {
-  const api::SliceRequest plain, shared{.share_bp = 2000}, whole{.exclusive = true},
-      none{.isolation = Isolation::none}, memory{.isolation = Isolation::memory},
-      both{.isolation = Isolation::memory_and_compute};
-  const auto asked = [](const char* mode, const api::SliceRequest& request) {
+  const Amounts plain, shared{.share_bp = 2000}, whole{.exclusive = true}, none{.isolation = Isolation::none},
+      memory{.isolation = Isolation::memory}, both{.isolation = Isolation::memory_and_compute};
+  const auto asked = [](const char* mode, const Amounts& request) {
     NoJournal journal;
     ObjectRegistry objects(journal, {}, 0);
     EXPECT_TRUE(objects.add(node_object("n1", {}, {.state = "Running", .mode = {.effective = mode}})));
@@ -65,11 +84,11 @@ TEST(SliceForecast, a_node_is_asked_for_what_its_mode_gives) {
     EXPECT_TRUE(out || out.error().kind == FailureKind::failed_precondition);
     return out.has_value();
   };
-  const std::tuple<const char*, std::vector<const api::SliceRequest*>, std::vector<const api::SliceRequest*>>
-      rows[] = {{"memory-and-compute", {&plain, &shared, &whole, &memory, &both}, {&none}},
-                {"memory", {&plain, &whole, &memory}, {&shared, &none, &both}},
-                {"none", {&plain, &whole, &none}, {&shared, &memory, &both}},
-                {"exclusive", {&whole}, {&plain, &shared, &none, &memory, &both}}};
+  const std::tuple<const char*, std::vector<const Amounts*>, std::vector<const Amounts*>> rows[] = {
+      {"memory-and-compute", {&plain, &shared, &whole, &memory, &both}, {&none}},
+      {"memory", {&plain, &whole, &memory}, {&shared, &none, &both}},
+      {"none", {&plain, &whole, &none}, {&shared, &memory, &both}},
+      {"exclusive", {&whole}, {&plain, &shared, &none, &memory, &both}}};
   for (const auto& [mode, yes, no] : rows) {
     for (const auto* request : yes) EXPECT_TRUE(asked(mode, *request)) << mode;
     for (const auto* request : no) EXPECT_FALSE(asked(mode, *request)) << mode;
@@ -88,7 +107,7 @@ TEST(SliceForecast, a_node_with_a_taint_takes_what_tolerates_it) {
     ASSERT_TRUE(objects.add(node_object(name, {}, status)));
   };
   add("a", "gpu=a10:NoSchedule");
-  EXPECT_EQ(SliceForecast(objects).nodes_to_ask({}, {}).error().sentence,
+  EXPECT_EQ(SliceForecast(objects).nodes_to_ask({}, {}).error().message,
             "no node takes it: node a has the taint gpu=a10:NoSchedule");
   add("b", "slow=:PreferNoSchedule");
   add("c", "");
@@ -100,10 +119,9 @@ TEST(SliceForecast, a_node_with_a_taint_takes_what_tolerates_it) {
 TEST(SliceForecast, a_pool_may_refuse_slices_without_a_share) {
   NoJournal journal;
   ObjectRegistry objects(journal, {}, 0);
-  ASSERT_TRUE(
-      objects.add({.key = pool_key("p"), .spec = api::write(objects::PoolSpec{.best_effort = "refuse"})}));
+  ASSERT_TRUE(objects.add({.key = pool_key("p"), .spec = objects::PoolSpec{.best_effort = "refuse"}}));
   ASSERT_TRUE(objects.add(node_object("a", {.pool = "p"}, {.state = "Running"})));
-  EXPECT_EQ(SliceForecast(objects).nodes_to_ask({}, {}).error().sentence,
+  EXPECT_EQ(SliceForecast(objects).nodes_to_ask({}, {}).error().message,
             "no node takes it: pool p of node a refuses slices without a share");
   EXPECT_TRUE(SliceForecast(objects).nodes_to_ask({}, {.share_bp = 100}));
   EXPECT_TRUE(SliceForecast(objects).nodes_to_ask({}, {.exclusive = true}));
@@ -118,9 +136,9 @@ struct OneForecast {
   }
 };
 
-std::string placed(SliceForecast& forecast, const api::SliceRequest& request) {
+std::string placed(SliceForecast& forecast, const Amounts& request) {
   const auto place = forecast.place({}, request);
-  if (!place) return place.error().sentence;
+  if (!place) return place.error().message;
   return fmt::format("{}:{}", place->node, fmt::join(place->devices, ","));
 }
 
@@ -128,7 +146,7 @@ TEST(SliceForecast, each_slice_counts_for_the_next) {
   OneForecast nodes;
   nodes.add("a", with_devices(2));
   SliceForecast forecast(nodes.objects);
-  const api::SliceRequest request{.memory_bytes = 10 * gib, .share_bp = 4000};
+  const Amounts request{.memory_bytes = 10 * gib, .share_bp = 4000};
   EXPECT_EQ(placed(forecast, request), "a:0");
   EXPECT_EQ(placed(forecast, request), "a:0");
   EXPECT_EQ(placed(forecast, request), "a:1");
@@ -185,14 +203,13 @@ TEST(SliceForecast, cores_and_memory_of_the_machine_count) {
   nodes.add("a", status);
   const objects::ServiceSpec spec{.cpu = {.request = "500m"}};
   const objects::ServiceStatus running{.replica_list = {{.node = "a"}, {.index = 1, .node = "elsewhere"}}};
-  ASSERT_TRUE(nodes.objects.add({.key = {objects::Kind::service, "default", "s"},
-                                 .spec = api::write(spec),
-                                 .status = api::write(running)}));
+  ASSERT_TRUE(
+      nodes.objects.add({.key = {objects::Kind::service, "default", "s"}, .spec = spec, .status = running}));
   SliceForecast forecast(nodes.objects);
   forecast.count_replicas(nodes.objects);
-  const api::SliceRequest request{.memory_bytes = gib};
+  const Amounts request{.memory_bytes = gib};
   EXPECT_TRUE(forecast.place({}, request, {.cpu_milli = 3000}));
-  EXPECT_THAT(forecast.place({}, request, {.cpu_milli = 1000}).error().sentence,
+  EXPECT_THAT(forecast.place({}, request, {.cpu_milli = 1000}).error().message,
               HasSubstr("node a: a replica requests 1 cores, and 0.5 of 4 are free"));
   EXPECT_TRUE(forecast.place({}, request, {.cpu_milli = 500}));
 }

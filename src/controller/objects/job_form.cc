@@ -2,25 +2,16 @@
 
 #include <algorithm>
 
-#include "core/invariant.h"
-#include "fronts/engines/cluster_check.h"
-#include "fronts/engines/job_check.h"
-#include "fronts/engines/queue_check.h"
-#include "wire/api/json.h"
+#include "objects/rules/cluster_check.h"
+#include "objects/rules/job_check.h"
+#include "objects/rules/queue_check.h"
 
 namespace carve::controller {
 namespace {
 
-template <class T>
-T stored(const Object& object) {
-  auto spec = api::read<T>(object.spec, api::Reading::lenient);
-  invariant(spec.has_value(), "a stored spec was written by this program");
-  return std::move(*spec);
-}
-
-std::vector<workload::PodSpec> pod_specs(const fronts::EnginePods& pods) {
+std::vector<workload::PodSpec> pod_specs(const engines::EnginePods& pods) {
   std::vector<workload::PodSpec> out;
-  for (const fronts::PodGroup& group : pods.groups)
+  for (const engines::PodGroup& group : pods.groups)
     for (uint32_t index = 0; index < group.count; ++index)
       out.push_back({.id = {group.role, index}, .needs_slice = group.has_gpu});
   return out;
@@ -28,48 +19,49 @@ std::vector<workload::PodSpec> pod_specs(const fronts::EnginePods& pods) {
 
 }  // namespace
 
-objects::QueueSpec queue_spec(const Object& object) { return stored<objects::QueueSpec>(object); }
 objects::JobSpec job_spec(const Object& object) {
   if (object.key.kind == objects::Kind::ray_cluster)
-    return fronts::job_of_cluster(stored<objects::RayClusterSpec>(object));
-  return stored<objects::JobSpec>(object);
+    return objects::job_of_cluster(object.spec.as<objects::RayClusterSpec>());
+  return object.spec.as<objects::JobSpec>();
 }
 
 namespace {
 
-Result<fronts::EnginePods, api::FieldErrors> pods_in_queue(const Object& object, const objects::JobSpec& spec,
-                                                           fronts::QueueTerms queue,
-                                                           const DeviceSizes& sizes) {
+Result<engines::EnginePods, api::FieldErrors> pods_in_queue(const Object& object,
+                                                            const objects::JobSpec& spec,
+                                                            engines::QueueTerms queue,
+                                                            const DeviceSizes& sizes) {
   if (object.key.kind == objects::Kind::ray_cluster)
-    return fronts::cluster_pods(
-        stored<objects::RayClusterSpec>(object), queue,
+    return objects::cluster_pods(
+        object.spec.as<objects::RayClusterSpec>(), queue,
         {.context_bytes = sizes.context_bytes, .largest_device_bytes = sizes.largest_bytes});
-  fronts::EngineRequest request = fronts::engine_request(spec, std::move(queue));
+  engines::EngineRequest request = objects::engine_request(spec, std::move(queue));
   request.context_bytes = sizes.context_bytes;
   request.largest_device_bytes = sizes.largest_bytes;
-  return fronts::engine_pods(request);
+  return engines::engine_pods(request);
 }
 
 }  // namespace
 
-Result<fronts::EnginePods, api::FieldErrors> pods_of_submitted(const Object& object, const std::string& queue,
-                                                               const objects::QueueSpec& of_queue,
-                                                               const DeviceSizes& sizes) {
+Result<engines::EnginePods, api::FieldErrors> pods_of_submitted(const Object& object,
+                                                                const std::string& queue,
+                                                                const objects::QueueSpec& of_queue,
+                                                                const DeviceSizes& sizes) {
   const objects::JobSpec spec = job_spec(object);
-  auto pods = pods_in_queue(object, spec, fronts::queue_terms(queue, of_queue), sizes);
+  auto pods = pods_in_queue(object, spec, objects::queue_terms(queue, of_queue), sizes);
   api::FieldErrors errors = pods ? api::FieldErrors{} : pods.error();
   if (std::ranges::find(of_queue.compute_groups, spec.compute_group) == of_queue.compute_groups.end())
-    errors.push_back({.field = "spec.computeGroup",
-                      .value = spec.compute_group.substr(0, 80),
-                      .sentence = fmt::format(
-                          "spec.computeGroup: queue {} has no compute group '{}'; there are {}", queue,
-                          spec.compute_group.substr(0, 80), fmt::join(of_queue.compute_groups, ", "))});
+    errors.push_back(
+        {.field = "spec.computeGroup",
+         .value = spec.compute_group.substr(0, 80),
+         .message = fmt::format("spec.computeGroup: queue {} has no compute group '{}'; there are {}", queue,
+                                spec.compute_group.substr(0, 80), fmt::join(of_queue.compute_groups, ", "))});
   if (!errors.empty()) return tl::unexpected(std::move(errors));
   pods->need.deadline = int64_t{spec.deadline_seconds} * workload::second_ns;
-  const auto allowed = workload::check(fronts::workload_queue(queue, of_queue, 0), pods->need, 0);
+  const auto allowed = workload::check(objects::workload_queue(queue, of_queue, 0), pods->need, 0);
   if (!allowed)
     return tl::unexpected(
-        api::FieldErrors{{.field = "spec.queue", .value = queue, .sentence = allowed.error().sentence}});
+        api::FieldErrors{{.field = "spec.queue", .value = queue, .message = allowed.error().message}});
   return pods;
 }
 
@@ -77,13 +69,13 @@ Result<JobForm, std::string> job_form(const Object& job, const Object& queue, co
   JobForm out{.spec = job_spec(job), .pool = "", .pods = {}, .job = {}};
   objects::QueueSpec of_queue = queue_spec(queue);
   out.pool = of_queue.pool;
-  // What was valid at the submission stays so.
+  // A request that was valid at its submission stays valid.
   of_queue.strict = false;
   of_queue.max_slices = 0;
   of_queue.compute_groups = {out.spec.compute_group};
   const bool has_whole_devices = of_queue.gpu == carve::text(workload::QueueGpu::gpu);
   auto pods = pods_of_submitted(job, queue.key.name, of_queue, has_whole_devices ? sizes : DeviceSizes{});
-  if (!pods) return tl::unexpected(pods.error().front().sentence);
+  if (!pods) return tl::unexpected(pods.error().front().message);
   out.pods = std::move(*pods);
   out.job = {.name = job.key.name,
              .pods = job.key.kind == objects::Kind::ray_cluster
@@ -111,8 +103,8 @@ std::string pod_name(const std::string& job, workload::PodId id) {
 }
 
 // The vendor's shares are limits, so the policy is fixed-share.
-api::SliceRequest slice_terms(const workload::JobNeed& need) {
-  api::SliceRequest out{.devices = std::max(need.devices, 1U)};
+Amounts slice_terms(const workload::JobNeed& need) {
+  Amounts out{.devices = std::max(need.devices, 1U)};
   if (need.gpu == workload::QueueGpu::gpu) {
     out.exclusive = true;
     return out;

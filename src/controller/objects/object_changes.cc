@@ -4,11 +4,12 @@
 
 #include "controller/objects/job_form.h"
 #include "controller/objects/service_form.h"
+#include "core/invariant.h"
+#include "objects/budget_object.h"
+#include "objects/node_object.h"
+#include "objects/pool_object.h"
+#include "objects/ray_cluster_object.h"
 #include "wire/api/json.h"
-#include "wire/objects/budget_object.h"
-#include "wire/objects/node_object.h"
-#include "wire/objects/pool_object.h"
-#include "wire/objects/ray_cluster_object.h"
 
 namespace carve::controller {
 namespace {
@@ -17,19 +18,12 @@ using enum objects::EventReason;
 using objects::Kind;
 using Events = std::vector<ChangeEvent>;
 
-// Reads what the controller stored. An object without it has the defaults.
-template <class T>
-T stored_part(const std::string& json) {
-  auto read = api::read<T>(json, api::Reading::lenient);
-  return read ? std::move(*read) : T{};
-}
-
 const objects::Condition* condition_of(const objects::ServiceStatus& status, std::string_view type) {
   const auto found = std::ranges::find(status.conditions, type, &objects::Condition::type);
   return found == status.conditions.end() ? nullptr : &*found;
 }
 
-// Returns the condition if it has this status now, and had another one, another reason or another message.
+// Returns the condition if it has this status now and its status, reason or message was different before.
 const objects::Condition* changed_condition(const objects::ServiceStatus& before,
                                             const objects::ServiceStatus& after, std::string_view type,
                                             std::string_view status) {
@@ -48,9 +42,9 @@ bool runs(const objects::ReplicaStatus& replica) {
   return replica.state == "Running" || replica.state == "Ready";
 }
 
-// Returns whether its program ended by itself since then.
+// Returns whether its program ended on its own since then.
 bool has_failed(const objects::ReplicaStatus& before, const objects::ReplicaStatus& after) {
-  return after.state == "CrashLoopBackOff" &&
+  return (after.state == "CrashLoopBackOff" || after.state == "ImagePullFailed") &&
          (before.state != after.state || after.restarts > before.restarts);
 }
 
@@ -84,7 +78,7 @@ void add_events_of_replicas(Events& out, const objects::ServiceStatus& before,
   }
   for (const objects::ReplicaStatus& replica : before.replica_list) {
     if (find(after, replica.slice) != nullptr) continue;
-    // While a program runs, the last exit is that of a former attempt.
+    // While a program runs, the last exit belongs to a former attempt.
     const bool has_ended = !runs(replica) && replica.state != "Starting";
     out.push_back(
         {replica_ended, replica.last_exit.empty() || !has_ended
@@ -93,7 +87,7 @@ void add_events_of_replicas(Events& out, const objects::ServiceStatus& before,
   }
 }
 
-// Events of the condition Progressing: why replicas are not as they are desired.
+// Events of the condition Progressing: why replicas are not in their desired state.
 void add_progress_events(Events& out, const objects::ServiceStatus& before,
                          const objects::ServiceStatus& after) {
   if (const auto* stuck = changed_condition(before, after, "Progressing", "False"))
@@ -114,14 +108,14 @@ void add_status_events(Events& out, const objects::ServiceStatus& before,
   if (scaling != nullptr && before.desired_replicas != 0 && after.desired_replicas != before.desired_replicas)
     out.push_back({autoscaled, fmt::format("{} -> {} replicas: {}", before.desired_replicas,
                                            after.desired_replicas, scaling->message)});
-  // A refused slice is a failed step too, and has an event of its own.
+  // A rejected slice is also a failed step, and has its own event.
   const auto* const progress = condition_of(after, "Progressing");
   if (const auto* failed = changed_condition(before, after, "Degraded", "True");
       failed != nullptr && (progress == nullptr || progress->message != failed->message))
     out.push_back({step_failed, failed->message});
   add_events_of_replicas(out, before, after);
   const bool was_rolling =
-      before.phase == "Waiting" || before.phase == "Updating" || before.phase == "Failed";
+      before.phase != "Running" && before.phase != "Stopped" && before.phase != "Deleting";
   if (after.phase == "Running" && was_rolling && after.updated_replicas != before.updated_replicas)
     out.push_back(
         {rollout_completed, fmt::format("revision {} runs with {} of {} replicas available", after.revision,
@@ -144,11 +138,11 @@ void add_workload_events(Events& out, const Object& before, const Object& after)
   if (before.spec != after.spec) add_spec_events(out, before, after);
   if (after.is_ending && !before.is_ending) out.push_back({deleting, "its replicas are stopped"});
   if (before.status != after.status)
-    add_status_events(out, stored_part<objects::ServiceStatus>(before.status),
-                      stored_part<objects::ServiceStatus>(after.status));
+    add_status_events(out, before.status.as<objects::ServiceStatus>(),
+                      after.status.as<objects::ServiceStatus>());
 }
 
-// Returns "KEY: A -> B, KEY2: (none) -> C", of the labels that differ.
+// Returns "KEY: A -> B, KEY2: (none) -> C" for the labels that differ.
 std::string label_changes(const std::map<std::string, std::string>& before,
                           const std::map<std::string, std::string>& after) {
   std::map<std::string, std::string> keys = before;
@@ -208,7 +202,7 @@ void add_node_status_events(Events& out, const Object& node, const objects::Node
                    : after.state == "Starting" ? node_starting
                                                : node_stopped,
                    fmt::format("{} -> {}", before.state.empty() ? "unknown" : before.state, after.state)});
-  const bool refuses = !stored_part<objects::NodeSpec>(node.spec).schedulable;
+  const bool refuses = !node.spec.as<objects::NodeSpec>().schedulable;
   if (refuses && before.slices > 0 && after.slices == 0) out.push_back({drained, "its last slice has ended"});
   add_setting_event(out, policy_changed, before.policy, after.policy);
   add_setting_event(out, memory_unit_changed, before.memory_unit, after.memory_unit);
@@ -217,11 +211,10 @@ void add_node_status_events(Events& out, const Object& node, const objects::Node
 
 void add_node_events(Events& out, const Object& before, const Object& after) {
   if (before.spec != after.spec)
-    add_node_spec_events(out, stored_part<objects::NodeSpec>(before.spec),
-                         stored_part<objects::NodeSpec>(after.spec));
+    add_node_spec_events(out, before.spec.as<objects::NodeSpec>(), after.spec.as<objects::NodeSpec>());
   if (before.status != after.status)
-    add_node_status_events(out, after, stored_part<objects::NodeStatus>(before.status),
-                           stored_part<objects::NodeStatus>(after.status));
+    add_node_status_events(out, after, before.status.as<objects::NodeStatus>(),
+                           after.status.as<objects::NodeStatus>());
 }
 
 std::string drift_text(const std::vector<objects::PoolDrift>& drift) {
@@ -235,28 +228,27 @@ std::string drift_text(const std::vector<objects::PoolDrift>& drift) {
 void add_pool_events(Events& out, const Object& before, const Object& after) {
   if (before.spec != after.spec) out.push_back({changed, fmt::format("generation {}", after.generation)});
   if (before.status == after.status) return;
-  const auto then = stored_part<objects::PoolStatus>(before.status);
-  const auto now = stored_part<objects::PoolStatus>(after.status);
+  const auto& then = before.status.as<objects::PoolStatus>();
+  const auto& now = after.status.as<objects::PoolStatus>();
   if (now.slicing.available && !then.slicing.available)
     out.push_back({slicing_available, "its devices can be sliced"});
   if (!now.slicing.available && now.slicing.failed != then.slicing.failed)
-    out.push_back(
-        {slicing_unavailable, now.slicing.checks.empty() ? "" : now.slicing.checks.back().sentence});
+    out.push_back({slicing_unavailable, now.slicing.checks.empty() ? "" : now.slicing.checks.back().message});
   const std::string drift = drift_text(now.drift);
   if (!drift.empty() && drift != drift_text(then.drift)) out.push_back({labels_drifted, drift});
 }
 
 void add_budget_events(Events& out, const Object& before, const Object& after) {
   if (before.spec != after.spec) out.push_back({changed, fmt::format("generation {}", after.generation)});
-  const auto then = stored_part<objects::BudgetStatus>(before.status);
-  const auto now = stored_part<objects::BudgetStatus>(after.status);
+  const auto& then = before.status.as<objects::BudgetStatus>();
+  const auto& now = after.status.as<objects::BudgetStatus>();
   const bool is_new_month = then.from != now.from;
   if (now.reached != 0 && (is_new_month || now.reached > then.reached))
     out.push_back({budget_reached, fmt::format("{}% are used since {}{}", now.percent, now.from.substr(0, 10),
                                                now.holds ? "; new jobs of its account wait" : "")});
 }
 
-// Returns the event of a job's end; none for another phase.
+// Returns the event of a job's end, or null for another phase.
 const objects::EventReason* end_reason(std::string_view phase) {
   static constexpr std::pair<std::string_view, objects::EventReason> ends[] = {
       {"Succeeded", job_succeeded}, {"Failed", job_failed}, {"Cancelled", job_cancelled}, {"Lost", job_lost}};
@@ -265,10 +257,10 @@ const objects::EventReason* end_reason(std::string_view phase) {
   return found == std::end(ends) ? nullptr : &found->second;
 }
 
-// Returns "workers[0]: 2 -> 3; workers[1]: ..." of the groups whose number changed.
+// Returns "workers[0]: 2 -> 3; workers[1]: ..." for the groups whose number changed.
 std::string scaling_text(const Object& before, const Object& after) {
-  const auto then = stored_part<objects::RayClusterSpec>(before.spec).workers;
-  const auto now = stored_part<objects::RayClusterSpec>(after.spec).workers;
+  const auto& then = before.spec.as<objects::RayClusterSpec>().workers;
+  const auto& now = after.spec.as<objects::RayClusterSpec>().workers;
   std::string out;
   for (size_t i = 0; i < std::min(then.size(), now.size()); ++i)
     if (then[i].replicas != now[i].replicas)
@@ -286,8 +278,8 @@ void add_job_events(Events& out, const Object& before, const Object& after) {
   }
   if (after.is_ending && !before.is_ending) out.push_back({deleting, "its programs are stopped"});
   if (before.status == after.status) return;
-  const auto then = stored_part<objects::JobStatus>(before.status);
-  const auto now = stored_part<objects::JobStatus>(after.status);
+  const auto& then = before.status.as<objects::JobStatus>();
+  const auto& now = after.status.as<objects::JobStatus>();
   if (then.admitted_at.empty() && !now.admitted_at.empty())
     out.push_back(
         {admitted, fmt::format("{} slice{} requested", now.slices, now.slices == 1 ? " is" : "s are")});
@@ -308,21 +300,56 @@ void add_job_events(Events& out, const Object& before, const Object& after) {
 
 namespace {
 
-std::string made_text(const Object& object) {
-  switch (object.key.kind) {
-    case Kind::node: return "named by the controller's command line";
-    case Kind::pool: return "node pool";
-    case Kind::queue: return "queue";
-    case Kind::tariff: return "tariff";
-    case Kind::budget: return "budget";
-    case Kind::job:
-    case Kind::ray_cluster:
-      return fmt::format("in queue {}, account {}", job_spec(object).queue, object.account);
-    case Kind::service:
-    case Kind::application: break;
-  }
+void add_generation_event(Events& out, const Object& before, const Object& after) {
+  if (before.spec != after.spec) out.push_back({changed, fmt::format("generation {}", after.generation)});
+}
+
+std::string made_workload(const Object& object) {
   const uint32_t replicas = service_form(object).replicas;
   return fmt::format("{} replica{}, account {}", replicas, replicas == 1 ? "" : "s", object.account);
+}
+
+std::string made_job(const Object& object) {
+  return fmt::format("in queue {}, account {}", job_spec(object).queue, object.account);
+}
+
+std::string made_node(const Object&) { return "named by the controller's command line"; }
+
+std::string made_pool(const Object&) { return "node pool"; }
+
+constexpr const char *by_a_user = "by a user", *programs_ended = "its programs have ended",
+                     *replicas_ended = "its replicas have ended";
+
+struct KindEvents {
+  Kind kind;
+  std::string (*made)(const Object&);  // Message of the event of a new object. Null for the kind's word.
+  void (*add_changes)(Events&, const Object& before, const Object& after);
+  const char* deleted;  // Message of the event of an object that is gone.
+};
+
+// In the order of the enumeration.
+constexpr KindEvents kind_events[] = {
+    {Kind::service, made_workload, add_workload_events, replicas_ended},
+    {Kind::application, made_workload, add_workload_events, replicas_ended},
+    {Kind::node, made_node, add_node_events, by_a_user},
+    {Kind::pool, made_pool, add_pool_events, by_a_user},
+    {Kind::queue, nullptr, add_generation_event, by_a_user},
+    {Kind::job, made_job, add_job_events, programs_ended},
+    {Kind::tariff, nullptr, add_generation_event, by_a_user},
+    {Kind::budget, nullptr, add_budget_events, by_a_user},
+    {Kind::ray_cluster, made_job, add_job_events, programs_ended},
+};
+static_assert(std::size(kind_events) == std::size(objects::kinds));
+
+const KindEvents& events_of(const Object& object) {
+  const KindEvents& row = kind_events[static_cast<size_t>(object.key.kind)];
+  invariant(row.kind == object.key.kind, "the rows are in the order of the enumeration");
+  return row;
+}
+
+std::string made_text(const Object& object) {
+  if (const auto made = events_of(object).made) return made(object);
+  return std::string(objects::text_of(object.key.kind).singular);
 }
 
 }  // namespace
@@ -330,7 +357,7 @@ std::string made_text(const Object& object) {
 std::vector<ChangeEvent> events_of_added(const Object& after) {
   Events out = {{created, made_text(after)}};
   Object before = after;
-  before.status = "{}";
+  before.status = {};
   std::ranges::move(events_between(before, after), std::back_inserter(out));
   return out;
 }
@@ -339,26 +366,12 @@ std::vector<ChangeEvent> events_between(const Object& before, const Object& afte
   Events out;
   if (before.labels != after.labels)
     out.push_back({labels_changed, label_changes(before.labels, after.labels)});
-  switch (after.key.kind) {
-    case Kind::node: add_node_events(out, before, after); break;
-    case Kind::pool: add_pool_events(out, before, after); break;
-    case Kind::queue:
-    case Kind::tariff:
-      if (before.spec != after.spec) out.push_back({changed, fmt::format("generation {}", after.generation)});
-      break;
-    case Kind::budget: add_budget_events(out, before, after); break;
-    case Kind::job:
-    case Kind::ray_cluster: add_job_events(out, before, after); break;
-    case Kind::service:
-    case Kind::application: add_workload_events(out, before, after); break;
-  }
+  events_of(after).add_changes(out, before, after);
   return out;
 }
 
 std::vector<ChangeEvent> events_of_deleted(const Object& before) {
-  if (is_queued(before.key.kind)) return {{deleted, "its programs have ended"}};
-  const bool has_replicas = objects::text_of(before.key.kind).is_workload;
-  return {{deleted, has_replicas ? "its replicas have ended" : "by a user"}};
+  return {{deleted, events_of(before).deleted}};
 }
 
 }  // namespace carve::controller

@@ -1,13 +1,13 @@
-// What a change of an object tells its readers: a pure function of the object before and after it. Because
-// all that the controller does shows in an object's spec or status, events need no other source than the
-// registry's changes, except for what a user asked for and the objects do not show (undo).
+// The events of a change of an object: a pure function of the object before and after it. Because every
+// action of the controller shows in an object's spec or status, events need no source other than the
+// registry's changes, except for a user's request that the objects do not show (undo).
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "controller/objects/object_record.h"
-#include "wire/objects/object_event.h"
+#include "objects/object_event.h"
 
 namespace carve::controller {
 
@@ -23,7 +23,7 @@ struct ChangeEvent {
 std::vector<ChangeEvent> events_of_added(const Object& after);
 // Returns the events of a change; empty if it changed nothing that a reader should know.
 std::vector<ChangeEvent> events_between(const Object& before, const Object& after);
-// Returns the events of an object that is gone.
+// Returns the events of a deleted object.
 std::vector<ChangeEvent> events_of_deleted(const Object& before);
 
 }  // namespace carve::controller

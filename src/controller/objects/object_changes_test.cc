@@ -4,11 +4,11 @@
 
 #include <functional>
 
+#include "objects/job_object.h"
+#include "objects/node_object.h"
+#include "objects/pool_object.h"
+#include "objects/service_object.h"
 #include "wire/api/json.h"
-#include "wire/objects/job_object.h"
-#include "wire/objects/node_object.h"
-#include "wire/objects/pool_object.h"
-#include "wire/objects/service_object.h"
 
 namespace carve::controller {
 namespace {
@@ -20,11 +20,7 @@ using enum objects::EventReason;
 // An object of this kind with this spec and status.
 template <class Spec, class Status>
 Object object_with(objects::Kind kind, const Spec& spec, const Status& status) {
-  return {.key = {kind, "default", "a"},
-          .account = "root",
-          .generation = 2,
-          .spec = api::write(spec),
-          .status = api::write(status)};
+  return {.key = {kind, "default", "a"}, .account = "root", .generation = 2, .spec = spec, .status = status};
 }
 
 ChangeEvent event(objects::EventReason reason, std::string message) { return {reason, std::move(message)}; }
@@ -149,12 +145,12 @@ TEST(ObjectChanges, each_attempt_of_a_pod_that_fails_is_an_event) {
   EXPECT_THAT(events_between(job(failed(2)), job(failed(2))), IsEmpty());
 }
 
-TEST(ObjectChanges, a_refused_placement_is_one_event_with_its_sentence) {
+TEST(ObjectChanges, a_refused_placement_is_one_event_with_its_message) {
   const auto refuse = [](ServiceState& s) {
-    const std::string sentence = "no device has 5 GiB free";
+    const std::string message = "no device has 5 GiB free";
     s.status.conditions = {
-        {.type = "Progressing", .status = "True", .reason = "NoCapacity", .message = sentence},
-        {.type = "Degraded", .status = "True", .reason = "StepFailed", .message = sentence}};
+        {.type = "Progressing", .status = "True", .reason = "NoCapacity", .message = message},
+        {.type = "Degraded", .status = "True", .reason = "StepFailed", .message = message}};
   };
   EXPECT_THAT(after_change({}, refuse), ElementsAre(event(placement_refused, "no device has 5 GiB free")));
   ServiceState refused;
@@ -261,7 +257,7 @@ TEST(ObjectChanges, labels_of_every_kind_are_an_event) {
 TEST(ObjectChanges, a_pool_says_when_its_devices_can_be_sliced_and_when_labels_drift) {
   objects::PoolStatus status;
   status.slicing.failed = "gpu-count";
-  status.slicing.checks = {{.name = "gpu-count", .ok = false, .sentence = "pool 'a' has no GPU"}};
+  status.slicing.checks = {{.name = "gpu-count", .ok = false, .message = "pool 'a' has no GPU"}};
   const Object before = object_with(objects::Kind::pool, objects::PoolSpec(), objects::PoolStatus());
   const Object lacking = object_with(objects::Kind::pool, objects::PoolSpec(), status);
   EXPECT_THAT(events_between(before, lacking),
@@ -272,6 +268,27 @@ TEST(ObjectChanges, a_pool_says_when_its_devices_can_be_sliced_and_when_labels_d
   EXPECT_THAT(events_between(lacking, object_with(objects::Kind::pool, objects::PoolSpec(), status)),
               ElementsAre(event(slicing_available, "its devices can be sliced"),
                           event(labels_drifted, "node n1 has carve.dev/mode 'none', the pool 'memory'")));
+}
+
+TEST(ObjectChanges, a_new_object_of_each_kind_has_an_event_that_names_it) {
+  using enum objects::Kind;
+  const auto made = [](objects::Kind kind) {
+    return events_of_added({.key = {.kind = kind, .name = "a"}, .account = "u"}).at(0).message;
+  };
+  EXPECT_EQ(made(service), "1 replica, account u");
+  EXPECT_EQ(made(node), "named by the controller's command line");
+  EXPECT_EQ(made(pool), "node pool");
+  EXPECT_EQ(made(queue), "queue");
+  EXPECT_EQ(made(job), "in queue , account u");
+  EXPECT_EQ(made(tariff), "tariff");
+  EXPECT_EQ(made(budget), "budget");
+  EXPECT_EQ(made(ray_cluster), "in queue , account u");
+  const auto gone = [](objects::Kind kind) {
+    return events_of_deleted({.key = {.kind = kind, .name = "a"}}).at(0).message;
+  };
+  EXPECT_EQ(gone(application), "its replicas have ended");
+  EXPECT_EQ(gone(ray_cluster), "its programs have ended");
+  EXPECT_EQ(gone(pool), "by a user");
 }
 
 }  // namespace

@@ -20,7 +20,15 @@ ObjectEvents::ObjectEvents(const ObjectRegistry& objects, EventJournal& journal,
     : objects_(objects), journal_(journal), seen_version_(objects.version()) {
   for (const objects::KindText& kind : objects::kinds)
     for (const auto& object : objects.list(kind.value)) known_[object->key] = object;
-  for (const KeptEvent& event : kept) events_[event.key] = event;
+  for (KeptEvent event : kept) {
+    const auto present = known_.find(event.key.object);
+    if (event.key.uid.empty() && present != known_.end() && event.first_ns >= present->second->created_ns) {
+      removed_.insert(event.key);
+      event.key.uid = present->second->uid;
+      changed_.insert(event.key);
+    }
+    events_.insert_or_assign(event.key, event);
+  }
 }
 
 void ObjectEvents::take(const ObjectChange& change, int64_t now_ns) {
@@ -33,7 +41,8 @@ void ObjectEvents::take(const ObjectChange& change, int64_t now_ns) {
     found = events_of_added(*change.object);
   else
     found = events_between(*before->second, *change.object);
-  for (ChangeEvent& event : found) add(key, event, now_ns);
+  for (const ChangeEvent& event : found)
+    add({.object = key, .uid = change.object->uid, .reason = event.reason}, event.message, now_ns);
   if (change.kind == ChangeKind::deleted)
     known_.erase(key);
   else
@@ -47,7 +56,7 @@ void ObjectEvents::take_changes(int64_t now_ns) {
     if (!changes->empty()) seen_version_ = changes->back().version;
     return;
   }
-  // More changed than the registry keeps: what happened between is not known.
+  // More changed than the registry keeps: the changes in between are unknown.
   seen_version_ = objects_.version();
   known_.clear();
   for (const objects::KindText& kind : objects::kinds)
@@ -55,10 +64,14 @@ void ObjectEvents::take_changes(int64_t now_ns) {
 }
 
 void ObjectEvents::add(const ObjectKey& object, const ChangeEvent& added, int64_t now_ns) {
-  const EventKey key{object, added.reason};
+  const auto present = objects_.find(object);
+  add({.object = object, .uid = present ? present->uid : "", .reason = added.reason}, added.message, now_ns);
+}
+
+void ObjectEvents::add(const EventKey& key, const std::string& message, int64_t now_ns) {
   KeptEvent& event = events_[key];
   if (event.count == 0) event = {.key = key, .message = "", .first_ns = now_ns};
-  event.message = added.message.substr(0, max_message_bytes);
+  event.message = message.substr(0, max_message_bytes);
   ++event.count;
   event.last_ns = std::max(now_ns, event.first_ns);
   changed_.insert(key);
@@ -88,8 +101,17 @@ Outcome<void> ObjectEvents::write() {
 }
 
 std::vector<KeptEvent> ObjectEvents::of(const ObjectKey& object) const {
+  std::vector<KeptEvent> out = of_all_lives(object);
+  const auto present = objects_.find(object);
+  if (!present && out.empty()) return out;
+  const std::string uid = present ? present->uid : out.back().key.uid;
+  std::erase_if(out, [&](const KeptEvent& event) { return event.key.uid != uid; });
+  return out;
+}
+
+std::vector<KeptEvent> ObjectEvents::of_all_lives(const ObjectKey& object) const {
   std::vector<KeptEvent> out;
-  for (auto it = events_.lower_bound({object, objects::EventReason::created});
+  for (auto it = events_.lower_bound({.object = object, .uid = "", .reason = objects::EventReason::created});
        it != events_.end() && it->first.object == object; ++it)
     out.push_back(it->second);
   sort_by_time(out);

@@ -1,8 +1,9 @@
-// The events of all objects: one for each object and reason, with its count and its first and last time. They
-// are taken from the registry's changes, kept in memory and written to the database in batches, so that an
-// event costs no wait for the disk: a controller that is killed forgets those of the last second.
+// The events of all objects: one for each object (by its uid) and reason, with its count and its first and
+// last time. They are derived from the registry's changes, kept in memory and written to the database in
+// batches, so that an event never waits for the disk. A controller that is killed loses the events of the
+// last second.
 //
-// The controller's loop alone uses it.
+// Only the controller's loop uses it.
 #pragma once
 
 #include <map>
@@ -16,12 +17,14 @@
 
 namespace carve::controller {
 
-// The events that happened longest ago are forgotten. 512 workloads with the 15 reasons of a usual life fit.
+// Beyond this, the events that happened longest ago are forgotten. It fits 512 workloads with the 15 reasons
+// of a usual life.
 inline constexpr size_t max_kept_events = 10'000;
 
-// An object and a reason identify an event.
+// An object and a reason identify an event. Successive objects of the same name differ in their uids.
 struct EventKey {
   ObjectKey object;
+  std::string uid;  // Empty if unknown, because the database had lost the object.
   objects::EventReason reason = objects::EventReason::created;
 
   friend auto operator<=>(const EventKey&, const EventKey&) = default;
@@ -29,7 +32,7 @@ struct EventKey {
 
 struct KeptEvent {
   EventKey key;
-  std::string message;  // Of the last time.
+  std::string message;  // Message of the last time.
   uint64_t count = 0;
   int64_t first_ns = 0;  // UTC.
   int64_t last_ns = 0;
@@ -37,7 +40,7 @@ struct KeptEvent {
   friend bool operator==(const KeptEvent&, const KeptEvent&) = default;
 };
 
-// Where events are written. The call is one transaction.
+// Destination of written events. The call is one transaction.
 class EventJournal {
  public:
   virtual ~EventJournal() = default;
@@ -46,24 +49,29 @@ class EventJournal {
 
 class ObjectEvents {
  public:
-  // `kept`: those of the database.
+  // `kept` has the events of the database. Events without a uid are assigned to the present object of their
+  // name unless they are older than it.
   ObjectEvents(const ObjectRegistry&, EventJournal&, const std::vector<KeptEvent>& kept);
 
-  // Takes the events of what changed in the registry since the last call.
+  // Derives the events of the registry's changes since the last call.
   void take_changes(int64_t now_ns);
-  // Adds an event that no object shows.
+  // Adds an event of the present object with this key that the object does not show.
   void add(const ObjectKey&, const ChangeEvent&, int64_t now_ns);
-  // Writes what was added since the last call that succeeded.
+  // Writes the events added since the last successful call.
   Outcome<void> write();
 
-  // Returns the events of one object; the one that happened last is the last.
+  // Returns the events of the present object with this key, or otherwise of the last one that had it, ordered
+  // by their last time.
   std::vector<KeptEvent> of(const ObjectKey&) const;
-  // Returns the newest `limit` events of the namespace (empty: of all); the one that happened last is the
-  // last.
+  // Returns the events of all objects that had the key, in the same order.
+  std::vector<KeptEvent> of_all_lives(const ObjectKey&) const;
+  // Returns the newest `limit` events of the namespace, or of all namespaces if it is empty, in the same
+  // order.
   std::vector<KeptEvent> newest(const std::string& name_space, size_t limit) const;
 
  private:
   void take(const ObjectChange&, int64_t now_ns);
+  void add(const EventKey&, const std::string& message, int64_t now_ns);
   void forget_oldest();
 
   const ObjectRegistry& objects_;

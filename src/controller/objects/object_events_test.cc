@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "objects/service_object.h"
 #include "wire/api/json.h"
-#include "wire/objects/service_object.h"
 
 namespace carve::controller {
 namespace {
@@ -41,12 +41,11 @@ struct EventStage {
 
   void restart() { events.emplace(objects, journal, journal.all()); }
   void add() {
-    ASSERT_TRUE(objects.add(
-        {.key = key, .account = "root", .spec = api::write(objects::ServiceSpec{.replicas = 1})}));
+    ASSERT_TRUE(objects.add({.key = key, .account = "root", .spec = objects::ServiceSpec{.replicas = 1}}));
   }
   void scale(uint32_t replicas) {
     ASSERT_TRUE(objects.update(key, [&](Object& object) -> Outcome<void> {
-      object.spec = api::write(objects::ServiceSpec{.replicas = replicas});
+      object.spec = objects::ServiceSpec{.replicas = replicas};
       return {};
     }));
   }
@@ -54,7 +53,7 @@ struct EventStage {
 
 KeptEvent kept_event(const ObjectKey& key, objects::EventReason reason, std::string message, uint64_t count,
                      int64_t first_ns, int64_t last_ns) {
-  return {.key = {key, reason},
+  return {.key = {.object = key, .uid = "", .reason = reason},
           .message = std::move(message),
           .count = count,
           .first_ns = first_ns,
@@ -87,6 +86,50 @@ TEST(ObjectEvents, a_restarted_controller_has_the_events_that_were_written_and_c
   EXPECT_THAT(stage.events->of(stage.key),
               ElementsAre(kept_event(stage.key, created, "1 replica, account root", 1, 10, 10),
                           kept_event(stage.key, scaled, "2 -> 3 replicas", 2, 10, 20)));
+}
+
+// An object that is deleted and added again has another uid.
+TEST(ObjectEvents, an_object_has_no_events_of_an_earlier_one_with_its_name) {
+  EventStage stage;
+  for (const char* uid : {"u1", "u2"}) {
+    ASSERT_TRUE(stage.objects.add({.key = stage.key, .account = "root", .uid = uid}));
+    stage.events->take_changes(10);
+    if (uid[1] == '1') {
+      stage.scale(2);
+      ASSERT_TRUE(stage.objects.remove(stage.key));
+      stage.events->take_changes(20);
+    }
+  }
+  const auto uids_of = [](const std::vector<KeptEvent>& events) {
+    std::vector<std::string> out;
+    for (const KeptEvent& event : events) out.push_back(event.key.uid);
+    return out;
+  };
+  EXPECT_THAT(uids_of(stage.events->of(stage.key)), ElementsAre("u2"));
+  stage.events->add(stage.key, {undone, "to revision 1"}, 25);
+  EXPECT_THAT(uids_of(stage.events->of(stage.key)), ElementsAre("u2", "u2"));
+  EXPECT_GT(stage.events->of_all_lives(stage.key).size(), 3u);
+  ASSERT_TRUE(stage.events->write());
+  stage.restart();
+  EXPECT_THAT(uids_of(stage.events->of(stage.key)), ElementsAre("u2", "u2"));
+  ASSERT_TRUE(stage.objects.remove(stage.key));
+  stage.events->take_changes(30);
+  EXPECT_THAT(uids_of(stage.events->of(stage.key)), ElementsAre("u2", "u2", "u2")) << "the last life";
+}
+
+// Databases of schema 6 had events without uids.
+TEST(ObjectEvents, a_kept_event_without_a_uid_is_the_present_objects_unless_it_is_older) {
+  EventStage stage;
+  ASSERT_TRUE(stage.objects.add({.key = stage.key, .account = "root", .uid = "u1", .created_ns = 10}));
+  for (const KeptEvent& event : {kept_event(stage.key, created, "1 replica", 2, 5, 10),
+                                 kept_event(stage.key, scaled, "1 -> 2 replicas", 1, 12, 12)})
+    stage.journal.stored[event.key] = event;
+  stage.restart();
+  const auto kept = stage.events->of(stage.key);
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_EQ(kept[0].message, "1 -> 2 replicas");
+  ASSERT_TRUE(stage.events->write());
+  EXPECT_EQ(stage.journal.stored.size(), 2u);
 }
 
 TEST(ObjectEvents, nothing_is_written_if_nothing_happened_and_a_failed_write_is_repeated) {

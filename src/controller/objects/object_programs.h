@@ -10,18 +10,18 @@
 namespace carve::controller {
 
 struct ObjectProgram {
-  std::string name;  // Of its directory.
-  std::string role;  // Of a pod; "replica".
+  std::string name;  // Name of its directory.
+  std::string role;  // Role of a pod, or "replica".
   uint32_t index = 0;
 };
 
-// Returns the programs that the object's status names.
+// Returns the programs in the object's status.
 std::vector<ObjectProgram> programs_of(const Object&);
 
-// Returns the roles that programs of the object have, also before they are started.
+// Returns the roles of the object's programs, including those not yet started.
 std::vector<std::string_view> roles_of(const Object&);
 
-// Returns whether the object is a job that has ended, so that its programs write nothing more.
+// Returns whether the object is a job that has ended, so that its programs write no more output.
 bool is_finished_job(const Object&);
 
 }  // namespace carve::controller

@@ -1,6 +1,7 @@
 #include "controller/objects/object_record.h"
 
 #include "os/clock.h"
+#include "os/user.h"
 #include "wire/api/json_value.h"
 
 namespace carve::controller {
@@ -9,6 +10,8 @@ std::string text(const ObjectKey& key) {
   return fmt::format("{} {}{}", objects::text_of(key.kind).singular,
                      key.namespace_ == "default" ? "" : key.namespace_ + "/", key.name);
 }
+
+Cause cause_of(const Object& object) { return os::cause_of_user(object.owner_uid); }
 
 objects::Metadata metadata_of(const Object& object) {
   return {.name = object.key.name,
@@ -31,16 +34,16 @@ std::string with_hidden_environment(const std::string& spec) {
   const bool has_run = json->contains("run") && (*json)["run"].contains("env");
   if (has_run)
     for (auto& value : (*json)["run"]["env"]) value = "(hidden)";
-  const bool has_own = json->contains("env") && (*json)["env"].is_object();  // Of a cluster.
+  const bool has_own = json->contains("env") && (*json)["env"].is_object();  // A cluster's.
   if (has_own)
     for (auto& value : (*json)["env"]) value = "(hidden)";
   const bool has_env = has_run || has_own;
-  // Parameters of an engine may be passwords of its storage.
+  // An engine's parameters may contain passwords of its storage.
   const bool has_parameters = json->contains("parameters");
   if (has_parameters)
     for (auto& value : (*json)["parameters"]) value = "(hidden)";
   if (!has_env && !has_parameters) return spec;
-  // The source has the environment too.
+  // The source contains the environment too.
   if (json->contains("source") && (*json)["source"].contains("document"))
     (*json)["source"]["document"] = "(hidden)";
   return json->dump();
@@ -60,8 +63,8 @@ std::string document_of(const Object& object, bool hide_environment) {
   return fmt::format(R"({{"apiVersion":"{}","kind":"{}","metadata":{},"spec":{},"status":{}}})",
                      objects::api_version, objects::text_of(object.key.kind).kind,
                      api::write(metadata_of(object)),
-                     hide_environment ? with_hidden_environment(object.spec) : object.spec,
-                     hide_environment ? with_hidden_token(object.status) : object.status);
+                     hide_environment ? with_hidden_environment(object.spec.json()) : object.spec.json(),
+                     hide_environment ? with_hidden_token(object.status.json()) : object.status.json());
 }
 
 }  // namespace carve::controller

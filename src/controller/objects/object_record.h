@@ -1,13 +1,15 @@
-// An object as the controller keeps it: the same for every kind. `spec` and `status` are JSON objects, which
-// the code of the kind reads (wire/objects).
+// The controller's representation of an object, the same for every kind. The kind decides the types of `spec`
+// and `status` (kind_table.h).
 #pragma once
 
 #include <compare>
 #include <cstdint>
 #include <string>
 
-#include "wire/objects/kind.h"
-#include "wire/objects/object.h"
+#include "controller/objects/typed_json.h"
+#include "core/event_budget.h"
+#include "objects/kind.h"
+#include "objects/object.h"
 
 namespace carve::controller {
 
@@ -19,7 +21,7 @@ struct ObjectKey {
   friend auto operator<=>(const ObjectKey&, const ObjectKey&) = default;
 };
 
-// Returns "service default/a", for sentences and the log.
+// Returns "service default/a", for messages and the log.
 std::string text(const ObjectKey&);
 
 struct Object {
@@ -32,18 +34,21 @@ struct Object {
   uint32_t generation = 1;
   uint64_t version = 0;    // metadata.resourceVersion.
   int64_t created_ns = 0;  // UTC.
-  bool is_ending = false;  // Deleted by a user; it goes when its programs have ended.
-  std::string spec = "{}";
-  std::string status = "{}";
+  bool is_ending = false;  // Deleted by a user; it is removed when its programs have ended.
+  TypedJson spec;
+  TypedJson status;
 
   friend bool operator==(const Object&, const Object&) = default;
 };
 
-// Returns the object as a JSON document. `hide_environment` replaces the values of spec.run.env and of what
-// else may be secret.
+// Returns the object as a JSON document. `hide_environment` replaces the values of spec.run.env and other
+// potential secrets.
 std::string document_of(const Object&, bool hide_environment = false);
 
-// Returns the metadata as documents have it.
+// Returns the object's owner as the cause of log lines about the object.
+Cause cause_of(const Object&);
+
+// Returns the metadata in the form of documents.
 objects::Metadata metadata_of(const Object&);
 
 }  // namespace carve::controller

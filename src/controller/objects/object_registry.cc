@@ -7,12 +7,11 @@
 
 namespace carve::controller {
 
-using K = FailureKind;
 using os::MutexLock;
 
 namespace {
 
-// Returns the objects of the kind in the map: its keys begin with the kind, so they are beside each other.
+// Returns the objects of the kind in the map: its keys begin with the kind, so they are contiguous.
 template <class Map>
 auto range_of(const Map& objects, objects::Kind kind) {
   const auto first = objects.lower_bound(ObjectKey{.kind = kind, .namespace_ = "", .name = ""});
@@ -124,7 +123,8 @@ Outcome<void> ObjectRegistry::check_limit(objects::Kind kind, size_t added) cons
   const auto found = counts_.find(kind);
   const size_t present = found == counts_.end() ? 0 : found->second;
   if (present + added <= max_objects(kind)) return {};
-  return failure(K::resource_exhausted, "there are {} {}, and at most {} are kept; delete one first", present,
+  return failure(FailureKind::resource_exhausted,
+                 "there are {} {}, and at most {} are kept; delete one first", present,
                  objects::text_of(kind).plural, max_objects(kind));
 }
 
@@ -133,8 +133,8 @@ Outcome<ObjectRegistry::Pointer> ObjectRegistry::add(Object object) {
   {
     const MutexLock lock(mutex_);
     if (objects_.contains(object.key))
-      return failure(K::already_exists, "{} already exists; change it with carve apply, or delete it first",
-                     text(object.key));
+      return failure(FailureKind::already_exists,
+                     "{} already exists; change it with carve apply, or delete it first", text(object.key));
     if (auto room = check_limit(object.key.kind, 1); !room) return tl::unexpected(room.error());
     object.version = version_ + 1;
     object.generation = 1;
@@ -156,10 +156,10 @@ Outcome<ObjectRegistry::Pointer> ObjectRegistry::update(const ObjectKey& key,
   {
     const MutexLock lock(mutex_);
     const auto found = objects_.find(key);
-    if (found == objects_.end()) return failure(K::not_found, "there is no {}", text(key));
+    if (found == objects_.end()) return failure(FailureKind::not_found, "there is no {}", text(key));
     if (expected && *expected != found->second->version)
-      return failure(K::stale, "{} has version {}, not {}; read it again", text(key), found->second->version,
-                     *expected);
+      return failure(FailureKind::stale, "{} has version {}, not {}; read it again", text(key),
+                     found->second->version, *expected);
     Object next = *found->second;
     if (auto edited = edit(next); !edited) return tl::unexpected(edited.error());
     if (next == *found->second) return found->second;
@@ -185,7 +185,7 @@ Outcome<ObjectRegistry::Prepared> ObjectRegistry::prepared(const std::vector<Obj
     const auto found = objects_.find(key);
     const bool is_new = found == objects_.end();
     if (!out.kinds.emplace(key, is_new ? ChangeKind::added : ChangeKind::modified).second)
-      return failure(K::invalid_argument, "two documents are {}; leave one out", text(key));
+      return failure(FailureKind::invalid_argument, "two documents are {}; leave one out", text(key));
     Object next = is_new ? edit.added : *found->second;
     next.generation = 1;
     if (is_new) {
@@ -240,7 +240,7 @@ Outcome<void> ObjectRegistry::remove(const ObjectKey& key) {
   {
     const MutexLock lock(mutex_);
     const auto found = objects_.find(key);
-    if (found == objects_.end()) return failure(K::not_found, "there is no {}", text(key));
+    if (found == objects_.end()) return failure(FailureKind::not_found, "there is no {}", text(key));
     if (auto removed = journal_.remove(key, version_ + 1); !removed) return removed;
     keep(ChangeKind::deleted, found->second);
     count_removed(*found->second);
@@ -253,10 +253,11 @@ Outcome<void> ObjectRegistry::remove(const ObjectKey& key) {
 Outcome<std::vector<ObjectChange>> ObjectRegistry::changes_behind(uint64_t version) const {
   const MutexLock lock(mutex_);
   if (version > version_)
-    return failure(K::invalid_argument, "version {} was not given yet; the newest is {}", version, version_);
+    return failure(FailureKind::invalid_argument, "version {} was not given yet; the newest is {}", version,
+                   version_);
   if (version < oldest_known_)
-    return failure(K::gone, "the changes behind version {} are not kept; list again and watch from there",
-                   version);
+    return failure(FailureKind::gone,
+                   "the changes behind version {} are not kept; list again and watch from there", version);
   const auto first = std::ranges::upper_bound(changes_, version, {}, &ObjectChange::version);
   return std::vector<ObjectChange>(first, changes_.end());
 }

@@ -2,8 +2,8 @@
 // acknowledged change survives a power failure. Each change gets the next resource version; the newest
 // `max_kept_changes` changes are kept for watches that resume.
 //
-// The API's thread and the thread that carries out actions use the registry; it has a lock of its own, and
-// calls nothing of theirs while it holds it. A subscriber is called after the lock was released.
+// The API's thread and the thread that carries out actions use the registry. It has its own lock and calls
+// none of their functions while holding it. A subscriber is called after the lock was released.
 #pragma once
 
 #include <deque>
@@ -25,13 +25,13 @@ inline constexpr size_t max_objects_of_kind = 256;
 inline constexpr size_t max_queue_objects = 64;
 inline constexpr size_t max_job_objects = 20'000;  // 10,000 that wait, and as many that run or have ended.
 
-// Returns how many objects of the kind are kept at most.
+// Returns the maximum number of objects of the kind.
 constexpr size_t max_objects(objects::Kind kind) {
   if (kind == objects::Kind::queue) return max_queue_objects;
   return kind == objects::Kind::job ? max_job_objects : max_objects_of_kind;
 }
 
-// Returns how many of them only operators may add.
+// Returns how many of them are reserved for operators.
 constexpr size_t reserved_objects(objects::Kind kind) { return max_objects(kind) / 16; }
 
 enum class ChangeKind : uint8_t { added, modified, deleted };
@@ -39,10 +39,10 @@ enum class ChangeKind : uint8_t { added, modified, deleted };
 struct ObjectChange {
   ChangeKind kind = ChangeKind::added;
   uint64_t version = 0;
-  std::shared_ptr<const Object> object;  // After the change; of a deleted object, before it.
+  std::shared_ptr<const Object> object;  // After the change; for a deleted object, before it.
 };
 
-// Where changes are written. Each call is one transaction.
+// Destination of written changes. Each call is one transaction.
 class Journal {
  public:
   virtual ~Journal() = default;
@@ -53,48 +53,49 @@ class Journal {
 // One of several changes that are made together.
 struct ObjectEdit {
   Object added;                         // The object, if there is none with its key.
-  std::function<void(Object&)> change;  // Else this is called with a copy of the present one.
+  std::function<void(Object&)> change;  // Otherwise called with a copy of the present one.
 };
 
 class ObjectRegistry {
  public:
   using Pointer = std::shared_ptr<const Object>;
 
-  // `version`: the last resource version that was given.
+  // `version` is the last resource version that was assigned.
   ObjectRegistry(Journal& journal, std::vector<Object> objects, uint64_t version);
 
   // Returns the object, or null.
   Pointer find(const ObjectKey&) const EXCLUDES(mutex_);
-  // Returns an object of the kind with this name, in whichever namespace, or null.
+  // Returns an object of the kind with this name, in any namespace, or null.
   Pointer find_named(objects::Kind, const std::string& name) const EXCLUDES(mutex_);
-  // Returns the objects of a kind by namespace and name. An empty namespace means all.
+  // Returns the objects of a kind, ordered by namespace and name. An empty namespace means all.
   std::vector<Pointer> list(objects::Kind, std::string_view namespace_ = "") const EXCLUDES(mutex_);
   std::vector<Pointer> workloads() const EXCLUDES(mutex_);  // All objects of the kinds that have replicas.
   uint64_t version() const EXCLUDES(mutex_);
   size_t count(objects::Kind) const EXCLUDES(mutex_);
-  // Returns how many objects of the kind belong to the account, or to the user; the larger number.
+  // Returns the number of objects of the kind that belong to the account, or to the user, whichever is
+  // larger.
   size_t count_of_owner(objects::Kind, const std::string& account, uint32_t uid) const EXCLUDES(mutex_);
 
   // Adds the object, with generation 1. Fails with already_exists, or resource_exhausted at the limit.
   Outcome<Pointer> add(Object) EXCLUDES(mutex_);
-  // Calls `edit` with a copy and keeps it: generation rises if spec changed, nothing is written if nothing
-  // changed. Fails with not_found, and with stale if `expected` is given and is not the version.
+  // Calls `edit` with a copy and keeps the copy: generation rises if spec changed, nothing is written if
+  // nothing changed. Fails with not_found, and with stale if `expected` is given and is not the version.
   Outcome<Pointer> update(const ObjectKey&, const std::function<Outcome<void>(Object&)>& edit,
                           std::optional<uint64_t> expected = std::nullopt) EXCLUDES(mutex_);
   Outcome<void> remove(const ObjectKey&) EXCLUDES(mutex_);
   // Makes all changes in one transaction, or none. Returns the objects in the order of the edits. Fails with
-  // invalid_argument if two edits name one object, and with resource_exhausted at the limit.
+  // invalid_argument if two edits name the same object, and with resource_exhausted at the limit.
   Outcome<std::vector<Pointer>> apply(const std::vector<ObjectEdit>&) EXCLUDES(mutex_);
-  // Returns nothing if apply() would make all changes, or why not. Changes nothing.
+  // Returns nothing if apply() would make all changes, otherwise why not. Changes nothing.
   Outcome<void> check(const std::vector<ObjectEdit>&) const EXCLUDES(mutex_);
 
-  // Returns the changes behind the version, or gone if they are not kept any more.
+  // Returns the changes after the version, or gone if they are no longer kept.
   Outcome<std::vector<ObjectChange>> changes_behind(uint64_t version) const EXCLUDES(mutex_);
   // Calls `notify` after each change, from the thread that made it.
   void subscribe(std::function<void()> notify) EXCLUDES(mutex_);
 
  private:
-  // What several changes make of the objects.
+  // The objects after several changes.
   struct Prepared {
     std::vector<Pointer> objects;  // In the order of the edits; an unchanged one is the present one.
     std::vector<Object> written;
@@ -111,12 +112,12 @@ class ObjectRegistry {
   Journal& journal_;
   mutable os::Mutex mutex_;
   std::map<ObjectKey, Pointer> objects_ GUARDED_BY(mutex_);
-  std::map<objects::Kind, size_t> counts_ GUARDED_BY(mutex_);  // Of the objects of a kind.
+  std::map<objects::Kind, size_t> counts_ GUARDED_BY(mutex_);  // Number of objects, by kind.
   std::map<std::pair<objects::Kind, std::string>, size_t> counts_of_account_ GUARDED_BY(mutex_);
   std::map<std::pair<objects::Kind, uint32_t>, size_t> counts_of_uid_ GUARDED_BY(mutex_);
   std::deque<ObjectChange> changes_ GUARDED_BY(mutex_);
   uint64_t version_ GUARDED_BY(mutex_);
-  uint64_t oldest_known_ GUARDED_BY(mutex_);  // All changes behind this version are in `changes_`.
+  uint64_t oldest_known_ GUARDED_BY(mutex_);  // All changes after this version are in `changes_`.
   std::vector<std::function<void()>> subscribers_ GUARDED_BY(mutex_);
 };
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "objects/service_object.h"
 #include "wire/api/json_value.h"
 
 namespace carve::controller {
@@ -21,8 +22,10 @@ struct JournalFake final : Journal {
   unsigned writes = 0;
 };
 
+TypedJson spec_of(std::string json) { return TypedJson::read<objects::ServiceSpec>(std::move(json)); }
+
 Object object(std::string name, std::string spec = "{}") {
-  return {.key = {objects::Kind::service, "default", std::move(name)}, .spec = std::move(spec)};
+  return {.key = {objects::Kind::service, "default", std::move(name)}, .spec = spec_of(std::move(spec))};
 }
 
 TEST(ObjectRegistry, each_change_has_the_next_version_and_a_new_spec_the_next_generation) {
@@ -30,12 +33,13 @@ TEST(ObjectRegistry, each_change_has_the_next_version_and_a_new_spec_the_next_ge
   ObjectRegistry registry(journal, {}, 5);
   EXPECT_EQ((*registry.add(object("a")))->version, 6u);
   const ObjectKey key = object("a").key;
-  const auto status = registry.update(
-      key, [](Object& o) -> Outcome<void> { return o.status = "{\"x\":1}", Outcome<void>(); });
+  const auto status = registry.update(key, [](Object& o) -> Outcome<void> {
+    return o.status = TypedJson::read<objects::ServiceStatus>("{\"x\":1}"), Outcome<void>();
+  });
   EXPECT_EQ((*status)->version, 7u);
   EXPECT_EQ((*status)->generation, 1u);
-  const auto spec =
-      registry.update(key, [](Object& o) -> Outcome<void> { return o.spec = "{\"y\":1}", Outcome<void>(); });
+  const auto spec = registry.update(
+      key, [](Object& o) -> Outcome<void> { return o.spec = spec_of("{\"y\":1}"), Outcome<void>(); });
   EXPECT_EQ((*spec)->generation, 2u);
   const unsigned writes = journal.writes;
   const auto same = registry.update(key, [](Object&) -> Outcome<void> { return {}; });
@@ -50,9 +54,9 @@ TEST(ObjectRegistry, what_cannot_be_written_is_not_visible) {
   journal.is_full = true;
   EXPECT_FALSE(registry.add(object("b")));
   EXPECT_EQ(registry.find(object("b").key), nullptr);
-  EXPECT_FALSE(registry.update(object("a").key,
-                               [](Object& o) -> Outcome<void> { return o.spec = "[]", Outcome<void>(); }));
-  EXPECT_EQ(registry.find(object("a").key)->spec, "{}");
+  EXPECT_FALSE(registry.update(
+      object("a").key, [](Object& o) -> Outcome<void> { return o.spec = spec_of("[]"), Outcome<void>(); }));
+  EXPECT_EQ(registry.find(object("a").key)->spec.json(), "{}");
   EXPECT_EQ(registry.version(), 1u);
 }
 
@@ -61,7 +65,7 @@ TEST(ObjectRegistry, refuses_a_name_that_is_taken_an_old_version_and_too_many_ob
   ObjectRegistry registry(journal, {}, 0);
   ASSERT_TRUE(registry.add(object("a")));
   EXPECT_EQ(registry.add(object("a")).error().kind, FailureKind::already_exists);
-  const auto edit = [](Object& o) -> Outcome<void> { return o.spec = "[]", Outcome<void>(); };
+  const auto edit = [](Object& o) -> Outcome<void> { return o.spec = spec_of("[]"), Outcome<void>(); };
   EXPECT_EQ(registry.update(object("a").key, edit, 7).error().kind, FailureKind::stale);
   EXPECT_EQ(registry.update(object("b").key, edit).error().kind, FailureKind::not_found);
   for (size_t i = 1; i < max_objects_of_kind; ++i) ASSERT_TRUE(registry.add(object(fmt::format("n{}", i))));
@@ -91,7 +95,7 @@ TEST(ObjectRegistry, a_watch_resumes_within_the_kept_changes_and_is_gone_behind_
   ASSERT_TRUE(registry.add(object("a")));
   for (size_t i = 0; i < max_kept_changes; ++i)
     ASSERT_TRUE(registry.update(object("a").key, [&](Object& o) -> Outcome<void> {
-      return o.status = fmt::format("{}", i), Outcome<void>();
+      return o.status = TypedJson::read<objects::ServiceStatus>(fmt::format("{}", i)), Outcome<void>();
     }));
   EXPECT_EQ(notified, max_kept_changes + 1);
   EXPECT_EQ(registry.changes_behind(100).error().kind, FailureKind::gone);

@@ -6,10 +6,10 @@
 
 namespace carve::controller {
 
-// Returns the tariff of a stored spec.
-bill::Tariff stored_tariff(const std::string& spec);
+// Returns the tariff of a checked spec.
+bill::Tariff tariff_of(const TypedJson& spec);
 
-// Returns the tariffs of all objects, which go with each other.
+// Returns the tariffs of all objects, which do not conflict.
 bill::Tariffs present_tariffs(const ObjectRegistry&);
 
 }  // namespace carve::controller

@@ -1,5 +1,5 @@
-// Checks what controller.db has before it is used: SQLite finds damaged pages, and not a value in a page that
-// has changed. All else that reads stored objects relies on it.
+// Checks the contents of controller.db before they are used: SQLite finds damaged pages, but not a changed
+// value in a page. All other readers of stored objects rely on it.
 #pragma once
 
 #include "controller/objects/object_record.h"
@@ -7,9 +7,9 @@
 
 namespace carve::controller {
 
-// Fails with failed_precondition if the object is none that this program wrote.
+// Fails with failed_precondition if this program cannot have written the object.
 Outcome<void> check_stored(const Object&);
-// The same for what a revision has: the spec of a service.
+// Checks the content of a revision, the spec of a service, in the same way.
 Outcome<void> check_stored_revision(const std::string& uid, const std::string& spec);
 
 }  // namespace carve::controller

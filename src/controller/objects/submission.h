@@ -1,5 +1,5 @@
-// What a user applied, read and checked: the objects that the documents ask for. Pure: texts in, values or
-// errors out.
+// The documents that a user applied, parsed and checked: the desired objects. Pure: texts go in, values or
+// errors come out.
 #pragma once
 
 #include <functional>
@@ -7,25 +7,27 @@
 #include <string_view>
 #include <vector>
 
-#include "fronts/application/application_terms.h"
-#include "fronts/eas/eas.h"
+#include "controller/objects/typed_json.h"
+#include "dialects/application/application_terms.h"
+#include "dialects/eas/eas.h"
+#include "objects/kind.h"
+#include "objects/service_object.h"
 #include "wire/api/field_error.h"
-#include "wire/objects/kind.h"
-#include "wire/objects/service_object.h"
 
 namespace carve::controller {
 
-// How documents may be written. "auto" decides for each document by its fields; "ack", "vke", "hami" and
-// "kubernetes" are manifests of Kubernetes.
+// The forms of documents. "auto" decides for each document by its fields; "ack", "vke", "hami" and
+// "kubernetes" are Kubernetes manifests.
 inline constexpr std::string_view dialects[] = {"auto", "carve", "eas", "ack", "vke", "hami", "kubernetes"};
 
-// What the documents do not say: the nodes of the pool that each of them names.
+// Context that the documents lack: the nodes of the pool that each document names.
 struct PoolContext {
-  fronts::EasContext eas;
-  fronts::ApplicationContext application;
+  dialects::EasContext eas;
+  dialects::ApplicationContext application;
 };
 struct SubmissionContext {
-  // Returns what is known of the pool; empty: all nodes.
+  bool allows_unknown_gpu_requests = false;  // For manifests (dialects/pod/unknown_requests.h).
+  // Returns the context of a pool; an empty name means all nodes.
   std::function<PoolContext(const std::string& pool)> of_pool = [](const std::string&) {
     return PoolContext();
   };
@@ -34,12 +36,12 @@ struct SubmissionContext {
 struct Submission {
   objects::Kind kind = objects::Kind::service;
   objects::Metadata metadata;
-  std::string spec;           // Of the kind, as JSON; of a node, what changes (objects::NodePatchSpec).
+  TypedJson spec;             // The kind's spec; for a node its changes (objects::NodePatchSpec).
   objects::ServiceSpec form;  // The service that it runs as.
   std::vector<std::string> warnings;
 };
 
-// Reads all documents of the text, in JSON or YAML. `dialect`: one of `dialects`.
+// Parses all documents of the text, in JSON or YAML. `dialect` is one of `dialects`.
 Result<std::vector<Submission>, api::FieldErrors> read_submissions(std::string_view text,
                                                                    std::string_view dialect,
                                                                    const SubmissionContext&);

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "fronts/documents.h"
+#include "yaml/documents.h"
 
 namespace carve::controller {
 namespace {
@@ -19,7 +19,7 @@ constexpr const char* eas = R"({"metadata":{"name":"b"},"containers":[{"command"
 
 TEST(Submission, the_dialect_of_each_document_is_seen) {
   const auto both = read_submissions(std::string(ours) + "---\n" + eas + "\n", "auto", {});
-  ASSERT_TRUE(both) << both.error().front().sentence;
+  ASSERT_TRUE(both) << both.error().front().message;
   ASSERT_EQ(both->size(), 2u);
   EXPECT_EQ((*both)[0].metadata.name, "a");
   EXPECT_EQ((*both)[0].form.source.dialect, "");
@@ -27,42 +27,126 @@ TEST(Submission, the_dialect_of_each_document_is_seen) {
 }
 
 TEST(Submission, a_document_of_another_api_is_refused_before_its_fields) {
-  const auto sentence = [](const std::string& text) {
+  const auto message = [](const std::string& text) {
     const auto read = read_submissions(text, "auto", {});
-    return read ? "" : read.error().front().sentence;
+    return read ? "" : read.error().front().message;
   };
-  EXPECT_EQ(sentence("apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {template: {}}\n"),
+  EXPECT_EQ(message("apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {template: {}}\n"),
             "apiVersion: 'batch/v1'; a Job of Carve has carve.dev/v1");
   for (const char* kind : {"Queue", "Pool", "Node", "Job", "Tariff", "Budget", "RayCluster"})
-    EXPECT_EQ(sentence(fmt::format("kind: {}\nmetadata: {{name: a}}\n", kind)),
+    EXPECT_EQ(message(fmt::format("kind: {}\nmetadata: {{name: a}}\n", kind)),
               fmt::format("apiVersion: it is absent; a {} of Carve has carve.dev/v1", kind));
 }
 
-TEST(Submission, a_service_of_a_cluster_gives_its_port_to_the_workload_of_its_name) {
-  const std::string deployment =
-      "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {template: {spec: {containers: "
-      "[{command: [serve]}]}}}\n";
-  const auto address = [](const char* name) {
-    return fmt::format(
-        "---\napiVersion: v1\nkind: Service\nmetadata: {{name: {}}}\nspec: {{ports: [{{port: "
-        "8000}}]}}\n",
-        name);
+// Documents of a cluster: a Deployment whose pods have the label app: APP, and a Service that selects them.
+std::string deployment(const std::string& name, const std::string& app, const std::string& command = "serve",
+                       unsigned replicas = 1, const std::string& space = "default") {
+  return fmt::format(
+      "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {}, namespace: {}}}\nspec: {{replicas: "
+      "{}, "
+      "template: {{metadata: {{labels: {{app: {}, tier: web}}}}, spec: {{containers: [{{command: [sh, -c, "
+      "'{}'], "
+      "ports: [{{name: http, containerPort: 30000}}]}}]}}}}}}\n",
+      name, space, replicas, app, command);
+}
+std::string address(const std::string& name, const std::string& selector,
+                    const std::string& port = "port: 8000", const std::string& more = "") {
+  return fmt::format(
+      "---\napiVersion: v1\nkind: Service\nmetadata: {{name: {}}}\nspec: {{selector: {{{}}}, ports: "
+      "[{{{}}}]{}}}\n",
+      name, selector, port, more);
+}
+
+TEST(Submission, a_service_of_a_cluster_gives_its_port_to_the_workload_that_it_selects) {
+  const std::string llm = deployment("llm", "llm"), other = deployment("other", "other");
+  for (const std::string& text : {llm + other + address("llm-service", "app: llm"),
+                                  address("other", "app: llm, tier: web") + other + llm,
+                                  deployment("llm", "llm", "serve", 1, "default") + address("x", "app: llm") +
+                                      address("y", "app: llm", "port: 9000") + other}) {
+    const auto read = read_submissions(text, "auto", {});
+    ASSERT_TRUE(read) << read.error().front().message;
+    for (const Submission& one : *read)
+      EXPECT_EQ(one.form.port.value_or(0), one.metadata.name == "llm" ? 8000u : 0u) << text;
+  }
+  EXPECT_TRUE(read_submissions(llm + address("a", "app: llm"), "kubernetes", {}));
+}
+
+TEST(Submission, the_port_at_which_the_program_listens_is_kept) {
+  const auto target = [](const std::string& port, const std::string& command) {
+    const auto read =
+        read_submissions(deployment("a", "a", command) + address("a", "app: a", port), "auto", {});
+    EXPECT_TRUE(read) << read.error().front().message;
+    return read ? read->front().form.target_port : 0;
   };
-  const auto read = read_submissions(deployment + address("a"), "auto", {});
-  ASSERT_TRUE(read) << read.error().front().sentence;
-  ASSERT_EQ(read->size(), 1u);
-  EXPECT_EQ(read->front().form.port, 8000u);
-  EXPECT_THAT(read->front().spec, HasSubstr(R"("port":8000)"));
-  const auto other = read_submissions(deployment + address("b"), "auto", {});
-  ASSERT_FALSE(other);
-  EXPECT_THAT(other.error().front().sentence, HasSubstr("the Service 'b' has the name of no Deployment"));
+  EXPECT_EQ(target("port: 8000, targetPort: 30000", "serve"), 30000u);
+  EXPECT_EQ(target("port: 8000, targetPort: \"30000\"", "serve"), 30000u);
+  EXPECT_EQ(target("port: 8000, targetPort: http", "serve"), 30000u);
+  EXPECT_EQ(target("port: 8000", "serve"), 8000u);
+  for (const char* command : {"serve $PORT", "serve ${PORT:-8000}", "serve \"$PORT\""})
+    EXPECT_EQ(target("port: 8000, targetPort: 30000", command), std::nullopt) << command;
+  EXPECT_EQ(target("port: 8000", "serve $PORTS $PORT_NUMBER"), 8000u);
+}
+
+TEST(Submission, a_service_of_a_cluster_that_serves_nothing_is_refused_by_its_field) {
+  const std::string two = deployment("a", "a") + deployment("b", "b");
+  const std::tuple<std::string, const char*, const char*> rows[] = {
+      {two + address("a", "app: c"), "spec.selector", "the Service 'a' selects the pods of no Deployment"},
+      {two + address("a", "tier: web"), "spec.selector", "the Service 'a' selects the pods of a, b, and an"},
+      {two + address("a", ""), "spec.selector", "the Service has no selector; add labels of the pods"},
+      {deployment("a", "a", "serve", 1, "team") + address("a", "app: a"), "spec.selector",
+       "of no Deployment"},
+      {two + address("a", "app: a", "name: x"), "spec.ports[0].port", "the Service has no port"},
+      {two + address("a", "app: a", "port: 8000, protocol: UDP"), "spec.ports[0].protocol", "'UDP'"},
+      {two + address("a", "app: a", "port: 8000, targetPort: grpc"), "spec.ports[0].targetPort",
+       "'grpc' is not the name of a port of the container"},
+      {deployment("a", "a", "serve", 2) + address("a", "app: a", "port: 8000, targetPort: 30000"),
+       "spec.ports[0].targetPort", "30000: one of the 2 replicas can listen at this port"}};
+  for (const auto& [text, field, message] : rows) {
+    const auto read = read_submissions(text, "auto", {});
+    ASSERT_FALSE(read) << text;
+    EXPECT_EQ(read.error().front().field, field);
+    EXPECT_THAT(read.error().front().message, HasSubstr(message));
+  }
+  const auto warned =
+      read_submissions(deployment("a", "a") + address("a", "app: a", "port: 1",
+                                                      ", type: LoadBalancer, sessionAffinity: ClientIP"),
+                       "auto", {});
+  ASSERT_TRUE(warned) << warned.error().front().message;
+  EXPECT_THAT(warned->front().warnings,
+              testing::IsSupersetOf({HasSubstr("Service a: spec.type has no effect here"),
+                                     HasSubstr("Service a: spec.sessionAffinity has no effect here")}));
+}
+
+TEST(Submission, an_error_names_the_field_that_the_user_wrote) {
+  const auto first = [](const std::string& text) {
+    const auto read = read_submissions(text, "auto", {});
+    return read ? api::FieldError() : read.error().front();
+  };
+  const auto in_eas = first(
+      R"({"metadata":{"name":"b","gpu_memory":4},"containers":[{"command":"serve","env":[{"name":"CUDA_VISIBLE_DEVICES","value":"7"}]}]})");
+  EXPECT_EQ(in_eas.field, "containers[0].env.CUDA_VISIBLE_DEVICES");
+  EXPECT_THAT(in_eas.message, testing::StartsWith("containers[0].env.CUDA_VISIBLE_DEVICES: '7' is not"));
+  const auto in_manifest = first(
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: b}\nspec: {containers: [{name: p, command: [x]}, "
+      "{command: [x], "
+      "env: [{name: CUDA_VISIBLE_DEVICES, value: '7'}], resources: {limits: {nvidia.com/gpumem: 10}}}]}\n");
+  EXPECT_EQ(in_manifest.field, "spec.containers[1].env.CUDA_VISIBLE_DEVICES");
+}
+
+TEST(Submission, compose_files_and_helm_values_are_named) {
+  for (const char* dialect : {"auto", "eas", "kubernetes"}) {
+    const auto read = read_submissions("services: {model: {image: x}}\n", dialect, {});
+    ASSERT_FALSE(read);
+    EXPECT_EQ(read.error().front().field, "services");
+    EXPECT_THAT(read.error().front().message, HasSubstr("this is a compose file, with the services model"));
+  }
 }
 
 TEST(Submission, one_wrong_document_refuses_all_and_says_which) {
   const auto read = read_submissions(std::string(ours) + "---\n" + ours + "---\nkind: Task\n", "auto", {});
   ASSERT_FALSE(read);
   std::string all;
-  for (const api::FieldError& e : read.error()) all += e.sentence + "\n";
+  for (const api::FieldError& e : read.error()) all += e.message + "\n";
   EXPECT_THAT(all, HasSubstr("document 3: kind: 'Task' is not a kind; there are Service, Application"));
   EXPECT_FALSE(read_submissions("", "auto", {}));
 }
@@ -73,20 +157,20 @@ TEST(Submission, a_list_is_its_items) {
   for (const std::string head : {R"("apiVersion":"v1","kind":"List",)", R"("metadata":{"continue":""},)"}) {
     const auto read =
         read_submissions(std::string(ours) + "---\n{" + head + R"("items":[)" + item + "]}", "auto", {});
-    ASSERT_TRUE(read) << read.error().front().sentence;
+    ASSERT_TRUE(read) << read.error().front().message;
     ASSERT_EQ(read->size(), 2u);
     EXPECT_EQ((*read)[1].metadata.name, "b");
   }
   const auto refused = read_submissions(R"({"items":[5]})", "auto", {});
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().front().sentence, "document 1: items: a list has objects alone");
-  EXPECT_EQ(read_submissions(R"({"items":[]})", "auto", {}).error().front().sentence, "there is no document");
+  EXPECT_EQ(refused.error().front().message, "document 1: items: a list has objects alone");
+  EXPECT_EQ(read_submissions(R"({"items":[]})", "auto", {}).error().front().message, "there is no document");
 }
 
 TEST(Submission, a_document_of_ours_without_its_kind_is_none_of_pai_eas) {
   const auto read = read_submissions("metadata: {name: a}\nspec: {replicas: 1}\n", "auto", {});
   ASSERT_FALSE(read);
-  EXPECT_THAT(read.error().front().sentence, HasSubstr("kind: it is absent; there are Service, Application"));
+  EXPECT_THAT(read.error().front().message, HasSubstr("kind: it is absent; there are Service, Application"));
 }
 
 TEST(Submission, a_document_of_another_system_is_kept_byte_for_byte) {
@@ -95,12 +179,12 @@ TEST(Submission, a_document_of_another_system_is_kept_byte_for_byte) {
       "spec: {containers: [{command: [serve]}]}\n";
   const auto read =
       read_submissions(std::string(ours) + "---\n" + manifest + "--- \n" + eas + "\n", "auto", {});
-  ASSERT_TRUE(read) << read.error().front().sentence;
+  ASSERT_TRUE(read) << read.error().front().message;
   EXPECT_EQ((*read)[0].form.source.document, "");
   EXPECT_EQ((*read)[1].form.source.document, manifest);
-  EXPECT_THAT((*read)[1].spec, HasSubstr("# For the night.\\napiVersion"));
+  EXPECT_THAT((*read)[1].spec.json(), HasSubstr("# For the night.\\napiVersion"));
   EXPECT_EQ((*read)[2].form.source.document, eas);
-  EXPECT_EQ(fronts::json_of(manifest).front(), '{');
+  EXPECT_EQ(yaml::json_of(manifest).front(), '{');
 }
 
 TEST(Submission, an_unknown_field_hides_no_other_error) {
@@ -133,9 +217,9 @@ TEST(Submission, applications_and_manifests_run_as_services) {
       "---\napiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: b}\nspec: {replicas: 3, template: "
       "{spec: {containers: [{command: [serve], resources: {limits: {aliyun.com/gpu-mem: 16}}}]}}}\n",
       "auto", {});
-  ASSERT_TRUE(read) << read.error().front().sentence;
+  ASSERT_TRUE(read) << read.error().front().message;
   EXPECT_EQ((*read)[0].kind, objects::Kind::application);
-  EXPECT_THAT((*read)[0].spec, HasSubstr(R"("compute":"0.30")"));
+  EXPECT_THAT((*read)[0].spec.json(), HasSubstr(R"("compute":"0.30")"));
   EXPECT_EQ((*read)[0].form.gpu->share, "30%");
   EXPECT_EQ((*read)[1].kind, objects::Kind::service);
   EXPECT_EQ((*read)[1].form.replicas, 3u);

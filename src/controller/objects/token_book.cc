@@ -11,7 +11,6 @@
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
 using os::MutexLock;
 
 constexpr std::string_view role_words[] = {"viewer", "user", "operator"};
@@ -20,7 +19,7 @@ constexpr std::string_view role_words[] = {"viewer", "user", "operator"};
 Outcome<std::string> random_text() {
   std::array<unsigned char, 32> bytes{};
   if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    return failure(K::unavailable, "the kernel has no random bytes: {}", strerror(errno));
+    return failure(FailureKind::unavailable, "the kernel has no random bytes: {}", strerror(errno));
   std::array<unsigned char, 45> coded{};
   const int length = EVP_EncodeBlock(coded.data(), bytes.data(), static_cast<int>(bytes.size()));
   std::string out(coded.begin(), coded.begin() + length);
@@ -59,11 +58,11 @@ TokenBook::TokenBook(TokenJournal& journal, std::vector<Token> tokens) : journal
 Outcome<std::string> TokenBook::add(Token token) {
   const MutexLock lock(mutex_);
   if (tokens_.contains(token.name))
-    return failure(K::already_exists, "there is a token '{}'; remove it first with carve token rm",
+    return failure(FailureKind::already_exists, "there is a token '{}'; remove it first with carve token rm",
                    token.name);
   if (tokens_.size() == max_tokens)
-    return failure(K::resource_exhausted, "there are {} tokens, which is the limit; remove one first",
-                   max_tokens);
+    return failure(FailureKind::resource_exhausted,
+                   "there are {} tokens, which is the limit; remove one first", max_tokens);
   const auto random = random_text();
   if (!random) return tl::unexpected(random.error());
   std::string whole = std::string(token_prefix) + *random;
@@ -77,7 +76,7 @@ Outcome<std::string> TokenBook::add(Token token) {
 Outcome<void> TokenBook::remove(const std::string& name) {
   const MutexLock lock(mutex_);
   const auto found = tokens_.find(name);
-  if (found == tokens_.end()) return failure(K::not_found, "there is no token '{}'", name);
+  if (found == tokens_.end()) return failure(FailureKind::not_found, "there is no token '{}'", name);
   if (auto removed = journal_.remove(found->second); !removed) return removed;
   tokens_.erase(found);
   return {};
@@ -93,7 +92,8 @@ std::vector<Token> TokenBook::list() const {
 std::optional<http::Caller> TokenBook::caller(std::string_view text, int64_t now_ns) const {
   const std::string hash = sha256_hex(text);
   const MutexLock lock(mutex_);
-  // The hash of an unknown token says nothing about a known one, so the comparison need not take equal time.
+  // The hash of an unknown token reveals nothing about a known one, so the comparison need not take constant
+  // time.
   const auto found = std::ranges::find_if(tokens_, [&](const auto& t) { return t.second.sha256 == hash; });
   if (found == tokens_.end()) return std::nullopt;
   const Token& token = found->second;

@@ -1,5 +1,5 @@
-// The tokens of callers over TCP. A token is `carve_` and 43 characters (32 random bytes in base64url); only
-// its SHA-256 is kept, so a stolen database has no token. A token has a role and an account.
+// The tokens of callers over TCP. A token is `carve_` and 43 characters (32 random bytes in base64url). Only
+// its SHA-256 is kept, so a stolen database contains no usable token. A token has a role and an account.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ struct Token {
   std::string account;
   std::string sha256;      // In hex.
   int64_t created_ns = 0;  // UTC.
-  int64_t expires_ns = 0;  // UTC; 0: never.
+  int64_t expires_ns = 0;  // UTC; 0 if never.
 
   friend bool operator==(const Token&, const Token&) = default;
 };
@@ -32,7 +32,7 @@ struct Token {
 std::string_view text(http::Role);
 std::optional<http::Role> parse_role(std::string_view);
 
-// Where tokens are written. Each call is one transaction.
+// Destination of written tokens. Each call is one transaction.
 class TokenJournal {
  public:
   virtual ~TokenJournal() = default;
@@ -57,11 +57,11 @@ class TokenBook {
  private:
   TokenJournal& journal_;
   mutable os::Mutex mutex_;
-  std::map<std::string, Token> tokens_ GUARDED_BY(mutex_);  // By name.
+  std::map<std::string, Token> tokens_ GUARDED_BY(mutex_);  // Keyed by name.
 };
 
-// Limits attempts with wrong tokens: ten a minute of one origin, which is an address, or a user of this
-// machine (http::Caller::origin()).
+// Limits attempts with wrong tokens to ten a minute per origin, which is an address or a user of this machine
+// (http::Caller::origin()).
 class WrongTokens {
  public:
   static constexpr unsigned max_attempts = 10;
@@ -77,7 +77,7 @@ class WrongTokens {
     int64_t begin_ns = 0;
     unsigned failures = 0;
   };
-  std::map<std::string, Window> windows_;  // By origin.
+  std::map<std::string, Window> windows_;  // Keyed by origin.
 };
 
 }  // namespace carve::controller

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "wire/api/json_value.h"
+
 namespace carve::controller {
 
 // Variables of podman's own process: those of the image are given with their values.
@@ -32,14 +34,20 @@ LaunchRequest container_request(const ProgramStart& start, const ContainerHost& 
   if (start.memory_limit_bytes != 0)
     words.insert(words.end(), {"--memory", fmt::format("{}b", start.memory_limit_bytes)});
   if (!start.workdir.empty()) words.insert(words.end(), {"--workdir", start.workdir});
-  std::map<std::string, std::string> engine_env;
-  for (const auto& [variable, value] : start.env) {
+  std::map<std::string, std::string> engine_env, env = start.env;
+  if (start.node.empty()) hide_devices(env);
+  for (const auto& [variable, value] : env) {
     const bool is_engines = std::ranges::find(engine_variables, variable) != std::end(engine_variables);
     words.insert(words.end(), {"--env", is_engines ? variable + "=" + value : variable});
     if (!is_engines) engine_env.emplace(variable, value);
   }
+  // With an entrypoint podman ignores the image's CMD too, as Kubernetes does with a command.
+  if (!start.command.empty())
+    words.insert(words.end(), {"--entrypoint", api::Json(start.command)
+                                                   .dump(-1, ' ', /*ensure_ascii=*/false,
+                                                         api::Json::error_handler_t::replace)});
   words.push_back(start.image);
-  words.insert(words.end(), start.command.begin(), start.command.end());
+  words.insert(words.end(), start.args.begin(), start.args.end());
   return {.uid = start.owner_uid,
           .name = start.slice,
           .supervise = {.attempt = start.attempt,
@@ -47,6 +55,11 @@ LaunchRequest container_request(const ProgramStart& start, const ContainerHost& 
                         .command = std::move(words),
                         .env = std::move(engine_env),
                         .cleanup = {container_engine, "rm", "--force", "--ignore", "--time", "0", name}}};
+}
+
+void hide_devices(std::map<std::string, std::string>& env) {
+  env["CUDA_VISIBLE_DEVICES"] = "";
+  env["NVIDIA_VISIBLE_DEVICES"] = "void";  // As in containers with a slice (node/cdi/cdi.cc).
 }
 
 }  // namespace carve::controller

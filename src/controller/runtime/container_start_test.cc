@@ -27,7 +27,10 @@ TEST(ContainerStart, the_container_gets_its_slice_its_variables_and_its_command)
   EXPECT_THAT(line, HasSubstr("--device carve.dev/slice=a-1-0"));
   EXPECT_THAT(line, HasSubstr("--workdir /srv"));
   EXPECT_THAT(line, HasSubstr("--stop-timeout 7"));
-  EXPECT_THAT(line, HasSubstr("--env PATH=/opt/bin --env PORT --env TOKEN models/llm:1 serve --all"));
+  EXPECT_THAT(
+      line,
+      HasSubstr(
+          "--env PATH=/opt/bin --env PORT --env TOKEN --entrypoint [\"serve\",\"--all\"] models/llm:1"));
   EXPECT_THAT(line, Not(HasSubstr("secret")));
   EXPECT_THAT(line, Not(HasSubstr("runc")));
   EXPECT_EQ(request.supervise.env.at("TOKEN"), "secret");
@@ -35,6 +38,17 @@ TEST(ContainerStart, the_container_gets_its_slice_its_variables_and_its_command)
   EXPECT_EQ(request.supervise.slice, "") << "the container's hook enters the slice";
   EXPECT_EQ(request.uid, 1000u);
   EXPECT_EQ(request.supervise.attempt, 3u);
+}
+
+TEST(ContainerStart, a_command_replaces_the_entrypoint_and_args_the_cmd) {
+  ProgramStart start = started();
+  const auto words = [&] { return container_request(start, {}).supervise.command; };
+  start.args = {"x", ""};
+  EXPECT_THAT(words(), testing::Contains("--entrypoint"));
+  EXPECT_EQ(words().back(), "");
+  EXPECT_EQ(words()[words().size() - 3], "models/llm:1");
+  start.command = {};
+  EXPECT_THAT(words(), Not(Contains("--entrypoint")));
 }
 
 TEST(ContainerStart, what_podman_leaves_is_removed_by_its_name) {
@@ -60,7 +74,12 @@ TEST(ContainerStart, limits_of_cpu_and_memory_are_podmans) {
 TEST(ContainerStart, without_a_slice_there_is_no_device) {
   ProgramStart start = started();
   start.node = "";
-  EXPECT_THAT(container_request(start, {}).supervise.command, Not(Contains("--device")));
+  start.env["CUDA_VISIBLE_DEVICES"] = "0";
+  const LaunchRequest request = container_request(start, {});
+  EXPECT_THAT(request.supervise.command, Not(Contains("--device")));
+  EXPECT_THAT(request.supervise.command, Contains("NVIDIA_VISIBLE_DEVICES")) << "an image's own may be all";
+  EXPECT_EQ(request.supervise.env.at("NVIDIA_VISIBLE_DEVICES"), "void");
+  EXPECT_EQ(request.supervise.env.at("CUDA_VISIBLE_DEVICES"), "");
 }
 
 }  // namespace

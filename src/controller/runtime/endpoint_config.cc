@@ -8,13 +8,11 @@
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
-
 constexpr size_t max_name_bytes = 63;  // A label of RFC 1123.
 constexpr unsigned max_threads = 64;   // HAProxy's limit of a thread group.
 
-// The limits that are no endpoint's: descriptors bound the memory that HAProxy reserves at its start, and the
-// workers that reloads have left behind are bounded too.
+// The limits beyond the endpoints: the descriptors bound the memory that HAProxy reserves at its start, and
+// the number of old workers after reloads is bounded too.
 constexpr const char* global_form = R"(# Written by carve-controller; changes are lost.
 global
     description {frame}
@@ -61,7 +59,7 @@ bool is_name(std::string_view text) {
          std::ranges::all_of(text, [&](char c) { return c == '-' || is_alphanumeric(c); });
 }
 
-// Returns at most 80 bytes of the text, without control characters, for a sentence.
+// Returns at most 80 bytes of the text, without control characters, for a message.
 std::string shown(std::string_view text) {
   std::string out(text.substr(0, 80));
   std::ranges::replace_if(
@@ -72,7 +70,7 @@ std::string shown(std::string_view text) {
 Outcome<void> check_name(const char* what, std::string_view name) {
   if (is_name(name)) return {};
   return failure(
-      K::invalid_argument,
+      FailureKind::invalid_argument,
       "the {} '{}' is not a name; a name has 1 to {} of a-z, 0-9 and '-', and begins and ends with "
       "a letter or digit",
       what, shown(name), max_name_bytes);
@@ -81,21 +79,25 @@ Outcome<void> check_name(const char* what, std::string_view name) {
 Outcome<void> check_servers(const DesiredEndpoint& endpoint, const std::set<uint16_t>& frontends) {
   const std::string name = proxy_name(endpoint.name_space, endpoint.service);
   if (endpoint.servers.size() > max_endpoint_servers)
-    return failure(K::invalid_argument, "endpoint {} has {} servers; at most {} are allowed", name,
+    return failure(FailureKind::invalid_argument, "endpoint {} has {} servers; at most {} are allowed", name,
                    endpoint.servers.size(), max_endpoint_servers);
   std::set<std::string_view> replicas;
   for (const DesiredServer& server : endpoint.servers) {
     if (const auto good = check_name("replica", server.replica); !good) return good;
     if (!replicas.insert(server.replica).second)
-      return failure(K::invalid_argument, "endpoint {} lists replica {} twice", name, server.replica);
+      return failure(FailureKind::invalid_argument, "endpoint {} lists replica {} twice", name,
+                     server.replica);
     if (server.port == 0)
-      return failure(K::invalid_argument, "replica {} of endpoint {} has no port", server.replica, name);
+      return failure(FailureKind::invalid_argument, "replica {} of endpoint {} has no port", server.replica,
+                     name);
     if (frontends.contains(server.port))
-      return failure(K::invalid_argument, "replica {} of endpoint {} has port {}, which is an endpoint's",
-                     server.replica, name, server.port);
+      return failure(FailureKind::invalid_argument,
+                     "replica {} of endpoint {} has port {}, which is an endpoint's", server.replica, name,
+                     server.port);
     if (server.weight < 1 || server.weight > max_server_weight)
-      return failure(K::invalid_argument, "replica {} of endpoint {} has weight {}; a weight is 1 to {}",
-                     server.replica, name, server.weight, max_server_weight);
+      return failure(FailureKind::invalid_argument,
+                     "replica {} of endpoint {} has weight {}; a weight is 1 to {}", server.replica, name,
+                     server.weight, max_server_weight);
   }
   return {};
 }
@@ -144,11 +146,11 @@ std::optional<uint16_t> parse_port(std::string_view text) {
 
 Outcome<void> check(const std::vector<DesiredEndpoint>& endpoints, const ProxySettings& settings) {
   if (settings.threads < 1 || settings.threads > max_threads)
-    return failure(K::invalid_argument, "{} threads for HAProxy; 1 to {} are allowed", settings.threads,
-                   max_threads);
+    return failure(FailureKind::invalid_argument, "{} threads for HAProxy; 1 to {} are allowed",
+                   settings.threads, max_threads);
   if (endpoints.size() > max_endpoints)
-    return failure(K::invalid_argument, "{} endpoints are desired; at most {} are allowed", endpoints.size(),
-                   max_endpoints);
+    return failure(FailureKind::invalid_argument, "{} endpoints are desired; at most {} are allowed",
+                   endpoints.size(), max_endpoints);
   std::set<std::string> names;
   std::set<uint16_t> ports;
   if (settings.metrics_port != 0) ports.insert(settings.metrics_port);
@@ -156,11 +158,12 @@ Outcome<void> check(const std::vector<DesiredEndpoint>& endpoints, const ProxySe
     if (const auto good = check_name("namespace", endpoint.name_space); !good) return good;
     if (const auto good = check_name("service", endpoint.service); !good) return good;
     const std::string name = proxy_name(endpoint.name_space, endpoint.service);
-    if (!names.insert(name).second) return failure(K::invalid_argument, "endpoint {} is desired twice", name);
-    if (endpoint.port == 0) return failure(K::invalid_argument, "endpoint {} has no port", name);
+    if (!names.insert(name).second)
+      return failure(FailureKind::invalid_argument, "endpoint {} is desired twice", name);
+    if (endpoint.port == 0) return failure(FailureKind::invalid_argument, "endpoint {} has no port", name);
     if (!ports.insert(endpoint.port).second)
-      return failure(K::invalid_argument, "endpoint {} has port {}, which another endpoint has", name,
-                     endpoint.port);
+      return failure(FailureKind::invalid_argument, "endpoint {} has port {}, which another endpoint has",
+                     name, endpoint.port);
   }
   for (const DesiredEndpoint& endpoint : endpoints)
     if (const auto good = check_servers(endpoint, ports); !good) return good;

@@ -1,12 +1,12 @@
-// The configuration file of HAProxy 2.6, made from the endpoints that are desired. Equal endpoints give equal
-// text, in whatever order they are listed.
+// The configuration file of HAProxy 2.6, made from the desired endpoints. Equal endpoints give equal text, in
+// whatever order they are listed.
 //
 // * The text has the present servers, because a reload forgets servers that were added at run time. A change
-//   of servers alone needs no reload, so the part without servers, the frame, has a digest. The file names it
-//   as `description`; `show info` returns it, so the running process says which frame it has.
+//   of servers needs no reload, so the part without servers, the frame, has a digest. The file has it as
+//   `description`, which `show info` returns, so the running process reports its frame.
 // * A frontend's name is NAMESPACE:SERVICE:PORT, a backend's NAMESPACE:SERVICE, a server's REPLICA.PORT. A
 //   replica that comes back on another port is another server, and the first one drains. Names are labels of
-//   RFC 1123, so no text of a user can end a word or a line of the file.
+//   RFC 1123, so a user's text can never end a word or a line of the file.
 // * HAProxy does not check servers: only replicas whose probe succeeded are listed.
 // * `option http-server-close`: a replica that closes an idle connection at the moment of the next request
 //   would lose a request that cannot be repeated (uvicorn closes after 5 s). A connection to a replica
@@ -16,10 +16,10 @@
 // * Times: 1 s to connect; 10 minutes without a byte in either direction, for long polls and for models that
 //   load; 1 hour for tunnels (websockets) without a byte; 30 s for a request's header. A worker that was
 //   replaced by a reload ends when its last request has ended, after 1 hour at the latest.
-// * After a reload HAProxy closes idle connections of clients at once, also one on which a request is just
-//   arriving: of 279,000 POSTs 61 were lost in 80 reloads (8 clients). `close-spread-time infinite` turns
-//   this off, and each response of the old worker says `Connection: close`: 0 of 336,000 lost in 160 reloads.
-//   An idle connection to the old worker ends after 60 s.
+// * After a reload HAProxy immediately closes idle client connections, even if a request is just arriving:
+//   61 of 279,000 POSTs were lost in 80 reloads (8 clients). `close-spread-time infinite` turns this off, and
+//   each response of the old worker has `Connection: close`: 0 of 336,000 were lost in 160 reloads. An idle
+//   connection to the old worker ends after 60 s.
 // * Sockets and files have relative paths: HAProxy runs in its directory.
 #pragma once
 
@@ -32,12 +32,12 @@
 
 namespace carve::controller {
 
-inline constexpr size_t max_endpoints = 256;                                // As many as services.
+inline constexpr size_t max_endpoints = 256;                                // The same as for services.
 inline constexpr size_t max_endpoint_servers = 2 * workload::max_replicas;  // A rollout may double them.
-inline constexpr unsigned max_server_weight = 256;                          // HAProxy's.
+inline constexpr unsigned max_server_weight = 256;                          // The limit of HAProxy.
 
 struct ProxySettings {
-  uint16_t metrics_port = 0;  // Of the Prometheus exporter on 127.0.0.1; 0: its unix socket only.
+  uint16_t metrics_port = 0;  // Port of the Prometheus exporter on 127.0.0.1; 0 for its unix socket only.
   unsigned threads = 2;       // 1 to 64.
 };
 
@@ -57,18 +57,18 @@ std::string server_name(std::string_view replica, uint16_t port);
 struct ProxyId {
   std::string name_space;
   std::string service;
-  uint16_t port = 0;  // Of a frontend; 0: the name is a backend's.
+  uint16_t port = 0;  // Port of a frontend; 0 for a backend's name.
 };
 struct ServerId {
   std::string replica;
   uint16_t port = 0;
 };
-// Reads these names; no value for a name that this file does not give.
+// Parses these names; no value for a name that this file does not assign.
 std::optional<ProxyId> parse_proxy_name(std::string_view);
 std::optional<ServerId> parse_server_name(std::string_view);
 
-// Returns the digest of the configuration without its servers: 16 hexadecimal digits. If the running process
-// has another one, it has to be reloaded. The endpoints are checked.
+// Returns the digest of the configuration without its servers: 16 hexadecimal digits. A running process with
+// another digest must be reloaded. The endpoints are checked.
 std::string frame_of(std::vector<DesiredEndpoint>, const ProxySettings& = {});
 
 // Returns the text of haproxy.cfg. The endpoints are checked.

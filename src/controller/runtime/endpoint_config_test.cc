@@ -19,9 +19,9 @@ DesiredEndpoint web() {
       .servers = {{.replica = "web-1-0", .port = 21001}, {.replica = "web-1-1", .port = 21002, .weight = 3}}};
 }
 
-std::string sentence_of(const std::vector<DesiredEndpoint>& endpoints, const ProxySettings& settings = {}) {
+std::string message_of(const std::vector<DesiredEndpoint>& endpoints, const ProxySettings& settings = {}) {
   const auto checked = check(endpoints, settings);
-  return checked ? "" : checked.error().sentence;
+  return checked ? "" : checked.error().message;
 }
 
 TEST(EndpointConfig, an_endpoint_is_a_frontend_and_a_backend_with_its_ready_replicas) {
@@ -78,22 +78,22 @@ TEST(EndpointConfig, no_text_of_a_user_ends_a_word_or_a_line_of_the_file) {
   for (const std::string& name : hostile) {
     DesiredEndpoint endpoint = web();
     endpoint.service = name;
-    EXPECT_THAT(sentence_of({endpoint}), HasSubstr("is not a name")) << name;
-    EXPECT_THAT(sentence_of({endpoint}), Not(ContainsRegex("[\n\r]")));
+    EXPECT_THAT(message_of({endpoint}), HasSubstr("is not a name")) << name;
+    EXPECT_THAT(message_of({endpoint}), Not(ContainsRegex("[\n\r]")));
     endpoint = web();
     endpoint.name_space = name;
-    EXPECT_THAT(sentence_of({endpoint}), HasSubstr("is not a name")) << name;
+    EXPECT_THAT(message_of({endpoint}), HasSubstr("is not a name")) << name;
     endpoint = web();
     endpoint.servers[0].replica = name;
-    EXPECT_THAT(sentence_of({endpoint}), HasSubstr("is not a name")) << name;
+    EXPECT_THAT(message_of({endpoint}), HasSubstr("is not a name")) << name;
   }
 }
 
-TEST(EndpointConfig, each_rule_has_its_sentence) {
-  EXPECT_EQ(sentence_of({web()}), "");
+TEST(EndpointConfig, each_rule_has_its_message) {
+  EXPECT_EQ(message_of({web()}), "");
   struct Row {
     void (*change)(std::vector<DesiredEndpoint>&);
-    const char* sentence;
+    const char* message;
   };
   const Row rows[] = {
       {[](auto& all) { all[0].port = 0; }, "endpoint default:web has no port"},
@@ -119,9 +119,9 @@ TEST(EndpointConfig, each_rule_has_its_sentence) {
   for (const Row& row : rows) {
     std::vector<DesiredEndpoint> endpoints{web()};
     row.change(endpoints);
-    EXPECT_EQ(sentence_of(endpoints, {.metrics_port = 9101}), row.sentence);
+    EXPECT_EQ(message_of(endpoints, {.metrics_port = 9101}), row.message);
   }
-  EXPECT_EQ(sentence_of({}, {.threads = 65}), "65 threads for HAProxy; 1 to 64 are allowed");
+  EXPECT_EQ(message_of({}, {.threads = 65}), "65 threads for HAProxy; 1 to 64 are allowed");
 }
 
 TEST(EndpointConfig, names_are_read_back_and_others_are_not) {

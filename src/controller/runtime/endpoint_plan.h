@@ -1,9 +1,9 @@
-// What HAProxy is told next: plan() compares the endpoints that are desired with the servers of the present
-// worker and returns the commands in their order. It keeps no state: a command whose effect is observed is
-// not returned again, so a caller that was killed between two commands continues.
+// The next commands to HAProxy: plan() compares the desired endpoints with the servers of the present worker
+// and returns the commands in order. It keeps no state: a command with an observed effect is not returned
+// again, so a caller that was killed between two commands continues.
 //
 // A new endpoint, and an endpoint whose port has changed, need a reload. Servers never do: they are added,
-// drained and removed at run time. After a reload the new worker has the desired servers only; requests at
+// drained and removed at run time. After a reload the new worker has only the desired servers; requests at
 // the others end in the old worker.
 #pragma once
 
@@ -17,8 +17,8 @@ namespace carve::controller {
 
 enum class ServerState : uint8_t {
   ready,
-  drain,  // Gets no new request.
-  maint,  // Maintenance: gets no request. HAProxy removes a server in this state only.
+  drain,  // Gets no new requests.
+  maint,  // Maintenance: gets no requests. HAProxy removes servers only in this state.
 };
 
 struct ProxyServer {
@@ -29,10 +29,10 @@ struct ProxyServer {
   friend bool operator==(const ProxyServer&, const ProxyServer&) = default;
 };
 
-// What one worker of HAProxy has.
+// The state of one worker of HAProxy.
 struct ProxyObserved {
-  std::string frame;  // frame_of() of the configuration that it has loaded.
-  // By the names of endpoint_config.h. A backend without servers has an empty map.
+  std::string frame;  // frame_of() of its loaded configuration.
+  // Keyed by the names of endpoint_config.h. A backend without servers has an empty map.
   std::map<std::string, std::map<std::string, ProxyServer>> backends;
 };
 
@@ -55,9 +55,9 @@ struct ProxyAction {
   friend bool operator==(const ProxyAction&, const ProxyAction&) = default;
 };
 
-// Returns what to do next. A reload is returned alone, because it leaves nothing else to do. Servers are
-// added before others are drained, so that a rollout never leaves an endpoint empty. The endpoints are
-// checked; `frame` is theirs (frame_of()).
+// Returns the next actions. A reload is returned as the only action, because it leaves nothing else to do.
+// Servers are added before others are drained, so that a rollout never leaves an endpoint empty. The
+// endpoints are checked; `frame` is their frame_of().
 std::vector<ProxyAction> plan(const std::vector<DesiredEndpoint>& desired, const std::string& frame,
                               const ProxyObserved& observed);
 

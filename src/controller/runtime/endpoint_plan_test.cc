@@ -69,7 +69,7 @@ TEST(EndpointPlan, servers_of_all_endpoints_are_added_before_any_is_drained) {
   EXPECT_EQ(text(plan(desired, "f", observed)), "add a.1*1, ready a.1, add c.3*1, ready c.3, drain b.2");
 }
 
-// A worker that carries out every action at once; sessions end when they are told to.
+// A worker that carries out every action immediately; sessions end when the test ends them.
 TEST(EndpointPlan, every_state_reaches_the_desired_one_and_then_nothing_is_left_to_do) {
   const std::vector<DesiredEndpoint> desired{
       {.service = "web",

@@ -1,9 +1,9 @@
-// The endpoints of the services: one loopback address per service, behind it its ready replicas. These are
-// the values that the proxy which carries the traffic (haproxy.h) takes and returns.
+// The endpoints of the services: one loopback address per service, with its ready replicas behind it. These
+// are the values that the proxy for the traffic (haproxy.h) takes and returns.
 //
-// A replica that is no longer desired is drained: it gets no new request, and it is removed when it has no
-// session. Its program may be stopped when it is not observed any more, which is EndpointState::absent of
-// workload/service.h.
+// A replica that is no longer desired is drained: it gets no new requests, and is removed when it has no
+// session. Its program may be stopped when the replica is no longer observed, which is EndpointState::absent
+// of workload/service.h.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ namespace carve::controller {
 struct DesiredServer {
   std::string replica;  // The name of its slice, unique within the endpoint.
   uint16_t port = 0;    // On 127.0.0.1.
-  unsigned weight = 1;  // 1 to max_server_weight. Its part of the requests, relative to the others.
+  unsigned weight = 1;  // 1 to max_server_weight: its part of the requests, relative to the others.
 
   friend auto operator<=>(const DesiredServer&, const DesiredServer&) = default;
 };
@@ -27,7 +27,7 @@ struct DesiredEndpoint {
   std::string name_space = "default";
   std::string service;                      // Unique within the namespace.
   uint16_t port = 0;                        // On 127.0.0.1, unique among all endpoints and all servers.
-  std::vector<DesiredServer> servers = {};  // Ready replicas only. Without any, a request is answered by 503.
+  std::vector<DesiredServer> servers = {};  // Only ready replicas. Without any, requests get 503.
 
   friend auto operator<=>(const DesiredEndpoint&, const DesiredEndpoint&) = default;
 };
@@ -43,8 +43,8 @@ struct ObservedServer {
   friend bool operator==(const ObservedServer&, const ObservedServer&) = default;
 };
 
-// What one endpoint has carried. Totals never fall while the object lives; they begin at what the running
-// proxy has counted.
+// The traffic of one endpoint. Totals never fall while the object lives; they begin at the counters of the
+// running proxy.
 struct RequestFigures {
   std::string name_space;
   std::string service;
@@ -57,7 +57,7 @@ struct RequestFigures {
   friend bool operator==(const RequestFigures&, const RequestFigures&) = default;
 };
 
-// What the proxy has at one moment: the servers and the figures of all endpoints, each sorted by its names.
+// The proxy's state at one moment: the servers and the figures of all endpoints, each sorted by its names.
 struct ObservedEndpoints {
   std::vector<ObservedServer> servers;
   std::vector<RequestFigures> figures;

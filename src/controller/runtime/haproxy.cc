@@ -16,7 +16,6 @@
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
 using Kind = ProxyAction::Kind;
 using workload::EndpointState;
 
@@ -26,11 +25,11 @@ constexpr size_t bind_suffix_bytes = 12;  // HAProxy binds at PATH.PID.tmp and r
 constexpr int64_t max_worker_end_ns = os::second / 2;
 constexpr int max_rounds = 6;  // reload, add, drain, remove, and one more for a lost race.
 
-// Returns why HAProxy could not listen at the port, as an errno; 0 if it could. One port that it cannot use
-// makes a start or reload fail as a whole.
+// Returns why HAProxy could not listen at the port, as an errno; 0 if it could. A single port that it cannot
+// use makes a whole start or reload fail.
 int listen_error(uint16_t port) {
   const os::Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int on = 1;  // Connections that have ended do not count.
+  const int on = 1;  // Ended connections do not count.
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -39,7 +38,7 @@ int listen_error(uint16_t port) {
   return bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
 }
 
-// Waits until the ports are free, for a short time: a worker ends with its master, but a moment later.
+// Waits for a short time until the ports are free: a worker ends with its master, but a moment later.
 void wait_for_ports(const std::vector<DesiredEndpoint>& endpoints) {
   poll_until(max_worker_end_ns, [&] {
     return std::ranges::all_of(endpoints,
@@ -63,7 +62,7 @@ std::string command_of(const ProxyAction& action) {
   return "reload";
 }
 
-// Returns whether the answer says that the command was carried out. An empty one does.
+// Returns whether the answer means that the command was carried out. An empty answer does.
 bool is_done(const ProxyAction& action, std::string_view answer) {
   while (answer.ends_with('\n')) answer.remove_suffix(1);
   if (answer.empty()) return true;
@@ -81,7 +80,7 @@ ServerState state_of(const ServerRow& row) {
 using ServerKey = std::tuple<std::string, std::string, std::string, uint16_t>;
 using ServersByKey = std::map<ServerKey, ObservedServer>;
 
-// Returns the entry of a server, or null if the names are not ours.
+// Returns the entry of a server, or null if Carve did not assign the names.
 ObservedServer* entry(ServersByKey& all, const std::string& proxy, const std::string& name) {
   const auto service = parse_proxy_name(proxy);
   const auto server = parse_server_name(name);
@@ -98,7 +97,7 @@ Outcome<std::unique_ptr<HaProxy>> HaProxy::open(HaProxySettings settings) {
   if (const auto good = check({}, settings.proxy); !good) return tl::unexpected(good.error());
   const size_t longest = settings.directory.size() + 1 + strlen(metrics_socket) + bind_suffix_bytes;
   if (longest > os::max_socket_path_bytes)
-    return failure(K::invalid_argument,
+    return failure(FailureKind::invalid_argument,
                    "the directory {} has {} characters; HAProxy's sockets allow at most {}",
                    settings.directory, settings.directory.size(),
                    os::max_socket_path_bytes - (longest - settings.directory.size()));
@@ -113,7 +112,7 @@ Outcome<std::unique_ptr<HaProxy>> HaProxy::open(HaProxySettings settings) {
 Outcome<std::string> HaProxy::ask(int worker, const std::string& command) const {
   auto answer = process_.socket().ask(fmt::format("@!{} {}", worker, command));
   if (answer && answer->starts_with("Can't find the target"))
-    return failure(K::unavailable, "the worker {} of HAProxy has ended", worker);
+    return failure(FailureKind::unavailable, "the worker {} of HAProxy has ended", worker);
   return answer;
 }
 
@@ -144,7 +143,7 @@ Outcome<HaProxy::Worker> HaProxy::read_worker(int worker) const {
     } else if (row.kind == StatRow::Kind::backend) {
       busy[backend] += row.sessions;
     } else if (row.kind == StatRow::Kind::server) {
-      // A server that is not in the first answer was added meanwhile, which only this object does.
+      // A server missing from the first answer was added in between, which only this object does.
       out.servers.backends[backend][row.name].sessions = row.sessions + row.queued;
     }
   }
@@ -163,7 +162,7 @@ Outcome<std::vector<HaProxy::Worker>> HaProxy::read_workers() const {
   if (!present) return tl::unexpected(present.error());
   out.push_back(std::move(*present));
   for (const int pid : (*running)->old_workers) {
-    Outcome<Worker> worker = failure(K::unavailable, "the worker was not read");
+    Outcome<Worker> worker = failure(FailureKind::unavailable, "the worker was not read");
     const bool settled = poll_until(max_silence_ns, [&] {
       worker = read_worker(pid);
       return worker || has_ended(pid);
@@ -191,7 +190,7 @@ Outcome<void> HaProxy::write_checked_config(const std::string& text) const {
   if (const auto written = os::replace_file(candidate, text); !written) return written;
   if (const auto good = process_.check_config(candidate_file); !good) return good;
   if (rename(candidate.c_str(), (settings_.directory + "/" + config_file).c_str()) == 0) return {};
-  return failure(K::unavailable, "cannot rename {}: {}", candidate, strerror(errno));
+  return failure(FailureKind::unavailable, "cannot rename {}: {}", candidate, strerror(errno));
 }
 
 Outcome<void> HaProxy::start_or_reload(const std::string& text,
@@ -205,7 +204,8 @@ Outcome<void> HaProxy::carry_out(int worker, const ProxyAction& action) const {
   const auto answer = ask(worker, command);
   if (!answer) return tl::unexpected(answer.error());
   if (is_done(action, *answer)) return {};
-  return failure(K::unavailable, "HAProxy refuses '{}': {}", command, answer->substr(0, answer->find('\n')));
+  return failure(FailureKind::unavailable, "HAProxy refuses '{}': {}", command,
+                 answer->substr(0, answer->find('\n')));
 }
 
 Outcome<void> HaProxy::converge(const std::vector<DesiredEndpoint>& usable, const std::string& text) const {
@@ -215,7 +215,7 @@ Outcome<void> HaProxy::converge(const std::vector<DesiredEndpoint>& usable, cons
     const auto running = process_.find();
     if (!running) return tl::unexpected(running.error());
     if (!*running || (*running)->worker == 0)
-      return failure(K::unavailable, "HAProxy has ended; the next call starts it again");
+      return failure(FailureKind::unavailable, "HAProxy has ended; the next call starts it again");
     const auto worker = read_worker((*running)->worker);
     if (!worker) return tl::unexpected(worker.error());
     const auto actions = plan(usable, frame, worker->servers);
@@ -223,7 +223,8 @@ Outcome<void> HaProxy::converge(const std::vector<DesiredEndpoint>& usable, cons
     bool waits = true;
     for (const ProxyAction& action : actions) {
       if (action.kind == Kind::reload) {
-        if (reloaded) return failure(K::unavailable, "HAProxy has another configuration than it was given");
+        if (reloaded)
+          return failure(FailureKind::unavailable, "HAProxy has another configuration than it was given");
         if (const auto done = start_or_reload(text, *running); !done) return done;
         reloaded = true;
       } else if (const auto done = carry_out((*running)->worker, action); !done) {
@@ -262,7 +263,7 @@ Outcome<void> HaProxy::apply(const std::vector<DesiredEndpoint>& desired) {
         "endpoint {}: HAProxy cannot listen at 127.0.0.1:{}: {}; end the process that does, or "
         "delete the service and apply it again: it gets another port",
         proxy, endpoint.port, strerror(error));
-    if (result) result = failure(K::failed_precondition, "{}", problems_[proxy]);
+    if (result) result = failure(FailureKind::failed_precondition, "{}", problems_[proxy]);
   }
   const std::string text = config_text(usable, settings_.proxy);
   if (!*running) {
@@ -271,7 +272,7 @@ Outcome<void> HaProxy::apply(const std::vector<DesiredEndpoint>& desired) {
     return result;
   }
   if (const auto done = converge(usable, text); !done) return done;
-  // If HAProxy has to be started again, it has the present servers.
+  // If HAProxy must be restarted, the file has the present servers.
   if (const auto written = write_config(text); !written) return written;
   return result;
 }

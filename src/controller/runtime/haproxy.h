@@ -1,12 +1,13 @@
-// The endpoints, carried by HAProxy (Debian's package haproxy, version 2.6). HAProxy outlives this object and
+// The endpoints, served by HAProxy (Debian's package haproxy, version 2.6). HAProxy outlives this object and
 // its program; the next object with the same directory takes over the running one, and no request is lost.
 //
-// Files of the directory: haproxy.cfg, haproxy.process (which process it is), haproxy.log (what it said since
-// its start), haproxy.lock, and the sockets admin.sock, master.sock and metrics.sock. If the program is ended
-// by its service manager with all its children, HAProxy ends too: a unit needs KillMode=process.
+// Files of the directory: haproxy.cfg, haproxy.process (identifies the process), haproxy.log (its messages;
+// emptied before a reload if it has more than 1 MiB), haproxy.lock, and the sockets admin.sock, master.sock
+// and metrics.sock. If a service manager ends the program with all its children, HAProxy ends too: a unit
+// needs KillMode=process.
 //
-// After a reload an old worker lives until its last connection has ended. Its servers cannot be changed any
-// more, so a client's idle connection to it may still bring a request for a replica that is no longer
+// After a reload an old worker lives until its last connection has ended. Its servers can no longer be
+// changed, so a client's idle connection to it may still bring a request for a replica that is no longer
 // desired. Such a replica is draining until these connections have ended, which takes at most 60 s.
 #pragma once
 
@@ -33,24 +34,24 @@ class HaProxy {
   // failed_precondition: another process has the lock. invalid_argument: a socket's path would be too long.
   static Outcome<std::unique_ptr<HaProxy>> open(HaProxySettings);
 
-  // Gets all endpoints that are desired, each with its ready replicas, and carries out what can be done now.
-  // invalid_argument: `desired` violates a rule (check() of endpoint_config.h); nothing was changed.
+  // Takes all desired endpoints, each with its ready replicas, and carries out everything that can be done
+  // now. invalid_argument: `desired` violates a rule (check() of endpoint_config.h); nothing was changed.
   // failed_precondition: another process listens at the port of an endpoint; the other endpoints were
   // applied. unavailable: the proxy cannot be started, reached or changed; the next call continues.
   Outcome<void> apply(const std::vector<DesiredEndpoint>& desired);
-  // Returns why the last apply() left the endpoint out, as a sentence; empty: it did not.
+  // Returns why the last apply() left the endpoint out, as a message; empty if it did not.
   std::string problem_of(const std::string& name_space, const std::string& service) const;
 
-  // Returns what the proxy has. If it does not run, there is nothing.
+  // Returns the proxy's state, which is empty if it does not run.
   Outcome<ObservedEndpoints> observe();
 
  private:
-  // What one worker has, beside what a plan needs.
+  // The state of one worker beyond the part that a plan needs.
   struct Worker {
     int pid = 0;
     ProxyObserved servers;
-    std::set<uint16_t> ports;                          // Of its frontends.
-    std::map<std::string, uint64_t> idle_connections;  // Of clients, by backend.
+    std::set<uint16_t> ports;                          // Ports of its frontends.
+    std::map<std::string, uint64_t> idle_connections;  // Clients' connections, by backend.
     std::vector<StatRow> stat;
   };
 
@@ -61,9 +62,8 @@ class HaProxy {
 
   Outcome<std::string> ask(int worker, const std::string& command) const;
   Outcome<Worker> read_worker(int worker) const;
-  // Returns the present worker, which is the first, and the old ones; none if HAProxy does not run. An old
-  // worker may end at any time. One that lives and cannot be read is a failure: its requests would be
-  // overlooked.
+  // Returns the present worker first, then the old ones; none if HAProxy does not run. An old worker may end
+  // at any time. A living one that cannot be read is a failure, because its requests would be overlooked.
   Outcome<std::vector<Worker>> read_workers() const;
   bool has_ended(int worker) const;
   static std::vector<ObservedServer> servers(const std::vector<Worker>&);
@@ -74,7 +74,7 @@ class HaProxy {
   Outcome<void> carry_out(int worker, const ProxyAction&) const;
   Outcome<void> converge(const std::vector<DesiredEndpoint>& usable, const std::string& text) const;
 
-  std::map<std::string, std::string> problems_;  // Of the endpoints whose ports others hold, by proxy.
+  std::map<std::string, std::string> problems_;  // Endpoints whose ports others hold, by proxy.
   HaProxySettings settings_;
   os::Fd lock_;
   ProxyProcess process_;

@@ -1,4 +1,4 @@
-// With the real HAProxy. Where it is not installed, the tests skip themselves.
+// Uses the real HAProxy. The tests skip themselves if it is not installed.
 #include "controller/runtime/haproxy.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ bool runs(pid_t pid) {
 class HaProxyTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (const auto program = find_program("haproxy"); !program) GTEST_SKIP() << program.error().sentence;
+    if (const auto program = find_program("haproxy"); !program) GTEST_SKIP() << program.error().message;
     char name[] = "/tmp/carve-haproxy-XXXXXX";
     directory_ = mkdtemp(name);
   }
@@ -34,27 +34,27 @@ class HaProxyTest : public testing::Test {
     if (directory_.empty()) return;
     proxy_.reset();
     const auto stopped = ProxyProcess(directory_, "haproxy").stop();
-    EXPECT_TRUE(stopped) << stopped.error().sentence;
+    EXPECT_TRUE(stopped) << stopped.error().message;
     std::filesystem::remove_all(directory_);
   }
 
   void open() {
     auto opened = HaProxy::open({.directory = directory_});
-    ASSERT_TRUE(opened) << opened.error().sentence;
+    ASSERT_TRUE(opened) << opened.error().message;
     proxy_ = std::move(*opened);
   }
   void apply(const std::vector<DesiredEndpoint>& desired) {
     const auto applied = proxy_->apply(desired);
-    ASSERT_TRUE(applied) << applied.error().sentence;
+    ASSERT_TRUE(applied) << applied.error().message;
   }
   std::vector<ObservedServer> observe() {
     const auto observed = proxy_->observe();
-    EXPECT_TRUE(observed) << observed.error().sentence;
+    EXPECT_TRUE(observed) << observed.error().message;
     return observed.value_or(ObservedEndpoints()).servers;
   }
   std::vector<RequestFigures> figures_of_all() {
     const auto observed = proxy_->observe();
-    EXPECT_TRUE(observed) << observed.error().sentence;
+    EXPECT_TRUE(observed) << observed.error().message;
     return observed.value_or(ObservedEndpoints()).figures;
   }
   EndpointState state_of(const DesiredServer& server) {
@@ -159,7 +159,7 @@ TEST_F(HaProxyTest, a_replica_with_an_open_stream_drains_until_it_ends) {
   EXPECT_EQ(state_of(old), EndpointState::draining);
   EXPECT_EQ(state_of(next.desired()), EndpointState::serving);
   EXPECT_THAT(response_of(desired[0].port), HasSubstr("web-2-0"));
-  // A reload leaves the stream to the old worker, where it is still seen.
+  // A reload leaves the stream to the old worker, where it is still visible.
   desired.push_back({.service = "api", .port = free_port()});
   apply(desired);
   EXPECT_EQ(state_of(old), EndpointState::draining);
@@ -205,9 +205,9 @@ TEST_F(HaProxyTest, a_taken_port_is_named_and_the_other_endpoints_are_applied) {
     const auto applied = proxy_->apply(desired);
     ASSERT_FALSE(applied);
     EXPECT_EQ(applied.error().kind, FailureKind::failed_precondition);
-    EXPECT_THAT(applied.error().sentence,
+    EXPECT_THAT(applied.error().message,
                 HasSubstr(fmt::format("default:web: HAProxy cannot listen at 127.0.0.1:{}", taken)));
-    EXPECT_EQ(proxy_->problem_of("default", "web"), applied.error().sentence);
+    EXPECT_EQ(proxy_->problem_of("default", "web"), applied.error().message);
     EXPECT_EQ(proxy_->problem_of("default", "api"), "");
     EXPECT_THAT(response_of(desired[1].port), HasSubstr("api-1-0"));
   }
@@ -215,6 +215,18 @@ TEST_F(HaProxyTest, a_taken_port_is_named_and_the_other_endpoints_are_applied) {
   apply(desired);
   EXPECT_EQ(proxy_->problem_of("default", "web"), "");
   EXPECT_THAT(response_of(taken), HasSubstr("503 Service Unavailable"));
+}
+
+TEST_F(HaProxyTest, a_reload_empties_a_long_log) {
+  open();
+  std::vector<DesiredEndpoint> desired{{.service = "web", .port = free_port()}};
+  apply(desired);
+  const std::string log = directory_ + "/haproxy.log";
+  std::filesystem::resize_file(log, max_proxy_log_bytes + 1);
+  desired.push_back({.service = "api", .port = free_port()});
+  apply(desired);
+  EXPECT_EQ(processes().reloads, 1u);
+  EXPECT_LT(std::filesystem::file_size(log), 64u << 10);
 }
 
 TEST_F(HaProxyTest, haproxy_is_started_again_after_its_end) {
@@ -249,13 +261,13 @@ TEST(HaProxy, a_missing_program_is_named_with_its_package) {
   const auto applied = (*proxy)->apply({{.service = "web", .port = free_port()}});
   ASSERT_FALSE(applied);
   EXPECT_EQ(applied.error().kind, FailureKind::not_found);
-  EXPECT_THAT(applied.error().sentence, HasSubstr("apt-get install haproxy-that-is-missing"));
+  EXPECT_THAT(applied.error().message, HasSubstr("apt-get install haproxy-that-is-missing"));
   EXPECT_TRUE((*proxy)->observe().value().servers.empty());
   std::filesystem::remove_all(directory);
 }
 
 TEST(HaProxy, a_long_directory_and_wrong_settings_are_refused) {
-  EXPECT_THAT(HaProxy::open({.directory = "/tmp/" + std::string(100, 'a')}).error().sentence,
+  EXPECT_THAT(HaProxy::open({.directory = "/tmp/" + std::string(100, 'a')}).error().message,
               HasSubstr("has 105 characters; HAProxy's sockets allow at most"));
   EXPECT_FALSE(HaProxy::open({.directory = "/tmp/a", .proxy = {.threads = 0}}));
 }

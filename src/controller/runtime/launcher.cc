@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -18,16 +19,16 @@
 
 #include "controller/runtime/program_directory.h"
 #include "os/capabilities.h"
+#include "os/clock.h"
 #include "os/directory.h"
 #include "os/process.h"
+#include "os/user.h"
 #include "runner/liveness_file.h"
 #include "runner/runner.h"
 #include "wire/api/json.h"
 
 namespace carve::controller {
 namespace {
-
-using K = FailureKind;
 
 constexpr size_t max_message_bytes = 256 << 10;  // Environment and command, as JSON.
 
@@ -38,7 +39,7 @@ struct Message {
   std::optional<RemoveRequest> remove;
 };
 struct Reply {
-  std::string problem;  // Empty: done.
+  std::string problem;  // Empty if done.
 };
 
 struct User {
@@ -49,24 +50,31 @@ struct User {
 Outcome<User> user_of(uid_t uid) {
   const passwd* entry = getpwuid(uid);
   if (entry == nullptr)
-    return failure(K::failed_precondition, "this machine has no user with the uid {}", uid);
+    return failure(FailureKind::failed_precondition, "this machine has no user with the uid {}", uid);
   return User{uid, entry->pw_name, entry->pw_dir, entry->pw_gid};
 }
 
-Outcome<void> may_start(uid_t uid) {
-  if (uid == geteuid()) return {};
+constexpr auto kept_capabilities = {CAP_SETUID, CAP_SETGID, CAP_CHOWN};
+bool can_change_user() { return std::ranges::all_of(kept_capabilities, os::has_capability); }
+
+// Returns why a launcher of this process's user cannot start the user's programs; empty if it can.
+std::string start_problem_of(uid_t uid, bool changes_user) {
+  if (uid == geteuid()) return "";
   if (uid == 0)
-    return failure(K::permission_denied, "a program of root is started by a controller of root only");
-  if (os::has_capability(CAP_SETUID) && os::has_capability(CAP_SETGID) && os::has_capability(CAP_CHOWN))
-    return {};
-  return failure(
-      K::permission_denied,
-      "this controller runs as uid {} and starts programs of this user only, not of uid {}; run it "
-      "as root to start programs of every user",
-      geteuid(), uid);
+    return fmt::format(
+        "a program of root needs a controller that runs as root, and this one runs as {}; apply it as "
+        "another "
+        "user, or run the controller as root",
+        os::user_name(geteuid()));
+  if (changes_user) return "";
+  return fmt::format(
+      "this controller runs as {} and starts programs of this user only, not of {}; run it as root, or give "
+      "it "
+      "CAP_SETUID, CAP_SETGID and CAP_CHOWN, to start programs of every user",
+      os::user_name(geteuid()), os::user_name(uid));
 }
 
-// Becomes the user, with the user's groups. There is no way back.
+// Becomes the user, with the user's groups, irreversibly.
 bool become(const User& user) {
   if (user.uid != geteuid() &&
       (initgroups(user.name.c_str(), user.group) != 0 || setgid(user.group) != 0 || setuid(user.uid) != 0))
@@ -74,9 +82,9 @@ bool become(const User& user) {
   return os::keep_capabilities({}).has_value();
 }
 
-// Makes the files the descriptors from first_cgroup_file on, and closes all others behind standard error.
+// Moves the files to the descriptors from first_cgroup_file on, and closes all others above standard error.
 bool keep_files(const std::vector<os::Fd>& files) {
-  std::vector<int> high;  // Beyond the descriptors that they become.
+  std::vector<int> high;  // Above the descriptors that they become.
   for (const os::Fd& file : files)
     high.push_back(
         fcntl(file.get(), F_DUPFD_CLOEXEC, runner::first_cgroup_file + static_cast<int>(files.size())));
@@ -104,7 +112,7 @@ bool keep_files(const std::vector<os::Fd>& files) {
   if (fchdir(directory) != 0 || !become(user) || dup2(input, STDIN_FILENO) < 0 ||
       dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0 || !keep_files(files))
     _exit(runner::failed_status);
-  // What a supervisor left that was killed must not run beside the next program.
+  // A session left by a killed supervisor must not run at the same time as the next program.
   if (former) runner::signal_session(*former, SIGKILL);
   char* const words[] = {const_cast<char*>("carve-supervise"), nullptr};
   char* const environment[] = {nullptr};
@@ -118,14 +126,15 @@ Outcome<void> make_liveness_folder(const std::string& programs) {
   return os::make_directory(file.substr(0, file.rfind('/')), 0700);
 }
 
-// What the launcher was begun with.
+// The launcher's startup parameters.
 struct Places {
   std::string program;  // carve-supervise
-  std::string folder;   // Of the programs' directories.
+  std::string folder;   // For the programs' directories.
 };
 
 Outcome<void> start_supervisor(const Places& places, runner::ReplicaCgroups& cgroups, LaunchRequest request) {
-  if (const auto may = may_start(request.uid); !may) return may;
+  if (const std::string problem = start_problem_of(request.uid, can_change_user()); !problem.empty())
+    return failure(FailureKind::permission_denied, "{}", problem);
   const auto user = user_of(request.uid);
   if (!user) return tl::unexpected(user.error());
   const auto directory = make_program_directory(places.folder, request.name, request.uid);
@@ -148,7 +157,7 @@ Outcome<void> start_supervisor(const Places& places, runner::ReplicaCgroups& cgr
   const os::Fd input(memfd_create("carve-supervise", MFD_CLOEXEC));
   if (!input || ::write(input.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
       lseek(input.get(), 0, SEEK_SET) != 0)
-    return failure(K::unavailable, "no memory for the request: {}", strerror(errno));
+    return failure(FailureKind::unavailable, "no memory for the request: {}", strerror(errno));
   return detach([&] {
     execute(places.program, *user, directory->get(), input.get(), joined->process_files,
             liveness_file_of(places.folder, request.name));
@@ -163,10 +172,17 @@ void signal_program(int directory, int signal, const std::optional<os::ProcessId
   const auto seen = runner::read_program(".");
   const runner::SupervisorState state = seen ? seen->state : runner::SupervisorState{};
   if (living) {
+    // Nothing was executed yet, so nothing is lost: the kernel kills a program's process with its supervisor.
+    const bool has_begun = state.ended_ns == 0 && state.supervisor_pid == living->pid;
+    if (has_begun && state.program_pid == 0 && (signal == SIGTERM || signal == SIGKILL)) {
+      os::send_signal(os::open_process(*living), SIGKILL);
+      return;
+    }
     const auto named = os::stat_of(state.program_pid);
     if (state.ended_ns != 0 || !named || named->parent != living->pid) {
       const bool found = runner::signal_session(*living, signal);
-      if (!found && signal == SIGKILL) os::send_signal(os::open_process(*living), signal);
+      const bool kills = !found && signal == SIGKILL && !runner::is_cleaning_up(state, os::utc_ns());
+      if (kills) os::send_signal(os::open_process(*living), signal);
       return;
     }
   } else if (!seen || seen->phase() != runner::ProgramPhase::running) {
@@ -200,12 +216,13 @@ Outcome<void> send_signal_to(const std::string& folder, const SignalRequest& req
 
 Outcome<void> carry_out(const Places& places, runner::ReplicaCgroups& cgroups, const std::string& text) {
   auto message = api::read<Message>(text, api::Reading::strict);
-  if (!message) return failure(K::invalid_argument, "{}", message.error());
+  if (!message) return failure(FailureKind::invalid_argument, "{}", message.error());
   for (const std::string* name :
        {message->start ? &message->start->name : nullptr, message->signal ? &message->signal->name : nullptr,
         message->remove ? &message->remove->name : nullptr})
     if (name != nullptr && !is_program_name(*name))
-      return failure(K::invalid_argument, "'{}' is no name of a program's directory", name->substr(0, 80));
+      return failure(FailureKind::invalid_argument, "'{}' is no name of a program's directory",
+                     name->substr(0, 80));
   if (message->start) return start_supervisor(places, cgroups, std::move(*message->start));
   if (message->signal) return send_signal_to(places.folder, *message->signal);
   if (message->remove) {
@@ -213,15 +230,15 @@ Outcome<void> carry_out(const Places& places, runner::ReplicaCgroups& cgroups, c
     unlink(liveness_file_of(places.folder, message->remove->name).c_str());
     return remove_program_directory(places.folder, message->remove->name);
   }
-  return failure(K::invalid_argument, "the message has no request");
+  return failure(FailureKind::invalid_argument, "the message has no request");
 }
 
 [[noreturn]] void serve(const Places& places, int socket) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_NAME, "carve-launcher");
-  signal(SIGINT, SIG_IGN);  // Of the terminal: the controller ends first.
+  signal(SIGINT, SIG_IGN);  // From the terminal: the controller ends first.
   runner::ReplicaCgroups cgroups(runner::read_own_cgroups(), places.folder);
-  if (!os::keep_capabilities({CAP_SETUID, CAP_SETGID, CAP_CHOWN})) _exit(1);
+  if (!os::keep_capabilities(kept_capabilities)) _exit(1);
   const std::string problems = api::write(cgroups.problems());
   if (send(socket, problems.data(), problems.size(), MSG_NOSIGNAL) < 0) _exit(0);
   std::vector<char> buffer(max_message_bytes);
@@ -230,7 +247,7 @@ Outcome<void> carry_out(const Places& places, runner::ReplicaCgroups& cgroups, c
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) _exit(0);
     const auto done = carry_out(places, cgroups, std::string(buffer.data(), static_cast<size_t>(got)));
-    const std::string answer = api::write(Reply{done ? "" : done.error().sentence});
+    const std::string answer = api::write(Reply{done ? "" : done.error().message});
     if (send(socket, answer.data(), answer.size(), MSG_NOSIGNAL) < 0) _exit(0);
   }
 }
@@ -240,7 +257,7 @@ Outcome<std::string> received(int socket) {
   char answer[4096];
   ssize_t got = 0;
   while ((got = recv(socket, answer, sizeof answer, 0)) < 0 && errno == EINTR) {}
-  if (got <= 0) return failure(K::unavailable, "the launcher has ended");
+  if (got <= 0) return failure(FailureKind::unavailable, "the launcher has ended");
   return std::string(answer, static_cast<size_t>(got));
 }
 
@@ -252,16 +269,16 @@ std::string liveness_file_of(const std::string& programs, const std::string& nam
 
 Outcome<Launcher> Launcher::begin(const std::string& program, const std::string& folder) {
   if (access(program.c_str(), X_OK) != 0)
-    return failure(K::unavailable, "{}: {}; it is installed beside carve-controller", program,
+    return failure(FailureKind::unavailable, "{}: {}; it is installed beside carve-controller", program,
                    strerror(errno));
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-    return failure(K::unavailable, "no socket pair: {}", strerror(errno));
+    return failure(FailureKind::unavailable, "no socket pair: {}", strerror(errno));
   os::Fd ours(ends[0]), theirs(ends[1]);
   const int size = 2 * max_message_bytes;
   setsockopt(ours.get(), SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
   const pid_t child = fork();
-  if (child < 0) return failure(K::unavailable, "cannot start a process: {}", strerror(errno));
+  if (child < 0) return failure(FailureKind::unavailable, "cannot start a process: {}", strerror(errno));
   if (child == 0) {
     ours.reset();
     serve({.program = program, .folder = folder}, theirs.get());
@@ -270,21 +287,24 @@ Outcome<Launcher> Launcher::begin(const std::string& program, const std::string&
   const auto text = received(ours.get());
   if (!text) return tl::unexpected(text.error());
   auto problems = api::read<runner::LimitProblems>(*text, api::Reading::lenient);
-  if (!problems) return failure(K::unavailable, "the launcher: {}", problems.error());
-  return Launcher(std::move(ours), std::move(*problems));
+  if (!problems) return failure(FailureKind::unavailable, "the launcher: {}", problems.error());
+  return Launcher(std::move(ours), can_change_user(), std::move(*problems));
 }
+
+std::string Launcher::start_problem(uint32_t uid) const { return start_problem_of(uid, changes_user_); }
 
 Outcome<void> Launcher::ask(const std::string& message) const {
   if (message.size() > max_message_bytes)
-    return failure(K::invalid_argument, "command and environment have {} bytes; at most {} are passed on",
-                   message.size(), max_message_bytes);
+    return failure(FailureKind::invalid_argument,
+                   "command and environment have {} bytes; at most {} are passed on", message.size(),
+                   max_message_bytes);
   if (send(socket_.get(), message.data(), message.size(), MSG_NOSIGNAL) < 0)
-    return failure(K::unavailable, "the launcher has ended: {}", strerror(errno));
+    return failure(FailureKind::unavailable, "the launcher has ended: {}", strerror(errno));
   const auto answer = received(socket_.get());
   if (!answer) return tl::unexpected(answer.error());
   const auto reply = api::read<Reply>(*answer, api::Reading::lenient);
-  if (!reply) return failure(K::unavailable, "the launcher: {}", reply.error());
-  if (!reply->problem.empty()) return failure(K::failed_precondition, "{}", reply->problem);
+  if (!reply) return failure(FailureKind::unavailable, "the launcher: {}", reply.error());
+  if (!reply->problem.empty()) return failure(FailureKind::failed_precondition, "{}", reply->problem);
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <functional>
 
+#include "controller/runtime/testing/launched_programs.h"
 #include "core/invariant.h"
 #include "os/process.h"
 #include "runner/liveness_file.h"
@@ -24,20 +25,6 @@ using testing::HasSubstr;
 
 constexpr uid_t other_user = 65534;
 
-// The tests' programs are in build/tests, carve-supervise is in build/bin.
-std::string supervise_program() {
-  const auto own = std::filesystem::read_symlink("/proc/self/exe");
-  return (own.parent_path().parent_path() / "bin/carve-supervise").string();
-}
-
-bool is_soon(const std::function<bool()>& condition) {
-  for (int i = 0; i < 30'000; ++i) {
-    if (condition()) return true;
-    usleep(1000);
-  }
-  return false;
-}
-
 // A folder of programs below a state directory that no other user may enter.
 struct LauncherTest : testing::Test {
   LauncherTest() {
@@ -48,7 +35,7 @@ struct LauncherTest : testing::Test {
   }
   void SetUp() override {
     auto begun = Launcher::begin(supervise_program(), folder);
-    ASSERT_TRUE(begun) << begun.error().sentence;
+    ASSERT_TRUE(begun) << begun.error().message;
     launcher.emplace(std::move(*begun));
   }
   ~LauncherTest() override {
@@ -73,7 +60,7 @@ struct LauncherTest : testing::Test {
   }
   void start(const LaunchRequest& request) const {
     const auto started = launcher->start(request);
-    ASSERT_TRUE(started) << started.error().sentence;
+    ASSERT_TRUE(started) << started.error().message;
   }
   runner::SeenProgram seen() const {
     return runner::read_program(folder / "a").value_or(runner::SeenProgram{});
@@ -140,7 +127,7 @@ TEST_F(LauncherTest, the_supervisor_is_no_child_and_outlives_the_launcher) {
   EXPECT_EQ(runner::exit_text(ended()), "signal 15");
 }
 
-// The directory belongs to the program: it may remove and write all that is there.
+// The directory belongs to the program, which may remove or write anything there.
 TEST_F(LauncherTest, a_program_that_spoils_its_directory_is_seen_is_started_once_and_is_ended) {
   const std::string liveness_file = liveness_file_of(folder, "a");
   const auto now = [&] { return runner::read_program(folder / "a", liveness_file); };
@@ -180,7 +167,7 @@ TEST_F(LauncherTest, a_launcher_that_was_killed_is_named) {
   kill(launcher_pid(), SIGKILL);
   const auto started = launcher->start(request("true"));
   ASSERT_FALSE(started);
-  EXPECT_THAT(started.error().sentence, HasSubstr("the launcher has ended"));
+  EXPECT_THAT(started.error().message, HasSubstr("the launcher has ended"));
 }
 
 TEST_F(LauncherTest, as_root_the_program_runs_as_its_user_below_a_closed_state_directory) {
@@ -192,7 +179,7 @@ TEST_F(LauncherTest, as_root_the_program_runs_as_its_user_below_a_closed_state_d
 
 TEST_F(LauncherTest, as_root_the_launcher_keeps_three_capabilities) {
   if (geteuid() != 0) GTEST_SKIP() << "only root has any";
-  start(request("true"));  // The answer comes after the launcher has given up the others.
+  start(request("true"));  // The response comes after the launcher has closed the other descriptors.
   const std::string status = *os::read_file(fmt::format("/proc/{}/status", launcher_pid()));
   const uint64_t kept = 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_CHOWN;
   for (const char* set : {"CapPrm", "CapEff"})
@@ -203,7 +190,7 @@ TEST_F(LauncherTest, as_root_the_launcher_keeps_three_capabilities) {
 TEST_F(LauncherTest, refuses_a_user_that_does_not_exist) {
   const auto started = launcher->start(request("true", geteuid() == 0 ? 54321 : geteuid() + 1));
   ASSERT_FALSE(started);
-  EXPECT_THAT(started.error().sentence,
+  EXPECT_THAT(started.error().message,
               testing::AnyOf(HasSubstr("no user with the uid 54321"), HasSubstr("this user only")));
 }
 
@@ -220,7 +207,7 @@ TEST_F(LauncherTest, refuses_names_that_lead_out_of_the_folder) {
 TEST_F(LauncherTest, refuses_more_environment_than_its_limit) {
   LaunchRequest large = request("true");
   large.supervise.env["A"] = std::string(300'000, 'x');
-  EXPECT_THAT(launcher->start(large).error().sentence, HasSubstr("at most 262144"));
+  EXPECT_THAT(launcher->start(large).error().message, HasSubstr("at most 262144"));
   EXPECT_TRUE(launcher->start(request("true"))) << "it still answers";
   ended();
 }
@@ -273,6 +260,18 @@ TEST_F(LauncherTest, a_supervisor_that_hangs_is_killed_if_its_program_has_no_pro
   EXPECT_TRUE(is_soon([&] { return seen().phase() == runner::ProgramPhase::lost; }));
 }
 
+TEST_F(LauncherTest, sigterm_ends_a_supervisor_that_has_executed_no_program) {
+  LaunchRequest waiting = request("echo up; exec sleep 600");
+  waiting.supervise.slice = "s";
+  waiting.supervise.agent_socket = state / "no-agent";  // The supervisor waits for the agent.
+  start(waiting);
+  ASSERT_TRUE(is_soon([&] { return seen().phase() == runner::ProgramPhase::running; }));
+  ASSERT_EQ(seen().state.program_pid, 0);
+  ASSERT_TRUE(launcher->send_signal({.name = "a", .signal = SIGTERM}));
+  EXPECT_TRUE(is_soon([&] { return seen().phase() == runner::ProgramPhase::lost; }));
+  EXPECT_FALSE(says("up"));
+}
+
 TEST_F(LauncherTest, the_name_of_a_removed_directory_is_free_at_once) {
   const uid_t user = geteuid() == 0 ? other_user : geteuid();
   for (int round = 0; round < 3; ++round) {
@@ -286,7 +285,7 @@ TEST_F(LauncherTest, the_name_of_a_removed_directory_is_free_at_once) {
 }
 
 TEST(Launcher, needs_the_supervisor) {
-  EXPECT_THAT(Launcher::begin("/no/such/program", "/tmp").error().sentence, HasSubstr("/no/such/program"));
+  EXPECT_THAT(Launcher::begin("/no/such/program", "/tmp").error().message, HasSubstr("/no/such/program"));
 }
 
 }  // namespace

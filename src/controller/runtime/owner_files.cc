@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view suffix = ".json";
 
-// Calls `visit` with each name in the folder; a folder that does not exist has none.
+// Calls `visit` with each name in the folder; a missing folder has none.
 template <class Visit>
 void each_name(const std::string& folder, const Visit& visit) {
   std::error_code failed;
@@ -33,24 +33,26 @@ Outcome<void> OwnerFiles::write(const std::string& program, const ProgramOwner& 
   const std::string text = api::write(owner);
   if (os::read_file(path_of(program)) == text) return {};
   if (auto made = os::make_directory(folder_, 0700); !made) return made;
-  return os::replace_file(path_of(program), text);
+  return os::replace_unsynced_file(path_of(program), text);
 }
 
 void OwnerFiles::remove(const std::string& program) const { unlink(path_of(program).c_str()); }
 
-std::map<std::string, ProgramOwner> OwnerFiles::read_all() const {
-  std::map<std::string, ProgramOwner> out;
-  each_name(programs_, [&](const std::string& name) {
-    if (is_program_name(name)) out.try_emplace(name);
-  });
+std::set<std::string> OwnerFiles::programs() const {
+  std::set<std::string> out;
+  const auto add = [&](const std::string& name) {
+    if (is_program_name(name)) out.insert(name);
+  };
+  each_name(programs_, add);
   each_name(folder_, [&](const std::string& file) {
-    if (!file.ends_with(suffix)) return;
-    const std::string name = file.substr(0, file.size() - suffix.size());
-    if (!is_program_name(name)) return;
-    auto owner = api::read<ProgramOwner>(os::read_file(path_of(name)).value_or(""), api::Reading::lenient);
-    out[name] = owner ? std::move(*owner) : ProgramOwner{};
+    if (file.ends_with(suffix)) add(file.substr(0, file.size() - suffix.size()));
   });
   return out;
+}
+
+ProgramOwner OwnerFiles::read(const std::string& program) const {
+  auto owner = api::read<ProgramOwner>(os::read_file(path_of(program)).value_or(""), api::Reading::lenient);
+  return owner ? std::move(*owner) : ProgramOwner{};
 }
 
 }  // namespace carve::controller

@@ -1,8 +1,9 @@
 // The owners of programs in files, one for each program (controller/services/program_owner.h). The folder
-// belongs to the controller: a program cannot write there.
+// belongs to the controller: a program cannot write there. Programs do not survive a power loss, so the files
+// do not have to either.
 #pragma once
 
-#include <map>
+#include <set>
 #include <string>
 
 #include "controller/services/program_owner.h"
@@ -12,15 +13,16 @@ namespace carve::controller {
 
 class OwnerFiles {
  public:
-  // `folder` is made with the first file. `programs` has the programs' directories.
+  // `folder` is created with the first file. `programs` is the folder of the programs' directories.
   OwnerFiles(std::string folder, std::string programs)
       : folder_(std::move(folder)), programs_(std::move(programs)) {}
 
   Outcome<void> write(const std::string& program, const ProgramOwner&) const;
   void remove(const std::string& program) const;
-  // Returns the owners of all programs that have a file or a directory. A file that cannot be read is as
-  // none.
-  std::map<std::string, ProgramOwner> read_all() const;
+  // Returns the programs that have a file or a directory.
+  std::set<std::string> programs() const;
+  // Returns the program's owner. An unreadable file counts as missing.
+  ProgramOwner read(const std::string& program) const;
 
  private:
   std::string path_of(const std::string& program) const;

@@ -17,7 +17,7 @@ namespace {
 using Kind = PortOwner::Kind;
 
 constexpr size_t max_known = 4096;
-constexpr size_t max_files = 65536;  // Of one process.
+constexpr size_t max_files = 65536;  // Per process.
 
 // The supervisor and all processes below it.
 std::vector<pid_t> processes_of(const os::ProcessId& supervisor) {
@@ -58,7 +58,7 @@ Found finds_socket(pid_t pid, uint32_t inode) {
   return out;
 }
 
-// Returns the inodes of the processes' cgroups (v2), which are the numbers that the kernel calls them by.
+// Returns the inodes of the processes' cgroups (v2), by which the kernel identifies them.
 std::set<uint64_t> cgroups_of(const std::vector<pid_t>& pids) {
   std::set<std::string> paths;
   for (const pid_t pid : pids) {
@@ -76,7 +76,7 @@ std::set<uint64_t> cgroups_of(const std::vector<pid_t>& pids) {
   return out;
 }
 
-// Returns whether one of the processes runs as the user. In a container it may be another than the owner.
+// Returns whether one of the processes runs as the user, who may differ from the owner in a container.
 bool is_user_of(const std::vector<pid_t>& pids, uint32_t uid) {
   return std::ranges::any_of(pids, [uid](pid_t pid) {
     struct stat seen {};
@@ -100,19 +100,22 @@ PortOwner PortOwners::look_up(uint16_t port, const os::Listener& listener, const
                                     "replica: it gets another port",
                                     port, listener.uid)};
   if (all_readable) return other;
-  if (listener.cgroup && !cgroups_of(processes).contains(*listener.cgroup)) return other;
+  const std::set<uint64_t> cgroups = cgroups_of(processes);
+  const bool knows_cgroups = listener.cgroup && !cgroups.empty();
+  if (knows_cgroups && !cgroups.contains(*listener.cgroup)) return other;
   if (!is_user_of(processes, listener.uid)) return other;
-  if (listener.cgroup) return {Kind::program, ""};
-  return {Kind::unknown,
-          fmt::format("port {}: this kernel does not report whose socket listens there, and the controller "
-                      "may not look into processes of uid {}; run the controller as that user, or use Linux "
-                      "5.9 or newer",
-                      port, listener.uid)};
+  if (knows_cgroups) return {Kind::program, ""};
+  return {
+      Kind::unknown,
+      fmt::format("port {}: it is not known whose socket listens there, because the controller may not look "
+                  "into processes of uid {} and finds no cgroup of them; mount cgroup2 at /sys/fs/cgroup "
+                  "(Linux 5.9 or newer), or run the controller as that user or as root",
+                  port, listener.uid)};
 }
 
 PortOwner PortOwners::owner_of(uint16_t port, const os::ProcessId& supervisor) {
   const auto listeners = os::loopback_listeners(port);
-  if (!listeners) return {Kind::unknown, fmt::format("port {}: {}", port, listeners.error().sentence)};
+  if (!listeners) return {Kind::unknown, fmt::format("port {}: {}", port, listeners.error().message)};
   if (known_.size() > max_known) known_.clear();
   PortOwner out;
   for (const os::Listener& listener : *listeners) {

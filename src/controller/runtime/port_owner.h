@@ -1,10 +1,10 @@
-// Whether the process that listens at a replica's port is one of the replica's. Any local user can listen at
-// a port before a slow program does, and a program can use it by accident; what it answers must not make the
+// Whether the process that listens at a replica's port belongs to the replica. Any local user can listen at a
+// port before a slow program does, and a program can use it by accident; its responses must not make the
 // replica ready.
 //
 // The replica's processes are those below its supervisor, which adopts orphans (runner/runner.cc). A listener
-// belongs to the replica if one of them has its socket open. The controller may not look into processes of
-// another user; then the cgroup in which the socket was made decides, together with its user.
+// belongs to the replica if one of them has its socket open. The controller may not inspect processes of
+// another user; then the socket's cgroup and user decide.
 #pragma once
 
 #include <map>
@@ -17,13 +17,13 @@ namespace carve::controller {
 
 struct PortOwner {
   enum class Kind : uint8_t {
-    none,     // Nothing listens there.
-    program,  // All listeners are the replica's.
+    none,     // No process listens there.
+    program,  // All listeners belong to the replica.
     other,
     unknown,  // It cannot be determined.
   };
   Kind kind = Kind::none;
-  std::string message;  // Of other and unknown.
+  std::string message;  // Set for other and unknown.
 };
 
 // One thread uses it. A call reads /proc, so it may block; a listener that was recognised is not looked up
@@ -35,7 +35,7 @@ class PortOwners {
  private:
   PortOwner look_up(uint16_t port, const os::Listener&, const os::ProcessId& supervisor);
 
-  std::map<uint64_t, os::ProcessId> known_;  // Supervisor by the cookie of a listener.
+  std::map<uint64_t, os::ProcessId> known_;  // Supervisor, keyed by the cookie of a listener.
 };
 
 }  // namespace carve::controller

@@ -16,15 +16,16 @@ namespace carve::controller {
 
 class PortRegistry {
  public:
-  // Of the machine, in a folder that root makes, and of controllers that may not write there.
+  // Returns the machine's file, in a folder that root makes, and the file of controllers that may not write
+  // there.
   static std::vector<std::string> machine_files();
 
-  // A file that cannot be opened or is no regular file is not used.
+  // A file is not used if it cannot be opened or is not a regular file.
   explicit PortRegistry(const std::vector<std::string>& files);
 
   // Returns false if another controller has the port.
   bool reserve(uint32_t port);
-  // Gives back the reserved ports from `first` to `last` that are not in `used`.
+  // Releases the reserved ports from `first` to `last` that are not in `used`.
   void keep(uint32_t first, uint32_t last, const std::vector<uint32_t>& used);
 
  private:

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include "os/clock.h"
 #include "os/fd.h"
 #include "os/mutex.h"
+#include "os/wakeup.h"
 
 namespace carve::controller {
 namespace {
@@ -24,7 +24,7 @@ namespace {
 constexpr size_t status_line_bytes = 12;  // "HTTP/1.1 200"
 constexpr int idle_poll_ms = 1000;
 
-// One probe that is under way.
+// One probe in progress.
 struct Attempt {
   os::Fd socket;
   bool is_connected = false;
@@ -57,15 +57,15 @@ struct Prober::Shared {
     bool is_asked = true;
     std::optional<ProbeResult> result;
     int64_t next_ns = 0;
-    std::optional<Attempt> attempt;  // Used by the thread alone.
+    std::optional<Attempt> attempt;  // Used only by the thread.
     std::optional<bool> unverified;  // The listener has answered; its owner is not known yet.
   };
   os::Mutex mutex;
   std::map<std::string, Probe> probes GUARDED_BY(mutex);
   bool stops GUARDED_BY(mutex) = false;
-  os::Fd wake{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  const os::Wakeup wakeup;
 
-  PortOwners owners;  // Used by the thread alone.
+  PortOwners owners;  // Used only by the thread.
 
   void run() EXCLUDES(mutex);
   void verify() EXCLUDES(mutex);
@@ -83,7 +83,7 @@ void Prober::Shared::end(Probe& probe, bool success) {
     probe.unverified = success;
 }
 
-// Finds out whose listeners have answered. Without the lock, because it reads /proc.
+// Finds out who owns the listeners that have answered. Runs without the lock, because it reads /proc.
 void Prober::Shared::verify() {
   struct Answered {
     std::string name;
@@ -107,7 +107,7 @@ void Prober::Shared::verify() {
   }
 }
 
-// Begins the probes that are due and ends those that are late. Returns the moment of the next one.
+// Begins the probes that are due and ends those that are late. Returns the time of the next one.
 int64_t Prober::Shared::begin_due(int64_t now) {
   int64_t next = now + idle_poll_ms * os::millisecond;
   for (auto& [name, probe] : probes) {
@@ -167,11 +167,10 @@ void Prober::Shared::run() {
           names.push_back(name);
         }
     }
-    polled.push_back({wake.get(), POLLIN, 0});
+    polled.push_back({wakeup.fd(), POLLIN, 0});
     const int64_t wait_ms = (next - os::monotonic_ns()) / os::millisecond + 1;
     poll(polled.data(), polled.size(), static_cast<int>(std::clamp<int64_t>(wait_ms, 1, idle_poll_ms)));
-    uint64_t count = 0;
-    if (polled.back().revents != 0 && ::read(wake.get(), &count, sizeof count) < 0) continue;
+    if (polled.back().revents != 0) wakeup.take();
     {
       const os::MutexLock lock(mutex);
       for (size_t i = 0; i < names.size(); ++i) {
@@ -191,7 +190,7 @@ Prober::~Prober() {
     const os::MutexLock lock(shared_->mutex);
     shared_->stops = true;
   }
-  eventfd_write(shared_->wake.get(), 1);
+  shared_->wakeup.set();
   thread_.join();
 }
 
@@ -208,7 +207,7 @@ std::optional<ProbeResult> Prober::probe(const std::string& name, const ProbeTar
     probe.is_asked = true;
     result = std::exchange(probe.result, std::nullopt);
   }
-  if (is_new) eventfd_write(shared_->wake.get(), 1);
+  if (is_new) shared_->wakeup.set();
   return result;
 }
 

@@ -86,7 +86,7 @@ std::optional<bool> result(uint32_t port, const std::string& path) {
 }
 
 TEST(Prober, a_listener_of_another_program_is_no_success_and_is_named) {
-  const Sleeper replica;  // Before the listener, which it would have open too.
+  const Sleeper replica;  // Created before the listener, which it would otherwise inherit.
   const Answering server("HTTP/1.1 200 OK\r\n\r\n", false);
   for (const char* path : {"", "/healthz"}) {
     const auto seen = probed(server.port, path, replica.id());

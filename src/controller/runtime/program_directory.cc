@@ -17,15 +17,13 @@
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
-
 constexpr mode_t directory_mode = 02750;
 constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
 constexpr gid_t no_group = 65534;
 
 Outcome<os::Fd> open_folder(const std::string& path) {
   os::Fd folder(open(path.c_str(), folder_flags));
-  if (!folder) return failure(K::unavailable, "{}: {}", path, strerror(errno));
+  if (!folder) return failure(FailureKind::unavailable, "{}: {}", path, strerror(errno));
   return folder;
 }
 
@@ -37,7 +35,7 @@ bool has_succeeded(pid_t child) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// Deletes what is in the working directory.
+// Deletes the contents of the working directory.
 void remove_content() {
   std::error_code failed;
   std::vector<std::filesystem::path> entries;
@@ -58,7 +56,7 @@ Outcome<os::Fd> make_program_directory(const std::string& folder, const std::str
   const auto programs = open_folder(folder);
   if (!programs) return tl::unexpected(programs.error());
   const auto trouble = [&](const char* what) {
-    return failure(K::unavailable, "{}/{}: {}: {}", folder, name, what, strerror(errno));
+    return failure(FailureKind::unavailable, "{}/{}: {}: {}", folder, name, what, strerror(errno));
   };
   if (mkdirat(programs->get(), name.c_str(), 0700) != 0 && errno != EEXIST) return trouble("cannot be made");
   os::Fd made(openat(programs->get(), name.c_str(), folder_flags));
@@ -67,7 +65,7 @@ Outcome<os::Fd> make_program_directory(const std::string& folder, const std::str
   if (seen.st_uid == uid && (seen.st_mode & 07777) == directory_mode) return made;
   // It is new, or the launcher was killed before it gave the directory to the user.
   if (seen.st_uid != geteuid())
-    return failure(K::failed_precondition, "{}/{} belongs to the uid {}; remove it", folder, name,
+    return failure(FailureKind::failed_precondition, "{}/{} belongs to the uid {}; remove it", folder, name,
                    seen.st_uid);
   if (fchmod(made.get(), directory_mode) != 0 || fchown(made.get(), uid, getegid()) != 0)
     return trouble("its owner cannot be changed");
@@ -79,7 +77,7 @@ Outcome<ProgramDirectory> open_program_directory(const std::string& folder, cons
   if (!out.fd && errno == ENOENT) return out;
   struct stat seen {};
   if (!out.fd || fstat(out.fd.get(), &seen) != 0)
-    return failure(K::unavailable, "{}/{}: {}", folder, name, strerror(errno));
+    return failure(FailureKind::unavailable, "{}/{}: {}", folder, name, strerror(errno));
   out.uid = seen.st_uid;
   return out;
 }
@@ -98,7 +96,7 @@ Outcome<void> remove_program_directory(const std::string& folder, const std::str
   if (!directory->fd) return {};
   const std::string hidden = fmt::format(".ended-{}-{}", name, os::utc_ns());
   if (renameat(programs->get(), name.c_str(), programs->get(), hidden.c_str()) != 0)
-    return failure(K::unavailable, "{}/{} cannot be renamed: {}", folder, name, strerror(errno));
+    return failure(FailureKind::unavailable, "{}/{} cannot be renamed: {}", folder, name, strerror(errno));
   return detach([&] {
     const pid_t child = fork();
     if (child == 0) {
@@ -121,7 +119,7 @@ Outcome<void> detach(const std::function<void()>& act) {
     _exit(process < 0 ? 1 : 0);
   }
   if (middle < 0 || !has_succeeded(middle))
-    return failure(K::unavailable, "cannot start a process; the machine has too many");
+    return failure(FailureKind::unavailable, "cannot start a process; the machine has too many");
   return {};
 }
 

@@ -1,5 +1,5 @@
 // The directories of supervised programs, one for each, in one folder. The launcher makes and removes them. A
-// directory belongs to its program's user, so what is done inside it is done with the rights of that user.
+// directory belongs to its program's user, so work inside it is done with the rights of that user.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,7 @@ namespace carve::controller {
 // Returns whether the text may be the name of a program's directory: one component that is not hidden.
 bool is_program_name(const std::string& name);
 
-// Returns the directory, open. It is made if it is missing, and belongs to the user and to this process's
+// Returns the directory, open. It is created if it is missing, and belongs to the user and to this process's
 // group.
 Outcome<os::Fd> make_program_directory(const std::string& folder, const std::string& name, uid_t uid);
 
@@ -26,14 +26,14 @@ struct ProgramDirectory {
 };
 Outcome<ProgramDirectory> open_program_directory(const std::string& folder, const std::string& name);
 
-// Gives up the rights of this process for those of the user, without a way back. Returns false if it may not.
+// Drops the rights of this process for those of the user, irreversibly. Returns false if it may not.
 bool become_user(uid_t uid);
 
-// Deletes the directory: renames it, which ends its name at once, and deletes its content as its user in a
-// process of its own. What the user made undeletable stays under the hidden name.
+// Deletes the directory: renames it, which frees its name immediately, and deletes its content as its user in
+// a separate process. Files that the user made undeletable stay under the hidden name.
 Outcome<void> remove_program_directory(const std::string& folder, const std::string& name);
 
-// Forks a process that is no child of this one and calls `act` in it.
+// Forks a process that is not a child of this one and calls `act` in it.
 Outcome<void> detach(const std::function<void()>& act);
 
 }  // namespace carve::controller

@@ -54,7 +54,7 @@ TEST_F(ProgramDirectoryTest, of_another_user_is_refused) {
   ASSERT_TRUE(make_program_directory(folder, "a", 65534));
   const auto made = make_program_directory(folder, "a", 2);
   ASSERT_FALSE(made);
-  EXPECT_THAT(made.error().sentence, HasSubstr("belongs to the uid 65534"));
+  EXPECT_THAT(made.error().message, HasSubstr("belongs to the uid 65534"));
 }
 
 TEST_F(ProgramDirectoryTest, is_never_a_link) {

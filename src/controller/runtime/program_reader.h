@@ -1,8 +1,8 @@
-// What the supervisors wrote of their programs, read again only if it may have changed. A program that runs
-// changes nothing, so an idle controller makes no system call for it.
+// Reads the state that the supervisors wrote about their programs, again only if it may have changed. A
+// running program changes nothing, so an idle controller makes no system call for it.
 //
-// The kernel reports changes in a program's directory (inotify): a state that is replaced, and the lock file,
-// which the kernel closes when the supervisor ends. The lock may be free a moment after that report, so a
+// The kernel reports changes in a program's directory (inotify): a replaced state, and the lock file, which
+// the kernel closes when the supervisor ends. The lock may become free a moment after that report, so a
 // directory counts as unchanged 2 s after its last report. Each program is read once in 30 s in any case. If
 // the kernel grants no watch, each program is read every time.
 #pragma once
@@ -19,22 +19,23 @@ namespace carve::controller {
 
 class ProgramReader {
  public:
-  // `folder` has the programs' directories.
+  // `folder` contains the programs' directories.
   explicit ProgramReader(std::string folder);
 
   std::string directory_of(const std::string& name) const { return folder_ + "/" + name; }
 
-  // Takes the kernel's reports. What is read before the next call may be of this moment. `now`: monotonic.
+  // Takes the kernel's reports. A read before the next call may return the state of this moment. `now_ns` is
+  // monotonic.
   void take_reports(int64_t now_ns);
   Outcome<runner::SeenProgram> read(const std::string& name);
-  // Forgets a program whose directory is removed; another one of its name has another directory.
+  // Forgets a program whose directory is removed; another program of its name gets another directory.
   void forget(const std::string& name);
 
-  uint64_t reads() const { return reads_; }  // Of files.
+  uint64_t reads() const { return reads_; }  // Number of files read.
 
  private:
   struct Known {
-    int watch = -1;  // -1: none.
+    int watch = -1;  // -1 if there is none.
     int64_t reported_ns = 0;
     int64_t read_ns = 0;
     std::optional<runner::SeenProgram> seen;
@@ -48,7 +49,7 @@ class ProgramReader {
   int64_t now_ns_ = 0;
   uint64_t reads_ = 0;
   std::map<std::string, Known> known_;
-  std::map<int, std::string> names_;  // By watch.
+  std::map<int, std::string> names_;  // Keyed by watch.
 };
 
 }  // namespace carve::controller

@@ -35,7 +35,7 @@ struct ProgramReaderTest : testing::Test {
     now += seconds * os::second;
     reader->take_reports(now);
     const auto seen = reader->read("a");
-    EXPECT_TRUE(seen) << seen.error().sentence;
+    EXPECT_TRUE(seen) << seen.error().message;
     return seen.value_or(runner::SeenProgram{});
   }
   // Returns whether the next turns read no file.
@@ -103,7 +103,7 @@ TEST_F(ProgramReaderTest, a_program_without_a_directory_was_never_started) {
   EXPECT_EQ(read_after(0).phase(), ProgramPhase::running);
 }
 
-// A symbolic link in the directory's place names no program of ours.
+// A symbolic link in the directory's place is not one of Carve's programs.
 TEST_F(ProgramReaderTest, a_link_is_not_followed) {
   std::filesystem::rename(folder / "a", folder / "b");
   std::filesystem::create_directory_symlink(folder / "b", folder / "a");

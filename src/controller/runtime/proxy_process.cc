@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,10 +22,8 @@
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
-
 constexpr const char* record_file = "haproxy.process";
-constexpr const char* log_file = "haproxy.log";  // What HAProxy says since its start.
+constexpr const char* log_file = "haproxy.log";  // Written by the running HAProxy.
 constexpr int64_t poll_interval_ns = 10 * os::millisecond;
 constexpr size_t max_report_bytes = 64 << 10;
 
@@ -38,7 +37,7 @@ struct Pipe {
 Outcome<Pipe> make_pipe() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
-    return failure(K::unavailable, "cannot create a pipe: {}", strerror(errno));
+    return failure(FailureKind::unavailable, "cannot create a pipe: {}", strerror(errno));
   return Pipe{os::Fd(ends[0]), os::Fd(ends[1])};
 }
 
@@ -58,7 +57,7 @@ std::string first_alert(std::string_view text) {
   return std::string(line.substr(0, 300));
 }
 
-// What the process needs that becomes HAProxy. It was made before fork(), because the caller has threads.
+// The data of the process that becomes HAProxy. It is prepared before fork(), because the caller has threads.
 struct Image {
   const char* program;
   char* const* words;
@@ -66,7 +65,7 @@ struct Image {
   const char* log;
   int go;      // HAProxy is executed when a byte arrives, and not if the caller ends before.
   int caller;  // The other end of `go`.
-  int report;  // Gets the process id, and errno if it is not executed.
+  int report;  // Gets the process id, and errno if execution fails.
 };
 
 // Becomes HAProxy, as a child of init. Calls async-signal-safe functions only.
@@ -94,7 +93,7 @@ struct Image {
   _exit(1);
 }
 
-// Returns the rest of what the descriptor carries, until its end or the deadline.
+// Returns the rest of the descriptor's data, until its end or the deadline.
 std::string read_report(const os::Fd& from, int64_t deadline_ns) {
   std::string text;
   std::array<char, 4096> bytes;
@@ -124,7 +123,7 @@ Outcome<std::string> find_program(const std::string& name) {
   const auto is_program = [](const std::string& path) { return access(path.c_str(), X_OK) == 0; };
   if (name.find('/') != std::string::npos) {
     if (is_program(name)) return name;
-    return failure(K::not_found, "{} is not a program that may be executed", name);
+    return failure(FailureKind::not_found, "{} is not a program that may be executed", name);
   }
   const char* variable = std::getenv("PATH");
   std::string folders = std::string(variable != nullptr ? variable : "") + ":/usr/sbin:/usr/bin:/sbin:/bin:";
@@ -135,7 +134,7 @@ Outcome<std::string> find_program(const std::string& name) {
     at = end + 1;
   }
   return failure(
-      K::not_found,
+      FailureKind::not_found,
       "{0} is not installed, and it carries the traffic of services with a port; install the package: "
       "apt-get install {0}",
       name);
@@ -170,16 +169,16 @@ Outcome<std::optional<ProxyProcesses>> ProxyProcess::find() const {
     const auto listener = socket_.listener();
     if (!listener) return !known || !is_running(*known);
     const auto answer = socket_.ask("show proc");
-    if (!answer || answer->empty()) return false;  // A reload is under way.
+    if (!answer || answer->empty()) return false;  // A reload is in progress.
     const auto processes = read_processes(*answer);
-    if (!processes) trouble = processes.error().sentence;
+    if (!processes) trouble = processes.error().message;
     if (!processes || processes->master != listener->pid) return false;
     found = *processes;
     return true;
   };
   if (poll_until(max_silence_ns, is_settled)) return found;
   return failure(
-      K::unavailable,
+      FailureKind::unavailable,
       "HAProxy, process {}, runs and cannot be used at {}: {}; if it stays so, end the process, and the "
       "controller starts another",
       known ? known->pid : 0, socket_.path(), trouble);
@@ -207,17 +206,19 @@ Outcome<void> ProxyProcess::check_config(const std::string& file) const {
   const int error = posix_spawn(&pid, name.c_str(), &files, &attributes, words, environment);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
-  if (error != 0) return failure(K::unavailable, "cannot execute {}: {}", *program, strerror(error));
+  if (error != 0)
+    return failure(FailureKind::unavailable, "cannot execute {}: {}", *program, strerror(error));
   pipe->writer.reset();
   const std::string report = read_report(pipe->reader, os::monotonic_ns() + max_start_ns);
   int status = 0;
-  // It has ended, or it has not within the time.
+  // It has ended, or the time is over.
   if (!poll_until(max_silence_ns, [&] { return waitpid(pid, &status, WNOHANG) != 0; })) {
     kill(pid, SIGKILL);
     waitpid(pid, &status, 0);
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
-  return failure(K::invalid_argument, "HAProxy refuses {}: {}", path(file.c_str()), first_alert(report));
+  return failure(FailureKind::invalid_argument, "HAProxy refuses {}: {}", path(file.c_str()),
+                 first_alert(report));
 }
 
 Outcome<os::ProcessId> ProxyProcess::launch(const std::string& program) const {
@@ -231,7 +232,7 @@ Outcome<os::ProcessId> ProxyProcess::launch(const std::string& program) const {
   const Image image{program.c_str(),  words.data(),     directory_.c_str(),  log.c_str(),
                     go->reader.get(), go->writer.get(), report->writer.get()};
   const pid_t child = fork();
-  if (child < 0) return failure(K::unavailable, "cannot start HAProxy: {}", strerror(errno));
+  if (child < 0) return failure(FailureKind::unavailable, "cannot start HAProxy: {}", strerror(errno));
   if (child == 0) become(image);
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
   report->writer.reset();
@@ -251,8 +252,8 @@ Outcome<os::ProcessId> ProxyProcess::launch(const std::string& program) const {
 
 tl::unexpected<Failure> ProxyProcess::not_started(const char* what) const {
   const std::string alert = first_alert(os::read_file(path(log_file)).value_or(""));
-  return failure(K::unavailable, "HAProxy did not start: {}; its log is {}", alert.empty() ? what : alert,
-                 path(log_file));
+  return failure(FailureKind::unavailable, "HAProxy did not start: {}; its log is {}",
+                 alert.empty() ? what : alert, path(log_file));
 }
 
 Outcome<void> ProxyProcess::start() const {
@@ -269,16 +270,25 @@ Outcome<void> ProxyProcess::start() const {
   });
   if (serves) return {};
   if (in_time) return not_started("it has ended");
-  kill(process->pid, SIGKILL);  // It is the process that was started above, and it has not ended.
+  kill(process->pid, SIGKILL);  // This is the process that was started above, and it has not ended.
   return not_started("it did not answer within 5 s");
 }
 
+// HAProxy appends to its log, so the file can be emptied while HAProxy has it open.
+void ProxyProcess::limit_log() const {
+  const std::string log = path(log_file);
+  struct stat file {};
+  if (stat(log.c_str(), &file) != 0 || file.st_size <= max_proxy_log_bytes) return;
+  if (truncate(log.c_str(), 0) != 0) return;  // The reload is more important.
+}
+
 Outcome<void> ProxyProcess::reload() const {
+  limit_log();
   const auto before = find();
   if (!before) return tl::unexpected(before.error());
-  if (!*before) return failure(K::unavailable, "HAProxy has ended");
-  // The master executes itself anew, so its answer is lost in most cases.
-  if (const auto answer = socket_.ask("reload"); !answer && answer.error().kind == K::not_found)
+  if (!*before) return failure(FailureKind::unavailable, "HAProxy has ended");
+  // The master executes itself again, so its answer is lost in most cases.
+  if (const auto answer = socket_.ask("reload"); !answer && answer.error().kind == FailureKind::not_found)
     return tl::unexpected(answer.error());
   ProxyProcesses after;
   const bool in_time = poll_until(max_start_ns, [&] {
@@ -289,8 +299,9 @@ Outcome<void> ProxyProcess::reload() const {
   });
   if (in_time && after.failed_reloads == 0 && after.worker != 0 && after.worker != (*before)->worker)
     return {};
-  return failure(K::unavailable, "HAProxy did not load {}, and goes on with what it had; its log is {}",
-                 path(config_file), path(log_file));
+  return failure(FailureKind::unavailable,
+                 "HAProxy did not load {}, and goes on with what it had; its log is {}", path(config_file),
+                 path(log_file));
 }
 
 Outcome<void> ProxyProcess::stop() const {
@@ -302,7 +313,8 @@ Outcome<void> ProxyProcess::stop() const {
   if (!held) return {};
   os::send_signal(held, SIGTERM);
   if (poll_until(max_start_ns, [&] { return !os::alive(held); })) return {};
-  return failure(K::unavailable, "HAProxy, process {}, has not ended 5 s after SIGTERM", process->pid);
+  return failure(FailureKind::unavailable, "HAProxy, process {}, has not ended 5 s after SIGTERM",
+                 process->pid);
 }
 
 }  // namespace carve::controller

@@ -1,6 +1,6 @@
-// Totals of requests over all workers of HAProxy. A reload begins a worker whose counters are 0, and the
-// counters of a worker end with it. Totals keep what was last read of each worker, so they never fall. What a
-// worker counts between the last reading and its end is not in the totals.
+// Totals of requests over all workers of HAProxy. A reload begins a worker whose counters are 0, and a
+// worker's counters end with it. The totals keep the last reading of each worker, so they never fall. They
+// miss what a worker counts between its last reading and its end.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ using CountersByProxy = std::map<std::string, RequestCounters>;
 
 class RequestTotals {
  public:
-  // Takes the counters of all workers that live, by their process ids.
+  // Takes the counters of all living workers, keyed by process id.
   void update(const std::map<int, CountersByProxy>& workers) {
     for (const auto& [worker, counters] : workers_) {
       const auto lives = workers.find(worker);
@@ -41,11 +41,11 @@ class RequestTotals {
     return out;
   }
 
-  // Forgets a service that no worker has, so that the totals do not grow with services of the past.
+  // Forgets a service that no worker has, so that the totals do not grow with former services.
   void forget(const std::string& proxy) { ended_.erase(proxy); }
 
  private:
-  // Returns whether another worker has the process id of one that has ended.
+  // Returns whether another worker has reused the process id of an ended one.
   static bool has_restarted(const CountersByProxy& before, const CountersByProxy& now) {
     for (const auto& [proxy, counters] : before) {
       const auto found = now.find(proxy);

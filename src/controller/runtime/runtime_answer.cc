@@ -6,8 +6,6 @@
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
-
 // SRV_ADMF_* of HAProxy's server-t.h: forced, inherited, by configuration, by DNS, by resolution.
 constexpr uint64_t maintenance_bits = 0x01 | 0x02 | 0x04 | 0x20 | 0x40;
 constexpr uint64_t drain_bits = 0x08 | 0x10;
@@ -77,8 +75,8 @@ class Columns {
 };
 
 tl::unexpected<Failure> unreadable(std::string_view command, std::string_view what) {
-  return failure(K::unavailable, "HAProxy's answer to '{}' cannot be read: {}; version 2.6 is supported",
-                 command, what);
+  return failure(FailureKind::unavailable,
+                 "HAProxy's answer to '{}' cannot be read: {}; version 2.6 is supported", command, what);
 }
 
 tl::unexpected<Failure> wrong_column(std::string_view command, const std::string& column) {

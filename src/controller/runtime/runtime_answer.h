@@ -1,5 +1,5 @@
-// What HAProxy 2.6 answers on its sockets, read by the names of columns: other versions have more columns, in
-// another order. An answer that lacks a column, or has text where a number belongs, is refused.
+// HAProxy 2.6's answers on its sockets, parsed by column name: other versions have more columns, in another
+// order. An answer that lacks a column, or has text in a numeric column, is rejected.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@ namespace carve::controller {
 struct ProxyProcesses {
   int master = 0;
   uint64_t reloads = 0;
-  uint64_t failed_reloads = 0;   // In a row.
-  int worker = 0;                // The present one; 0: none.
+  uint64_t failed_reloads = 0;   // Consecutive.
+  int worker = 0;                // The present one; 0 if there is none.
   std::vector<int> old_workers;  // They end when their last request has ended.
 
   friend bool operator==(const ProxyProcesses&, const ProxyProcesses&) = default;
@@ -29,11 +29,12 @@ Outcome<ProxyProcesses> read_processes(std::string_view answer);
 struct StatRow {
   enum class Kind : uint8_t { frontend, backend, server, listener };
   std::string proxy;
-  std::string name;  // FRONTEND, BACKEND, or the server's.
+  std::string name;  // FRONTEND, BACKEND, or the server's name.
   Kind kind = Kind::frontend;
   uint64_t queued = 0;
-  uint64_t sessions = 0;  // A frontend's: connections, also idle ones. Others: requests, streams and tunnels.
-  uint64_t requests = 0;  // Total; of a frontend only.
+  uint64_t sessions =
+      0;  // Connections of a frontend, also idle ones; requests, streams and tunnels of others.
+  uint64_t requests = 0;                // Total; only set for a frontend.
   std::array<uint64_t, 6> responses{};  // Totals: 1xx, 2xx, 3xx, 4xx, 5xx, others.
   uint64_t mean_response_ms = 0;
 
@@ -54,7 +55,7 @@ bool is_in_maintenance(const ServerRow&);
 bool is_drained(const ServerRow&);
 Outcome<std::vector<ServerRow>> read_servers(std::string_view answer);
 
-// Returns the value of a line "NAME: VALUE" of `show info`; no value if there is no such line.
+// Returns the value of a line "NAME: VALUE" of `show info`, or no value if there is no such line.
 std::optional<std::string_view> read_info(std::string_view answer, std::string_view name);
 
 }  // namespace carve::controller

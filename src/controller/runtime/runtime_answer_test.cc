@@ -41,7 +41,7 @@ TEST(RuntimeAnswer, a_processes_answer_of_another_form_is_refused) {
         "99999999999 master 0 [failed: 0]\n"}) {
     const auto read = read_processes(answer);
     ASSERT_FALSE(read) << answer;
-    EXPECT_THAT(read.error().sentence, HasSubstr("HAProxy's answer to 'show proc' cannot be read: "));
+    EXPECT_THAT(read.error().message, HasSubstr("HAProxy's answer to 'show proc' cannot be read: "));
   }
 }
 
@@ -75,7 +75,7 @@ TEST(RuntimeAnswer, a_missing_column_and_a_wrong_number_are_named) {
   EXPECT_TRUE(read_stat(names + "a,b,0,0,2,0,0,0,0,0,0,0,0\n"));
   const auto column_of = [](const std::string& answer) {
     const auto read = read_stat(answer);
-    return read ? "" : read.error().sentence;
+    return read ? "" : read.error().message;
   };
   EXPECT_THAT(column_of(names + "a,b,0,x,2,0,0,0,0,0,0,0,0\n"), HasSubstr("the column scur is missing"));
   EXPECT_THAT(column_of(names + "a,b,-1,0,2,0,0,0,0,0,0,0,0\n"), HasSubstr("the column qcur is missing"));

@@ -12,8 +12,6 @@
 namespace carve::controller {
 namespace {
 
-using K = FailureKind;
-
 // Waits until the socket is ready for the events. Returns false when the deadline has passed.
 bool wait_for(int fd, short events, int64_t deadline_ns) {
   for (;;) {
@@ -34,11 +32,11 @@ Outcome<std::string> RuntimeSocket::ask(std::string_view command) const {
   const bool one_command =
       std::ranges::none_of(command, [](char c) { return c < ' ' || c == ';' || c == 0x7f || c == '\\'; });
   if (!one_command || command.empty())
-    return failure(K::invalid_argument,
+    return failure(FailureKind::invalid_argument,
                    "a command of HAProxy has one line and no ';', '\\' or control character");
   const int64_t deadline_ns = os::monotonic_ns() + patience_ns_;
   const auto late = [&] {
-    return failure(K::unavailable, "HAProxy at {} did not answer '{}' within {} ms", path_,
+    return failure(FailureKind::unavailable, "HAProxy at {} did not answer '{}' within {} ms", path_,
                    command.substr(0, command.find(' ')), patience_ns_ / os::millisecond);
   };
   const auto fd = os::connect_to(path_, SOCK_STREAM | SOCK_NONBLOCK);
@@ -48,7 +46,7 @@ Outcome<std::string> RuntimeSocket::ask(std::string_view command) const {
     const ssize_t count = send(fd->get(), line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
     if (count > 0) sent += static_cast<size_t>(count);
     if (count > 0) continue;
-    if (!may_repeat()) return failure(K::unavailable, "HAProxy at {}: {}", path_, strerror(errno));
+    if (!may_repeat()) return failure(FailureKind::unavailable, "HAProxy at {}: {}", path_, strerror(errno));
     if (!wait_for(fd->get(), POLLOUT, deadline_ns)) return late();
   }
   shutdown(fd->get(), SHUT_WR);
@@ -60,12 +58,12 @@ Outcome<std::string> RuntimeSocket::ask(std::string_view command) const {
     if (count > 0) {
       answer.append(bytes, static_cast<size_t>(count));
       if (answer.size() > max_answer_bytes)
-        return failure(K::unavailable, "HAProxy at {} answered with more than {} bytes", path_,
+        return failure(FailureKind::unavailable, "HAProxy at {} answered with more than {} bytes", path_,
                        max_answer_bytes);
       if (os::monotonic_ns() > deadline_ns) return late();
       continue;
     }
-    if (!may_repeat()) return failure(K::unavailable, "HAProxy at {}: {}", path_, strerror(errno));
+    if (!may_repeat()) return failure(FailureKind::unavailable, "HAProxy at {}: {}", path_, strerror(errno));
     if (!wait_for(fd->get(), POLLIN, deadline_ns)) return late();
   }
 }
@@ -74,7 +72,7 @@ Outcome<os::ProcessId> RuntimeSocket::listener() const {
   const auto fd = os::connect_to(path_, SOCK_STREAM | SOCK_NONBLOCK);
   if (!fd) return tl::unexpected(fd.error());
   const auto peer = os::peer_of(fd->get());
-  if (!peer) return failure(K::not_found, "the process that listened at {} has ended", path_);
+  if (!peer) return failure(FailureKind::not_found, "the process that listened at {} has ended", path_);
   return peer->process;
 }
 

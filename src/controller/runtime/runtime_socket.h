@@ -1,6 +1,6 @@
-// The command line of HAProxy on a unix socket: the admin socket of a worker, and the master socket, which
-// also passes commands to its workers ("@!PID COMMAND"). One connection carries one command. HAProxy closes
-// the connection after the answer, the master socket only if the writing side was shut down before.
+// HAProxy's command line on a unix socket: the admin socket of a worker, and the master socket, which also
+// passes commands to its workers ("@!PID COMMAND"). One connection carries one command. HAProxy closes the
+// connection after the answer, on the master socket only if the writing side was shut down before.
 #pragma once
 
 #include <string>
@@ -11,7 +11,8 @@
 
 namespace carve::controller {
 
-inline constexpr size_t max_answer_bytes = 16 << 20;  // `show stat` of 256 services with 128 servers: 9 MiB.
+inline constexpr size_t max_answer_bytes = 16
+                                           << 20;  // `show stat` of 256 services with 128 servers has 9 MiB.
 
 class RuntimeSocket {
  public:
@@ -20,10 +21,10 @@ class RuntimeSocket {
 
   // Returns the answer to one command, as HAProxy sent it.
   // invalid_argument: the command has a character that would begin another command. not_found: no process
-  // listens. unavailable: no complete answer within the time, or it is too large.
+  // listens. unavailable: there was no complete answer within the time, or it is too large.
   Outcome<std::string> ask(std::string_view command) const;
 
-  // Returns the process that listens. not_found: there is none.
+  // Returns the process that listens, or not_found if there is none.
   Outcome<os::ProcessId> listener() const;
 
   const std::string& path() const { return path_; }

@@ -83,7 +83,7 @@ TEST(RuntimeSocket, a_silent_process_is_given_up) {
   asked.count_down();
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().kind, FailureKind::unavailable);
-  EXPECT_THAT(answer.error().sentence, HasSubstr("did not answer 'show' within 0 ms"));
+  EXPECT_THAT(answer.error().message, HasSubstr("did not answer 'show' within 0 ms"));
 }
 
 TEST(RuntimeSocket, an_endless_answer_is_refused) {
@@ -93,7 +93,7 @@ TEST(RuntimeSocket, an_endless_answer_is_refused) {
   });
   const auto answer = RuntimeSocket(listener.path(), 60 * os::second).ask("show stat");
   ASSERT_FALSE(answer);
-  EXPECT_THAT(answer.error().sentence, HasSubstr("more than 16777216 bytes"));
+  EXPECT_THAT(answer.error().message, HasSubstr("more than 16777216 bytes"));
 }
 
 TEST(RuntimeSocket, a_missing_process_is_not_found) {

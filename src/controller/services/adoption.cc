@@ -1,20 +1,20 @@
-// How the service loop keeps whose programs are which, and adopts programs whose records are lost.
+// How the service reconciler records the owners of programs, and adopts programs whose records are lost.
 #include <algorithm>
 
-#include "controller/services/service_loop.h"
+#include "controller/services/service_reconciler.h"
 #include "core/invariant.h"
 #include "os/log.h"
 
 namespace carve::controller {
 
-Outcome<void> ServiceLoop::keep_owner(const Object& object, const ReplicaRecord& replica) {
+Outcome<void> ServiceReconciler::keep_owner(const Object& object, const ReplicaRecord& replica) {
   return effects_.keep_owner(replica.slice,
                              owner_of(object, replica, records_.spec(replica.uid, replica.revision)));
 }
 
-// Returns whether the object has the program's revision, or has it now: the object's present spec is that of
-// the revision, and the record of it is lost, or the object was submitted again.
-bool ServiceLoop::adopt_revision(const Object& object, const ProgramOwner& owner, Ns now) {
+// Returns whether the object has the program's revision, or has it now: the object's present spec matches the
+// revision, and either its record is lost or the object was submitted again.
+bool ServiceReconciler::adopt_revision(const Object& object, const ProgramOwner& owner, Ns now) {
   const std::string known = records_.spec(object.uid, owner.revision);
   if (!known.empty()) return known == owner.spec;
   WorkloadRecord record = records_.workload(object.uid);
@@ -26,11 +26,11 @@ bool ServiceLoop::adopt_revision(const Object& object, const ProgramOwner& owner
                       .revision = owner.revision,
                       .created_ns = now,
                       .spec = owner.spec,
-                      .object_spec = object.spec})
+                      .object_spec = object.spec.json()})
       .has_value();
 }
 
-bool ServiceLoop::adopt(const std::string& program, const ProgramOwner& owner, Ns now) {
+bool ServiceReconciler::adopt(const std::string& program, const ProgramOwner& owner, Ns now) {
   const auto kind = objects::parse_kind(owner.kind);
   if (!kind || !objects::text_of(*kind).is_workload) return false;
   const auto object = objects_.find({*kind, owner.name_space, owner.name});

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "os/log.h"
+#include "os/user.h"
 
 namespace carve::controller {
 namespace {
@@ -41,18 +42,18 @@ bool Orphans::turn(Ns now) {
 
 void Orphans::look(Ns now) {
   looked_at_ = now;
-  const auto owners = effects_.owners();
   std::erase_if(orphans_, [&](const auto& entry) { return loops_.has_record(entry.first); });
-  for (const auto& [name, owner] : owners) {
-    if (loops_.has_record(name)) continue;
-    const auto [entry, is_new] = orphans_.try_emplace(name, Orphan{.owner = owner, .found_at = now});
-    if (is_new)
-      os::log::warning("program {} is in no record of the database; it belongs to {}", name,
-                       owner.kind.empty() ? "an unknown object" : text(key_of(name, owner)));
+  for (const std::string& name : effects_.kept_programs()) {
+    if (loops_.has_record(name) || orphans_.contains(name)) continue;
+    const ProgramOwner owner = effects_.owner(name);
+    orphans_[name] = {.owner = owner, .found_at = now};
+    os::log::warning(os::cause_of_user(owner.owner_uid),
+                     "program {} is in no record of the database; it belongs to {}", name,
+                     owner.kind.empty() ? "an unknown object" : text(key_of(name, owner)));
   }
 }
 
-// Returns whether an object has the name, so that its programs need the names of these.
+// Returns whether an object with this name exists, so that its programs need the names of these.
 bool Orphans::is_in_the_way(const ProgramOwner& owner) const {
   const auto kind = objects::parse_kind(owner.kind);
   if (!kind) return false;
@@ -64,7 +65,7 @@ bool Orphans::is_in_the_way(const ProgramOwner& owner) const {
 bool Orphans::end(const std::string& name, Orphan& orphan, Ns now) {
   const auto program = effects_.program(name);
   if (!program) {
-    os::log::debug("{}: {}", name, program.error().sentence);
+    os::log::debug("{}: {}", name, program.error().message);
     return false;
   }
   const auto report_once = [&] {
@@ -75,18 +76,19 @@ bool Orphans::end(const std::string& name, Orphan& orphan, Ns now) {
   if (program->state == ProgramState::running) {
     const bool is_late = orphan.terminated_at != 0 && now >= orphan.terminated_at + kill_after;
     const auto sent = is_late ? effects_.kill(name) : effects_.terminate(name);
-    if (!sent) os::log::warning("{}: {}", name, sent.error().sentence);
+    if (!sent)
+      os::log::warning(os::cause_of_user(orphan.owner.owner_uid), "{}: {}", name, sent.error().message);
     if (orphan.terminated_at == 0) orphan.terminated_at = now;
     return false;
   }
   if (!orphan.owner.node.empty()) {
     const auto slices = effects_.slices(orphan.owner.node);
-    if (!slices) return false;  // Its agent does not answer, so the slice may live.
+    if (!slices) return false;  // Its agent does not respond, so the slice may live.
     const auto slice = slices->find(name);
     if (slice != slices->end() && slice->second.workload == orphan.owner.name) {
       report_once();
       if (const auto ended = effects_.end_slice(orphan.owner.node, name); !ended)
-        os::log::warning("{}: {}", name, ended.error().sentence);
+        os::log::warning(os::cause_of_user(orphan.owner.owner_uid), "{}: {}", name, ended.error().message);
       return false;
     }
   }
@@ -98,7 +100,7 @@ void Orphans::report(const std::string& name, const ProgramOwner& owner, objects
                      const std::string& what) {
   const std::string message =
       fmt::format("program {} was {}, because the database has lost its record", name, what);
-  os::log::warning("{}: {}", text(key_of(name, owner)), message);
+  os::log::warning(os::cause_of_user(owner.owner_uid), "{}: {}", text(key_of(name, owner)), message);
   events_.add({key_of(name, owner), {reason, message}});
 }
 

@@ -1,9 +1,10 @@
-// Programs and slices that no record has: the database has lost the records
+// Programs and slices without a record: the database has lost the records
 // (docs/decisions/0024-partial-loss.md). A program whose object exists is adopted, which writes its record
-// again. One whose name an object needs for another program is ended at once; one that no object owns is
-// ended after a grace period, in which an operator can put the right database back. Each is an event.
+// again. If an object needs the name for another program, the orphan is ended immediately. One that no object
+// owns is ended after a grace period, in which an operator can restore the right database. Each case is an
+// event.
 //
-// The thread of the service loop uses it.
+// Used by the thread of the service reconciler.
 #pragma once
 
 #include <functional>
@@ -42,7 +43,7 @@ class OrphanEvents {
 
 class Orphans {
  public:
-  // What the loops that have the records answer.
+  // Callbacks into the loops that have the records.
   struct Loops {
     std::function<bool(const std::string& program)> has_record;
     // Writes the record again. Returns false if no object has a place for the program.
@@ -51,23 +52,23 @@ class Orphans {
   Orphans(const ObjectRegistry& objects, Effects& effects, OrphanEvents& events, Loops loops, Ns grace)
       : objects_(objects), effects_(effects), events_(events), loops_(std::move(loops)), grace_(grace) {}
 
-  // Looks for orphans, in each turn while there is one and else every 10 s, and does the next step for each.
-  // Returns whether something changed.
+  // Looks for orphans, in each turn while there is one and otherwise every 10 s, and does the next step for
+  // each. Returns whether something changed.
   bool turn(Ns now);
-  // Returns whether a program or slice of this name is left, so that no other one can have it.
+  // Returns whether a program or slice of this name is left, so that the name is still taken.
   bool has(const std::string& name) const { return orphans_.contains(name); }
 
  private:
   struct Orphan {
     ProgramOwner owner;
     Ns found_at = 0;
-    Ns terminated_at = 0;  // 0: no SIGTERM was sent.
+    Ns terminated_at = 0;  // 0 if no SIGTERM was sent.
     bool is_reported = false;
   };
 
   void look(Ns now);
   bool is_in_the_way(const ProgramOwner&) const;
-  // Does the next step of ending it. Returns whether nothing is left.
+  // Does the next step of ending it. Returns true when nothing is left.
   bool end(const std::string& name, Orphan&, Ns now);
   void report(const std::string& name, const ProgramOwner&, objects::EventReason, const std::string& what);
 
@@ -76,8 +77,8 @@ class Orphans {
   OrphanEvents& events_;
   const Loops loops_;
   const Ns grace_;
-  std::map<std::string, Orphan> orphans_;  // By the program's name.
-  Ns looked_at_ = 0;                       // 0: not yet.
+  std::map<std::string, Orphan> orphans_;  // Keyed by the program's name.
+  Ns looked_at_ = 0;                       // 0 before the first time.
 };
 
 }  // namespace carve::controller

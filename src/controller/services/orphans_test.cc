@@ -6,7 +6,7 @@
 #include <set>
 
 #include "controller/objects/testing/journals.h"
-#include "controller/services/service_loop.h"
+#include "controller/services/service_reconciler.h"
 #include "controller/services/testing/effects_fake.h"
 #include "wire/api/json.h"
 
@@ -26,7 +26,7 @@ struct LossStage {
   EffectsFake machine;
   std::optional<ControllerStore> store;
   std::optional<ObjectRegistry> objects;
-  std::optional<ServiceLoop> loop;
+  std::optional<ServiceReconciler> reconciler;
   OrphanEvents events;
   std::optional<Orphans> orphans;
   const ObjectKey key{objects::Kind::service, "default", "a"};
@@ -41,7 +41,7 @@ struct LossStage {
 
   void end() {
     orphans.reset();
-    loop.reset();
+    reconciler.reset();
     objects.reset();
     store.reset();
   }
@@ -49,14 +49,15 @@ struct LossStage {
     end();
     store.emplace(std::move(ControllerStore::open(folder / "controller.db", 1)->store));
     journal.restore(objects);
-    loop.emplace(*objects, std::move(*WorkloadRecords::read(*store)), machine);
+    reconciler.emplace(*objects, std::move(*WorkloadRecords::read(*store)), machine);
     orphans.emplace(
         *objects, machine, events,
-        Orphans::Loops{.has_record = [this](const auto& name) { return loop->has_record(name); },
-                       .adopt = [this](const auto& name,
-                                       const auto& owner) { return loop->adopt(name, owner, machine.now); }},
+        Orphans::Loops{
+            .has_record = [this](const auto& name) { return reconciler->has_record(name); },
+            .adopt = [this](const auto& name,
+                            const auto& owner) { return reconciler->adopt(name, owner, machine.now); }},
         grace);
-    loop->set_taken([this](const auto& name) { return orphans->has(name); });
+    reconciler->set_taken([this](const auto& name) { return orphans->has(name); });
   }
   void lose_records() {
     end();
@@ -71,12 +72,12 @@ struct LossStage {
                                     .gpu = objects::Gpu{.memory = "4GiB", .share = "20%"},
                                     .run = {.command = {command}},
                                     .port = 8000};
-    ASSERT_TRUE(objects->add({.key = key, .account = "root", .uid = uid, .spec = api::write(spec)}));
+    ASSERT_TRUE(objects->add({.key = key, .account = "root", .uid = uid, .spec = spec}));
   }
   void settle(int turns = 60) {
     for (int i = 0; i < turns; ++i) {
       orphans->turn(machine.now);
-      loop->turn(machine.now);
+      reconciler->reconcile(machine.now);
       machine.now += workload::second_ns;
     }
   }
@@ -109,11 +110,26 @@ TEST(Orphans, lost_replica_records_are_written_again_and_no_program_is_restarted
   s.restart();
   s.settle();
   EXPECT_EQ(s.starts(), starts);
+  EXPECT_EQ(s.machine.read_owners, 2u);  // Only those of programs without a record.
   EXPECT_THAT(s.living(), ElementsAre("a-1-0", "a-1-1"));
   EXPECT_THAT(s.reasons(), ElementsAre(EventReason::orphan_adopted, EventReason::orphan_adopted));
   EXPECT_EQ(s.machine.servers.size(), 2u);
   s.restart();
   s.settle();
+  EXPECT_THAT(s.reasons(), IsEmpty());
+}
+
+// A node may grant any slice that is requested from it, so the owner is written before.
+TEST(Orphans, a_replica_whose_slice_was_refused_is_not_adopted) {
+  LossStage s;
+  s.machine.capacity = 1;
+  s.apply("u1");
+  s.settle(200);
+  EXPECT_THAT(s.reasons(), IsEmpty());
+  EXPECT_EQ(s.machine.kept_owners.size(), 1u);
+  s.machine.capacity = 2;
+  s.settle(200);
+  EXPECT_THAT(s.living(), ElementsAre("a-1-0", "a-1-1"));
   EXPECT_THAT(s.reasons(), IsEmpty());
 }
 
@@ -193,7 +209,7 @@ TEST(Orphans, a_slice_on_a_silent_node_is_ended_when_the_node_answers) {
   EXPECT_THAT(s.machine.kept_owners, IsEmpty());
 }
 
-// A slice of the same name that another user made is not touched.
+// A slice of the same name that another user created is not touched.
 TEST(Orphans, the_slice_of_another_workload_stays) {
   LossStage s;
   s.apply("u1", "serve", 1);

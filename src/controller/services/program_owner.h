@@ -1,7 +1,7 @@
-// The object that a program and its slice belong to. The service and the job loop write it, before they
-// request the slice, into a file of its own apart from controller.db (`owners/PROGRAM.json`). If the database
-// loses its newest changes, is replaced by an older copy or is moved aside, the files show which programs are
-// left.
+// The object that a program and its slice belong to. The reconcilers write it into a separate file
+// (`owners/PROGRAM.json`), apart from controller.db, before they request the slice and start the program. If
+// the database loses its newest changes, is replaced by an older copy or is moved aside, the files show which
+// programs are left.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@
 namespace carve::controller {
 
 struct ProgramOwner {
-  std::string kind;  // "Service"; empty: there is no file, only a directory.
+  std::string kind;  // "Service"; empty if there is only a directory and no file.
   std::string name_space;
   std::string name;
   std::string account;
   uint32_t owner_uid = 0;
-  std::string uid;  // Of the object.
+  std::string uid;  // Uid of the object.
   std::string request_id;
-  std::string node;       // Where the slice is requested; empty: not chosen, or no slice.
-  uint32_t index = 0;     // Of the replica or the pod.
-  uint32_t revision = 0;  // Of a replica.
-  std::string spec;       // What of the object's spec the revision fixes.
-  uint32_t port = 0;      // Of a replica's program; 0: none.
-  uint32_t role = 0;      // Of a pod.
+  std::string node;       // Where the slice is requested; empty if not chosen or if there is no slice.
+  uint32_t index = 0;     // Index of the replica or pod.
+  uint32_t revision = 0;  // Revision of a replica.
+  std::string spec;       // The part of the object's spec that the revision fixes.
+  uint32_t port = 0;      // Port of a replica's program; 0 if it has none.
+  uint32_t role = 0;      // Role of a pod.
 
   friend bool operator==(const ProgramOwner&, const ProgramOwner&) = default;
 };
@@ -33,8 +33,8 @@ struct ProgramOwner {
 ProgramOwner owner_of(const Object&, const ReplicaRecord&, std::string spec);
 ProgramOwner owner_of(const Object&, const PodRecord&);
 
-// Returns whether the program belongs to the object, or to an object that the same user submitted in its
-// place.
+// Returns whether the program belongs to the object, or to an earlier object of the same user that this one
+// replaces.
 bool is_owned_by(const ProgramOwner&, const Object&);
 
 }  // namespace carve::controller

@@ -1,6 +1,6 @@
-// Decides how many replicas the services with spec.autoscale get (workload/autoscale.h). spec.replicas stays
-// as it was written; it is the number of the first decision. The present number is status.desiredReplicas,
-// with which a new controller continues.
+// Decides how many replicas the services with spec.autoscale get (workload/autoscale.h). spec.replicas keeps
+// its written value, which is the number of the first decision. The present number is status.desiredReplicas,
+// from which a new controller continues.
 #pragma once
 
 #include <map>
@@ -11,21 +11,20 @@
 
 namespace carve::controller {
 
-// What is known of one service in one turn.
+// The inputs of a decision for one service in one turn.
 struct ScaleInput {
-  const objects::ServiceSpec& spec;  // With autoscale.
-  uint32_t before = 0;               // status.desiredReplicas; 0: none yet.
+  const objects::ServiceSpec& spec;  // Has autoscale.
+  uint32_t before = 0;               // status.desiredReplicas; 0 if none yet.
   const workload::ServiceObserved& observed;
   const std::vector<ReplicaRecord>& replicas;          // In the order of observed.replicas.
-  const std::map<std::string, ObservedSlice>& slices;  // By name.
+  const std::map<std::string, ObservedSlice>& slices;  // Keyed by name.
   std::optional<EndpointLoad> load;
-  const SliceRefusal* refusal = nullptr;  // Null: none.
+  const SliceRefusal* refusal = nullptr;  // Null if there is none.
 };
 
 class ServiceScaler {
  public:
-  // Returns the decision for the service with this uid. Its sentence changes with the decision, or after 15
-  // s.
+  // Returns the decision for the service with this uid. Its message changes with the decision, or after 15 s.
   workload::AutoscaleDecision decide(const std::string& uid, const ScaleInput&, Ns now);
 
   void forget(const std::string& uid) { services_.erase(uid); }
@@ -37,7 +36,7 @@ class ServiceScaler {
     std::optional<workload::AutoscaleDecision> shown = {};
     Ns shown_at = 0;
   };
-  std::map<std::string, Scaled> services_;  // By uid.
+  std::map<std::string, Scaled> services_;  // Keyed by uid.
 };
 
 }  // namespace carve::controller

@@ -1,21 +1,17 @@
 #include "controller/services/service_spec.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "controller/objects/service_form.h"
 #include "core/invariant.h"
-#include "fronts/service_terms.h"
-#include "wire/api/json.h"
+#include "objects/rules/service_terms.h"
 
 namespace carve::controller {
 
-objects::ServiceSpec stored_spec(const std::string& json) {
-  auto spec = api::read<objects::ServiceSpec>(json, api::Reading::lenient);
-  invariant(spec.has_value(), "a stored spec was written by this program");
-  return std::move(*spec);
-}
-
 bool differ_in_size_alone(const objects::ServiceSpec& a, const objects::ServiceSpec& b) {
   if (!a.gpu || !b.gpu || a.gpu->exclusive || b.gpu->exclusive) return false;
-  // A share that appears or goes changes what is enforced, so the slice is a new one.
+  // Adding or removing a share changes the enforcement, so the slice is a new one.
   if (a.gpu->share.empty() != b.gpu->share.empty()) return false;
   objects::ServiceSpec same = a;
   same.gpu->memory = b.gpu->memory;
@@ -29,10 +25,12 @@ workload::Service desired_service(const Object& object, const objects::ServiceSp
           .revision = record.revision,
           .replicas = spec.stopped || object.is_ending ? 0 : spec.replicas,
           .has_port = spec.port.has_value(),
-          .rollout = {.max_surge = spec.update.max_surge,
-                      .max_unavailable = spec.update.max_unavailable,
+          .rollout = {.max_surge = spec.target_port ? 0 : spec.update.max_surge,
+                      .max_unavailable = spec.target_port ? std::max(spec.update.max_unavailable, 1U)
+                                                          : spec.update.max_unavailable,
                       .progress_deadline = spec.update.progress_deadline_seconds * workload::second_ns},
           .grace = spec.termination_grace_period_seconds * workload::second_ns,
+          .restart_policy = spec.restart_policy,
           .revised_at = record.revised_ns};
 }
 
@@ -52,15 +50,15 @@ std::map<std::string, std::string> labels_of(const Object& object, const Replica
 
 std::optional<api::SliceRequest> slice_request(const Object& object, const objects::ServiceSpec& spec,
                                                const ReplicaRecord& replica) {
-  auto request = slice_terms(spec);
-  if (!request) return std::nullopt;
-  request->request_id = replica.request_id;
-  request->name = replica.slice;
-  request->lifetime = Lifetime::until_deleted;
-  request->account = object.account;
-  request->labels = labels_of(object, replica);
-  request->owner_uid = object.owner_uid;
-  return request;
+  const auto amounts = slice_terms(spec);
+  if (!amounts) return std::nullopt;
+  return api::SliceRequest{.request_id = replica.request_id,
+                           .name = replica.slice,
+                           .amounts = *amounts,
+                           .lifetime = Lifetime::until_deleted,
+                           .account = object.account,
+                           .labels = labels_of(object, replica),
+                           .owner_uid = object.owner_uid};
 }
 
 api::SliceChange slice_change(const objects::ServiceSpec& spec) {
@@ -71,7 +69,7 @@ api::SliceChange slice_change(const objects::ServiceSpec& spec) {
 
 ProgramStart program_start(const Object& object, const objects::ServiceSpec& spec,
                            const ReplicaRecord& replica, uint32_t attempt) {
-  const auto terms = fronts::terms_of(spec);
+  const auto terms = objects::terms_of(spec);
   invariant(terms.has_value(), "a stored spec was checked");
   ProgramStart start{.slice = replica.slice,
                      .node = spec.gpu ? replica.node : "",
@@ -83,8 +81,14 @@ ProgramStart program_start(const Object& object, const objects::ServiceSpec& spe
                      .grace_seconds = spec.termination_grace_period_seconds,
                      .cpu_limit_milli = terms->cpu_limit_milli,
                      .memory_limit_bytes = terms->memory_limit_bytes,
-                     .image = spec.run.image};
+                     .image = spec.run.image,
+                     .args = spec.run.args};
+  if (start.image.empty())
+    std::ranges::move(std::exchange(start.args, {}), std::back_inserter(start.command));
   if (replica.port != 0) start.env["PORT"] = fmt::format("{}", replica.port);
+  // The program of a StatefulSet reads its ordinal from the name of its host.
+  if (start.slice == fmt::format("{}-{}", object.key.name, replica.replica))
+    start.env.try_emplace("HOSTNAME", start.slice);
   start.env["CARVE_SERVICE"] = object.key.name;
   start.env["CARVE_REPLICA"] = fmt::format("{}", workload::ordinal(replica.replica));
   start.env["CARVE_REVISION"] = fmt::format("{}", replica.revision);

@@ -1,4 +1,4 @@
-// What a service's spec means for the service loop. Pure functions of the object and its records.
+// Translates a service's spec for the service reconciler. Pure functions of the object and its records.
 #pragma once
 
 #include "controller/objects/object_record.h"
@@ -7,23 +7,20 @@
 
 namespace carve::controller {
 
-// Returns the spec that the controller stored as JSON.
-objects::ServiceSpec stored_spec(const std::string& json);
-
-// Returns whether two revision specs differ in the slice's memory and share alone. Such a change is made in
-// the running slices if their devices have it.
+// Returns whether two revision specs differ only in the slice's memory and share. The running slices are then
+// resized in place if their devices have room.
 bool differ_in_size_alone(const objects::ServiceSpec&, const objects::ServiceSpec&);
 
-// Returns what workload::actions() compares.
+// Returns the desired service that workload::actions() compares.
 workload::Service desired_service(const Object&, const objects::ServiceSpec&, const WorkloadRecord&);
 
-// Returns the request for the replica's slice; no value if the service needs no GPU.
+// Returns the request for the replica's slice, or no value if the service needs no GPU.
 std::optional<api::SliceRequest> slice_request(const Object&, const objects::ServiceSpec&,
                                                const ReplicaRecord&);
-// Returns the new terms of a slice whose service has another size now.
+// Returns the new terms of a slice whose service has changed its size.
 api::SliceChange slice_change(const objects::ServiceSpec&);
 
-// Returns how a supervisor starts the replica's program for this attempt.
+// Returns the supervisor's inputs to start the replica's program for this attempt.
 ProgramStart program_start(const Object&, const objects::ServiceSpec&, const ReplicaRecord&,
                            uint32_t attempt);
 

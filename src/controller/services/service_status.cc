@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/bytes.h"
-#include "fronts/service_terms.h"
+#include "objects/rules/service_terms.h"
 #include "os/clock.h"
 
 namespace carve::controller {
@@ -27,21 +27,49 @@ const char* phase_text(workload::ServicePhase phase) {
   return "Failed";
 }
 
-const char* state_text(const workload::Replica& replica) {
-  if (replica.retired_at) return "Stopping";
-  if (replica.program == ProgramState::exited) return "CrashLoopBackOff";
-  if (replica.program == ProgramState::not_started) return "Starting";
-  return replica.endpoint == EndpointState::serving ? "Ready" : "Running";
+constexpr const char* image_pull_failed = "ImagePullFailed";
+
+// Returns whether podman ended because it has no image: its own status, with one of its messages.
+bool has_no_image(std::string_view exit) {
+  constexpr std::string_view texts[] = {"initializing source",
+                                        "short-name",
+                                        "image not known",
+                                        "pinging container registry",
+                                        "manifest unknown",
+                                        "unauthorized",
+                                        "pull"};
+  return exit.starts_with("exit status 125:") && std::ranges::any_of(texts, [&](std::string_view text) {
+           return exit.find(text) != std::string_view::npos;
+         });
 }
 
-// Returns how the program ended; empty: it has not. A refusal of its attempt by the quota is named, because
-// most programs end by it.
-std::string exit_of(const ObservedProgram& program, const ObservedSlice* slice) {
-  const bool is_refused =
-      slice != nullptr && slice->refused_at != 0 && slice->refused_at >= program.started_at;
-  if (program.exit.empty() || !is_refused) return program.exit;
-  return fmt::format("{}; its GPU memory quota of {} refused memory", program.exit,
-                     text(Bytes{slice->memory_bytes}));
+bool lacks_image(const StatusInput& in, const std::string& slice) {
+  const auto program = in.programs.find(slice);
+  return !in.spec.run.image.empty() && program != in.programs.end() && has_no_image(program->second.exit);
+}
+
+// Returns why programs are restarted repeatedly.
+const char* crash_text(const StatusInput& in) {
+  const bool no_image = std::ranges::any_of(
+      in.replicas, [&](const ReplicaRecord& replica) { return lacks_image(in, replica.slice); });
+  return no_image ? image_pull_failed : "CrashLoopBackOff";
+}
+
+// Returns the phase for lists: why replicas are missing, if it is known.
+const char* phase_text(const StatusInput& in, const workload::ServiceStatus& counted,
+                       const std::string& ended) {
+  if (in.object.is_ending) return "Deleting";
+  if (!ended.empty()) return ended == succeeded_exit ? "Succeeded" : "Failed";
+  if (counted.phase == workload::ServicePhase::waiting && counted.crash_looping > 0) return crash_text(in);
+  return phase_text(counted.phase);
+}
+
+const char* state_text(const StatusInput& in, const workload::Replica& replica, const std::string& slice) {
+  if (replica.retired_at) return "Stopping";
+  if (replica.program == ProgramState::exited)
+    return lacks_image(in, slice) ? image_pull_failed : "CrashLoopBackOff";
+  if (replica.program == ProgramState::not_started) return "Starting";
+  return replica.endpoint == EndpointState::serving ? "Ready" : "Running";
 }
 
 objects::ReplicaStatus replica_status(const StatusInput& in, size_t i, const objects::ServiceStatus& before) {
@@ -51,24 +79,25 @@ objects::ReplicaStatus replica_status(const StatusInput& in, size_t i, const obj
                              .revision = record.revision,
                              .slice = record.slice,
                              .node = record.node,
-                             .state = state_text(observed),
+                             .state = state_text(in, observed, record.slice),
                              .port = record.port,
                              .restarts = record.restarts};
   const auto slice = in.slices.find(record.slice);
-  if (slice != in.slices.end()) out.devices = slice->second.devices;
+  if (slice != in.slices.end())
+    for (const ObservedPart& part : slice->second.parts) out.devices.push_back(part.device);
   if (const auto program = in.programs.find(record.slice); program != in.programs.end()) {
     out.last_exit = exit_of(program->second, slice == in.slices.end() ? nullptr : &slice->second);
     if (program->second.is_waiting && out.state == "Running") out.state = "Starting";
   }
   const auto known = std::ranges::find(before.replica_list, record.slice, &objects::ReplicaStatus::slice);
-  // The end of the former attempt is shown while the next one runs.
+  // While the next attempt runs, the end of the former one is shown.
   if (out.last_exit.empty() && !observed.retired_at && record.restarts > 0 &&
       known != before.replica_list.end())
     out.last_exit = known->last_exit;
   return out;
 }
 
-// Adds the condition; its time is the former one if its status was the same.
+// Adds the condition; it keeps its former time if its status did not change.
 void add_condition(objects::ServiceStatus& status, const objects::ServiceStatus& before,
                    objects::Condition condition, workload::Ns now) {
   const auto old = std::ranges::find(before.conditions, condition.type, &objects::Condition::type);
@@ -78,7 +107,7 @@ void add_condition(objects::ServiceStatus& status, const objects::ServiceStatus&
   status.conditions.push_back(std::move(condition));
 }
 
-// Returns "node n1 is drained; replica 0 stays there" if it `stays`, else "...; replica 0 moves", and an
+// Returns "node n1 is drained; replica 0 stays there" if it `stays`, otherwise "...; replica 0 moves", and an
 // empty text if no replica is on such a node.
 std::string drained_text(const StatusInput& in, bool stays) {
   std::set<std::string> nodes;
@@ -105,6 +134,39 @@ std::string stopped_first(const StatusInput& in) {
   return "";
 }
 
+constexpr const char* running_stay =
+    "; stopping a former replica would not make room, so the former replicas stay";
+
+// Returns ": exit status 1", the last end of a program that waits for its back-off, or an empty text.
+std::string last_exit(const StatusInput& in) {
+  for (size_t i = 0; i < in.replicas.size(); ++i) {
+    const auto program = in.programs.find(in.replicas[i].slice);
+    if (in.observed.replicas[i].program != ProgramState::exited || program == in.programs.end()) continue;
+    const auto slice = in.slices.find(in.replicas[i].slice);
+    const std::string exit = exit_of(program->second, slice == in.slices.end() ? nullptr : &slice->second);
+    if (!exit.empty()) return ": " + exit;
+  }
+  return "";
+}
+
+// Returns why the first replica with a running program is not ready; empty if there is none.
+std::string not_ready(const StatusInput& in) {
+  if (!in.desired.has_port) return "";
+  for (size_t i = 0; i < in.replicas.size(); ++i) {
+    const workload::Replica& replica = in.observed.replicas[i];
+    const auto program = in.programs.find(in.replicas[i].slice);
+    if (replica.retired_at || replica.program != ProgramState::running || replica.probe.ready_since ||
+        program == in.programs.end() || program->second.is_waiting)
+      continue;
+    const bool is_fixed = in.spec.target_port == in.replicas[i].port;
+    return fmt::format(
+        "replica {} is not ready: 127.0.0.1:{} does not answer its probe; the program must listen on {}",
+        workload::ordinal(in.replicas[i].replica), in.replicas[i].port,
+        is_fixed ? "this port, spec.targetPort" : "$PORT");
+  }
+  return "";
+}
+
 objects::Condition progressing(const StatusInput& in, const workload::ServiceStatus& counted) {
   if (!counted.progressing)
     return {.type = "Progressing",
@@ -117,9 +179,15 @@ objects::Condition progressing(const StatusInput& in, const workload::ServiceSta
     return {.type = "Progressing",
             .status = "True",
             .reason = in.refusal->kind == FailureKind::insufficient_capacity ? "NoCapacity" : "SliceRefused",
-            .message = stays + (stays.empty() ? "" : ": ") + in.refusal->sentence + stopped_first(in)};
+            .message = stays + (stays.empty() ? "" : ": ") + in.refusal->message +
+                       (in.lacks_room.empty() ? stopped_first(in) : running_stay)};
   }
-  // A slice that is requested and not granted: no node can be asked now.
+  if (!in.lacks_room.empty())
+    return {.type = "Progressing",
+            .status = "True",
+            .reason = "NoCapacity",
+            .message = in.lacks_room + std::string(running_stay)};
+  // A slice was requested but not granted: no node can be reached now.
   const bool waits = !in.observed.requested.empty() && !in.problem.empty();
   const std::string drained = drained_text(in, waits);
   if (!drained.empty() && waits)
@@ -132,9 +200,11 @@ objects::Condition progressing(const StatusInput& in, const workload::ServiceSta
   if (counted.crash_looping > 0)
     return {.type = "Progressing",
             .status = "True",
-            .reason = "CrashLoopBackOff",
-            .message = fmt::format("{} program{} ended and will be started again", counted.crash_looping,
-                                   counted.crash_looping == 1 ? "" : "s")};
+            .reason = crash_text(in),
+            .message = fmt::format("{} program{} ended and will be started again{}", counted.crash_looping,
+                                   counted.crash_looping == 1 ? "" : "s", last_exit(in))};
+  if (std::string why = not_ready(in); !why.empty())
+    return {.type = "Progressing", .status = "True", .reason = "NotReady", .message = std::move(why)};
   return {.type = "Progressing", .status = "True", .reason = "Progressing", .message = in.resized};
 }
 
@@ -164,7 +234,26 @@ void add_scaling(objects::ServiceStatus& status, const objects::ServiceStatus& b
                 now);
 }
 
-std::string gpu_text(const fronts::GpuTerms& gpu, const std::string& memory_text) {
+// Returns "8 GiB, 30% and 4 GiB, 10% of 2 devices".
+std::string parts_text(const std::vector<objects::GpuPart>& parts) {
+  std::string out;
+  for (const objects::GpuPart& part : parts)
+    out += fmt::format("{}{}{}", out.empty() ? "" : " and ", objects::memory_text(part.memory),
+                       part.share.empty() ? "" : ", " + part.share);
+  return fmt::format("{} of {} device{}", out, parts.size(), parts.size() == 1 ? "" : "s");
+}
+
+// Returns the quotas of a slice, each once.
+std::string quotas_text(const ObservedSlice& slice) {
+  std::vector<std::string> out;
+  for (const ObservedPart& part : slice.parts) {
+    std::string quota(text(Bytes{part.memory_bytes}));
+    if (std::ranges::find(out, quota) == out.end()) out.push_back(std::move(quota));
+  }
+  return fmt::format("{}", fmt::join(out, " and "));
+}
+
+std::string gpu_text(const Amounts& gpu, const std::string& memory_text) {
   const std::string several = gpu.devices > 1 ? fmt::format(" on each of {} devices", gpu.devices) : "";
   if (gpu.exclusive) return fmt::format("{} whole device{}", gpu.devices, gpu.devices == 1 ? "" : "s");
   const std::string share =
@@ -174,39 +263,54 @@ std::string gpu_text(const fronts::GpuTerms& gpu, const std::string& memory_text
 
 }  // namespace
 
+std::string exit_of(const ObservedProgram& program, const ObservedSlice* slice) {
+  const bool is_refused =
+      slice != nullptr && slice->refused_at != 0 && slice->refused_at >= program.started_at;
+  if (program.exit.empty() || !is_refused) return program.exit;
+  return fmt::format("{}; its GPU memory quota of {} refused memory", program.exit, quotas_text(*slice));
+}
+
 objects::ServiceStatus service_status(const StatusInput& in, const objects::ServiceStatus& before,
                                       workload::Ns now) {
   const workload::ServiceStatus counted = workload::status(in.desired, in.observed, now);
+  const std::string& ended = !in.spec.stopped ? in.ended : in.ended.empty() ? before.ended : in.ended;
   objects::ServiceStatus out{.observed_generation = in.object.generation,
                              .updated_at = before.observed_generation == in.object.generation
                                                ? before.updated_at
                                                : os::rfc3339(now, os::Decimals::milliseconds),
-                             .phase = phase_text(counted.phase),
+                             .phase = phase_text(in, counted, ended),
                              .replicas = static_cast<uint32_t>(in.observed.replicas.size()),
                              .desired_replicas = in.desired.replicas,
                              .ready_replicas = counted.ready,
                              .updated_replicas = counted.updated,
                              .revision = in.record.revision,
+                             .ended = ended,
                              .warnings = before.warnings};
   if (in.record.port != 0) out.endpoint = fmt::format("http://127.0.0.1:{}", in.record.port);
   for (size_t i = 0; i < in.replicas.size(); ++i) {
     out.replica_list.push_back(replica_status(in, i, before));
     out.restarts += in.replicas[i].restarts;
   }
-  if (const auto terms = fronts::terms_of(in.spec); terms && terms->gpu) {
+  if (const auto terms = objects::terms_of(in.spec); terms && terms->gpu) {
     out.memory_bytes = terms->gpu->memory_bytes.value_or(0);
-    out.memory_text = fronts::memory_text(in.spec.gpu->memory);
+    out.memory_text = objects::memory_text(in.spec.gpu->memory);
+    for (const objects::GpuPart& part : in.spec.gpu->parts)
+      out.memory_text += (out.memory_text.empty() ? "" : ", ") + objects::memory_text(part.memory);
     if (terms->gpu->memory_units && !in.slices.empty()) {
-      // How much a unit is was decided when the slice was granted.
+      // The size of a unit was decided when the slice was granted.
       out.memory_bytes = in.slices.begin()->second.memory_bytes;
       out.memory_text = fmt::format("{} x {} = {}", *terms->gpu->memory_units,
                                     text(Bytes{out.memory_bytes / *terms->gpu->memory_units}),
                                     text(Bytes{out.memory_bytes}));
     }
     out.share_bp = terms->gpu->share_bp.value_or(0);
-    out.gpu = gpu_text(*terms->gpu, out.memory_text);
+    out.gpu =
+        in.spec.gpu->parts.empty() ? gpu_text(*terms->gpu, out.memory_text) : parts_text(in.spec.gpu->parts);
   }
-  const bool available = counted.available >= in.desired.replicas;
+  // A serving service stays available while it scales or is updated.
+  const auto was = std::ranges::find(before.conditions, "Available", &objects::Condition::type);
+  const bool was_available = was != before.conditions.end() && was->status == "True";
+  const bool available = counted.available >= in.desired.replicas || (was_available && counted.available > 0);
   add_condition(
       out, before,
       {.type = "Available",

@@ -1,4 +1,4 @@
-// The status of a service as its object shows it: a pure function of what the loop saw in one turn.
+// The status of a service as its object shows it: a pure function of the loop's observations in one turn.
 #pragma once
 
 #include "controller/objects/object_record.h"
@@ -8,11 +8,11 @@
 
 namespace carve::controller {
 
-// The last request for a slice that was refused, and why.
+// The last rejected request for a slice, and the reason.
 struct SliceRefusal {
   workload::Refusal refusal;
   FailureKind kind = FailureKind::insufficient_capacity;
-  std::string sentence;
+  std::string message;
 };
 
 struct StatusInput {
@@ -22,15 +22,23 @@ struct StatusInput {
   const workload::Service& desired;
   const workload::ServiceObserved& observed;
   const std::vector<ReplicaRecord>& replicas;                 // In the order of observed.replicas.
-  const std::map<std::string, ObservedProgram>& programs;     // By slice.
-  const std::map<std::string, ObservedSlice>& slices;         // By name.
-  const SliceRefusal* refusal;                                // Null: none.
-  const std::string& problem;                                 // A step failed in this turn; empty: none did.
-  const std::string& resized;                                 // What the last change of size did.
-  const std::optional<workload::AutoscaleDecision>& scaling;  // Of a service that scales by its load.
+  const std::map<std::string, ObservedProgram>& programs;     // Keyed by slice.
+  const std::map<std::string, ObservedSlice>& slices;         // Keyed by name.
+  const SliceRefusal* refusal;                                // Null if there is none.
+  const std::string& lacks_room;                              // Why no old replica is stopped for a new one.
+  const std::string& problem;                                 // Step that failed in this turn; empty if none.
+  const std::string& ended;                                   // How run-once programs ended; otherwise empty.
+  const std::string& resized;                                 // Result of the last change of size.
+  const std::optional<workload::AutoscaleDecision>& scaling;  // Set for a service that scales by its load.
 };
 
-// `before`: the status of the last turn, whose conditions keep their time if they have not changed.
+inline constexpr std::string_view succeeded_exit = "exit status 0";
+
+// Returns how the program ended, or an empty text if it has not. Mentions a rejection by the attempt's memory
+// quota, because that ends most programs. `slice` is null if it has none.
+std::string exit_of(const ObservedProgram&, const ObservedSlice* slice);
+
+// `before` is the status of the last turn, whose conditions keep their time if they have not changed.
 objects::ServiceStatus service_status(const StatusInput&, const objects::ServiceStatus& before,
                                       workload::Ns now);
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "core/invariant.h"
+#include "wire/api/json.h"
+
 namespace carve::controller {
 
 Outcome<WorkloadRecords> WorkloadRecords::read(ControllerStore& store) {
@@ -11,11 +14,17 @@ Outcome<WorkloadRecords> WorkloadRecords::read(ControllerStore& store) {
   for (WorkloadRecord& r : *workloads) out.workloads_[r.uid] = r;
   auto revisions = store.all<RevisionRecord>();
   if (!revisions) return tl::unexpected(revisions.error());
-  for (RevisionRecord& r : *revisions) out.revisions_[r.uid][r.revision] = r;
+  for (RevisionRecord& r : *revisions) out.revisions_[r.uid][r.revision] = revision_of(r);
   auto replicas = store.all<ReplicaRecord>();
   if (!replicas) return tl::unexpected(replicas.error());
   for (ReplicaRecord& r : *replicas) out.replicas_[r.uid][r.slice] = r;
   return out;
+}
+
+WorkloadRecords::Revision WorkloadRecords::revision_of(const RevisionRecord& record) {
+  auto form = api::read<objects::ServiceSpec>(record.spec, api::Reading::lenient);
+  invariant(form.has_value(), "a stored revision was checked");
+  return {.spec = record.spec, .form = std::move(*form)};
 }
 
 WorkloadRecord WorkloadRecords::workload(const std::string& uid) const {
@@ -30,11 +39,10 @@ std::string WorkloadRecords::spec(const std::string& uid, uint32_t revision) con
   return found == object->second.end() ? "" : found->second.spec;
 }
 
-std::vector<RevisionRecord> WorkloadRecords::revisions(const std::string& uid) const {
-  std::vector<RevisionRecord> out;
-  if (const auto object = revisions_.find(uid); object != revisions_.end())
-    for (const auto& [number, record] : object->second) out.push_back(record);
-  return out;
+const objects::ServiceSpec& WorkloadRecords::form(const std::string& uid, uint32_t revision) const {
+  const auto object = revisions_.find(uid);
+  invariant(object != revisions_.end() && object->second.contains(revision), "the revision is kept");
+  return object->second.at(revision).form;
 }
 
 std::vector<ReplicaRecord> WorkloadRecords::replicas(const std::string& uid) const {
@@ -75,8 +83,8 @@ Outcome<void> WorkloadRecords::write(const WorkloadRecord& record, const Revisio
   if (auto written = store_->write(record, revision, max_kept_revisions); !written) return written;
   workloads_[record.uid] = record;
   auto& kept = revisions_[record.uid];
-  kept[revision.revision] = revision;
-  // As the database does: the newest, and those that a replica has.
+  kept[revision.revision] = revision_of(revision);
+  // The same rule as in the database: the newest revisions, and those of replicas.
   const auto is_used = [&](uint32_t number) {
     return std::ranges::any_of(replicas_[record.uid],
                                [&](const auto& entry) { return entry.second.revision == number; });

@@ -1,5 +1,6 @@
-// The service loop's records, in memory and in controller.db: workloads, revisions and replicas. A record is
-// written before it is visible. One thread uses them.
+// The service reconciler's records, in memory and in controller.db: workloads, revisions and replicas. A
+// record is written before it is visible. A revision's spec is parsed once, when its record is written. One
+// thread uses them.
 #pragma once
 
 #include <map>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "controller/store/controller_store.h"
+#include "objects/service_object.h"
 
 namespace carve::controller {
 
@@ -16,14 +18,15 @@ class WorkloadRecords {
  public:
   static Outcome<WorkloadRecords> read(ControllerStore&);
 
-  // Returns the record of an object; a new one if it has none.
+  // Returns the record of an object, or a new one if it has none.
   WorkloadRecord workload(const std::string& uid) const;
-  // Returns the spec of a revision; empty if it is not kept.
+  // Returns the spec of a kept revision; valid until a revision of the object is written.
+  const objects::ServiceSpec& form(const std::string& uid, uint32_t revision) const;
+  // Returns the same as JSON, or an empty text if the revision is not kept.
   std::string spec(const std::string& uid, uint32_t revision) const;
-  std::vector<RevisionRecord> revisions(const std::string& uid) const;  // The oldest first.
-  std::vector<ReplicaRecord> replicas(const std::string& uid) const;    // By slice name.
+  std::vector<ReplicaRecord> replicas(const std::string& uid) const;  // Ordered by slice name.
   bool has_replica(const std::string& slice) const;
-  // Returns all ports that a record has, of programs or of endpoints.
+  // Returns all ports in the records, of programs or of endpoints.
   std::vector<uint32_t> program_ports() const;
   std::vector<uint32_t> endpoint_ports() const;
 
@@ -38,9 +41,14 @@ class WorkloadRecords {
   explicit WorkloadRecords(ControllerStore& store) : store_(&store) {}
 
   ControllerStore* store_;
-  std::map<std::string, WorkloadRecord> workloads_;                       // By uid.
-  std::map<std::string, std::map<uint32_t, RevisionRecord>> revisions_;   // By uid and number.
-  std::map<std::string, std::map<std::string, ReplicaRecord>> replicas_;  // By uid and slice.
+  std::map<std::string, WorkloadRecord> workloads_;  // Keyed by uid.
+  struct Revision {
+    std::string spec;
+    objects::ServiceSpec form;
+  };
+  static Revision revision_of(const RevisionRecord&);
+  std::map<std::string, std::map<uint32_t, Revision>> revisions_;         // Keyed by uid and number.
+  std::map<std::string, std::map<std::string, ReplicaRecord>> replicas_;  // Keyed by uid and slice.
 };
 
 }  // namespace carve::controller

@@ -1,5 +1,6 @@
 #include "controller/store/controller_store.h"
 
+#include <algorithm>
 #include <functional>
 #include <initializer_list>
 
@@ -48,14 +49,14 @@ struct Table<TokenRecord> {
 };
 template <>
 struct Table<EventRecord> {
-  static constexpr const char *name = "event", *key = "kind, name_space, name, reason";
+  static constexpr const char *name = "event", *key = "kind, name_space, name, uid, reason";
 };
 template <>
 struct Table<AnswerRecord> {
   static constexpr const char *name = "answer", *key = "caller, key";
 };
 
-// A table has the columns that its struct has fields.
+// A table has one column for each field of its struct.
 template <class Record>
 std::string creation() {
   return fmt::format("CREATE TABLE {} ({}, PRIMARY KEY ({})) STRICT;", Table<Record>::name,
@@ -100,7 +101,7 @@ int set_version(sqlite3* db, uint64_t version) {
   return run(db, "UPDATE counter SET value = ? WHERE name = 'version'", version);
 }
 
-// Returns the first error of the steps, which are carried out up to it.
+// Runs the steps up to the first error and returns it.
 int first_error(std::initializer_list<std::function<int()>> steps) {
   for (const auto& step : steps)
     if (const int code = step()) return code;
@@ -111,8 +112,22 @@ int first_error(std::initializer_list<std::function<int()>> steps) {
 
 namespace {
 
+// Schema 6 had events without the uid of their object.
+const std::string& upgrade() {
+  static const std::string text =
+      "ALTER TABLE event RENAME TO old_event;" + creation<EventRecord>() +
+      "INSERT INTO event (kind, name_space, name, uid, reason, message, count, first_ns, last_ns) "
+      "SELECT kind, name_space, name, '', reason, message, count, first_ns, last_ns FROM old_event;"
+      "DROP TABLE old_event;";
+  return text;
+}
+
 sqlite::Schema schema() {
-  return {"controller database", "--state", ControllerStore::schema_version, script().c_str()};
+  return {.name = "controller database",
+          .option = "--state",
+          .version = ControllerStore::schema_version,
+          .script = script().c_str(),
+          .upgrade = upgrade().c_str()};
 }
 
 }  // namespace
@@ -282,23 +297,91 @@ Outcome<void> ControllerStore::write(const std::vector<EventRecord>& events,
     for (const EventRecord& event : events)
       if (const int code = insert(db, event)) return code;
     for (const EventRecord& event : removed)
-      if (const int code =
-              run(db, "DELETE FROM event WHERE kind = ? AND name_space = ? AND name = ? AND reason = ?",
-                  event.kind, event.name_space, event.name, event.reason))
+      if (const int code = run(
+              db,
+              "DELETE FROM event WHERE kind = ? AND name_space = ? AND name = ? AND uid = ? AND reason = ?",
+              event.kind, event.name_space, event.name, event.uid, event.reason))
         return code;
     return SQLITE_OK;
   });
 }
 
+namespace {
+
+constexpr std::string_view within_slice = " in slice ";  // http::Caller::text().
+
+// A user can be in any number of slices.
+std::string without_slice(const std::string& caller) { return caller.substr(0, caller.find(within_slice)); }
+
+}  // namespace
+
+Outcome<void> ControllerStore::count_audit() {
+  std::map<std::string, AuditShare> shares;
+  size_t all = 0;
+  Statement s = database_.statement("SELECT caller, count(*), min(id) FROM audit GROUP BY caller");
+  while (s.row()) {
+    const auto records = static_cast<size_t>(s.number(1));
+    AuditShare& share = shares[without_slice(s.text(0))];
+    share.first_id = share.records == 0 ? s.number(2) : std::min(share.first_id, s.number(2));
+    share.records += records;
+    all += records;
+  }
+  if (!s.done()) return database_.trouble("reading");
+  audit_shares_ = std::move(shares);
+  audit_records_ = all;
+  return {};
+}
+
+void ControllerStore::limit_audit(size_t records) {
+  const os::MutexLock lock(*mutex_);
+  max_audit_ = records;
+}
+
+std::string ControllerStore::audit_yielder(const std::string& caller) {
+  if (*audit_records_ < max_audit_) return "";
+  std::string out = caller;
+  const auto own = audit_shares_.find(caller);
+  size_t most = (own == audit_shares_.end() ? 0 : own->second.records) + 1;
+  for (const auto& [name, share] : audit_shares_) {
+    const bool has_reserve = name == "root" && share.records <= max_audit_ / 4;
+    if (has_reserve || share.records < most) continue;
+    out = name;
+    most = share.records;
+  }
+  return out;
+}
+
 Outcome<void> ControllerStore::append(const AuditRecord& line) {
-  return transact([&](sqlite3* db) {
-    return first_error({
-        [&] { return insert(db, "audit", line); },
-        [&] {
-          return run(db, "DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - ?", max_audit_records);
-        },
-    });
+  const os::MutexLock lock(*mutex_);
+  if (!audit_records_)
+    if (const auto counted = count_audit(); !counted) return counted;
+  const std::string caller = without_slice(line.caller);
+  const std::string yielder = audit_yielder(caller);
+  const int64_t first_id = yielder.empty() ? 0 : audit_shares_[yielder].first_id;
+  int64_t added = 0, deleted = 0;
+  const auto written = database_.transact([&](sqlite3* db) {
+    if (const int code = insert(db, "audit", line)) return code;
+    added = sqlite3_last_insert_rowid(db);
+    if (yielder.empty()) return SQLITE_OK;
+    const std::string prefix = yielder + std::string(within_slice);
+    Statement oldest(db,
+                     "SELECT id FROM audit WHERE id >= ? AND (caller = ? OR substr(caller, 1, ?) = ?) "
+                     "ORDER BY id LIMIT 1");
+    oldest << first_id << yielder << prefix.size() << prefix;
+    if (oldest.row()) deleted = oldest.number(0);
+    if (const int code = oldest.finish()) return code;
+    return run(db, "DELETE FROM audit WHERE id = ?", deleted);
   });
+  if (!written) return written;
+  AuditShare& own = audit_shares_[caller];
+  if (own.records++ == 0) own.first_id = added;
+  ++*audit_records_;
+  if (deleted == 0) return {};
+  AuditShare& share = audit_shares_[yielder];
+  share.first_id = deleted + 1;
+  --*audit_records_;
+  if (--share.records == 0) audit_shares_.erase(yielder);
+  return {};
 }
 
 Outcome<void> ControllerStore::write(const AnswerRecord& answer, int64_t oldest_ns, size_t kept) {
@@ -307,10 +390,13 @@ Outcome<void> ControllerStore::write(const AnswerRecord& answer, int64_t oldest_
         [&] { return insert(db, answer); },
         [&] { return run(db, "DELETE FROM answer WHERE at_ns < ?", oldest_ns); },
         [&] {
-          return run(db,
-                     "DELETE FROM answer WHERE rowid NOT IN (SELECT rowid FROM answer ORDER BY at_ns DESC, "
-                     "rowid DESC LIMIT ?)",
-                     kept);
+          // One answer was added, so at most one is too many.
+          return run(
+              db,
+              "DELETE FROM answer WHERE (SELECT count(*) FROM answer) > ? AND rowid = (SELECT rowid "
+              "FROM answer WHERE caller = (SELECT caller FROM answer GROUP BY caller ORDER BY count(*) "
+              "DESC, caller LIMIT 1) ORDER BY at_ns, rowid LIMIT 1)",
+              kept);
         },
     });
   });

@@ -1,9 +1,10 @@
-// controller.db: what the controller keeps over a restart, in one SQLite file (sqlite/database.h). An
-// acknowledged change survives a power failure. The records are in stored_records.h. Any thread may use the
-// store.
+// controller.db: the controller's persistent state, in one SQLite file (sqlite/database.h). An acknowledged
+// change survives a power failure. The records are in stored_records.h. Any thread may use the store.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@
 
 namespace carve::controller {
 
-inline constexpr size_t max_audit_records = 100'000;  // Older lines are deleted.
+inline constexpr size_t max_audit_records = 100'000;
 
 class ControllerStore {
  public:
@@ -22,28 +23,27 @@ class ControllerStore {
   // another schema version.
   static Outcome<Opened> open(const std::string& path, int64_t now_s);
 
-  // Moves the files of a database that is not open aside, because what it has is damaged. Returns the new
-  // path.
+  // Moves the files of a closed database aside because its contents are damaged. Returns the new path.
   static Outcome<std::string> move_aside(const std::string& path, int64_t now_s, const std::string& damage);
 
-  // Returns all records of a type, by their key. Record is a struct of stored_records.h.
+  // Returns all records of a type, ordered by their key. Record is a struct of stored_records.h.
   template <class Record>
   Outcome<std::vector<Record>> all();
   // Returns the object with this name, if there is one.
   Outcome<std::vector<ObjectRecord>> objects_named(const std::string& kind, const std::string& name_space,
                                                    const std::string& name);
-  // Returns the revisions of an object, the oldest first.
+  // Returns the revisions of an object, oldest first.
   Outcome<std::vector<RevisionRecord>> revisions(const std::string& uid);
 
-  // Each of the functions below is one transaction: all or nothing.
+  // Each of the functions below is one transaction.
 
   // Writes the nodes; a node is identified by its name.
   Outcome<void> write(const std::vector<NodeRecord>& nodes);
-  // Writes the objects, and the version of the last one as the last that was given.
+  // Writes the objects, and records the version of the last one as the newest resource version.
   Outcome<void> write(const std::vector<ObjectRecord>&);
   // Deletes the object with its revisions, replicas, workload and job record, and pods.
   Outcome<void> remove(const ObjectRecord&, uint64_t version);
-  // Writes the record with its revision; older ones than the newest `kept` are deleted.
+  // Writes the record with its revision, and deletes all but the newest `kept` revisions.
   Outcome<void> write(const WorkloadRecord&, const RevisionRecord&, unsigned kept);
   Outcome<void> write(const WorkloadRecord&);
   Outcome<void> write(const ReplicaRecord&);
@@ -53,24 +53,37 @@ class ControllerStore {
   Outcome<void> remove(const PodRecord&);
   Outcome<void> write(const TokenRecord&);
   Outcome<void> remove(const TokenRecord&);
+  // If the table is full, deletes the oldest line of the caller with the most lines. Root's lines stay as
+  // long as they are at most a quarter.
   Outcome<void> append(const AuditRecord&);
-  // Writes the events and deletes the others; an event is identified by its object and its reason.
+  // Writes the first events and deletes the others; an event is identified by its object and its reason.
   Outcome<void> write(const std::vector<EventRecord>&, const std::vector<EventRecord>& removed);
 
-  // Writes the answer; deletes those from before `oldest_ns`, and all but the newest `kept`.
+  // Writes the answer and deletes answers from before `oldest_ns`. If there are more than `kept`, deletes the
+  // oldest one of the caller with the most.
   Outcome<void> write(const AnswerRecord&, int64_t oldest_ns, size_t kept);
   // Returns the answer with this key, if there is one.
   Outcome<std::vector<AnswerRecord>> answers(const std::string& caller, const std::string& key);
 
-  // Returns the last resource version that was given.
+  // Returns the last resource version that was assigned.
   Outcome<uint64_t> version();
 
-  static constexpr int schema_version = 6;
+  static constexpr int schema_version = 7;
 
   // Limits the file's size in pages, for tests of a full disk.
   void limit_pages(int64_t pages);
+  void limit_audit(size_t records);  // For tests; max_audit_records otherwise.
 
  private:
+  // The audit records of one caller, outside and inside of slices.
+  struct AuditShare {
+    size_t records = 0;
+    int64_t first_id = 0;  // No record of the caller has a lower one.
+  };
+  Outcome<void> count_audit() REQUIRES(*mutex_);
+  // Returns the caller whose oldest record is deleted when this caller adds another one; empty if there is
+  // room.
+  std::string audit_yielder(const std::string& caller) REQUIRES(*mutex_);
   template <class Record, class... Values>
   Outcome<std::vector<Record>> select(const char* where, const Values&...) EXCLUDES(*mutex_);
   explicit ControllerStore(sqlite::Database database)
@@ -80,11 +93,14 @@ class ControllerStore {
 
   std::unique_ptr<os::Mutex> mutex_;
   sqlite::Database database_ GUARDED_BY(*mutex_);
+  std::map<std::string, AuditShare> audit_shares_ GUARDED_BY(*mutex_);  // Keyed by caller.
+  std::optional<size_t> audit_records_ GUARDED_BY(*mutex_);  // Number of all; counted by the first append().
+  size_t max_audit_ GUARDED_BY(*mutex_) = max_audit_records;
 };
 
 struct ControllerStore::Opened {
   ControllerStore store;
-  std::string moved_aside;  // New path of a damaged file; empty: the file was sound, or new.
+  std::string moved_aside;  // New path of a damaged file; empty if the file was sound or new.
   std::string damage;       // Description of the damage.
 };
 

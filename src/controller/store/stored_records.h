@@ -1,4 +1,4 @@
-// The rows of controller.db. Each struct is a table, each field a column (sqlite/rows.h). Moments are UTC
+// The rows of controller.db. Each struct is a table, each field a column (sqlite/rows.h). Times are UTC
 // nanoseconds since 1970.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace carve::controller {
 // A node as its agent last described it.
 struct NodeRecord {
   std::string name;
-  std::string socket;  // Of its agent.
+  std::string socket;  // Socket of its agent.
   int64_t first_seen_ns = 0;
   int64_t last_seen_ns = 0;
   std::string agent_version;
@@ -39,63 +39,64 @@ struct ObjectRecord {
   friend bool operator==(const ObjectRecord&, const ObjectRecord&) = default;
 };
 
-// What the controller decided for a workload and must not forget.
+// Decisions of the controller about a workload that must survive a restart.
 struct WorkloadRecord {
-  std::string uid;        // Of the object.
-  uint32_t revision = 0;  // The present one; 0: none yet.
+  std::string uid;        // Uid of the object.
+  uint32_t revision = 0;  // The present one; 0 if none yet.
   uint32_t complete_revision = 0;
   int64_t revised_ns = 0;
-  uint32_t port = 0;  // Of its endpoint, for its whole life; 0: none.
+  uint32_t port = 0;  // Port of its endpoint, for its whole life; 0 if it has none.
 
   friend bool operator==(const WorkloadRecord&, const WorkloadRecord&) = default;
 };
 
 // A revision: the spec as it was when its replicas were started.
 struct RevisionRecord {
-  std::string uid;  // Of the object.
+  std::string uid;  // Uid of the object.
   uint32_t revision = 0;
   int64_t created_ns = 0;
-  std::string spec;         // What of it a revision fixes, of the service that the object runs as.
+  std::string spec;         // The part that a revision fixes, of the service that the object runs as.
   std::string object_spec;  // The whole spec of the object.
 
   friend bool operator==(const RevisionRecord&, const RevisionRecord&) = default;
 };
 
 // A replica, from the decision to request its slice until its slice has ended. The row is written before the
-// slice is requested, so no slice is without a row.
+// slice is requested, so every slice has a row.
 struct ReplicaRecord {
   std::string slice;  // Its name, and the name of the program's directory.
-  std::string uid;    // Of the object.
+  std::string uid;    // Uid of the object.
   uint32_t revision = 0;
   uint32_t replica = 0;     // Index.
-  std::string request_id;   // Of the request for the slice; the agent grants it once.
-  std::string node;         // Where the slice is requested; empty: not chosen.
-  bool is_granted = false;  // The agent has answered that the slice exists.
-  uint32_t port = 0;        // PORT of the program; 0: the service has none.
-  uint32_t attempt = 0;     // Of the last start; 0: not started.
-  uint32_t failures = 0;    // Ends in a row.
+  std::string request_id;   // Id of the request for the slice; the agent grants it once.
+  std::string node;         // Where the slice is requested; empty if not chosen.
+  bool is_granted = false;  // The agent has confirmed that the slice exists.
+  uint32_t port = 0;        // PORT of the program; 0 if the service has none.
+  uint32_t attempt = 0;     // Number of the last start; 0 if not started.
+  uint32_t failures = 0;    // Consecutive ends.
   uint32_t restarts = 0;
-  int64_t retired_ns = 0;     // 0: not retired.
-  int64_t terminated_ns = 0;  // 0: no SIGTERM was sent.
+  int64_t retired_ns = 0;     // 0 if not retired.
+  int64_t terminated_ns = 0;  // 0 if no SIGTERM was sent.
 
   friend bool operator==(const ReplicaRecord&, const ReplicaRecord&) = default;
 };
 
-// What the controller decided for a job and must not forget. A job without a row waits in its queue.
+// Decisions of the controller about a job that must survive a restart. A job without a row waits in its
+// queue.
 struct JobRecord {
-  std::string uid;          // Of the object.
-  int64_t admitted_ns = 0;  // 0: it waits.
-  int64_t finished_ns = 0;  // 0: it has no end.
+  std::string uid;          // Uid of the object.
+  int64_t admitted_ns = 0;  // 0 if it waits.
+  int64_t finished_ns = 0;  // 0 if it has not ended.
   uint32_t end = 0;         // workload::JobEnd, if it has one.
-  uint32_t port = 0;        // Of the engine's master or head; 0: none.
-  std::string secret;       // Of the engine's own connections; empty: it has none.
-  uint32_t returns = 0;     // Times that it returned to its queue because a node was drained.
+  uint32_t port = 0;        // Port of the engine's master or head; 0 if it has none.
+  std::string secret;       // Secret of the engine's own connections; empty if it has none.
+  uint32_t returns = 0;     // How often it returned to its queue because a node was drained.
   bool is_returning = false;
-  // Of a cluster: the admitted workers of each group, separated by blanks; empty: all. While further ones
-  // start for the first time, those from before.
+  // For a cluster: the admitted workers of each group, separated by blanks; empty for all. `workers_before`
+  // has the former numbers while further workers start for the first time.
   std::string workers;
   std::string workers_before;
-  int64_t grows_ns = 0;  // Moment since which it waits for further workers; 0: it does not.
+  int64_t grows_ns = 0;  // Time since which it waits for further workers; 0 if it does not wait.
 
   friend bool operator==(const JobRecord&, const JobRecord&) = default;
 };
@@ -103,17 +104,17 @@ struct JobRecord {
 // A pod, from the decision to request its slice or to start its program until its job is removed. The row is
 // written before the slice is requested and before the program is started.
 struct PodRecord {
-  std::string program;  // Its name: JOB-ROLE-INDEX. The name of the slice too.
-  std::string uid;      // Of the job.
+  std::string program;  // Its name: JOB-ROLE-INDEX. Also the name of the slice.
+  std::string uid;      // Uid of the job.
   uint32_t role = 0;    // workload::PodRole.
   uint32_t index = 0;
-  std::string request_id;     // Of the request for the slice; the agent grants it once. Empty: no slice.
-  std::string node;           // Where the slice is requested; empty: not chosen.
-  bool is_granted = false;    // The agent has answered that the slice exists.
+  std::string request_id;     // Id of the request, which is granted once; empty for no slice.
+  std::string node;           // Where the slice is requested; empty if not chosen.
+  bool is_granted = false;    // The agent has confirmed that the slice exists.
   std::string devices;        // UUIDs of the last slice, separated by blanks.
-  uint32_t attempt = 0;       // Of the last start; 0: not started.
-  uint32_t failures = 0;      // Of earlier attempts.
-  int64_t terminated_ns = 0;  // SIGTERM to the present attempt; 0: none was sent.
+  uint32_t attempt = 0;       // Number of the last start; 0 if not started.
+  uint32_t failures = 0;      // Failures of earlier attempts.
+  int64_t terminated_ns = 0;  // SIGTERM to the present attempt; 0 if none was sent.
 
   friend bool operator==(const PodRecord&, const PodRecord&) = default;
 };
@@ -122,10 +123,10 @@ struct PodRecord {
 struct TokenRecord {
   std::string name;
   std::string role;     // "viewer", "user", "operator"
-  std::string account;  // Whose objects it may change.
-  std::string sha256;   // Of the token, in hex.
+  std::string account;  // Account whose objects it may change.
+  std::string sha256;   // Digest of the token, in hex.
   int64_t created_ns = 0;
-  int64_t expires_ns = 0;  // 0: never.
+  int64_t expires_ns = 0;  // 0 if never.
 
   friend bool operator==(const TokenRecord&, const TokenRecord&) = default;
 };
@@ -134,7 +135,7 @@ struct TokenRecord {
 struct AnswerRecord {
   std::string caller;
   std::string key;
-  std::string sha256;  // Of the request, in hex.
+  std::string sha256;  // Digest of the request, in hex.
   int64_t at_ns = 0;
   uint32_t status = 0;
   std::string type;
@@ -146,11 +147,12 @@ struct AnswerRecord {
 
 // An event of an object: what happened to it, how often, and when. One row for each object and reason.
 struct EventRecord {
-  std::string kind;  // Of the object: "Service"
+  std::string kind;  // Kind of the object: "Service"
   std::string name_space;
   std::string name;
+  std::string uid;      // Uid of the object; empty if unknown.
   std::string reason;   // "ReplicaFailed"
-  std::string message;  // Of the last time.
+  std::string message;  // Message of the last time.
   uint64_t count = 0;
   int64_t first_ns = 0;
   int64_t last_ns = 0;
@@ -158,13 +160,13 @@ struct EventRecord {
   friend bool operator==(const EventRecord&, const EventRecord&) = default;
 };
 
-// One line of the audit log: a change that a caller made or was refused.
+// One line of the audit log: a change that a caller made, or that was rejected.
 struct AuditRecord {
   int64_t at_ns = 0;
   std::string caller;   // "root", "uid 1000", "token ci (account research)"
   std::string address;  // "unix" or "127.0.0.1:53210"
   std::string change;   // "POST /v1/services"
-  uint32_t status = 0;  // HTTP status of the answer.
+  uint32_t status = 0;  // HTTP status of the response.
 
   friend bool operator==(const AuditRecord&, const AuditRecord&) = default;
 };

@@ -1,14 +1,14 @@
-// Contexts. A context takes memory of the device (hundreds of MiB) that no argument names. The agent measured
-// how much, and every entry that creates a context charges that amount. The end of a context also ends its
-// allocations, so their charges are released with its own.
+// Contexts. A context takes memory of the device (hundreds of MiB) that no argument names. The agent has
+// measured how much, and every entry that creates a context charges that amount. The end of a context also
+// ends its allocations, so their charges are released with its own.
 //
 // A primary context belongs to the device, and the driver counts its uses. It begins with the first Retain
-// and ends with the last Release, or with a Reset. Only the driver can say whether it exists
-// (cuDevicePrimaryCtxGetState). So the hooks charge before a Retain, and ask the driver after every other
-// call. Several threads may retain and release at once. `Primary::word` says whether the context is charged
-// and how many Retains are in progress. A release that finds a Retain in progress, or finds the word changed
-// meanwhile, changes nothing. cuDevicePrimaryCtxSetFlags needs no hook: it does not create the context (CUDA
-// driver API, "Primary Context Management").
+// and ends with the last Release, or with a Reset. Only the driver knows whether it exists
+// (cuDevicePrimaryCtxGetState). So the hooks charge before a Retain, and query the driver after every other
+// call. Several threads may retain and release at the same time. `Primary::word` has whether the context is
+// charged and how many Retains are in progress. A release that finds a Retain in progress, or finds that the
+// word has changed, changes nothing. cuDevicePrimaryCtxSetFlags needs no hook: it does not create the context
+// (CUDA driver API, "Primary Context Management").
 #include <sched.h>
 
 #include "guest/launch/busy_time.h"
@@ -54,8 +54,8 @@ CUresult created(CUcontext* context, CUdevice device, Create create) {
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// Releases the charge of a context whose last use ends. `all`: the call ends all uses of the context, not
-// one.
+// Releases the charge of a context whose last use ends. `all` means that the call ends all uses of the
+// context instead of one.
 template <class Destroy>
 CUresult destroyed(CUcontext context, bool all, Destroy destroy) {
   Process* p = attached();
@@ -249,7 +249,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
 }
 
 // A green context is a part of the device's primary context, which it keeps alive (CUDA driver API, "Green
-// Contexts"). No call reports what it takes beyond that: growth, found by the agent.
+// Contexts"). No call reports what it takes beyond that: it is growth, found by the agent.
 CUresult cuGreenCtxCreate(CUgreenCtx* context, CUdevResourceDesc description, CUdevice device,
                           unsigned int flags) {
   const CUresult result = retained(

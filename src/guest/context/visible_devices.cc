@@ -1,37 +1,27 @@
 #include "guest/context/visible_devices.h"
 
-#include <sys/mman.h>
-
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
+
 #include <atomic>
 
+#include "base/device_list.h"
 #include "guest/process/uuid.h"
 
 namespace carve::guest {
 namespace {
 
-struct Word {
-  const char* text;
-  size_t size;
-};
-
-// Returns the text up to the next comma, without the spaces around it.
-Word word_at(const char* list) {
-  while (*list == ' ') ++list;
-  size_t size = strcspn(list, ",");
-  while (size > 0 && list[size - 1] == ' ') --size;
-  return {list, size};
-}
-
-bool is_number(Word word) { return word.size > 0 && strspn(word.text, "0123456789") >= word.size; }
+static_assert(shm::max_devices <= DeviceList::max_devices);
 
 constexpr char variable[] = "CUDA_VISIBLE_DEVICES=";
+constexpr char variable_name[] = "CUDA_VISIBLE_DEVICES";
 constexpr size_t name_size = sizeof variable - 1;
 
-// Not on the stack, because another thread may read the variable now and use it later. Two threads that come
-// at once write the same text. Mapped when needed, and kept; null without memory.
-constexpr size_t words_size = name_size + shm::max_devices * 4 * (uuid_text_size + 1);
+// Not on the stack, because another thread may read the variable now and use it later. Two threads that
+// arrive at the same time write the same text. Mapped when needed, and kept; null without memory.
+constexpr size_t words_size = name_size + (shm::max_devices + 1) * (uuid_text_size + 1);
 constinit std::atomic<char*> words_page{nullptr};
 
 char* make_words() {
@@ -44,65 +34,60 @@ char* make_words() {
   return page;
 }
 
-// Returns a value far beyond any index if the number is longer.
-unsigned value_of(Word word) {
-  unsigned value = 0;
-  for (size_t i = 0; i < word.size && value < 1000; ++i)
-    value = value * 10 + static_cast<unsigned>(word.text[i] - '0');
-  return value;
+// Returns the variable's entry of the environment, or null if it is not set.
+char** find_variable() {
+  for (char** e = environ; e != nullptr && *e != nullptr; ++e)
+    if (strncmp(*e, variable, name_size) == 0) return e;
+  return nullptr;
+}
+
+DeviceList named(const shm::Control& control, unsigned device_count, const char* list) {
+  if (list != nullptr)
+    return read_device_list(list, device_count, [&](unsigned i) { return control.devices[i].uuid; });
+  DeviceList all;
+  for (; all.count < device_count; ++all.count) all.devices[all.count] = static_cast<uint8_t>(all.count);
+  return all;
 }
 
 }  // namespace
 
 bool by_uuid(const shm::Control& control, unsigned device_count, const char* list, char* out, size_t room) {
-  bool replaced = false;
-  for (const char* rest = list; rest != nullptr && !replaced; rest = strchr(rest, ',')) {
-    if (*rest == ',') ++rest;
-    replaced = is_number(word_at(rest));
-  }
-  if (!replaced) return false;
-  size_t used = 0;
-  for (const char* rest = list; rest != nullptr; rest = strchr(rest, ',')) {
-    if (*rest == ',') ++rest;
-    Word word = word_at(rest);
+  const DeviceList devices = named(control, device_count, list);
+  if (room < devices.count * uuid_text_size + 1) return false;
+  for (unsigned i = 0; i < devices.count; ++i) {
     char uuid[uuid_text_size];
-    if (is_number(word)) {
-      const unsigned index = value_of(word);
-      if (index >= device_count) break;
-      uuid_text(control.devices[index].uuid, uuid);
-      word = {uuid, uuid_text_size - 1};
-    }
-    if (used + word.size + 2 > room) return false;
-    if (used > 0) out[used++] = ',';
-    memcpy(out + used, word.text, word.size);
-    used += word.size;
+    uuid_text(control.devices[devices.devices[i]].uuid, uuid);
+    if (i > 0) *out++ = ',';
+    memcpy(out, uuid, uuid_text_size - 1);
+    out += uuid_text_size - 1;
   }
-  if (room == 0) return false;
-  out[used] = 0;
+  *out = 0;
   return true;
 }
 
 VisibleByUuid::VisibleByUuid(const Process& process) {
-  for (char** e = environ; e != nullptr && *e != nullptr; ++e) {
-    if (strncmp(*e, variable, name_size) != 0) continue;
-    char* words = make_words();
-    if (words == nullptr || !by_uuid(*process.control, process.device_count, *e + name_size,
-                                     words + name_size, words_size - name_size))
-      return;
-    memcpy(words, variable, name_size);
-    place_ = e;
-    before_ = *e;
-    __atomic_store_n(place_, &words[0], __ATOMIC_RELEASE);
+  char** const place = find_variable();
+  char* const words = make_words();
+  if (words == nullptr || (place != nullptr && *place == words)) return;
+  if (!by_uuid(*process.control, process.device_count, place != nullptr ? *place + name_size : nullptr,
+               words + name_size, words_size - name_size))
     return;
-  }
+  memcpy(words, variable, name_size);
+  before_ = place != nullptr ? *place : nullptr;
+  if (place != nullptr) __atomic_store_n(place, words, __ATOMIC_RELEASE);
+  is_changed_ = place != nullptr || putenv(words) == 0;
 }
 
-// Restores the variable. If another thread has set variables meanwhile, the environment may have moved, so
-// the variable is searched again.
+// Restores the variable. If another thread has set variables in the meantime, the environment may have moved,
+// so the variable is searched again.
 VisibleByUuid::~VisibleByUuid() {
-  if (place_ == nullptr) return;
-  for (char** e = environ; e != nullptr && *e != nullptr; ++e)
-    if (*e == words_page.load(std::memory_order_acquire)) __atomic_store_n(e, before_, __ATOMIC_RELEASE);
+  if (!is_changed_) return;
+  char** const place = find_variable();
+  if (place == nullptr || *place != words_page.load(std::memory_order_acquire)) return;
+  if (before_ != nullptr)
+    __atomic_store_n(place, before_, __ATOMIC_RELEASE);
+  else
+    unsetenv(variable_name);
 }
 
 }  // namespace carve::guest

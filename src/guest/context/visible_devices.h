@@ -1,7 +1,11 @@
-// The meaning of CUDA_VISIBLE_DEVICES inside a slice. For its programs a slice is a machine of its own:
-// device 0 is the first that was granted, as NVML shows it there. But the driver counts the devices of the
-// real machine. So while the driver reads the variable, in the first cuInit, its numbers are replaced by
-// UUIDs. Afterwards the variable is as before.
+// CUDA_VISIBLE_DEVICES inside a slice. To its programs a slice looks like a machine of its own: device 0 is
+// the first granted one, as NVML shows it there, and no other device exists. But the driver counts the
+// devices of the real machine. So while the driver reads the variable, in the first cuInit, the variable
+// lists by UUID the devices that the program may see, whether or not the program set it. Afterwards the
+// variable is as before.
+//
+// The driver must not enumerate more devices than the hooks show: the CUDA runtime compares the two lists and fails
+// with error 103 (tests/nvidia/test_visible.py).
 #pragma once
 
 #include <cstddef>
@@ -10,12 +14,12 @@
 
 namespace carve::guest {
 
-// Writes `list` with its numbers replaced by UUIDs of the slice's devices. The output ends at a number that
-// names none of them, as the driver's own parsing would. Returns false if no replacement is needed, or if
-// `room` is too small.
+// Writes the UUIDs of the slice's devices that `list` names, in its order, or all of them if `list` is null.
+// If the list names a device twice, so does the output, and the driver fails as it would have. Returns false
+// if there is not enough room.
 bool by_uuid(const shm::Control& control, unsigned device_count, const char* list, char* out, size_t room);
 
-// Holds the variable in that form during its lifetime.
+// Keeps the variable in that form during its lifetime.
 class VisibleByUuid {
  public:
   explicit VisibleByUuid(const Process& process);
@@ -24,8 +28,8 @@ class VisibleByUuid {
   ~VisibleByUuid();
 
  private:
-  char** place_ = nullptr;  // In the environment.
-  char* before_ = nullptr;
+  bool is_changed_ = false;
+  char* before_ = nullptr;  // The entry of the environment, or null if there was none.
 };
 
 }  // namespace carve::guest

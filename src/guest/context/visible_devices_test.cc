@@ -23,37 +23,71 @@ class Visible : public DriverTest {
     slice.control->devices[1].uuid[0] = 1;
   }
   ~Visible() override { unsetenv("CUDA_VISIBLE_DEVICES"); }
-  // "same" if nothing is replaced.
   std::string read(const char* list, size_t room = 200) {
     char out[200];
-    return by_uuid(*slice.control, 2, list, out, room) ? out : "same";
+    return by_uuid(*slice.control, 2, list, out, room) ? out : "no room";
   }
   Attached slice;
 };
 
-TEST_F(Visible, numbers_become_the_slices_devices_and_all_else_stays) {
+TEST_F(Visible, the_driver_reads_uuids_of_the_slices_devices_and_nothing_else) {
+  EXPECT_EQ(read(nullptr), first + "," + second) << "not set";
   EXPECT_EQ(read("0"), first);
   EXPECT_EQ(read("1,0"), second + "," + first);
-  EXPECT_EQ(read(" 1 , GPU-03"), second + ",GPU-03");
-  EXPECT_EQ(read("GPU-01,0"), "GPU-01," + first);
-  EXPECT_EQ(read("0,-1,1"), first + ",-1," + second);
-  EXPECT_EQ(read("0,garbage"), first + ",garbage");
-  for (const char* words : {"", "-1", "GPU-01", "garbage", ",", "GPU-01,,GPU-03", "0x1", "1a"})
-    EXPECT_EQ(read(words), "same") << words;
+  EXPECT_EQ(read(" 1 , 0 "), second + "," + first);
+  EXPECT_EQ(read("GPU-01"), second);
+  EXPECT_EQ(read("GPU-01,GPU-03"), second + "," + first);
+  EXPECT_EQ(read((first + ",GPU-99000000-0000-0000-0000-000000000000").c_str()), first);
+  for (const char* words : {"", "-1", "garbage", ",", "7", "gpu-01", "GPU-", "GPU-0", "all",
+                            "GPU-99000000-0000-0000-0000-000000000000,GPU-01"})
+    EXPECT_EQ(read(words), "") << words;
 }
 
-TEST_F(Visible, a_number_that_names_no_device_ends_the_list) {
+TEST_F(Visible, the_first_word_that_names_no_device_ends_the_list) {
   EXPECT_EQ(read("0,2,1"), first);
-  EXPECT_EQ(read("7"), "");
+  EXPECT_EQ(read("0,-1,1"), first);
+  EXPECT_EQ(read("0,garbage"), first);
   EXPECT_EQ(read("1,99999999999999999999999999,0"), second);
+  EXPECT_EQ(read("GPU-01,0"), second) << "numbers and UUIDs don't mix";
+  EXPECT_EQ(read("0,GPU-01"), first);
 }
 
-TEST_F(Visible, without_room_nothing_is_replaced) {
-  EXPECT_EQ(read("0,1", 30), "same");
-  EXPECT_EQ(read("0", 0), "same");
+TEST_F(Visible, a_device_named_twice_is_the_drivers_to_refuse) {
+  EXPECT_EQ(read("1,1,0"), second + "," + second);
+  EXPECT_EQ(read("GPU-01,GPU-010"), second + "," + second);
+}
+
+TEST_F(Visible, without_room_nothing_is_written) {
+  EXPECT_EQ(read("0,1", 82), "no room");
+  EXPECT_EQ(read("0", 0), "no room");
   std::string many = "0";
   for (int i = 0; i < 5000; ++i) many += ",0";
-  EXPECT_EQ(read(many.c_str()), "same");
+  EXPECT_EQ(read(many.c_str()), first + "," + first);
+}
+
+TEST_F(Visible, an_unset_variable_is_set_while_the_driver_reads_it) {
+  static std::string seen;
+  on<&cuInit>([](unsigned) {
+    seen = getenv("CUDA_VISIBLE_DEVICES");
+    return CUDA_SUCCESS;
+  });
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  for (int i = 0; i < 2; ++i) {
+    seen.clear();
+    EXPECT_EQ(cuInit(0), CUDA_SUCCESS);
+    EXPECT_EQ(seen, first + "," + second);
+    EXPECT_EQ(getenv("CUDA_VISIBLE_DEVICES"), nullptr);
+  }
+}
+
+TEST_F(Visible, an_unset_variable_that_a_thread_sets_meanwhile_stays_set) {
+  on<&cuInit>([](unsigned) {
+    setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+    return CUDA_SUCCESS;
+  });
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  EXPECT_EQ(cuInit(0), CUDA_SUCCESS);
+  EXPECT_STREQ(getenv("CUDA_VISIBLE_DEVICES"), "1");
 }
 
 TEST_F(Visible, only_the_drivers_own_reading_meets_the_uuids) {

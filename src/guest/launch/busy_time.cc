@@ -16,10 +16,10 @@ void update(ThreadLaunchState& l, uint32_t first, uint64_t took, uint64_t estima
   if (!l.shared) l.line->longest.store(longest, std::memory_order_relaxed);
 }
 
-// What one poll found complete.
+// The fences that one poll found complete.
 struct CompletedFences {
   uint64_t ns = 0;  // Estimated work.
-  uint64_t inserted_at = 0;
+  uint64_t begun_at = 0, inserted_at = 0;
   uint32_t first = 0, count = 0;
   bool alone = false, guess = false;
 };
@@ -30,13 +30,15 @@ void open_window(ThreadLaunchState& l, bool open) {
   l.busy_ns = l.busy_work = 0;
 }
 
-void update_from(ThreadLaunchState& l, const CompletedFences& seen, uint64_t before, uint64_t now) {
+// `behind` means that the oldest fence in flight comes after other threads' work.
+void update_from(ThreadLaunchState& l, const CompletedFences& seen, uint64_t before, uint64_t now,
+                 bool behind) {
   const uint64_t first_since = l.first_since;
-  if (before == 0 || seen.count != 0) l.first_since = now;
+  if (before == 0 || seen.count != 0 || behind) l.first_since = now;
   if (before == 0 || now == 0) return open_window(l, false);
   // The oldest fence was in front since `first_since` at the latest and still ran at the last poll. Work that
-  // took more than twice its estimate is corrected outright, whatever the windows below say. Without this
-  // rule a kernel longer than a lease is never measured from one completion to the next.
+  // took more than twice its estimate is corrected fully, whatever the windows below show. Without this rule
+  // a kernel longer than a lease would never be measured from one completion to the next.
   const uint64_t from = std::max(first_since, seen.inserted_at);
   if (seen.count != 0 && before > from && before - from > 2 * seen.ns) {
     update(l, seen.first, now - from, seen.ns, true);
@@ -57,11 +59,48 @@ void update_from(ThreadLaunchState& l, const CompletedFences& seen, uint64_t bef
   }
   open_window(l, false);
   if (seen.count == 0) return;
-  // The work took at most this long, and about this long if the polls were frequent.
-  const uint64_t took = now - seen.inserted_at;
-  const bool watched = seen.alone && seen.count == 1 && now - before <= took / 8 + 100'000;
+  // The work took at most this long, and about this long if it was launched in one piece and the polls were
+  // frequent. If the host is slower than the device, a batch is almost complete when it gets its fence.
+  const uint64_t took = now - seen.begun_at;
+  const bool in_one_piece = seen.inserted_at - seen.begun_at <= took / 8;
+  const bool watched = seen.alone && seen.count == 1 && in_one_piece && now - before <= took / 8 + 100'000;
   const bool closely = watched && now - before <= took / 16;
-  if (took < seen.ns || closely || (watched && seen.guess)) update(l, seen.first, took, seen.ns);
+  if (took < seen.ns || closely || (watched && seen.guess))
+    update(l, seen.first, took, seen.ns);
+  else if (seen.guess)
+    update(l, seen.first, seen.ns, seen.ns);  // No longer a guess, which would run alone each time.
+}
+
+// Returns the estimated ns that the other threads of the process submitted to the device, including ended
+// threads.
+uint64_t submitted_by_others(Process& p, const ThreadLaunchState& l) {
+  uint64_t sum = 0;
+  const uint32_t threads = std::min(p.work->threads_used.load(std::memory_order_relaxed), shm::work_threads);
+  for (unsigned i = 0; threads > 1 && i < threads; ++i) {
+    const shm::ThreadWork& line = p.work->thread[i];
+    const uint32_t device = line.device.load(std::memory_order_relaxed);
+    if (&line != l.line && (device == 0 || device == l.device + 1))
+      sum += line.submitted.load(std::memory_order_relaxed);
+  }
+  return sum;
+}
+
+uint32_t lease_number(const Process& p, const ThreadLaunchState& l) {
+  return shm::LeaseWord{p.control->devices[l.device].lease.load(std::memory_order_relaxed)}.number();
+}
+
+// Updates the estimates when the thread has waited for all work since it became busy, `took` ns ago. The work
+// took at most that long. `whole` means that the device worked most of that time, for this thread and the
+// others.
+void update_from_wait(Process& p, ThreadLaunchState& l, uint64_t took, bool whole) {
+  // Other slices used the device in between.
+  if (l.disturbed || lease_number(p, l) != l.lease_then) return;
+  const uint64_t own = l.submitted - l.submitted_then;
+  const uint64_t all = own + submitted_by_others(p, l) - l.others_then;
+  if (took < own)
+    update(l, l.batch_then, took, own);
+  else if (whole && took > all)
+    update(l, l.batch_then, took, all);
 }
 
 }  // namespace
@@ -77,6 +116,7 @@ bool poll_fences(Process& p, ThreadLaunchState& l, uint64_t now) {
     }
     if (seen.count++ == 0) {
       seen.first = fence.batch;
+      seen.begun_at = fence.begun_at;
       seen.inserted_at = fence.inserted_at;
       seen.alone = fence.alone;
       seen.guess = fence.guess;
@@ -85,20 +125,22 @@ bool poll_fences(Process& p, ThreadLaunchState& l, uint64_t now) {
   }
   l.fence_count = kept;
   l.in_flight -= std::min(l.in_flight, seen.ns);
-  update_from(l, seen, l.polled_at, now);
+  update_from(l, seen, l.polled_at, now, kept != 0 && is_behind_others(p, l.fence[0]));
   l.polled_at = now;
   return seen.count != 0;
 }
 
-void begin_busy(ThreadLaunchState& l, uint64_t now) {
+void begin_busy(Process& p, ThreadLaunchState& l, uint64_t now) {
   l.busy_since = now;
   l.submitted_then = l.submitted;
+  l.others_then = submitted_by_others(p, l);
   l.batch_then = l.batch;
+  l.lease_then = lease_number(p, l);
   l.disturbed = false;
   if (l.shared) return;
   const shm::BusyWord busy{l.line->busy.load(std::memory_order_relaxed)};
   l.total_then = busy.total(now);
-  // Subtracts the completion latency here and not at the end, so that the total never decreases.
+  // Subtract the completion latency here and not at the end, so that the total never decreases.
   l.line->busy.store(shm::BusyWord::since(now + completion_latency(l), l.total_then).value,
                      std::memory_order_relaxed);
 }
@@ -133,7 +175,7 @@ void Waiting::begin() {
 
 void Waiting::end() {
   ThreadLaunchState& l = *state_;
-  if (this_thread_state() != &l) return;  // The state changed hands: a callback in between, or a fork.
+  if (this_thread_state() != &l) return;  // Another state: a callback in between, or a fork.
   Process& p = *process_;
   const uint64_t now = monotonic_ns();
   for (StreamEntry& entry : l.stream) {
@@ -148,12 +190,9 @@ void Waiting::end() {
   poll_fences(p, l, 0);
   if (!l.shared) l.line->flags.fetch_and(~shm::thread_synchronises, std::memory_order_relaxed);
   if (l.in_flight != 0 || l.unfenced != 0 || l.without_slot != 0) return;
-  // The thread's work ran from its first launch until now if it still ran when the wait began. Otherwise the
-  // work took at most that long.
-  const uint64_t took = now - l.busy_since, estimated = l.submitted - l.submitted_then;
-  if (!l.disturbed && (running_ || now - from_ >= took / 8 || took < estimated)) {
-    update(l, l.batch_then, took, estimated);
-  }
+  // The device worked until now if it still did when the wait began, or if the wait was long.
+  const uint64_t took = now - l.busy_since;
+  update_from_wait(p, l, took, running_ || now - from_ >= took / 8);
   if (!l.disturbed) finish_latency_sample(l, took);
   end_busy(l, now);
   l.waits = true;

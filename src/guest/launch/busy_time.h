@@ -11,20 +11,20 @@ namespace carve::guest {
 
 // Polls the thread's fences. Returns true if a fence completed. Updates estimates unless `now` is 0.
 bool poll_fences(Process& p, ThreadLaunchState& l, uint64_t now);
-// Discards the open interval, because other slices used the device meanwhile: an interval that contains this
+// Discards the open interval, because other slices used the device in between: an interval that contains this
 // moment updates no estimate.
 inline void discard_interval(ThreadLaunchState& l) {
   l.busy_open = false;
   l.disturbed = true;
 }
 
-void begin_busy(ThreadLaunchState& l, uint64_t now);
+void begin_busy(Process& p, ThreadLaunchState& l, uint64_t now);
 void end_busy(ThreadLaunchState& l, uint64_t now);
 inline bool is_idle(const ThreadLaunchState& l) { return l.busy_since == 0; }
 
-// The scope of a call of the program that waits for the device. `what` is the stream, or one of these
-// constants. The scope first lets the agent see how far the streams are. At its end the thread becomes idle
-// if none of its work is left.
+// The scope of a program's call that waits for the device. `what` is the stream, or one of these constants.
+// The scope first shows the agent how far the streams are. At its end the thread becomes idle if none of its
+// work is left.
 inline constexpr uint64_t whole_context = ~uint64_t{0}, unknown_work = ~uint64_t{1};
 class Waiting {
  public:
@@ -45,10 +45,10 @@ class Waiting {
   ThreadLaunchState* state_;
   uint64_t what_;
   uint64_t from_ = 0;
-  bool running_ = false;  // Whether work was seen in flight at the beginning.
+  bool running_ = false;  // Work was in flight at the beginning.
 };
 
-// Returns the word on which the arbiter of the slice's device sleeps; null if the device has no arbiter.
+// Returns the word on which the arbiter of the slice's device sleeps, or null if the device has no arbiter.
 // wake() makes a sleeping arbiter poll now.
 const shm::ArbiterWord* arbiter_of(const Process& p, unsigned device);
 void wake(const shm::ArbiterWord* arbiter);

@@ -156,6 +156,60 @@ TEST_F(Metering, puts_a_fence_behind_long_work_that_is_not_waited_for) {
   EXPECT_EQ(launches->fences, 3);
 }
 
+uint64_t estimate_of_kernel(unsigned kernel) {
+  return estimate_at(*this_thread_state(), Launch{kernel, 1 | 1ull << 32, 1, 32 | 1 << 16 | 1ull << 32}.key())
+      .ns;
+}
+
+TEST_F(Metering, of_a_host_that_is_slower_than_the_device_does_not_shrink_the_estimates) {
+  const StillClock clock;
+  ArbitratedSlice slice;
+  update_estimates(clock);
+  launches->at_once = true;
+  for (int i = 0; i < 2000; ++i) {
+    launch();
+    StillClock::pass(20'000);
+  }
+  // A batch is complete when it gets its fence. It took at most the time since its first launch.
+  EXPECT_GE(estimate_of_kernel(1), 8'000u);
+  EXPECT_LE(estimate_of_kernel(1), 40'000u);
+}
+
+TEST_F(Metering, of_a_kernel_whose_end_was_not_seen_is_no_guess_for_ever) {
+  const StillClock clock;
+  ArbitratedSlice slice;
+  slice.lease(1'000'000);
+  for (int i = 0; i < 5; ++i) {
+    launch(stream(1), 7);  // The last one before another thread's turn.
+    launches->run(stream(1));
+    StillClock::pass(5'000'000);
+  }
+  launch(stream(1), 7);
+  const ThreadLaunchState& l = *this_thread_state();
+  EXPECT_EQ(l.fence_count, 1u);
+  EXPECT_FALSE(l.fence[0].guess);
+}
+
+TEST_F(Metering, leaves_out_what_other_threads_launched_before_the_wait_ended) {
+  const StillClock clock;
+  ArbitratedSlice slice;
+  update_estimates(clock);
+  const uint64_t before = estimate_of_kernel(1);
+  on<&cuStreamSynchronize>([](CUstream s) {
+    StillClock::pass(1'000'000);
+    launches->run(s);
+    return CUDA_SUCCESS;
+  });
+  for (int i = 0; i < 10; ++i) {
+    launch();
+    std::jthread([&] {
+      for (int k = 0; k < 6; ++k) launch(nullptr, 2);  // Of unknown length: 200 us each.
+    }).join();
+    cuStreamSynchronize(nullptr);
+  }
+  EXPECT_LE(estimate_of_kernel(1), 2 * before);
+}
+
 TEST_F(Metering, tells_a_waiting_arbiter_at_once_that_the_thread_is_idle) {
   ArbitratedSlice slice;
   slice.set(shm::GateState::lease, UINT64_MAX, 0, true);

@@ -1,8 +1,8 @@
 // Measures how much later than the device the host notices a completion. A thread that launches and
 // synchronises measures its busy time by the host's clock: from its launch to its return. The return is late
-// by the wake-up of a thread, after each kernel again. For kernels of 200 us this was a tenth.
+// by the wake-up of a thread, after each kernel. For kernels of 200 us this was a tenth.
 //
-// So once in 16 synchronisations the device is asked too: one timing event precedes the first launch, one
+// So once in 16 synchronisations the device is measured too: one timing event precedes the first launch, one
 // follows the last. The excess of the host's time is subtracted from then on. There is never an event per
 // kernel, because each costs 1 to 2.5 us. A program that never synchronises needs none of this.
 #pragma once

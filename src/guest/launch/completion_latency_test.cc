@@ -99,7 +99,7 @@ TEST_F(CompletionLatency, where_no_event_can_be_had_the_host_is_believed) {
 TEST_F(CompletionLatency, never_takes_back_what_was_said) {
   ArbitratedSlice slice;
   rounds(slice, 8);
-  // From now on shorter than the completion latency before.
+  // Shorter than the previous completion latency from now on.
   on<&cuStreamSynchronize>([](CUstream stream) {
     launches->run(stream);
     return CUDA_SUCCESS;

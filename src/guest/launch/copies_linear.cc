@@ -109,6 +109,19 @@ CUresult cuMemcpyAtoH_v2_ptds(void* to, CUarray from, size_t from_offset, size_t
                 [=] { return driver<&cuMemcpyAtoH_v2_ptds>(to, from, from_offset, bytes); });
 }
 
+// CUDA 13.2: cuMemcpyAsync with hints about the places of its operands.
+CUresult cuMemcpyWithAttributesAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUmemcpyAttributes* attr,
+                                     CUstream stream) {
+  return copied(unified(to, from, bytes, named(stream), false),
+                [=] { return driver<&cuMemcpyWithAttributesAsync>(to, from, bytes, attr, stream); });
+}
+
+CUresult cuMemcpyWithAttributesAsync_ptsz(CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                                          CUmemcpyAttributes* attr, CUstream stream) {
+  return copied(unified(to, from, bytes, named(stream, true), false),
+                [=] { return driver<&cuMemcpyWithAttributesAsync_ptsz>(to, from, bytes, attr, stream); });
+}
+
 CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
                             CUmemcpyAttributes* attrs, size_t* attrs_idxs, size_t num_attrs, size_t* fail_idx,
                             CUstream stream) {

@@ -11,7 +11,7 @@ uint64_t planes(const Shape& s) {
   return 1;
 }
 
-// `plain`: without Async in its name.
+// `plain` is the form without Async in its name.
 template <class Shape>
 Copy shaped(const Shape* s, uint64_t stream, bool plain) {
   if (s == nullptr) return {Direction::inside, 0, stream};

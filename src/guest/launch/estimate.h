@@ -1,4 +1,4 @@
-// Estimates how long a launch will take. Programs repeat their launches. So each thread keeps its
+// Estimates how long a launch will take. Programs repeat their launches, so each thread keeps its
 // measurements by function, grid and block (or by executable graph, or by kind and size of a copy). The table
 // has 2,048 entries, 48 KiB, and a new entry replaces the older of two. No charge depends on an estimate.
 // Estimates only place the next fence and limit the work in flight.
@@ -19,7 +19,7 @@ namespace carve::guest {
 
 inline constexpr uint64_t min_launch_ns = 500, max_launch_ns = 60'000'000'000;
 
-// A launch, which key() folds into a key that is never 0. Three multiplications, 2 ns.
+// A launch, which key() hashes into a key that is never 0. Three multiplications, 2 ns.
 struct Launch {
   uint64_t what = 0;
   uint64_t grid_xy = 0, grid_z = 0, block = 0;
@@ -94,9 +94,9 @@ inline void record_use(ThreadLaunchState& l, Estimate& e) {
 }
 
 // Corrects the entries used in the batches from `first` on, which were estimated at `estimated` ns and took
-// `took` ns. `outright` corrects measured values in full. Returns the longest known launch. The cost grows
-// with the number of entries used, up to 64. Beyond that the whole table is scanned (2 us), as it is every
-// 64th time, to forget a maximum that is no longer valid.
+// `took` ns. `outright` corrects measured values fully. Returns the longest known launch. The cost grows with
+// the number of entries used, up to 64. Beyond that the whole table is scanned (2 us), as it is every 64th
+// time, to forget a maximum that is no longer valid.
 inline uint64_t update_estimates(ThreadLaunchState& l, uint32_t first, uint64_t took, uint64_t estimated,
                                  bool outright = false) {
   const auto is_part = [=](uint32_t batch) { return static_cast<int32_t>(batch - first) >= 0; };

@@ -25,7 +25,7 @@ void set_fence_kind(Process& p, shm::FenceKind fence_kind) {
   p.work->fence_kind.store(static_cast<uint32_t>(fence_kind), std::memory_order_relaxed);
 }
 
-// Returns the address of the page as the current context's device sees it, and registers the page at first
+// Returns the address of the page as the current context's device sees it, and registers the page on first
 // use. Returns 0 if the device cannot write there.
 uint64_t page_address(Process& p, unsigned device) {
   std::atomic<uint64_t>& address = p.fence_page.address[device];
@@ -60,7 +60,7 @@ bool is_complete(Process& p, unsigned slot) {
          words(p, slot).fenced.load(std::memory_order_relaxed);
 }
 
-// Returns the stream's slot: the one that it has, a free one, or the slot of a completed stream.
+// Returns the stream's slot: its current one, a free one, or that of a completed stream.
 unsigned find_stream_slot(Process& p, unsigned device, uint64_t key, uint64_t context) {
   FencePage& m = p.fence_page;
   unsigned slot = no_stream_slot;
@@ -87,7 +87,7 @@ unsigned find_stream_slot(Process& p, unsigned device, uint64_t key, uint64_t co
   return slot;
 }
 
-// Queries the event behind the slot's last fence and stores its completion.
+// Queries the event after the slot's last fence and stores its completion.
 void ask_event(Process& p, StreamSlot& s, unsigned slot) REQUIRES(s.lock) {
   if (s.event == 0 || is_complete(p, slot)) return;
   const Relaxed relaxed;
@@ -205,7 +205,13 @@ StreamEntry& stream_entry_of(Process& p, ThreadLaunchState& l, uint64_t stream) 
   } else if (CUcontext its = nullptr; driver<&cuStreamGetCtx>(handle_of(stream), &its) == CUDA_SUCCESS) {
     context = reinterpret_cast<uint64_t>(its);
   }
-  entry = {stream + 1, 0, is_default ? context : 0, key, find_stream_slot(p, l.device, key, context), 0};
+  entry = {.name = stream + 1,
+           .pending = 0,
+           .context = is_default ? context : 0,
+           .key = key,
+           .since = 0,
+           .slot = find_stream_slot(p, l.device, key, context),
+           .unused = 0};
   return entry;
 }
 
@@ -219,6 +225,7 @@ void set_unfenced(ThreadLaunchState& l, uint64_t unfenced) {
 }
 
 void submit(ThreadLaunchState& l, StreamEntry& entry, uint64_t ns) {
+  if (entry.pending == 0) entry.since = l.polled_at;
   entry.pending += ns;
   if (entry.slot == no_stream_slot) {
     l.without_slot += ns;
@@ -252,19 +259,33 @@ void insert_fence(Process& p, ThreadLaunchState& l, StreamEntry& entry) {
     // Read before the call: if the driver's queue is full, the call returns when much of the work is done.
     const uint64_t now = monotonic_ns();
     done = insert(p, l, s, entry, value);
-    if (done == Insertion::done)
-      remember(l, {value, entry.pending, now, entry.slot, l.batch++,
-                   l.in_flight == 0 && l.unfenced == entry.pending, last_was_a_guess(l)});
+    if (done == Insertion::done) {
+      remember(l, {.value = value,
+                   .ns = entry.pending,
+                   .begun_at = entry.since,
+                   .inserted_at = now,
+                   .slot = entry.slot,
+                   .batch = l.batch++,
+                   .alone = l.in_flight == 0 && l.unfenced == entry.pending,
+                   .guess = last_was_a_guess(l)});
+      entry.since = now;
+    }
   }
   s.lock.unlock();
   if (done != Insertion::later) forget_pending(l, entry);
+}
+
+bool has_fence_elsewhere(const ThreadLaunchState& l, uint32_t slot) {
+  for (unsigned i = 0; i < l.fence_count; ++i)
+    if (l.fence[i].slot != slot) return true;
+  return false;
 }
 
 bool insert_fences(Process& p, ThreadLaunchState& l) {
   bool all = true;
   for (StreamEntry& entry : l.stream) {
     if (entry.pending == 0) continue;
-    if (entry.name == legacy_stream + 1 && l.in_flight != 0) {
+    if (entry.name == legacy_stream + 1 && has_fence_elsewhere(l, entry.slot)) {
       all = false;
       continue;
     }
@@ -283,6 +304,24 @@ bool is_signaled(Process& p, const Fence& fence) {
   // Compares the distance, so that a value that the program wrote there cannot make this thread wait.
   const uint64_t completed = words(p, fence.slot).completed.load(std::memory_order_acquire);
   return static_cast<int64_t>(completed - fence.value) >= 0;
+}
+
+uint64_t fenced_work(Process& p, unsigned device) {
+  uint64_t sum = 0;
+  const uint32_t used = std::min(p.work->streams_used.load(std::memory_order_acquire), shm::work_streams);
+  for (unsigned i = 0; i < used; ++i) {
+    const shm::StreamWork& stream = words(p, i);
+    if (stream.device.load(std::memory_order_relaxed) != device + 1) continue;
+    const uint64_t completed = stream.completed.load(std::memory_order_acquire);
+    const uint64_t left = stream.fenced.load(std::memory_order_relaxed) - completed;
+    if (static_cast<int64_t>(left) > 0) sum += std::min(left, max_launch_ns);
+  }
+  return sum;
+}
+
+bool is_behind_others(Process& p, const Fence& fence) {
+  const uint64_t completed = words(p, fence.slot).completed.load(std::memory_order_acquire);
+  return static_cast<int64_t>(completed - (fence.value - fence.ns)) < 0;
 }
 
 void stream_ends(CUstream stream) {

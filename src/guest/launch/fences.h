@@ -1,19 +1,20 @@
-// Fences: the device itself reports how far it is. A cuStreamWriteValue64 behind launched work writes a
-// number into a registered page, which the agent reads (wire/shm/work.h, StreamWork). A fence covers a batch
-// of estimated work. The launch that begins the next batch inserts the fence, or this thread does before it
+// Fences: the device itself reports its progress. A cuStreamWriteValue64 after launched work writes a number
+// into a registered page, which the agent reads (wire/shm/work.h, StreamWork). A fence covers a batch of
+// estimated work. The launch that begins the next batch inserts the fence, or this thread does before it
 // waits for the device. So a launch itself remains a jump. No fence is inserted into a stream that is being
 // captured. If the device cannot write to host memory, an event without timing replaces the value, one per
 // stream at a time. This process then queries the event when it polls.
 //
 // The legacy default stream waits for the other streams of its context, and they wait for it and for a fence
-// in it. It gets a fence if the program has just launched there, or if the thread has nothing else in flight.
+// in it. It gets a fence if the program has just launched there, or if the thread has nothing in flight in
+// other streams.
 #pragma once
 
 #include "guest/launch/this_thread.h"
 
 namespace carve::guest {
 
-// Identifies a stream in a launch: its handle. In the per-thread variants of the entries, 0 is another
+// Identifies a stream in a launch by its handle. In the per-thread variants of the entries, 0 is a different
 // default stream (cuda.h, CU_STREAM_PER_THREAD).
 inline constexpr uint64_t legacy_stream = 0, per_thread_stream = 2;
 inline uint64_t named(CUstream stream, bool per_thread = false) {
@@ -26,20 +27,21 @@ inline StreamEntry& stream_entry_at(ThreadLaunchState& l, uint64_t stream) {
   return l.stream[stream * 0x9e37'79b9'7f4a'7c15 >> (64 - stream_entry_bits)];
 }
 
-// Returns whether work put on the stream now becomes part of a graph. True if the driver cannot say.
+// Returns whether work put on the stream now becomes part of a graph. Returns true if the driver does not
+// know.
 bool captured(uint64_t stream);
 
 // Returns the thread's entry for the stream in its current context. The previous user of the entry gets a
 // fence first.
 StreamEntry& stream_entry_of(Process& p, ThreadLaunchState& l, uint64_t stream);
 
-// submit() adds `ns` of estimated work to the stream. forget_pending() drops work that never started or needs
-// no fence any more.
+// submit() adds `ns` of estimated work to the stream. forget_pending() drops work that never started or no
+// longer needs a fence.
 void submit(ThreadLaunchState& l, StreamEntry& entry, uint64_t ns);
 void forget_pending(ThreadLaunchState& l, StreamEntry& entry);
 
-// Inserts a fence behind the pending work of the stream. If no fence can be inserted, the work is forgotten.
-// In a stream without a slot, the work counts as unfenced until the thread waited for everything.
+// Inserts a fence after the pending work of the stream. If no fence can be inserted, the work is forgotten.
+// In a stream without a slot, the work counts as unfenced until the thread has waited for everything.
 void insert_fence(Process& p, ThreadLaunchState& l, StreamEntry& entry);
 
 // Inserts fences into all streams of the thread that allow one now. Returns false if some work remains
@@ -51,6 +53,12 @@ void set_unfenced(ThreadLaunchState& l, uint64_t unfenced);
 
 // Returns whether the device has passed the fence.
 bool is_signaled(Process& p, const Fence& fence);
+
+// Returns the estimated ns of the process's fenced work in flight on the device, over all threads.
+uint64_t fenced_work(Process& p, unsigned device);
+
+// Returns whether work of other threads is in front of the work that the fence covers.
+bool is_behind_others(Process& p, const Fence& fence);
 
 // stream_ends() precedes the destruction of a stream: no more fences are inserted there, and its slot is free
 // when its fenced work is done. context_ended() follows the end of a context, of its streams, and of the page

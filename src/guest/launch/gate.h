@@ -1,19 +1,22 @@
 // The launch gate. The agent grants a slice's leases per device through one word in Control (wire/shm/work.h,
-// LeaseWord), which each launch reads. If the gate is open, the launch proceeds at once (about 1 ns). Under a
-// lease the launch is also counted (about 5 ns): no clock, no lock, no call. The other cases are out of line
-// (gate.cc):
+// LeaseWord), which each launch reads. If the gate is open, the launch proceeds immediately (about 1 ns).
+// Under a lease the launch is also counted (about 5 ns): no clock, no lock, no call. The other cases are out
+// of line (gate.cc):
 //
 // * Closed gate: the thread notifies the arbiter, spins for 50 us, then sleeps on the word. If the heartbeat
 //   is older than 200 ms, the device's fallback timetable decides. Without a timetable the launch proceeds.
+// * If the arbiter waits for the end of the slice's work (LeaseWord::draining), a thread at the gate inserts
+//   a fence after its last launches. Otherwise their end would be estimated, and charged, too late.
 // * A lease past its deadline is a closed gate. Every 16th launch and every fence check the deadline.
-// * Each thread has at most the lease's in-flight limit of estimated work in flight. A thread above the limit
-//   waits for its own work to complete. One launch is always allowed. If no fence completes for 10 ms, the
-//   work may be waiting for a launch that is still to come. Then one more launch is allowed (a stall escape),
-//   later twice as many each time.
+// * Each thread has at most the lease's in-flight limit of estimated work in flight. It may have more while
+//   the process has less than the sum of the limits of all its threads. A thread above the limit waits for
+//   its own work to complete. One launch is always allowed, and a second one shortly before the first ends.
+//   If no fence completes for 10 ms, the work may be waiting for a launch that is still to come. Then one
+//   more launch is allowed (a stall escape), later twice as many each time.
 //
 // Only the launching thread waits. It holds no lock of this library, and it does not wait while its stream is
-// captured. Within a stream callback the driver refuses launches, so no gate is needed there (CUDA driver
-// API, cuLaunchHostFunc). While the program exits, all waits together take 1 s at most.
+// captured. Within a stream callback the driver rejects launches, so no gate is needed there (CUDA driver
+// API, cuLaunchHostFunc). While the program exits, all waits together take at most 1 s.
 #pragma once
 
 #include "guest/launch/busy_time.h"
@@ -23,14 +26,14 @@ namespace carve::guest {
 inline constexpr uint64_t heartbeat_stale_ns = 200'000'000;
 inline constexpr uint32_t launches_per_deadline_check = 16;
 
-// The windows in which a slice may launch without an agent, in CLOCK_MONOTONIC ns. Without a period there are
-// none.
+// The windows in which a slice may launch without an agent, in CLOCK_MONOTONIC ns. There are none without a
+// period.
 struct Timetable {
   uint64_t period, offset, length;
 
   // Returns the time since the last window began. Requires a period.
   constexpr uint64_t phase(uint64_t now) const { return (now % period + period - offset % period) % period; }
-  // Returns the time until the next window begins; 0 within a window, and without a period.
+  // Returns the time until the next window begins; 0 within a window, or without a period.
   constexpr uint64_t until_window(uint64_t now) const {
     return period == 0 || phase(now) < length ? 0 : period - phase(now);
   }
@@ -44,13 +47,24 @@ constexpr bool may_launch(shm::LeaseWord word, uint64_t deadline, uint64_t now, 
   return table.until_window(now) == 0;
 }
 
+// The time until a launch reaches the device, including the wake-up of its thread: 190 us on an H100.
+inline constexpr uint64_t launch_lead_ns = 300'000;
+
+// Returns the time until the thread's only fenced work is about to end. A launch then keeps the device busy,
+// even if the limit is smaller than two kernels. Without an estimate the work is never about to end. Pure.
+inline uint64_t until_nearly_done(const ThreadLaunchState& l, uint64_t now) {
+  if (l.fence_count != 1 || l.unfenced != 0 || l.fence[0].guess) return UINT64_MAX;
+  const uint64_t end = std::max(l.first_since, l.fence[0].inserted_at) + l.fence[0].ns;
+  return end > now + launch_lead_ns ? end - launch_lead_ns - now : 0;
+}
+
 // Counts a launch that needs no further check. Returns false if the launch must take the slow path.
 inline bool count_fast_launch(ThreadLaunchState& l, uint64_t key, uint64_t stream) {
   Estimate& e = estimate_at(l, key);
   StreamEntry& entry = stream_entry_at(l, stream);
   const uint64_t pending = entry.pending + e.ns, unfenced = l.unfenced + e.ns;
   if (e.key != key || entry.name != stream + 1 || pending >= l.fence_interval_ns || unfenced >= l.credit ||
-      --l.launches_until_deadline_check == 0) [[unlikely]]
+      --l.launches_until_check == 0) [[unlikely]]
     return false;
   record_use(l, e);
   entry.pending = pending;
@@ -81,7 +95,7 @@ __attribute__((always_inline)) inline bool try_fast_launch(const Launch& launch)
                                : word.gate() == shm::GateState::open;
 }
 
-// What a slow launch must finish after the driver has returned.
+// The rest of a slow launch, to finish after the driver has returned.
 struct Ticket {
   Process* process = nullptr;
   ThreadLaunchState* state = nullptr;

@@ -4,8 +4,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <functional>
 #include <thread>
 
+#include "guest/testing/clock_fake.h"
 #include "guest/testing/launch_fixture.h"
 
 namespace carve::guest {
@@ -44,6 +46,26 @@ TEST(Gate, sleeps_no_longer_than_until_the_next_window) {
   EXPECT_EQ(table.until_window(1129), 1u);
   EXPECT_EQ((Timetable{0, 30, 20}.until_window(1050)), 0u);
   EXPECT_EQ((Timetable{100, 330, 0}.until_window(1030)), 100u) << "an empty window never begins";
+}
+
+// Two kernels of 3 ms are more than the limit of 1 ms. The second is launched before the first ends, so that
+// the device has no pause.
+TEST(Gate, lets_the_next_launch_go_shortly_before_the_end_of_the_only_one_in_flight) {
+  ThreadLaunchState l{};
+  l.fence_count = 1;
+  l.fence[0] = {.value = 1, .ns = 3 * ms, .inserted_at = 100 * ms, .slot = 0, .batch = 0, .alone = true};
+  l.first_since = 90 * ms;
+  EXPECT_EQ(until_nearly_done(l, 100 * ms), 3 * ms - launch_lead_ns);
+  EXPECT_EQ(until_nearly_done(l, 103 * ms - launch_lead_ns), 0u);
+  EXPECT_EQ(until_nearly_done(l, 200 * ms), 0u) << "it takes longer than its estimate";
+  l.first_since = 101 * ms;
+  EXPECT_EQ(until_nearly_done(l, 101 * ms), 3 * ms - launch_lead_ns) << "the work in front ended late";
+  l.fence[0].guess = true;
+  EXPECT_EQ(until_nearly_done(l, 200 * ms), UINT64_MAX);
+  l.fence[0].guess = false, l.unfenced = 1;
+  EXPECT_EQ(until_nearly_done(l, 200 * ms), UINT64_MAX);
+  l.unfenced = 0, l.fence_count = 2;
+  EXPECT_EQ(until_nearly_done(l, 200 * ms), UINT64_MAX) << "one launch ahead is enough";
 }
 
 using Launches = LaunchTest;
@@ -171,6 +193,129 @@ TEST_F(Launches, have_no_more_in_flight_than_the_bound_but_one_always_goes) {
   EXPECT_FALSE(second);
   launches->run(stream(1));
   ASSERT_TRUE(soon([&] { return second.load(); }));
+}
+
+// Time passes by 1 us at each read of the clock. Sleeps end immediately.
+struct SpinningClock final : VirtualClock {
+  uint64_t now = 1'000'000'000;
+  std::function<void()> look = [] {};
+  int sleeps = 0;
+
+  SpinningClock() { virtual_clock = this; }
+  ~SpinningClock() { virtual_clock = nullptr; }
+  uint64_t monotonic_ns() override {
+    look();
+    return now += 1'000;
+  }
+  void sleep_for(uint64_t ns) override { now += ns; }
+  void sleep_on(const std::atomic<uint64_t>&, uint64_t, uint64_t ns) override {
+    ++sleeps;
+    now += ns;
+  }
+};
+
+class AtClosedGate : public LaunchTest {
+ protected:
+  // Returns whether a thread with one launch after its last fence inserts a fence there while it waits. Host
+  // time would count towards the launches' length, so the test uses its own clock.
+  static bool inserts_fence(ArbitratedSlice& slice, bool draining) {
+    SpinningClock clock;
+    launches->at_once = true;
+    for (int i = 0; i < 40; ++i) {
+      launch();
+      cuCtxSynchronize();
+    }
+    launches->at_once = false;
+    launch();
+    EXPECT_GT(slice.line().unfenced, 0u);
+    const int before = launches->fences;
+    slice.control->devices[0].lease =
+        shm::LeaseWord::of(shm::GateState::closed, 0, false, 77, /*uncontended=*/false, draining).value;
+    const int slept_before = clock.sleeps;
+    clock.look = [&] {
+      if (clock.sleeps > slept_before + 20) slice.lease(UINT64_MAX);
+    };
+    launch();
+    return launches->fences != before;
+  }
+};
+
+TEST_F(AtClosedGate, launches_get_a_fence_if_the_arbiter_waits_for_their_end) {
+  ArbitratedSlice slice;
+  EXPECT_TRUE(inserts_fence(slice, true));
+}
+
+TEST_F(AtClosedGate, launches_get_none_while_another_slice_may_have_the_device) {
+  ArbitratedSlice slice;
+  EXPECT_FALSE(inserts_fence(slice, false));
+}
+
+TEST_F(AtClosedGate, a_thread_spins_for_a_while_when_the_gate_is_about_to_open) {
+  ArbitratedSlice slice;
+  launch();
+  slice.close();
+  SpinningClock clock;
+  const auto closed = shm::LeaseWord::of(shm::GateState::closed, 0, false, 77);
+  const auto imminent = shm::LeaseWord::of(shm::GateState::closed, 0, false, 77, false, false, true);
+  int slept_before = -1;
+  uint64_t woken = 0;
+  clock.look = [&] {
+    std::atomic<uint64_t>& word = slice.control->devices[0].lease;
+    if (clock.sleeps < 3) return;
+    if (slept_before < 0) {
+      slept_before = clock.sleeps;
+      woken = clock.now;
+      word = imminent.value;
+    }
+    if (clock.now >= woken + 150'000) slice.lease(UINT64_MAX);
+  };
+  launch();
+  EXPECT_EQ(clock.sleeps, slept_before) << "it did not sleep again in 150 us";
+
+  slice.close();
+  clock.sleeps = 0;
+  slept_before = -1;
+  clock.look = [&] {
+    std::atomic<uint64_t>& word = slice.control->devices[0].lease;
+    if (slept_before < 0) {
+      slept_before = 0;
+      word = imminent.value;
+    }
+    if (clock.sleeps == 2) word = closed.value;
+    if (clock.sleeps == 4) slice.lease(UINT64_MAX);
+  };
+  launch();
+  EXPECT_EQ(clock.sleeps, 4) << "the gate did not open in time";
+}
+
+TEST_F(Launches, of_threads_that_take_turns_have_the_limit_of_all) {
+  ArbitratedSlice slice;
+  std::atomic<bool> ends = false;
+  std::jthread other([&] {
+    launch(stream(2));
+    launches->run(stream(2));
+    soon([&] { return ends.load(); });
+  });
+  ASSERT_TRUE(soon([&] { return launches->count(launches->launched) == 1; }));
+  uint64_t still_until_ns = 0;
+  {
+    const StillClock clock;
+    launches->at_once = true;
+    for (int i = 0; i < 40; ++i) {
+      launch(stream(1));
+      StillClock::pass(100'000);
+      cuStreamSynchronize(stream(1));
+    }
+    launches->at_once = false;
+    still_until_ns = monotonic_ns();
+  }
+  ASSERT_TRUE(soon([&] { return monotonic_ns() >= still_until_ns; })) << "the real clock is behind";
+  slice.lease(300'000);
+  for (int i = 0; i < 5; ++i) launch(stream(1));  // 500 us in all.
+  EXPECT_EQ(this_thread_state()->stall_escapes, 0u);
+  launch(stream(1)), launch(stream(1));
+  EXPECT_GT(this_thread_state()->stall_escapes, 0u) << "700 us are more than two threads may have";
+  ends = true;
 }
 
 TEST_F(Launches, behind_a_long_unknown_kernel_go_one_by_one) {

@@ -1,6 +1,6 @@
 // All entries that start kernels, in all their versions (graphs: graphs.cc; copies: copies_linear.cc and
 // copies_strided.cc). The one verb is `paced`: wait for the gate, then launch. If the device is not
-// arbitrated, a launch costs three loads and the jump. Under a lease it costs what gate.h says.
+// arbitrated, a launch costs three loads and the jump. For the cost under a lease see gate.h.
 #include "guest/launch/gate.h"
 
 using namespace carve::guest;

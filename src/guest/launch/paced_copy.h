@@ -1,12 +1,12 @@
-// Copies and fills. Their bytes are summed for the agent by direction (ProcessWork::copied), 6 ns a call.
+// Copies and fills. Their bytes are summed for the agent by direction (ProcessWork::copied), 6 ns per call.
 // Work inside the device of 1 MiB and more uses the device's time like a kernel, so it is paced like one. Its
-// estimate is keyed by kind and size class. Copies with the host are never paced: they run on copy engines,
-// and a pageable copy waits for the program's own thread. A blocking copy with the host ends a thread's busy
-// interval on the default stream, as a synchronisation does (CUDA driver API, "API synchronization
-// behavior"). Fills and copies inside the device do not block even in their synchronous form.
+// estimate is keyed by kind and size class. Copies from or to the host are never paced: they run on copy
+// engines, and a pageable copy waits for the program's own thread. A blocking copy from or to the host ends a
+// thread's busy interval on the default stream, as a synchronisation does (CUDA driver API, "API
+// synchronization behavior"). Fills and copies inside the device do not block even in their synchronous form.
 //
-// For a copy between unified addresses, only the driver can say which side is the host. Small copies count as
-// inside the device; from 1 MiB on the driver is asked, 100 ns.
+// For a copy between unified addresses, only the driver knows which side is the host. Small copies count as
+// inside the device; from 1 MiB on the driver is queried, 100 ns.
 #pragma once
 
 #include <bit>

@@ -52,7 +52,7 @@ void take_state(Process& p, ThreadLaunchState& l, unsigned index, unsigned devic
   l.in_flight = l.without_slot = l.unfenced = l.credit = 0;
   l.busy_since = l.polled_at = l.first_since = 0;
   l.word = ~uint64_t{0};
-  l.launches_until_deadline_check = 1;
+  l.launches_until_check = 1;
   l.moved = true;
   l.stall_escapes = l.escape_launches = 0;
   l.device = device;

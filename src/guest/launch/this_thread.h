@@ -2,7 +2,7 @@
 // (process/launch_state.h, ThreadLaunchState). It holds the thread's counts, its line for the agent
 // (wire/shm/work.h) and its stream entries. A launch finds it with one load and one compare. The first launch
 // on another device, after a fork or after a change of context claims a state. States of ended threads are
-// used again. Threads beyond the last line share that line.
+// reused. Threads beyond the last line share that line.
 #pragma once
 
 #include "guest/launch/estimate.h"
@@ -12,8 +12,8 @@ namespace carve::guest {
 
 // This thread's state on the device of its current context. Initial-exec TLS: one load, one compare.
 struct ThisThread {
-  ThreadLaunchState* now;  // Null: not known; the next launch claims one.
-  uint64_t claim;          // The claim of `now`. Differs if a fork or another thread took the state since.
+  ThreadLaunchState* now;  // Null if unknown; the next launch then claims one.
+  uint64_t claim;          // The claim of `now`. Differs if a fork or another thread has taken the state.
   bool leaves;             // Whether an exit handler of the thread is registered.
 };
 extern __thread ThisThread this_thread;
@@ -23,11 +23,11 @@ inline ThreadLaunchState* this_thread_state() {
   return l != nullptr && l->claim.load(std::memory_order_relaxed) == this_thread.claim ? l : nullptr;
 }
 
-// Returns the state, found or claimed. Null without a current context, on a device outside the slice, or if
-// all states are taken.
+// Returns the state, found or claimed. Returns null without a current context, on a device outside the slice,
+// or if all states are taken.
 ThreadLaunchState* claim_thread_state(Process& p);
 
-// Notes that the thread's current context may have changed.
+// Records that the thread's current context may have changed.
 inline void context_moved() {
   if (ThreadLaunchState* l = this_thread_state()) {
     l->word = ~uint64_t{0};
@@ -35,7 +35,7 @@ inline void context_moved() {
   }
 }
 
-// Returns whether no thread ever had this state, and thus none behind it: states are taken in order.
+// Returns whether no thread ever had this state, and thus none after it, because states are taken in order.
 inline bool is_untaken(const ThreadLaunchState& l) { return l.claim.load(std::memory_order_relaxed) == 0; }
 
 }  // namespace carve::guest

@@ -1,6 +1,6 @@
 // One set of sources makes three artefacts. libcarve.so is preloaded and exports all hooks and dlsym. The
 // shims are mounted over libcuda.so.1 and libnvidia-ml.so.1 and export the hooks of that library. This file
-// declares what differs between them, once per artefact.
+// declares the differences between them, once per artefact.
 #pragma once
 
 #include <span>
@@ -16,10 +16,11 @@ inline constexpr const char* driver_beneath_shim[] = {"/usr/lib/carve/driver/lib
 
 struct Artefact {
   shm::Guest guest;
-  // The real libraries by Api: a soname that the program loads, or the path that a shim depends on.
+  // The real libraries by Api: a soname that the program loads, or the path of the library that a shim
+  // depends on.
   const char* library[2];
-  // The API socket (the attach socket is this plus `.attach`). `optional`: the environment may name another
-  // socket, and an absent socket means that there is no agent.
+  // The API socket (the attach socket is this plus `.attach`). If `optional`, the environment may name
+  // another socket, and an absent socket means that there is no agent.
   const char* socket;
   bool optional;
   std::span<const Table* const> tables;

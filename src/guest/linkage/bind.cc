@@ -1,6 +1,6 @@
-// Finds the real driver. The guest library never loads the driver: a program that did not ask for CUDA must
-// not get it. RTLD_NOLOAD also pins the library, so a program that closes the driver leaves no slot with an
-// invalid address.
+// Finds the real driver. The guest library never loads the driver, because a program that did not load CUDA
+// must not get it. RTLD_NOLOAD also pins the library, so a program that closes the driver leaves no slot with
+// an invalid address.
 #include <dlfcn.h>
 #include <sys/mman.h>
 
@@ -20,7 +20,7 @@ struct Indexed {
   std::atomic<const Hook*> row;
 };
 constexpr unsigned index_bits = 10;
-// Mapped with the first driver: a program without a driver pays no page for it.
+// Mapped with the first driver, so a program without a driver pays no page for it.
 constinit std::atomic<Indexed*> index_page{nullptr};
 
 // Returns null without memory for it.
@@ -67,8 +67,8 @@ bool bind(Api api) {
   void* library = open_library(artefact.library[static_cast<unsigned>(api)], RTLD_LAZY | RTLD_NOLOAD);
   const auto dlsym_ = find_dlsym();
   if (library == nullptr || dlsym_ == nullptr) return true;
-  // All entries are indexed before any is bound. Otherwise a thread could reach the driver through a slot,
-  // and get a driver address that is not exchanged yet.
+  // Index all entries before any is bound. Otherwise a thread could reach the driver through a slot, and get
+  // a driver address that is not exchanged yet.
   for (const Table* table : tables()) {
     if (table->api != api) continue;
     for (const Hook& row : table->hooks)
@@ -96,7 +96,7 @@ const Hook* find_hook(std::string_view symbol) {
 
 void* exchanged(void* theirs) {
   Indexed* index = index_page.load(std::memory_order_acquire);
-  if (index == nullptr) return theirs;  // No driver was bound, so this is none of its entries.
+  if (index == nullptr) return theirs;  // No driver was bound, so this is not one of its entries.
   const Indexed* const entry = find_entry(index, theirs);
   const Hook* row = entry != nullptr ? entry->row.load(std::memory_order_acquire) : nullptr;
   return row != nullptr && theirs != nullptr ? row->ours() : theirs;

@@ -1,6 +1,6 @@
-// The preload's dlsym. It answers only for exact names of the hook tables, never by prefix, so a program
-// without CUDA is not affected. It calls the real dlsym and exchanges the result by identity. A foreign
-// library's function of the same name is returned unchanged.
+// The preload's dlsym. It handles only exact names of the hook tables, never prefixes, so a program without
+// CUDA is not affected. It calls the real dlsym and exchanges the result by address. A foreign library's
+// function of the same name is returned unchanged.
 #include <dlfcn.h>
 
 #include "guest/linkage/artefact.h"
@@ -11,11 +11,14 @@ namespace {
 
 struct Answer {
   void* entry;
-  uint64_t given;  // 0: jump into the real dlsym with the caller's own return address.
+  uint64_t given;  // 0 means: jump into the real dlsym with the caller's return address.
 };
 
-bool loaded(Api api) {
-  return open_library(artefact.library[static_cast<unsigned>(api)], RTLD_LAZY | RTLD_NOLOAD) != nullptr;
+// Returns whether a driver is loaded and has that entry. This library exports all names with hooks, but a
+// program must find only those of its driver, because it uses them to decide what the driver can do.
+bool driver_has(Api api, RealDlsym real, const char* name) {
+  void* const library = open_library(artefact.library[static_cast<unsigned>(api)], RTLD_LAZY | RTLD_NOLOAD);
+  return library != nullptr && real(library, name) != nullptr;
 }
 
 }  // namespace
@@ -28,17 +31,21 @@ extern "C" __attribute__((visibility("hidden"))) Answer carve_answer_dlsym(void*
   const Hook* row = find_hook(name);
   if (row == nullptr) return {nullptr, 0};
   const Api api = std::string_view(name).starts_with("nvml") ? Api::nvml : Api::cuda;
-  // RTLD_NEXT and RTLD_DEFAULT search on behalf of the caller and find the exported hook, which is right. If
-  // no driver is loaded, the name must not exist, although this library exports it.
+  // RTLD_NEXT and RTLD_DEFAULT search on behalf of the caller and find the exported hook, which is right if
+  // the driver has the entry. If not, the search continues after this library and sets dlerror as the caller
+  // expects.
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT) {
-    if (loaded(api)) return {nullptr, 0};
-    return {real(RTLD_NEXT, name), 1};  // Continues behind this library; sets dlerror as the caller expects.
+    if (driver_has(api, real, name)) return {nullptr, 0};
+    return {real(RTLD_NEXT, name), 1};
   }
   void* theirs = real(handle, name);
-  if (theirs == nullptr || theirs == row->ours()) return {theirs, 1};
+  if (theirs == nullptr) return {nullptr, 1};
+  // A handle of the program itself also finds the exported hook.
+  if (theirs == row->ours()) return {driver_has(api, real, name) ? theirs : real(RTLD_NEXT, name), 1};
   // Binding looks up the whole table, 20 us; some programs look a name up before each call.
   if (void* const ours = exchanged(theirs); ours != theirs) return {ours, 1};
-  // If the hook cannot be found by the driver's address, the program gets no address: none bypasses the hook.
+  // If the hook cannot be found by the driver's address, the program gets no address, so that none bypasses
+  // the hook.
   if (!bind(api)) return {nullptr, 1};
   return {exchanged(theirs), 1};
 }

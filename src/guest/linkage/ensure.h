@@ -1,8 +1,8 @@
-// Assertions of the guest library. It runs in the user's process, so it never stops one: ensure() counts a
-// broken assumption and returns the condition, and the caller degrades. An allocation is then refused, an
-// attach fails at cuInit, a launch passes uncounted. A memory quota never opens.
+// Assertions of the guest library. It runs in the user's process, so it never stops that process: ensure()
+// counts a broken assumption and returns the condition, and the caller degrades. An allocation is then
+// refused, an attach fails at cuInit, a launch passes uncounted. A memory quota never opens.
 //
-// The count is one word of the slice's report (wire/shm/layout.h), which the agent shows as an event. Before
+// The count is a word of the slice's report (wire/shm/layout.h), which the agent shows as an event. Before
 // the process is attached, it is counted here. No allocation, no lock, no libstdc++.
 #pragma once
 
@@ -24,7 +24,7 @@ inline constinit std::atomic<std::atomic<uint32_t>*> ensure_failures{&failures_b
   return __builtin_expect(condition, true) ? true : count_failure();
 }
 
-// Counts in `word` from now on, beginning with the failures so far. `word` lives as long as the process.
+// Counts in `word` from now on, starting with the failures so far. `word` lives as long as the process.
 inline void publish_failures(std::atomic<uint32_t>& word) {
   ensure_failures.store(&word, std::memory_order_release);
   if (const uint32_t before = failures_before_attach.exchange(0, std::memory_order_relaxed); before != 0)

@@ -10,7 +10,7 @@
 namespace carve::guest {
 namespace {
 
-// Counts here while it lives, and in the word before the attach afterwards.
+// Counts here while it lives, and afterwards in the word from before the attach.
 struct Counted {
   std::atomic<uint32_t> word{0};
   Counted() { publish_failures(word); }
@@ -55,7 +55,7 @@ TEST(Ensure, a_record_without_a_key_is_refused) {
   EXPECT_EQ(counted.word, 1u);
 }
 
-// Returns 0 if an entry is not indexed, and that is counted, when the process may map no more memory.
+// Returns 0 if an entry is not indexed, and that is counted, when the process cannot map more memory.
 int index_without_memory() {
   const rlimit none = {0, 0};
   setrlimit(RLIMIT_AS, &none);

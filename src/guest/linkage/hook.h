@@ -42,7 +42,7 @@ enum class Api { cuda, nvml };
 // then no slot is filled, because calls would bypass their hooks, and a hook returns absent().
 bool bind(Api api);
 
-// The result of an entry that the installed driver does not have, or that could not be bound.
+// The result of an entry that the installed driver lacks, or that could not be bound.
 template <class R>
 constexpr R absent();
 template <>
@@ -118,13 +118,13 @@ extern const Table cuda_table, nvml_table;
 // Returns the tables of this artefact (artefact.h).
 std::span<const Table* const> tables();
 
-// Returns the row of that exact name, or null.
+// Returns the row with exactly that name, or null.
 const Hook* find_hook(std::string_view symbol);
 
-// Returns the hook for a driver address that has one, and any other address unchanged. It compares identity,
-// because only the driver decides what a name, a version and a stream variant mean. 6 ns, by an index that
+// Returns the hook for a driver address that has one, and any other address unchanged. It compares addresses,
+// because only the driver knows what a name, a version and a stream variant mean. 6 ns, using an index that
 // binding makes.
 void* exchanged(void* theirs);
-bool index_hook(const Hook& hook, const void* theirs);  // False: there is no memory for the index.
+bool index_hook(const Hook& hook, const void* theirs);  // Returns false without memory for the index.
 
 }  // namespace carve::guest

@@ -7,9 +7,11 @@
 // missing on an older glibc, there is no CUDA either.
 __asm__(".symver carve_dlopen_2_2_5, dlopen@GLIBC_2.2.5");
 __asm__(".symver carve_dlvsym_2_2_5, dlvsym@GLIBC_2.2.5");
+__asm__(".symver carve_dlerror_2_2_5, dlerror@GLIBC_2.2.5");
 extern "C" __attribute__((weak)) void* carve_dlopen_2_2_5(const char* name, int flags);
 extern "C" __attribute__((weak)) void* carve_dlvsym_2_2_5(void* handle, const char* name,
                                                           const char* version);
+extern "C" __attribute__((weak)) char* carve_dlerror_2_2_5();
 
 namespace carve::guest {
 
@@ -17,6 +19,10 @@ RealDlsym carve_real_dlsym = nullptr;
 
 void* open_library(const char* name, int flags) {
   return carve_dlopen_2_2_5 != nullptr ? carve_dlopen_2_2_5(name, flags) : nullptr;
+}
+
+void forget_library_error() {
+  if (carve_dlerror_2_2_5 != nullptr) carve_dlerror_2_2_5();
 }
 
 RealDlsym find_dlsym() {

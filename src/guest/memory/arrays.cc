@@ -1,7 +1,7 @@
 // Arrays and mipmapped arrays. An array's bytes depend on tiling that no argument names. The driver reports
 // them (cuArrayGetMemoryRequirements) only for arrays whose memory is mapped later. So before an array is
 // created, the hook creates its twin: the same description with CUDA_ARRAY3D_DEFERRED_MAPPING, which takes no
-// memory. It asks for the twin's bytes, destroys the twin and charges the answer: up to 1 MiB in steps of 64
+// memory. It reads the twin's bytes, destroys the twin and charges that amount: up to 1 MiB in steps of 64
 // KiB, above it in whole blocks of 2 MiB. These three driver calls add some microseconds to the milliseconds
 // of a real allocation. If the driver refuses the twin, an upper bound is computed: rows padded to 512 bytes,
 // heights and depths to powers of two.
@@ -83,7 +83,7 @@ struct Mipmap {
   };
 };
 
-// `levels` 0: no mipmap.
+// `levels` is 0 without a mipmap.
 template <class Calls, class Handle>
 Bytes size_of(CUDA_ARRAY3D_DESCRIPTOR description, unsigned levels, Handle) {
   const Bytes bound = in_steps(upper_bound(description, levels != 0));

@@ -1,9 +1,9 @@
 // The verbs of memory: `charged` reserves, calls the driver, and keeps or releases; `released` releases the
 // charge of a freed pointer. Over the quota a call returns the driver's own CUDA_ERROR_OUT_OF_MEMORY.
 //
-// A pointer's record is removed before the driver frees it: afterwards another thread may already have been
-// given the same pointer. A pointer without a record (allocated before the library was loaded, or by a call
-// that is not charged) is passed to the driver unchanged.
+// A pointer's record is removed before the driver frees it, because afterwards another thread may already
+// have got the same pointer. A pointer without a record (allocated before the library was loaded, or by a
+// call that is not charged) is passed to the driver unchanged.
 #pragma once
 
 #include "guest/memory/memory_pool.h"
@@ -11,12 +11,12 @@
 
 namespace carve::guest {
 
-// Returns what cuMemAlloc takes for so many bytes: up to 1 MiB suballocations in steps of 512 bytes from
+// Returns what cuMemAlloc takes for this many bytes: up to 1 MiB suballocations in steps of 512 bytes from
 // blocks of 2 MiB, above it whole blocks. The unused rest of a suballocated block is growth that the agent
 // finds.
 constexpr Bytes charge_of(Bytes asked) { return rounded_up(asked, asked <= 1_MiB ? 512_B : 2_MiB); }
 
-// Records what a successful call took. Returns false, with nothing charged, if there was no memory for the
+// Records what a successful call took. Returns false, with nothing charged, if there is no memory for the
 // record.
 inline bool remember(Process& p, Records& records, uint64_t key, CUcontext context,
                      Reservation& reservation) {
@@ -41,7 +41,13 @@ CUresult charged(Bytes bound, Allocate allocate, Taken taken, Pointer pointer, U
   if (entered.process == nullptr) return allocate();
   Process& p = *entered.process;
   const Current where = current(p);
-  if (where.result != CUDA_SUCCESS) return where.result;
+  if (where.result != CUDA_SUCCESS) {
+    // The driver fails too. It knows which of several errors counts, and it zeroes the caller's results.
+    const CUresult result = allocate();
+    if (result != CUDA_SUCCESS) return result;
+    if (pointer() != 0) undo(pointer());
+    return where.result;
+  }
   Reservation reservation(p, where.device, bound);
   if (!granted(p, where.device, reservation)) return otherwise(p, where);
   const CUresult result = allocate();

@@ -8,7 +8,7 @@
 // this process has no graph with such nodes. A launch cannot be undone, so growth beyond its bound, which no
 // driver has shown yet, would be counted as it is.
 //
-// An executable graph itself takes some device memory for its nodes: growth, found by the agent.
+// An executable graph itself takes some device memory for its nodes, which is growth that the agent finds.
 #include <sys/mman.h>
 
 #include "guest/launch/gate.h"
@@ -89,7 +89,7 @@ void forget(Process& p, CUgraphExec exec) {
 }
 
 void remember(Process& p, CUgraphExec exec, const Demand& demand) {
-  forget(p, exec);  // Of an earlier graph whose end this library did not see.
+  forget(p, exec);  // It belongs to an earlier graph whose end this library did not see.
   for (unsigned d = 0; d < p.device_count; ++d) {
     if (demand.bytes[d] == 0) continue;
     Record record = record_of(key_of(exec, d), 0, {demand.bytes[d], static_cast<uint16_t>(d), 0}), previous;
@@ -113,7 +113,7 @@ CUresult taking(Process& p, const Demand& demand, unsigned device, Call call) {
       [&] { return taking(p, demand, device + 1, call); }, nothing_to_undo);
 }
 
-// `instantiate()` is the driver's call; `uploads`: it also takes the memory.
+// `instantiate()` is the driver's call; with `uploads` it also takes the memory.
 template <class Instantiate>
 CUresult instantiated(CUgraphExec* exec, CUgraph graph, bool uploads, Instantiate instantiate) {
   Process* p = attached();

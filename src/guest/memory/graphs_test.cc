@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint64_t granule = 32 * MiB;
 
-// A graph is a list of nodes: an allocation of so many bytes, a child graph, or a kernel.
+// A graph is a list of nodes: an allocation of some bytes, a child graph, or a kernel.
 struct Node {
   uint64_t bytes = 0;
   uint64_t child = 0;

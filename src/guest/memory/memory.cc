@@ -7,8 +7,8 @@ using namespace carve::guest;
 
 namespace {
 
-// Rows are padded to multiples of 512 bytes on every known device. The reservation is corrected by the
-// returned pitch.
+// Rows are padded to multiples of 512 bytes on every known device. The returned pitch corrects the
+// reservation.
 constexpr Bytes pitch_step = 512_B;
 
 // Multiplies and saturates: more than 64 bits is over any quota.
@@ -28,18 +28,26 @@ CUresult spilled_to(Process& p, const Current& where, uint64_t bytes, Pointer* p
   return result;
 }
 
+// The driver zeroes the caller's results before it fails; programs test the pointer instead of the error.
+template <class Result>
+CUresult zeroed_on_failure(CUresult result, Result* out) {
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && out != nullptr) *out = 0;
+  return result;
+}
+
 template <class Call, class Pointer>
 CUresult charged_linear(uint64_t bytes, Pointer* pointer, Call call) {
   const Bytes takes = charge_of({bytes});
-  return charged(
+  const CUresult result = charged(
       takes, call, [&] { return takes; }, [&] { return pointer != nullptr ? CUdeviceptr{*pointer} : 0; },
       undo, [&](Process& p, const Current& where) { return spilled_to(p, where, bytes, pointer); });
+  return zeroed_on_failure(result, pointer);
 }
 
 template <class Call, class Pointer, class Pitch>
 CUresult charged_pitched(uint64_t width, uint64_t height, Pointer* pointer, Pitch* pitch, Call call) {
   const Bytes row = rounded_up({width}, pitch_step), bound = charge_of(area(row.count, height));
-  return charged(
+  const CUresult taken = charged(
       bound, call, [&] { return pitch != nullptr ? charge_of(area(*pitch, height)) : bound; },
       [&] { return pointer != nullptr ? CUdeviceptr{*pointer} : 0; }, undo,
       [&](Process& p, const Current& where) {
@@ -47,6 +55,7 @@ CUresult charged_pitched(uint64_t width, uint64_t height, Pointer* pointer, Pitc
         if (result == CUDA_SUCCESS && pitch != nullptr) *pitch = static_cast<Pitch>(row.count);
         return result;
       });
+  return zeroed_on_failure(zeroed_on_failure(taken, pointer), pitch);
 }
 
 }  // namespace
@@ -59,7 +68,7 @@ CUresult cuMemAlloc(CUdeviceptr_v1* pointer, unsigned int bytes) {
   return charged_linear(bytes, pointer, [=] { return driver<&cuMemAlloc>(pointer, bytes); });
 }
 
-// Charged in full, wherever its pages are: the slice may use all of them from the device.
+// Charged in full, wherever its pages are, because the slice may use all of them from the device.
 CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t bytes, unsigned int flags) {
   return charged_linear(bytes, pointer, [=] { return driver<&cuMemAllocManaged>(pointer, bytes, flags); });
 }
@@ -98,7 +107,7 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
 
 namespace {
 
-// What a slice that may spill shows beyond its quota.
+// The memory that a slice which may spill shows beyond its quota.
 struct Seen {
   uint64_t left = 0, all = 0;
 };
@@ -111,14 +120,15 @@ Seen on_host(const Process& p, unsigned device) {
 // Without a limit the driver's figures are unchanged. Either pointer may be null.
 template <class Size>
 CUresult narrowed_info(CUresult (*info)(Size*, Size*), Size* free_out, Size* total_out) {
+  Process* const p = enter().process;
+  if (p == nullptr) return info(free_out, total_out);
   Size free_bytes = 0, total = 0;
   const CUresult result = info(&free_bytes, &total);
-  if (result != CUDA_SUCCESS) return result;
-  if (Process* p = enter().process) {
+  if (result == CUDA_SUCCESS) {
     const Current where = current(*p);
     const uint64_t limit = where.result == CUDA_SUCCESS ? quota(*p, where.device) : UINT64_MAX;
     if (limit != UINT64_MAX) {
-      synchronized(uint64_t{0});  // What pools and exported memory released is free again.
+      synchronized(uint64_t{0});  // Memory that pools and exports have released is free again.
       settle_shared(*p, where.device);
       const uint64_t held = used(*p, where.device);
       const Seen more = on_host(*p, where.device);

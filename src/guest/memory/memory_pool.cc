@@ -23,7 +23,7 @@ bool is_of_stream(const Pool& pool, uint64_t handle) {
 bool is_of_graphs(const Pool& pool, uint64_t handle) { return has(pool, Kind::graph, handle); }
 
 // Enters a pool that `find` does not find. The lock of the last element, which is never used for a pool,
-// allows one thread at a time.
+// admits one thread at a time.
 Pool* enter(Process& p, bool (*is)(const Pool&, uint64_t), uint64_t handle, Kind kind, unsigned device) {
   if (Pool* known = find(p, is, handle)) return known;
   SpinLock& lock = p.pool[max_pools - 1].lock;
@@ -151,7 +151,7 @@ bool settle(Process& p, Pool& pool) {
   const Kind kind = pool.kind.load(std::memory_order_relaxed);
   if (kind == Kind::orphan || kind == Kind::not_charged) {
     if (pool.live.load(std::memory_order_acquire) != 0) return false;
-    // The block keeps what other processes may hold. What is outside of it, no other process has.
+    // The block keeps what other processes may hold. No other process has the rest.
     const bool gave = recharge(p, pool.charge, 0_B);
     leave_block(p, pool);
     if (kind == Kind::orphan) pool.kind.store(Kind::none, std::memory_order_release);

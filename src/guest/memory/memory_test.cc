@@ -132,8 +132,48 @@ TEST_F(Allocations, are_charged_to_the_device_of_the_current_context) {
 TEST_F(Allocations, without_a_context_get_the_drivers_own_error) {
   Attached slice;
   on<&cuCtxGetDevice>([](CUdevice*) { return CUDA_ERROR_INVALID_CONTEXT; });
+  on<&cuMemAlloc_v2>([](CUdeviceptr* p, size_t) {
+    *p = 0;
+    return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  });
+  CUdeviceptr p = 77;
+  EXPECT_EQ(cuMemAlloc_v2(&p, 100), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  EXPECT_EQ(p, 0u);
+}
+
+TEST_F(Allocations, without_a_known_device_are_undone_if_the_driver_made_them) {
+  Attached slice;
+  on<&cuCtxGetDevice>([](CUdevice*) { return CUDA_ERROR_INVALID_CONTEXT; });
+  static int freed = 0;
+  on<&cuMemFree_v2>([](CUdeviceptr) { return ++freed, CUDA_SUCCESS; });
   CUdeviceptr p = 0;
   EXPECT_EQ(cuMemAlloc_v2(&p, 100), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(freed, 1);
+}
+
+TEST_F(Allocations, beyond_the_quota_zero_the_results_as_the_driver_does) {
+  Attached slice(1, 1 << 20);
+  CUdeviceptr p = 77;
+  EXPECT_EQ(cuMemAlloc_v2(&p, 8 << 20), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(p, 0u);
+  size_t pitch = 77;
+  p = 77;
+  EXPECT_EQ(cuMemAllocPitch_v2(&p, &pitch, 1 << 20, 8, 4), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(p, 0u);
+  EXPECT_EQ(pitch, 0u);
+  EXPECT_EQ(cuMemAlloc_v2(nullptr, 8 << 20), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+TEST_F(Allocations, information_that_fails_is_zeroed_as_the_driver_does) {
+  Attached slice;
+  on<&cuMemGetInfo_v2>([](size_t* free, size_t* total) {
+    *free = *total = 0;
+    return CUDA_ERROR_INVALID_CONTEXT;
+  });
+  size_t free = 77, total = 77;
+  EXPECT_EQ(cuMemGetInfo_v2(&free, &total), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(free, 0u);
+  EXPECT_EQ(total, 0u);
 }
 
 TEST_F(Allocations, of_racing_threads_never_pass_the_quota_and_no_byte_is_lost) {

@@ -6,10 +6,10 @@
 //   reports the device of the stream's context.
 // * While a stream is captured the call becomes a node of a graph and takes no memory now (graphs.cc).
 // * A pool of host memory and a pool imported from another process hold no device memory of their own: known,
-//   not charged.
-// * Each suballocation has a record, 32 bytes, that names its pool. So cuMemFree of a suballocation (valid,
-//   it waits) settles the right pool. A pool that was destroyed with live suballocations keeps its charge
-//   until they are freed.
+//   but not charged.
+// * Each suballocation has a record, 32 bytes, that names its pool. So cuMemFree of a suballocation (which is
+//   valid and waits) settles the right pool. A pool that was destroyed with live suballocations keeps its
+//   charge until they are freed.
 #include "guest/memory/memory_pool.h"
 
 #include "guest/launch/busy_time.h"
@@ -148,7 +148,7 @@ void seen(CUmemoryPool handle, const CUmemLocation* location) {
   }
 }
 
-// Settles what a call may have let shrink.
+// Settles pools that a call may have let shrink.
 CUresult settled(CUmemoryPool handle, CUresult result) {
   Process* p = attached();
   Pool* pool = p != nullptr ? find_pool(*p, handle) : nullptr;

@@ -11,8 +11,8 @@ namespace {
 
 constexpr uint64_t step = 32 << 20;
 
-// The pools of a fake driver. A free block that is large enough is handed out, first fit; otherwise
-// `reserved` grows in steps. A synchronisation releases what the threshold does not keep. `scattered`: all
+// The pools of a fake driver. A free block that is large enough is given out, first fit; otherwise `reserved`
+// grows in steps. A synchronisation releases what the threshold does not keep. `scattered` means that all
 // free blocks are too small.
 struct FakePool {
   uint64_t reserved = 0, used = 0, threshold = 0;

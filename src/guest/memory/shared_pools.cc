@@ -1,6 +1,6 @@
-// Memory pools that several processes use. A pool travels as a descriptor, and each of its pointers as data.
-// The importer's memory is the exporter's, which is charged once (memory_pool.h). The descriptor keeps no
-// memory: it only names the pool's shared block.
+// Memory pools that several processes use. A pool is passed as a descriptor, and each of its pointers as
+// data. The importer's memory is the exporter's, which is charged once (memory_pool.h). The descriptor keeps
+// no memory: it only names the pool's shared block.
 #include "guest/memory/memory_pool.h"
 #include "guest/memory/sharing.h"
 
@@ -88,7 +88,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* out, void* handle, CUm
   return result;
 }
 
-// All that the pool has may be in the chunk of this pointer.
+// All of the pool's memory may be in the chunk of this pointer.
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* out, CUdeviceptr pointer) {
   const auto make = [=] { return driver<&cuMemPoolExportPointer>(out, pointer); };
   Process* p = attached();

@@ -79,7 +79,7 @@ CUdeviceptr start_of(Process& p, CUdeviceptr address) {
 }
 
 // Makes an allocation a shared block. Returns false if the slice has no free block. Memory that is not
-// charged here, and a suballocation of a pool, of which the driver makes no handle, are left as they are.
+// charged here, and a suballocation of a pool, for which the driver makes no handle, are left as they are.
 bool shared_allocation(Process& p, CUdeviceptr pointer, uint64_t name) {
   Record record;
   p.exporting.lock();
@@ -99,12 +99,17 @@ bool shared_allocation(Process& p, CUdeviceptr pointer, uint64_t name) {
 }
 
 template <class Open>
-CUresult opened(CUdeviceptr* pointer, const CUipcMemHandle& handle, Open open) {
+CUresult opened(CUdeviceptr* pointer, const CUipcMemHandle& handle, unsigned int flags, Open open) {
   const Entered entered = enter();
   if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
   const uint64_t identity = identity_of(handle);
-  if (is_foreign(identity)) return CUDA_ERROR_MAP_FAILED;
   Process* p = entered.process;
+  if (is_foreign(identity)) {  // The driver must not see it, so its other errors are found here.
+    constexpr unsigned lazy_peer_access = 1;  // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only valid flags.
+    if (flags != lazy_peer_access) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult result = p != nullptr ? current(*p).result : CUDA_SUCCESS;
+    return result != CUDA_SUCCESS ? result : CUDA_ERROR_MAP_FAILED;
+  }
   const unsigned block = p != nullptr ? join(*p, shm::handle_name_of(identity)) : no_block;
   const CUresult result = open();
   if (block == no_block) return result;
@@ -134,11 +139,12 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
 }
 
 CUresult cuIpcOpenMemHandle(CUdeviceptr* pointer, CUipcMemHandle handle, unsigned int flags) {
-  return opened(pointer, handle, [&] { return driver<&cuIpcOpenMemHandle>(pointer, handle, flags); });
+  return opened(pointer, handle, flags, [&] { return driver<&cuIpcOpenMemHandle>(pointer, handle, flags); });
 }
 
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* pointer, CUipcMemHandle handle, unsigned int flags) {
-  return opened(pointer, handle, [&] { return driver<&cuIpcOpenMemHandle_v2>(pointer, handle, flags); });
+  return opened(pointer, handle, flags,
+                [&] { return driver<&cuIpcOpenMemHandle_v2>(pointer, handle, flags); });
 }
 
 // The record is removed before the driver closes the memory, as for a free (charged.h).

@@ -52,7 +52,7 @@ CUresult allocate_spilled(Process& p, const Current& where, uint64_t bytes, Byte
   if (pointer == nullptr || !may_spill(p, where.device) ||
       driver<&cuCtxGetDevice>(&ordinal) != CUDA_SUCCESS || !can_share(ordinal))
     return refused_by_quota(p);
-  // Other processes may take the rest first: ask for less then, at last for nothing.
+  // Other processes may take the rest first: then request less, and in the end nothing.
   uint64_t near = std::min(room(p, where.device), takes.count);
   Reservation on_device(p, where.device, {near});
   for (unsigned tries = 0; !on_device && tries < 64; ++tries) {
@@ -109,7 +109,7 @@ using namespace carve::guest;
 
 namespace {
 
-// Counts the most that can move: memory that is there already stays.
+// Counts the most that can move, because memory that is already there stays.
 Copy prefetched(uint64_t bytes, bool to_host) {
   return {to_host ? Direction::to_host : Direction::to_device, bytes, legacy_stream};
 }

@@ -10,22 +10,22 @@
 //
 // Spill requires CONCURRENT_MANAGED_ACCESS (Linux, Pascal or newer). Without it managed memory is on the
 // device as a whole while a kernel runs, and the allocation is refused as without spill. Pools, virtual
-// memory and arrays never spill. Advice and prefetches of the program that would move spilled memory to the
-// device are ignored: both are hints.
+// memory and arrays never spill. The program's advice and prefetches that would move spilled memory to the
+// device are ignored, because both are hints.
 #pragma once
 
 #include "guest/process/device_lookup.h"
 
 namespace carve::guest {
 
-// Allocates `bytes`, for which the quota has not enough left. `takes` is the same as it is charged. Returns
+// Allocates `bytes`, for which the quota has not enough left. `takes` is the charged amount. Returns
 // CUDA_ERROR_OUT_OF_MEMORY over both budgets, or if the memory cannot be placed.
 CUresult allocate_spilled(Process& p, const Current& where, uint64_t bytes, Bytes takes,
                           CUdeviceptr* pointer);
 
 // The host bytes of a pointer. lift_spilled() removes the record before the driver frees the pointer, because
-// afterwards another thread may have been given it. unspill() then releases the bytes. If the free failed,
-// the record is put back.
+// afterwards another thread may have got it. unspill() then releases the bytes. If the free failed, the
+// record is put back.
 Record lift_spilled(Process& p, CUdeviceptr pointer);
 void unspill(Process& p, const Record& lifted);
 void put_back(Process& p, const Record& lifted);

@@ -1,4 +1,4 @@
-// Virtual memory management and multicast. physical.h says what keeps memory charged.
+// Virtual memory management and multicast. See physical.h for what keeps memory charged.
 #include "guest/memory/physical.h"
 #include "guest/memory/sharing.h"
 #include "wire/shm/exports.h"
@@ -182,8 +182,8 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void*
 
 namespace {
 
-// Makes the memory a shared block, which it is from then on. The caller holds the memory. Returns no_block if
-// the slice has no free block. `within`: the name of the object that keeps the memory, or 0.
+// Makes the memory a shared block, which it stays from then on. The caller holds the memory. Returns no_block
+// if the slice has no free block. `within` is the name of the object that keeps the memory, or 0.
 unsigned shared_physical(Process& p, uint64_t physical, SharedBlockKind kind, uint64_t within) {
   p.exporting.lock();
   Record memory;
@@ -279,7 +279,7 @@ CUresult cuMulticastCreate(CUmemGenericAllocationHandle* handle, const CUmultica
 
 namespace {
 
-// Records memory that a device bound. Each device binds memory of its own at the same offset.
+// Records memory that a device bound. Each device binds its own memory at the same offset.
 void bound(Process& p, CUmemGenericAllocationHandle multicast, size_t offset, unsigned device,
            uint64_t physical) {
   const uint64_t object = physical_of(p, multicast);
@@ -313,6 +313,23 @@ CUresult cuMulticastBindMem(CUmemGenericAllocationHandle multicast, size_t offse
                             unsigned long long flags) {
   const CUresult result = driver<&cuMulticastBindMem>(multicast, offset, memory, memory_offset, size, flags);
   if (result == CUDA_SUCCESS) bound_to(multicast, offset, physical_of, memory);
+  return result;
+}
+
+// The memory belongs to the device that the caller names; physical_of finds it by its handle.
+CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle multicast, CUdevice device, size_t offset,
+                               CUmemGenericAllocationHandle memory, size_t memory_offset, size_t size,
+                               unsigned long long flags) {
+  const CUresult result =
+      driver<&cuMulticastBindMem_v2>(multicast, device, offset, memory, memory_offset, size, flags);
+  if (result == CUDA_SUCCESS) bound_to(multicast, offset, physical_of, memory);
+  return result;
+}
+
+CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle multicast, CUdevice device, size_t offset,
+                                CUdeviceptr address, size_t size, unsigned long long flags) {
+  const CUresult result = driver<&cuMulticastBindAddr_v2>(multicast, device, offset, address, size, flags);
+  if (result == CUDA_SUCCESS) bound_to(multicast, offset, physical_at, address);
   return result;
 }
 

@@ -52,6 +52,11 @@ class VirtualMemory : public DriverTest {
                                size_t, unsigned long long) { return CUDA_SUCCESS; });
     on<&cuMulticastBindAddr>([](CUmemGenericAllocationHandle, size_t, CUdeviceptr, size_t,
                                 unsigned long long) { return CUDA_SUCCESS; });
+    on<&cuMulticastBindMem_v2>([](CUmemGenericAllocationHandle, CUdevice, size_t,
+                                  CUmemGenericAllocationHandle, size_t, size_t,
+                                  unsigned long long) { return CUDA_SUCCESS; });
+    on<&cuMulticastBindAddr_v2>([](CUmemGenericAllocationHandle, CUdevice, size_t, CUdeviceptr, size_t,
+                                   unsigned long long) { return CUDA_SUCCESS; });
     on<&cuMulticastUnbind>(
         [](CUmemGenericAllocationHandle, CUdevice, size_t, size_t) { return CUDA_SUCCESS; });
     on<&cuMemMapArrayAsync>([](CUarrayMapInfo*, unsigned, CUstream) { return CUDA_SUCCESS; });
@@ -68,7 +73,7 @@ class VirtualMemory : public DriverTest {
     EXPECT_EQ(cuMemCreate(&handle, size, &prop, 0), expected);
     return handle;
   }
-  // The bytes charged after a call that settles what was exported.
+  // The bytes charged after a call that settles exported memory.
   uint64_t settled(const Attached& slice) {
     EXPECT_EQ(cuMemGetInfo_v2(nullptr, nullptr), CUDA_SUCCESS);
     return slice.used();
@@ -224,7 +229,7 @@ TEST_F(VirtualMemory, many_descriptors_are_checked_again_and_again) {
   EXPECT_EQ(settled(slice), 0u);
 }
 
-// Another process of the slice, as its bit in the block.
+// Another process of the slice, represented by its bit in the block.
 TEST_F(VirtualMemory, exported_stays_charged_while_another_process_holds_it) {
   Attached slice(1, 4 * MiB);
   int fd = -1;
@@ -312,6 +317,28 @@ TEST_F(VirtualMemory, bound_to_a_multicast_object_stays_charged_until_it_is_unbo
   ASSERT_EQ(cuMulticastBindMem(object, 0, a, 0, 2 * MiB, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuMemMap(0x10000000, 2 * MiB, 0, b, 0), CUDA_SUCCESS);
   ASSERT_EQ(cuMulticastBindAddr(object, 0, 0x10000000, 2 * MiB, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemRelease(a), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemRelease(b), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemUnmap(0x10000000, 2 * MiB), CUDA_SUCCESS);
+  EXPECT_EQ(slice.used(0), 2 * MiB);
+  EXPECT_EQ(slice.used(1), 2 * MiB);
+  EXPECT_EQ(cuMulticastUnbind(object, 0, 0, 2 * MiB), CUDA_SUCCESS);
+  EXPECT_EQ(slice.used(0), 0u);
+  EXPECT_EQ(slice.used(1), 2 * MiB);
+  EXPECT_EQ(cuMemRelease(object), CUDA_SUCCESS);
+  EXPECT_EQ(slice.used(1), 0u);
+}
+
+TEST_F(VirtualMemory, bound_to_a_multicast_object_by_the_calls_of_cuda_13_1_stays_charged) {
+  Attached slice(2);
+  CUmemGenericAllocationHandle object = 0;
+  CUmulticastObjectProp prop = {};
+  ASSERT_EQ(cuMulticastCreate(&object, &prop), CUDA_SUCCESS);
+  EXPECT_EQ(slice.used(), 0u);
+  const auto a = create(2 * MiB), b = create(2 * MiB, 1);
+  ASSERT_EQ(cuMulticastBindMem_v2(object, 0, 0, a, 0, 2 * MiB, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemMap(0x10000000, 2 * MiB, 0, b, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMulticastBindAddr_v2(object, 1, 0, 0x10000000, 2 * MiB, 0), CUDA_SUCCESS);
   EXPECT_EQ(cuMemRelease(a), CUDA_SUCCESS);
   EXPECT_EQ(cuMemRelease(b), CUDA_SUCCESS);
   EXPECT_EQ(cuMemUnmap(0x10000000, 2 * MiB), CUDA_SUCCESS);

@@ -22,7 +22,7 @@ nvmlReturn_t narrowed_memory(nvmlDevice_t device, Memory* memory, nvmlReturn_t r
   memory->used = std::min<uint64_t>(memory->total, used(*p, granted));
   memory->free = std::min<uint64_t>(memory->free, memory->total - memory->used);
   if constexpr (requires { memory->reserved; })
-    memory->reserved = 0;  // Reserved of the device, not of a slice.
+    memory->reserved = 0;  // It belongs to the device, not to a slice.
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "abi/nvml_tables.h"
 #include "guest/nvml/slice_devices.h"
 #include "guest/testing/driver_fake.h"
 
@@ -190,7 +191,7 @@ TEST_F(Nvml, gives_up_on_a_driver_whose_list_never_fits) {
   EXPECT_LT(calls, 10);
 }
 
-// Each process's newest sample counts, neighbours' samples do not. If the driver cannot distinguish
+// Each process's newest sample counts; neighbours' samples do not. If the driver cannot distinguish
 // processes, its own figure is unchanged.
 TEST_F(Nvml, the_devices_utilisation_is_the_sum_over_the_slices_own_processes) {
   on<&nvmlDeviceGetUtilizationRates>([](nvmlDevice_t, nvmlUtilization_t* u) {
@@ -230,6 +231,50 @@ TEST_F(Nvml, the_devices_utilisation_is_the_sum_over_the_slices_own_processes) {
   EXPECT_EQ(rates.gpu, 97u);
 }
 
+// They cover all programs on the device.
+TEST_F(Nvml, power_and_energy_are_shown_to_a_slice_of_whole_devices_alone) {
+  on<&nvmlDeviceGetPowerUsage>([](nvmlDevice_t, unsigned* power) {
+    *power = 150'000;
+    return NVML_SUCCESS;
+  });
+  on<&nvmlDeviceGetTotalEnergyConsumption>([](nvmlDevice_t, unsigned long long* energy) {
+    *energy = 7;
+    return NVML_SUCCESS;
+  });
+  on<&nvmlDeviceGetSamples>([](nvmlDevice_t, nvmlSamplingType_t, unsigned long long, nvmlValueType_t*,
+                               unsigned* count, nvmlSample_t*) {
+    *count = 1;
+    return NVML_SUCCESS;
+  });
+  on<&nvmlDeviceGetFieldValues>([](nvmlDevice_t, int count, nvmlFieldValue_t* values) {
+    for (int i = 0; i < count; ++i) {
+      values[i].nvmlReturn = NVML_SUCCESS;
+      values[i].value.uiVal = 9;
+    }
+    return NVML_SUCCESS;
+  });
+  for (const bool whole : {false, true}) {
+    for (unsigned i = 0; i < 2; ++i) slice.control->devices[i].whole = whole;
+    const nvmlReturn_t expected = whole ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+    unsigned power = 0, count = 0;
+    unsigned long long energy = 0;
+    EXPECT_EQ(nvmlDeviceGetPowerUsage(handle(1), &power), expected);
+    EXPECT_EQ(power, whole ? 150'000u : 0u);
+    EXPECT_EQ(nvmlDeviceGetTotalEnergyConsumption(handle(1), &energy), expected);
+    EXPECT_EQ(nvmlDeviceGetSamples(handle(1), NVML_TOTAL_POWER_SAMPLES, 0, nullptr, &count, nullptr),
+              expected);
+    EXPECT_EQ(nvmlDeviceGetSamples(handle(1), NVML_PROCESSOR_CLK_SAMPLES, 0, nullptr, &count, nullptr),
+              NVML_SUCCESS);
+    nvmlFieldValue_t values[2] = {};
+    values[0].fieldId = NVML_FI_DEV_POWER_INSTANT;
+    values[1].fieldId = NVML_FI_DEV_ECC_CURRENT;
+    EXPECT_EQ(nvmlDeviceGetFieldValues(handle(1), 2, values), NVML_SUCCESS);
+    EXPECT_EQ(values[0].nvmlReturn, expected);
+    EXPECT_EQ(values[0].value.uiVal, whole ? 9u : 0u);
+    EXPECT_EQ(values[1].nvmlReturn, NVML_SUCCESS);
+  }
+}
+
 TEST_F(Nvml, utilisation_is_of_the_slices_own_processes) {
   nvmlProcessUtilizationSample_t samples[2] = {};
   unsigned n = 0;
@@ -240,6 +285,70 @@ TEST_F(Nvml, utilisation_is_of_the_slices_own_processes) {
   EXPECT_EQ(samples[1].pid, 800u);
   pids = {500};
   EXPECT_EQ(nvmlDeviceGetProcessUtilization(handle(3), samples, &n, 0), NVML_ERROR_NOT_FOUND);
+}
+
+// The private table of nvidia-smi, of driver 550: addresses without meaning, except for the three lists.
+struct ProcessRow {
+  unsigned pid;
+  unsigned char rest[4124];
+};
+
+struct PrivateTable {
+  explicit PrivateTable(uint64_t bytes) {
+    for (uint64_t i = 0; i < sizeof words / sizeof *words; ++i) words[i] = 1000 + i;
+    words[0] = bytes;
+    for (unsigned i = 0; i < nvml_process_list_count; ++i)
+      words[nvml_process_lists + i] = reinterpret_cast<uint64_t>(list);
+    table = words;
+    on<&nvmlInternalGetExportTable>([](const void** out, const void*) {
+      *out = table;
+      return NVML_SUCCESS;
+    });
+  }
+  static nvmlReturn_t list(nvmlDevice_t, unsigned* count, void* rows) {
+    if (*count < pids.size()) return NVML_ERROR_INSUFFICIENT_SIZE;
+    *count = static_cast<unsigned>(pids.size());
+    for (size_t i = 0; i < pids.size(); ++i) static_cast<ProcessRow*>(rows)[i] = {pids[i], {7}};
+    return NVML_SUCCESS;
+  }
+  static inline const void* table;
+  uint64_t words[251];
+};
+
+TEST_F(Nvml, lists_of_nvidia_smi_have_the_slices_own_processes) {
+  const PrivateTable theirs(2008);
+  const void* table = nullptr;
+  ASSERT_EQ(nvmlInternalGetExportTable(&table, nvml_process_table_id), NVML_SUCCESS);
+  ASSERT_NE(table, theirs.words);
+  const auto* const ours = static_cast<const uint64_t*>(table);
+  for (unsigned i = 0; i < 251; ++i) {
+    if (i < nvml_process_lists || i >= nvml_process_lists + nvml_process_list_count) {
+      EXPECT_EQ(ours[i], theirs.words[i]) << i;
+      continue;
+    }
+    const auto list = reinterpret_cast<decltype(&PrivateTable::list)>(ours[i]);
+    std::vector<ProcessRow> rows(10);
+    unsigned count = 10;
+    EXPECT_EQ(list(handle(3), &count, rows.data()), NVML_SUCCESS);
+    ASSERT_EQ(count, 2u);
+    EXPECT_EQ(rows[0].pid, 12u);
+    EXPECT_EQ(rows[1].pid, 800u);
+    EXPECT_EQ(rows[1].rest[0], 7);
+  }
+  const void* again = nullptr;
+  EXPECT_EQ(nvmlInternalGetExportTable(&again, nvml_process_table_id), NVML_SUCCESS);
+  EXPECT_EQ(again, table);
+}
+
+TEST_F(Nvml, private_tables_that_are_not_known_are_the_drivers) {
+  const void* table = nullptr;
+  const PrivateTable other_driver(2016);
+  EXPECT_EQ(nvmlInternalGetExportTable(&table, nvml_process_table_id), NVML_SUCCESS);
+  EXPECT_EQ(table, other_driver.words);
+  const PrivateTable other_table(2008);
+  const unsigned char id[16] = {1};
+  EXPECT_EQ(nvmlInternalGetExportTable(&table, id), NVML_SUCCESS);
+  EXPECT_EQ(table, other_table.words);
 }
 
 TEST(Uuid, is_spelled_as_nvml_spells_it) {

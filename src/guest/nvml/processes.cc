@@ -1,68 +1,12 @@
-// The processes on a device: the slice's own, with their pids inside the slice. The driver's whole list is
-// fetched into mmap'd pages, because the caller's array may be too small for all processes on the device. The
-// rest follows the rules of the call: if the array is too small, the call returns the number of entries.
+// The processes on a device: the slice's own, with their pids inside the slice (own_processes.h).
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
-#include "guest/nvml/slice_devices.h"
+#include "guest/nvml/own_processes.h"
 
 using namespace carve::guest;
 
 namespace {
-
-// Space for the driver's list. Monitors call rarely, so it is mapped for each call and unmapped at once.
-template <class Item>
-class Scratch {
- public:
-  explicit Scratch(unsigned capacity) : capacity_(capacity) {
-    void* pages =
-        mmap(nullptr, capacity * sizeof(Item), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    items_ = pages == MAP_FAILED ? nullptr : static_cast<Item*>(pages);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() {
-    if (items_ != nullptr) munmap(items_, capacity_ * sizeof(Item));
-  }
-  Item* items() const { return items_; }
-
- private:
-  unsigned capacity_;
-  Item* items_;
-};
-
-// `list(&count, items)` is the driver's call; `empty` is its result without processes.
-template <class Item, class List>
-nvmlReturn_t own(const Process& p, unsigned int* count, Item* items, nvmlReturn_t empty, List list) {
-  // The list may grow between two calls; the attempts are limited, in case the driver's list never fits.
-  unsigned capacity = 256;
-  for (int attempt = 0; attempt < 6; ++attempt) {
-    const Scratch<Item> all(capacity);
-    if (all.items() == nullptr) return NVML_ERROR_MEMORY;
-    unsigned found = capacity;
-    const nvmlReturn_t result = list(&found, all.items());
-    if (result == NVML_ERROR_INSUFFICIENT_SIZE) {
-      capacity = std::min(std::max(found, capacity) * 2, 1u << 20);
-      continue;
-    }
-    if (result != NVML_SUCCESS) return result;
-    unsigned this_thread = 0;
-    for (unsigned i = 0; i < std::min(found, capacity); ++i) {
-      const uint32_t pid = own_pid(p, all.items()[i].pid);
-      if (pid == 0) continue;
-      if (items != nullptr && this_thread < *count) {
-        items[this_thread] = all.items()[i];
-        items[this_thread].pid = pid;
-      }
-      ++this_thread;
-    }
-    const bool fits = this_thread == 0 || (items != nullptr && this_thread <= *count);
-    *count = this_thread;
-    return this_thread == 0 ? empty : fits ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
-  }
-  return NVML_ERROR_INSUFFICIENT_SIZE;
-}
 
 template <auto Entry, class Info>
 nvmlReturn_t own_processes(nvmlDevice_t device, unsigned int* count, Info* infos) {
@@ -86,7 +30,7 @@ bool own_activity(const Process& p, nvmlDevice_t device, Activity* sum) {
   if (this_thread.items() == nullptr) return false;
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
-  // As nvmlDeviceGetUtilizationRates: a sample covers up to a second.
+  // As in nvmlDeviceGetUtilizationRates, a sample covers up to a second.
   const auto since = (static_cast<unsigned long long>(now.tv_sec) - 1) * 1'000'000 +
                      static_cast<uint64_t>(now.tv_nsec) / 1000;
   unsigned count = most;
@@ -228,7 +172,7 @@ nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProc
              });
 }
 
-// Accounting also lists ended processes, which have no slots any more: only running processes are shown.
+// Accounting also lists ended processes, which no longer have slots: only running processes are shown.
 nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned int* count, unsigned int* pids) {
   const Entered entered = enter();
   if (entered.refused) return NVML_ERROR_DRIVER_NOT_LOADED;

@@ -11,18 +11,18 @@
 
 namespace carve::guest {
 
-// Returns the index in Control::devices of the device that `text` names; `not_granted` if there is none.
+// Returns the index in Control::devices of the device that `text` names, or `not_granted` if there is none.
 unsigned granted_index(const Process& process, const char* text);
 
 // The same for a handle.
 unsigned granted_index(const Process& process, nvmlDevice_t device);
 
 // Returns the pid of one of the slice's processes in its own pid namespace, for the pid that the driver
-// reports. 0 for a process outside the slice. The driver may report pids of the agent's namespace or of the
-// caller's.
+// reports. Returns 0 for a process outside the slice. The driver may report pids of the agent's namespace or
+// of the caller's.
 uint32_t own_pid(const Process& process, uint32_t drivers);
 
-// The reverse: returns the pid in the agent's namespace, with which to ask the driver. 0 for a process
+// The reverse: returns the pid in the agent's namespace, which the driver uses. Returns 0 for a process
 // outside the slice.
 uint32_t outer_pid(const Process& process, uint32_t own);
 

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +18,9 @@ namespace carve::guest {
 namespace {
 
 constexpr int64_t pause_ns = 50'000'000;
+constexpr char attach_limit[] = "; at most 30 s";
+static_assert(attach_patience_ns == 30'000'000'000);
+constexpr int64_t quiet_ns = 2'000'000'000;  // A restart of the agent takes less and is not reported.
 constexpr unsigned page_count = 3;
 
 int64_t now_ns() {
@@ -28,6 +32,15 @@ int64_t now_ns() {
 void sleep_ns(int64_t ns) {
   const timespec t = {ns / 1'000'000'000, ns % 1'000'000'000};
   nanosleep(&t, nullptr);
+}
+
+// Writes a line on standard error with one call, so that it stays whole.
+void report(const char* what, const char* path, const char* rest) {
+  iovec parts[] = {{const_cast<char*>(what), strlen(what)},
+                   {const_cast<char*>(path), strlen(path)},
+                   {const_cast<char*>(rest), strlen(rest)},
+                   {const_cast<char*>("\n"), 1}};
+  [[maybe_unused]] const ssize_t written = writev(STDERR_FILENO, parts, sizeof parts / sizeof parts[0]);
 }
 
 struct Descriptor {
@@ -97,7 +110,7 @@ void read_text(const char* path, char (&text)[n]) {
   text[size > 0 ? size : 0] = 0;
 }
 
-// Reads a decimal number and moves behind it. Returns false if there is none.
+// Reads a decimal number and moves past it. Returns false if there is none.
 bool read_number(const char** text, uint64_t* number) {
   const char* at = *text;
   while (*at == ' ' || *at == '\n') ++at;
@@ -118,7 +131,8 @@ bool is_listed(uint32_t uid) {
   return false;
 }
 
-// As root or the program's own user the agent is trusted (os/server_identity.h has the rule of all clients).
+// The agent is trusted as root or as the program's own user (os/server_identity.h has the rule of all
+// clients).
 bool is_trusted_agent(int connection) {
   ucred agent = {};
   socklen_t size = sizeof agent;
@@ -133,7 +147,7 @@ bool is_trusted_agent(int connection) {
 AttachResult ask(const sockaddr_un& address, shm::Guest guest, int64_t deadline, SharedMemory* pages) {
   const Descriptor connection(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (connection.fd < 0) return AttachResult::unreachable;
-  // Connecting to a unix socket succeeds at once, or fails with EAGAIN if the queue is full.
+  // Connecting to a unix socket succeeds immediately, or fails with EAGAIN if the queue is full.
   if (connect(connection.fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return AttachResult::unreachable;
   if (!is_trusted_agent(connection.fd)) return AttachResult::refused;
@@ -198,7 +212,7 @@ AttachResult converse(int connection, shm::Guest guest, int64_t deadline, Shared
 AttachResult judge(const shm::AttachReply& reply, size_t size, size_t descriptors) {
   if (size != sizeof reply || reply.magic != shm::attach_magic || reply.size != sizeof reply)
     return AttachResult::refused;
-  if (memchr(reply.sentence, 0, sizeof reply.sentence) == nullptr) return AttachResult::refused;
+  if (memchr(reply.message, 0, sizeof reply.message) == nullptr) return AttachResult::refused;
   if (reply.status != shm::AttachStatus::granted && descriptors != 0) return AttachResult::refused;
   switch (reply.status) {
     case shm::AttachStatus::granted:
@@ -228,11 +242,21 @@ AttachResult attach(const char* path, shm::Guest guest, int64_t patience_ns, Sha
   if (length + strlen(shm::attach_suffix) >= sizeof address.sun_path) return AttachResult::unreachable;
   memcpy(address.sun_path, path, length);
   memcpy(address.sun_path + length, shm::attach_suffix, strlen(shm::attach_suffix) + 1);
-  const int64_t deadline = now_ns() + patience_ns;
+  const int64_t start = now_ns(), deadline = start + patience_ns;
+  bool is_reported = false;
   for (;;) {
-    const AttachResult result = ask(address, guest, deadline, pages);
-    const int64_t left = deadline - now_ns();
-    if (result != AttachResult::unreachable || left <= 0) return result;
+    const int64_t report_at = is_reported ? deadline : start + quiet_ns;
+    const AttachResult result = ask(address, guest, report_at < deadline ? report_at : deadline, pages);
+    const int64_t now = now_ns(), left = deadline - now;
+    if (result != AttachResult::unreachable) return result;
+    if (left <= 0) {
+      if (is_reported) report("carve: no answer from the agent at ", path, "; this process gets no device");
+      return result;
+    }
+    if (!is_reported && now - start >= quiet_ns) {
+      is_reported = true;
+      report("carve: waiting for the agent at ", path, attach_limit);
+    }
     sleep_ns(left < pause_ns ? left : pause_ns);
   }
 }

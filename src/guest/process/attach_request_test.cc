@@ -39,7 +39,7 @@ TEST(Reply, that_breaks_one_rule_is_refused) {
       {"control size", [](auto& r) { r.control_size += 1; }},
       {"no report size", [](auto& r) { r.report_size = 0; }},
       {"report size", [](auto& r) { r.report_size += 4096; }},
-      {"sentence without end", [](auto& r) { memset(r.sentence, 'x', sizeof r.sentence); }},
+      {"message without end", [](auto& r) { memset(r.message, 'x', sizeof r.message); }},
       {"length", [](auto&) {}, sizeof(shm::AttachReply) - 1},
       {"two descriptors", [](auto&) {}, sizeof(shm::AttachReply), 2},
       {"no descriptors", [](auto&) {}, sizeof(shm::AttachReply), 0},

@@ -1,5 +1,5 @@
 // Finds the slice's device for a call. The driver numbers devices by CUDA_VISIBLE_DEVICES; the slice's order
-// is the agent's. The UUID connects the two and is asked once per ordinal.
+// is the agent's. The UUID connects the two and is read once per ordinal.
 #pragma once
 
 #include "guest/linkage/hook.h"
@@ -8,8 +8,8 @@
 namespace carve::guest {
 
 struct DeviceLookup {
-  CUresult result;  // Not CUDA_SUCCESS: the driver's own error for that device.
-  unsigned device;  // The index in Control::devices; `not_granted` for a device that the slice was not given.
+  CUresult result;  // The driver's own error for that device, or CUDA_SUCCESS.
+  unsigned device;  // The index in Control::devices, or `not_granted` if the slice lacks it.
 };
 DeviceLookup find_device(Process& process, CUdevice device);
 

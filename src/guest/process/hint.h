@@ -1,6 +1,6 @@
 // CUDA_DEVICE_MEMORY_LIMIT and CUDA_DEVICE_MEMORY_LIMIT_<i>, which programs already set for other products.
-// The value is the program's own limit, so it can lower the granted quota and never raise it. <i> is the
-// device's index inside the slice; its own variable has precedence over the common one.
+// The value is the program's own limit, so it can lower the granted quota but never raise it. <i> is the
+// device's index inside the slice; its own variable takes precedence over the common one.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace carve::guest {
 
-// Parses "1073741824", "1024m", "1G": whole bytes, or k, m, g (times 1024) with nothing behind. Any other
-// text is no hint, and neither is 0, which those products read as "no limit".
+// Parses "1073741824", "1024m", "1G": whole bytes, or k, m, g (times 1024) with nothing after it. Any other
+// text is ignored, and so is 0, which those products read as "no limit".
 constexpr std::optional<uint64_t> parse_limit(std::string_view text) {
   uint64_t value = 0;
   size_t digits = 0;
@@ -35,7 +35,7 @@ constexpr std::optional<uint64_t> parse_limit(std::string_view text) {
   return value << shift;
 }
 
-// Returns the environment's limit for the device at that index; UINT64_MAX if there is none.
+// Returns the environment's limit for the device at that index, or UINT64_MAX if there is none.
 uint64_t limit_hint(unsigned device);
 
 }  // namespace carve::guest

@@ -1,7 +1,6 @@
-// What a launching thread records of its own work, and the process of its streams: the private half of
+// A launching thread's record of its own work, and the process's record of its streams: the private half of
 // wire/shm/work.h. It is part of the Process page, so a forked child finds it empty. A thread of the child
 // that still points here notices by `claim`, which differs between any two owners of a state.
-//
 // A fast launch touches one line of this, one estimate and one line of shared memory. A state has 52 KiB,
 // mostly estimates. Pages that no thread used cost nothing.
 #pragma once
@@ -14,12 +13,12 @@
 
 namespace carve::guest {
 
-// Launching threads of one process and device that have a state; launches of further threads pass the gate
+// Launching threads with a state, per process and device. Launches of further threads pass the gate
 // uncounted. The states from shm::work_threads on share one line of shared memory.
 inline constexpr unsigned max_launch_states = 256;
 
 // The expected duration of one launch (launch/estimate.h). The key is that of a function, grid and block, or
-// of another kind of launch; 0: no entry.
+// of another kind of launch; 0 means no entry.
 struct Estimate {
   uint64_t key;
   uint64_t ns;
@@ -35,13 +34,14 @@ struct EstimateUse {
 };
 inline constexpr unsigned max_estimate_uses = 64;
 
-// A stream as this thread uses it. `name` is the handle plus one; 0: empty.
+// A stream as this thread uses it. `name` is the handle plus one; 0 means empty.
 struct StreamEntry {
   uint64_t name;
   uint64_t pending;  // Estimated ns submitted since the last fence.
-  uint64_t context;  // The context of a default stream, which is another stream in each context; else 0.
+  uint64_t context;  // Context of a default stream, which differs in each context; else 0.
   uint64_t key;      // StreamSlot::key while the stream has the slot.
-  uint32_t slot;     // Or no_stream_slot: the stream has no fences.
+  uint64_t since;    // No pending work was launched earlier.
+  uint32_t slot;     // no_stream_slot if the stream has no fences.
   uint32_t unused;
 };
 inline constexpr unsigned stream_entry_bits = 3;
@@ -49,8 +49,9 @@ inline constexpr unsigned no_stream_slot = shm::work_streams;  // All slots are 
 
 // A fence in flight.
 struct Fence {
-  uint64_t value;  // Value of the stream's word when all work before the fence is done.
-  uint64_t ns;     // Estimated ns of the work that it covers.
+  uint64_t value;     // Value of the stream's word when all work before the fence is done.
+  uint64_t ns;        // Estimated ns of the work that it covers.
+  uint64_t begun_at;  // No work that it covers was launched earlier.
   uint64_t inserted_at;
   uint32_t slot;
   uint32_t batch;
@@ -61,7 +62,7 @@ inline constexpr unsigned max_fences = 32;
 
 // Samples of the completion latency (launch/completion_latency.h).
 struct LatencySample {
-  uint64_t event[2], context;  // `context` owns the events; 0: none.
+  uint64_t event[2], context;  // `context` owns the events; 0 if none.
   uint64_t stream;
   uint64_t latency_ns;
   uint32_t turn, taken;
@@ -70,17 +71,17 @@ struct LatencySample {
 
 struct alignas(64) ThreadLaunchState {
   // Read by every launch.
-  std::atomic<uint64_t> claim;  // Number of the claim in this program image; 0: never claimed.
+  std::atomic<uint64_t> claim;  // Number of the claim in this program image; 0 if never claimed.
   uint64_t word;                // The LeaseWord under which launches need no further check.
   uint64_t fence_interval_ns;   // Pending work (ns) at which a stream gets a fence.
   uint64_t credit;              // Limit of `unfenced` (ns) for fast launches.
   uint64_t unfenced;
   uint64_t submitted;
   shm::ThreadWork* line;
-  uint32_t launches_until_deadline_check;  // Launches until the next deadline check.
-  uint32_t batch;                          // Number of the current batch: counts fences.
+  uint32_t launches_until_check;  // Launches until the next check of the deadline and the fences.
+  uint32_t batch;                 // Number of the current batch: counts fences.
 
-  std::atomic<uint32_t> owner;  // The thread's id; 0: free.
+  std::atomic<uint32_t> owner;  // The thread's id; 0 if free.
   uint32_t device;              // Index in Control::devices.
   bool shared;                  // Other threads add to the same line: atomic additions.
   bool moved;                   // The current context may differ from `context`.
@@ -95,7 +96,7 @@ struct alignas(64) ThreadLaunchState {
   uint64_t without_slot;     // Estimated ns in streams without a slot: unfenced until the thread waits for
                              // everything.
 
-  // For updates of estimates (launch/busy_time.cc, poll_fences): the last poll, and what was observed in an
+  // For updates of estimates (launch/busy_time.cc, poll_fences): the last poll, and the observations in an
   // interval in which the device always had work of this thread.
   uint64_t polled_at, busy_ns, busy_work;
   uint64_t first_since;  // Latest possible time since when the oldest fence is in front.
@@ -103,7 +104,8 @@ struct alignas(64) ThreadLaunchState {
   bool busy_open;
   // Since the thread became busy.
   uint64_t busy_since, submitted_then;
-  uint32_t batch_then;
+  uint64_t others_then;  // Submitted by the other threads of the process.
+  uint32_t batch_then, lease_then;
 
   LatencySample sample;
   uint64_t total_then;  // Total of the busy word when the thread became busy.
@@ -121,8 +123,8 @@ static_assert(sizeof(ThreadLaunchState) <= 52 * 1024);
 
 // The private part of a slot in ProcessWork::stream.
 struct alignas(64) StreamSlot {
-  SpinLock lock;                     // Held over the driver's call that inserts a fence.
-  std::atomic<uint64_t> key{0};      // The stream that has the slot; 0: destroyed.
+  SpinLock lock;                     // Held during the driver's call that inserts a fence.
+  std::atomic<uint64_t> key{0};      // The stream that has the slot; 0 if destroyed.
   std::atomic<uint64_t> context{0};  // The stream's context, with which the slot is released.
   // For devices that cannot write: the event that completes at `event_fence`.
   uint64_t event GUARDED_BY(lock) = 0;

@@ -27,8 +27,6 @@ constinit Gates gates;
 
 namespace {
 
-constexpr int64_t patience_ns = 10'000'000'000;
-
 // Set once: no agent was found, or a shim does the work.
 constinit std::atomic<bool> no_agent{false};
 
@@ -52,8 +50,8 @@ const char* marked_socket() {
   return access(path, F_OK) == 0 ? artefact.socket : nullptr;
 }
 
-// Returns the page, which is made once; several threads may race. Null if the kernel cannot wipe it at a
-// fork, or has no memory.
+// Returns the page, which is made once; several threads may race. Returns null if the kernel cannot wipe it
+// at a fork, or has no memory.
 Process* page() {
   Process* p = process_page.load(std::memory_order_acquire);
   if (p != nullptr) return p;
@@ -86,7 +84,8 @@ void program_ends(void*) {
 
 AttachState ask(Process* p, const char* socket) {
   SharedMemory pages = {};
-  const AttachResult result = attach(socket, artefact.guest, p->asked_before ? 0 : patience_ns, &pages);
+  const AttachResult result =
+      attach(socket, artefact.guest, p->asked_before ? 0 : attach_patience_ns, &pages);
   p->asked_before = true;
   if (result == AttachResult::not_in_slice) return AttachState::unmanaged;
   if (result != AttachResult::attached) return AttachState::refused;
@@ -128,12 +127,12 @@ Entered attach_slowly(bool again) {
     if (attach_state == AttachState::refused && !again) return {nullptr, true};
     if (attach_state == AttachState::attaching) {
       wait_while_asking(p);
-      again = false;  // The other thread's result is fresh.
+      again = false;  // The other thread's result is recent.
       continue;
     }
     if (!p->attach_state.compare_exchange_strong(attach_state, AttachState::attaching)) continue;
     if (socket == nullptr) socket = marked_socket();
-    // A child whose parent was in a slice asks even if the socket is absent.
+    // A child whose parent was in a slice calls the agent even if the socket is absent.
     if (socket == nullptr) socket = artefact.socket;
     const AttachState found = ask(p, socket);
     p->attach_state.store(found, std::memory_order_release);

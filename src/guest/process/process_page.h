@@ -1,16 +1,17 @@
 // The attachment of this process to its slice: attach state, shared memory with the agent, and what it holds.
 // All of it is in one private mapping that the kernel zeroes in a forked child (MADV_WIPEONFORK, Linux 4.14).
-// The child finds AttachState::unknown, free locks and empty tables. It attaches anew at its next call and
+// The child finds AttachState::unknown, free locks and empty tables. It attaches again at its next call and
 // cannot write to its parent's lanes. A process outside any slice does not even get the mapping.
 //
-// Cost when attached: two loads. Cost without an agent: one access() in the life of the process.
+// Cost when attached: two loads. Cost without an agent: one access() per process.
 //
 // Lock order. Six kinds of spin lock are in the page; a thread takes them in this order, and a fork frees
 // all.
 // * Memory: Pool::lock (to enter a pool, the lock of the last, unused element first, then the pool's; that of
 //   a further pool is only tried), `exporting`, `sharing`, LaneState::lock, the lock of a shard of Records.
 // * Launches: FencePage::lock, StreamSlot::lock (only tried under FencePage::lock).
-// No thread holds locks of both rows. LaneState's and the shards' cover a few stores; the others may cover
+// No thread holds locks of both rows. LaneState's and the shards' are held for a few stores; the others may
+// be held during one call of the driver, but never during a call of a hook.
 // one call of the driver, and never a call of a hook.
 #pragma once
 
@@ -26,22 +27,22 @@
 namespace carve::guest {
 
 enum class AttachState : uint32_t {
-  unknown = 0,  // The agent was not asked yet, or this is a forked child.
+  unknown = 0,  // The agent has not been called yet, or this is a forked child.
   attaching,    // One thread is attaching; the others wait.
-  refused,      // The agent did not answer in time, or refused. The next cuInit asks once more.
+  refused,      // The agent refused or timed out. The next cuInit tries once more.
   unmanaged,    // Not in a slice: not limited.
   attached,
 };
 
-// What this process has recorded in one of its lanes. Other processes can write the report's copy.
+// A process's record of one of its lanes. Other processes can write the report's copy.
 struct alignas(64) LaneState {
   SpinLock lock;
   uint64_t recorded GUARDED_BY(lock) = 0;  // Bytes in the report's lane.
-  // Bytes that its allocations use: less than `recorded` by its spare bytes (wire/shm/spare.h), by those that
-  // were withdrawn since its last change, and by a release that could not change the word.
+  // Bytes that its allocations use. `recorded` also includes its spare bytes (wire/shm/spare.h), those that
+  // were withdrawn since its last change, and those of a release that could not change the word.
   uint64_t target GUARDED_BY(lock) = 0;
   uint32_t returned GUARDED_BY(lock) = 0;  // Count of withdrawn bytes that it has returned.
-  unsigned keeps GUARDED_BY(lock) = 0;     // For so many charges and releases it keeps spare bytes.
+  unsigned keeps GUARDED_BY(lock) = 0;     // Keeps spare bytes for this many charges and releases.
 };
 
 // The primary context of one device (context/context.cc).
@@ -65,40 +66,40 @@ inline constexpr uint16_t in_shared_block = 0xfffe;
 // Memory that the driver reserves in chunks and suballocates (memory/memory_pool.h).
 struct alignas(64) Pool {
   enum class Kind : uint32_t { none, charged, not_charged, graph, orphan };
-  SpinLock lock;  // Held over the driver's call: a pool grows for one thread at a time.
+  SpinLock lock;  // Held during the driver's call: a pool grows for one thread at a time.
   std::atomic<Kind> kind{Kind::none};
-  std::atomic<uint64_t> handle{0};  // A CUmemoryPool; of the graph memory pool the device's ordinal plus one.
+  std::atomic<uint64_t> handle{0};  // A CUmemoryPool; the graph memory pool has the ordinal plus one.
   std::atomic<uint32_t> live{0};    // Allocations that were not freed.
   std::atomic<uint16_t> device{0};  // That of `charge`, readable without the lock.
   std::atomic<uint32_t> handed{0};  // Counts all allocations ever made; changed under the lock.
   Charge charge GUARDED_BY(lock);   // Without the bytes of the shared block.
-  // Of an exported pool and of an imported one: its shared block (memory/shared_pools.cc). 0: none.
+  // Shared block of an exported or imported pool (memory/shared_pools.cc). 0 if none.
   std::atomic<uint64_t> block_name{0};
   uint64_t block GUARDED_BY(lock) = 0;  // Index plus one, if this process has a use of the block.
-  // Bytes that the pool released and that other processes may still hold.
+  // Bytes that the pool released but other processes may still hold.
   uint64_t released GUARDED_BY(lock) = 0;
-  // Known free blocks: freed and not handed out again. `stream` may use them.
+  // Known free blocks: freed and not given out again. `stream` may use them.
   struct FreeBlock {
     uint64_t at = 0, bytes = 0, stream = 0;
   };
   FreeBlock free_block[8] GUARDED_BY(lock);
 };
 inline constexpr uint64_t any_stream = ~uint64_t{0};
-inline constexpr unsigned max_pools = 256;  // Of one process.
+inline constexpr unsigned max_pools = 256;  // Per process.
 
 struct Process {
   std::atomic<AttachState> attach_state;
   uint16_t slot;
-  bool asked_before;  // The long wait for an agent happens once.
+  bool asked_before;  // The long wait for an agent happens only once.
   uint32_t device_count;
   const shm::Control* control;
   shm::Report* report;
   shm::ProcessWork* work;  // This process's part of the report, by its slot.
   const shm::Heartbeat* heartbeat;
   uint64_t hint[shm::max_devices];                          // From the environment: can only lower the quota.
-  std::atomic<uint8_t> device_of_ordinal[cached_ordinals];  // 0: not asked yet; else the index plus one.
+  std::atomic<uint8_t> device_of_ordinal[cached_ordinals];  // 0 before the look-up, else the index plus one.
   Primary primary[shm::max_devices];
-  std::atomic<unsigned> next_lane;  // Counts the threads that charge; each begins at the next lane.
+  std::atomic<unsigned> next_lane;  // Counts the charging threads; each begins at the next lane.
   LaneState lane[budgets][shm::lanes];
   Records allocations;  // By pointer or handle: linear memory, arrays, imports, suballocations of pools.
   Records contexts;
@@ -110,13 +111,13 @@ struct Process {
   Records handles, physicals, mappings, pins;
   std::atomic<uint64_t> last_physical;
 
-  // Memory that other processes may hold too (quota/shared_block.h). The lock keeps this process's bit in a
-  // block equal to whether it has uses.
-  SpinLock exporting;  // One export at a time decides whether the memory is a shared block already.
+  // Memory that other processes may also hold (quota/shared_block.h). The lock keeps this process's bit in a
+  // block consistent with whether it has uses.
+  SpinLock exporting;  // One export at a time decides whether the memory is already a shared block.
   SpinLock sharing;
   Records block_uses GUARDED_BY(sharing);  // By a block's index plus one.
 
-  // Memory pools, and graphs that allocate. With the counts, programs without any pay one load.
+  // Memory pools, and graphs that allocate. Because of the counts, programs without any pay one load.
   std::atomic<uint32_t> pool_count;
   std::atomic<uint32_t> graph_count;
   Records graphs;  // By executable graph and device: the most that a launch reserves.
@@ -127,7 +128,7 @@ struct Process {
   ThreadLaunchState launch_state[max_launch_states];
 };
 
-// Returns the process if it is attached, else null. For paths that must not ask the agent.
+// Returns the process if it is attached, else null. For paths that must not call the agent.
 extern std::atomic<Process*> process_page;
 inline Process* attached() {
   Process* p = process_page.load(std::memory_order_acquire);
@@ -140,8 +141,8 @@ struct Entered {
   bool refused;
 };
 
-// Determines whether this process is in a slice, and asks the agent at the first call. That call may take up
-// to ten seconds. `again` asks once more after a refusal.
+// Determines whether this process is in a slice, and calls the agent the first time. That may take up to ten
+// seconds. `again` tries once more after a refusal.
 Entered attach_slowly(bool again);
 inline Entered enter() {
   Process* p = attached();
@@ -149,7 +150,7 @@ inline Entered enter() {
 }
 
 // The slice's devices for the launch path. The list is empty until the process is attached, so there is no
-// gate. A forked child reads its parent's list until it has its own; the driver refuses its launches anyway.
+// gate. A forked child reads its parent's list until it has its own; the driver rejects its launches anyway.
 struct Gates {
   std::atomic<uint32_t> count{0};
   std::atomic<const shm::ControlDevice*> first{nullptr};

@@ -102,7 +102,7 @@ bool Records::use(uint64_t key, int by, Record* record) {
   shard.lock.lock();
   Record* found = at(shard, key);
   if (found != nullptr) {
-    // More ends than begins: the record is removed.
+    // There were more ends than begins, so the record is removed.
     found->uses = ensure(by >= 0 || found->uses >= static_cast<uint32_t>(-by))
                       ? found->uses + static_cast<uint32_t>(by)
                       : 0;

@@ -1,10 +1,10 @@
-// Records what each live allocation (or context) of this process was charged, by its pointer or handle.
+// Records the charge of each live allocation (or context) of this process, by its pointer or handle.
 //
 // A free must stay fast: a list costs 25 us at 10,000 live allocations. This is open addressing over mmap'd
 // pages, 32 bytes a record. It has 16 shards, each with a spin lock that is held for a few dozen nanoseconds
-// and never over a call of the driver. put() and take() cost 15 ns at any number of records. A shard that
-// many frees left nearly empty halves itself: 43 to 85 bytes a live record after growth, less than 256 at any
-// time. The table is not shared with other processes. It does not use malloc, because the program may be
+// and never during a call of the driver. put() and take() cost 15 ns at any number of records. A shard that
+// many frees left nearly empty halves itself: 43 to 85 bytes per live record after growth, less than 256 at
+// any time. The table is not shared with other processes. It does not use malloc, because the program may be
 // inside its own.
 //
 // The object is in memory that a forked child finds zeroed (process_page.h), and zero is an empty table with
@@ -33,7 +33,7 @@ struct Record {
   uint64_t bytes = 0;    // These three are its Charge.
   uint16_t device = 0;
   uint16_t lane = 0;
-  uint32_t uses = 1;  // Of a context: cuCtxAttach adds one, cuCtxDetach subtracts one.
+  uint32_t uses = 1;  // For a context: cuCtxAttach adds one, cuCtxDetach subtracts one.
 
   Charge charge() const { return {bytes, device, lane}; }
 };
@@ -61,16 +61,16 @@ class CAPABILITY("spin lock") SpinLock {
 class Records {
  public:
   // Adds a record. Returns false without memory for it. An earlier record of the same key is copied to
-  // `previous` (its key is 0 if there was none): its allocation ended without a call that this library saw.
+  // `previous` (whose key is 0 if there was none): its allocation ended without a call that this library saw.
   bool put(const Record& record, Record* previous);
 
-  // Removes and returns the record. False if there is none.
+  // Removes and returns the record. Returns false if there is none.
   bool take(uint64_t key, Record* record);
 
   // Copies the record. Returns false if there is none.
   bool find(uint64_t key, Record* record);
 
-  // Adds `by` to the record's uses and copies it; at 0 it is removed. Returns false if there is none.
+  // Adds `by` to the record's uses and copies it; at 0 the record is removed. Returns false if there is none.
   bool use(uint64_t key, int by, Record* record);
 
   // Replaces the record's charge. Returns false if there is none.

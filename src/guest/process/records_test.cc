@@ -37,7 +37,7 @@ TEST(Records, a_key_put_twice_hands_out_the_earlier_record) {
   EXPECT_EQ(previous.bytes, 100u);
 }
 
-// Compared with std::map over a long random history, with pointers spaced as a driver spaces them.
+// Compared with std::map over a long random history, with pointers spaced like a driver's.
 TEST(Records, agree_with_a_map_over_a_long_history) {
   for (const uint64_t spacing : {512ull, 2ull << 20, 1ull}) {
     RecordTable t;

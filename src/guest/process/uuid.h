@@ -8,7 +8,7 @@
 
 namespace carve::guest {
 
-inline constexpr size_t uuid_text_size = 41;  // With the terminating zero.
+inline constexpr size_t uuid_text_size = 41;  // Including the terminating zero.
 
 inline void uuid_text(const uint8_t (&uuid)[16], char (&text)[uuid_text_size]) {
   constexpr char digits[] = "0123456789abcdef";

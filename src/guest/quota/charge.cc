@@ -8,16 +8,16 @@
 namespace carve::guest {
 namespace {
 
-// Another process of the slice can change the word without pause, by false writes or by load. So many
+// Another process of the slice can change the word without pause, by false writes or by load. This many
 // attempts take 20 to 70 ms, the longest wait.
 constexpr unsigned attempts = 100'000;
 
-// A lane that finds another lane's change in the word keeps what is released for so many charges and
+// A lane that finds another lane's change in the word keeps what is released for this many charges and
 // releases. Then it changes the word again, and if the last change is its own, it keeps nothing more.
 constexpr unsigned keeps_after_meeting = 256;
 
-// The lane that this thread takes first, plus one; 0: none yet. Threads begin at one lane after the other. A
-// thread that finds its lane taken stays with the next free one, so that two threads do not meet for ever.
+// The lane that this thread takes first, plus one; 0 if none yet. Threads begin at successive lanes. A thread
+// that finds its lane taken stays with the next free one, so that two threads do not collide for ever.
 thread_local uint8_t lane_of_thread = 0;
 
 unsigned first_lane(Process& process) {
@@ -44,7 +44,7 @@ shm::Spare& spare_of(const Process& process, const Charge& charge) {
   return charges_of(process, charge.device).process[id.process].spare[id.device][id.lane];
 }
 
-// Notes a change of the lane, after which its allocations use all that it holds.
+// Records a change of the lane, after which its allocations use all that it holds.
 void note(Process& process, LaneState& state, const Charge& of, uint64_t target, const shm::Learned& change)
     REQUIRES(state.lock) {
   state.recorded = state.target = target;
@@ -67,7 +67,7 @@ bool record(Process& process, LaneState& state, const Charge& of, uint64_t targe
   return true;
 }
 
-// Returns whether the lane keeps spare bytes now: after it met another lane, and if the budget has room.
+// Returns whether the lane keeps spare bytes now: it has met another lane, and the budget has room.
 bool keeps_spare(const Process& process, LaneState& state, const Charge& of, uint64_t limit)
     REQUIRES(state.lock) {
   if (state.keeps == 0) return false;
@@ -102,9 +102,9 @@ bool add_on_free_lane(Process& process, Charge& charge, uint64_t limit) {
   }
 }
 
-// The agent lowers a quota by storing it first and reading the use then (node/slice/update.cc). A charge
-// against the old quota reads the quota again: either the agent saw the charge, or this process sees the new
-// quota.
+// The agent lowers a quota by storing it first and then reading the bytes in use (node/life/update.cc). A
+// charge against the old quota reads the quota again: either the agent saw the charge, or this process sees
+// the new quota.
 bool lowered_below(const Process& process, unsigned device, uint64_t limit) {
   const uint64_t now = limit == UINT64_MAX ? limit : quota(process, device);
   return now < limit && used(process, device) > now;

@@ -1,4 +1,4 @@
-// Charging: the bytes that a call will take are reserved in the slice's budget first, and kept or released
+// Charging: the bytes that a call will take are first reserved in the slice's budget, and kept or released
 // afterwards. So the sum over all processes never exceeds the quota. One change of the budget is a 16-byte
 // compare and exchange and a record in this process's lane (wire/shm/budget.h), about 40 ns.
 //
@@ -35,11 +35,11 @@ class Reservation {
   Reservation& operator=(const Reservation&) = delete;
   ~Reservation();
 
-  // Whether the quota allows it. Memory that is counted but not limited is always allowed. If it cannot even
-  // be counted, the charge is 0.
+  // Returns whether the quota allows it. Memory that is counted but not limited is always allowed. If it
+  // cannot even be counted, the charge is 0.
   explicit operator bool() const { return allowed_; }
 
-  // again() retries a refused reservation; ask() replaces it by another amount.
+  // again() retries a refused reservation; ask() replaces it with another amount.
   bool again();
   bool ask(Bytes bytes) {
     asked_ = bytes;
@@ -71,11 +71,11 @@ void give_back(Process& process, const Charge& charge);
 // (shared_block.h). Returns false, with nothing changed, if the budget changes without pause.
 bool move_to_block(Process& process, const Charge& charge, unsigned block);
 
-// Adjusts a kept charge to `bytes`. Returns false, with nothing changed, if the quota forbids the growth. One
-// thread at a time for one charge.
+// Adjusts a kept charge to `bytes`. Returns false, with nothing changed, if the quota forbids the growth.
+// Only one thread at a time may change a charge.
 bool recharge(Process& process, Charge& charge, Bytes bytes);
 
-// The same for memory that is taken already: counted even above the quota.
+// The same for memory that is already taken: it is counted even above the quota.
 void recharge_truth(Process& process, Charge& charge, Bytes bytes);
 
 }  // namespace carve::guest

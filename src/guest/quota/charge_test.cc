@@ -187,7 +187,7 @@ TEST(Reservation, a_quota_that_is_lowered_counts_no_spare_bytes) {
   EXPECT_TRUE(Reservation(*slice.process, 0, {30 * unit}));
 }
 
-// What the threads hold together is counted beside the library: it never exceeds the quota.
+// The test counts the threads' total itself: it never exceeds the quota.
 TEST(Reservation, of_threads_with_spare_bytes_never_pass_the_quota) {
   constexpr uint64_t all = 1000 * unit;
   Attached slice(1, all);

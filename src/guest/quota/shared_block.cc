@@ -17,20 +17,23 @@ int open_file(const char* path) {
   return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC));
 }
 
-// Calls `piece(text, size)` for all of a file. Returns false if it cannot be read.
+// Calls `piece(text, size)` for all of a file, first with at most `first` bytes. Returns false if it cannot
+// be read.
 template <class Piece>
-bool read_file(const char* path, Piece piece) {
+bool read_file(const char* path, size_t first, Piece piece) {
   const int fd = open_file(path);
   if (fd < 0) return false;
-  char text[4096];
+  char text[shm::lock_page_bytes];
   long got = 0;
-  while ((got = syscall(SYS_read, fd, text, sizeof text)) > 0) piece(text, static_cast<size_t>(got));
+  for (size_t size = first; (got = syscall(SYS_read, fd, text, size)) > 0; size = sizeof text)
+    piece(text, static_cast<size_t>(got));
   syscall(SYS_close, fd);
   return got == 0;
 }
 
 void erase_locked(uint64_t* names, unsigned count) {
-  shm::erase_locked_names(names, count, [](auto piece) { return read_file("/proc/locks", piece); });
+  shm::erase_locked_names(names, count,
+                          [](size_t first, auto piece) { return read_file("/proc/locks", first, piece); });
 }
 
 // Another process may be releasing the block. It then finds this process's bit and keeps the block, or frees
@@ -45,7 +48,7 @@ unsigned find_and_hold(Process& p, uint64_t name) REQUIRES(p.sharing) {
     const bool held_already = shm::has_holder(charges.block[block], p.slot);
     shm::add_holder(charges.block[block], p.slot);
     if (shm::is_held(charges.block[block], name)) return block;
-    if (tries + 1 == join_attempts) return block;  // Held by the bit, whatever becomes of the other process.
+    if (tries + 1 == join_attempts) return block;  // Held by the bit, whatever the other process does.
     if (!held_already) shm::remove_holder(charges.block[block], p.slot);
     sched_yield();
   }
@@ -169,7 +172,8 @@ bool settle_all_shared(Process& p, unsigned device) {
 
 uint64_t new_name() {
   uint64_t random = 0;
-  // Without random bytes (before Linux 3.17, or interrupted): distinct within the machine as good as always.
+  // Without random bytes (before Linux 3.17, or interrupted) it is still practically unique within the
+  // machine.
   if (syscall(SYS_getrandom, &random, sizeof random, GRND_NONBLOCK) != sizeof random)
     random = __builtin_ia32_rdtsc() * 0x9e37'79b9'7f4a'7c15;
   return shm::lock_name_of(random, 0);
@@ -182,7 +186,7 @@ bool name_descriptor(int fd, uint64_t name) {
   lock.l_start = static_cast<off_t>(name);
   lock.l_len = 1;
   if (syscall(SYS_fcntl, fd, F_OFD_SETLK, &lock) == 0) return true;
-  lock.l_type = F_WRLCK;  // A descriptor that is open for writing only.
+  lock.l_type = F_WRLCK;  // The lock requires a descriptor that is open for writing.
   return syscall(SYS_fcntl, fd, F_OFD_SETLK, &lock) == 0;
 }
 
@@ -197,7 +201,7 @@ uint64_t name_of_descriptor(int fd) {
   while (count != 0) *end++ = digits[--count];
   shm::LockReader reader;
   uint64_t found = 0;
-  read_file(path, [&](const char* text, size_t size) {
+  read_file(path, shm::lock_page_bytes, [&](const char* text, size_t size) {
     reader.read(text, size, [&](uint64_t name) { found = name; });
   });
   return found;

@@ -1,11 +1,10 @@
-// Charges of memory that other processes may hold too (wire/shm/shared_blocks.h). The bytes are then in the
+// Charges of memory that other processes may also hold (wire/shm/shared_blocks.h). The bytes are then in the
 // lane of a shared block of the slice. A record's charge names the block: `device` is in_shared_block and
 // `bytes` the block's index. give_back() of such a charge ends one use of the block. After the last use in
 // this process, its bit in the block is cleared.
 //
-// An exported descriptor gets the block's name as a lock, by which importers find the block, and by which
-// every process can find out whether a copy of the descriptor is left anywhere (20 us: /proc/locks is read
-// until two readings are equal).
+// An exported descriptor gets the block's name as a lock. Importers use it to find the block, and every
+// process can use it to find out, in 15 us, whether a copy of the descriptor is left anywhere.
 //
 // Lock order: Process::sharing is taken before LaneState::lock and before the lock of a shard.
 #pragma once
@@ -20,7 +19,7 @@ using shm::SharedBlockKind;
 
 // Moves a charge of this process to a new shared block of that name, of which the caller has one use. Returns
 // no_block, with nothing changed, if the slice has no free block or the budget changes without pause.
-// `within`: the name of a block that keeps this one.
+// `within` is the name of a block that keeps this one.
 unsigned share(Process& p, const Charge& charge, SharedBlockKind kind, uint64_t name, uint64_t within = 0);
 
 // Adds a use of the block of that name. Returns no_block if the slice has none.
@@ -29,13 +28,13 @@ unsigned join(Process& p, uint64_t name);
 // Moves a further charge of this process to the block of a pool that it exported.
 bool add_to_block(Process& p, const Charge& charge, unsigned block);
 uint64_t bytes_of_block(Process& p, unsigned block);
-// Records how many bytes this process's pool still has. Its block is lowered to so many when
-// no other process holds it: here, or by the process or the agent that settles the blocks next.
+// Records how many bytes this process's pool still has. Its block is lowered to that when no other process
+// holds it: here, or by the process or the agent that settles the blocks next.
 void keep_in_block(Process& p, unsigned block, Bytes bytes);
-// Returns whether something else than this process's pool holds its block.
+// Returns whether anything other than this process's pool holds its block.
 bool is_pool_held_beside(Process& p, unsigned block);
-// Counts an import of this process's own pool, which holds the block beside it. Without effect for a pool of
-// another process.
+// Counts an import of this process's own pool, which also holds the block. No effect for a pool of another
+// process.
 void begin_own_import(Process& p, unsigned block);
 void end_own_import(Process& p, unsigned block);
 // For a block that importers cannot find.
@@ -56,7 +55,7 @@ inline unsigned device_of(Process& p, const Charge& charge) {
 }
 
 // Releases what no process and no descriptor holds any more, on one device. Returns whether there was any.
-// Without shared blocks this is one load.
+// Without shared blocks this takes one load.
 bool settle_all_shared(Process& p, unsigned device);
 inline bool settle_shared(Process& p, unsigned device) {
   return p.report->charges.block_end.load(std::memory_order_relaxed) != 0 && settle_all_shared(p, device);
@@ -64,9 +63,9 @@ inline bool settle_shared(Process& p, unsigned device) {
 
 // Returns a random name for share(), in the form of a descriptor's.
 uint64_t new_name();
-// Gives the name to a descriptor, with all its copies. Returns false if the kernel refuses it.
+// Gives the name to a descriptor, with all its copies. Returns false if the kernel refuses.
 bool name_descriptor(int fd, uint64_t name);
-// Returns the name that a descriptor has; 0: none.
+// Returns the name of a descriptor, or 0 if it has none.
 uint64_t name_of_descriptor(int fd);
 
 }  // namespace carve::guest

@@ -1,7 +1,9 @@
-// For unit tests: while an object of this class exists, only the test moves the time.
+// For unit tests: while an object of this class exists, only the test advances the time.
 #pragma once
 
 #include <stdint.h>
+
+#include <atomic>
 
 namespace carve::guest {
 
@@ -14,5 +16,18 @@ class StillClock {
 
   static void pass(uint64_t ns);
 };
+
+// A clock that a test advances. It replaces the clock and the sleeps of launch/launch_clock.h while it is
+// set.
+class VirtualClock {
+ public:
+  virtual uint64_t monotonic_ns() = 0;
+  virtual void sleep_for(uint64_t ns) = 0;
+  virtual void sleep_on(const std::atomic<uint64_t>& word, uint64_t value, uint64_t ns) = 0;
+
+ protected:
+  ~VirtualClock() = default;
+};
+inline VirtualClock* virtual_clock = nullptr;
 
 }  // namespace carve::guest

@@ -1,5 +1,5 @@
-// For unit tests of launches: a minimal device whose streams run when the test says so. Of a kernel it uses
-// only the stream; fences are executed in order.
+// For unit tests of launches: a minimal device whose streams run when the test requests it. It uses only a
+// kernel's stream; fences are executed in order.
 #pragma once
 
 #include <deque>
@@ -13,7 +13,7 @@ namespace carve::guest {
 
 struct LaunchWorld {
   struct Item {
-    std::atomic<uint64_t>* word = nullptr;  // Null: a kernel.
+    std::atomic<uint64_t>* word = nullptr;  // Null for a kernel.
     uint64_t value = 0;
   };
   std::mutex mutex;
@@ -21,12 +21,12 @@ struct LaunchWorld {
   std::map<CUevent, std::pair<CUstream, size_t>> events;
   int launched = 0, fences = 0, recorded = 0, registered = 0;
   int memory_operations = 1;
-  float device_ms = 0;   // Milliseconds that timing events report between any two; 0: there are no events.
-  bool at_once = false;  // Every launch completes at once.
+  float device_ms = 0;   // Milliseconds that timing events report; 0 if there are no events.
+  bool at_once = false;  // Every launch completes immediately.
   CUstream captured = reinterpret_cast<CUstream>(~0ull);
   CUresult fence_result = CUDA_SUCCESS;
 
-  // Executes up to `count` kernels of the stream and the fences behind them.
+  // Executes up to `count` kernels of the stream and the fences after them.
   void run(CUstream stream, int count = 1 << 30) {
     std::lock_guard lock(mutex);
     auto& items = streams[stream];
@@ -115,7 +115,7 @@ class LaunchTest : public DriverTest {
       ++launches->recorded;
       return CUDA_SUCCESS;
     });
-    // An event is complete when its stream is empty. This suffices if a test runs streams to their end.
+    // An event is complete when its stream is empty. This is enough if a test runs streams to their end.
     on<&cuEventQuery>([](CUevent event) {
       std::lock_guard lock(launches->mutex);
       return launches->streams[launches->events[event].first].empty() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;

@@ -1,4 +1,4 @@
-// A store in memory, for tests. It keeps what a table would keep, and can be set to be full.
+// A store in memory, for tests. It keeps the same data as a table, and can be made full.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -79,7 +79,7 @@ inline Ledger reread(Store& store) {
   const auto remembered = store.read();
   for (const Change& change : *remembered) {
     const auto applied = ledger.apply(change);
-    EXPECT_TRUE(applied) << applied.error().sentence;
+    EXPECT_TRUE(applied) << applied.error().message;
   }
   return ledger;
 }

@@ -2,7 +2,7 @@
 
 namespace carve::node {
 
-std::string mode_sentence(DeviceMode mode) {
+std::string mode_message(DeviceMode mode) {
   switch (mode) {
     case DeviceMode::whole: return "";
     case DeviceMode::mig:

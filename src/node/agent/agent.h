@@ -1,8 +1,8 @@
-// The interface of the agent: what its sockets (API, attach, metrics) ask of it. Answers are values, so no
-// caller sees a live slice or a shared page. node/node_agent.h implements the interface, and tests use
+// The agent's interface, used by its sockets (API, attach, metrics). Results are values, so no caller sees a
+// live slice or a shared page. node/node_agent.h implements the interface, and tests use
 // testing/agent_fake.h.
 //
-// All calls come from the agent's loop. The caller has checked its own rights before it calls.
+// All calls come from the agent's loop. The caller has checked its own rights before.
 #pragma once
 
 #include <map>
@@ -29,19 +29,20 @@ namespace carve::node {
 
 using SliceId = uint64_t;  // The id of the slice's usage record.
 
-// Who reads a sentence. Names of other users' slices are hidden from a viewer without the right to see all.
+// The reader of a message. Names of other users' slices are hidden from a viewer without the right to see all.
 struct Viewer {
   uint32_t uid;
   bool all;
   bool sees(uint32_t owner) const { return all || uid == owner; }
 };
 
-// New terms of a running slice; an absent field does not change. Memory and share are per device.
+// New terms of a running slice; absent fields stay unchanged. Memory and share are per device.
 struct TermsUpdate {
   std::optional<Bytes> memory;
   std::optional<Share> share;
   std::optional<Policy> policy;
   std::optional<LatencyClass> latency;
+  bool is_of_operator = false;  // Operators change a slice as often as they like.
 };
 
 // A process of a slice.
@@ -58,89 +59,93 @@ struct PartView {
   Bytes charged;
   Bytes spilled;
   Bytes used;  // Driver-reported.
-  Bytes peak;  // The largest number of bytes charged.
-  // Driver-reported part of the last sampling period in which the slice's kernels ran, in percent.
+  Bytes peak;  // The most bytes that were ever charged.
+  // Driver-reported, in percent, for the last sampling period in which the slice's kernels ran.
   unsigned utilization_percent = 0;
 };
 
 struct SliceView {
   ledger::UsageRecord record;
   SliceState state = SliceState::granted;
-  std::string command;  // The command line of its program.
+  std::string command;  // The command line of the slice's program.
   std::string why;      // Why it is stopping, or why it ended.
   bool entered = false;
   std::optional<ContainerSlot> slot;
   std::vector<XidCount> xids;          // Caused by its processes, since the agent started.
   std::vector<Violation> violations;   // Since the agent started.
-  int64_t refused_utc_ns = 0;          // When its quota last refused memory; 0: never.
+  int64_t refused_utc_ns = 0;          // When its quota last refused memory; 0 if never.
   std::vector<PartView> parts;         // Parallel to the record's; empty if the slice has ended.
-  std::vector<ProcessView> processes;  // If the query asked for them.
+  std::vector<ProcessView> processes;  // If the query requested them.
 
   const std::string& name() const { return record.slice.name; }
 };
 
 struct SliceQuery {
-  std::optional<std::string> name;  // No value: all slices.
-  bool ended = false;               // Ended slices too, behind the living ones, oldest first.
-  bool processes = false;           // With the slices' processes, as the last inspection showed them.
+  std::optional<std::string> name;  // No value means all slices.
+  bool ended = false;               // Include ended slices, after the live ones, oldest first.
+  bool processes = false;           // Include the slices' processes, as of the last inspection.
 };
 
 // A device as found at the start, and its state now.
 struct DeviceView {
   Device device;
   DeviceHealth health;
-  bool is_reported = true;  // By the driver; else only the ledger knows the device.
-  Bytes context;            // Size of one context; 0: not measured.
+  bool is_reported = true;  // By the driver; otherwise only the ledger knows the device.
+  Bytes context;            // Size of one context; 0 if not measured.
   std::string context_trouble;
-  Bytes used;  // In use by all processes, driver-reported.
+  Bytes used;                                 // In use by all processes, driver-reported.
+  Bytes used_in_slices, used_outside_slices;  // Parts of it; the driver's own use is in neither.
   unsigned utilization_percent = 0;
   std::string pci_id;
   DeviceReadings readings;
   DeviceMode mode = DeviceMode::whole;
   std::vector<XidCount> xids;                    // Reported by the driver, since the agent started.
   bool processes_hidden = false;                 // The driver does not report the memory of each process.
-  std::string ended_trouble;                     // Why ended processes are not audited; empty: they are.
-  std::vector<std::string> unmanaged_processes;  // Each as a sentence.
+  std::string ended_trouble;                     // Why ended processes are not audited. Empty if they are.
+  std::vector<std::string> unmanaged_processes;  // Each as a message.
   Bytes free;                                    // Not granted.
-  std::vector<SliceId> slices;                   // The living slices that have a part of it.
+  std::vector<SliceId> slices;                   // The live slices that have a part of it.
   Setting<Policy> policy;
   std::optional<DeviceCompute> compute;  // No value if no share on it is enforced.
 };
 
-// Returns why a device in this mode is not offered for slices, and the way out; empty for a whole device.
-std::string mode_sentence(DeviceMode);
+// Returns why a device in this mode is not offered for slices, and how to change that; empty for a whole
+// device.
+std::string mode_message(DeviceMode);
 
-// The agent itself: what it was started with and what it found on its machine.
+// The agent itself: its options and what it found on its machine.
 struct NodeView {
   std::string socket, state, cdi_dir;
   std::string preload, shims;  // The guest library and the directory of the shims.
-  std::string simulated;       // "a10x2"; empty: real devices.
+  std::string simulated;       // "a10x2". Empty for real devices.
   Strategy strategy = Strategy::binpack;
   Bookkeeper bookkeeper = Bookkeeper::agent;
   Setting<MemoryUnit> memory_unit;
-  std::string grants_refused;  // The sentence that refuses new slices; empty: none does.
-  bool starting = false;       // No slice is granted yet.
+  std::string grants_refused;        // The message that refuses new slices. Empty if they are allowed.
+  bool starting = false;             // No slice is granted yet.
+  Bytes spill_limit, spill_granted;  // Host memory for the spill of all slices.
   std::map<std::string, std::string> labels;
-  std::vector<std::string> links;  // Between the devices, as place::Topology writes them; empty: not known.
+  std::vector<std::string> links;  // Between the devices, as place::Topology writes them. Empty if unknown.
   bool policy_per_slice = false, admit_best_effort = true, overcommit_compute = false;
   bool contexts_in_slice = true;
   AuditAction audit = AuditAction::report;
   OverQuotaAction over_quota = OverQuotaAction::refuse;
   Policy policy = Policy::fixed_share;  // Desired; each device has its effective one.
   uint64_t samples = 0;                 // Taken from the driver.
-  int64_t sample_took_ns = 0;           // The last one.
-  int64_t longest_turn_ns = 0;          // Of the agent's loop, since the agent started.
-  int64_t sample_age_ns = INT64_MAX;    // Of the last one; INT64_MAX: none was taken.
+  int64_t sample_took_ns = 0;           // For the last one.
+  int64_t longest_turn_ns = 0;          // The longest turn of the loop since the start.
+  int64_t sample_age_ns = INT64_MAX;    // Age of the last one; INT64_MAX before the first.
   std::string runtime_dir;              // Directory of the control pages.
-  bool runtime_in_memory = false;       // On a tmpfs.
+  bool runtime_in_memory = false;       // It is on a tmpfs.
   bool limits_sealed = false;           // Slices get their control pages through a read-only mount.
-  std::string cgroup_trouble;           // Why slices get no cgroup; empty: each gets one.
+  std::string cgroup_trouble;           // Why slices get no cgroup. Empty if they get one.
   std::string kernel_log;               // The log that names the process of an Xid.
-  std::string kernel_log_trouble;       // Why it cannot be read; empty: it is read.
-  unsigned polled_processes = 0;        // Processes whose work is seen by polling CUDA events.
+  std::string kernel_log_trouble;       // Why it cannot be read. Empty if it can.
+  std::string process_lists_trouble;    // Why nvidia-smi in a slice shows others' processes, or empty.
+  unsigned polled_processes = 0;        // Processes whose work is detected by polling CUDA events.
 };
 
-// The moves that would empty devices, and the slices that they are about. Positions are those of devices().
+// The moves that would empty devices, and the affected slices. Positions are those in devices().
 struct ConsolidationView {
   place::Plan plan;
   std::vector<place::PlacedSlice> slices;
@@ -151,18 +156,18 @@ struct EnterRequest {
   std::optional<std::string> visible_devices;  // The program's CUDA_VISIBLE_DEVICES, if it is set.
 };
 struct Entry {
-  std::map<std::string, std::string> environment;  // To be set before the program is executed.
+  std::map<std::string, std::string> environment;  // To set before the program is executed.
   bool cgroup = false;                             // The process is in the slice's cgroup now.
 };
 
-// What happens to a change that running slices hold up.
+// Whether a change that running slices block is rejected or deferred.
 enum class WhenHeld : uint8_t { refuse, wait };
 
 class Agent {
  public:
   virtual ~Agent() = default;
 
-  // `creator`: the process whose end removes the slice again while no program has entered it.
+  // The end of the process `creator` removes the slice again if no program has entered it yet.
   virtual Outcome<SliceView> grant(const Request&, const os::ProcessId& creator, const Viewer&) = 0;
   virtual place::Answer explain(const Request&, const Viewer&) const = 0;
   virtual ConsolidationView plan_consolidation(unsigned devices, const Viewer&) const = 0;
@@ -174,38 +179,38 @@ class Agent {
   virtual Outcome<void> set_policy(Policy, const std::string& by) = 0;  // For the whole node.
   // Sets what an integer memory request counts. Fails if running slices were requested in units.
   virtual Outcome<void> set_memory_unit(MemoryUnit, WhenHeld, const std::string& by) = 0;
-  // Refuses new slices with the sentence; an empty one allows them again.
-  virtual Outcome<void> refuse_grants(const std::string& sentence, const std::string& by) = 0;
-  // Sets a label of the node, or removes it if there is no value.
+  // Refuses new slices with the message; an empty one allows them again.
+  virtual Outcome<void> refuse_grants(const std::string& message, const std::string& by) = 0;
+  // Sets a label of the node, or removes it if `value` has no value.
   virtual Outcome<void> set_label(const std::string& key, const std::optional<std::string>& value,
                                   const std::string& by) = 0;
-  // Returns the slice as it is then: stopping, or ended.
+  // Returns the slice afterwards: stopping, or ended.
   virtual Outcome<SliceView> stop(SliceId, const std::string& why) = 0;
-  // Ends the slice now, or with its last process. Returns the slice as it is then.
+  // Ends the slice now, or with its last process. Returns the slice afterwards.
   virtual Outcome<SliceView> release(SliceId, const std::string& why) = 0;
-  // Removes the CDI file of a slot, which kubelet gives to another container.
+  // Removes the CDI file of a slot that kubelet gives to another container.
   virtual void withdraw(ContainerSlot) = 0;
   // Returns what a container of the slot needs from a runtime without CDI.
   virtual api::SlotFiles files_of(ContainerSlot) const = 0;
   virtual Outcome<SliceView> thaw(SliceId) = 0;  // Continues a frozen slice.
   // Answers a process that attaches, through the attach directory of a slot or the common one. The order of
-  // the descriptors is that of wire/shm/attach.h. No value if the answer needs a look at the process: `again`
-  // is called then, on the loop, when it has been taken and the same call has an answer.
+  // the descriptors is that of wire/shm/attach.h. Returns no value if the process must be inspected first:
+  // `again` is then called on the loop after the inspection, when the same call has an answer.
   virtual std::optional<shm::AttachReply> attach(const os::Peer&, const std::optional<ContainerSlot>& through,
                                                  const shm::AttachRequest&, std::vector<os::Fd>& descriptors,
                                                  const std::function<void()>& again) = 0;
 
-  // Reads the commands of a slice's processes, which slices() shows. Returns false if all are known; else
-  // calls `done` on the loop, after 2 s at the latest.
+  // Reads the commands of a slice's processes, which slices() shows. Returns false if all are known;
+  // otherwise calls `done` on the loop, at the latest after 2 s.
   virtual bool inspect_processes(const std::string& slice, const std::function<void()>& done) = 0;
 
-  // Living slices in the order of their grants.
+  // Live slices in the order of their grants.
   virtual std::vector<SliceView> slices(const SliceQuery&) const = 0;
   virtual std::optional<SliceView> slice_of(pid_t) const = 0;  // The slice in which this process runs.
   virtual std::vector<DeviceView> devices() const = 0;
   virtual NodeView node() const = 0;
   virtual EventLog& events() = 0;
-  // Returns at most `most` usage records with a larger id, also ended ones, from the store.
+  // Returns at most `most` usage records with a larger id, including ended ones, from the store.
   virtual Outcome<std::vector<ledger::UsageRecord>> usage_after(uint64_t id, size_t most) const = 0;
   // Returns the usage records with these ids.
   virtual Outcome<std::vector<ledger::UsageRecord>> usage_of(const std::vector<uint64_t>& ids) const = 0;

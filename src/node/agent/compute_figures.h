@@ -1,5 +1,5 @@
-// The figures of a device's arbitration, for display: granted, achieved, waited. Values, copied out of the
-// arbiter's thread.
+// The figures of a device's arbitration, for display: granted, achieved, waited. They are values, copied out
+// of the arbiter's thread.
 #pragma once
 
 #include <vector>
@@ -12,8 +12,8 @@ namespace carve::node {
 struct SliceCompute {
   uint64_t slice = 0;  // The ledger's id.
   api::PartCompute figures;
-  uint64_t overlapped_ns = 0;   // Of the charged time: beside work of other slices.
-  uint64_t unsupported_ns = 0;  // Claimed beside work of other slices, not shown by the driver, not charged.
+  uint64_t overlapped_ns = 0;   // Charged time during which other slices also had work.
+  uint64_t unsupported_ns = 0;  // Claimed then, but not shown by the driver and not charged.
 };
 
 struct DeviceCompute {

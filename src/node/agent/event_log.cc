@@ -25,7 +25,7 @@ void EventLog::add(Event event) {
   events_.push_back(std::move(event));
   if (events_.size() > max_events) make_room();
   const Event added = events_.back();  // A copy: a subscriber may add an event.
-  // A subscriber that comes during these calls has a larger key than `last` and is not called.
+  // A subscriber that is added during these calls has a larger key than `last` and is not called.
   const uint64_t last = next_subscriber_;
   for (auto at = subscribers_->begin(); at != subscribers_->end() && at->first < last;) {
     const uint64_t key = at->first;

@@ -1,7 +1,5 @@
 #include "node/agent/event_log.h"
 
-#include "node/agent/event_budget.h"
-
 #include <gmock/gmock.h>
 
 namespace carve::node {
@@ -43,21 +41,6 @@ TEST(EventLog, the_events_of_one_user_do_not_push_out_those_of_others) {
   EXPECT_EQ(log.last_seen(fmt::format("{}", 2 * max_events + 4)).value(), 2 * max_events + 4);
 }
 
-TEST(EventBudget, leaves_out_events_beyond_a_burst_and_counts_them) {
-  EventBudget budget;
-  int64_t now = 5;
-  for (uint64_t i = 0; i < EventBudget::burst; ++i) EXPECT_EQ(budget.take(now), 0u);
-  EXPECT_FALSE(budget.take(now));
-  EXPECT_FALSE(budget.take(now + EventBudget::interval_ns - 1));
-  now += EventBudget::interval_ns;
-  EXPECT_EQ(budget.take(now), 2u) << "those that were left out";
-  EXPECT_FALSE(budget.take(now));
-  now += 1'000'000 * EventBudget::interval_ns;
-  for (uint64_t i = 0; i < EventBudget::burst; ++i) EXPECT_TRUE(budget.take(now)) << i;
-  EXPECT_FALSE(budget.take(now)) << "a long silence saves no more than a burst";
-  EXPECT_FALSE(budget.take(now - 100)) << "the clock does not go back, and nothing breaks if it does";
-}
-
 TEST(EventLog, says_from_where_a_watch_continues) {
   const struct {
     size_t events;
@@ -73,7 +56,7 @@ TEST(EventLog, says_from_where_a_watch_continues) {
       {5, "70-5", 5, {}},
       {5, "70-6", {}, FailureKind::invalid_argument},
       {5, "6", {}, FailureKind::invalid_argument},
-      {5, "71-900", 0, {}},  // Of another agent: all events of this one are newer.
+      {5, "71-900", 0, {}},  // From another agent: all events of this one are newer.
       {0, "69-3", 0, {}},
       {max_events, "70-0", 0, {}},
       {max_events + 1, "", 0, {}},
@@ -96,11 +79,10 @@ TEST(EventLog, says_from_where_a_watch_continues) {
     if (seen) {
       EXPECT_EQ(*seen, *row.seen) << row.id;
     } else {
-      EXPECT_EQ(seen.error().kind, *row.refused) << row.id << ": " << seen.error().sentence;
+      EXPECT_EQ(seen.error().kind, *row.refused) << row.id << ": " << seen.error().message;
     }
   }
-  EXPECT_THAT(log_of(max_events + 9).last_seen("8").error().sentence,
-              HasSubstr("all are kept from 70-10 on"));
+  EXPECT_THAT(log_of(max_events + 9).last_seen("8").error().message, HasSubstr("all are kept from 70-10 on"));
 }
 
 TEST(EventLog, tells_its_subscribers_until_they_leave) {

@@ -9,12 +9,12 @@
 
 namespace carve::node {
 
-// The kind of a span of one slice on one device. Only `overrun` overlaps other slices' leases.
+// The kind of a slice's span on a device. Only `overrun` overlaps other slices' leases.
 enum class SpanKind : uint8_t {
   lease = 0,      // It had the lease.
-  drain = 1,      // Its lease had ended and its work had not.
+  drain = 1,      // Its lease had ended, but its work had not.
   wait = 2,       // It had work and no lease.
-  overrun = 3,    // The drain reached its time limit; other slices ran beside it.
+  overrun = 3,    // The drain reached its time limit; other slices ran at the same time.
   switching = 4,  // The device switched to it.
 };
 inline constexpr std::string_view span_words[] = {"lease", "drain", "wait", "overrun", "switch"};

@@ -1,13 +1,13 @@
 #include "node/api/event_routes.h"
 
+#include "node/api/views.h"
+
 namespace carve::node {
 namespace {
 
 bool may_see(const http::Caller& caller, const Event& event) {
   return caller.may_operate() || (event.owner && caller.may_see(*event.owner));
 }
-
-api::Event view(const Event& event) { return {static_cast<uint64_t>(event.utc_ns), event.slice, event.text}; }
 
 }  // namespace
 
@@ -56,7 +56,7 @@ http::Response events(const RequestContext& a) {
   const auto query = event_query(a.request.query);
   if (!query) return problem(query.error());
   if (!query->watch) return document(list_events(a.agent.events(), a.caller));
-  // A client that reconnects sends the header, and the query of its first request again.
+  // A client that reconnects sends the header, and also repeats the query of its first request.
   const std::string* last = a.request.headers.find("Last-Event-ID");
   return watch_events(a.agent.events(), a.caller, last != nullptr ? *last : query->after);
 }

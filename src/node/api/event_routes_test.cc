@@ -16,14 +16,14 @@ const http::Caller user = http::Caller::user(1000, {5, 1}, operators);
 // Two events of uid 1000, one of another user with the same name of a slice, and one of the agent.
 EventLog some_events() {
   EventLog log(70);
-  log.add({1, "a", "granted", 1000});
-  log.add({2, "a", "ended", 1000});
-  log.add({3, "a", "granted", 2000});
+  log.add({1, "a", "granted", 1000, 7});
+  log.add({2, "a", "ended", 1000, 7});
+  log.add({3, "a", "granted", 2000, 8});
   log.add({4, "", "policy set"});
   return log;
 }
 
-// A stream that keeps what was sent.
+// A stream that records what was sent.
 struct Received final : http::Stream {
   std::vector<std::string> ids;
   bool send(const http::StreamEvent& e) override {
@@ -54,7 +54,7 @@ TEST(EventRoutes, a_watch_shows_what_the_list_shows_and_then_each_new_event) {
   const http::Response all = watch_events(log, root, "");
   EXPECT_THAT(first_ids(all), ElementsAre("70-1", "70-2", "70-3", "70-4"));
   EXPECT_EQ(std::get<http::EventStream>(all.content).first[0].data,
-            R"({"time_ns":1,"slice":"a","text":"granted"})");
+            R"({"time_ns":1,"slice":"a","slice_id":7,"text":"granted"})");
   const http::Response own = watch_events(log, user, "");
   EXPECT_THAT(first_ids(own), ElementsAre("70-1", "70-2"));
   Received to_root, to_user;

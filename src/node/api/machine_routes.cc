@@ -57,7 +57,8 @@ http::Response consolidation(const RequestContext& a) {
   for (const size_t emptied : plan.emptied) out.emptied.push_back(index(emptied));
   for (const place::Plan::Move& m : plan.moves) {
     const place::PlacedSlice& r = placed_slices[m.who];
-    out.moves.push_back({r.name, index(m.from), index(m.to), r.memory.count, r.share.basis_points});
+    const auto part = std::ranges::find(r.parts, m.from, &place::PlacementPart::device);
+    out.moves.push_back({r.name, index(m.from), index(m.to), part->memory.count, part->share.basis_points});
   }
   out.moved_bytes = plan.moved.count;
   return document(out);
@@ -86,7 +87,7 @@ Outcome<void> change_node(const RequestContext& a, const api::NodeChange& change
       return done;
   if (change.refuse_grants) {
     if (change.refuse_grants->size() > max_refusal_bytes)
-      return failure(FailureKind::invalid_argument, "refuse_grants: a sentence has at most {} bytes",
+      return failure(FailureKind::invalid_argument, "refuse_grants: a message has at most {} bytes",
                      max_refusal_bytes);
     if (const auto done = a.agent.refuse_grants(*change.refuse_grants, by); !done) return done;
   }
@@ -108,7 +109,7 @@ http::Response alter_node(const RequestContext& a) {
 
 constexpr size_t max_spans = 100'000;  // About 11 MB; the newest spans are kept.
 
-// Answers with the spans of the last N seconds, of the slices that the caller may see.
+// Returns the spans of the last N seconds, for the slices that the caller may see.
 http::Response trace(const RequestContext& a) {
   const auto seconds = queried(a.request.query, {"seconds", 5, max_trace_seconds, "a trace has 1 to {} s"});
   if (!seconds) return problem(seconds.error());
@@ -128,16 +129,11 @@ http::Response metrics(const RequestContext& a) {
   return {200, api::metrics_type, metrics_text(figures(a.look()))};
 }
 
-// Usage records by id, as the ledger's store has them.
-struct UsagePage {
-  std::vector<ledger::UsageRecord> records;
-  uint64_t last = 0;  // The id to continue after; records end where it does not change.
-};
 constexpr size_t max_usage_records = 1000;
 constexpr size_t max_usage_ids = 500;
 constexpr uint64_t max_pid = 1 << 22;  // PID_MAX_LIMIT of the kernel.
 
-// "after=ID", "ids=ID,ID,..." or nothing, which is "after=0".
+// "after=ID", "ids=ID,ID,..." or nothing, which means "after=0".
 struct UsageQuery {
   uint64_t after = 0;
   std::vector<uint64_t> ids;
@@ -176,14 +172,14 @@ http::Response usage(const RequestContext& a) {
   auto records = query->ids.empty() ? a.agent.usage_after(query->after, max_usage_records)
                                     : a.agent.usage_of(query->ids);
   if (!records) return problem(refuse(records.error()));
-  UsagePage out{.records = {}, .last = records->empty() ? query->after : records->back().id};
+  ledger::UsagePage out{.records = {}, .last = records->empty() ? query->after : records->back().id};
   for (ledger::UsageRecord& record : *records)
     if (a.may_see(record)) out.records.push_back(std::move(record));
   return document(out);
 }
 
-// The slice of a process, for a program that identifies its own callers. Pid and start time name the process
-// also after its end, and the pidfd proves that it lived while its slice was looked up.
+// Returns the slice of a process, for a program that identifies its own callers. Pid and start time identify
+// the process also after its end, and the pidfd proves that it lived while its slice was looked up.
 http::Response process_slice(const RequestContext& a, const std::string& name) {
   constexpr std::string_view start = "start=";
   const uint64_t pid = id_of(name).value_or(0);

@@ -4,14 +4,12 @@
 
 namespace carve::node {
 
-using K = FailureKind;
-
 tl::unexpected<Refusal> refuse(FailureKind kind, std::string detail) {
   return tl::unexpected(Refusal{api::problem_of(kind, std::move(detail))});
 }
 
 tl::unexpected<Refusal> refuse_method(std::string detail) {
-  tl::unexpected<Refusal> refusal = refuse(K::invalid_argument, std::move(detail));
+  tl::unexpected<Refusal> refusal = refuse(FailureKind::invalid_argument, std::move(detail));
   refusal.value().problem.status = 405;
   return refusal;
 }
@@ -30,7 +28,7 @@ Reply<unsigned> queried(const std::string& query, const QueryNumber& q) {
   if (!whole || number < 1 || number > q.most)
     return refuse(
         FailureKind::invalid_argument,
-        fmt::format("{}: ?{}={}", fmt::format(fmt::runtime(q.sentence), q.most), q.key, q.otherwise));
+        fmt::format("{}: ?{}={}", fmt::format(fmt::runtime(q.message), q.most), q.key, q.otherwise));
   return number;
 }
 

@@ -1,5 +1,5 @@
-// The common part of the routes: the caller and what it may see, reading and writing documents, and failures
-// as problem documents (RFC 9457).
+// Common parts of the routes: the caller and its rights, reading and writing documents, and failures as
+// problem documents (RFC 9457).
 #pragma once
 
 #include "http/server.h"
@@ -11,7 +11,7 @@
 
 namespace carve::node {
 
-// A refusal with more fields than a kind and a sentence.
+// A refusal with more fields than a kind and a message.
 struct Refusal {
   api::Problem problem;
 };
@@ -19,9 +19,9 @@ template <class T>
 using Reply = Result<T, Refusal>;
 
 tl::unexpected<Refusal> refuse(FailureKind, std::string detail);
-inline tl::unexpected<Refusal> refuse(const Failure& f) { return refuse(f.kind, f.sentence); }
+inline tl::unexpected<Refusal> refuse(const Failure& f) { return refuse(f.kind, f.message); }
 
-// Returns status 405, for a path that exists without this method.
+// Returns status 405, for an existing path that does not support the method.
 tl::unexpected<Refusal> refuse_method(std::string detail);
 
 http::Response problem(const Refusal&);
@@ -42,9 +42,9 @@ Reply<T> read(const std::string& body) {
 // A number in the query, as in "?devices=3".
 struct QueryNumber {
   std::string_view key;
-  unsigned otherwise;         // The value without a query.
-  unsigned most;              // The largest value; the smallest is 1.
-  std::string_view sentence;  // The rule, with {} for `most`; part of the refusal.
+  unsigned otherwise;        // The value if the query has none.
+  unsigned most;             // The maximum; the minimum is 1.
+  std::string_view message;  // The rule, with {} for `most`; part of the refusal.
 };
 Reply<unsigned> queried(const std::string& query, const QueryNumber&);
 
@@ -61,7 +61,7 @@ struct RequestContext {
     return {agent, [this](const ledger::UsageRecord& record) { return may_see(record); }};
   }
 
-  // Returns the living slice NAME. A slice that the caller may not see is reported as not found.
+  // Returns the live slice NAME. A slice that the caller may not see is reported as not found.
   Reply<SliceView> named(const std::string& name) const;
 };
 
@@ -71,7 +71,7 @@ struct Route {
   const char* path;
   http::Response (*plain)(const RequestContext&) = nullptr;
   http::Response (*of_slice)(const RequestContext&, const std::string& name) = nullptr;
-  bool from_inside = false;  // A process of that slice may call too, until its program has entered.
+  bool from_inside = false;  // A process in that slice may call too, until its program has entered.
 };
 std::span<const Route> slice_routes();    // slice_routes.cc: the routes of slices.
 std::span<const Route> machine_routes();  // machine_routes.cc: the routes of the node and its agent.

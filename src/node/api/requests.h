@@ -1,5 +1,5 @@
-// Turns the API's documents into the agent's values: texts become devices, policies and sizes. A wrong text
-// is refused with a sentence.
+// Converts the API's documents into the agent's values: texts become devices, policies and sizes. An invalid
+// text is refused with a message.
 #pragma once
 
 #include "http/caller.h"
@@ -8,7 +8,7 @@
 
 namespace carve::node {
 
-// The refusal of a text that is no slot's name.
+// The refusal of an invalid slot name.
 tl::unexpected<Failure> no_slot(const std::string& word);
 
 Outcome<Request> to_request(const Agent&, const api::SliceRequest&, const http::Caller&);

@@ -1,5 +1,8 @@
 #include "node/api/routes.h"
 
+#include <algorithm>
+
+#include "http/files.h"
 #include "node/api/reply.h"
 #include "node/metrics/metrics.h"
 #include "os/clock.h"
@@ -9,15 +12,20 @@
 namespace carve::node {
 namespace {
 
-// Returns the text in place of the pattern's {}, or no value if the path does not match.
+// Returns the text in place of the pattern's {}, decoded, or no value if the path does not match. Names have
+// no control characters.
 std::optional<std::string> name_in(std::string_view path, std::string_view pattern) {
   const size_t hole = pattern.find("{}");
   if (hole == std::string_view::npos) return path == pattern ? std::optional<std::string>("") : std::nullopt;
   const std::string_view before = pattern.substr(0, hole), after = pattern.substr(hole + 2);
   if (path.size() <= before.size() + after.size() || !path.starts_with(before) || !path.ends_with(after))
     return std::nullopt;
-  const std::string_view name = path.substr(before.size(), path.size() - before.size() - after.size());
-  return name.find('/') == std::string_view::npos ? std::optional<std::string>(name) : std::nullopt;
+  const std::string_view part = path.substr(before.size(), path.size() - before.size() - after.size());
+  if (part.find('/') != std::string_view::npos) return std::nullopt;
+  auto name = http::percent_decoded(part);
+  const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
+  if (!name || std::ranges::any_of(*name, is_control)) return std::nullopt;
+  return name;
 }
 
 http::Response refuse_ended(const os::ProcessId& process) {
@@ -40,7 +48,7 @@ http::Response Routes::answer(const http::Request& request, const http::Caller& 
                           "the caller is not identified; connect to the agent's unix socket"));
   // The process may have entered a slice since it connected.
   const std::optional<SliceView> now = agent_.slice_of(process->pid);
-  // While the process lives, no other one has its pid, so the slice above is the caller's.
+  // While the process lives, no other process has its pid, so the slice above is the caller's.
   if (from.has_ended()) return refuse_ended(*process);
   const http::Caller caller = now && from.slice() == nullptr ? from.inside(now->name()) : from;
   const std::string* const inside = caller.slice();
@@ -53,7 +61,7 @@ http::Response Routes::answer(const http::Request& request, const http::Caller& 
       path_known = true;
       if (request.method != route.method) continue;
       // The process that will execute a slice's program may be a child of the slice's supervisor. It may
-      // enter that slice once. All other processes inside a slice are refused, for every uid.
+      // enter that slice once. All other processes inside a slice are refused, whatever their uid.
       const bool entering =
           route.from_inside && now && !now->entered && now->name() == *name && *inside == *name;
       if (inside != nullptr && !entering)

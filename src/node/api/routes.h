@@ -1,5 +1,5 @@
-// The API's routes (wire/api/FORMAT.md): the right to call them, the documents in and out, and failures as
-// problem documents.
+// The API's routes (wire/api/FORMAT.md): permissions, documents in and out, and failures as problem
+// documents.
 #pragma once
 
 #include "http/server.h"
@@ -8,14 +8,15 @@
 
 namespace carve::node {
 
-// Answers a caller that the kernel does not identify: the metrics of all slices, and no other path.
+// Responds to a caller that the kernel does not identify: it gets the metrics of all slices, and no other
+// path.
 http::Response answer_metrics(Agent&, const http::Request&);
 
-// The response to bytes that are no HTTP request.
+// The response to bytes that are not an HTTP request.
 http::Response refuse_bytes(unsigned status, std::string detail);
 
 // Identifies the process at the other end of the agent's unix socket, and the slice in which it runs now; no
-// value if the process has ended. The slice remains that of the connection if the process leaves it.
+// value if the process has ended. The connection keeps that slice if the process leaves it.
 std::optional<http::Caller> identify(const Agent&, int socket, std::span<const uint32_t> operators);
 
 class Routes {

@@ -47,7 +47,7 @@ struct RoutesTest : testing::Test {
     return response;
   }
 
-  // The answer of the last request that has one later.
+  // The late response of the last request.
   struct Later final : http::LaterAnswer {
     std::optional<http::Response> came;
     void answer(http::Response response) override { came = std::move(response); }
@@ -57,7 +57,7 @@ struct RoutesTest : testing::Test {
 
 std::string body(const http::Response& response) { return std::get<std::string>(response.content); }
 
-// Each route of the tables, with the slice "a" in the place of a name.
+// Each route of the tables, with the slice "a" in place of a name.
 std::vector<std::pair<std::string, std::string>> every_route() {
   std::vector<std::pair<std::string, std::string>> out;
   for (const std::span<const Route> table : {slice_routes(), machine_routes()})
@@ -89,7 +89,7 @@ TEST_F(RoutesTest, a_slice_is_shown_when_the_commands_of_its_processes_are_known
   EXPECT_FALSE(agent.inspected) << "another user costs no inspection";
 }
 
-// A connection over TCP without a token is anonymous: nothing is shown to it, and nothing is done for it.
+// A connection over TCP without a token is anonymous: it sees nothing and can do nothing.
 TEST_F(RoutesTest, every_route_refuses_an_anonymous_caller) {
   EXPECT_GE(every_route().size(), 20u);
   for (const auto& [method, path] : every_route()) {
@@ -148,7 +148,7 @@ TEST_F(RoutesTest, a_process_inside_a_slice_may_only_enter_it_once) {
 }
 
 TEST_F(RoutesTest, a_process_remains_in_the_slice_in_which_it_connected) {
-  const http::Caller connected = the_operator.inside("a");  // agent.inside has it in no slice any more.
+  const http::Caller connected = the_operator.inside("a");  // agent.inside no longer has it in a slice.
   for (const auto& [method, path] : every_route())
     EXPECT_EQ(ask(connected, method, path, "{}").status, 403u) << method << " " << path;
   agent.inside[here.pid] = 2;
@@ -177,8 +177,7 @@ TEST_F(RoutesTest, a_caller_that_has_ended_is_refused_by_every_route) {
   EXPECT_THAT(agent.calls, IsEmpty());
 }
 
-// The process of this test is that of every caller here, so it is asked about its parent, which is in slice
-// b.
+// Every caller here is this test's process, so the test looks up its parent, which is in slice b.
 TEST_F(RoutesTest, the_slice_of_a_process_is_shown_to_operators_and_its_own_user) {
   const os::ProcessId parent = os::stat_of(getppid())->id;
   const auto path = [](const os::ProcessId& of) {
@@ -325,6 +324,19 @@ TEST_F(RoutesTest, names_of_other_users_slices_are_hidden) {
   EXPECT_THAT(seen, HasSubstr("another user's slice"));
   EXPECT_THAT(seen, Not(HasSubstr("\"b\"")));
   EXPECT_THAT(body(ask(the_operator, "GET", "/v1/devices")), HasSubstr("\"b\""));
+}
+
+TEST_F(RoutesTest, a_name_is_one_decoded_part_of_the_path) {
+  EXPECT_EQ(ask(the_operator, "GET", "/v1/slices/%61").status, 200u);
+  for (const auto& [path, message] : {std::pair("/v1/slices/a%20b", "there is no slice 'a b'"),
+                                      {"/v1/slices/a%2Fthaw", "there is no slice 'a/thaw'"},
+                                      {"/v1/slices/a%0Ab", "there is no /v1/slices/a%0Ab"},
+                                      {"/v1/slices/a%00", "there is no /v1/slices/a%00"},
+                                      {"/v1/slices/a%4", "there is no /v1/slices/a%4"}}) {
+    const http::Response response = ask(the_operator, "GET", path);
+    EXPECT_EQ(response.status, 404u) << path;
+    EXPECT_THAT(body(response), HasSubstr(message));
+  }
 }
 
 TEST_F(RoutesTest, unknown_paths_and_methods_are_told_apart) {

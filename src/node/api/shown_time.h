@@ -1,8 +1,8 @@
-// When something happened, by the clock as it is set now.
+// Converts recorded moments to the clock as it is set now.
 //
-// A clock that is set by a day would make a slice of seconds a day old, or created in the future. Within one
-// boot CLOCK_MONOTONIC has the true distance. Moments are shown as they were recorded unless the clock was
-// set by more than a second since.
+// After the clock is set by a day, a slice of a few seconds would seem a day old, or created in the future.
+// Within one boot CLOCK_MONOTONIC has the true distance. Moments are shown as they were recorded unless the
+// clock has been set by more than a second since.
 #pragma once
 
 #include <cstdlib>

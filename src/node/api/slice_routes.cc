@@ -10,8 +10,6 @@
 namespace carve::node {
 namespace {
 
-using K = FailureKind;
-
 http::Response whole(const RequestContext& a, const SliceView& slice, unsigned status = 200) {
   return document(view(a.look(), slice, true), status);
 }
@@ -19,7 +17,7 @@ http::Response whole(const RequestContext& a, const SliceView& slice, unsigned s
 // The query of the list: "all=true", "pod=UID", or both with '&'.
 struct ListQuery {
   bool all = false;
-  std::string pod;  // The uid; empty: slices of any holder and of none.
+  std::string pod;  // The uid. Empty for slices of any holder or none.
 };
 
 Reply<ListQuery> list_query(std::string_view query) {
@@ -32,7 +30,7 @@ Reply<ListQuery> list_query(std::string_view query) {
     else if (word.starts_with("pod=") && word.size() > 4)
       out.pod = word.substr(4);
     else
-      return refuse(K::invalid_argument,
+      return refuse(FailureKind::invalid_argument,
                     fmt::format("'{}': slices are listed with all=true and pod=UID", word.substr(0, 80)));
   }
   return out;
@@ -51,7 +49,7 @@ http::Response slices(const RequestContext& a) {
   return document(list);
 }
 
-// Returns the slice that lives, else the last one of this name that ended.
+// Returns the live slice, else the last ended one of this name.
 http::Response show_known(const RequestContext& a, const std::string& name) {
   const std::vector<SliceView> found = a.agent.slices({.name = name, .ended = true, .processes = true});
   const SliceView* shown = nullptr;
@@ -60,7 +58,7 @@ http::Response show_known(const RequestContext& a, const std::string& name) {
   return shown != nullptr ? whole(a, *shown) : problem(a.named(name).error());
 }
 
-// Answers when the commands of the slice's processes are known: a process may delay their reading.
+// Responds when the commands of the slice's processes are known; a process may delay their reading.
 http::Response show(const RequestContext& a, const std::string& name) {
   if (!a.named(name)) return show_known(a, name);
   struct Waiting {
@@ -83,14 +81,15 @@ http::Response show(const RequestContext& a, const std::string& name) {
 
 http::Response show_slot(const RequestContext& a, const std::string& name) {
   if (!a.caller.may_operate())
-    return problem(refuse(K::permission_denied, "only root and the agent's user may see a slot"));
+    return problem(refuse(FailureKind::permission_denied, "only root and the agent's user may see a slot"));
   const auto slot = parse_container_slot(name);
   return slot ? document(a.agent.files_of(*slot)) : problem(refuse(no_slot(name).value()));
 }
 
 http::Response withdraw_slot(const RequestContext& a, const std::string& name) {
   if (!a.caller.may_operate())
-    return problem(refuse(K::permission_denied, "only root and the agent's user may withdraw a slot"));
+    return problem(
+        refuse(FailureKind::permission_denied, "only root and the agent's user may withdraw a slot"));
   const auto slot = parse_container_slot(name);
   if (!slot) return problem(refuse(no_slot(name).value()));
   a.agent.withdraw(*slot);
@@ -100,7 +99,7 @@ http::Response withdraw_slot(const RequestContext& a, const std::string& name) {
 http::Response create(const RequestContext& a) {
   if (a.agent.node().bookkeeper == Bookkeeper::kubernetes && *a.caller.uid() != 0 &&
       *a.caller.uid() != geteuid())
-    return problem(refuse(K::permission_denied,
+    return problem(refuse(FailureKind::permission_denied,
                           "Kubernetes decides about the slices of this node; only root may create them"));
   const auto d = read<api::SliceRequest>(a.request.body);
   if (!d) return problem(d.error());
@@ -113,9 +112,9 @@ http::Response create(const RequestContext& a) {
   const auto slice = a.agent.grant(*request, *a.caller.process(), a.viewer());
   if (slice) return whole(a, *slice, 201);
   Refusal refusal = refuse(slice.error()).value();
-  if (slice.error().kind == K::insufficient_capacity)
+  if (slice.error().kind == FailureKind::insufficient_capacity)
     for (const place::Verdict& v : a.agent.explain(*request, a.viewer()).verdicts)
-      refusal.problem.reasons.push_back(fmt::format("device {}: {}", v.index, v.sentence));
+      refusal.problem.reasons.push_back(fmt::format("device {}: {}", v.index, v.message));
   return problem(refusal);
 }
 
@@ -123,9 +122,20 @@ std::vector<api::Verdict> verdicts_of(const std::vector<DeviceView>& devices, co
   std::vector<api::Verdict> out;
   for (size_t i = 0; i < answer.verdicts.size(); ++i) {
     const place::Verdict& v = answer.verdicts[i];
-    out.push_back({v.index, text(devices[i].device.uuid), v.fits, v.sentence});
+    out.push_back({v.index, text(devices[i].device.uuid), v.fits, v.message});
   }
   return out;
+}
+
+// Returns "8 GiB", "8 GiB of each", or "8 GiB and 4 GiB".
+std::string amounts_text(const std::vector<place::PlacementPart>& parts) {
+  std::string out;
+  for (const place::PlacementPart& part : parts)
+    out += fmt::format("{}{}", out.empty() ? "" : " and ", text(part.memory).c_str());
+  const bool are_equal = std::ranges::all_of(
+      parts, [&](const place::PlacementPart& part) { return part.memory == parts.front().memory; });
+  if (!are_equal || parts.size() == 1) return out;
+  return fmt::format("{} of each", text(parts.front().memory).c_str());
 }
 
 http::Response explain(const RequestContext& a) {
@@ -139,16 +149,15 @@ http::Response explain(const RequestContext& a) {
   const std::vector<DeviceView> devices = a.agent.devices();
   out.devices = verdicts_of(devices, answer);
   if (answer.placement) {
-    for (const size_t i : answer.placement->devices) out.chosen.push_back(devices[i].device.index);
+    for (const size_t i : answer.placement->devices()) out.chosen.push_back(devices[i].device.index);
     const Strategy strategy = request->strategy.value_or(a.agent.node().strategy);
-    out.sentence = fmt::format(
-        "it would be placed on {} {}: {}{} ({}: {})", out.chosen.size() == 1 ? "device" : "devices",
-        fmt::join(out.chosen, ", "), text(answer.placement->memory).c_str(),
-        out.chosen.size() == 1 ? "" : " of each", text(strategy), place::choice(strategy));
+    out.message = fmt::format("it would be placed on {} {}: {} ({}: {})",
+                              out.chosen.size() == 1 ? "device" : "devices", fmt::join(out.chosen, ", "),
+                              amounts_text(answer.placement->parts), text(strategy), place::choice(strategy));
     if (answer.placement->connected)
-      out.sentence += fmt::format("; the devices are connected by {}", text(*answer.placement->connected));
+      out.message += fmt::format("; the devices are connected by {}", text(*answer.placement->connected));
   } else {
-    out.sentence = answer.summary;
+    out.message = answer.summary;
   }
   return document(out);
 }
@@ -163,13 +172,15 @@ http::Response alter(const RequestContext& a, const std::string& name) {
   if (d->share_bp) asked.share = Share{*d->share_bp};
   asked.latency = d->latency_class;
   asked.policy = d->policy;
+  asked.is_of_operator = a.caller.may_operate();
   const auto updated = a.agent.update(slice->record.id, asked, a.caller.text());
   return updated ? whole(a, *updated) : problem(refuse(updated.error()));
 }
 
 http::Response stop(const RequestContext& a, const std::string& name) {
   if (!a.request.query.empty() && a.request.query != "when_empty=true")
-    return problem(refuse(K::invalid_argument, "a slice is deleted with no query or with ?when_empty=true"));
+    return problem(
+        refuse(FailureKind::invalid_argument, "a slice is deleted with no query or with ?when_empty=true"));
   const auto slice = a.named(name);
   if (!slice) return problem(slice.error());
   const auto stopped = a.request.query.empty()
@@ -181,7 +192,7 @@ http::Response stop(const RequestContext& a, const std::string& name) {
 // Returns the caller's process with a pidfd that outlives the connection.
 Reply<os::Peer> peer_of(const http::Caller& caller) {
   auto peer = caller.peer();
-  if (!peer) return refuse(K::failed_precondition, "the caller has ended");
+  if (!peer) return refuse(FailureKind::failed_precondition, "the caller has ended");
   return std::move(*peer);
 }
 

@@ -37,7 +37,7 @@ std::string ViewContext::name_of(const SliceView& slice) const {
 
 namespace {
 
-// Appends the names that are not there yet.
+// Appends the missing names.
 void add_names(std::vector<std::string>& names, const std::vector<std::string>& more) {
   for (const std::string& name : more)
     if (std::ranges::find(names, name) == names.end()) names.push_back(name);
@@ -58,8 +58,8 @@ const SliceCompute* compute_of(const DeviceView& device, SliceId slice) {
   return found == device.compute->slices.end() ? nullptr : &*found;
 }
 
-// Returns how shares are enforced on a device; no value if no slice on it has an enforced share. A slice that
-// the arbiter does not schedule may use all of the device, so no share is then guaranteed.
+// Returns how shares are enforced on a device, or no value if no slice on it has an enforced share. A slice
+// that the arbiter does not schedule may use the whole device, so no share is guaranteed then.
 std::optional<Enforcement> compute_enforcement_on(const ViewContext& look, const DeviceView& device) {
   bool shared_out = false;
   std::vector<std::string> not_arbitrated;
@@ -75,7 +75,7 @@ std::optional<Enforcement> compute_enforcement_on(const ViewContext& look, const
   return Enforcement{enforced_by_guest, "", {}};
 }
 
-// Returns why a slice without a share is limited nevertheless: it is a best-effort slice beside slices with
+// Returns why a slice without a share is limited: it is a best-effort slice on a device with slices that have
 // one.
 Enforcement best_effort_of(const ViewContext& look, const Slice& slice) {
   Enforcement out;
@@ -92,7 +92,7 @@ Enforcement best_effort_of(const ViewContext& look, const Slice& slice) {
   return out;
 }
 
-// Returns the enforcement of a slice's share: that of its weakest device.
+// Returns the enforcement of a slice's share: that of the device with the lowest level.
 Enforcement compute_enforcement_of(const ViewContext& look, const Slice& slice) {
   if (!slice.shares_compute()) return best_effort_of(look, slice);
   std::optional<Enforcement> weakest;
@@ -106,8 +106,7 @@ Enforcement compute_enforcement_of(const ViewContext& look, const Slice& slice) 
 }
 
 uint64_t shown(const ledger::Stamp& at) {
-  static const std::string boot = os::boot_id();
-  return static_cast<uint64_t>(shown_utc_ns(at, {os::utc_ns(), boot, os::monotonic_ns()}));
+  return static_cast<uint64_t>(shown_utc_ns(at, {os::utc_ns(), os::boot_id(), os::monotonic_ns()}));
 }
 
 // Returns the periods, oldest first. Each begins at the end of the previous one.
@@ -136,7 +135,7 @@ api::SlicePart view_part(const DeviceView* on, const SlicePart& granted) {
   return out;
 }
 
-// What a slice was granted, living or ended.
+// Returns the granted amounts of a live or ended slice.
 api::Slice view_granted(const ViewContext& look, const ledger::UsageRecord& record) {
   const Slice& granted = record.slice;
   api::Slice out;
@@ -160,6 +159,13 @@ api::Slice view_granted(const ViewContext& look, const ledger::UsageRecord& reco
 
 }  // namespace
 
+api::Event view(const Event& event) {
+  return {.time_ns = static_cast<uint64_t>(event.utc_ns),
+          .slice = event.slice,
+          .slice_id = event.slice_id,
+          .text = event.text};
+}
+
 api::Slice view(const ViewContext& look, const SliceView& slice, bool whole) {
   api::Slice out = view_granted(look, slice.record);
   out.state = slice.state;
@@ -170,6 +176,9 @@ api::Slice view(const ViewContext& look, const SliceView& slice, bool whole) {
   out.violations = slice.violations;
   out.refused_ns = static_cast<uint64_t>(slice.refused_utc_ns);
   if (slice.record.to) out.ended_ns = shown(*slice.record.to);
+  // The record has one peak for all parts, and outlives the parts' figures.
+  if (slice.state == SliceState::ended)
+    for (api::SlicePart& part : out.parts) part.peak_bytes = slice.record.peak_bytes;
   if (slice.state != SliceState::ended)
     out.enforcement.compute = compute_enforcement_of(look, slice.record.slice);
   for (size_t d = 0; d < slice.parts.size(); ++d) {
@@ -185,7 +194,7 @@ api::Slice view(const ViewContext& look, const SliceView& slice, bool whole) {
   if (!whole) return out;
   out.history = history_of(slice.record);
   for (const Event& e : look.agent().events())
-    if (e.slice == slice.name()) out.events.push_back({static_cast<uint64_t>(e.utc_ns), e.slice, e.text});
+    if (e.slice_id == slice.record.id) out.events.push_back(view(e));
   for (const ProcessView& p : slice.processes)
     out.processes.push_back({static_cast<uint32_t>(p.pid), static_cast<uint32_t>(p.inner_pid), p.command,
                              p.attached, p.used.count});
@@ -212,6 +221,9 @@ api::Node view_node(const ViewContext& look) {
   out.bookkeeper = node.bookkeeper;
   out.grants_refused = node.grants_refused;
   out.starting = node.starting;
+  out.spill_limit_bytes = node.spill_limit.count;
+  out.spill_granted_bytes = node.spill_granted.count;
+  out.spill_free_bytes = node.spill_limit.count - std::min(node.spill_limit.count, node.spill_granted.count);
   out.labels = node.labels;
   return out;
 }
@@ -229,6 +241,8 @@ api::Device view(const ViewContext& look, const DeviceView& d) {
   out.reserved_bytes = d.device.reserved.count;
   out.usable_bytes = d.device.usable().count;
   out.used_bytes = d.used.count;
+  out.used_in_slices_bytes = d.used_in_slices.count;
+  out.used_outside_slices_bytes = d.used_outside_slices.count;
   out.context_bytes = d.context.count;
   out.utilization_percent = d.utilization_percent;
   out.pci_id = d.pci_id;

@@ -17,8 +17,8 @@ namespace carve::node {
 // Returns whether the caller may see a slice's name.
 using MaySee = std::function<bool(const ledger::UsageRecord&)>;
 
-// The state of the agent for one request of one caller. The agent is asked for its devices and living slices
-// at most once, because the first question delays the arbiters' work.
+// The state of the agent for one request of one caller. It reads the agent's devices and live slices at most
+// once, because the first read delays the arbiters' work.
 class ViewContext {
  public:
   ViewContext(Agent& agent, MaySee may_see) : agent_(agent), may_see_(std::move(may_see)) {}
@@ -26,7 +26,7 @@ class ViewContext {
   bool may_see(const ledger::UsageRecord& record) const { return may_see_(record); }
   const std::vector<DeviceView>& devices() const;
   const std::vector<SliceView>& living() const;
-  const DeviceView* device(const Uuid&) const;  // Null: not on this node now.
+  const DeviceView* device(const Uuid&) const;  // Null if it is not on this node now.
   std::vector<const SliceView*> living_on(const DeviceView&) const;
   std::string name_of(const SliceView&) const;  // Hidden if the caller may not see the slice.
 
@@ -40,7 +40,8 @@ class ViewContext {
 NodeFigures figures(const ViewContext&);  // For the metrics.
 api::Node view_node(const ViewContext&);
 api::Device view(const ViewContext&, const DeviceView&);
-// A living slice, or an ended one. `whole`: with history, events and processes.
+api::Event view(const Event&);
+// A live slice, or an ended one. `whole` adds history, events and processes.
 api::Slice view(const ViewContext&, const SliceView&, bool whole);
 
 }  // namespace carve::node

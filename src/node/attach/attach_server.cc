@@ -64,7 +64,7 @@ void AttachServer::accept_some() {
       if (!lives.expired() && has(number, accepted)) close(number);
     });
     // The guest library sends its request when it connects, so its connection is answered before the next one
-    // is accepted and can never be the one that gives way.
+    // is accepted and is never the one that is dropped.
     read(number);
   }
 }
@@ -118,11 +118,11 @@ void AttachServer::answer(int connection) {
     if (!lives.expired() && has(connection, accepted)) answer(connection);
   };
   const auto reply = agent_.attach(from.peer, slot_, *from.request, descriptors, again);
-  if (!reply) return loop_.forget(connection);  // A peer that hangs up meanwhile needs no answer.
+  if (!reply) return loop_.forget(connection);  // A peer that hangs up in the meantime needs no reply.
   int fds[8];
   const size_t count = std::min<size_t>(descriptors.size(), 8);
   for (size_t i = 0; i < count; ++i) fds[i] = descriptors[i].get();
-  // The reply goes only to the process that asked: while it lives, no other process has its pid.
+  // The reply goes only to the requesting process: while it lives, no other process has its pid.
   if (os::alive(from.peer.pidfd)) os::send_with(connection, &*reply, sizeof *reply, fds, count);
   close(connection);
 }

@@ -1,11 +1,11 @@
-// The attach socket: SOCKET.attach, open to every user and mounted into containers. A connection has one
+// The attach socket: SOCKET.attach, open to every user and mounted into containers. A connection carries one
 // request and one reply, then it closes (wire/shm/attach.h). The kernel identifies the caller. The request is
 // checked byte by byte and cannot name another process.
 //
 // The guest library sends its request when it connects, and each request is answered before the next
-// connection is accepted. So only silent peers, and those whose answer needs a look at their process, keep a
-// connection: 128 at once and 8 of one user, for 2 s each. Beyond that the oldest gives way: the user's own,
-// or that of the user with most.
+// connection is accepted. So only silent peers, and those whose process must be inspected first, keep a
+// connection: at most 128 at a time and 8 per user, for 2 s each. Beyond that the oldest one is closed: the
+// user's own, or that of the user with the most.
 #pragma once
 
 #include <map>
@@ -18,18 +18,18 @@
 namespace carve::node {
 
 // Returns the request in a datagram of `received` bytes (its true size), or no value if the connection must
-// close. Of a longer request, from a later library, the known part is read.
+// close. If a later library sends a longer request, only the known part is read.
 std::optional<shm::AttachRequest> parse_attach_request(const void* data, ssize_t received);
 
 class AttachServer {
  public:
-  // `slot`: whose attach directory the listener is in; none: the common attach socket.
+  // `slot` has the attach directory of the listener; no value for the common attach socket.
   AttachServer(os::Loop& loop, Agent& agent, os::Fd listener, std::optional<ContainerSlot> slot = {});
-  ~AttachServer();  // Not from a callback of its own.
+  ~AttachServer();  // Do not call it from one of its callbacks.
   AttachServer(const AttachServer&) = delete;
   AttachServer& operator=(const AttachServer&) = delete;
 
-  // Accepts connections from this socket in place of the former one. Present connections stay.
+  // Accepts connections from this socket instead of the previous one. Open connections stay.
   void listen_at(os::Fd listener);
 
  private:
@@ -52,7 +52,7 @@ class AttachServer {
   Agent& agent_;
   os::Fd listener_;
   const std::optional<ContainerSlot> slot_;
-  std::shared_ptr<const int> lives_ = std::make_shared<const int>();  // The loop's timers look at it.
+  std::shared_ptr<const int> lives_ = std::make_shared<const int>();  // The loop's timers check it.
   std::map<int, Connection> connections_;
   uint64_t accepted_ = 0;
 };

@@ -43,7 +43,7 @@ TEST(AttachRequest, each_wrong_field_is_refused_and_another_layout_is_not) {
       {false, [](shm::AttachRequest& r) { r.size = UINT32_MAX; }},
       {false, [](shm::AttachRequest& r) { r.guest = static_cast<shm::Guest>(0); }},
       {false, [](shm::AttachRequest& r) { r.guest = static_cast<shm::Guest>(3); }},
-      {true, [](shm::AttachRequest& r) { r.layout = 99; }},  // The answer has a sentence.
+      {true, [](shm::AttachRequest& r) { r.layout = 99; }},  // The reply has a message.
   };
   for (const Row& row : rows) {
     shm::AttachRequest r = good();
@@ -60,7 +60,8 @@ TEST(AttachRequest, a_longer_one_from_a_later_library_is_read_as_far_as_known) {
   EXPECT_FALSE(parse_attach_request(&r, 5000));
 }
 
-// A request through a listener reaches the agent with the listener's slot; the server may go at any time.
+// A request through a listener reaches the agent with the listener's slot. The server may be destroyed at any
+// time.
 TEST(AttachServer, says_through_which_slot_a_process_attaches) {
   os::Loop loop;
   AgentFake agent;
@@ -97,7 +98,7 @@ struct AttachServerTest : testing::Test {
     const shm::AttachRequest request = good();
     ASSERT_TRUE(os::send_with(peer.get(), &request, sizeof request, nullptr, 0));
   }
-  // Returns the bytes of the reply; 0: the server has closed the connection; -1: neither.
+  // Returns the size of the reply, 0 if the server has closed the connection, or -1 if neither happened.
   static ssize_t reply(const os::Fd& peer) {
     shm::AttachReply reply{};
     return recv(peer.get(), &reply, sizeof reply, MSG_DONTWAIT);

@@ -20,11 +20,10 @@
 namespace carve::node {
 namespace {
 
-using K = FailureKind;
 using api::Json;
 
 // The library directories of Debian and of Red Hat. An image has one of them, and an additional file in the
-// other is harmless.
+// other one is harmless.
 constexpr const char* library_dirs[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib64"};
 constexpr const char* driver_dir = "/usr/lib/carve/driver";
 constexpr const char* set_dir = "/run/simgpu";
@@ -40,8 +39,8 @@ std::string file_of(const std::string& directory, ContainerSlot slot) {
   return directory + "/carve.dev-slot_" + text(slot) + ".json";
 }
 
-// The default socket's path: its directory is where containers have the attach directory, and its name is the
-// socket's name there.
+// The default socket's path: containers have the attach directory at its directory, and the socket has its
+// name there.
 std::string inside_directory() {
   const std::string inside = shm::default_socket;
   return inside.substr(0, inside.rfind('/'));
@@ -74,13 +73,14 @@ Json json_of(const Mounts& mounts) {
   return out;
 }
 
-std::string joined_devices(const Slice& granted) {
+// Programs such as vLLM parse the words as numbers; the guest library counts the slice's devices.
+std::string numbered_devices(const Slice& granted) {
   std::string out;
-  for (const SlicePart& part : granted.parts) out += (out.empty() ? "" : ",") + text(part.device);
+  for (size_t i = 0; i < granted.parts.size(); ++i) out += fmt::format("{}{}", i == 0 ? "" : ",", i);
   return out;
 }
 
-// Returns where the host has a library of the driver that the loader would find by its name; empty: nowhere.
+// Returns the host's path of a driver library that the loader would find by its name; empty if there is none.
 std::string driver_path(const std::string& library, const Paths& paths) {
   if (paths.driver_root.empty() || library.find('/') != std::string::npos)
     return on_host(loaded_path(library), paths.driver_root);
@@ -117,10 +117,10 @@ std::vector<std::string> device_nodes(const std::vector<unsigned>& minors) {
   return out;
 }
 
-// Returns what the container gets: the slice's devices, its libraries and this attach directory.
+// Returns the container's edits: the slice's devices, its libraries and this attach directory.
 Json edits_of(const Slice& granted, const std::string& directory, const Paths& paths,
               const std::vector<unsigned>& minors) {
-  Json edits = {{"env", {"CUDA_VISIBLE_DEVICES=" + joined_devices(granted), no_whole_devices}},
+  Json edits = {{"env", {"CUDA_VISIBLE_DEVICES=" + numbered_devices(granted), no_whole_devices}},
                 {"mounts", json_of(mounts_of(directory, paths))}};
   if (minors.empty()) return edits;
   edits["deviceNodes"] = Json::array();
@@ -137,16 +137,17 @@ std::string spec_of(const char* kind, const std::string& device, const Json& edi
 
 Outcome<void> write_spec(const std::string& directory, const std::string& path, const std::string& spec) {
   if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST)
-    return failure(K::unavailable, "cannot create the CDI directory {}: {}; choose another with --cdi-dir",
-                   directory, strerror(errno));
+    return failure(FailureKind::unavailable,
+                   "cannot create the CDI directory {}: {}; choose another with --cdi-dir", directory,
+                   strerror(errno));
   const std::string fresh = path + ".new";
   const os::Fd file(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!file || write(file.get(), spec.data(), spec.size()) != static_cast<ssize_t>(spec.size()) ||
       rename(fresh.c_str(), path.c_str()) != 0) {
     const int wrong = errno;
     unlink(fresh.c_str());
-    return failure(K::unavailable, "cannot write {}: {}; choose another directory with --cdi-dir", path,
-                   strerror(wrong));
+    return failure(FailureKind::unavailable, "cannot write {}: {}; choose another directory with --cdi-dir",
+                   path, strerror(wrong));
   }
   return {};
 }
@@ -163,8 +164,8 @@ Outcome<os::Fd> listen_in(const std::string& socket, ContainerSlot slot) {
   const std::string directory = attach_directory(socket, slot);
   for (const std::string& path : {attach_directory(socket), directory})
     if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
-      return failure(K::unavailable, "cannot create {}: {}", path, strerror(errno));
-  // Bound beside the API's socket and moved: the path of a socket is short, and processes never find the
+      return failure(FailureKind::unavailable, "cannot create {}: {}", path, strerror(errno));
+  // Bind it next to the API's socket and move it: the path of a socket is short, and processes never find the
   // place empty.
   const std::string fresh = socket + "." + text(slot);
   auto listener = os::listen_at(fresh, SOCK_SEQPACKET, 0666);
@@ -172,7 +173,8 @@ Outcome<os::Fd> listen_in(const std::string& socket, ContainerSlot slot) {
   if (rename(fresh.c_str(), attach_socket_in(directory).c_str()) != 0) {
     const int wrong = errno;
     unlink(fresh.c_str());
-    return failure(K::unavailable, "cannot publish the attach socket in {}: {}", directory, strerror(wrong));
+    return failure(FailureKind::unavailable, "cannot publish the attach socket in {}: {}", directory,
+                   strerror(wrong));
   }
   return listener;
 }

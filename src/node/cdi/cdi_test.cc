@@ -38,9 +38,7 @@ TEST(Cdi, the_file_names_the_slice_its_devices_its_mounts_and_the_hook) {
   const auto& device = (*spec)["devices"][0];
   EXPECT_EQ(device["name"], "a");
   const auto& edits = device["containerEdits"];
-  EXPECT_EQ(edits["env"][0],
-            "CUDA_VISIBLE_DEVICES=GPU-01000000-0000-0000-0000-000000000000,GPU-02000000-0000-0000-0000-"
-            "000000000000");
+  EXPECT_EQ(edits["env"][0], "CUDA_VISIBLE_DEVICES=0,1");
   EXPECT_EQ(edits["env"][1], "NVIDIA_VISIBLE_DEVICES=void");
   EXPECT_EQ(edits["hooks"][0]["args"].back(), "a");
   std::map<std::string, std::string> mounted;
@@ -80,7 +78,7 @@ TEST(Cdi, the_file_appears_whole_and_goes_away) {
   EXPECT_TRUE(std::filesystem::is_empty(dir / "cdi"));
   const auto refused = write_cdi("/dev/null/cdi", slice(), "/run/x.sock", simulated(), {});
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().sentence, testing::HasSubstr("--cdi-dir"));
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("--cdi-dir"));
   std::filesystem::remove_all(dir);
 }
 
@@ -93,9 +91,7 @@ TEST(Cdi, a_slots_file_has_its_own_attach_directory_and_calls_no_program) {
   EXPECT_EQ(device["name"], "s017");
   const auto& edits = device["containerEdits"];
   EXPECT_FALSE(edits.contains("hooks"));
-  EXPECT_EQ(edits["env"][0],
-            "CUDA_VISIBLE_DEVICES=GPU-01000000-0000-0000-0000-000000000000,GPU-02000000-0000-0000-0000-"
-            "000000000000");
+  EXPECT_EQ(edits["env"][0], "CUDA_VISIBLE_DEVICES=0,1");
   std::map<std::string, std::string> mounted;
   for (const auto& m : edits["mounts"]) mounted[m["containerPath"]] = m["hostPath"];
   EXPECT_EQ(mounted["/run/carve"], "/run/x.sock.run/attach/s017");
@@ -117,7 +113,7 @@ TEST(Cdi, a_runtime_without_cdi_gets_the_same_mounts) {
   EXPECT_TRUE(std::ranges::find(real, "/dev/nvidia1") != real.end());
 }
 
-// A scratch directory with a socket's path inside.
+// A scratch directory with the path of a socket in it.
 struct Place {
   std::filesystem::path dir = [] {
     char name[] = "/tmp/carve-cdi-XXXXXX";
@@ -136,7 +132,7 @@ TEST(Cdi, a_slots_file_appears_whole_and_goes_away) {
   EXPECT_TRUE(std::filesystem::exists(cdi + "/carve.dev-slot_s017.json"));
   remove_cdi(cdi, ContainerSlot{17});
   EXPECT_TRUE(std::filesystem::is_empty(cdi));
-  // A directory in the place of the file: the write fails, and leaves nothing behind.
+  // A directory instead of the file: the write fails and leaves nothing behind.
   std::filesystem::create_directory(cdi + "/carve.dev-slot_s017.json");
   EXPECT_FALSE(write_cdi(cdi, ContainerSlot{17}, slice(), place.socket, simulated(), {}));
   EXPECT_FALSE(std::filesystem::exists(cdi + "/carve.dev-slot_s017.json.new"));
@@ -150,7 +146,7 @@ TEST(Cdi, the_attach_directory_of_a_slot_stays_and_its_socket_is_made_again) {
   }, after{};
   for (int start = 0; start < 2; ++start) {
     const auto listener = listen_in(place.socket, ContainerSlot{3});
-    ASSERT_TRUE(listener) << listener.error().sentence;
+    ASSERT_TRUE(listener) << listener.error().message;
     ASSERT_EQ(stat(directory.c_str(), start == 0 ? &before : &after), 0);
     EXPECT_TRUE(os::connect_to(directory + "/carved.sock.attach", SOCK_SEQPACKET));
   }
@@ -161,7 +157,7 @@ TEST(Cdi, the_attach_directory_of_a_slot_stays_and_its_socket_is_made_again) {
   EXPECT_FALSE(std::filesystem::exists(directory));
   const auto refused = listen_in("/nowhere/s", ContainerSlot{3});
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().sentence, testing::HasSubstr("/nowhere/s.run/attach"));
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("/nowhere/s.run/attach"));
 }
 
 }  // namespace

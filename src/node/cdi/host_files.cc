@@ -14,15 +14,14 @@ namespace carve::node {
 namespace {
 
 namespace fs = std::filesystem;
-using K = FailureKind;
 
-// Where Debian, Red Hat and NVIDIA's driver containers have the driver's libraries.
+// The directories of the driver's libraries in Debian, Red Hat and NVIDIA's driver containers.
 constexpr const char* driver_dirs[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/lib/x86_64-linux-gnu",
                                        "/lib64", "/usr/lib"};
 constexpr int max_links = 16;
-constexpr size_t max_library_bytes = 64 << 20;  // Of ours; the preload has 1 MB.
+constexpr size_t max_library_bytes = 64 << 20;  // For Carve's libraries; the preload has 1 MB.
 
-// Follows links as the host does, for which `root` is "/". Returns a path in the agent's namespace.
+// Follows links as the host would, for which `root` is "/". Returns a path in the agent's namespace.
 std::string resolved_below(const std::string& root, std::string path) {
   for (int links = 0; links < max_links; ++links) {
     std::error_code problem;
@@ -37,7 +36,7 @@ std::string resolved_below(const std::string& root, std::string path) {
 Outcome<void> copy(const std::string& from, const std::string& to) {
   const auto text = os::read_file(from, max_library_bytes);
   if (!text || text->size() >= max_library_bytes)
-    return failure(K::unavailable, "cannot read {} for --libraries: {}", from, strerror(errno));
+    return failure(FailureKind::unavailable, "cannot read {} for --libraries: {}", from, strerror(errno));
   if (const auto there = os::read_file(to, max_library_bytes); there && *there == *text) return {};
   return os::replace_file(to, *text, 0755);
 }
@@ -59,7 +58,7 @@ Outcome<Paths> install_libraries(Paths paths, const std::string& folder, const s
   const std::string base = folder + "/" + version;
   for (const std::string& dir : {base + "/shim", base + "/sim"})
     if (const auto made = os::make_directory(dir, 0755); !made)
-      return failure(K::unavailable, "--libraries {}: {}", folder, made.error().sentence);
+      return failure(FailureKind::unavailable, "--libraries {}: {}", folder, made.error().message);
   std::vector<std::pair<std::string, std::string>> files = {{paths.preload, base + "/libcarve.so"}};
   for (const char* name : {"libcuda.so.1", "libnvidia-ml.so.1"})
     files.emplace_back(paths.shims + "/" + name, base + "/shim/" + name);

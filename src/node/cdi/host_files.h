@@ -1,13 +1,11 @@
-// The files that a CDI file names are found by the host, which may see them elsewhere than the agent. If the
-// agent is in a container of its own, two things differ:
+// The host resolves the file names in a CDI file, and its paths may differ from the agent's. If the agent
+// runs in a container, two things differ:
 //
-// * The driver's libraries are the host's, whose root the agent has mounted somewhere (--driver-root). They
-// are loaded
-//   from there, and named as the host knows them.
-// * Our own libraries are in the agent's image. They are copied into a folder that agent and host have at the
-// same path
-//   (--libraries), below the version. A file is replaced as a whole: containers that have it mounted keep the
-//   old one.
+// * The driver's libraries are the host's, and the agent has the host's root mounted somewhere
+//   (--driver-root). They are loaded from there, and named as the host knows them.
+// * Carve's own libraries are in the agent's image. They are copied into a folder that agent and host have at
+//   the same path (--libraries), below the version. A file is replaced as a whole: containers that have it
+//   mounted keep the old one.
 #pragma once
 
 #include <string>
@@ -16,15 +14,15 @@
 
 namespace carve::node {
 
-// Returns the file of a library of the driver below `root`, with links resolved inside of it; empty: there is
+// Returns the file of a driver library below `root`, with links resolved inside of it; empty if there is
 // none.
 std::string find_below(const std::string& root, const std::string& library);
 
-// Returns the path as the host knows it: without `root` in front of it. An empty root changes nothing.
+// Returns the path as the host knows it: without the leading `root`. An empty root changes nothing.
 std::string on_host(const std::string& path, const std::string& root);
 
-// Copies shims, preload and, if devices are simulated, the driver to FOLDER/VERSION, and returns the paths
-// with them. Files that are there with the same content are left.
+// Copies shims, preload and, if devices are simulated, the driver to FOLDER/VERSION, and returns the new
+// paths. Existing files with the same content are left alone.
 Outcome<Paths> install_libraries(Paths, const std::string& folder, const std::string& version);
 
 }  // namespace carve::node

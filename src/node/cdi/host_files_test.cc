@@ -77,7 +77,7 @@ TEST_F(HostFilesTest, our_libraries_are_copied_and_replaced_as_a_whole) {
   for (const char* name : {"libcuda.so.1", "libnvidia-ml.so.1"}) write(paths.shims + "/" + name, name);
   const std::string target = folder / "libraries";
   const auto installed = install_libraries(paths, target, "0.2.0");
-  ASSERT_TRUE(installed) << installed.error().sentence;
+  ASSERT_TRUE(installed) << installed.error().message;
   EXPECT_EQ(installed->shims, target + "/0.2.0/shim");
   EXPECT_EQ(text_of(installed->preload), "preload 1");
   EXPECT_EQ(text_of(installed->shims + "/libcuda.so.1"), "libcuda.so.1");
@@ -90,7 +90,7 @@ TEST_F(HostFilesTest, our_libraries_are_copied_and_replaced_as_a_whole) {
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(mounted), {}), "preload 1");
 
   fs::remove(paths.preload);
-  EXPECT_THAT(install_libraries(paths, target, "0.2.0").error().sentence, testing::HasSubstr("libcarve.so"));
+  EXPECT_THAT(install_libraries(paths, target, "0.2.0").error().message, testing::HasSubstr("libcarve.so"));
   EXPECT_FALSE(install_libraries(*installed, "/dev/null/x", "0.2.0"));
 }
 
@@ -105,7 +105,7 @@ TEST_F(HostFilesTest, a_simulated_driver_is_copied_too) {
                                   paths.shims + "/libnvidia-ml.so.1", paths.libcuda, paths.libnvml})
     write(file, file);
   const auto installed = install_libraries(paths, folder / "libraries", "1");
-  ASSERT_TRUE(installed) << installed.error().sentence;
+  ASSERT_TRUE(installed) << installed.error().message;
   EXPECT_EQ(installed->driver, (folder / "libraries/1/sim").string());
   EXPECT_EQ(text_of(installed->libcuda), paths.libcuda);
   EXPECT_EQ(text_of(installed->libnvml), paths.libnvml);

@@ -9,13 +9,16 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <climits>
 #include <ctime>
 #include <utility>
 
 #include "os/clock.h"
+#include "os/thread_start.h"
 
 #include <fmt/format.h>
+#include "node/compute/lease_word.h"
 #include "share/timetable.h"
 #include "wire/api/slice.h"
 
@@ -25,17 +28,14 @@ using share::Ns;
 
 namespace {
 
-// On an idle machine a futex wait ends about so much later than its timeout. For shorter times the thread
-// spins.
-constexpr Ns min_sleep = 30 * share::us;
 constexpr Ns unasked_sleep = 1100 * share::us;
-// The remaining time of a drain is known to one fence interval (meter.cc), so the poll is earlier by half of
-// that interval.
+// The remaining time of a drain is known only to within one fence interval (meter.cc), so the poll comes half
+// an interval earlier.
 constexpr Ns fence_uncertainty = 100 * share::us;
 constexpr size_t max_waits = 1000;
-// More than any device copies: a B200 reads or writes 8 TB/s.
+// More than any device can copy: a B200 reads or writes 8 TB/s.
 constexpr uint64_t max_bytes_per_ns = 16;
-// A count that comes late covers only the last second.
+// A late count covers only the last second.
 constexpr Ns max_supported = share::second;
 
 long futex(const void* word, int operation, uint32_t value, const timespec* until, uint32_t mask) {
@@ -58,12 +58,12 @@ struct Arbiter::ClientState {
   uint32_t number = 0;
   Ns waiting_since = 0;  // As of the last poll; 0 if the client does not wait.
   Ns opened = 0, closed = 0;
-  Ns supported = 0;  // When the driver's count last came.
+  Ns supported = 0;  // When the driver's last count arrived.
   uint64_t waits = 0;
   std::vector<Ns> recent_waits;  // A ring of the last `max_waits`.
   Rate charged;
   uint64_t copied_by_the_dead[3] = {};
-  // The processes report any number. It counts only as far as a device can copy in the time.
+  // The processes report any number. It counts only up to what a device can copy in the time.
   uint64_t reported_copies[3] = {}, counted_copies[3] = {};
   Ns counted_at = 0;
 
@@ -87,7 +87,7 @@ struct Arbiter::ClientState {
 
 Arbiter::Arbiter(unsigned device, const Uuid& uuid, shm::ArbiterWord& word, share::Tuning tuning)
     : device_(device), uuid_(uuid), word_(word), scheduler_(tuning) {
-  thread_ = std::thread([this] { run(); });
+  thread_ = os::start_thread([this] { run(); });
 }
 
 Arbiter::~Arbiter() {
@@ -214,8 +214,8 @@ void Arbiter::set_lease(ClientState& m, Ns now) {
       const Ns closed = std::exchange(m.closed, 0);
       if (m.waiting_since != 0) {
         ++m.waits;
-        // A thread that slept through a whole lease still reports the begin of its wait; it was admitted
-        // meanwhile.
+        // A thread that slept through a whole lease still reports the start of its wait, although it was
+        // admitted in between.
         const Ns since = std::max(m.waiting_since, closed);
         const Ns waited = now - since;
         if (m.recent_waits.size() < max_waits)
@@ -229,20 +229,9 @@ void Arbiter::set_lease(ClientState& m, Ns now) {
       m.closed = now;
     }
   }
-  // The in-flight limit belongs to the process, and each thread only counts its own work. Processes have
-  // separate contexts, which the device runs in turn. A process without work at its turn costs a switch.
-  const Ns bound = std::max<Ns>(wanted.in_flight_limit / std::max(1u, m.meter.threads()), 50 * share::us);
-  const share::Tuning& tuning = scheduler_.tuning();
-  control.fence_interval_ns.store(
-      static_cast<uint32_t>(wanted.uncontended ? tuning.fence_interval_alone : tuning.fence_interval),
-      std::memory_order_relaxed);
-  control.lease_deadline.store(static_cast<uint64_t>(wanted.deadline), std::memory_order_relaxed);
-  const auto gate = wanted.open ? shm::GateState::lease : shm::GateState::closed;
-  control.lease.store(shm::LeaseWord::of(gate, wanted.open ? static_cast<uint64_t>(bound) : 0,
-                                         wanted.notify_on_idle, m.number, wanted.uncontended)
-                          .value,
-                      std::memory_order_seq_cst);
-  if (wanted.open && moves) futex(low_half(control.lease), FUTEX_WAKE, INT_MAX, nullptr, 0);
+  write_lease(control, wanted, scheduler_.tuning(), m.meter.threads(), m.number);
+  if ((wanted.open && moves) || (wanted.imminent && !m.lease.imminent))
+    futex(low_half(control.lease), FUTEX_WAKE, INT_MAX, nullptr, 0);
   m.lease = wanted;
   m.told = true;
 }
@@ -291,14 +280,14 @@ Ns Arbiter::poll(Ns now) {
     if (t.kind == share::Transition::Kind::overran && m.closed != 0)
       record(m, SpanKind::overrun, m.closed, now);
   }
-  // Closes gates first, so that two gates are never open together.
+  // Close gates first, so that two gates are never open at the same time.
   for (const bool open : {false, true})
     for (const auto& m : clients_)
       if (scheduler_.lease(m->index).open == open) set_lease(*m, now);
   for (const auto& m : clients_) {
     if (m->who.gang == nullptr || m->who.entitlement.gang != share::Gang::leads) continue;
-    // The followers are woken when the previous lease here begins to drain, so that their devices drain at
-    // the same time.
+    // Wake the followers when the previous lease here begins to drain, so that their devices drain at the
+    // same time.
     const bool calls = m->lease.open || scheduler_.upcoming() == m->index;
     if (m->who.gang->open.exchange(calls) != calls)
       for (Arbiter* other : m->who.gang->followers) tell_.push_back(other);
@@ -310,7 +299,7 @@ void Arbiter::run() {
   pthread_setname_np(pthread_self(), fmt::format("arbiter-{}", device_).c_str());
   prctl(PR_SET_TIMERSLACK, 1);
   // Every slice of the device waits for this thread, which runs for microseconds. Ordinary users may not set
-  // this.
+  // this priority.
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), -20);
   std::vector<Arbiter*> tell;
   while (!ending_) {
@@ -320,6 +309,7 @@ void Arbiter::run() {
     const Ns now = os::monotonic_ns();
     {
       const os::MutexLock lock(mutex_);
+      scheduler_.set_wake_latency(latency_.median());
       if (!clients_.empty()) next = poll(now);
       if (scheduler_.is_draining() && next - now > 2 * fence_uncertainty) next -= fence_uncertainty;
       for (const auto& m : clients_)
@@ -336,22 +326,26 @@ void Arbiter::run() {
 void Arbiter::sleep_until(Ns next, uint32_t woken_count, bool any_latency_client) {
   const auto woken = [&] { return wakes_.load(std::memory_order_acquire) != woken_count; };
   Ns now = os::monotonic_ns();
-  if (next - now > min_sleep) {
-    // A slice that arrives while another one holds the device is seen at the next poll, soon enough unless it
-    // goes first.
+  // A wait ends later than its timeout. End it earlier by the usual latency and spin for the rest.
+  const Ns lead = latency_.timer_lead();
+  if (next - now > 2 * lead) {
+    // A slice that arrives while another one holds the device is noticed at the next poll, which is soon
+    // enough unless it goes first.
     const uint32_t wakes = next - now > unasked_sleep || any_latency_client ? 1 : 0;
-    // From this store on an arriving slice wakes the thread. One that arrived since the poll is found by
-    // another check.
+    // From this store on, an arriving slice wakes the thread. Another check finds one that arrived since the
+    // poll.
     word_.asleep.store(wakes, std::memory_order_seq_cst);
     if (!woken() && (wakes == 0 || !another_waits())) {
-      const Ns until = next == share::never ? share::never : next - min_sleep / 2;
+      const Ns until = next == share::never ? share::never : next - lead;
       const timespec t = {until / share::second, until % share::second};
-      futex(&word_.asleep, FUTEX_WAIT_BITSET, wakes, next == share::never ? nullptr : &t,
-            FUTEX_BITSET_MATCH_ANY);
+      const bool timed_out = futex(&word_.asleep, FUTEX_WAIT_BITSET, wakes,
+                                   next == share::never ? nullptr : &t, FUTEX_BITSET_MATCH_ANY) != 0 &&
+                             errno == ETIMEDOUT;
+      if (timed_out) latency_.add(os::monotonic_ns() - until);
     }
     word_.asleep.store(0, std::memory_order_seq_cst);
     now = os::monotonic_ns();
-    if (woken() || now < next - min_sleep) return;  // A slice arrived.
+    if (woken() || now < next - 2 * lead) return;  // A slice arrived.
   }
   while (now < next && !woken() && !ending_) {
     __builtin_ia32_pause();
@@ -377,13 +371,13 @@ bool Arbiter::another_waits() {
   return false;
 }
 
-void Arbiter::support(uint64_t slice, unsigned sm_percent) {
+void Arbiter::support(uint64_t slice, const WorkShown& work) {
   const os::MutexLock lock(mutex_);
   ClientState* const client = find(slice);
   if (client == nullptr) return;
   const Ns now = os::monotonic_ns();
   const Ns passed = std::min(now - std::exchange(client->supported, now), max_supported);
-  scheduler_.support(client->index, passed * std::min(sm_percent, 100u) / 100);
+  scheduler_.support(client->index, work.worked, passed * std::min(work.at_most, 100u) / 100);
 }
 
 void Arbiter::sample() {

@@ -3,7 +3,7 @@
 // needs it. A slice that arrives at a closed launch gate wakes it (wire/shm/work.h, ArbiterWord).
 //
 // The agent's loop adds and removes slices and reads figures under a mutex, which is held for some
-// microseconds. No other lock is taken with it held. A slice cannot make a poll long by what it writes: a
+// microseconds. No other lock is taken while it is held. A slice cannot lengthen a poll by what it writes: a
 // poll is bounded by the slots in the slice's pages.
 //
 // If the agent is killed, the gates keep their state and leases end at their deadlines. Slices then follow
@@ -16,12 +16,14 @@
 #include <thread>
 #include <vector>
 
+#include "core/work_shown.h"
 #include "node/agent/compute_figures.h"
 #include "node/agent/trace.h"
 #include "node/compute/meter.h"
 #include "node/compute/rate.h"
 #include "os/mutex.h"
 #include "share/device_scheduler.h"
+#include "share/wake_latency.h"
 
 namespace carve::node {
 
@@ -46,7 +48,7 @@ struct ArbiterClient {
 
 class Arbiter {
  public:
-  // `word`: the word on which the arbiter sleeps, in the page that all slices can read.
+  // `word` is the word on which the arbiter sleeps, in the page that all slices can read.
   Arbiter(unsigned device, const Uuid&, shm::ArbiterWord& word, share::Tuning tuning);
   ~Arbiter();  // Opens all gates.
   Arbiter(const Arbiter&) = delete;
@@ -60,8 +62,7 @@ class Arbiter {
   void add_process(uint64_t slice, unsigned slot) EXCLUDES(mutex_);
   void remove_process(uint64_t slice, unsigned slot) EXCLUDES(mutex_);
 
-  // Takes the driver's count of the slice's kernels, in percent of the time since the last call.
-  void support(uint64_t slice, unsigned sm_percent) EXCLUDES(mutex_);
+  void support(uint64_t slice, const WorkShown&) EXCLUDES(mutex_);
   // Updates the counters and stores them for the windows of view(). The agent calls it several times a
   // second.
   void sample() EXCLUDES(mutex_);
@@ -69,7 +70,7 @@ class Arbiter {
   // Returns the recorded spans that ended since `from`.
   std::vector<TraceSpan> trace(share::Ns from) const EXCLUDES(mutex_);
   bool empty() const EXCLUDES(mutex_);
-  void wake();  // Makes the thread poll at once.
+  void wake();  // Makes the thread poll immediately.
 
  private:
   struct ClientState;
@@ -94,6 +95,7 @@ class Arbiter {
   std::vector<TraceSpan> spans_ GUARDED_BY(mutex_);
   uint64_t spans_recorded_ GUARDED_BY(mutex_) = 0;
   Rate busy_ GUARDED_BY(mutex_);
+  share::WakeLatency latency_;  // Used only by the thread.
   std::atomic<uint32_t> wakes_{0};
   std::atomic<bool> ending_{false};
   std::thread thread_;

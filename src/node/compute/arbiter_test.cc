@@ -1,5 +1,5 @@
 // The arbiter's thread with slices that are threads of this test. Each one writes its pages as the guest
-// library does, and occupies the "device" for one period after the other while its gate is open.
+// library does, and occupies the "device" for one period after another while its gate is open.
 #include "node/compute/arbiter.h"
 
 #include <gtest/gtest.h>
@@ -79,7 +79,7 @@ TEST_F(ArbiterThread, of_a_thread_that_sleeps_through_its_leases_no_two_waits_ov
   std::vector<TraceSpan> waits;
   ASSERT_TRUE(eventually([&] {
     comes(a);
-    a.thread().waiting_since = 1;  // Waits since the beginning.
+    a.thread().waiting_since = 1;  // Waiting since the start.
     waits = arbiter->trace(0);
     std::erase_if(waits, [](const TraceSpan& s) { return s.kind != SpanKind::wait; });
     return waits.size() >= 4;
@@ -136,7 +136,7 @@ TEST_F(ArbiterThread, two_that_never_stop_take_turns_and_are_never_both_let_in) 
   EXPECT_LE(most_inside, overruns == 0 ? 1 : 2);
 }
 
-// A process can report any number of copied bytes; sums over a fleet must not break.
+// A process can report any number of copied bytes; sums over a fleet must stay correct.
 TEST_F(ArbiterThread, copied_bytes_count_as_far_as_a_device_can_copy) {
   arbiter->add(a.arbitrated(fixed(5000)), slots);
   const auto copied = [&] { return arbiter->view().slices.at(0).figures.copied_to_device_bytes; };

@@ -1,6 +1,7 @@
 #include "node/compute/compute.h"
 
 #include <algorithm>
+#include <system_error>
 
 namespace carve::node {
 
@@ -48,9 +49,16 @@ std::vector<uint64_t> Compute::arbitrate(const Device& device, std::span<const C
   }
   if (device.index >= shm::max_devices) return without_room;
   auto& arbiter = arbiters_[device.uuid];
-  if (arbiter == nullptr)
-    arbiter = std::make_unique<Arbiter>(device.index, device.uuid, heartbeat_.arbiter[device.index],
-                                        share::Tuning{});
+  if (arbiter == nullptr) {
+    try {
+      arbiter = std::make_unique<Arbiter>(device.index, device.uuid, heartbeat_.arbiter[device.index],
+                                          share::Tuning{});
+    } catch (const std::system_error&) {  // The system cannot create its thread.
+      arbiters_.erase(device.uuid);
+      for (const ComputePart& part : parts) without_room.push_back(part.slice);
+      return without_room;
+    }
+  }
   for (const ComputePart& part : parts)
     if (!arbiter->change(part.slice, entitlement_of(*part.granted, part.part)) &&
         !arbiter->add(client_of(part, *arbiter), part.slots))
@@ -75,9 +83,9 @@ void Compute::sample() {
   for (const auto& [uuid, arbiter] : arbiters_) arbiter->sample();
 }
 
-void Compute::support(const Uuid& device, uint64_t slice, unsigned sm_percent) {
+void Compute::support(const Uuid& device, uint64_t slice, const WorkShown& work) {
   if (const auto found = arbiters_.find(device); found != arbiters_.end())
-    found->second->support(slice, sm_percent);
+    found->second->support(slice, work);
 }
 
 std::optional<DeviceCompute> Compute::figures(const Uuid& device) const {

@@ -1,8 +1,8 @@
 // The compute side of the agent: one arbiter for each device on which some slice's share is enforced, the
-// policies, and the heartbeat by which the guest library sees that an agent runs.
+// policies, and the heartbeat that shows the guest library that an agent runs.
 //
 // The arbiter of a device schedules every slice of the device; a slice without an enforced share gets the
-// time that is left. A device without an enforced share has no arbiter, and its slices launch freely.
+// remaining time. A device without an enforced share has no arbiter, and its slices launch freely.
 #pragma once
 
 #include <map>
@@ -21,19 +21,19 @@ namespace carve::node {
 // Returns whether the arbiter enforces the slice's share.
 bool is_share_enforced(const Slice&);
 
-// Returns what the slice is entitled to on the device of part `part`. A slice without an enforced share is a
-// best-effort client: it gets the rest. Under native-burst-share, where a share is a weight, it has an equal
+// Returns the slice's entitlement on the device of part `part`. A slice without an enforced share is a
+// best-effort client: it gets the rest. Under native-burst-share, where a share is a weight, it gets an equal
 // weight instead.
 share::Entitlement entitlement_of(const Slice&, size_t part);
 
-// One part of a living slice. Its pages must live until Compute::remove().
+// One part of a live slice. Its pages must live until Compute::remove().
 struct ComputePart {
   uint64_t slice = 0;  // The ledger's id.
   const Slice* granted = nullptr;
   unsigned part = 0;
   shm::Control* control = nullptr;
   std::span<const shm::ProcessWork> work;  // By slot.
-  std::vector<unsigned> slots;             // Of the attached processes.
+  std::vector<unsigned> slots;             // Slots of the attached processes.
 };
 
 class Compute {
@@ -41,22 +41,22 @@ class Compute {
   // `heartbeat` must outlive this object.
   explicit Compute(shm::Heartbeat& heartbeat) : heartbeat_(heartbeat) {}
 
-  // Makes the parts that live on a device the clients of its arbiter, with their present entitlements. Starts
-  // the arbiter if a share is enforced, and ends it if none is. Returns the slices that the arbiter has no
-  // room for.
+  // Makes the parts that live on a device the clients of its arbiter, with their current entitlements. Starts
+  // the arbiter if a share is enforced, and ends it if none is. Returns the slices for which the arbiter has
+  // no room.
   std::vector<uint64_t> arbitrate(const Device&, std::span<const ComputePart>);
   void remove(uint64_t slice, const Slice&);
   void add_process(uint64_t slice, const Slice&, unsigned slot);
   void remove_process(uint64_t slice, const Slice&, unsigned slot);
 
-  void sample();  // Of all arbiters; called several times a second.
-  // Takes the driver's count of the slice's kernels on the device since the last call.
-  void support(const Uuid& device, uint64_t slice, unsigned sm_percent);
+  void sample();  // For all arbiters; called several times a second.
+  // Takes the driver's report about the slice's kernels on the device.
+  void support(const Uuid& device, uint64_t slice, const WorkShown&);
   bool is_arbitrating() const { return !arbiters_.empty(); }
 
   // No value if the device is not arbitrated.
   std::optional<DeviceCompute> figures(const Uuid&) const;
-  // Returns the spans of all devices that ended since then, oldest first.
+  // Returns the spans of all devices that ended since `since_monotonic_ns`, oldest first.
   std::vector<TraceSpan> trace(int64_t since_monotonic_ns) const;
 
   Policies policies;
@@ -67,7 +67,7 @@ class Compute {
   ArbiterClient client_of(const ComputePart&, Arbiter&);
 
   shm::Heartbeat& heartbeat_;
-  std::map<uint64_t, std::shared_ptr<GangState>> gangs_;  // Of the slices with several devices.
+  std::map<uint64_t, std::shared_ptr<GangState>> gangs_;  // For slices with several devices.
   std::map<Uuid, std::unique_ptr<Arbiter>> arbiters_;
 };
 

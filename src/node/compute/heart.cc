@@ -1,9 +1,8 @@
 #include "node/compute/heart.h"
 
-#include <csignal>
-
 #include "os/clock.h"
 #include "os/log.h"
+#include "os/thread_start.h"
 
 namespace carve::node {
 namespace {
@@ -16,12 +15,7 @@ void beat(shm::Heartbeat& page) {
 
 Heart::Heart(shm::Heartbeat& page, const os::LoopTurns& turns) : page_(page), turns_(turns) {
   beat(page_);
-  // The loop handles signals.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = os::start_thread([this] { run(); });
 }
 
 Heart::~Heart() {

@@ -1,6 +1,6 @@
-// Writes the heartbeat every 50 ms, by which the guest library sees that an agent runs. It has a thread of
-// its own, so that no work of the loop makes programs believe that the agent has ended. It also watches the
-// loop: a turn that lasts longer than a second is logged.
+// Writes the heartbeat every 50 ms, which shows the guest library that an agent runs. It has its own thread,
+// so that no work of the loop makes programs believe that the agent has ended. It also watches the loop: a
+// turn that lasts longer than a second is logged.
 #pragma once
 
 #include <thread>
@@ -14,11 +14,11 @@ namespace carve::node {
 inline constexpr int64_t beat_interval_ns = 50'000'000;
 inline constexpr int64_t long_turn_ns = 1'000'000'000;
 
-// Decides whether to log a turn of the loop: once, when it has lasted `long_turn_ns`.
+// Decides when to log a turn of the loop: once, when it has lasted `long_turn_ns`.
 class LongTurns {
  public:
-  // `began_ns`: when the present turn began; 0 while the loop waits. Returns how long the turn has lasted if
-  // it is to be logged now, else 0.
+  // `began_ns` is the start of the current turn, or 0 while the loop waits. Returns how long the turn has
+  // lasted if it is to be logged now, else 0.
   int64_t to_log(int64_t began_ns, int64_t now_ns) {
     if (began_ns == 0 || began_ns == logged_ || now_ns - began_ns < long_turn_ns) return 0;
     logged_ = began_ns;
@@ -26,7 +26,7 @@ class LongTurns {
   }
 
  private:
-  int64_t logged_ = 0;  // Begin of the turn that was logged last.
+  int64_t logged_ = 0;  // Start of the last logged turn.
 };
 
 class Heart {
@@ -45,7 +45,7 @@ class Heart {
   os::Mutex mutex_;
   os::ConditionVariable changed_;
   bool ends_ GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // Last: it uses the others.
+  std::thread thread_;  // Last, because it uses the others.
 };
 
 }  // namespace carve::node

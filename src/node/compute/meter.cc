@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t most = 3600ull * 1'000'000'000;  // One hour, an upper limit for any estimate.
 constexpr Ns tail_grace = 100 * share::us;
-// Fences are so far apart; the work between two fences is computed.
+// The distance of fences; the work between two fences is estimated.
 constexpr uint64_t between_fences = 200 * share::us;
 
 uint64_t load(const std::atomic<uint64_t>& word) { return word.load(std::memory_order_acquire); }
@@ -20,35 +20,41 @@ uint64_t load(const std::atomic<uint64_t>& word) { return word.load(std::memory_
 // The sums of one process's words on one device.
 struct Meter::Sum {
   uint64_t busy = 0, submitted = 0;
-  uint64_t marked_left = 0, unfenced = 0;  // Of the stream or thread with most, because streams run side by
-                                           // side.
+  uint64_t marked_left = 0, unfenced = 0;  // The largest of a stream or thread, as streams run in
+                                           // parallel. Unfenced work counts while it may run.
+  uint64_t fenced = 0;                     // Sum of all streams' fences.
   uint64_t waiting_since = 0, longest = 0, idle_at = 0;
-  unsigned threads = 0;
+  unsigned threads = 0, streams = 0;
   bool marks_open = false, threads_busy = false, back_pressured = false;
 };
 
-Meter::Sum Meter::sum(const shm::ProcessWork& work, unsigned device, Ns now) {
+// Returns whether the thread's unfenced work may still run, given the work that it has submitted so far.
+bool Meter::may_run(Process::Thread& thread, uint64_t submitted, uint64_t unfenced, const Sum& s, Ns now) {
+  if (thread.submitted != submitted) thread = {submitted, now, s.fenced};
+  if (unfenced == 0 || (s.streams == 1 && s.fenced != thread.fenced)) return false;
+  return now - thread.changed < static_cast<Ns>(2 * unfenced) + tail_grace;
+}
+
+Meter::Sum Meter::sum(const shm::ProcessWork& work, unsigned device, Ns now, Process& process) {
   Sum s;
-  const unsigned streams = std::min(work.streams_used.load(std::memory_order_acquire), shm::work_streams);
-  for (unsigned i = 0; i < streams; ++i) {
-    const shm::StreamWork& stream = work.stream[i];
-    if (stream.device.load(std::memory_order_acquire) != device + 1) continue;
-    // `completed` is read first, so a fence in between makes the stream look busy, never idle.
-    const uint64_t completed = load(stream.completed), marked = load(stream.fenced);
-    if (marked == completed) continue;
-    s.marks_open = true;
-    s.marked_left = std::max(s.marked_left, std::min(marked - completed, most));
-  }
+  // The threads are read first. So work that gets its fence in between is counted twice rather than missed,
+  // and a fence that is new at the next read comes after all work seen here.
+  struct Seen {
+    unsigned index;
+    uint64_t submitted, unfenced;
+  };
+  std::array<Seen, shm::work_threads> seen;
   const unsigned threads = std::min(work.threads_used.load(std::memory_order_acquire), shm::work_threads);
   for (unsigned i = 0; i < threads; ++i) {
     const shm::ThreadWork& thread = work.thread[i];
     if (thread.device.load(std::memory_order_acquire) != device + 1) continue;
-    ++s.threads;
     const shm::BusyWord busy{load(thread.busy)};
     s.busy += busy.total(static_cast<uint64_t>(now));
     s.threads_busy |= busy.is_busy();
-    s.submitted += load(thread.submitted);
-    if (busy.is_busy()) s.unfenced = std::max(s.unfenced, std::min(load(thread.unfenced), most));
+    const uint64_t submitted = load(thread.submitted);
+    s.submitted += submitted;
+    const uint64_t unfenced = busy.is_busy() ? std::min(load(thread.unfenced), most) : 0;
+    seen[s.threads++] = {i, submitted, unfenced};
     const uint64_t since = load(thread.waiting_since);
     if (since != 0 && (s.waiting_since == 0 || since < s.waiting_since)) s.waiting_since = since;
     s.longest = std::max(s.longest, std::min(load(thread.longest), most));
@@ -56,6 +62,21 @@ Meter::Sum Meter::sum(const shm::ProcessWork& work, unsigned device, Ns now) {
     const uint32_t flags = thread.flags.load(std::memory_order_relaxed);
     if ((flags & shm::thread_back_pressured) != 0) s.back_pressured = true;
   }
+  const unsigned streams = std::min(work.streams_used.load(std::memory_order_acquire), shm::work_streams);
+  for (unsigned i = 0; i < streams; ++i) {
+    const shm::StreamWork& stream = work.stream[i];
+    if (stream.device.load(std::memory_order_acquire) != device + 1) continue;
+    ++s.streams;
+    // `completed` is read first, so a fence in between makes the stream look busy, but never idle.
+    const uint64_t completed = load(stream.completed), marked = load(stream.fenced);
+    s.fenced += marked;
+    if (marked == completed) continue;
+    s.marks_open = true;
+    s.marked_left = std::max(s.marked_left, std::min(marked - completed, most));
+  }
+  for (unsigned i = 0; i < s.threads; ++i)
+    if (may_run(process.threads[seen[i].index], seen[i].submitted, seen[i].unfenced, s, now))
+      s.unfenced = std::max(s.unfenced, seen[i].unfenced);
   return s;
 }
 
@@ -71,22 +92,19 @@ share::Observation Meter::read(std::span<const shm::ProcessWork> work, std::span
   bool active = false;
   for (const unsigned slot : slots) {
     if (slot >= work.size()) continue;
-    const Sum s = sum(work[slot], device, now);
     auto [entry, fresh] = processes_.try_emplace(slot);
     Process& p = entry->second;
-    if (fresh) p.busy = s.busy, p.submitted = s.submitted, p.changed = now;
+    const Sum s = sum(work[slot], device, now, p);
+    if (fresh) p.busy = s.busy, p.submitted = s.submitted;
     const uint64_t submitted = std::min(s.submitted - p.submitted, most);
-    if (s.submitted != p.submitted) p.changed = now;
 
-    // Work left, computed: the previous rest and the new work, less the time that passed. The fences correct
-    // the result to within one fence interval or one kernel.
+    // The remaining work is computed: the previous rest and the new work, less the time that passed. The
+    // fences correct the result to within one fence interval or one kernel.
     const uint64_t open_work = s.marked_left + s.unfenced, slack = std::max(between_fences, s.longest);
     const uint64_t reckoned = p.left + submitted > passed ? p.left + submitted - passed : 0;
     const uint64_t left = std::clamp(reckoned, open_work > slack ? open_work - slack : 0, open_work);
 
-    // Unfenced work ends when twice its estimate and the grace have passed.
-    const bool tail = s.unfenced > 0 && now - p.changed < static_cast<Ns>(2 * s.unfenced) + tail_grace;
-    const bool in_flight = s.marks_open || tail;
+    const bool in_flight = s.marks_open || s.unfenced > 0;
     uint64_t busy = std::min(s.busy > p.busy ? s.busy - p.busy : 0, passed);
     // A thread that has not synchronised since reports "busy" all the time; it was busy while it had work.
     // The end is computed, and at least half of the possible time counts.
@@ -122,7 +140,7 @@ share::Observation Meter::read(std::span<const shm::ProcessWork> work, std::span
   else if (static_cast<Ns>(idle_at) > last_)
     idle_since_ = std::min(static_cast<Ns>(idle_at), now);
   else if (idle_since_ == 0 || active)
-    idle_since_ = now;  // No source has the end, so it is the time of this read.
+    idle_since_ = now;  // No source has the end, so this read's time is used.
   seen.idle_since = idle_since_;
   last_ = now;
   return seen;

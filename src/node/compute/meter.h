@@ -1,14 +1,16 @@
-// Turns the words that a slice's processes wrote (wire/shm/work.h) into an observation for share/. Pure
+// Converts the words that a slice's processes wrote (wire/shm/work.h) into an observation for share/. Pure
 // except for the loads: `now` is an argument.
 //
-// The busy time on the device comes from three sources, the best that applies:
+// The busy time on the device comes from three sources, of which the best available one is used:
 // - a thread that synchronises writes exactly when it had work (BusyWord);
 // - a thread that never does is idle when the device has written all its fences; it was busy for the
 //   estimate of its submitted work, at most until now;
-// - the last launches, behind the last fence, end when twice their estimate has passed.
+// - the last launches, after the last fence, end when twice their estimate has passed. In a process with one
+//   stream they also end with a fence that another thread inserted after them.
 // A process can write false values, so all results are clipped to the time that passed.
 #pragma once
 
+#include <array>
 #include <map>
 #include <span>
 
@@ -24,22 +26,28 @@ class Meter {
                           unsigned device, share::Ns now);
 
   // As of the last read.
-  unsigned threads() const { return threads_; }  // Launching threads of the process that has most of them.
+  unsigned threads() const { return threads_; }  // Launching threads of the process with the most.
   share::Ns waiting_since() const {
     return waiting_since_;
-  }  // Begin of the longest current wait at the gate; 0: no thread waits.
+  }  // Start of the longest current wait at the gate, or 0.
 
  private:
   struct Process {
     uint64_t busy = 0, submitted = 0;  // Sums over the process's threads.
     uint64_t left = 0;
-    share::Ns changed = 0;  // When `submitted` last changed.
+    struct Thread {
+      uint64_t submitted = 0;
+      share::Ns changed = 0;  // When `submitted` last changed.
+      uint64_t fenced = 0;    // Sum of the streams' fences at that time.
+    };
+    std::array<Thread, shm::work_threads> threads;
     bool in_flight = false;
     bool open = false;  // A thread reports that it is busy.
     uint64_t seen = 0;  // Number of the last read.
   };
   struct Sum;
-  static Sum sum(const shm::ProcessWork&, unsigned device, share::Ns now);
+  static bool may_run(Process::Thread&, uint64_t submitted, uint64_t unfenced, const Sum&, share::Ns now);
+  static Sum sum(const shm::ProcessWork&, unsigned device, share::Ns now, Process&);
 
   std::map<unsigned, Process> processes_;
   uint64_t reads_ = 0;

@@ -75,7 +75,7 @@ TEST(Meter, one_that_never_does_is_busy_until_the_device_has_written_its_fences)
   seen = p.read(5 * ms);
   EXPECT_FALSE(seen.in_flight);
   EXPECT_LE(seen.busy, 2'500 * us);
-  // The thread's word still reports busy; no work was submitted.
+  // The thread's word still reports busy, but no work was submitted.
   EXPECT_EQ(p.read(5 * ms).busy, 0);
   t.submitted = 1'300'000;
   s.fenced = 1'300'000;
@@ -92,6 +92,42 @@ TEST(Meter, launches_behind_the_last_fence_end_after_twice_their_estimate) {
   EXPECT_TRUE(p.read(50 * us).in_flight);
   EXPECT_TRUE(p.read(100 * us).in_flight);
   EXPECT_FALSE(p.read(400 * us).in_flight);
+}
+
+TEST(Meter, launches_of_one_thread_end_although_another_goes_on) {
+  SharedMemory p;
+  auto &one = p.thread(0), &other = p.thread(1);
+  p.stream(0), p.stream(1);
+  p.read(0);
+  p.goes_busy(one, p.now);
+  p.goes_busy(other, p.now);
+  one.submitted = one.unfenced = 100'000;
+  EXPECT_TRUE(p.read(50 * us).in_flight);
+  other.submitted = 1'000;
+  EXPECT_TRUE(p.read(200 * us).in_flight);
+  other.submitted = 2'000;
+  EXPECT_FALSE(p.read(200 * us).in_flight);
+}
+
+TEST(Meter, a_fence_that_another_thread_put_behind_launches_in_the_only_stream_ends_them) {
+  for (const unsigned streams : {1u, 2u}) {
+    SharedMemory p;
+    auto &one = p.thread(0), &other = p.thread(1);
+    auto& s = p.stream(0);
+    p.stream(streams - 1);
+    p.read(0);
+    p.goes_busy(one, p.now);
+    p.goes_busy(other, p.now);
+    one.submitted = one.unfenced = 200'000;
+    EXPECT_TRUE(p.read(50 * us).in_flight);
+    s.fenced = 1'000;
+    other.submitted = 1'000;
+    EXPECT_TRUE(p.read(20 * us).in_flight);
+    s.completed = 1'000;
+    EXPECT_EQ(p.read(20 * us).in_flight, streams != 1) << "the launches may be in the other stream";
+    one.submitted = 300'000;
+    EXPECT_TRUE(p.read(20 * us).in_flight) << "they are behind the fence";
+  }
 }
 
 TEST(Meter, what_runs_at_once_is_charged_once) {

@@ -48,7 +48,7 @@ Policies::Opened Policies::open(const Start& start) {
   out.booted = new_boot && pending && start.may_follow(desired_);
   if (out.booted)
     for (auto& [uuid, setting] : devices_) setting = {desired_, desired_, {}};
-  if (const auto good = keep(desired_, devices_); !good) out.trouble = good.error().sentence;
+  if (const auto good = keep(desired_, devices_); !good) out.trouble = good.error().message;
   return out;
 }
 
@@ -71,7 +71,7 @@ bool Policies::settle(const Holders& holders) {
   }
   if (changed)
     if (const auto good = keep(desired_, devices); !good) {
-      os::log::error("{}", good.error().sentence);
+      os::log::error("{}", good.error().message);
       return false;
     }
   devices_ = std::move(devices);

@@ -2,8 +2,8 @@
 // stored in STATE/policy.json over restarts.
 //
 // The desired policy is the last one given: at each start on the command line (--policy, or the label below),
-// else through the API, else fixed-share. A device keeps its effective policy while slices live on it, for
-// any policy that they requested.
+// else through the API, else fixed-share. A device keeps its effective policy while slices live on it,
+// whatever policy they requested.
 #pragma once
 
 #include <functional>
@@ -25,29 +25,29 @@ class Policies {
   using Holders = std::function<std::vector<std::string>(const Uuid&)>;
 
   struct Start {
-    std::string path;  // Of the file that stores the policies.
+    std::string path;  // The file that stores the policies.
     std::string boot_id;
     std::vector<Uuid> devices;
-    std::optional<Policy> said;  // By the command line.
-    // The policy of the slices of a device without a stored policy; no value: it has no slices.
+    std::optional<Policy> said;  // From the command line.
+    // Returns the policy of the slices of a device without a stored policy, or no value if it has no slices.
     std::function<std::optional<Policy>(const Uuid&)> otherwise;
-    // Whether all living slices can follow this policy. Asked after a boot, if it differs from an effective
-    // one.
+    // Returns whether all live slices can follow this policy. Called after a boot, if it differs from an
+    // effective one.
     std::function<bool(Policy)> may_follow;
     Holders holders;
   };
   struct Opened {
-    std::string trouble;  // A sentence about a damaged file, or empty.
-    bool booted = false;  // The desired policy became effective by a boot, also on devices with slices.
+    std::string trouble;  // A message about a damaged file. Empty if it is sound.
+    bool booted = false;  // A boot made the desired policy effective, also on devices with slices.
   };
-  // Reads the stored policies. After a boot no process holds an earlier policy, so the desired one is
+  // Reads the stored policies. After a boot no process holds an earlier policy, so the desired one becomes
   // effective, unless a slice that outlives its processes cannot follow it.
   Opened open(const Start&);
 
-  // Sets the desired policy. On failure the policy could not be stored, and nothing was changed.
+  // Sets the desired policy. Fails if the policy cannot be stored; nothing is changed then.
   Outcome<void> want(Policy, const Holders&);
 
-  // Called after a slice started or ended. Returns true if a device changed its policy. Returns false too if
+  // Called after a slice started or ended. Returns true if a device changed its policy. Also returns false if
   // the change could not be stored; the device then keeps its policy until the next call.
   bool settle(const Holders&);
 

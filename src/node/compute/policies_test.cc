@@ -127,7 +127,7 @@ TEST(Policies, what_cannot_be_kept_is_refused_and_changes_nothing) {
   std::filesystem::remove_all(m.folder);
   const auto done = p.want(native, m.holders());
   ASSERT_FALSE(done);
-  EXPECT_THAT(done.error().sentence, HasSubstr("nothing was changed"));
+  EXPECT_THAT(done.error().message, HasSubstr("nothing was changed"));
   EXPECT_EQ(p.of(device), (Setting<Policy>{fixed_policy, fixed_policy, {}}));
 }
 

@@ -48,7 +48,7 @@ std::optional<PciAddress> parse_pci_address(std::string_view text) {
 
 std::optional<XidRecord> parse_xid(std::string_view line) {
   constexpr std::string_view head = "NVRM: Xid (PCI:";
-  // The prefix of /dev/kmsg ends with a semicolon and has none inside. A time in brackets may follow.
+  // The prefix of /dev/kmsg ends with its only semicolon. A time in brackets may follow.
   const size_t at = line.find(head);
   if (at == std::string_view::npos || line.substr(0, at).find("NVRM") != std::string_view::npos)
     return std::nullopt;
@@ -56,7 +56,7 @@ std::optional<XidRecord> parse_xid(std::string_view line) {
   XidRecord out;
   if (!take_address(line, out.device) || !take(line, "): ") || !take_number(line, out.code))
     return std::nullopt;
-  // The driver quotes the process id in some releases.
+  // Some releases of the driver quote the process id.
   if (!take(line, ", pid=")) return out;
   take(line, "'");
   pid_t pid = 0;
@@ -83,7 +83,7 @@ std::vector<XidRecord> KernelLog::read() {
   std::array<char, max_line_bytes> bytes{};
   size_t total = 0;
   for (int reads = 0; reads < max_reads && total < max_bytes; ++reads) {
-    // /dev/kmsg returns one record a call, and EPIPE if records were overwritten before they were read.
+    // /dev/kmsg returns one record per call, and EPIPE if records were overwritten before they were read.
     const ssize_t count = ::read(fd_.get(), bytes.data(), bytes.size());
     if (count < 0 && (errno == EPIPE || errno == EINTR)) continue;
     if (count <= 0) break;
@@ -93,7 +93,7 @@ std::vector<XidRecord> KernelLog::read() {
         if (line_.size() < max_line_bytes) line_ += c;
         continue;
       }
-      // A line that begins with a space has the properties of the record before it.
+      // A line that begins with a space has properties of the previous record.
       if (!line_.starts_with(' '))
         if (auto record = parse_xid(line_)) out.push_back(std::move(*record));
       line_.clear();

@@ -1,11 +1,11 @@
 // The kernel driver's messages about errors of a device (Xid). NVML reports the device and the number of an
-// error. The process that caused it is only in the kernel's log:
+// error; the process that caused it appears only in the kernel's log:
 //
 //   NVRM: Xid (PCI:0000:3b:00): 31, pid=4711, name=python3, Ch 00000008, intr 10000000. MMU Fault: ...
 //   NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
 //
 // Sources: NVIDIA, "XID Errors"; /dev/kmsg: Documentation/ABI/testing/dev-kmsg of Linux. Only root writes
-// there. `name` is text that the program chose, and it comes behind the process id.
+// there. `name` is text that the program chose, and it comes after the process id.
 #pragma once
 
 #include <sys/types.h>
@@ -43,8 +43,8 @@ std::optional<XidRecord> parse_xid(std::string_view line);
 // The lines of a log that were written after open().
 class KernelLog {
  public:
-  // Opens /dev/kmsg or an ordinary file that grows, and skips what it holds. Xids that were reported while no
-  // agent was running are not read.
+  // Opens /dev/kmsg or a growing ordinary file, and skips its existing lines. Xids that were reported while
+  // no agent was running are not read.
   static Outcome<KernelLog> open(const std::string& path);
 
   // Returns the Xids since the last call, oldest first. At most 1,024 lines or 64 KiB are read; the rest
@@ -55,7 +55,7 @@ class KernelLog {
   explicit KernelLog(os::Fd fd) : fd_(std::move(fd)) {}
 
   os::Fd fd_;
-  std::string line_;  // The beginning of a line whose end was not read yet.
+  std::string line_;  // The beginning of a line whose end has not been read yet.
 };
 
 }  // namespace carve::node

@@ -124,10 +124,10 @@ TEST_F(KernelLogFile, a_long_log_is_read_in_several_calls) {
   EXPECT_GT(calls, 10);
 }
 
-TEST(KernelLog, a_missing_log_is_a_sentence) {
+TEST(KernelLog, a_missing_log_is_a_message) {
   const auto log = KernelLog::open("/nonexistent/kmsg");
   ASSERT_FALSE(log);
-  EXPECT_EQ(log.error().sentence, "/nonexistent/kmsg cannot be read: No such file or directory");
+  EXPECT_EQ(log.error().message, "/nonexistent/kmsg cannot be read: No such file or directory");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace carve::node {
 namespace {
 
-// Of one sample. A call takes some microseconds; on a faulty device the rest is read in the next sample.
+// Per sample. A call takes some microseconds; on a faulty device the next sample reads the rest.
 constexpr int64_t max_read_ns = 200 * os::millisecond;
 constexpr size_t max_listed = 65536;
 
@@ -66,7 +66,7 @@ std::vector<unsigned> Accounting::pids_to_read(const std::vector<unsigned>& list
 AccountingSample Accounting::read(const AccountingCalls& call, nvmlDevice_t device) {
   AccountingSample out;
   std::vector<unsigned> listed;
-  // The list is refused while accounting is off.
+  // The driver refuses the list while accounting is off.
   if (!was_on_ || list(call, device, listed) != NVML_SUCCESS) {
     out.trouble = turn_on(call, device);
     if (!out.trouble.empty()) return out;

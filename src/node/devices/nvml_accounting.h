@@ -1,13 +1,13 @@
 // NVML's accounting mode: the driver keeps the peak memory and the times of the processes that used a device,
 // also after their end, in a ring of the newest (4,000 on current drivers). So a process that lives for less
-// than the interval between two samples is known after its end.
+// than the interval between two samples becomes known after its end.
 //
 // Source: NVIDIA, nvml.h of CUDA 13, "Accounting Statistics": Kepler and newer, off after the driver was
-// loaded, turned on by root, not supported in MIG mode, "no negative impact on the GPU performance". Of ended
-// processes with the same pid only the last is reported.
+// loaded, turned on by root, not supported in MIG mode, "no negative impact on the GPU performance". Only the
+// last ended process with a given pid is reported.
 //
 // Not measured on a real device: the clock of `startTime`. The header calls it a CPU timestamp in
-// microseconds, and DCGM takes it for UTC.
+// microseconds, and DCGM treats it as UTC.
 #pragma once
 
 #include <map>
@@ -46,20 +46,21 @@ struct AccountingSample {
 // The accounts of one device. Used by the sampler's thread only.
 class Accounting {
  public:
-  // Known processes that are read again in each sample: a pid may have been used again.
+  // Number of known processes that each sample reads again, since a pid may have been reused.
   static constexpr size_t read_again = 64;
 
-  // Turns accounting on if the driver allows it, and not again if an administrator turns it off. A process
-  // that had ended before the first call is never returned, because it is not known whether it had attached.
+  // Turns accounting on if the driver allows it, and does not repeat that if an administrator turns it off. A
+  // process that had ended before the first call is never returned, because it is not known whether it had
+  // attached.
   AccountingSample read(const AccountingCalls&, nvmlDevice_t);
 
  private:
-  std::string turn_on(const AccountingCalls&, nvmlDevice_t);  // Returns why it is off, or nothing.
+  std::string turn_on(const AccountingCalls&, nvmlDevice_t);  // Returns why it is off; empty if it is on.
   std::vector<unsigned> pids_to_read(const std::vector<unsigned>& listed);
 
   bool was_on_ = false;
   bool listed_ = false;                 // The first list of processes was read.
-  std::set<unsigned> before_;           // Of the first list; not read yet.
+  std::set<unsigned> before_;           // From the first list; not read yet.
   std::map<unsigned, uint64_t> ended_;  // Pid and start of the ended processes that were read.
   unsigned next_again_ = 0;             // The pid at which reading again continues.
 };

@@ -1,4 +1,5 @@
 #include "node/devices/nvml_accounting.h"
+#include "node/devices/nvml_library.h"
 
 #include <gmock/gmock.h>
 
@@ -127,6 +128,12 @@ TEST_F(AccountingTest, counts_no_memory_that_the_driver_does_not_report) {
   read();
   process(7, 1, false, NVML_VALUE_NOT_AVAILABLE);
   EXPECT_EQ(read().processes.at(0).peak, Bytes());
+}
+
+TEST(ProcessTables, of_other_drivers_are_reported) {
+  for (const uint64_t known : {1904, 1960, 2008}) EXPECT_EQ(unknown_process_table(known, "550.163.01"), "");
+  EXPECT_THAT(unknown_process_table(2016, "999.1"),
+              HasSubstr("driver 999.1 has a private table of 2016 bytes"));
 }
 
 }  // namespace

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 
+#include "abi/nvml_tables.h"
+#include "os/clock.h"
+
 namespace carve::node {
 namespace {
-
-using K = FailureKind;
 
 // nvml.h: a structure's version is its size and, in the top byte, its number.
 template <class T>
@@ -27,11 +28,27 @@ std::string Nvml::text_of(nvmlReturn_t result) const {
   return text != nullptr ? text : fmt::format("NVML error {}", static_cast<int>(result));
 }
 
+std::string unknown_process_table(uint64_t table_bytes, const std::string& driver_version) {
+  if (find_process_table(table_bytes) != nullptr) return "";
+  return fmt::format(
+      "nvidia-smi in a slice shows all processes of its device: driver {} has a private table of {} bytes, "
+      "which is not known",
+      driver_version, table_bytes);
+}
+
+std::string Nvml::process_lists_trouble() const {
+  const void* table = nullptr;
+  if (call_.export_table == nullptr || call_.export_table(&table, nvml_process_table_id) != NVML_SUCCESS ||
+      table == nullptr)
+    return "";
+  return unknown_process_table(*static_cast<const uint64_t*>(table), driver_version_);
+}
+
 Outcome<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
   std::unique_ptr<Nvml> nvml(new Nvml);
   nvml->library_ = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (nvml->library_ == nullptr)
-    return failure(K::unavailable,
+    return failure(FailureKind::unavailable,
                    "NVML cannot be loaded: {}; install NVIDIA's driver, or simulate devices with --sim a10x2",
                    dlerror());
   NvmlTable& call = nvml->call_;
@@ -67,11 +84,13 @@ Outcome<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
   bind(from, "nvmlEventSetCreate", call.event_set);
   bind(from, "nvmlDeviceRegisterEvents", call.register_events);
   bind(from, "nvmlEventSetWait_v2", call.wait_for_event);
+  bind(from, "nvmlInternalGetExportTable", call.export_table);
   if (call.init == nullptr || call.count == nullptr || call.handle == nullptr || call.uuid == nullptr ||
       call.memory == nullptr || call.compute_processes == nullptr)
-    return failure(K::unavailable, "{} is older than driver 510; install a newer driver", library);
+    return failure(FailureKind::unavailable, "{} is older than driver 510; install a newer driver", library);
   if (const nvmlReturn_t result = call.init(); result != NVML_SUCCESS)
-    return failure(K::unavailable, "NVML does not start: {}; check with nvidia-smi that the driver is loaded",
+    return failure(FailureKind::unavailable,
+                   "NVML does not start: {}; check with nvidia-smi that the driver is loaded",
                    nvml->text_of(result));
   nvml->initialised_ = true;
   char version[96] = "unknown";
@@ -88,7 +107,8 @@ Nvml::~Nvml() {
 Outcome<std::vector<Device>> Nvml::find_devices(const Bytes* reserve, std::vector<std::string>& said) {
   unsigned count = 0;
   if (const nvmlReturn_t result = call_.count(&count); result != NVML_SUCCESS)
-    return failure(K::unavailable, "NVML does not report the number of devices: {}", text_of(result));
+    return failure(FailureKind::unavailable, "NVML does not report the number of devices: {}",
+                   text_of(result));
   std::vector<Device> devices;
   handles_.assign(count, nullptr);
   lost_indexes_.clear();
@@ -100,15 +120,16 @@ Outcome<std::vector<Device>> Nvml::find_devices(const Bytes* reserve, std::vecto
       lost_indexes_.push_back(i);
       continue;
     }
-    if (result != NVML_SUCCESS) return failure(K::unavailable, "device {}: {}", i, text_of(result));
+    if (result != NVML_SUCCESS) return failure(FailureKind::unavailable, "device {}: {}", i, text_of(result));
     char text[96] = "";
     Device device;
     device.index = i;
     result = call_.uuid(handle, text, sizeof text);
     if (result != NVML_SUCCESS)
-      return failure(K::unavailable, "device {} has no UUID: {}", i, text_of(result));
+      return failure(FailureKind::unavailable, "device {} has no UUID: {}", i, text_of(result));
     const auto uuid = parse_uuid(text);
-    if (!uuid) return failure(K::unavailable, "device {} reports '{}', which is not a UUID", i, text);
+    if (!uuid)
+      return failure(FailureKind::unavailable, "device {} reports '{}', which is not a UUID", i, text);
     device.uuid = *uuid;
     if (call_.name != nullptr && call_.name(handle, text, sizeof text) == NVML_SUCCESS) device.name = text;
     nvmlMemory_v2_t memory{};
@@ -125,12 +146,13 @@ Outcome<std::vector<Device>> Nvml::find_devices(const Bytes* reserve, std::vecto
         continue;
       }
       if (result != NVML_SUCCESS)
-        return failure(K::unavailable, "device {} does not report its memory: {}", i, text_of(result));
+        return failure(FailureKind::unavailable, "device {} does not report its memory: {}", i,
+                       text_of(result));
       device.native = {old.total};
     }
     if (reserve != nullptr) device.reserved = *reserve;
     if (device.reserved >= device.native)
-      return failure(K::invalid_argument, "--reserve {}: device {} has only {}; reserve less",
+      return failure(FailureKind::invalid_argument, "--reserve {}: device {} has only {}; reserve less",
                      carve::text(device.reserved).c_str(), i, carve::text(device.native).c_str());
     devices.push_back(device);
     handles_[i] = handle;
@@ -173,7 +195,7 @@ DeviceMode Nvml::mode(unsigned index) const {
   if (call_.mig_mode != nullptr && call_.mig_mode(handles_[index], &now, &pending) == NVML_SUCCESS &&
       now == NVML_DEVICE_MIG_ENABLE)
     return DeviceMode::mig;
-  // Without room for a row, INSUFFICIENT_SIZE says that there is one.
+  // Without room for a row, INSUFFICIENT_SIZE means that there is one.
   if (call_.mps_processes != nullptr &&
       call_.mps_processes(handles_[index], &clients, nullptr) == NVML_ERROR_INSUFFICIENT_SIZE)
     return DeviceMode::mps;
@@ -232,27 +254,28 @@ std::vector<ProcessUse> Nvml::processes(unsigned index, bool& hidden, nvmlReturn
 
 // Adds the newest utilization sample of each process. Real drivers keep samples of some seconds.
 void Nvml::look_at_work(unsigned index, std::vector<ProcessUse>& processes) {
-  if (call_.process_utilization == nullptr || processes.empty()) return;
+  if (call_.process_utilization == nullptr) return;
+  WorkSamples& work = work_[index];
+  const uint64_t now_us = static_cast<uint64_t>(os::utc_ns()) / 1000;
   std::vector<nvmlProcessUtilizationSample_t> samples(256);
+  const auto read = [&](unsigned& count) {
+    return call_.process_utilization(handles_[index], samples.data(), &count, work.since_us());
+  };
   unsigned count = 256;
-  nvmlReturn_t result = call_.process_utilization(handles_[index], samples.data(), &count, 0);
+  nvmlReturn_t result = read(count);
   if (result == NVML_ERROR_INSUFFICIENT_SIZE && count < 65536) {
     samples.resize(count);
-    result = call_.process_utilization(handles_[index], samples.data(), &count, 0);
+    result = read(count);
   }
-  if (result != NVML_SUCCESS) return;  // NOT_FOUND: no process ran a kernel.
-  std::map<unsigned, unsigned long long> newest;
-  for (unsigned i = 0; i < std::min<size_t>(count, samples.size()); ++i) {
-    const nvmlProcessUtilizationSample_t& s = samples[i];
-    const auto process = std::ranges::find(processes, s.pid, &ProcessUse::pid);
-    if (process == processes.end() || s.timeStamp < newest[s.pid]) continue;
-    newest[s.pid] = s.timeStamp;
-    process->sm_percent = std::min(s.smUtil, 100u);
-  }
+  samples.resize(result == NVML_SUCCESS ? std::min<size_t>(count, samples.size())
+                                        : 0);  // NOT_FOUND: no new one.
+  std::vector<unsigned> pids;
+  for (const ProcessUse& process : processes) pids.push_back(process.pid);
+  work.add(samples, pids, now_us);
+  for (ProcessUse& process : processes) process.work = work.shown(process.pid);
 }
 
-DeviceSample Nvml::sample(unsigned index) {
-  DeviceSample out;
+nvmlReturn_t Nvml::read_used(unsigned index, Bytes& out) const {
   nvmlMemory_v2_t memory{};
   memory.version = versioned<nvmlMemory_v2_t>(2);
   nvmlReturn_t result =
@@ -262,7 +285,13 @@ DeviceSample Nvml::sample(unsigned index) {
     result = call_.memory(handles_[index], &old);
     memory.used = old.used;
   }
-  out.used = {memory.used};
+  out = {memory.used};
+  return result;
+}
+
+DeviceSample Nvml::sample(unsigned index) {
+  DeviceSample out;
+  nvmlReturn_t result = read_used(index, out.used);
   if (result == NVML_SUCCESS) out.processes = processes(index, out.processes_hidden, result);
   if (result == NVML_SUCCESS) look_at_work(index, out.processes);
   nvmlUtilization_t utilization{};

@@ -15,11 +15,12 @@
 #include "core/enforcement.h"
 #include "core/failure.h"
 #include "node/devices/nvml_accounting.h"
+#include "node/devices/work_samples.h"
 #include "place/topology.h"
 
 namespace carve::node {
 
-// The entry points that are used, typed by their declarations. One that an older driver lacks is null.
+// The entry points that Carve uses, typed by their declarations. Null if an older driver lacks one.
 struct NvmlTable {
   decltype(&nvmlInit_v2) init;
   decltype(&nvmlShutdown) shutdown;
@@ -49,14 +50,18 @@ struct NvmlTable {
   decltype(&nvmlEventSetCreate) event_set;
   decltype(&nvmlDeviceRegisterEvents) register_events;
   decltype(&nvmlEventSetWait_v2) wait_for_event;
+  decltype(&nvmlInternalGetExportTable) export_table;
 };
+
+// Returns why the guest library does not change a private table of this size (abi/nvml_tables.h); empty if
+// the size is known.
+std::string unknown_process_table(uint64_t table_bytes, const std::string& driver_version);
 
 struct ProcessUse {
   unsigned pid;
   Bytes used;
   bool graphics_only = false;  // The driver lists it among graphics clients only.
-  unsigned sm_percent = 0;     // Percent of the driver's last sampling period (1/6 s to 1 s) in which its
-                               // kernels ran.
+  WorkShown work;              // The work of its kernels.
 };
 
 struct DeviceSample {
@@ -81,18 +86,22 @@ class Nvml {
 
   // Returns the indexes of the lost devices that the last find_devices() left out.
   const std::vector<unsigned>& lost_indexes() const { return lost_indexes_; }
-  // Returns the devices in NVML's order, without lost ones; `said` gets a sentence about each lost one.
-  // `reserve` replaces the bytes that the driver reports as reserved.
+  // Returns the devices in NVML's order, without lost ones; adds a message about each lost one to `said`.
+  // `reserve` replaces the reserved bytes that the driver reports.
   Outcome<std::vector<Device>> find_devices(const Bytes* reserve, std::vector<std::string>& said);
   unsigned minor_of(unsigned index) const;      // N of /dev/nvidiaN.
-  std::string pci_id_of(unsigned index) const;  // "00000000:3B:00.0"; empty if it is not reported.
-  // Returns the links between the devices with these indices, numbered by their position here. Pairs that the
+  std::string pci_id_of(unsigned index) const;  // "00000000:3B:00.0". Empty if not reported.
+  // Returns the links between the devices with these indexes, numbered by their position here. Pairs that the
   // driver does not report are left out.
   std::vector<place::Wire> wires(const std::vector<unsigned>& indexes) const;
   const std::string& driver_version() const { return driver_version_; }
+  // Returns why nvidia-smi in a slice also shows other processes; empty if it does not.
+  std::string process_lists_trouble() const;
 
-  DeviceSample sample(unsigned index);  // NVML's index.
-  // Returns the Xid errors since the last call: device index and number. Never waits.
+  // Reads the bytes in use by all processes, without the reserved part. `index` is NVML's.
+  nvmlReturn_t read_used(unsigned index, Bytes&) const;
+  DeviceSample sample(unsigned index);
+  // Returns the Xid errors since the last call: device index and number. Never blocks.
   std::vector<std::pair<unsigned, unsigned>> xids();
 
   std::vector<ProcessUse> processes(unsigned index, bool& hidden, nvmlReturn_t& result);
@@ -109,8 +118,9 @@ class Nvml {
   NvmlTable call_{};
   std::string driver_version_;
   std::vector<unsigned> lost_indexes_;
-  std::vector<nvmlDevice_t> handles_;          // By NVML's index; null: lost.
+  std::vector<nvmlDevice_t> handles_;          // By NVML's index. Null if lost.
   std::map<unsigned, Accounting> accounting_;  // By NVML's index.
+  std::map<unsigned, WorkSamples> work_;       // By NVML's index.
   nvmlEventSet_t events_ = nullptr;
 };
 

@@ -1,15 +1,16 @@
-// Samples NVML on request, in a thread of its own, because a faulty device can hold a call for seconds and
-// the agent must not wait. The loop requests a sample and is notified through an eventfd; one sample is taken
-// at a time. A sample of 2 devices takes about 100 us.
+// Samples NVML on request, in its own thread, because a faulty device can block a call for seconds and the
+// agent must not wait. The loop requests a sample and gets it in a later turn; only one sample is taken at a
+// time. A sample of 2 devices takes about 100 us.
 #pragma once
 
-#include <atomic>
+#include <functional>
 #include <memory>
-#include <optional>
-#include <thread>
+#include <utility>
+#include <vector>
 
 #include "node/devices/nvml_library.h"
-#include "os/fd.h"
+#include "os/loop.h"
+#include "os/worker.h"
 
 namespace carve::node {
 
@@ -22,20 +23,21 @@ struct Sample {
 
 class Sampler {
  public:
-  Sampler(Nvml& nvml, std::vector<unsigned> indexes);  // `indexes` are NVML's.
-  ~Sampler();  // Waits at most 2 s for a running call, then leaves the thread behind.
+  Sampler(const os::Loop&, Nvml& nvml, std::vector<unsigned> indexes);  // `indexes` are NVML's.
+  ~Sampler();  // Waits at most 2 s for a running call, then leaves the thread running.
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
 
-  bool ask();  // False: the last sample is still being taken.
-  int ready_fd() const;
-  std::optional<Sample> take();        // The newest finished sample, once.
-  int64_t under_way_since_ns() const;  // 0: no sample is being taken.
+  // Takes a sample and calls `taken` with it on the loop, unless the sampler is destroyed before. Returns
+  // false, and does nothing, while the previous sample is still being taken.
+  bool ask(std::function<void(const Sample&)> taken);
+  int64_t under_way_since_ns() const;  // 0 if no sample is being taken.
 
  private:
   struct Shared;
-  std::shared_ptr<Shared> shared_;
-  std::thread thread_;
+  const std::shared_ptr<Shared> shared_;
+  const std::shared_ptr<const int> lives_ = std::make_shared<const int>();  // Posted results check it.
+  os::Worker worker_;
 };
 
 }  // namespace carve::node

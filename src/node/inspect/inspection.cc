@@ -53,12 +53,14 @@ bool lives(const os::ProcessId& process) {
 
 Inspection inspect(const os::ProcessId& process) {
   const std::string folder = fmt::format("/proc/{}", process.pid);
-  Inspection out{.process = process, .command = command_of(folder), .evidence = {}};
+  const auto before = os::stat_of(process.pid);
+  Inspection out{
+      .process = process, .command = command_of(folder), .name = before ? before->name : "", .evidence = {}};
   const std::string maps = os::read_file(folder + "/maps", max_maps_bytes).value_or("");
   out.maps_no_report_page = !maps.empty() && maps.find(shm::report_page_name) == std::string::npos;
   out.evidence = evidence_of(folder, maps);
-  // The files were those of this process only if it still lives.
-  if (!lives(process)) return {.process = process, .ended = true, .command = "", .evidence = {}};
+  // The files belonged to this process only if it still lives.
+  if (!lives(process)) return {.process = process, .ended = true, .command = "", .name = "", .evidence = {}};
   return out;
 }
 

@@ -36,8 +36,8 @@ struct FromChild {
   uint64_t start;
   bool ended, maps_no_report_page;
   bool our_library, the_driver, loader, preload_asked, is_mps_server;
-  uint32_t command_bytes;
-  char command[200];
+  uint32_t command_bytes, name_bytes;
+  char command[200], name[16];
 };
 
 FromChild pack(const Inspection& seen) {
@@ -53,6 +53,8 @@ FromChild pack(const Inspection& seen) {
   out.is_mps_server = seen.evidence.is_mps_server;
   out.command_bytes = static_cast<uint32_t>(std::min(seen.command.size(), sizeof out.command));
   memcpy(out.command, seen.command.data(), out.command_bytes);
+  out.name_bytes = static_cast<uint32_t>(std::min(seen.name.size(), sizeof out.name));
+  memcpy(out.name, seen.name.data(), out.name_bytes);
   return out;
 }
 
@@ -67,6 +69,7 @@ Inspection unpack(const FromChild& in) {
                   .preload_asked = in.preload_asked,
                   .is_mps_server = in.is_mps_server};
   out.command.assign(in.command, std::min<size_t>(in.command_bytes, sizeof in.command));
+  out.name.assign(in.name, std::min<size_t>(in.name_bytes, sizeof in.name));
   return out;
 }
 
@@ -83,7 +86,7 @@ int run_inspector(int socket) {
     if (request.what == What::open_report_page) {
       opened = open_report_page(process);
       page = opened.get();
-      reply = pack({.process = process, .command = "", .evidence = {}});
+      reply = pack({.process = process, .command = "", .name = "", .evidence = {}});
     } else {
       reply = pack(inspect(process));
     }
@@ -98,7 +101,7 @@ std::optional<InspectorChild> start_inspector_child() {
   const pid_t agent = getpid();
   const pid_t child = fork();
   if (child == 0) {
-    // A read that hangs must end with the agent. The signal belongs to the thread that forked, the loop's.
+    // A blocked read must end with the agent. The signal follows the thread that forked, which is the loop's.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "carve-inspector");
     if (getppid() != agent || dup2(theirs.get(), STDIN_FILENO) < 0) _exit(127);
@@ -152,7 +155,13 @@ const Inspection* Inspector::known(const os::ProcessId& process) const {
 
 std::string Inspector::command_of(const os::ProcessId& process) const {
   const Inspection* seen = known(process);
-  return seen != nullptr && !seen->command.empty() ? seen->command : bracketed_name(process.pid);
+  return seen != nullptr && !seen->command.empty() && shows_its_program(*seen) ? seen->command
+                                                                               : bracketed_name(process.pid);
+}
+
+bool Inspector::shows_its_program(const Inspection& seen) {
+  const auto now = os::stat_of(seen.process.pid);
+  return !now || now->id != seen.process || now->name == seen.name;
 }
 
 void Inspector::inspect(const os::ProcessId& process, uint64_t group, Done done) {
@@ -228,7 +237,8 @@ void Inspector::fail(Request request, uint64_t group) {
   Group& in = groups_[group];
   if (request.attempts < 2) return in.waiting.push_back(std::move(request));
   if (!was_sent_) {
-    os::log::error("the inspector's child process cannot be started; process {} is not inspected",
+    os::log::error(Cause{.who = "inspector"},
+                   "the inspector's child process cannot be started; process {} is not inspected",
                    request.process.pid);
     return answer_late(request.process, request.done);
   }
@@ -243,7 +253,12 @@ void Inspector::fail(Request request, uint64_t group) {
 }
 
 void Inspector::answer_late(const os::ProcessId& process, const Done& done) {
-  Inspection late{.process = process, .late = true, .command = bracketed_name(process.pid), .evidence = {}};
+  const auto stat = os::stat_of(process.pid);
+  Inspection late{.process = process,
+                  .late = true,
+                  .command = bracketed_name(process.pid),
+                  .name = stat ? stat->name : "",
+                  .evidence = {}};
   late.evidence.unreadable = true;
   keep(late);
   done(late);
@@ -251,7 +266,7 @@ void Inspector::answer_late(const os::ProcessId& process, const Done& done) {
 
 void Inspector::keep(Inspection seen) {
   seen.at_ns = hooks_.now_ns();
-  // The processes that are still there are inspected again when they are needed.
+  // Live processes are inspected again when needed.
   if (known_.size() >= max_known) known_.clear();
   known_.insert_or_assign(seen.process, std::move(seen));
 }

@@ -1,10 +1,12 @@
 #include "node/inspect/inspector.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <thread>
 
 #include "os/clock.h"
@@ -40,12 +42,35 @@ TEST(Inspection, of_a_process_that_is_not_waited_for_shows_no_other_mappings) {
   waitpid(child, nullptr, 0);
 }
 
+TEST(Inspection, of_a_process_that_executed_another_program_is_old) {
+  int gate[2];
+  ASSERT_EQ(pipe2(gate, O_CLOEXEC), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    char go;
+    close(gate[1]);
+    if (read(gate[0], &go, 1) == 1) execlp("sleep", "sleep", "600", nullptr);
+    _exit(1);
+  }
+  const Inspection seen = inspect(os::stat_of(child)->id);
+  EXPECT_TRUE(Inspector::shows_its_program(seen));
+  ASSERT_EQ(write(gate[1], "x", 1), 1);
+  while (os::stat_of(child)->name != "sleep") usleep(1000);
+  EXPECT_FALSE(Inspector::shows_its_program(seen));
+  EXPECT_TRUE(Inspector::shows_its_program(inspect(seen.process)));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_TRUE(Inspector::shows_its_program(seen)) << "it is the last that is known";
+  close(gate[0]);
+  close(gate[1]);
+}
+
 TEST(Inspection, shows_the_name_in_brackets_without_a_look_at_memory) {
   EXPECT_EQ(bracketed_name(getpid()).substr(0, 13), "[node_inspect");
   EXPECT_EQ(bracketed_name(-1), "");
 }
 
-// Children that are threads of this process. They answer, but for the processes in `hang`.
+// Children that are threads of this process. They respond, except for the processes in `hang`.
 struct Children {
   struct Child {
     std::thread thread;
@@ -96,7 +121,7 @@ struct InspectorTest : testing::Test {
     loop.after(0, look);
     loop.run();
   }
-  // Lets the deadline of the running attempt pass.
+  // Lets the deadline of the current attempt pass.
   void let_it_be_late() {
     now += second_inspection_ns;
     inspector->tick();
@@ -154,7 +179,7 @@ TEST_F(InspectorTest, the_processes_of_other_groups_take_their_turn_between_two_
     EXPECT_FALSE(seen.late);
     order.push_back(2);
   });
-  children.answers = true;  // From the second child on: the first attempt alone hangs.
+  children.answers = true;  // From the second child on: only the first attempt hangs.
   let_it_be_late();
   run_until([&] { return order.size() == 2; });
   EXPECT_EQ(order, (std::vector<uint64_t>{2, 1}));

@@ -23,10 +23,9 @@ std::string named(const char* what, unsigned process, uint64_t track, const std:
       what, process, track, api::quoted(name), "\n", what, process, track, order);
 }
 
-// The spans in the order in which they are drawn: by their begin, the longer one first. Viewers can draw
-// spans of one track only if each is inside another or after it. A span that outlasts another one therefore
-// begins when that one ends. A slice that waits while its last work drains is shown waiting from the end of
-// the drain.
+// The spans in drawing order: by their start, the longer one first. Viewers can draw spans of one track only
+// if each is inside another or after it. A span that outlasts another one therefore begins when that one
+// ends. A slice that waits while its last work drains is shown waiting from the end of the drain.
 struct Drawn {
   int64_t from, minus_end;
   unsigned device;
@@ -54,7 +53,7 @@ std::string chrome_trace(std::span<const TraceSpan> spans, const TraceNames& nam
     coming.push({from, -span.end_ns, device->index, switching ? switch_track : span.slice, span.kind,
                  &slice->second});
   }
-  // Per track, the ends of the spans that may contain the next one, innermost last.
+  // By track: the ends of the spans that may contain the next one, innermost last.
   std::map<std::pair<unsigned, uint64_t>, std::vector<int64_t>> open;
   while (!coming.empty()) {
     Drawn next = coming.top();

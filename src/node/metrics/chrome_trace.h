@@ -1,6 +1,6 @@
 // Writes which slice ran when in Chrome's trace event format, which ui.perfetto.dev and chrome://tracing
 // open. Each device is a process, each slice a track with its leases, waits, drains and overruns. The
-// switches from slice to slice have their own track. Times are microseconds since the begin of the trace.
+// switches from slice to slice have their own track. Times are microseconds since the start of the trace.
 // Pure.
 // Source: "Trace Event Format" (Google, 2016), complete events "X" and metadata events "M".
 #pragma once
@@ -21,7 +21,7 @@ struct TraceNames {
     std::string name;
   };
   std::vector<Device> devices;
-  std::map<uint64_t, std::string> slices;  // Slices that the caller may see; spans of others are left out.
+  std::map<uint64_t, std::string> slices;  // Slices that the caller may see; other spans are left out.
 };
 
 // Takes spans in any order. Time 0 is `begin_ns`; a span that began earlier is cut there.

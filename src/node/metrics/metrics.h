@@ -1,5 +1,5 @@
 // A node's figures as metrics for Prometheus: the numbers of `carve devices` and `carve top`. The document
-// has a few kilobytes and is built at each request; no counter exists for it alone. Pure.
+// has a few kilobytes and is built at each request; no counter exists only for it. Pure.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@
 namespace carve::node {
 
 struct NodeFigures {
-  std::string version;           // Of the agent.
+  std::string version;           // The agent's.
   std::string simulated;         // The set's specification; empty on real devices.
   uint64_t samples = 0;          // Taken from the driver.
-  uint64_t sample_took_ns = 0;   // The last one.
-  uint64_t longest_turn_ns = 0;  // Of the agent's loop.
+  uint64_t sample_took_ns = 0;   // For the last one.
+  uint64_t longest_turn_ns = 0;  // The agent's loop.
   std::vector<api::Device> devices;
   std::vector<api::Slice> slices;  // Those that the reader may see.
 };

@@ -1,8 +1,8 @@
-// Decides about the processes that NVML's accounting names after their end (node/devices/nvml_accounting.h).
+// Decides about processes that NVML's accounting reports after their end (node/devices/nvml_accounting.h).
 //
-// A process that held memory of a device with slices and never attached is an event: of its slice, as a
-// violation, if the agent saw the process in the slice's cgroup, else of the node. A process that a sample
-// showed while it ran was decided on then.
+// A process that held memory of a device with slices and never attached becomes an event: of its slice, as a
+// violation, if the agent saw the process in the slice's cgroup, otherwise of the node. If a sample showed
+// the process while it ran, the decision was made then.
 #pragma once
 
 #include <cstdint>
@@ -33,13 +33,13 @@ struct AccountedObserved {
   bool is_running = false;
   bool is_decided = false;  // The sample shows the process, and the reconciler decided on it.
   KnownAs known_as = KnownAs::unattached;
-  std::optional<uint64_t> slice;  // Where the agent saw it; no value if it did not.
+  std::optional<uint64_t> slice;  // Where the agent saw it. No value if it did not.
   std::string slice_name;
   bool limited = true;  // That slice has isolation.
 };
 
 struct EndedFinding {
-  std::optional<uint64_t> slice;  // No value: about the node.
+  std::optional<uint64_t> slice;  // No value if it is about the node.
   std::string slice_name;
   std::string text;
   std::optional<ViolationKind> violation;
@@ -51,13 +51,13 @@ class EndedAudit {
  public:
   static constexpr unsigned kept_samples = 64;
 
-  // Decides on the processes of one sample.
+  // Decides about the processes of one sample.
   std::vector<EndedFinding> judge(const std::vector<AccountedObserved>&);
 
  private:
   using Key = std::tuple<unsigned, int, uint64_t>;  // Device, pid, start.
 
-  // Processes that were decided on, with the number of the last sample that named them.
+  // Processes already decided on, with the number of the last sample that reported them.
   std::map<Key, uint64_t> decided_;
   uint64_t samples_ = 0;
 };

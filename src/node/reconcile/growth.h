@@ -3,11 +3,11 @@
 // A call that allocates memory charges it. Other memory (modules, local memory, heaps, the rest of a 2 MiB
 // block) appears only afterwards, in what NVML reports for each process: `truth`. The excess of `truth` over
 // the charges is *growth*. It is charged to the slice on the agent's own lane, so that the slice can allocate
-// so much less. This file computes the growth; wire/shm/budget.h makes the change.
+// that much less. This file computes the growth; wire/shm/budget.h makes the change.
 //
 // The two figures are never read at the same instant. So a reading counts only if it is quiet: the budget
 // word has the same tag before and after the NVML sample, and no byte was charged or released in between. For
-// a slice that is never quiet, the growth is the least excess of several readings over the larger of its two
+// a slice that is never quiet, the growth is the least excess in several readings over the larger of its two
 // charges.
 #pragma once
 
@@ -26,7 +26,7 @@ class Growth {
  public:
   static constexpr int restless_readings = 5;
 
-  // Returns the growth to charge now, in bytes. `charged_growth` is the growth that is charged already.
+  // Returns the growth to charge now, in bytes. `charged_growth` is already charged.
   uint64_t wanted(uint64_t charged_growth, const Reading& r) {
     if (r.version_before == r.version_after && r.used_before == r.used_after) {
       restless_ = 0;

@@ -29,11 +29,12 @@ struct Reconciler::Step {
  private:
   void unmanaged(const ProcessObserved&);
   void unattached(const SliceObserved&, size_t process);
-  // What the arbiter did with a slice's time on one device since the last sample, in percent of that time.
+  // How the arbiter treated a slice's time on one device, in percent of the time that the driver's evidence
+  // covers: since the last sample, or WorkShown::window_ns.
   struct TimeShares {
     double charged = 0;
     double unsupported = 0;
-    double unshown = 0;  // Charged beside work of other slices, beyond what the driver shows of this slice.
+    double unshown = 0;  // Charged during other slices' work, beyond what the driver shows.
   };
   std::optional<TimeShares> time_shares(const SliceObserved&, size_t part);
   void bypassed(const SliceObserved&, size_t part, double charged_percent);
@@ -56,7 +57,9 @@ std::optional<size_t> Reconciler::Step::part_on(const SliceObserved& slice, size
 void Reconciler::Step::devices() {
   for (const DeviceObserved& d : observed.devices) {
     for (const unsigned xid : d.xids)
-      report(0, fmt::format("device {}: the driver reported {}", d.index, xid_text(xid)));
+      out.actions.push_back(
+          AddEvent{.text = fmt::format("device {}: the driver reported {}", d.index, xid_text(xid)),
+                   .is_caused_by_program = is_fault_of_program(xid)});
     if (d.before != d.now)
       report(0, fmt::format("device {}: {}", d.index,
                             d.now.state == HealthState::ok ? "recovered" : d.now.reason));
@@ -78,7 +81,7 @@ void Reconciler::Step::processes() {
     if (!p.attached && p.start != 0) unattached(*on, i);
     const auto part = part_on(*on, p.device);
     if (!part) continue;
-    use.parts[*part].sm_percent += p.sm_percent;
+    use.parts[*part].work = use.parts[*part].work + p.work;
     // If the device's reserve pays for contexts, a context does not count against the slice.
     use.parts[*part].used.count += minus(p.used, on->parts[*part].context).count;
   }
@@ -93,7 +96,7 @@ void Reconciler::Step::unmanaged(const ProcessObserved& p) {
                     text(p.used).c_str()));
 }
 
-// A process attaches before it can hold device memory. A process that holds some and is not attached bypassed
+// A process attaches before it can hold device memory. One that holds memory and is not attached has bypassed
 // the guest library.
 void Reconciler::Step::unattached(const SliceObserved& on, size_t process) {
   const ProcessObserved& p = observed.processes[process];
@@ -150,27 +153,35 @@ std::optional<Reconciler::Step::TimeShares> Reconciler::Step::time_shares(const 
                                                                           size_t part) {
   if (!slice.parts[part].time) return std::nullopt;
   const ChargedTime now = *slice.parts[part].time;
-  const ChargedTime before = std::exchange(memory[slice.id].parts[part].time, now);
+  const WorkShown& shown = out.slices[slice.id].parts[part].work;
+  std::deque<ChargedTime>& times = memory[slice.id].parts[part].times;
   // A new arbiter counts from 0 again.
-  const uint64_t charged = now.busy_ns - (now.busy_ns < before.busy_ns ? 0 : before.busy_ns);
-  out.slices[slice.id].busy_ns += charged;
-  if (before.as_of_ns == 0 || now.as_of_ns <= before.as_of_ns || now.busy_ns < before.busy_ns)
-    return std::nullopt;
+  if (!times.empty() && now.busy_ns < times.back().busy_ns) times.clear();
+  out.slices[slice.id].busy_ns += now.busy_ns - (times.empty() ? 0 : times.back().busy_ns);
+  const bool is_first = times.empty();
+  if (!is_first && now.as_of_ns <= times.back().as_of_ns) return std::nullopt;
+  const uint64_t window = shown.window_ns == 0 ? now.as_of_ns - (is_first ? 0 : times.back().as_of_ns)
+                                               : static_cast<uint64_t>(shown.window_ns);
+  // Keep the last one from before the window, because the window begins at it.
+  while (times.size() > 1 && times[1].as_of_ns + window <= now.as_of_ns) times.pop_front();
+  const ChargedTime before = is_first ? ChargedTime{} : times.front();
+  times.push_back(now);
+  if (is_first) return std::nullopt;
+  // Time before the first charge that the driver's evidence also covers counts as fully charged.
+  const uint64_t covered = now.as_of_ns - before.as_of_ns, unknown = window > covered ? window - covered : 0;
   const auto percent = [&](uint64_t from, uint64_t to) {
-    return 100.0 * static_cast<double>(to - std::min(from, to)) /
-           static_cast<double>(now.as_of_ns - before.as_of_ns);
+    return 100.0 * static_cast<double>(to - std::min(from, to)) / static_cast<double>(covered + unknown);
   };
-  const double shown = out.slices[slice.id].parts[part].sm_percent;
   return TimeShares{
-      .charged = percent(before.busy_ns, now.busy_ns),
+      .charged = percent(before.busy_ns, now.busy_ns + unknown),
       .unsupported = percent(before.unsupported_ns, now.unsupported_ns),
-      .unshown = std::max(0.0, percent(before.overlapped_ns, now.overlapped_ns) - shown),
+      .unshown = std::max(0.0, percent(before.overlapped_ns, now.overlapped_ns) - shown.average),
   };
 }
 
 // Finds slices that launch beyond their leases: the driver's count shows them, and a slice cannot change it.
-// What a neighbour was charged on its word alone may be missing in a slice's own charge, so it counts for the
-// slice. A slice whose word is worth nothing is reported.
+// A neighbour's time that was charged only on its own report may be missing from a slice's charge, so it
+// counts in the slice's favour. A slice whose reports are not credible is reported.
 void Reconciler::Step::time_of(size_t device) {
   if (observed.devices[device].now.state != HealthState::ok) return;
   struct Found {
@@ -184,7 +195,7 @@ void Reconciler::Step::time_of(size_t device) {
   for (const SliceObserved& slice : observed.slices) {
     const auto part = part_on(slice, device);
     if (!part) continue;
-    shown += out.slices[slice.id].parts[*part].sm_percent;
+    shown += out.slices[slice.id].parts[*part].work.percent;
     const auto time = time_shares(slice, *part);
     if (!time) continue;
     unshown += time->unshown;
@@ -192,21 +203,23 @@ void Reconciler::Step::time_of(size_t device) {
   }
   for (const auto& [slice, part, time] : found) {
     PartMemory& known = memory[slice.id].parts[part];
-    const double driver = out.slices[slice.id].parts[part].sm_percent;
-    if (known.bypass.certain(driver, time.charged + unshown - time.unshown))
+    const WorkShown& work = out.slices[slice.id].parts[part].work;
+    if (known.bypass.certain(work.at_least, time.charged + unshown - time.unshown, work.window_ns != 0))
       bypassed(slice, part, time.charged);
     // A driver that shows no work at all does not count it.
-    if (shown > 0 && known.claims.certain(time.unsupported, driver)) false_report(slice, part, time);
+    if (shown > 0 && known.claims.certain(time.unsupported, work.at_most, work.window_ns != 0))
+      false_report(slice, part, time);
   }
 }
 
 void Reconciler::Step::false_report(const SliceObserved& slice, size_t part, const TimeShares& time) {
   report(slice.id,
-         fmt::format("found with a false report: it claims work on device {} for a further {:.0f} % of the "
-                     "time, and by the driver's count its kernels used {} %; the claim is not charged to "
-                     "other slices",
-                     observed.devices[*slice.parts[part].device].index, time.unsupported,
-                     out.slices[slice.id].parts[part].sm_percent),
+         fmt::format(
+             "found with a false report: it claims work on device {} for a further {:.0f} % of the "
+             "time, and by the driver's count its kernels used at most {} %; the claim is not charged to "
+             "other slices",
+             observed.devices[*slice.parts[part].device].index, time.unsupported,
+             out.slices[slice.id].parts[part].work.at_most),
          ViolationKind::false_report);
 }
 
@@ -217,16 +230,17 @@ void Reconciler::Step::bypassed(const SliceObserved& slice, size_t part, double 
   for (size_t i = 0; i < observed.processes.size(); ++i) {
     const ProcessObserved& p = observed.processes[i];
     if (p.slice != slice.id || p.device != device) continue;
-    if (!worst || p.sm_percent > observed.processes[*worst].sm_percent) worst = i;
+    if (!worst || p.work.percent > observed.processes[*worst].work.percent) worst = i;
   }
   if (!worst) return;
   const ProcessObserved& p = observed.processes[*worst];
-  report(slice.id,
-         fmt::format("found running beyond its leases: by the driver's count its kernels used {} % of "
-                     "device {}, by the arbiter's {:.0f} %; process {} ({}) bypasses its launch gate",
-                     out.slices[slice.id].parts[part].sm_percent, observed.devices[device].index,
-                     charged_percent, p.pid, p.command),
-         ViolationKind::bypass);
+  report(
+      slice.id,
+      fmt::format("found running beyond its leases: by the driver's count its kernels used at least {} % of "
+                  "device {}, by the arbiter's {:.0f} %; process {} ({}) bypasses its launch gate",
+                  out.slices[slice.id].parts[part].work.at_least, observed.devices[device].index,
+                  charged_percent, p.pid, p.command),
+      ViolationKind::bypass);
   if (p.start == 0) return;
   switch (rules.audit) {
     case AuditAction::report: break;
@@ -239,9 +253,13 @@ void Reconciler::Step::bypassed(const SliceObserved& slice, size_t part, double 
 
 void Reconciler::Step::over_quota() {
   if (rules.over_quota != OverQuotaAction::kill) return;
-  for (const SliceObserved& slice : observed.slices)
-    if (!slice.stopping && std::ranges::any_of(memory[slice.id].parts, &PartMemory::beyond_quota))
+  for (const SliceObserved& slice : observed.slices) {
+    if (slice.stopping) continue;
+    if (std::ranges::any_of(memory[slice.id].parts, &PartMemory::beyond_quota))
       out.actions.push_back(StopSlice{slice.id, "it held more than its quota (--over-quota kill)"});
+    else if (slice.limited && slice.refused)  // Its program may handle the error and continue.
+      out.actions.push_back(StopSlice{slice.id, "it requested more than its quota (--over-quota kill)"});
+  }
 }
 
 bool Reconciler::is_known(uint64_t slice, int pid, uint64_t start) const {
@@ -263,7 +281,7 @@ Reconciled Reconciler::reconcile(const Observed& observed, const ReconcileRules&
 
   step.devices();
   step.processes();
-  for (auto& [id, known] : memory_)  // A process that the driver no longer reports may come back.
+  for (auto& [id, known] : memory_)  // A process that the driver no longer reports may return.
     std::erase_if(known.unattached, [&](const auto& process) {
       return std::ranges::none_of(observed.processes, [&](const ProcessObserved& p) {
         return p.slice == id && p.pid == process.first && p.start == process.second;

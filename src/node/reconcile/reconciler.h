@@ -1,18 +1,19 @@
-// Compares what the driver reports with what the slices charged, and says what to do about a difference.
+// Compares what the driver reports with what the slices charged, and returns the actions for each difference.
 //
 // The agent's loop calls it with each sample of the driver, once a second, and four times a second while a
-// device is arbitrated (node/slice/reconcile_loop.h). Input and output are values: it makes no system call
-// and uses no clock. It remembers only what a decision over several samples needs.
-//
-//   difference                                              action
-//   the driver reports more memory than was charged         ChargeGrowth
-//   a process holds memory and is not attached              AddEvent; as --audit says, FreezeSlice or
-//   KillProcess kernels ran longer than the arbiter charged, twice      AddEvent; as --audit says,
-//   FreezeSlice or StopSlice a slice holds more than its quota                       AddEvent; as
-//   --over-quota says, StopSlice an Xid, a change of a device's health                   AddEvent an
-//   assumption of the guest library did not hold         AddEvent
+// device is arbitrated (node/loop/reconcile_loop.h). Input and output are values: it makes no system call and
+// uses no clock. It remembers only what a decision over several samples needs.
+//   | difference                                             | action                                        |
+//   |--------------------------------------------------------|-----------------------------------------------|
+//   | the driver reports more memory than was charged        | ChargeGrowth                                  |
+//   | a process holds memory and is not attached             | AddEvent; --audit: FreezeSlice or KillProcess |
+//   | kernels ran longer than the arbiter charged, twice     | AddEvent; --audit: FreezeSlice or StopSlice   |
+//   | a slice holds more than its quota                      | AddEvent; --over-quota: StopSlice             |
+//   | an Xid, a change of a device's health                  | AddEvent                                      |
+//   | an assumption of the guest library did not hold        | AddEvent                                      |
 #pragma once
 
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -24,6 +25,7 @@
 #include "base/bytes.h"
 #include "core/enforcement.h"
 #include "core/violation.h"
+#include "core/work_shown.h"
 #include "node/reconcile/bypass.h"
 #include "node/reconcile/growth.h"
 
@@ -40,11 +42,11 @@ struct DeviceObserved {
 struct ProcessObserved {
   size_t device = 0;  // Position in Observed::devices.
   int pid = 0;
-  uint64_t start = 0;             // Start time in clock ticks; 0: the process has ended since.
-  std::optional<uint64_t> slice;  // No value: in no slice.
+  uint64_t start = 0;             // Start time in clock ticks. 0 if the process has ended since.
+  std::optional<uint64_t> slice;  // No value if it is in no slice.
   bool attached = false;
   Bytes used;
-  unsigned sm_percent = 0;
+  WorkShown work;
   bool graphics_only = false;
   std::string command;       // For reports.
   ProcessEvidence evidence;  // Needed if the process is in a slice, not attached and not is_known().
@@ -54,8 +56,8 @@ struct ProcessObserved {
 struct ChargedTime {
   uint64_t busy_ns = 0;
   uint64_t as_of_ns = 0;
-  // The slice reported work while another slice had work: what was charged of it, and what was not, because
-  // the driver did not show it.
+  // Time in which the slice reported work while another slice had work: the part that was charged, and the
+  // part that was not because the driver did not show it.
   uint64_t overlapped_ns = 0;
   uint64_t unsupported_ns = 0;
 };
@@ -63,7 +65,7 @@ struct ChargedTime {
 struct PartObserved {
   std::optional<size_t> device;  // Position in Observed::devices; no value if the device is gone.
   Bytes quota;
-  Bytes context;  // Bytes of each process's context that the device's reserve pays.
+  Bytes context;  // Bytes of each process's context that the device's reserve pays for.
   // The budget word when the sample was requested, and now; no value without a report page.
   std::optional<Reading> reading;
   uint64_t charged_growth = 0;
@@ -71,11 +73,12 @@ struct PartObserved {
 };
 
 struct SliceObserved {
-  uint64_t id = 0;  // Of its usage record; not 0.
+  uint64_t id = 0;  // Its usage record; not 0.
   bool limited = true;
   bool stopping = false;
   bool frozen = false;
-  uint32_t ensure_failures = 0;  // Of the guest library (wire/shm/layout.h).
+  bool refused = false;          // The quota refused memory since the agent was started.
+  uint32_t ensure_failures = 0;  // In the guest library (wire/shm/layout.h).
   std::vector<PartObserved> parts;
 };
 
@@ -91,9 +94,10 @@ struct ReconcileRules {
 };
 
 struct AddEvent {
-  uint64_t slice = 0;  // 0: about the node.
+  uint64_t slice = 0;  // 0 if it is about the node.
   std::string text;
   std::optional<ViolationKind> violation = {};  // The slice breaks its limits.
+  bool is_caused_by_program = false;            // About the node; a program may cause it at any rate.
 };
 struct ChargeGrowth {
   uint64_t slice = 0;
@@ -118,7 +122,7 @@ using Action = std::variant<AddEvent, ChargeGrowth, FreezeSlice, KillProcess, St
 struct SliceUse {
   struct Part {
     Bytes used;
-    unsigned sm_percent = 0;
+    WorkShown work;
   };
   std::vector<Part> parts;
   std::map<int, Bytes> by_pid;
@@ -126,9 +130,9 @@ struct SliceUse {
 };
 
 struct Reconciled {
-  std::vector<Action> actions;          // To be carried out in this order.
+  std::vector<Action> actions;          // To carry out in this order.
   std::map<uint64_t, SliceUse> slices;  // By id; each observed slice.
-  // By position of the device: processes on a device with slices that are in no slice, as sentences.
+  // By position of the device: processes in no slice on a device with slices, as messages.
   std::vector<std::vector<std::string>> unmanaged;
 };
 
@@ -136,17 +140,17 @@ class Reconciler {
  public:
   Reconciled reconcile(const Observed&, const ReconcileRules&);
 
-  // Returns whether this unattached process was reported before, so that its evidence is not needed.
+  // Returns whether this unattached process has been reported before, so that its evidence is not needed.
   bool is_known(uint64_t slice, int pid, uint64_t start) const;
 
  private:
   struct PartMemory {
     Growth growth;
     Bypass bypass;
-    // The other way round: the slice reports more than the driver shows. Some drivers report a second late.
+    // The opposite: the slice reports more than the driver shows. Some drivers report a second late.
     Bypass claims{8};
     bool beyond_quota = false;
-    ChargedTime time;
+    std::deque<ChargedTime> times;  // One for each sample of the longest window, oldest first.
   };
   struct SliceMemory {
     std::vector<PartMemory> parts;

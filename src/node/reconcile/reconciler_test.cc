@@ -41,7 +41,7 @@ struct Scene {
 std::string spoken(const Action& action) {
   struct Words {
     std::string operator()(const AddEvent& a) const {
-      return fmt::format("event {}: {}{}", a.slice,
+      return fmt::format("event {}: {}{}{}", a.slice, a.is_caused_by_program ? "[by a program] " : "",
                          a.violation ? fmt::format("[{}] ", text(*a.violation)) : "", a.text);
     }
     std::string operator()(const ChargeGrowth& a) const {
@@ -63,10 +63,10 @@ std::vector<std::string> spoken(const Reconciled& done) {
 struct Row {
   const char* name;
   std::function<void(Scene&)> change;
-  std::vector<const char*> actions;  // Each a part of one action's text, in order.
+  std::vector<const char*> actions;  // Each is a part of one action's text, in order.
 };
 
-// One row per action and cause. What the second sample changes is in `again`.
+// One row per action and cause. `again` has the changes of the second sample.
 const Row rows[] = {
     {"nothing differs", [](Scene&) {}, {}},
     {"growth is charged",
@@ -97,6 +97,12 @@ const Row rows[] = {
     {"beyond the quota, stopped",
      [](Scene& x) { x.process().used = {1100 * mib_bytes}, x.rules.over_quota = OverQuotaAction::kill; },
      {"charge 7/0", "the slice is stopped", "stop 7: it held more than its quota (--over-quota kill)"}},
+    {"a refused request, stopped",
+     [](Scene& x) { x.seen.slices[0].refused = true, x.rules.over_quota = OverQuotaAction::kill; },
+     {"stop 7: it requested more than its quota (--over-quota kill)"}},
+    {"a refused request is the program's matter by default",
+     [](Scene& x) { x.seen.slices[0].refused = true; },
+     {}},
     {"a slice that is stopping is not stopped again",
      [](Scene& x) {
        x.process().used = {1100 * mib_bytes}, x.rules.over_quota = OverQuotaAction::kill;
@@ -127,7 +133,10 @@ const Row rows[] = {
      {}},
     {"an Xid",
      [](Scene& x) { x.seen.devices[0].xids = {31}; },
-     {"event 0: device 0: the driver reported Xid 31 (GPU memory page fault)"}},
+     {"event 0: [by a program] device 0: the driver reported Xid 31 (GPU memory page fault)"}},
+    {"an Xid of the device",
+     [](Scene& x) { x.seen.devices[0].xids = {48}; },
+     {"event 0: device 0: the driver reported Xid 48 (double-bit ECC error)"}},
     {"a lost device",
      [](Scene& x) {
        x.seen.devices[0].now = {HealthState::lost, "lost from the bus"};
@@ -178,10 +187,13 @@ TEST(Reconciler, a_finding_is_reported_once_until_it_ends) {
   EXPECT_EQ(reconciler.reconcile(scene.seen, scene.rules).actions.size(), 1u);
 }
 
+// The driver counts the work of each process.
+WorkShown counted(unsigned percent) { return {percent, percent > 0, percent, percent, percent, 0}; }
+
 // The kernels ran 90 % of the time, and the arbiter charged 10 %.
 Scene beyond_leases(uint64_t samples) {
   Scene scene;
-  scene.process().sm_percent = 90;
+  scene.process().work = counted(90);
   scene.part().time = ChargedTime{.busy_ns = samples * s / 10, .as_of_ns = samples * s};
   return scene;
 }
@@ -196,11 +208,35 @@ TEST(Reconciler, work_beyond_the_leases_is_found_by_two_samples) {
     EXPECT_THAT(reconciler.reconcile(beyond_leases(2).seen, rules).actions, testing::IsEmpty());
     const auto found = spoken(reconciler.reconcile(beyond_leases(3).seen, rules));
     ASSERT_EQ(found.size(), audit == AuditAction::report ? 1u : 2u);
-    EXPECT_THAT(found[0], HasSubstr("its kernels used 90 % of device 0, by the arbiter's 10 %; process 50"));
+    EXPECT_THAT(found[0],
+                HasSubstr("its kernels used at least 90 % of device 0, by the arbiter's 10 %; process 50"));
     EXPECT_THAT(found.back(), HasSubstr(action));
     EXPECT_THAT(reconciler.reconcile(beyond_leases(4).seen, rules).actions, testing::IsEmpty())
         << "told once";
   }
+}
+
+// Each driver period has one process, so a verdict needs the periods of some seconds.
+TEST(Reconciler, work_that_is_proven_over_a_window_is_compared_with_the_charge_of_the_window) {
+  const auto scene_at = [](uint64_t second, uint64_t charged_percent, WorkShown work) {
+    Scene scene;
+    scene.process().work = work;
+    scene.part().time = ChargedTime{.busy_ns = second * s * charged_percent / 100, .as_of_ns = second * s};
+    return scene;
+  };
+  const int64_t window = 10 * static_cast<int64_t>(s);
+  Reconciler honest, beyond;
+  unsigned found = 0;
+  for (uint64_t second = 1; second < 30; ++second) {
+    // By chance each of the last samples has it, and it is proven to have worked a quarter of the time.
+    const WorkShown named{98, true, 50, 24, 100, window};
+    EXPECT_THAT(honest.reconcile(scene_at(second, 20, named).seen, {}).actions, testing::IsEmpty()) << second;
+    const WorkShown proven{98, true, 90, 80, 100, window};
+    const auto done = beyond.reconcile(scene_at(second, 20, proven).seen, {});
+    EXPECT_TRUE(second > 5 || done.actions.empty()) << "of half of the window the charge is not known";
+    found += static_cast<unsigned>(done.actions.size());
+  }
+  EXPECT_EQ(found, 1u);
 }
 
 // Slice 8 reports work that never runs, next to slice 7, whose kernels run 80 % of the time.
@@ -213,7 +249,7 @@ struct FalseReports {
     Scene scene;
     ++samples;
     charged += to_7 * s / 100, overlapped += to_8 * s / 100, unsupported += not_charged * s / 100;
-    scene.process().sm_percent = 80;
+    scene.process().work = counted(80);
     scene.part().time = ChargedTime{.busy_ns = charged, .as_of_ns = samples * s};
     scene.seen.slices.push_back(scene.seen.slices[0]);
     scene.seen.slices[1].id = 8;
@@ -222,7 +258,7 @@ struct FalseReports {
                                                      .overlapped_ns = overlapped,
                                                      .unsupported_ns = unsupported};
     ProcessObserved forger = scene.process();
-    forger.pid = 51, forger.slice = 8, forger.sm_percent = 0;
+    forger.pid = 51, forger.slice = 8, forger.work = counted(0);
     scene.seen.processes.push_back(forger);
     return spoken(reconciler.reconcile(scene.seen, {.audit = audit}));
   }

@@ -10,7 +10,7 @@ Outcome<void> Books::load() {
   if (!remembered) return tl::unexpected(remembered.error());
   for (const ledger::Change& change : *remembered)
     if (const auto good = ledger_.apply(change); !good)
-      return failure(FailureKind::unavailable, "the ledger contradicts itself: {}", good.error().sentence);
+      return failure(FailureKind::unavailable, "the ledger contradicts itself: {}", good.error().message);
   return {};
 }
 
@@ -41,9 +41,6 @@ LedgerMark Books::mark() const {
   return {store_->generation(), ledger_.next_id() - 1, stamp_now().boot_id, false};
 }
 
-ledger::Stamp stamp_now() {
-  static const std::string boot = os::boot_id();
-  return {os::utc_ns(), boot, os::monotonic_ns()};
-}
+ledger::Stamp stamp_now() { return {os::utc_ns(), os::boot_id(), os::monotonic_ns()}; }
 
 }  // namespace carve::node

@@ -9,13 +9,13 @@
 
 namespace carve::node {
 
-// How far the ledger has come, as the runtime directory keeps it. That directory is of this boot and is lost
-// apart from the ledger, so the two together show that the ledger has lost changes.
+// The ledger's progress, as stored in the runtime directory. That directory belongs to this boot and is lost
+// independently of the ledger, so comparing the two shows whether the ledger has lost changes.
 struct LedgerMark {
   ledger::Generation generation;
-  uint64_t last_id = 0;  // The largest id that was given to a record.
+  uint64_t last_id = 0;  // The largest record id so far.
   std::string boot_id;
-  // The ledger was behind, and what it lost is not complete yet.
+  // The ledger was behind, and its lost changes are not complete yet.
   bool is_behind = false;
 };
 
@@ -23,21 +23,21 @@ class Books {
  public:
   explicit Books(std::unique_ptr<ledger::Store> store) : store_(std::move(store)) {}
 
-  // Applies what the store has to the empty ledger.
+  // Applies the store's contents to the empty ledger.
   Outcome<void> load();
   const ledger::Ledger& ledger() const { return ledger_; }
-  // Stores the change, then applies it. After a failure nothing has changed.
+  // Stores the change, then applies it. On failure nothing is changed.
   Outcome<void> post(const ledger::Change& change);
-  // Returns whether the ledger is older than the mark, or another one, and skips the ids that were given out.
+  // Returns whether the ledger is older than the mark, or a different one, and skips the ids that were used.
   bool is_behind(const std::optional<LedgerMark>& mark);
-  // Writes a mark now and after each change. `mark`: the one that was found at the start. Call it when the
-  // ledger has all that the state files have.
+  // Writes a mark now and after each change. `mark` is the one found at the start. Call it when the ledger
+  // has everything that the state files have.
   Outcome<void> begin_marks(const std::optional<LedgerMark>& mark, std::function<void(LedgerMark)> write);
-  // Writes the mark again, because its file is lost.
+  // Writes the mark again after its file was lost.
   void rewrite_mark() const {
     if (write_mark_) write_mark_(mark());
   }
-  // Returns the mark of the ledger as it is.
+  // Returns the mark of the current ledger.
   LedgerMark mark() const;
   Outcome<std::vector<ledger::UsageRecord>> records_after(uint64_t id, size_t most) const {
     return store_->records_after(id, most);
@@ -45,7 +45,7 @@ class Books {
   Outcome<std::vector<ledger::UsageRecord>> records(const std::vector<uint64_t>& ids) const {
     return store_->records(ids);
   }
-  // Returns the living record of this name, or null.
+  // Returns the live record of this name, or null.
   const ledger::UsageRecord* find(const std::string& name) const { return ledger_.find(name); }
 
  private:

@@ -7,6 +7,7 @@
 #include "core/escaped.h"
 #include "os/clock.h"
 #include "os/log.h"
+#include "os/user.h"
 
 namespace carve::node {
 
@@ -21,22 +22,52 @@ Bytes NodeState::context_charged(const Uuid& uuid) const {
   return on != nullptr && settings.contexts_in_slice ? on->context : Bytes{};
 }
 
-// Names of programs and files are from outside.
-void NodeState::event(const std::string& slice, std::string text) {
-  text = escaped(text);
-  os::log::info("{}{}{}", slice, slice.empty() ? "" : ": ", text);
-  std::optional<uint32_t> owner;
-  if (const ledger::UsageRecord* record = books.find(slice)) owner = record->slice.owner;
-  if (const LiveSlice* live = slices.find(slice)) owner = live->granted().owner;
-  events.add({os::utc_ns(), slice, std::move(text), owner});
+std::optional<uint32_t> NodeState::owner_of(const std::string& slice) const {
+  if (const LiveSlice* live = slices.find(slice)) return live->granted().owner;
+  if (const ledger::UsageRecord* record = books.find(slice)) return record->slice.owner;
+  return std::nullopt;
 }
 
+uint64_t NodeState::id_of(const std::string& slice) const {
+  if (const LiveSlice* live = slices.find(slice)) return live->id();
+  const ledger::UsageRecord* record = books.find(slice);
+  return record == nullptr ? 0 : record->id;
+}
+
+// Names of programs and files come from outside.
+void NodeState::add_event(const EventSubject& slice, std::string text, const std::optional<Cause>& cause) {
+  text = escaped(text);
+  if (!cause || os::log::may_write(*cause))
+    os::log::info("{}{}{}", slice.name, slice.name.empty() ? "" : ": ", text);
+  events.add({.utc_ns = os::utc_ns(),
+              .slice = slice.name,
+              .text = std::move(text),
+              .owner = slice.owner,
+              .slice_id = slice.id});
+}
+
+void NodeState::event(const std::string& slice, std::string text) {
+  const auto owner = owner_of(slice);
+  add_event({.name = slice, .id = id_of(slice), .owner = owner}, std::move(text),
+            owner ? std::optional(os::cause_of_user(*owner)) : std::nullopt);
+}
+
+// Root's pods do not use up root's own log quota.
 bool NodeState::caused_event(LiveSlice& slice, std::string text) {
   const auto left_out = slice.event_budget.take(os::monotonic_ns());
   if (!left_out) return false;
   if (*left_out != 0) text += fmt::format(" ({} earlier events of this slice were left out)", *left_out);
-  event(slice.name(), std::move(text));
+  Cause cause = os::cause_of_user(slice.granted().owner);
+  if (cause.has_reserve) cause = {.who = "slice " + slice.name()};
+  add_event({.name = slice.name(), .id = slice.id(), .owner = slice.granted().owner}, std::move(text), cause);
   return true;
+}
+
+void NodeState::outside_event(const EventSubject& slice, std::string text) {
+  const auto left_out = outside_budget.take(os::monotonic_ns());
+  if (!left_out) return;
+  if (*left_out != 0) text += fmt::format(" ({} earlier events of this kind were left out)", *left_out);
+  add_event(slice, std::move(text), Cause{.who = "programs in no slice"});
 }
 
 AttachedSpan attached_span(const os::ProcessId& process) {
@@ -86,11 +117,10 @@ void arbitrate(NodeState& node, const Slice& changed) {
       for (const auto& [process, attached] : slice->attached) added.slots.push_back(attached.slot);
     }
     for (const uint64_t id : node.compute.arbitrate(device->device, parts))
-      node.event(
-          node.slices.find(id)->name(),
-          fmt::format("left without an enforced share on device {}, because the arbiter has no room for "
-                      "another client",
-                      device->device.index));
+      node.event(node.slices.find(id)->name(),
+                 fmt::format("left without an enforced share on device {}, because the arbiter cannot take "
+                             "another client",
+                             device->device.index));
   }
 }
 

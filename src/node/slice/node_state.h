@@ -1,5 +1,5 @@
-// The state of one agent, which its parts share: Lifecycle, Attachments, the reconcile loop, the views. The
-// loop's thread alone uses it. A rule is in the part that keeps it; here are only the state and look-ups.
+// The state of one agent, shared by its parts: Lifecycle, Attachments, the reconcile loop, the views. Only
+// the loop's thread uses it. Rules are in the parts that apply them; here are only the state and look-ups.
 #pragma once
 
 #include <memory>
@@ -7,27 +7,35 @@
 #include <string>
 #include <vector>
 
+#include "core/event_budget.h"
 #include "node/agent/event_log.h"
 #include "node/compute/compute.h"
 #include "node/devices/kernel_log.h"
+#include "node/identity/ended_processes.h"
 #include "node/inspect/inspector.h"
+#include "node/settings/kept_settings.h"
+#include "node/settings/node_labels.h"
+#include "node/settings/settings.h"
 #include "node/slice/books.h"
-#include "node/slice/ended_processes.h"
-#include "node/slice/kept_settings.h"
-#include "node/slice/node_labels.h"
 #include "node/slice/pages.h"
-#include "node/slice/settings.h"
 #include "node/slice/slices.h"
 #include "node/slice/slot_listeners.h"
 #include "os/loop.h"
 
 namespace carve::node {
 
+// The slice that an event is about. The name is empty if the event is about the agent.
+struct EventSubject {
+  std::string name;
+  uint64_t id = 0;                     // Its usage record; 0 if unknown.
+  std::optional<uint32_t> owner = {};  // Its uid. If absent, it is unknown and only operators see the event.
+};
+
 struct NodeState {
   os::Loop& loop;
   const Settings settings;
   std::vector<NodeDevice> devices;
-  std::vector<unsigned> lost_indexes = {};  // Of devices that the driver reported as lost at the start.
+  std::vector<unsigned> lost_indexes = {};  // Devices that the driver reported as lost at the start.
   Books books;
   EventLog events;
   NodeLabels labels;
@@ -39,21 +47,30 @@ struct NodeState {
   Compute compute;  // Destroyed before the slices, whose pages the arbiters use.
 
   std::optional<KernelLog> kernel_log;
-  std::string kernel_log_trouble;  // Why there is none.
+  std::string kernel_log_trouble;          // Why it cannot be read, or empty.
+  std::string process_lists_trouble = {};  // Why nvidia-smi in a slice shows others' processes.
   EndedProcesses ended_processes;
+  EventBudget outside_budget = {};  // For outside_event().
 
   uint64_t samples = 0;        // Taken from the driver.
-  int64_t last_sample_ns = 0;  // CLOCK_MONOTONIC of its end; 0: none.
-  int64_t sample_took_ns = 0;  // The last one.
+  int64_t last_sample_ns = 0;  // CLOCK_MONOTONIC time of its end; 0 if there was none.
+  int64_t sample_took_ns = 0;  // For the last one.
 
   const ledger::Ledger& ledger() const { return books.ledger(); }
   const NodeDevice* device(const Uuid&) const;
-  Bytes context_charged(const Uuid&) const;  // What a context costs a slice there; 0: the reserve pays.
-  // Logs the event and adds it to the event log. `slice`: its name; empty: the agent as a whole.
+  Bytes context_charged(const Uuid&) const;  // The charge for a context there; 0 if the reserve pays.
+  // Logs the event and adds it to the event log. `slice` is the slice's name, or empty for the agent as a
+  // whole. The log line counts against the quota of the slice's owner.
   void event(const std::string& slice, std::string text);
-  // The same for an event that a process of the slice causes as often as it wants: only so many are kept.
-  // Returns whether this one is.
+  // The same for an event that a process of the slice can cause as often as it wants: only a limited number
+  // is kept. Returns whether this one is.
   bool caused_event(LiveSlice& slice, std::string text);
+  // The same for programs that are in no live slice. `slice` is the one that they were in, if known.
+  void outside_event(const EventSubject& slice, std::string text);
+  // Returns the owner of a live or ended slice, if known.
+  std::optional<uint32_t> owner_of(const std::string& slice) const;
+  uint64_t id_of(const std::string& slice) const;  // 0 if no live slice has this name.
+  void add_event(const EventSubject& slice, std::string text, const std::optional<Cause>& cause);
   Policies::Holders policy_holders() const;
   std::vector<std::string> memory_unit_holders() const;  // Slices that were requested in units.
   Share most_shares() const;                             // The largest sum of the shares on one device.

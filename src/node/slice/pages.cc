@@ -9,17 +9,18 @@
 #include "node/slice/slices.h"
 #include "os/clock.h"
 #include "os/log.h"
+#include "os/user.h"
 #include "wire/api/json.h"
 
 namespace carve::node {
 namespace {
 
-// Each takes a second at most, while the agent starts.
+// Each attempt takes at most a second, while the agent starts.
 constexpr unsigned max_recovery_attempts = 4;
 constexpr const char* mark_name = "ledger.mark";
 
-// Under which the fd store holds a control page: for the agent, and as the slice's processes get it. The
-// names of slices have no '/'.
+// The keys of a control page in the fd store: for the agent, and as passed to the slice's processes. Slice
+// names have no '/'.
 std::string control_key(const std::string& slice) { return "c/" + slice; }
 std::string reader_key(const std::string& slice) { return "r/" + slice; }
 
@@ -46,6 +47,7 @@ void fill_control(shm::Control& control, const Slice& granted, const std::vector
     out.context_bytes = contexts[i].count;
     out.share = part.share.basis_points;
     out.policy = static_cast<uint32_t>(granted.policy);
+    out.whole = granted.exclusive ? 1 : 0;
     out.memory = granted.isolation != Isolation::none ? shm::Memory::limited : shm::Memory::not_limited;
   }
   control.epoch.fetch_add(1, std::memory_order_release);
@@ -120,7 +122,7 @@ void Pages::write_state(const LiveSlice& slice) {
                         .slot = slice.slot,
                         .released = slice.released};
   if (const auto written = runtime_.write_state_file(slice.name(), write_state_file(state)); !written)
-    os::log::error("{}: {}", slice.name(), written.error().sentence);
+    os::log::error(os::cause_of_user(slice.granted().owner), "{}: {}", slice.name(), written.error().message);
 }
 
 std::optional<StateFile> Pages::read_state(const std::string& slice) const {
@@ -137,7 +139,7 @@ std::optional<LedgerMark> Pages::read_mark() const {
 
 void Pages::write_mark(const LedgerMark& mark) {
   if (const auto written = runtime_.write(mark_name, api::write(mark)); !written)
-    os::log::error("{}", written.error().sentence);
+    os::log::error("{}", written.error().message);
 }
 
 std::vector<os::Fd> Pages::descriptors_for(const LiveSlice& slice) const {
@@ -151,16 +153,17 @@ std::vector<os::Fd> Pages::descriptors_for(const LiveSlice& slice) const {
 
 void Pages::hold_report(const LiveSlice& slice) {
   if (slice.report.fd && !fd_store_.hold(slice.name(), slice.report.fd))
-    os::log::warning("{}: the fd store does not hold the report page", slice.name());
+    os::log::warning(os::cause_of_user(slice.granted().owner),
+                     "{}: the fd store does not hold the report page", slice.name());
 }
 
-// The files are opened while they have a path: later it may be gone.
+// Opens the files while they have a path, which may be gone later.
 void Pages::keep_files(LiveSlice& slice) {
   slice.control_file = runtime_.control_file(slice.name());
   slice.control_reader = runtime_.control_descriptor(slice.name());
 }
 
-// Hands all pages to the fd store. Returns whether it has them.
+// Passes all pages to the fd store. Returns whether it has them.
 bool Pages::hold_all(const Slices& slices) {
   bool held = true;
   for (const auto& [id, slice] : slices) {
@@ -176,7 +179,7 @@ Outcome<bool> Pages::restore(os::Loop& loop, const Slices& slices) {
   if (runtime_.is_present()) return false;
   auto fresh = RuntimeDir::open(runtime_.path());
   if (!fresh) return tl::unexpected(fresh.error());
-  auto fd_store = FdStore::reach(runtime_.path());  // Another one: the former has lost its socket, and ends.
+  auto fd_store = FdStore::reach(runtime_.path());  // A new one: the old one has lost its socket, and ends.
   if (!fd_store) return tl::unexpected(fd_store.error());
   loop.forget(fd_store_.fd());
   fd_store_ = std::move(*fd_store);
@@ -194,7 +197,7 @@ void Pages::watch_fd_store(os::Loop& loop, const Slices& slices) {
     os::log::warning("the fd store ended and is started again");
     auto fd_store = FdStore::reach(runtime_.path());
     if (!fd_store) {
-      os::log::error("{}", fd_store.error().sentence);
+      os::log::error("{}", fd_store.error().message);
       loop.after(os::second, [this, &loop, &slices] { watch_fd_store(loop, slices); });
       return;
     }

@@ -95,8 +95,8 @@ std::set<pid_t> pids_of(const LiveSlice& slice) {
 
 namespace {
 
-// Returns when the quota last refused memory, in UTC; 0: never. The slice may write any moment there. The
-// clocks are read one after the other, so the result is cut to milliseconds.
+// Returns when the quota last refused memory, in UTC, or 0 if never. The slice may write any time there. The
+// clocks are read one after the other, so the result is truncated to milliseconds.
 int64_t refused_utc_ns(const LiveSlice& slice) {
   if (!slice.report.page) return 0;
   const uint64_t at = slice.report.page->quota_refused_ns.load(std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// The processes of one slice: whether one lives, how all are killed.
+// The processes of one slice: finding out whether one lives, and killing all.
 //
 // If a slice has a cgroup, the kernel reports when the cgroup is empty and kills its processes in one step.
 // Without a cgroup, the slice's processes are the descendants of its program. They are scanned when one of
@@ -17,26 +17,26 @@ namespace carve::node {
 
 bool has_processes(LiveSlice&);
 
-// Without a cgroup: finds the living descendants of the slice's processes.
+// Without a cgroup: finds the live descendants of the slice's processes.
 void scan_descendants(LiveSlice&);
 
-// Kills the slice's programs with their descendants, and no container.
+// Kills the slice's programs with their descendants, but no container.
 void kill_programs(LiveSlice&);
 
-// Kills all processes of the slice, with a cgroup also those that fork meanwhile. Without one a process may
-// fork between the scan and the kill, so call it again until has_processes() is false.
+// Kills all processes of the slice. With a cgroup this includes those that fork in the meantime. Without one
+// a process may fork between the scan and the kill, so call it again until has_processes() is false.
 void kill_all(LiveSlice&);
 
-// Freezes the slice in one step, which no process inside can undo. Without a cgroup stops `process` alone.
-// Returns false in the second case.
+// Freezes the slice in one step, which no process inside can undo. Without a cgroup stops only `process` and
+// returns false.
 bool freeze(LiveSlice&, const os::ProcessId& process);
 void thaw(LiveSlice&);
 
 SliceState state_of(const LiveSlice&);
-// Returns the processes of the slice that are known without a scan: of its cgroup, attached, of its
-// containers.
+// Returns the processes of the slice that are known without a scan: those in its cgroup, the attached ones,
+// and those of its containers.
 std::set<pid_t> pids_of(const LiveSlice&);
-// With the processes, as the inspector knows them, if there is an inspector.
+// Includes the processes, as the inspector knows them, if there is an inspector.
 SliceView view_of(const LiveSlice&, const Inspector*);
 
 }  // namespace carve::node

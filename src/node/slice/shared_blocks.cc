@@ -1,7 +1,5 @@
 #include "node/slice/shared_blocks.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 
 #include "os/clock.h"
@@ -9,12 +7,11 @@
 namespace carve::node {
 namespace {
 
-constexpr size_t max_lock_list_bytes = 64 << 20;  // 500,000 locks.
 constexpr int64_t rests_per_read = 9;
 
 struct LockList {
-  bool is_complete = false;
-  std::vector<uint64_t> locked;  // Those of the names that are locked.
+  bool was_read = false;
+  std::set<uint64_t> locked;  // The names that are locked.
   int64_t took_ns = 0;
 };
 
@@ -22,32 +19,18 @@ struct LockList {
 LockList list_locked(const SharedBlocks::ReadLocks& read, const std::vector<uint64_t>& names) {
   LockList out;
   const int64_t begun = os::monotonic_ns();
-  out.is_complete = shm::read_locked_names(read, [&](uint64_t name) {
-    if (std::ranges::binary_search(names, name)) out.locked.push_back(name);
-  });
-  std::ranges::sort(out.locked);
+  const auto locked = [&](uint64_t name) {
+    if (std::ranges::binary_search(names, name)) out.locked.insert(name);
+  };
+  out.was_read = shm::read_locked_names(read, locked, [&] { return out.locked.size() == names.size(); });
   out.took_ns = os::monotonic_ns() - begun;
   return out;
 }
 
 }  // namespace
 
-bool SharedBlocks::read_kernel_locks(const std::function<void(const char*, size_t)>& piece) {
-  const os::Fd list(open("/proc/locks", O_RDONLY | O_CLOEXEC));
-  char text[4096];  // The kernel fills one page for each call.
-  size_t bytes = 0;
-  while (list) {
-    const ssize_t n = read(list.get(), text, sizeof text);
-    if (n <= 0) return n == 0;
-    bytes += static_cast<size_t>(n);
-    if (bytes > max_lock_list_bytes) return false;
-    piece(text, static_cast<size_t>(n));
-  }
-  return false;
-}
-
 SharedBlocks::SharedBlocks(os::Loop& loop, const Slices& slices, ReadLocks read_locks)
-    : slices_(slices), read_locks_(std::move(read_locks)), thread_(loop, 1) {}
+    : slices_(slices), read_locks_(std::move(read_locks)), reader_(loop, os::Workers::without_limit_ns) {}
 
 std::vector<SharedBlocks::Question> SharedBlocks::ask() {
   std::vector<Question> out;
@@ -77,20 +60,22 @@ void SharedBlocks::settle(int64_t now_ns) {
   std::vector<uint64_t> names;
   for (const Question& q : questions) names.push_back(q.block.name);
   std::ranges::sort(names);
-  thread_.post([this, questions = std::move(questions), names = std::move(names)]() -> os::JobThread::Done {
-    LockList list = list_locked(read_locks_, names);
+  const auto work = [this, read = read_locks_, questions = std::move(questions),
+                     names = std::move(names)]() -> os::Workers::Act {
+    LockList list = list_locked(read, names);
     return [this, questions, list = std::move(list)] {
       not_before_ns_ = os::monotonic_ns() + rests_per_read * list.took_ns;
-      if (list.is_complete) release(questions, list.locked);
+      if (list.was_read) release(questions, list.locked);
     };
-  });
+  };
+  reader_.run("locks", work, nullptr);
 }
 
-// A slice may have ended meanwhile; release_block() finds out whether a block changed.
-void SharedBlocks::release(const std::vector<Question>& questions, const std::vector<uint64_t>& locked) {
+// A slice may have ended in the meantime; release_block() detects whether a block has changed.
+void SharedBlocks::release(const std::vector<Question>& questions, const std::set<uint64_t>& locked) {
   for (const Question& q : questions) {
     LiveSlice* const slice = slices_.find(q.slice);
-    if (slice == nullptr || !slice->report.page || std::ranges::binary_search(locked, q.block.name)) continue;
+    if (slice == nullptr || !slice->report.page || locked.contains(q.block.name)) continue;
     shm::release_block(slice->report.page->charges, q.block.block, q.block.name, q.block.joins,
                        shm::Tag::agent, shm::NoStops{}, shm::agent_attempts);
   }

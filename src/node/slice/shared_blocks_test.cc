@@ -10,11 +10,11 @@ namespace {
 struct SharedBlocksTest : testing::Test {
   os::Loop loop;
   Slices slices;
-  os::Mutex mutex;
-  std::string list;  // Of the kernel.
+
+  std::string list;  // The kernel's list.
   unsigned reads = 0;
   bool readable = true;
-  SharedBlocks blocks{loop, slices, [this](const auto& piece) {
+  SharedBlocks blocks{loop, slices, [this](size_t, const auto& piece) {
                         ++reads;
                         piece(list.data(), list.size());
                         return readable;
@@ -26,7 +26,7 @@ struct SharedBlocksTest : testing::Test {
     slice->report = std::move(*make_report());
     return slices.add(std::move(slice)).report.page->charges;
   }
-  // Exports a block that no process holds, as a process that has ended leaves it.
+  // Exports a block that no process holds, as an ended process leaves it.
   static uint64_t add_block(shm::Charges& charges, uint64_t bytes) {
     shm::change(charges, {0, 0, 0}, 0, bytes, UINT64_MAX);
     const unsigned i = shm::begin_block(charges, 0, 0, shm::SharedBlockKind::descriptor,
@@ -53,7 +53,7 @@ TEST_F(SharedBlocksTest, releases_what_no_descriptor_names_and_keeps_the_rest) {
   list = fmt::format("1: OFDLCK  ADVISORY  READ -1 00:0f:1057 {} {}\n", locked, locked);
   settle();
   EXPECT_EQ(held(a), 100u);
-  EXPECT_EQ(reads, 2u) << "two equal lists are complete";
+  EXPECT_EQ(reads, std::size(shm::first_lock_pieces));
   list.clear();
   settle();
   EXPECT_EQ(held(a), 0u);
@@ -70,7 +70,7 @@ TEST_F(SharedBlocksTest, reads_the_list_once_for_all_slices_and_not_without_a_qu
   }
   settle();
   EXPECT_EQ(held(a) + held(b), 0u);
-  EXPECT_EQ(reads, 2u);
+  EXPECT_EQ(reads, std::size(shm::first_lock_pieces));
 }
 
 TEST_F(SharedBlocksTest, keeps_every_block_if_the_list_cannot_be_read) {
@@ -81,7 +81,7 @@ TEST_F(SharedBlocksTest, keeps_every_block_if_the_list_cannot_be_read) {
   EXPECT_EQ(held(a), 100u);
 }
 
-// A slice can write blocks that look as if they were in question.
+// A slice can write blocks that look as if they needed a check.
 TEST_F(SharedBlocksTest, one_pass_has_a_limited_number_of_questions_of_a_slice) {
   shm::Charges& a = add_slice(1);
   const unsigned forged = 3 * max_block_questions;
@@ -97,7 +97,7 @@ TEST_F(SharedBlocksTest, rests_after_a_reading_that_took_long) {
   shm::Charges& a = add_slice(1);
   add_block(a, 100);
   settle();
-  ASSERT_EQ(reads, 2u);
+  ASSERT_EQ(reads, std::size(shm::first_lock_pieces));
   add_block(a, 100);
   blocks.settle(0);  // A moment before the reading has ended.
   EXPECT_FALSE(blocks.is_reading());
@@ -110,7 +110,7 @@ TEST_F(SharedBlocksTest, a_slice_may_end_while_the_list_is_read) {
   blocks.settle(INT64_MAX);
   slices.erase(1);
   settle();
-  EXPECT_EQ(reads, 2u);
+  EXPECT_EQ(reads, std::size(shm::first_lock_pieces));
 }
 
 }  // namespace

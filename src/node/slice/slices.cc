@@ -37,15 +37,17 @@ LiveSlice* Slices::attached_slice(const os::ProcessId& process) const {
 }
 
 LiveSlice* Slices::slice_of(pid_t pid, const World& world) const {
-  if (const auto stat = world.stat(pid))
-    if (LiveSlice* const slice = attached_slice(stat->id)) return slice;
+  if (by_id_.empty()) return nullptr;
+  const auto process = world.stat(pid);
+  if (!process) return nullptr;
+  if (LiveSlice* const slice = attached_slice(process->id)) return slice;
   std::vector<const SliceIdentity*> identities;
   std::vector<LiveSlice*> owners;
   for (const auto& [id, slice] : by_id_) {
     identities.push_back(&slice->identity);
     owners.push_back(slice.get());
   }
-  const auto found = node::slice_of(pid, identities, world);
+  const auto found = node::slice_of(*process, identities, world);
   return found ? owners[*found] : nullptr;
 }
 

@@ -1,8 +1,8 @@
-// A commit that is interrupted at every possible place. A child grants and ends slices. The parent stops it
-// at each system call (ptrace, at entry and at return) and kills it there, once for each of some 60 places. A
-// second test fills the disk instead: SQLite's writes are refused from the n-th on, for every n. Afterwards
-// the file is read as the next agent reads it. What was acknowledged is there, what was refused is not, and
-// no change is there in part. (What a power failure loses beyond that depends on SQLite's synchronous=FULL.)
+// Interrupts a commit at every possible place. A child grants and ends slices. The parent stops it at each
+// system call (ptrace, at entry and at return) and kills it there, once for each of some 60 places. A second
+// test fills the disk instead: SQLite's writes fail from the n-th on, for every n. Afterwards the file is
+// read as the next agent reads it. Acknowledged changes are there, refused ones are not, and no change is
+// there in part. (What a power failure loses beyond that depends on SQLite's synchronous=FULL.)
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -52,7 +52,7 @@ Slice holding(std::string name) {
 Ledger reread(SqliteStore& store) {
   Ledger ledger;
   const auto changes = store.read();
-  EXPECT_TRUE(changes) << changes.error().sentence;
+  EXPECT_TRUE(changes) << changes.error().message;
   for (const auto& change : *changes) EXPECT_TRUE(ledger.apply(change));
   return ledger;
 }
@@ -60,7 +60,7 @@ Ledger reread(SqliteStore& store) {
 // Creates a ledger with the slice "old".
 void prepare(const Directory& dir) {
   auto opened = SqliteStore::open(dir.ledger(), 1);
-  ASSERT_TRUE(opened) << opened.error().sentence;
+  ASSERT_TRUE(opened) << opened.error().message;
   Ledger ledger;
   ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(device())));
   ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("old"), morning)));
@@ -83,7 +83,8 @@ constexpr int no_ptrace = 77;  // Exit status.
   _exit(0);
 }
 
-// Runs the child to its n-th stop at a system call and kills it there. False: the child ended before.
+// Runs the child to its n-th stop at a system call and kills it there. Returns false if the child ended
+// before.
 bool killed_at(pid_t child, int n) {
   int status = 0;
   ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_EXITKILL);
@@ -123,7 +124,7 @@ TEST(Crash, a_kill_at_any_system_call_of_a_commit_keeps_what_was_promised_and_no
     close(told[0]);
 
     auto opened = SqliteStore::open(dir.ledger(), 1);
-    ASSERT_TRUE(opened) << "killed at " << n << ": " << opened.error().sentence;
+    ASSERT_TRUE(opened) << "killed at " << n << ": " << opened.error().message;
     ASSERT_EQ(opened->moved_aside, "") << "killed at " << n;
     Ledger ledger = reread(*opened->store);
     ASSERT_TRUE(ledger.balanced()) << "killed at " << n;
@@ -143,7 +144,7 @@ TEST(Crash, a_kill_at_any_system_call_of_a_commit_keeps_what_was_promised_and_no
 }
 
 // SQLite's own file functions, but the disk is full from the n-th write on.
-int writes_left = -1;  // -1: no limit.
+int writes_left = -1;  // -1 means no limit.
 int full_write(sqlite3_file* file, const void* bytes, int count, sqlite3_int64 at);
 
 struct FullDisk {
@@ -197,7 +198,7 @@ TEST(Crash, a_disk_that_is_full_from_any_write_on_refuses_changes_nothing_and_wo
     kept = posted.has_value();
     if (!kept) {
       ++refused;
-      EXPECT_NE(posted.error().sentence.find("disk is full"), std::string::npos) << posted.error().sentence;
+      EXPECT_NE(posted.error().message.find("disk is full"), std::string::npos) << posted.error().message;
       EXPECT_EQ(ledger.find("new"), nullptr);
       EXPECT_EQ(reread(*opened->store).find("new"), nullptr) << "full from write " << n;
       EXPECT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("new"), morning)))

@@ -16,8 +16,7 @@ using ledger::UsageRecord;
 using sqlite::Statement;
 namespace rows = sqlite::rows;
 
-// A row of the tables whose rows belong to a record. The first two columns are the record's id and the
-// position.
+// A row of a table whose rows belong to a record. The first two columns are the record's id and the position.
 constexpr const char* part_table = "part";
 constexpr const char* period_table = "period";
 
@@ -30,7 +29,7 @@ std::string table_of_record(const char* name) {
       name, rows::declarations<T>());
 }
 
-// The tables have the columns that the structs have fields.
+// The tables have a column for each field of the structs.
 const std::string& script() {
   static const std::string text = fmt::format(
       "CREATE TABLE device ({}, PRIMARY KEY (uuid)) STRICT;"
@@ -100,7 +99,7 @@ int set_amount(sqlite3* db, const char* column, uint64_t amount, uint64_t record
   return parts.finish();
 }
 
-// The old terms become a period that ended, and the rows of the record get the new terms.
+// The old terms become an ended period, and the rows of the record get the new terms.
 int insert(sqlite3* db, const ledger::Altered& altered) {
   const ledger::Terms& t = altered.terms;
   Statement was(
@@ -120,7 +119,7 @@ int insert(sqlite3* db, const ledger::Altered& altered) {
   rows::bind(record, t.isolation);
   record << altered.id;
   if (const int code = record.finish()) return code;
-  // As ledger::set_terms(): an amount that does not change stays as it is on each part.
+  // Like ledger::set_terms(): an unchanged amount stays as it is on each part.
   if (const int code = set_amount(db, "memory_bytes", t.memory.count, altered.id)) return code;
   return set_amount(db, "share_bp", t.share.basis_points, altered.id);
 }
@@ -155,7 +154,7 @@ int insert(sqlite3* db, const ledger::Generation& generation) {
   return s.finish();
 }
 
-// Which records are read: `ids` is a list or a query of ids in SQL, with a hole for each value.
+// Which records to read: `ids` is a list or a query of ids in SQL, with a placeholder for each value.
 struct Selection {
   std::string ids;
   std::vector<int64_t> values;
@@ -242,15 +241,15 @@ Outcome<SqliteStore::Opened> SqliteStore::open(const std::string& path, int64_t 
   if (sound.error().kind != FailureKind::failed_precondition || !out.moved_aside.empty())
     return tl::unexpected(sound.error());
   out.store.reset();
-  auto aside = sqlite::Database::move_aside(path, schema, now_s, sound.error().sentence);
+  auto aside = sqlite::Database::move_aside(path, schema, now_s, sound.error().message);
   if (!aside) return tl::unexpected(aside.error());
   auto fresh = open(path, now_s);
-  if (fresh) fresh->moved_aside = std::move(*aside), fresh->damage = sound.error().sentence;
+  if (fresh) fresh->moved_aside = std::move(*aside), fresh->damage = sound.error().message;
   return fresh;
 }
 
-// SQLite finds damage of its pages only. What a page has may have changed too: then the values are none, or
-// do not make a ledger.
+// SQLite detects only damaged pages. Their contents may have changed too: then the values are invalid, or do
+// not make a ledger.
 Outcome<void> SqliteStore::check() {
   const auto changes = read();
   if (!changes) return tl::unexpected(changes.error());
@@ -258,11 +257,11 @@ Outcome<void> SqliteStore::check() {
   for (const Change& change : *changes)
     if (const auto good = ledger.apply(change); !good)
       return failure(FailureKind::failed_precondition, "the ledger contradicts itself: {}",
-                     good.error().sentence);
+                     good.error().message);
   return {};
 }
 
-// A file without a generation is new, or has lost it. Both begin another one.
+// A file without a generation is new, or has lost it. Both begin a new one.
 Outcome<void> SqliteStore::read_generation() {
   {
     Statement s(database_.get(),

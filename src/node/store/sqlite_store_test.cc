@@ -51,7 +51,7 @@ const ledger::Stamp morning{1'700'000'000'000'000'000, "boot", 12};
 Ledger reread(SqliteStore& store) {
   Ledger ledger;
   const auto changes = store.read();
-  EXPECT_TRUE(changes) << changes.error().sentence;
+  EXPECT_TRUE(changes) << changes.error().message;
   for (const auto& change : *changes) EXPECT_TRUE(ledger.apply(change));
   return ledger;
 }
@@ -61,7 +61,7 @@ TEST(SqliteStore, reads_back_what_was_written) {
   Ledger ledger;
   {
     auto opened = SqliteStore::open(dir.ledger(), 1);
-    ASSERT_TRUE(opened) << opened.error().sentence;
+    ASSERT_TRUE(opened) << opened.error().message;
     EXPECT_EQ(opened->moved_aside, "");
     ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(device())));
     ASSERT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("a", 2_GiB), morning)));
@@ -108,7 +108,7 @@ TEST(SqliteStore, remembers_every_change_of_a_slice_and_when_it_was) {
   EXPECT_EQ(again.find("a")->periods[1].to.utc_ns, morning.utc_ns + 2);
   EXPECT_EQ(again.balances().at(device().uuid).free, 12_GiB);
 
-  // As a whole too, as when a lost ledger is rebuilt from state files.
+  // Also inserted as a whole, as when a lost ledger is rebuilt from state files.
   Directory elsewhere;
   Ledger rebuilt;
   auto fresh = SqliteStore::open(elsewhere.ledger(), 1);
@@ -198,18 +198,18 @@ TEST(SqliteStore, lists_records_by_id_also_those_that_the_ledger_has_dropped) {
   EXPECT_THAT(*named, testing::ElementsAre((*all)[1], (*all)[3]));
 }
 
-TEST(SqliteStore, a_full_disk_refuses_with_a_sentence_and_changes_nothing) {
+TEST(SqliteStore, a_full_disk_refuses_with_a_message_and_changes_nothing) {
   Directory dir;
   Ledger ledger;
   auto opened = SqliteStore::open(dir.ledger(), 1);
   ASSERT_TRUE(post(ledger, *opened->store, *ledger.see(device())));
-  opened->store->limit_pages(1);  // No more pages than the file has.
+  opened->store->limit_pages(1);  // No more pages than the file has now.
   Outcome<void> last;
   int granted = 0;
   for (; granted < 1000 && last; ++granted)
     last = post(ledger, *opened->store, *ledger.grant(holding(fmt::format("t{}", granted), 1_MiB), morning));
   ASSERT_FALSE(last);
-  EXPECT_THAT(last.error().sentence, HasSubstr("disk is full"));
+  EXPECT_THAT(last.error().message, HasSubstr("disk is full"));
   EXPECT_EQ(reread(*opened->store).living(), ledger.living());
   opened->store->limit_pages(100000);
   EXPECT_TRUE(post(ledger, *opened->store, *ledger.grant(holding("later", 1_MiB), morning)));
@@ -219,7 +219,7 @@ TEST(SqliteStore, a_damaged_file_is_moved_aside_and_kept) {
   Directory dir;
   std::ofstream(dir.ledger()) << std::string(8192, 'x');
   auto opened = SqliteStore::open(dir.ledger(), 77);
-  ASSERT_TRUE(opened) << opened.error().sentence;
+  ASSERT_TRUE(opened) << opened.error().message;
   EXPECT_EQ(opened->moved_aside, dir.ledger() + ".corrupt-77");
   EXPECT_EQ(std::filesystem::file_size(opened->moved_aside), 8192u);
   Ledger ledger;
@@ -258,17 +258,17 @@ TEST(SqliteStore, another_schema_is_refused_and_left_alone) {
     sqlite3_close(db);
     const auto opened = SqliteStore::open(dir.ledger(), 1);
     ASSERT_FALSE(opened) << version;
-    EXPECT_THAT(opened.error().sentence,
+    EXPECT_THAT(opened.error().message,
                 HasSubstr(version > SqliteStore::schema_version ? "by a newer carve" : "by an older carve"));
-    EXPECT_THAT(opened.error().sentence, HasSubstr("--state"));
+    EXPECT_THAT(opened.error().message, HasSubstr("--state"));
     EXPECT_TRUE(std::filesystem::exists(dir.ledger()));
   }
 }
 
-TEST(SqliteStore, no_directory_is_a_sentence) {
+TEST(SqliteStore, no_directory_is_a_message) {
   const auto opened = SqliteStore::open("/nowhere/at/all/ledger.db", 1);
   ASSERT_FALSE(opened);
-  EXPECT_THAT(opened.error().sentence, HasSubstr("/nowhere/at/all/ledger.db"));
+  EXPECT_THAT(opened.error().message, HasSubstr("/nowhere/at/all/ledger.db"));
 }
 
 // A child grants and ends slices in a loop, reports each acknowledgement on a pipe, and is killed.
@@ -317,7 +317,7 @@ TEST(SqliteStore, what_was_promised_survives_a_kill_at_any_moment) {
   }
 }
 
-// SQLite finds damaged pages, and not a value in a page that has changed.
+// SQLite detects damaged pages, but not a changed value in a page.
 TEST(SqliteStore, values_that_make_no_ledger_are_damage) {
   for (const char* change :
        {"UPDATE record SET slice_policy = 'unheard-of'", "UPDATE record SET slice_name = CAST(x'ff' AS TEXT)",
@@ -336,14 +336,14 @@ TEST(SqliteStore, values_that_make_no_ledger_are_damage) {
     EXPECT_EQ(sqlite3_exec(file, change, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(file);
     sqlite3_close(file);
     auto again = SqliteStore::open(dir.ledger(), 77);
-    ASSERT_TRUE(again) << change << again.error().sentence;
+    ASSERT_TRUE(again) << change << again.error().message;
     EXPECT_EQ(again->moved_aside, dir.ledger() + ".corrupt-77") << change;
     EXPECT_NE(again->damage, "") << change;
     EXPECT_TRUE(reread(*again->store).living().empty()) << change;
   }
 }
 
-// Any damage of the files: the store opens, and what it has is a ledger. 60 corruptions take about a second.
+// Whatever the damage to the files, the store opens and holds a ledger. 60 corruptions take about a second.
 TEST(SqliteStore, opens_after_any_damage) {
   unsigned moved_aside = 0, behind = 0;
   for (unsigned seed = 0; seed < 60; ++seed) {
@@ -380,7 +380,7 @@ TEST(SqliteStore, opens_after_any_damage) {
       }
     }
     auto opened = SqliteStore::open(ledger_file, 7);
-    ASSERT_TRUE(opened) << "seed " << seed << ": " << opened.error().sentence;
+    ASSERT_TRUE(opened) << "seed " << seed << ": " << opened.error().message;
     moved_aside += opened->moved_aside.empty() ? 0 : 1;
     behind += opened->store->generation().changes < 7 ? 1 : 0;
     const Ledger found = reread(*opened->store);
@@ -391,7 +391,7 @@ TEST(SqliteStore, opens_after_any_damage) {
   EXPECT_GT(behind, 20u);
 }
 
-// What an agent needs to see that the file is older than it was.
+// The counts by which an agent detects that the file is older than it was.
 TEST(Generation, counts_the_changes_of_one_file) {
   const Directory dir;
   ledger::Generation first;

@@ -1,4 +1,4 @@
-// Modules that a compiler has translated. A cubin is an ELF file of one architecture. A fatbin contains
+// Modules that a compiler has translated. A cubin is an ELF file for one architecture. A fatbin contains
 // several cubins and PTX texts, each plain or compressed, of which the driver takes the one that fits the
 // device best. No code is executed, so only the declarations are read: kernels with their parameters,
 // registers, shared memory and limits, and global variables.
@@ -14,13 +14,13 @@
 
 namespace carve::sim {
 
-// Returns the bytes of an image by the image's own headers, since programs pass an address without a length.
-// Reads the first 64 bytes and the table of sections; 0 if it is neither a cubin nor a fatbin.
+// Returns the size of an image according to its own headers, since programs pass an address without a length.
+// Reads the first 64 bytes and the table of sections. Returns 0 if it is neither a cubin nor a fatbin.
 size_t binary_extent(const void*);
 // Returns whether an image that begins with these four bytes is a cubin or a fatbin.
 bool is_binary(uint32_t magic);
 
-// Parses a cubin of an architecture that runs on a device of this compute capability (86: 8.6): the same
+// Parses a cubin for an architecture that runs on a device of this compute capability (86 is 8.6): the same
 // major number and not a newer minor one.
 ImageError parse_cubin(std::string_view, unsigned capability, Image*);
 // Parses the cubin of the newest architecture that runs on the device, else the newest PTX that the device

@@ -106,7 +106,7 @@ TEST(BinaryImage, its_length_is_in_its_headers) {
   EXPECT_EQ(binary_extent("neither, and 64 bytes of it, so that a header could be read here."), 0u);
 }
 
-// An image that is cut anywhere or has any byte changed is read within its bounds, which the sanitizers
+// An image that is cut anywhere, or has any byte changed, is read within its bounds, which the sanitizers
 // check. If it is accepted, the parameters are inside those of their kernel.
 TEST(BinaryImage, broken_images_are_refused_or_harmless) {
   std::mt19937 random(5);

@@ -77,7 +77,7 @@ struct Attribute {
     return w;
   }
 };
-// Calls f for each attribute; returns false if the last one is cut off.
+// Calls f for each attribute. Returns false if the last one is cut off.
 template <class F>
 bool each_attribute(std::string_view in, F f) {
   while (!in.empty()) {

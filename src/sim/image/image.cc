@@ -71,7 +71,7 @@ uint64_t number(std::string_view t) {
   return n;
 }
 
-// Returns the bytes of a fundamental type (.u64, .f32, .b8, .pred); 0 if it is none.
+// Returns the bytes of a fundamental type (.u64, .f32, .b8, .pred), or 0 for other words.
 uint32_t bytes_of(std::string_view type) {
   if (type == ".pred") return 1;
   if (type.size() < 3 || type[0] != '.' || std::string_view("usfb").find(type[1]) == std::string_view::npos)
@@ -140,7 +140,7 @@ bool parameters(Tokens& t, KernelImage* kernel) {
   return true;
 }
 
-// Reads a body for its static shared memory; the other statements have no effect here.
+// Reads a body for its static shared memory; other statements have no effect here.
 void body(Tokens& t, KernelImage* kernel) {
   for (unsigned depth = 1; depth && !t.done();) {
     const std::string_view at = t.take();

@@ -1,9 +1,9 @@
-// The image that a program passes to cuModuleLoadData, read for what a driver must have without executing it:
-// the kernels, their parameters, limits and static shared memory, and the global variables.
+// The image that a program passes to cuModuleLoadData. It is read for what a driver needs without executing
+// it: the kernels, their parameters, limits and static shared memory, and the global variables.
 //
-// PTX is text and is read here; binary_image.h has cubins and fatbins. Only the grammar of declarations is
-// used (PTX ISA, "Performance-Tuning Directives", "Kernel Function Parameters"). Bodies are skipped brace by
-// brace.
+// PTX is text and is read here; for cubins and fatbins see binary_image.h. Only the grammar of declarations
+// is used (PTX ISA, "Performance-Tuning Directives", "Kernel Function Parameters"). Bodies are skipped brace
+// by brace.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct GlobalImage {
 };
 
 struct Image {
-  unsigned ptx_major = 0, ptx_minor = 0, target = 0;  // target 86: sm_86
+  unsigned ptx_major = 0, ptx_minor = 0, target = 0;  // target 86 is sm_86.
   uint64_t code_bytes = 0;  // For PTX: the length of the text, since there is no code.
   std::vector<KernelImage> kernels;
   std::vector<GlobalImage> globals;

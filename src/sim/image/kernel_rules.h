@@ -10,11 +10,11 @@
 namespace carve::sim {
 
 struct Rule {
-  int argument = -1;     // Index of the argument that multiplies, or -1: none.
+  int argument = -1;     // Index of the argument that multiplies, or -1 if none.
   double each_ns = 0.0;  // The constant, or the duration (ns) of one unit of the argument.
 };
 
-// Finds the rule of the first line that matches; false if none does. `directory` is the set's.
+// Finds the rule of the first matching line. Returns false if none matches. `directory` is the set's.
 bool find_rule(const std::string& directory, const std::string& kernel, Rule*);
 
 // Parses one line: "EXPRESSION DURATION" or "EXPRESSION argN * DURATION". Returns false if it is neither.

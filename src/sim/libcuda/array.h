@@ -1,10 +1,9 @@
-// Arrays as this process holds them: handles, and their memory. The levels of a mipmapped array and the
-// planes of a video format are arrays with handles of their own, which share the array's memory and are freed
-// with it.
+// Arrays of this process: handles, and their memory. The levels of a mipmapped array and the planes of a
+// video format are arrays with their own handles, which share the array's memory and are freed with it.
 //
-// An array's memory comes with it or later (cuMemMapArrayAsync), from memory that cuMemCreate made: tile by
-// tile for a sparse array, as a whole for a deferred one. Mapped or not, the array has a range of addresses
-// that no program sees.
+// An array's memory is allocated with it or mapped later (cuMemMapArrayAsync), from memory that cuMemCreate
+// made: tile by tile for a sparse array, as a whole for a deferred one. Mapped or not, the array has a range
+// of addresses that no program sees.
 #pragma once
 
 #include "sim/libcuda/array_layout.h"
@@ -18,7 +17,7 @@ struct ArrayMemory {
   unsigned flags = 0;
   ArrayLayout layout;
   uint64_t base = 0;
-  uint64_t range = 0;     // Range of addresses, if the memory comes later or from another owner; else 0.
+  uint64_t range = 0;     // Addresses, if the memory is mapped later or has another owner; else 0.
   bool external = false;  // The array is in external memory.
 
   std::mutex mapping;                           // Guards the fields below.
@@ -55,8 +54,8 @@ std::shared_ptr<CUmipmappedArray_st> find_mipmap(CUmipmappedArray);
 // Makes a mipmapped array over a buffer that was mapped onto external memory, which is freed with it.
 CUmipmappedArray mipmap_over(CUctx_st&, const CUDA_ARRAY3D_DESCRIPTOR&, ArrayLayout, uint64_t base);
 
-// Returns the bytes of a sparse array from a place on, or nullptr for an unmapped tile, and how many bytes of
-// the row they are. With `mapping` held.
+// Returns the bytes of a sparse array from a position on, or nullptr for an unmapped tile, and the number of
+// bytes of the row there. Requires `mapping`.
 char* sparse_bytes(const ArrayMemory&, const ArrayPart&, uint64_t x, uint64_t row, uint64_t slice,
                    uint64_t* run);
 

@@ -13,11 +13,11 @@ constexpr uint64_t tile_row_bytes = 512, tile_rows = 8;
 struct Plane {
   unsigned element_bytes;
   unsigned channels;
-  unsigned narrower, lower;  // Width and height are those of the whole divided by these.
+  unsigned narrower, lower;  // The whole's width and height are divided by these.
 };
 struct Format {
   CUarray_format first, last;
-  unsigned channel_bytes;  // 0: element_bytes is enough.
+  unsigned channel_bytes;  // 0 if element_bytes is enough.
   unsigned element_bytes;
   unsigned block;
   unsigned planes;
@@ -104,7 +104,7 @@ constexpr unsigned array_flags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDS
 constexpr unsigned in_slices = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP;
 
 // Returns whether the extents are within the texture limits of compute capability 7.0 and newer, which
-// cuDeviceGetAttribute returns, too.
+// cuDeviceGetAttribute also returns.
 bool extents_exist(const CUDA_ARRAY3D_DESCRIPTOR& d) {
   const bool slices = d.Flags & in_slices;
   if (d.Width == 0 || (d.Flags & ~array_flags)) return false;
@@ -133,7 +133,7 @@ ArrayPart part_of(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned element_bytes, unsi
   return p;
 }
 
-// Places the part behind the present end.
+// Places the part after the current end.
 void place(ArrayPart& p, uint64_t* end) {
   p.pitch = padded(p.row_bytes, tile_row_bytes);
   p.slice_pitch = p.pitch * (p.rows < tile_rows ? std::bit_ceil(p.rows) : padded(p.rows, tile_rows));

@@ -1,11 +1,11 @@
-// The layout of arrays in memory here. NVIDIA does not document its own layout, and no program can see it:
-// arrays are opaque, and only copies reach them. What a program can see is the size of an array, which is
-// more than its texels.
+// The memory layout of arrays here. NVIDIA does not document its own layout, and no program can see it:
+// arrays are opaque, and only copies access them. A program can see only the size of an array, which is
+// larger than its texels.
 //
 // An array is made of parts: the levels of a mipmapped array, the planes of a video format, else one part. A
-// part is slices (its depth or its layers) of rows of elements. A row is padded to 512 bytes, the number of
-// rows to a multiple of eight or, below eight, to a power of two. The whole is padded to 64 KiB. An element
-// of a block-compressed format is a block of 4 x 4 texels.
+// part is slices (its depth or its layers) of rows of elements. A row is padded to 512 bytes, and the number
+// of rows to a multiple of eight or, below eight, to a power of two. The whole is padded to 64 KiB. An
+// element of a block-compressed format is a block of 4 x 4 texels.
 //
 // A sparse array is cut into tiles of 64 KiB, each of which is mapped to memory or unmapped. Their shapes are
 // the standard ones of the graphics interfaces (Vulkan's "standard sparse image block shapes"). Levels that
@@ -30,13 +30,13 @@ struct ArrayPart {
   uint64_t row_bytes = 0, rows = 0, slices = 0;
   uint64_t offset = 0;  // Offset of the part's first byte in the array.
   uint64_t pitch = 0, slice_pitch = 0;
-  bool tiled = false;  // True: the part has numbers of tiles, x fastest, instead of pitches.
+  bool tiled = false;  // If true, the part has numbers of tiles, x fastest, instead of pitches.
   uint64_t tiles[3] = {};
 };
 
 struct ArrayLayout {
   std::vector<ArrayPart> parts;
-  unsigned planes = 0;  // 0: not a video format of several planes.
+  unsigned planes = 0;  // 0 if it is not a video format of several planes.
   uint64_t bytes = 0;
   // For sparse arrays: a tile in texels and in (bytes, rows, slices).
   unsigned tile_texels[3] = {};
@@ -45,11 +45,13 @@ struct ArrayLayout {
   uint64_t tail_offset = 0, tail_bytes = 0;
 };
 
-// Computes the layout of an array (`levels` 0) or of a mipmapped array, whose number of levels is clamped to
-// the maximum for its extents. CUDA_ERROR_INVALID_VALUE for extents, formats and flags that no device has.
+// Computes the layout of an array (`levels` is 0) or of a mipmapped array, whose number of levels is clamped
+// to the maximum for its extents. Returns CUDA_ERROR_INVALID_VALUE for extents, formats and flags that no
+// device has.
 CUresult lay_out(const CUDA_ARRAY3D_DESCRIPTOR&, unsigned levels, ArrayLayout*);
 
-// Returns where byte `x` of a row is in the array, and how many bytes of the row follow there without a gap.
+// Returns the position of byte `x` of a row in the array, and how many bytes of the row follow there without
+// a gap.
 uint64_t offset_in(const ArrayLayout&, const ArrayPart&, uint64_t x, uint64_t row, uint64_t slice,
                    uint64_t* run);
 

@@ -105,7 +105,7 @@ TEST(ArrayLayout, every_byte_has_a_place_of_its_own) {
             const auto next = starts.lower_bound(at + run);
             ASSERT_TRUE(next == starts.begin() || *std::prev(next) < at);
             starts.insert(at);
-            // The end of a piece is a place of the piece, too.
+            // The end of a piece is also a place in the piece.
             starts.insert(at + run - 1);
             ++count;
           }

@@ -1,6 +1,6 @@
-// Arrays whose memory comes later: their requirements, their tiles, and cuMemMapArrayAsync.
+// Arrays whose memory is mapped later: their requirements, their tiles, and cuMemMapArrayAsync.
 //
-// The call is ordered with its stream. Here it waits for the stream's present work and is done when it
+// The call is ordered with its stream. Here it waits for the stream's current work and is done when it
 // returns. That is never earlier than the stream requires, and no program can see that it is not later.
 #include "sim/libcuda/array.h"
 #include "sim/libcuda/capture.h"
@@ -88,7 +88,7 @@ CUresult named_tiles(const ArrayMemory& m, const CUarrayMapInfo& info, std::vect
 
 struct Operation {
   std::shared_ptr<ArrayMemory> memory;
-  std::shared_ptr<Backing> backing;  // nullptr: unmaps.
+  std::shared_ptr<Backing> backing;  // nullptr to unmap.
   uint64_t offset = 0;
   std::vector<uint64_t> tiles;  // Tiles of a sparse array.
 };

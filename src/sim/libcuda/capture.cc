@@ -1,4 +1,4 @@
-// What calls do to running captures; capture.h has the rules.
+// The effects of calls on running captures. For the rules see capture.h.
 #include "sim/libcuda/capture.h"
 
 #include <algorithm>

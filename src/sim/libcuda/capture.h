@@ -1,10 +1,10 @@
 // Stream capture: between Begin and End the work submitted to a stream becomes nodes of a graph (CUDA
 // programming guide, "Creating a Graph Using Stream Capture"). Other streams join when they wait for an event
 // that was recorded in the capture, and must be joined back before its end. A call that would need the work's
-// result, or that may wait for the device, is refused and spoils the capture.
+// result, or that may wait for the device, is refused and invalidates the capture.
 //
 // Calls that submit work to a stream check `capturing` after stream_of; calls that wait or allocate check one
-// of the refusals. Each check costs one load while no stream captures.
+// of the refusals. Each check takes one load while no stream captures.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ inline bool capturing(const CUstream_st& s) {
   return __atomic_load_n(&s.capture, __ATOMIC_ACQUIRE) != nullptr;
 }
 
-// Adds a node behind the captured work of the stream.
+// Adds a node after the captured work of the stream.
 CUresult capture(CUstream_st&, const std::shared_ptr<CUctx_st>&, Payload);
 
 // Adds a node made from the parameters, and writes the parameters of the finished node back.
@@ -32,11 +32,11 @@ CUresult refuse_wait(CUctx_st&);
 // For a call that may wait for any work, such as an allocation: the result depends on the modes of the thread
 // and of the captures.
 CUresult refuse_unsafe_call();
-// For the legacy default stream: CUDA_ERROR_STREAM_CAPTURE_IMPLICIT while a blocking stream captures. A call
-// that only asks does not spoil the capture.
+// For the legacy default stream: CUDA_ERROR_STREAM_CAPTURE_IMPLICIT while a blocking stream captures. With
+// `only_asks`, as for a query, the capture stays valid.
 CUresult refuse_implicit(CUctx_st&, bool only_asks);
 
-// cuEventRecord and cuStreamWaitEvent of streams and events that capture.
+// cuEventRecord and cuStreamWaitEvent for streams and events that capture.
 CUresult capture_record(CUstream_st&, const std::shared_ptr<CUctx_st>&, CUevent, bool external);
 bool concerns_capture(const CUstream_st&, CUevent);
 CUresult capture_wait(CUstream_st&, const std::shared_ptr<CUctx_st>&, CUevent, bool external);

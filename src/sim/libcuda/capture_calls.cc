@@ -129,7 +129,7 @@ CUresult update(CUstream handle, const CUgraphNode* nodes, const CUgraphEdgeData
   std::shared_ptr<CUctx_st> context;
   CUstream_st* s = nullptr;
   if (const CUresult e = stream_of(handle, &context, &s)) return e;
-  constexpr unsigned set_flag = 1;  // Replaces the present dependencies; 0 adds to them.
+  constexpr unsigned set_flag = 1;  // Replaces the current dependencies; 0 adds to them.
   if (flags > set_flag || (count && !nodes)) return CUDA_ERROR_INVALID_VALUE;
   const GraphLock lock;
   Capture* c = capture_of(*s);
@@ -154,8 +154,8 @@ EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return CUDA_SUCCESS;
 }
 
-// Each call with its variant for the thread's own default stream. Version 1 of the first captured in global
-// mode.
+// Each call with its variant for the thread's own default stream. Version 1 of the first one captured in
+// global mode.
 #define TWINS(name, Parameters, arguments_of, arguments_own) \
   EXPORT CUresult name Parameters { return arguments_of; }   \
   EXPORT CUresult name##_ptsz Parameters { return arguments_own; }

@@ -32,7 +32,7 @@ CUstreamCaptureMode& thread_mode();
 // Returns an address that is unique to the calling thread.
 inline const void* this_thread() { return &thread_mode(); }
 
-// All with the lock of the graphs held.
+// All functions below require the lock of the graphs.
 
 // Returns the capture of a stream, or nullptr.
 inline Capture* capture_of(const CUstream_st& s) { return s.capture; }

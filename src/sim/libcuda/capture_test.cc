@@ -1,5 +1,5 @@
-// Stream capture through the real library: the resulting graphs, and every error that the documentation of
-// stream capture names.
+// Stream capture through the real library: the resulting graphs, and every error in the documentation of
+// stream capture.
 #include "sim/libcuda/graph_fixture.h"
 
 namespace carve::sim {

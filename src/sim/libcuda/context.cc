@@ -325,7 +325,7 @@ EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice visible) {
   unsigned device = 0;
   if (const CUresult e = device_of(visible, &device)) return e;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
-  static std::mutex one_at_a_time;  // Two threads that both retain first get one context.
+  static std::mutex one_at_a_time;  // Two threads that both retain first get the same context.
   const std::lock_guard making(one_at_a_time);
   {
     const std::lock_guard lock(process().mutex);

@@ -1,4 +1,4 @@
-// Events of whole contexts: an event is recorded behind all work that its streams have at that time, and all
+// Events of whole contexts: an event is recorded after all work that its streams have at that time, and all
 // later work of the streams waits for it (CUDA driver API, cuCtxRecordEvent, cuGreenCtxRecordEvent). Streams
 // that are made after such a wait do not wait.
 #include <algorithm>

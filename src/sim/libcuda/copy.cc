@@ -23,13 +23,13 @@ namespace {
 constexpr uint64_t staged_bytes = 64 << 10;
 
 // A box of bytes in linear memory: rows that begin every `pitch` bytes, in layers that begin every
-// `slice_pitch` bytes. An Extent says how long a row is, and how many rows and layers there are. Arrays are
-// linear memory, too, with addresses that no program sees; sparse arrays are not.
+// `slice_pitch` bytes. An Extent has the length of a row and the numbers of rows and layers. Arrays are
+// linear memory too, with addresses that no program sees; sparse arrays are not.
 struct Box {
   uint64_t address = 0;
   uint64_t pitch = 0;
   uint64_t slice_pitch = 0;
-  // For a sparse array, instead of the pitches: the array and the place in it.
+  // For a sparse array, instead of the pitches: the array and the position in it.
   std::shared_ptr<CUarray_st> sparse;
   uint64_t x = 0, y = 0, z = 0;
 };
@@ -170,7 +170,7 @@ CUresult prepare(CUctx_st& c, const CUDA_MEMCPY3D& m, Step* out, Pageable* ends)
   return CUDA_SUCCESS;
 }
 
-// Takes a small copy from pageable memory to one place at once.
+// Takes a small copy from pageable memory to one place immediately.
 bool stage(const CUDA_MEMCPY3D& m, Step* step) {
   if (m.WidthInBytes > staged_bytes || m.Height > 1 || m.Depth > 1 || m.dstMemoryType == CU_MEMORYTYPE_ARRAY)
     return false;

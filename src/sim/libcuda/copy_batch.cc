@@ -1,6 +1,6 @@
 // Many linear copies in one call (cuMemcpyBatchAsync, CUDA 12.8). The copies of a batch have no order among
-// themselves. Here they run one after the other, which a program cannot tell from any other order. An
-// attribute holds from its index on to the next attribute's index.
+// themselves. Here they run one after the other, which a program cannot distinguish from any other order. An
+// attribute applies from its index on up to the next attribute's index.
 #include "sim/libcuda/schedule.h"
 #include "sim/libcuda/step.h"
 
@@ -78,4 +78,14 @@ EXPORT CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr* to, CUdeviceptr* from, s
                                            size_t attribute_count, CUstream s) {
   return cuMemcpyBatchAsync(to, from, sizes, count, attributes, first_of, attribute_count, nullptr,
                             per_thread(s));
+}
+
+// One copy with the same hints (CUDA 13.2).
+EXPORT CUresult cuMemcpyWithAttributesAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                                            CUmemcpyAttributes*, CUstream stream) {
+  return cuMemcpyAsync(to, from, bytes, stream);
+}
+EXPORT CUresult cuMemcpyWithAttributesAsync_ptsz(CUdeviceptr to, CUdeviceptr from, size_t bytes,
+                                                 CUmemcpyAttributes*, CUstream stream) {
+  return cuMemcpyAsync_ptsz(to, from, bytes, stream);
 }

@@ -12,7 +12,7 @@ namespace {
 
 struct ErrorName {
   int code;
-  const char *name, *sentence;
+  const char *name, *message;
 };
 constexpr ErrorName error_texts[] = {
 #include "sim/libcuda/error_names.inc"
@@ -151,10 +151,10 @@ EXPORT CUresult cuGetErrorName(CUresult error, const char** name) {
   return e ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-EXPORT CUresult cuGetErrorString(CUresult error, const char** sentence) {
-  if (!sentence) return CUDA_ERROR_INVALID_VALUE;
+EXPORT CUresult cuGetErrorString(CUresult error, const char** message) {
+  if (!message) return CUDA_ERROR_INVALID_VALUE;
   const ErrorName* e = find_error(error);
-  *sentence = e ? e->sentence : nullptr;
+  *message = e ? e->message : nullptr;
   return e ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -1,7 +1,10 @@
 // The driver as a program sees it: its names and versions, the visible devices, and what is not simulated.
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -30,7 +33,7 @@ TEST_F(DriverTest, cuGetProcAddress_gives_the_pointer_of_the_right_version_and_s
     const char* name;
     int version;
     unsigned long long flags;
-    const char* symbol;  // Null: not found, or too new.
+    const char* symbol;  // Null if not found, or too new.
     int status;
   } cases[] = {{"cuMemAlloc", 2000, 0, "cuMemAlloc", 0},
                {"cuMemAlloc", 3020, 0, "cuMemAlloc_v2", 0},
@@ -40,7 +43,9 @@ TEST_F(DriverTest, cuGetProcAddress_gives_the_pointer_of_the_right_version_and_s
                {"cuMemcpyHtoD", 12000, 0, "cuMemcpyHtoD_v2", 0},
                {"cuMemcpyHtoD", 12000, 1, "cuMemcpyHtoD_v2", 0},
                {"cuMemcpyHtoD", 12000, 2, "cuMemcpyHtoD_v2_ptds", 0},
-               {"cuMemcpyHtoD", 6000, 2, "cuMemcpyHtoD_v2", 0},
+               {"cuMemcpyHtoD", 6000, 2, nullptr, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT},
+               {"cuMemcpyHtoD", 6000, 1, "cuMemcpyHtoD_v2", 0},
+               {"cuMemcpyHtoD", 12000, 3, "cuMemcpyHtoD_v2_ptds", 0},
                {"cuLaunchKernel", 12000, 2, "cuLaunchKernel_ptsz", 0},
                {"cuGetProcAddress", 11030, 0, "cuGetProcAddress", 0},
                {"cuGetProcAddress", 12000, 0, "cuGetProcAddress_v2", 0},
@@ -60,11 +65,52 @@ TEST_F(DriverTest, cuGetProcAddress_gives_the_pointer_of_the_right_version_and_s
   void* p = nullptr;
   EXPECT_EQ(CUDA_ERROR_NOT_FOUND, CU(cuGetProcAddress)("cuNothing", &p, 11030, 0));
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, CU(cuGetProcAddress_v2)("cuInit", &p, 99000, 0, nullptr));
+  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, CU(cuGetProcAddress_v2)("cuInit", &p, 12000, 4, nullptr));
 }
 
-TEST_F(DriverTest, CUDA_VISIBLE_DEVICES_means_what_the_programming_guide_says) {
+// One row of visible_lists.txt, for devices with these UUIDs.
+struct ListRow {
+  std::string list;
+  int result = 0;
+  std::vector<int> devices;
+};
+
+// Replaces "{1}", "{1:12}", "{1:bare}", "{1:lower}" and "{1:upper}", and C's escapes of a tab and a new line.
+std::string filled_in(std::string list, const std::vector<std::string>& uuids) {
+  for (size_t at; (at = list.find('{')) != std::string::npos;) {
+    const size_t end = list.find('}', at);
+    std::string uuid = uuids.at(static_cast<size_t>(list[at + 1] - '0'));
+    const std::string form = end > at + 2 ? list.substr(at + 3, end - at - 3) : "";
+    if (form == "bare") uuid.erase(0, 4);
+    if (form == "lower") uuid.replace(0, 4, "gpu-");
+    if (form == "upper") std::ranges::transform(uuid, uuid.begin(), ::toupper);
+    if (!form.empty() && isdigit(form[0]) != 0) uuid.resize(std::stoul(form));
+    list.replace(at, end + 1 - at, uuid);
+  }
+  for (size_t at; (at = list.find('\\')) != std::string::npos;)
+    list.replace(at, 2, list[at + 1] == 't' ? "\t" : "\n");
+  return list;
+}
+
+std::vector<ListRow> list_rows(const std::vector<std::string>& uuids) {
+  std::vector<ListRow> rows;
+  std::ifstream in(CARVE_SOURCE_DIR "/tests/nvidia/visible_lists.txt");
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    const size_t end = line.rfind('"');
+    ListRow& row = rows.emplace_back();
+    row.list = filled_in(line.substr(1, end - 1), uuids);
+    std::istringstream rest(line.substr(end + 1));
+    rest >> row.result;
+    for (int device; rest >> device;) row.devices.push_back(device);
+  }
+  return rows;
+}
+
+TEST_F(DriverTest, CUDA_VISIBLE_DEVICES_is_read_as_by_nvidias_driver) {
   create("a10x2,t4,h100-80");
-  std::string uuid[4];
+  const int multiprocessors[] = {72, 72, 40, 132};
+  std::vector<std::string> uuids(4);
   const pid_t reader = start([&] {
     std::ofstream out(directory_ + "/uuids");
     OK(CU(cuInit)(0));
@@ -81,40 +127,24 @@ TEST_F(DriverTest, CUDA_VISIBLE_DEVICES_means_what_the_programming_guide_says) {
   });
   ASSERT_EQ(0, finish(reader));
   std::ifstream in(directory_ + "/uuids");
-  for (auto& u : uuid) std::getline(in, u);
-  ASSERT_EQ(uuid[3].size(), 40u);
-  const struct {
-    std::string list;
-    std::vector<int> multiprocessors;  // For the visible devices, in order; empty: no device.
-  } cases[] = {{"0,1,2,3", {72, 72, 40, 132}},
-               {"3,0", {132, 72}},
-               {"2", {40}},
-               {uuid[3] + "," + uuid[2], {132, 40}},
-               {uuid[2].substr(0, 16), {40}},
-               {"0,-1,2", {72}},
-               {"0,9,2", {72}},
-               {"0,garbage,2", {72}},
-               {"-1", {}},
-               {"", {}},
-               {"GPU-", {}},
-               {"1,1", {}},
-               {" 2 , 3", {40, 132}}};
-  for (const auto& c : cases)
+  for (auto& uuid : uuids) std::getline(in, uuid);
+  const std::vector<ListRow> rows = list_rows(uuids);
+  ASSERT_GT(rows.size(), 60u);
+  for (const ListRow& row : rows)
     EXPECT_EQ(0, run([&] {
-                setenv("CUDA_VISIBLE_DEVICES", c.list.c_str(), 1);
-                const CUresult result = CU(cuInit)(0);
-                REQUIRE(result == (c.multiprocessors.empty() ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS));
-                if (result) return;
+                setenv("CUDA_VISIBLE_DEVICES", row.list.c_str(), 1);
+                REQUIRE(CU(cuInit)(0) == row.result);
+                if (row.result != 0) return;
                 int count = 0;
                 OK(CU(cuDeviceGetCount)(&count));
-                REQUIRE(count == static_cast<int>(c.multiprocessors.size()));
+                REQUIRE(count == static_cast<int>(row.devices.size()));
                 for (int i = 0; i < count; ++i) {
                   int n = 0;
                   OK(CU(cuDeviceGetAttribute)(&n, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, i));
-                  REQUIRE(n == c.multiprocessors[static_cast<size_t>(i)]);
+                  REQUIRE(n == multiprocessors[row.devices[static_cast<size_t>(i)]]);
                 }
               }))
-        << "CUDA_VISIBLE_DEVICES=" << c.list;
+        << "CUDA_VISIBLE_DEVICES='" << row.list << "'";
 }
 
 TEST_F(DriverTest, without_a_set_there_is_no_device) {

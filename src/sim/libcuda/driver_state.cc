@@ -1,11 +1,12 @@
 // The start of the driver, the table of contexts, and each thread's stack of them.
 #include "sim/libcuda/driver_state.h"
 
+#include <errno.h>
 #include <fcntl.h>
-#include <strings.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -48,49 +49,60 @@ std::string uuid_text(const uint8_t (&u)[16]) {
   return s;
 }
 
-// Returns the device of one word of CUDA_VISIBLE_DEVICES: an index, or a UUID or a prefix that fits a single
-// device; else -1.
-int named_device(const Set& set, const std::string& word) {
-  if (word.empty()) return -1;
-  if (word.find_first_not_of("0123456789") == std::string::npos) {
-    const unsigned long n = std::strtoul(word.c_str(), nullptr, 10);
-    return n < set.count ? static_cast<int>(n) : -1;
+constexpr char uuid_start[] = "GPU-";
+bool is_uuid(const char* word) { return std::strncmp(word, uuid_start, sizeof uuid_start - 1) == 0; }
+
+// Returns whether a word's digits are the first of the text of a UUID, ignoring dashes.
+bool begins_with(const std::string& uuid, const char* word) {
+  size_t at = sizeof uuid_start - 1, digits = 0;
+  for (word += at; at < uuid.size(); ++word) {
+    if (*word == '-' && digits > 0) continue;
+    if (std::isxdigit(static_cast<unsigned char>(*word)) == 0) break;
+    if (uuid[at] == '-') ++at;
+    if (std::tolower(static_cast<unsigned char>(*word)) != uuid[at++]) return false;
+    ++digits;
   }
-  if (word.size() < 5 || strncasecmp(word.c_str(), "GPU-", 4) != 0) return -1;
+  return digits > 0;
+}
+
+// Returns the device of one word of CUDA_VISIBLE_DEVICES, or -1.
+int named_device(const Set& set, const char* word, bool by_uuid) {
+  if (!by_uuid) {
+    char* end = nullptr;
+    errno = 0;
+    const auto index = static_cast<uint32_t>(std::strtoul(word, &end, 10));
+    return end != word && errno == 0 && index < set.count ? static_cast<int>(index) : -1;
+  }
   int found = -1;
-  for (unsigned i = 0; i < set.count; ++i) {
-    if (strncasecmp(uuid_text(set.devices[i]->facts.uuid).c_str(), word.c_str(), word.size()) != 0) continue;
+  for (unsigned i = 0; is_uuid(word) && i < set.count; ++i) {
+    if (!begins_with(uuid_text(set.devices[i]->facts.uuid), word)) continue;
     if (found >= 0) return -1;
     found = static_cast<int>(i);
   }
   return found;
 }
 
-// Selects devices as the CUDA programming guide describes CUDA_VISIBLE_DEVICES: all words before the first
-// invalid word are visible; a device named twice makes the whole list invalid.
-void select_devices(Process& p) {
-  const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (!list) {
+// Selects devices as NVIDIA's driver reads CUDA_VISIBLE_DEVICES. The first word decides whether the list has
+// UUIDs or numbers, the first word that names no device ends it, and a device named twice is an error. The
+// rows of tests/nvidia/visible_lists.txt were read by libcuda 550.
+CUresult select_devices(Process& p) {
+  const char* word = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (!word) {
     p.visible_count = p.set.count;
     for (unsigned i = 0; i < p.set.count; ++i) p.visible[i] = i;
-    return;
+    return CUDA_SUCCESS;
   }
-  uint32_t seen = 0;
-  for (const char* at = list;;) {
-    const char* comma = std::strchr(at, ',');
-    std::string word = comma ? std::string(at, comma) : std::string(at);
-    while (!word.empty() && word.front() == ' ') word.erase(0, 1);
-    while (!word.empty() && word.back() == ' ') word.pop_back();
-    const int device = named_device(p.set, word);
-    if (device < 0) return;
-    if (seen >> device & 1) {
-      p.visible_count = 0;
-      return;
-    }
-    seen |= 1u << device;
+  const bool by_uuid = is_uuid(word);
+  uint64_t seen = 0;
+  for (;;) {
+    const int device = named_device(p.set, word, by_uuid);
+    if (device < 0) return CUDA_SUCCESS;
+    if (seen >> device & 1) return CUDA_ERROR_INVALID_DEVICE;
+    seen |= uint64_t{1} << device;
     p.visible[p.visible_count++] = static_cast<unsigned>(device);
-    if (!comma) return;
-    at = comma + 1;
+    const char* const comma = std::strchr(word, ',');
+    if (!comma) return CUDA_SUCCESS;
+    word = comma + 1;
   }
 }
 
@@ -104,7 +116,7 @@ CUresult start() {
     case Opened::other_version: return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
     case Opened::unreadable: return CUDA_ERROR_OPERATING_SYSTEM;
   }
-  select_devices(*fresh);
+  if (const CUresult e = select_devices(*fresh)) return e;
   if (fresh->visible_count == 0) return CUDA_ERROR_NO_DEVICE;
   if (!attach(fresh->set, &fresh->slot, &fresh->generation)) return CUDA_ERROR_OPERATING_SYSTEM;
   if (!heap_start()) return CUDA_ERROR_OPERATING_SYSTEM;

@@ -1,4 +1,4 @@
-// What the driver keeps for the process that loaded it: the set, the contexts, streams, events and modules.
+// The driver's state for the process that loaded it: the set, the contexts, streams, events and modules.
 //
 // Three rules apply, because the process belongs to another program. (1) No object is destroyed when main
 // returns: the state is allocated once and never freed, so calls from atexit handlers still work. (2) No
@@ -35,15 +35,15 @@ struct CUstream_st;
 
 namespace carve::sim {
 
-// What this process does when an operation of a channel completes: move the bytes of a copy, record the time
-// of an event, run a host function.
+// The action of this process when an operation of a channel completes: move the bytes of a copy, record the
+// time of an event, or run a host function.
 struct Effect {
   uint64_t sequence = 0;
   std::function<void(uint64_t end_ns)> run;
-  // Set for a host operation that waits and runs no function: returns 0 when the wait is over, else the time
+  // Set for a host operation that waits and runs no function. Returns 0 when the wait is over, else the time
   // of the next poll.
   std::function<uint64_t(uint64_t now)> gate;
-  bool host = false;  // `run` is the program's own function: service thread only.
+  bool host = false;  // `run` is the program's function: service thread only.
   bool lazy =
       false;  // The effect is visible only through calls of this driver, so no thread needs to wake for it.
 };
@@ -142,14 +142,14 @@ struct Process {
   bool service_called = false;
 };
 
-// Returns the state of this process, valid after entered() returned CUDA_SUCCESS.
+// Returns the state of this process. Valid after entered() has returned CUDA_SUCCESS.
 Process& process();
 
-// First line of every call: returns CUDA_ERROR_NOT_INITIALIZED before cuInit and in forked children.
+// The first line of every call: returns CUDA_ERROR_NOT_INITIALIZED before cuInit and in forked children.
 CUresult entered();
 
-// Returns the calling thread's current context: CUDA_ERROR_INVALID_CONTEXT without one, its sticky error if
-// the context is broken.
+// Returns the calling thread's current context. Fails with CUDA_ERROR_INVALID_CONTEXT without one, and with
+// its sticky error if the context is broken.
 CUresult current(std::shared_ptr<CUctx_st>* out);
 // The same without the sticky error, for calls that work in broken contexts (destroy, pop, get).
 CUresult current_even_broken(std::shared_ptr<CUctx_st>* out);
@@ -169,7 +169,7 @@ void replace_top_context(CUctx_st*);
 CUresult create_context(unsigned device, unsigned flags, bool primary, std::shared_ptr<CUctx_st>* out);
 void destroy_context(const std::shared_ptr<CUctx_st>&);
 
-// Writes "name" to SIMGPU_LOG once; the answer to calls that the simulator does not support.
+// Writes "name" to SIMGPU_LOG once. Returns the result of calls that the simulator does not support.
 CUresult unsupported(const char* name);
 
 CUresult refusal(Refusal);

@@ -173,7 +173,7 @@ TEST_F(DriverTest, two_processes_share_the_device_by_time_slices) {
       OK(CU(cuEventSynchronize)(b));
       float elapsed = 0;
       OK(CU(cuEventElapsedTime)(&elapsed, a, b));
-      // 900 ms of work at 2.0/4.2 of the device, less the work done alone before the other process came.
+      // 900 ms of work at 2.0/4.2 of the device, less the work done before the other process arrived.
       REQUIRE(elapsed > 1200 && elapsed < 1900);
     }));
   for (size_t i = 0; i < children.size(); ++i) ready.take();

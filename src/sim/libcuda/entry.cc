@@ -1,6 +1,6 @@
 // Entry points by name. One table, made from NVIDIA's own typedefs, maps a name, a CUDA version and a flavour
 // of default stream to an exported symbol. Another table, assembled from the list of exports, has the address
-// of each symbol. So the answer is the same pointer that dlsym returns for that symbol.
+// of each symbol. So the result is the same pointer that dlsym returns for that symbol.
 #include <algorithm>
 #include <cstring>
 
@@ -42,15 +42,17 @@ void* address_of(const char* symbol) {
   return row != end && std::strcmp(row->name, symbol) == 0 ? row->address : nullptr;
 }
 
-// Returns the newest entry that is not newer than `version`. Per-thread entries count only if they are
-// wanted, and then have priority.
+// Returns the newest entry that is not newer than `version`. For a name with entries of both kinds, only
+// those of the requested kind count: below 7000 there is no result for a per-thread stream. Both bits of
+// `flags` may be set; per-thread takes precedence.
 CUresult look_up(const char* name, void** out, int version, cuuint64_t flags,
                  CUdriverProcAddressQueryResult* status) {
-  if (!name || !out || flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) return CUDA_ERROR_INVALID_VALUE;
+  constexpr cuuint64_t all_flags = CU_GET_PROC_ADDRESS_LEGACY_STREAM | per_thread_stream;
+  if (!name || !out || (flags & ~all_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
   int newest = 13000;
   if (entered() == CUDA_SUCCESS) newest = std::max(newest, process().set.file->cuda_version);
   if (version > newest) return CUDA_ERROR_INVALID_VALUE;
-  const bool own = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+  const auto unwanted = (flags & per_thread_stream) != 0 ? Flavour::legacy : Flavour::per_thread;
   const auto [first, last] = std::equal_range(
       std::begin(entry_point_table), std::end(entry_point_table), name, [](const auto& a, const auto& b) {
         const auto text = [](const auto& x) {
@@ -63,9 +65,7 @@ CUresult look_up(const char* name, void** out, int version, cuuint64_t flags,
       });
   const EntryPoint* best = nullptr;
   for (const EntryPoint* e = first; e != last; ++e) {
-    if (e->version > version || (e->flavour == Flavour::per_thread && !own)) continue;
-    if (best && best->flavour == Flavour::per_thread && e->flavour != Flavour::per_thread) continue;
-    best = e;
+    if (e->version <= version && e->flavour != unwanted) best = e;
   }
   *out = best ? address_of(best->symbol) : nullptr;
   if (status)

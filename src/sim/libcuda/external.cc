@@ -36,7 +36,7 @@ constexpr unsigned dedicated = 1;  // CUDA_EXTERNAL_MEMORY_DEDICATED of cuda.h.
 // A part of external memory at device addresses.
 struct Buffer {
   std::shared_ptr<CUextMemory_st> memory;
-  uint64_t base = 0, length = 0;  // Of the range of addresses.
+  uint64_t base = 0, length = 0;  // The range of addresses.
 };
 struct Externals {
   std::mutex mutex;

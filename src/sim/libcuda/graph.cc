@@ -13,7 +13,7 @@ namespace {
 
 struct Graphs {
   std::mutex mutex;
-  std::set<CUgraph_st*> graphs;  // All living graphs: the program's, children and bodies.
+  std::set<CUgraph_st*> graphs;  // All live graphs: the program's, children and bodies.
   std::set<CUgraphNode_st*> nodes;
   std::map<CUgraph_st*, std::shared_ptr<CUgraph_st>> programs;
   std::vector<std::unique_ptr<CUuserObject_st>> dying;

@@ -1,10 +1,10 @@
-// Graphs as the process holds them: nodes with their operations, edges with their data, and the owners that
-// keep a handle valid. A graph is a template. Instantiation copies it (graph_exec.h), so a program may change
-// or destroy it while an executable runs.
+// Graphs of this process: nodes with their operations, edges with their data, and the owners that keep a
+// handle valid. A graph is a template. Instantiation copies it (graph_exec.h), so a program may change or
+// destroy it while an executable runs.
 //
 // One mutex guards all graphs, nodes, user objects and captures. It is taken before Process::mutex and never
 // held while a program's own function runs: on release, a GraphLock calls the destructors of user objects
-// that lost their last reference meanwhile.
+// that have lost their last reference.
 #pragma once
 
 #include <map>
@@ -21,7 +21,8 @@ namespace carve::sim {
 
 struct GraphBlock;  // sim/libcuda/graph_memory.h
 
-// The arguments of a launch, copied when the node is made, and the offset of each: what kernelParams shows.
+// The arguments of a launch, copied when the node is made, and the offset of each one; kernelParams shows
+// them.
 struct Arguments {
   std::vector<char> bytes;
   std::vector<void*> pointers;
@@ -72,7 +73,7 @@ struct BatchNode {
   std::vector<CUstreamBatchMemOpParams> operations;
   unsigned flags = 0;
 };
-// The bodies: one or two of IF, one of WHILE, `size` of SWITCH. The handle's value selects the body that
+// The bodies: one or two for IF, one for WHILE, `size` for SWITCH. The handle's value selects the body that
 // runs.
 struct ConditionalNode {
   CUgraphConditionalHandle handle = 0;
@@ -136,24 +137,25 @@ class GraphLock {
   GraphLock& operator=(const GraphLock&) = delete;
 };
 
-// All with the lock held.
+// All functions below require the lock.
 
 bool is_graph(CUgraph);
 bool is_node(CUgraphNode);
 // Makes a graph for the program.
 CUgraph_st* new_graph();
-// Gives up the program's graph; CUDA_ERROR_INVALID_VALUE for a graph that the program does not own.
+// Gives up the program's graph. Fails with CUDA_ERROR_INVALID_VALUE if the program does not own the graph.
 CUresult destroy_graph(CUgraph);
-// Adds a node. CUDA_ERROR_INVALID_VALUE if a dependency is not of this graph or is named twice.
+// Adds a node. Fails with CUDA_ERROR_INVALID_VALUE if a dependency belongs to another graph or is named
+// twice.
 CUresult add_node(CUgraph_st&, const CUgraphNode* dependencies, const CUgraphEdgeData* edges, size_t count,
                   std::weak_ptr<CUctx_st> context, Payload, CUgraphNode_st** out);
 CUresult add_edge(CUgraphNode_st& from, CUgraphNode_st& to, const CUgraphEdgeData*);
 void remove_node(CUgraphNode_st&);
-// Returns a copy whose nodes record the nodes that they were cloned from. The copy holds its own references
-// on the user objects.
+// Returns a copy whose nodes record the nodes from which they were cloned. The copy holds its own references
+// to the user objects.
 std::shared_ptr<CUgraph_st> clone_graph(const CUgraph_st&, bool owned);
-// Returns the node of `graph` that was cloned from the one with this id, also in child graphs; nullptr if
-// none.
+// Returns the node of `graph` that was cloned from the one with this id, including those in child graphs;
+// nullptr if there is none.
 CUgraphNode_st* find_clone(const CUgraph_st& graph, uint64_t origin);
 void retain_object(CUuserObject, unsigned count);
 void release_object(CUuserObject, unsigned count);
@@ -162,8 +164,8 @@ void release_object(CUuserObject, unsigned count);
 // parameters or the current one.
 CUresult payload_of(const CUgraphNodeParams&, Payload*, std::shared_ptr<CUctx_st>* context);
 CUresult kernel_payload(const CUDA_KERNEL_NODE_PARAMS&, KernelNode*);
-// Makes the steps of a node for the model; kernels, copies, sets, host functions and memory operations have
-// some.
+// Makes the steps of a node for the model. Kernels, copies, sets, host functions and memory operations have
+// steps.
 CUresult steps_of(CUctx_st&, const Payload&, std::vector<Step>*);
 
 }  // namespace carve::sim

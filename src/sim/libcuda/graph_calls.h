@@ -1,13 +1,13 @@
-// Declarations that the files of graphs share beside the structure itself (graph.h).
+// Declarations that the files of graphs share in addition to the structure itself (graph.h).
 #pragma once
 
 #include "sim/libcuda/graph.h"
 
 namespace carve::sim {
 
-// Returns a node's parameters as the program sees them; arrays belong to the node. With the lock held.
+// Returns a node's parameters as the program sees them; arrays belong to the node. Requires the lock.
 void params_of(const CUgraphNode_st&, CUgraphNodeParams*);
-// Takes a graph of the program's, which gets another owner; nullptr if it is not the program's.
+// Takes a graph of the program, which gets another owner. Returns nullptr if it is not the program's.
 std::shared_ptr<CUgraph_st> take_graph(CUgraph);
 
 // Destroys the object; its destructor runs when the lock has been released.

@@ -79,7 +79,7 @@ class Layout {
     return {};
   }
 
-  // Only kernels could set a handle, and kernels are not executed: the value is that at the start of the
+  // Only kernels could set a handle, and kernels are not executed, so the value is that at the start of the
   // launch. A WHILE that starts with true would loop until a kernel changes the value; here its body runs
   // once.
   const CUgraph_st* chosen(const ConditionalNode& c) {
@@ -100,7 +100,7 @@ class Layout {
   std::map<CUgraphConditionalHandle, bool> used_;
 };
 
-// Returns what the nodes allocate, and which part of it they free themselves.
+// Returns what the nodes allocate, and the part that they free themselves.
 GraphNeeds needs_of(const CUgraphExec_st& x) {
   GraphNeeds needs;
   std::map<CUdeviceptr, NodeSpan> here;

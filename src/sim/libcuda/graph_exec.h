@@ -1,6 +1,6 @@
-// An executable graph: a copy of the graph it was made from, laid out flat in an order in which it can be
-// submitted. Child graphs and the chosen bodies of conditional nodes are expanded in place. After them comes
-// an entry for the node itself, which waits for their ends.
+// An executable graph: a copy of the graph from which it was made, laid out flat in an order in which it can
+// be submitted. Child graphs and the chosen bodies of conditional nodes are expanded in place. After them
+// comes an entry for the node itself, which waits for their ends.
 //
 // Its mutex is taken without the lock of the graphs, since a launch may wait for room in a full channel.
 #pragma once
@@ -49,7 +49,7 @@ struct CUgraphExec_st {
 
 namespace carve::sim {
 
-// Lays a graph out; with the lock held. The error names the node that caused it, if there is one.
+// Lays a graph out; requires the lock. The error has the node that caused it, if there is one.
 struct LayoutError {
   CUresult code = CUDA_SUCCESS;
   CUgraphInstantiateResult reason = CUDA_GRAPH_INSTANTIATE_SUCCESS;

@@ -1,7 +1,7 @@
-// Launches graphs. A launch is a mark in the stream at its beginning, every node behind those it waits for,
-// and a mark at its end. The nodes spread over the stream's own channel and other channels of the context,
-// which all its graphs share. A launch of n nodes in a chain is n + 2 operations. The same executable's next
-// launch waits for the end of this one, in any stream.
+// Launches graphs. A launch is a mark in the stream at its beginning, every node after those for which it
+// waits, and a mark at its end. The nodes spread over the stream's own channel and other channels of the
+// context, which all its graphs share. A launch of n nodes in a chain is n + 2 operations. The same
+// executable's next launch waits for the end of this one, in any stream.
 #include <algorithm>
 
 #include "sim/libcuda/capture.h"
@@ -11,7 +11,7 @@ using namespace carve::sim;
 
 namespace {
 
-// Returns the channels that graphs share beside the streams' own: made when first needed, then kept.
+// Returns the channels that graphs share in addition to the streams' own: made when first needed, then kept.
 std::vector<unsigned> shared_channels(CUctx_st& c, unsigned wanted) {
   const std::lock_guard lock(process().mutex);
   while (c.graph_channels.size() < std::min(wanted, max_lanes))
@@ -20,7 +20,7 @@ std::vector<unsigned> shared_channels(CUctx_st& c, unsigned wanted) {
 }
 
 // The channels of one launch: one for each lane in each context. The emptiest channels come first, so that
-// simultaneous graphs run side by side.
+// simultaneous graphs run in parallel.
 class Channels {
  public:
   Channels(const CUctx_st& home, const CUstream_st& s) : home_(home), own_(s.channel), green_(s.green) {}
@@ -65,7 +65,7 @@ int priority_of(const CUgraphExec_st& x, const ExecNode& entry, const CUstream_s
   return found == k->attributes.end() ? 0 : std::clamp(found->second.priority, -5, 0);
 }
 
-// Submits one node behind `places`; *end is the place at which it is done.
+// Submits one node after `places`; *end is the place at which it is done.
 CUresult submit_node(const ExecNode& entry, const std::shared_ptr<CUctx_st>& c, unsigned channel,
                      std::vector<Place> places, int priority, Place* end) {
   if (const auto* record = std::get_if<EventRecordNode>(&entry.node->payload))

@@ -1,5 +1,5 @@
 // There is one mutex, and the mutexes of the heap and of the devices are locked inside it. The destructor of
-// a block locks the mutex. So a thread that holds the mutex drops no last reference to a block.
+// a block locks the mutex. So a thread that holds the mutex must not drop the last reference to a block.
 #include "sim/libcuda/graph_memory.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace carve::sim {
 namespace {
 
-// What the graphs of one stream share, for as long as the largest of them needs it.
+// The memory that the graphs of one stream share, for as long as the largest of them needs it.
 struct Arena {
   uint64_t bytes = 0;
   std::set<const CUgraphExec_st*> users;
@@ -27,7 +27,7 @@ struct GraphPools {
   GraphMemory of[max_devices];
   std::map<ArenaKey, Arena> arenas;
   std::map<CUdeviceptr, GraphBlock*> blocks;
-  // Blocks that are allocated, or freed behind work that may use them, whether or not their graph still
+  // Blocks that are allocated, or freed after work that may use them, whether or not their graph still
   // exists.
   std::set<std::shared_ptr<GraphBlock>> living;
 };
@@ -68,7 +68,7 @@ void let_go(GraphBlock& b) {
 
 bool idle(const Arena& a) { return !a.busy && is_over(a.last); }
 
-// Releases what has no user. With `unwanted`, only the arenas whose executables are gone.
+// Releases memory without a user. With `unwanted`, only the arenas whose executables are gone.
 void drop_idle(unsigned device, bool unwanted) {
   GraphPools& p = graph_pools();
   std::erase_if(p.arenas, [&](const auto& entry) {

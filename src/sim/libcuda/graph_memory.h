@@ -1,12 +1,12 @@
-// The graph memory pool: one for each device and process, beside the pools that programs make (CUDA
+// The graph memory pool: one for each device and process, in addition to the pools that programs make (CUDA
 // programming guide, "Graph Memory Nodes"). An allocation node has its address from its creation on, and
 // memory from the upload or launch of its graph on. The pool reserves multiples of 32 MiB, counted for the
 // process; only a trim releases them.
 //
-// The pool keeps amounts only; the bytes are in each node's own range of addresses. Memory that a graph frees
-// itself belongs to the stream in which it is launched: graphs of one stream never run together and share it.
-// Memory that a graph leaves allocated belongs to its node until the program frees it. Unused memory serves
-// other graphs before the device is asked for more.
+// The pool stores only amounts; the bytes are in each node's own range of addresses. Memory that a graph
+// frees itself belongs to the stream in which it is launched: graphs of one stream never run together and
+// share it. Memory that a graph leaves allocated belongs to its node until the program frees it. Unused
+// memory serves other graphs before more is taken from the device.
 #pragma once
 
 #include <map>
@@ -16,8 +16,8 @@
 
 namespace carve::sim {
 
-// The memory of one allocation node, shared by the node's graph and its executable. Changed under the pool's
-// mutex alone.
+// The memory of one allocation node, shared by the node's graph and its executable. Changed only under the
+// pool's mutex.
 struct GraphBlock {
   unsigned device = 0;  // Ordinal in the set, here and below.
   CUdeviceptr address = 0;
@@ -33,7 +33,7 @@ struct GraphBlock {
   ~GraphBlock();
 };
 
-// What an executable needs for a launch.
+// The memory that an executable needs for a launch.
 struct GraphNeeds {
   std::map<unsigned, uint64_t> temporary;            // By device: memory that the graph frees itself.
   std::vector<std::shared_ptr<GraphBlock>> lasting;  // Memory that the graph leaves allocated.
@@ -49,26 +49,26 @@ struct GraphNeeds {
 
 CUresult make_block(unsigned device, uint64_t bytes, std::shared_ptr<GraphBlock>*);
 
-// Marks the blocks as those of an executable: CUDA_ERROR_NOT_SUPPORTED if there is another one.
+// Marks the blocks as those of an executable. Fails with CUDA_ERROR_NOT_SUPPORTED if there is another one.
 CUresult claim_blocks(const GraphNeeds&);
 void unclaim_blocks(const GraphNeeds&, const CUgraphExec_st*);
 
-// Takes memory for an executable in a stream: CUDA_ERROR_OUT_OF_MEMORY if the device has no room for what the
-// pool lacks. With `launch`, returns CUDA_ERROR_INVALID_VALUE if memory that the graph left before is not
-// freed (unless `frees_before`), or if memory that the graph frees is absent.
+// Takes memory for an executable in a stream. Fails with CUDA_ERROR_OUT_OF_MEMORY if the device has no room
+// for what the pool lacks. With `launch`, fails with CUDA_ERROR_INVALID_VALUE if memory that the graph left
+// before is not freed (unless `frees_before`), or if memory that the graph frees is absent.
 CUresult graph_memory_take(const CUgraphExec_st*, const GraphNeeds&, const CUctx_st&, unsigned channel,
                            bool launch, bool frees_before);
-// Records that all is submitted: `done` is the place of each node, `end` the end of the last one.
+// Records that everything is submitted: `done` has the place of each node, `end` the end of the last one.
 void graph_memory_submitted(const GraphNeeds&, const CUctx_st&, unsigned channel, std::span<const Place> done,
                             const Place& end);
 
-// Frees memory that a graph left, behind a place or, with an empty one, at once. CUDA_ERROR_INVALID_VALUE if
-// no memory of a graph is at that address.
+// Frees memory that a graph left allocated, after a place or, if that is empty, immediately. Fails with
+// CUDA_ERROR_INVALID_VALUE if no memory of a graph is at that address.
 CUresult graph_memory_free(CUdeviceptr, const Place&);
 // Returns whether an allocation node has this address.
 bool graph_memory_is(CUdeviceptr);
 
-// The values of cuDeviceGetGraphMemAttribute; a reset sets a high-water mark to the present value.
+// The values of cuDeviceGetGraphMemAttribute. A reset sets a high-water mark to the current value.
 struct GraphMemory {
   uint64_t used = 0, used_high = 0;
   uint64_t reserved = 0, reserved_high = 0;
@@ -76,7 +76,7 @@ struct GraphMemory {
 GraphMemory graph_memory(unsigned device);
 void graph_memory_reset(unsigned device, bool used_high, bool reserved_high);
 
-// Releases the memory that no running graph and no allocation uses.
+// Releases the memory that no running graph or allocation uses.
 void graph_memory_trim(unsigned device);
 
 }  // namespace carve::sim

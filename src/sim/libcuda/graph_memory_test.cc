@@ -95,7 +95,7 @@ TEST_F(DriverTest, what_a_graph_frees_itself_serves_its_later_nodes_and_the_stre
               OK(CU(cuGraphLaunch)(x, s));  // Nothing is left of the first one.
               OK(CU(cuGraphLaunch)(y, s));
               REQUIRE(used() == 30 * MiB);
-              OK(CU(cuGraphLaunch)(y, t));  // May run beside the others.
+              OK(CU(cuGraphLaunch)(y, t));  // May run in parallel with the others.
               REQUIRE(used() == 60 * MiB && reserved() == 64 * MiB);
               OK(CU(cuDeviceGraphMemTrim)(0));
               REQUIRE(reserved() == 64 * MiB);  // In use.

@@ -133,7 +133,7 @@ CUresult payload_of(const CUgraphNodeParams& p, Payload* out, std::shared_ptr<CU
   if (const auto* event = std::get_if<EventWaitNode>(out)) return known_event(event->event);
   if (const auto* event = std::get_if<EventRecordNode>(out)) return known_event(event->event);
   if (p.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) return CUDA_SUCCESS;
-  // Parameters that a launch would refuse are refused here.
+  // Refuse parameters here that a launch would refuse.
   std::vector<Step> steps;
   return steps_of(**context, *out, &steps);
 }

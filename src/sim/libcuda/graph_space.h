@@ -1,6 +1,6 @@
-// How much memory the nodes of a graph need at once. Memory that one node frees serves a later allocation
-// only if the order of the graph puts the free before it, since unordered nodes may run at the same time.
-// Takes time proportional to allocations times nodes and edges. Pure.
+// How much memory the nodes of a graph need at the same time. Memory that one node frees serves a later
+// allocation only if the order of the graph puts the free before it, since unordered nodes may run at the
+// same time. Takes time proportional to allocations times nodes and edges. Pure.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct NodeSpan {
 };
 
 // Returns the bytes of all places that the spans need. The spans are served in the order of their
-// allocations. A span takes the smallest freed place that is large enough, and else a new one at a step of
+// allocations. A span takes the smallest freed place that is large enough, otherwise a new one at a step of
 // `step` bytes.
 uint64_t space_of(const Waits&, std::vector<NodeSpan>, uint64_t step);
 

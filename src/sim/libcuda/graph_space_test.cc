@@ -1,4 +1,4 @@
-// The memory that graphs need at once.
+// The memory that graphs need at the same time.
 #include "sim/libcuda/graph_space.h"
 
 #include <gtest/gtest.h>

@@ -22,7 +22,7 @@ bool cooperative(const KernelNode& k) {
   return found != k.attributes.end() && found->second.cooperative;
 }
 
-// Returns whether a node may take the other's parameters.
+// Returns whether a node may take the other one's parameters.
 CUgraphExecUpdateResult allowed(const CUgraphNode_st& old, const Payload& fresh,
                                 const std::weak_ptr<CUctx_st>& context) {
   if (old.payload.index() != fresh.index()) return CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;

@@ -1,4 +1,4 @@
-// A resource that a program holds is its own copy. Its content is stored in the padding that the interface
+// A resource in a program's hands is its own copy. Its content is stored in the padding that the interface
 // reserves for the driver.
 #include "sim/libcuda/green.h"
 

@@ -1,4 +1,4 @@
-// Green contexts: a part of a device's multiprocessors, with streams of its own, inside the device's primary
+// Green contexts: a part of a device's multiprocessors, with its own streams, inside the device's primary
 // context, whose memory, modules and overhead it shares (CUDA driver API, "Green Contexts"). The model grants
 // kernels of its streams no more than the part. Parts may overlap if a program makes them so, and the primary
 // context's own streams may use all multiprocessors.
@@ -24,11 +24,11 @@ namespace carve::sim {
 
 // Returns the green context of the calling thread's current context, or nullptr.
 CUgreenCtx current_green();
-// Returns the context that a living green context is part of, or nullptr.
+// Returns the context that contains a live green context, or nullptr.
 std::shared_ptr<CUctx_st> primary_of(CUgreenCtx);
 
 // A division into equal groups: `size` is `wanted` rounded to what the architecture can separate (the same
-// page of the documentation), `groups` is the number of groups; 0 if one does not fit.
+// page of the documentation), `groups` is the number of groups, or 0 if none fits.
 struct SmSplit {
   unsigned size, groups;
 };

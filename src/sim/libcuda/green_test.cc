@@ -1,5 +1,5 @@
 // Green contexts through the real library: the effect of a part of the multiprocessors on a kernel's time,
-// and what remains the primary context's. The device has 72 multiprocessors.
+// and what still belongs to the primary context. The device has 72 multiprocessors.
 #include "sim/libcuda/graph_fixture.h"
 
 namespace carve::sim {
@@ -78,7 +78,7 @@ TEST_F(DriverTest, a_green_context_has_its_part_of_the_multiprocessors_and_parts
               REQUIRE_MS(ms_of(in_a, work(in_a), also_in_a, work(also_in_a)), 40);
               const auto quarter = [&](CUstream s) { return [=] { OK(launch(f, s, 10 * ms, 108)); }; };
               REQUIRE_MS(ms_of(in_a, quarter(in_a), also_in_a, quarter(also_in_a)), 10);
-              // A graph's branches stay inside the part, too.
+              // A graph's branches also stay inside the part.
               CUgraph g = new_graph();
               kernel_node(g, f, 5 * ms, {});
               kernel_node(g, f, 5 * ms, {});

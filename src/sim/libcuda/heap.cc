@@ -1,4 +1,4 @@
-// The process's table of allocations. One mutex; a lookup walks down a balanced tree, 100 ns among 10,000.
+// The process's table of allocations. One mutex; a lookup in a balanced tree takes 100 ns among 10,000.
 #include "sim/libcuda/heap.h"
 
 #include <sys/mman.h>
@@ -99,7 +99,7 @@ void give_blocks(CUctx_st& c, uint64_t bytes) {
   if (d.contexts[c.index].serial == c.serial) give(d, c.index, bytes);
 }
 
-// Releases blocks of a context and their addresses: to the device, or to the segment that they became.
+// Releases blocks of a context and their addresses, to the device or to the segment that they have become.
 void give_run(CUctx_st& c, uint64_t base, uint64_t bytes) {
   const auto shared = heap->shared.find(base);
   if (shared == heap->shared.end()) {
@@ -112,7 +112,7 @@ void give_run(CUctx_st& c, uint64_t base, uint64_t bytes) {
   heap->shared.erase(shared);
 }
 
-// Finds a run of free steps in the block; -1 if there is none.
+// Finds a run of free steps in the block. Returns -1 if there is none.
 int find_run(const SmallBlock& block, unsigned steps) {
   unsigned run = 0;
   for (unsigned i = 0; i < block.taken.size(); ++i) {
@@ -190,7 +190,7 @@ CUresult allocate(CUctx_st& c, SmallBlocks& blocks, uint64_t bytes, Memory kind,
 }  // namespace
 
 bool heap_start() {
-  // Twice 2 TiB of addresses; less if the process may not have so many.
+  // Twice 2 TiB of addresses, or less if the process may not have that many.
   auto fresh = std::make_unique<Heap>();
   for (uint64_t size = 2ull << 40; size >= 64ull << 30; size /= 4) {
     void* p = mmap(nullptr, 2 * size + memory_block_bytes, PROT_NONE,

@@ -3,7 +3,7 @@
 // kernel commits that window page by page as copies and sets touch it, so a device of 80 GiB costs only the
 // memory that is written.
 //
-// The driver hands out whole blocks of 2 MiB; an allocation of 1 MiB or less is a piece of a block, at steps
+// The driver gives out whole blocks of 2 MiB; an allocation of 1 MiB or less is a piece of a block, at steps
 // of 512 bytes. Blocks of small pieces belong to their context and are released with the last piece. Host
 // allocations and managed memory are ordinary memory whose device address is their own.
 #pragma once
@@ -41,7 +41,7 @@ struct SmallBlock {
 struct HeapRecord {
   uint64_t base = 0;
   uint64_t bytes = 0;   // As requested.
-  uint64_t blocks = 0;  // Bytes taken from the device for this allocation alone; 0 for a piece of a block.
+  uint64_t blocks = 0;  // Bytes taken from the device only for this allocation; 0 for a piece of a block.
   CUctx_st* context = nullptr;
   unsigned device = 0;
   Memory kind = Memory::device;
@@ -59,7 +59,7 @@ bool heap_start();
 uint64_t heap_take_range(uint64_t bytes, uint64_t alignment = memory_block_bytes, uint64_t wish = 0);
 void heap_give_range(uint64_t base, uint64_t bytes);
 
-// Records memory that has another owner in the table: pools, mappings, imports.
+// Records memory with another owner in the table: pools, mappings, imports.
 void heap_record(HeapRecord);
 // Removes the record that starts at `base`, if it is of that kind, and returns it.
 bool heap_strike(uint64_t base, Memory kind, HeapRecord*);
@@ -70,8 +70,8 @@ CUresult heap_allocate(CUctx_st&, uint64_t bytes, uint64_t* base);
 CUresult heap_allocate_array(CUctx_st&, uint64_t bytes, uint64_t* base);
 // Allocates a module's code and variables: pieces of blocks of their own, else whole blocks.
 CUresult heap_allocate_code(CUctx_st&, uint64_t bytes, uint64_t* base);
-// Takes blocks of the device for a context, without addresses; CUDA_ERROR_OUT_OF_MEMORY if the device has no
-// room.
+// Takes blocks of the device for a context, without addresses. Fails with CUDA_ERROR_OUT_OF_MEMORY if the
+// device has no room.
 CUresult heap_take_blocks(CUctx_st&, uint64_t bytes);
 void heap_give_blocks(CUctx_st&, uint64_t bytes);
 CUresult heap_allocate_managed(CUctx_st&, uint64_t bytes, unsigned flags, uint64_t* base);
@@ -85,7 +85,7 @@ CUresult heap_free(uint64_t base, Memory kind, Memory or_kind);
 CUresult heap_share(uint64_t base, std::shared_ptr<Shared>*, uint64_t* offset);
 
 // Makes the pages of a shared mapping the bytes of a range of device addresses from heap_take_range; host
-// memory can be read at the address itself, too. Detaching leaves zeroed pages of this process.
+// memory can also be read at the address itself. Detaching leaves zeroed pages of this process.
 bool heap_attach(uint64_t base, char* pages, uint64_t bytes, bool host);
 void heap_detach(uint64_t base, uint64_t bytes);
 // Sets the access of a mapping, which starts with none.
@@ -95,17 +95,17 @@ void heap_set_access(uint64_t base, unsigned flags);
 bool heap_find(uint64_t address, HeapRecord*);
 
 // Returns where this process can read and write the bytes of [address, address + bytes): inside the second
-// window for device pointers, the address itself for host memory. nullptr if a device range leaves its
-// allocation (adjacent mappings count as one) or may not be accessed.
+// window for device pointers, the address itself for host memory. Returns nullptr if a device range leaves
+// its allocation (adjacent mappings count as one) or may not be accessed.
 void* heap_bytes(uint64_t address, uint64_t bytes);
 bool heap_is_device_address(uint64_t address);
 // The same for a device address that its owner has checked.
 char* heap_raw(uint64_t address);
 
-// Closes the memory of other processes that the context had opened (ipc.cc).
+// Closes memory of other processes that the context had opened (ipc.cc).
 void close_imports(CUctx_st&);
 
-// Removes all device memory of a context that is gone.
+// Removes all device memory of a destroyed context.
 void heap_forget(CUctx_st&);
 
 }  // namespace carve::sim

@@ -6,7 +6,8 @@
 
 namespace carve::sim {
 
-// Takes bytes of a device (ordinal in the set). CUDA_ERROR_OUT_OF_MEMORY if the device has no room.
+// Takes bytes of a device (ordinal in the set). Fails with CUDA_ERROR_OUT_OF_MEMORY if the device has no
+// room.
 CUresult take_bytes(unsigned device, uint64_t bytes);
 void give_bytes(unsigned device, uint64_t bytes);
 

@@ -1,7 +1,6 @@
 // Memory of cuMemAlloc that other processes open. Its block of 2 MiB or more becomes a segment when the first
-// handle to it is made: the bytes move into a file that both processes can map, at the addresses that the
-// block has. The memory belongs to the exporter, and lives until the exporter has freed it and every process
-// has closed it.
+// handle to it is made: the bytes move into a file that both processes can map, at the block's addresses. The
+// memory belongs to the exporter, and lives until the exporter has freed it and every process has closed it.
 #include <cstring>
 
 #include "sim/libcuda/heap.h"
@@ -19,7 +18,7 @@ struct MemoryHandle {
   uint64_t magic;
   uint32_t device, segment;
   uint64_t serial;
-  uint64_t offset, bytes;  // Of the allocation in its block.
+  uint64_t offset, bytes;  // The allocation's, in its block.
   uint32_t client, reserved;
   uint64_t generation;  // Generation of the exporter.
 };

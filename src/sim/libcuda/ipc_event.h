@@ -1,8 +1,8 @@
 // Events that several processes record and wait for (CU_EVENT_INTERPROCESS). The recordings are numbered in a
-// page that the processes share, a segment that takes no device memory; the page says which are over.
+// page that the processes share, a segment that takes no device memory; the page has which ones are over.
 //
 // A recording is over when its process has performed the effects of the work before it, since other processes
-// may read memory that both have. When a process dies, its last recording is over, so no process waits for
+// may read memory that both share. When a process dies, its last recording is over, so no process waits for
 // it.
 #pragma once
 
@@ -15,8 +15,8 @@ namespace carve::sim {
 class SharedEvent {
  public:
   static CUresult create(unsigned device, std::shared_ptr<SharedEvent>*);
-  // Opens an event: CUDA_ERROR_MAP_FAILED if it no longer exists, CUDA_ERROR_INVALID_VALUE for an invalid
-  // handle.
+  // Opens an event. Fails with CUDA_ERROR_MAP_FAILED if it no longer exists, and with
+  // CUDA_ERROR_INVALID_VALUE for an invalid handle.
   static CUresult open(const CUipcEventHandle&, std::shared_ptr<SharedEvent>*);
   CUipcEventHandle handle() const;
 

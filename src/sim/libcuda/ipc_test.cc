@@ -149,7 +149,7 @@ TEST_F(DriverTest, an_imported_pool_shows_the_exporters_memory_and_holds_none) {
   const Pipe data;
   const Signal done;
   int fd = -1;
-  // The descriptor travels by inheritance: the exporter makes the importer.
+  // The descriptor is inherited: the exporter makes the importer.
   EXPECT_EQ(
       0, run([&] {
         const Signal go;

@@ -1,6 +1,6 @@
-// Launches, in all forms of all CUDA versions. A launch is checked as the driver checks it. Its duration and
-// its width are computed from the rules and the occupancy, and one operation goes into the stream's channel.
-// If the channel's 1,024 entries are taken, the call blocks, as a full launch queue does.
+// Launches, in all forms of all CUDA versions. A launch is checked like in the driver. Its duration and its
+// width are computed from the rules and the occupancy, and one operation goes into the stream's channel. If
+// the channel's 1,024 entries are taken, the call blocks, as a full launch queue does.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

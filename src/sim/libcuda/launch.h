@@ -9,7 +9,7 @@ namespace carve::sim {
 struct Shape {
   unsigned grid[3], block[3], shared;
   bool cooperative = false;
-  const int* priority = nullptr;  // Null: the stream's priority.
+  const int* priority = nullptr;  // Null means the stream's priority.
 };
 
 // Makes the operation of a launch of a CUfunction or CUkernel in a context; returns the driver's own errors

@@ -13,7 +13,7 @@ namespace {
 constexpr unsigned host_bit = 31;
 
 struct Block {
-  CUctx_st* home = nullptr;  // The block is on this context's device; null: on the host.
+  CUctx_st* home = nullptr;  // The block is on this context's device; null if on the host.
   CUmemLocation preferred = {}, prefetched = {};
   uint32_t accessed_by = 0;  // Bit per visible device; host_bit is the host.
   bool read_mostly = false;
@@ -45,7 +45,7 @@ std::span<Block> blocks_of(uint64_t address, uint64_t bytes, bool covered = fals
   return {it->second.data() + first, end > first ? end - first : 0};
 }
 
-// Sets the amount that the device holds for the context: no more stays, and missing blocks come.
+// Sets the amount that the device holds for the context: no more stays, and missing blocks move there.
 void tell(CUctx_st& c) {
   const uint64_t wanted = managed().wanted[&c];
   Device& d = c.own_device();
@@ -79,7 +79,7 @@ uint64_t move(std::span<Block> blocks, CUctx_st* to, Picked picked) {
   return moved;
 }
 
-// Returns whether a block that a context touches comes to its device: not if it is already there or prefers
+// Returns whether a block that a context touches moves to its device: not if it is already there or prefers
 // another place.
 bool comes(const Block& b, unsigned device, int visible) {
   if (b.home && b.home->device == device) return false;
@@ -154,7 +154,7 @@ CUmemLocation location_of(CUdevice device) {
 
 CUresult managed_advise(uint64_t address, uint64_t bytes, CUmem_advise advice,
                         const CUmemLocation& location) {
-  // These three advices ignore the place.
+  // These three kinds of advice ignore the place.
   if (advice != CU_MEM_ADVISE_SET_READ_MOSTLY && advice != CU_MEM_ADVISE_UNSET_READ_MOSTLY &&
       advice != CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION)
     if (const CUresult e = check_location(location)) return e;

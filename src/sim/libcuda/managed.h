@@ -1,10 +1,10 @@
 // Managed memory: one address for host and device. Its bytes are this process's ordinary memory. This file
-// records, in steps of 2 MiB, on which device they are, which decides how much of that device is free.
+// records, in steps of 2 MiB, on which device they are, which determines how much of that device is free.
 //
 // As with NVIDIA's driver on devices with CONCURRENT_MANAGED_ACCESS ("Unified Memory Programming" in the CUDA
-// programming guide), an allocation takes no device memory. Memory comes to a device when the device touches
+// programming guide), an allocation takes no device memory. Memory moves to a device when the device touches
 // it. A copy or a set touches its range. A kernel, whose reads are unknown, touches all managed memory that
-// does not prefer another place. Memory comes as far as there is room, and the rest stays with the host; an
+// does not prefer another place. Memory moves as far as there is room, and the rest stays with the host; an
 // allocation that needs device memory sends as many bytes of managed memory back as it lacks. Simplified:
 // advice to prefer the host, and prefetches, move memory when they are called.
 //
@@ -19,7 +19,7 @@ namespace carve::sim {
 void managed_open(uint64_t base, uint64_t bytes);
 void managed_close(uint64_t base);
 
-// Moves what is on the context's device to the host, before the context is destroyed.
+// Moves memory on the context's device to the host, before the context is destroyed.
 void managed_forget(CUctx_st&);
 
 // Record a touch: a kernel of the context may touch all; a copy or a set touches a range, which need not be
@@ -27,12 +27,13 @@ void managed_forget(CUctx_st&);
 void managed_touch(CUctx_st&);
 void managed_touch(CUctx_st&, uint64_t address, uint64_t bytes);
 
-// Checks a place of memory. CUDA_ERROR_INVALID_DEVICE and CUDA_ERROR_INVALID_VALUE for an invalid place.
+// Checks a place of memory. Fails with CUDA_ERROR_INVALID_DEVICE or CUDA_ERROR_INVALID_VALUE for an invalid
+// place.
 CUresult check_location(const CUmemLocation&);
 // Returns the place that the calls with a CUdevice mean.
 CUmemLocation location_of(CUdevice);
 
-// The calls below take ranges inside one allocation; else CUDA_ERROR_INVALID_VALUE.
+// The calls below take ranges inside one allocation, else they fail with CUDA_ERROR_INVALID_VALUE.
 CUresult managed_advise(uint64_t address, uint64_t bytes, CUmem_advise, const CUmemLocation&);
 // Moves a range. `to` is a context on the device that `location` names, or null if it names the host or a
 // device on which this process has no context. Adds the number of moved bytes to *moved.

@@ -1,5 +1,5 @@
-// The calls about managed memory; managed.h has the rules. A prefetch takes its time on a copy engine, in its
-// stream.
+// The calls about managed memory; for the rules see managed.h. A prefetch takes its time on a copy engine, in
+// its stream.
 #include "sim/libcuda/capture.h"
 #include "sim/libcuda/heap.h"
 #include "sim/libcuda/managed.h"

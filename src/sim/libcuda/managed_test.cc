@@ -40,7 +40,7 @@ TEST_F(DriverTest, managed_memory_beyond_the_device_comes_as_far_as_there_is_roo
               REQUIRE(free_now() == before);
               OK(launch(f, nullptr, 1000));
               REQUIRE(free_now() < 2 * MiB);
-              // It makes room for another allocation on the device, and stays with the host then.
+              // It makes room for another allocation on the device, and then stays with the host.
               CUdeviceptr d = 0, more = 0;
               OK(CU(cuMemAlloc_v2)(&d, 20 * GiB));
               REQUIRE(CU(cuMemAlloc_v2)(&more, 3 * GiB) == CUDA_ERROR_OUT_OF_MEMORY);
@@ -83,7 +83,7 @@ TEST_F(DriverTest, advice_says_where_managed_memory_lives_and_is_told_again) {
         begin();
         const size_t before = free_now();
         const CUdeviceptr p = managed(100 * MiB);
-        // As a library does that lets a program have more than its share: a part here, the rest on the host.
+        // Like a library that lets a program have more than its share: a part here, the rest on the host.
         OK(CU(cuMemAdvise)(p, 30 * MiB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, 0));
         OK(CU(cuMemAdvise)(p + 30 * MiB, 70 * MiB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_DEVICE_CPU));
         OK(CU(cuMemAdvise_v2)(p + 30 * MiB, 70 * MiB, CU_MEM_ADVISE_SET_ACCESSED_BY, device(0)));
@@ -104,7 +104,7 @@ TEST_F(DriverTest, advice_says_where_managed_memory_lives_and_is_told_again) {
         int who[3] = {};
         OK(CU(cuMemRangeGetAttribute)(who, sizeof who, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p + 40 * MiB, 1));
         REQUIRE(who[0] == 0 && who[1] == CU_DEVICE_INVALID && who[2] == CU_DEVICE_INVALID);
-        // Advice against the present place sends it away; without advice it comes again.
+        // Advice against the current place sends it away; without advice it returns.
         OK(CU(cuMemAdvise)(p, 30 * MiB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_DEVICE_CPU));
         REQUIRE(free_now() == loaded);
         OK(CU(cuMemAdvise)(p, 100 * MiB, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, 0));
@@ -155,8 +155,8 @@ TEST_F(DriverTest, a_prefetch_moves_managed_memory_between_host_and_devices_and_
       }));
 }
 
-// Memory that is on a device because of a context leaves with the context, even if the allocation is
-// another's.
+// Memory that is on a device because of a context leaves with the context, even if another context made the
+// allocation.
 TEST_F(DriverTest, managed_memory_leaves_a_device_with_the_context_that_brought_it) {
   EXPECT_EQ(0, run([] {
               const CUcontext first = begin();

@@ -1,8 +1,8 @@
 // Stream memory operations: a stream writes a word, or waits until a word has a value (CUDA driver API,
 // "Stream Memory Operations"). A write is a mark whose effect is the store. A wait is a gate that the service
 // thread polls first after 50 us, then less and less often, down to every 3 ms, so that an endless wait costs
-// little. A write by one of this process's streams wakes the thread at once; a write by the host is seen at
-// the next poll.
+// little. A write by one of this process's streams wakes the thread immediately; a write by the host is seen
+// at the next poll.
 #include <algorithm>
 #include <atomic>
 

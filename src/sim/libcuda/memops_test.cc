@@ -40,7 +40,7 @@ TEST_F(DriverTest, a_stream_writes_a_word_after_its_kernel_and_not_before) {
               REQUIRE(load(word) == 0);
               blocker.open();
               while (load(word) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-              REQUIRE(load(word) == 7);  // No call synchronised: the word came without one.
+              REQUIRE(load(word) == 7);  // No call synchronised: the word arrived without one.
               OK(CU(cuStreamSynchronize)(s));
               REQUIRE(word[3] == 1u << 8);
             }));

@@ -86,7 +86,7 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) {
     wait_device(a.device);
     return free_external(pointer);
   }
-  // Work that may still use the memory ends first.
+  // Wait for work that may still use the memory.
   if (const auto owner = find_context(a.context)) wait_idle(*owner);
   return heap_free(pointer, Memory::device, Memory::managed);
 }

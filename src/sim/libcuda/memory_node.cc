@@ -1,6 +1,6 @@
-// Nodes that allocate and free, and queries about the memory of graphs. The amounts are in graph_memory.h.
-// The description of cuGraphAddMemAllocNode says what the driver refuses: such graphs are neither cloned nor
-// made children, lose no nodes or edges, and have one executable at a time.
+// Nodes that allocate and free, and queries about the memory of graphs. The amounts are in graph_memory.h. As
+// described at cuGraphAddMemAllocNode, graphs with such nodes are neither cloned nor made children, lose no
+// nodes or edges, and have one executable at a time.
 #include <algorithm>
 #include <cstring>
 
@@ -97,7 +97,7 @@ EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice visible, CUgraphMem_attrib
   return CUDA_ERROR_INVALID_VALUE;
 }
 
-// Only high-water marks can be set, and only to zero: they start again from the present value.
+// Only high-water marks can be set, and only to zero: they restart from the current value.
 EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice visible, CUgraphMem_attribute which, void* value) {
   unsigned device = 0;
   if (const CUresult e = device_of(visible, &device)) return e;

@@ -43,7 +43,7 @@ unsigned first_capability() {
   return f.cc_major * 10 + f.cc_minor;
 }
 
-// Reads an image. `size` is the length of a file; 0: the image gives its own length.
+// Reads an image. `size` is the length of a file, or 0 if the image gives its own length.
 CUresult read_image(const void* data, size_t size, unsigned device_capability, Image* out) {
   const char* text = static_cast<const char*>(data);
   ImageError result = ImageError::broken;
@@ -325,7 +325,7 @@ EXPORT CUresult cuLibraryEnumerateKernels(CUkernel* out, unsigned int room, CUli
 EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr* pointer, size_t* bytes, CUlibrary l, const char* name) {
   return get_global(pointer, bytes, l, true, name);
 }
-// A library's kernels exist in every context at once, so the module of a library is the library.
+// A library's kernels exist in every context at the same time, so the module of a library is the library.
 EXPORT CUresult cuLibraryGetModule(CUmodule* out, CUlibrary l) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;

@@ -1,6 +1,6 @@
-// Modules, libraries and functions as this process holds them. A function handle serves as CUfunction and as
-// CUkernel. The driver lets a kernel of a library be launched in any context, so such a function has no
-// context of its own and takes the current one.
+// Modules, libraries and functions of this process. A function handle serves as CUfunction and as CUkernel.
+// The driver lets a kernel of a library be launched in any context, so such a function has no context of its
+// own and uses the current one.
 #pragma once
 
 #include <map>
@@ -39,18 +39,18 @@ struct CUmod_st {
 
 namespace carve::sim {
 
-// Returns the function of a handle, or nullptr. The context that it runs in is the module's, or the current
-// one.
+// Returns the function of a handle, or nullptr. It runs in the module's context, or in the current one.
 CUfunc_st* find_function(const void* handle);
 CUresult context_of(const CUfunc_st&, std::shared_ptr<CUctx_st>*);
 
-// The compiler chooses the number of registers. PTX is not compiled here and counts 32, as small kernels use.
+// The compiler chooses the number of registers. PTX is not compiled here and counts as 32, as in small
+// kernels.
 inline unsigned registers_of(const CUfunc_st& f) { return f.image.registers ? f.image.registers : 32; }
 
 // Reads a whole file; returns false if it cannot be opened.
 bool read_file(const char* path, std::string* all);
 
-// Returns how many blocks fit one multiprocessor at once.
+// Returns how many blocks fit on one multiprocessor at the same time.
 unsigned resident_blocks(const Facts&, const CUfunc_st&, unsigned threads, unsigned dynamic_shared);
 
 }  // namespace carve::sim

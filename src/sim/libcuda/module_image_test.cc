@@ -1,5 +1,5 @@
 // Compiled modules through the real library: in memory, in files, in the wrapper that compilers put into
-// programs, on devices that they fit and on others. binary_image_test.cc says what the files contain.
+// programs, on devices that they fit and on others. For the files see binary_image_test.cc.
 #include <fstream>
 #include <iterator>
 

@@ -10,8 +10,8 @@ namespace carve::sim {
 namespace {
 
 constexpr uint64_t step_bytes = 512;
-// No machine code is made here. Code counts as long as the image that describes it, and as at least this many
-// bytes per kernel.
+// No machine code is made here. Code counts with the length of the image that describes it, and at least this
+// many bytes per kernel.
 constexpr uint64_t min_code_bytes = 1024;
 
 constexpr uint64_t rounded(uint64_t n) { return (n + step_bytes - 1) / step_bytes * step_bytes; }
@@ -20,7 +20,7 @@ uint64_t code_bytes(const Image& image) {
   return rounded(std::max(image.code_bytes, image.kernels.size() * min_code_bytes));
 }
 
-// Returns the offset of the variable behind the code; without a name, the end of the last variable.
+// Returns the offset of the variable after the code; without a name, the end of the last variable.
 uint64_t offset_of(const Image& image, const GlobalImage* wanted) {
   uint64_t at = code_bytes(image);
   for (const GlobalImage& g : image.globals) {

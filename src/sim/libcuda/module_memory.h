@@ -11,7 +11,7 @@
 
 namespace carve::sim {
 
-// Takes the memory if the module has none in the context yet. Variables are zero.
+// Takes the memory if the module has none in the context yet. Variables start at zero.
 CUresult place_module(CUmod_st&, CUctx_st&);
 
 // Returns the address of a variable in a context in which the module is placed.

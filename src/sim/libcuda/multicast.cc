@@ -100,12 +100,27 @@ EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle handle, size_t o
   return bind(handle, offset, find_backing(memory), memory_offset, bytes, flags);
 }
 
+// CUDA 13.1: with the memory's device, of which there is only one here.
+EXPORT CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle handle, CUdevice device, size_t offset,
+                                      CUmemGenericAllocationHandle memory, size_t memory_offset, size_t bytes,
+                                      unsigned long long flags) {
+  unsigned i = 0;
+  if (const CUresult e = device_of(device, &i)) return e;
+  return bind(handle, offset, find_backing(memory), memory_offset, bytes, flags);
+}
+
 EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle handle, size_t offset, CUdeviceptr address,
                                     size_t bytes, unsigned long long flags) {
   if (const CUresult e = entered()) return e;
   uint64_t into = 0;
   auto memory = backing_at(address, &into);
   return bind(handle, offset, std::move(memory), into, bytes, flags);
+}
+EXPORT CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle handle, CUdevice device, size_t offset,
+                                       CUdeviceptr address, size_t bytes, unsigned long long flags) {
+  unsigned i = 0;
+  if (const CUresult e = device_of(device, &i)) return e;
+  return cuMulticastBindAddr(handle, offset, address, bytes, flags);
 }
 
 EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle handle, CUdevice visible, size_t offset,

@@ -1,10 +1,10 @@
 // Multicast objects: memory of several devices under one address, through which a kernel's multimem
-// instruction writes to all of them at once and reads their sum (CUDA driver API, "Multicast Object
+// instruction writes to all of them at the same time and reads their sum (CUDA driver API, "Multicast Object
 // Management"). Devices with NVSwitch have them: here Hopper with NVLinks.
 //
-// An object takes no memory itself. Memory that is bound to it stays alive until it is unbound or the object
-// is gone. An object can be mapped. No kernel is executed here and no other call may use such an address:
-// copies and sets refuse it. Processes cannot share an object.
+// An object takes no memory itself. Memory bound to it stays alive until it is unbound or the object is gone.
+// An object can be mapped. No kernel is executed here and no other call may use such an address: copies and
+// sets refuse it. Processes cannot share an object.
 #pragma once
 
 #include "sim/libcuda/vmm.h"

@@ -1,4 +1,4 @@
-// Multicast objects over a set of Hopper devices: what binding keeps alive, and what is refused.
+// Multicast objects on a set of Hopper devices: what binding keeps alive, and what is refused.
 #include "sim/libcuda/test_child.h"
 
 namespace carve::sim {

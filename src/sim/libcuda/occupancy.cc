@@ -90,7 +90,7 @@ EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* out, CUfunction 
 }
 
 // Clusters exist from compute capability 9.0 on. The model has no separate hardware limit for them: the
-// result is how many of their blocks fit the device.
+// result is how many of their blocks fit on the device.
 EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int* out, CUfunction f, const CUlaunchConfig* config) {
   if (const CUresult e = known(f)) return e;
   if (!out || !config) return CUDA_ERROR_INVALID_VALUE;

@@ -1,5 +1,5 @@
 // Making, choosing and describing memory pools. Each device has a default pool, which cannot be destroyed,
-// and a current pool, from which cuMemAllocAsync takes. The host has both, too.
+// and a current pool, from which cuMemAllocAsync takes. The host has both too.
 #include <cstring>
 
 #include "sim/libcuda/pools.h"
@@ -25,7 +25,7 @@ CUresult choose(unsigned device, bool host, CUmemoryPool pool) {
   return CUDA_SUCCESS;
 }
 
-// Reads a place as pools know it: a device, or the host in any of its spellings.
+// Reads a place of a pool: a device, or the host in any of its spellings.
 CUresult location(const CUmemLocation* l, unsigned* device, bool* host) {
   if (!l) return CUDA_ERROR_INVALID_VALUE;
   *host = false;
@@ -104,7 +104,7 @@ EXPORT CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* props) 
   return CUDA_SUCCESS;
 }
 
-// The handle is invalid at once; the memory is released when all of it is free and its work is done.
+// The handle becomes invalid immediately; the memory is released when all of it is free and its work is done.
 EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   if (const CUresult e = entered()) return e;
   Pools& p = pools();
@@ -152,7 +152,7 @@ EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute whi
   return CUDA_SUCCESS;
 }
 
-// High-water marks can only be reset, to the present value.
+// High-water marks can only be reset to the current value.
 EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void* value) {
   if (const CUresult e = entered()) return e;
   const std::lock_guard lock(pools().mutex);

@@ -12,7 +12,7 @@ struct Pools {
   CUmemoryPool standard[max_devices] = {}, current[max_devices] = {};
   CUmemoryPool standard_host = nullptr, current_host = nullptr;
   uint32_t next_number = 0;
-  // By waiting stream, then by the stream waited for: the place up to which it waited, by events.
+  // By waiting stream, then by the stream waited for: how far the waiting stream has waited, by events.
   std::unordered_map<uint64_t, std::unordered_map<uint64_t, uint64_t>> waits;
 
   // The functions below require the mutex.
@@ -23,10 +23,10 @@ struct Pools {
 };
 Pools& pools();
 
-// Frees memory of a pool behind a place in a stream, or at once with an empty LastUse.
+// Frees memory of a pool after a place in a stream, or immediately with an empty LastUse.
 CUresult free_pooled(CUdeviceptr, const LastUse&);
 
-// Releases unused chunks while the pool reserves more than `keep` bytes. With the mutex held.
+// Releases unused chunks while the pool reserves more than `keep` bytes. Requires the mutex.
 void trim(CUmemPoolHandle_st&, uint64_t keep);
 
 }  // namespace carve::sim

@@ -38,7 +38,7 @@ void sleep_until(uint64_t t) {
   clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
 }
 
-// Waits a little for model time `t`; `turn` counts the attempts that came too early.
+// Waits a little for model time `t`; `turn` counts the attempts that were too early.
 void pause_until(uint64_t t, unsigned turn) {
   const uint64_t now = now_ns();
   const uint64_t backoff = turn < 3 ? 0 : std::min<uint64_t>(10'000ull << std::min(turn, 6u), 500'000);
@@ -55,7 +55,7 @@ CUresult state_of(const CUctx_st& c, const Device& d) {
 }
 
 // Performs the effects that are due, oldest end first. Only the service thread performs host functions and
-// all effects behind one in its channel, since the model does not complete them before.
+// all effects after one in its channel, since the model does not complete them before.
 void perform_due(CUctx_st& c) {
   if (c.outstanding.load(std::memory_order_acquire) == 0) return;
   const std::lock_guard one_at_a_time(c.performing);
@@ -134,8 +134,8 @@ uint64_t serve(CUctx_st& c, bool* did_something) {
 
 void* service(void*) {
   Process& p = process();
-  // This thread does work of the device, which waits for no processor. The kernel refuses the priority to
-  // ordinary users.
+  // This thread does work of the device, which does not wait for a processor. The kernel refuses the priority
+  // to ordinary users.
   be_punctual();
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), -20);
   for (;;) {
@@ -354,7 +354,7 @@ unsigned take_channel(CUctx_st& c, bool blocking, Partition part) {
     const bool other_kind =
         c.channel_users[k] && (channel.blocking != blocking || channel.partition_first != part.first ||
                                channel.partition != part.size);
-    // A new stream need not wait for the work that a destroyed stream left.
+    // A new stream need not wait for work that a destroyed stream left.
     const bool left_over = !c.channel_users[k] && channel.submitted > channel.completed;
     return 2 * c.channel_users[k] + left_over + (other_kind ? 1'000'000u : 0u);
   };

@@ -1,5 +1,5 @@
 // The connection between this process and the model: submits operations, waits for them, and performs their
-// effects on the process's memory when model time says that they are done.
+// effects on the process's memory at the model time when they are done.
 //
 // A waiter sleeps until the earliest time at which its operation can end, polls, and sleeps again if other
 // operations came before it. Effects are performed in the order in which their operations ended, by the first
@@ -13,8 +13,8 @@ namespace carve::sim {
 
 // Returns the stream that a handle means for the calling thread: nullptr and CU_STREAM_LEGACY are channel 0,
 // CU_STREAM_PER_THREAD is the thread's own. Keeps the context alive through *context. While a blocking stream
-// captures, the legacy stream cannot be used (CUDA_ERROR_STREAM_CAPTURE_IMPLICIT); the attempt spoils the
-// capture unless the caller only asks.
+// captures, the legacy stream cannot be used (CUDA_ERROR_STREAM_CAPTURE_IMPLICIT); the attempt invalidates
+// the capture unless the caller only queries.
 CUresult stream_of(CUstream handle, std::shared_ptr<CUctx_st>* context, CUstream_st** stream,
                    bool only_asks = false);
 // The meaning of a null handle in the _ptds and _ptsz variants.
@@ -40,13 +40,13 @@ CUresult query_channel(CUctx_st&, unsigned channel);
 CUresult query(CUctx_st&, unsigned channel, uint64_t sequence);
 
 // Returns the next free channel for a new stream; streams share channels once all are taken.
-struct Partition {  // Multiprocessors of a green context; none: all.
+struct Partition {  // Multiprocessors of a green context; size 0 means all.
   uint16_t first = 0, size = 0;
 };
 unsigned take_channel(CUctx_st&, bool blocking, Partition = {});
 void give_channel(CUctx_st&, unsigned channel);
 
-// Makes the service thread poll at once, because a gate's condition may have changed.
+// Makes the service thread poll immediately, because a gate's condition may have changed.
 void call_service();
 
 uint64_t copy_time(const Device&, OpKind, uint64_t bytes);

@@ -1,7 +1,7 @@
-// A segment as this process holds it: memory that other processes can open, by number or through a
-// descriptor, and whose bytes are the same in all of them. Its file is mapped, with a description that
-// carries a lock (sim/model/FORMAT.md), and no descriptor is kept. So a program that closes all its
-// descriptors loses no memory, and a forked child inherits none.
+// A segment of this process: memory that other processes can open, by number or through a descriptor, and
+// whose bytes are the same in all of them. Its file is mapped, with a description that carries a lock
+// (sim/model/FORMAT.md), and no descriptor is kept. So a program that closes all its descriptors loses no
+// memory, and a forked child inherits none.
 #pragma once
 
 #include <memory>
@@ -14,17 +14,18 @@ class Shared {
  public:
   enum class Counted { for_the_process, in_the_context, nowhere };
 
-  // Creates memory on a device (its ordinal in the set), zeroed. `Counted` says where its bytes count. For
-  // the process: the device is asked and may refuse with CUDA_ERROR_OUT_OF_MEMORY. In the context: it has the
-  // blocks already and gives them up. Nowhere: memory of the host.
+  // Creates memory on a device (its ordinal in the set), zeroed. `Counted` decides where its bytes count. For
+  // the process: they are taken from the device, which may fail with CUDA_ERROR_OUT_OF_MEMORY. In the
+  // context: it has the blocks already and gives them up. Nowhere: memory of the host.
   static CUresult create(unsigned device, uint64_t bytes, Counted, CUctx_st* context,
                          std::shared_ptr<Shared>*);
 
-  // Opens another process's segment by its number; CUDA_ERROR_INVALID_VALUE if it no longer exists.
+  // Opens another process's segment by its number. Fails with CUDA_ERROR_INVALID_VALUE if it no longer
+  // exists.
   static CUresult open(unsigned device, unsigned index, uint64_t serial, std::shared_ptr<Shared>*);
   static CUresult open(int descriptor, std::shared_ptr<Shared>*);
 
-  // Returns a new descriptor, which keeps the memory alive in any process; -1 if the process can have no
+  // Returns a new descriptor, which keeps the memory alive in any process, or -1 if the process can have no
   // more.
   int descriptor() const;
 
@@ -34,7 +35,7 @@ class Shared {
   unsigned index() const { return index_; }
   uint64_t serial() const { return serial_; }
 
-  // Leaves, and releases the memory if no other process holds it.
+  // Closes the segment, and releases the memory if no other process holds it.
   ~Shared();
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;

@@ -1,5 +1,5 @@
 // A step is one execution of an item of a stream or of a graph node: one operation for the model, and its
-// effect on this process's memory. Calls prepare steps. A stream submits them at once; a graph keeps the
+// effect on this process's memory. Calls prepare steps. A stream submits them immediately; a graph keeps the
 // inputs from which they are made and submits them at each launch.
 //
 // The model orders the operations of one channel, and lets one wait for up to three places in other channels
@@ -26,7 +26,7 @@ struct Place {
   uint64_t sequence = 0;
 };
 
-// Submits to a channel, behind all places. `out` may be null.
+// Submits to a channel, after all places. `out` may be null.
 CUresult submit_after(const std::shared_ptr<CUctx_st>&, unsigned channel, std::span<const Place>, Step,
                       Place* out);
 
@@ -36,21 +36,21 @@ bool is_over(const Place&);
 // Submits a copy in a stream; with `wait`, waits until it is done.
 CUresult move(const CUDA_MEMCPY3D&, CUstream, bool wait);
 
-// Makes steps of copies and sets: CUDA_ERROR_INVALID_VALUE for ranges that leave their allocation.
+// Makes steps of copies and sets. Fails with CUDA_ERROR_INVALID_VALUE for ranges that leave their allocation.
 CUresult copy_step(CUctx_st&, const CUDA_MEMCPY3D&, Step*);
 CUresult set_step(CUctx_st&, const CUDA_MEMSET_NODE_PARAMS&, Step*);
 
-// Returns CUDA_ERROR_INVALID_VALUE for a handle that is no event.
+// Returns CUDA_ERROR_INVALID_VALUE if the handle is not an event.
 CUresult known_event(CUevent);
-// Records an event behind the places.
+// Records an event after the places.
 CUresult submit_record(CUevent, const std::shared_ptr<CUctx_st>&, unsigned channel, std::span<const Place>,
                        Place* out);
-// Returns where the event was recorded last; a place without a context if there is nothing to wait for.
+// Returns where the event was last recorded; a place without a context if there is nothing to wait for.
 CUresult recorded_place(CUevent, Place*);
 
-// Makes one step for each stream memory operation: CUDA_ERROR_INVALID_VALUE for an address that is neither on
-// the device nor registered or is not aligned, CUDA_ERROR_NOT_SUPPORTED for flushes of remote writes, which
-// no simulated device has.
+// Makes one step for each stream memory operation. Fails with CUDA_ERROR_INVALID_VALUE for an address that is
+// neither on the device nor registered or is not aligned, and with CUDA_ERROR_NOT_SUPPORTED for flushes of
+// remote writes, which no simulated device has.
 CUresult memory_operations(std::span<const CUstreamBatchMemOpParams>, std::vector<Step>*);
 
 }  // namespace carve::sim

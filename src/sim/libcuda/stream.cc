@@ -1,6 +1,6 @@
 // Streams, events and host functions. A stream is a channel of the model. An event is a place in a channel,
 // whose time the model fixes. A wait for an event of the same device is a dependency; a wait for one of
-// another device is a gate that the service thread opens. ipc_event.h has the events of other processes.
+// another device is a gate that the service thread opens. For events of other processes see ipc_event.h.
 #include <unistd.h>
 
 #include <algorithm>
@@ -160,7 +160,7 @@ CUresult record(CUevent event, CUstream handle, unsigned flags) {
   return submit_record(event, a.context, a.stream->channel, {}, nullptr);
 }
 
-// Returns CUDA_SUCCESS if everything before the recording is done. An event of a context that is gone is
+// Returns CUDA_SUCCESS if everything before the recording is done. An event of a destroyed context counts as
 // done.
 CUresult query_event(const Recording& r, bool wait) {
   const auto c = r.context.lock();
@@ -277,7 +277,7 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
   if (!p.streams.erase(handle)) return CUDA_ERROR_INVALID_HANDLE;
   if (const auto found = p.contexts.find(handle->context); found != p.contexts.end())
     give_channel(*found->second, handle->channel);
-  delete handle;  // The work that it has continues in its channel.
+  delete handle;  // Its work continues in its channel.
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuStreamDestroy(CUstream handle) { return cuStreamDestroy_v2(handle); }
@@ -305,8 +305,8 @@ EXPORT CUresult cuStreamAddCallback_ptsz(CUstream s, CUstreamCallback f, void* d
 
 namespace {
 
-// Of a stream's attributes only the priority has an effect here; the others are policies for caches and
-// memory domains.
+// Only the priority has an effect among a stream's attributes; the others are policies for caches and memory
+// domains.
 CUresult get_attribute(CUstream handle, CUstreamAttrID which, CUstreamAttrValue* out) {
   At a;
   if (const CUresult e = at(handle, &a)) return e;

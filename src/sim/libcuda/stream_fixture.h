@@ -1,5 +1,5 @@
 // Streams that a test blocks for as long as it needs. A test that launches a kernel of 20 ms and then expects
-// it to be unfinished fails if its process is suspended for 20 ms. Behind a closed blocker no work completes,
+// it to be unfinished fails if its process is suspended for 20 ms. After a closed blocker no work completes,
 // whatever the delay.
 #pragma once
 
@@ -31,8 +31,8 @@ class StreamBlocker {
   void close(CUstream s) const {
     OK(CU(cuStreamWaitValue32)(s, reinterpret_cast<CUdeviceptr>(word_), 1, CU_STREAM_WAIT_VALUE_EQ));
   }
-  // Both streams begin at one moment of the model. If each polled the word itself, their starts would differ
-  // by the delays of their pollers.
+  // Both streams begin at the same model time. If each polled the word itself, their starts would differ by
+  // the delays of their pollers.
   void close_both(CUstream s, CUstream t) const {
     close(s);
     CUevent opened = event();

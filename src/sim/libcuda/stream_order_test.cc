@@ -33,7 +33,7 @@ constexpr bool waits(Which a, Which b) {
   return same(a, b) || (legacy(a) && b != Which::non_blocking) || (legacy(b) && a != Which::non_blocking);
 }
 
-// One piece of each kind of work, and a recording behind it.
+// One item of each kind of work, and a recording after it.
 struct Work {
   CUfunction f = spin();
   uint32_t* host = pinned();
@@ -57,7 +57,7 @@ struct Work {
       case 3:
         OK((twin ? CU(cuMemcpyDtoHAsync_v2_ptsz) : CU(cuMemcpyDtoHAsync_v2))(host, device, 64, s));
         break;
-      default: break;  // The recording alone.
+      default: break;  // Only the recording.
     }
     OK((twin ? CU(cuEventRecord_ptsz) : CU(cuEventRecord))(e, s));
   }
@@ -79,7 +79,7 @@ TEST_F(DriverTest, streams_wait_for_each_other_as_their_kinds_say_whatever_the_w
                     else
                       blocker.close(streams.of(first));
                     work.give(second, streams.of(second), kind, done);
-                    // Behind the blocker it cannot be done; beside it, it completes.
+                    // After the blocker it cannot be done; independent of it, it completes.
                     const CUresult now =
                         waits(first, second) ? CU(cuEventQuery)(done) : CU(cuEventSynchronize)(done);
                     const CUresult wanted = waits(first, second) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;

@@ -117,9 +117,9 @@ void give_chunk(CUmemPoolHandle_st& pool, const PoolBook::Chunk& chunk) {
   give_bytes(pool.device, chunk.bytes);
 }
 
-// Finds a place in the pool for work of this channel; *wait is the work that must end first. In the order
-// that the driver documents: memory that is free for this stream, then more memory, then memory that another
-// stream will have freed.
+// Finds a place in the pool for work of this channel; *wait is the work that must end first. It follows the
+// order that the driver documents: memory that is free for this stream, then more memory, then memory that
+// another stream will have freed.
 CUresult place(CUmemPoolHandle_st& pool, uint64_t bytes, const CUctx_st& c, unsigned channel, uint64_t* base,
                LastUse* wait) {
   const uint64_t own = stream_key(c, channel);
@@ -155,7 +155,7 @@ void shrink(CUmemPoolHandle_st& pool, uint64_t keep) {
   }
 }
 
-// Captures an allocation: it becomes a node that takes from the graphs' own pool.
+// Captures an allocation as a node that takes memory from the graphs' own pool.
 CUresult capture_allocation(CUstream_st& stream, const std::shared_ptr<CUctx_st>& c, CUdeviceptr* out,
                             size_t bytes, CUmemoryPool pool) {
   CUgraphNodeParams p = {};

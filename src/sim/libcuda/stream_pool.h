@@ -1,10 +1,10 @@
-// Memory pools of this process: stream-ordered allocation. An allocation has its address at once and is valid
-// for later work in its stream; a free takes effect after the earlier work. The pool asks the device for
-// chunks (sim/model/pool_chunks.h). They are counted for the process and not for a context, since a pool
+// Memory pools of this process: stream-ordered allocation. An allocation has its address immediately and is
+// valid for later work in its stream; a free takes effect after the earlier work. The pool takes chunks from
+// the device (sim/model/pool_chunks.h). They are counted for the process and not for a context, since a pool
 // outlives contexts.
 //
-// With a release threshold of 0, the default, every synchronisation releases the memory that is unused by
-// then.
+// With a release threshold of 0, the default, every synchronisation releases the memory that is unused at
+// that time.
 #pragma once
 
 #include <map>
@@ -30,7 +30,7 @@ struct CUmemPoolHandle_st {
   bool host = false;      // Host memory: takes no device memory.
   bool standard = false;  // A device's default pool: never destroyed.
   bool destroyed = false;
-  uint64_t most = 0;  // CUmemPoolProps::maxSize; 0: no limit.
+  uint64_t most = 0;  // CUmemPoolProps::maxSize; 0 means no limit.
   CUmemAllocationHandleType handle_types = CU_MEM_HANDLE_TYPE_NONE;
   carve::sim::PoolBook book;
   uint64_t threshold = 0;
@@ -48,8 +48,8 @@ namespace carve::sim {
 // Called at the end of every call that waited for a stream, an event or a context of the device.
 void release_unused(unsigned device);
 
-// Records that the stream's later work comes after the recording: memory freed before that may be used again
-// in it.
+// Records that the stream's later work comes after the recording: memory freed before that may be reused in
+// it.
 void note_wait(CUctx_st&, unsigned channel, const Recording&);
 
 }  // namespace carve::sim

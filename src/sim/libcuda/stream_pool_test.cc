@@ -134,7 +134,7 @@ TEST_F(DriverTest, a_pool_at_its_limit_waits_for_what_another_stream_frees) {
               set(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 1);
               OK(CU(cuMemAllocFromPoolAsync)(&b, 64 * MiB, pool, t));
               REQUIRE(b == a);
-              REQUIRE(CU(cuStreamQuery)(t) == CUDA_ERROR_NOT_READY);  // It is behind the kernel of s.
+              REQUIRE(CU(cuStreamQuery)(t) == CUDA_ERROR_NOT_READY);  // It comes after the kernel of s.
               blocker.open();
               OK(CU(cuStreamSynchronize)(t));
               OK(CU(cuStreamQuery)(s));

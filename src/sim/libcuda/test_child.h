@@ -1,6 +1,6 @@
 // Tests of the driver from a program's point of view. Every test runs its statements in child processes that
-// open the built libcuda.so.1: a loaded driver stays loaded, so a parent that loaded it could not fork clean
-// children. REQUIRE ends the child with a message; the parent expects exit status 0.
+// open the built libcuda.so.1: a loaded driver stays loaded, so a parent that had loaded it could not fork
+// clean children. REQUIRE ends the child with a message; the parent expects exit status 0.
 #pragma once
 
 #include <dlfcn.h>

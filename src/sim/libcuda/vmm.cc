@@ -60,8 +60,8 @@ std::map<uint64_t, Mapping>::iterator mapping_at(uint64_t address) {
   return address - it->first < it->second.bytes ? it : vmm().mappings.end();
 }
 
-// The mappings that make up [base, base + bytes) exactly: the first and the one past the last. Empty if there
-// are none.
+// The mappings that make up [base, base + bytes) exactly: the first one and the one past the last. Empty if
+// there are none.
 using Mappings = std::map<uint64_t, Mapping>;
 std::pair<Mappings::iterator, Mappings::iterator> exactly(uint64_t base, uint64_t bytes) {
   const auto first = vmm().mappings.find(base);

@@ -1,9 +1,9 @@
-// Accounting: the processes that used a device since it was turned on, with the most memory that each held,
-// also after their end.
+// Accounting: the processes that have used a device since it was turned on, with the most memory that each
+// one held, also after their end.
 //
 // Source of the rules: NVIDIA, nvml.h of CUDA 13, group "Accounting Statistics". It is off until root turns
-// it on, it cannot be turned on in MIG mode, and turning it off removes all accounts. Of two ended processes
-// with one pid the last is reported. Not simulated: the utilization over a process's life.
+// it on, it cannot be turned on in MIG mode, and turning it off removes all accounts. If two ended processes
+// had the same pid, the last one is reported. Not simulated: the utilization over a process's life.
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -55,7 +55,7 @@ nvmlReturn_t with_accounts(nvmlDevice_t device, const void* out, Act act) {
   return act(*d);
 }
 
-// Root, and the user who made the set, may do what an administrator may.
+// Returns whether the caller has an administrator's rights: root, or the user who made the set.
 bool is_administrator() {
   struct stat st = {};
   return geteuid() == 0 || (stat(the_set().directory, &st) == 0 && st.st_uid == geteuid());

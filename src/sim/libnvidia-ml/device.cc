@@ -35,7 +35,7 @@ nvmlReturn_t text(nvmlDevice_t device, char* out, unsigned length, Get get) {
   return give_text(get(d->facts), out, length);
 }
 
-// Returns the megahertz of a clock domain; 0 if the device does not have it.
+// Returns the megahertz of a clock domain, or 0 if the device does not have it.
 unsigned clock_mhz(const Facts& f, nvmlClockType_t type) {
   switch (type) {
     case NVML_CLOCK_GRAPHICS:

@@ -1,4 +1,4 @@
-// What NVML keeps for a process: the set, and the number of initialisations. Handles are pointers into one
+// NVML's state for a process: the set, and the number of initialisations. Handles are pointers into one
 // array, so the library recognises a stale or foreign handle by its address. All calls work in a forked
 // child, as NVIDIA's do.
 #pragma once
@@ -28,12 +28,12 @@ nvmlReturn_t entered();
 nvmlReturn_t find_device(nvmlDevice_t, Device**);
 nvmlDevice_t handle_of(unsigned index);
 
-// Copies a text into the caller's buffer: NVML_ERROR_INSUFFICIENT_SIZE if it does not fit.
+// Copies a text into the caller's buffer. Fails with NVML_ERROR_INSUFFICIENT_SIZE if it does not fit.
 nvmlReturn_t give_text(const char* text, char* out, unsigned length);
 
 void format_uuid(const Facts&, char (&out)[48]);
 
-// Returns one figure of the device's facts: the form of most calls.
+// Returns one figure of the device's facts, as most calls do.
 template <class Out, class Get>
 nvmlReturn_t fact(nvmlDevice_t device, Out* out, Get get) {
   Device* d = nullptr;

@@ -17,7 +17,6 @@ namespace {
 struct Usage {
   int pid;
   uint64_t bytes;
-  unsigned percent;
 };
 
 // Returns one row per process, without the processes that are not visible from this pid namespace.
@@ -26,30 +25,30 @@ std::vector<Usage> processes(Device& d, unsigned index, uint64_t now) {
                     lock_timeout);  // Without the lock the amounts are still right, because each is one word.
   if (lock.held()) sweep(the_set(), index, now, true);
   std::vector<Usage> rows;
-  const auto add = [&](int pid, uint64_t bytes, unsigned percent) {
+  const auto add = [&](int pid, uint64_t bytes) {
     const auto same = std::ranges::find(rows, pid, &Usage::pid);
-    if (same == rows.end()) {
-      rows.push_back({pid, bytes, percent});
-    } else {
+    if (same == rows.end())
+      rows.push_back({pid, bytes});
+    else
       same->bytes += bytes;
-      same->percent = std::min(100u, same->percent + percent);
-    }
   };
   for (unsigned i = 0; i < max_contexts; ++i) {
     const Context& c = d.contexts[i];
     int pid = 0;
     if (!c.in_use || !alive(the_set(), c.client, c.client_generation, &pid) || pid == 0) continue;
-    add(pid, held_bytes(c), lock.held() ? context_percent(d, i, now) : c.window.last_percent);
+    const uint64_t unlisted =
+        d.facts.unlisted_bytes + (d.facts.managed_step_bytes != 0 ? c.managed_bytes : 0);
+    add(pid, held_bytes(c) - std::min(held_bytes(c), unlisted));
   }
   for (uint32_t client = 0; client < max_clients; ++client) {
     const Holding& h = d.holdings[client];
     int pid = 0;
-    if (h.bytes && alive(the_set(), client, h.generation, &pid) && pid) add(pid, h.bytes, 0);
+    if (h.bytes && alive(the_set(), client, h.generation, &pid) && pid) add(pid, h.bytes);
   }
   for (unsigned i = 0; i < d.segment_end; ++i) {
     const Segment& s = d.segments[i];
     int pid = 0;
-    if (s.serial && s.bytes && segment_owner(the_set(), s, &pid) && pid) add(pid, s.bytes, 0);
+    if (s.serial && s.bytes && segment_owner(the_set(), s, &pid) && pid) add(pid, s.bytes);
   }
   return rows;
 }
@@ -103,6 +102,43 @@ uint64_t utc_us() {
   timespec t;
   clock_gettime(CLOCK_REALTIME, &t);
   return static_cast<uint64_t>(t.tv_sec) * 1'000'000 + static_cast<uint64_t>(t.tv_nsec) / 1000;
+}
+
+struct Work {
+  unsigned pid;
+  uint64_t stamp_us;  // CLOCK_REALTIME
+  unsigned percent;
+};
+
+// Returns a sample for each live process that was recorded after `since_us`: the time of its last record, and
+// the sum of its percentages over the number of periods since then.
+std::vector<Work> work_since(Device& d, unsigned index, uint64_t since_us) {
+  static const uint64_t utc_offset_us = utc_us() - now_ns() / 1000;  // One value, so that no stamp moves.
+  std::vector<Work> rows;
+  const Locked lock(d, lock_timeout);
+  if (lock.held()) {
+    sweep(the_set(), index, now_ns());
+    advance(d, now_ns());
+  }
+  const uint64_t count = d.work.count;
+  unsigned periods = 0;
+  for (uint64_t n = count - std::min<uint64_t>(count, max_work_samples); n < count; ++n) {
+    const WorkSample& sample = d.work.samples[n % max_work_samples];
+    const Context& c = d.contexts[sample.context % max_contexts];
+    const uint64_t stamp = utc_offset_us + sample.at_ns / 1000;
+    if (stamp <= since_us) continue;
+    ++periods;
+    int pid = 0;
+    if (!c.in_use || c.serial != sample.context_serial ||
+        !alive(the_set(), c.client, c.client_generation, &pid) || pid == 0)
+      continue;
+    const auto same = std::ranges::find(rows, static_cast<unsigned>(pid), &Work::pid);
+    Work& row = same != rows.end() ? *same : rows.emplace_back(Work{static_cast<unsigned>(pid), 0, 0});
+    row.stamp_us = stamp;
+    row.percent += sample.percent;
+  }
+  for (Work& row : rows) row.percent = std::min(100u, row.percent / std::max(1u, periods));
+  return rows;
 }
 
 unsigned between(unsigned idle, unsigned busy, unsigned percent) {
@@ -208,14 +244,12 @@ EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlPro
   Device* d = nullptr;
   if (const nvmlReturn_t e = find_device(device, &d)) return e;
   if (!count) return NVML_ERROR_INVALID_ARGUMENT;
-  const uint64_t stamp = utc_us();
-  const std::vector<Usage> rows = processes(*d, device->index, now_ns());
-  if (rows.empty() || stamp <= since_us) return *count = 0, NVML_ERROR_NOT_FOUND;
+  const std::vector<Work> rows = work_since(*d, device->index, since_us);
+  if (rows.empty()) return *count = 0, NVML_ERROR_NOT_FOUND;
   const unsigned room = *count;
   *count = static_cast<unsigned>(rows.size());
   if (!out || rows.size() > room) return NVML_ERROR_INSUFFICIENT_SIZE;
-  for (size_t i = 0; i < rows.size(); ++i)
-    out[i] = {static_cast<unsigned>(rows[i].pid), stamp, rows[i].percent, 0, 0, 0};
+  for (size_t i = 0; i < rows.size(); ++i) out[i] = {rows[i].pid, rows[i].stamp_us, rows[i].percent, 0, 0, 0};
   return NVML_SUCCESS;
 }
 
@@ -226,15 +260,13 @@ EXPORT nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
   if (!out) return NVML_ERROR_INVALID_ARGUMENT;
   if (out->version != nvml_struct_version<nvmlProcessesUtilizationInfo_v1_t>(1))
     return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-  const uint64_t stamp = utc_us();
-  const std::vector<Usage> rows = processes(*d, device->index, now_ns());
-  if (rows.empty() || stamp <= out->lastSeenTimeStamp)
-    return out->processSamplesCount = 0, NVML_ERROR_NOT_FOUND;
+  const std::vector<Work> rows = work_since(*d, device->index, out->lastSeenTimeStamp);
+  if (rows.empty()) return out->processSamplesCount = 0, NVML_ERROR_NOT_FOUND;
   const unsigned room = out->processSamplesCount;
   out->processSamplesCount = static_cast<unsigned>(rows.size());
   if (!out->procUtilArray || rows.size() > room) return NVML_ERROR_INSUFFICIENT_SIZE;
   for (size_t i = 0; i < rows.size(); ++i)
-    out->procUtilArray[i] = {stamp, static_cast<unsigned>(rows[i].pid), rows[i].percent, 0, 0, 0, 0, 0};
+    out->procUtilArray[i] = {rows[i].stamp_us, rows[i].pid, rows[i].percent, 0, 0, 0, 0, 0};
   return NVML_SUCCESS;
 }
 

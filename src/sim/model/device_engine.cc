@@ -1,17 +1,19 @@
-// The schedule of one device. device_engine.h has the rules; this file is their arithmetic.
+// The schedule of one device. The rules are in device_engine.h; this file has their arithmetic.
 //
-// After every event `settle` writes the progress of the running kernels. Then `arrange` decides anew which
+// After every event `settle` writes the progress of the running kernels. Then `arrange` decides again which
 // operations at the heads of channels may start, what the copy engines do, and which kernels run with how
-// many multiprocessors. Both walk bit masks of what is active, so an event costs some 100 ns with a few
+// many multiprocessors. Both walk bit masks of what is active, so an event takes some 100 ns with a few
 // channels.
 #include "sim/model/device_engine.h"
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace carve::sim {
 namespace {
 
+constexpr uint64_t work_period_ns = 200'000'000;
 constexpr uint64_t utilization_window = 1'000'000'000 / 6;
 
 // The bits of a mask, lowest first: for (unsigned i : bits(mask)).
@@ -130,7 +132,7 @@ void settle(Device& d, uint64_t t) {
   for (unsigned i : bits(e.active)) percent(d.contexts[i].window, d.contexts[i].busy_ns, t);
 }
 
-// Looks at the first operation of each channel. If nothing that it depends on is outstanding, a mark is
+// Checks the first operation of each channel. If nothing that it depends on is outstanding, a mark is
 // completed, and work becomes ready to run. A completed mark can release other channels, so the function
 // loops; the loop ends because each pass completes an operation.
 void resolve_heads(Device& d, uint64_t t) {
@@ -163,7 +165,7 @@ int engine_of(OpKind kind) {
   return kind == OpKind::to_device ? 0 : kind == OpKind::to_host ? 1 : kind == OpKind::on_device ? 2 : -1;
 }
 
-// Gives each free copy engine the next ready copy after the one it served last.
+// Gives each free copy engine the next ready copy after the one that it served last.
 void start_copies(Device& d, uint64_t t) {
   Engine& e = d.engine;
   for (int engine = 0; engine < static_cast<int>(copy_engines); ++engine) {
@@ -299,10 +301,39 @@ void complete_due(Device& d, uint64_t t) {
       finish_head(d, owner, k, t);
 }
 
-// Returns what a reader adds to a counter that is updated only at events. (Calling settle() here instead
-// would round the running kernels' work once more, and finish times would depend on the readers.)
+// Returns the amount that a reader adds to a counter that is updated only at events. (Calling settle() here
+// instead would round the running kernels' work once more, and finish times would depend on the readers.)
 uint64_t unaccounted(const Device& d, bool busy) {
   return busy ? d.engine.now_ns - d.engine.accounted_ns : 0;
+}
+
+// Records the sample of the period that ends at `end`. All events before it were played.
+void record_sample(Device& d, uint64_t end) {
+  const Engine& e = d.engine;
+  uint64_t busy[max_contexts] = {}, all = 0;
+  for (const unsigned i : bits(e.used)) {
+    Context& c = d.contexts[i];
+    const bool runs = e.compute == Compute::running && e.owner == static_cast<int32_t>(i);
+    const uint64_t now = c.busy_ns + (runs && end > e.accounted_ns ? end - e.accounted_ns : 0);
+    busy[i] = now - std::min(now, std::exchange(c.sampled_busy_ns, now));
+    all += busy[i];
+  }
+  if (e.used == 0) return;
+  // One draw in proportion to each one's time; the number of the period is the seed.
+  uint64_t draw = end / work_period_ns * 0x9e3779b97f4a7c15u;
+  draw = (draw ^ draw >> 29) * 0xbf58476d1ce4e5b9u;
+  draw = (draw ^ draw >> 32) % std::max<uint64_t>(1, all);
+  auto named = static_cast<unsigned>(std::countr_zero(e.used));
+  for (; draw >= busy[named] && all > 0; ++named) draw -= busy[named];
+  const auto percent = static_cast<uint32_t>(std::min<uint64_t>(100, all * 100 / work_period_ns));
+  d.work.samples[d.work.count++ % max_work_samples] = {end, d.contexts[named].serial, named, percent};
+}
+
+void record_samples(Device& d, uint64_t until) {
+  WorkSamples& work = d.work;
+  const uint64_t forgotten = until - std::min(until, max_work_samples * work_period_ns);
+  if (work.next_ns <= forgotten) work.next_ns = (forgotten / work_period_ns + 1) * work_period_ns;
+  for (; work.next_ns <= until; work.next_ns += work_period_ns) record_sample(d, work.next_ns);
 }
 
 }  // namespace
@@ -325,11 +356,13 @@ uint64_t next_event(const Device& d) {
 
 void advance(Device& d, uint64_t now) {
   for (uint64_t t = next_event(d); t <= now; t = next_event(d)) {
+    record_samples(d, t);
     d.engine.now_ns = std::max(d.engine.now_ns, t);
     settle(d, t);
     complete_due(d, t);
     arrange(d, t);
   }
+  record_samples(d, now);
   d.engine.now_ns = std::max(d.engine.now_ns, now);
 }
 

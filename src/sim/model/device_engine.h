@@ -4,13 +4,14 @@
 // nanosecond.
 //
 // Compute: one context owns the engine at a time. Contexts with runnable work take turns of `slice_ns`, with
-// `switch_ns` between them in which no kernel runs. An owner without work yields at once. A kernel that runs
-// at the end of the slice keeps its remaining work. Inside the owner, kernels of different channels run side
-// by side. The most urgent kernel is served first, then the oldest; each takes the multiprocessors that it
-// can fill, and later ones take the rest. A kernel with a part of its width proceeds at that part of its
+// `switch_ns` between them in which no kernel runs. An owner without work yields immediately. A kernel that
+// runs at the end of the slice keeps its remaining work. Inside the owner, kernels of different channels run
+// in parallel. The most urgent kernel is served first, then the oldest; each takes the multiprocessors that
+// it can fill, and later ones take the rest. A kernel with a part of its width proceeds at that part of its
 // speed. The kernels of a green context's channels together never take more than its partition.
 //
-// Copies run beside kernels on three engines. Each engine runs one copy at a time, in turns over channels.
+// Copies run in parallel with kernels on three engines. Each engine runs one copy at a time, in turns over
+// channels.
 //
 // Everything here is pure: `now` is an argument, the caller holds the device's lock.
 #pragma once
@@ -55,7 +56,7 @@ inline bool idle(const Device& d, unsigned context) { return d.contexts[context]
 // Discards everything that the context submitted; used when it is destroyed or its process died.
 void abandon(Device&, unsigned context, uint64_t now);
 
-// Decides anew what runs, from the counters alone; part of the repair after a writer died.
+// Decides again what runs, using only the counters; part of the repair after a writer died.
 void restart(Device&);
 
 // Return the percentage of the last whole window in which the device's compute engine, its copy engines or

@@ -186,6 +186,42 @@ TEST(Engine, utilisation_forgets_a_long_idle_time) {
   EXPECT_EQ(context_percent(*d, a, d.now), 100u);
 }
 
+// The samples since `from`, by context.
+std::map<unsigned, std::vector<uint32_t>> samples_of(const Device& d, uint64_t from) {
+  std::map<unsigned, std::vector<uint32_t>> out;
+  for (uint64_t n = from; n < d.work.count; ++n)
+    out[d.work.samples[n % max_work_samples].context].push_back(d.work.samples[n % max_work_samples].percent);
+  return out;
+}
+
+TEST(Engine, a_work_sample_names_one_context_with_the_busy_time_of_the_device) {
+  TestDevice d;
+  const unsigned a = d.open(), b = d.open();
+  d.at(1 * s);
+  const uint64_t first = d->work.count;
+  d.kernel(a, 1, 100 * s);
+  d.kernel(b, 1, 100 * s);
+  d.at(1 * s + 12 * s);
+  const auto both = samples_of(*d, first);
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both.at(a).size() + both.at(b).size(), 60u) << "one for each 200 ms, however often it is read";
+  EXPECT_NEAR(static_cast<double>(both.at(a).size()), 30, 15);
+  for (const auto& [context, percents] : both)
+    for (const uint32_t percent : percents) EXPECT_GE(percent, 90u);
+  abandon(*d, a, d.now);
+  abandon(*d, b, d.now);
+  d.at(20 * s);
+  const uint64_t idle = d->work.count;
+  d.at(30 * s);
+  for (const auto& [context, percents] : samples_of(*d, idle))
+    for (const uint32_t percent : percents) EXPECT_EQ(percent, 0u);
+  d.at(7200 * s);
+  const uint64_t late = d->work.count;
+  d.kernel(b, 1, 1 * s);
+  d.at(7201 * s);
+  EXPECT_EQ(samples_of(*d, late).at(b).size(), 5u);
+}
+
 // A random program over 4 contexts and 6 channels with a fixed seed; `stepping` decides only when another
 // process reads the device in between.
 std::vector<uint64_t> finish_times(uint32_t program, uint32_t stepping) {

@@ -3,10 +3,10 @@
 // of the device, the owner of each amount of memory, up to 64 contexts of 64 channels, each a ring of 1,024
 // operations, and the state of the engines.
 //
-// FORMAT.md says what each word means, which process writes it and what happens when a writer dies between
-// two stores. The file is sparse: 257 MiB long, of which an idle device has touched about 300 KiB. A channel
-// in use costs 64 KiB more. All words are guarded by `lock`, except where a comment says that they may be
-// read without it.
+// FORMAT.md describes the meaning of each word, which process writes it and what happens when a writer dies
+// between two stores. The file is sparse: 257 MiB long, of which an idle device has touched about 300 KiB. A
+// channel in use costs 64 KiB more. `lock` guards all words, except where a comment allows reading without
+// it.
 #pragma once
 
 #include <pthread.h>
@@ -18,17 +18,18 @@ namespace carve::sim {
 
 inline constexpr uint64_t device_magic = 0x3155504745565243;  // "CRVEGPU1", little endian
 inline constexpr uint64_t set_magic = 0x3154455345565243;     // "CRVESET1"
-inline constexpr uint32_t layout_version = 4;
+inline constexpr uint32_t layout_version = 5;
 
-inline constexpr unsigned max_devices = 16;      // In one set.
-inline constexpr unsigned max_contexts = 64;     // On one device; the driver refuses the 65th.
-inline constexpr unsigned max_channels = 64;     // In one context; streams beyond them share one.
+inline constexpr unsigned max_devices = 16;   // In a set.
+inline constexpr unsigned max_contexts = 64;  // On a device; the driver refuses the 65th.
+inline constexpr unsigned max_work_samples = 64;
+inline constexpr unsigned max_channels = 64;     // In a context; streams beyond them share one.
 inline constexpr unsigned ring_size = 1024;      // Operations in flight in one channel; then a launch blocks.
 inline constexpr unsigned copy_engines = 3;      // To the device, from it, inside it.
-inline constexpr unsigned max_dependencies = 3;  // Of one operation; more are joined by marks.
-inline constexpr unsigned max_clients = 1024;    // Processes attached to one set.
-inline constexpr unsigned max_segments = 4096;   // Parts of one device's memory that processes can share.
-inline constexpr unsigned max_holders = 7;       // Processes recorded for one segment; more may hold it.
+inline constexpr unsigned max_dependencies = 3;  // Per operation; more are joined by marks.
+inline constexpr unsigned max_clients = 1024;    // Processes attached to a set.
+inline constexpr unsigned max_segments = 4096;   // Parts of a device's memory that processes can share.
+inline constexpr unsigned max_holders = 7;       // Processes recorded for a segment; more may hold it.
 inline constexpr unsigned max_xids = 64;         // Errors kept, for event sets that read late.
 inline constexpr unsigned max_accounted =
     4000;  // Ended processes in a device's accounts, as on real devices.
@@ -58,7 +59,7 @@ struct Op {
   uint64_t order;        // Position among all operations of the context.
   uint64_t duration_ns;  // At full width, without other kernels.
   uint64_t remaining_ns;
-  uint64_t end_ns;  // When the operation completed; what an event reports.
+  uint64_t end_ns;  // When the operation completed, as reported by an event.
   Dependency dependencies[max_dependencies];
 };
 static_assert(sizeof(Op) == 64);
@@ -73,7 +74,7 @@ struct Channel {
   Head head;
   uint8_t blocking;  // Takes part in the legacy default stream's order.
   // For a channel of a green context: its kernels share `partition` multiprocessors, from `partition_first`
-  // on, with the channels that have the same two values. 0: all multiprocessors of the device.
+  // on, with the channels that have the same two values. 0 means all multiprocessors of the device.
   uint16_t partition_first, partition;
   uint64_t spare[4];
 };
@@ -103,27 +104,28 @@ struct Context {
   uint32_t error;    // Sticky CUresult. May be read without the lock.
   uint32_t reserved;
   Window window;
-  uint64_t spare[18];
+  uint64_t sampled_busy_ns;  // `busy_ns` at the last period of WorkSamples.
+  uint64_t spare[17];
   Channel channels[max_channels];
 };
 
-// What a client holds outside its contexts: pools, memory of cuMemCreate, imported external memory.
+// A client's memory outside its contexts: pools, memory of cuMemCreate, imported external memory.
 struct Holding {
   uint64_t generation;  // Generation of the client in that slot; a holding of another generation counts as 0.
   uint64_t bytes;
 };
 
 // Memory that several processes may hold, each through the file DIR/memory/DEVICE.SEGMENT, which contains the
-// bytes. The segment lives as long as any process keeps that file open or mapped; FORMAT.md says how this is
-// detected.
+// bytes. The segment lives as long as any process keeps that file open or mapped; FORMAT.md describes how
+// this is detected.
 struct SegmentHolder {
   uint32_t client;
   uint32_t in_use;
   uint64_t generation;
 };
 struct Segment {
-  uint64_t serial;  // Never used twice on one device; 0: this entry is free. Stored last on opening.
-  uint64_t bytes;   // Bytes that it takes of the device.
+  uint64_t serial;  // Never used twice on a device; 0 if this entry is free. Stored last on opening.
+  uint64_t bytes;   // Bytes that it takes on the device.
   SegmentHolder holders[max_holders];  // Oldest first; the segment is counted for the oldest that lives.
 };
 static_assert(sizeof(Segment) == 128);
@@ -131,7 +133,7 @@ static_assert(sizeof(Segment) == 128);
 enum class Compute : uint32_t { idle, running, switching };
 
 struct CopyEngine {
-  int32_t context;  // -1 when free.
+  int32_t context;  // -1 if free.
   int32_t channel;
   uint64_t end_ns;
   uint32_t last;  // Where round robin continues: context * max_channels + channel.
@@ -159,6 +161,21 @@ struct Engine {
   CopyEngine copy[copy_engines];
 };
 
+// The data of nvmlDeviceGetProcessUtilization. As measured on an H100 (driver 580.159), each period of 200 ms
+// in which a context existed has one sample: it has one context, more often the longer it ran, and the busy
+// percentage of the whole device.
+struct WorkSample {
+  uint64_t at_ns;
+  uint64_t context_serial;
+  uint32_t context;
+  uint32_t percent;
+};
+struct WorkSamples {
+  uint64_t next_ns;  // End of the current period.
+  uint64_t count;    // Ever recorded; number n is stored at samples[n % max_work_samples].
+  WorkSample samples[max_work_samples];
+};
+
 // The profile's facts of the device. Written once, by carve-sim create.
 struct Facts {
   char name[96];
@@ -182,12 +199,16 @@ struct Facts {
   uint64_t native_bytes;    // The value that NVML calls total.
   uint64_t reserved_bytes;  // Kept by the driver: cuDeviceTotalMem and all users see the rest.
   uint64_t context_bytes;   // Overhead of one context.
+  uint64_t unlisted_bytes;  // The part of it that NVML lists for no process.
+  // Managed memory of all processes together moves to the device in steps of this size, and NVML lists it for
+  // no process. 0 means that it moves in blocks, which are listed.
+  uint64_t managed_step_bytes;
   uint64_t bar1_bytes;
   uint64_t slice_ns, switch_ns;
   uint64_t launch_ns, wave_ns;  // A kernel without a rule takes launch_ns + waves * wave_ns.
   uint64_t copy_latency_ns;
   uint64_t to_device_mbps, to_host_mbps, on_device_mbps;  // 10^6 bytes a second.
-  uint8_t link[max_devices];    // nvmlGpuTopologyLevel_t towards device i; 0xff: unknown.
+  uint8_t link[max_devices];    // nvmlGpuTopologyLevel_t towards device i; 0xff if unknown.
   uint8_t nvlink[max_devices];  // Links towards device i.
 };
 
@@ -197,10 +218,10 @@ struct Xid {
   uint64_t code;
 };
 
-// Faults that carve-sim fault ordered. Counters count down; 0 means no fault.
+// Faults that carve-sim fault injected. Counters count down; 0 means no fault.
 struct Faults {
-  int64_t out_of_memory;         // The next n allocations fail; -1: all.
-  uint64_t out_of_memory_above;  // Allocations of more bytes than this fail; 0: no limit.
+  int64_t out_of_memory;         // The next n allocations fail; -1 means all.
+  uint64_t out_of_memory_above;  // Allocations of more bytes than this fail; 0 means no limit.
   uint32_t hang;                 // The next kernel submitted never ends.
   uint32_t lost;                 // Fallen off the bus.
   uint32_t mig;                  // In MIG mode.
@@ -218,11 +239,11 @@ struct Accounted {
   uint32_t reserved;
   uint64_t generation;
   uint64_t start_ns;  // CLOCK_MONOTONIC
-  uint64_t end_ns;    // When its last context was closed; 0: it has one.
+  uint64_t end_ns;    // When its last context was closed; 0 if it has one.
   uint64_t peak_bytes;
 };
 
-// NVML's accounting: what each process held at most, also after its end. Off until
+// NVML's accounting: the most that each process held, also after its end. Off until
 // nvmlDeviceSetAccountingMode.
 struct Accounting {
   uint32_t on;
@@ -243,6 +264,7 @@ struct Device {
   alignas(64) pthread_mutex_t lock;  // Robust, shared between processes.
   alignas(64) Faults faults;
   alignas(64) Engine engine;
+  WorkSamples work;
   alignas(4096) Context contexts[max_contexts];
   alignas(4096) uint64_t holding[max_clients / 64];  // Bit per client with bytes in `holdings`.
   uint64_t segment_serial;
@@ -263,7 +285,7 @@ struct Client {
   uint64_t
       token;  // The holder's own value, by which it recognises itself: F_GETLK hides a process's own locks.
   char name[64];  // The process's name, for carve-sim show and nvmlSystemGetProcessName.
-  // Of the holder of generation n at [n % 4]: its pid, and in the upper half the inode of its pid namespace.
+  // The holder of generation n at [n % 4]: its pid, and in the upper half the inode of its pid namespace.
   uint64_t pids[4];
   uint64_t reserved[2];
 };

@@ -11,9 +11,13 @@
 namespace carve::sim {
 
 uint64_t used_bytes(const Device& d) {
-  uint64_t used = d.facts.reserved_bytes;
-  for (uint64_t left = d.engine.used; left; left &= left - 1)
-    used += held_bytes(d.contexts[std::countr_zero(left)]);
+  uint64_t used = d.facts.reserved_bytes, managed = 0;
+  for (uint64_t left = d.engine.used; left; left &= left - 1) {
+    const Context& c = d.contexts[std::countr_zero(left)];
+    used += held_bytes(c);
+    if (c.in_use) managed += c.managed_bytes;
+  }
+  if (const uint64_t step = d.facts.managed_step_bytes; step != 0) used += (step - managed % step) % step;
   for (unsigned word = 0; word < std::size(d.holding); ++word)
     for (uint64_t left = d.holding[word]; left; left &= left - 1)
       used += d.holdings[word * 64 + static_cast<unsigned>(std::countr_zero(left))].bytes;
@@ -24,7 +28,7 @@ uint64_t used_bytes(const Device& d) {
 
 namespace {
 
-// Sends managed memory of any context back to the host if that makes room for `bytes`; returns false if it
+// Sends managed memory of any context back to the host if that makes room for `bytes`. Returns false if it
 // would not.
 bool make_room(Device& d, uint64_t bytes) {
   uint64_t free = free_bytes(d), evictable = 0;
@@ -42,7 +46,7 @@ bool make_room(Device& d, uint64_t bytes) {
   return true;
 }
 
-// Applies the faults that were ordered.
+// Applies the injected faults.
 Refusal admit(Device& d, uint64_t bytes) {
   if (d.faults.lost) return Refusal::lost;
   if (d.faults.out_of_memory != 0) {
@@ -53,7 +57,7 @@ Refusal admit(Device& d, uint64_t bytes) {
   return above ? Refusal::no_memory : Refusal::none;
 }
 
-// Checks that every taking of memory passes.
+// The check that every allocation of memory passes through.
 Refusal room_for(Device& d, uint64_t bytes) {
   if (const Refusal r = admit(d, bytes); r != Refusal::none) return r;
   return make_room(d, bytes) ? Refusal::none : Refusal::no_memory;
@@ -76,7 +80,7 @@ Refusal open_context(Device& d, uint32_t client, uint64_t generation, uint64_t n
   c.managed_bytes = 0;
   c.next_order = 0;
   c.active = 0;
-  c.busy_ns = 0;
+  c.busy_ns = c.sampled_busy_ns = 0;
   c.kernels = 0;
   c.window = {.start_ns = d.engine.now_ns, .busy_at_start_ns = 0, .last_percent = 0, .reserved = 0};
   __atomic_store_n(&c.error, 0u, __ATOMIC_RELAXED);

@@ -20,7 +20,7 @@ inline uint64_t free_bytes(const Device& d) {
   const uint64_t used = used_bytes(d);
   return used < d.facts.native_bytes ? d.facts.native_bytes - used : 0;
 }
-// Returns what cuDeviceTotalMem answers.
+// Returns the result of cuDeviceTotalMem.
 inline uint64_t total_bytes(const Device& d) { return d.facts.native_bytes - d.facts.reserved_bytes; }
 inline uint64_t held_bytes(const Context& c) {
   return c.in_use ? c.overhead_bytes + c.block_bytes + c.managed_bytes : 0;
@@ -45,14 +45,14 @@ void give_for(Device&, uint32_t client, uint64_t generation, uint64_t bytes);
 // Removes the holding of a client that is gone or holds nothing any more.
 void drop_holding(Device&, uint32_t client);
 
-// Managed memory. Only faults refuse an allocation. The memory comes to the device as far as there is room:
+// Managed memory. Only faults refuse an allocation. The memory moves to the device as far as there is room:
 // returns how many of the bytes did, in whole blocks. `take` sends managed memory back to the host when
-// another allocation needs the room. The owner sends it back too: at most so much of it stays.
+// another allocation needs the room. The owner sends it back too: at most this much of it stays.
 Refusal admit_managed(Device&, uint64_t bytes);
 uint64_t settle_managed(Device&, unsigned context, uint64_t bytes);
 void limit_managed(Device&, unsigned context, uint64_t most);
 
-// Opens a segment, which other processes may join, from bytes that a client holds already; the caller then
+// Opens a segment, which other processes may join, from bytes that a client already holds; the caller then
 // releases those bytes where they were counted. Returns false if all entries are taken.
 bool open_segment(Device&, uint32_t client, uint64_t generation, uint64_t bytes, unsigned* index);
 // Joining and leaving record the clients for which the segment is counted. A client that finds no free entry
@@ -61,13 +61,13 @@ void join_segment(Device&, unsigned index, uint32_t client, uint64_t generation)
 void leave_segment(Device&, unsigned index, uint32_t client, uint64_t generation);
 void close_segment(Device&, unsigned index);
 
-// Raises an error that breaks every context of the device until it is destroyed (only those of `client`, if
-// that is not max_clients). Event sets report the error.
+// Raises an error that breaks every context of the device until it is destroyed (if `client` is not
+// max_clients, only those of `client`). Event sets report the error.
 void raise_xid(Device&, uint64_t xid, uint32_t sticky_result, uint32_t client, uint64_t now);
 
-// Accounting, if it is on. account() notes what a client holds now; everything above that takes memory calls
-// it. end_account() closes the account of a client that is gone; clear_accounts() removes those of ended
-// processes.
+// Accounting, if it is on. account() records what a client holds now; everything above that takes memory
+// calls it. end_account() closes the account of a client that is gone; clear_accounts() removes those of
+// ended processes.
 void account(Device&, uint32_t client, uint64_t generation);
 void end_account(Device&, uint32_t client, uint64_t now);
 void clear_accounts(Device&);

@@ -59,7 +59,7 @@ TEST(Memory, a_client_without_a_context_holds_memory_until_it_is_dropped) {
   EXPECT_EQ(take_for(*d, 71, 1, 861 * MiB), Refusal::no_memory);
   EXPECT_EQ(take_for(*d, 71, 1, 860 * MiB), Refusal::none);
   EXPECT_EQ(free_bytes(*d), 0u);
-  give_for(*d, 71, 2, 860 * MiB);  // Of another generation.
+  give_for(*d, 71, 2, 860 * MiB);  // Another generation.
   EXPECT_EQ(free_bytes(*d), 0u);
   give_for(*d, 71, 1, 60 * MiB);
   EXPECT_EQ(held_bytes(*d, 71, 1), 800 * MiB);
@@ -134,7 +134,7 @@ TEST(Memory, an_xid_breaks_every_context_of_its_client_and_no_other) {
   EXPECT_EQ(d->faults.xid_serial, 1u);
 }
 
-// A writer may be killed anywhere: here, after each of the words that a push and a completion store.
+// A writer may be killed anywhere: here, after each word that a push and a completion store.
 TEST(Memory, repair_makes_half_written_rings_run_again) {
   TestDevice d;
   const unsigned a = d.open();

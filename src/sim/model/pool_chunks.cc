@@ -77,7 +77,7 @@ bool PoolBook::free(uint64_t base, const LastUse& last) {
 
 std::optional<PoolBook::Chunk> PoolBook::release(uint64_t most,
                                                  const std::function<bool(const LastUse&)>& over) {
-  // A piece whose use is over waits for no stream any more, so pieces of different streams can be joined.
+  // A piece whose use is over no longer waits for a stream, so pieces of different streams can be joined.
   for (auto it = pieces_.begin(); it != pieces_.end(); ++it) {
     Piece& p = it->second;
     if (p.in_use || (p.last.stream && !over(p.last))) continue;

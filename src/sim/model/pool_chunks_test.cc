@@ -74,8 +74,7 @@ TEST(Pool, a_chunk_goes_back_only_when_it_is_wholly_free_and_nothing_uses_it) {
   EXPECT_EQ(b.used_high, 2 * MiB);
 }
 
-// A second book beside it checks that pieces never overlap, amounts agree, and everything is released in the
-// end.
+// A second book checks that pieces never overlap, amounts agree, and everything is released in the end.
 TEST(Pool, pieces_never_overlap_whatever_is_taken_and_freed) {
   std::mt19937_64 r(5);
   PoolBook b;

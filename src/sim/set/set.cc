@@ -1,4 +1,4 @@
-// Opening, locking and sweeping a set. set.h says how a dead client is told from a living one.
+// Opening, locking and sweeping a set. set.h describes how dead and live clients are distinguished.
 #include "sim/set/set.h"
 
 #include <fcntl.h>
@@ -45,7 +45,7 @@ struct flock byte_lock(short type, uint32_t slot) {
   return l;
 }
 
-// Returns a value that identifies this process among all that ever attach. AT_RANDOM is fresh for every exec;
+// Returns a value that identifies this process among all that ever attach. AT_RANDOM is new for every exec;
 // the pid distinguishes a forked child.
 uint64_t own_token() {
   uint64_t random = 0;
@@ -71,8 +71,8 @@ uint64_t own_pid_namespace() {
   return inode;
 }
 
-// Both libraries of a process use one descriptor: a lock of fcntl's belongs to the process, and a close of
-// any descriptor of the file gives up all of them.
+// Both libraries of a process use one descriptor: a lock of fcntl belongs to the process, and closing any
+// descriptor of the file releases all of them.
 constexpr int min_high_descriptor = 500;  // Above the low descriptors, which programs close or count.
 
 int open_clients(const char* path) {
@@ -148,7 +148,7 @@ bool alive(const Set& set, uint32_t slot, uint64_t generation, int* pid) {
   if (__atomic_load_n(&client.generation, __ATOMIC_ACQUIRE) != generation) return false;
   struct flock lock = byte_lock(F_WRLCK, slot);
   if (fcntl(set.clients_fd, F_GETLK, &lock) != 0)
-    return true;  // If the question fails, the client counts as alive: no memory is taken from it.
+    return true;  // If the call fails, the client counts as alive, so no memory is taken from it.
   if (lock.l_type != F_UNLCK) {
     if (pid) *pid = lock.l_pid;
     return true;
@@ -161,7 +161,7 @@ bool alive(const Set& set, uint32_t slot, uint64_t generation, int* pid) {
 int pid_of(const Set& set, uint32_t slot, uint64_t generation) {
   const Client& client = set.file->clients[slot % max_clients];
   const uint64_t now = __atomic_load_n(&client.generation, __ATOMIC_ACQUIRE);
-  // Of the oldest of four, the next holder may be writing now.
+  // The next holder may be writing the oldest of the four now.
   if (generation > now || now - generation >= 3) return 0;
   const uint64_t pid = client.pids[generation % 4];
   return pid >> 32 == own_pid_namespace() ? static_cast<int>(pid & 0xffffffff) : 0;

@@ -6,7 +6,7 @@
 // is dropped when the process dies for any reason, and when it execs (the descriptor is close-on-exec). A
 // forked child does not inherit the lock. F_GETLK translates the holder's pid into the caller's pid
 // namespace. The lock is also dropped when the process closes any descriptor of that file, so no code here
-// closes one. One F_GETLK call costs about 0.8 us, so a sweep for dead clients runs at most once a
+// closes one. One F_GETLK call takes about 0.8 us, so a sweep for dead clients runs at most once a
 // millisecond, and always before a refusal.
 #pragma once
 
@@ -21,7 +21,7 @@ struct Set {
   int clients_fd = -1;
   unsigned count = 0;
   Device* devices[max_devices] = {};
-  uint64_t swept_ns[max_devices] = {};  // When this process last looked for dead clients.
+  uint64_t swept_ns[max_devices] = {};  // When this process last swept dead clients.
   char directory[512] = {};
 };
 
@@ -30,7 +30,7 @@ enum class Opened { yes, absent, other_version, unreadable };
 // Returns SIMGPU_DIR, else /run/simgpu if it exists, else nullptr.
 const char* set_directory();
 
-// Maps the set. `other_version`: carve-sim of another release made it.
+// Maps the set. `other_version` means that another release of carve-sim made it.
 Opened open_set(const char* directory, Set*);
 
 // Returns CLOCK_MONOTONIC, the clock of the model.
@@ -43,8 +43,8 @@ bool attach(Set&, uint32_t* slot, uint64_t* generation);
 // in the caller's pid namespace, or 0 if it is not visible from there.
 bool alive(const Set&, uint32_t slot, uint64_t generation, int* pid);
 
-// Returns the process id of a slot's holder with that generation, also after its end; 0 if the slot had three
-// holders since, or if the process was in another pid namespace than the caller.
+// Returns the process id of a slot's holder with that generation, also after its end. Returns 0 if the slot
+// has had three holders since, or if the process was in another pid namespace than the caller.
 int pid_of(const Set&, uint32_t slot, uint64_t generation);
 
 // Holds the device's lock for a scope, and first repairs what a dead holder left behind. A holder that is
@@ -72,11 +72,11 @@ void segment_path(const Set&, unsigned device, unsigned index, char (&path)[640]
 // Returns the client for which a segment is counted, or nullptr if no recorded holder lives; *pid as in
 // alive().
 const SegmentHolder* segment_owner(const Set&, const Segment&, int* pid);
-// Releases a segment's memory if no process has its file open or mapped any more. With the lock held.
+// Releases a segment's memory if no process has its file open or mapped any more. Requires the lock.
 bool reclaim_segment(Set&, unsigned device, unsigned index);
 
-// Releases what dead clients held, and closes their accounts: contexts, holdings, segments. With the lock
-// held. Does nothing if the last sweep was less than a millisecond ago, unless `always`.
+// Releases what dead clients held, and closes their accounts: contexts, holdings, segments. Requires the
+// lock. Does nothing if the last sweep was less than a millisecond ago, unless `always` is set.
 void sweep(Set&, unsigned device, uint64_t now, bool always = false);
 
 }  // namespace carve::sim

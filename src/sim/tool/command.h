@@ -1,4 +1,4 @@
-// The command line of carve-sim: a verb, and the words and options behind it.
+// The command line of carve-sim: a verb, followed by its words and options.
 #pragma once
 
 #include <exception>

@@ -1,4 +1,4 @@
-// carve-sim fault DIR KIND [--device N] ...: breaks a device on command, and restores it.
+// carve-sim fault DIR KIND [--device N] ...: injects a fault into a device, and clears it.
 #include <cstdio>
 #include <fstream>
 #include <iostream>

@@ -7,7 +7,7 @@ int main(int argc, char** argv) {
     // Parse the command line. Beyond this point the verb exists, and each option is one of carve-sim.
     const Command command = parse_command(argc, argv);
 
-    // Carry out the verb. Beyond this point what it changed is in the files of the set.
+    // Carry out the verb. Beyond this point its changes are in the files of the set.
     return command.act(command.arguments);
   } catch (const std::exception& reason) {
     // Print why the verb was refused.

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void refuse(const std::string& sentence) { throw Refused(sentence); }
+[[noreturn]] void refuse(const std::string& message) { throw Refused(message); }
 
 uint64_t number(const YAML::Node& node, const std::string& what, uint64_t low, uint64_t high) {
   const std::string text = node.as<std::string>();
@@ -92,6 +92,8 @@ void apply_sizes(const Reader& r, Facts& f) {
   r.size(memory, "native", f.native_bytes);
   r.size(memory, "reserved", f.reserved_bytes);
   r.size(memory, "context", f.context_bytes);
+  r.size(memory, "unlisted", f.unlisted_bytes);
+  r.size(memory, "managed_step", f.managed_step_bytes);
   r.size(memory, "bar1", f.bar1_bytes);
   r.number(y, "multiprocessors", f.multiprocessors, 1, 1024);
   r.number(y, "cores_per_multiprocessor", f.cores_per_multiprocessor, 1, 1024);
@@ -146,6 +148,7 @@ void apply(const YAML::Node& y, Facts& f, const std::string& where) {
     refuse(r.at("memory") + ": native must be larger than reserved, both whole MiB");
   if (f.context_bytes > f.native_bytes - f.reserved_bytes)
     refuse(r.at("memory") + ": context is larger than the usable memory");
+  if (f.unlisted_bytes > f.context_bytes) refuse(r.at("memory") + ": unlisted is larger than context");
   if (!f.name[0] || !f.multiprocessors || !f.cc_major || !f.architecture)
     refuse(where + ": name, architecture, compute_capability and multiprocessors are required");
 }

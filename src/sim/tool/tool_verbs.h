@@ -19,7 +19,7 @@ struct Arguments {
   std::map<std::string, std::string> options;  // "--device 1" is {"device", "1"}; a flag has an empty value.
 };
 
-// How long (ns) a verb waits for a device whose lock is held, and the error after that time.
+// How long (ns) a verb waits for a device whose lock is held, and the error afterwards.
 inline constexpr uint64_t tool_timeout = 5'000'000'000;
 inline constexpr const char* set_stopped =
     "a client that was stopped in the middle of a change holds the device; continue it, or end it";

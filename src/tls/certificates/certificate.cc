@@ -80,10 +80,10 @@ struct Issuer {
   EVP_PKEY* key;
 };
 
-// Makes a key and its certificate. `issuer`: none for one that signs itself.
+// Makes a key and its certificate. Without `issuer` the certificate is self-signed.
 Outcome<CertifiedKey> make(const char* name, const std::vector<Extension>& extensions,
                            const std::optional<Issuer>& issuer, int64_t now_s, int64_t days) {
-  constexpr int64_t clock_difference_s = 300;  // Of two machines, that a new certificate survives.
+  constexpr int64_t clock_difference_s = 300;  // Between two machines; a new certificate tolerates it.
   const Key key(EVP_EC_gen("P-256"));
   const Certificate certificate(X509_new());
   if (!key || !certificate) return refused("a key cannot be made");

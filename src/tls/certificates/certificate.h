@@ -1,5 +1,5 @@
-// Certificates that a program makes for itself: a CA and what it signs (OpenSSL, ECDSA P-256, SHA-256). Times
-// are arguments, in seconds of UTC.
+// Certificates that a program makes for itself: a CA and the certificates that it signs (OpenSSL, ECDSA
+// P-256, SHA-256). Times are arguments, in seconds of UTC.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct CertifiedKey {
 // Makes a CA that signs serving certificates and nothing else.
 Outcome<CertifiedKey> make_ca(int64_t now_s, int64_t days);
 
-// Makes a serving certificate of these names (DNS names, or IPv4 addresses), signed by the CA.
+// Makes a serving certificate for these names (DNS names, or IPv4 addresses), signed by the CA.
 Outcome<CertifiedKey> make_serving(const CertifiedKey& ca, const std::vector<std::string>& names,
                                    int64_t now_s, int64_t days);
 
@@ -33,7 +33,7 @@ std::optional<CertificateFacts> facts_of(const std::string& certificate_pem);
 
 // Returns whether the CA's key has signed the certificate.
 bool is_signed_by(const std::string& certificate_pem, const std::string& ca_pem);
-// Returns whether the key is the certificate's.
+// Returns whether the key belongs to the certificate.
 bool is_key_of(const std::string& key_pem, const std::string& certificate_pem);
 // Returns the certificates of a bundle, one text each; at most 8.
 std::vector<std::string> certificates_in(const std::string& bundle_pem);

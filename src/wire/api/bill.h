@@ -1,8 +1,9 @@
-// Invoices of the controller's API. Numbers that money follows from are texts with six decimals, which are
+// Invoices of the controller's API. Numbers that determine money are texts with six decimals, which are
 // exact; moments are RFC 3339 in UTC.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,10 +11,10 @@ namespace carve::api {
 
 // One pod on one device for one interval with constant terms and tariff.
 struct BillLine {
-  std::string id;  // Of the record's part: "n1.7.0".
+  std::string id;  // The record's part: "n1.7.0".
   std::string account;
   std::string namespace_;
-  std::string kind;  // "service", "application", "job"; "slice": requested by a user.
+  std::string kind;  // "service", "application", "job", or "slice" if requested by a user.
   std::string name;
   std::string pod;
   std::string queue;
@@ -28,23 +29,25 @@ struct BillLine {
   uint32_t share_bp = 0;
   std::string ratio;
   std::string ratio_by;  // "whole device", "share", "memory"
-  std::string units;     // Of one hour of the model; empty: it has no price.
+  std::string units;     // Per hour of the model. Empty if it has no price.
   std::string gpu_hours;
-  std::string price;  // Of one GPU-hour.
+  std::string price;  // Price of a GPU-hour.
   std::string amount;
-  std::string used_gpu_hours;  // Busy time x units; of an interval of a record, in proportion to its time.
-  uint64_t peak_bytes = 0;     // Most memory that the slice held on one device, over its whole record.
+  std::string used_gpu_hours;  // Busy time x units; an interval gets its proportional part.
+  uint64_t peak_bytes = 0;     // Most memory of the slice on one device, over its whole record.
   // The smallest slice that would have held what was used: whole percent of the compute, whole MiB.
   uint64_t smaller_memory_bytes = 0;
   uint32_t smaller_share_bp = 0;
   std::string smaller_gpu_hours;
   std::string smaller_amount;
-  std::string unpriced;  // Why it has no price; else empty.
+  std::string unpriced;                       // Why it has no price, or empty.
+  std::map<std::string, std::string> labels;  // The slice's.
   std::string formula;
 };
 
 struct BillSum {
   std::string key;
+  bool is_rest = false;  // It sums the lines without a group, such as those without the label.
   uint64_t lines = 0;
   std::string gpu_hours;
   std::string amount;
@@ -54,13 +57,13 @@ struct BillSum {
 
 // GET /v1/bills
 struct Bill {
-  std::string currency;  // Empty: there is no tariff.
+  std::string currency;  // Empty if there is no tariff.
   std::string from;
   std::string to;
   std::string by;
   std::vector<BillSum> items;
   BillSum total;
-  std::vector<BillLine> lines;       // If they were asked for.
+  std::vector<BillLine> lines;       // If requested.
   std::vector<std::string> refused;  // Records that break a rule, with the reason; they have no line.
 };
 

@@ -1,5 +1,5 @@
 // Documents of the controller's API, version 1: the controller itself, and the nodes that it knows. Memory is
-// in whole bytes, times are UTC nanoseconds since 1970; names end in the unit.
+// in whole bytes, times are UTC nanoseconds since 1970; names end with the unit.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct ControllerVersion {
   std::string version;  // "0.2.0"
   uint32_t pid = 0;
   std::string state;     // Directory of the database.
-  std::string endpoint;  // "http://127.0.0.1:8470"; empty: the unix socket only.
+  std::string endpoint;  // "http://127.0.0.1:8470". Empty if only the unix socket serves.
   uint64_t started_ns = 0;
 };
 
@@ -32,19 +32,19 @@ struct NodeDevice {
   uint64_t free_bytes = 0;
 };
 
-// A node that the controller was started with. The devices and the number of slices are those of the last
-// answer; they are absent until the agent has answered this controller once.
+// A node that the controller was started with. The devices and the number of slices are those of the agent's
+// last response; they are absent until the agent has responded to this controller once.
 struct KnownNode {
   std::string name;
-  std::string socket;  // Of its agent.
+  std::string socket;  // Socket of its agent.
   Reachability reachability = Reachability::unknown;
-  std::string problem;            // Why it is unreachable, as a sentence; else empty.
-  std::string agent_version;      // Empty: the agent has never answered.
-  uint64_t agent_started_ns = 0;  // 0: the agent has never answered.
-  uint64_t first_seen_ns = 0;     // The first answer to any controller with this database; 0: none.
-  uint64_t last_seen_ns = 0;      // The last answer; 0: none.
+  std::string problem;            // Why it is unreachable, as a message, or empty.
+  std::string agent_version;      // Empty if the agent has never responded.
+  uint64_t agent_started_ns = 0;  // 0 if the agent has never responded.
+  uint64_t first_seen_ns = 0;     // First response to any controller with this database, or 0.
+  uint64_t last_seen_ns = 0;      // The last response; 0 if none.
   std::vector<NodeDevice> devices;
-  uint32_t slices = 0;  // Living slices that the controller's user may see.
+  uint32_t slices = 0;  // Live slices that the controller's user may see.
 };
 
 // GET /v1/nodes of the controller, in the order of its command line
@@ -56,11 +56,11 @@ struct KnownNodeList {
 struct TokenRequest {
   std::string name;
   std::string role = "viewer";  // "viewer", "user", "operator"
-  std::string account;          // Empty: the caller's user name.
-  uint32_t days = 30;           // 0: the token never expires.
+  std::string account;          // If empty, the caller's user name.
+  uint32_t days = 30;           // 0 means that the token never expires.
 };
 
-// The answer to it: the only time that the token is shown.
+// The response to it, which shows the token for the only time.
 struct TokenMade {
   std::string name;
   std::string token;  // "carve_" and 43 characters.
@@ -71,7 +71,7 @@ struct TokenView {
   std::string role;
   std::string account;
   uint64_t created_ns = 0;
-  uint64_t expires_ns = 0;  // 0: never.
+  uint64_t expires_ns = 0;  // 0 if never.
 };
 
 // GET /v1/tokens of the controller
@@ -79,26 +79,29 @@ struct TokenList {
   std::vector<TokenView> items;
 };
 
-// POST /v1/services/NAME/modify of the controller: fields of the stored PAI-EAS document.
+// POST /v1/services/NAME/modify of the controller: changes of the stored PAI-EAS document. A document with a
+// name replaces it, one without is merged into it; then the fields are set.
 struct EasChanges {
   std::vector<std::string> changes;  // "metadata.instance=2"
+  std::string document;              // JSON or YAML. Empty if there is none.
 };
 
-// What a rule made of a field of a document.
+// The translation of a field by a rule.
 struct TranslatedField {
   std::string field;    // "metadata.gpu_memory"
-  std::string value;    // As the document has it: "20"
-  std::string becomes;  // "spec.gpu.memory"; empty: nothing.
+  std::string value;    // As in the document: "20"
+  std::string becomes;  // "spec.gpu.memory". Empty if the field has no counterpart.
   std::string result;   // "20GB"
   std::string rule;     // A phrase: "lower case, with - for _"
 };
 
-// Where a dry run expects the slice of a new replica.
+// Where a dry run would place the slice of a new replica.
 struct ReplicaPlacement {
-  uint32_t replica = 0;           // Index.
-  std::string node;               // Empty: it has room on no node now.
-  std::vector<uint32_t> devices;  // Indexes.
-  std::string sentence;           // Without a node: what each node lacks.
+  uint32_t replica = 0;                // Index.
+  std::string node;                    // Empty if no node has room now.
+  std::vector<uint32_t> devices;       // Indexes.
+  std::vector<uint64_t> memory_bytes;  // On each device; for a request in units, in the node's units.
+  std::string message;                 // The missing resources of each node, if there is no node.
 };
 
 // One object of an applied document.
@@ -106,9 +109,9 @@ struct AppliedObject {
   std::string kind;  // "Service"
   std::string name;
   std::string namespace_;
-  std::string action;  // "created", "configured", "unchanged"; "checked" of a dry run.
+  std::string action;  // "created", "configured", "unchanged"; in a dry run "checked".
   std::vector<std::string> warnings;
-  std::vector<ReplicaPlacement> placement;   // Of a dry run.
+  std::vector<ReplicaPlacement> placement;   // In a dry run.
   std::vector<TranslatedField> translation;  // With explain=true.
 };
 
@@ -118,7 +121,7 @@ struct Rendered {
   std::vector<std::string> warnings;
 };
 
-// POST /v1/parameters of the controller: the parameters of a job, read from their text.
+// POST /v1/parameters of the controller: the parameters of a job, parsed from their text.
 struct JobParameters {
   std::map<std::string, std::string> parameters;
   std::vector<std::string> warnings;

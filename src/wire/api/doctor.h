@@ -13,12 +13,12 @@ struct Check {
   std::string name;
   CheckStatus status = CheckStatus::ok;
   std::string detail;  // The finding.
-  std::string fix;     // The way to "ok"; empty if there is nothing to fix.
+  std::string fix;     // How to fix it. Empty if there is nothing to fix.
 };
 
 struct Diagnosis {
-  EnforcementLevel memory = EnforcementLevel::none;   // What limits the memory of this node's slices.
-  EnforcementLevel compute = EnforcementLevel::none;  // What limits their compute.
+  EnforcementLevel memory = EnforcementLevel::none;   // Enforcement of memory limits on this node.
+  EnforcementLevel compute = EnforcementLevel::none;  // Enforcement of compute shares.
   std::vector<Check> checks;
 };
 

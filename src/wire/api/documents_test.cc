@@ -29,10 +29,22 @@ TEST(Documents, come_back_as_they_were_written) {
 TEST(Documents, an_absent_optional_stays_absent) {
   const auto request = read<SliceRequest>(R"({"memory_bytes": 5})", Reading::strict);
   ASSERT_TRUE(request);
-  EXPECT_EQ(request->memory_bytes, 5u);
-  EXPECT_FALSE(request->share_bp);
-  EXPECT_EQ(request->devices, 1u);
-  EXPECT_FALSE(request->isolation);
+  EXPECT_EQ(request->amounts.memory_bytes, 5u);
+  EXPECT_FALSE(request->amounts.share_bp);
+  EXPECT_EQ(request->amounts.devices, 1u);
+  EXPECT_FALSE(request->amounts.isolation);
+}
+
+TEST(Documents, inlined_fields_are_fields_of_the_document) {
+  const SliceRequest request{.name = "a", .amounts = {.memory_bytes = 5, .models = {"NVIDIA A10"}}};
+  const std::string text = write(request);
+  EXPECT_THAT(text,
+              testing::HasSubstr(R"("name":"a","memory_bytes":5,"models":["NVIDIA A10"],"oversubscribe")"));
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("devices"))) << "it has its default";
+  EXPECT_EQ(read<SliceRequest>(text, Reading::strict)->amounts, request.amounts);
+  EXPECT_EQ(read<SliceRequest>(R"({"share_bp": "x"})", Reading::strict).error(),
+            "share_bp: \"x\" is not a whole number from 0 up");
+  EXPECT_FALSE(read<SliceRequest>(R"({"amounts": {}})", Reading::strict));
 }
 
 TEST(Documents, a_mistake_is_named_with_its_place_and_value) {
@@ -117,7 +129,7 @@ TEST(Documents, depth_and_noise_cost_nothing) {
   const auto deep = parse(std::string(40, '[') + std::string(40, ']'));
   EXPECT_FALSE(deep);
   std::mt19937 random(1);
-  const std::string good = write(SliceRequest{.name = "n", .memory_bytes = 5});
+  const std::string good = write(SliceRequest{.name = "n", .amounts = {.memory_bytes = 5}});
   for (int i = 0; i < 20'000; ++i) {
     std::string text = good;
     for (unsigned n = random() % 6 + 1; n > 0; --n)

@@ -9,7 +9,8 @@ namespace carve::api {
 
 struct Event {
   uint64_t time_ns = 0;
-  std::string slice;  // Empty: the agent as a whole.
+  std::string slice;      // Empty if the event is about the agent.
+  uint64_t slice_id = 0;  // Distinguishes slices that had the same name; 0 if unknown.
   std::string text;
 };
 

@@ -17,11 +17,11 @@ using Labels = std::vector<std::pair<std::string_view, std::string>>;
 
 class Exposition {
  public:
-  // Samples follow until the next family. `type`: "gauge", "counter".
+  // Begins a family; samples follow until the next one. `type`: "gauge", "counter".
   void family(std::string_view name, std::string_view type, std::string_view help);
   void sample(const Labels& labels, std::string_view value);
 
-  // A family without samples is left out.
+  // Omits families without samples.
   std::string text() const { return text_; }
 
  private:

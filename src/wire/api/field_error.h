@@ -1,4 +1,4 @@
-// One error of a document, by its field.
+// An error in a field of a document.
 #pragma once
 
 #include <string>
@@ -7,17 +7,17 @@
 namespace carve::api {
 
 struct FieldError {
-  std::string field;     // "spec.gpu.memory"; empty: the document itself.
-  std::string value;     // As the document has it, cut to a line; empty: a field is missing or unknown.
-  std::string sentence;  // Whole: it names the field and the value.
+  std::string field;    // "spec.gpu.memory". Empty for the document itself.
+  std::string value;    // As in the document, cut to a line. Empty if missing or unknown.
+  std::string message;  // The whole message, including the field and the value.
 
   friend bool operator==(const FieldError&, const FieldError&) = default;
 };
 using FieldErrors = std::vector<FieldError>;
-inline constexpr size_t max_field_errors = 32;  // Later errors of a document are not reported.
+inline constexpr size_t max_field_errors = 32;  // Further errors of a document are not reported.
 
-// Returns the errors of reading a document, and those of checking what could be read. A check of a field that
-// could not be read, of a part of it or of what it is part of, says nothing: the field has its default.
+// Returns the errors of reading a document and those of checking what could be read. A check is dropped if
+// its field, a part of it or an enclosing field could not be read, because the field then has its default.
 FieldErrors joined(FieldErrors reading, const FieldErrors& checks);
 
 }  // namespace carve::api

@@ -59,7 +59,7 @@ void refuse_unknown(const Json& object, const std::set<std::string>& known, cons
     errors.push_back(
         {.field = field,
          .value = "",
-         .sentence = fmt::format("{}: no such field; there are {}", field, fmt::join(known, ", "))});
+         .message = fmt::format("{}: no such field; there are {}", field, fmt::join(known, ", "))});
   }
 }
 
@@ -120,8 +120,8 @@ void refuse(const Json& value, const char* wanted, const std::string& path, Fiel
   const std::string text = shown(value);
   errors.push_back({.field = path,
                     .value = text,
-                    .sentence = fmt::format("{}: {} is not {}{}", path.empty() ? "document" : path, text,
-                                            wanted, way_to_text(value, wanted))});
+                    .message = fmt::format("{}: {} is not {}{}", path.empty() ? "document" : path, text,
+                                           wanted, way_to_text(value, wanted))});
 }
 
 std::string written(void (*fill)(Json& value, const void* document), const void* document, int indent) {
@@ -135,7 +135,7 @@ FieldErrors read(std::string_view text,
                  void* document, Reading reading) {
   const auto json =
       parse(text, Decimals::as_doubles, max_depth, reading == Reading::strict ? max_nodes : SIZE_MAX);
-  if (!json) return {{.field = "", .value = "", .sentence = json.error()}};
+  if (!json) return {{.field = "", .value = "", .message = json.error()}};
   FieldErrors errors;
   fill(*json, document, reading, errors);
   return errors;
@@ -144,7 +144,7 @@ FieldErrors read(std::string_view text,
 }  // namespace detail
 namespace {
 
-// Returns whether one of the fields is the other, or a part of it.
+// Returns whether the fields are the same, or one is a part of the other.
 bool are_related(std::string_view a, std::string_view b) {
   if (a.size() > b.size()) std::swap(a, b);
   return a.empty() ||

@@ -1,5 +1,5 @@
-// Reading and writing the API's documents. A document is a struct, and its fields are those of the JSON
-// object (core/fields.h): from the one declaration it is written, read and checked.
+// Reading and writing the API's documents. A document is a struct whose fields are those of the JSON object
+// (core/fields.h): one declaration is used to write, read and check it.
 //
 //   struct Mount { std::string path; std::optional<Bytes> size; };   // {"path": "/a", "size_bytes": 5}
 //
@@ -7,18 +7,19 @@
 // (Bytes, Share), a UUID, or an enumeration, which is written as its word (core/words.h). An absent field
 // keeps its default.
 //
-// A server reads strictly (an unknown key is a mistake that the caller wants to know of); a client reads
-// leniently (a newer agent may say more). Errors name the place and the value: `slices[2].memory_bytes:
-// "4GiB" is not a whole number from 0 up`. read_all() returns every error of a document, read() the first.
+// A server reads strictly, because an unknown key is a mistake that the caller should see. A client reads
+// leniently, because a newer agent may send more fields. Errors have the place and the value:
+// `slices[2].memory_bytes: "4GiB" is not a whole number from 0 up`. read_all() returns every error of a
+// document, read() the first.
 //
-// The documents of a namespace that declares has_camel_case_fields() have lowerCamelCase names: the field
-// `max_surge` is `maxSurge`. An underscore at the end of a name, which a keyword of C++ needs, is left out.
+// Documents of a namespace that declares has_camel_case_fields() have lowerCamelCase names: the field
+// `max_surge` is `maxSurge`. A trailing underscore, which avoids a keyword of C++, is removed.
 //
-// A document for which is_row(document) is declared is a list of its fields' values, in their order:
-// ["GPU-1a", 5].
+// A document for which is_row(document) is declared is written as a list of its fields' values, in their
+// order: ["GPU-1a", 5].
 //
-// The JSON library's header takes 1.7 s to compile, so this one only names its type: what is done with a
-// value is in json.cc. A file that works with JSON values itself includes json_value.h.
+// The JSON library's header takes 1.7 s to compile, so this one only names its type, and json.cc has the
+// functions that use values. A file that works with JSON values itself includes json_value.h.
 #pragma once
 
 #include <fmt/format.h>
@@ -45,8 +46,9 @@ using Json = nlohmann::ordered_json;
 
 enum class Reading { strict, lenient };
 
-// Hostile input is cut off here before it costs anything: deeper than any document of ours.
+// A limit for hostile input: no document of Carve is nested this deep.
 inline constexpr int max_depth = 16;
+inline constexpr size_t max_document_bytes = 1 << 20;  // Size of a text with documents.
 
 // Amounts and identifiers are structs too, and are written as one value.
 template <class T>
@@ -55,7 +57,7 @@ inline constexpr bool is_value =
 template <class T>
 concept Document = std::is_aggregate_v<T> && std::is_class_v<T> && !is_value<T>;
 
-// Returns the JSON text with a line for each field; the text itself if it is not JSON.
+// Returns the JSON text with a line for each field, or the text itself if it is not JSON.
 std::string indented(const std::string& json);
 
 // Returns the text as a JSON string, in quotes.
@@ -72,12 +74,12 @@ struct is_optional : std::false_type {};
 template <class T>
 struct is_optional<std::optional<T>> : std::true_type {};
 template <class T>
-struct is_map : std::false_type {};  // By name; one of texts is a value of its own, with shorter errors.
+struct is_map : std::false_type {};  // By name. A map of texts is a special case with shorter errors.
 template <class T>
 struct is_map<std::map<std::string, T>> : std::bool_constant<!std::is_same_v<T, std::string>> {};
 
-// Writing: each fills a value that is null before. A reference to a member or an item holds until the next is
-// added.
+// Writing: each function fills a value that was null. A reference to a member or an item is valid until the
+// next one is added.
 void put_object(Json& value);
 void put_list(Json& value);
 Json& added_member(Json& object, const std::string& name);
@@ -88,12 +90,12 @@ void put(Json& value, int64_t);
 void put(Json& value, const std::string&);
 void put(Json& value, const std::map<std::string, std::string>&);
 
-// Reading: each that takes an `out` returns what it wanted where the value is something else ("a text"), or
-// null.
+// Reading: each function with an `out` returns null, or the expected kind of value ("a text") if the value is
+// of another kind.
 bool is_null(const Json& value);
 bool is_object(const Json& value);
 bool is_list(const Json& value);
-const Json* member(const Json& object, const std::string& name);  // Null where there is none.
+const Json* member(const Json& object, const std::string& name);  // Null if there is none.
 std::vector<std::string> keys(const Json& object);
 size_t items(const Json& list);
 const Json& item(const Json& list, size_t index);
@@ -111,6 +113,10 @@ void refuse_unknown(const Json& object, const std::set<std::string>& known, cons
 
 template <class T>
 concept Row = Document<T> && requires(const T& document) { is_row(document); };
+// The fields of a member of this type become fields of the enclosing document. Those with their default are
+// not written.
+template <class T>
+concept Inlined = Document<T> && requires(const T& document) { is_inlined(document); };
 template <class T>
 concept HasCamelCaseFields = requires(const T& document) { has_camel_case_fields(document); };
 std::string camel_case(const char* name);  // "max_surge" -> "maxSurge", "namespace_" -> "namespace"
@@ -120,11 +126,36 @@ std::string key_of(const char* name) {
   return name;
 }
 
-// The whole of a text: `fill` writes a document into the value, or reads it from there.
+// A whole text: `fill` writes a document into the value, or reads it from there.
 std::string written(void (*fill)(Json& value, const void* document), const void* document, int indent);
 FieldErrors read(std::string_view text,
                  void (*fill)(const Json& value, void* document, Reading, FieldErrors& errors),
                  void* document, Reading);
+
+template <class T>
+void write(Json& value, const T& from);
+
+// Writes the fields of `from` that differ from their defaults as members of `object`.
+template <class T, class Outer>
+void write_inlined(Json& object, const T& from) {
+  const T defaults{};
+  std::vector<bool> differs;
+  std::apply(
+      [&](const auto&... field) {
+        std::apply([&](const auto&... as_default) { (differs.push_back(!(field == as_default)), ...); },
+                   fields::tie(defaults));
+      },
+      fields::tie(from));
+  size_t i = 0;
+  fields::each(from, [&](const char* name, const auto& field) {
+    using Field = std::remove_cvref_t<decltype(field)>;
+    if (!differs[i++]) return;
+    if constexpr (is_optional<Field>::value)
+      detail::write(added_member(object, key_of<Outer>(name)), *field);
+    else
+      detail::write(added_member(object, key_of<Outer>(name)), field);
+  });
+}
 
 template <class T>
 void write(Json& value, const T& from) {
@@ -136,7 +167,9 @@ void write(Json& value, const T& from) {
     if constexpr (!std::is_empty_v<T>)
       fields::each(from, [&](const char* name, const auto& field) {
         using Field = std::remove_cvref_t<decltype(field)>;
-        if constexpr (is_optional<Field>::value) {
+        if constexpr (Inlined<Field>) {
+          write_inlined<Field, T>(value, field);
+        } else if constexpr (is_optional<Field>::value) {
           if (field) detail::write(added_member(value, key_of<T>(name)), *field);
         } else {
           detail::write(added_member(value, key_of<T>(name)), field);
@@ -165,29 +198,43 @@ void write(Json& value, const T& from) {
   }
 }
 
-// Fills `out` from `value` and adds an error for each part that does not fit. A field that is absent keeps
-// its default; std::optional says "absent" itself.
+template <class T>
+void read(const Json& value, T& out, Reading reading, const std::string& path, FieldErrors& errors);
+
+template <Row T>
+void read_row(const Json& value, T& out, Reading reading, const std::string& path, FieldErrors& errors) {
+  size_t i = 0;
+  fields::each(out, [&](const char*, auto&) { ++i; });
+  if (!is_list(value) || items(value) != i)
+    return refuse(value, fmt::format("a list of {} values", i).c_str(), path, errors);
+  i = 0;
+  fields::each(out, [&](const char*, auto& field) {
+    detail::read(item(value, i), field, reading, fmt::format("{}[{}]", path, i), errors);
+    ++i;
+  });
+}
+
+// Fills `out` from `value` and adds an error for each part that does not fit. An absent field keeps its
+// default; std::optional represents "absent" itself.
 template <class T>
 void read(const Json& value, T& out, Reading reading, const std::string& path, FieldErrors& errors) {
   if constexpr (Row<T>) {
-    size_t i = 0;
-    fields::each(out, [&](const char*, auto&) { ++i; });
-    if (!is_list(value) || items(value) != i)
-      return refuse(value, fmt::format("a list of {} values", i).c_str(), path, errors);
-    i = 0;
-    fields::each(out, [&](const char*, auto& field) {
-      detail::read(item(value, i), field, reading, fmt::format("{}[{}]", path, i), errors);
-      ++i;
-    });
+    read_row(value, out, reading, path, errors);
   } else if constexpr (Document<T>) {
     if (!is_object(value)) return refuse(value, "an object", path, errors);
     std::set<std::string> known;
+    const auto read_member = [&](const char* name, auto& field) {
+      const std::string key = key_of<T>(name);
+      if (const Json* found = member(value, key))
+        detail::read(*found, field, reading, path.empty() ? key : path + "." + key, errors);
+      known.insert(key);
+    };
     if constexpr (!std::is_empty_v<T>)
       fields::each(out, [&](const char* name, auto& field) {
-        const std::string key = key_of<T>(name);
-        if (const Json* found = member(value, key))
-          detail::read(*found, field, reading, path.empty() ? key : path + "." + key, errors);
-        known.insert(key);
+        if constexpr (Inlined<std::remove_cvref_t<decltype(field)>>)
+          fields::each(field, read_member);
+        else
+          read_member(name, field);
       });
     if (reading == Reading::strict) refuse_unknown(value, known, path, errors);
   } else if constexpr (is_optional<T>::value) {
@@ -237,7 +284,7 @@ void read(const Json& value, T& out, Reading reading, const std::string& path, F
 
 }  // namespace detail
 
-// A document as far as it could be read: a field with an error has its default.
+// A document, as far as it could be read: a field with an error has its default.
 template <class T>
 struct PartlyRead {
   T document;
@@ -265,11 +312,11 @@ Result<T, FieldErrors> read_all(std::string_view text, Reading reading) {
 template <Document T>
 Result<T, std::string> read(std::string_view text, Reading reading) {
   auto document = read_all<T>(text, reading);
-  if (!document) return tl::unexpected(document.error().front().sentence);
+  if (!document) return tl::unexpected(document.error().front().message);
   return std::move(*document);
 }
 
-// With an indent the text has a line for each field.
+// With an indent, the text has a line for each field.
 template <Document T>
 std::string write(const T& document, int indent = -1) {
   const auto fill = [](Json& value, const void* from) { detail::write(value, *static_cast<const T*>(from)); };

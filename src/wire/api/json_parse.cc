@@ -1,5 +1,6 @@
-// JSON text to values, through the events of the JSON library's parser. The library's own tree keeps the last
-// of two equal keys and any depth; this one refuses them where they occur, before they cost anything.
+// Converts JSON text to values, using the events of the JSON library's parser. The library's own tree keeps
+// the last of two equal keys and accepts any depth; this one rejects both where they occur, before they cost
+// anything.
 #include <algorithm>
 #include <iterator>
 
@@ -64,23 +65,23 @@ class Builder : public nlohmann::json_sax<Json> {
     return true;
   }
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {
-    if (sentence_.empty()) sentence_ = not_json;
+    if (message_.empty()) message_ = not_json;
     return false;
   }
 
   Json take() { return std::move(root_); }
   const std::string& field() const { return field_; }
-  const std::string& sentence() const { return sentence_; }
+  const std::string& message() const { return message_; }
   size_t nodes() const { return nodes_; }
 
  private:
   struct Level {
     Json* container;
-    std::set<std::string, std::less<>> keys;  // So far, of an object.
+    std::set<std::string, std::less<>> keys;  // Keys of the object so far.
     std::string key;                          // The last one.
   };
 
-  // Appends to the object without a search for its key, which key() has made.
+  // Appends to the object without searching for its key, which key() has done.
   template <class Value>
   Json* put(Value&& value) {
     if (levels_.empty()) {
@@ -95,7 +96,7 @@ class Builder : public nlohmann::json_sax<Json> {
   }
   bool count_node() {
     if (nodes_ < max_nodes_) return ++nodes_ != 0;
-    sentence_ = too_many_nodes();
+    message_ = too_many_nodes();
     return false;
   }
   template <class Value>
@@ -107,7 +108,7 @@ class Builder : public nlohmann::json_sax<Json> {
   bool open(Json container) {
     if (!count_node()) return false;
     if (levels_.size() == depth_) {
-      sentence_ = fmt::format("the document is nested deeper than {} levels", depth_);
+      message_ = fmt::format("the document is nested deeper than {} levels", depth_);
       return false;
     }
     Json* at = put(std::move(container));
@@ -129,7 +130,7 @@ class Builder : public nlohmann::json_sax<Json> {
                                     : level.key;
         field_ += (field_.empty() ? "" : ".") + key.substr(0, key.find('\0'));
       }
-    sentence_ = fmt::format("{}: {}", field_.empty() ? "document" : field_, what);
+    message_ = fmt::format("{}: {}", field_.empty() ? "document" : field_, what);
     return false;
   }
 
@@ -139,13 +140,13 @@ class Builder : public nlohmann::json_sax<Json> {
   size_t nodes_ = 0;
   Json root_;
   std::vector<Level> levels_;
-  std::string field_, sentence_;
+  std::string field_, message_;
 };
 
-// With `strict` nothing but space may follow the value.
+// With `strict`, only space may follow the value.
 Result<Parsed, ParseError> parse_value(std::string_view text, Decimals decimals, bool strict, size_t depth,
                                        size_t nodes) {
-  // To the library's parser the character NUL is the end of the text.
+  // For the library's parser the character NUL is the end of the text.
   const std::string_view readable = text.substr(0, text.find('\0'));
   const char* reached = readable.data();
   Builder builder(decimals, depth, nodes);
@@ -155,9 +156,9 @@ Result<Parsed, ParseError> parse_value(std::string_view text, Decimals decimals,
   const auto length = static_cast<size_t>(reached - readable.data());
   if (!good)
     return tl::unexpected(
-        ParseError{.offset = length, .field = builder.field(), .sentence = builder.sentence()});
+        ParseError{.offset = length, .field = builder.field(), .message = builder.message()});
   if (strict && readable.size() != text.size())
-    return tl::unexpected(ParseError{.offset = length, .field = "", .sentence = std::string(not_json)});
+    return tl::unexpected(ParseError{.offset = length, .field = "", .message = std::string(not_json)});
   return Parsed{.value = builder.take(), .length = length, .nodes = builder.nodes()};
 }
 
@@ -173,7 +174,7 @@ Result<Parsed, ParseError> parse_leading(std::string_view text, Decimals decimal
 
 Result<Json, std::string> parse(std::string_view text, Decimals decimals, size_t depth, size_t nodes) {
   auto parsed = parse_value(text, decimals, /*strict=*/true, depth, nodes);
-  if (!parsed) return tl::unexpected(std::move(parsed.error().sentence));
+  if (!parsed) return tl::unexpected(std::move(parsed.error().message));
   return std::move(parsed->value);
 }
 

@@ -1,5 +1,5 @@
-// JSON Schemas (2020-12) of the API's documents, from the same declarations that read and write them
-// (wire/api/json.h). A field that is absent keeps its default, so no field is required.
+// JSON Schemas (2020-12) of the API's documents, from the same declarations that are used to read and write
+// them (wire/api/json.h). An absent field keeps its default, so no field is required.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace detail {
 template <class T>
 inline constexpr bool is_text_map = std::is_same_v<T, std::map<std::string, std::string>>;
 
-// Returns `,"default":VALUE` for a value that is one and that a reader would not assume.
+// Returns `,"default":VALUE` if there is a default that a reader would not assume.
 template <class T>
 std::string schema_default(const T& value) {
   if constexpr (std::is_same_v<T, bool>)
@@ -36,10 +36,16 @@ std::string schema_members(const T& value) {
     return fmt::format(R"("type":"array","prefixItems":[{}],"items":false)", items);
   } else if constexpr (Document<T>) {
     std::string properties;
+    const auto add = [&](const char* name, const auto& field) {
+      properties += fmt::format("{}{}:{{{}}}", properties.empty() ? "" : ",", quoted(key_of<T>(name)),
+                                schema_members(field));
+    };
     if constexpr (!std::is_empty_v<T>)
       fields::each(value, [&](const char* name, const auto& field) {
-        properties += fmt::format("{}{}:{{{}}}", properties.empty() ? "" : ",", quoted(key_of<T>(name)),
-                                  schema_members(field));
+        if constexpr (Inlined<std::remove_cvref_t<decltype(field)>>)
+          fields::each(field, add);
+        else
+          add(name, field);
       });
     return fmt::format(R"("type":"object","additionalProperties":false,"properties":{{{}}})", properties);
   } else if constexpr (is_vector<T>::value) {

@@ -1,4 +1,4 @@
-// Documents of the API, version 1: what would happen. Nothing is changed.
+// Documents of the API, version 1: what-if results. Nothing is changed.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ struct Verdict {
   uint32_t index = 0;
   std::string uuid;
   bool fits = false;
-  std::string sentence;  // The reason for the answer.
+  std::string message;  // The reason for the result.
 };
 
 struct Explanation {
   bool fits = false;
-  std::string sentence;
+  std::string message;
   std::vector<uint32_t> chosen;  // Device indexes.
   std::vector<Verdict> devices;
 };

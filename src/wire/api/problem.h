@@ -17,18 +17,18 @@ struct Problem {
   std::string type = "about:blank";   // "carve:already-exists", "carve:insufficient-capacity", ...; stable.
   std::string title;                  // The kind of failure, the same for each type.
   uint32_t status = 500;              // The HTTP status.
-  std::string detail;                 // This occurrence: the thing, the value, the way out.
+  std::string detail;                 // This occurrence: the object, the value, how to fix it.
   std::vector<std::string> reasons;   // One per device, if a request did not fit.
-  std::optional<FieldErrors> errors;  // Of a document with wrong fields (carve:invalid).
+  std::optional<FieldErrors> errors;  // For a document with wrong fields (carve:invalid).
 };
 
-// Returns the problem of a failure of this kind.
+// Returns the problem for a failure of this kind.
 inline Problem problem_of(FailureKind kind, std::string detail) {
   const FailureKindText as = shown(kind);
   return {.type = as.type, .title = as.title, .status = as.http_status, .detail = std::move(detail)};
 }
 
-// An empty body, in a request or an answer.
+// An empty body, in a request or a response.
 struct Nothing {};
 
 }  // namespace carve::api

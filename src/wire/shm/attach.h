@@ -1,7 +1,7 @@
 // How a process attaches to its slice: one request and one reply over a SOCK_SEQPACKET unix socket, then the
 // connection closes. The request contains no name. The agent gets the peer's identity from the kernel (pidfd,
-// cgroup) and replies with three descriptors: the slice's Control, its Report and the Heartbeat. This costs
-// one round trip, about 60 us, once per process; no path after cuInit pays it.
+// cgroup) and replies with three descriptors: the slice's Control, its Report and the Heartbeat. This takes
+// one round trip, about 60 us, once per process; no path after cuInit has this cost.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct AttachRequest {
   uint32_t layout;     //  4  layout_version of the library.
   uint32_t size;       //  8  sizeof(AttachRequest): later fields are appended.
   Guest guest;         // 12
-  uint64_t image;      // 16  A hash of AT_RANDOM: equal in one program image, different after exec.
+  uint64_t image;      // 16  A hash of AT_RANDOM: equal within a program image, different after exec.
   uint64_t unused[5];  // 24
 };
 static_assert(sizeof(AttachRequest) == 64 && offsetof(AttachRequest, unused) == 24);
@@ -31,8 +31,8 @@ static_assert(sizeof(AttachRequest) == 64 && offsetof(AttachRequest, unused) == 
 enum class AttachStatus : uint32_t {
   granted = 0,       // With three descriptors: Control (read-only), Report, Heartbeat (read-only).
   not_in_slice = 1,  // The guest library limits nothing.
-  wrong_layout = 2,  // cuInit refuses; the sentence names both versions.
-  no_slot = 3,       // The slice has no place for this process; cuInit refuses.
+  wrong_layout = 2,  // cuInit fails; the message has both versions.
+  no_slot = 3,       // The slice has no slot left for this process; cuInit fails.
   try_again = 4,     // The agent is starting or stopping.
 };
 
@@ -45,8 +45,8 @@ struct AttachReply {
   uint32_t generation;    // 20
   uint64_t control_size;  // 24  Bytes to map.
   uint64_t report_size;   // 32  Bytes to map.
-  char sentence[216];     // 40  For the user; NUL-terminated.
+  char message[216];      // 40  For the user; NUL-terminated.
 };
-static_assert(sizeof(AttachReply) == 256 && offsetof(AttachReply, sentence) == 40);
+static_assert(sizeof(AttachReply) == 256 && offsetof(AttachReply, message) == 40);
 
 }  // namespace carve::shm

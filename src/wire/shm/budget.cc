@@ -28,7 +28,7 @@ bool happened(Charges& charges, const LaneId& id, const Lane& lane, uint64_t num
          (with != nullptr && with->seen.load(std::memory_order_acquire) >= joined.number());
 }
 
-// Compares both halves: `before` may be the old bytes with the new tag.
+// Compares both halves, because `before` may be the old bytes with the new tag.
 bool unchanged(const Budget& budget, const Word& before) {
   const Word now = read(budget);
   return now.used == before.used && now.tag == before.tag;

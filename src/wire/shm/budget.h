@@ -1,9 +1,9 @@
 // Charges a slice's budget so that a kill at any instruction loses no byte.
 //
-// All processes of a slice share one word per device: the bytes charged. A change of it is a compare and
-// exchange, 20 ns, no lock. When a process is killed, the bytes it held must be released exactly. A kill may
-// fall between the exchange and any record of it. So the word has 16 bytes and names its last change (Tag).
-// Each writer has a lane, in which it announces a change *before* it tries it:
+// All processes of a slice share one word per device: the bytes charged. It is changed by a compare and
+// exchange, 20 ns, without a lock. When a process is killed, exactly the bytes that it held must be released.
+// A kill may come between the exchange and any record of it. So the word has 16 bytes and names its last
+// change (Tag). Each writer has a lane, in which it announces a change *before* it tries it:
 //
 //   1. change[n % 2] = {from, to}     what the lane holds before and after
 //   2. announced = n
@@ -12,22 +12,22 @@
 //   5. seen = n, then budget.recorded = (this lane, n)        so that the next writer may omit step 3
 //
 // Step 3 costs a cache miss, and another one at the other writer's next change. With step 5 a writer touches
-// the word's line and its own, as long as the others live.
+// only the word's line and its own, as long as the other writers live.
 //
 // A later reader finds out whether change n happened. It reads the word first and `seen` second. The change
 // happened if either names it; if neither does, it never will happen. So the lane of a dead process has an
 // exact total, and the agent releases it by one more change *on the dead lane itself*. If the agent is killed
 // too, the next agent reads the same words and finds the total already zero.
 //
-// Bytes can also change their lane: two lanes change in one exchange (move()). The word can name only one of
-// the two changes. The other lane names that change as `joined`, and happened if that change did.
+// Bytes can also move between lanes: two lanes change in one exchange (move()). The word can name only one of
+// the two changes. The other lane names that change as `joined`, and its own change happened if that one did.
 //
 // A lane may hold more than its allocations use: spare and withdrawn bytes (spare.h). A change withdraws the
 // lane's own spare bytes before step 1, and its exchange releases all that was withdrawn from the lane.
 //
-// A lane has one writer at a time: in a living process the thread that claimed it (guest/quota), afterwards
-// the agent. The lane of a shared block has the writer that its state names (shared_blocks.h). Every index
-// read from shared memory is checked, because any process of the slice may have written it.
+// A lane has one writer at a time: in a live process the thread that claimed it (guest/quota), afterwards the
+// agent. The lane of a shared block has the writer that its state names (shared_blocks.h). Every index read
+// from shared memory is checked, because any process of the slice may have written it.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ namespace carve::shm {
 
 // The last change of a budget word: the change's number in the high bits, the lane in the low 20 bits.
 struct Tag {
-  uint64_t value = 0;  // 0: no change yet.
+  uint64_t value = 0;  // 0 before the first change.
 
   static constexpr unsigned agent = 0xffff;
   static constexpr unsigned first_block = 0x8000;  // From here on, less than `agent`: lanes of shared blocks.
@@ -51,11 +51,10 @@ struct Tag {
   constexpr unsigned lane() const { return value >> 16 & 0xf; }
   constexpr uint64_t number() const { return value >> 20; }
 
-  // Whether the other change was made on the same lane.
+  // Returns whether the other change was made on the same lane.
   constexpr bool same_lane(Tag other) const { return ((value ^ other.value) & 0xf'ffff) == 0; }
 
-  // Numbers have 44 bits, enough for years of changes. An overwritten lane may hold more bits, which are
-  // ignored.
+  // Numbers have 44 bits, enough for years of changes. Extra bits in an overwritten lane are ignored.
   static constexpr uint64_t numbers = (uint64_t{1} << 44) - 1;
   static constexpr uint64_t after(uint64_t number) {
     return ((number + 1) & numbers) != 0 ? (number + 1) & numbers : 2;
@@ -71,7 +70,7 @@ struct LaneId {
 };
 static_assert(max_processes <= Tag::first_block && Tag::first_block + max_shared_blocks <= Tag::agent);
 
-// Returns null if the id names no lane; it may come from an overwritten tag.
+// Returns null if the id does not name a lane; it may come from an overwritten tag.
 inline Lane* find_lane(Charges& charges, const LaneId& id) {
   if (id.device >= max_devices) return nullptr;
   if (id.process == Tag::agent) return &charges.growth[id.device];
@@ -82,7 +81,7 @@ inline Lane* find_lane(Charges& charges, const LaneId& id) {
 }
 
 // Returns null for a lane that never has spare bytes: those of processes that met no other writer, the
-// agent's and those of shared blocks.
+// agent's lane, and those of shared blocks.
 inline Spare* find_spare(Charges& charges, const LaneId& id) {
   if (id.device >= max_devices || id.process >= max_processes || id.lane >= lanes) return nullptr;
   if (!may_have_spare(charges, id.device, id.process)) return nullptr;
@@ -103,8 +102,8 @@ inline Word read(const Budget& budget) {
   return {__atomic_load_n(&budget.used, __ATOMIC_ACQUIRE), __atomic_load_n(&budget.tag, __ATOMIC_ACQUIRE)};
 }
 
-// Written as the instruction: ThreadSanitizer replaces the builtin by a lock of its own process, which other
-// processes do not hold.
+// Written as the instruction, because ThreadSanitizer replaces the builtin by a lock within one process,
+// which other processes do not hold.
 inline bool exchange(Budget& budget, Word expected, Word desired) {
   bool done = false;
   auto* word = reinterpret_cast<unsigned __int128*>(&budget.used);
@@ -118,7 +117,7 @@ inline bool exchange(Budget& budget, Word expected, Word desired) {
 // Records in the lane of `tag` that its change reached the word. `self` is the caller's own lane, if it holds
 // one. No other writer has a higher number there, so a plain store is the maximum too. The store becomes
 // visible before the exchange that follows, which is a full barrier. This saves a fifth of a change's cost
-// for a process that is alone on its device.
+// for a process that has a device to itself.
 inline void record_change(Charges& charges, unsigned device, Tag tag, const Lane* self = nullptr) {
   if (tag.number() == 0) return;
   Lane* lane = find_lane(charges, {device, tag.process(), tag.lane()});
@@ -145,15 +144,15 @@ inline Previous read_previous(const Budget& budget) {
   return {word, word.tag == recorded};
 }
 
-// What a lane holds after its last change that happened.
+// A lane's content after its last change that happened.
 struct Holding {
-  uint64_t bytes = 0;     // Spare and withdrawn bytes included.
+  uint64_t bytes = 0;     // Including spare and withdrawn bytes.
   uint32_t returned = 0;  // Count of withdrawn bytes that it has returned (spare.h).
-  bool stable = true;     // False: its writer announced another change meanwhile.
+  bool stable = true;     // False if its writer announced another change in the meantime.
 };
 Holding read_holding(Charges& charges, const LaneId& id);
 
-// Returns the bytes that the lane holds, also if death interrupted its last change. Requires that no thread
+// Returns the bytes that the lane holds, even if death interrupted its last change. Requires that no thread
 // writes the lane.
 inline uint64_t holding(Charges& charges, const LaneId& id) { return read_holding(charges, id).bytes; }
 
@@ -168,25 +167,25 @@ InUse in_use(Charges& charges, unsigned device);
 uint64_t in_use_by(Charges& charges, const LaneId& id);
 
 // Whether the budget has room for `needed` bytes beyond the limit, because lanes other than `self` do not use
-// so many of the bytes in the word `now`. Withdraws what they have spare, if that is needed.
-enum class Room { enough, none, unknown };  // unknown: a lane or the word changed meanwhile.
+// that many of the bytes in the word `now`. Withdraws their spare bytes if necessary.
+enum class Room { enough, none, unknown };  // unknown: a lane or the word changed in between.
 Room make_room(Charges& charges, const LaneId& self, Word now, uint64_t needed);
 
-// Waits 0.2 to 0.7 us after an exchange that another writer won. Writers that retry at once pass the word's
-// cache line to and fro for every change. Meanwhile the winner makes several changes, and the line stays in
-// its processor: two threads need 50 ns for a charge and its release instead of 200.
+// Waits 0.2 to 0.7 us after another writer won an exchange. Writers that retry immediately pass the word's
+// cache line back and forth for every change. If they wait, the winner makes several changes while the line
+// stays in its processor: two threads need 50 ns for a charge and its release instead of 200.
 inline void step_back() {
   for (int pauses = 0; pauses < 16; ++pauses) __builtin_ia32_pause();
 }
 
-// A lane's spare bytes, null if it never has any, and what its next change returns.
+// A lane's spare bytes, null if it never has any, and the count that its next change returns.
 struct OwnSpare {
   Spare* lane = nullptr;
   Spare::Returned returned = {0, 0};
 };
 
-// Withdraws the lane's spare bytes: the change that follows returns all that was withdrawn from it. Inlined:
-// the call alone makes a change 10 ns slower, because it passes the id through memory.
+// Withdraws the lane's spare bytes: the change that follows returns all that was withdrawn from it. Inlined,
+// because a call makes a change 10 ns slower by passing the id through memory.
 template <class Stop>
 [[gnu::always_inline]] inline OwnSpare withdraw_own(Charges& charges, const LaneId& id, Stop stop) {
   Spare* const lane = find_spare(charges, id);
@@ -216,23 +215,23 @@ template <class Stop>
   return number;
 }
 
-// Whether more bytes are in use after the change than before it.
+// Returns whether more bytes are in use after the change than before.
 inline bool grows(uint64_t from, uint64_t to, const OwnSpare& own) {
   return to > from - std::min(from, withdrawn_between(own.returned.from, own.returned.to));
 }
 
-// What the writer of a change learns by it.
+// The results of a change for its writer.
 struct Learned {
-  bool other_writer = false;  // The change before it was another lane's.
-  uint32_t returned = 0;      // Holding::returned of the lane; of move(), of the lane `less`.
+  bool other_writer = false;  // The previous change was another lane's.
+  uint32_t returned = 0;      // Holding::returned of the lane; in move(), of the lane `less`.
 };
 
 // Makes one change: `id` will hold `to` bytes, all of them in use, instead of `from`, of which some may be
 // spare or withdrawn. Returns false, with nothing changed, if the bytes in use would exceed `limit`, or if
 // other writers changed the word first at each of `attempts`. A decrease is never refused.
 //
-// Inlined: as a call it makes a charge and its release 25 ns slower (79 instead of 54 on AMD's family 26),
-// because `id` and `learned` then pass through memory between two locked instructions.
+// Inlined, because a call makes a charge and its release 25 ns slower (79 instead of 54 on AMD's family 26):
+// `id` and `learned` then pass through memory between two locked instructions.
 template <class Stop = NoStops>
 [[gnu::always_inline]] inline bool change(Charges& charges, LaneId id, uint64_t from, uint64_t to,
                                           uint64_t limit, Stop stop = {}, unsigned attempts = UINT_MAX,
@@ -240,8 +239,8 @@ template <class Stop = NoStops>
   Lane* lane = find_lane(charges, id);
   if (lane == nullptr) return false;
   Budget& budget = charges.budget[id.device];
-  // Asks for the line to be written, so that the read and the exchange are one transfer. GCC's builtin asks
-  // for it to be read unless all processors of the build's target have the instruction.
+  // Requests the line for writing, so that the read and the exchange are one transfer. GCC's builtin requests
+  // it for reading unless all processors of the build's target have the instruction.
   __asm__ volatile("prefetchw %0" : : "m"(budget.used));
   const OwnSpare own = withdraw_own(charges, id, stop);
   const uint64_t number = announce(*lane, own, from, to, stop);
@@ -285,9 +284,9 @@ struct LaneChange {
 };
 
 // Makes both changes, of two lanes of one device, or none: no reader sees the bytes twice or not at all. Only
-// for bytes that are charged already, so no limit applies. Returns false, with nothing changed, if
-// other writers changed the word first at each of `attempts`. The caller is the writer of both lanes, and a
-// dead caller's lane `less` is reclaimed before the lane `more` changes again.
+// for bytes that are charged already, so no limit applies. Returns false, with nothing changed, if other
+// writers changed the word first at each of `attempts`. The caller is the writer of both lanes, and a dead
+// caller's lane `less` is reclaimed before the lane `more` changes again.
 template <class Stop = NoStops>
 bool move(Charges& charges, const LaneChange& less, const LaneChange& more, Stop stop = {},
           unsigned attempts = UINT_MAX, Learned* learned = nullptr) {
@@ -327,11 +326,12 @@ bool move(Charges& charges, const LaneChange& less, const LaneChange& more, Stop
   return false;
 }
 
-// A malicious slice can change a word without pause. The agent tries this often, and again later.
+// A malicious slice can change a word without pause. The agent makes this many attempts, and tries again
+// later.
 inline constexpr unsigned agent_attempts = 1000;
 
 // Releases all that a process slot holds, on all devices. Only the agent calls it, after the process is dead.
-// Returns false if a word changed at every attempt: call again.
+// Returns false if a word changed at every attempt; then call again.
 template <class Stop = NoStops>
 bool reclaim(Charges& charges, unsigned process, Stop stop = {}) {
   bool done = true;

@@ -95,7 +95,7 @@ TEST(Budget, a_kill_between_any_two_stores_loses_no_byte) {
   EXPECT_GT(kills, 1000);
 }
 
-// Calls reclaim() as the agent does: while others write without pause, it may need several rounds.
+// Calls reclaim() like the agent: while others write without pause, it may need several rounds.
 bool reclaimed(Charges& charges, unsigned process) {
   for (int round = 0; round < 1000; ++round)
     if (reclaim(charges, process)) return true;

@@ -1,9 +1,9 @@
-// Names the objects that the slice's own processes exported, so that an import of another slice's object can
-// be refused.
+// Records the objects that the slice's own processes exported, so that an import of another slice's object
+// can be refused.
 //
-// Memory that travels between processes (IPC handles, file descriptors of the virtual memory interface and of
-// pools) is charged once, where it was allocated. So an object of another slice would not be counted in the
-// importer's slice. The exporter records each object, and the importer looks it up. Only this slice's
+// Memory that is passed between processes (IPC handles, file descriptors of the virtual memory interface and
+// of pools) is charged once, where it was allocated. So an object of another slice would not be counted in
+// the importer's slice. The exporter records each object, and the importer looks it up. Only this slice's
 // processes map the pages. One word per object:
 //
 //   bits 63..24  40 bits of a hash of what names it (never all zero)
@@ -11,10 +11,10 @@
 //   bits 15..0   the slot, so that entries of dead processes can be reused
 //
 // The hash selects a set of eight words. One store writes an entry, so a kill leaves it whole or absent, and
-// a lost race costs an entry, not a lock. A set full of living processes' entries may have lost one. An
-// object that such a set does not name may still be the slice's own, so its import is allowed. The same holds
-// if the kernel gives all exports one inode. A process that overwrites the table can only allow imports of
-// objects that were handed to it anyway.
+// a lost race costs an entry, not a lock. A set full of live processes' entries may have lost one. An object
+// that is missing from such a set may still be the slice's own, so its import is allowed. The same applies if
+// the kernel gives all exports one inode. A process that overwrites the table can only allow imports of
+// objects that were passed to it anyway.
 #pragma once
 
 #include <optional>
@@ -51,14 +51,14 @@ inline bool alive(const Control& control, uint64_t word) {
 
 }  // namespace exports
 
-// Records that the process in `slot` exported the object. `stop`: as for a change (budget.h).
+// Records that the process in `slot` exported the object. `stop` is as in a change (budget.h).
 template <class Stop = NoStops>
 void publish(Exports& table, const Control& control, unsigned slot, uint64_t identity, Stop stop = {}) {
   using namespace exports;
   auto& set = table.word[set_of(identity)];
   const uint64_t generation = __atomic_load_n(&control.processes[slot].generation, __ATOMIC_RELAXED) & 0xff;
   const uint64_t word = name_of(identity) | generation << 16 | slot;
-  unsigned at = static_cast<unsigned>(identity >> 10) % export_ways;  // If all are alive.
+  unsigned at = static_cast<unsigned>(identity >> 10) % export_ways;  // If all processes are alive.
   bool found = false;
   for (unsigned i = 0; i < export_ways; ++i) {
     const uint64_t there = set[i].load(std::memory_order_relaxed);

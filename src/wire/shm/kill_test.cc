@@ -2,7 +2,7 @@
 // at its n-th instrumented point. A second child repairs as the agent does, and is killed at its m-th point.
 // Then the agent's successor repairs. The tests cover every n and m, and every table that processes share:
 // the device's budget, the host's, the agent's own lane, the table of exports. Afterwards the figures are
-// exactly those of the living processes.
+// exactly those of the live processes.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -135,7 +135,7 @@ const Operation operations[] = {
      }},
 };
 
-// As the agent does, and its successor once more.
+// Repairs like the agent, and once more like its successor.
 bool bury(Report& report, KillAt stop) {
   bool done = true;
   for (Charges* c : {&report.charges, &report.spill}) done &= reclaim(*c, victim, stop);
@@ -181,8 +181,8 @@ TEST(Kill, between_any_two_stores_leaves_the_budgets_exactly_what_the_living_hol
   EXPECT_GT(agents_killed, 500);
 }
 
-// At every point the device may have the exported memory already, and the block is charged as long as another
-// process or a descriptor holds it.
+// At every point the device may already have the exported memory, and the block stays charged as long as
+// another process or a descriptor holds it.
 TEST(Kill, of_an_exporter_leaves_the_charge_with_those_that_hold_the_memory) {
   bool died = true;
   for (int n = 0; died; ++n) {
@@ -211,7 +211,7 @@ TEST(Kill, of_an_exporter_leaves_the_charge_with_those_that_hold_the_memory) {
   }
 }
 
-// The agent charges growth on a lane of its own. Its successor reads what that lane holds.
+// The agent charges growth on its own lane. Its successor reads what that lane holds.
 TEST(Kill, of_the_agent_while_it_charges_growth_leaves_its_lane_exact) {
   bool died = true;
   for (int n = 0; died; ++n) {
@@ -229,13 +229,13 @@ TEST(Kill, of_the_agent_while_it_charges_growth_leaves_its_lane_exact) {
 }
 
 // The victim holds 60 units of 100, 20 of them spare, and the neighbour 40. The victim, and after it the
-// agent, are killed at every point of operations that withdraw and return spare bytes. Meanwhile the
-// neighbour never gets more than what the victim does not use, and at last it gets all.
+// agent, are killed at every point of operations that withdraw and return spare bytes. Until then the
+// neighbour never gets more than what the victim does not use, and in the end it gets everything.
 TEST(Kill, of_a_process_with_spare_bytes_leaves_every_byte_to_the_living) {
   constexpr uint64_t u = SpareWord::unit, all = 100 * u;
   static constexpr LaneId mine{0, victim, 1}, its{0, neighbour, 0};
   const struct {
-    uint64_t least, most;  // Of what the victim may use, whenever it is killed.
+    uint64_t least, most;  // Bytes that the victim may use, whenever it is killed.
     void (*run)(Charges&, KillAt);
   } spare_operations[] = {
       {40 * u, 55 * u, [](Charges& c, KillAt stop) { change(c, mine, 60 * u, 55 * u, all, stop); }},

@@ -15,15 +15,15 @@
 
 namespace carve::shm {
 
-// The name of the report page's memfd. /proc/PID/maps shows it for each process that has the page mapped.
+// The name of the report page's memfd, which /proc/PID/maps shows for each process that has it mapped.
 inline constexpr const char* report_page_name = "carve-report";
 
 inline constexpr uint64_t control_magic = 0x314c'5443'5652'4143;  // "CARVCTL1" in a hex dump.
 inline constexpr uint64_t report_magic = 0x3150'4552'5652'4143;   // "CARVREP1"
-inline constexpr uint32_t layout_version = 5;  // Rises with any change of an offset, a width or a meaning.
+inline constexpr uint32_t layout_version = 6;  // Rises with any change of an offset, a width or a meaning.
 
-inline constexpr unsigned max_devices = 16;     // As many as one machine's NVLink domain holds.
-inline constexpr unsigned max_processes = 512;  // Of one slice, alive at once.
+inline constexpr unsigned max_devices = 16;     // As many as an NVLink domain of one machine has.
+inline constexpr unsigned max_processes = 512;  // Per slice, alive at the same time.
 // Threads of one process that can charge one device at the same time.
 inline constexpr unsigned lanes = 4;
 
@@ -34,19 +34,19 @@ enum class Memory : uint32_t { not_limited = 0, limited = 1 };
 struct ControlDevice {
   uint8_t uuid[16];        //   0  As cuDeviceGetUuid and NVML report it; the order is the slice's own.
   uint64_t quota;          //  16  Memory quota in bytes, over all processes of the slice.
-  uint64_t context_bytes;  //  24  Bytes of one context, measured by the agent; 0: charged to the reserve.
-  //  32  CLOCK_MONOTONIC ns: the end of the lease, also if no agent ends it; 0: no deadline.
+  uint64_t context_bytes;  //  24  Bytes of one context, measured by the agent; 0 if charged to the reserve.
+  //  32  CLOCK_MONOTONIC ns: the end of the lease, even if no agent ends it; 0 means no deadline.
   std::atomic<uint64_t> lease_deadline;
-  // The fallback timetable for the time without an agent: windows of `length` that begin at `offset` in each
-  // `period`, CLOCK_MONOTONIC ns. Period 0: open.
+  // The fallback timetable, used without an agent: windows of `length` that begin at `offset` in each
+  // `period`, CLOCK_MONOTONIC ns. Period 0 means always open.
   std::atomic<uint64_t> fallback_period;  //  40
   std::atomic<uint64_t> fallback_offset;  //  48
   std::atomic<uint64_t> fallback_length;  //  56
   uint32_t share;                         //  64  Basis points of the device's compute.
   uint32_t policy;                        //  68  core::Policy as a number. The guest library only shows it.
   Memory memory;                          //  72  Whether the quota is enforced; not with isolation none.
-  uint32_t reserved;                      //  76
-  uint64_t spill;  //  80  Bytes beyond the quota that may be in host memory, as managed memory; 0: none.
+  uint32_t whole;                         //  76  1 if the slice has the whole device, else 0.
+  uint64_t spill;  //  80  Bytes beyond the quota allowed in host memory, as managed memory; 0 if none.
   std::atomic<uint64_t> lease;              //  88  LeaseWord. The launch path reads only this word.
   uint32_t arbiter;                         //  96  Index in Heartbeat::arbiter of the arbiter to wake.
   std::atomic<uint32_t> fence_interval_ns;  // 100  Estimated work per fence.
@@ -56,13 +56,13 @@ static_assert(sizeof(ControlDevice) == 128 && offsetof(ControlDevice, lease_dead
               offsetof(ControlDevice, memory) == 72 && offsetof(ControlDevice, spill) == 80 &&
               offsetof(ControlDevice, lease) == 88);
 
-// The process in a slot. Only the agent writes it, and finds its processes by it after a restart.
+// The process in a slot. Only the agent writes it, and uses it to find its processes after a restart.
 struct ControlProcess {
-  uint32_t pid;         //  0  In the agent's pid namespace; 0: the slot is free.
+  uint32_t pid;         //  0  In the agent's pid namespace; 0 if the slot is free.
   uint32_t inner_pid;   //  4  The pid in the process's own pid namespace, which NVML shows inside the slice.
   uint64_t start_time;  //  8  Clock ticks since boot, field 22 of /proc/PID/stat: distinguishes a reused pid.
   uint64_t image;       // 16  Differs after each exec (attach.h).
-  uint32_t generation;  // 24  Counts the processes that had the slot.
+  uint32_t generation;  // 24  Counts the processes that have had the slot.
   uint32_t reserved;    // 28
 };
 static_assert(sizeof(ControlProcess) == 32);
@@ -71,7 +71,7 @@ struct Control {
   uint64_t magic;                           //    0
   uint32_t layout;                          //    8
   uint32_t device_count;                    //   12
-  std::atomic<uint64_t> epoch;              //   16  Raised whenever the agent has changed anything below.
+  std::atomic<uint64_t> epoch;              //   16  Increased whenever the agent has changed anything below.
   char slice[64];                           //   24  Name for messages; NUL-terminated.
   uint64_t unused[5];                       //   88
   ControlDevice devices[max_devices];       //  128
@@ -88,8 +88,8 @@ struct alignas(64) Budget {
 };
 static_assert(sizeof(Budget) == 64 && offsetof(Budget, recorded) == 16);
 
-// One writer's record of its charges on one device (budget.h). It has a cache line of its own, so that
-// writers do not slow each other.
+// One writer's record of its charges on one device (budget.h). It has its own cache line, so that writers do
+// not slow each other down.
 struct alignas(64) Lane {
   std::atomic<uint64_t> announced;  //  0  Number of the last change begun.
   std::atomic<uint64_t> seen;       //  8  Highest number of a change that was found in the budget word.
@@ -97,13 +97,13 @@ struct alignas(64) Lane {
     uint64_t from, to;  //     Bytes that this lane holds before and after the change.
   } change[2];          // 16  Change number n is in change[n % 2].
   // Change number `joined_number` of this lane happens together with the change `joined` of another lane,
-  // which the budget word names (budget.h, Tag). 0: none.
+  // which the budget word names (budget.h, Tag). 0 means none.
   std::atomic<uint64_t> joined;         // 48
   std::atomic<uint64_t> joined_number;  // 56
 };
 static_assert(sizeof(Lane) == 64 && offsetof(Lane, change) == 16 && offsetof(Lane, joined) == 48);
 
-// Bytes that a lane has charged and no allocation uses (spare.h). Zero as long as no writer met another.
+// Bytes that a lane has charged but no allocation uses (spare.h). Zero until the writer meets another one.
 struct alignas(64) Spare {
   std::atomic<uint64_t> word;  //  0  SpareWord.
   // Counts of withdrawn bytes that the lane has returned, before and after change n: returned[n % 2].
@@ -126,17 +126,17 @@ static_assert(sizeof(ReportProcess) == 8192 && offsetof(ReportProcess, spare) ==
 // (shared_blocks.h).
 struct alignas(64) SharedBlock {
   std::atomic<uint64_t> state;   //   0  SharedBlockState, and which process is changing it.
-  std::atomic<uint64_t> name;    //   8  What an importer finds it by.
+  std::atomic<uint64_t> name;    //   8  Importers find it by this.
   std::atomic<uint32_t> device;  //  16  Index in Control::devices.
   std::atomic<uint32_t> kind;    //  20  SharedBlockKind.
-  std::atomic<uint64_t> within;  //  24  Name of another block that keeps this one, as long as it is charged.
-  // Of a pool: the most bytes that are left when only its exporter, the process in slot `exporter`, holds it.
-  // UINT64_MAX: all.
+  std::atomic<uint64_t> within;  //  24  Name of another block that keeps this one while it is charged.
+  // For a pool: the most bytes that remain when only its exporter, the process in slot `exporter`, holds it.
+  // UINT64_MAX means all.
   std::atomic<uint64_t> keep;      //  32
   std::atomic<uint32_t> exporter;  //  40
-  // How many pools the exporter imported of its own, with pointers: they hold the block as others do.
+  // Number of its own pools that the exporter imported, with pointers: they hold the block as others do.
   std::atomic<uint32_t> own_imports;  //  44
-  std::atomic<uint32_t> joins;        //  48  Rises before a process sets its bit.
+  std::atomic<uint32_t> joins;        //  48  Increased before a process sets its bit.
   uint32_t unused[3];                 //  52
   Lane lane;                          //  64  Bytes charged for it.
   // Bit n % 64 of word n / 64: the process in slot n holds it.
@@ -144,16 +144,16 @@ struct alignas(64) SharedBlock {
 };
 static_assert(sizeof(SharedBlock) == 192 && offsetof(SharedBlock, lane) == 64 &&
               offsetof(SharedBlock, holder) == 128);
-// Of one slice, charged at once. The segments of 20 MiB of a usual allocator fill 160 GiB with so many.
+// Per slice, charged at the same time. Usual allocators use segments of 20 MiB, so this many fill 160 GiB.
 inline constexpr unsigned max_shared_blocks = 8192;
 
 // The bytes charged per device, and the lanes that changed them (budget.h). In a Report 64 bytes precede it,
-// so that the lanes of each process have a page of their own, and their spare bytes
-// another one, which stays untouched until it is used.
+// so that the lanes of each process have their own page, and their spare bytes another one, which stays
+// untouched until it is used.
 struct Charges {
   Budget budget[max_devices];       //       0
   Lane growth[max_devices];         //    1024  The agent's own lane: memory that no call requested.
-  std::atomic<uint64_t> block_end;  //    2048  No block at or behind this index was ever used.
+  std::atomic<uint64_t> block_end;  //    2048  No block from this index on was ever used.
   uint64_t pad[7];                  //    2056
   // Bit n % 64 of word n / 64: a lane of the process in slot n may have spare bytes.
   std::atomic<uint64_t> spare_slots[max_devices][max_processes / 64];  // 2112
@@ -166,7 +166,7 @@ static_assert(offsetof(Charges, process) == 4032 && offsetof(Charges, block) == 
 static_assert(offsetof(Charges, spare_slots) == 2112);
 static_assert(sizeof(Charges) == 4198336 + 192 * max_shared_blocks);
 
-// Objects that the slice's own processes exported (exports.h). Each word names one object; 0 is free.
+// Objects that the slice's own processes exported (exports.h). Each word identifies one object; 0 is free.
 inline constexpr unsigned export_sets = 1024, export_ways = 8;
 struct Exports {
   std::atomic<uint64_t> word[export_sets][export_ways];
@@ -183,7 +183,7 @@ struct Report {
   uint32_t layout;  //       8
   // 12  Broken assumptions of the guest library, over all processes of the slice (guest/linkage/ensure.h).
   std::atomic<uint32_t> ensure_failures;
-  std::atomic<uint64_t> quota_refused_ns;  //  16  CLOCK_MONOTONIC of the last refusal by the quota; 0: none.
+  std::atomic<uint64_t> quota_refused_ns;  //  16  CLOCK_MONOTONIC of the last refusal by the quota, or 0.
   uint64_t unused[5];                      //  24
   Charges charges;                         //      64  Bytes in the device's memory.
   uint64_t pad[8];                         // 5771264
@@ -197,10 +197,10 @@ static_assert(offsetof(Report, charges) == 64 && offsetof(Report, spill) == 5771
 static_assert(offsetof(Report, exports) == 11542528 && offsetof(Report, work) == 11608064);
 static_assert(sizeof(Report) == 11608064 + 8192 * max_processes);
 
-// One page for all slices of an agent. Older than 200 ms: stale, no agent is running.
+// One page for all slices of an agent. If older than 200 ms it is stale: no agent is running.
 struct Heartbeat {
   std::atomic<uint64_t> monotonic_ns;  //  0  CLOCK_MONOTONIC of the agent's last loop.
-  ArbiterWord arbiter[max_devices];    // 64  By the index of the machine's devices, not the slice's.
+  ArbiterWord arbiter[max_devices];    // 64  By the device's index on the machine, not in the slice.
 };
 static_assert(offsetof(Heartbeat, arbiter) == 64 && sizeof(Heartbeat) == 64 + 64 * max_devices);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);

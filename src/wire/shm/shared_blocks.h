@@ -1,10 +1,10 @@
-// Memory that a process exported and that may outlive the process: charged to the slice until no process can
-// use it any more.
+// Memory that a process exported and that may outlive the process: it is charged to the slice until no
+// process can use it any more.
 //
 // Exported memory lives while any process holds it: the exporter, every importer, and every open descriptor
-// that names it, also one on its way through a socket. So its charge belongs to no process. At the export the
-// bytes move from the exporter's lane to the lane of a SharedBlock, in one exchange (budget.h, move()). They
-// are released when both of these hold:
+// that names it, including one in transit through a socket. So its charge belongs to no process. At the
+// export the bytes move from the exporter's lane to the lane of a SharedBlock, in one exchange (budget.h,
+// move()). They are released when both of these hold:
 //
 //   1. No process holds the block. A process sets its bit in `holder` before it asks the driver for the
 //      memory, and clears the bit after the driver released the memory. The agent clears the bits of a dead
@@ -13,12 +13,12 @@
 //      `name` (F_OFD_SETLK). The kernel drops the lock with the last copy of the descriptor, and lists all
 //      locks in /proc/locks. Memory that is opened by a handle has no descriptor.
 //
-// Either alone proves nothing, and they are read in this order: after 2 no process can begin an import, and
-// one that began before has set its bit. So release_block() reads the bits once more, after it has changed
-// the state. An importer sets its bit first and reads the state then, so one of the two sees the other. A
-// process that set its bit after 1 may have exported the memory anew after 2, and cleared its bit again. So
-// each process counts itself in `joins` before it sets its bit, and a block is released only if no process
-// did so since before 1.
+// Neither condition alone proves anything, and they are read in this order: after 2 no process can begin an
+// import, and one that began before has set its bit. So release_block() reads the bits once more, after it
+// has changed the state. An importer sets its bit first and then reads the state, so one of the two sees the
+// other. A process that set its bit after 1 may have exported the memory again after 2, and cleared its bit
+// again. So each process counts itself in `joins` before it sets its bit, and a block is released only if no
+// process has done so since before 1.
 //
 //   state      writer of the lane             after its death the agent
 //   free       none                           -
@@ -26,7 +26,7 @@
 //   held       none                           clears its bit
 //   releasing  the process that changes it    sets it back to held
 //
-// Every value may be overwritten by a process of the slice, which then harms its own slice alone.
+// Any process of the slice may overwrite these values, which harms only its own slice.
 #pragma once
 
 #include <iterator>
@@ -41,12 +41,12 @@ enum class SharedBlockKind : uint32_t {
   descriptor = 1,  // Named by the locks of its descriptors.
   handle,          // Named by a hash of its IPC handle.
   pool,            // A memory pool. Its descriptors keep no memory; `name` only identifies it.
-  bound,           // Memory of a multicast object, of which other processes have no name: see `within`.
+  bound,           // Bound to a multicast object; other processes have no name of it: see `within`.
   unnamed,         // Its descriptor could not be locked. It stays charged until the slice ends.
 };
 
 // The name of a descriptor is the offset of its lock: random, with the block's index in the low bits. No
-// program locks bytes at 4 EiB. The name of an IPC handle is a hash with the highest bit, which no offset
+// program locks bytes at 4 EiB. The name of an IPC handle is a hash with the highest bit set, which no offset
 // has.
 inline constexpr uint64_t first_lock_name = uint64_t{1} << 62;
 constexpr uint64_t lock_name_of(uint64_t random, unsigned block) {
@@ -104,8 +104,8 @@ inline uint64_t shared_bytes(Charges& charges, unsigned device) {
 inline constexpr unsigned no_block = ~0u;
 
 // Takes a free block for the process in `slot`, which holds it from then on. The process moves the bytes to
-// its lane and then calls publish(). `name`: random for a descriptor's name, of which the low bits are
-// replaced. Returns no_block if all are taken.
+// its lane and then calls publish(). `name` is random for a descriptor's name, whose low bits are replaced.
+// Returns no_block if all are taken.
 template <class Stop = NoStops>
 unsigned begin_block(Charges& charges, unsigned slot, unsigned device, SharedBlockKind kind, uint64_t name,
                      uint64_t within = 0, Stop stop = {}) {
@@ -139,10 +139,10 @@ unsigned begin_block(Charges& charges, unsigned slot, unsigned device, SharedBlo
   return no_block;
 }
 
-// Other processes can find the block from now on.
+// From now on, other processes can find the block.
 inline void publish(SharedBlock& block) { block.state.store(block_word(SharedBlockState::held)); }
 
-// Returns the block of that name, or no_block. It may be on its way out: add_holder(), then is_held().
+// Returns the block of that name, or no_block. It may be in release: call add_holder(), then is_held().
 inline unsigned find_block(const Charges& charges, uint64_t name) {
   const auto is = [&](unsigned i) {
     return charges.block[i].name.load() == name &&
@@ -161,7 +161,7 @@ inline bool is_held(const SharedBlock& block, uint64_t name) {
 }
 
 // Releases the charge of a block whose state names this process, and frees the block. Returns false if the
-// budget changed at every attempt: call again.
+// budget changed at every attempt; then call again.
 template <class Stop = NoStops>
 bool finish_block(Charges& charges, unsigned index, Stop stop = {}, unsigned attempts = UINT_MAX) {
   SharedBlock& block = charges.block[index];
@@ -176,7 +176,7 @@ bool finish_block(Charges& charges, unsigned index, Stop stop = {}, unsigned att
 }
 
 // Releases the block if no process holds it. The caller has read `joins`, then the bits, and then found that
-// no descriptor of that name is left. `slot` is the caller's, or Tag::agent. Returns whether it is released.
+// no descriptor of that name is left. `slot` is the caller's, or Tag::agent. Returns whether it was released.
 template <class Stop = NoStops>
 bool release_block(Charges& charges, unsigned index, uint64_t name, uint32_t joins, unsigned slot,
                    Stop stop = {}, unsigned attempts = UINT_MAX) {
@@ -201,22 +201,22 @@ inline bool has_other_holder(const SharedBlock& block, unsigned slot) {
   return false;
 }
 
-// Returns whether something else than the pool of the process in `slot` holds the pool's block: another
-// process, or this one by an import of its own pool. An import is counted before the driver is asked for it,
+// Returns whether anything other than the pool of the process in `slot` holds the pool's block: another
+// process, or this one by an import of its own pool. An import is counted before the driver is called for it,
 // and the pool's memory is released in the driver before this is called, so no import is missed.
 inline bool is_pool_held_beside(const SharedBlock& block, unsigned slot) {
   return has_other_holder(block, slot) || block.own_imports.load() != 0;
 }
 
 // Takes the block's lane for one change; the caller then calls publish(). Returns false if another process
-// has it.
+// has the lane.
 inline bool take_lane(SharedBlock& block, unsigned slot) {
   uint64_t held = block_word(SharedBlockState::held);
   return block.state.compare_exchange_strong(held, block_word(SharedBlockState::releasing, slot));
 }
 
 // Releases what a pool released while other processes held it, if none of them does any more. Returns whether
-// it released any.
+// it released anything.
 template <class Stop = NoStops>
 bool lower_pool(Charges& charges, unsigned index, unsigned slot, Stop stop = {},
                 unsigned attempts = UINT_MAX) {
@@ -235,7 +235,7 @@ bool lower_pool(Charges& charges, unsigned index, unsigned slot, Stop stop = {},
   return lowered;
 }
 
-// What may be done with a block now.
+// The possible actions for a block now.
 enum class SharedBlockUse { in_use, has_no_holder, may_have_descriptors };
 inline SharedBlockUse use_of(const Charges& charges, const SharedBlock& block) {
   if (state_of(block.state.load()) != SharedBlockState::held || has_holder(block))
@@ -254,17 +254,17 @@ inline SharedBlockUse use_of(const Charges& charges, const SharedBlock& block) {
 
 inline constexpr unsigned every_device = ~0u;
 
-// A block that only descriptors may hold, with what was read before the look for descriptors: release_block()
-// needs both.
+// A block that only descriptors may hold, with the values read before the search for descriptors, which
+// release_block() needs.
 struct BlockQuestion {
   unsigned block = 0;
   uint64_t name = 0;
   uint32_t joins = 0;
 };
 
-// Looks at the blocks of [from, end) of a device (or of all devices) until `most` of them are in question.
+// Checks the blocks of [from, end) of a device (or of all devices) until `most` of them need a search.
 // Releases those that no process holds and no descriptor can hold. Writes the others that no process holds to
-// `questions`, and their number to `count`. Returns the first block that it did not look at.
+// `questions`, and their number to `count`. Returns the first block that it did not check.
 template <class Stop = NoStops>
 unsigned ask_blocks(Charges& charges, unsigned device, unsigned slot, unsigned from, unsigned end,
                     BlockQuestion* questions, unsigned most, unsigned& count, bool& any_released,
@@ -289,7 +289,7 @@ unsigned ask_blocks(Charges& charges, unsigned device, unsigned slot, unsigned f
 }
 
 // Releases all blocks of a device (or of all devices) that no process and no descriptor holds.
-// `erase_locked(names, count)` sets those names to 0 that a descriptor still has; it is called once for each
+// `erase_locked(names, count)` sets to 0 the names that a descriptor still has; it is called once for each
 // `batch` of names. Returns whether any was released.
 template <unsigned batch = 64, class EraseLocked, class Stop = NoStops>
 bool settle_blocks(Charges& charges, unsigned device, unsigned slot, EraseLocked erase_locked, Stop stop = {},
@@ -312,7 +312,7 @@ bool settle_blocks(Charges& charges, unsigned device, unsigned slot, EraseLocked
 
 // Ends what a dead process did with blocks, after its lanes are reclaimed (budget.h). Only the agent calls
 // it. Its own unfinished releases, from before a restart, have Tag::agent as slot. Returns false if a word
-// changed at every attempt: call again.
+// changed at every attempt; then call again.
 template <class Stop = NoStops>
 bool leave_blocks(Charges& charges, unsigned slot, Stop stop = {}) {
   const unsigned end = block_end(charges);
@@ -337,11 +337,11 @@ bool leave_blocks(Charges& charges, unsigned slot, Stop stop = {}) {
   return done;
 }
 
-// Finds the names of locked descriptors in the text of /proc/locks or of /proc/PID/fdinfo/FD, of which a
-// line ends with the first and the last locked byte. The text comes in pieces of any size.
+// Finds the names of locked descriptors in the text of /proc/locks or of /proc/PID/fdinfo/FD, whose lines end
+// with the first and the last locked byte. The text comes in pieces of any size.
 class LockReader {
  public:
-  // Calls `locked(name)` for each.
+  // Calls `locked(name)` for each name.
   template <class Locked>
   void read(const char* text, size_t size, Locked locked) {
     for (size_t i = 0; i < size; ++i) {
@@ -367,35 +367,41 @@ class LockReader {
   bool is_number_ = true;
 };
 
-// Reads the kernel's list of locks until it is complete. `read(piece)` reads the whole list, calls
-// piece(text, size) for each part, and returns false if it cannot; `locked(name)` is called for each name,
-// also more than once. The kernel lists locks page by page, and an unlocking between two pages may hide one
-// lock. Two equal lists in a row are complete. Returns false without them: every name counts as locked then.
-template <class Read, class Locked>
-bool read_locked_names(Read read, Locked locked) {
-  uint64_t before = 0;
-  for (unsigned reads = 0; reads < 8; ++reads) {
+// The kernel lists locks page by page (fs/seq_file.c). A page is consistent, but a lock that is dropped
+// between two pages moves the rest of the list by one, and so hides the first lock of the next page. The size
+// of the first piece moves all boundaries: a lock that is hidden in one of these readings is within a page in
+// the others, unless a dozen locks or more are dropped between two pages in every one of them.
+inline constexpr size_t lock_page_bytes = 4096;
+inline constexpr size_t first_lock_pieces[] = {4096, 2048, 1024, 3072};
+
+// Calls `locked(name)` for each name in the kernel's list of locks, possibly more than once. `read(first,
+// piece)` reads the whole list in pieces of at most lock_page_bytes, the first of at most `first`. It calls
+// piece(text, size) for each, and returns false if the list cannot be read. Stops after a reading if
+// `none_left()` returns true: each name in question was found. Returns false if the list could not be read;
+// otherwise a name that was not found is not locked.
+template <class Read, class Locked, class NoneLeft>
+bool read_locked_names(Read read, Locked locked, NoneLeft none_left) {
+  for (const size_t first : first_lock_pieces) {
     LockReader reader;
-    uint64_t hash = 0xcbf2'9ce4'8422'2325;
-    const bool readable = read([&](const char* text, size_t size) {
-      for (size_t i = 0; i < size; ++i) hash = (hash ^ static_cast<unsigned char>(text[i])) * 0x100'0000'01b3;
-      reader.read(text, size, locked);
-    });
-    if (!readable) return false;
-    if (reads != 0 && hash == before) return true;
-    before = hash;
+    if (!read(first, [&](const char* text, size_t size) { reader.read(text, size, locked); })) return false;
+    if (none_left()) return true;
   }
-  return false;
+  return true;
 }
 
-// Sets the names to 0 that are in the kernel's list of locks, or all of them if it cannot be read.
+// Sets to 0 the names that are in the kernel's list of locks, or all of them if it cannot be read.
 template <class Read>
 void erase_locked_names(uint64_t* names, unsigned count, Read read) {
-  const bool complete = read_locked_names(read, [&](uint64_t locked) {
-    for (unsigned i = 0; i < count; ++i)
-      if (names[i] == locked) names[i] = 0;
-  });
-  if (complete) return;
+  unsigned left = 0;
+  for (unsigned i = 0; i < count; ++i) left += names[i] != 0;
+  const auto locked = [&](uint64_t name) {
+    for (unsigned i = 0; i < count; ++i) {
+      if (names[i] != name) continue;
+      names[i] = 0;
+      --left;
+    }
+  };
+  if (read_locked_names(read, locked, [&] { return left == 0; })) return;
   for (unsigned i = 0; i < count; ++i) names[i] = 0;
 }
 

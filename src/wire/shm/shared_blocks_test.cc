@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -27,7 +28,7 @@ struct SharedMemory {
 
 constexpr auto none_is_locked = [](uint64_t*, unsigned) {};
 
-// The process in `slot` charges the bytes, and exports them.
+// The process in `slot` charges the bytes and exports them.
 unsigned exported(Charges& charges, unsigned slot, uint64_t bytes, uint64_t name, unsigned device = 0,
                   SharedBlockKind kind = SharedBlockKind::descriptor) {
   EXPECT_TRUE(change(charges, {device, slot, 0}, 0, bytes, limit));
@@ -127,7 +128,7 @@ TEST(SharedBlock, of_a_pool_is_lowered_when_only_its_exporter_holds_it) {
   EXPECT_EQ(charges.used(), 0u);
 }
 
-// The exporter imported its own pool, and has a pointer of it beside the pool.
+// The exporter imported its own pool, and has a pointer of it in addition to the pool.
 TEST(SharedBlock, of_a_pool_is_not_lowered_while_its_exporter_has_an_import_of_it) {
   const SharedMemory charges;
   const unsigned pool = exported(*charges, 1, 100, first_lock_name, 0, SharedBlockKind::pool);
@@ -141,7 +142,7 @@ TEST(SharedBlock, of_a_pool_is_not_lowered_while_its_exporter_has_an_import_of_i
   EXPECT_EQ(charges.used(), 0u);
 }
 
-// While the locks are read, a process imports the memory, exports it anew and releases its own.
+// While the locks are read, a process imports the memory, exports it again and releases its own.
 TEST(SharedBlock, a_descriptor_that_is_made_while_the_locks_are_read_keeps_the_block) {
   const SharedMemory charges;
   const unsigned block = exported(*charges, 1, 300, first_lock_name);
@@ -157,7 +158,7 @@ TEST(SharedBlock, a_descriptor_that_is_made_while_the_locks_are_read_keeps_the_b
   EXPECT_EQ(charges.used(), 0u);
 }
 
-// An importer that comes while the block is released either keeps it or does not find it.
+// An importer that arrives while the block is released either keeps it or does not find it.
 TEST(SharedBlock, an_import_during_a_release_keeps_the_block_or_finds_none) {
   for (int round = 0; round < 3000; ++round) {
     const SharedMemory charges;
@@ -247,6 +248,110 @@ TEST(LockReader, finds_what_the_kernel_writes_for_files_and_device_nodes) {
     }
     close(fd);
   }
+}
+
+// A list of locks as it is read while others change it.
+struct Readings {
+  std::vector<std::vector<uint64_t>> lists;  // For each reading; the last one repeats.
+  std::vector<size_t> first_pieces;          // The requested sizes.
+  bool is_readable = true;
+
+  bool operator()(size_t first, auto piece) {
+    const auto& names = lists[std::min(first_pieces.size(), lists.size() - 1)];
+    first_pieces.push_back(first);
+    for (const uint64_t name : names) {
+      const std::string line =
+          "1: OFDLCK ADVISORY  READ -1 00:06:3 " + std::to_string(name) + " " + std::to_string(name) + "\n";
+      piece(line.data(), line.size());
+    }
+    return is_readable;
+  }
+};
+
+std::vector<uint64_t> not_locked(Readings& readings, std::vector<uint64_t> names) {
+  erase_locked_names(names.data(), static_cast<unsigned>(names.size()),
+                     [&](size_t first, auto piece) { return readings(first, piece); });
+  std::erase(names, 0u);
+  return names;
+}
+
+constexpr uint64_t one = first_lock_name + 1, two = first_lock_name + 2, three = first_lock_name + 3;
+
+TEST(LockedNames, end_with_one_reading_if_all_are_locked) {
+  Readings readings{{{one, two, three}}, {}};
+  EXPECT_EQ(not_locked(readings, {one, two}), std::vector<uint64_t>{});
+  EXPECT_EQ(readings.first_pieces.size(), 1u);
+}
+
+TEST(LockedNames, are_read_with_other_page_boundaries_each_time) {
+  Readings readings{{{one}}, {}};
+  EXPECT_EQ(not_locked(readings, {one, two}), std::vector{two});
+  EXPECT_TRUE(std::ranges::equal(readings.first_pieces, first_lock_pieces));
+  EXPECT_EQ(std::set(std::begin(first_lock_pieces), std::end(first_lock_pieces)).size(), 4u);
+}
+
+// The removal of another lock hid the name in the other readings.
+TEST(LockedNames, that_one_reading_lists_are_locked) {
+  for (size_t at = 0; at < std::size(first_lock_pieces); ++at) {
+    Readings readings{std::vector(std::size(first_lock_pieces), std::vector{one}), {}};
+    readings.lists[at].push_back(two);
+    EXPECT_EQ(not_locked(readings, {one, two, three}), std::vector{three});
+  }
+}
+
+TEST(LockedNames, are_all_that_are_asked_for_if_the_list_cannot_be_read) {
+  Readings readings{{{two}}, {}, false};
+  EXPECT_EQ(not_locked(readings, {one}), std::vector<uint64_t>{});
+}
+
+// Other programs lock and unlock all the time, on every processor. A single reading misses a name in a third
+// of all cases.
+TEST(LockedNames, are_found_in_the_kernels_list_while_others_change_it) {
+  const auto lock = [](int fd, short type, uint64_t at) {
+    struct flock wanted = {};
+    wanted.l_type = type;
+    wanted.l_whence = SEEK_SET;
+    wanted.l_start = static_cast<off_t>(at);
+    wanted.l_len = 1;
+    return fcntl(fd, F_OFD_SETLK, &wanted);
+  };
+  const uint64_t from = first_lock_name + static_cast<uint64_t>(getpid()) * 1'000'000;
+  constexpr unsigned count = 200;  // Several pages of the list.
+  std::vector<uint64_t> names;
+  std::vector<int> files;
+  for (unsigned i = 0; i < count; ++i) {
+    files.push_back(memfd_create("locked", MFD_CLOEXEC));
+    names.push_back(from + i * 1000);
+    ASSERT_EQ(lock(files.back(), F_RDLCK, names.back()), 0);
+  }
+  std::vector<std::jthread> others;
+  for (int thread = 0; thread < 2; ++thread)
+    others.emplace_back([&](const std::stop_token& stop) {
+      const int file = memfd_create("others", MFD_CLOEXEC);
+      while (!stop.stop_requested())
+        for (const short type : {F_RDLCK, F_UNLCK})
+          for (uint64_t at = 0; at < 10; at += 2) lock(file, type, at);
+      close(file);
+    });
+  for (int round = 0; round < 300; ++round) {
+    std::set<uint64_t> found;
+    const auto read = [](size_t first, auto piece) {
+      const int list = open("/proc/locks", O_RDONLY | O_CLOEXEC);
+      char text[lock_page_bytes];
+      ssize_t got = 0;
+      for (size_t size = first; (got = ::read(list, text, size)) > 0; size = sizeof text)
+        piece(text, static_cast<size_t>(got));
+      close(list);
+      return got == 0;
+    };
+    const auto keep_ours = [&](uint64_t name) {
+      if (name >= from && name < from + count * 1000) found.insert(name);
+    };
+    ASSERT_TRUE(read_locked_names(read, keep_ours, [] { return false; }));
+    ASSERT_EQ(found.size(), count);
+  }
+  others.clear();
+  for (const int file : files) close(file);
 }
 
 }  // namespace

@@ -1,28 +1,28 @@
-// Spare bytes: what a lane has charged and no allocation uses.
+// Spare bytes: bytes that a lane has charged but no allocation uses.
 //
-// Threads that allocate and free at the same time change one budget word, and its cache line goes from
+// Threads that allocate and free at the same time change one budget word, and its cache line moves from
 // processor to processor: 150 ns for each change. A lane that met another writer therefore keeps freed bytes
-// as spare bytes, and its next allocations take them, without a change of the word. Spare bytes are in a word
+// as spare bytes, and its next allocations take them without a change of the word. Spare bytes are in a word
 // of their own (Spare::word), in which all processes of the slice see them:
 //
 // * The bytes in use are the budget word's, less all spare and withdrawn bytes (in_use() in budget.h).
-// * Who needs bytes that others keep spare *withdraws* them: one exchange moves them from `spare` to
-//   `withdrawn`. They no longer count against the limit, although the budget word still contains them.
+// * A process that needs bytes that others keep spare *withdraws* them: one exchange moves them from `spare`
+//   to `withdrawn`. They no longer count against the limit, although the budget word still contains them.
 // * A change of the lane withdraws its own spare bytes first, and its exchange of the budget word releases
-//   all that was withdrawn from it. How much that is belongs to the change, like `from` and `to`
+//   all that was withdrawn from it. The withdrawn amount belongs to the change, like `from` and `to`
 //   (Spare::returned). So a kill leaves withdrawn bytes released or withdrawn, and the total of a dead
 //   process's lane contains them in any case.
 //
-// Only the lane's writer adds and takes spare bytes; any process of the slice withdraws.
+// Only the lane's writer adds and takes spare bytes; any process of the slice may withdraw them.
 #pragma once
 
 #include "wire/shm/layout.h"
 
 namespace carve::shm {
 
-// The value of Spare::word. All amounts are multiples of 512 bytes. `withdrawn` counts all that ever was
-// withdrawn, modulo 2^24 units. Each exchange raises the version, so that a reader sees that bytes were taken
-// and added meanwhile.
+// The value of Spare::word. All amounts are multiples of 512 bytes. `withdrawn` counts all bytes that were
+// ever withdrawn, modulo 2^24 units. Each exchange increases the version, so that a reader sees that bytes
+// were taken and added in the meantime.
 struct SpareWord {
   uint64_t value = 0;
 
@@ -53,7 +53,7 @@ inline bool may_have_spare(const Charges& charges, unsigned device, unsigned pro
 }
 
 // Adds bytes that an allocation released. Returns false, with nothing changed, if the lane would keep too
-// much, or if bytes were withdrawn that the lane has not returned yet (`returned`: the count after its last
+// much, or if bytes were withdrawn that the lane has not returned yet (`returned` is the count after its last
 // change).
 inline bool add_spare(Spare& lane, uint64_t bytes, uint32_t returned) {
   SpareWord now{lane.word.load(std::memory_order_relaxed)};
@@ -74,7 +74,7 @@ inline bool take_spare(Spare& lane, uint64_t bytes) {
   return true;
 }
 
-// Withdraws all that the lane has. Returns the count of withdrawn bytes.
+// Withdraws all of the lane's spare bytes. Returns the count of withdrawn bytes.
 inline uint32_t withdraw_spare(Spare& lane) {
   SpareWord now{lane.word.load(std::memory_order_acquire)};
   SpareWord next = now;
@@ -85,8 +85,8 @@ inline uint32_t withdraw_spare(Spare& lane) {
   return next.withdrawn();
 }
 
-// Ends the announcement. Requires that the process is dead and its lanes hold nothing. The next process on
-// the slot begins with everything returned, as lanes do that never had spare bytes.
+// Ends the announcement. Requires that the process is dead and its lanes hold nothing. The next process in
+// the slot begins with everything returned, like lanes that never had spare bytes.
 template <class Stop>
 void unmark_spare(Charges& charges, unsigned device, unsigned process, Stop stop) {
   if (process >= max_processes || !may_have_spare(charges, device, process)) return;

@@ -78,7 +78,7 @@ TEST(Spare, counts_within_the_own_limit) {
   EXPECT_EQ(pages.used(), 100 * unit);
 }
 
-// A lane that holds more than the limit, because the limit was lowered, may shrink and not grow.
+// A lane that holds more than the limit, because the limit was lowered, may shrink but not grow.
 TEST(Spare, above_the_limit_only_a_charge_is_refused) {
   SharedMemory pages;
   ASSERT_TRUE(change(*pages.charges, {0, 1, 0}, 0, 100 * unit, 100 * unit));
@@ -147,7 +147,7 @@ TEST(Spare, a_version_tells_that_bytes_were_taken_and_added_meanwhile) {
 }
 
 // Random operations of nine lanes against a model that knows only what each lane uses. A charge succeeds
-// exactly if the model has room.
+// exactly when the model has room.
 TEST(Spare, simulated_admits_exactly_what_fits) {
   constexpr uint64_t limit = 1000 * unit;
   struct State {

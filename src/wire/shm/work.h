@@ -2,8 +2,8 @@
 // writes. FORMAT.md describes the protocol; this file has the arithmetic.
 //
 // Time is measured, not blocks. A thread estimates how long each launch will take and corrects its estimates.
-// After every `ControlDevice::fence_interval_ns` of estimated work on a stream, the device itself writes how
-// far the stream is (cuStreamWriteValue64). Estimates only place the next fence and the next poll. The charge
+// After every `ControlDevice::fence_interval_ns` of estimated work on a stream, the device itself writes the
+// stream's progress (cuStreamWriteValue64). Estimates only place the next fence and the next poll. The charge
 // is the time in which work was running.
 //
 // Each word is a plain store by its one writer, so a kill leaves it old or new. A slice can write anything
@@ -16,8 +16,8 @@
 
 namespace carve::shm {
 
-inline constexpr unsigned work_threads = 64;  // Of a process and device; further threads share the last one.
-inline constexpr unsigned work_streams = 64;  // In use at once; the slot of a completed stream is reused.
+inline constexpr unsigned work_threads = 64;  // Per process and device; further threads share the last one.
+inline constexpr unsigned work_streams = 64;  // In use at a time; the slot of a completed stream is reused.
 
 // One thread of the slice on one device. Only that thread writes the line. The last line of a process is
 // shared by all further threads, with atomic additions.
@@ -25,10 +25,10 @@ struct alignas(64) ThreadWork {
   std::atomic<uint64_t> submitted;      //  0  Estimated ns of all submitted work, at least 1 per call.
   std::atomic<uint64_t> unfenced;       //  8  The part of it that was submitted after the last fence.
   std::atomic<uint64_t> busy;           // 16  BusyWord.
-  std::atomic<uint64_t> waiting_since;  // 24  CLOCK_MONOTONIC ns: waits at a gate since then; 0: no wait.
+  std::atomic<uint64_t> waiting_since;  // 24  CLOCK_MONOTONIC ns when its wait at a gate began, or 0.
   std::atomic<uint64_t> waited;         // 32  Total ns waited at closed gates.
   std::atomic<uint64_t> longest;        // 40  ns: the longest known single launch.
-  std::atomic<uint32_t> device;         // 48  Index in Control::devices plus one; 0: the line is free.
+  std::atomic<uint32_t> device;         // 48  Index in Control::devices plus one; 0 if the line is free.
   std::atomic<uint32_t> flags;          // 52  thread_*
   std::atomic<uint64_t> idle_at;        // 56  CLOCK_MONOTONIC ns: when `busy` last became idle.
 };
@@ -40,8 +40,8 @@ inline constexpr uint32_t thread_back_pressured = 4;  // Waits for its own work 
 // One stream. Both words count estimated ns of submitted work.
 struct StreamWork {
   std::atomic<uint64_t> fenced;     //  0  Value of the last fence. The process writes it, under its own lock.
-  std::atomic<uint64_t> completed;  //  8  Written by the device. Equal to `fenced`: no fenced work is left.
-  std::atomic<uint32_t> device;     // 16  Index in Control::devices plus one; 0: the slot is free.
+  std::atomic<uint64_t> completed;  //  8  Written by the device. Equal to `fenced` if no fenced work is left.
+  std::atomic<uint32_t> device;     // 16  Index in Control::devices plus one; 0 if the slot is free.
   uint32_t unused[3];               // 20
 };
 static_assert(sizeof(StreamWork) == 32);
@@ -50,16 +50,16 @@ static_assert(sizeof(StreamWork) == 32);
 enum class FenceKind : uint32_t {
   none = 0,    // No fence was needed yet.
   memory = 1,  // The device writes the word.
-  events = 2,  // The process writes it when it finds an event complete, during its own calls, so late.
+  events = 2,  // The process writes it, late, when it finds an event complete in one of its calls.
 };
 
 // One process. Its first page is registered with the driver, so that the device can write to it.
 struct ProcessWork {
   StreamWork stream[work_streams];     //    0
-  std::atomic<uint32_t> threads_used;  // 2048  No line beyond was ever used.
+  std::atomic<uint32_t> threads_used;  // 2048  No line from here on was ever used.
   std::atomic<uint32_t> streams_used;  // 2052
   std::atomic<uint64_t> copied[3];     // 2056  Bytes copied: to the device, to the host, inside the device.
-  std::atomic<uint32_t> fence_kind;    // 2080  FenceKind: how the process sees its streams' completion.
+  std::atomic<uint32_t> fence_kind;    // 2080  FenceKind: how the process detects its streams' completion.
   uint32_t reserved;                   // 2084
   uint64_t unused[(4096 - 2088) / 8];
   ThreadWork thread[work_threads];  // 4096
@@ -68,15 +68,15 @@ static_assert(offsetof(ProcessWork, threads_used) == 2048 && offsetof(ProcessWor
 static_assert(sizeof(ProcessWork) == 8192);
 
 // How long a thread has had work on the device, in one word so that one store changes it. Idle: the total,
-// shifted. Busy: `begin - total`, shifted, with the low bit set; the total at any `now` is then
-// `now - (begin - total)`. 63 bits of ns are 292 years.
+// shifted. Busy: `begin - total`, shifted, with the low bit set; the total at any `now` is then `now - (begin
+// - total)`. 63 bits of ns are 292 years.
 struct BusyWord {
   uint64_t value = 0;
 
   static constexpr BusyWord idle(uint64_t total) { return {total << 1}; }
   static constexpr BusyWord since(uint64_t begin, uint64_t total) { return {(begin - total) << 1 | 1}; }
   constexpr bool is_busy() const { return (value & 1) != 0; }
-  // A false value that a slice wrote stays below `now`.
+  // Limits a false value that a slice wrote to `now`.
   constexpr uint64_t total(uint64_t now) const {
     if (!is_busy()) return value >> 1;
     const uint64_t from = value >> 1;
@@ -93,24 +93,31 @@ enum class GateState : unsigned {
 };
 
 // ControlDevice::lease: what the launch path reads. Zero, the value in a new page, means open.
-//   bits 0..1 gate | 2 notify on idle | 3 uncontended | 8..31 in-flight limit in us | 32..63 number
-// The low half changes whenever the gate opens or closes: threads wait for it with a futex.
+//   bits 0..1 gate | 2 notify on idle | 3 uncontended | 4 draining | 5 imminent
+//   bits 8..31 in-flight limit in us | 32..63 number
+// The low half changes whenever the gate opens, closes or is about to open: threads wait on it with a futex.
 struct LeaseWord {
   uint64_t value = 0;
 
   static constexpr uint32_t unlimited_us = 0xff'ffff;
   static constexpr LeaseWord of(GateState gate, uint64_t in_flight_limit_ns, bool notify_on_idle,
-                                uint32_t number, bool uncontended = false) {
+                                uint32_t number, bool uncontended = false, bool draining = false,
+                                bool imminent = false) {
     const uint64_t us = in_flight_limit_ns / 1000 < unlimited_us ? in_flight_limit_ns / 1000 : unlimited_us;
-    return {uint64_t{number} << 32 | us << 8 | (uncontended ? 8u : 0u) | (notify_on_idle ? 4u : 0u) |
-            static_cast<uint64_t>(gate)};
+    return {uint64_t{number} << 32 | us << 8 | (imminent ? 32u : 0u) | (draining ? 16u : 0u) |
+            (uncontended ? 8u : 0u) | (notify_on_idle ? 4u : 0u) | static_cast<uint64_t>(gate)};
   }
   constexpr GateState gate() const { return static_cast<GateState>(value & 3); }
   // Another client waits for this slice's work to end: wake the arbiter at the end of a synchronising call.
   constexpr bool notify_on_idle() const { return (value & 4) != 0; }
-  // The time at which the work ends is not needed: short work that the program itself waits for gets no
+  // The completion time of the work is not needed: short work that the program itself waits for gets no
   // fence.
   constexpr bool uncontended() const { return (value & 8) != 0; }
+  // The gate is closed and the arbiter waits for the end of this slice's work: a thread at the gate inserts a
+  // fence after its last launches. At any other time the device may already work for another slice.
+  constexpr bool draining() const { return (value & 16) != 0; }
+  // The gate is closed and about to open: a thread at the gate spins for a while instead of sleeping.
+  constexpr bool imminent() const { return (value & 32) != 0; }
   constexpr uint64_t in_flight_limit_ns() const {
     const uint64_t us = value >> 8 & unlimited_us;
     return us == unlimited_us ? UINT64_MAX : us * 1000;
@@ -121,7 +128,7 @@ static_assert(LeaseWord::of(GateState::lease, 1'000'000, true, 7).in_flight_limi
 static_assert(LeaseWord::of(GateState::lease, UINT64_MAX, false, 7).in_flight_limit_ns() == UINT64_MAX);
 
 // The word on which the arbiter of one device sleeps. A slice cannot write the page, but FUTEX_WAKE only
-// needs to read it. So the user's process keeps no descriptor of the agent's. A thread at a gate first stores
+// needs to read it. So the user's process keeps no descriptor of the agent. A thread at a gate first stores
 // that it waits, then reads `asleep`. The arbiter sets `asleep`, then reads which threads wait. After a poll,
 // further wakes for the same wait are suppressed (best effort).
 struct alignas(64) ArbiterWord {

@@ -1,4 +1,4 @@
-// The machines under one service, for tests that run its decisions against them second by second.
+// The machines that run one service, for tests of its decisions second by second.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,9 +16,10 @@ using Kind = ServiceAction::Kind;
 // Returns a name such as "start 1-0", with the revision and the index.
 inline std::string text(const ServiceAction& action) {
   constexpr const char* kinds[] = {"create",    "start", "publish", "withdraw", "retire",
-                                   "terminate", "kill",  "end",     "complete"};
+                                   "terminate", "kill",  "end",     "complete", "finish"};
   const char* kind = kinds[static_cast<size_t>(action.kind)];
-  if (action.kind == Kind::complete) return fmt::format("{} {}", kind, action.replica.revision);
+  if (action.kind == Kind::complete || action.kind == Kind::finish)
+    return fmt::format("{} {}", kind, action.replica.revision);
   return fmt::format("{} {}-{}", kind, action.replica.revision, action.replica.index);
 }
 
@@ -28,8 +29,8 @@ inline std::string text(const std::vector<ServiceAction>& list) {
   return out;
 }
 
-// The machines under one service: slices, programs, an endpoint, a limit of slices. Programs take 1 s until
-// their probe succeeds, and 1 s from SIGTERM to their end; a drain takes 1 s.
+// The machines of one service: slices, programs, an endpoint, a limit of slices. A program's probe succeeds 1
+// s after its start, and it ends 1 s after SIGTERM; a drain takes 1 s.
 struct Machines {
   ServiceObserved observed;
   size_t capacity = 1000;
@@ -42,7 +43,8 @@ struct Machines {
     return nullptr;
   }
 
-  void exit(Replica& replica, Ns now) {
+  void exit(Replica& replica, Ns now, ProgramEnd end = ProgramEnd::failed) {
+    replica.end = end;
     replica.failures = failures_after(replica.failures, now - replica.program_since);
     replica.program = ProgramState::exited;
     replica.program_since = now;

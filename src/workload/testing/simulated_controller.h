@@ -1,4 +1,4 @@
-// A controller of one service, for simulations: it takes the steps that controller/services takes, over a
+// A controller of one service, for simulations: it takes the steps of controller/services over a
 // SimulatedWorld, and may be killed between any two of them.
 #pragma once
 
@@ -13,7 +13,7 @@ class SimulatedController {
  public:
   explicit SimulatedController(SimulatedWorld& world) : world_(world) {}
 
-  // Takes the steps of one turn. Throws ControllerKilled after `steps` of them; 0: never.
+  // Takes the steps of one turn. Throws ControllerKilled after `steps` of them; 0 for never.
   void turn(unsigned steps) {
     steps_left_ = steps;
     if (!is_adopted_)
@@ -152,7 +152,7 @@ class SimulatedController {
     return known.probe;
   }
 
-  // The slice has ended, by the controller or by another hand.
+  // The slice was ended, by the controller or by other means.
   void forget(ReplicaId id) {
     world_.programs.erase(id);
     step();
@@ -202,7 +202,7 @@ class SimulatedController {
         record.retired_at = world_.now;
         return;
       case ServiceAction::Kind::terminate:
-        if (world_.chance(2)) world_.end_program(id);  // Else it ignores SIGTERM, or ends later.
+        if (world_.chance(2)) world_.end_program(id);  // Otherwise it ignores SIGTERM, or ends later.
         step();
         record.terminated_at = world_.now;
         return;
@@ -214,14 +214,14 @@ class SimulatedController {
     }
   }
 
-  // Returns whether the replica is retired because another one of its ordinal stays.
+  // Returns whether the replica is retired because another replica of its ordinal stays.
   static bool gives_way(const ServiceAction& action) {
     return action.reason == ServiceAction::Reason::superseded ||
            action.reason == ServiceAction::Reason::moved;
   }
 
-  // Returns whether another replica of the ordinal runs and is not retired. A replica that the last
-  // controller published counts as ready until its probes fail, so it may not answer yet.
+  // Returns whether another replica of the ordinal runs and is not retired. A replica published by the last
+  // controller counts as ready until its probes fail, so it may not answer yet.
   bool has_other(ReplicaId id) const {
     return std::ranges::any_of(world_.records, [&](const auto& entry) {
       const auto program = world_.programs.find(entry.first);

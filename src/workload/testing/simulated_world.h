@@ -1,6 +1,6 @@
-// What outlives a controller of one service, for simulations: the agents with their slices, programs with
-// their attempts, the endpoint, the controller's records. Agents lose requests, answers, or time; each fault
-// is drawn from one seed. The world keeps the first property that was broken.
+// The world that outlives a controller of one service, for simulations: agents with their slices, programs
+// with their attempts, the endpoint, the controller's records. Agents lose requests, answers, or time; each
+// fault is drawn from one seed. The world keeps the first property that was broken.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace carve::workload {
 
 struct SimulatedRequest {
-  bool ends = false;  // Else it asks for the slice.
+  bool ends = false;  // Otherwise it requests the slice.
   ReplicaId id;
   uint64_t request = 0;
 };
@@ -23,9 +23,9 @@ struct SimulatedAgent {
   size_t capacity = 4;
   bool answers = true;
   bool is_drained = false;               // It grants no slice, and its replicas move.
-  std::map<ReplicaId, uint64_t> slices;  // With the request that was granted.
-  std::set<uint64_t> granted;            // All requests, of ended slices too.
-  std::deque<SimulatedRequest> late;     // Received and not carried out.
+  std::map<ReplicaId, uint64_t> slices;  // With the granted request.
+  std::set<uint64_t> granted;            // All requests, including those of ended slices.
+  std::deque<SimulatedRequest> late;     // Received but not carried out.
 };
 
 struct SimulatedProgram {
@@ -40,7 +40,7 @@ struct SimulatedSupervisor {
   uint32_t attempt = 0;
 };
 
-// What controller.db keeps of a replica.
+// A replica's record in controller.db.
 struct SimulatedRecord {
   uint64_t request = 0;
   std::optional<size_t> agent;
@@ -75,7 +75,7 @@ class SimulatedWorld {
   }
   void end_slice(size_t agent, ReplicaId id) { receive(agent, {.ends = true, .id = id}); }
 
-  // Returns whether the agent says which slices it has.
+  // Returns whether the agent reports its slices.
   bool lists_slices(size_t agent) {
     if (!agents[agent].answers || chance(16)) return false;
     carry_out_late(agents[agent]);
@@ -86,7 +86,7 @@ class SimulatedWorld {
     return std::ranges::any_of(agents, [&](const auto& agent) { return agent.slices.contains(id); });
   }
 
-  // A supervisor begins an attempt once, in the replica's slice, if it gets the lock of the replica.
+  // A supervisor begins an attempt once, in the replica's slice, if it gets the replica's lock.
   void supervise(ReplicaId id, uint32_t attempt) {
     SimulatedProgram& program = programs[id];
     if (!has_slice(id) || program.attempt >= attempt || program.state == ProgramState::running) return;
@@ -114,7 +114,7 @@ class SimulatedWorld {
     for (; !agent.late.empty(); agent.late.pop_front()) carry_out(agent, agent.late.front());
   }
 
-  // Checks what holds at every moment.
+  // Checks the invariants that always hold.
   void check() {
     std::set<ReplicaId> seen;
     for (const SimulatedAgent& agent : agents)
@@ -130,7 +130,7 @@ class SimulatedWorld {
   Ns now = 1000 * second_ns;
   bool has_port = true;
   SimulatedDocument document;
-  std::string violation;  // The first one; empty: none.
+  std::string violation;  // The first one; empty if none.
 
   std::vector<SimulatedAgent> agents{3};
   std::map<ReplicaId, SimulatedProgram> programs;
@@ -139,13 +139,13 @@ class SimulatedWorld {
 
   std::map<ReplicaId, SimulatedRecord> records;
   uint64_t last_request = 0;
-  unsigned present_spec = 0;  // Of the present revision.
+  unsigned present_spec = 0;  // Spec of the present revision.
   uint32_t revision = 0, complete_revision = 0;
   Ns revised_at = 0;
 
  private:
-  // An agent carries out requests in the order in which they arrive. A request or its answer may be lost, and
-  // a request may wait.
+  // An agent carries out requests in the order of their arrival. A request or its answer may be lost, and a
+  // request may be delayed.
   SimulatedAnswer receive(size_t index, const SimulatedRequest& request) {
     SimulatedAgent& agent = agents[index];
     const bool is_lost = chance(8);

@@ -42,7 +42,7 @@ inline shm::Report& attach() {
       send(connection, &request, sizeof request, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof request) ||
       recvmsg(connection, &message, MSG_CMSG_CLOEXEC) != static_cast<ssize_t>(sizeof reply) ||
       (fds = CMSG_FIRSTHDR(&message)) == nullptr || fds->cmsg_type != SCM_RIGHTS) {
-    fprintf(stderr, "attach: %s\n", reply.sentence[0] != '\0' ? reply.sentence : strerror(errno));
+    fprintf(stderr, "attach: %s\n", reply.message[0] != '\0' ? reply.message : strerror(errno));
     exit(1);
   }
   int report = -1;

@@ -1,9 +1,11 @@
-"""An ordinary user who floods a socket of the agent or the controller, until it is killed.
+"""An ordinary user who floods a socket of the agent or the controller, until it is killed or has acted TIMES times in each thread.
 
-    flood.py WHAT SOCKET THREADS
+    flood.py WHAT SOCKET THREADS [TIMES]
 
 The tests hand its text to the interpreter, because another user may not be able to read this checkout.
 """
+import http.client
+import itertools
 import socket
 import sys
 import threading
@@ -63,6 +65,26 @@ def expensive_requests(path):
                     return
 
 
+def changes(method, target, *bodies):
+    """100 requests, one after the other."""
+    def send(path):
+        connection = http.client.HTTPConnection("x")
+        connection.sock = connected(path)
+        for i in range(100):
+            connection.request(method, target, bodies[i % len(bodies)])
+            connection.getresponse().read()
+        connection.close()
+    return send
+
+
+own_slices = itertools.count()
+
+
+def resizes(path):
+    """Each caller changes a slice of its own as often as its user may in a row."""
+    changes("PATCH", f"/v1/slices/own-{next(own_slices)}", *(b'{"memory_bytes": %d}' % (mib << 20) for mib in (512, 768)))(path)
+
+
 def documents(text):
     def send(path):
         with connected(path) as s:
@@ -78,6 +100,8 @@ WHAT = {
     "silent-attachers": silent_attachers,
     "streams": streams,
     "expensive-requests": expensive_requests,
+    "refused-changes": changes("DELETE", "/v1/services/none", b""),
+    "resizes": resizes,
     "aliases": documents("k: &a 1\n" + "".join(f"k{i}: *a\n" for i in range(70_000))),
     "keys": documents("{" + ",".join(f'"k{i}": {i}' for i in range(60_000)) + "}"),
     "many-documents": documents("apiVersion: carve.dev/v1\nkind: Service\nmetadata: {name: s}\n---\n" * 2_000),
@@ -93,7 +117,17 @@ def without_end(act, path):
             time.sleep(0.01)
 
 
+def so_often(act, path, times):
+    for _ in range(times):
+        act(path)
+
+
 if __name__ == "__main__":
-    for _ in range(int(sys.argv[3])):
-        threading.Thread(target=without_end, args=(WHAT[sys.argv[1]], sys.argv[2]), daemon=True).start()
-    time.sleep(3600)
+    counted = len(sys.argv) > 4
+    target, words = (so_often, [int(sys.argv[4])]) if counted else (without_end, [])
+    threads = [threading.Thread(target=target, args=(WHAT[sys.argv[1]], sys.argv[2], *words), daemon=True)
+               for _ in range(int(sys.argv[3]))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

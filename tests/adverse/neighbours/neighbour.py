@@ -16,8 +16,9 @@ import pytest
 
 STALE_MS = 200  # The age of the heartbeat at which a program stops waiting for its agent.
 SLOW_S = 1.0
-ATTACH_MAGIC, ATTACH_LAYOUT = 0x41565243, 5
+ATTACH_MAGIC, ATTACH_LAYOUT = 0x41565243, 6
 NOBODY = 65534
+LINES_AT_ONCE = 1000  # Of the log, for one user (core/event_budget.h); one more each second.
 PYTHON = "/usr/bin/python3"  # Which other users may execute, wherever this checkout is.
 FLOOD = pathlib.Path(__file__).with_name("flood.py").read_text()
 
@@ -36,6 +37,19 @@ def as_nobody():
         program.kill()
         program.wait()
     assert not any(code is not None for code in ended), f"the attackers ended with {ended}"
+
+
+def flood_as_nobody(what, path, times):
+    """Runs flood.py as an ordinary user until it has acted so often; returns the seconds that it took."""
+    begin = time.monotonic()
+    subprocess.run([PYTHON, "-c", FLOOD, what, str(path), "1", str(times)], user=NOBODY, group=NOBODY, extra_groups=[],
+                   stdin=subprocess.DEVNULL, check=True)
+    return time.monotonic() - begin
+
+
+def lines_left_out(log, who):
+    """How many lines of this cause the log reports as left out."""
+    return sum(map(int, re.findall(rf" {who}: (\d+) more lines? in the last \d+ s w[a-z]+ not logged$", log, re.M)))
 
 
 def connected(kind, path):

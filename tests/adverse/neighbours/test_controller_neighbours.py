@@ -10,7 +10,7 @@ from conftest import long_form
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from support.over_unix import asked
-from neighbour import as_nobody  # A fixture.
+from neighbour import LINES_AT_ONCE, NOBODY, as_nobody, flood_as_nobody, lines_left_out  # as_nobody is a fixture.
 
 pytestmark = pytest.mark.alone
 SECONDS = 20 if long_form else 3
@@ -44,3 +44,18 @@ def test_one_user_of_the_controller(services, as_nobody, what):
     assert not errors, figures
     assert sum(t > SLOW_S for t in times) <= 0.02 * len(times), figures
     services.carve("get", "services")
+
+
+def test_one_user_does_not_fill_the_log(services):
+    os.chmod(services.folder, 0o755)
+    os.chmod(services.socket, 0o666)
+    seconds = flood_as_nobody("refused-changes", services.socket, 20)
+    assert asked(services.socket, "/v1/services/none", "DELETE")[0] == 404
+    services.process.terminate()
+    assert services.process.wait(20) == 0
+    log = services.log()
+    logged, left_out = log.count(f"by uid {NOBODY}: 404"), lines_left_out(log, f"uid {NOBODY}")
+    print(f"{logged} lines in {seconds:.1f} s, {left_out} left out")
+    assert logged <= LINES_AT_ONCE + seconds + 1
+    assert logged + left_out == 2000
+    assert "by root: 404" in log, "root has lines of its own"

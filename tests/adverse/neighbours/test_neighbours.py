@@ -3,6 +3,7 @@
 Each attack goes on for some seconds while neighbour.py looks at the agent as the innocent do. The long form is longer and
 harder. Where an attack needs what a machine lacks (/dev/fuse), it is skipped with the reason.
 """
+import json
 import os
 import pathlib
 import re
@@ -15,7 +16,8 @@ import pytest
 from conftest import BUILD, Agent, long_form, until
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from neighbour import PYTHON, Neighbour, as_nobody  # The last one is a fixture.
+from support.over_unix import asked
+from neighbour import LINES_AT_ONCE, NOBODY, PYTHON, Neighbour, as_nobody, flood_as_nobody, lines_left_out  # as_nobody is a fixture.
 
 pytestmark = pytest.mark.alone
 SECONDS = 20 if long_form else 3
@@ -107,7 +109,7 @@ while True:
 """
 
 
-@pytest.mark.parametrize("layout", [5, 99], ids=["another image each time", "a wrong layout each time"])
+@pytest.mark.parametrize("layout", [6, 99], ids=["another image each time", "a wrong layout each time"])
 def test_a_process_that_attaches_without_pause(world, layout):
     """Another image makes the agent inspect the process; a wrong layout is an event."""
     ready(world.begin("run", "--memory", "1GiB", "--name", "bad", "--", PYTHON, "-c", ATTACH_AS_OTHERS, layout))
@@ -212,3 +214,24 @@ def test_one_user_of_the_api(world, as_nobody, what, threads):
     assert done.returncode == 0, done.stderr
     assert any("after" in stream.stdout.readline() for _ in range(2000)), "root's stream has a place"
     assert world.carve("ps").returncode == 0
+
+
+def test_one_user_does_not_fill_the_log(world):
+    """Another user changes the size of slices without pause; each change is a line of the log. 100 changes of a slice are not limited."""
+    os.chmod(world.socket, 0o666)
+    for number in range(12):
+        own = {"name": f"own-{number}", "memory_bytes": 768 << 20, "lifetime": "explicit", "owner_uid": NOBODY}
+        status, _, answer = asked(world.socket, "/v1/slices", "POST", json.dumps(own))
+        assert status == 201, answer
+    seconds = flood_as_nobody("resizes", world.socket, 12)
+    assert world.carve("slice", "create", "--memory", "1GiB", "--name", "after").returncode == 0
+    world.process.terminate()
+    assert world.process.wait(20) == 0
+    log = (world.folder / "log").read_text()
+    logged = len(re.findall(rf" info own-\d+: updated by uid {NOBODY}", log))
+    left_out = lines_left_out(log, f"uid {NOBODY}")
+    print(f"{logged} lines in {seconds:.1f} s, {left_out} left out")
+    world.start()
+    assert logged <= LINES_AT_ONCE + seconds + 1
+    assert logged + left_out == 1200
+    assert " info after: granted" in log, "root has lines of its own"

@@ -10,7 +10,7 @@ namespace carve::controller {
 
 inline constexpr uint32_t operators[] = {0};
 
-// Whatever only some may see has the word "secret".
+// Restricted data contains the word "secret".
 struct Prepared : ViewsFake {
   Prepared() {
     now = 1'000;

@@ -1,4 +1,4 @@
-// What tests of the routes have in common: a journal that keeps nothing, and requests by their target.
+// Helpers that the tests of the routes share: a journal that keeps nothing, and requests by their target.
 #pragma once
 
 #include <algorithm>

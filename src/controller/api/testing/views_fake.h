@@ -1,4 +1,4 @@
-// What the routes show and ask beside objects, prepared by a test.
+// Data that the routes read beyond the objects, prepared by a test.
 #pragma once
 
 #include <functional>
@@ -28,6 +28,9 @@ struct ViewsFake : Views, NodeActions {
   std::optional<JobPosition> job_position(const std::string&) const override { return position; }
   size_t waiting_jobs() const override { return waiting; }
   std::optional<JobHours> job_hours(const std::string&) const override { return hours; }
+  std::string start_problem(uint32_t uid) const override {
+    return uid == refused_uid ? "no program of it" : "";
+  }
   std::string container_problem() const override { return ""; }
   std::vector<std::string> limit_warnings(const objects::ServiceSpec&) const override { return {}; }
   http::Response bill(BillQuery query, bill::Tariffs, BillForm form) override {
@@ -47,13 +50,14 @@ struct ViewsFake : Views, NodeActions {
 
   api::KnownNodeList known;
   int64_t now = 1'800'000'000'000'000'000;
-  std::optional<JobPosition> position;  // Of every job.
+  std::optional<JobPosition> position;  // Returned for every job.
   size_t waiting = 0;
-  std::optional<JobHours> hours;  // Of every job.
+  std::optional<JobHours> hours;  // Returned for every job.
   std::vector<std::pair<BillQuery, BillForm>> bills;
+  std::optional<uint32_t> refused_uid;  // This user's programs cannot be started.
   unsigned polls = 0;
   std::vector<std::string> ended, in_units;
-  std::vector<std::string> calls, bodies;  // Of the agents: "n1 GET /v1/slices".
+  std::vector<std::string> calls, bodies;  // Calls of the agents, for example "n1 GET /v1/slices".
   std::function<Outcome<AgentAnswer>(const AgentCall&)> answer = [](const AgentCall&) {
     return AgentAnswer{200, "application/json", "{}"};
   };

@@ -1,13 +1,13 @@
-// Nodes of tests.
+// Nodes for tests.
 #pragma once
 
 #include <fmt/format.h>
 
-#include "wire/objects/node_object.h"
+#include "objects/node_object.h"
 
 namespace carve::controller {
 
-// Two free devices of 16 GiB whose memory and compute are divided.
+// Returns two free devices of 16 GiB whose memory and compute are divided.
 inline objects::NodeStatus two_devices_of_16_gib() {
   objects::NodeStatus node{.state = "Running"};
   node.mode.effective = "memory-and-compute";

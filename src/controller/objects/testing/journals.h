@@ -1,4 +1,4 @@
-// Journals of tests: one that keeps nothing, and one from which a controller starts again.
+// Journals for tests: one that keeps nothing, and one from which a controller restarts.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct KeepingJournal final : Journal {
     kept.erase(key);
     return {};
   }
-  // Makes the registry that the next controller has.
+  // Makes the registry of the next controller.
   void restore(std::optional<ObjectRegistry>& registry) {
     std::vector<Object> objects;
     uint64_t version = 0;

@@ -57,8 +57,8 @@ inline std::string read_until(int fd, std::string_view end) {
   return text;
 }
 
-// A replica: answers each request with its name. "GET /stream" is answered in two parts, the second one when
-// the test ends the stream.
+// A replica that answers each request with its name. It answers "GET /stream" in two parts, the second one
+// when the test ends the stream.
 class Replica {
  public:
   explicit Replica(std::string name) : name_(std::move(name)), listener_(listen_anywhere(port_)) {
@@ -91,7 +91,8 @@ class Replica {
         send_all(fd.get(), "end\n");
       });
     } else if (!request.empty()) {
-      // It keeps the connection for this request only and does not say so, as a program does that is ended.
+      // It closes the connection after this request without announcing it, like a program that is being
+      // ended.
       send_all(fd.get(),
                fmt::format("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{}\n", name_.size() + 1, name_));
     }
@@ -114,7 +115,7 @@ inline os::Fd connect_to_port(uint16_t port) {
 
 inline constexpr const char* post_request = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
 
-// Sends one request on a connection of its own. Returns the response, or an empty text.
+// Sends one request on a new connection. Returns the response, or an empty text.
 inline std::string response_of(uint16_t port) {
   const os::Fd fd = connect_to_port(port);
   send_all(fd.get(), "POST / HTTP/1.0\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
@@ -148,7 +149,7 @@ class Clients {
     return first_loss_;
   }
 
-  std::atomic<uint64_t> done = 0;  // Requests with a response of a replica.
+  std::atomic<uint64_t> done = 0;  // Requests with a response from a replica.
   std::atomic<uint64_t> lost = 0;
 
  private:

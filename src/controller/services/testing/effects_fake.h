@@ -1,7 +1,7 @@
-// A machine for tests of the service loop: agents that grant slices up to a capacity, programs that run until
-// they are told to end, an endpoint. A node may be silent: its agent answers nothing, and its programs run
-// on. Each call may be the last one before the controller is killed (`calls_left`): then it has its effect or
-// not, by `last_has_effect`, and throws Killed.
+// A machine for tests of the service reconciler: agents that grant slices up to a capacity, programs that run
+// until they are ended, an endpoint. A node may be silent: its agent does not respond, and its programs keep
+// running. Each call may be the last one before the controller is killed (`calls_left`): then it has its
+// effect or not, by `last_has_effect`, and throws Killed.
 #pragma once
 
 #include <algorithm>
@@ -18,33 +18,41 @@ struct Killed {};
 struct EffectsFake final : Effects {
   struct Program {
     ObservedProgram seen;
-    unsigned starts = 0;  // Of this attempt; more than one is an error of the loop.
+    unsigned starts = 0;  // Starts of this attempt; more than one is an error of the loop.
   };
   Ns now = 0;
-  unsigned capacity = 1000;  // Slices.
+  unsigned capacity = 1000;      // In slices.
+  std::string device = "GPU-1";  // Device of each slice.
   std::vector<std::string> nodes{"n1"};
   std::set<std::string> silent_nodes;  // They grant nothing.
-  bool loses_answers = false;          // A slice is granted and the answer is lost.
-  int calls_left = -1;                 // Before the kill; negative: it is not killed.
+  bool loses_answers = false;          // A slice is granted, but the response is lost.
+  int calls_left = -1;                 // Calls before the kill; negative if it is not killed.
   bool last_has_effect = true;
   bool refuses_resize = false;
-  std::map<std::string, ObservedSlice> live;      // By name.
-  std::map<std::string, std::string> node_of;     // By slice name.
-  std::map<std::string, std::string> granted_by;  // Name by request id, also of ended slices.
-  std::map<std::string, Program> programs;        // By slice.
+  bool fits_nowhere = false;                      // No trial placement finds room.
+  std::map<std::string, ObservedSlice> live;      // Keyed by name.
+  std::map<std::string, std::string> node_of;     // Keyed by slice name.
+  std::map<std::string, std::string> granted_by;  // Name by request id, including ended slices.
+  std::map<std::string, Program> programs;        // Keyed by slice.
   std::map<std::string, workload::EndpointState> servers;
-  std::optional<EndpointLoad> carried;  // Of each endpoint.
-  std::string taken_port;               // Why no endpoint is carried.
-  std::set<uint32_t> open_ports;        // Whose probes succeed.
-  std::set<uint32_t> foreign_ports;     // At which programs that are not the machine's listen.
+  std::optional<EndpointLoad> carried;  // Load of each endpoint.
+  std::string taken_port;               // Why no endpoint can be set up.
+  std::string broken_proxy;             // Why publish() fails; empty if it succeeds.
+  std::set<uint32_t> open_ports;        // Ports whose probes succeed.
+  std::set<uint32_t> foreign_ports;     // Ports with a listener that is not one of the machine's programs.
   std::map<std::string, uint32_t> port_of;
   std::set<std::string> started_twice, granted_twice;
-  std::string refuses_start;  // Why no program is started.
+  std::string refuses_start;  // Why no program can be started.
+  // Started programs are not executed before execute_all(). They count as begun if `begins`; until then
+  // SIGTERM has no effect.
+  bool delays_programs = false, begins = false;
+  std::map<std::string, ObservedProgram> delayed;  // Keyed by slice.
   unsigned secrets = 0;
-  std::map<std::string, ProgramOwner> kept_owners;  // By program.
-  std::map<std::string, ProgramStart> starts;       // The last one, by program.
+  std::map<std::string, ProgramOwner> kept_owners;  // Keyed by program.
+  unsigned read_owners = 0;
+  std::map<std::string, ProgramStart> starts;  // The last start, keyed by program.
 
-  // Returns whether the call has its effect; throws after it if it is the last one.
+  // Runs the call if it is to have its effect; throws afterwards if it is the last one.
   template <class Act>
   void call(Act act) {
     const bool is_last = calls_left == 0;
@@ -53,8 +61,10 @@ struct EffectsFake final : Effects {
     if (is_last) throw Killed();
   }
 
-  Outcome<std::vector<std::string>> nodes_to_ask(const NodeChoice&, const api::SliceRequest&) override {
-    return nodes;
+  Outcome<std::vector<std::string>> nodes_to_ask(const NodeChoice&, const Amounts&) override { return nodes; }
+  Outcome<void> check_room(const RoomQuery& query) override {
+    if (live.size() < capacity + query.ended.size() && !fits_nowhere) return {};
+    return failure(FailureKind::insufficient_capacity, "no device has the capacity");
   }
   Outcome<void> grant(const api::SliceRequest& request, const std::string& node) override {
     if (silent_nodes.contains(node)) return failure(FailureKind::unavailable, "node {} is silent", node);
@@ -69,9 +79,11 @@ struct EffectsFake final : Effects {
       if (live.contains(request.name)) granted_twice.insert(request.name);
       granted_by[request.request_id] = request.name;
       live[request.name] = {
-          .devices = {"GPU-1"},
-          .memory_bytes = request.memory_bytes.value_or(0),
-          .share_bp = request.share_bp.value_or(0),
+          .parts = {{.device = device,
+                     .memory_bytes = request.amounts.memory_bytes.value_or(0),
+                     .share_bp = request.amounts.share_bp.value_or(0)}},
+          .memory_bytes = request.amounts.memory_bytes.value_or(0),
+          .share_bp = request.amounts.share_bp.value_or(0),
           .workload = request.labels.contains("carve.dev/name") ? request.labels.at("carve.dev/name") : ""};
       node_of[request.name] = node;
     });
@@ -108,7 +120,11 @@ struct EffectsFake final : Effects {
       Program& p = programs[start.slice];
       if (p.seen.attempt >= start.attempt) return;  // As carve-supervise does.
       if (p.seen.state == workload::ProgramState::running) started_twice.insert(start.slice);
-      p.seen = {.state = workload::ProgramState::running, .attempt = start.attempt, .started_at = now};
+      const ObservedProgram executed{
+          .state = workload::ProgramState::running, .attempt = start.attempt, .started_at = now};
+      if (delays_programs) delayed[start.slice] = executed;
+      if (!delays_programs || begins) p.seen = executed;
+      p.seen.is_waiting = delays_programs && begins;
       starts[start.slice] = start;
       if (const auto port = start.env.find("PORT"); port != start.env.end())
         open_ports.insert(static_cast<uint32_t>(std::stoul(port->second)));
@@ -116,7 +132,9 @@ struct EffectsFake final : Effects {
     return {};
   }
   Outcome<void> terminate(const std::string& slice) override {
-    call([&] { end_program(slice, 0); });
+    call([&] {
+      if (!delayed.contains(slice)) end_program(slice, 0);
+    });
     return {};
   }
   Outcome<void> kill(const std::string& slice) override {
@@ -130,10 +148,16 @@ struct EffectsFake final : Effects {
     call([&] { kept_owners[program] = owner; });
     return {};
   }
-  std::map<std::string, ProgramOwner> owners() override {
-    auto out = kept_owners;
-    for (const auto& [name, program] : programs) out.try_emplace(name);
+  std::set<std::string> kept_programs() override {
+    std::set<std::string> out;
+    for (const auto& [name, owner] : kept_owners) out.insert(name);
+    for (const auto& [name, program] : programs) out.insert(name);
     return out;
+  }
+  ProgramOwner owner(const std::string& program) override {
+    ++read_owners;
+    const auto found = kept_owners.find(program);
+    return found != kept_owners.end() ? found->second : ProgramOwner{};
   }
   Outcome<uint32_t> free_port(PortUse use, const std::vector<uint32_t>& used) override {
     uint32_t port = use == PortUse::endpoint ? 18000 : 20000;
@@ -155,12 +179,17 @@ struct EffectsFake final : Effects {
         for (const EndpointServer& server : endpoint.servers)
           servers[server.slice] = workload::EndpointState::serving;
     });
+    if (!broken_proxy.empty()) return failure(FailureKind::unavailable, "{}", broken_proxy);
     return {};
   }
   Outcome<std::map<std::string, workload::EndpointState>> endpoint_states() override { return servers; }
   std::string endpoint_problem(const std::string&, const std::string&) const override { return taken_port; }
   std::optional<EndpointLoad> load(const std::string&, const std::string&) override { return carried; }
 
+  void execute_all() {
+    for (const auto& [slice, executed] : delayed) programs[slice].seen = executed;
+    delayed.clear();
+  }
   void end_program(const std::string& slice, uint32_t status) {
     const auto found = programs.find(slice);
     if (found == programs.end() || found->second.seen.state != workload::ProgramState::running) return;

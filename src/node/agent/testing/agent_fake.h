@@ -1,5 +1,5 @@
-// An agent whose slices, devices and answers a test sets. It keeps the calls that would change something,
-// each as a text.
+// An agent whose slices, devices and responses a test sets. It records each call that would change something
+// as a text.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,16 +18,16 @@ struct AgentFake final : Agent {
   std::vector<ledger::UsageRecord> usage;
   std::vector<TraceSpan> spans;
   place::Answer answer;
-  std::map<pid_t, SliceId> inside;  // The slices of processes.
-  std::optional<Failure> refusal;   // The answer to each change, if set.
+  std::map<pid_t, SliceId> inside;  // Slices by process.
+  std::optional<Failure> refusal;   // The response to each change, if set.
   std::vector<std::string> calls;
   std::optional<Request> granted;  // The last request of grant().
   EnterRequest entered;
   std::vector<std::optional<ContainerSlot>> attached_through;
-  bool inspects_first = false;       // The commands of processes are not known yet.
-  std::function<void()> inspected;   // From then on, when they are.
-  bool looks_first = false;          // The next attach() has no answer yet.
-  std::function<void()> look_again;  // From then on, when it has one.
+  bool inspects_first = false;       // The commands of processes must be inspected first.
+  std::function<void()> inspected;   // Set then; to be called after the inspection.
+  bool looks_first = false;          // The next attach() must inspect the process first.
+  std::function<void()> look_again;  // Set then; to be called after the inspection.
 
   Outcome<SliceView> grant(const Request& request, const os::ProcessId&, const Viewer&) override {
     granted = request;
@@ -103,8 +103,8 @@ struct AgentFake final : Agent {
     has_node.memory_unit = {unit, unit, {}};
     return {};
   }
-  Outcome<void> refuse_grants(const std::string& sentence, const std::string&) override {
-    has_node.grants_refused = sentence;
+  Outcome<void> refuse_grants(const std::string& message, const std::string&) override {
+    has_node.grants_refused = message;
     return {};
   }
   NodeView node() const override { return has_node; }
@@ -135,7 +135,7 @@ struct AgentFake final : Agent {
   }
 };
 
-// Adds a device of 24 GiB that is free.
+// Adds a free device of 24 GiB.
 inline DeviceView& add_device(AgentFake& agent, unsigned index) {
   DeviceView& d = agent.has_devices.emplace_back();
   d.device.index = index;
@@ -145,7 +145,7 @@ inline DeviceView& add_device(AgentFake& agent, unsigned index) {
   return d;
 }
 
-// Adds a living slice of 1 GiB on the first device.
+// Adds a live slice of 1 GiB on the first device.
 inline SliceView& add_slice(AgentFake& agent, const std::string& name, uint32_t owner) {
   DeviceView& on = agent.has_devices.at(0);
   SliceView& s = agent.living.emplace_back();

@@ -1,0 +1,52 @@
+#include "cli/messages.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace carve::cli {
+
+std::string message(const Enforcement& e) {
+  if (e.enforced()) return std::string(text(e.level));
+  std::string out = "not enforced";
+  if (!e.reason.empty()) out += ": " + e.reason;
+  if (!e.by.empty()) out += fmt::format(": {}", fmt::join(e.by, ", "));
+  return out;
+}
+
+std::string isolation_column(const api::Slice& slice) {
+  if (slice.exclusive) return "exclusive";
+  const bool shared = slice.isolation == Isolation::memory_and_compute;
+  if (shared && !slice.enforcement.compute.enforced()) return "memory only";
+  return std::string(text(slice.isolation));
+}
+
+bool has_equal_parts(const api::Slice& slice) {
+  return std::ranges::all_of(slice.parts, [&](const api::SlicePart& part) {
+    return part.quota_bytes == slice.parts.front().quota_bytes &&
+           part.share_bp == slice.parts.front().share_bp;
+  });
+}
+
+std::string quotas_text(const api::Slice& slice) {
+  std::vector<std::string> out;
+  for (const api::SlicePart& part : slice.parts) out.emplace_back(text(Bytes{part.quota_bytes}));
+  if (has_equal_parts(slice)) out.resize(std::min<size_t>(out.size(), 1));
+  return fmt::format("{}", fmt::join(out, ","));
+}
+
+std::string shares_text(const api::Slice& slice) {
+  std::vector<std::string> out;
+  for (const api::SlicePart& part : slice.parts)
+    out.push_back(part.share_bp == 0 ? "-" : text(Share{part.share_bp}).c_str());
+  if (has_equal_parts(slice)) out.resize(std::min<size_t>(out.size(), 1));
+  return out.empty() ? "-" : fmt::format("{}", fmt::join(out, ","));
+}
+
+std::string message(const DeviceHealth& health) {
+  if (health.reason.empty()) return std::string(text(health.state));
+  return fmt::format("{}: {}", text(health.state), health.reason);
+}
+
+}  // namespace carve::cli

@@ -1,0 +1,28 @@
+// Texts that several verbs print, from the states of the API.
+#pragma once
+
+#include <string>
+
+#include "wire/api/device.h"
+#include "wire/api/slice.h"
+
+namespace carve::cli {
+
+// Returns "library", or "not enforced" with the reason and the slices that cause it.
+std::string message(const Enforcement& enforcement);
+
+// Returns the limits in force for the slice, for a column ISOLATION: "memory+compute"; "memory only" if its
+// share was requested and is not enforced; "exclusive" for whole devices.
+std::string isolation_column(const api::Slice& slice);
+
+// Returns whether the slice has the same quota and share on each device.
+bool has_equal_parts(const api::Slice& slice);
+// Returns the quota of a device, or the differing quotas of the devices in order: "8 GiB,4 GiB".
+std::string quotas_text(const api::Slice& slice);
+// The same for the shares: "30%,10%"; "-" if there are none.
+std::string shares_text(const api::Slice& slice);
+
+// Returns "ok", or the state with its reason.
+std::string message(const DeviceHealth& health);
+
+}  // namespace carve::cli

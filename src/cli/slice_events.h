@@ -1,0 +1,16 @@
+// The events of one slice among those of the agent.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "wire/api/event.h"
+
+namespace carve::cli {
+
+// Returns the events of the slice that last had the name, or with `all_lives` those of every slice that had
+// it.
+std::vector<api::Event> events_of_slice(const std::vector<api::Event>&, std::string_view name,
+                                        bool all_lives);
+
+}  // namespace carve::cli

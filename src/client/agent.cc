@@ -1,0 +1,118 @@
+#include "client/agent.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "wire/api/percent.h"
+
+namespace carve::client {
+namespace {
+
+constexpr const char* slices_path = "/v1/slices";
+
+std::string slice_path(std::string_view name, std::string_view verb = {}) {
+  return fmt::format("{}/{}{}{}", slices_path, api::percent_encoded(name), verb.empty() ? "" : "/", verb);
+}
+
+std::string slot_path(ContainerSlot slot) { return fmt::format("/v1/slots/{}", text(slot)); }
+
+}  // namespace
+
+std::string process_slice_path(int pid, uint64_t start) {
+  return fmt::format("/v1/processes/{}?start={}", pid, start);
+}
+
+Answer<api::Version> Agent::version() const { return client_.get<api::Version>("/v1/version"); }
+Answer<api::Node> Agent::node() const { return client_.get<api::Node>("/v1/node"); }
+Answer<api::Node> Agent::change_node(const api::NodeChange& change) const {
+  return client_.patch<api::Node>("/v1/node", change);
+}
+Answer<api::DeviceList> Agent::devices() const { return client_.get<api::DeviceList>("/v1/devices"); }
+Answer<api::Diagnosis> Agent::doctor() const { return client_.get<api::Diagnosis>("/v1/doctor"); }
+Answer<api::ConsolidationPlan> Agent::consolidation(unsigned devices) const {
+  return client_.get<api::ConsolidationPlan>(fmt::format("/v1/consolidation?devices={}", devices));
+}
+Answer<std::string> Agent::trace(unsigned seconds) const {
+  return client_.text(fmt::format("/v1/trace?seconds={}", seconds));
+}
+Answer<std::string> Agent::metrics() const { return client_.text("/metrics"); }
+
+Answer<api::AgentReport> Agent::report(const std::function<bool()>& stops) const {
+  const auto stopped = [&] { return stops && stops(); };
+  const auto end = [] {
+    return tl::unexpected(api::Problem{.title = "stopped", .detail = "this program ends"});
+  };
+  auto now = version();
+  if (!now) return tl::unexpected(std::move(now.error()));
+  if (stopped()) return end();
+  auto settings = node();
+  if (!settings) return tl::unexpected(std::move(settings.error()));
+  if (stopped()) return end();
+  auto list = devices();
+  if (!list) return tl::unexpected(std::move(list.error()));
+  if (stopped()) return end();
+  auto living = slices();
+  if (!living) return tl::unexpected(std::move(living.error()));
+  return api::AgentReport{.version = std::move(*now),
+                          .node = std::move(*settings),
+                          .devices = std::move(list->devices),
+                          .links = std::move(list->links),
+                          .slices = std::move(living->slices)};
+}
+
+Answer<api::SliceList> Agent::slices(Slices which) const {
+  return client_.get<api::SliceList>(which == Slices::living ? std::string(slices_path)
+                                                             : fmt::format("{}?all=true", slices_path));
+}
+Answer<api::Slice> Agent::slice(std::string_view name) const {
+  return client_.get<api::Slice>(slice_path(name));
+}
+Answer<api::Slice> Agent::grant(const api::SliceRequest& request) const {
+  return client_.post<api::Slice>(slices_path, request);
+}
+Answer<api::Explanation> Agent::explain(const api::SliceRequest& request) const {
+  return client_.post<api::Explanation>("/v1/explain", request);
+}
+Answer<api::Slice> Agent::change(std::string_view name, const api::SliceChange& change) const {
+  return client_.patch<api::Slice>(slice_path(name), change);
+}
+Answer<api::Slice> Agent::end(std::string_view name) const {
+  return client_.remove<api::Slice>(slice_path(name));
+}
+Answer<api::Slice> Agent::end_when_empty(std::string_view name) const {
+  return client_.remove<api::Slice>(slice_path(name) + "?when_empty=true");
+}
+Answer<api::Slice> Agent::thaw(std::string_view name) const {
+  return client_.post<api::Slice>(slice_path(name, "thaw"), api::Nothing{});
+}
+
+Answer<api::Nothing> Agent::supervise(std::string_view name) const {
+  return client_.post<api::Nothing>(slice_path(name, "supervise"), api::Nothing{});
+}
+Answer<api::Entered> Agent::enter(std::string_view name, const api::EnterRequest& request) const {
+  return client_.post<api::Entered>(slice_path(name, "enter"), request);
+}
+Answer<api::Nothing> Agent::add_container(std::string_view name,
+                                          const api::ContainerStarted& container) const {
+  return client_.post<api::Nothing>(slice_path(name, "container"), container);
+}
+Answer<api::SlotFiles> Agent::slot_files(ContainerSlot slot) const {
+  return client_.get<api::SlotFiles>(slot_path(slot));
+}
+Answer<api::Nothing> Agent::withdraw_slot(ContainerSlot slot) const {
+  return client_.remove<api::Nothing>(slot_path(slot));
+}
+
+Answer<api::EventList> Agent::events() const { return client_.get<api::EventList>("/v1/events"); }
+WatchEnd Agent::watch_events(const std::string& last_id,
+                             const std::function<void(const StreamEvent&)>& act) const {
+  return client_.watch("/v1/events?watch=true", last_id, act);
+}
+Answer<ledger::UsagePage> Agent::usage_after(uint64_t id) const {
+  return client_.get<ledger::UsagePage>(fmt::format("/v1/usage?after={}", id));
+}
+Answer<ledger::UsagePage> Agent::usage_of(const std::vector<uint64_t>& ids) const {
+  return client_.get<ledger::UsagePage>(fmt::format("/v1/usage?ids={}", fmt::join(ids, ",")));
+}
+
+}  // namespace carve::client

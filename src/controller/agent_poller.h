@@ -1,0 +1,46 @@
+// Polls one agent. A poll makes four calls: for the agent's version, settings, devices and slices. An agent
+// may be stopped or stuck, so each poller calls from its own thread. A call fails if it has no response
+// within 5 s.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "client/agent.h"
+#include "controller/agent_poll.h"
+#include "controller/nodes/node_sync.h"
+#include "os/loop.h"
+#include "os/worker.h"
+
+namespace carve::controller {
+
+class AgentPoller {
+ public:
+  // `ended` is called on the loop with each finished poll.
+  AgentPoller(const os::Loop&, std::string socket, std::function<void(const Poll&)> ended);
+  ~AgentPoller();  // Waits for a call in progress, at most 5 s.
+  AgentPoller(const AgentPoller&) = delete;
+  AgentPoller& operator=(const AgentPoller&) = delete;
+
+  // Begins a poll and sends the agent the requested changes before it. Returns false if the last poll is
+  // still in progress.
+  bool begin_poll(AgentRequest request = {});
+  // Ends the thread after the call in progress. Stop several pollers before the first is destroyed, so that
+  // their waits overlap.
+  void stop();
+
+ private:
+  Poll poll(const AgentRequest&) const;
+
+  const os::Loop& loop_;
+  const client::Agent agent_;
+  const std::function<void(const Poll&)> ended_;
+  bool is_polling_ = false;
+  std::atomic<bool> stops_ = false;  // Also checked between two calls of a poll.
+  std::shared_ptr<const int> lives_ = std::make_shared<const int>();  // Expires with this object.
+  os::Worker worker_;                                                 // Last: it uses the others.
+};
+
+}  // namespace carve::controller

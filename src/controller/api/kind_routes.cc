@@ -1,0 +1,171 @@
+#include "controller/api/kind_routes.h"
+
+#include "controller/api/event_routes.h"
+#include "controller/api/job_routes.h"
+#include "controller/api/node_routes.h"
+#include "controller/api/object_routes.h"
+#include "controller/api/planning.h"
+#include "controller/api/pool_routes.h"
+#include "controller/api/workload_routes.h"
+#include "objects/application.h"
+#include "objects/budget_object.h"
+#include "objects/node_object.h"
+#include "objects/pool_object.h"
+#include "objects/queue_object.h"
+#include "objects/ray_cluster_object.h"
+#include "objects/tariff_object.h"
+#include "wire/api/json_schema.h"
+
+namespace carve::controller {
+namespace {
+
+using objects::Kind;
+
+Outcome<void> always(const Call&, const std::string&) { return {}; }
+
+// The kinds with replicas share their routes.
+constexpr KindWords workload_words = {.article = "an",
+                                      .noun = "object",
+                                      .plural = "objects",
+                                      .has_namespaces = true,
+                                      .list = "Lists the objects of the kind in pages.",
+                                      .remove = "Deletes an object when its programs have ended."};
+
+constexpr KindWords job_words = {
+    .article = "a",
+    .noun = "job",
+    .plural = "jobs",
+    .has_namespaces = true,
+    .list = "Lists the jobs in pages.",
+    .apply = "Submits jobs: all of the documents, or none.",
+    .replace = "Replaces the labels and annotations of a job by those of the document.",
+    .change = "Changes the labels and annotations of a job that a merge patch has.",
+    .remove = "Deletes a job when its programs have ended."};
+
+constexpr KindWords cluster_words = {
+    .article = "a",
+    .noun = "Ray cluster",
+    .plural = "Ray clusters",
+    .has_namespaces = true,
+    .replace = "Changes the numbers of workers of a Ray cluster to those of the document.",
+    .change = "Changes the fields of a Ray cluster that a merge patch has: the numbers of workers.",
+    .remove = "Deletes a Ray cluster when its programs have ended."};
+
+// In the order of the enumeration.
+constexpr KindApi table[] = {
+    {.kind = Kind::service,
+     .words = workload_words,
+     .schema = api::schema<objects::Service>,
+     .plan = planned_workload},
+    {.kind = Kind::application,
+     .words = workload_words,
+     .schema = api::schema<objects::Application>,
+     .plan = planned_workload},
+    {.kind = Kind::node,
+     .words = {"a", "node", "nodes"},
+     .schema = api::schema<objects::Node>,
+     .plan = planned_node},
+    {.kind = Kind::pool,
+     .words = {"a", "node pool", "node pools"},
+     .schema = api::schema<objects::Pool>,
+     .plan = planned_pool,
+     .check_deletion = check_pool_deletion},
+    {.kind = Kind::queue,
+     .words = {.article = "a",
+               .noun = "queue",
+               .plural = "queues",
+               .remove = "Deletes a queue without unfinished jobs."},
+     .schema = api::schema<objects::Queue>,
+     .plan = planned_queue,
+     .check_deletion = check_queue_deletion},
+    {.kind = Kind::job, .words = job_words, .schema = api::schema<objects::Job>, .plan = planned_job},
+    {.kind = Kind::tariff,
+     .words = {"a", "tariff", "tariffs"},
+     .schema = api::schema<objects::Tariff>,
+     .plan = operators_object,
+     .check_deletion = always},
+    {.kind = Kind::budget,
+     .words = {"a", "budget", "budgets"},
+     .schema = api::schema<objects::Budget>,
+     .plan = operators_object,
+     .check_deletion = always},
+    {.kind = Kind::ray_cluster,
+     .words = cluster_words,
+     .schema = api::schema<objects::RayCluster>,
+     .plan = planned_job},
+};
+
+constexpr bool has_a_row_for_each_kind() {
+  if (std::size(table) != std::size(objects::kinds)) return false;
+  for (size_t i = 0; i < std::size(table); ++i)
+    if (table[i].kind != objects::kinds[i].value) return false;
+  return true;
+}
+static_assert(has_a_row_for_each_kind());
+
+std::string path_of(std::optional<Kind> kind, std::string_view rest = "") {
+  return fmt::format("/v1/{}{}", kind ? objects::text_of(*kind).plural : "{kind}", rest);
+}
+
+std::string schema_of(std::optional<Kind> kind, std::string_view rest = "") {
+  return fmt::format("{}{}", kind ? objects::text_of(*kind).kind : "Kind", rest);
+}
+
+const KindWords& words_of(std::optional<Kind> kind) { return kind ? api_of(*kind).words : workload_words; }
+
+// Returns the text, or the usual one if it is empty.
+std::string or_usual(std::string_view text, std::string usual) {
+  return text.empty() ? std::move(usual) : std::string(text);
+}
+
+}  // namespace
+
+const KindApi& api_of(Kind kind) { return table[static_cast<size_t>(kind)]; }
+
+std::vector<Route> object_routes(std::optional<Kind> kind) {
+  const KindWords& words = words_of(kind);
+  const std::string one = fmt::format("{} {}", words.article, words.noun);
+  const std::string all = path_of(kind), each = path_of(kind, "/{}"), schema = schema_of(kind);
+  const std::string query = words.has_namespaces ? "namespace" : "";
+  return {
+      {"GET", all, list_objects, or_usual(words.list, fmt::format("Lists the {}.", words.plural)),
+       schema_of(kind, "List"), "", "namespace labelSelector limit continue", kind},
+      {"POST", all, post_documents, or_usual(words.apply, "Applies documents: all of them, or none."),
+       "AppliedList", "any", "dialect dryRun explain create", kind},
+      {"GET", each, get_object, fmt::format("Shows one {}.", words.noun), schema, "", query, kind},
+      {"PUT", each, put_object,
+       or_usual(words.replace, fmt::format("Replaces the spec of {} by that of the document.", one)), schema,
+       schema, query, kind},
+      {"PATCH", each, patch_object,
+       or_usual(words.change, fmt::format("Changes the fields of {} that a merge patch has.", one)), schema,
+       "any", query, kind},
+      {"DELETE", each, delete_object, or_usual(words.remove, fmt::format("Deletes {}.", one)), schema, "",
+       query, kind},
+  };
+}
+
+Route events_route(std::optional<Kind> kind) {
+  const KindWords& words = words_of(kind);
+  return {"GET",
+          path_of(kind, "/{}/events"),
+          get_events,
+          fmt::format("Lists what happened to {} {}.", words.article, words.noun),
+          "ObjectEventList",
+          "",
+          "namespace lives",
+          kind};
+}
+
+Route logs_route(std::optional<Kind> kind) {
+  const KindWords& words = words_of(kind);
+  return {"GET",
+          path_of(kind, "/{}/logs"),
+          get_logs,
+          fmt::format("Prints the output of {} {}'s programs.", words.article, words.noun),
+          "text",
+          "",
+          "namespace role replica previous tail sinceSeconds follow plain",
+          kind};
+}
+
+}  // namespace carve::controller

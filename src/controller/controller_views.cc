@@ -1,0 +1,115 @@
+// The controller's data for the API's routes (Api in controller_start.h): logs, revisions, slices, bills and
+// metrics.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "client/agent.h"
+#include "controller/controller_start.h"
+#include "controller/runtime/container_start.h"
+#include "controller/runtime/limit_warnings.h"
+#include "controller/service_metrics.h"
+#include "os/clock.h"
+#include "os/user.h"
+#include "runner/log_files.h"
+
+namespace carve::controller {
+
+LogReader Api::logs(const Object& object, const LogQuery& query) const {
+  struct Log {
+    std::string directory, prefix;
+  };
+  std::vector<Log> logs;
+  for (const ObjectProgram& program : programs_of(object))
+    if (selects(query, program)) logs.push_back({machine_.directory_of(program.name), program.name + " "});
+  if (logs.empty() && query.replica) {
+    const Failure missing{FailureKind::not_found,
+                          fmt::format("{} has no {} {}", text(object.key),
+                                      query.role.empty() ? "program" : query.role, *query.replica)};
+    return [missing]() -> Outcome<std::string> { return tl::unexpected(missing); };
+  }
+  const runner::LogSelection selection{
+      .previous = query.previous,
+      .tail = query.tail,
+      .since = query.since_ns == 0 ? "" : os::rfc3339(query.since_ns, os::Decimals::nanoseconds)};
+  return [logs = std::move(logs), selection, plain = query.plain]() -> Outcome<std::string> {
+    std::string out;
+    for (const Log& log : logs)
+      for (const runner::LogLine& line : runner::read_log(log.directory, runner::log_folder_name, selection))
+        if (!plain || line.stream != runner::LogStream::system)
+          out += fmt::format("{}{}\n", logs.size() > 1 ? log.prefix : "", line.text);
+    return out;
+  };
+}
+
+http::EventStream Api::follow_logs(const Object& object, const LogQuery& query) {
+  return log_streams_.begin(object, query);
+}
+
+Outcome<std::vector<Revision>> Api::revisions(const std::string& uid) const {
+  auto records = store_.revisions(uid);
+  if (!records) return tl::unexpected(records.error());
+  std::vector<Revision> out;
+  for (RevisionRecord& r : *records)
+    out.push_back({.number = r.revision,
+                   .created_ns = r.created_ns,
+                   .spec = std::move(r.object_spec),
+                   .form = std::move(r.spec)});
+  return out;
+}
+
+Outcome<std::vector<std::string>> Api::slices_in_units(const std::string& name) {
+  const auto known = nodes_.document().nodes;
+  const auto node = std::ranges::find(known, name, &api::KnownNode::name);
+  if (node == known.end()) return failure(FailureKind::not_found, "there is no node {}", name);
+  const client::Agent agent(node->socket, {.patience = std::chrono::seconds(1)});
+  const auto list = agent.slices();
+  if (!list) return failure(FailureKind::unavailable, "node {}: {}", name, list.error().detail);
+  std::vector<std::string> out;
+  for (const api::Slice& slice : list->slices)
+    if (slice.memory_units.count != 0) out.push_back(slice.name);
+  return out;
+}
+
+Outcome<AgentAnswer> Api::ask_agent(const std::string& name, const AgentCall& call) {
+  const auto known = nodes_.document().nodes;
+  const auto node = std::ranges::find(known, name, &api::KnownNode::name);
+  if (node == known.end()) return failure(FailureKind::not_found, "there is no node {}", name);
+  return agent_calls_.ask(*node, call, os::utc_ns());
+}
+
+std::string Api::container_problem() const {
+  if (access(container_engine, X_OK) != 0)
+    return fmt::format("{}: {}; install it: apt-get install podman", container_engine, strerror(errno));
+  // The engine reads the devices of slices from the folder where root announces them.
+  return geteuid() == 0 ? "" : "containers are started by a controller of root only";
+}
+
+std::vector<std::string> Api::limit_warnings(const objects::ServiceSpec& spec) const {
+  return controller::limit_warnings(spec, machine_.limit_problems());
+}
+
+std::optional<uint32_t> Api::uid_of(const std::string& account) const { return os::user_id(account); }
+std::string Api::user_name(uint32_t uid) const { return os::user_name(uid); }
+std::optional<JobPosition> Api::job_position(const std::string& uid) const {
+  return job_positions_.find(uid);
+}
+size_t Api::waiting_jobs() const { return job_positions_.size(); }
+http::Response Api::bill(BillQuery query, bill::Tariffs tariffs, BillForm form) {
+  return {.content =
+              http::LaterContent{.begin = [this, query = std::move(query), tariffs = std::move(tariffs),
+                                           form](http::LaterAnswer& later) {
+                return billing_.ask(query, tariffs, form,
+                                    [&later](http::Response response) { later.answer(std::move(response)); });
+              }}};
+}
+std::string Api::metrics() const {
+  return service_metrics(machine_.figures()) +
+         queue_metrics(job_positions_.size(), job_positions_.decision_ns()) +
+         loop_metrics(loop_.turns().longest_ns.load());
+}
+int64_t Api::now_ns() const { return os::utc_ns(); }
+
+}  // namespace carve::controller

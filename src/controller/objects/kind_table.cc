@@ -1,0 +1,48 @@
+#include "controller/objects/kind_table.h"
+
+#include "objects/application.h"
+#include "objects/budget_object.h"
+#include "objects/job_object.h"
+#include "objects/node_object.h"
+#include "objects/pool_object.h"
+#include "objects/queue_object.h"
+#include "objects/ray_cluster_object.h"
+#include "objects/tariff_object.h"
+#include "wire/api/problem.h"
+
+namespace carve::controller {
+namespace {
+
+using objects::Kind;
+
+template <class Spec, class Status>
+constexpr KindRow row(Kind kind) {
+  return {.kind = kind, .read_spec = TypedJson::read<Spec>, .read_status = TypedJson::read<Status>};
+}
+
+// In the order of the enumeration.
+constexpr KindRow table[] = {
+    row<objects::ServiceSpec, objects::ServiceStatus>(Kind::service),
+    row<objects::ApplicationSpec, objects::ServiceStatus>(Kind::application),
+    row<objects::NodeSpec, objects::NodeStatus>(Kind::node),
+    row<objects::PoolSpec, objects::PoolStatus>(Kind::pool),
+    row<objects::QueueSpec, objects::QueueStatus>(Kind::queue),
+    row<objects::JobSpec, objects::JobStatus>(Kind::job),
+    row<objects::TariffSpec, api::Nothing>(Kind::tariff),
+    row<objects::BudgetSpec, objects::BudgetStatus>(Kind::budget),
+    row<objects::RayClusterSpec, objects::JobStatus>(Kind::ray_cluster),
+};
+
+constexpr bool has_a_row_for_each_kind() {
+  if (std::size(table) != std::size(objects::kinds)) return false;
+  for (size_t i = 0; i < std::size(table); ++i)
+    if (table[i].kind != objects::kinds[i].value) return false;
+  return true;
+}
+static_assert(has_a_row_for_each_kind());
+
+}  // namespace
+
+const KindRow& row_of(Kind kind) { return table[static_cast<size_t>(kind)]; }
+
+}  // namespace carve::controller

@@ -1,0 +1,79 @@
+#include "controller/objects/typed_json.h"
+
+#include <gtest/gtest.h>
+
+#include "controller/objects/kind_table.h"
+#include "objects/node_object.h"
+#include "objects/queue_object.h"
+
+namespace carve::controller {
+namespace {
+
+TEST(TypedJson, has_the_json_of_its_value) {
+  const TypedJson spec = objects::QueueSpec{.gpu = "gpu", .weight = 3};
+  EXPECT_EQ(spec.json(), api::write(objects::QueueSpec{.gpu = "gpu", .weight = 3}));
+  EXPECT_EQ(spec.as<objects::QueueSpec>().weight, 3u);
+  EXPECT_TRUE(spec.is_readable());
+}
+
+TEST(TypedJson, without_a_value_is_an_empty_object_with_the_defaults_of_every_type) {
+  const TypedJson none;
+  EXPECT_EQ(none.json(), "{}");
+  EXPECT_EQ(none.as<objects::QueueSpec>().gpu, "mgpu");
+  EXPECT_TRUE(none.as<objects::NodeSpec>().schedulable);
+  EXPECT_EQ(none, TypedJson::read<objects::NodeSpec>("{}"));
+}
+
+// A text that an earlier or a later version stored is shown unchanged.
+TEST(TypedJson, keeps_a_text_that_was_read_byte_for_byte) {
+  const std::string stored = R"({ "later":[1], "weight":2})";
+  const TypedJson spec = row_of(objects::Kind::queue).read_spec(stored);
+  EXPECT_EQ(spec.json(), stored);
+  EXPECT_EQ(spec.as<objects::QueueSpec>().weight, 2u);
+  EXPECT_EQ(spec.as<objects::QueueSpec>().gpu, "mgpu");
+}
+
+TEST(TypedJson, that_cannot_be_read_has_the_defaults_and_its_text) {
+  for (const char* wrong : {"", "[1", "7", R"({"weight":"x"})"}) {
+    const auto spec = TypedJson::read<objects::QueueSpec>(wrong);
+    EXPECT_FALSE(spec.is_readable()) << wrong;
+    EXPECT_EQ(spec.json(), wrong);
+    EXPECT_EQ(spec.as<objects::QueueSpec>().weight, 1u);
+  }
+}
+
+TEST(TypedJson, the_text_changes_with_the_value_only) {
+  const std::string stored = R"({"later":[1],"weight":2})";
+  auto spec = TypedJson::read<objects::QueueSpec>(stored);
+  auto value = spec.as<objects::QueueSpec>();
+  spec.set(value);
+  EXPECT_EQ(spec.json(), stored);
+  value.weight = 3;
+  spec.set(value);
+  EXPECT_EQ(spec.json(), api::write(value));
+  auto wrong = TypedJson::read<objects::QueueSpec>("[1");
+  wrong.set(objects::QueueSpec());
+  EXPECT_EQ(wrong.json(), api::write(objects::QueueSpec()));
+}
+
+TEST(TypedJson, copies_share_the_value) {
+  const TypedJson spec = objects::QueueSpec();
+  const TypedJson copy = spec;
+  EXPECT_EQ(&spec.as<objects::QueueSpec>(), &copy.as<objects::QueueSpec>());
+}
+
+TEST(TypedJson, of_another_type_is_a_broken_invariant) {
+  const TypedJson spec = objects::QueueSpec();
+  EXPECT_DEATH((void)spec.as<objects::NodeSpec>(), "decides the type");
+}
+
+TEST(KindTable, has_the_types_of_each_kind) {
+  for (const objects::KindText& kind : objects::kinds) {
+    EXPECT_TRUE(row_of(kind.value).read_spec("{}").is_readable()) << kind.kind;
+    EXPECT_TRUE(row_of(kind.value).read_status("{}").is_readable()) << kind.kind;
+  }
+  EXPECT_EQ(row_of(objects::Kind::node).read_status(R"({"gpus":2})").as<objects::NodeStatus>().gpus, 2u);
+}
+
+}  // namespace
+}  // namespace carve::controller

@@ -1,0 +1,22 @@
+// Reads the JSON of a pod that was not validated yet.
+#pragma once
+
+#include <string>
+
+#include "wire/api/json_value.h"
+
+namespace carve::dialects {
+
+// The lists of a pod's spec whose containers have resources.
+inline constexpr const char* lists_with_resources[] = {"containers", "initContainers"};
+
+// Returns a member of an object; null if the value is not an object or has no such member.
+api::Json* member(api::Json& object, const char* key);
+const api::Json* member(const api::Json& object, const char* key);
+// The same; returns null for null.
+const api::Json* member(const api::Json* object, const char* key);
+
+// Returns the text of a member, or an empty text if it is missing or not a text.
+std::string text_member(const api::Json& object, const char* key);
+
+}  // namespace carve::dialects

@@ -1,0 +1,45 @@
+#include "dialects/pod/pod_requests.h"
+
+#include "dialects/pod/dialects.h"
+#include "dialects/pod/keys.h"
+
+namespace carve::dialects {
+namespace {
+
+// Returns the first limit of the container that is a key of the dialect.
+JsonMember first_limit(ContainerReader& reader, const DialectRow& row) {
+  for (const char* key : row.limits)
+    if (reader.has_limit(key)) return reader.limit(key);
+  return {};
+}
+
+}  // namespace
+
+void read_container_request(ContainerReader& reader, PodRequests& out) {
+  refuse_unknown_limits(reader);
+  const DialectRow* const row = dialect_of(reader);
+  if (row == nullptr) {
+    if (reader.has_limit(keys::slot))
+      reader.refuse(reader.limit(keys::slot), "container {}: {} belongs to a slice; ask for {} or {}",
+                    reader.container().name, keys::slot, keys::memory, keys::devices);
+    return;
+  }
+  if (row->dialect == Dialect::nvidia && !reader.settings().plain_nvidia_is_whole) return;
+  const JsonMember limit = first_limit(reader, *row);
+  if (row->dialect != Dialect::nvidia && !reader.settings().dialects.contains(row->dialect))
+    return reader.refuse(limit, "{}: dialect {} is off in carve-settings",
+                         limit.path.substr(reader.container().limits.path.size() + 1), text(row->dialect));
+  if (out.dialect && *out.dialect != row->dialect)
+    return reader.refuse(limit, "container {} asks in dialect {}, and another container in {}; keep one",
+                         reader.container().name, text(row->dialect), text(*out.dialect));
+  out.dialect = row->dialect;
+  if (row->dialect == Dialect::ack && !out.containers.empty() && reader.label(keys::ack_count))
+    return reader.refuse(limit, "{} is for a pod in which one container asks; container {} asks too",
+                         keys::ack_count, reader.container().name);
+  auto request = row->read(reader);
+  if (!request) return;
+  read_slice_annotations(reader, *request);
+  out.containers[reader.container().index] = std::move(*request);
+}
+
+}  // namespace carve::dialects

@@ -1,0 +1,284 @@
+#include "engines/engine_pods.h"
+
+#include <gmock/gmock.h>
+
+namespace carve::engines {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using workload::PodRole;
+using workload::QueueGpu;
+
+constexpr uint64_t context = 256 << 20, usable = uint64_t{22731} << 20;
+
+Parameters spark(const char* task = "0.1", const char* cores = "10") {
+  return {{"spark.driver.resource.gpu.amount", "1"}, {"spark.executor.resource.gpu.amount", "1"},
+          {"spark.executor.instances", "2"},         {"spark.executor.cores", cores},
+          {"spark.task.resource.gpu.amount", task},  {"emr.serverless.mgpu.core", "30"},
+          {"emr.serverless.mgpu.memory", "4096"}};
+}
+Parameters ray() {
+  return {{"serverless.ray.worker.gpu.vendor", "nvidia.com"},
+          {"serverless.ray.worker.gpu.amount", "1"},
+          {"emr.serverless.mgpu.core", "30"},
+          {"emr.serverless.mgpu.memory", "4096"}};
+}
+Parameters custom(const char* core = "30", const char* memory = "1000") {
+  return {{"serverless.custom.job.gpu.enabled", "true"},
+          {"serverless.custom.job.task.gpus", "1"},
+          {"emr.serverless.mgpu.core", core},
+          {"emr.serverless.mgpu.memory", memory}};
+}
+
+EngineRequest request(Engine engine, Parameters parameters, QueueGpu gpu = QueueGpu::mgpu,
+                      bool strict = false) {
+  return {.engine = engine,
+          .parameters = std::move(parameters),
+          .queue = {.name = "q", .gpu = gpu, .strict = strict},
+          .context_bytes = context,
+          .largest_device_bytes = usable};
+}
+
+std::vector<std::string> refusals(const EngineRequest& asked) {
+  std::vector<std::string> out;
+  if (const auto pods = engine_pods(asked); !pods)
+    for (const api::FieldError& error : pods.error()) out.push_back(error.message);
+  return out;
+}
+
+Parameters without(Parameters parameters, const char* key) {
+  parameters.erase(key);
+  return parameters;
+}
+Parameters with(Parameters parameters, const char* key, const char* value) {
+  parameters[key] = value;
+  return parameters;
+}
+
+TEST(EnginePods, of_spark_are_a_master_executors_and_a_driver_with_equal_slices) {
+  const auto pods = engine_pods(request(Engine::spark, spark()));
+  ASSERT_TRUE(pods) << pods.error().front().message;
+  EXPECT_THAT(pods->groups,
+              ElementsAre(PodGroup{PodRole::head, 1, false}, PodGroup{PodRole::executor, 2, true},
+                          PodGroup{PodRole::driver, 1, true}));
+  EXPECT_EQ(pods->need.slices, 3u);
+  EXPECT_EQ(pods->need.memory, 4096_MiB);
+  EXPECT_EQ(pods->need.share, Share{3000});
+  EXPECT_EQ(pods->tasks_at_once, 10u);
+  EXPECT_THAT(pods->warnings, IsEmpty());
+  const auto whole = engine_pods(request(
+      Engine::spark, without(without(spark(), "emr.serverless.mgpu.core"), "emr.serverless.mgpu.memory"),
+      QueueGpu::gpu));
+  ASSERT_TRUE(whole) << whole.error().front().message;
+  EXPECT_EQ(whole->need.share, whole_device);
+}
+
+// Spark itself prints "runnable tasks = 9" for 0.11, and 3 for 0.3.
+TEST(EnginePods, of_spark_run_the_floor_of_the_reciprocal_task_amount) {
+  const struct {
+    const char* amount;
+    uint32_t tasks;
+  } rows[] = {{"0.1", 10}, {"0.3", 3}, {"0.11", 9}, {"0.05", 20}, {"0.5", 2}, {"1", 1}, {".25", 4}};
+  for (const auto& row : rows) {
+    const auto pods = engine_pods(
+        request(Engine::spark, with(spark(row.amount, "32"), "emr.serverless.mgpu.memory", "9000")));
+    ASSERT_TRUE(pods) << row.amount;
+    EXPECT_EQ(pods->tasks_at_once, row.tasks) << row.amount;
+  }
+}
+
+TEST(EnginePods, of_ray_have_workers_with_slices_and_of_custom_jobs_tasks) {
+  EngineRequest asked = request(Engine::ray, ray());
+  asked.workers = 3;
+  const auto workers = engine_pods(asked);
+  ASSERT_TRUE(workers) << workers.error().front().message;
+  EXPECT_THAT(workers->groups,
+              ElementsAre(PodGroup{PodRole::head, 1, false}, PodGroup{PodRole::worker, 3, true},
+                          PodGroup{PodRole::driver, 1, false}));
+  EXPECT_EQ(workers->need.slices, 3u);
+  asked = request(Engine::custom, custom());
+  asked.tasks = 4;
+  const auto tasks = engine_pods(asked);
+  ASSERT_TRUE(tasks) << tasks.error().front().message;
+  EXPECT_THAT(tasks->groups, ElementsAre(PodGroup{PodRole::task, 4, true}));
+  EXPECT_EQ(tasks->need.memory, 1000_MiB);  // Not rounded (S4-6).
+  const auto plain = engine_pods(request(Engine::custom, {}, QueueGpu::none));
+  ASSERT_TRUE(plain);
+  EXPECT_EQ(plain->need.slices, 0u);
+  EXPECT_EQ(plain->need.gpu, QueueGpu::none);
+}
+
+Parameters whole_devices(Parameters parameters) {
+  return without(without(std::move(parameters), "emr.serverless.mgpu.core"), "emr.serverless.mgpu.memory");
+}
+
+TEST(EnginePods, are_refused_with_the_key_and_the_way_out) {
+  const std::string core = "emr.serverless.mgpu.core";
+  const struct {
+    EngineRequest asked;
+    const char* message;
+  } rows[] = {
+      {request(Engine::custom, custom(), QueueGpu::gpu),
+       "queue q gives whole GPUs: leave out emr.serverless.mgpu.core and emr.serverless.mgpu.memory, or "
+       "choose "
+       "an mGPU queue"},
+      {request(Engine::custom, custom(), QueueGpu::none),
+       "queue q gives no GPU: leave out emr.serverless.mgpu.core and emr.serverless.mgpu.memory, or choose "
+       "an "
+       "mGPU queue"},
+      {request(Engine::custom,
+               without(without(custom(), "emr.serverless.mgpu.core"), "emr.serverless.mgpu.memory"),
+               QueueGpu::none),
+       "queue q gives no GPU: leave out serverless.custom.job.task.gpus, or choose a GPU queue"},
+      {request(Engine::custom,
+               without(without(custom(), "emr.serverless.mgpu.core"), "emr.serverless.mgpu.memory")),
+       "queue q divides GPUs: set emr.serverless.mgpu.core and emr.serverless.mgpu.memory"},
+      {request(Engine::ray, without(ray(), "emr.serverless.mgpu.core")),
+       "emr.serverless.mgpu.memory is set and emr.serverless.mgpu.core is not: set both"},
+      {request(Engine::ray, without(ray(), "emr.serverless.mgpu.memory")),
+       "emr.serverless.mgpu.core is set and emr.serverless.mgpu.memory is not: set both"},
+      {request(Engine::ray, without(ray(), "serverless.ray.worker.gpu.amount")),
+       "emr.serverless.mgpu.core and emr.serverless.mgpu.memory need serverless.ray.worker.gpu.amount=1"},
+      {request(Engine::ray, with(ray(), "serverless.ray.worker.gpu.amount", "2")),
+       "serverless.ray.worker.gpu.amount 2: one pod has one device with mGPU; set it to 1"},
+      {request(Engine::ray, with(ray(), "serverless.ray.worker.gpu.amount", "x")),
+       "serverless.ray.worker.gpu.amount: 'x' is not a whole number from 0 to 4294967295"},
+      {request(Engine::custom, with(custom(), "emr.serverless.mgpu.cores", "3")),
+       "emr.serverless.mgpu.cores: no such key; there are emr.serverless.mgpu.core and "
+       "emr.serverless.mgpu.memory"},
+      {request(Engine::custom, without(custom(), "serverless.custom.job.gpu.enabled")),
+       "serverless.custom.job.task.gpus needs serverless.custom.job.gpu.enabled=true"},
+      {request(Engine::custom, custom("4")),
+       "emr.serverless.mgpu.core: '4' is not a whole number from 5 to 99, in percent"},
+      {request(Engine::custom, custom("100")),
+       "emr.serverless.mgpu.core: '100' is not a whole number from 5 to 99, in percent"},
+      {request(Engine::custom, custom("7"), QueueGpu::mgpu, true),
+       "emr.serverless.mgpu.core: '7' is no multiple of 5 and not 99, and queue q is strict"},
+      {request(Engine::custom, custom("30", "255"), QueueGpu::mgpu, true),
+       "emr.serverless.mgpu.memory: 255 MiB is less than 256 MiB, and queue q is strict"},
+      {request(Engine::custom, custom("30", "200")),
+       "emr.serverless.mgpu.memory: 200 MiB is less than the 256 MiB that one context takes"},
+      {request(Engine::custom, custom("30", "22732")),
+       "emr.serverless.mgpu.memory: 22732 MiB is more than the 22731 MiB of the largest device"},
+      {request(Engine::custom, custom("30", "1.5")),
+       "emr.serverless.mgpu.memory: '1.5' is not a whole number from 1, in MiB"},
+      {request(Engine::spark, spark("0.6")),
+       "spark.task.resource.gpu.amount: '0.6' is neither at most 0.5 nor a whole number"},
+      {request(Engine::spark, spark("2")),
+       "spark.task.resource.gpu.amount: '2' is more than the 1 of spark.executor.resource.gpu.amount"},
+      {request(Engine::spark, spark("a")), "spark.task.resource.gpu.amount: 'a' is not a number such as 0.1"},
+      {request(Engine::spark, without(spark(), "spark.executor.resource.gpu.amount")),
+       "spark.task.resource.gpu.amount needs spark.executor.resource.gpu.amount: the tasks share the "
+       "executor's device"},
+      {request(Engine::spark, with(whole_devices(spark()), "spark.driver.resource.gpu.amount", "2"),
+               QueueGpu::gpu),
+       "spark.driver.resource.gpu.amount 2: another kind of pod has 1, and all slices of a job are equal"},
+      {request(Engine::ray, with(whole_devices(ray()), "serverless.ray.worker.gpu.amount", "17"),
+               QueueGpu::gpu),
+       "serverless.ray.worker.gpu.amount 17: one pod has at most 16 devices"},
+      {request(Engine::custom, with(custom(), "serverless.custom.job.gpu.enabled", "yes")),
+       "serverless.custom.job.gpu.enabled: 'yes' is neither true nor false"},
+      {request(Engine::custom, without(whole_devices(custom()), "serverless.custom.job.task.gpus"),
+               QueueGpu::gpu),
+       "serverless.custom.job.gpu.enabled needs serverless.custom.job.task.gpus=1, the devices of each task"},
+      {request(Engine::spark, with(spark(), "spark.executor.instances", "0")),
+       "spark.executor.instances: '0' is not a whole number from 1 to 1024"},
+      {request(Engine::spark, with(spark(), "spark.executor.cores", "two")),
+       "spark.executor.cores: 'two' is not a whole number from 1 to 4096"},
+  };
+  for (const auto& row : rows) EXPECT_THAT(refusals(row.asked), ElementsAre(row.message));
+}
+
+TEST(EnginePods, are_refused_for_a_key_of_ours_that_does_not_exist_or_is_no_number) {
+  const std::string known =
+      "there are carve.ray.worker.cpus, carve.ray.worker.memory.bytes and carve.ray.worker.store.bytes, of "
+      "Ray";
+  const struct {
+    EngineRequest asked;
+    std::string message;
+  } rows[] = {
+      {request(Engine::ray, with(ray(), "carve.ray.worker.cpu", "4")),
+       "carve.ray.worker.cpu: no such key; " + known},
+      {request(Engine::custom, with(custom(), "carve.ray.worker.cpus", "4")),
+       "carve.ray.worker.cpus: no such key; " + known},
+      {request(Engine::ray, with(ray(), "carve.ray.worker.cpus", "0")),
+       "carve.ray.worker.cpus: '0' is not a whole number from 1 to 4096"},
+      {request(Engine::ray, with(ray(), "carve.ray.worker.memory.bytes", "2g")),
+       "carve.ray.worker.memory.bytes: '2g' is not a whole number from 1 to 9223372036854775807, in bytes"},
+      {request(Engine::ray, with(ray(), "carve.ray.worker.store.bytes", "1000")),
+       "carve.ray.worker.store.bytes: '1000' is not a whole number from 78643200 to 9223372036854775807, in "
+       "bytes"},
+  };
+  for (const auto& row : rows) EXPECT_THAT(refusals(row.asked), ElementsAre(row.message));
+}
+
+// A key without effect is never dropped silently.
+TEST(EnginePods, warn_of_keys_without_effect) {
+  const auto warnings = [](const EngineRequest& asked) {
+    const auto pods = engine_pods(asked);
+    return pods ? pods->warnings : std::vector<std::string>{pods.error().front().message};
+  };
+  EXPECT_THAT(warnings(request(Engine::ray, with(ray(), "serverless.ray.worker.cpu", "4"))),
+              ElementsAre("serverless.ray.worker.cpu has no effect: it is no parameter of a ray job"));
+  EXPECT_THAT(warnings(request(Engine::custom, with(custom(), "spark.executor.cores", "4"))),
+              ElementsAre("spark.executor.cores has no effect: it is no parameter of a custom job"));
+  EXPECT_THAT(
+      warnings(request(Engine::spark, with(spark(), "serverless.ray.worker.gpu.amount", "1"))),
+      ElementsAre("serverless.ray.worker.gpu.amount has no effect: it is no parameter of a spark job"));
+  EXPECT_THAT(warnings(request(Engine::spark, with(spark(), "emr.serverless.gpu.core", "5"))),
+              ElementsAre("emr.serverless.gpu.core has no effect: it is no parameter of a spark job"));
+  for (const auto& asked : {request(Engine::ray, ray()), request(Engine::custom, custom()),
+                            request(Engine::spark, with(spark(), "spark.any", "x"))})
+    EXPECT_THAT(warnings(asked), IsEmpty());
+}
+
+TEST(EnginePods, of_an_mgpu_queue_without_a_gpu_have_a_warning) {
+  for (const Engine engine : {Engine::spark, Engine::ray, Engine::custom}) {
+    const auto pods = engine_pods(request(engine, {}));
+    ASSERT_TRUE(pods);
+    ASSERT_EQ(pods->warnings.size(), 1u);
+    EXPECT_THAT(pods->warnings.front(), ::testing::HasSubstr("divides GPUs, and the job requests none"));
+    EXPECT_THAT(engine_pods(request(engine, {}, QueueGpu::none))->warnings, IsEmpty());
+  }
+}
+
+TEST(EnginePods, have_every_core_of_the_vendor) {
+  for (const char* core : {"5", "99", "30"})
+    EXPECT_THAT(refusals(request(Engine::custom, custom(core))), IsEmpty());
+  EXPECT_THAT(refusals(request(Engine::custom, custom("7"))), IsEmpty());
+  for (const char* core : {"5", "95", "99"})
+    EXPECT_THAT(refusals(request(Engine::custom, custom(core), QueueGpu::mgpu, true)), IsEmpty());
+}
+
+TEST(EnginePods, warn_with_both_numbers_if_tasks_cannot_run_at_once) {
+  const auto few_cores = engine_pods(request(Engine::spark, spark("0.1", "4")));
+  ASSERT_TRUE(few_cores);
+  EXPECT_THAT(few_cores->warnings,
+              ElementsAre("spark.executor.cores 4 lets 4 tasks of an executor run at once, where "
+                          "spark.task.resource.gpu.amount 0.1 would let 10; set spark.executor.cores=10"));
+  for (const auto& [amount, cores, way_out] : {std::tuple("0.0001", "1", "amount=1"),
+                                               {"0.0001", "4", "amount=0.25"},
+                                               {"0.001", "3", "amount=0.3333"},
+                                               {"0.05", "4", "spark.executor.cores=20"}}) {
+    const auto many = engine_pods(request(Engine::spark, spark(amount, cores)));
+    ASSERT_TRUE(many);
+    EXPECT_THAT(many->warnings.front(), ::testing::EndsWith(way_out));
+    EXPECT_EQ(many->tasks_at_once, static_cast<unsigned>(std::stoi(cores)));
+  }
+  const auto small = engine_pods(request(Engine::spark, with(spark(), "emr.serverless.mgpu.memory", "1000")));
+  ASSERT_TRUE(small);
+  EXPECT_THAT(small->warnings,
+              ElementsAre("10 tasks at once have 10 contexts of 256 MiB, 2560 MiB in all, if each uses CUDA, "
+                          "and a slice has 1000 MiB, so 3 fit; set emr.serverless.mgpu.memory=2560 or more, "
+                          "or spark.executor.cores=3"));
+  const auto busy = engine_pods(request(Engine::ray, with(ray(), "carve.ray.worker.cpus", "20")));
+  ASSERT_TRUE(busy);
+  EXPECT_THAT(busy->warnings,
+              ElementsAre("20 tasks at once have 20 contexts of 256 MiB, 5120 MiB in all, if each uses CUDA, "
+                          "and a slice has 4096 MiB, so 16 fit; set emr.serverless.mgpu.memory=5120 or more, "
+                          "or carve.ray.worker.cpus=16"));
+}
+
+}  // namespace
+}  // namespace carve::engines

@@ -1,0 +1,65 @@
+// Power, energy and the driver's samples cover all programs on a device. In a slice that has a part of the
+// device they are reported as not supported, because a program would take its neighbours' energy for its own.
+// A slice of whole devices sees them.
+#include "guest/nvml/slice_devices.h"
+
+using namespace carve::guest;
+
+namespace {
+
+bool is_shared(const Process& p, nvmlDevice_t device) {
+  const unsigned granted = granted_index(p, device);
+  return granted == not_granted || p.control->devices[granted].whole == 0;
+}
+
+template <auto Entry, class... Arguments>
+nvmlReturn_t of_whole_device(nvmlDevice_t device, Arguments... arguments) {
+  const Entered entered = enter();
+  if (entered.refused) return NVML_ERROR_DRIVER_NOT_LOADED;
+  if (entered.process != nullptr && is_shared(*entered.process, device)) return NVML_ERROR_NOT_SUPPORTED;
+  return driver<Entry>(device, arguments...);
+}
+
+bool is_of_the_device(unsigned field) {
+  switch (field) {
+    case NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION:
+    case NVML_FI_DEV_POWER_AVERAGE:
+    case NVML_FI_DEV_POWER_INSTANT:
+    case NVML_FI_DEV_ENERGY: return true;
+    default: return false;
+  }
+}
+
+bool is_clock(nvmlSamplingType_t type) {
+  return type == NVML_PROCESSOR_CLK_SAMPLES || type == NVML_MEMORY_CLK_SAMPLES;
+}
+
+}  // namespace
+
+nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int* power) {
+  return of_whole_device<&nvmlDeviceGetPowerUsage>(device, power);
+}
+
+nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long* energy) {
+  return of_whole_device<&nvmlDeviceGetTotalEnergyConsumption>(device, energy);
+}
+
+nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, nvmlSamplingType_t type, unsigned long long since,
+                                  nvmlValueType_t* value_type, unsigned int* count, nvmlSample_t* samples) {
+  if (is_clock(type)) return driver<&nvmlDeviceGetSamples>(device, type, since, value_type, count, samples);
+  return of_whole_device<&nvmlDeviceGetSamples>(device, type, since, value_type, count, samples);
+}
+
+nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t* values) {
+  const nvmlReturn_t result = driver<&nvmlDeviceGetFieldValues>(device, count, values);
+  const Entered entered = enter();
+  if (entered.refused) return NVML_ERROR_DRIVER_NOT_LOADED;
+  if (result != NVML_SUCCESS || values == nullptr || entered.process == nullptr) return result;
+  if (!is_shared(*entered.process, device)) return result;
+  for (int i = 0; i < count; ++i) {
+    if (!is_of_the_device(values[i].fieldId)) continue;
+    values[i].nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
+    values[i].value = {};
+  }
+  return result;
+}

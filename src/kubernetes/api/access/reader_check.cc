@@ -1,0 +1,137 @@
+#include "kubernetes/api/access/reader_check.h"
+
+#include <openssl/sha.h>
+
+#include <optional>
+
+#include "wire/api/exposition.h"
+#include "wire/api/json_value.h"
+
+namespace carve::kubernetes {
+namespace {
+
+using api::Json;
+
+http::Response refused(unsigned status) {
+  const char* const message = status == 401   ? "send the token of an account: Authorization: Bearer TOKEN"
+                              : status == 403 ? "the account may not get /metrics"
+                                              : "the API server does not answer";
+  http::Response out{.status = status, .type = "text/plain", .content = std::string(message) + "\n"};
+  if (status == 401) out.headers.push_back({"WWW-Authenticate", "Bearer"});
+  return out;
+}
+
+http::Response metrics_response(std::string text) {
+  return {.type = api::metrics_type, .content = std::move(text)};
+}
+
+std::string key_of(const std::string& token) {
+  std::string out(SHA256_DIGEST_LENGTH, '\0');
+  SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(),
+         reinterpret_cast<unsigned char*>(out.data()));
+  return out;
+}
+
+Json status_of(const ApiAnswer& answer) {
+  const auto review = answer.is_success() ? api::parse(answer.body) : Result<Json, std::string>(Json());
+  if (!review || !review->is_object()) return {};
+  const auto status = review->find("status");
+  return status != review->end() && status->is_object() ? *status : Json();
+}
+
+bool is_true(const Json& object, const char* key) {
+  if (!object.is_object()) return false;
+  const auto found = object.find(key);
+  return found != object.end() && found->is_boolean() && found->get<bool>();
+}
+
+// The spec of a SubjectAccessReview for the user of a TokenReview.
+Json access_of(const Json& user) {
+  Json spec{{"nonResourceAttributes", {{"path", "/metrics"}, {"verb", "get"}}}};
+  spec["user"] = user.value("username", Json(""));
+  for (const auto& [from, to] : {std::pair{"groups", "groups"}, {"uid", "uid"}, {"extra", "extra"}})
+    if (user.contains(from)) spec[to] = user[from];
+  return spec;
+}
+
+// A response that waits for the reviews, or for the text. The connection owns it.
+struct WaitingReader {
+  http::LaterAnswer* later = nullptr;
+  std::optional<http::Response> early;  // It arrived before the connection waited.
+
+  void give(http::Response response) {
+    if (later != nullptr)
+      std::exchange(later, nullptr)->answer(std::move(response));
+    else
+      early = std::move(response);
+  }
+};
+
+http::Response response_of(const std::shared_ptr<WaitingReader>& waiting) {
+  if (waiting->early) return std::move(*waiting->early);
+  return {.content = http::LaterContent{[waiting](http::LaterAnswer& later) {
+            waiting->later = &later;
+            return std::shared_ptr<void>(waiting.get(), [waiting](void*) { waiting->later = nullptr; });
+          }}};
+}
+
+}  // namespace
+
+http::Response ReaderCheck::answer(const http::Request& request, const Source& source) {
+  const auto token = http::bearer_token(request.headers);
+  if (!token) return refused(401);
+  const auto waiting = std::make_shared<WaitingReader>();
+  const auto decided = [waiting, source](unsigned status) {
+    if (status != 200) return waiting->give(refused(status));
+    source([waiting](std::string text) { waiting->give(metrics_response(std::move(text))); });
+  };
+  const std::string key = key_of(std::string(*token));
+  if (const auto known = known_.find(key); known != known_.end() && client_.now() < known->second.until)
+    decided(known->second.status);
+  else if (questions_.size() >= max_asked)
+    decided(503);
+  else
+    ask(std::string(*token), key, decided);
+  return response_of(waiting);
+}
+
+void ReaderCheck::ask(const std::string& token, const std::string& key, std::function<void(unsigned)> done) {
+  const uint64_t number = next_++;
+  Question& question = questions_[number];
+  question.key = key;
+  question.done = std::move(done);
+  const Json body{
+      {"apiVersion", "authentication.k8s.io/v1"}, {"kind", "TokenReview"}, {"spec", {{"token", token}}}};
+  question.call = client_.send(
+      {.method = "POST", .target = "/apis/authentication.k8s.io/v1/tokenreviews", .body = body.dump()},
+      [this, number](const ApiAnswer& a) { reviewed(number, a); });
+}
+
+void ReaderCheck::reviewed(uint64_t number, const ApiAnswer& answer) {
+  if (!answer.is_success()) return finish(number, 503);
+  const Json status = status_of(answer);
+  if (!is_true(status, "authenticated") || !status.contains("user") || !status["user"].is_object())
+    return finish(number, 401);
+  const Json body{{"apiVersion", "authorization.k8s.io/v1"},
+                  {"kind", "SubjectAccessReview"},
+                  {"spec", access_of(status["user"])}};
+  questions_.at(number).call = client_.send(
+      {.method = "POST", .target = "/apis/authorization.k8s.io/v1/subjectaccessreviews", .body = body.dump()},
+      [this, number](const ApiAnswer& a) { allowed(number, a); });
+}
+
+void ReaderCheck::allowed(uint64_t number, const ApiAnswer& answer) {
+  if (!answer.is_success()) return finish(number, 503);
+  finish(number, is_true(status_of(answer), "allowed") ? 200 : 403);
+}
+
+void ReaderCheck::finish(uint64_t number, unsigned status) {
+  auto question = questions_.extract(number);
+  if (status != 503) {
+    if (known_.size() >= max_known) known_.clear();
+    known_[question.mapped().key] = {status, client_.now() + trust_ns};
+  }
+  question.mapped().done(status);
+}
+
+}  // namespace carve::kubernetes

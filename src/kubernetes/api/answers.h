@@ -1,0 +1,81 @@
+// Responses of Kubernetes' API server to a client that requests only metadata: pages of a list, and the lines
+// of a watch. The forms are those of the API concepts ("Efficient detection of changes", meta.k8s.io/v1
+// PartialObjectMetadata). Only the fields below are kept, and nothing is built from the rest.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "base/result.h"
+
+namespace carve::kubernetes {
+
+// An object's metadata.
+struct ObjectMeta {
+  std::string name_space;  // Empty if the kind has no namespaces.
+  std::string name;
+  std::string uid;
+  std::string resource_version;
+  std::map<std::string, std::string> labels;
+  std::map<std::string, std::string> annotations;
+  std::string controller_uid;  // The controlling owner's uid; empty if there is none.
+  bool is_deleting = false;    // It has a deletionTimestamp.
+  uint64_t created = 0;        // creationTimestamp as YYYYMMDDhhmmss, or 0 if absent.
+  std::string nominated_node;  // From a pod's status; empty if absent or if only metadata was requested.
+
+  friend bool operator==(const ObjectMeta&, const ObjectMeta&) = default;
+};
+using ObjectsByUid = std::map<std::string, ObjectMeta>;
+
+struct ListPage {
+  std::vector<ObjectMeta> items;
+  std::string resource_version;  // Version of the whole list.
+  std::string next;              // The token `continue`; empty on the last page.
+};
+
+struct WatchEvent {
+  enum class Type { added, modified, deleted, bookmark, error };
+  Type type = Type::error;
+  ObjectMeta object;    // A bookmark has only the version.
+  uint32_t code = 0;    // HTTP status of an error.
+  std::string message;  // Message of an error.
+};
+
+// The object Status, which the server returns when a request fails.
+struct ApiStatus {
+  std::string reason;  // "AlreadyExists"
+  std::string message;
+};
+
+// The version of an API server, as returned by GET /version.
+struct ServerVersion {
+  unsigned major = 0, minor = 0;
+  std::string text;  // "1.36.2"
+
+  friend auto operator<=>(const ServerVersion& a, const ServerVersion& b) {
+    return std::tie(a.major, a.minor) <=> std::tie(b.major, b.minor);
+  }
+};
+
+// Limit for hostile input. No object of the API is nested this deep.
+inline constexpr size_t max_json_depth = 64;
+
+// Keys of the labels and annotations to keep. If empty, all are kept.
+using KeptKeys = std::span<const std::string_view>;
+
+// Reads the body of a list. Fails with a message.
+Result<ListPage, std::string> read_list_page(std::string_view json, KeptKeys = {});
+Result<WatchEvent, std::string> read_watch_event(std::string_view line, KeptKeys = {});
+// Reads one object, as returned by GET.
+Result<ObjectMeta, std::string> read_object(std::string_view json);
+// Fails with a message. The minor version of some vendors is "36+".
+Result<ServerVersion, std::string> read_server_version(std::string_view json);
+// Returns empty texts if the JSON is not a Status.
+ApiStatus read_status(std::string_view json);
+
+}  // namespace carve::kubernetes

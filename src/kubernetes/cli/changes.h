@@ -1,0 +1,27 @@
+// The output of a verb with --watch: everything at first, then only changes. Pure.
+#pragma once
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "kubernetes/cli/table.h"
+
+namespace carve::kubernetes::cli {
+
+class Changes {
+ public:
+  // Returns the part of `text` that is new since the previous call: for tables the new lines, for a document
+  // all of it if it differs.
+  std::string since_before(const std::string& text, Form form);
+  // Returns whether since_before() was called since the last call of this function, that is, whether a round
+  // had a result.
+  bool take_has_result() { return std::exchange(has_result_, false); }
+
+ private:
+  std::string before_;
+  std::multiset<std::string> lines_;
+  bool has_result_ = false;
+};
+
+}  // namespace carve::kubernetes::cli

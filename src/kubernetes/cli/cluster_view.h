@@ -1,0 +1,38 @@
+// The part of the cluster that a caller may read: nodes with devices and pods with slices, as the API server
+// has them. All tables are computed from it. Pure.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kubernetes/api/answers.h"
+#include "kubernetes/coordinator/cache/cached_node.h"
+#include "kubernetes/coordinator/snapshot/cluster_pod.h"
+#include "kubernetes/format/node_devices.h"
+
+namespace carve::kubernetes::cli {
+
+struct ViewNode {
+  kubernetes::ObjectMeta object;
+  std::optional<kubernetes::NodeDevices> devices;  // No value if there is a `problem`.
+  bool has_slots = true;  // False if kubelet offers no slot, so that no pod with a slice fits.
+  std::optional<coordinator::ClusterNode> state;
+  std::string problem;
+  std::vector<coordinator::DeviceUse> in_use;  // A row for each device of `state`.
+};
+
+struct ClusterView {
+  std::vector<ViewNode> nodes;  // By name.
+  std::vector<kubernetes::ObjectMeta> pod_objects;
+  std::vector<coordinator::ClusterPod> pods;  // In the order of their objects; those that run or wait.
+  bool has_all_pods = true;                   // If false, the amounts in use are lower bounds.
+  std::string nodes_problem;                  // Why the caller cannot list the nodes. Empty if it can.
+};
+
+// Reads the lists of nodes and of pods (/api/v1/nodes, /api/v1/pods). Fails with a message.
+Result<ClusterView, std::string> read_view(std::string_view nodes_json, std::string_view pods_json);
+
+}  // namespace carve::kubernetes::cli

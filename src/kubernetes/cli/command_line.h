@@ -1,0 +1,27 @@
+// The command line as a user of kubectl writes it: options before the verb, `help VERB`, a mistyped verb, and
+// completion. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace carve::kubernetes::cli {
+
+// Returns the words with the verb first, and `help VERB` as `VERB --help`. Fails with a message if the verb
+// is unknown.
+Result<std::vector<std::string>, std::string> arranged(std::vector<std::string> words,
+                                                       const std::vector<std::string>& verbs);
+
+// kubectl runs the program kubectl_complete-carve for `kubectl carve <TAB>`.
+inline constexpr const char* completion_script =
+    "#!/bin/sh\n"
+    "# Completes `kubectl carve`. Save it as kubectl_complete-carve, executable, in a folder of PATH.\n"
+    "exec kubectl-carve __complete \"$@\"\n";
+
+// Returns the candidates that begin with the prefix, as kubectl reads them: one per line, and a last line
+// that keeps the shell from completing file names.
+std::string completions(std::vector<std::string> candidates, const std::string& prefix);
+
+}  // namespace carve::kubernetes::cli

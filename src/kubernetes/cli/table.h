@@ -1,0 +1,28 @@
+// Rows of texts under headings, and the forms in which a verb prints its result.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace carve::kubernetes::cli {
+
+struct Table {
+  std::vector<std::string> headings;
+  std::vector<std::vector<std::string>> rows;  // An empty text is shown as "-".
+  std::vector<std::string> names = {};         // A name per row, for -o name: "node/n1". May be empty.
+  size_t unnamed_rows = 0;                     // Last rows without a name, such as a sum.
+};
+
+enum class Headings : uint8_t { shown, hidden };
+// Returns the lines, columns aligned.
+std::string table_text(const Table&, Headings = Headings::shown);
+// Returns a line for each different name, in the order of the rows.
+std::string names_text(const Table&);
+
+enum class Form { table, wide, json, yaml, name, json_path };
+
+// Returns a document (JSON) in the form json or yaml.
+std::string document_text(const std::string& json, Form);
+
+}  // namespace carve::kubernetes::cli

@@ -1,0 +1,102 @@
+#include "kubernetes/cli/translate.h"
+
+#include <gmock/gmock.h>
+
+#include "wire/api/json_value.h"
+
+namespace carve::kubernetes::cli {
+namespace {
+
+using testing::HasSubstr, testing::StartsWith;
+
+TEST(Translate, a_template_becomes_what_the_cluster_keeps_of_its_pods) {
+  const auto translated = translate(R"(
+kind: StatefulSet
+spec:
+  replicas: 2
+  template: {spec: {containers: [{name: c, resources: {limits: {aliyun.com/gpu-mem: 16}}}]}}
+---
+kind: Service
+spec: {clusterIP: None}
+)",
+                                    {.unit = MemoryUnit::mib_128});
+  ASSERT_TRUE(translated) << translated.error().front().message;
+  ASSERT_EQ(translated->documents.size(), 2u);
+  const auto set = api::parse(translated->documents[0]);
+  EXPECT_EQ((*set)["spec"]["replicas"], 2);
+  EXPECT_EQ((*set)["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["carve.dev/memory"],
+            "2Gi");
+  EXPECT_EQ(api::parse(translated->documents[1])->dump(),
+            R"({"kind":"Service","spec":{"clusterIP":"None"}})");
+}
+
+TEST(Translate, the_errors_of_all_documents_are_reported) {
+  const auto translated = translate(R"(
+kind: Pod
+spec: {containers: [{name: a, resources: {limits: {aliyun.com/gpu-mem: 0}}}]}
+---
+kind: Pod
+metadata: {name: web}
+spec: {containers: [{name: b, resources: {limits: {carve.dev/memory: 5}}}]}
+---
+kind: Pod
+metadata: {name: other}
+spec: {containers: [{name: b, resources: {limits: {carve.dev/memory: 5}}}]}
+)",
+                                    {});
+  ASSERT_FALSE(translated);
+  ASSERT_EQ(translated.error().size(), 3u);
+  EXPECT_THAT(translated.error()[0].message, HasSubstr("aliyun.com/gpu-mem: 0"));
+  EXPECT_THAT(translated.error()[1].message, StartsWith("web: container b: carve.dev/memory: 5"));
+  EXPECT_THAT(translated.error()[2].message, StartsWith("other: container b: carve.dev/memory: 5"));
+}
+
+TEST(Translate, lists_and_cron_jobs_have_pods_too) {
+  const auto translated = translate(R"(
+kind: CronJob
+metadata: {name: nightly}
+spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: c, resources: {limits: {aliyun.com/gpu-mem: 2}}}]}}}}}
+---
+kind: List
+items:
+- kind: Pod
+  spec: {containers: [{name: c, resources: {limits: {carve.dev/memory: 4Gi}}}]}
+- kind: PodList
+  items: [{kind: Pod, spec: {containers: [{name: c, resources: {limits: {carve.dev/devices: 1}}}]}}]
+- kind: Service
+)",
+                                    {.unit = MemoryUnit::gib});
+  ASSERT_TRUE(translated) << translated.error().front().message;
+  EXPECT_THAT(translated->documents[0], HasSubstr(R"("carve.dev/memory":"2Gi")"));
+  EXPECT_THAT(translated->documents[1], HasSubstr(R"("carve.dev/memory":"4Gi")"));
+  EXPECT_THAT(translated->documents[1], HasSubstr(R"("carve.dev/compute":"100")"));
+  EXPECT_TRUE(translated->warnings.empty());
+  EXPECT_FALSE(
+      translate("kind: List\nitems: [{kind: Pod, spec: {containers: [{name: c, resources: {limits: "
+                "{carve.dev/memory: 5}}}]}}]",
+                {}));
+}
+
+TEST(Translate, limits_in_a_kind_that_is_not_known_are_a_warning) {
+  const auto translated = translate(
+      "kind: RayCluster\nspec: {headGroupSpec: {template: {spec: {containers: [{resources: {limits: "
+      "{nvidia.com/gpumem: 5}}}]}}}}",
+      {});
+  ASSERT_TRUE(translated);
+  ASSERT_EQ(translated->warnings.size(), 1u);
+  EXPECT_THAT(translated->warnings[0],
+              HasSubstr("a document has nvidia.com/gpumem, and its kind is not known"));
+}
+
+TEST(Translate, documents_that_are_no_pods_pass) {
+  for (const char* text : {"kind: Deployment", "kind: 5", "a: 1", R"({"kind": "Job", "spec": 1})"}) {
+    const auto translated = translate(text, {});
+    ASSERT_TRUE(translated) << text;
+    EXPECT_FALSE(translated->documents[0].find("null") != std::string::npos) << text;
+  }
+  EXPECT_FALSE(translate("kind: Pod", {}));
+  EXPECT_FALSE(translate("{", {}));
+}
+
+}  // namespace
+}  // namespace carve::kubernetes::cli

@@ -1,0 +1,17 @@
+// Whether the amounts of a running pod's slices can change. The larger of the old and the new amount stays
+// reserved from the write of a change until the node has carried it out, so that no outcome exceeds a device.
+#pragma once
+
+#include <string>
+
+#include "kubernetes/coordinator/cache/cache.h"
+#include "kubernetes/format/pod_resize.h"
+
+namespace carve::kubernetes::coordinator {
+
+// Chooses the new amounts of the pod's slices and begins the change in the cache (Cache::begin_change()).
+// Fails with a message if the devices have no room.
+Result<kubernetes::PodSlices, std::string> reserve_change(Cache&, const std::string& uid,
+                                                          const kubernetes::PodResize&);
+
+}  // namespace carve::kubernetes::coordinator

@@ -1,0 +1,50 @@
+// Decides when the coordinator's CA and serving certificate are made and renewed. A CA is valid for 2 years
+// and a serving certificate for 90 days, renewed after 60. Pure: time is an argument, and the caller makes
+// the certificates.
+//
+// A CA is changed in three steps, each a day apart, so that no API server sees a certificate of a CA that it
+// does not know yet: the new CA joins the bundle; it signs the serving certificate; the old CA leaves.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tls/certificates/certificate.h"
+
+namespace carve::kubernetes::coordinator {
+
+using tls::CertificateFacts, tls::CertifiedKey, tls::day_s;
+using tls::certificates_in, tls::facts_of, tls::is_key_of, tls::is_signed_by, tls::make_ca, tls::make_serving;
+
+inline constexpr int64_t ca_days = 730, serving_days = 90;
+inline constexpr int64_t renew_ca_days = 90;       // Before its end.
+inline constexpr int64_t renew_serving_days = 30;  // Before its end.
+inline constexpr int64_t step_s = day_s;           // Between the steps of a change.
+
+// The content of Secret carve-tls; empty texts if it has none.
+struct CertificateSet {
+  std::vector<std::string> cas;  // The newest first; the bundle has all of them.
+  std::string ca_key;            // Key of the newest CA.
+  CertifiedKey serving;
+  std::string names;  // Names that `serving` was made for.
+
+  friend bool operator==(const CertificateSet& a, const CertificateSet& b) {
+    return a.cas == b.cas && a.ca_key == b.ca_key && a.serving.certificate_pem == b.serving.certificate_pem &&
+           a.serving.key_pem == b.serving.key_pem && a.names == b.names;
+  }
+};
+
+enum class RotationStep {
+  none,
+  begin,         // Nothing existing is usable: make a CA and a certificate.
+  add_ca,        // Make a CA; the certificate keeps the old one.
+  make_serving,  // Make a certificate with the newest CA.
+  remove_old_cas,
+};
+RotationStep next_step(const CertificateSet&, const std::string& names, int64_t now_s);
+
+// Returns the set after the step. `names` is comma-separated.
+Outcome<CertificateSet> after_step(RotationStep, CertificateSet, const std::string& names, int64_t now_s);
+
+}  // namespace carve::kubernetes::coordinator

@@ -1,0 +1,181 @@
+#include "kubernetes/coordinator/extender/binder.h"
+
+#include <gmock/gmock.h>
+
+#include "kubernetes/api/testing/simulated_api_client.h"
+#include "kubernetes/coordinator/cache/cache_views.h"
+#include "kubernetes/coordinator/cache/decisions.h"
+#include "kubernetes/coordinator/snapshot/testing/cluster_objects.h"
+
+namespace carve::kubernetes::coordinator {
+namespace {
+
+using namespace coordinator::testing;
+using kubernetes::ApiFault;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using FaultKind = ApiFault::Kind;
+
+constexpr const char* stored_pods = "/api/v1/pods";
+
+// One node of one device, and a waiting pod.
+struct BindScenario {
+  kubernetes::VirtualTime time;
+  kubernetes::ApiServerFake server;
+  kubernetes::SimulatedApiClient client{time, server, 1};
+  Cache cache{Strategy::binpack};
+  Binder binder{client, cache};
+  BindQuestion question{.name_space = "a", .pod = "p", .uid = "", .node = "n0"};
+  std::vector<std::string> answers;
+
+  BindScenario() {
+    cache.set_node(node_object("n0", a10_devices(0, 1)));
+    const kubernetes::ObjectMeta pod = pod_object("p", 4_GiB);
+    server.put(
+        stored_pods,
+        {{"metadata", {{"name", "p"}, {"namespace", "a"}, {"annotations", nlohmann::json(pod.annotations)}}},
+         {"spec", nlohmann::json::object()},
+         {"status", {{"phase", "Pending"}}}});
+    question.uid = stored()["metadata"]["uid"];
+    kubernetes::ObjectMeta known = pod;
+    known.uid = question.uid;
+    cache.set_pod(known);
+  }
+  nlohmann::json stored() const {
+    const auto* const pod = server.find(stored_pods, "a", "p");
+    return pod == nullptr ? nlohmann::json() : *pod;
+  }
+  void bind(kubernetes::Nanoseconds wait = 30 * kubernetes::second_ns) {
+    const auto slices = reserve_devices(cache, question.uid, question.node);
+    ASSERT_TRUE(slices) << slices.error();
+    binder.bind(question, *slices, [this](const std::string& error) { answers.push_back(error); });
+    time.run_for(wait);
+  }
+  bool is_bound() const { return stored()["spec"].contains("nodeName"); }
+  Bytes reserved_now() const { return device_uses(cache, "n0").front().memory; }
+};
+
+TEST(Binder, node_and_slices_are_one_write) {
+  BindScenario s;
+  s.bind(kubernetes::second_ns);
+  EXPECT_THAT(s.answers, ::testing::ElementsAre(""));
+  EXPECT_EQ(s.stored()["spec"]["nodeName"], "n0");
+  const auto slices =
+      kubernetes::read_slices(s.stored()["metadata"]["annotations"]["carve.dev/slices"].get<std::string>());
+  ASSERT_TRUE(slices) << slices.error();
+  EXPECT_EQ(slices->containers.at("c").parts.front().memory, 4_GiB);
+  EXPECT_EQ(s.binder.open(), 0u);
+  EXPECT_THAT(s.server.requests().back(), HasSubstr("POST /api/v1/namespaces/a/pods/p/binding?timeout=1s"));
+}
+
+TEST(Binder, a_refused_write_gives_the_reservation_back) {
+  BindScenario s;
+  s.server.add_fault({.kind = FaultKind::status, .method = "POST", .status = 403});
+  s.bind();
+  EXPECT_THAT(s.answers.at(0), HasSubstr("403"));
+  EXPECT_EQ(s.reserved_now(), Bytes{});
+  EXPECT_EQ(s.binder.open(), 0u);
+}
+
+TEST(Binder, a_lost_answer_of_a_done_write_is_found_out) {
+  BindScenario s;
+  s.server.add_fault({.kind = FaultKind::lose_answer, .method = "POST"});
+  s.bind(bind_deadline_ns + kubernetes::second_ns);
+  ASSERT_EQ(s.answers.size(), 1u);
+  EXPECT_NE(s.answers.at(0), "") << "the result is not known yet";
+  EXPECT_EQ(s.reserved_now(), 4_GiB);
+  s.time.run_for(30 * kubernetes::second_ns);
+  EXPECT_TRUE(s.is_bound());
+  EXPECT_THAT(unconfirmed_pods(s.cache), IsEmpty());
+  EXPECT_EQ(s.reserved_now(), 4_GiB);
+}
+
+TEST(Binder, the_schedulers_second_try_finds_the_pod_bound_here) {
+  BindScenario s;
+  s.server.add_fault({.kind = FaultKind::lose_answer, .method = "POST"});
+  s.bind(bind_deadline_ns + kubernetes::second_ns);
+  s.bind(kubernetes::second_ns);
+  ASSERT_EQ(s.answers.size(), 2u);
+  EXPECT_EQ(s.answers.at(1), "");
+  EXPECT_EQ(s.binder.open(), 0u);
+}
+
+TEST(Binder, a_refusal_of_the_second_try_says_nothing_of_the_first) {
+  BindScenario s;
+  s.server.add_fault({.kind = FaultKind::lose_answer, .method = "POST"});
+  s.bind(bind_deadline_ns + kubernetes::second_ns);
+  s.server.add_fault({.kind = FaultKind::status, .method = "POST", .status = 403});
+  s.bind(kubernetes::second_ns);
+  EXPECT_THAT(s.answers.at(1), HasSubstr("403"));
+  EXPECT_EQ(s.reserved_now(), 4_GiB) << "a new API server refuses a write that its predecessor may have done";
+  s.time.run_for(30 * kubernetes::second_ns);
+  EXPECT_TRUE(s.is_bound());
+  EXPECT_EQ(s.reserved_now(), 4_GiB);
+  EXPECT_EQ(s.binder.open(), 0u);
+}
+
+TEST(Binder, a_lost_request_is_given_back_when_it_cannot_arrive_any_more) {
+  BindScenario s;
+  s.server.add_fault({.kind = FaultKind::hang, .method = "POST"});
+  s.bind(bind_deadline_ns + kubernetes::second_ns);
+  EXPECT_EQ(s.reserved_now(), 4_GiB);
+  s.time.run_for(30 * kubernetes::second_ns);
+  EXPECT_EQ(s.reserved_now(), Bytes{});
+  EXPECT_EQ(s.binder.open(), 0u);
+}
+
+TEST(Binder, a_pod_that_is_gone_or_anew_gives_its_reservation_back) {
+  for (const bool is_anew : {false, true}) {
+    BindScenario s;
+    const nlohmann::json old = s.stored();
+    s.server.remove(stored_pods, "a", "p");
+    if (is_anew) {
+      nlohmann::json pod = old;
+      pod["metadata"].erase("uid");
+      s.server.put(stored_pods, pod);
+    }
+    s.bind();
+    ASSERT_EQ(s.answers.size(), 1u);
+    EXPECT_NE(s.answers.at(0), "");
+    EXPECT_FALSE(s.is_bound());
+    EXPECT_THAT(unconfirmed_pods(s.cache), IsEmpty());
+    EXPECT_EQ(s.reserved_now(), Bytes{});
+  }
+}
+
+TEST(Binder, a_bound_pod_that_no_watch_shows_is_read) {
+  for (const bool is_gone : {false, true}) {
+    BindScenario s;
+    s.bind(kubernetes::second_ns);
+    EXPECT_THAT(s.answers, ::testing::ElementsAre(""));
+    EXPECT_EQ(unconfirmed_pods(s.cache).size(), 1u);
+    if (is_gone) s.server.remove(stored_pods, "a", "p");
+    s.time.run_for(30 * kubernetes::second_ns);
+    EXPECT_THAT(unconfirmed_pods(s.cache), IsEmpty());
+    EXPECT_EQ(s.reserved_now(), is_gone ? Bytes{} : 4_GiB);
+    EXPECT_EQ(s.answers.size(), 1u);
+  }
+}
+
+TEST(Binder, an_api_server_that_is_away_is_asked_until_it_answers) {
+  BindScenario s;
+  s.client.set_connected(false);
+  s.bind(60 * kubernetes::second_ns);
+  EXPECT_FALSE(s.is_bound());
+  s.client.set_connected(true);
+  s.time.run_for(60 * kubernetes::second_ns);
+  EXPECT_THAT(unconfirmed_pods(s.cache), IsEmpty());
+  EXPECT_EQ(s.reserved_now(), Bytes{});
+}
+
+TEST(Binder, names_that_would_be_other_paths_are_not_sent) {
+  BindScenario s;
+  s.question.pod = "../p";
+  s.bind();
+  EXPECT_EQ(s.answers.at(0), "the pod's name is not valid");
+  EXPECT_THAT(s.server.requests(), IsEmpty());
+  EXPECT_EQ(s.reserved_now(), Bytes{});
+}
+
+}  // namespace
+}  // namespace carve::kubernetes::coordinator

@@ -1,0 +1,90 @@
+#include "kubernetes/coordinator/snapshot/cluster_node.h"
+
+#include <algorithm>
+#include <set>
+
+namespace carve::kubernetes::coordinator {
+namespace {
+
+constexpr const char* cordoned = "cordoned";
+
+std::string annotation(const kubernetes::ObjectMeta& object, const char* name) {
+  const auto found = object.annotations.find(name);
+  return found == object.annotations.end() ? "" : found->second;
+}
+
+Result<std::set<Uuid>, std::string> read_cordon(std::string_view text) {
+  std::set<Uuid> out;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(','), text.size());
+    std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    while (word.starts_with(' ')) word.remove_prefix(1);
+    while (word.ends_with(' ')) word.remove_suffix(1);
+    if (word.empty()) continue;
+    const auto uuid = parse_uuid(word);
+    if (!uuid)
+      return tl::unexpected(fmt::format("{}: '{}' is not the UUID of a device", kubernetes::cordon_annotation,
+                                        word.substr(0, 80)));
+    out.insert(*uuid);
+  }
+  return out;
+}
+
+Result<std::optional<place::Topology>, std::string> read_links(const kubernetes::NodeDevices& given) {
+  if (given.links.empty()) return std::optional<place::Topology>();
+  std::string matrix;
+  for (size_t i = 0; i < given.devices.size(); ++i) matrix += fmt::format("\tGPU{}", i);
+  for (size_t i = 0; i < given.links.size(); ++i) matrix += fmt::format("\nGPU{}\t{}", i, given.links[i]);
+  auto links = place::Topology::read(matrix, static_cast<unsigned>(given.devices.size()));
+  if (!links)
+    return tl::unexpected(
+        fmt::format("{}: links: {}", kubernetes::devices_annotation, links.error().message));
+  return std::optional(*links);
+}
+
+}  // namespace
+
+Result<ClusterNode, std::string> read_node(const kubernetes::ObjectMeta& object) {
+  const std::string text_of_devices = annotation(object, kubernetes::devices_annotation);
+  if (text_of_devices.empty())
+    return tl::unexpected(
+        fmt::format("it has no annotation {}: no agent has reported", kubernetes::devices_annotation));
+  const auto given = kubernetes::read_devices(text_of_devices);
+  if (!given) return tl::unexpected(given.error());
+  if (given->devices.size() > place::max_node_devices)
+    return tl::unexpected(fmt::format("{}: {} devices; a node has at most {}", kubernetes::devices_annotation,
+                                      given->devices.size(), place::max_node_devices));
+  const auto cordon = read_cordon(annotation(object, kubernetes::cordon_annotation));
+  if (!cordon) return tl::unexpected(cordon.error());
+  const auto links = read_links(*given);
+  if (!links) return tl::unexpected(links.error());
+
+  ClusterNode out{.kind = {.mode = given->mode.effective,
+                           .is_mode_named = given->mode.desired.has_value(),
+                           .policy = given->policy.effective},
+                  .name = object.name,
+                  .devices = {},
+                  .links = *links,
+                  .cpu_milli = given->cpu,
+                  .memory = {given->memory},
+                  .placement = given->placement,
+                  .refuses_best_effort = given->best_effort == kubernetes::BestEffort::refuse};
+  std::set<Uuid> uuids;
+  for (const kubernetes::NodeDevice& device : given->devices) {
+    if (!uuids.insert(device.uuid).second)
+      return tl::unexpected(
+          fmt::format("{}: device {} is listed twice", kubernetes::devices_annotation, text(device.uuid)));
+    ClusterDevice& added = out.devices.emplace_back();
+    added = {.uuid = device.uuid,
+             .model = device.model,
+             .usable = {device.usable},
+             .context = {device.context},
+             .migrates = device.migrates,
+             .trouble = device.health == kubernetes::healthy ? "" : device.health};
+    if (cordon->contains(device.uuid)) added.trouble = cordoned;
+  }
+  return out;
+}
+
+}  // namespace carve::kubernetes::coordinator

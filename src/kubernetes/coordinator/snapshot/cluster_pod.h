@@ -1,0 +1,28 @@
+// A pod, read from the cluster's objects: what its containers requested and where their slices are.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "kubernetes/api/answers.h"
+#include "kubernetes/format/pod_request.h"
+#include "kubernetes/format/pod_slices.h"
+
+namespace carve::kubernetes::coordinator {
+
+struct ClusterPod {
+  std::string uid;
+  std::string name_space;
+  std::string name;
+  std::optional<kubernetes::PodRequest> request;  // No value if there is no readable request.
+  std::optional<kubernetes::PodSlices> slices;    // No value if the pod is not placed.
+  bool is_deleting = false;
+  uint64_t created = 0;  // As in kubernetes::ObjectMeta.
+  std::string problem;   // Why a part of it could not be read.
+
+  std::string full_name() const { return name_space + "/" + name; }
+};
+
+ClusterPod read_pod(const kubernetes::ObjectMeta&);
+
+}  // namespace carve::kubernetes::coordinator

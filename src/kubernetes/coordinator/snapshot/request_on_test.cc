@@ -1,0 +1,94 @@
+#include "kubernetes/coordinator/snapshot/request_on.h"
+
+#include <gtest/gtest.h>
+
+namespace carve::kubernetes::coordinator {
+namespace {
+
+using kubernetes::NodeMode;
+
+constexpr NodeKind default_kind{};
+constexpr NodeKind kind_of(NodeMode mode) { return {.mode = mode, .is_mode_named = true}; }
+
+std::string isolation_on(const Amounts& asked, const NodeKind& kind, const char* dialect = "carve") {
+  const auto request = request_on({.amounts = asked, .unit = {}, .units = {}}, dialect, kind);
+  return request ? std::string(text(request->isolated())) : request.error();
+}
+
+// For each node mode: what a request without an isolation gets there.
+TEST(RequestOn, a_request_takes_the_nodes_mode) {
+  const Amounts memory{.memory_bytes = 2ull << 30}, both{.memory_bytes = 2ull << 30, .share_bp = 3000};
+  EXPECT_EQ(isolation_on(memory, default_kind), "memory");
+  EXPECT_EQ(isolation_on(memory, kind_of(NodeMode::memory)), "memory");
+  EXPECT_EQ(isolation_on(memory, kind_of(NodeMode::none)), "none");
+  EXPECT_EQ(isolation_on(memory, kind_of(NodeMode::exclusive)), "the node's mode is exclusive");
+  EXPECT_EQ(isolation_on(both, default_kind), "memory+compute");
+  EXPECT_EQ(isolation_on(both, kind_of(NodeMode::memory)), "the node's mode is memory");
+  EXPECT_EQ(isolation_on(both, kind_of(NodeMode::none)), "the node's mode is none");
+}
+
+TEST(RequestOn, parts_that_differ_take_the_nodes_mode) {
+  const Amounts memory{.parts = *parse_parts("8GiB,4GiB")}, both{.parts = *parse_parts("8GiB:30%,4GiB:10%")};
+  EXPECT_EQ(isolation_on(memory, default_kind), "memory");
+  EXPECT_EQ(isolation_on(memory, kind_of(NodeMode::none)), "none");
+  EXPECT_EQ(isolation_on(both, default_kind), "memory+compute");
+  EXPECT_EQ(isolation_on(both, kind_of(NodeMode::memory)), "the node's mode is memory");
+  EXPECT_EQ(isolation_on(both, kind_of(NodeMode::none)), "the node's mode is none");
+}
+
+TEST(RequestOn, a_named_isolation_goes_where_it_is_given) {
+  Amounts asked{.memory_bytes = 2ull << 30, .isolation = Isolation::none};
+  EXPECT_EQ(isolation_on(asked, kind_of(NodeMode::none)), "none");
+  EXPECT_EQ(isolation_on(asked, default_kind), "the node's mode is memory-and-compute");
+  EXPECT_EQ(isolation_on(asked, kind_of(NodeMode::memory)), "the node's mode is memory");
+  asked.isolation = Isolation::memory;
+  EXPECT_EQ(isolation_on(asked, kind_of(NodeMode::none)), "the node's mode is none");
+  EXPECT_EQ(isolation_on(asked, default_kind), "memory");
+}
+
+// A node whose label promises memory and compute takes no ACK request for only memory; a node with the
+// default does.
+TEST(RequestOn, memory_alone_in_acks_words) {
+  const Amounts memory{.memory_bytes = 2ull << 30};
+  EXPECT_EQ(isolation_on(memory, default_kind, "ack"), "memory");
+  EXPECT_EQ(isolation_on(memory, kind_of(NodeMode::memory_and_compute), "ack"),
+            "the node's mode is memory-and-compute");
+  EXPECT_EQ(isolation_on(memory, kind_of(NodeMode::memory), "ack"), "memory");
+  const Amounts both{.memory_bytes = 2ull << 30, .share_bp = 500};
+  EXPECT_EQ(isolation_on(both, kind_of(NodeMode::memory_and_compute), "ack"), "memory+compute");
+}
+
+TEST(RequestOn, policies_meet_or_the_node_is_another) {
+  const Amounts asked{.memory_bytes = 2ull << 30, .share_bp = 3000, .policy = Policy::native_burst_share};
+  EXPECT_EQ(isolation_on(asked, default_kind),
+            "it needs policy native-burst-share, and the node's effective policy is fixed-share");
+  EXPECT_EQ(isolation_on(asked, {.policy = Policy::native_burst_share}), "memory+compute");
+}
+
+TEST(RequestOn, whole_devices_go_to_every_mode) {
+  Amounts whole{.devices = 2};
+  whole.exclusive = true;
+  whole.spill_bytes = 1 << 30;  // Has no effect.
+  for (const NodeMode mode :
+       {NodeMode::memory_and_compute, NodeMode::memory, NodeMode::none, NodeMode::exclusive}) {
+    const auto request = request_on({.amounts = whole, .unit = {}, .units = {}}, "carve", kind_of(mode));
+    ASSERT_TRUE(request) << request.error();
+    EXPECT_TRUE(request->exclusive);
+    EXPECT_EQ(request->devices, 2u);
+  }
+}
+
+TEST(RequestOn, units_and_parts_are_kept) {
+  const auto units = request_on({.amounts = {.memory_bytes = 2ull << 30}, .unit = 128ull << 20, .units = 16},
+                                "ack", default_kind);
+  ASSERT_TRUE(units) << units.error();
+  EXPECT_EQ(units->memory_units, (MemoryUnits{16, MemoryUnit::mib_128}));
+  const auto part =
+      request_on({.amounts = {.memory_bp = 5000}, .unit = {}, .units = {}}, "hami", default_kind);
+  ASSERT_TRUE(part) << part.error();
+  EXPECT_EQ(std::get<OfUsable>(part->memory).part, Share{5000});
+  EXPECT_FALSE(request_on({}, "carve", default_kind)) << "it asks for no memory";
+}
+
+}  // namespace
+}  // namespace carve::kubernetes::coordinator

@@ -1,0 +1,30 @@
+// A namespace's rules for its pods: whether they may share devices, and which quotas would have no effect
+// because the webhook replaces the key that they name or the pod has no such total.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "kubernetes/format/pod_request.h"
+
+namespace carve::kubernetes::coordinator {
+
+inline constexpr const char* sharing_label = "carve.dev/sharing";
+
+struct NamespaceRules {
+  std::string name;
+  std::optional<bool> is_sharing;       // From its label; if absent, the cluster's setting applies.
+  std::vector<std::string> quota_keys;  // From all its ResourceQuotas: "requests.aliyun.com/gpu-mem".
+};
+
+// Reads the keys of a ResourceQuotaList's spec.hard. Fails with a message.
+Result<std::vector<std::string>, std::string> read_quota_keys(std::string_view json);
+
+// Returns why the pod is refused in this namespace; empty if it is allowed. `shares` is the cluster's
+// setting.
+std::string refusal_in(const NamespaceRules&, const kubernetes::PodRequest&, bool shares);
+
+}  // namespace carve::kubernetes::coordinator

@@ -1,0 +1,62 @@
+#include "kubernetes/coordinator/webhook/pod_review.h"
+
+#include "dialects/pod/admission.h"
+#include "dialects/pod/reapplication.h"
+#include "kubernetes/coordinator/webhook/review.h"
+
+namespace carve::kubernetes::coordinator {
+namespace {
+
+// Returns the request that the admission has written into the pod.
+std::optional<kubernetes::PodRequest> request_of(const api::Json& pod) {
+  const auto read = kubernetes::read_request(
+      pod.value(api::Json::json_pointer("/metadata/annotations/carve.dev~1request"), std::string()));
+  return read ? std::optional(*read) : std::nullopt;
+}
+
+PodReview refused(PodReview review, unsigned status, const std::string& message) {
+  review.answer = refuse(review.uid, status, message);
+  review.is_allowed = false;
+  review.request.reset();
+  return review;
+}
+
+}  // namespace
+
+Result<PodReview, std::string> review_pod(std::string_view json, const dialects::PodSettings& settings) {
+  const auto review = read_review(json);
+  if (!review) return tl::unexpected(review.error());
+  const bool is_update = review->operation == "UPDATE" && review->old_object.is_object();
+  if ((review->operation != "CREATE" && !is_update) || !review->object.is_object())
+    return tl::unexpected(std::string("the request does not create or update a pod"));
+  PodReview out{.answer = "",
+                .uid = review->uid,
+                .name_space = review->name_space,
+                .is_allowed = false,
+                .request = std::nullopt};
+  if (is_update) {
+    const auto again = dialects::reapplied(review->object, review->old_object);
+    if (!again) return refused(std::move(out), unprocessable, message_of(again.error()));
+    out.is_allowed = true;
+    out.answer = accept(review->uid, review->object, *again, {});
+    return out;
+  }
+  const auto admitted = dialects::admit(review->object, settings);
+  if (!admitted) return refused(std::move(out), unprocessable, message_of(admitted.error()));
+  out.is_allowed = true;
+  out.answer = accept(review->uid, review->object, admitted->pod, admitted->warnings);
+  if (admitted->is_sliced) out.request = request_of(admitted->pod);
+  return out;
+}
+
+PodReview in_namespace(PodReview review, const NamespaceRules& rules, bool shares) {
+  if (!review.request) return review;
+  const std::string refusal = refusal_in(rules, *review.request, shares);
+  return refusal.empty() ? review : refused(std::move(review), unprocessable, refusal);
+}
+
+PodReview without_namespace(PodReview review, const std::string& problem) {
+  return refused(std::move(review), unavailable, problem);
+}
+
+}  // namespace carve::kubernetes::coordinator

@@ -1,0 +1,90 @@
+// Annotation carve.dev/devices of a node: its devices and settings, as its agent sees them. One line of JSON:
+//
+//   {"v":1,"boot":"4c1f...","devices":[{"i":0,"uuid":"GPU-1a2b...","model":"NVIDIA A10","usable":23835181056,
+//    "context":268435456,"migrates":true,"health":"ok"}],"links":["X NV12","NV12 X"],"cpu":64000,
+//    "memory":270582939648,"mode":{"desired":"none","effective":"none","blocked_by":[]},"policy":{...},
+//    "placement":"binpack","best_effort":"refuse","enforcement":"library","simulated":false}
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+#include "core/slice.h"
+#include "kubernetes/format/annotation.h"
+
+namespace carve::kubernetes {
+
+// The limits that a node's slices have.
+enum class NodeMode : uint32_t { memory_and_compute = 0, memory = 1, none = 2, exclusive = 3 };
+
+// How slices without a share are treated where shares are enforced.
+enum class BestEffort : uint32_t { admit = 0, refuse = 1 };
+
+}  // namespace carve::kubernetes
+
+namespace carve {
+template <>
+struct Words<kubernetes::NodeMode> {
+  static constexpr const char* kind = "mode";
+  static constexpr std::string_view words[] = {"memory-and-compute", "memory", "none", "exclusive"};
+};
+template <>
+struct Words<kubernetes::BestEffort> {
+  static constexpr const char* kind = "rule for slices without a share";
+  static constexpr std::string_view words[] = {"admit", "refuse"};
+};
+}  // namespace carve
+
+namespace carve::kubernetes {
+
+inline constexpr const char* devices_annotation = "carve.dev/devices";
+inline constexpr const char* cordon_annotation = "carve.dev/cordon";  // Comma-separated UUIDs of devices.
+inline constexpr uint32_t devices_version = 1;
+inline constexpr const char* healthy = "ok";
+
+struct NodeDevice {
+  uint32_t i = 0;  // Index in NVML's order.
+  Uuid uuid;
+  std::string model;     // "NVIDIA A10"
+  uint64_t usable = 0;   // Bytes.
+  uint64_t context = 0;  // Bytes of one context that a slice pays for; 0 if the reserve pays.
+  bool migrates = false;
+  std::string health = healthy;  // Otherwise the reason why it serves no slice.
+
+  friend bool operator==(const NodeDevice&, const NodeDevice&) = default;
+};
+
+// A value that changes when its last holder is gone. Holders are pods, as NAMESPACE/NAME.
+template <class Value>
+struct NodeSetting {
+  std::optional<Value> desired;  // No value if no label requests one.
+  Value effective{};
+  std::vector<std::string> blocked_by;
+
+  friend bool operator==(const NodeSetting&, const NodeSetting&) = default;
+};
+
+struct NodeDevices {
+  uint32_t v = devices_version;
+  std::string boot;  // Boot id of the node's kernel.
+  std::vector<NodeDevice> devices;
+  std::vector<std::string> links;  // A line for each device, as `nvidia-smi topo -m` prints it.
+  uint64_t cpu = 0;                // Thousandths of a core.
+  uint64_t memory = 0;             // Bytes of the host.
+  NodeSetting<NodeMode> mode;
+  NodeSetting<Policy> policy;
+  Strategy placement = Strategy::binpack;
+  BestEffort best_effort = BestEffort::admit;
+  std::string enforcement;
+  bool simulated = false;
+
+  friend bool operator==(const NodeDevices&, const NodeDevices&) = default;
+};
+
+inline Result<NodeDevices, std::string> read_devices(std::string_view text) {
+  return read_annotation<NodeDevices>(devices_annotation, text, devices_version);
+}
+
+}  // namespace carve::kubernetes

@@ -1,0 +1,35 @@
+// The calls that this program makes to the agent (client::Agent), as an interface that tests replace. Calls
+// block their thread, so the loop's thread makes none.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/container_slot.h"
+#include "wire/api/agent_report.h"
+#include "wire/api/problem.h"
+
+namespace carve::kubernetes::node {
+
+class AgentApi {
+ public:
+  template <class T>
+  using Answer = Result<T, api::Problem>;
+
+  // The agent at this socket. Thread-safe. A call that gets no response within 5 s fails.
+  static std::unique_ptr<AgentApi> at(const std::string& socket);
+  virtual ~AgentApi() = default;
+
+  // Like the calls of the same name in client::Agent.
+  virtual Answer<api::AgentReport> report() = 0;
+  virtual Answer<api::Node> change_node(const api::NodeChange&) = 0;
+  virtual Answer<api::Slice> grant(const api::SliceRequest&) = 0;
+  virtual Answer<api::Slice> change(const std::string& slice, const api::SliceChange&) = 0;
+  virtual Answer<api::Slice> end_when_empty(const std::string& slice) = 0;
+  virtual Answer<api::Nothing> add_container(const std::string& slice, const api::ContainerStarted&) = 0;
+  virtual Answer<api::SlotFiles> slot_files(ContainerSlot) = 0;
+  virtual Answer<api::Nothing> withdraw_slot(ContainerSlot) = 0;
+  virtual Answer<std::string> metrics() = 0;
+};
+
+}  // namespace carve::kubernetes::node

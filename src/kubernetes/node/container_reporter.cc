@@ -1,0 +1,105 @@
+#include "kubernetes/node/container_reporter.h"
+
+#include <algorithm>
+
+#include "kubernetes/node/rules/container_start.h"
+#include "os/clock.h"
+#include "os/log.h"
+#include "os/process.h"
+
+namespace carve::kubernetes::node {
+namespace {
+
+constexpr int64_t quick_ns = 200 * os::millisecond, slow_ns = 5 * os::second;
+constexpr int64_t expected_for_ns = 60 * os::second;
+constexpr int64_t capability_age_ns = 30 * os::second;  // The runtime may be upgraded in the meantime.
+
+}  // namespace
+
+void ContainerReporter::expect() {
+  {
+    const os::MutexLock lock(mutex_);
+    expected_until_ = os::monotonic_ns() + expected_for_ns;
+  }
+  worker_.wake();
+}
+
+RuntimeCapability ContainerReporter::capability() const {
+  const os::MutexLock lock(mutex_);
+  return capability_;
+}
+
+// If a runtime does not respond, its last known capability stays.
+void ContainerReporter::ask_capability(int64_t now) {
+  if (asked_at_ != 0 && now - asked_at_ < capability_age_ns) return;
+  const auto facts = runtime_.facts();
+  if (!facts) {
+    if (facts.error() != last_problem_) os::log::warning("{}", facts.error());
+    last_problem_ = facts.error();
+    return;
+  }
+  last_problem_.clear();
+  const bool is_first = asked_at_ == 0;
+  asked_at_ = now;
+  const RuntimeCapability found = capability_of(*facts);
+  {
+    const os::MutexLock lock(mutex_);
+    if (found == capability_ && !is_first) return;
+    capability_ = found;
+  }
+  os::log::info("container runtime {} {}: {}", facts->name, facts->version,
+                found.has_cdi ? "CDI is on" : found.message);
+  hooks_.found(found);
+}
+
+void ContainerReporter::report(const ContainerReport& container) {
+  const auto info = runtime_.info(container.id);
+  const auto pid = info ? pid_of(*info) : std::nullopt;
+  if (!pid) return;  // It has ended, or is tried again.
+  if (container.is_shared && !mounts_attach_directory(*info, container.slot)) {
+    reported_.insert(container.key());
+    return;
+  }
+  const auto mounts = os::read_file(fmt::format("/proc/{}/mountinfo", *pid));
+  // Without CAP_SYS_PTRACE the mounts of most containers cannot be read; then only the agent verifies the
+  // process.
+  if (mounts && !has_attach_directory(*mounts, container.slot)) {
+    reported_.insert(container.key());
+    hooks_.not_mounted(container.holder,
+                       fmt::format("container {} runs without its slice: the runtime has not "
+                                   "acted on the CDI device {}={}",
+                                   container.holder.container, slot_resource, container.slot));
+    return;
+  }
+  const auto done = agent_.add_container(container.slice, {.pid = *pid, .id = container.id});
+  if (!done) {
+    os::log::warning("container {} of pod {}/{}: {}", container.id, container.holder.namespace_,
+                     container.holder.name, done.error().detail);
+    return;
+  }
+  reported_.insert(container.key());
+}
+
+void ContainerReporter::report_containers() {
+  const auto agent = agent_.report();
+  if (!agent) {
+    reported_.clear();  // The next agent gets them again.
+    return;
+  }
+  const auto containers = runtime_.running();
+  if (!containers) return;
+  for (const ContainerReport& container : to_report(agent->slices, *containers, reported_)) report(container);
+  std::erase_if(reported_, [&](const std::string& key) {
+    return std::ranges::none_of(*containers, [&](const RuntimeContainer& c) { return key.ends_with(c.id); });
+  });
+}
+
+int64_t ContainerReporter::turn() {
+  const int64_t now = os::monotonic_ns();
+  ask_capability(now);
+  report_containers();
+  const os::MutexLock lock(mutex_);
+  return now < expected_until_ || asked_at_ == 0 ? quick_ns : slow_ns;
+}
+
+}  // namespace carve::kubernetes::node

@@ -1,0 +1,56 @@
+// Reports the running containers of the agent's slices to the agent, and finds out whether the runtime
+// supports CDI. It looks for an expected container every 200 ms, for a minute; otherwise it polls the runtime
+// every 5 s.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "kubernetes/node/agent_api.h"
+#include "kubernetes/node/rules/container_reports.h"
+#include "kubernetes/node/runtime/container_runtime.h"
+#include "os/mutex.h"
+#include "os/worker.h"
+
+namespace carve::kubernetes::node {
+
+class ContainerReporter {
+ public:
+  // Both are called in the reporter's thread.
+  struct Hooks {
+    std::function<void(const RuntimeCapability&)> found;  // When the capability has changed.
+    std::function<void(const PodContainer&, const std::string& message)> not_mounted;
+  };
+
+  ContainerReporter(AgentApi& agent, ContainerRuntime& runtime, Hooks hooks)
+      : agent_(agent),
+        runtime_(runtime),
+        hooks_(std::move(hooks)),
+        worker_({.turn = [this] { return turn(); }}) {}
+
+  // A container is about to start. Thread-safe.
+  void expect() EXCLUDES(mutex_);
+  RuntimeCapability capability() const EXCLUDES(mutex_);
+
+ private:
+  int64_t turn() EXCLUDES(mutex_);
+  void ask_capability(int64_t now) EXCLUDES(mutex_);
+  void report_containers();
+  void report(const ContainerReport&);
+
+  AgentApi& agent_;
+  ContainerRuntime& runtime_;
+  const Hooks hooks_;
+  std::set<std::string> reported_;
+  int64_t asked_at_ = 0;  // When the capability was last read; 0 if never.
+  std::string last_problem_;
+  mutable os::Mutex mutex_;
+  RuntimeCapability capability_ GUARDED_BY(mutex_) = {
+      .is_known = false, .has_cdi = false, .message = "the container runtime has not answered yet"};
+  int64_t expected_until_ GUARDED_BY(mutex_) = 0;
+  os::Worker worker_;  // Last, because it uses the others.
+};
+
+}  // namespace carve::kubernetes::node

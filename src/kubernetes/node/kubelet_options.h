@@ -1,0 +1,33 @@
+// carve-kubelet's command line.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/failure.h"
+#include "kubernetes/api/client/connection.h"
+#include "os/tcp.h"
+
+namespace carve::kubernetes::node {
+
+struct Options {
+  enum class Mode { serve, help, version, completion };
+  Mode mode = Mode::serve;
+  std::string node;          // If empty, from NODE_NAME.
+  std::string agent_socket;  // If empty, found as carve does.
+  std::string kubelet_dir = "/var/lib/kubelet";
+  std::string plugin_dir;     // If empty, device-plugins in kubelet's folder.
+  std::string pod_resources;  // If empty, pod-resources/kubelet.sock in kubelet's folder.
+  std::string runtime = "/run/containerd/containerd.sock";
+  std::optional<os::TcpAddress> metrics{{.host = "0.0.0.0", .port = 9472}};  // No value disables it.
+  std::string tls_certificate, tls_key;  // The port's PEM files, both or none. If none, one is made.
+  kubernetes::ConnectionOptions api;
+  std::string log_level = "info";
+};
+
+// `node_name` comes from the environment and is empty if unset.
+Outcome<Options> parse_options(int argc, char** argv, const std::string& node_name);
+std::string help_text();
+std::string completion_script();
+
+}  // namespace carve::kubernetes::node

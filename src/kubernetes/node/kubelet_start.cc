@@ -1,0 +1,260 @@
+#include "kubernetes/node/kubelet_start.h"
+
+#include <sys/sysinfo.h>
+
+#include <future>
+#include <random>
+#include <thread>
+
+#include "os/clock.h"
+#include "os/command_line.h"
+#include "os/log.h"
+#include "os/process.h"
+
+namespace carve::kubernetes::node {
+namespace {
+
+constexpr std::chrono::seconds loop_patience{5};
+
+HostFacts host_facts() {
+  HostFacts out;
+  if (const auto boot = os::read_file("/proc/sys/kernel/random/boot_id"))
+    out.boot = boot->substr(0, boot->find('\n'));
+  out.cpu_milli = static_cast<uint64_t>(std::max(get_nprocs(), 1)) * 1000;
+  struct sysinfo memory {};
+  if (sysinfo(&memory) == 0) out.memory_bytes = static_cast<uint64_t>(memory.totalram) * memory.mem_unit;
+  return out;
+}
+
+AboutObject about(const PodContainer& pod) {
+  return {.kind = "Pod", .name_space = pod.namespace_, .name = pod.name, .uid = pod.uid};
+}
+
+// Returns "granted 2 GiB on device 0 (GPU-1a2b, NVIDIA A10); memory isolated, enforcement library".
+std::string grant_note(const api::Slice& slice) {
+  std::string parts;
+  for (const api::SlicePart& part : slice.parts)
+    parts += fmt::format("{}{} on device {} ({}, {})", parts.empty() ? "" : " and ",
+                         text(Bytes{part.quota_bytes}), part.index, part.uuid, part.device_name);
+  return fmt::format("granted {}; isolation {}, enforcement {}", parts, text(slice.isolation),
+                     text(slice.enforcement.memory.level));
+}
+
+}  // namespace
+
+int complain(const Failure& f) { return os::complain("carve-kubelet", f); }
+
+int print(Options::Mode mode) {
+  return os::print_text(mode == Options::Mode::help         ? help_text()
+                        : mode == Options::Mode::completion ? completion_script()
+                                                            : "carve-kubelet " CARVE_VERSION "\n");
+}
+
+Outcome<std::optional<MetricsListener>> listen(const Options& options) {
+  if (!options.metrics) return std::nullopt;
+  os::TcpAddress address = *options.metrics;
+  auto socket = os::listen_at(address);
+  if (!socket) return failure(FailureKind::unavailable, "--metrics {}", socket.error().message);
+  auto identity =
+      metrics_identity(options.tls_certificate, options.tls_key, options.node, os::utc_ns() / os::second);
+  if (!identity)
+    return failure(FailureKind::unavailable, "--tls-cert, --tls-key: {}", identity.error().message);
+  os::log::info("--metrics {}", os::text(address));
+  return MetricsListener{std::move(*socket), std::move(*identity)};
+}
+
+ApiSide::ApiSide(os::Loop& loop, const kubernetes::Connection& connection, const Options& options,
+                 AgentApi& agent, ContainerRuntime& runtime, std::optional<MetricsListener> listener)
+    : loop_(loop),
+      client_(loop, connection, {.user_agent = "carve-kubelet"}),
+      events_(client_, options.node, os::utc_ns),
+      publisher_(client_, {.node = options.node, .host = host_facts(), .seed = std::random_device()()},
+                 {.change_agent =
+                      [this](const api::NodeChange& change) {
+                        agent_worker_->run([this, change](AgentApi& agent_api) {
+                          const auto done = agent_api.change_node(change);
+                          if (!done && done.error().status / 100 == 4)
+                            loop_.post([this, refusal = done.error().detail] {
+                              publisher_.change_refused(refusal);
+                            });
+                        });
+                      },
+                  .release =
+                      [this](const std::string& slice) {
+                        agent_worker_->run([slice](AgentApi& agent_api) {
+                          if (const auto done = agent_api.end_when_empty(slice); !done)
+                            os::log::warning("slice {} is not released: {}", slice, done.error().detail);
+                        });
+                      },
+                  .update =
+                      [this](const SliceUpdate& update) {
+                        agent_worker_->run([this, update](AgentApi& agent_api) {
+                          const auto done = agent_api.change(update.slice, update.change);
+                          const std::string refusal = done ? "" : done.error().detail;
+                          if (!done) os::log::warning("slice {} is not updated: {}", update.slice, refusal);
+                          // After any other failure the agent's state is unknown, so the update is retried.
+                          const bool is_rejected = !done && done.error().status / 100 == 4;
+                          if (done || is_rejected)
+                            loop_.post([this, update, refusal] { publisher_.updated(update, refusal); });
+                          if (!done && (update.is_awaited || !is_rejected)) return;
+                          note({.about = about(update.holder),
+                                .severity = done ? Severity::normal : Severity::warning,
+                                .reason = done ? "CarveSliceChanged" : "CarveRefused",
+                                .action = "ChangeSlice",
+                                .note = update_note(update, refusal)});
+                        });
+                      },
+                  .note = [this](const EventNote& event) { note(event); },
+                  .now_text = [] { return os::rfc3339(os::utc_ns(), os::Decimals::milliseconds); }}),
+      agent_worker_(std::make_unique<AgentWorker>(agent,
+                                                  [this](Result<api::AgentReport, std::string> report) {
+                                                    loop_.post([this, report = std::move(report)]() mutable {
+                                                      publisher_.agent_reported(std::move(report));
+                                                    });
+                                                  })),
+      reporter_(std::make_unique<ContainerReporter>(
+          agent, runtime,
+          ContainerReporter::Hooks{.found =
+                                       [this](const RuntimeCapability& found) {
+                                         loop_.post([this, found] { publisher_.runtime_found(found); });
+                                       },
+                                   .not_mounted =
+                                       [this](const PodContainer& pod, const std::string& message) {
+                                         note({.about = about(pod),
+                                               .severity = Severity::warning,
+                                               .reason = "CarveNotMounted",
+                                               .action = "StartContainer",
+                                               .note = message});
+                                       }})) {
+  if (listener)
+    metrics_.emplace(loop, client_, std::move(listener->socket), std::move(listener->identity),
+                     [this](const kubernetes::ReaderCheck::Done& done) { give_metrics(done); });
+}
+
+ApiSide::~ApiSide() = default;
+
+// The agent is called in its own thread.
+void ApiSide::give_metrics(const kubernetes::ReaderCheck::Done& done) {
+  agent_worker_->run([this, done](AgentApi& agent_api) {
+    auto text = agent_api.metrics();
+    loop_.post([this, done, text = std::move(text)]() mutable {
+      KubeletFigures figures = publisher_.figures();
+      figures.version = CARVE_VERSION;
+      done(metrics_text(figures, text ? std::optional(std::move(*text)) : std::nullopt));
+    });
+  });
+}
+
+ContainerStarter::PodAnswer ApiSide::pod(const std::string& name_space, const std::string& name) {
+  const auto answer = std::make_shared<std::promise<ContainerStarter::PodAnswer>>();
+  loop_.post([this, name_space, name, answer] {
+    publisher_.find_pod(name_space, name,
+                        [answer](ContainerStarter::PodAnswer pod) { answer->set_value(std::move(pod)); });
+  });
+  auto future = answer->get_future();
+  if (future.wait_for(loop_patience) != std::future_status::ready)
+    return tl::unexpected(
+        fmt::format("pod {}/{} cannot be read: carve-kubelet is busy or ends", name_space, name));
+  return future.get();
+}
+
+void ApiSide::note(const EventNote& note) {
+  loop_.post([this, note] { events_.send(note); });
+}
+
+PluginSide::PluginSide(const Options& options, AgentApi& agent, ApiSide& api)
+    : agent_(agent),
+      api_(api),
+      pod_resources_(PodResources::at(options.pod_resources)),
+      starter_(agent, sources(options)),
+      registrar_(std::make_unique<PluginRegistrar>(options.plugin_dir, handlers())) {}
+
+PluginSide::~PluginSide() = default;
+
+PluginHandlers PluginSide::handlers() {
+  return {.prefer =
+              [this](const std::vector<std::string>& available, const std::vector<std::string>& must,
+                     size_t size) {
+                const os::MutexLock lock(mutex_);
+                return choose_slots(uses_, available, must, size);
+              },
+          .allocated = [this](ContainerSlot slot) { return allocated(slot); },
+          .starting =
+              [this](ContainerSlot slot, const std::function<bool()>& is_over) {
+                {
+                  const os::MutexLock lock(mutex_);
+                  uses_.use(slot);
+                }
+                return starter_.start(slot, is_over);
+              }};
+}
+
+// Waits for the runtime's first response, at most 5 s.
+RuntimeCapability PluginSide::known_runtime() const {
+  RuntimeCapability out = api_.runtime();
+  for (int i = 0; !out.is_known && i < 50; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    out = api_.runtime();
+  }
+  return out;
+}
+
+Outcome<std::optional<api::SlotFiles>> PluginSide::allocated(ContainerSlot slot) {
+  {
+    const os::MutexLock lock(mutex_);
+    uses_.use(slot);
+  }
+  // Without the agent the old file stays; the container's start then fails until the agent is back.
+  if (const auto done = agent_.withdraw_slot(slot); !done)
+    os::log::warning("slot {}: {}", text(slot), done.error().detail);
+  // An unknown runtime acts on mounts in any case.
+  if (known_runtime().has_cdi) return std::nullopt;
+  auto files = agent_.slot_files(slot);
+  if (!files) return failure(FailureKind::unavailable, "slot {}: {}", text(slot), files.error().detail);
+  return std::move(*files);
+}
+
+ContainerStarter::Sources PluginSide::sources(const Options& options) {
+  return {.node = options.node,
+          .list = [this] { return pod_resources_->list(); },
+          .pod = [this](const std::string& name_space,
+                        const std::string& name) { return api_.pod(name_space, name); },
+          .runtime = [this] { return api_.runtime(); },
+          .granted = [this](const api::SliceRequest& request,
+                            const api::Slice& slice) { granted(request, slice); },
+          .refused =
+              [this](const std::optional<PodContainer>& pod, const std::string& message) {
+                os::log::warning("a container does not start: {}", message);
+                if (pod)
+                  api_.note({.about = about(*pod),
+                             .severity = Severity::warning,
+                             .reason = "CarveRefused",
+                             .action = "StartContainer",
+                             .note = fmt::format("container {}: {}", pod->container, message)});
+              },
+          .look_for_orphans = [this] { api_.look_for_orphans(); },
+          .now = os::monotonic_ns,
+          .sleep = [](int64_t ns) { std::this_thread::sleep_for(std::chrono::nanoseconds(ns)); }};
+}
+
+void PluginSide::granted(const api::SliceRequest& request, const api::Slice& slice) {
+  const PodContainer& pod = *request.holder->pod;
+  os::log::info("slot {}: pod {}/{}, container {} has slice {}", request.slot, pod.namespace_, pod.name,
+                pod.container, slice.name);
+  api_.expect_container();
+  api_.note({.about = about(pod),
+             .severity = Severity::normal,
+             .reason = "CarveSliceReady",
+             .action = "StartContainer",
+             .note = fmt::format("container {}: {}", pod.container, grant_note(slice))});
+}
+
+int serve(os::Loop& loop, const os::Fd& signals) {
+  loop.watch(signals.get(), EPOLLIN, [&](uint32_t) { loop.stop(); });
+  loop.run();
+  loop.forget(signals.get());
+  os::log::info("carve-kubelet ended; slices and containers run on");
+  return 0;
+}
+
+}  // namespace carve::kubernetes::node

@@ -1,0 +1,57 @@
+#include "kubernetes/node/podresources/pod_resources.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+
+#include <pod_resources.grpc.pb.h>
+
+namespace carve::kubernetes::node {
+namespace {
+
+constexpr std::chrono::seconds patience{2};
+// kubelet's own client accepts as much (k8s.io/kubernetes, pkg/kubelet/apis/podresources,
+// defaultPodResourcesMaxSize).
+constexpr int max_list_bytes = 16 << 20;
+
+class Lister final : public PodResources {
+ public:
+  explicit Lister(const std::string& socket) : socket_(socket) {
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(max_list_bytes);
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+    stub_ = v1::PodResourcesLister::NewStub(
+        grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments));
+  }
+
+  Result<std::vector<ContainerDevices>, std::string> list() override {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + patience);
+    v1::ListPodResourcesResponse answer;
+    const grpc::Status status = stub_->List(&context, {}, &answer);
+    if (!status.ok())
+      return tl::unexpected(
+          fmt::format("kubelet's pod resources at {}: {}", socket_, status.error_message().substr(0, 300)));
+    std::vector<ContainerDevices> out;
+    for (const v1::PodResources& pod : answer.pod_resources())
+      for (const v1::ContainerResources& container : pod.containers())
+        for (const v1::ContainerDevices& devices : container.devices())
+          out.push_back({.container = {pod.namespace_(), pod.name(), container.name()},
+                         .resource = devices.resource_name(),
+                         .devices = {devices.device_ids().begin(), devices.device_ids().end()}});
+    return out;
+  }
+
+ private:
+  const std::string socket_;
+  std::unique_ptr<v1::PodResourcesLister::Stub> stub_;
+};
+
+}  // namespace
+
+std::unique_ptr<PodResources> PodResources::at(const std::string& socket) {
+  return std::make_unique<Lister>(socket);
+}
+
+}  // namespace carve::kubernetes::node

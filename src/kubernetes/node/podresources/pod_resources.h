@@ -1,0 +1,22 @@
+// kubelet's list of the devices of each container (k8s.io/kubelet, podresources v1). A call waits at most 2
+// s. kubelet answers 100 calls a second and rejects more, which is a failure like any other.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kubernetes/node/rules/container_start.h"
+
+namespace carve::kubernetes::node {
+
+class PodResources {
+ public:
+  // Connects on the first call, and again after kubelet has restarted.
+  static std::unique_ptr<PodResources> at(const std::string& socket);
+  virtual ~PodResources() = default;
+  // Thread-safe.
+  virtual Result<std::vector<ContainerDevices>, std::string> list() = 0;
+};
+
+}  // namespace carve::kubernetes::node

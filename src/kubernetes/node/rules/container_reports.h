@@ -1,0 +1,32 @@
+// Which running containers are reported to the agent. The agent needs the first process of a container to
+// prove which processes belong to it when their cgroup path names no pod, and to see processes that never
+// attach.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kubernetes/node/rules/runtime_capability.h"
+#include "wire/api/slice.h"
+
+namespace carve::kubernetes::node {
+
+struct ContainerReport {
+  std::string slice;
+  std::string slot;
+  PodContainer holder;
+  std::string id;  // The runtime's.
+  // It is not the holder, but an init container with the holder's slot, if its mounts confirm that.
+  bool is_shared = false;
+
+  // Identifies a report after it was made.
+  std::string key() const { return slice + " " + id; }
+};
+
+// Returns the running containers of the slices' holders, and those of their pods that hold no slice, without
+// those already reported.
+std::vector<ContainerReport> to_report(const std::vector<api::Slice>&, const std::vector<RuntimeContainer>&,
+                                       const std::set<std::string>& reported);
+
+}  // namespace carve::kubernetes::node

@@ -1,0 +1,62 @@
+// Attaching processes: their slots in the slice's shared memory, and what happens to a slot when its process
+// ends or executes another program.
+#pragma once
+
+#include <functional>
+#include <set>
+
+#include "node/slice/node_state.h"
+#include "os/socket.h"
+#include "wire/shm/attach.h"
+
+namespace carve::node {
+
+// Returns an answer without descriptors.
+shm::AttachReply attach_reply(shm::AttachStatus, const std::string& message);
+
+class Attachments {
+ public:
+  // `process_ended` is called with the slice's id when an attached process has ended and its slot is free.
+  Attachments(NodeState& node, std::function<void(uint64_t)> process_ended)
+      : node_(node), process_ended_(std::move(process_ended)) {}
+
+  // Answers a process that attaches. The order of the descriptors is that of wire/shm/attach.h. Returns no
+  // value if the process must be inspected first; `again` is called afterwards.
+  std::optional<shm::AttachReply> attach(const os::Peer&, const shm::AttachRequest&,
+                                         std::vector<os::Fd>& descriptors,
+                                         const std::function<void()>& again);
+  // The same for a process that is known to be in this slice.
+  std::optional<shm::AttachReply> attach(LiveSlice&, const os::Peer&, const shm::AttachRequest&,
+                                         std::vector<os::Fd>& descriptors,
+                                         const std::function<void()>& again);
+
+  // Watches a process that has a slot.
+  void add(LiveSlice&, const os::ProcessId&, unsigned slot, os::Fd pidfd);
+
+  // Watches the processes of an adopted slice that still live. Frees the slots of the others with
+  // reclaim_ended().
+  void adopt(LiveSlice&);
+  void reclaim_ended(LiveSlice&);
+
+  // Releases the charges of processes that executed another program and did not attach again. Such a process
+  // no longer maps its report page, which an inspection shows. A process that the driver still reports is
+  // left out.
+  void reclaim_after_exec(LiveSlice&);
+
+ private:
+  void ended(uint64_t slice, os::ProcessId);
+  // Releases the charges of a slot. Returns false if the budget words changed too often; then try again.
+  static bool reclaim(LiveSlice&, unsigned slot);
+  struct Slot;
+  static Slot choose_slot(LiveSlice&, const os::Peer&, const shm::AttachRequest&);
+  // Returns whether it is known if the image of the request has replaced the process; otherwise inspects it.
+  bool knows_image(LiveSlice&, const os::Peer&, const shm::AttachRequest&,
+                   const std::function<void()>& again);
+  static bool holds_charges(const LiveSlice&, unsigned slot);
+  void fill_slot(LiveSlice&, const os::Peer&, const shm::AttachRequest&, unsigned slot, os::Fd pidfd);
+
+  NodeState& node_;
+  std::function<void(uint64_t)> process_ended_;
+};
+
+}  // namespace carve::node

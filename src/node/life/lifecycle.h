@@ -1,0 +1,82 @@
+// The life of a slice: how it begins and what enters it. For its end see ending.h.
+//
+//   grant -> [creator waits] -> enter | supervise | add_container -> ... -> last process ends, or stop -> end
+//
+// The order of steps makes a crash at any point repairable. The ledger has every grant. Shared memory without
+// a ledger entry is left over; an entry without shared memory and live processes has ended
+// (node/life/adopt.h).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "node/agent/agent.h"
+#include "node/life/attachments.h"
+#include "node/life/ending.h"
+#include "node/slice/node_state.h"
+
+namespace carve::node {
+
+class Lifecycle {
+ public:
+  explicit Lifecycle(NodeState& node);
+  ~Lifecycle();  // Removes the cgroup of the slices if it is unused.
+  Lifecycle(const Lifecycle&) = delete;
+  Lifecycle& operator=(const Lifecycle&) = delete;
+
+  Outcome<LiveSlice*> grant(const Request&, const os::ProcessId& creator, const Viewer&);
+  Outcome<Entry> enter(LiveSlice&, os::Peer, const EnterRequest&);
+  Outcome<void> supervise(LiveSlice&, os::Peer);
+  Outcome<void> add_container(LiveSlice&, pid_t init, const std::string& container);
+  // Answers a process that attaches through a slot's directory. The process never learns that it is in no
+  // slice.
+  std::optional<shm::AttachReply> attach(ContainerSlot, const os::Peer&, const shm::AttachRequest&,
+                                         std::vector<os::Fd>& descriptors,
+                                         const std::function<void()>& again);
+  // Adopts a slice of an earlier agent. `state` is its state file, if it belongs to this slice and boot.
+  // Returns false if the slice has ended.
+  bool adopt(const ledger::UsageRecord&, const std::optional<StateFile>& state);
+  bool has_populated_cgroup(const std::string& name) const;
+  // Removes what an ended slice has left behind.
+  void remove_remains(const std::string& name, bool cgroup);
+
+  Ending& ending() { return ending_; }
+  Attachments& attachments() { return attachments_; }
+  const std::string& cgroup_trouble() const { return cgroup_trouble_; }  // Empty if each slice gets a cgroup.
+
+ private:
+  // Returns the live slice of the request's holder if the request is repeated, or null if none lives.
+  Outcome<LiveSlice*> find_by_holder(const Request&) const;
+  Outcome<void> is_free_slot(const Request&) const;
+  // Opens the slice for another container of its holder, which may have another slot.
+  Outcome<void> open_again(LiveSlice&, const std::optional<ContainerSlot>&);
+  struct SlotRefusal {
+    shm::AttachStatus status;
+    std::string message;
+  };
+  // Returns the slice of a process that attaches through the slot. Pins the slice to a new container.
+  Result<LiveSlice*, SlotRefusal> slice_in(ContainerSlot, const os::Peer&);
+  SlotRefusal refuse_foreign(LiveSlice&, const os::Peer&, const std::string& key, std::string message);
+  void drop_ended_containers(LiveSlice&);
+  Outcome<void> set_up(LiveSlice&, const os::ProcessId& creator);
+  Outcome<Cgroup> open_cgroup(const std::string& name) const;
+  std::string parts_in_words(const Slice&) const;  // "4 GiB on device 0 and 2 GiB on device 1"
+  void make_cgroup(LiveSlice&);
+  void watch_adopted(LiveSlice&, const std::optional<StateFile>&);
+
+  NodeState& node_;
+  Ending ending_;
+  Attachments attachments_;
+  std::optional<CgroupTree> tree_;
+  std::string group_;  // "carve-1a2b3c4d"
+  std::string cgroup_trouble_;
+};
+
+// Writes the record's terms into the control page.
+void fill_control(const NodeState&, LiveSlice&);
+
+// Returns how much host memory the spill of all slices may use, and how much of it live slices have.
+Bytes spill_limit(const Settings&);
+Bytes spill_granted(const ledger::Ledger&);
+
+}  // namespace carve::node

@@ -1,0 +1,161 @@
+#include "node/life/update.h"
+
+#include <algorithm>
+
+#include "node/life/lifecycle.h"
+#include "os/clock.h"
+#include "wire/shm/shared_blocks.h"
+
+namespace carve::node {
+namespace {
+
+uint64_t used_of(const LiveSlice& slice, size_t part) {
+  return slice.charged(static_cast<unsigned>(part)).count;
+}
+
+// Returns the command with the program's name instead of its path, at most 40 characters.
+std::string shortened(std::string command) {
+  const size_t name = command.rfind('/', command.find(' '));
+  if (name != std::string::npos) command.erase(0, name + 1);
+  if (command.size() > 40) command.replace(37, std::string::npos, "...");
+  return command;
+}
+
+// Returns "process 12 (train) 3 GiB, process 13 (train) 1 GiB, 90 MiB of growth".
+std::string holders_of(const NodeState& node, const LiveSlice& slice, unsigned part) {
+  std::vector<std::pair<uint64_t, std::string>> held;
+  for (const auto& [process, attached] : slice.attached) {
+    uint64_t bytes = 0;
+    for (unsigned lane = 0; lane < shm::lanes; ++lane)
+      bytes += shm::in_use_by(slice.report.page->charges, {part, attached.slot, lane});
+    if (bytes != 0)
+      held.emplace_back(
+          bytes, fmt::format("process {} ({}) {}", process.pid,
+                             shortened(node.inspector->command_of(process)), text(Bytes{bytes}).c_str()));
+  }
+  std::ranges::sort(held, std::greater{});
+  std::vector<std::string> said;
+  for (size_t i = 0; i < held.size() && i < 8; ++i) said.push_back(held[i].second);
+  if (held.size() > said.size()) said.push_back(fmt::format("{} more", held.size() - said.size()));
+  if (const uint64_t shared = shm::shared_bytes(slice.report.page->charges, part); shared != 0)
+    said.push_back(fmt::format("{} of exported memory", text(Bytes{shared}).c_str()));
+  if (const uint64_t grown = shm::holding(slice.report.page->charges, {part, shm::Tag::agent, 0}); grown != 0)
+    said.push_back(fmt::format("{} of growth", text(Bytes{grown}).c_str()));
+  return fmt::format("{}", fmt::join(said, ", "));
+}
+
+std::string spoken(const ledger::Terms& was, const ledger::Terms& is) {
+  std::vector<std::string> said;
+  if (was.memory != is.memory)
+    said.push_back(fmt::format("memory {} instead of {}", text(is.memory).c_str(), text(was.memory).c_str()));
+  if (was.share != is.share)
+    said.push_back(
+        was.share.basis_points == 0
+            ? fmt::format("compute {}", text(is.share).c_str())
+            : fmt::format("compute {} instead of {}", text(is.share).c_str(), text(was.share).c_str()));
+  if (was.policy != is.policy)
+    said.push_back(fmt::format("policy {} instead of {}", text(is.policy), text(was.policy)));
+  if (was.latency != is.latency)
+    said.push_back(fmt::format("class {} instead of {}", text(is.latency), text(was.latency)));
+  if (was.isolation != is.isolation)
+    said.push_back(fmt::format("isolation {} instead of {}", text(is.isolation), text(was.isolation)));
+  return fmt::format("{}", fmt::join(said, ", "));
+}
+
+// Writes the new quota into the control page. Fails with the holders' names if more bytes are in use.
+Outcome<void> shrink(const NodeState& node, LiveSlice& slice, Bytes memory) {
+  if (!slice.limited() || !slice.report.page) return {};
+  const auto quota_is = [&](Bytes quota) {
+    for (size_t i = 0; i < slice.granted().parts.size(); ++i)
+      std::atomic_ref(slice.control->devices[i].quota).store(quota.count);
+  };
+  const auto too_full = [&]() -> std::optional<unsigned> {
+    for (unsigned i = 0; i < slice.granted().parts.size(); ++i)
+      if (used_of(slice, i) > memory.count) return i;
+    return std::nullopt;
+  };
+  auto full = too_full();
+  if (!full) {
+    quota_is(memory);
+    full = too_full();
+    if (!full) return {};
+    quota_is(slice.granted().parts[*full].memory);
+  }
+  const uint64_t used = used_of(slice, *full);
+  return failure(FailureKind::failed_precondition,
+                 "slice {} uses {} of device {}, more than {}: {}; its quota must be at least {} now",
+                 slice.name(), text(Bytes{used}).c_str(),
+                 node.device(slice.granted().parts[*full].device)->device.index, text(memory).c_str(),
+                 holders_of(node, slice, *full),
+                 text(Bytes{(used + (1 << 20) - 1) & ~uint64_t{(1 << 20) - 1}}).c_str());
+}
+
+}  // namespace
+
+Outcome<void> may_have(const NodeState& node, const LiveSlice& slice, const ledger::Terms& terms,
+                       const TermsUpdate& asked) {
+  if (asked.share && (asked.share->basis_points == 0 || *asked.share > whole_device))
+    return failure(FailureKind::invalid_argument, "a compute share must be above 0% and at most 100%");
+  if ((asked.memory || asked.share) && !slice.granted().has_equal_parts())
+    return failure(
+        FailureKind::failed_precondition,
+        "the parts of slice {} differ, and one amount for all of them is given; stop it and request a "
+        "slice with other parts",
+        slice.name());
+  if (asked.memory && *asked.memory < min_memory)
+    return failure(FailureKind::invalid_argument, "{} of memory is too little; a slice has at least 1 MiB",
+                   text(*asked.memory).c_str());
+  for (const SlicePart& part : slice.granted().parts) {
+    const NodeDevice* d = node.device(part.device);
+    if (d == nullptr) continue;
+    const Policy effective = node.compute.policies.of(part.device).effective;
+    if (asked.policy && *asked.policy != effective && !node.settings.policy_per_slice)
+      return failure(FailureKind::failed_precondition,
+                     "device {} follows {}, and all slices of a device follow one policy; change the node's "
+                     "policy (carve node set --policy {}), or start carved with --policy-per-slice",
+                     d->device.index, text(effective), text(*asked.policy));
+    if (asked.memory && slice.limited() && node.settings.contexts_in_slice && terms.memory < d->context)
+      return failure(
+          FailureKind::invalid_argument,
+          "device {}: {} is less than the {} that one context takes on it; ask for at least {}, or start "
+          "carved with --context-charge reserve",
+          d->device.index, text(terms.memory).c_str(), text(d->context).c_str(), text(d->context).c_str());
+  }
+  return {};
+}
+
+Outcome<void> update_terms(NodeState& node, LiveSlice& slice, const TermsUpdate& asked,
+                           const std::string& by) {
+  if (slice.stopping || slice.ended)
+    return failure(FailureKind::failed_precondition, "slice {} is ending", slice.name());
+  const ledger::Terms was = ledger::terms_of(slice.granted());
+  ledger::Terms terms = was;
+  if (asked.memory) terms.memory = *asked.memory;
+  if (asked.share) terms.share = *asked.share;
+  if (asked.policy) terms.policy = *asked.policy;
+  if (asked.latency) terms.latency = *asked.latency;
+  // A first share is enforced from now on, as in a request with a share.
+  if (asked.share && was.share.basis_points == 0 && was.isolation == Isolation::memory)
+    terms.isolation = default_isolation(*asked.share);
+  if (const auto good = may_have(node, slice, terms, asked); !good) return good;
+  if (terms == was) return {};
+  if (!asked.is_of_operator && !slice.change_budget.take(os::monotonic_ns()))
+    return failure(FailureKind::resource_exhausted,
+                   "slice {} was changed {} times in a row; it may change once a second now, try again",
+                   slice.name(), EventBudget::default_burst);
+
+  const auto change = node.ledger().alter(slice.id(), terms, stamp_now(), node.most_shares());
+  if (!change) return tl::unexpected(change.error());
+  if (terms.memory < was.memory)
+    if (const auto done = shrink(node, slice, terms.memory); !done) return done;
+  const auto kept = node.books.post(*change);
+  if (kept) slice.record = node.ledger().living().at(slice.id());
+  fill_control(node, slice);
+  if (!kept) return kept;
+  node.pages.write_state(slice);
+  node.event(slice.name(), fmt::format("updated by {}: {}", by, spoken(was, terms)));
+  arbitrate(node, slice.granted());
+  return {};
+}
+
+}  // namespace carve::node

@@ -1,0 +1,42 @@
+#include "node/loop/runtime_files.h"
+
+#include <utility>
+
+#include "node/cdi/cdi.h"
+#include "node/slots/slot_sockets.h"
+#include "os/log.h"
+
+namespace carve::node {
+
+void RuntimeFiles::report_trouble(const std::string& message) {
+  if (!message.empty() && message != trouble_) os::log::error("{}", message);
+  trouble_ = message;
+}
+
+void RuntimeFiles::check() {
+  std::string trouble;
+  const auto restored = node_.pages.restore(node_.loop, node_.slices);
+  if (!restored) trouble = restored.error().message;
+  if (restored && *restored) {
+    node_.books.rewrite_mark();
+    node_.event("", fmt::format("the directory {} was removed and is made again, with the files of {} slices",
+                                node_.pages.runtime().path(), node_.slices.size()));
+  }
+  const std::string& socket = node_.settings.socket;
+  if (restored && !is_attach_socket_published(socket)) {
+    if (const auto published = publish_attach_socket(socket); !published)
+      trouble = published.error().message;
+    else
+      node_.event("", "the attach socket of containers was removed and is made again");
+  }
+  for (const auto& [id, slice] : node_.slices) {
+    if (!restored || !slice->slot || slice->stopping || has_attach_socket(socket, *slice->slot)) continue;
+    if (const auto opened = open_slot(node_, *slice); !opened)
+      trouble = opened.error().message;
+    else
+      node_.event(slice->name(), "the attach socket of its container was removed and is made again");
+  }
+  report_trouble(trouble);
+}
+
+}  // namespace carve::node

@@ -1,0 +1,29 @@
+// The state file: what a new agent needs to know about a slice in addition to the ledger and the control
+// page. Together with the shared memory it is enough to rebuild a lost ledger. It is a JSON document with the
+// fields of StateFile (core/fields.h).
+#pragma once
+
+#include "core/container_slot.h"
+#include "ledger/usage_record.h"
+#include "node/identity/identity.h"
+
+namespace carve::node {
+
+struct StateFile {
+  ledger::UsageRecord record;
+  std::string boot_id;  // Boot in which the file was written; shared memory of an earlier boot is invalid.
+  std::string command;  // For display only.
+  bool cgroup = false;  // The slice has a cgroup that the agent made.
+  bool entered = false;
+  os::ProcessId creator;
+  os::ProcessId root, supervisor;
+  std::vector<ContainerIdentity> containers;
+  std::optional<ContainerSlot> slot;
+  bool released = false;
+};
+
+std::string write_state_file(const StateFile&);
+std::optional<StateFile> read_state_file(
+    const std::string& text);  // Returns no value if the text is not a state file.
+
+}  // namespace carve::node

@@ -1,0 +1,40 @@
+// The labels of this node. They are stored in the agent's state and survive a restart.
+//
+// A system label has a meaning of its own (docs/compute.md), and its value cannot be edited: it must be
+// removed, the agent restarted, and the label added again. So no program that reads a node's labels sees a
+// value that the node does not follow yet.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "core/label.h"
+#include "core/slice.h"
+
+namespace carve::node {
+
+class NodeLabels {
+ public:
+  // Reads the stored labels and applies the command line's. Fails if the command line edits a system label,
+  // or if the file cannot be written.
+  static Outcome<NodeLabels> open(const std::string& path, const LabelChanges& given);
+
+  // Sets or removes one label. On failure nothing is changed. Repeating a change is not an error.
+  Outcome<void> change(const std::string& key, const std::optional<std::string>& value);
+
+  const std::map<std::string, std::string>& all() const { return labels_; }
+  // The settings from labels with these meanings; no value without such a label.
+  std::optional<Policy> policy() const;
+  std::optional<MemoryUnit> memory_unit() const;
+  // Returns the label with the meaning; empty if there is none.
+  std::string key_of(LabelMeaning) const;
+
+ private:
+  std::string path_;
+  std::map<std::string, std::string> labels_;
+  std::set<std::string> removed_;  // System labels that this agent removed.
+};
+
+}  // namespace carve::node

@@ -1,0 +1,35 @@
+// kind: Budget. The amount that an account may use in a month, compared with its invoice so far. A budget
+// that holds keeps new jobs of the account in their queue; nothing that runs is ended.
+#pragma once
+
+#include "objects/object.h"
+
+namespace carve::objects {
+
+struct BudgetSpec {
+  std::string account;
+  std::string window = "month";          // In UTC.
+  std::string gpu_hours;                 // Either this or an amount.
+  std::string amount;                    // In the currency of the tariffs.
+  std::vector<uint32_t> at = {80, 100};  // Percentages that cause an event.
+  std::string then = "warn";             // "hold": beyond 100 percent jobs wait.
+};
+
+struct BudgetStatus {
+  std::string from;  // The month.
+  std::string to;
+  std::string used;  // In the spec's terms: GPU-hours, or an amount.
+  uint32_t percent = 0;
+  uint32_t reached = 0;  // The largest of spec.at that was reached; 0 if none.
+  bool holds = false;    // Jobs of the account wait.
+};
+
+struct Budget {
+  std::string api_version;
+  std::string kind;
+  Metadata metadata;
+  BudgetSpec spec;
+  BudgetStatus status;
+};
+
+}  // namespace carve::objects

@@ -1,0 +1,66 @@
+// kind: Pool. A node pool: nodes that share labels and taints (workload/pool.h).
+#pragma once
+
+#include "objects/object.h"
+
+namespace carve::objects {
+
+struct PoolTaint {
+  std::string key;
+  std::string value;
+  std::string effect;
+};
+
+struct PoolSpec {
+  std::string type = "eas";                   // "eas", "lingjun", "public", "ecs", "vci"
+  std::map<std::string, std::string> labels;  // Labels of a new node.
+  std::vector<PoolTaint> taints;
+  bool label_sync = false;            // Nodes follow later changes of labels and taints.
+  bool sharing = true;                // Slices may be created on its nodes.
+  std::string best_effort = "allow";  // "allow" or "refuse" slices without a share.
+};
+
+// A label of the pool that a node lacks, or has with another value.
+struct PoolDrift {
+  std::string node;
+  std::string label;
+  std::string pool_value;
+  std::string node_value;  // Empty if the node does not have the label.
+};
+
+struct SlicingCheckStatus {
+  std::string name;  // "resource-type", "gpu-count", "instance-state", or "sharing" if it is not enabled
+  bool ok = false;
+  std::string message;  // Empty if the check is ok.
+};
+
+// GET /v1/pools/NAME/slicing
+struct Slicing {
+  bool available = false;
+  std::vector<SlicingCheckStatus> checks;  // In order, up to the first that fails.
+  std::string failed;                      // Name of the failing check; empty if none fails.
+  std::string
+      eas_problem;  // Why PAI-EAS documents may not be sliced there; empty if they may when it is available.
+};
+
+struct PoolStatus {
+  uint32_t nodes = 0;
+  uint32_t gpus = 0;
+  uint32_t running_gpu_nodes = 0;
+  std::vector<PoolDrift> drift;
+  Slicing slicing;
+};
+
+struct Pool {
+  std::string api_version;
+  std::string kind;
+  Metadata metadata;
+  PoolSpec spec;
+  PoolStatus status;
+};
+
+struct PoolList {
+  std::vector<Pool> items;
+};
+
+}  // namespace carve::objects

@@ -1,0 +1,46 @@
+// kind: Queue. Jobs wait in it until their slices fit (workload/queue.h).
+#pragma once
+
+#include <optional>
+
+#include "objects/object.h"
+
+namespace carve::objects {
+
+// The quota that a queue can always reclaim: either devices, or memory and compute.
+struct QueueQuota {
+  uint32_t devices = 0;
+  std::string memory;   // "40GiB", over all devices.
+  std::string compute;  // In units of one device: "250%" is two and a half.
+};
+
+struct QueueSpec {
+  std::string gpu = "mgpu";  // "none"; "gpu" for whole devices; "mgpu" for parts of them. Immutable.
+  std::string pool;          // Empty for any node.
+  std::optional<QueueQuota> quota;
+  uint32_t weight = 1;       // Of its part in the pool, relative to other queues.
+  uint32_t max_running = 0;  // Jobs; 0 for no limit.
+  uint32_t max_slices = 0;   // Over all its running jobs; 0 for no limit.
+  bool strict = false;       // Only the steps of the vendor: 5, 10, ... 95, 99 percent; 256 MiB or more.
+  bool backfill = false;     // A later job that does not delay the head may pass it.
+  std::string billing = "onDemand";  // "onDemand", "prepaid"
+  std::vector<std::string> compute_groups = {"default"};
+};
+
+struct QueueStatus {
+  uint32_t waiting = 0;  // Jobs.
+  uint32_t running = 0;
+  uint32_t slices = 0;  // Slices of its running jobs.
+  uint64_t memory_bytes = 0;
+  uint64_t compute_bp = 0;
+};
+
+struct Queue {
+  std::string api_version;
+  std::string kind;
+  Metadata metadata;
+  QueueSpec spec;
+  QueueStatus status;
+};
+
+}  // namespace carve::objects

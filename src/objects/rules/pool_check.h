@@ -1,0 +1,21 @@
+// Reads and checks a document of kind Pool.
+#pragma once
+
+#include <string_view>
+
+#include "objects/pool_object.h"
+#include "wire/api/field_error.h"
+#include "workload/pool.h"
+
+namespace carve::objects {
+
+inline constexpr size_t max_pool_taints = 32;
+inline constexpr std::string_view taint_effects[] = {"NoSchedule", "PreferNoSchedule", "NoExecute"};
+
+// Parses the JSON text strictly and returns the pool with labels in Carve's own terms, or every error.
+Result<objects::Pool, api::FieldErrors> read_pool(std::string_view json);
+
+// Returns the pool for workload/pool.h. The spec was checked.
+workload::NodePool node_pool(std::string name, const objects::PoolSpec&);
+
+}  // namespace carve::objects

@@ -1,0 +1,30 @@
+// Reads and checks a document of kind Queue.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "engines/engine_pods.h"
+#include "objects/queue_object.h"
+
+namespace carve::objects {
+
+inline constexpr size_t max_compute_groups = 32;
+
+// Parses the JSON text strictly and returns the queue, or every error.
+Result<objects::Queue, api::FieldErrors> read_queue(std::string_view json);
+
+// Returns the limits of requests by the queue's jobs. The spec was checked.
+engines::QueueTerms queue_terms(std::string name, const objects::QueueSpec&);
+
+// Returns the queue for workload/queue.h. A quota of devices counts devices of this size. The spec was
+// checked.
+workload::Queue workload_queue(std::string name, const objects::QueueSpec&, uint64_t device_bytes);
+
+}  // namespace carve::objects
+
+template <>
+struct carve::Words<carve::workload::QueueGpu> {
+  static constexpr const char* kind = "GPU of a queue";
+  static constexpr std::string_view words[] = {"none", "gpu", "mgpu"};
+};

@@ -1,0 +1,100 @@
+#include "objects/rules/queue_check.h"
+
+#include <gmock/gmock.h>
+
+#include "objects/rules/job_check.h"
+
+namespace carve::objects {
+namespace {
+
+using testing::ElementsAre;
+
+std::string queue_document(const std::string& spec, const std::string& name = "q") {
+  return fmt::format(R"({{"apiVersion":"carve.dev/v1","kind":"Queue","metadata":{{"name":"{}"}},"spec":{}}})",
+                     name, spec);
+}
+
+std::vector<std::string> messages(const api::FieldErrors& errors) {
+  std::vector<std::string> out;
+  for (const api::FieldError& error : errors) out.push_back(error.message);
+  return out;
+}
+
+TEST(QueueCheck, every_error_of_a_queue_is_reported_at_once) {
+  const auto wrong = read_queue(queue_document(
+      R"({"gpu":"half","billing":"free","quota":{"memory":"4","compute":"x"},"computeGroups":["A"]})"));
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(messages(wrong.error()),
+              ElementsAre("spec.gpu: 'half' is none of none, gpu or mgpu",
+                          "spec.billing: 'free' is neither onDemand nor prepaid",
+                          "spec.quota.memory: '4' is not an amount such as 40GiB",
+                          "spec.quota.compute: 'x' is not a whole percentage such as 250%",
+                          "spec.computeGroups[0]: 'A' is no name; use 1 to 48 of a-z, 0-9 and -"));
+  for (const char* spec : {R"({"quota":{}})", R"({"quota":{"devices":1,"memory":"1GiB","compute":"1%"}})"})
+    EXPECT_THAT(messages(read_queue(queue_document(spec)).error()),
+                ElementsAre("spec.quota: set devices, or memory and compute"));
+  for (const char* weight : {"0", "1001"})
+    EXPECT_THAT(messages(read_queue(queue_document(fmt::format(R"({{"weight":{}}})", weight))).error()),
+                ElementsAre(fmt::format("weight {}: it is 1 to 1000", weight)));
+  EXPECT_THAT(messages(read_queue(queue_document(R"({"computeGroups":[]})")).error()),
+              ElementsAre("spec.computeGroups: 0 groups; there are 1 to 32"));
+  EXPECT_THAT(messages(read_queue(R"({"metadata":{"name":"q","namespace":"n"},"spec":{}})").error()),
+              ElementsAre("metadata.namespace: queues have no namespace; leave it out"));
+  EXPECT_THAT(messages(read_queue(queue_document(R"({"gpu":"none","quota":{"devices":1}})")).error()),
+              ElementsAre("queue q gives no GPU: leave out the quota"));
+}
+
+TEST(QueueCheck, a_quota_is_devices_or_amounts) {
+  const auto devices = read_queue(queue_document(R"({"quota":{"devices":2}})"));
+  ASSERT_TRUE(devices) << devices.error().front().message;
+  EXPECT_EQ(workload_queue("q", devices->spec, 100).quota, (workload::Amount{Bytes{200}, 20000}));
+  const auto amounts = read_queue(queue_document(R"({"quota":{"memory":"40GiB","compute":"250%"}})"));
+  ASSERT_TRUE(amounts) << amounts.error().front().message;
+  EXPECT_EQ(workload_queue("q", amounts->spec, 100).quota, (workload::Amount{40_GiB, 25000}));
+}
+
+TEST(JobCheck, every_error_of_a_job_is_reported_at_once) {
+  const auto wrong = read_job(
+      R"({"apiVersion":"carve.dev/v1","kind":"Job","metadata":{"name":"a"},"spec":{"engine":"flink","retries":101,
+          "parameters":{"a b":"x"},"python":"python3","run":{"image":"i","workdir":"here","env":{"A=B":"c"}}}})");
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(messages(wrong.error()),
+              ElementsAre("spec.queue: name a queue; carve get queues lists them",
+                          "spec.run.image: jobs run local programs; name one in spec.run.command",
+                          "spec.run.workdir: 'here' is no absolute path",
+                          "spec.run.env: 'A=B' is not the name of a variable: printable ASCII characters "
+                          "without =, at least one",
+                          "spec.parameters: 'a b' is no name of a parameter",
+                          "spec.python: 'python3' is no absolute path",
+                          "spec.engine: 'flink' is none of spark, ray or custom",
+                          "spec.run.command: name the program",
+                          "spec.retries: 101 is not a whole number from 0 to 100"));
+}
+
+TEST(JobCheck, a_job_has_as_many_pods_as_its_engine_has_a_word_for) {
+  const auto wrong = [](const char* more) {
+    const auto job = read_job(
+        fmt::format(R"({{"metadata":{{}},"spec":{{"queue":"q","run":{{"command":["a"]}},{}}}}})", more));
+    return job ? std::vector<std::string>{} : messages(job.error());
+  };
+  EXPECT_THAT(
+      wrong(R"("engine":"spark","workers":3)"),
+      ElementsAre(
+          "spec.workers: 3 has no effect on a spark job; set spec.parameters: spark.executor.instances"));
+  EXPECT_THAT(wrong(R"("engine":"ray","tasks":3)"),
+              ElementsAre("spec.tasks: 3 has no effect on a ray job; set spec.workers"));
+  EXPECT_THAT(wrong(R"("workers":2)"),
+              ElementsAre("spec.workers: 2 has no effect on a custom job; set spec.tasks"));
+  EXPECT_THAT(wrong(R"("tasks":2)"), ElementsAre());
+}
+
+TEST(JobCheck, a_job_may_have_no_name) {
+  const auto job = read_job(
+      R"({"apiVersion":"carve.dev/v1","kind":"Job","metadata":{},"spec":{"queue":"q","run":{"command":["a"]}}})");
+  ASSERT_TRUE(job) << job.error().front().message;
+  EXPECT_EQ(engine_request(job->spec, {.name = "q"}).engine, engines::Engine::custom);
+  EXPECT_FALSE(read_job(R"({"metadata":{"name":"A!"},"spec":{"queue":"q","run":{"command":["a"]}}})"));
+}
+
+}  // namespace
+}  // namespace carve::objects

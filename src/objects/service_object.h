@@ -1,0 +1,141 @@
+// kind: Service. Equal replicas of one program, each in a slice of its own, behind one address.
+#pragma once
+
+#include <optional>
+
+#include "core/restart_policy.h"
+#include "objects/object.h"
+
+namespace carve::objects {
+
+// A replica's part of one of its devices.
+struct GpuPart {
+  std::string memory;  // As in a Gpu.
+  std::string share;   // Best effort if it is empty.
+};
+
+// Each replica's part of a GPU. A replica gets none if it is absent.
+struct Gpu {
+  std::string memory;  // Per device: "4GiB", "20GB", "50%", "16 units" (of the node). Empty with `exclusive`.
+  std::string share;   // Part of one device's time: "30%". Empty for best effort.
+  uint32_t devices = 1;    // Number of devices, each with this memory and share.
+  bool exclusive = false;  // Whole devices.
+  std::string isolation;   // "none", "memory", "memory+compute"; empty for the node's.
+  std::string policy;      // "fixed-share", ...; empty for the node's.
+  // Memory and share of each device, if they differ; replaces `memory`, `share` and `devices`.
+  std::vector<GpuPart> parts;
+};
+
+// A request counts for placement, a limit applies to the running program. "2", "500m"; "4GiB", "512MiB".
+struct Resource {
+  std::string request;
+  std::string limit;
+};
+
+struct Run {
+  std::vector<std::string> command;        // The program and its arguments; replaces an image's ENTRYPOINT.
+  std::vector<std::string> args;           // Further arguments; replace an image's CMD.
+  std::string image;                       // Empty for a local program.
+  std::map<std::string, std::string> env;  // At most 64 KiB.
+  std::string workdir;                     // Empty for the owner's home.
+};
+
+struct HttpGet {
+  std::string path = "/";
+};
+
+struct Readiness {
+  std::optional<HttpGet> http_get;  // If absent, a TCP connection is enough.
+  uint32_t period_seconds = 2;
+  uint32_t timeout_seconds = 1;
+  uint32_t failure_threshold = 3;
+};
+
+struct Update {
+  uint32_t max_surge = 1;
+  uint32_t max_unavailable = 0;
+  uint32_t progress_deadline_seconds = 600;
+};
+
+// Lets replicas run on nodes with a taint (workload/pool.h). "Exists" tolerates any value of the key.
+struct Toleration {
+  std::string key;                  // Empty with "Exists" for every key.
+  std::string operator_ = "Equal";  // "Equal", "Exists"
+  std::string value;
+  std::string effect;  // "NoSchedule", "PreferNoSchedule", "NoExecute"; empty for every effect.
+};
+
+struct Autoscale {
+  uint32_t min = 1;
+  uint32_t max = 1;
+  std::string metric = "qps";  // "qps", "gpuUtilization", "concurrency"
+  uint32_t target = 1;
+};
+
+struct ServiceSpec {
+  uint32_t replicas = 1;
+  bool stopped = false;  // No replica runs; `replicas` is kept for the next start.
+  std::string pool;      // Empty for any node.
+  std::vector<Toleration> tolerations;
+  std::optional<Gpu> gpu;
+  Resource cpu;
+  Resource memory;
+  Run run;
+  std::optional<uint32_t> port;  // 1 to 65535. The program's nominal port; each replica gets its own PORT.
+  // The port of a program that does not read PORT. All replicas of a machine would share it, so there is at
+  // most one, and its successor starts when it has ended.
+  std::optional<uint32_t> target_port;
+  // A service whose programs have all ended, and are not started again, is stopped.
+  RestartPolicy restart_policy = RestartPolicy::always;
+  Readiness readiness;
+  Update update;
+  std::optional<Autoscale> autoscale;
+  uint32_t termination_grace_period_seconds = 30;
+  std::string restarted_at;  // Time of the last requested restart; a new time makes a new revision.
+  Source source;
+};
+
+struct ReplicaStatus {
+  uint32_t index = 0;
+  uint32_t revision = 0;
+  std::string slice;
+  std::string node;
+  std::vector<std::string> devices;  // UUIDs.
+  std::string state;  // "Starting", "Running", "Ready", "CrashLoopBackOff", "ImagePullFailed", "Stopping"
+  uint32_t port = 0;
+  uint32_t restarts = 0;
+  std::string
+      last_exit;  // "exit status 1", "signal 9", ...: of the last attempt that ended; empty if none has.
+};
+
+struct ServiceStatus {
+  uint32_t observed_generation = 0;
+  std::string updated_at;         // When the controller saw this generation.
+  std::string phase;              // "Waiting", "Running", "Updating", "Stopped", "Succeeded", "Failed",
+                                  // "CrashLoopBackOff", "ImagePullFailed", "Deleting"
+  uint32_t replicas = 0;          // Replicas that hold a slice, including those that are being stopped.
+  uint32_t desired_replicas = 0;  // spec.replicas, or the number that autoscaling decided.
+  uint32_t ready_replicas = 0;
+  uint32_t updated_replicas = 0;  // Available and of the present revision.
+  uint32_t restarts = 0;
+  uint32_t revision = 0;
+  std::string ended;          // How its run-once programs ended: "exit status 0"; otherwise empty.
+  std::string endpoint;       // "http://127.0.0.1:PORT"; empty without a port.
+  uint64_t memory_bytes = 0;  // Per replica and device; 0 if the devices differ.
+  std::string memory_text;    // "20 GB (18.6 GiB)"
+  std::string gpu;            // Amounts of each replica: "4 GiB, 30 %"; empty if none.
+  uint32_t share_bp = 0;
+  std::vector<Condition> conditions;
+  std::vector<std::string> warnings;
+  std::vector<ReplicaStatus> replica_list;
+};
+
+struct Service {
+  std::string api_version;
+  std::string kind;
+  Metadata metadata;
+  ServiceSpec spec;
+  ServiceStatus status;
+};
+
+}  // namespace carve::objects

@@ -1,0 +1,20 @@
+// Reads and checks a document of kind Tariff, as a value of bill/tariff.h.
+#pragma once
+
+#include <string_view>
+
+#include "bill/tariff.h"
+#include "objects/tariff_object.h"
+#include "wire/api/json.h"
+
+namespace carve::objects {
+
+inline constexpr size_t max_tariff_units = 256;
+
+// Parses the JSON text strictly and returns the tariff, or every error.
+Result<objects::Tariff, api::FieldErrors> read_tariff(std::string_view json);
+
+// Returns the tariff of the spec, with the shipped units of the models that it does not name, or every error.
+Result<bill::Tariff, api::FieldErrors> tariff_of(const objects::TariffSpec&);
+
+}  // namespace carve::objects

@@ -1,0 +1,25 @@
+// A job or a Ray cluster as Kubernetes manifests, run there by its engine's own operator or scheduler:
+//
+//   custom      a Job (batch/v1) with an index for each task
+//   ray         a RayJob of KubeRay (ray.io/v1) with its cluster
+//   spark       a pod template for Spark's own Kubernetes master; the spark-submit that reads it is a comment
+//   RayCluster  a RayCluster of KubeRay
+//
+// Each container with a GPU has Carve's resources (carve.dev/memory, compute, devices), which `carve apply`
+// and the cluster's webhook read. Parts of a job without a counterpart in Kubernetes are warnings.
+#pragma once
+
+#include "engines/engine_pods.h"
+#include "objects/job_object.h"
+#include "objects/ray_cluster_object.h"
+#include "render/manifests.h"
+
+namespace carve::render {
+
+// `pods` is engine_pods() of the job.
+Manifests job_manifests(const objects::Metadata&, const objects::JobSpec&, const engines::EnginePods& pods);
+// `pods` is cluster_pods() of the cluster.
+Manifests cluster_manifests(const objects::Metadata&, const objects::RayClusterSpec&,
+                            const engines::EnginePods& pods);
+
+}  // namespace carve::render

@@ -1,0 +1,164 @@
+#include "yaml/documents.h"
+
+#include <algorithm>
+#include <boost/locale/utf.hpp>
+
+#include "wire/api/json_value.h"
+#include "yaml/yaml_documents.h"
+
+namespace carve::yaml {
+namespace {
+
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+constexpr std::string_view space = " \t\r\n";
+
+void refuse(api::FieldErrors& errors, const std::string& field, const std::string& message) {
+  if (errors.size() < api::max_field_errors)
+    errors.push_back({.field = field, .value = "", .message = message});
+}
+
+// Returns the number, from 1, of the line that has the byte before `offset`.
+size_t line_of(std::string_view text, size_t offset) {
+  const std::string_view before = text.substr(0, offset > 0 ? offset - 1 : 0);
+  return 1 + static_cast<size_t>(std::ranges::count(before, '\n'));
+}
+
+// Returns the position of the first byte that begins no character, or of a control character; npos if there
+// is none. yaml-cpp treats the character 4 as the end of its input.
+size_t unreadable_byte(std::string_view text) {
+  using Utf8 = boost::locale::utf::utf_traits<char>;
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  for (const char* at = begin; at != end;) {
+    const char* const start = at;
+    const auto character = Utf8::decode(at, end);
+    const bool is_control =
+        (character < ' ' && space.find(*start) == std::string_view::npos) || character == 0x7f;
+    if (is_control || character == boost::locale::utf::illegal || character == boost::locale::utf::incomplete)
+      return static_cast<size_t>(start - begin);
+  }
+  return std::string_view::npos;
+}
+
+bool is_separator(std::string_view line) {
+  return line.starts_with("---") && (line.size() == 3 || space.find(line[3]) != std::string_view::npos);
+}
+
+// Returns where the section's content begins: after a separator, space and comment lines.
+size_t content_of(std::string_view section) {
+  size_t at = is_separator(section) ? 3 : 0;
+  while ((at = section.find_first_not_of(space, at)) != std::string_view::npos && section[at] == '#')
+    at = section.find('\n', at);
+  return std::min(at, section.size());
+}
+
+// Parses consecutive JSON objects. `offset` is the position of the first in the whole text.
+void read_json(std::string_view text, size_t offset, size_t end, DocumentRoom& room,
+               std::vector<std::string>& documents, api::FieldErrors& errors) {
+  while (offset < end && documents.size() <= max_documents) {
+    if (text[offset] != '{')
+      return refuse(
+          errors, "",
+          fmt::format("line {}: a JSON document is an object, '{{...}}'; begin a document of YAML with "
+                      "a line '---'",
+                      line_of(text, offset + 1)));
+    const auto parsed =
+        api::parse_leading(text.substr(offset, end - offset), api::Decimals::as_texts, room.nodes);
+    if (!parsed)
+      return refuse(
+          errors, parsed.error().field,
+          fmt::format("line {}: {}", line_of(text, offset + parsed.error().offset), parsed.error().message));
+    room.nodes -= parsed->nodes;
+    documents.emplace_back(text.substr(offset, parsed->length));
+    offset = std::min(text.find_first_not_of(space, offset + parsed->length), end);
+  }
+}
+
+// Returns the section without its separator line.
+std::string_view written_in(std::string_view section) {
+  if (!is_separator(section)) return section;
+  section.remove_prefix(3);
+  section.remove_prefix(std::min(section.find_first_not_of(" \t\r"), section.size()));
+  if (section.starts_with('\n')) section.remove_prefix(1);
+  return section;
+}
+
+// Records the written form of each new document of this section. Two YAML documents of one section have no
+// text of their own.
+void keep_written(std::string_view section, const std::vector<std::string>& documents,
+                  std::vector<SourceDocument>& out) {
+  const bool is_json = section[content_of(section)] == '{';
+  const bool is_one = documents.size() == out.size() + 1;
+  while (out.size() < documents.size()) {
+    const std::string& json = documents[out.size()];
+    out.push_back({.json = json, .written = is_json || !is_one ? json : std::string(written_in(section))});
+  }
+}
+
+// Reads the part of the text between two separators, which begins in this line.
+void read_section(std::string_view text, size_t begin, size_t end, size_t line, DocumentRoom& room,
+                  std::vector<std::string>& documents, api::FieldErrors& errors) {
+  const std::string_view section = text.substr(begin, end - begin);
+  const size_t content = content_of(section);
+  if (content == section.size()) return;
+  const char first = section[content];
+  if (first == '{' || first == '[') return read_json(text, begin + content, end, room, documents, errors);
+  if (first == '%')
+    return refuse(errors, "",
+                  fmt::format("line {}: directives ('%') are not read; leave the line out",
+                              line_of(text, begin + content + 1)));
+  read_yaml(section, line, room, documents, errors);
+}
+
+}  // namespace
+
+Result<std::vector<SourceDocument>, api::FieldErrors> source_documents_of(std::string_view text) {
+  api::FieldErrors errors;
+  const auto refused = [&](const std::string& message) {
+    refuse(errors, "", message);
+    return tl::unexpected(errors);
+  };
+  if (text.size() > api::max_document_bytes)
+    return refused(
+        fmt::format("the text has {} bytes; it may have at most {}", text.size(), api::max_document_bytes));
+  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+  if (const size_t wrong = unreadable_byte(text); wrong != std::string_view::npos)
+    return refused(
+        fmt::format("line {}: the byte 0x{:02x} is not text in UTF-8; write it as an escape or leave it out",
+                    line_of(text, wrong + 1), static_cast<unsigned char>(text[wrong])));
+  std::vector<std::string> documents;
+  std::vector<SourceDocument> out;
+  DocumentRoom room{.bytes = api::max_document_bytes, .nodes = api::max_nodes};
+  size_t line = 1;
+  for (size_t begin = 0;
+       begin < text.size() && documents.size() <= max_documents && errors.size() < api::max_field_errors;) {
+    size_t end = begin;
+    do end = std::min(text.find('\n', end), text.size() - 1) + 1;
+    while (end < text.size() && !is_separator(text.substr(end, 4)));
+    read_section(text, begin, end, line, room, documents, errors);
+    if (documents.size() > out.size()) keep_written(text.substr(begin, end - begin), documents, out);
+    line += static_cast<size_t>(std::ranges::count(text.substr(begin, end - begin), '\n'));
+    begin = end;
+  }
+  if (!errors.empty()) return tl::unexpected(std::move(errors));
+  if (documents.empty())
+    return refused("there is no document; write an object with apiVersion, kind and metadata");
+  if (documents.size() > max_documents)
+    return refused(fmt::format("there are more than {} documents; apply them in parts", max_documents));
+  return out;
+}
+
+Result<std::vector<std::string>, api::FieldErrors> documents_of(std::string_view text) {
+  auto documents = source_documents_of(text);
+  if (!documents) return tl::unexpected(std::move(documents.error()));
+  std::vector<std::string> out;
+  for (SourceDocument& document : *documents) out.push_back(std::move(document.json));
+  return out;
+}
+
+std::string json_of(const std::string& written) {
+  const auto documents = documents_of(written);
+  return documents && documents->size() == 1 ? documents->front() : written;
+}
+
+}  // namespace carve::yaml

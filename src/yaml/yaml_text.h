@@ -1,0 +1,14 @@
+// JSON values as YAML: blocks, with every text in JSON's double quotes, which mean the same in YAML 1.1 and
+// 1.2.
+#pragma once
+
+#include <string>
+
+#include "wire/api/json_value.h"
+
+namespace carve::yaml {
+
+// Returns the object or list as lines of YAML.
+std::string yaml_text(const api::Json&);
+
+}  // namespace carve::yaml

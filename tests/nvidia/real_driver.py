@@ -1,0 +1,88 @@
+"""NVIDIA's own libraries as these tests use them: which are in the cache, and the ways in which a program meets them."""
+import contextlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from support.agent import BUILD
+
+CACHE = pathlib.Path(os.environ["CARVE_NVIDIA"])
+RESPONDER = BUILD / "tests/nvidia_responder.so"
+PRELOAD = BUILD / "lib/carve/libcarve.so"
+ALL = ("470", "525", "535", "550")
+INITIALISED = ("525", "535", "550")  # The drivers that the responder answers; 470 only serves look-ups.
+WAYS = ("native", "preload", "shim")
+TWO = ("GPU-01020304-0506-0708-090a-0b0c0d0e0f10", "GPU-a1020304-0506-0708-090a-0b0c0d0e0f10")
+
+
+def driver(major):
+    """The folder with libcuda.so.1, libnvidia-ml.so.1 and nvidia-smi of a driver."""
+    folder = CACHE / "driver" / major
+    if not folder.exists():
+        pytest.skip(f"driver {major} could not be fetched")
+    return folder
+
+
+def version(major):
+    return next(driver(major).glob("libcuda.so.*.*")).name.removeprefix("libcuda.so.")
+
+
+def runtime(release):
+    """The folder with the shared and the static library of CUDA's runtime."""
+    found = sorted((CACHE / "cudart" / release).glob("nvidia/*/lib"))
+    if not found:
+        pytest.skip(f"CUDA runtime {release} could not be fetched")
+    return found[0]
+
+
+def replaced(library, texts):
+    """The library's bytes with paths replaced by others, which slashes bring to the same length."""
+    data = library.read_bytes()
+    for before, after in texts.items():
+        folder, name = os.path.split(str(after))
+        padded = folder + "/" * (len(before) - len(folder) - len(name)) + name
+        assert len(padded) == len(before) and before.encode() in data, f"{after} cannot replace {before}"
+        data = data.replace(before.encode(), padded.encode())
+    return data
+
+
+@contextlib.contextmanager
+def shims(major, socket="/nonexistent/s"):
+    """A folder with the shims as they are built, except for the two paths that a container mounts."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="nv", dir="/tmp"))
+    (folder / "d").symlink_to(driver(major))
+    (folder / "r").symlink_to(pathlib.Path(socket).parent)
+    for name in "libcuda.so.1", "libnvidia-ml.so.1":
+        paths = {f"/usr/lib/carve/driver/{name}": folder / "d" / name, "/run/carve/carved.sock": folder / "r" / pathlib.Path(socket).name}
+        (folder / name).write_bytes(replaced(BUILD / "lib/carve/shim" / name, paths))
+    yield folder
+    shutil.rmtree(folder)
+
+
+def environment(major, way="native", shim_folder=None, gpus=TWO):
+    """The variables with which a program meets the driver in this way."""
+    return {"LD_LIBRARY_PATH": str(shim_folder if way == "shim" else driver(major)),
+            "LD_PRELOAD": f"{PRELOAD}:{RESPONDER}" if way == "preload" else str(RESPONDER),
+            "RESPONDER_VERSION": version(major), "RESPONDER_GPUS": ",".join(gpus)}
+
+
+def call(words, variables, **options):
+    """Runs a program with these variables and none of ours or the driver's of this process."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("LD_", "CARVE_", "CUDA_", "NVIDIA_"))}
+    return subprocess.run([str(word) for word in words], env={**clean, **variables}, capture_output=True, text=True, timeout=60, **options)
+
+
+def in_slice(world, words, variables, *options):
+    """Runs a program in a slice with these variables, instead of those that `carve run` sets for the simulated driver."""
+    unset = ["-u", "LD_LIBRARY_PATH", "-u", "LD_PRELOAD", "-u", "CUDA_VISIBLE_DEVICES"]
+    given = [f"{name}={value}" for name, value in variables.items()]
+    return world.carve("run", "--memory", "2GiB", *options, "--", "/usr/bin/env", *unset, *given, *words)
+
+
+def python(text, *arguments):
+    return [sys.executable, "-c", text, *arguments]

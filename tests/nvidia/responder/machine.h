@@ -1,0 +1,31 @@
+// The machine that the responder pretends to be: a driver of RESPONDER_VERSION and one NVIDIA A10 for each UUID of
+// RESPONDER_GPUS ("GPU-...,GPU-..."). Without the variables there is one device, and the driver is 550.163.01.
+#pragma once
+
+#include <cstdint>
+
+namespace responder {
+
+inline constexpr unsigned max_gpus = 8;
+inline constexpr unsigned memory_kib = 24u << 20;
+
+// An A10's chip (GA102) as libcuda asks for it.
+inline constexpr unsigned multiprocessors = 72;
+inline constexpr unsigned vendor_id = 0x10de;
+inline constexpr unsigned device_id = 0x2236;
+inline constexpr char name[] = "NVIDIA A10";
+
+struct Machine {
+  char version[32];
+  unsigned gpu_count;
+  uint8_t uuid[max_gpus][16];
+};
+
+const Machine& machine();
+
+// The resource manager's number of a device.
+inline uint32_t gpu_id(unsigned index) { return 0x100 * (index + 1); }
+// Returns the device's index, or `machine().gpu_count` if no device has that number.
+unsigned index_of(uint32_t id);
+
+}  // namespace responder

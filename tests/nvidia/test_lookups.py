@@ -1,0 +1,109 @@
+"""Every way of looking up an entry finds the same names as without Carve, and all ways agree which address is which entry."""
+import functools
+import pathlib
+import subprocess
+
+import pytest
+
+from real_driver import ALL, BUILD, INITIALISED, WAYS, call, driver, environment, python, runtime, shims, version
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+LIBRARIES = {"libcuda.so.1": "cuda_exports.txt", "libnvidia-ml.so.1": "nvml_exports.txt"}
+HOOKED = [way for way in WAYS if way != "native"]
+
+
+def exported(major, library):
+    lines = subprocess.run(["nm", "-D", "--defined-only", driver(major) / library], capture_output=True, text=True, check=True).stdout
+    return {line.split()[-1].partition("@")[0] for line in lines.splitlines()}
+
+
+@functools.cache
+def names(major, library):
+    """All names that the driver exports, and those that any driver is known to export."""
+    known = (SOURCE / "src/abi" / LIBRARIES[library]).read_text().splitlines()
+    theirs = {name for name in exported(major, library) if name.startswith(("cu", "nvml"))}
+    return sorted(theirs | {line.split()[0] for line in known if line.strip() and not line.startswith("#")})
+
+
+@functools.cache
+def answers(major, library, way, tmp_path):
+    listed = tmp_path / f"names-{major}-{library}"
+    listed.write_text("\n".join(names(major, library)) + "\n")
+    with shims(major) as folder:
+        done = call([BUILD / "tests/nvidia_lookups", library, listed], environment(major, way, folder))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def listed(tmp_path_factory):
+    return tmp_path_factory.mktemp("names")
+
+
+def differing(native, hooked):
+    """The look-ups that are answered differently: {(way, name): (without, with)}."""
+    tables = [{tuple(line.split(" ", 2)[:2]): line.split(" ", 2)[2] for line in lines} for lines in (native, hooked)]
+    keys = [key for key in sorted({*tables[0], *tables[1]}) if tables[0].get(key) != tables[1].get(key)]
+    return {key: tuple(table.get(key) for table in tables) for key in keys}
+
+
+@pytest.mark.parametrize("way", HOOKED)
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("major", ALL)
+def test_look_ups_answer_as_without_carve(major, library, way, listed):
+    """What the driver has is found; each (name, version, flags) of cuGetProcAddress has the same export, result and status."""
+    native = answers(major, library, "native", listed)
+    assert len(native) > 5 * len(names(major, library)) - 1 and not any(line.endswith(" ?") for line in native if line.startswith("dlsym "))
+    theirs = exported(major, library)
+    wrong = differing(native, answers(major, library, way, listed))
+    wrong = {key: pair for key, pair in wrong.items() if key[1] in theirs}
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("way", HOOKED)
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("major", ALL)
+def test_what_the_driver_lacks_is_not_found(major, library, way, listed):
+    assert differing(answers(major, library, "native", listed), answers(major, library, way, listed)) == {}
+
+
+@pytest.mark.parametrize("release", ["11.8", "12.9", "13.5"])
+@pytest.mark.parametrize("major", INITIALISED)
+def test_the_runtimes_look_ups_answer_as_without_carve(world, major, release, listed):
+    """cudaGetDriverEntryPoint initialises the driver: the agent is there, and the program is in no slice."""
+    file = listed / f"names-{major}"
+    file.write_text("\n".join(names(major, "libcuda.so.1")) + "\n")
+    library = next(runtime(release).glob("libcudart.so.*"))
+    found = {}
+    with shims(major, world.socket) as folder:
+        for way in WAYS:
+            variables = environment(major, way, folder)
+            variables["CARVE_SOCKET"] = str(world.socket)
+            done = call([BUILD / "tests/nvidia_lookups", "libcuda.so.1", file, library], variables)
+            assert done.returncode == 0, done.stderr
+            found[way] = done.stdout.splitlines()
+    works = any(" 0/0/cuMemAlloc_v2" in line for line in found["native"])
+    assert len(found["native"]) > 2000 and works == (release != "13.5"), version(major)
+    for way in HOOKED:
+        wrong = [(a, b) for a, b in zip(found["native"], found[way], strict=True) if a != b]
+        assert wrong == [], way
+
+
+BINDINGS = """
+from cuda.bindings import driver
+CALLS = [("cuInit", 0), ("cuDriverGetVersion",), ("cuDeviceGetCount",), ("cuCtxSynchronize",), ("cuMemGetInfo",), ("cuMemAlloc", 1 << 20)]
+for name, *arguments in CALLS:
+    try:
+        print(name, getattr(driver, name)(*arguments))
+    except Exception as error:
+        print(name, type(error).__name__, error)
+"""
+
+
+@pytest.mark.parametrize("major", ALL)
+def test_cuda_bindings_find_what_the_driver_has(world, major):
+    pytest.importorskip("cuda.bindings")
+    with shims(major, world.socket) as folder:
+        found = [call(python(BINDINGS), {**environment(major, way, folder), "CARVE_SOCKET": str(world.socket)}) for way in WAYS]
+    assert found[0].returncode == 0 and "cuDriverGetVersion" in found[0].stdout
+    assert [done.stdout for done in found] == [found[0].stdout] * len(WAYS)

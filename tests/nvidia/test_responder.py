@@ -1,0 +1,112 @@
+"""The responder: unmodified libraries initialise over it, and what it does not know fails clearly."""
+import pytest
+
+from real_driver import INITIALISED, TWO, call, driver, environment, python, version
+
+DEVICES = """
+import ctypes, json
+cu = ctypes.CDLL("libcuda.so.1")
+count, uuids = ctypes.c_int(-1), []
+assert cu.cuInit(0) == 0
+assert cu.cuDeviceGetCount(ctypes.byref(count)) == 0
+for i in range(count.value):
+    uuid, name, memory = (ctypes.c_ubyte * 16)(), ctypes.create_string_buffer(64), ctypes.c_size_t()
+    assert cu.cuDeviceGetUuid(uuid, i) == 0 and cu.cuDeviceGetName(name, 64, i) == 0
+    assert cu.cuDeviceTotalMem_v2(ctypes.byref(memory), i) == 0
+    assert name.value == b"NVIDIA A10" and 22 << 30 <= memory.value <= 24 << 30, (name.value, memory.value)
+    uuids.append(bytes(uuid).hex())
+print(" ".join(uuids))
+"""
+
+
+@pytest.mark.parametrize("major", INITIALISED)
+@pytest.mark.parametrize("count", [1, 2, 8])
+def test_libcuda_initialises_with_the_devices_that_it_is_given(major, count):
+    gpus = [f"GPU-{i + 1:02x}020304-0506-0708-090a-0b0c0d0e0f10" for i in range(count)]
+    done = call(python(DEVICES), environment(major, gpus=gpus))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [uuid.removeprefix("GPU-").replace("-", "") for uuid in gpus]
+
+
+@pytest.mark.parametrize("major", INITIALISED)
+def test_nvidia_smi_prints_its_table(major):
+    done = call([driver(major) / "nvidia-smi"], environment(major))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"Driver Version: {version(major)}" in done.stdout
+    assert done.stdout.count("NVIDIA A10") == 2 and "24576MiB" in done.stdout
+    done = call([driver(major) / "nvidia-smi", "-L"], environment(major))
+    assert done.stdout == "".join(f"GPU {i}: NVIDIA A10 (UUID: {uuid})\n" for i, uuid in enumerate(TWO))
+
+
+@pytest.mark.parametrize("major", INITIALISED)
+def test_another_version_of_the_kernel_modules_is_refused(major):
+    done = call([driver(major) / "nvidia-smi"], {**environment(major), "RESPONDER_VERSION": "535.1"})
+    assert done.returncode != 0 and "version mismatch" in done.stdout
+
+
+HOSTILE = """
+import ctypes, errno, os, random
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ioctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p]
+
+def ioctl(file, number, size, argument, type=ord("F")):
+    done = libc.ioctl(file, 3 << 30 | size << 16 | type << 8 | number, argument)
+    return 0 if done == 0 else ctypes.get_errno()
+
+def words(*values):
+    return (ctypes.c_uint32 * len(values))(*values)
+
+file, uvm = libc.open(b"/dev/nvidiactl", 2), libc.open(b"/dev/nvidia-uvm", 2)
+assert file >= 0 and uvm >= 0 and libc.open(b"/dev/nvidia7", 2) == -1 and libc.open(b"/dev/nvidia-modeset", 2) == -1
+for number, size in (0x99, 32), (0x2a, 8), (0x2b, 4), (0x29, 4):
+    assert ioctl(file, number, size, words(*[0] * 32)) == errno.EINVAL, hex(number)
+assert ioctl(file, 0x2a, 32, words(*[0] * 32), type=ord("X")) == errno.EINVAL
+assert ioctl(uvm, 0x63, 0, words(*[0] * 32)) == errno.EINVAL
+for number, size in (0x2a, 32), (0x2b, 48), (0x29, 16), (0xc8, 2304), (0xd2, 72):
+    for address in None, 8, 1 << 46:
+        assert ioctl(file, number, size, address) == errno.EFAULT, (hex(number), address)
+
+root = words(*[0] * 12)
+assert ioctl(file, 0x2b, 48, root) == 0 and root[10] == 0 and root[2] != 0
+client = root[2]
+
+def alloc(parent, handle, class_, instance=0):
+    parameters = words(instance, *[0] * 31)
+    a = words(client, parent, handle, class_, *[0] * 8)
+    ctypes.cast(ctypes.byref(a, 16), ctypes.POINTER(ctypes.c_uint64))[0] = ctypes.addressof(parameters)
+    assert ioctl(file, 0x2b, 48, a) == 0
+    return a[10]
+
+def control(object, command, size=256, address=None, by=client):
+    buffer = words(*[0] * 256)
+    a = words(by, object, command, 0, 0, 0, size, 0)
+    ctypes.cast(ctypes.byref(a, 16), ctypes.POINTER(ctypes.c_uint64))[0] = ctypes.addressof(buffer) if address is None else address
+    assert ioctl(file, 0x2a, 32, a) == 0
+    return a[7]
+
+assert alloc(client, 1, 0x80) == 0 and alloc(1, 2, 0x2080) == 0
+assert alloc(client, 3, 0x80, instance=2) == 0x26
+assert alloc(99, 3, 0x2080) == 0x36 and alloc(1, 3, 0xdead) == 0x22
+assert control(2, 0x2080014a, 268) == 0
+assert control(2, 0x2080014a, 12) == 0x3a and control(2, 0x2080014a, 1 << 30) == 0x3a
+assert control(2, 0x2080014a, 268, address=8) == 0x3d
+assert control(2, 0xdead) == 0x56 and control(2, 0) == 0x56
+assert control(99, 0x101) == 0x33 and control(2, 0x101, by=77) == 0x23
+free = words(client, client, 1, 0)
+assert ioctl(file, 0x29, 16, free) == 0 and free[3] == 0
+assert control(2, 0x2080014a, 268) == 0x33, "an object ends with its parent"
+chance = random.Random(1)
+for i in range(20000):
+    argument = (ctypes.c_ubyte * 512)(*chance.randbytes(512))
+    address = chance.choice([ctypes.addressof(argument), chance.getrandbits(47), 0])
+    number = chance.choice([0x29, 0x2a, 0x2b, 0xc8, 0xd2, chance.getrandbits(8)])
+    ioctl(chance.choice([file, uvm]), number, chance.choice([32, 48, 72, 500]), address)
+print("alive")
+"""
+
+
+def test_what_the_responder_does_not_know_fails_as_in_the_kernel(tmp_path):
+    log = tmp_path / "log"
+    done = call(python(HOSTILE), {**environment("550"), "RESPONDER_LOG": str(log)})
+    assert done.returncode == 0 and done.stdout == "alive\n", done.stderr
+    assert "control 0xdead: 0x56\n" in log.read_text() and "class 0xdead: 0x22\n" in log.read_text()
