@@ -1,6 +1,7 @@
 // The kinds of objects in one table, with their names in documents, paths and commands.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -31,6 +32,13 @@ inline constexpr KindText kinds[] = {
 };
 
 constexpr const KindText& text_of(Kind kind) { return kinds[static_cast<size_t>(kind)]; }
+
+// Returns whether the table has one row for each kind, in the order of `kinds`.
+template <class Table>
+constexpr bool has_row_for_each_kind(const Table& table) {
+  return std::ranges::equal(
+      table, kinds, {}, [](const auto& row) { return row.kind; }, &KindText::value);
+}
 
 // Returns the kind that a user named in any of these forms.
 constexpr std::optional<Kind> parse_kind(std::string_view word) {

@@ -220,12 +220,12 @@ std::optional<uint32_t> Engine::first_of(const Row& row, const ReservedCapacity&
   std::optional<uint32_t> found;
   for (size_t block = 0; block < row.block.size(); ++block) {
     if (row.block[block] == 0 || key(row.block[block], 0) <= high) continue;
-    std::array<uint8_t, block_size> scores;
-    if (guards == nullptr)
-      std::ranges::copy(block_of(row.score, block), scores.begin());
-    else
-      scores = open_scores(block_of(row.score, block), block_of(row.slots_lost, block),
-                           guards->kept_of_block(block), reserved);
+    Block scores = block_of(row.score, block);
+    std::array<uint8_t, block_size> open;
+    if (guards != nullptr) {
+      open = open_scores(scores, block_of(row.slots_lost, block), guards->kept_of_block(block), reserved);
+      scores = open;
+    }
     const uint8_t most = highest(scores);
     if (most == 0 || key(most, 0) <= high) continue;
     for (uint32_t i = 0; i < block_size; ++i) {

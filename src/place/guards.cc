@@ -18,12 +18,12 @@ constexpr int64_t reserved_percent = 90;
 
 int64_t mebibytes(Bytes bytes) { return static_cast<int64_t>(bytes.count >> 20); }
 
-Amounts& operator+=(Amounts& a, const Amounts& b) {
+Resources& operator+=(Resources& a, const Resources& b) {
   for (const Resource r : resources) a.*r += b.*r;
   return a;
 }
 
-Amounts times(const Amounts& a, int64_t factor) { return {a.compute * factor, a.memory * factor}; }
+Resources times(const Resources& a, int64_t factor) { return {a.compute * factor, a.memory * factor}; }
 
 Models models_of(const Fleet& fleet) {
   return fleet.models() == max_models ? any_model : (Models{1} << fleet.models()) - 1;
@@ -35,25 +35,25 @@ uint64_t devices_of(const Fleet& fleet, Models models) {
   return devices;
 }
 
-Amounts all_of(const Fleet& fleet) {
-  Amounts out{int64_t{fleet.devices()} * whole_device.basis_points, 0};
+Resources all_of(const Fleet& fleet) {
+  Resources out{int64_t{fleet.devices()} * whole_device.basis_points, 0};
   for (unsigned t = 0; t < fleet.models(); ++t) out.memory += mebibytes(fleet.usable_of_model(t));
   return out;
 }
 
-Amounts free_of(const Fleet& fleet, unsigned model) {
+Resources free_of(const Fleet& fleet, unsigned model) {
   return {static_cast<int64_t>(fleet.free_share_of_model(model)), mebibytes(fleet.free_of_model(model))};
 }
 
-Amounts free_of(const Fleet& fleet) {
-  Amounts out{static_cast<int64_t>(fleet.free_share()), 0};
+Resources free_of(const Fleet& fleet) {
+  Resources out{static_cast<int64_t>(fleet.free_share()), 0};
   for (unsigned t = 0; t < fleet.models(); ++t) out.memory += mebibytes(fleet.free_of_model(t));
   return out;
 }
 
 // Returns the demand of a request on all its devices. A part of a device's memory counts for the mean of the
 // devices that the request may use.
-Amounts demand_of(const Fleet& fleet, const RequestShape& a) {
+Resources demand_of(const Fleet& fleet, const RequestShape& a) {
   if (a.devices == 0) return {};
   DeviceState mean;
   uint64_t devices = 0;
@@ -64,7 +64,7 @@ Amounts demand_of(const Fleet& fleet, const RequestShape& a) {
   }
   if (devices != 0) mean.usable.count /= devices;
   if (a.parts.empty()) return times({needed_share(a).basis_points, mebibytes(need(a, mean))}, a.devices);
-  Amounts out;
+  Resources out;
   for (unsigned i = 0; i < a.devices; ++i)
     out += {needed_share(a, i).basis_points, mebibytes(need(a, i, mean))};
   return out;
@@ -137,7 +137,7 @@ void Guards::set_workload_model(const Fleet& fleet, const WorkloadModel& workloa
   for (const Type& type : workload) {
     const RequestShape& a = type.shape;
     if (a.devices == 0) continue;
-    const Amounts demand = times(demand_of(fleet, a), type.weight);
+    const Resources demand = times(demand_of(fleet, a), type.weight);
     demand_ += demand;
     const Models models = a.models & here_;
     if (models != here_ && models != 0) {
@@ -236,7 +236,7 @@ void Guards::count_held(const Fleet& fleet, const RequestShape& shape, uint32_t 
     if (demand_of_models_.size() == max_types) return;
     demand = demand_of_models_.insert(demand, {shape.models, {}});
   }
-  Amounts moved;
+  Resources moved;
   for (unsigned i = 0; i < shape.devices; ++i)
     moved += times({needed_share(shape, i).basis_points, mebibytes(need(shape, i, fleet.devices(n).front()))},
                    count);
@@ -246,18 +246,18 @@ void Guards::count_held(const Fleet& fleet, const RequestShape& shape, uint32_t 
 }
 
 // Returns the resource for which the fewest expected arrivals fit into `room`.
-Resource Guards::exhausted_first(const Amounts& room) const {
-  if (demand_.memory == 0) return &Amounts::compute;
-  if (demand_.compute == 0) return &Amounts::memory;
-  return Wide{room.memory} * demand_.compute < Wide{room.compute} * demand_.memory ? &Amounts::memory
-                                                                                   : &Amounts::compute;
+Resource Guards::exhausted_first(const Resources& room) const {
+  if (demand_.memory == 0) return &Resources::compute;
+  if (demand_.compute == 0) return &Resources::memory;
+  return Wide{room.memory} * demand_.compute < Wide{room.compute} * demand_.memory ? &Resources::memory
+                                                                                   : &Resources::compute;
 }
 
 // Returns how many nodes to keep: the fair number plus one and a half standard deviations, minus the placed
 // requests.
 int64_t Guards::wanted(const Fleet& fleet, const SlotType& type) const {
-  if (demand_ == Amounts{}) return 0;  // No request needs a device's resources, so there is no fair part.
-  const Amounts all = all_of(fleet);
+  if (demand_ == Resources{}) return 0;  // No request needs a device's resources, so there is no fair part.
+  const Resources all = all_of(fleet);
   const Resource scarce = exhausted_first(all);
   const Wide fair = (Wide{all.*scarce} * type.rate << 16) / (demand_.*scarce);
   const auto nodes = static_cast<int64_t>((fair + root((9 * fair << 16) / 4) + (1 << 15)) >> 16);
@@ -335,7 +335,7 @@ uint8_t Guards::destroyed(const Fleet& fleet, uint32_t n, const RequestShape& sh
 Models Guards::closed(const Fleet& fleet, const RequestShape& shape) const {
   const Models own = shape.models & models_of(fleet);
   const uint64_t own_devices = devices_of(fleet, own);
-  const Amounts all = all_of(fleet), mine = demand_of(fleet, shape);
+  const Resources all = all_of(fleet), mine = demand_of(fleet, shape);
   const Resource scarce = exhausted_first(all);
   Models out = 0;
   for (const Resource r : resources) {
@@ -363,7 +363,7 @@ Models Guards::closed(const Fleet& fleet, const RequestShape& shape) const {
 }
 
 unsigned Guards::reservations(const Fleet& fleet, const RequestShape& shape, Reservations& out) const {
-  if (demand_ == Amounts{}) return 0;
+  if (demand_ == Resources{}) return 0;
   unsigned count = 0;
   if (shape.devices != 0 && !groups_.empty())
     if (const Models models = closed(fleet, shape); models != 0) out[count++] = {models, 0, 0};
@@ -373,7 +373,7 @@ unsigned Guards::reservations(const Fleet& fleet, const RequestShape& shape, Res
       out[count++] = {0, 0, static_cast<uint8_t>(1u << j)};
 
   // Slot types without a slot to spare, the scarcest first.
-  const Amounts room = free_of(fleet);
+  const Resources room = free_of(fleet);
   const Resource first = exhausted_first(room);
   std::array<std::pair<Wide, uint8_t>, max_slot_types> scarce;
   unsigned scarce_count = 0;

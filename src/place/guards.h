@@ -41,13 +41,13 @@ struct ReservedCapacity {
 };
 
 // Compute in basis points of a device, memory in MiB.
-struct Amounts {
+struct Resources {
   int64_t compute = 0, memory = 0;
 
-  friend bool operator==(const Amounts&, const Amounts&) = default;
+  friend bool operator==(const Resources&, const Resources&) = default;
 };
-using Resource = int64_t Amounts::*;
-inline constexpr Resource resources[] = {&Amounts::compute, &Amounts::memory};
+using Resource = int64_t Resources::*;
+inline constexpr Resource resources[] = {&Resources::compute, &Resources::memory};
 
 class Guards {
  public:
@@ -85,8 +85,8 @@ class Guards {
   struct Group {
     Models models;
     uint64_t devices;  // Devices of the fleet that the group may use.
-    Amounts demand;    // Per arrival, times 2^30.
-    Amounts held;
+    Resources demand;  // Per arrival, times 2^30.
+    Resources held;
   };
   struct SlotType {
     RequestShape need;
@@ -107,7 +107,7 @@ class Guards {
   };
   struct ModelDemand {  // Demand of requests that are bound to these models.
     Models models;
-    Amounts amounts;
+    Resources amounts;
   };
 
   static constexpr uint32_t never = UINT32_MAX;
@@ -118,7 +118,7 @@ class Guards {
   Seen& seen(uint32_t n);
   void count_large(const Large&, int count);
   void count_held(const Fleet&, const RequestShape&, uint32_t n, int count);
-  Resource exhausted_first(const Amounts& room) const;
+  Resource exhausted_first(const Resources& room) const;
   Models closed(const Fleet&, const RequestShape&) const;
   int64_t wanted(const Fleet&, const SlotType&) const;
   uint32_t to_drain(const Fleet&, const SlotType&, uint32_t n) const;
@@ -131,8 +131,8 @@ class Guards {
   std::vector<ModelDemand> demand_of_models_;
   std::vector<std::pair<uint32_t, uint32_t>> candidates_;  // Slices and number of each candidate node.
   int64_t reserve_;
-  Models here_ = 0;  // The models of the fleet.
-  Amounts demand_;   // For all types, per arrival, times 2^30.
+  Models here_ = 0;   // The models of the fleet.
+  Resources demand_;  // For all types, per arrival, times 2^30.
 };
 
 }  // namespace carve::place

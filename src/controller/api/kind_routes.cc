@@ -95,13 +95,7 @@ constexpr KindApi table[] = {
      .plan = planned_job},
 };
 
-constexpr bool has_a_row_for_each_kind() {
-  if (std::size(table) != std::size(objects::kinds)) return false;
-  for (size_t i = 0; i < std::size(table); ++i)
-    if (table[i].kind != objects::kinds[i].value) return false;
-  return true;
-}
-static_assert(has_a_row_for_each_kind());
+static_assert(objects::has_row_for_each_kind(table));
 
 std::string path_of(std::optional<Kind> kind, std::string_view rest = "") {
   return fmt::format("/v1/{}{}", kind ? objects::text_of(*kind).plural : "{kind}", rest);

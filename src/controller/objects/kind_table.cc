@@ -33,13 +33,7 @@ constexpr KindRow table[] = {
     row<objects::RayClusterSpec, objects::JobStatus>(Kind::ray_cluster),
 };
 
-constexpr bool has_a_row_for_each_kind() {
-  if (std::size(table) != std::size(objects::kinds)) return false;
-  for (size_t i = 0; i < std::size(table); ++i)
-    if (table[i].kind != objects::kinds[i].value) return false;
-  return true;
-}
-static_assert(has_a_row_for_each_kind());
+static_assert(objects::has_row_for_each_kind(table));
 
 }  // namespace
 
