@@ -15,7 +15,7 @@ namespace carve::api {
 // GET /v1/version of the controller
 struct ControllerVersion {
   std::string program;  // "carve-controller"
-  std::string version;  // "0.2.0"
+  std::string version;  // "0.3.0"
   uint32_t pid = 0;
   std::string state;     // Directory of the database.
   std::string endpoint;  // "http://127.0.0.1:8470". Empty if only the unix socket serves.

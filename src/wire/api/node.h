@@ -13,7 +13,7 @@ namespace carve::api {
 
 // GET /v1/version
 struct Version {
-  std::string version;    // "0.2.0"
+  std::string version;    // "0.3.0"
   uint32_t pid = 0;       // The agent's.
   std::string simulated;  // The set's specification ("a10x2"). Empty on real devices.
   std::string socket;     // Path of the API's socket.
