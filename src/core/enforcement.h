@@ -63,8 +63,8 @@ struct Words<HealthState> {
   static constexpr std::string_view words[] = {"ok", "xid", "unresponsive", "lost"};
 };
 struct DeviceHealth {
-  HealthState state = HealthState::ok;
-  std::string reason;  // A message. Empty if the state is ok.
+  HealthState state = HealthState::ok;  // "ok", "xid", "unresponsive", "lost"
+  std::string reason;                   // A message. Empty if the state is ok.
 
   friend bool operator==(const DeviceHealth&, const DeviceHealth&) = default;
 };

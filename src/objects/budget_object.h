@@ -7,7 +7,7 @@
 namespace carve::objects {
 
 struct BudgetSpec {
-  std::string account;
+  std::string account;                   // The paying account.
   std::string window = "month";          // In UTC.
   std::string gpu_hours;                 // Either this or an amount.
   std::string amount;                    // In the currency of the tariffs.
@@ -16,10 +16,10 @@ struct BudgetSpec {
 };
 
 struct BudgetStatus {
-  std::string from;  // The month.
-  std::string to;
-  std::string used;  // In the spec's terms: GPU-hours, or an amount.
-  uint32_t percent = 0;
+  std::string from;      // The month.
+  std::string to;        // The end of the month.
+  std::string used;      // In the spec's terms: GPU-hours, or an amount.
+  uint32_t percent = 0;  // Part of the spec's amount that is used.
   uint32_t reached = 0;  // The largest of spec.at that was reached; 0 if none.
   bool holds = false;    // Jobs of the account wait.
 };

@@ -23,8 +23,8 @@ struct NodeSpec {
 
 // A setting that becomes effective when no slice blocks it. Empty texts mean that it is not known yet.
 struct NodeSetting {
-  std::string desired;
-  std::string effective;
+  std::string desired;                  // The value that an operator has set.
+  std::string effective;                // The value that the agent applies.
   std::vector<std::string> blocked_by;  // Names of slices.
 };
 
@@ -35,14 +35,14 @@ struct GpuMemUnits {
 };
 
 struct NodeDeviceStatus {
-  uint32_t index = 0;
-  std::string uuid;
-  std::string name;  // "NVIDIA A10"
-  DeviceHealth health;
-  uint64_t usable_bytes = 0;
-  uint64_t free_bytes = 0;
-  uint64_t context_bytes = 0;  // 0 if not measured.
-  uint32_t slices = 0;
+  uint32_t index = 0;            // NVML's index.
+  std::string uuid;              // NVML's UUID.
+  std::string name;              // "NVIDIA A10"
+  DeviceHealth health;           // As its driver reports it.
+  uint64_t usable_bytes = 0;     // Memory that slices may get.
+  uint64_t free_bytes = 0;       // Memory that no slice was promised.
+  uint64_t context_bytes = 0;    // 0 if not measured.
+  uint32_t slices = 0;           // Number of slices.
   uint32_t isolated_slices = 0;  // Slices with limited memory.
   uint32_t free_share_bp = 0;    // Part of its compute that no slice was promised.
   std::string exclusive_to;      // The slice that holds the whole device, or empty.
@@ -51,45 +51,45 @@ struct NodeDeviceStatus {
 
 // A slice of the node.
 struct NodeSliceStatus {
-  std::string name;
+  std::string name;      // Name of the slice.
   std::string kind;      // "service"; empty for `carve run` and `carve slice`.
   std::string workload;  // Name of the object.
 };
 
 // The controller's view of the agent's answers. It is part of API responses and is not stored.
 struct NodeAgentStatus {
-  std::string socket;
-  Reachability reachability = Reachability::unknown;
-  std::string problem;        // Why it is unreachable, otherwise empty.
-  std::string version;        // Empty if the agent has never answered.
+  std::string socket;                                 // Path of the agent's API socket.
+  Reachability reachability = Reachability::unknown;  // "unknown", "reachable", "unreachable"
+  std::string problem;                                // Why it is unreachable, otherwise empty.
+  std::string version;                                // Empty if the agent has never answered.
   std::string started_at;     // In the form of metadata's times; empty if the agent has never answered.
   std::string first_seen_at;  // The first answer to any controller with this database.
-  std::string last_seen_at;
+  std::string last_seen_at;   // The last answer.
 };
 
 struct NodeStatus {
-  std::string state;  // "Starting", "Running", "Stopped"
-  std::string started_at;
-  uint32_t ready_in_seconds = 0;  // For a starting node.
-  uint64_t cpu_milli = 0;         // Thousandths of a core of the machine; 0 if not known yet.
-  uint64_t memory_bytes = 0;      // Memory of the machine.
-  uint32_t gpus = 0;
-  GpuMemUnits gpu_mem_units;
-  NodeSetting policy;
-  bool has_policy_per_slice = false;  // Slices of one device may follow different policies.
-  bool contexts_in_slice = false;     // Contexts are charged to slices.
-  bool admits_best_effort = true;     // Slices without a share are admitted next to those with one.
-  NodeSetting mode;
-  NodeSetting memory_unit;
+  std::string state;                        // "Starting", "Running", "Stopped"
+  std::string started_at;                   // When it became Running.
+  uint32_t ready_in_seconds = 0;            // For a starting node.
+  uint64_t cpu_milli = 0;                   // Thousandths of a core of the machine; 0 if not known yet.
+  uint64_t memory_bytes = 0;                // Memory of the machine.
+  uint32_t gpus = 0;                        // Number of devices.
+  GpuMemUnits gpu_mem_units;                // Memory in whole units.
+  NodeSetting policy;                       // Compute policy.
+  bool has_policy_per_slice = false;        // Slices of one device may follow different policies.
+  bool contexts_in_slice = false;           // Contexts are charged to slices.
+  bool admits_best_effort = true;           // Slices without a share are admitted next to those with one.
+  NodeSetting mode;                         // Isolation mode.
+  NodeSetting memory_unit;                  // Unit of memory requests.
   std::string placement;                    // "binpack" or "spread"
   std::vector<std::string> removed_labels;  // System labels that wait for a restart of the node.
   bool is_initialised = false;              // It has the labels of its pool.
   std::vector<std::string> taints;          // "KEY=VALUE:EFFECT"
-  uint32_t slices = 0;
-  std::vector<NodeSliceStatus> slice_list;
-  std::vector<NodeDeviceStatus> devices;
-  std::vector<Condition> conditions;
-  std::optional<NodeAgentStatus> agent;
+  uint32_t slices = 0;                      // Number of slices.
+  std::vector<NodeSliceStatus> slice_list;  // The slices.
+  std::vector<NodeDeviceStatus> devices;    // One entry per device.
+  std::vector<Condition> conditions;        // The present condition of each type.
+  std::optional<NodeAgentStatus> agent;     // Absent before the agent has answered for the first time.
 };
 
 struct Node {

@@ -6,37 +6,37 @@
 namespace carve::objects {
 
 struct PoolTaint {
-  std::string key;
-  std::string value;
-  std::string effect;
+  std::string key;     // As in Kubernetes.
+  std::string value;   // As in Kubernetes.
+  std::string effect;  // "NoSchedule", "PreferNoSchedule", "NoExecute"
 };
 
 struct PoolSpec {
   std::string type = "eas";                   // "eas", "lingjun", "public", "ecs", "vci"
   std::map<std::string, std::string> labels;  // Labels of a new node.
-  std::vector<PoolTaint> taints;
-  bool label_sync = false;            // Nodes follow later changes of labels and taints.
-  bool sharing = true;                // Slices may be created on its nodes.
-  std::string best_effort = "allow";  // "allow" or "refuse" slices without a share.
+  std::vector<PoolTaint> taints;              // Taints of a new node.
+  bool label_sync = false;                    // Nodes follow later changes of labels and taints.
+  bool sharing = true;                        // Slices may be created on its nodes.
+  std::string best_effort = "allow";          // "allow" or "refuse" slices without a share.
 };
 
 // A label of the pool that a node lacks, or has with another value.
 struct PoolDrift {
-  std::string node;
-  std::string label;
-  std::string pool_value;
+  std::string node;        // Name of the node.
+  std::string label;       // Key of the label.
+  std::string pool_value;  // The pool's value.
   std::string node_value;  // Empty if the node does not have the label.
 };
 
 struct SlicingCheckStatus {
-  std::string name;  // "resource-type", "gpu-count", "instance-state", or "sharing" if it is not enabled
-  bool ok = false;
+  std::string name;     // "resource-type", "gpu-count", "instance-state", or "sharing" if it is not enabled
+  bool ok = false;      // True if the check passes.
   std::string message;  // Empty if the check is ok.
 };
 
 // GET /v1/pools/NAME/slicing
 struct Slicing {
-  bool available = false;
+  bool available = false;                  // True if every check is ok.
   std::vector<SlicingCheckStatus> checks;  // In order, up to the first that fails.
   std::string failed;                      // Name of the failing check; empty if none fails.
   std::string
@@ -44,11 +44,11 @@ struct Slicing {
 };
 
 struct PoolStatus {
-  uint32_t nodes = 0;
-  uint32_t gpus = 0;
-  uint32_t running_gpu_nodes = 0;
-  std::vector<PoolDrift> drift;
-  Slicing slicing;
+  uint32_t nodes = 0;              // Number of its nodes.
+  uint32_t gpus = 0;               // Number of devices of its nodes.
+  uint32_t running_gpu_nodes = 0;  // Running nodes with a device.
+  std::vector<PoolDrift> drift;    // Nodes whose labels differ from the pool's.
+  Slicing slicing;                 // Whether its devices can be sliced.
 };
 
 struct Pool {

@@ -8,17 +8,17 @@ namespace carve::objects {
 
 // Equal workers.
 struct RayWorkers {
-  uint32_t replicas = 1;
+  uint32_t replicas = 1;     // Number of workers, each in a slice of its own.
   uint32_t mgpu_core = 0;    // Percent of a device's compute, 5 to 99; 0 for a whole device, in a GPU queue.
   uint64_t mgpu_memory = 0;  // MiB.
 };
 
 struct RayClusterSpec {
-  std::string queue;
-  std::string compute_group = "default";  // One of the queue's groups.
-  std::vector<RayWorkers> workers;
+  std::string queue;                              // Name of its queue.
+  std::string compute_group = "default";          // One of the queue's groups.
+  std::vector<RayWorkers> workers;                // Groups of equal workers.
   std::string engine_home;                        // Folder of the program `ray`.
-  std::map<std::string, std::string> parameters;  // carve.ray.worker.* (engines).
+  std::map<std::string, std::string> parameters;  // carve.ray.worker.* (ray.md).
   std::map<std::string, std::string> env;         // For the head and the workers.
   int32_t priority = 0;                           // In its queue; a higher number is first.
 };
