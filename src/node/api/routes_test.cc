@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <fstream>
+#include <regex>
+#include <set>
 
 #include "node/agent/testing/agent_fake.h"
 #include "node/api/reply.h"
@@ -67,6 +70,24 @@ std::vector<std::pair<std::string, std::string>> every_route() {
       out.emplace_back(route.method, path);
     }
   return out;
+}
+
+// Returns "GET /v1/slices/{}" for each route in the rows of the agent's table in FORMAT.md.
+std::set<std::string> documented_routes() {
+  std::ifstream file(API_FORMAT);
+  std::set<std::string> out;
+  const std::regex row(R"(^\| `([A-Z]+) (/[^?`]*)[?`].*)"), name("[A-Z]{2,}");
+  for (std::string line; std::getline(file, line) && !line.starts_with("# The controller's API");)
+    if (std::smatch found; std::regex_match(line, found, row))
+      out.insert(fmt::format("{} {}", found[1].str(), std::regex_replace(found[2].str(), name, "{}")));
+  return out;
+}
+
+TEST(Routes, the_format_lists_every_route) {
+  std::set<std::string> served;
+  for (const std::span<const Route> table : {slice_routes(), machine_routes()})
+    for (const Route& route : table) served.insert(fmt::format("{} {}", route.method, route.path));
+  EXPECT_EQ(documented_routes(), served);
 }
 
 TEST_F(RoutesTest, a_slice_is_shown_when_the_commands_of_its_processes_are_known) {
