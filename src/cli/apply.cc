@@ -108,7 +108,7 @@ void add_delete(CLI::App& app, Context& context) {
   verb->add_option("-n,--namespace", options->name_space, "Their namespace; documents name their own")
       ->capture_default_str();
   verb->add_flag("--wait", options->wait.waits,
-                 "Wait until the objects are gone; --wait=false: return at once")
+                 "Wait until the objects are gone; --wait=false returns immediately")
       ->capture_default_str();
   verb->add_option("--timeout", options->wait.timeout, "The longest wait, such as 90s or 10m [no limit]")
       ->check(check_time_span);

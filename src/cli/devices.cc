@@ -66,8 +66,7 @@ void print(const api::DeviceList& list, bool wide) {
                  text(d.policy.desired), fmt::join(d.policy.blocked_by, ", "));
   for (const api::Device& d : list.devices)
     if (d.mode != DeviceMode::whole)
-      fmt::print("device {}: in {} mode, not offered for slices; carve doctor says more\n", d.index,
-                 text(d.mode));
+      fmt::print("device {}: in {} mode, not offered for slices; see carve doctor\n", d.index, text(d.mode));
   for (const api::Device& d : list.devices)
     for (const std::string& process : d.unmanaged_processes)
       fmt::print("device {}: {}\n", d.index, harmless(process));

@@ -16,7 +16,7 @@ void print(const api::Node& node) {
     row("blocked by", fmt::format("{}", fmt::join(node.policy.blocked_by, ", ")));
   }
   if (node.policy_per_slice) row("", "slices of one device may follow different policies");
-  row("best effort", node.admit_best_effort ? "admitted beside enforced shares, ranked last"
+  row("best effort", node.admit_best_effort ? "admitted; runs when slices with a share are idle"
                                             : "refused on devices where shares are enforced");
   row("over 100%",
       node.overcommit_compute ? "admitted, and the device is shown as over-committed" : "refused");

@@ -85,7 +85,7 @@ void add_scale(CLI::App& app, Context& context) {
     if (!object) return;
     if (object->kind == objects::Kind::ray_cluster) return scale_cluster(context, *object, *options);
     if (!objects::text_of(object->kind).is_workload) {
-      refuse_scaling(context, fmt::format("{}: services, applications and Ray clusters alone have replicas",
+      refuse_scaling(context, fmt::format("{}: only services, applications and Ray clusters have replicas",
                                           object->text()));
       return;
     }

@@ -21,8 +21,8 @@ std::string owner_problem(const api::Slice& slice) {
                               ? fmt::format("change {}/{} with carve apply or carve eas modify", kind, name)
                               : fmt::format("{}/{} keeps the size that it was submitted with", kind, name);
   return fmt::format(
-      "slice {} belongs to {}/{}, which would go on showing the old size; {}. --force changes this "
-      "slice alone, until its next start",
+      "slice {} belongs to {}/{}, which would go on showing the old size; {}. --force changes "
+      "only this slice, until its next start",
       slice.name, kind, name, way);
 }
 

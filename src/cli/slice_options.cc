@@ -49,8 +49,8 @@ void add_slice_options(CLI::App* verb, SliceOptions& o) {
       ->check(CLI::IsMember(words_of<Policy>()));
   verb->add_flag("--latency", o.latency, "Latency class: served before batch work, within its share");
   verb->add_option("--isolation", o.isolation,
-                   "memory+compute: quota and share are enforced [default with --compute]; memory: the quota "
-                   "alone is enforced; none: the slice is placed and not limited")
+                   "memory+compute: quota and share are enforced [default with --compute]; memory: only the "
+                   "quota is enforced; none: the slice is placed and not limited")
       ->check(CLI::IsMember(words_of<Isolation>()));
   verb->add_option("--strategy", o.strategy, "How a device is chosen if several fit [the agent's]")
       ->check(CLI::IsMember({"binpack", "spread"}));

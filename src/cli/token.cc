@@ -30,7 +30,7 @@ void add_create(CLI::App* token, Context& context) {
       ->capture_default_str();
   verb->add_option("--account", request->account, "Whose objects it may change [this user's]");
   auto expires = std::make_shared<std::string>("30d");
-  verb->add_option("--expires", *expires, "How long it is valid, in whole days; 0: for ever")
+  verb->add_option("--expires", *expires, "How long it is valid, in whole days; 0 for no limit")
       ->check(check_days)
       ->capture_default_str();
   verb->footer("  carve token create ci --role user --expires 90d");

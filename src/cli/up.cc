@@ -134,7 +134,7 @@ auto started(Ask ask_version, const std::vector<std::string>& words, const std::
     version.error().detail =
         fmt::format("{} ended: {} ({})", words[0].substr(words[0].rfind('/') + 1), last_line(log), log);
   else if (!version)
-    version.error().detail += fmt::format("; {} says why", log);
+    version.error().detail += fmt::format("; see {}", log);
   return version;
 }
 

@@ -304,11 +304,11 @@ class PodReader {
     if (fitting >= out_.tasks_at_once) return;
     const uint64_t needed_mib = ((request_.context_bytes * out_.tasks_at_once) + (1 << 20) - 1) >> 20;
     const std::string_view tasks_key = request_.engine == Engine::ray ? ray_cpus_key : executor_cores;
-    out_.warnings.push_back(
-        fmt::format("{} tasks at once have {} contexts of {}, {} MiB in all, if each uses CUDA, and a slice "
-                    "has {} MiB, so {} fit; set {}={} or more, or {}={}",
-                    out_.tasks_at_once, out_.tasks_at_once, text_of(request_.context_bytes), needed_mib,
-                    out_.need.memory.count >> 20, fitting, memory_key, needed_mib, tasks_key, fitting));
+    out_.warnings.push_back(fmt::format(
+        "{} simultaneous tasks have {} contexts of {}, {} MiB in all, if each uses CUDA, and a slice "
+        "has {} MiB, so {} fit; set {}={} or more, or {}={}",
+        out_.tasks_at_once, out_.tasks_at_once, text_of(request_.context_bytes), needed_mib,
+        out_.need.memory.count >> 20, fitting, memory_key, needed_mib, tasks_key, fitting));
   }
 
   const EngineRequest& request_;

@@ -268,10 +268,11 @@ TEST(EnginePods, warn_with_both_numbers_if_tasks_cannot_run_at_once) {
   }
   const auto small = engine_pods(request(Engine::spark, with(spark(), "emr.serverless.mgpu.memory", "1000")));
   ASSERT_TRUE(small);
-  EXPECT_THAT(small->warnings,
-              ElementsAre("10 tasks at once have 10 contexts of 256 MiB, 2560 MiB in all, if each uses CUDA, "
-                          "and a slice has 1000 MiB, so 3 fit; set emr.serverless.mgpu.memory=2560 or more, "
-                          "or spark.executor.cores=3"));
+  EXPECT_THAT(
+      small->warnings,
+      ElementsAre("10 simultaneous tasks have 10 contexts of 256 MiB, 2560 MiB in all, if each uses CUDA, "
+                  "and a slice has 1000 MiB, so 3 fit; set emr.serverless.mgpu.memory=2560 or more, "
+                  "or spark.executor.cores=3"));
   const auto busy = engine_pods(request(Engine::ray, with(ray(), "carve.ray.worker.cpus", "20")));
   ASSERT_TRUE(busy);
   EXPECT_THAT(busy->warnings,

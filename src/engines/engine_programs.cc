@@ -266,7 +266,7 @@ class Deriver {
   }
 
   void derive_ray() {
-    derive(ray_cpus_key, "1", "tasks of one CPU that a worker runs at once");
+    derive(ray_cpus_key, "1", "tasks of one CPU that a worker runs at the same time");
     derive(ray_memory_key, fmt::format("{}", default_ray_memory),
            "a node claims the whole machine without it");
     const uint64_t store = has_slices() ? smallest_memory() / 8 : ray_object_store;
@@ -281,7 +281,7 @@ class Deriver {
     derive("spark.cores.max", fmt::format("{}", uint64_t{pods_.executor_cores} * executors->count),
            "cores of all executors");
     derive("spark.executor.memory", default_executor_memory, "memory of one Worker");
-    derive("spark.ui.enabled", "false", "its page would listen beside the job");
+    derive("spark.ui.enabled", "false", "its page would open a port");
     if (!has_slices()) return;
     derive_frameworks(pods_.tasks_at_once);
     if (value_of(spec_.parameters, "spark.plugins").find(rapids_plugin) != std::string::npos) derive_rapids();
@@ -305,22 +305,22 @@ class Deriver {
            "an eighth of the slice, at most 640 MiB");
     derive("spark.rapids.sql.concurrentGpuTasks",
            fmt::format("{}", std::clamp<uint64_t>(memory / rapids_task_memory, 1, pods_.tasks_at_once)),
-           "one for each 4 GiB of the slice, at most the tasks at once");
+           "one for each 4 GiB of the slice, at most the number of simultaneous tasks");
     const bool has_xgboost =
         value_of(spec_.parameters, "spark.jars").find(xgboost_jar) != std::string::npos ||
         value_of(spec_.parameters, "spark.jars.packages").find(xgboost_jar) != std::string::npos;
     if (!has_xgboost) return;
     derive("spark.rapids.memory.gpu.allocFraction", "0.5",
-           "half of the slice; XGBoost allocates beside the pool");
+           "half of the slice; XGBoost allocates outside the pool");
     derive("spark.rapids.memory.gpu.maxAllocFraction", "0.5",
-           "half of the slice; XGBoost allocates beside the pool");
+           "half of the slice; XGBoost allocates outside the pool");
   }
 
   // JAX takes three quarters of the memory for each process at its first use, TensorFlow all of it.
   void derive_frameworks(uint32_t tasks_at_once) {
     if (!has_slices()) return;
     if (tasks_at_once > 1)
-      derive("XLA_PYTHON_CLIENT_PREALLOCATE", "false", "the tasks at once share the slice");
+      derive("XLA_PYTHON_CLIENT_PREALLOCATE", "false", "simultaneous tasks share the slice");
     else
       derive("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.87", "the slice but an eighth, for the context");
     derive("TF_FORCE_GPU_ALLOW_GROWTH", "true", "the processes in a slice share its memory");

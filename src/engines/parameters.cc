@@ -75,7 +75,7 @@ class ParameterReader {
       if (line_.front() == '#') return keep_comment();
       if (line_.starts_with("--")) {
         if (line_.starts_with("--conf"))
-          refuse("is an option of the command line; write the parameter alone, as key=value");
+          refuse("is an option of the command line; write only the parameter, as key=value");
         else
           keep_comment();
         return;

@@ -148,7 +148,7 @@ TEST(Parameters, that_are_wrong_are_refused_with_their_line) {
       {"a b=x",
        "line 1: 'a b=x' has no name of a parameter; it has 1 to 253 bytes without blanks and = ; # ' \""},
       {"--conf a=b",
-       "line 1: '--conf a=b' is an option of the command line; write the parameter alone, as key=value"},
+       "line 1: '--conf a=b' is an option of the command line; write only the parameter, as key=value"},
       {"set a='b", "line 1: 'set a='b' has a quote that is not closed; write set key = 'value'"},
       {"set a='b' c", "line 1: 'set a='b' c' has more behind its value; separate parameters by ;"},
       {"a=\x01", "line 1: 'a=\x01' has a control character; write text"},

@@ -189,9 +189,8 @@ Outcome<Change> Ledger::alter(uint64_t id, const Terms& terms, const Stamp& now,
                      text(minus(wish.memory, part.memory)).c_str(), text(b.free).c_str());
     const uint64_t others = all.basis_points - promise.basis_points;
     if (wanted > promise && others + wanted.basis_points > most.basis_points)
-      return failure(FailureKind::insufficient_capacity,
-                     "device {}: {} of its compute needed, {} free beside the others", b.device.index,
-                     text(wanted).c_str(),
+      return failure(FailureKind::insufficient_capacity, "device {}: {} of its compute needed, {} free",
+                     b.device.index, text(wanted).c_str(),
                      text(Share{static_cast<uint32_t>(10000 - std::min<uint64_t>(others, 10000))}).c_str());
   }
   return Altered{id, now, terms, most};

@@ -128,7 +128,7 @@ TEST(Ledger, an_alteration_moves_the_difference_and_remembers_what_was) {
       {6_GiB, {3000}, "", 5_GiB, 2000},
       {12_GiB, {3000}, "device 0: 6 GiB more needed, 5 GiB free", 5_GiB, 2000},
       {11_GiB, {5000}, "", 0_GiB, 0},
-      {11_GiB, {5001}, "device 0: 50.01% of its compute needed, 50% free beside the others", 0_GiB, 0},
+      {11_GiB, {5001}, "device 0: 50.01% of its compute needed, 50% free", 0_GiB, 0},
       {1_GiB, {100}, "", 10_GiB, 4900},
   };
   size_t changes = 0;

@@ -65,10 +65,10 @@ void add_options(CLI::App& app, Options& o, std::map<std::string, double>& plain
       ->type_name("SIZE");
   app.add_option("--seconds", o.seconds, "Duration of kernels, churn or idle memory (1 with --kernels)")
       ->check(CLI::Range(0.0, 86400.0));
-  app.add_option("--processes", o.processes, "Number of processes that do all of this at once")
+  app.add_option("--processes", o.processes, "Number of processes that do all of this at the same time")
       ->check(CLI::Range(1, 512))
       ->capture_default_str();
-  app.add_option("--device", o.device, "Device number, or all for all visible devices at once (0)")
+  app.add_option("--device", o.device, "Device number, or all for all visible devices (0)")
       ->transform(CLI::Transformer(std::map<std::string, int>{{"all", all_devices}}).description(""))
       ->check(quiet(CLI::Range(all_devices, 1023)))
       ->type_name("N|all");
@@ -99,8 +99,9 @@ std::optional<int> parse_options(int argc, char** argv, Options& options) {
     return 2;
   }
   if (options.pattern != Pattern::once && options.allocate == 0) {
-    fmt::print(stderr,
-               "carve-load: --pattern churn and fill need --allocate SIZE, the most that is held at once\n");
+    fmt::print(
+        stderr,
+        "carve-load: --pattern churn and fill need --allocate SIZE, the most that is held at any time\n");
     return 2;
   }
   if (app.count("--kernels") != 0) options.kernel_ns = static_cast<uint64_t>(plain["kernels"]);

@@ -105,7 +105,7 @@ void check_machine(const NodeView& node, std::vector<api::Check>& checks) {
   checks.push_back(
       check("cgroup per slice", node.cgroup_trouble.empty(),
             node.cgroup_trouble.empty()
-                ? "each slice has a cgroup, so its end is seen at once and a stop reaches every process"
+                ? "each slice has a cgroup, so its end is seen immediately and a stop reaches every process"
                 : "slices are identified by their process tree:  " + node.cgroup_trouble,
             "run the agent as root on a machine with cgroup v2 mounted"));
   checks.push_back(
@@ -126,7 +126,7 @@ api::Check check_bookkeeper(const NodeView& node) {
   return check("bookkeeper", true,
                node.bookkeeper == Bookkeeper::agent
                    ? "the agent decides about slices, and users ask it"
-                   : "Kubernetes decides about slices: root alone creates them, for pods and claims");
+                   : "Kubernetes decides about slices: only root creates them, for pods and claims");
 }
 
 // How compute is metered.

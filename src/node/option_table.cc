@@ -119,7 +119,7 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
     {.name = "--bookkeeper",
      .value = "NAME",
      .help = "agent: the agent decides about slices; kubernetes: it grants what Kubernetes decided,\n"
-             "to root alone, for pods and claims [agent]",
+             "to root, for pods and claims [agent]",
      .store = choose<&Options::bookkeeper, parse<Bookkeeper>>,
      .words = {text(Bookkeeper::agent), text(Bookkeeper::kubernetes)},
      .noun = "a bookkeeper"},
@@ -241,7 +241,7 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
     {.name = "--cdi-dir",
      .value = "DIR",
      .help = "directory where slices for containers are announced\n"
-             "[/var/run/cdi as root, else cdi beside the socket]",
+             "[/var/run/cdi as root, else cdi next to the socket]",
      .store = os::keep<&Options::cdi_dir>},
 });
 

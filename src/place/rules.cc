@@ -6,7 +6,7 @@
 
 namespace carve::place {
 
-static_assert(max_isolated_slices == 16, "the name of a rule says so");
+static_assert(max_isolated_slices == 16, "the number is part of a rule's name");
 namespace {
 
 constexpr NodeRule of_node[] = {
@@ -22,7 +22,7 @@ constexpr NodeRule of_node[] = {
      }},
     {[](const NodeState& n, const RequestShape& a) { return (a.kinds >> n.kind & 1) != 0; }, "other mode",
      [](const Fleet&, const NodeState&, const RequestShape&) {
-       return std::string("the node's mode does not give what the request asks for");
+       return std::string("the node's mode does not provide the requested isolation");
      }},
     {[](const NodeState& n, const RequestShape& a) {
        return a.policy == any_policy || n.policy == any_policy || a.policy == n.policy;

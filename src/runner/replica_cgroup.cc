@@ -124,7 +124,7 @@ ReplicaCgroups::ReplicaCgroups(const OwnCgroups& own, const std::string& folder)
   for (const Group* group : {&cpu_, &memory_})
     if (!group->directory.empty() && group->version == CgroupVersion::v2)
       problems_.with_slice =
-          "this machine has cgroup v2 alone, where the agent gives the slice another cgroup";
+          "this machine has only cgroup v2, where the agent gives the slice another cgroup";
   remove_unused();
 }
 

@@ -319,7 +319,7 @@ Outcome<void> check(const Queue& queue, const JobNeed& need, size_t waiting) {
     const char* gives = queue.gpu == QueueGpu::gpu    ? "gives whole GPUs"
                         : queue.gpu == QueueGpu::mgpu ? "divides GPUs"
                                                       : "gives no GPU";
-    const char* asks = need.gpu == QueueGpu::gpu ? "asks for whole GPUs" : "asks for slices";
+    const char* asks = need.gpu == QueueGpu::gpu ? "requests whole GPUs" : "requests slices";
     return failure(FailureKind::invalid_argument, "queue {} {}, and the job {}; choose another queue",
                    queue.name, gives, asks);
   }

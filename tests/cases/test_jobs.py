@@ -87,7 +87,7 @@ def test_a_name_is_submitted_once(jobs):
     jobs.submit("--name", "nightly", "--wait", *mgpu(), *python("pass"))
     assert "exit status 0" in jobs.carve("logs", "nightly"), "a name alone is also a job's"
     assert "queue/train: only jobs can be cancelled; use carve delete queue/train" in jobs.carve("cancel", "queue/train", status=2)
-    assert "queue/train: services, applications and Ray clusters alone have replicas" in \
+    assert "queue/train: only services, applications and Ray clusters have replicas" in \
         jobs.carve("scale", "queue/train", "--replicas", 2, status=2)
     again = jobs.submit("--name", "nightly", "--wait", *mgpu(), *python("pass"), status=1)
     assert "job nightly exists already" in again and "carve delete job/nightly, or give another --name" in again

@@ -27,7 +27,7 @@ std::string agent_path(const Call& call) {
 
 Outcome<AgentAnswer> ask(const Call& call, const AgentCall& wanted) {
   if (call.context.node_actions == nullptr)
-    return failure(FailureKind::unavailable, "this controller asks no agents");
+    return failure(FailureKind::unavailable, "this controller has no agents");
   return call.context.node_actions->ask_agent(call.names[0], wanted);
 }
 

@@ -114,7 +114,7 @@ std::vector<std::string> pool_warnings(const Call& call, const Submission& submi
   if (!present) return out;
   const auto& wanted = submission.spec.as<objects::PoolSpec>();
   if (pool_spec(*present).label_sync && !wanted.label_sync)
-    out.emplace_back("existing nodes may keep another compute policy than the pool says");
+    out.emplace_back("existing nodes may keep another compute policy than the pool's");
   std::ranges::move(synchronised_warnings(call, submission.metadata.name, wanted), std::back_inserter(out));
   return out;
 }

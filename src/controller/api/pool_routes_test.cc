@@ -287,7 +287,7 @@ TEST_F(PoolRoutes, a_pool_that_stops_synchronising_warns) {
   apply_pool(R"({"labelSync":true})");
   EXPECT_THAT(ask(201, "POST", "/v1/documents",
                   R"({"apiVersion":"carve.dev/v1","kind":"Pool","metadata":{"name":"p"},"spec":{}})"),
-              HasSubstr("existing nodes may keep another compute policy than the pool says"));
+              HasSubstr("existing nodes may keep another compute policy than the pool's"));
 }
 
 // A service that needs fixed-share runs on n1; n2 has another policy already.

@@ -264,7 +264,7 @@ void add_items(yaml::SourceDocument document, size_t number, Documents& out, Fie
       return errors.push_back(
           {.field = "items",
            .value = "",
-           .message = fmt::format("document {}: items: a list has objects alone", number)});
+           .message = fmt::format("document {}: items: a list may contain only objects", number)});
     std::string json = item.dump(-1, ' ', /*ensure_ascii=*/false, api::Json::error_handler_t::replace);
     out.push_back({.json = json, .written = json});
   }

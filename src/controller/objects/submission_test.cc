@@ -163,7 +163,7 @@ TEST(Submission, a_list_is_its_items) {
   }
   const auto refused = read_submissions(R"({"items":[5]})", "auto", {});
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().front().message, "document 1: items: a list has objects alone");
+  EXPECT_EQ(refused.error().front().message, "document 1: items: a list may contain only objects");
   EXPECT_EQ(read_submissions(R"({"items":[]})", "auto", {}).error().front().message, "there is no document");
 }
 

@@ -269,7 +269,7 @@ std::string liveness_file_of(const std::string& programs, const std::string& nam
 
 Outcome<Launcher> Launcher::begin(const std::string& program, const std::string& folder) {
   if (access(program.c_str(), X_OK) != 0)
-    return failure(FailureKind::unavailable, "{}: {}; it is installed beside carve-controller", program,
+    return failure(FailureKind::unavailable, "{}: {}; it is installed next to carve-controller", program,
                    strerror(errno));
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)

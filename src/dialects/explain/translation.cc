@@ -69,8 +69,8 @@ constexpr Rule rules[] = {
     {"vke", "CONTAINER resources limits vke.volcengine.com/mgpu-memory", "spec gpu memory",
      "MiB in total, in equal parts of each device"},
     {"vke", "CONTAINER resources limits vke.volcengine.com/mgpu-core", "spec gpu share",
-     "percent in total, in equal parts of each device; it sets isolation memory+compute; alone, 100 is a "
-     "whole device"},
+     "percent in total, in equal parts of each device; it sets isolation memory+compute; without memory, 100 "
+     "is a whole device"},
     {"vke", "POD metadata annotations vke.volcengine.com/container-multiple-gpu", "spec gpu devices",
      "devices of each replica"},
     {"vke", "POD metadata annotations vke.volcengine.com/mgpu-compute-policy", "spec gpu policy",
@@ -86,7 +86,7 @@ constexpr Rule rules[] = {
     {"kubernetes", "CONTAINER resources limits carve.dev/compute", "spec gpu share",
      "percent in total, in equal parts of each device; it sets isolation memory+compute"},
     {"kubernetes", "CONTAINER resources limits carve.dev/devices", "spec gpu devices",
-     "devices of each replica; alone, whole devices"},
+     "devices of each replica; whole devices if nothing else is requested"},
     {"kubernetes", "POD metadata annotations carve.dev/parts", "spec gpu parts",
      "memory and share of each of carve.dev/devices"},
     {all_manifests, "POD metadata annotations carve.dev/policy", "spec gpu policy", "the policy's word"},
@@ -104,7 +104,7 @@ constexpr Rule rules[] = {
 // The second step, which all kinds share: the request of each slice.
 constexpr Rule slice_rules[] = {
     {"", "spec gpu memory", "slice memory_bytes", "bytes of each device"},
-    {"", "spec gpu memory", "slice memory_units", "units; the node's memory unit at the grant says how much"},
+    {"", "spec gpu memory", "slice memory_units", "units; the node's memory unit at the grant is their size"},
     {"", "spec gpu memory", "slice memory_bp", "basis points of each device's usable memory"},
     {"", "spec gpu share", "slice share_bp", "basis points of each device's time"},
     {"", "spec gpu devices", "slice devices", "different devices, each with this memory and share"},

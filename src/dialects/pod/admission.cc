@@ -170,7 +170,8 @@ class Admission {
       return refuse("a kubelet restart may then kill the pod; ask in a container");
     if (requests_.containers.empty()) return refuse("no container has a slice to share; ask in a container");
     if (std::string_view(running_[requests_.containers.rbegin()->first].list) == init.list)
-      return refuse("a sidecar of the pod asks too; ask in the sidecar or in the init container");
+      return refuse(
+          "a sidecar of the pod requests a slice too; request it in the sidecar or in the init container");
     const auto& [index, wanted] = *requests_.containers.begin();
     const JsonMember resources = reader_.object(item, "resources");
     const ContainerParts parts{.name = init.name,
@@ -182,7 +183,7 @@ class Admission {
     read_container_request(reader, own);
     if (const auto asked = own.containers.find(index);
         asked != own.containers.end() && asked->second != wanted)
-      refuse(fmt::format("it shares the slice of container {}, so it asks for the same amounts",
+      refuse(fmt::format("it shares the slice of container {}, so it must request the same amounts",
                          running_[index].name));
   }
 

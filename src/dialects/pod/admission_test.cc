@@ -190,7 +190,8 @@ TEST(Admission, rules_over_a_whole_pod) {
     return pod;
   };
   EXPECT_EQ(refusal(counted(two("aliyun.com/gpu-mem: 4", "aliyun.com/gpu-mem: 2"))),
-            "aliyun.com/gpu-count is for a pod in which one container asks; container b asks too");
+            "aliyun.com/gpu-count is for a pod in which one container requests a slice; container b requests "
+            "one too");
   EXPECT_EQ(refusal(counted(two("aliyun.com/gpu-mem: 4", ""))), "");
   PodSettings without_ack;
   without_ack.dialects = {Dialect::carve};
@@ -229,13 +230,14 @@ TEST(Admission, an_init_container_may_share_the_first_slice) {
   EXPECT_EQ(admit(admitted->pod, share)->pod, admitted->pod) << "again";
   EXPECT_EQ(refusal(asked), "init container i: a kubelet restart may then kill the pod; ask in a container");
   EXPECT_EQ(refusal(pod("carve.dev/memory: 5Gi, carve.dev/compute: 30"), share),
-            "init container i: it shares the slice of container a, so it asks for the same amounts");
+            "init container i: it shares the slice of container a, so it must request the same amounts");
   EXPECT_EQ(refusal(pod("aliyun.com/gpu-mem: 4"), share),
             "container i asks in dialect ack, and another container in carve; keep one");
   EXPECT_EQ(refusal(pod("carve.dev/memory: 4Gi, carve.dev/compute: 30",
                         ", {name: s, restartPolicy: Always, resources: {limits: {carve.dev/memory: 1Gi}}}"),
                     share),
-            "init container i: a sidecar of the pod asks too; ask in the sidecar or in the init container");
+            "init container i: a sidecar of the pod requests a slice too; request it in the sidecar or in "
+            "the init container");
   EXPECT_EQ(refusal(json_of_yaml(
                         "spec: {initContainers: [{name: i, resources: {limits: {carve.dev/memory: 1Gi}}}]}"),
                     share),
@@ -266,7 +268,7 @@ TEST(Admission, models_are_named_by_parts_of_their_names) {
               ::testing::ElementsAre("NVIDIA A10"));
   EXPECT_EQ(refusal(pod_of("nvidia.com/gpumem: 3000", "annotations: {nvidia.com/use-gputype: T4}"),
                     unit_of(MemoryUnit::gib)),
-            "nvidia.com/use-gputype: no device is of such a model; there are NVIDIA A10, NVIDIA H100");
+            "nvidia.com/use-gputype: no device is of this model; the models are NVIDIA A10, NVIDIA H100");
   const auto warned =
       admit(pod_of("nvidia.com/gpumem: 3000", "annotations: {hami.io/node-scheduler-policy: spread}"), {});
   EXPECT_THAT(warned->warnings, ::testing::ElementsAre("hami.io/node-scheduler-policy has no effect here"));

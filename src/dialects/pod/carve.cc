@@ -114,7 +114,7 @@ void read_word(ContainerReader& reader, const char* key, std::optional<E>& out) 
   const JsonMember member = reader.annotation(key);
   const auto word = reader.word<E>(member, key);
   if (word && out && *out != *word)
-    reader.refuse(member, "{}: {} contradicts {}, which the pod asks for too; keep one", key, text(*word),
+    reader.refuse(member, "{}: {} contradicts {}, which the pod requests too; keep one", key, text(*word),
                   text(*out));
   if (word) out = word;
 }
@@ -144,7 +144,7 @@ std::optional<Amounts> read_carve(ContainerReader& reader) {
   const JsonMember memory = reader.limit(keys::memory), compute = reader.limit(keys::compute);
   const auto devices = carve_devices(reader);
   if (!memory && compute) {
-    reader.refuse(compute, "{}{} needs {}; {} alone asks for whole devices", at(reader), keys::compute,
+    reader.refuse(compute, "{}{} needs {}; without it, {} requests whole devices", at(reader), keys::compute,
                   keys::memory, keys::devices);
     return std::nullopt;
   }

@@ -66,7 +66,7 @@ void check_claims(const Json& spec, const PodSettings& settings, objects::ErrorL
   if (scheduler == default_scheduler) return;
   errors.add("spec.resourceClaims", "",
              "scheduler {} of pods with slices allocates no claims; put the claims into a pod without a "
-             "slice, or run the coordinator beside the cluster's scheduler",
+             "slice, or run the coordinator next to the cluster's scheduler",
              scheduler);
 }
 

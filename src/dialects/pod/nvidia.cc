@@ -44,7 +44,7 @@ void read_models(ContainerReader& reader, Amounts& out) {
     if ((use.empty() || names(use, model)) && !names(avoid, model)) out.models.push_back(model);
   if (!out.models.empty() || out.models.size() > max_allowed_models) return;
   const JsonMember& named = wanted ? wanted : unwanted;
-  reader.refuse(named, "{}: no device is of such a model; there are {}",
+  reader.refuse(named, "{}: no device is of this model; the models are {}",
                 wanted ? keys::hami_use_type : keys::hami_no_type,
                 reader.settings().models.empty()
                     ? "none"

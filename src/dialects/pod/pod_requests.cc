@@ -30,12 +30,13 @@ void read_container_request(ContainerReader& reader, PodRequests& out) {
     return reader.refuse(limit, "{}: dialect {} is off in carve-settings",
                          limit.path.substr(reader.container().limits.path.size() + 1), text(row->dialect));
   if (out.dialect && *out.dialect != row->dialect)
-    return reader.refuse(limit, "container {} asks in dialect {}, and another container in {}; keep one",
+    return reader.refuse(limit, "container {} uses dialect {}, and another container uses {}; keep one",
                          reader.container().name, text(row->dialect), text(*out.dialect));
   out.dialect = row->dialect;
   if (row->dialect == Dialect::ack && !out.containers.empty() && reader.label(keys::ack_count))
-    return reader.refuse(limit, "{} is for a pod in which one container asks; container {} asks too",
-                         keys::ack_count, reader.container().name);
+    return reader.refuse(
+        limit, "{} is for a pod in which one container requests a slice; container {} requests one too",
+        keys::ack_count, reader.container().name);
   auto request = row->read(reader);
   if (!request) return;
   read_slice_annotations(reader, *request);

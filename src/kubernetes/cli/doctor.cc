@@ -90,7 +90,7 @@ DoctorRow webhook_of_pods(const Answer& answer, const Answer& settings) {
   const std::string condition = text_at(parsed(answer), "/webhooks/0/matchConditions/0/expression");
   if (condition.find("'nvidia.com/gpu'") != std::string::npos) return row;
   return {row.component, deploying,
-          "plainNvidiaGpu is whole, and pods with nvidia.com/gpu alone do not reach it; apply overlay "
+          "plainNvidiaGpu is whole, and pods with only nvidia.com/gpu do not reach it; apply overlay "
           "plain-nvidia-gpu"};
 }
 

@@ -175,7 +175,7 @@ int show_explanation(const VerbOptions& options) {
       explain_manifests(*cluster, *manifests, coordinator::pod_settings(*settings, std::move(models)));
   if (why && why->empty())
     return complain(
-        "no pod of the manifests asks for a slice, or its kind is not known; see kubectl carve translate");
+        "no pod of the manifests requests a slice, or its kind is not known; see kubectl carve translate");
   if (why) return print_explanations(options, *why);
   for (const api::FieldError& error : why.error()) complain(error.message);
   return failed_status;

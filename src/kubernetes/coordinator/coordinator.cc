@@ -113,7 +113,7 @@ void Coordinator::list_for_this_term() {
 }
 
 void Coordinator::lease_changed(bool is_held) {
-  os::log::info("{}", is_held ? "active: the scheduler beside this replica holds the Lease"
+  os::log::info("{}", is_held ? "active: the scheduler of this replica holds the Lease"
                               : "not active: " + lease_.problem());
   if (!is_held || !cluster_) return;
   list_for_this_term();
@@ -192,7 +192,7 @@ std::optional<kubernetes::ObjectMeta> Coordinator::object_of(const Finding& find
 std::string Coordinator::fence() const {
   if (lease_.is_held()) return "";
   const std::string& why = lease_.problem();
-  return "the scheduler beside this coordinator does not hold the Lease" + (why.empty() ? "" : ": " + why);
+  return "the scheduler of this coordinator does not hold the Lease" + (why.empty() ? "" : ": " + why);
 }
 
 void Coordinator::count_answer(std::string_view verb, kubernetes::Nanoseconds took,

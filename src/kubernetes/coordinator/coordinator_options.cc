@@ -69,7 +69,7 @@ const std::vector<os::OptionRow<Options>>& rows() {
        .store = set_namespace},
       {.name = "--lease",
        .value = "NAMESPACE/NAME",
-       .help = "the Lease of the scheduler beside this program [carve-system/carve-scheduler]",
+       .help = "the Lease of the scheduler of this pod [carve-system/carve-scheduler]",
        .store = set_lease},
       {.name = "--identity",
        .value = "HOST",

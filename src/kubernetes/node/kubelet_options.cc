@@ -78,9 +78,10 @@ const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Opti
 const os::CommandLine& line() {
   static const os::CommandLine line = os::command_line(
       "carve-kubelet",
-      "carve-kubelet: the node's part of Carve on Kubernetes, beside the agent (carved --bookkeeper "
+      "carve-kubelet: the node's part of Carve on Kubernetes, next to the agent (carved --bookkeeper "
       "kubernetes). It "
-      "is kubelet's device plugin for carve.dev/slot, asks the agent for the slice of each container that "
+      "is kubelet's device plugin for carve.dev/slot, requests from the agent the slice of each container "
+      "that "
       "starts, "
       "and describes the node's devices in the node's object.",
       "SIGTERM and SIGINT end it; slices and containers run on, and no container with a slice starts.\n"

@@ -114,7 +114,7 @@ inline std::vector<DialectExample> refused() {
       {c + "memory: 21Gi, " + c + "compute: 100, " + c + "devices: 7", "",
        "container c: carve.dev/compute: 100 on 7 devices; it does not divide into whole 0.01 %"},
       {c + "compute: 30", "",
-       "container c: carve.dev/compute needs carve.dev/memory; carve.dev/devices alone asks for whole "
+       "container c: carve.dev/compute needs carve.dev/memory; without it, carve.dev/devices requests whole "
        "devices"},
       {c + "devices: 0", "", "container c: carve.dev/devices: 0; 1 to 16"},
       {c + "memroy: 4Gi", "",
@@ -152,7 +152,7 @@ inline std::vector<DialectExample> refused() {
       {c + "memory: 4Gi", annotated(c + "strategy: fgd"), "carve.dev/strategy: fgd; it is binpack or spread"},
       {c + "memory: 4Gi", annotated(c + "spill: '5'"), "carve.dev/spill: 5 is not an amount of memory"},
       {both + "4096", annotated(v + "mgpu-compute-policy: fixed-share, " + c + "policy: native-burst-share"),
-       "carve.dev/policy: native-burst-share contradicts fixed-share, which the pod asks for too; keep one"},
+       "carve.dev/policy: native-burst-share contradicts fixed-share, which the pod requests too; keep one"},
 
       {"aliyun.com/gpu-mem: 0", "", "aliyun.com/gpu-mem: 0; a whole number of units from 1 up"},
       {"aliyun.com/gpu-mem: 1.5", "", "aliyun.com/gpu-mem: 1.5; a whole number of units from 1 up"},

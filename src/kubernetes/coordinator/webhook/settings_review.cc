@@ -9,12 +9,12 @@ namespace carve::kubernetes::coordinator {
 namespace {
 
 constexpr const char* plain_nvidia_warning =
-    "plainNvidiaGpu whole: pods with nvidia.com/gpu alone reach the webhook with overlay plain-nvidia-gpu";
+    "plainNvidiaGpu whole: pods with only nvidia.com/gpu reach the webhook with overlay plain-nvidia-gpu";
 
 constexpr const char* own_scheduler = "carve-scheduler";
 constexpr const char* not_beside =
     "schedulers default-scheduler: it does not ask this coordinator, so pods with slices would stay without "
-    "devices; leave it out, or run the coordinator beside the cluster's scheduler (--lease "
+    "devices; leave it out, or run the coordinator next to the cluster's scheduler (--lease "
     "kube-system/kube-scheduler)";
 
 bool has_scheduler(const ClusterSettings& settings, const std::string& name) {
@@ -51,7 +51,8 @@ Result<std::string, std::string> review_settings(std::string_view json, const Po
     if (name != own_scheduler && name != dialects::default_scheduler &&
         !(before && has_scheduler(*before, name)))
       warnings.push_back(fmt::format(
-          "schedulers {}: its pods wait unless a profile of this name asks carve-coordinator", name));
+          "schedulers {}: its pods wait unless a profile of this name uses carve-coordinator as extender",
+          name));
   if (after->plain_nvidia_is_whole && !(before && before->plain_nvidia_is_whole))
     warnings.emplace_back(plain_nvidia_warning);
   return accept(review->uid, review->object, review->object, warnings);
