@@ -9,7 +9,7 @@
 namespace carve::cli {
 namespace {
 
-api::Check reachable(const client::Agent& agent, const client::Answer<api::Version>& version) {
+api::Check reachable(const client::AgentClient& agent, const client::Answer<api::Version>& version) {
   if (!version)
     return {
         .name = "agent", .status = CheckStatus::failed, .detail = version.error().detail, .fix = "carved &"};
@@ -55,7 +55,7 @@ void add_doctor(CLI::App& app, Context& context) {
   add_output(verb, context);
   verb->footer("Exit status 1 if a prerequisite of slices failed.");
   verb->callback([&context] {
-    const client::Agent agent = context.agent();
+    const client::AgentClient agent = context.agent();
     const auto version = agent.version();
     api::Diagnosis all;
     all.checks.push_back(reachable(agent, version));

@@ -30,7 +30,7 @@ std::string line_of(const api::Event& e) {
 void watch_events(Context& context) {
   // Every event is flushed, so nothing is lost here.
   signal(SIGINT, [](int) { _exit(interrupted_status); });
-  const client::Agent agent = context.agent();
+  const client::AgentClient agent = context.agent();
   std::string last_id;
   bool opened_once = false;
   bool loss_told = false;

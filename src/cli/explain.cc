@@ -46,7 +46,7 @@ void explain_request(Context& context, const SliceOptions& options) {
   };
   auto request = to_request(options);
   if (!request) return wrong(request.error());
-  const client::Agent agent = context.agent();
+  const client::AgentClient agent = context.agent();
   const auto named = user_devices(agent, *request);
   if (!named) return wrong(named.error());
   auto answer = agent.explain(*request);

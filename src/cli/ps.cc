@@ -76,7 +76,7 @@ bool print_document(const T& document, const std::string& output) {
 }
 
 // The agent's list has no processes; the document of a single slice does.
-void add_processes(const client::Agent& agent, std::vector<api::Slice>& slices) {
+void add_processes(const client::AgentClient& agent, std::vector<api::Slice>& slices) {
   for (api::Slice& slice : slices)
     if (slice.state != SliceState::ended)
       if (auto whole = agent.slice(slice.name)) slice.processes = whole->processes;
@@ -85,7 +85,7 @@ void add_processes(const client::Agent& agent, std::vector<api::Slice>& slices) 
 // Prints the slices of the agent's list with `show`.
 template <class Show>
 void list_slices(Context& context, client::Slices which, const std::string& output, Show show) {
-  const client::Agent agent = context.agent();
+  const client::AgentClient agent = context.agent();
   auto list = agent.slices(which);
   if (list && (output == "json" || output == "yaml")) add_processes(agent, list->slices);
   answered(context, list, show);

@@ -30,7 +30,7 @@ Result<std::chrono::seconds, std::string> parse_wait(const std::string& text) {
 }
 
 // Requests a slice on the first devices of the list on which it fits. Otherwise returns the last rejection.
-client::Answer<api::Slice> ask_on(const client::Agent& agent, const api::SliceRequest& request,
+client::Answer<api::Slice> ask_on(const client::AgentClient& agent, const api::SliceRequest& request,
                                   const std::vector<std::string>& devices) {
   client::Answer<api::Slice> out = tl::unexpected(api::Problem{});
   for (const std::string& list : preferred_lists(devices, request.amounts.device_count())) {
@@ -81,7 +81,7 @@ std::string impossible(const api::SliceRequest& request, const std::vector<api::
 }
 
 // Repeats the request until it is granted or the time is over. Waiting helps only if devices are full.
-client::Answer<api::Slice> ask(const client::Agent& agent, const api::SliceRequest& request,
+client::Answer<api::Slice> ask(const client::AgentClient& agent, const api::SliceRequest& request,
                                const std::vector<std::string>& devices, std::chrono::seconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   bool told = false;
@@ -118,7 +118,7 @@ int run(Context& context, const RunOptions& options, const std::vector<std::stri
   auto request = to_request(options.slice);
   if (!request) return fail(request.error());
 
-  const client::Agent agent = context.agent();
+  const client::AgentClient agent = context.agent();
   const auto allowed = user_devices(agent, *request);
   if (!allowed) return fail(allowed.error());
   const auto slice = ask(agent, *request, *allowed, patience);

@@ -60,7 +60,7 @@ void add_set(CLI::App& app, Context& context) {
       context.status = usage_status;
       return;
     }
-    const client::Agent agent = context.agent();
+    const client::AgentClient agent = context.agent();
     const auto present = agent.slice(*name);
     if (const std::string problem = present ? owner_problem(*present) : ""; !problem.empty() && !*force) {
       fmt::print(stderr, "carve: {}\n", problem);

@@ -41,7 +41,7 @@ void add_slice(CLI::App& app, Context& context) {
   auto names = std::make_shared<std::vector<std::string>>();
   remove->add_option("NAME", *names, "The slices")->required();
   remove->callback([&context, names] {
-    const client::Agent agent = context.agent();
+    const client::AgentClient agent = context.agent();
     for (const std::string& name : *names)
       answered(context, agent.end(name), [&](const auto&) { fmt::print("{}\n", name); });
   });

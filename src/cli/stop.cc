@@ -14,14 +14,14 @@ constexpr std::chrono::seconds end_patience{60};
 constexpr std::chrono::milliseconds poll_interval{10};
 
 // Returns whether the slice has ended. A later slice with its name is another one.
-client::Answer<bool> has_ended(const client::Agent& agent, const api::Slice& stopped) {
+client::Answer<bool> has_ended(const client::AgentClient& agent, const api::Slice& stopped) {
   const auto now = agent.slice(stopped.name);
   if (now) return now->ended_ns != 0 || now->created_ns != stopped.created_ns;
   if (now.error().type == shown(FailureKind::not_found).type) return true;
   return tl::unexpected(now.error());
 }
 
-void wait_for_end(Context& context, const client::Agent& agent, const api::Slice& stopped) {
+void wait_for_end(Context& context, const client::AgentClient& agent, const api::Slice& stopped) {
   const auto deadline = std::chrono::steady_clock::now() + end_patience;
   for (;;) {
     const auto ended = has_ended(agent, stopped);
@@ -37,7 +37,7 @@ void wait_for_end(Context& context, const client::Agent& agent, const api::Slice
 
 }  // namespace
 
-void stop_slices(Context& context, const client::Agent& agent, const std::vector<std::string>& names,
+void stop_slices(Context& context, const client::AgentClient& agent, const std::vector<std::string>& names,
                  StopWait wait) {
   std::vector<api::Slice> stopped;
   for (const std::string& name : names)

@@ -11,7 +11,7 @@ void add_thaw(CLI::App& app, Context& context) {
   auto names = std::make_shared<std::vector<std::string>>();
   verb->add_option("NAME", *names, "The slices")->required();
   verb->callback([&context, names] {
-    const client::Agent agent = context.agent();
+    const client::AgentClient agent = context.agent();
     for (const std::string& name : *names)
       answered(context, agent.thaw(name), [&](const auto&) { fmt::print("{}\n", name); });
   });

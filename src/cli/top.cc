@@ -64,7 +64,7 @@ class LiveTerminal {
   bool keys_ = false;
 };
 
-client::Answer<TopView> look(const client::Agent& agent) {
+client::Answer<TopView> look(const client::AgentClient& agent) {
   TopView view{.now_ns = utc_now_ns()};
   auto version = agent.version();
   if (!version) return tl::unexpected(version.error());
@@ -92,7 +92,7 @@ void repaint(const std::string& picture, unsigned height) {
 }
 
 void live(Context& context, const TopOptions& options) {
-  const client::Agent agent = context.agent();
+  const client::AgentClient agent = context.agent();
   auto first = look(agent);
   if (!first) return answered(context, first, [](const auto&) {});
   api::Problem lost;

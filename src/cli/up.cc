@@ -154,7 +154,7 @@ void up(Context& context, const UpOptions& options) {
     agent_words.insert(agent_words.end(), {"--state", options.state + "/agent"});
     controller_words.insert(controller_words.end(), {"--state", options.state + "/controller"});
   }
-  const client::Agent agent(sockets.agent);
+  const client::AgentClient agent(sockets.agent);
   const client::Client controller(sockets.controller);
   const std::string found = std::filesystem::absolute(client::find_socket(context.socket_flag)).string();
   answered(
@@ -228,7 +228,7 @@ void stop_workloads(Context& context, const client::Client& controller) {
   }
 }
 
-void stop_all_slices(Context& context, const client::Agent& agent) {
+void stop_all_slices(Context& context, const client::AgentClient& agent) {
   const auto slices = agent.slices();
   std::vector<std::string> names;
   for (const api::Slice& slice : slices ? slices->slices : std::vector<api::Slice>())
@@ -249,7 +249,7 @@ constexpr const char* ends_all = "carve up, then carve down --all";
 
 void down(Context& context, bool all) {
   const Sockets sockets = sockets_of(context);
-  const client::Agent agent(sockets.agent);
+  const client::AgentClient agent(sockets.agent);
   const client::Client controller(sockets.controller);
   if (all) stop_workloads(context, controller);
   const auto state = version_of(controller);

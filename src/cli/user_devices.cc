@@ -16,7 +16,7 @@ const char* user_list(const api::SliceRequest& request) {
 
 }  // namespace
 
-Result<std::vector<std::string>, std::string> user_devices(const client::Agent& agent,
+Result<std::vector<std::string>, std::string> user_devices(const client::AgentClient& agent,
                                                            const api::SliceRequest& request) {
   const char* const list = user_list(request);
   if (list == nullptr) return {};

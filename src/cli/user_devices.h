@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "client/agent.h"
+#include "client/agent_client.h"
 
 namespace carve::cli {
 
 // Returns the UUIDs of the devices that the variable names, in its order; empty if all devices are allowed.
 // Fails if there are fewer than requested.
-Result<std::vector<std::string>, std::string> user_devices(const client::Agent& agent,
+Result<std::vector<std::string>, std::string> user_devices(const client::AgentClient& agent,
                                                            const api::SliceRequest& request);
 
 // Returns the lists of devices to try one after the other, separated by commas: the first `wanted` of the

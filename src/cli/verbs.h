@@ -11,7 +11,7 @@
 #include <string>
 
 #include "cli/terminal.h"
-#include "client/agent.h"
+#include "client/agent_client.h"
 #include "wire/api/json.h"
 #include "wire/api/problem.h"
 
@@ -32,7 +32,7 @@ struct Context {
   int status = 0;
   int problem_status = failed_status;
 
-  client::Agent agent() const { return client::Agent(client::find_socket(socket_flag)); }
+  client::AgentClient agent() const { return client::AgentClient(client::find_socket(socket_flag)); }
   client::Client controller() const {
     return client::Client(client::find_controller_socket(controller_flag),
                           {.socket_option = "--controller PATH or CARVE_CONTROLLER",
@@ -87,7 +87,7 @@ void add_hook(CLI::App& app, Context& context);
 
 // Ends the slices, prints their names, and waits until they have ended.
 enum class StopWait { none, until_ended };
-void stop_slices(Context& context, const client::Agent& agent, const std::vector<std::string>& names,
+void stop_slices(Context& context, const client::AgentClient& agent, const std::vector<std::string>& names,
                  StopWait wait = StopWait::until_ended);
 
 // Adds -o to a reading verb that prints in these forms.

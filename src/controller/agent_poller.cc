@@ -13,7 +13,7 @@ namespace {
 constexpr client::Settings settings{.patience = std::chrono::seconds(5),
                                     .socket_option = "--node NAME=SOCKET"};
 
-void carry_out(const client::Agent& agent, const AgentRequest& request) {
+void carry_out(const client::AgentClient& agent, const AgentRequest& request) {
   if (request.change)
     if (const auto changed = agent.change_node(*request.change); !changed)
       os::log::warning("the agent does not change its settings: {}", changed.error().detail);

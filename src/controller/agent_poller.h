@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "client/agent.h"
+#include "client/agent_client.h"
 #include "controller/agent_poll.h"
 #include "controller/nodes/node_sync.h"
 #include "os/loop.h"
@@ -35,7 +35,7 @@ class AgentPoller {
   Poll poll(const AgentRequest&) const;
 
   const os::Loop& loop_;
-  const client::Agent agent_;
+  const client::AgentClient agent_;
   const std::function<void(const Poll&)> ended_;
   bool is_polling_ = false;
   std::atomic<bool> stops_ = false;  // Also checked between two calls of a poll.

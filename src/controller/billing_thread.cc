@@ -4,7 +4,7 @@
 #include <optional>
 #include <set>
 
-#include "client/agent.h"
+#include "client/agent_client.h"
 #include "controller/billing/bill_report.h"
 #include "controller/billing/budget_status.h"
 #include "controller/billing/usage_copy.h"
@@ -41,7 +41,7 @@ class AgentUsage final : public UsageSource {
     return std::move(page->records);
   }
 
-  const client::Agent agent_;
+  const client::AgentClient agent_;
 };
 
 bool is_prepaid(const ObjectRegistry& objects, const std::string& queue) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "client/agent.h"
+#include "client/agent_client.h"
 #include "os/clock.h"
 #include "os/log.h"
 #include "wire/api/json.h"

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "client/agent.h"
+#include "client/agent_client.h"
 #include "controller/controller_start.h"
 #include "controller/runtime/container_start.h"
 #include "controller/runtime/limit_warnings.h"
@@ -64,7 +64,7 @@ Outcome<std::vector<std::string>> Api::slices_in_units(const std::string& name) 
   const auto known = nodes_.document().nodes;
   const auto node = std::ranges::find(known, name, &api::KnownNode::name);
   if (node == known.end()) return failure(FailureKind::not_found, "there is no node {}", name);
-  const client::Agent agent(node->socket, {.patience = std::chrono::seconds(1)});
+  const client::AgentClient agent(node->socket, {.patience = std::chrono::seconds(1)});
   const auto list = agent.slices();
   if (!list) return failure(FailureKind::unavailable, "node {}: {}", name, list.error().detail);
   std::vector<std::string> out;

@@ -105,7 +105,7 @@ client::Answer<api::Entered> enter(const Run& run) {
                                   .visible_devices = visible != nullptr ? visible : "",
                                   .visible_devices_set = visible != nullptr};
   auto entered =
-      call_patiently(run, [&](const client::Agent& agent) { return agent.enter(run.slice, request); });
+      call_patiently(run, [&](const client::AgentClient& agent) { return agent.enter(run.slice, request); });
   if (!entered) return entered;
   if (const auto list = entered->environment.find("CUDA_VISIBLE_DEVICES"); list != entered->environment.end())
     list->second = of_document.empty() ? program_list(run, list->second, visible != nullptr) : of_document;
@@ -243,7 +243,7 @@ int run(const Run& run) {
   if (run.is_supervised || !run.slice.empty()) prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (!run.slice.empty()) {
     const auto watching =
-        call_patiently(run, [&](const client::Agent& agent) { return agent.supervise(run.slice); });
+        call_patiently(run, [&](const client::AgentClient& agent) { return agent.supervise(run.slice); });
     if (!watching) {
       run.complain(watching.error());
       return give_back();

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "client/agent.h"
+#include "client/agent_client.h"
 #include "wire/api/problem.h"
 
 namespace carve::runner {
@@ -30,7 +30,7 @@ inline constexpr int no_program_status = 127;
 inline constexpr const char* slice_variable = "CARVE_SLICE";
 
 struct Run {
-  const client::Agent& agent;        // The slice's agent.
+  const client::AgentClient& agent;  // The slice's agent.
   std::string slice;                 // Granted, not yet entered; empty to run the program without a slice.
   std::vector<std::string> program;  // The program and its arguments; not empty.
   // Messages to the user who started the program: a text, or the agent's rejection.

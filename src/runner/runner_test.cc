@@ -43,7 +43,7 @@ struct World {
         const std::string line = text + "\n";
         if (write(to_test.get(), line.data(), line.size()) < 0) _exit(1);
       };
-      const client::Agent called(agent.socket());
+      const client::AgentClient called(agent.socket());
       _exit(runner::run({.agent = called,
                          .slice = "a",
                          .program = std::move(program),

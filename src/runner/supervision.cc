@@ -89,7 +89,7 @@ void run_program(const SuperviseRequest& request, const std::string& directory, 
     state.exit_status = failed_status;
     return;
   }
-  const client::Agent agent(request.agent_socket);
+  const client::AgentClient agent(request.agent_socket);
   const auto started = [&](pid_t program) {
     state.program_pid = program;
     state.started_ns = os::utc_ns();

@@ -104,8 +104,8 @@ Outcome<const MachineEffects::Node*> MachineEffects::node_named(const std::strin
   return &*found;
 }
 
-client::Agent MachineEffects::agent_of(const Node& node) const {
-  return client::Agent(node.socket, {.patience = agent_patience});
+client::AgentClient MachineEffects::agent_of(const Node& node) const {
+  return client::AgentClient(node.socket, {.patience = agent_patience});
 }
 
 // The registry's devices may be as old as the last poll, so the nodes' slices are listed again.

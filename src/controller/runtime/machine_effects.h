@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "client/agent.h"
+#include "client/agent_client.h"
 #include "controller/nodes/slice_forecast.h"
 #include "controller/runtime/haproxy.h"
 #include "controller/runtime/launcher.h"
@@ -89,7 +89,7 @@ class MachineEffects final : public Effects {
 
  private:
   Outcome<const Node*> node_named(const std::string& name) const;
-  client::Agent agent_of(const Node&) const;
+  client::AgentClient agent_of(const Node&) const;
   Outcome<std::map<std::string, ObservedSlice>> list_slices(const std::string& node) const;
   Outcome<void> open_proxy();
   bool is_published(const std::vector<ServiceEndpoint>&) const;

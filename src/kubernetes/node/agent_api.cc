@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "client/agent.h"
+#include "client/agent_client.h"
 
 namespace carve::kubernetes::node {
 namespace {
@@ -40,7 +40,7 @@ class SocketAgentApi final : public AgentApi {
   Answer<std::string> metrics() override { return agent_.metrics(); }
 
  private:
-  const client::Agent agent_;
+  const client::AgentClient agent_;
 };
 
 }  // namespace

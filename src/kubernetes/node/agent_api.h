@@ -1,4 +1,4 @@
-// The calls that this program makes to the agent (client::Agent), as an interface that tests replace. Calls
+// The calls that this program makes to the agent (client::AgentClient), as an interface that tests replace. Calls
 // block their thread, so the loop's thread makes none.
 #pragma once
 
@@ -20,7 +20,7 @@ class AgentApi {
   static std::unique_ptr<AgentApi> at(const std::string& socket);
   virtual ~AgentApi() = default;
 
-  // Like the calls of the same name in client::Agent.
+  // Like the calls of the same name in client::AgentClient.
   virtual Answer<api::AgentReport> report() = 0;
   virtual Answer<api::Node> change_node(const api::NodeChange&) = 0;
   virtual Answer<api::Slice> grant(const api::SliceRequest&) = 0;

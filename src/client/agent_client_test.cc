@@ -1,4 +1,4 @@
-#include "client/agent.h"
+#include "client/agent_client.h"
 
 #include <gmock/gmock.h>
 
@@ -13,9 +13,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-TEST(Agent, each_call_has_its_method_path_and_body) {
+TEST(AgentClient, each_call_has_its_method_path_and_body) {
   AgentStub stub({});
-  const Agent agent(stub.socket());
+  const AgentClient agent(stub.socket());
   const ContainerSlot slot = *parse_container_slot("s007");
   (void)agent.version();
   (void)agent.node();
@@ -65,7 +65,7 @@ TEST(Agent, each_call_has_its_method_path_and_body) {
 }
 
 // Without the escaping, the first name would end a slice when it is empty, and the third would be two lines.
-TEST(Agent, a_name_stays_one_part_of_the_path) {
+TEST(AgentClient, a_name_stays_one_part_of_the_path) {
   const std::pair<std::string, std::string> rows[] = {
       {"a?when_empty=true", "a%3Fwhen_empty%3Dtrue"},
       {"a/thaw", "a%2Fthaw"},
@@ -76,7 +76,7 @@ TEST(Agent, a_name_stays_one_part_of_the_path) {
     std::map<std::string, std::string> answers;
     answers["DELETE /v1/slices/" + escaped] = json_answer(200, R"({"name": "a"})");
     AgentStub stub(answers);
-    const auto ended = Agent(stub.socket()).end(name);
+    const auto ended = AgentClient(stub.socket()).end(name);
     EXPECT_TRUE(ended) << ended.error().detail;
     EXPECT_THAT(stub.requests(), ElementsAre("DELETE /v1/slices/" + escaped + " "));
   }
@@ -92,7 +92,7 @@ struct Report : testing::Test {
 
 TEST_F(Report, has_the_four_answers) {
   AgentStub stub(answers);
-  const auto report = Agent(stub.socket()).report();
+  const auto report = AgentClient(stub.socket()).report();
   ASSERT_TRUE(report) << report.error().detail;
   EXPECT_EQ(report->version.version, "1.2.3");
   EXPECT_EQ(report->node.memory_unit, MemoryUnit::mib_128);
@@ -107,7 +107,7 @@ TEST_F(Report, without_one_answer_is_its_problem) {
     auto others = answers;
     others.erase(request);
     AgentStub stub(others);
-    const auto report = Agent(stub.socket()).report();
+    const auto report = AgentClient(stub.socket()).report();
     ASSERT_FALSE(report) << request;
     EXPECT_THAT(report.error().detail, HasSubstr("refused " + request + " with status 404"));
   }
@@ -117,7 +117,7 @@ TEST_F(Report, ends_between_two_calls) {
   for (size_t calls = 1; calls < answers.size(); ++calls) {
     AgentStub stub(answers);
     size_t asked = 0;
-    EXPECT_FALSE(Agent(stub.socket()).report([&] { return ++asked == calls; }));
+    EXPECT_FALSE(AgentClient(stub.socket()).report([&] { return ++asked == calls; }));
     EXPECT_EQ(stub.requests().size(), calls);
   }
 }

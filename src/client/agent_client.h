@@ -31,9 +31,9 @@ enum class Slices : uint8_t { living, living_and_ended };
 // of /proc/PID/stat.
 std::string process_slice_path(int pid, uint64_t start);
 
-class Agent {
+class AgentClient {
  public:
-  explicit Agent(std::string socket, Settings settings = {}) : client_(std::move(socket), settings) {}
+  explicit AgentClient(std::string socket, Settings settings = {}) : client_(std::move(socket), settings) {}
 
   const std::string& socket() const { return client_.socket(); }
 

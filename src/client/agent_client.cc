@@ -1,4 +1,4 @@
-#include "client/agent.h"
+#include "client/agent_client.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,22 +22,22 @@ std::string process_slice_path(int pid, uint64_t start) {
   return fmt::format("/v1/processes/{}?start={}", pid, start);
 }
 
-Answer<api::Version> Agent::version() const { return client_.get<api::Version>("/v1/version"); }
-Answer<api::Node> Agent::node() const { return client_.get<api::Node>("/v1/node"); }
-Answer<api::Node> Agent::change_node(const api::NodeChange& change) const {
+Answer<api::Version> AgentClient::version() const { return client_.get<api::Version>("/v1/version"); }
+Answer<api::Node> AgentClient::node() const { return client_.get<api::Node>("/v1/node"); }
+Answer<api::Node> AgentClient::change_node(const api::NodeChange& change) const {
   return client_.patch<api::Node>("/v1/node", change);
 }
-Answer<api::DeviceList> Agent::devices() const { return client_.get<api::DeviceList>("/v1/devices"); }
-Answer<api::Diagnosis> Agent::doctor() const { return client_.get<api::Diagnosis>("/v1/doctor"); }
-Answer<api::ConsolidationPlan> Agent::consolidation(unsigned devices) const {
+Answer<api::DeviceList> AgentClient::devices() const { return client_.get<api::DeviceList>("/v1/devices"); }
+Answer<api::Diagnosis> AgentClient::doctor() const { return client_.get<api::Diagnosis>("/v1/doctor"); }
+Answer<api::ConsolidationPlan> AgentClient::consolidation(unsigned devices) const {
   return client_.get<api::ConsolidationPlan>(fmt::format("/v1/consolidation?devices={}", devices));
 }
-Answer<std::string> Agent::trace(unsigned seconds) const {
+Answer<std::string> AgentClient::trace(unsigned seconds) const {
   return client_.text(fmt::format("/v1/trace?seconds={}", seconds));
 }
-Answer<std::string> Agent::metrics() const { return client_.text("/metrics"); }
+Answer<std::string> AgentClient::metrics() const { return client_.text("/metrics"); }
 
-Answer<api::AgentReport> Agent::report(const std::function<bool()>& stops) const {
+Answer<api::AgentReport> AgentClient::report(const std::function<bool()>& stops) const {
   const auto stopped = [&] { return stops && stops(); };
   const auto end = [] {
     return tl::unexpected(api::Problem{.title = "stopped", .detail = "this program ends"});
@@ -60,58 +60,58 @@ Answer<api::AgentReport> Agent::report(const std::function<bool()>& stops) const
                           .slices = std::move(living->slices)};
 }
 
-Answer<api::SliceList> Agent::slices(Slices which) const {
+Answer<api::SliceList> AgentClient::slices(Slices which) const {
   return client_.get<api::SliceList>(which == Slices::living ? std::string(slices_path)
                                                              : fmt::format("{}?all=true", slices_path));
 }
-Answer<api::Slice> Agent::slice(std::string_view name) const {
+Answer<api::Slice> AgentClient::slice(std::string_view name) const {
   return client_.get<api::Slice>(slice_path(name));
 }
-Answer<api::Slice> Agent::grant(const api::SliceRequest& request) const {
+Answer<api::Slice> AgentClient::grant(const api::SliceRequest& request) const {
   return client_.post<api::Slice>(slices_path, request);
 }
-Answer<api::Explanation> Agent::explain(const api::SliceRequest& request) const {
+Answer<api::Explanation> AgentClient::explain(const api::SliceRequest& request) const {
   return client_.post<api::Explanation>("/v1/explain", request);
 }
-Answer<api::Slice> Agent::change(std::string_view name, const api::SliceChange& change) const {
+Answer<api::Slice> AgentClient::change(std::string_view name, const api::SliceChange& change) const {
   return client_.patch<api::Slice>(slice_path(name), change);
 }
-Answer<api::Slice> Agent::end(std::string_view name) const {
+Answer<api::Slice> AgentClient::end(std::string_view name) const {
   return client_.remove<api::Slice>(slice_path(name));
 }
-Answer<api::Slice> Agent::end_when_empty(std::string_view name) const {
+Answer<api::Slice> AgentClient::end_when_empty(std::string_view name) const {
   return client_.remove<api::Slice>(slice_path(name) + "?when_empty=true");
 }
-Answer<api::Slice> Agent::thaw(std::string_view name) const {
+Answer<api::Slice> AgentClient::thaw(std::string_view name) const {
   return client_.post<api::Slice>(slice_path(name, "thaw"), api::Nothing{});
 }
 
-Answer<api::Nothing> Agent::supervise(std::string_view name) const {
+Answer<api::Nothing> AgentClient::supervise(std::string_view name) const {
   return client_.post<api::Nothing>(slice_path(name, "supervise"), api::Nothing{});
 }
-Answer<api::Entered> Agent::enter(std::string_view name, const api::EnterRequest& request) const {
+Answer<api::Entered> AgentClient::enter(std::string_view name, const api::EnterRequest& request) const {
   return client_.post<api::Entered>(slice_path(name, "enter"), request);
 }
-Answer<api::Nothing> Agent::add_container(std::string_view name,
-                                          const api::ContainerStarted& container) const {
+Answer<api::Nothing> AgentClient::add_container(std::string_view name,
+                                                const api::ContainerStarted& container) const {
   return client_.post<api::Nothing>(slice_path(name, "container"), container);
 }
-Answer<api::SlotFiles> Agent::slot_files(ContainerSlot slot) const {
+Answer<api::SlotFiles> AgentClient::slot_files(ContainerSlot slot) const {
   return client_.get<api::SlotFiles>(slot_path(slot));
 }
-Answer<api::Nothing> Agent::withdraw_slot(ContainerSlot slot) const {
+Answer<api::Nothing> AgentClient::withdraw_slot(ContainerSlot slot) const {
   return client_.remove<api::Nothing>(slot_path(slot));
 }
 
-Answer<api::EventList> Agent::events() const { return client_.get<api::EventList>("/v1/events"); }
-WatchEnd Agent::watch_events(const std::string& last_id,
-                             const std::function<void(const StreamEvent&)>& act) const {
+Answer<api::EventList> AgentClient::events() const { return client_.get<api::EventList>("/v1/events"); }
+WatchEnd AgentClient::watch_events(const std::string& last_id,
+                                   const std::function<void(const StreamEvent&)>& act) const {
   return client_.watch("/v1/events?watch=true", last_id, act);
 }
-Answer<ledger::UsagePage> Agent::usage_after(uint64_t id) const {
+Answer<ledger::UsagePage> AgentClient::usage_after(uint64_t id) const {
   return client_.get<ledger::UsagePage>(fmt::format("/v1/usage?after={}", id));
 }
-Answer<ledger::UsagePage> Agent::usage_of(const std::vector<uint64_t>& ids) const {
+Answer<ledger::UsagePage> AgentClient::usage_of(const std::vector<uint64_t>& ids) const {
   return client_.get<ledger::UsagePage>(fmt::format("/v1/usage?ids={}", fmt::join(ids, ",")));
 }
 
