@@ -2,10 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include <filesystem>
-
 #include "controller/nodes/testing/node_objects.h"
-#include "controller/objects/testing/journals.h"
+#include "controller/objects/testing/store_stage.h"
 #include "controller/services/testing/effects_fake.h"
 #include "wire/api/json.h"
 
@@ -17,32 +15,22 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 // A controller over a database, its machine, and a clock. The node has two devices of 16 GiB.
-struct JobStage {
-  std::filesystem::path folder;
-  KeepingJournal journal;  // The registry's objects: a restart keeps them.
+struct JobStage : StoreStage {
   EffectsFake machine;
   JobPositions positions;
-  std::optional<ControllerStore> store;
-  std::optional<ObjectRegistry> objects;
   std::optional<JobReconciler> reconciler;
 
   JobStage() {
-    char name[] = "/tmp/carve-jobs-XXXXXX";
-    folder = mkdtemp(name);
     machine.now = 1'700'000'000 * workload::second_ns;
     restart();
     add({.key = {objects::Kind::node, "default", "n1"}, .uid = "n1", .status = two_devices_of_16_gib()});
     add({.key = queue_key("q"), .uid = "q", .spec = objects::QueueSpec()});
   }
-  ~JobStage() { std::filesystem::remove_all(folder); }
 
   void add(Object object) { ASSERT_TRUE(objects->add(std::move(object))); }
   void restart() {
     reconciler.reset();
-    objects.reset();
-    store.reset();
-    store.emplace(std::move(ControllerStore::open(folder / "controller.db", 1)->store));
-    journal.restore(objects);
+    open();
     reconciler.emplace(*objects, std::move(*JobRecords::read(*store)), machine, positions, "/scripts");
   }
 

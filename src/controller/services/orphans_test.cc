@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <set>
 
-#include "controller/objects/testing/journals.h"
+#include "controller/objects/testing/store_stage.h"
 #include "controller/services/service_reconciler.h"
 #include "controller/services/testing/effects_fake.h"
 #include "wire/api/json.h"
@@ -20,35 +20,26 @@ using testing::IsEmpty;
 constexpr Ns grace = 60 * workload::second_ns;
 
 // A controller whose database can be put back to an older state, or lost.
-struct LossStage {
-  std::filesystem::path folder;
-  KeepingJournal journal;
+struct LossStage : StoreStage {
   EffectsFake machine;
-  std::optional<ControllerStore> store;
-  std::optional<ObjectRegistry> objects;
   std::optional<ServiceReconciler> reconciler;
   OrphanEvents events;
   std::optional<Orphans> orphans;
   const ObjectKey key{objects::Kind::service, "default", "a"};
 
   LossStage() {
-    char name[] = "/tmp/carve-orphans-XXXXXX";
-    folder = mkdtemp(name);
     machine.now = 1'700'000'000 * workload::second_ns;
     restart();
   }
-  ~LossStage() { std::filesystem::remove_all(folder); }
 
   void end() {
     orphans.reset();
     reconciler.reset();
-    objects.reset();
-    store.reset();
+    close();
   }
   void restart() {
     end();
-    store.emplace(std::move(ControllerStore::open(folder / "controller.db", 1)->store));
-    journal.restore(objects);
+    open();
     reconciler.emplace(*objects, std::move(*WorkloadRecords::read(*store)), machine);
     orphans.emplace(
         *objects, machine, events,
@@ -61,7 +52,7 @@ struct LossStage {
   }
   void lose_records() {
     end();
-    std::filesystem::remove(folder / "controller.db");
+    std::filesystem::remove(database());
   }
   void lose_all() {
     lose_records();

@@ -3,42 +3,31 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "controller/objects/testing/journals.h"
+#include "controller/objects/testing/store_stage.h"
 #include "controller/services/service_reconciler.h"
 #include "controller/services/testing/effects_fake.h"
 #include "wire/api/json.h"
 
 namespace carve::controller {
 
-struct ServiceStage {
-  std::filesystem::path folder;
-  KeepingJournal journal;  // The registry's objects, which survive a restart.
+struct ServiceStage : StoreStage {
   EffectsFake machine;
-  std::optional<ControllerStore> store;
-  std::optional<ObjectRegistry> objects;
   std::optional<ServiceReconciler> reconciler;
   const ObjectKey key{objects::Kind::service, "default", "a"};
 
   ServiceStage() {
-    char name[] = "/tmp/carve-services-XXXXXX";
-    folder = mkdtemp(name);
     machine.now = 1'700'000'000 * workload::second_ns;
     restart();
   }
-  ~ServiceStage() { std::filesystem::remove_all(folder); }
 
   // Keeps the state that a new controller finds: the database and the machine.
   void restart() {
     reconciler.reset();
-    objects.reset();
-    store.reset();
-    store.emplace(std::move(ControllerStore::open(folder / "controller.db", 1)->store));
-    journal.restore(objects);
+    open();
     reconciler.emplace(*objects, std::move(*WorkloadRecords::read(*store)), machine);
   }
   void apply(const objects::ServiceSpec& spec) {
