@@ -18,7 +18,7 @@ import urllib.request
 import pytest
 
 from conftest import HERE, long_form, until
-from support.over_unix import asked
+from support.over_unix import OverUnix, asked
 from support.services import Services
 
 pytestmark = [
@@ -309,27 +309,40 @@ def requested(services):
         return dict(db.execute("SELECT slice, request_id FROM replica WHERE is_granted = 0 AND node != ''"))
 
 
+def answered(caller, method, body=None):
+    """The service as a connection that is already open is given it."""
+    caller.request(method, "/v1/services/demo", body)
+    answer = caller.getresponse()
+    text = answer.read().decode()
+    assert answer.status == 200, text
+    return json.loads(text)
+
+
 @pytest.mark.parametrize("killed", [True, False], ids=["killed before the answer", "no answer in time"])
 def test_a_slice_that_may_have_been_granted_is_requested_again_and_is_the_same(world, second, services, killed):
-    services.apply(document(services.folder, replicas=1), "--wait")
+    services.apply(document(services.folder, replicas=0))
+    assert until(lambda: all(n["reachability"] == "reachable" for n in services.nodes().values()), 60)
+    caller = OverUnix(services.socket)  # The agents have answered who the caller is before they stop.
+    assert answered(caller, "GET")["spec"]["replicas"] == 0
     for agent in (world, second):
         agent.process.send_signal(signal.SIGSTOP)
     try:
-        asked(services.socket, "/v1/services/demo", "PATCH", json.dumps({"spec": {"replicas": 2}}))
+        # No replica has a slice yet, so the controller asks no agent before it requests the first one.
+        answered(caller, "PATCH", json.dumps({"spec": {"replicas": 1}}))
         assert until(lambda: requested(services), 30, 0.001)
         before = requested(services)
         if killed:
             services.kill()
         else:  # The next turn asks again, and waits for the agents' patience before.
-            assert until(lambda: all(n["reachability"] != "ready" for n in services.nodes().values()), 60)
+            assert until(lambda: all(n["reachability"] == "unreachable" for n in services.nodes().values()), 60)
             assert requested(services) == before
     finally:
         for agent in (world, second):
             agent.process.send_signal(signal.SIGCONT)
     if killed:
         services.start()
-    assert until(lambda: services.service("demo")["status"]["readyReplicas"] == 2, 60)
-    assert sorted([*world.slices(), *second.slices()]) == ["demo-1-0", "demo-1-1"]
+    assert until(lambda: services.service("demo")["status"]["readyReplicas"] == 1, 60)
+    assert [*world.slices(), *second.slices()] == ["demo-1-0"]
     with contextlib.closing(sqlite3.connect(f"file:{services.state}/controller.db?mode=ro", uri=True)) as db:
-        assert dict(db.execute("SELECT slice, request_id FROM replica WHERE slice = 'demo-1-1'")) == before
-    assert (services.folder / "programs/journal").read_text().splitlines() == ["started demo-1-0", "started demo-1-1"]
+        assert dict(db.execute("SELECT slice, request_id FROM replica WHERE slice = 'demo-1-0'")) == before
+    assert (services.folder / "programs/journal").read_text().splitlines() == ["started demo-1-0"]

@@ -106,7 +106,8 @@ def filled_in(words, uuids):
     """A list of visible_lists.txt with the UUIDs of these devices."""
     def text(match):
         uuid, form = uuids[int(match[1])], match[2] or ""
-        return {"bare": uuid[4:], "lower": "gpu-" + uuid[4:], "upper": uuid.upper()}.get(form) or uuid[:int(form or 40)]
+        bare = uuid[4:] if uuid[4].isalpha() else "f" + uuid[5:]  # Leading digits would be read as a number.
+        return {"bare": bare, "lower": "gpu-" + uuid[4:], "upper": uuid.upper()}.get(form) or uuid[:int(form or 40)]
     return re.sub(r"{(\d)(?::(\w+))?}", text, words).encode().decode("unicode_escape")
 
 

@@ -222,6 +222,13 @@ int check_version(void* argument, size_t size) {
   return is_equal != 0 ? 0 : -EINVAL;
 }
 
+// nv_ioctl_numa_info_t (nv-ioctl-numa.h) begins with the node and its status. The memory of this device is not a NUMA node. With node 0,
+// libcuda 525 would report the machine's memory as the device's.
+int numa_info(void* argument, size_t size) {
+  const int32_t answer[] = {-1, 0};  // NUMA_NO_NODE, NV_IOCTL_NUMA_STATUS_DISABLED
+  return size >= sizeof answer && copy_out(argument, answer, sizeof answer) ? 0 : -EFAULT;
+}
+
 // The ioctls of nvidia.ko that succeed without an answer: libcuda asks them before there is a context.
 constexpr unsigned accepted[] = {0x4a,   // RM_VID_HEAP_CONTROL
                                  0x4e,   // RM_MAP_MEMORY
@@ -229,7 +236,6 @@ constexpr unsigned accepted[] = {0x4a,   // RM_VID_HEAP_CONTROL
                                  0xc9,   // REGISTER_FD
                                  0xce,   // ALLOC_OS_EVENT
                                  0xd6,   // SYS_PARAMS
-                                 0xd7,   // NUMA_INFO
                                  0xda};  // WAIT_OPEN_COMPLETE
 // The same for nvidia-uvm.ko.
 constexpr unsigned accepted_uvm[] = {0x01,   // UVM_INITIALIZE
@@ -258,6 +264,7 @@ int answer_ioctl(bool is_uvm, unsigned long command, void* argument) {
   if (has_type && number == 0x29 && size >= 16) result = free_object(argument);
   if (has_type && number == 0x2a && size >= sizeof(ControlArgument)) result = control(argument);
   if (has_type && number == 0xc8) result = card_info(argument, size);
+  if (has_type && number == 0xd7) result = numa_info(argument, size);
   if (has_type && number == 0xd2) result = check_version(argument, size);
   if (result != 0) log_failure(is_uvm ? "uvm" : "ioctl", number, static_cast<uint32_t>(-result));
   return result;
