@@ -58,6 +58,13 @@ Outcome<void> make_set(const std::string& tool, const std::string& directory, co
   return {};
 }
 
+// Returns the folder of the libraries that belong to a simulated set, below lib/carve/sim: the set's file `driver`
+// has the driver's number, 0 for the libraries in lib/carve/sim (sim/model/FORMAT.md).
+std::string driver_folder(const std::string& set) {
+  const unsigned long driver = strtoul(os::read_file(set + "/driver").value_or("").c_str(), nullptr, 10);
+  return driver == 0 ? "" : "/" + std::to_string(driver);
+}
+
 // Copies Carve's libraries to where the host also has them, if the agent runs in a container.
 Outcome<Paths> with_libraries(Paths paths, const Options& options) {
   if (options.libraries.empty()) return paths;
@@ -94,11 +101,11 @@ Outcome<Paths> find_paths(const Options& options) {
   if (options.sim.empty()) return find_driver(std::move(paths), options);
   paths.sim_spec = options.sim;
   paths.sim_set = options.state + "/sim";
-  paths.driver = ours + "/sim";
-  paths.libcuda = paths.driver + "/libcuda.so.1";
-  paths.libnvml = paths.driver + "/libnvidia-ml.so.1";
   if (const auto made = make_set(paths.programs + "/carve-sim", paths.sim_set, options.sim); !made)
     return tl::unexpected(made.error());
+  paths.driver = ours + "/sim" + driver_folder(paths.sim_set);
+  paths.libcuda = paths.driver + "/libcuda.so.1";
+  paths.libnvml = paths.driver + "/libnvidia-ml.so.1";
   // A simulated set is accessible like /dev of a real device: every program of a slice must reach it. The
   // other files of the state directory are readable only by their owner.
   if (chmod(options.state.c_str(), 0711) != 0)

@@ -68,7 +68,7 @@ with tempfile.TemporaryDirectory(prefix="carve-sim.") as top:
     subprocess.run(["sh", "-c", f"umask 077; exec {sim} create {private} a10"], check=True, stdout=subprocess.DEVNULL)
     modes = {name: os.stat(os.path.join(private, name)).st_mode & 0o777 for name in os.listdir(private) if name != "memory"}
     check("every user may read and write a set under any umask", os.stat(private).st_mode & 0o777 == 0o755 and modes ==
-          {"set.bin": 0o666, "device0.bin": 0o666, "clients.lock": 0o666, "kernels.rules": 0o644, "kernel.log": 0o644}, modes)
+          {"set.bin": 0o666, "device0.bin": 0o666, "clients.lock": 0o666, "kernels.rules": 0o644, "kernel.log": 0o644, "driver": 0o644}, modes)
     check("every user may share memory", os.stat(os.path.join(private, "memory")).st_mode & 0o777 == 0o777)
 
     occupied = os.path.join(top, "occupied")
@@ -92,10 +92,22 @@ nvlink:
   - [0, 1, 18]
 """)
     mixed = os.path.join(top, "mixed")
-    check("a set from a file", call("create", mixed, spec).returncode == 0)
+    created = call("create", mixed, spec)
+    check("a set from a file", created.returncode == 0)
     shown = json.loads(call("show", mixed, "-o", "json").stdout)
     check("with its driver", shown["driver"] == "535.104.05" and shown["cuda"] == 12020, shown)
     check("and its memory", shown["devices"][2]["free_bytes"] == 8000 << 20)
+    check("which names the folder of its libraries", f"libraries in {libraries}/535 on" in created.stdout, created.stdout)
+    set_file("{driver: {version: 550.54.14}, devices: [{profile: a10}]}")
+    check("a driver's version", call("create", mixed, spec).returncode == 0)
+    shown = json.loads(call("show", mixed, "-o", "json").stdout)
+    check("gives it its CUDA version", shown["driver"] == "550.54.14" and shown["cuda"] == 12040, shown)
+    check("a driver in one word", f"libraries in {libraries}/470 on" in call("create", mixed, "a10x2,t4@470").stdout)
+    shown = json.loads(call("show", mixed, "-o", "json").stdout)
+    check("has its version", shown["driver"] == "470.256.02" and shown["cuda"] == 11040 and len(shown["devices"]) == 3, shown)
+    refused(1, "'471' is not a driver that can be simulated; the drivers are 470, 525", "create", mixed, "a10@471")
+    set_file("{driver: {version: 560.35.03}, devices: [{profile: a10}]}")
+    check("a driver of unknown names has all names", f"libraries in {libraries} on" in call("create", mixed, spec).stdout)
     for text, part in (("devices: 5", "list named devices"), ("devices: [{profile: a10, count: x}]", "not a whole number"),
                        ("devices: [{profile: a10, memory: {native: 12}}]", "not a size"), ("devices: [{count: 1}]", "needs a profile"),
                        ("devices: [{profile: a10, memory: {native: 100MiB}}]", "native must be larger than reserved"),

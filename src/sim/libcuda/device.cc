@@ -2,6 +2,7 @@
 // names.
 #include <cstring>
 
+#include "sim/drivers/drivers.h"
 #include "sim/libcuda/driver_state.h"
 #include "sim/libcuda/multicast.h"
 #include "sim/model/memory.h"
@@ -139,7 +140,7 @@ const Facts* facts_of(CUdevice device, CUresult* e) {
 
 EXPORT CUresult cuDriverGetVersion(int* version) {
   if (!version) return CUDA_ERROR_INVALID_VALUE;
-  *version = 13000;
+  *version = driver_of(carve_sim_driver).cuda_version;
   if (entered() == CUDA_SUCCESS) *version = process().set.file->cuda_version;
   return CUDA_SUCCESS;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "abi/nvml.h"
 #include "sim/libcuda/test_child.h"
 
 namespace carve::sim {
@@ -33,7 +34,7 @@ TEST_F(DriverTest, cuGetProcAddress_gives_the_pointer_of_the_right_version_and_s
     const char* name;
     int version;
     unsigned long long flags;
-    const char* symbol;  // Null if not found, or too new.
+    const char* symbol;  // Null if not found.
     int status;
   } cases[] = {{"cuMemAlloc", 2000, 0, "cuMemAlloc", 0},
                {"cuMemAlloc", 3020, 0, "cuMemAlloc_v2", 0},
@@ -52,6 +53,9 @@ TEST_F(DriverTest, cuGetProcAddress_gives_the_pointer_of_the_right_version_and_s
                {"cuMemPrefetchAsync", 12000, 0, "cuMemPrefetchAsync", 0},
                {"cuMemPrefetchAsync", 12020, 0, "cuMemPrefetchAsync_v2", 0},
                {"cuInit", 12000, 2, "cuInit", 0},
+               {"cuInit", 99000, 0, "cuInit", 0},  // NVIDIA's driver 550 knows no version that is too new,
+               {"cuInit", -1, 0, "cuInit", 0},     // and compares versions as unsigned numbers.
+               {"cuInit", 0, 0, nullptr, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT},
                {"cuGraphCreate", 9000, 0, nullptr, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT},
                {"cuMemAlloc_v2", 12000, 0, nullptr, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND},
                {"curl_easy_init", 12000, 0, nullptr, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND}};
@@ -64,8 +68,78 @@ TEST_F(DriverTest, cuGetProcAddress_gives_the_pointer_of_the_right_version_and_s
   }
   void* p = nullptr;
   EXPECT_EQ(CUDA_ERROR_NOT_FOUND, CU(cuGetProcAddress)("cuNothing", &p, 11030, 0));
-  EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, CU(cuGetProcAddress_v2)("cuInit", &p, 99000, 0, nullptr));
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, CU(cuGetProcAddress_v2)("cuInit", &p, 12000, 4, nullptr));
+}
+
+// Opens a library of a driver in this process, which has no other.
+void* library_of(const std::string& driver, const char* name) {
+  void* const library = dlopen((build_directory() / "lib/carve/sim" / driver / name).c_str(), RTLD_NOW);
+  REQUIRE(library != nullptr);
+  return library;
+}
+template <class F>
+F* entry_of(F*, void* library, const char* name) {
+  return reinterpret_cast<F*>(dlsym(library, name));
+}
+#define OF(library, name) entry_of(static_cast<decltype(&name)>(nullptr), library, #name)
+
+TEST_F(DriverTest, each_driver_has_its_own_names_and_versions) {
+  const struct {
+    const char *driver, *version;
+    int cuda_version;
+    bool has_v2, has_green, has_logs;
+  } rows[] = {{"470", "470.256.02", 11040, false, false, false},
+              {"525", "525.147.05", 12000, true, false, false},
+              {"535", "535.261.03", 12020, true, false, false},
+              {"550", "550.163.01", 12040, true, true, false},
+              {"580", "580.65.06", 13000, true, true, true}};
+  for (const auto& row : rows) {
+    create(std::string("a10@") + row.driver);
+    EXPECT_EQ(0, run([&] {
+                void* const cuda = library_of(row.driver, "libcuda.so.1");
+                void* const nvml = library_of(row.driver, "libnvidia-ml.so.1");
+                const auto has = [&](const char* name) { return dlsym(cuda, name) != nullptr; };
+                REQUIRE(has("cuMemAlloc_v2") && has("cuGetProcAddress") && has("cuEGLApiInit"));
+                REQUIRE(has("cuGetProcAddress_v2") == row.has_v2);
+                REQUIRE(has("cuGreenCtxCreate") == row.has_green);
+                REQUIRE(has("cuLogsDumpToFile") == row.has_logs);
+                REQUIRE(!has("cuGetProcAddress_v2_ptsz") && !has("cuStreamGetDevResource"));
+                int version = 0;
+                OK(OF(cuda, cuDriverGetVersion)(&version));
+                REQUIRE(version == row.cuda_version);
+                void* found = nullptr;
+                const auto look_up = OF(cuda, cuGetProcAddress);
+                REQUIRE(look_up("cuLogsDumpToFile", &found, 13000, 0) ==
+                        (row.has_logs ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND));
+                REQUIRE(found == dlsym(cuda, "cuLogsDumpToFile"));
+                OK(look_up("cuGetProcAddress", &found, 13000, 0));
+                REQUIRE(found == dlsym(cuda, row.has_v2 ? "cuGetProcAddress_v2" : "cuGetProcAddress"));
+                OK(OF(cuda, cuInit)(0));
+                OK(OF(cuda, cuDriverGetVersion)(&version));
+                REQUIRE(version == row.cuda_version);
+                char text[80] = "";
+                REQUIRE(OF(nvml, nvmlInit_v2)() == NVML_SUCCESS);
+                REQUIRE(OF(nvml, nvmlSystemGetDriverVersion)(text, sizeof text) == NVML_SUCCESS);
+                REQUIRE(std::string(text) == row.version);
+              }))
+        << row.driver;
+  }
+}
+
+TEST_F(DriverTest, a_library_rejects_the_devices_of_another_driver) {
+  for (const char* spec : {"a10@535", "a10"}) {
+    create(spec);
+    for (const std::string driver : {"550", "535", ""}) {
+      const bool fits = driver == (std::strcmp(spec, "a10") == 0 ? "" : "535");
+      EXPECT_EQ(0, run([&] {
+                  REQUIRE(OF(library_of(driver, "libcuda.so.1"), cuInit)(0) ==
+                          (fits ? CUDA_SUCCESS : CUDA_ERROR_SYSTEM_DRIVER_MISMATCH));
+                  REQUIRE(OF(library_of(driver, "libnvidia-ml.so.1"), nvmlInit_v2)() ==
+                          (fits ? NVML_SUCCESS : NVML_ERROR_LIB_RM_VERSION_MISMATCH));
+                }))
+          << spec << " by the libraries of driver '" << driver << "'";
+    }
+  }
 }
 
 // One row of visible_lists.txt, for devices with these UUIDs.

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "sim/drivers/drivers.h"
 #include "sim/libcuda/array.h"
 #include "sim/libcuda/external.h"
 #include "sim/libcuda/green.h"
@@ -116,6 +117,7 @@ CUresult start() {
     case Opened::other_version: return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
     case Opened::unreadable: return CUDA_ERROR_OPERATING_SYSTEM;
   }
+  if (fresh->set.driver != carve_sim_driver) return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
   if (const CUresult e = select_devices(*fresh)) return e;
   if (fresh->visible_count == 0) return CUDA_ERROR_NO_DEVICE;
   if (!attach(fresh->set, &fresh->slot, &fresh->generation)) return CUDA_ERROR_OPERATING_SYSTEM;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "sim/drivers/drivers.h"
 #include "sim/libnvidia-ml/handles.h"
 
 namespace carve::sim {
@@ -61,6 +62,7 @@ nvmlReturn_t start() {
       case Opened::other_version: return NVML_ERROR_LIB_RM_VERSION_MISMATCH;
       case Opened::unreadable: return NVML_ERROR_NO_PERMISSION;
     }
+    if (fresh->driver != carve_sim_driver) return NVML_ERROR_LIB_RM_VERSION_MISMATCH;
     for (unsigned i = 0; i < max_devices; ++i) handles[i].index = i;
     set = fresh;
   }

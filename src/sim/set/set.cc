@@ -87,6 +87,19 @@ int open_clients(const char* path) {
   return high;
 }
 
+// Reads the file `driver`: a number and a line feed.
+bool read_driver(const char* directory, unsigned* driver) {
+  char path[640], text[16] = "";
+  std::snprintf(path, sizeof path, "%s/driver", directory);
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const ssize_t length = read(fd, text, sizeof text - 1);
+  close(fd);
+  char* end = nullptr;
+  *driver = static_cast<unsigned>(std::strtoul(text, &end, 10));
+  return length > 0 && end != text && *end == '\n';
+}
+
 }  // namespace
 
 const char* set_directory() {
@@ -111,6 +124,7 @@ Opened open_set(const char* directory, Set* set) {
   set->file = static_cast<SetFile*>(map_file(directory, "set.bin", sizeof(SetFile)));
   if (!set->file) return Opened::unreadable;
   if (set->file->magic != set_magic || set->file->version != layout_version) return Opened::other_version;
+  if (!read_driver(directory, &set->driver)) return Opened::other_version;
   set->count = set->file->device_count < max_devices ? set->file->device_count : max_devices;
   for (unsigned i = 0; i < set->count; ++i) {
     std::snprintf(path, sizeof path, "device%u.bin", i);

@@ -20,6 +20,7 @@ struct Set {
   SetFile* file = nullptr;
   int clients_fd = -1;
   unsigned count = 0;
+  unsigned driver = 0;  // Only the libraries of this driver may open the set (sim/drivers/drivers.h).
   Device* devices[max_devices] = {};
   uint64_t swept_ns[max_devices] = {};  // When this process last swept dead clients.
   char directory[512] = {};

@@ -12,7 +12,8 @@ constexpr const char help_text[] =
     "\n"
     "  carve-sim create DIR SPEC [--force] [--seed N]\n"
     "      Make a set of devices. SPEC is a profile (a10), several (a10x2, a10x2,t4x1), or a YAML file with\n"
-    "      profiles, counts, NUMA nodes and NVLinks. --seed makes the UUIDs repeatable.\n"
+    "      profiles, counts, NUMA nodes and NVLinks. a10x2@550 has the names and versions of driver 550.\n"
+    "      --seed makes the UUIDs repeatable.\n"
     "  carve-sim show DIR [-o json]\n"
     "      Devices, memory, contexts and the processes that hold them.\n"
     "  carve-sim fault DIR KIND [--device N]\n"
@@ -27,7 +28,8 @@ constexpr const char help_text[] =
     "      The devices that can be simulated.\n"
     "\n"
     "A program uses the set with SIMGPU_DIR=DIR (not needed for /run/simgpu) and "
-    "LD_LIBRARY_PATH=.../lib/carve/sim.\n"
+    "LD_LIBRARY_PATH=.../lib/carve/sim\n"
+    "(lib/carve/sim/550 for driver 550; create prints the folder).\n"
     "SIMGPU_LOG=FILE lists the calls that the simulator does not support.\n";
 
 int help(const Arguments&) { return std::fputs(help_text, stdout), 0; }

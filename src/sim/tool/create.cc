@@ -125,10 +125,11 @@ int create(const Arguments& arguments) {
                   plan.driver_version.c_str());
   }
   std::ofstream(fresh / "kernels.rules") << udev_rules;
+  std::ofstream(fresh / "driver") << plan.driver << "\n";
   const std::ofstream log(fresh / "kernel.log");  // carve-sim fault appends to it.
   const std::ofstream empty(fresh / "clients.lock");
   chmod((fresh / "clients.lock").c_str(), 0666);
-  for (const char* name : {"kernels.rules", "kernel.log"}) chmod((fresh / name).c_str(), 0644);
+  for (const char* name : {"kernels.rules", "kernel.log", "driver"}) chmod((fresh / name).c_str(), 0644);
 
   for (const auto& entry : fs::directory_iterator(dir))
     if (entry.path().filename().string().starts_with("device")) fs::remove(entry.path());
@@ -136,7 +137,7 @@ int create(const Arguments& arguments) {
     const std::string name = "device" + std::to_string(i) + ".bin";
     fs::rename(fresh / name, dir / name);
   }
-  for (const char* name : {"kernels.rules", "kernel.log", "clients.lock", "set.bin"})
+  for (const char* name : {"kernels.rules", "kernel.log", "clients.lock", "driver", "set.bin"})
     fs::rename(fresh / name, dir / name);
   fs::remove(fresh);
   // Any process may create shared memory.
@@ -146,7 +147,7 @@ int create(const Arguments& arguments) {
   std::cout << dir.string() << ": " << plan.devices.size()
             << (plan.devices.size() == 1 ? " device" : " devices") << " (simulated)\n"
             << "Programs use it with SIMGPU_DIR=" << dir.string() << " and the libraries in "
-            << profile_directory().parent_path().string() << " on LD_LIBRARY_PATH.\n";
+            << library_directory(plan.driver).string() << " on LD_LIBRARY_PATH.\n";
   return 0;
 }
 

@@ -203,6 +203,30 @@ void add(Plan& plan, const std::string& word) {
   for (uint64_t i = 0; i < count; ++i) plan.devices.push_back(read_profile(name));
 }
 
+void choose(Plan& plan, const Driver& driver) {
+  plan.driver = driver.major;
+  plan.driver_version = driver.version;
+  plan.cuda_version = driver.cuda_version;
+}
+
+// "550": the driver of that number, with the version that the simulator gives it.
+void choose_named(Plan& plan, const std::string& major) {
+  std::string known;
+  for (const Driver& driver : drivers) {
+    const std::string number = std::to_string(driver.major);
+    if (number == major) return choose(plan, driver);
+    known += (known.empty() ? "" : ", ") + number;
+  }
+  refuse("'" + major + "' is not a driver that can be simulated; the drivers are " + known);
+}
+
+// The names of other drivers than those in the table are not known; they have all names.
+void choose_version(Plan& plan, const std::string& version) {
+  for (const Driver& driver : drivers)
+    if (version.starts_with(std::to_string(driver.major) + ".")) choose(plan, driver);
+  plan.driver_version = version;
+}
+
 void connect(Plan& plan) {
   for (size_t i = 0; i < plan.devices.size(); ++i)
     for (size_t j = 0; j < plan.devices.size(); ++j)
@@ -216,7 +240,7 @@ Plan read_set_file(const std::string& path) {
   const YAML::Node y = load(path);
   Plan plan;
   if (const YAML::Node driver = y["driver"]) {
-    if (driver["version"]) plan.driver_version = driver["version"].as<std::string>();
+    if (driver["version"]) choose_version(plan, driver["version"].as<std::string>());
     if (driver["cuda"]) {
       const std::string s = driver["cuda"].as<std::string>();
       const size_t dot = s.find('.');
@@ -250,6 +274,11 @@ Plan read_set_file(const std::string& path) {
 
 fs::path profile_directory() {
   return fs::canonical("/proc/self/exe").parent_path().parent_path() / "lib" / "carve" / "sim" / "profiles";
+}
+
+fs::path library_directory(unsigned driver) {
+  const fs::path folder = profile_directory().parent_path();
+  return driver == any_driver.major ? folder : folder / std::to_string(driver);
 }
 
 std::vector<std::string> profile_names() {
@@ -287,8 +316,10 @@ Plan read_spec(const std::string& spec) {
       refuse(spec + ": " + e.what());
     }
   } else {
-    for (size_t from = 0; from <= spec.size();) {
-      const size_t comma = std::min(spec.find(',', from), spec.size());
+    const size_t end = std::min(spec.find('@'), spec.size());
+    if (end < spec.size()) choose_named(plan, spec.substr(end + 1));
+    for (size_t from = 0; from <= end;) {
+      const size_t comma = std::min(spec.find(',', from), end);
       add(plan, spec.substr(from, comma - from));
       from = comma + 1;
     }

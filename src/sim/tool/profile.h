@@ -1,6 +1,7 @@
 // A profile is a YAML file that describes one model of device: sim/profiles/*.yaml. A set is one or more
-// profiles times a count, in one word ("a10x2", "a10x2,t4") or in a YAML file with topology:
-//   driver: {version: 580.65.06, cuda: 13.0}
+// profiles times a count, in one word ("a10x2", "a10x2,t4", "a10x2@550" with driver 550) or in a YAML file with
+// topology:
+//   driver: {version: 550.54.14, cuda: 12.4}
 //   devices:
 //     - {profile: a10, count: 2, numa: 0}
 //     - {profile: t4, numa: 1, memory: {native: 8192MiB}}    # single facts can be overridden
@@ -15,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/drivers/drivers.h"
 #include "sim/model/device_file.h"
 
 namespace carve::sim {
@@ -28,12 +30,15 @@ struct Refused : std::runtime_error {
 
 struct Plan {
   std::vector<Facts> devices;
-  std::string driver_version = "580.65.06";
-  int cuda_version = 13000;
+  unsigned driver = any_driver.major;
+  std::string driver_version = any_driver.version;
+  int cuda_version = any_driver.cuda_version;
 };
 
 // Returns the folder of the profiles, relative to this executable: ../lib/carve/sim/profiles.
 std::filesystem::path profile_directory();
+// Returns the folder of the libraries of a driver: ../lib/carve/sim, or ../lib/carve/sim/550.
+std::filesystem::path library_directory(unsigned driver);
 std::vector<std::string> profile_names();
 Facts read_profile(const std::string& name);
 Plan read_spec(const std::string& spec);
