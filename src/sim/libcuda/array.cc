@@ -163,17 +163,21 @@ void forget_arrays(CUctx_st& c) {
 using namespace carve::sim;
 
 EXPORT CUresult cuArrayCreate_v2(CUarray* out, const CUDA_ARRAY_DESCRIPTOR* d) {
+  if (const CUresult e = has_context()) return e;
   if (!out || !d) return CUDA_ERROR_INVALID_VALUE;
   return create(out, {d->Width, d->Height, 0, d->Format, d->NumChannels, 0});
 }
 EXPORT CUresult cuArrayCreate(CUarray* out, const CUDA_ARRAY_DESCRIPTOR_v1* d) {
+  if (const CUresult e = has_context()) return e;
   if (!out || !d) return CUDA_ERROR_INVALID_VALUE;
   return create(out, {d->Width, d->Height, 0, d->Format, d->NumChannels, 0});
 }
 EXPORT CUresult cuArray3DCreate_v2(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR* d) {
+  if (const CUresult e = has_context()) return e;
   return out && d ? create(out, *d) : CUDA_ERROR_INVALID_VALUE;
 }
 EXPORT CUresult cuArray3DCreate(CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR_v1* d) {
+  if (const CUresult e = has_context()) return e;
   if (!out || !d) return CUDA_ERROR_INVALID_VALUE;
   return create(out, {d->Width, d->Height, d->Depth, d->Format, d->NumChannels, d->Flags});
 }
@@ -192,7 +196,8 @@ EXPORT CUresult cuArrayDestroy(CUarray handle) {
   if (const CUresult e = entered()) return e;
   if (const CUresult e = refuse_unsafe_call()) return e;
   const auto a = find_array(handle);
-  if (!a || a->child) return CUDA_ERROR_INVALID_HANDLE;
+  if (!a) return unknown_handle(handle);
+  if (a->child) return CUDA_ERROR_INVALID_HANDLE;
   if (const auto owner = find_context(a->memory->context)) wait_idle(*owner);
   {
     const std::lock_guard lock(all().mutex);
@@ -206,7 +211,7 @@ EXPORT CUresult cuArrayDestroy(CUarray handle) {
 EXPORT CUresult cuArrayGetPlane(CUarray* out, CUarray handle, unsigned int plane) {
   if (const CUresult e = entered()) return e;
   const auto a = find_array(handle);
-  if (!a) return CUDA_ERROR_INVALID_HANDLE;
+  if (!a) return unknown_handle(handle);
   if (!out || plane >= a->planes.size()) return CUDA_ERROR_INVALID_VALUE;
   *out = a->planes[plane].get();
   return CUDA_SUCCESS;
@@ -230,7 +235,7 @@ EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
   if (const CUresult e = entered()) return e;
   if (const CUresult e = refuse_unsafe_call()) return e;
   const auto m = find_mipmap(handle);
-  if (!m) return CUDA_ERROR_INVALID_HANDLE;
+  if (!m) return unknown_handle(handle);
   if (const auto owner = find_context(m->memory->context)) wait_idle(*owner);
   {
     const std::lock_guard lock(all().mutex);

@@ -28,7 +28,9 @@ CUresult one_dimensional(const End& e) {
 }
 
 CUresult line(const End& to, const End& from, size_t bytes, CUstream s, bool wait) {
-  if (const CUresult e = entered()) return e;
+  std::shared_ptr<CUctx_st> c;
+  CUstream_st* stream = nullptr;
+  if (const CUresult e = stream_of(s, &c, &stream)) return e;
   if (const CUresult e = one_dimensional(to)) return e;
   if (const CUresult e = one_dimensional(from)) return e;
   CUDA_MEMCPY3D m = {};

@@ -169,8 +169,9 @@ CUresult perform_tiles(Operation& o, std::vector<std::shared_ptr<Backing>>* dyin
 CUresult map_arrays(const CUarrayMapInfo* list, unsigned count, CUstream handle) {
   std::shared_ptr<CUctx_st> c;
   CUstream_st* stream = nullptr;
-  if (const CUresult e = stream_of(handle, &c, &stream)) return e;
+  if (const CUresult e = entered()) return e;
   if (!list || !count) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult e = stream_of(handle, &c, &stream)) return e;
   std::vector<Operation> operations(count);
   for (unsigned i = 0; i < count; ++i)
     if (const CUresult e = check(*c, list[i], &operations[i])) return e;

@@ -13,11 +13,13 @@ namespace {
 constexpr unsigned context_flags = CU_CTX_SCHED_MASK | CU_CTX_MAP_HOST | CU_CTX_LMEM_RESIZE_TO_MAX |
                                    CU_CTX_SYNC_MEMOPS | CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE;
 
-CUresult create(CUcontext* out, unsigned flags, CUdevice visible, unsigned version) {
+CUresult create(CUcontext* out, unsigned flags, CUdevice visible, unsigned version, int affinities = 0) {
   unsigned device = 0;
   if (const CUresult e = entered()) return e;
-  if (!out || (flags & ~context_flags)) return CUDA_ERROR_INVALID_VALUE;
+  if (!out) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult e = device_of(visible, &device)) return e;
+  if (flags & ~context_flags) return CUDA_ERROR_INVALID_VALUE;
+  if (affinities) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = create_context(device, flags, false, &c)) return e;
   c->version = version;
@@ -103,16 +105,16 @@ EXPORT CUresult cuCtxCreate(CUcontext* out, unsigned int flags, CUdevice device)
 }
 EXPORT CUresult cuCtxCreate_v3(CUcontext* out, CUexecAffinityParam*, int count, unsigned int flags,
                                CUdevice device) {
-  return count ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : create(out, flags, device, 3020);
+  return create(out, flags, device, 3020, count);
 }
 EXPORT CUresult cuCtxCreate_v4(CUcontext* out, CUctxCreateParams* p, unsigned int flags, CUdevice device) {
-  if (p && p->numExecAffinityParams) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
   if (p && p->cigParams) return CUDA_ERROR_NOT_SUPPORTED;
-  return create(out, flags, device, 3020);
+  return create(out, flags, device, 3020, p ? p->numExecAffinityParams : 0);
 }
 
 EXPORT CUresult cuCtxDestroy_v2(CUcontext handle) {
   if (const CUresult e = entered()) return e;
+  if (!handle) return CUDA_ERROR_INVALID_VALUE;
   const auto c = find_context(handle);
   if (!c || c->primary) return CUDA_ERROR_INVALID_CONTEXT;
   destroy_context(c);
@@ -120,7 +122,10 @@ EXPORT CUresult cuCtxDestroy_v2(CUcontext handle) {
   return CUDA_SUCCESS;
 }
 EXPORT CUresult cuCtxDestroy(CUcontext handle) { return cuCtxDestroy_v2(handle); }
-EXPORT CUresult cuCtxDetach(CUcontext handle) { return cuCtxDestroy_v2(handle); }
+EXPORT CUresult cuCtxDetach(CUcontext handle) {
+  if (const CUresult e = has_context(); e == CUDA_ERROR_INVALID_CONTEXT) return e;
+  return cuCtxDestroy_v2(handle);
+}
 
 // CUDA 3 counted the users of a context. Here the attached context is the current one, and detaching destroys
 // it.
@@ -144,6 +149,7 @@ EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam* out, CUexecAffinityTyp
 
 EXPORT CUresult cuCtxPushCurrent_v2(CUcontext handle) {
   if (const CUresult e = entered()) return e;
+  if (!handle) return CUDA_ERROR_INVALID_VALUE;
   if (!find_context(handle)) return CUDA_ERROR_INVALID_CONTEXT;
   push_context(handle);
   return CUDA_SUCCESS;
@@ -350,7 +356,11 @@ EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice visible) {
   if (const CUresult e = device_of(visible, &device)) return e;
   return release_primary(device, false);
 }
-EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice visible) { return cuDevicePrimaryCtxRelease_v2(visible); }
+// The form of CUDA 7 accepts a release without a retain.
+EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice visible) {
+  const CUresult e = cuDevicePrimaryCtxRelease_v2(visible);
+  return e == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : e;
+}
 
 EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice visible) {
   unsigned device = 0;

@@ -197,7 +197,15 @@ CUresult move_line(uint64_t to, uint64_t from, size_t bytes, CUstream s, bool wa
 
 uint64_t address(const void* p) { return reinterpret_cast<uint64_t>(p); }
 
+// Returns whether there is a stream with this handle and a current context, as calls check before they read a description.
+CUresult accepts(CUstream handle) {
+  std::shared_ptr<CUctx_st> c;
+  CUstream_st* stream = nullptr;
+  return stream_of(handle, &c, &stream);
+}
+
 CUresult move_2d(const CUDA_MEMCPY2D* p, CUstream s, bool wait) {
+  if (const CUresult e = accepts(s)) return e;
   if (!p) return CUDA_ERROR_INVALID_VALUE;
   CUDA_MEMCPY3D m = {};
   m.srcXInBytes = p->srcXInBytes, m.srcY = p->srcY, m.srcMemoryType = p->srcMemoryType;
@@ -209,13 +217,14 @@ CUresult move_2d(const CUDA_MEMCPY2D* p, CUstream s, bool wait) {
 }
 
 CUresult move_3d(const CUDA_MEMCPY3D* p, CUstream s, bool wait) {
+  if (const CUresult e = accepts(s)) return e;
   return p ? move(*p, s, wait) : CUDA_ERROR_INVALID_VALUE;
 }
 
 // A peer copy runs in the current context here; the program sees only the bytes.
 static_assert(sizeof(CUDA_MEMCPY3D_PEER) == sizeof(CUDA_MEMCPY3D));
 CUresult move_3d(const CUDA_MEMCPY3D_PEER* p, CUstream s, bool wait) {
-  if (const CUresult e = entered()) return e;
+  if (const CUresult e = accepts(s)) return e;
   if (!p) return CUDA_ERROR_INVALID_VALUE;
   if ((p->srcContext && !find_context(p->srcContext)) || (p->dstContext && !find_context(p->dstContext)))
     return CUDA_ERROR_INVALID_CONTEXT;
@@ -247,7 +256,7 @@ CUresult set(CUdeviceptr to, size_t pitch, uint32_t value, unsigned size, size_t
 }
 
 CUresult peer(CUdeviceptr to, CUcontext a, CUdeviceptr from, CUcontext b, size_t n, CUstream s, bool wait) {
-  if (const CUresult e = entered()) return e;
+  if (const CUresult e = accepts(s)) return e;
   if (!find_context(a) || !find_context(b)) return CUDA_ERROR_INVALID_CONTEXT;
   return move_line(to, from, n, s, wait);
 }

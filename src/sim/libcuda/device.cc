@@ -197,8 +197,10 @@ EXPORT CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) { return cuDevice
 
 EXPORT CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
   unsigned i = 0;
-  if (const CUresult e = device_of(device, &i)) return e;
+  if (const CUresult e = entered()) return e;
   if (!bytes) return CUDA_ERROR_INVALID_VALUE;
+  *bytes = 0;
+  if (const CUresult e = device_of(device, &i)) return e;
   *bytes = total_bytes(*process().set.devices[i]);
   return CUDA_SUCCESS;
 }

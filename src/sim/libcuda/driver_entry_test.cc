@@ -243,6 +243,31 @@ TEST_F(DriverTest, the_driver_answers_after_main_has_returned) {
             }));
 }
 
+// As NVIDIA's driver 550 does; tests/nvidia/test_simulator.py compares all entries that Carve hooks.
+TEST_F(DriverTest, without_a_context_arguments_are_checked_in_nvidias_order) {
+  EXPECT_EQ(0, run([] {
+              OK(CU(cuInit)(0));
+              CUdeviceptr p = 1;
+              REQUIRE(CU(cuMemAlloc_v2)(&p, 4096) == CUDA_ERROR_INVALID_CONTEXT && p == 0);
+              CUdeviceptr_v1 early = 1;
+              REQUIRE(CU(cuMemAlloc)(&early, 4096) == CUDA_ERROR_INVALID_CONTEXT && early == 0);
+              p = 1;
+              REQUIRE(CU(cuMemAllocManaged)(&p, 4096, 0) == CUDA_ERROR_INVALID_VALUE && p == 0);
+              OK(CU(cuMemFree_v2)(0));
+              REQUIRE(CU(cuMemFree_v2)(4096) == CUDA_ERROR_INVALID_VALUE);
+              REQUIRE(CU(cuMemcpy2D_v2)(nullptr) == CUDA_ERROR_INVALID_CONTEXT);
+              REQUIRE(CU(cuArrayCreate_v2)(nullptr, nullptr) == CUDA_ERROR_INVALID_CONTEXT);
+              REQUIRE(CU(cuArrayDestroy)(nullptr) == CUDA_ERROR_INVALID_HANDLE);
+              REQUIRE(CU(cuLaunchKernel)(nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr) ==
+                      CUDA_ERROR_INVALID_HANDLE);
+              REQUIRE(CU(cuDevicePrimaryCtxRelease_v2)(0) == CUDA_ERROR_INVALID_CONTEXT);
+              OK(CU(cuDevicePrimaryCtxRelease)(0));
+              CUcontext c = nullptr;
+              REQUIRE(CU(cuCtxCreate_v2)(&c, ~0u, 7) == CUDA_ERROR_INVALID_DEVICE);
+              REQUIRE(CU(cuGraphicsUnregisterResource)(nullptr) == CUDA_ERROR_INVALID_CONTEXT);
+            }));
+}
+
 TEST_F(DriverTest, what_is_not_simulated_says_so_and_is_logged_once) {
   const std::string log = directory_ + "/log";
   EXPECT_EQ(0, run([&] {

@@ -161,6 +161,16 @@ CUresult current(std::shared_ptr<CUctx_st>* out) {
   return static_cast<CUresult>(__atomic_load_n(&(*out)->model().error, __ATOMIC_RELAXED));
 }
 
+CUresult has_context() {
+  std::shared_ptr<CUctx_st> c;
+  return current(&c);
+}
+
+CUresult unknown_handle(const void* handle) {
+  const CUresult e = has_context();
+  return handle && e == CUDA_ERROR_INVALID_CONTEXT ? e : CUDA_ERROR_INVALID_HANDLE;
+}
+
 CUresult device_of(CUdevice visible, unsigned* device) {
   if (const CUresult e = entered()) return e;
   if (visible < 0 || static_cast<unsigned>(visible) >= process().visible_count)

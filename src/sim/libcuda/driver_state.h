@@ -153,6 +153,11 @@ CUresult entered();
 CUresult current(std::shared_ptr<CUctx_st>* out);
 // The same without the sticky error, for calls that work in broken contexts (destroy, pop, get).
 CUresult current_even_broken(std::shared_ptr<CUctx_st>* out);
+// Returns the result of current().
+CUresult has_context();
+// Returns the result for a handle that is no object. NVIDIA's driver 550 looks for the handle's context first, so
+// without a current context the result is CUDA_ERROR_INVALID_CONTEXT, except for a null handle.
+CUresult unknown_handle(const void* handle);
 // Returns a context by its handle.
 std::shared_ptr<CUctx_st> find_context(CUcontext);
 // Returns the ordinal in the set of a visible device.

@@ -18,8 +18,12 @@ struct ExportRow {
 };
 extern const ExportRow carve_sim_exports[];
 extern const uint64_t carve_sim_export_count;
-// The target of the weak stubs of exports.S.
-CUresult carve_sim_unsupported(const char* name) { return unsupported(name); }
+// The target of the weak stubs of exports.S. Most of NVIDIA's entries look for the current context first.
+CUresult carve_sim_unsupported(const char* name) {
+  const CUresult missing = has_context();
+  const CUresult e = unsupported(name);
+  return missing ? missing : e;
+}
 }
 
 namespace {
@@ -91,8 +95,12 @@ EXPORT CUresult cuGetProcAddress_v2_ptsz(const char* name, void** out, int versi
 }
 // CUDA 11 had no status and returned CUDA_ERROR_NOT_FOUND instead.
 EXPORT CUresult cuGetProcAddress(const char* name, void** out, int version, cuuint64_t flags) {
-  if (const CUresult e = look_up(name, out, version, flags, nullptr)) return e;
-  return *out ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+  void* found = nullptr;
+  if (const CUresult e = look_up(name, &found, version, flags, nullptr)) return e;
+  if (!found) return CUDA_ERROR_NOT_FOUND;  // *out is unchanged.
+  if (!out) return CUDA_ERROR_INVALID_VALUE;
+  *out = found;
+  return CUDA_SUCCESS;
 }
 EXPORT CUresult cuGetProcAddress_ptsz(const char* name, void** out, int version, cuuint64_t flags) {
   return cuGetProcAddress(name, out, version, flags ? flags : per_thread_stream);

@@ -189,6 +189,7 @@ EXPORT CUresult cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray* out, C
 
 EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory handle) {
   if (const CUresult e = entered()) return e;
+  if (!handle) return CUDA_ERROR_INVALID_VALUE;
   std::shared_ptr<CUextMemory_st> dying;  // Destroyed after the lock is released.
   const std::lock_guard lock(externals().mutex);
   const auto found = externals().handles.find(handle);

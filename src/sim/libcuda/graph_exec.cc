@@ -165,8 +165,10 @@ CUresult instantiate(CUgraphExec* out, CUgraph g, unsigned long long flags, CUgr
   std::shared_ptr<CUctx_st> c;
   if (bad) *bad = nullptr;
   if (reason) *reason = CUDA_GRAPH_INSTANTIATE_ERROR;
+  if (const CUresult e = entered()) return e;
+  if (flags & ~instantiate_flags) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult e = current(&c)) return e;
-  if (!out || (flags & ~instantiate_flags)) return CUDA_ERROR_INVALID_VALUE;
+  if (!out) return CUDA_ERROR_INVALID_VALUE;
   // No kernel runs here that could launch a graph.
   if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) {
     if (reason) *reason = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;

@@ -41,11 +41,13 @@ std::map<CUdeviceptr, Opened>& opened() {
 
 CUresult open_handle(CUdeviceptr* out, const CUipcMemHandle& raw, unsigned flags) {
   std::shared_ptr<CUctx_st> c;
+  if (const CUresult e = entered()) return e;
+  if (!out || (flags & ~static_cast<unsigned>(CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)))
+    return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult e = current(&c)) return e;
   MemoryHandle h;
   std::memcpy(&h, &raw, sizeof h);
-  if (!out || (flags & ~static_cast<unsigned>(CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)) || h.magic != memory_magic)
-    return CUDA_ERROR_INVALID_VALUE;
+  if (h.magic != memory_magic) return CUDA_ERROR_INVALID_VALUE;
   if (h.client == process().slot && h.generation == process().generation) return CUDA_ERROR_INVALID_CONTEXT;
   if (h.device != c->device) return CUDA_ERROR_INVALID_DEVICE;
   std::shared_ptr<Shared> segment;
@@ -85,8 +87,10 @@ void close_imports(CUctx_st& c) {
 
 EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle* out, CUdeviceptr pointer) {
   if (const CUresult e = entered()) return e;
+  if (!out) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult e = has_context()) return e;
   HeapRecord a;
-  if (!out || !heap_find(pointer, &a) || a.kind != Memory::device) return CUDA_ERROR_INVALID_VALUE;
+  if (!heap_find(pointer, &a) || a.kind != Memory::device) return CUDA_ERROR_INVALID_VALUE;
   wait_device(a.device);
   std::shared_ptr<Shared> segment;
   uint64_t offset = 0;
@@ -113,7 +117,7 @@ EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle handle, u
 }
 
 EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
-  if (const CUresult e = entered()) return e;
+  if (const CUresult e = has_context()) return e;
   HeapRecord a;
   if (!heap_find(pointer, &a) || a.kind != Memory::imported) return CUDA_ERROR_INVALID_VALUE;
   wait_device(a.device);

@@ -129,6 +129,8 @@ CUresult capture_launch(CUstream_st& stream, const std::shared_ptr<CUctx_st>& c,
 CUresult launch(const void* f, const Shape& s, CUstream handle, void** parameters, void** extra) {
   std::shared_ptr<CUctx_st> c;
   CUstream_st* stream = nullptr;
+  if (const CUresult e = entered()) return e;
+  if (!find_function(f)) return CUDA_ERROR_INVALID_HANDLE;
   if (const CUresult e = stream_of(handle, &c, &stream)) return e;
   Step step;
   if (const CUresult e = kernel_step(*c, f, s, stream->priority, parameters, extra, &step)) return e;
@@ -140,7 +142,9 @@ CUresult launch(const void* f, const Shape& s, CUstream handle, void** parameter
 
 CUresult launch_config(const CUlaunchConfig* config, const void* f, void** parameters, void** extra,
                        bool own) {
+  if (const CUresult e = entered()) return e;
   if (!config) return CUDA_ERROR_INVALID_VALUE;
+  if (!find_function(f)) return CUDA_ERROR_INVALID_HANDLE;
   Shape s = {{config->gridDimX, config->gridDimY, config->gridDimZ},
              {config->blockDimX, config->blockDimY, config->blockDimZ},
              config->sharedMemBytes};
@@ -154,7 +158,7 @@ CUresult launch_config(const CUlaunchConfig* config, const void* f, void** param
 
 // The launch calls of CUDA 3 take their block shape and arguments from the function.
 CUresult launch_old(CUfunction f, unsigned width, unsigned height, CUstream stream) {
-  if (const CUresult e = entered()) return e;
+  if (const CUresult e = has_context()) return e;
   if (!find_function(f)) return CUDA_ERROR_INVALID_HANDLE;
   size_t bytes = f->arguments.size();
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, f->arguments.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
@@ -174,7 +178,8 @@ CUresult set_argument(CUfunction f, int offset, const void* value, unsigned byte
 }
 
 CUresult multi_device(CUDA_LAUNCH_PARAMS* list, unsigned count, unsigned flags) {
-  if (!list || !count || flags > 3) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult e = entered()) return e;
+  if (!list || !count || count > process().visible_count || flags > 3) return CUDA_ERROR_INVALID_VALUE;
   for (unsigned i = 0; i < count; ++i) {
     const CUDA_LAUNCH_PARAMS& l = list[i];
     const Shape s = {{l.gridDimX, l.gridDimY, l.gridDimZ},

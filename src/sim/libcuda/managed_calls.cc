@@ -26,6 +26,17 @@ CUresult advise(CUdeviceptr address, size_t bytes, CUmem_advise advice, const CU
   return managed_advise(address, bytes, advice, location);
 }
 
+// Argument checks of the _v2 forms, which the driver makes before it looks for a context.
+bool is_location(const CUmemLocation& l) {
+  return l.type >= CU_MEM_LOCATION_TYPE_DEVICE && l.type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+}
+bool is_advice(CUmem_advise advice, const CUmemLocation& l) {
+  const bool reads_mostly =
+      advice == CU_MEM_ADVISE_SET_READ_MOSTLY || advice == CU_MEM_ADVISE_UNSET_READ_MOSTLY;
+  return advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY &&
+         (is_location(l) || (reads_mostly && l.type == CU_MEM_LOCATION_TYPE_NONE));
+}
+
 struct Range {
   CUdeviceptr address;
   size_t bytes;
@@ -107,9 +118,11 @@ CUresult attach(CUstream handle, CUdeviceptr address, size_t bytes, unsigned fla
 
 EXPORT CUresult cuMemAllocManaged(CUdeviceptr* out, size_t bytes, unsigned int flags) {
   std::shared_ptr<CUctx_st> c;
+  if (const CUresult e = entered()) return e;
+  if (out) *out = 0;
+  if (!out || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult e = current(&c)) return e;
   if (const CUresult e = refuse_unsafe_call()) return e;
-  if (!out || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)) return CUDA_ERROR_INVALID_VALUE;
   uint64_t base = 0;
   const CUresult e = heap_allocate_managed(*c, bytes, flags, &base);
   if (e == CUDA_SUCCESS) *out = base;
@@ -120,6 +133,8 @@ EXPORT CUresult cuMemAdvise(CUdeviceptr p, size_t n, CUmem_advise advice, CUdevi
   return advise(p, n, advice, location_of(device));
 }
 EXPORT CUresult cuMemAdvise_v2(CUdeviceptr p, size_t n, CUmem_advise advice, CUmemLocation location) {
+  if (const CUresult e = entered()) return e;
+  if (!is_advice(advice, location)) return CUDA_ERROR_INVALID_VALUE;
   return advise(p, n, advice, location);
 }
 
@@ -131,7 +146,8 @@ EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr p, size_t n, CUdevice device
 }
 EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr p, size_t n, CUmemLocation location, unsigned int flags,
                                       CUstream s) {
-  return flags ? CUDA_ERROR_INVALID_VALUE : prefetch({{p, n, location}}, s);
+  if (const CUresult e = entered()) return e;
+  return flags || !is_location(location) ? CUDA_ERROR_INVALID_VALUE : prefetch({{p, n, location}}, s);
 }
 EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr p, size_t n, CUmemLocation location,
                                            unsigned int flags, CUstream s) {

@@ -30,6 +30,9 @@ CUresult host_alloc(void** out, size_t bytes, unsigned flags) {
 
 EXPORT CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
   std::shared_ptr<CUctx_st> c;
+  if (const CUresult e = entered()) return e;
+  if (free) *free = 0;
+  if (total) *total = 0;
   if (const CUresult e = current(&c)) return e;
   if (!free && !total) return CUDA_ERROR_INVALID_VALUE;
   Device& d = c->own_device();
@@ -42,6 +45,8 @@ EXPORT CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
 
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t bytes) {
   std::shared_ptr<CUctx_st> c;
+  if (const CUresult e = entered()) return e;
+  if (out) *out = 0;
   if (const CUresult e = current(&c)) return e;
   if (const CUresult e = refuse_unsafe_call()) return e;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
@@ -54,6 +59,9 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* out, size_t bytes) {
 EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width, size_t height,
                                    unsigned int element) {
   std::shared_ptr<CUctx_st> c;
+  if (const CUresult e = entered()) return e;
+  if (out) *out = 0;
+  if (pitch) *pitch = 0;
   if (const CUresult e = current(&c)) return e;
   if (const CUresult e = refuse_unsafe_call()) return e;
   if (!out || !pitch || width == 0 || height == 0 || (element != 4 && element != 8 && element != 16))
@@ -67,13 +75,15 @@ EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width
   return CUDA_SUCCESS;
 }
 
+// Without a current context the driver looks at the pointer first.
 EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) {
-  std::shared_ptr<CUctx_st> c;
-  if (const CUresult e = current(&c)) return e;
+  const CUresult context = has_context();
+  if (context && context != CUDA_ERROR_INVALID_CONTEXT) return context;
   if (const CUresult e = refuse_unsafe_call()) return e;
   if (pointer == 0) return CUDA_SUCCESS;
   HeapRecord a;
   if (!heap_find(pointer, &a) || a.base != pointer) return CUDA_ERROR_INVALID_VALUE;
+  if (context) return context;
   if (a.kind == Memory::pool) {
     wait_device(a.device);
     return free_pooled(pointer, {});

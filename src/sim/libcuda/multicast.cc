@@ -7,8 +7,17 @@ using namespace carve::sim;
 
 namespace {
 
-CUresult check(const CUmulticastObjectProp* prop) {
+// Returns CUDA_ERROR_NOT_SUPPORTED without a device that supports multicast: before any argument is read.
+CUresult some_device() {
   if (const CUresult e = entered()) return e;
+  const Process& p = process();
+  for (unsigned i = 0; i < p.visible_count; ++i)
+    if (supports_multicast(p.set.devices[p.visible[i]]->facts)) return CUDA_SUCCESS;
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult check(const CUmulticastObjectProp* prop) {
+  if (const CUresult e = some_device()) return e;
   if (!prop || prop->numDevices == 0 || prop->numDevices > process().visible_count || prop->flags ||
       prop->size == 0 || prop->size % memory_block_bytes)
     return CUDA_ERROR_INVALID_VALUE;
@@ -22,7 +31,7 @@ CUresult check(const CUmulticastObjectProp* prop) {
 }
 
 CUresult find(CUmemGenericAllocationHandle handle, std::shared_ptr<Backing>* out) {
-  if (const CUresult e = entered()) return e;
+  if (const CUresult e = some_device()) return e;
   *out = find_backing(handle);
   return *out && (*out)->multicast ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -66,7 +66,8 @@ EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* out, CUdevice device) {
   return device_pool(out, device, true);
 }
 EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool* out, CUdevice device) {
-  return device_pool(out, device, false);
+  const CUresult e = device_pool(out, device, false);
+  return e == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : e;
 }
 EXPORT CUresult cuDeviceSetMemPool(CUdevice visible, CUmemoryPool pool) {
   unsigned device = 0;

@@ -138,8 +138,9 @@ CUresult stream_query(CUstream handle) {
 Recording* known(CUevent event, std::shared_ptr<Recording>* keep, CUresult* e) {
   *e = entered();
   if (*e) return nullptr;
+  const CUresult unknown = unknown_handle(event);
   const std::lock_guard lock(process().mutex);
-  if (!process().events.contains(event)) *e = CUDA_ERROR_INVALID_HANDLE;
+  if (!process().events.contains(event)) *e = unknown;
   if (*e == CUDA_SUCCESS && event->captured) *e = CUDA_ERROR_CAPTURED_EVENT;
   if (*e) return nullptr;
   *keep = event->recording;
@@ -267,6 +268,7 @@ EXPORT CUresult cuGreenCtxStreamCreate(CUstream* out, CUgreenCtx green, unsigned
 
 EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
   if (const CUresult e = entered()) return e;
+  if (handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) return unknown_handle(handle);
   Process& p = process();
   {
     const std::lock_guard lock(p.mutex);
@@ -405,8 +407,9 @@ EXPORT CUresult cuEventCreate(CUevent* out, unsigned int flags) {
 }
 EXPORT CUresult cuEventDestroy_v2(CUevent event) {
   if (const CUresult e = entered()) return e;
+  const CUresult unknown = unknown_handle(event);
   const std::lock_guard lock(process().mutex);
-  if (!process().events.erase(event)) return CUDA_ERROR_INVALID_HANDLE;
+  if (!process().events.erase(event)) return unknown;
   delete event;
   return CUDA_SUCCESS;
 }

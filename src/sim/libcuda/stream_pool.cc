@@ -279,6 +279,9 @@ EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr* out, size_t bytes, CUstream s)
   return allocate(out, bytes, nullptr, per_thread(s));
 }
 EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream s) {
+  std::shared_ptr<CUctx_st> c;
+  CUstream_st* stream = nullptr;
+  if (const CUresult e = stream_of(s, &c, &stream)) return e;
   return pool ? allocate(out, bytes, pool, s) : CUDA_ERROR_INVALID_VALUE;
 }
 EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* out, size_t bytes, CUmemoryPool pool, CUstream s) {

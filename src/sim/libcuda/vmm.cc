@@ -124,8 +124,9 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle* out, size_t bytes, con
                             unsigned long long flags) {
   unsigned device = 0;
   bool host = false;
-  if (const CUresult e = check(prop, &device, &host)) return e;
+  if (const CUresult e = entered()) return e;
   if (!out || flags || !blocks(bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult e = check(prop, &device, &host)) return e;
   if (bytes > 1ull << 46) return CUDA_ERROR_OUT_OF_MEMORY;
   auto b = std::make_shared<Backing>();
   b->device = device;
@@ -199,8 +200,10 @@ EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* out
                                                CUmemAllocationHandleType type) {
   if (const CUresult e = entered()) return e;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
-  if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-    return type == CU_MEM_HANDLE_TYPE_NONE ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+  if (type == CU_MEM_HANDLE_TYPE_WIN32 || type == CU_MEM_HANDLE_TYPE_WIN32_KMT ||
+      type == CU_MEM_HANDLE_TYPE_FABRIC)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_INVALID_VALUE;
   auto b = std::make_shared<Backing>();
   const auto fd = static_cast<int>(reinterpret_cast<intptr_t>(os_handle));
   if (const CUresult e = Shared::open(fd, &b->shared)) return e;
