@@ -11,14 +11,24 @@ namespace {
 // cuGetProcAddress takes the name without its ABI suffix and returns the newest version in this CUDA version.
 constexpr int cuda_version = 12000;
 
-void* look_up(void* library, decltype(&::cuGetProcAddress_v2) by_name, std::string_view name) {
-  if (by_name == nullptr) return dlsym(library, std::string(name).c_str());
+// The two forms of cuGetProcAddress: of CUDA 12, or of 11.3 if the driver lacks that one. Both are null with dlsym.
+struct ByName {
+  decltype(&::cuGetProcAddress_v2) current = nullptr;
+  decltype(&::cuGetProcAddress) early = nullptr;
+};
+
+void* look_up(void* library, const ByName& by_name, std::string_view name) {
+  if (by_name.current == nullptr && by_name.early == nullptr)
+    return dlsym(library, std::string(name).c_str());
   std::string base(name);
   if (base.size() > 3 && base[base.size() - 3] == '_' && base[base.size() - 2] == 'v')
     base.resize(base.size() - 3);
   void* entry = nullptr;
   CUdriverProcAddressQueryResult why{};
-  return by_name(base.c_str(), &entry, cuda_version, 0, &why) == CUDA_SUCCESS ? entry : nullptr;
+  const CUresult result = by_name.current != nullptr
+                              ? by_name.current(base.c_str(), &entry, cuda_version, 0, &why)
+                              : by_name.early(base.c_str(), &entry, cuda_version, 0);
+  return result == CUDA_SUCCESS ? entry : nullptr;
 }
 
 std::string text_of(const Driver& driver, CUresult result) {
@@ -45,17 +55,21 @@ Refused::Refused(const Driver& driver, CUresult r, const std::string& what)
 Driver open_driver(Lookup lookup) {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw NoDriver(fmt::format("no CUDA driver: {}", dlerror()));
-  decltype(&::cuGetProcAddress_v2) by_name = nullptr;
+  ByName by_name;
   if (lookup == Lookup::getproc) {
-    by_name = reinterpret_cast<decltype(by_name)>(dlsym(library, "cuGetProcAddress_v2"));
-    if (by_name == nullptr)
-      throw NoDriver("this driver has no cuGetProcAddress_v2 (CUDA 12); use --lookup dlsym");
+    by_name.current = reinterpret_cast<decltype(by_name.current)>(dlsym(library, "cuGetProcAddress_v2"));
+    by_name.early = reinterpret_cast<decltype(by_name.early)>(dlsym(library, "cuGetProcAddress"));
+    if (by_name.current == nullptr && by_name.early == nullptr)
+      throw NoDriver("this driver has no cuGetProcAddress (CUDA 11.3); use --lookup dlsym");
   }
   Driver driver;
 #define X(entry)                                                                              \
   driver.entry = reinterpret_cast<decltype(driver.entry)>(look_up(library, by_name, #entry)); \
   if (driver.entry == nullptr) throw NoDriver("this driver has no " #entry);
   CARVE_LOAD_ENTRIES(X)
+#undef X
+#define X(entry) driver.entry = reinterpret_cast<decltype(driver.entry)>(look_up(library, by_name, #entry));
+  CARVE_LOAD_LATER_ENTRIES(X)
 #undef X
   return driver;
 }

@@ -20,15 +20,18 @@ enum class Lookup { dlsym, getproc };
   X(cuMemAllocManaged) X(cuMemFree_v2) X(cuMemGetInfo_v2) X(cuMemsetD32_v2) X(cuMemcpyHtoD_v2) \
   X(cuMemcpyDtoH_v2) X(cuMemcpyHtoDAsync_v2) X(cuMemcpyDtoHAsync_v2) X(cuMemAllocHost_v2) \
   X(cuMemFreeHost) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuModuleUnload) X(cuLaunchKernel) \
-  X(cuLaunchKernelEx) X(cuLaunchCooperativeKernel) X(cuStreamCreate) X(cuStreamDestroy_v2) \
+  X(cuLaunchCooperativeKernel) X(cuStreamCreate) X(cuStreamDestroy_v2) \
   X(cuStreamSynchronize) X(cuEventCreate) X(cuEventRecord) X(cuEventSynchronize) \
-  X(cuEventElapsedTime) X(cuEventDestroy_v2) X(cuGraphCreate) X(cuGraphAddKernelNode_v2) \
+  X(cuEventElapsedTime) X(cuEventDestroy_v2) X(cuGraphCreate) \
   X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphExecDestroy) X(cuGraphDestroy)
+// Those that drivers before CUDA 12 lack (470). They are null there; `required` checks them before a call.
+#define CARVE_LOAD_LATER_ENTRIES(X) X(cuLaunchKernelEx) X(cuGraphAddKernelNode_v2)
 // clang-format on
 
 struct Driver {
 #define X(entry) decltype(&::entry) entry = nullptr;
   CARVE_LOAD_ENTRIES(X)
+  CARVE_LOAD_LATER_ENTRIES(X)
 #undef X
 };
 
@@ -45,5 +48,12 @@ struct NoDriver : std::runtime_error {
 };
 
 Driver open_driver(Lookup lookup);
+
+// Returns an entry of CARVE_LOAD_LATER_ENTRIES. Throws NoDriver if the driver lacks it.
+template <class Entry>
+Entry required(Entry entry, const char* name) {
+  if (entry == nullptr) throw NoDriver(std::string("this driver has no ") + name + " (CUDA 12)");
+  return entry;
+}
 
 }  // namespace carve::load

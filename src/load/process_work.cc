@@ -227,7 +227,8 @@ class Worker {
         config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
         config.blockDimX = block;
         config.hStream = stream;
-        must(cu_.cuLaunchKernelEx(&config, function_, arguments, nullptr), "cuLaunchKernelEx");
+        must(required(cu_.cuLaunchKernelEx, "cuLaunchKernelEx")(&config, function_, arguments, nullptr),
+             "cuLaunchKernelEx");
         break;
       }
       case Launch::cooperative:
@@ -278,7 +279,8 @@ class Worker {
       node.blockDimX = options_.block;
       node.kernelParams = arguments;
       CUgraphNode next = nullptr;
-      must(cu_.cuGraphAddKernelNode_v2(&next, graph, i == 0 ? nullptr : &last, i == 0 ? 0 : 1, &node),
+      must(required(cu_.cuGraphAddKernelNode_v2, "cuGraphAddKernelNode_v2")(
+               &next, graph, i == 0 ? nullptr : &last, i == 0 ? 0 : 1, &node),
            "cuGraphAddKernelNode");
       last = next;
     }

@@ -105,6 +105,17 @@ nvlink:
     check("a driver in one word", f"libraries in {libraries}/470 on" in call("create", mixed, "a10x2,t4@470").stdout)
     shown = json.loads(call("show", mixed, "-o", "json").stdout)
     check("has its version", shown["driver"] == "470.256.02" and shown["cuda"] == 11040 and len(shown["devices"]) == 3, shown)
+    def load(*words):
+        return subprocess.run([sim.replace("carve-sim", "carve-load"), *words], capture_output=True, text=True,
+                              env=dict(os.environ, SIMGPU_DIR=mixed, LD_LIBRARY_PATH=f"{libraries}/470"))
+
+    for lookup in "dlsym", "getproc":
+        done = load("--allocate", "64MiB", "--lookup", lookup, "--no-touch")
+        check(f"carve-load runs over it by {lookup}", done.returncode == 0, done.stderr)
+    for words, name in ((["--launch", "extended"], "cuLaunchKernelEx"), (["--graphs"], "cuGraphAddKernelNode_v2")):
+        done = load("--kernels", "1ms", "--seconds", "0.1", *words)
+        check(f"carve-load {words[-1]} needs CUDA 12", done.returncode == 1 and f"this driver has no {name} (CUDA 12)" in done.stderr,
+              done.stderr)
     refused(1, "'471' is not a driver that can be simulated; the drivers are 470, 525", "create", mixed, "a10@471")
     set_file("{driver: {version: 560.35.03}, devices: [{profile: a10}]}")
     check("a driver of unknown names has all names", f"libraries in {libraries} on" in call("create", mixed, spec).stdout)
