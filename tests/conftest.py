@@ -14,6 +14,11 @@ from support.services import Services
 HERE = pathlib.Path(__file__).resolve().parent
 # The cases of these folders need what their `run` makes. (A conftest.py of a folder has the name of this module.)
 collect_ignore = [folder for folder, variable in {"kube": "CARVE_KUBE", "nvidia": "CARVE_NVIDIA"}.items() if not os.environ.get(variable)]
+# For cases that look up many of the driver's entries: the simulated driver with all names, and the oldest and newest of those that
+# tests/nvidia compares with NVIDIA's (docs/simulator.md). The agent needs driver 510; tests/guest runs programs over driver 470.
+SIMULATED_DRIVERS = {"all": "a10x2", "525": "a10x2@525", "550": "a10x2@550"}
+over_drivers = pytest.mark.parametrize("driver", [pytest.param(name, marks=pytest.mark.devices(spec))
+                                                  for name, spec in SIMULATED_DRIVERS.items()])
 long_form = bool(os.environ.get("CARVE_LONG"))
 LONGEST_CASE = 3600 if long_form else 300  # Seconds.
 GiB = 1 << 30

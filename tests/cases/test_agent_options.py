@@ -1,9 +1,10 @@
 """The effects of the agent's own options."""
 import resource
+import subprocess
 
 import pytest
 
-from conftest import GiB, LOAD, MiB, until
+from conftest import BUILD, GiB, LOAD, MiB, until
 
 
 @pytest.mark.devices("a10x1", "--context-charge", "reserve")
@@ -70,3 +71,9 @@ def test_a_hundred_descriptors_are_enough_for_a_start(world):
     world.start()
     done = world.carve("run", "--memory", "1GiB", "--", LOAD, "--allocate", "64MiB")
     assert done.returncode == 0, done.stderr
+
+
+def test_a_driver_before_510_is_refused_with_the_way_out(tmp_path):
+    done = subprocess.run([BUILD / "bin/carved", "--sim", "a10x1@470", "--state", tmp_path / "state", "--socket", tmp_path / "s"],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "is older than driver 510; install a newer driver" in done.stderr, done.stderr

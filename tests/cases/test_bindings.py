@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from conftest import BUILD, GiB, MiB
+from conftest import BUILD, GiB, MiB, over_drivers
 
 THIRD_PARTY = pathlib.Path(__file__).resolve().parents[1] / "third_party"
 PIECE = 64 * MiB
@@ -28,7 +28,8 @@ def sees_its_slice(world, line):
     return free // PIECE
 
 
-def test_cuda_python(world):
+@over_drivers
+def test_cuda_python(world, driver):
     pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings (PyPI) is not installed")
     first, *ways = run(world, sys.executable, THIRD_PARTY / "python/cuda_bindings.py")
     fit = sees_its_slice(world, first)
@@ -37,7 +38,8 @@ def test_cuda_python(world):
         assert int(count) == fit and error == "CUDA_ERROR_OUT_OF_MEMORY" and again == "True", ways
 
 
-def test_numba(world):
+@over_drivers
+def test_numba(world, driver):
     pytest.importorskip("numba.core", reason="numba (PyPI) is not installed")
     packages = pathlib.Path(pytest.importorskip("numpy").__file__).parents[1]
     # The program asks NVIDIA's runtime library only for its version; the wheel of the parity test contains it.
@@ -50,7 +52,8 @@ def test_numba(world):
     assert again == ["True"] and done == ["done"]
 
 
-def test_cudarc(world):
+@over_drivers
+def test_cudarc(world, driver):
     cargo = shutil.which("cargo")
     if cargo is None:
         pytest.skip("there is no cargo to build the Rust program with")

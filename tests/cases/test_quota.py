@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from conftest import GiB, LOAD, MiB, long_form, until
+from conftest import GiB, LOAD, MiB, long_form, over_drivers, until
 
 
 def load(world, slice_options, *words):
@@ -20,9 +20,10 @@ def test_going_over_gets_cudas_own_error_and_nothing_else(world):
     assert "CUDA_ERROR_OUT_OF_MEMORY" in done.stderr
 
 
+@over_drivers
 @pytest.mark.parametrize("kind", ["device", "managed", "pitched"])
 @pytest.mark.parametrize("lookup", ["dlsym", "getproc"])
-def test_every_kind_of_memory_counts(world, kind, lookup):
+def test_every_kind_of_memory_counts(world, kind, lookup, driver):
     _, inside = load(world, ["--memory", "2GiB"], "--allocate", "1GiB", "--kind", kind, "--lookup", lookup, "--no-touch")
     assert inside["error"] is None
     _, over = load(world, ["--memory", "2GiB"], "--allocate", "2GiB", "--kind", kind, "--lookup", lookup, "--no-touch")

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <random>
 
@@ -57,29 +58,42 @@ constexpr bool no_simulation = false;
 constexpr const char* because =
     "the simulated driver is sanitized here and cannot be loaded into a plain program";
 
-// Two simulated A10, made once for all tests.
-const Driver& simulated() {
-  static const Driver driver = [] {
-    char folder[] = "/tmp/carve-simset-XXXXXX";
+// Two simulated A10 with a driver's names and versions ("470"; "" for all names), made once for all tests.
+const Driver& simulated(const std::string& driver) {
+  static std::map<std::string, Driver> made;
+  static char folder[] = "/tmp/carve-simset-XXXXXX";
+  if (const auto known = made.find(driver); known != made.end()) return known->second;
+  if (made.empty()) {
     if (mkdtemp(folder) == nullptr) abort();
-    const std::string set = std::string(folder) + "/set";
-    Child tool({CARVE_SIM, "create", set, "a10x2"}, {});
-    if (tool.wait() != 0) abort();
-    static std::string made = folder;
-    atexit([] { Child({"rm", "-rf", made}, {}).wait(); });
-    Driver d = {SIM_DIRECTORY, {}, {"SIMGPU_DIR=" + set}};
-    Child lister({PROGRAM, "uuids"}, plain(d));
-    for (std::string hex = lister.line(); hex.size() == 32; hex = lister.line()) {
-      std::vector<uint8_t> uuid;
-      for (size_t i = 0; i < 32; i += 2)
-        uuid.push_back(static_cast<uint8_t>(std::stoul(hex.substr(i, 2), nullptr, 16)));
-      d.uuids.push_back(uuid);
-    }
-    if (d.uuids.size() != 2) abort();
-    return d;
-  }();
-  return driver;
+    atexit([] { Child({"rm", "-rf", folder}, {}).wait(); });
+  }
+  const std::string set = std::string(folder) + "/set" + driver;
+  Child tool({CARVE_SIM, "create", set, driver.empty() ? "a10x2" : "a10x2@" + driver}, {});
+  if (tool.wait() != 0) abort();
+  Driver d = {std::string(SIM_DIRECTORY) + "/" + driver, {}, {"SIMGPU_DIR=" + set}};
+  Child lister({PROGRAM, "uuids"}, plain(d));
+  for (std::string hex = lister.line(); hex.size() == 32; hex = lister.line()) {
+    std::vector<uint8_t> uuid;
+    for (size_t i = 0; i < 32; i += 2)
+      uuid.push_back(static_cast<uint8_t>(std::stoul(hex.substr(i, 2), nullptr, 16)));
+    d.uuids.push_back(uuid);
+  }
+  if (d.uuids.size() != 2) abort();
+  return made[driver] = std::move(d);
 }
+
+// Runs over the simulated driver with all names, and over the oldest and the newest of those whose names
+// tests/nvidia compares with NVIDIA's.
+class Simulated : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (no_simulation) GTEST_SKIP() << because;
+  }
+  const Driver& driver() { return simulated(GetParam()); }
+};
+INSTANTIATE_TEST_SUITE_P(Drivers, Simulated, testing::Values("", "470", "550"), [](const auto& test) {
+  return *test.param == 0 ? std::string("all_names") : "driver_" + std::string(test.param);
+});
 
 uint64_t used(const Agent& agent, unsigned device = 0) {
   return shm::in_use(agent.pages.report->charges, device).bytes;
@@ -153,42 +167,36 @@ TEST(Quota, of_sixteen_racing_processes_is_never_passed_by_a_byte) {
   EXPECT_EQ(after.line(), std::to_string(quota - context));
 }
 
-TEST(Quota, holds_over_the_simulated_driver_too) {
-  if (no_simulation) GTEST_SKIP() << because;
-  const Driver& driver = simulated();
+TEST_P(Simulated, quota_holds) {
   constexpr uint64_t context = 256 * MiB, quota = 4 * context + 600 * MiB;
-  Agent agent({{driver.uuids[0], quota, context}});
+  Agent agent({{driver().uuids[0], quota, context}});
   std::vector<std::unique_ptr<Child>> children;
   for (int i = 0; i < 4; ++i)
     children.push_back(std::make_unique<Child>(
         std::vector<std::string>{PROGRAM, "race", "20", std::to_string((i + 1) * 10 * MiB)},
-        hooked(driver, agent.socket())));
+        hooked(driver(), agent.socket())));
   for (auto& c : children) EXPECT_EQ(c->wait(), 0);
   ASSERT_TRUE(soon([&] { return agent.living() == 0; }));
   EXPECT_EQ(used(agent), 0u);
-  Child after({PROGRAM, "fill", "2097152"}, hooked(driver, agent.socket()));
+  Child after({PROGRAM, "fill", "2097152"}, hooked(driver(), agent.socket()));
   EXPECT_EQ(after.line(), std::to_string((quota - context) / (2 * MiB) * 2 * MiB));
   EXPECT_LE(used(agent), quota);
 }
 
-TEST(Quota, is_what_a_program_sees_as_its_device) {
-  if (no_simulation) GTEST_SKIP() << because;
-  const Driver& driver = simulated();
-  Agent agent({{driver.uuids[0], 2048 * MiB, 256 * MiB}});
-  Child child({PROGRAM, "info"}, hooked(driver, agent.socket()));
+TEST_P(Simulated, quota_is_what_a_program_sees_as_its_device) {
+  Agent agent({{driver().uuids[0], 2048 * MiB, 256 * MiB}});
+  Child child({PROGRAM, "info"}, hooked(driver(), agent.socket()));
   EXPECT_EQ(child.line(),
             std::to_string(1792 * MiB) + " " + std::to_string(2048 * MiB) + " " + std::to_string(2048 * MiB));
   EXPECT_EQ(child.wait(), 0);
 }
 
-TEST(Monitor, inside_a_slice_sees_the_slice_and_itself) {
-  if (no_simulation) GTEST_SKIP() << because;
-  const Driver& driver = simulated();
-  Agent agent({{driver.uuids[1], 2048 * MiB, 256 * MiB}});
+TEST_P(Simulated, monitor_inside_a_slice_sees_the_slice_and_itself) {
+  Agent agent({{driver().uuids[1], 2048 * MiB, 256 * MiB}});
   Child neighbour({PROGRAM, "hold", "104857600"},
-                  plain(driver));  // On the other device, outside of any slice.
+                  plain(driver()));  // On the other device, outside of any slice.
   EXPECT_EQ(neighbour.line(), "held");
-  auto environment = hooked(driver, agent.socket());
+  auto environment = hooked(driver(), agent.socket());
   environment.push_back("CUDA_VISIBLE_DEVICES=0");
   Child child({PROGRAM, "monitor"}, environment);
   EXPECT_EQ(child.line(), "1 " + std::to_string(2048 * MiB) + " " + std::to_string(266 * MiB) + " " +
@@ -218,26 +226,22 @@ std::vector<std::string> ffmpeg(const std::string& size) {
 
 // Debian's ffmpeg: every entry is fetched with dlsym, and cuCtxCreate makes two contexts, one for the device
 // that the command line names and one for the upload filter.
-TEST(Ffmpeg, with_cuda_filters_stays_inside_a_quota) {
+TEST_P(Simulated, ffmpeg_with_cuda_filters_stays_inside_a_quota) {
   if (access("/usr/bin/ffmpeg", X_OK) != 0) GTEST_SKIP() << "ffmpeg is not installed: apt-get install ffmpeg";
-  if (no_simulation) GTEST_SKIP() << because;
-  const Driver& driver = simulated();
-  Agent agent({{driver.uuids[0], 520 * MiB, 256 * MiB}});
-  Child fits(ffmpeg("320x180"), hooked(driver, agent.socket()));
+  Agent agent({{driver().uuids[0], 520 * MiB, 256 * MiB}});
+  Child fits(ffmpeg("320x180"), hooked(driver(), agent.socket()));
   EXPECT_EQ(fits.wait(), 0);
   EXPECT_GE(agent.attaches(), 1);
   ASSERT_TRUE(soon([&] { return agent.living() == 0; }));
   EXPECT_EQ(used(agent), 0u);
-  Child too_large(ffmpeg("4096x4096"), hooked(driver, agent.socket()));
+  Child too_large(ffmpeg("4096x4096"), hooked(driver(), agent.socket()));
   EXPECT_NE(too_large.wait(), 0);
-  EXPECT_EQ(Child(ffmpeg("4096x4096"), plain(driver)).wait(), 0) << "without a quota it runs";
+  EXPECT_EQ(Child(ffmpeg("4096x4096"), plain(driver())).wait(), 0) << "without a quota it runs";
 }
 
-TEST(Quota, of_a_slice_on_the_second_device_is_that_of_the_drivers_device_0) {
-  if (no_simulation) GTEST_SKIP() << because;
-  const Driver& driver = simulated();
-  Agent agent({{driver.uuids[1], 2048 * MiB, 256 * MiB}});
-  Child child({PROGRAM, "info"}, hooked(driver, agent.socket()));  // No CUDA_VISIBLE_DEVICES.
+TEST_P(Simulated, quota_of_a_slice_on_the_second_device_is_that_of_the_drivers_device_0) {
+  Agent agent({{driver().uuids[1], 2048 * MiB, 256 * MiB}});
+  Child child({PROGRAM, "info"}, hooked(driver(), agent.socket()));  // No CUDA_VISIBLE_DEVICES.
   EXPECT_EQ(child.line(),
             std::to_string(1792 * MiB) + " " + std::to_string(2048 * MiB) + " " + std::to_string(2048 * MiB));
   EXPECT_EQ(child.wait(), 0);
@@ -392,12 +396,10 @@ TEST(Fork, gives_the_child_a_slot_of_its_own_and_leaves_the_parents_charges_alon
   EXPECT_EQ(used(agent), 0u);
 }
 
-TEST(Fork, over_the_simulated_driver_leaves_the_parent_as_it_was) {
-  if (no_simulation) GTEST_SKIP() << because;
-  const Driver& driver = simulated();
+TEST_P(Simulated, fork_leaves_the_parent_as_it_was) {
   constexpr uint64_t context = 256 * MiB;
-  Agent agent({{driver.uuids[0], 1024 * MiB, context}});
-  Child child({PROGRAM, "forks"}, hooked(driver, agent.socket()));
+  Agent agent({{driver().uuids[0], 1024 * MiB, context}});
+  Child child({PROGRAM, "forks"}, hooked(driver(), agent.socket()));
   EXPECT_EQ(child.line(), "child");
   child.nudge();
   EXPECT_EQ(child.line(), "parent");

@@ -284,7 +284,9 @@ int monitor() {
   nvmlMemory_t memory = {};
   EXPECT(NV(nvmlDeviceGetMemoryInfo)(device, &memory) == NVML_SUCCESS);
   nvmlProcessInfo_t infos[8];
-  EXPECT(NV(nvmlDeviceGetComputeRunningProcesses_v3)(device, &processes, infos) == NVML_SUCCESS);
+  auto* running = NV(nvmlDeviceGetComputeRunningProcesses_v3);  // Since driver 510.
+  if (running == nullptr) running = NV(nvmlDeviceGetComputeRunningProcesses_v2);
+  EXPECT(running(device, &processes, infos) == NVML_SUCCESS);
   printf("%u %llu %llu %llu %u %d\n", count, memory.total, memory.used, memory.free, processes,
          processes == 1 && infos[0].pid == static_cast<unsigned>(getpid()));
   return 0;

@@ -64,6 +64,12 @@ class Agent:
         for file in [*self.folder.glob("s.run/*.state"), self.folder / "state/policy.json"]:
             file.write_text(file.read_text().replace(boot, "an earlier one"))
 
+    @property
+    def driver(self):
+        """The folder of the simulated driver's libraries: they belong to the set (src/sim/model/FORMAT.md)."""
+        number = (self.folder / "state/sim/driver").read_text().strip()
+        return self.build / "lib/carve/sim" / ("" if number == "0" else number)
+
     def words(self, *words):
         return [str(self.build / "bin/carve"), *map(str, words)]
 
