@@ -26,7 +26,7 @@ CUresult in_stream(const char* name, CUstream handle) {
   return e ? e : unsupported(name);
 }
 
-CUresult on_device(const char* name, const void* out, CUdevice visible) {
+CUresult for_device(const char* name, const void* out, CUdevice visible) {
   unsigned device = 0;
   if (const CUresult e = entered()) return e;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
@@ -38,19 +38,19 @@ CUresult on_device(const char* name, const void* out, CUdevice visible) {
 
 EXPORT CUresult cuDeviceTotalMem(unsigned int* bytes, CUdevice device) {
   if (bytes && entered() == CUDA_SUCCESS) *bytes = 0;
-  return on_device("cuDeviceTotalMem", bytes, device);
+  return for_device("cuDeviceTotalMem", bytes, device);
 }
 EXPORT CUresult cuGLCtxCreate(CUcontext* out, unsigned int, CUdevice device) {
-  return on_device("cuGLCtxCreate", out, device);
+  return for_device("cuGLCtxCreate", out, device);
 }
 EXPORT CUresult cuGLCtxCreate_v2(CUcontext* out, unsigned int, CUdevice device) {
-  return on_device("cuGLCtxCreate_v2", out, device);
+  return for_device("cuGLCtxCreate_v2", out, device);
 }
 EXPORT CUresult cuVDPAUCtxCreate(CUcontext* out, unsigned int, CUdevice device, void*, void*) {
-  return on_device("cuVDPAUCtxCreate", out, device);
+  return for_device("cuVDPAUCtxCreate", out, device);
 }
 EXPORT CUresult cuVDPAUCtxCreate_v2(CUcontext* out, unsigned int, CUdevice device, void*, void*) {
-  return on_device("cuVDPAUCtxCreate_v2", out, device);
+  return for_device("cuVDPAUCtxCreate_v2", out, device);
 }
 
 EXPORT CUresult cuMemAlloc(CUdeviceptr_v1* out, unsigned int) { return with_context("cuMemAlloc", out); }
