@@ -1,5 +1,5 @@
 // The types of the CUDA driver interface: handles, structures, callbacks; the newest layout has the plain
-// name, the 32-bit one of CUDA 3 ends in _v1. Facts from NVIDIA, as in the cuda.h of CUDA 12.9 and 13.0.
+// name, the 32-bit one of CUDA 3 ends in _v1. Facts from NVIDIA, as in the cuda.h of CUDA 12.9 and 13.5.
 #pragma once
 
 #include "abi/cuda_values.h"
@@ -164,7 +164,13 @@ struct CUDA_MEMCPY3D_PEER {
 
 struct CUmemLocation {
   CUmemLocationType type;
-  int id;
+  union {
+    int id;
+    struct {
+      unsigned char deviceId;
+      unsigned char localityDomainId;
+    } localized;
+  };
 };
 
 struct CUmemcpyAttributes {
@@ -280,7 +286,8 @@ struct CUmemPoolProps {
   void* win32SecurityAttributes;
   size_t maxSize;
   unsigned short usage;
-  unsigned char reserved[54];
+  unsigned char gpuDirectRDMACapable;
+  unsigned char reserved[53];
 };
 
 struct CUmemPoolPtrExportData {
@@ -578,6 +585,11 @@ struct CUDA_MEMSET_NODE_PARAMS_v2 {
 struct CUDA_HOST_NODE_PARAMS_v2 {
   CUhostFn fn;
   void* userData;
+  unsigned int syncMode;
+  union {
+    CUcontext ctx;
+    CUgreenCtx gCtx;
+  };
 };
 
 struct CUDA_CHILD_GRAPH_NODE_PARAMS {
@@ -591,6 +603,10 @@ struct CUDA_EVENT_WAIT_NODE_PARAMS {
 
 struct CUDA_EVENT_RECORD_NODE_PARAMS {
   CUevent event;
+  union {
+    CUcontext ctx;
+    CUgreenCtx gCtx;
+  };
 };
 
 struct CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS {
@@ -615,6 +631,10 @@ struct CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2 {
   CUexternalSemaphore* extSemArray;
   const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS* paramsArray;
   unsigned int numExtSems;
+  union {
+    CUcontext ctx;
+    CUgreenCtx gCtx;
+  };
 };
 
 struct CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS {
@@ -640,6 +660,10 @@ struct CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2 {
   CUexternalSemaphore* extSemArray;
   const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS* paramsArray;
   unsigned int numExtSems;
+  union {
+    CUcontext ctx;
+    CUgreenCtx gCtx;
+  };
 };
 
 struct CUDA_MEM_ALLOC_NODE_PARAMS_v2 {
@@ -754,6 +778,8 @@ struct CUdevSmResource {
   unsigned int smCount;
   unsigned int minSmPartitionSize;
   unsigned int smCoscheduledAlignment;
+  unsigned int flags;
+  unsigned int localityDomainId;
 };
 
 struct CUdevResource {
@@ -761,8 +787,9 @@ struct CUdevResource {
   unsigned char _internal_padding[92];
   union {
     CUdevSmResource sm;
-    unsigned char _oversize[48];
+    unsigned char _oversize[40];
   };
+  CUdevResource* nextResource;
 };
 
 using CUdeviceptr_v1 = unsigned int;

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "guest/launch/gate.h"
+#include "guest/memory/location.h"
 #include "guest/memory/memory_pool.h"
 
 using namespace carve;
@@ -51,12 +52,13 @@ struct Nodes {
 };
 
 void add(Process& p, Demand& demand, const CUDA_MEM_ALLOC_NODE_PARAMS& node) {
-  if (node.poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return;
-  const DeviceLookup found = find_device(p, node.poolProps.location.id);
+  if (!is_on_device(node.poolProps.location)) return;
+  const CUdevice ordinal = device_in(node.poolProps.location);
+  const DeviceLookup found = find_device(p, ordinal);
   if (found.result != CUDA_SUCCESS || found.device >= shm::max_devices) return;
   uint64_t& sum = demand.bytes[found.device];
   if (__builtin_add_overflow(sum, rounded_up({node.bytesize}, 2_MiB).count, &sum)) sum = UINT64_MAX;
-  demand.ordinal[found.device] = node.poolProps.location.id;
+  demand.ordinal[found.device] = ordinal;
   demand.any = true;
 }
 

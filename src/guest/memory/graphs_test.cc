@@ -104,6 +104,20 @@ TEST_F(Graphs, that_allocate_are_charged_when_launched_and_give_back_when_trimme
   EXPECT_EQ(slice.used(), 0u);
 }
 
+TEST_F(Graphs, that_allocate_in_a_locality_domain_are_charged) {
+  Attached slice(1, 100 * MiB);
+  on<&cuGraphMemAllocNodeGetParams>([](CUgraphNode n, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
+    params->poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN, {1 << 8}};
+    params->bytesize = node_of(n).bytes;
+    return CUDA_SUCCESS;
+  });
+  graphs_[1] = {{10 * MiB, 0}};
+  graphs_[2] = {{120 * MiB, 0}};
+  EXPECT_EQ(cuGraphLaunch(instantiated(1), nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(slice.used(), granule);
+  EXPECT_EQ(cuGraphLaunch(instantiated(2), nullptr), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
 TEST_F(Graphs, over_the_quota_are_not_launched) {
   Attached slice(1, 100 * MiB);
   graphs_[1] = {{120 * MiB, 0}};

@@ -10,6 +10,7 @@
 // * Each suballocation has a record, 32 bytes, that names its pool. So cuMemFree of a suballocation (which is
 //   valid and waits) settles the right pool. A pool that was destroyed with live suballocations keeps its
 //   charge until they are freed.
+#include "guest/memory/location.h"
 #include "guest/memory/memory_pool.h"
 
 #include "guest/launch/busy_time.h"
@@ -138,12 +139,14 @@ void seen(CUmemoryPool handle, CUdevice ordinal) {
   if (found.result == CUDA_SUCCESS) pool_of(*p, handle, found.device);
 }
 
-void seen(CUmemoryPool handle, const CUmemLocation* location) {
+// A managed pool's location is only a preference (cuda.h, cuMemPoolCreate): without a device there it is charged to the current device,
+// like cuMemAllocManaged, and not known before its first allocation.
+void seen(CUmemoryPool handle, const CUmemLocation* location, CUmemAllocationType type) {
   Process* p = attached();
   if (p == nullptr || location == nullptr) return;
-  if (location->type == CU_MEM_LOCATION_TYPE_DEVICE) {
-    seen(handle, location->id);
-  } else {
+  if (is_on_device(*location)) {
+    seen(handle, device_in(*location));
+  } else if (type != CU_MEM_ALLOCATION_TYPE_MANAGED) {
     pool_of(*p, handle, not_granted, false);
   }
 }
@@ -182,7 +185,8 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* props) {
   const Entered entered = enter();
   if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
   const CUresult result = driver<&cuMemPoolCreate>(pool, props);
-  if (result == CUDA_SUCCESS && pool != nullptr && props != nullptr) seen(*pool, &props->location);
+  if (result == CUDA_SUCCESS && pool != nullptr && props != nullptr)
+    seen(*pool, &props->location, props->allocType);
   return result;
 }
 
@@ -219,13 +223,13 @@ CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
 
 CUresult cuMemGetDefaultMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
   const CUresult result = driver<&cuMemGetDefaultMemPool>(pool, location, type);
-  if (result == CUDA_SUCCESS && pool != nullptr) seen(*pool, location);
+  if (result == CUDA_SUCCESS && pool != nullptr) seen(*pool, location, type);
   return result;
 }
 
 CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
   const CUresult result = driver<&cuMemGetMemPool>(pool, location, type);
-  if (result == CUDA_SUCCESS && pool != nullptr) seen(*pool, location);
+  if (result == CUDA_SUCCESS && pool != nullptr) seen(*pool, location, type);
   return result;
 }
 

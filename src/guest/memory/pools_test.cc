@@ -279,6 +279,32 @@ TEST_F(Pools, belong_to_the_device_that_they_were_made_for) {
             CUDA_ERROR_OUT_OF_MEMORY);
 }
 
+TEST_F(Pools, of_a_locality_domain_are_charged_on_its_device) {
+  Attached slice(2, 100 * MiB);
+  CUdeviceptr p = 0;
+  const CUmemoryPool pool = own_pool(CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN, 1 | 1 << 8);
+  ASSERT_EQ(cuMemAllocFromPoolAsync(&p, MiB, pool, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(slice.used(0), 0u);
+  EXPECT_EQ(slice.used(1), step);
+  EXPECT_EQ(cuMemAllocFromPoolAsync(&p, 120 * MiB, pool, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+TEST_F(Pools, of_managed_memory_are_charged_to_the_current_device) {
+  Attached slice(1, 100 * MiB);
+  uint64_t expected = 0;
+  for (const CUmemLocationType preferred : {CU_MEM_LOCATION_TYPE_NONE, CU_MEM_LOCATION_TYPE_HOST}) {
+    CUmemPoolProps props = {};
+    props.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;
+    props.location.type = preferred;
+    CUmemoryPool pool = nullptr;
+    CUdeviceptr p = 0;
+    ASSERT_EQ(cuMemPoolCreate(&pool, &props), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemAllocFromPoolAsync(&p, MiB, pool, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(slice.used(), expected += step) << preferred;
+    EXPECT_EQ(cuMemAllocFromPoolAsync(&p, 120 * MiB, pool, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
+  }
+}
+
 TEST_F(Pools, a_captured_allocation_takes_nothing) {
   Attached slice(1, MiB);
   capturing = true;

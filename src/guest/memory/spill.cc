@@ -3,6 +3,7 @@
 
 #include "guest/launch/paced_copy.h"
 #include "guest/memory/charged.h"
+#include "guest/memory/location.h"
 
 namespace carve::guest {
 namespace {
@@ -151,15 +152,15 @@ CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr at, size_t bytes, CUdevice device, 
 
 CUresult cuMemPrefetchAsync_v2(CUdeviceptr at, size_t bytes, CUmemLocation location, unsigned int flags,
                                CUstream stream) {
-  if (location.type == CU_MEM_LOCATION_TYPE_DEVICE && is_spilled(at)) return CUDA_SUCCESS;
-  return copied(prefetched(bytes, location.type != CU_MEM_LOCATION_TYPE_DEVICE),
+  if (is_on_device(location) && is_spilled(at)) return CUDA_SUCCESS;
+  return copied(prefetched(bytes, !is_on_device(location)),
                 [=] { return driver<&cuMemPrefetchAsync_v2>(at, bytes, location, flags, stream); });
 }
 
 CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr at, size_t bytes, CUmemLocation location, unsigned int flags,
                                     CUstream stream) {
-  if (location.type == CU_MEM_LOCATION_TYPE_DEVICE && is_spilled(at)) return CUDA_SUCCESS;
-  return copied(prefetched(bytes, location.type != CU_MEM_LOCATION_TYPE_DEVICE),
+  if (is_on_device(location) && is_spilled(at)) return CUDA_SUCCESS;
+  return copied(prefetched(bytes, !is_on_device(location)),
                 [=] { return driver<&cuMemPrefetchAsync_v2_ptsz>(at, bytes, location, flags, stream); });
 }
 

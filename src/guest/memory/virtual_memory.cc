@@ -1,4 +1,5 @@
 // Virtual memory management and multicast. See physical.h for what keeps memory charged.
+#include "guest/memory/location.h"
 #include "guest/memory/physical.h"
 #include "guest/memory/sharing.h"
 #include "wire/shm/exports.h"
@@ -94,11 +95,10 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CU
   const auto create = [=] { return driver<&cuMemCreate>(handle, size, prop, flags); };
   const Entered entered = enter();
   if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
-  if (entered.process == nullptr || prop == nullptr || handle == nullptr ||
-      prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+  if (entered.process == nullptr || prop == nullptr || handle == nullptr || !is_on_device(prop->location))
     return create();
   Process& p = *entered.process;
-  const DeviceLookup found = find_device(p, prop->location.id);
+  const DeviceLookup found = find_device(p, device_in(prop->location));
   if (found.result != CUDA_SUCCESS) return create();  // The driver's own error for an invalid device.
   Reservation reservation(p, found.device, {size});
   if (!granted(p, found.device, reservation)) return refused_by_quota(p);
