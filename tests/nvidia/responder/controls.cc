@@ -1,7 +1,12 @@
 // The commands of NV_ESC_RM_CONTROL that libcuda 525, 535 and 550 send in cuInit, and NVML and nvidia-smi for their table.
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <initializer_list>
 
 #include "ioctls.h"
 #include "machine.h"
@@ -214,16 +219,41 @@ Status multiprocessor_order(const Control& c) {
   return ok;
 }
 
-// NV2080_CTRL_GPU_GET_PIDS_PARAMS. The processes are those of RESPONDER_PIDS ("12,345").
-Status pids(const Control& c) {
-  word(c, 2) = 0;
-  for (const char* list = getenv("RESPONDER_PIDS"); list != nullptr && *list != 0;) {
+// Returns the list in a variable ("12,345") or, if it is a path, in that file, which may change while programs run.
+const char* pid_list(const char* variable, char (&text)[1024]) {
+  const char* const value = getenv(variable);
+  if (value == nullptr || *value != '/') return value;
+  const int file = open(value, O_RDONLY | O_CLOEXEC);
+  const ssize_t size = file >= 0 ? read(file, text, sizeof text - 1) : 0;
+  if (file >= 0) close(file);
+  text[size > 0 ? size : 0] = 0;
+  return text;
+}
+
+// Calls `take(pid)` for each process that a variable lists until it returns false.
+template <class Take>
+void for_each_pid(const char* variable, Take take) {
+  char text[1024];
+  for (const char* list = pid_list(variable, text); list != nullptr && *list != 0;) {
     char* end = nullptr;
     const uint32_t pid = static_cast<uint32_t>(strtoul(list, &end, 10));
-    if (end == list || 4 * size_t{4 + word(c, 2)} > c.size) break;
-    word(c, 3 + word(c, 2)++) = pid;
+    if (end == list || !take(pid)) return;
     list = *end == ',' ? end + 1 : end;
   }
+}
+
+// NV2080_CTRL_GPU_GET_PIDS_PARAMS: processes with an object of a class.
+Status pids(const Control& c) {
+  constexpr uint32_t compute_class = 0xc7c0;  // AMPERE_COMPUTE_B
+  const bool is_compute = word(c, 1) == compute_class;
+  word(c, 2) = 0;
+  const auto add = [&c](uint32_t pid) {
+    if (4 * size_t{4 + word(c, 2)} > c.size) return false;
+    word(c, 3 + word(c, 2)++) = pid;
+    return true;
+  };
+  for_each_pid("RESPONDER_PIDS", add);
+  if (is_compute) for_each_pid("RESPONDER_COMPUTE_PIDS", add);
   return ok;
 }
 
@@ -235,6 +265,48 @@ Status pid_info(const Control& c) {
     field<uint32_t>(c, 8 + i * row + 8) = ok;
     field<uint64_t>(c, 8 + i * row + 16) = 100 << 20;
   }
+  return ok;
+}
+
+uint64_t now_ns() {
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+// NV2080_CTRL_TIMER_GET_GPU_CPU_TIME_CORRELATION_INFO_PARAMS: the number of samples is the second byte; each is the CPU's time in us
+// and the device's in ns. Here the device's clock is that of the CPU.
+Status time_correlation(const Control& c) {
+  const uint64_t time = now_ns();
+  for (size_t i = 0; i < c.params[1] && 8 + 16 * (i + 1) <= c.size; ++i) {
+    field<uint64_t>(c, 8 + 16 * i) = time / 1000;
+    field<uint64_t>(c, 16 + 16 * i) = time;
+  }
+  return ok;
+}
+
+// NV2080_CTRL_PERF_GET_GPUMON_PERFMON_UTIL_SAMPLES_V2_PARAMS: the size of the ring, the number of samples and the end of the ring, then
+// 72 samples. A sample is a time and, for each engine, of which memory and graphics come first, 116 bytes: the load in 1/100 percent, a
+// scale and a pid. The processes use both engines by 40 percent, one after the other. NVML starts to count after the first sample.
+Status utilization(const Control& c) {
+  constexpr size_t ring = 16, samples = 72, engine_bytes = 116;
+  const size_t row = word(c, 1) / samples;
+  if (ring + samples * row > c.size || row < 8 + 2 * engine_bytes) return invalid_param_struct;
+  uint32_t count = 0;
+  const auto add = [&c, &count, row, time = now_ns()](uint32_t pid) {
+    const size_t at = ring + row * count++;
+    field<uint64_t>(c, at) = time - 1'000'000 * (samples - count);
+    for (size_t i = 0; 8 + (i + 1) * engine_bytes <= row; ++i) {
+      field<uint32_t>(c, at + 8 + i * engine_bytes) = i < 2 && pid != ~0u ? 4000 : 0;
+      field<uint32_t>(c, at + 16 + i * engine_bytes) = i < 2 ? pid : ~0u;
+    }
+    return count < samples;
+  };
+  add(~0u);
+  for (const char* variable : {"RESPONDER_PIDS", "RESPONDER_COMPUTE_PIDS"})
+    if (count < samples) for_each_pid(variable, add);
+  word(c, 2) = count;
+  word(c, 3) = count % samples;
   return ok;
 }
 
@@ -305,7 +377,7 @@ constexpr Row rows[] = {
     {0x2080018b, 0, unchanged},                // GPU_GET_ACTIVE_PARTITION_IDS
     {0x2080018d, 12, pids},                    // GPU_GET_PIDS
     {0x2080018e, 4808, pid_info},              // GPU_GET_PID_INFO
-    {0x20800406, 0, unchanged},                // TIMER_GET_GPU_CPU_TIME_CORRELATION_INFO
+    {0x20800406, 24, time_correlation},        // TIMER_GET_GPU_CPU_TIME_CORRELATION_INFO
     {0x20801201, 16, graphics_info},           // GR_GET_INFO
     {0x2080121b, 6148, multiprocessor_order},  // GR_GET_GLOBAL_SM_ORDER
     {0x2080122a, 4, gpc_mask},                 // GR_GET_GPC_MASK
@@ -316,6 +388,7 @@ constexpr Row rows[] = {
     {0x2080182a, 0, unchanged},                // BUS_GET_PCIE_SUPPORTED_GPU_ATOMICS
     {0x2080182b, 0, unchanged},                // BUS_GET_C2C_INFO
     {0x20802068, 4, unchanged},                // PERF_GET_CURRENT_PSTATE
+    {0x20802096, 16, utilization},             // PERF_GET_GPUMON_PERFMON_UTIL_SAMPLES_V2
     {0x20802209, 4, unchanged},                // RC_GET_WATCHDOG_INFO
     {0x2080220c, 0, unchanged},                // RC_RELEASE_WATCHDOG_REQUESTS
     {0x20802210, 0, unchanged},                // RC_SOFT_DISABLE_WATCHDOG
