@@ -37,6 +37,14 @@ def world(request):
         print("--- the agent's log:\n" + log[-4000:])
 
 
+@pytest.fixture(scope="module")
+def shared_world():
+    """One agent with two A10 for all cases of a file, for cases that leave nothing behind."""
+    agent = Agent("a10x2")
+    yield agent
+    agent.end()
+
+
 @pytest.fixture
 def second():
     """An agent beside `world`, with one T4."""

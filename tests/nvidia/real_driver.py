@@ -1,5 +1,6 @@
 """NVIDIA's own libraries as these tests use them: which are in the cache, and the ways in which a program meets them."""
 import contextlib
+import functools
 import os
 import pathlib
 import shutil
@@ -11,12 +12,15 @@ import pytest
 
 from support.agent import BUILD
 
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
 CACHE = pathlib.Path(os.environ["CARVE_NVIDIA"])
 RESPONDER = BUILD / "tests/nvidia_responder.so"
 PRELOAD = BUILD / "lib/carve/libcarve.so"
 ALL = ("470", "525", "535", "550")
 INITIALISED = ("525", "535", "550")  # The drivers that the responder answers; 470 only serves look-ups.
 WAYS = ("native", "preload", "shim")
+EXPORTS = {"libcuda.so.1": "cuda_exports.txt", "libnvidia-ml.so.1": "nvml_exports.txt"}  # The lists of src/abi.
+TOOLS = BUILD / "venv-nvidia/bin"  # What requirements.txt lists.
 TWO = ("GPU-01020304-0506-0708-090a-0b0c0d0e0f10", "GPU-a1020304-0506-0708-090a-0b0c0d0e0f10")
 
 
@@ -32,12 +36,32 @@ def version(major):
     return next(driver(major).glob("libcuda.so.*.*")).name.removeprefix("libcuda.so.")
 
 
+def exported(major, library):
+    lines = subprocess.run(["nm", "-D", "--defined-only", driver(major) / library], capture_output=True, text=True, check=True).stdout
+    return {line.split()[-1].partition("@")[0] for line in lines.splitlines()}
+
+
+@functools.cache
+def names(major, library):
+    """All names that the driver exports, and those that any driver is known to export."""
+    known = (SOURCE / "src/abi" / EXPORTS[library]).read_text().splitlines()
+    theirs = {name for name in exported(major, library) if name.startswith(("cu", "nvml"))}
+    return sorted(theirs | {line.split()[0] for line in known if line.strip() and not line.startswith("#")})
+
+
 def runtime(release):
     """The folder with the shared and the static library of CUDA's runtime."""
     found = sorted((CACHE / "cudart" / release).glob("nvidia/*/lib"))
     if not found:
         pytest.skip(f"CUDA runtime {release} could not be fetched")
     return found[0]
+
+
+def tool(name):
+    """A program of the packages in requirements.txt, or the Python that imports them."""
+    if not (TOOLS / name).exists():
+        pytest.skip(f"{name}: tests/nvidia/requirements.txt could not be installed from PyPI")
+    return TOOLS / name
 
 
 def replaced(library, texts):
@@ -77,12 +101,16 @@ def call(words, variables, **options):
     return subprocess.run([str(word) for word in words], env={**clean, **variables}, capture_output=True, text=True, timeout=60, **options)
 
 
-def in_slice(world, words, variables, *options):
-    """Runs a program in a slice with these variables, instead of those that `carve run` sets for the simulated driver."""
+def with_variables(words, variables):
+    """The command with these variables, instead of those that `carve run` sets."""
     unset = ["-u", "LD_LIBRARY_PATH", "-u", "LD_PRELOAD", "-u", "CUDA_VISIBLE_DEVICES"]
-    given = [f"{name}={value}" for name, value in variables.items()]
-    return world.carve("run", "--memory", "2GiB", *options, "--", "/usr/bin/env", *unset, *given, *words)
+    return ["/usr/bin/env", *unset, *[f"{name}={value}" for name, value in variables.items()], *words]
 
 
-def python(text, *arguments):
-    return [sys.executable, "-c", text, *arguments]
+def in_slice(world, words, variables, *options):
+    """Runs a program in a slice of an agent over the simulated driver; the program itself has NVIDIA's."""
+    return world.carve("run", "--memory", "2GiB", *options, "--", *with_variables(words, variables))
+
+
+def python(text, *arguments, interpreter=sys.executable):
+    return [interpreter, "-c", text, *arguments]

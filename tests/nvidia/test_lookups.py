@@ -1,28 +1,11 @@
 """Every way of looking up an entry finds the same names as without Carve, and all ways agree which address is which entry."""
 import functools
-import pathlib
-import subprocess
 
 import pytest
 
-from real_driver import ALL, BUILD, INITIALISED, WAYS, call, driver, environment, python, runtime, shims, version
+from real_driver import ALL, BUILD, EXPORTS, INITIALISED, WAYS, call, environment, exported, names, runtime, shims, version
 
-SOURCE = pathlib.Path(__file__).resolve().parents[2]
-LIBRARIES = {"libcuda.so.1": "cuda_exports.txt", "libnvidia-ml.so.1": "nvml_exports.txt"}
 HOOKED = [way for way in WAYS if way != "native"]
-
-
-def exported(major, library):
-    lines = subprocess.run(["nm", "-D", "--defined-only", driver(major) / library], capture_output=True, text=True, check=True).stdout
-    return {line.split()[-1].partition("@")[0] for line in lines.splitlines()}
-
-
-@functools.cache
-def names(major, library):
-    """All names that the driver exports, and those that any driver is known to export."""
-    known = (SOURCE / "src/abi" / LIBRARIES[library]).read_text().splitlines()
-    theirs = {name for name in exported(major, library) if name.startswith(("cu", "nvml"))}
-    return sorted(theirs | {line.split()[0] for line in known if line.strip() and not line.startswith("#")})
 
 
 @functools.cache
@@ -48,7 +31,7 @@ def differing(native, hooked):
 
 
 @pytest.mark.parametrize("way", HOOKED)
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", EXPORTS)
 @pytest.mark.parametrize("major", ALL)
 def test_look_ups_answer_as_without_carve(major, library, way, listed):
     """What the driver has is found; each (name, version, flags) of cuGetProcAddress has the same export, result and status."""
@@ -61,7 +44,7 @@ def test_look_ups_answer_as_without_carve(major, library, way, listed):
 
 
 @pytest.mark.parametrize("way", HOOKED)
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", EXPORTS)
 @pytest.mark.parametrize("major", ALL)
 def test_what_the_driver_lacks_is_not_found(major, library, way, listed):
     assert differing(answers(major, library, "native", listed), answers(major, library, way, listed)) == {}
@@ -87,23 +70,3 @@ def test_the_runtimes_look_ups_answer_as_without_carve(world, major, release, li
     for way in HOOKED:
         wrong = [(a, b) for a, b in zip(found["native"], found[way], strict=True) if a != b]
         assert wrong == [], way
-
-
-BINDINGS = """
-from cuda.bindings import driver
-CALLS = [("cuInit", 0), ("cuDriverGetVersion",), ("cuDeviceGetCount",), ("cuCtxSynchronize",), ("cuMemGetInfo",), ("cuMemAlloc", 1 << 20)]
-for name, *arguments in CALLS:
-    try:
-        print(name, getattr(driver, name)(*arguments))
-    except Exception as error:
-        print(name, type(error).__name__, error)
-"""
-
-
-@pytest.mark.parametrize("major", ALL)
-def test_cuda_bindings_find_what_the_driver_has(world, major):
-    pytest.importorskip("cuda.bindings")
-    with shims(major, world.socket) as folder:
-        found = [call(python(BINDINGS), {**environment(major, way, folder), "CARVE_SOCKET": str(world.socket)}) for way in WAYS]
-    assert found[0].returncode == 0 and "cuDriverGetVersion" in found[0].stdout
-    assert [done.stdout for done in found] == [found[0].stdout] * len(WAYS)

@@ -1,13 +1,10 @@
 """NVIDIA's own nvidia-smi in a slice: it shows the slice's device, memory and processes, and none of the others."""
 import json
-import os
 import re
-import subprocess
 
 import pytest
 
-from conftest import until
-from real_driver import BUILD, INITIALISED, TWO, WAYS, call, driver, environment, in_slice, python, shims
+from real_driver import INITIALISED, TWO, WAYS, call, driver, environment, in_slice, python, shims
 
 # A process of the slice. On its device there are also process 1 and its parent, which are not the slice's.
 INSIDE = """
@@ -53,24 +50,3 @@ def test_without_carve_it_shows_all_processes(world, major):
     own, printed = json.loads(done.stdout)
     for query, found in pids(printed).items():
         assert sorted(set(found)) == sorted({1, own, world.process.pid}), query
-
-
-@pytest.mark.parametrize("major", INITIALISED)
-def test_the_agent_runs_on_nvidias_nvml(tmp_path, major):
-    """`carved` without --sim: it finds the responder's devices, and its doctor knows the driver's private table."""
-    socket = tmp_path / "s"
-    variables = {**environment(major), "CARVE_SOCKET": str(socket)}
-    words = [BUILD / "bin/carved", "--state", tmp_path / "state", "--socket", socket, "--cdi-dir", tmp_path / "cdi"]
-    with open(tmp_path / "log", "wb") as log:
-        agent = subprocess.Popen([str(word) for word in words], env={**os.environ, **variables}, stdout=log, stderr=log)
-    try:
-        plain = {"CARVE_SOCKET": str(socket)}
-        assert until(lambda: call([BUILD / "bin/carve", "devices"], plain).returncode == 0 or agent.poll() is not None, 20)
-        assert agent.poll() is None, (tmp_path / "log").read_text()
-        devices = json.loads(call([BUILD / "bin/carve", "devices", "-o", "json"], plain).stdout)["devices"]
-        assert [d["uuid"] for d in devices] == list(TWO)
-        checks = json.loads(call([BUILD / "bin/carve", "doctor", "-o", "json"], plain).stdout)["checks"]
-        assert not [c for c in checks if c["name"] == "nvidia-smi in slices"]
-    finally:
-        agent.terminate()
-        agent.wait(20)

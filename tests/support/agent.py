@@ -28,9 +28,10 @@ def until(true, seconds=10, every=0.05):
 
 
 class Agent:
-    """The process `carved --sim SPEC ARGUMENT...`. With a uid it and its programs belong to that ordinary user."""
+    """The process `carved --sim SPEC ARGUMENT...`. With a uid it and its programs belong to that ordinary user. Without a specification
+    the devices are those of the driver that `environment`, the agent's own, leads to."""
 
-    def __init__(self, spec, *arguments, build=BUILD, uid=None):
+    def __init__(self, spec, *arguments, build=BUILD, uid=None, environment=None):
         self.build = build
         self.user = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cv-"))
@@ -38,9 +39,9 @@ class Agent:
         if uid is not None:
             os.chown(self.folder, uid, uid)
         self.socket = self.folder / "s"
-        self.arguments = ["--sim", spec, "--state", str(self.folder / "state"), "--socket", str(self.socket), *arguments]
+        self.arguments = [*(["--sim", spec] if spec else []), "--state", str(self.folder / "state"), "--socket", str(self.socket), *arguments]
         self.environment = {**os.environ, "CARVE_SOCKET": str(self.socket), "NO_COLOR": "1"}
-        self.process_environment = None  # Of the agent itself; None: this process's.
+        self.process_environment = environment  # Of the agent itself; None: this process's.
         self.programs = []
         self.limits = {}  # Of the agent's process: {resource.RLIMIT_NOFILE: 100}.
         self.start()
