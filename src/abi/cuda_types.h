@@ -162,15 +162,10 @@ struct CUDA_MEMCPY3D_PEER {
   size_t Depth;
 };
 
+// For a locality domain the first byte of the id is the device's ordinal, and the second is the domain.
 struct CUmemLocation {
   CUmemLocationType type;
-  union {
-    int id;
-    struct {
-      unsigned char deviceId;
-      unsigned char localityDomainId;
-    } localized;
-  };
+  int id;
 };
 
 struct CUmemcpyAttributes {

@@ -107,7 +107,7 @@ TEST_F(Graphs, that_allocate_are_charged_when_launched_and_give_back_when_trimme
 TEST_F(Graphs, that_allocate_in_a_locality_domain_are_charged) {
   Attached slice(1, 100 * MiB);
   on<&cuGraphMemAllocNodeGetParams>([](CUgraphNode n, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
-    params->poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN, {1 << 8}};
+    params->poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN, 1 << 8};
     params->bytesize = node_of(n).bytes;
     return CUDA_SUCCESS;
   });

@@ -10,7 +10,7 @@ namespace carve::guest {
 constexpr CUdevice device_in(const CUmemLocation& location) {
   switch (location.type) {
     case CU_MEM_LOCATION_TYPE_DEVICE: return location.id;
-    case CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN: return location.localized.deviceId;
+    case CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN: return location.id & 0xff;
     default: return CU_DEVICE_INVALID;
   }
 }

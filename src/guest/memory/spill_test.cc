@@ -137,7 +137,7 @@ TEST_F(Spill, what_was_spilled_is_not_brought_back_by_the_programs_own_hints) {
   ASSERT_EQ(cuMemAllocManaged(&far, 12 * MiB, 1), CUDA_SUCCESS);
   advice_.clear();
   EXPECT_EQ(cuMemPrefetchAsync(far + 5 * MiB, MiB, 0, nullptr), CUDA_SUCCESS);
-  const CUmemLocation domain = {CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN, {1 << 8}};
+  const CUmemLocation domain = {CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN, 1 << 8};
   EXPECT_EQ(cuMemPrefetchAsync_v2(far, MiB, domain, 0, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(cuMemAdvise(far, 12 * MiB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, 0), CUDA_SUCCESS);
   EXPECT_EQ(cuMemAdvise(far, 12 * MiB, CU_MEM_ADVISE_SET_READ_MOSTLY, 0), CUDA_SUCCESS);

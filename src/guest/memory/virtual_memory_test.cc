@@ -104,7 +104,7 @@ TEST_F(VirtualMemory, is_charged_on_the_device_of_its_location_without_a_context
 TEST_F(VirtualMemory, of_a_locality_domain_is_charged_on_its_device) {
   Attached slice(2, 10 * MiB);
   constexpr auto domain = CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN;
-  constexpr int second_of_device_1 = 1 | 1 << 8;  // CUmemLocation::localized, as a number.
+  constexpr int second_of_device_1 = 1 | 1 << 8;  // The device, then the domain.
   const auto a = create(4 * MiB, second_of_device_1, CUDA_SUCCESS, domain);
   EXPECT_EQ(slice.used(0), 0u);
   EXPECT_EQ(slice.used(1), 4 * MiB);
