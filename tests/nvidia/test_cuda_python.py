@@ -33,7 +33,8 @@ try:
 except RuntimeError as error:
     pointers = str(error)
 calls = [("cuInit", 0), ("cuDriverGetVersion",), ("cuDeviceGetCount",), ("cuDeviceGet", 0), ("cuDeviceGet", 1), ("cuDeviceGetName", 40, 0),
-         ("cuDeviceTotalMem", 0), ("cuCtxSynchronize",), ("cuMemGetInfo",), ("cuMemAlloc", 1 << 20), ("cuGetProcAddress", b"cuMemAlloc", 1, 0)]
+         ("cuDeviceTotalMem", 0), ("cuCtxSynchronize",), ("cuMemGetInfo",), ("cuMemAlloc", 1 << 20),
+         ("cuGetProcAddress", b"cuMemAlloc", 1, 0)]
 out = {" ".join(map(str, words)): result(getattr(driver, words[0]), *words[1:]) for words in calls}
 uuid = result(lambda: bytes(driver.cuDeviceGetUuid(0)[1].bytes).hex())
 print(json.dumps({"pointers": pointers, "calls": out, "uuid": uuid}))
@@ -44,6 +45,7 @@ print(json.dumps({"pointers": pointers, "calls": out, "uuid": uuid}))
 NUMBA = """
 import json
 from numba.cuda.cudadrv import driver, drvapi
+SUFFIXES = ("_v3", "_v2", "_v2_ptds", "_v2_ptsz", "_ptds", "_ptsz")
 found, devices = {}, "none"
 try:
     count = driver.driver.get_device_count()
@@ -52,7 +54,7 @@ except driver.CudaSupportError as error:
     devices = str(error)
 for name in drvapi.API_PROTOTYPES:
     found[name] = [driver.driver._find_api(name).__name__] if isinstance(devices, list) else []
-    found[name] += [suffix for suffix in ("_v3", "_v2", "_v2_ptds", "_v2_ptsz", "_ptds", "_ptsz") if hasattr(driver.driver.lib, name + suffix)]
+    found[name] += [suffix for suffix in SUFFIXES if hasattr(driver.driver.lib, name + suffix)]
 print(json.dumps({"found": found, "devices": devices, "binding": bool(driver.USE_NV_BINDING)}))
 """
 

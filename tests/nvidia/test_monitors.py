@@ -32,7 +32,8 @@ def pids(call, *arguments):
     return found if isinstance(found, str) else ["own" if row.pid == os.getppid() else row.pid for row in found]
 
 n.nvmlInit()
-lists = [getattr(n, f"nvmlDeviceGet{kind}RunningProcesses{version}") for kind in ("Compute", "Graphics", "MPSCompute") for version in ("_v2", "_v3")]
+lists = [getattr(n, f"nvmlDeviceGet{kind}RunningProcesses{version}")
+         for kind in ("Compute", "Graphics", "MPSCompute") for version in ("_v2", "_v3")]
 devices = []
 for i in range(n.nvmlDeviceGetCount()):
     h = n.nvmlDeviceGetHandleByIndex(i)
@@ -52,7 +53,8 @@ import json, os
 from nvitop import CudaDevice, Device
 
 def row(device):
-    processes = [["own" if p.pid == os.getppid() else p.pid, p.gpu_memory(), p.gpu_sm_utilization() == "N/A"] for p in device.processes().values()]
+    processes = [["own" if p.pid == os.getppid() else p.pid, p.gpu_memory(), p.gpu_sm_utilization() == "N/A"]
+                 for p in device.processes().values()]
     return [device.uuid(), device.memory_total(), device.memory_used(), device.memory_free(), sorted(processes, key=str)]
 
 print(json.dumps({"count": Device.count(), "devices": [row(device) for device in Device.all()],
@@ -117,8 +119,8 @@ def test_monitors_show_the_slice(shared_world, major, way):
 @pytest.mark.parametrize("major", INITIALISED)
 def test_outside_of_slices_they_show_what_they_show_without_carve(shared_world, major):
     with shims(major, shared_world.socket) as folder:
-        found = [shown(call(program(TWO), {**environment(major, way, folder), "OUTER": str(shared_world.process.pid), "CARVE_SOCKET": str(shared_world.socket)}))
-                 for way in WAYS]
+        carve = {"OUTER": str(shared_world.process.pid), "CARVE_SOCKET": str(shared_world.socket)}
+        found = [shown(call(program(TWO), {**environment(major, way, folder), **carve})) for way in WAYS]
     native = found[0]
     assert found == [native] * len(WAYS)
     everyone = sorted([1, "own", shared_world.process.pid], key=str)
