@@ -8,20 +8,11 @@
 
 #include <initializer_list>
 
-#include "ioctls.h"
+#include "control_rows.h"
 #include "machine.h"
 
 namespace responder {
 namespace {
-
-// A field of the parameters.
-template <class T>
-T& field(const Control& c, size_t offset) {
-  return *reinterpret_cast<T*>(c.params + offset);
-}
-uint32_t& word(const Control& c, size_t index) { return field<uint32_t>(c, 4 * index); }
-
-Status unchanged(const Control&) { return ok; }
 
 Status build_version(const Control& c) {
   for (size_t offset = 8; offset <= 24; offset += 8) {
@@ -168,9 +159,25 @@ Status gpc_mask(const Control& c) {
   return ok;
 }
 
-Status engine_caps(const Control& c) {
+// NV2080_CTRL_CE_GET_ALL_CAPS_PARAMS: two bytes for each of 64 copy engines, and a mask of those that are there. The first two belong to
+// the graphics engine (CE_GRCE, CE_SHARED); all copy to and from system memory.
+constexpr unsigned copy_engines = 5, shared_copy_engines = 2;
+Status copy_engine_caps(const Control& c) {
   memset(c.params, 0, c.size);
-  word(c, 0) = 1;
+  for (unsigned i = 0; i < copy_engines; ++i) {
+    c.params[2 * i] = 0xec | (i < shared_copy_engines ? 0x03 : 0);
+    c.params[2 * i + 1] = 0x03;
+  }
+  field<uint64_t>(c, 128) = (1 << copy_engines) - 1;
+  return ok;
+}
+
+// NV2080_CTRL_GPU_GET_ENGINES_V2_PARAMS: the count, then the types (cl2080.h).
+Status engines(const Control& c) {
+  constexpr uint32_t graphics = 1, first_copy = 9;
+  word(c, 0) = 1 + copy_engines;
+  word(c, 1) = graphics;
+  for (uint32_t i = 0; i < copy_engines; ++i) word(c, 2 + i) = first_copy + i;
   return ok;
 }
 
@@ -326,12 +333,7 @@ Status clocks(const Control& c) {
   return ok;
 }
 
-struct Row {
-  uint32_t command;
-  size_t least_size;  // Of the parameters, in the oldest driver.
-  Status (*answer)(const Control&);
-};
-constexpr Row rows[] = {
+constexpr ControlRow rows[] = {
     {0x101, 32, build_version},                // SYSTEM_GET_BUILD_VERSION
     {0x127, 0, unchanged},                     // SYSTEM_GET_P2P_CAPS
     {0x12b, 0, unchanged},                     // SYSTEM_GET_P2P_CAPS_V2
@@ -373,13 +375,14 @@ constexpr Row rows[] = {
     {0x2080014a, 268, uuid},                   // GPU_GET_GID_INFO
     {0x2080014b, 0, unchanged},                // GPU_GET_INFOROM_OBJECT_VERSION
     {0x20800157, 0, unchanged},                // GPU_QUERY_INFOROM_ECC_SUPPORT
-    {0x20800170, 0, unchanged},                // GPU_GET_ENGINES_V2
+    {0x20800170, 28, engines},                 // GPU_GET_ENGINES_V2
     {0x2080018b, 0, unchanged},                // GPU_GET_ACTIVE_PARTITION_IDS
     {0x2080018d, 12, pids},                    // GPU_GET_PIDS
     {0x2080018e, 4808, pid_info},              // GPU_GET_PID_INFO
     {0x20800406, 24, time_correlation},        // TIMER_GET_GPU_CPU_TIME_CORRELATION_INFO
     {0x20801201, 16, graphics_info},           // GR_GET_INFO
     {0x2080121b, 6148, multiprocessor_order},  // GR_GET_GLOBAL_SM_ORDER
+    {0x20801227, 0, unchanged},                // GR_GET_CAPS_V2
     {0x2080122a, 4, gpc_mask},                 // GR_GET_GPC_MASK
     {0x20801303, 4, memory_info},              // FB_GET_INFO_V2
     {0x20801701, 12, architecture},            // MC_GET_ARCH_INFO
@@ -392,7 +395,7 @@ constexpr Row rows[] = {
     {0x20802209, 4, unchanged},                // RC_GET_WATCHDOG_INFO
     {0x2080220c, 0, unchanged},                // RC_RELEASE_WATCHDOG_REQUESTS
     {0x20802210, 0, unchanged},                // RC_SOFT_DISABLE_WATCHDOG
-    {0x20802a0a, 4, engine_caps},              // CE_GET_ALL_CAPS
+    {0x20802a0a, 136, copy_engine_caps},       // CE_GET_ALL_CAPS
     {0x20803002, 0, unchanged},                // NVLINK_GET_NVLINK_STATUS
     {0x20803601, 0, unchanged},                // GSP_GET_FEATURES
     {0x20809001, 8, clocks_known},
@@ -403,17 +406,16 @@ constexpr Row rows[] = {
 };
 
 // Commands of NVIDIA's closed interface that libcuda and NVML want to succeed; what they mean is not published.
-constexpr uint32_t unpublished[] = {0x20808159, 0x20808161, 0x20808162, 0x2080a026, 0x2080a084, 0x20810108};
+constexpr uint32_t unpublished[] = {0x20800145, 0x20800146, 0x20808159, 0x20808161, 0x20808162, 0x2080a026, 0x2080a084, 0x20810108};
 
 }  // namespace
 
 Status answer_control(Control& control) {
   for (const uint32_t command : unpublished)
     if (command == control.command) return ok;
-  for (const Row& row : rows)
-    if (row.command == control.command)
-      return control.size >= row.least_size ? row.answer(control) : invalid_param_struct;
-  return not_supported;
+  Status status = not_supported;
+  if (!answer_by(rows, control, status)) answer_context_control(control, status);
+  return status;
 }
 
 }  // namespace responder

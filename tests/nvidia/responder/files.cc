@@ -21,6 +21,9 @@
 
 #include "ioctls.h"
 #include "machine.h"
+#include "mappings.h"
+#include "memory.h"
+#include "trace.h"
 
 namespace {
 
@@ -168,6 +171,27 @@ VISIBLE int __xstat64(int, const char* path, struct stat64* status) {
   return status_of(path, reinterpret_cast<struct stat*>(status));
 }
 
+// A mapping that was announced by NV_ESC_RM_MAP_MEMORY shows the memory object. nvidia-uvm.ko gives managed memory: the device sees the
+// process's own pages.
+VISIBLE void* mmap(void* address, size_t length, int protection, int flags, int file, off_t offset) noexcept {
+  const unsigned minor = minor_of(file);
+  responder::Pending pending;
+  if (minor != no_minor && minor != uvm_minor && responder::take_pending(file, pending)) {
+    file = responder::memory_file();
+    offset = static_cast<off_t>(pending.offset);
+  } else if (minor == uvm_minor) {
+    file = -1;
+    offset = 0;
+    flags = (flags & ~MAP_TYPE) | MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE;
+  }
+  const long mapped = syscall(SYS_mmap, address, length, protection, flags, file, offset);
+  if (minor == uvm_minor && mapped != -1) responder::map_managed(static_cast<uint64_t>(mapped), length);
+  return reinterpret_cast<void*>(mapped);
+}
+VISIBLE void* mmap64(void* address, size_t length, int protection, int flags, int file, off_t offset) noexcept {
+  return mmap(address, length, protection, flags, file, offset);
+}
+
 VISIBLE int ioctl(int file, unsigned long command, ...) noexcept {
   va_list rest;
   va_start(rest, command);
@@ -175,7 +199,11 @@ VISIBLE int ioctl(int file, unsigned long command, ...) noexcept {
   va_end(rest);
   const unsigned minor = minor_of(file);
   if (minor == no_minor) return static_cast<int>(syscall(SYS_ioctl, file, command, argument));
-  const int result = responder::answer_ioctl(minor == uvm_minor, command, argument);
+  const bool is_uvm = minor == uvm_minor;
+  const auto number = static_cast<unsigned>(is_uvm ? command : _IOC_NR(command));
+  responder::trace("<", file, is_uvm, number, _IOC_SIZE(command), argument);
+  const int result = responder::answer_ioctl(is_uvm, command, argument);
+  responder::trace(">", file, is_uvm, number, _IOC_SIZE(command), argument);
   if (result >= 0) return result;
   errno = -result;
   return -1;

@@ -1,16 +1,18 @@
 #include "ioctls.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "classes.h"
 #include "machine.h"
+#include "mappings.h"
+#include "objects.h"
+#include "trace.h"
 
 namespace responder {
 
@@ -27,121 +29,7 @@ bool copy_out(void* user, const void* from, size_t size) {
 namespace {
 
 void log_failure(const char* what, uint32_t number, uint32_t status) {
-  const char* const path = getenv("RESPONDER_LOG");
-  if (path == nullptr) return;
-  const int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-  if (file < 0) return;
-  dprintf(file, "%s %#x: %#x\n", what, number, status);
-  close(file);
-}
-
-// The objects of all clients, by handle. libcuda creates about ten for each device.
-constexpr unsigned max_objects = 4096;
-struct Object {
-  uint32_t client, handle, parent;
-  unsigned gpu;
-};
-Object objects[max_objects];
-unsigned object_count = 0;
-uint32_t next_client = 0xc1d00001;
-pthread_mutex_t objects_mutex = PTHREAD_MUTEX_INITIALIZER;
-
-Object* find(uint32_t client, uint32_t handle) {
-  for (unsigned i = 0; i < object_count; ++i)
-    if (objects[i].client == client && objects[i].handle == handle) return &objects[i];
-  return nullptr;
-}
-
-// Removes an object and, because their parent is gone, all below it.
-void remove(uint32_t client, uint32_t handle) {
-  for (unsigned i = 0; i < object_count;) {
-    const Object o = objects[i];
-    if (o.client != client || (o.handle != handle && o.parent != handle)) {
-      ++i;
-      continue;
-    }
-    objects[i] = objects[--object_count];
-    if (o.handle == handle) continue;
-    remove(client, o.handle);
-    i = 0;
-  }
-}
-
-struct Locked {
-  Locked() { pthread_mutex_lock(&objects_mutex); }
-  ~Locked() { pthread_mutex_unlock(&objects_mutex); }
-};
-
-constexpr uint32_t class_root = 0x0, class_root_client = 0x41, class_device = 0x80;
-constexpr uint32_t known_classes[] = {class_root, class_root_client, class_device,
-                                      0x73,     // NV04_DISPLAY_COMMON
-                                      0xde,     // RM_USER_SHARED_DATA
-                                      0x2080,   // NV20_SUBDEVICE_0
-                                      0x2081,   // NV2081_BINAPI
-                                      0x208f,   // NV20_SUBDEVICE_DIAG
-                                      0x50a0,   // NV50_MEMORY_VIRTUAL
-                                      0x90f1,   // FERMI_VASPACE_A
-                                      0xc461,   // TURING_USERMODE_A
-                                      0xcb33};  // NV_CONFIDENTIAL_COMPUTE
-
-bool is_known(uint32_t class_) {
-  for (const uint32_t known : known_classes)
-    if (known == class_) return true;
-  return false;
-}
-
-// NVOS21_PARAMETERS, and with the rights NVOS64_PARAMETERS, up to the place of the status.
-struct Alloc {
-  uint32_t client, parent, handle, class_;
-  void* params;
-};
-
-Status allocate(Alloc& a) {
-  if (!is_known(a.class_)) return invalid_class;
-  const Locked locked;
-  if (object_count == max_objects) return insufficient_resources;
-  if (a.class_ == class_root || a.class_ == class_root_client) {
-    if (a.handle == 0) a.handle = next_client++;
-    objects[object_count++] = {a.handle, a.handle, 0, 0};
-    return ok;
-  }
-  const Object* const parent = find(a.client, a.parent);
-  if (find(a.client, a.client) == nullptr) return invalid_client;
-  if (parent == nullptr) return invalid_object_parent;
-  unsigned gpu = parent->gpu;
-  if (a.class_ == class_device) {
-    uint32_t instance = 0;  // NV0080_ALLOC_PARAMETERS::deviceId.
-    if (a.params != nullptr && !copy_in(&instance, a.params, sizeof instance)) return invalid_pointer;
-    if (instance >= machine().gpu_count) return invalid_device;
-    gpu = instance;
-  }
-  objects[object_count++] = {a.client, a.handle, a.parent, gpu};
-  return ok;
-}
-
-// The status is the last word of the structure, or the last but one: NVOS21 has 32 bytes and NVOS64 has 40 with and without the word
-// that drivers 535 (size of the parameters) and 525 (flags) put before the status. The caller reads one of the two.
-int alloc(void* argument, size_t size) {
-  if (size != 32 && size != 40 && size != 48) return -EINVAL;
-  Alloc a;
-  if (!copy_in(&a, argument, sizeof a)) return -EFAULT;
-  const uint32_t status = allocate(a);
-  if (status != ok) log_failure("class", a.class_, status);
-  const uint32_t last[2] = {status, status};
-  char* const end = static_cast<char*>(argument) + (size == 48 ? 44 : size);
-  const bool copied = copy_out(argument, &a, 12) &&
-                      (size == 48 ? copy_out(end - 4, last, 4) : copy_out(end - 8, last, sizeof last));
-  return copied ? 0 : -EFAULT;
-}
-
-// NVOS00_PARAMETERS.
-int free_object(void* argument) {
-  uint32_t words[4];
-  if (!copy_in(words, argument, sizeof words)) return -EFAULT;
-  const Locked locked;
-  words[3] = find(words[0], words[2]) != nullptr ? ok : invalid_object_handle;
-  if (words[3] == ok) remove(words[0], words[2]);
-  return copy_out(argument, words, sizeof words) ? 0 : -EFAULT;
+  append("RESPONDER_LOG", "%s %#x: %#x\n", what, number, status);
 }
 
 // NVOS54_PARAMETERS.
@@ -154,9 +42,9 @@ static_assert(sizeof(ControlArgument) == 32);
 
 Status control_of(const ControlArgument& a) {
   constexpr size_t max_size = 1 << 20;
-  Control c = {a.object, a.command, 0, nullptr, a.size};
+  Control c = {a.client, a.object, a.command, 0, nullptr, a.size};
   {
-    const Locked locked;
+    const ObjectsLocked locked;
     if (find(a.client, a.client) == nullptr) return invalid_client;
     const Object* const object = find(a.client, a.object);
     if (object == nullptr) return invalid_object_handle;
@@ -229,43 +117,44 @@ int numa_info(void* argument, size_t size) {
   return size >= sizeof answer && copy_out(argument, answer, sizeof answer) ? 0 : -EFAULT;
 }
 
-// The ioctls of nvidia.ko that succeed without an answer: libcuda asks them before there is a context.
+// The ioctls of nvidia.ko that succeed without an answer.
 constexpr unsigned accepted[] = {0x4a,   // RM_VID_HEAP_CONTROL
-                                 0x4e,   // RM_MAP_MEMORY
-                                 0x4f,   // RM_UNMAP_MEMORY
+                                 0x5e,   // RM_UPDATE_DEVICE_MAPPING_INFO
                                  0xc9,   // REGISTER_FD
                                  0xce,   // ALLOC_OS_EVENT
+                                 0xcf,   // FREE_OS_EVENT
                                  0xd6,   // SYS_PARAMS
                                  0xda};  // WAIT_OPEN_COMPLETE
-// The same for nvidia-uvm.ko.
-constexpr unsigned accepted_uvm[] = {0x01,   // UVM_INITIALIZE
-                                     0x02,   // UVM_DEINITIALIZE
-                                     0x17,   // UVM_CREATE_RANGE_GROUP
-                                     0x25,   // UVM_REGISTER_GPU
-                                     0x27,   // UVM_PAGEABLE_MEM_ACCESS
-                                     0x4b};  // UVM_MM_INITIALIZE
 
-template <size_t n>
-bool is_in(const unsigned (&list)[n], unsigned number) {
-  for (const unsigned one : list)
-    if (one == number) return true;
-  return false;
+int answer_rm(unsigned number, void* argument, size_t size) {
+  for (const unsigned one : accepted)
+    if (one == number) return 0;
+  switch (number) {
+    case 0x27: return answer_alloc_memory(argument, size);
+    case 0x29: return answer_free(argument, size);
+    case 0x2a: return size >= sizeof(ControlArgument) ? control(argument) : -EINVAL;
+    case 0x2b: return answer_alloc(argument, size);
+    case 0x34: return answer_dup(argument, size);
+    case 0x4e: return answer_map(argument, size);
+    case 0x4f: return answer_unmap(argument, size);
+    case 0x57: return answer_map_dma(argument, size);
+    case 0x58: return answer_unmap_dma(argument, size);
+    case 0xc8: return card_info(argument, size);
+    case 0xd2: return check_version(argument, size);
+    case 0xd7: return numa_info(argument, size);
+    default: return -EINVAL;
+  }
 }
 
 }  // namespace
 
 int answer_ioctl(bool is_uvm, unsigned long command, void* argument) {
   const auto number = static_cast<unsigned>(_IOC_NR(command));
-  const size_t size = _IOC_SIZE(command);
-  const bool has_type = !is_uvm && _IOC_TYPE(command) == 'F';
   int result = -EINVAL;
-  if (is_uvm ? is_in(accepted_uvm, number) : has_type && is_in(accepted, number)) return 0;
-  if (has_type && number == 0x2b) result = alloc(argument, size);
-  if (has_type && number == 0x29 && size >= 16) result = free_object(argument);
-  if (has_type && number == 0x2a && size >= sizeof(ControlArgument)) result = control(argument);
-  if (has_type && number == 0xc8) result = card_info(argument, size);
-  if (has_type && number == 0xd7) result = numa_info(argument, size);
-  if (has_type && number == 0xd2) result = check_version(argument, size);
+  if (is_uvm)
+    result = answer_uvm(number, argument);
+  else if (_IOC_TYPE(command) == 'F')
+    result = answer_rm(number, argument, _IOC_SIZE(command));
   if (result != 0) log_failure(is_uvm ? "uvm" : "ioctl", number, static_cast<uint32_t>(-result));
   return result;
 }

@@ -25,11 +25,14 @@ enum Status : uint32_t {
   invalid_pointer = 0x3d,
   not_supported = 0x56,
   insufficient_resources = 0x1a,
+  insert_duplicate_name = 0x19,
+  invalid_argument = 0x1f,
+  no_memory = 0x51,
 };
 
 // One NV_ESC_RM_CONTROL. `params` is a copy of the caller's structure.
 struct Control {
-  uint32_t object;
+  uint32_t client, object;
   uint32_t command;
   unsigned gpu;  // The index of the object's device.
   uint8_t* params;

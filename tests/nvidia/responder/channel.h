@@ -1,0 +1,26 @@
+// Channels: the rings through which the driver sends methods to a device's engines (class/clc56f.h). A thread of the process reads the
+// rings and hands each method to engines.h.
+#pragma once
+
+#include <cstdint>
+
+#include "memory.h"
+
+namespace responder {
+
+struct Channel;
+
+// Where a channel's ring is. `control` has the structure Nvc56fControl at `control_offset`; it keeps the caller's reference.
+struct Ring {
+  uint64_t address;
+  uint32_t entries;
+  Memory* control;
+  uint64_t control_offset;
+};
+
+// Returns null if the ring is not valid; then the reference is still the caller's.
+Channel* open_channel(const Ring& ring);
+void close_channel(Channel* channel);
+uint32_t id_of(const Channel* channel);
+
+}  // namespace responder

@@ -1,0 +1,38 @@
+// A table of commands of NV_ESC_RM_CONTROL: the least size of their parameters in the oldest driver, and what answers them.
+#pragma once
+
+#include "ioctls.h"
+
+namespace responder {
+
+struct ControlRow {
+  uint32_t command;
+  size_t least_size;
+  Status (*answer)(const Control&);
+};
+
+// A field of the parameters.
+template <class T>
+T& field(const Control& c, size_t offset) {
+  return *reinterpret_cast<T*>(c.params + offset);
+}
+inline uint32_t& word(const Control& c, size_t index) { return field<uint32_t>(c, 4 * index); }
+
+// The answer of commands that succeed and leave their parameters unchanged.
+inline Status unchanged(const Control&) { return ok; }
+
+// Returns false if the table doesn't have the command.
+template <size_t n>
+bool answer_by(const ControlRow (&rows)[n], const Control& control, Status& status) {
+  for (const ControlRow& row : rows) {
+    if (row.command != control.command) continue;
+    status = control.size >= row.least_size ? row.answer(control) : invalid_param_struct;
+    return true;
+  }
+  return false;
+}
+
+// The commands that libcuda sends from the creation of a context on (context_controls.cc).
+bool answer_context_control(const Control& control, Status& status);
+
+}  // namespace responder

@@ -1,0 +1,54 @@
+// The memory of the pretended machine, and which GPU address means which byte of it.
+//
+// All memory objects of the resource manager are parts of one sparse memory file, so that the driver can map each of them, and the
+// channels' consumer finds every byte in the process. Pages exist once something was written.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace responder {
+
+enum class Place : uint8_t {
+  video,    // NV01_MEMORY_LOCAL_USER: device memory.
+  system,   // NV01_MEMORY_SYSTEM.
+  foreign,  // NV01_MEMORY_SYSTEM_OS_DESCRIPTOR: pages that the process already has.
+};
+
+// A memory object. Handles, mappings and duplicates hold one reference each.
+struct Memory {
+  Place place;
+  unsigned gpu;
+  unsigned references;
+  uint64_t size;    // As allocated.
+  uint64_t asked;   // As requested, without rounding.
+  uint64_t offset;  // In the memory file, unless foreign.
+  uint8_t* bytes;   // In the process.
+};
+
+// Each returns an object with one reference, or null if the device or the file is full.
+Memory* make_memory(Place place, unsigned gpu, uint64_t asked, uint64_t size);
+Memory* make_foreign(unsigned gpu, void* bytes, uint64_t size);
+Memory* share(Memory* memory);
+void release(Memory* memory);
+
+// The memory file, which mmap() maps in the place of a device file.
+int memory_file();
+
+// Bytes of device memory that are in use.
+uint64_t used_video(unsigned gpu);
+
+// The map from GPU addresses to memory, of all devices: with unified addressing they don't overlap.
+bool map_address(uint64_t address, uint64_t length, Memory* memory, uint64_t offset);
+// Managed memory: the device sees the process's own pages.
+bool map_managed(uint64_t address, uint64_t length);
+void unmap_address(uint64_t address, uint64_t length);
+
+// Returns the bytes at a GPU address, or null if not all `length` bytes are mapped by one mapping.
+uint8_t* bytes_at(uint64_t address, uint64_t length);
+// Returns how many bytes from the address on are in one mapping; 0 if the address isn't mapped.
+uint64_t mapped_from(uint64_t address);
+
+}  // namespace responder
