@@ -56,8 +56,8 @@ enum Operation : uint32_t { incrementing = 1, fixed = 3, immediate = 4, once = 5
 Outcome run(Channel& c, uint32_t method, uint32_t data) {
   const Outcome outcome = execute(c.engines, c.subchannel, method, data);
   if (outcome == Outcome::fault)
-    append("RESPONDER_LOG", "fault: class %#x method %#x data %#x\n", c.engines.subchannel[c.subchannel].class_,
-           4 * method, data);
+    append("RESPONDER_LOG", "fault: class %#x method %#x data %#x\n",
+           c.engines.subchannel[c.subchannel].class_, 4 * method, data);
   return outcome;
 }
 
@@ -68,9 +68,7 @@ Outcome read_header(Channel& c, uint32_t word) {
   c.left = word >> 16 & 0x1fff;
   const uint32_t tertiary = word >> 16 & 3;
   switch (c.operation) {
-    case 0:
-      c.left = 0;
-      return word == 0 || tertiary != 0 ? Outcome::done : Outcome::fault;
+    case 0: c.left = 0; return word == 0 || tertiary != 0 ? Outcome::done : Outcome::fault;
     case incrementing:
     case fixed:
     case once: return Outcome::done;
@@ -179,7 +177,8 @@ Channel* open_channel(const Ring& ring) {
   static pthread_once_t started = PTHREAD_ONCE_INIT;
   if (ring.entries == 0 || ring.entries > max_entries || ring.control == nullptr) return nullptr;
   const uint64_t size = ring.control->size;
-  if (size < control_size || ring.control_offset > size - control_size || ring.control_offset % 4 != 0) return nullptr;
+  if (size < control_size || ring.control_offset > size - control_size || ring.control_offset % 4 != 0)
+    return nullptr;
   pthread_once(&started, start_consumer);
   auto* const channel = new Channel{};
   channel->ring = ring;

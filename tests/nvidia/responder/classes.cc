@@ -1,11 +1,11 @@
 #include "classes.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "channel.h"
 #include "ioctls.h"
 #include "machine.h"
+#include "memory_objects.h"
 #include "objects.h"
 #include "trace.h"
 
@@ -17,53 +17,6 @@ struct Alloc {
   uint32_t client, parent, handle, class_;
   void* params;
 };
-
-// NV_MEMORY_ALLOCATION_PARAMS (nvos.h).
-struct MemoryParams {
-  uint32_t owner, type, flags, width, height, pitch, attr, attr2, format, compression, depth, unused;
-  uint64_t range_low, range_high, size, alignment, offset, limit, address;
-  uint32_t tag_offset, address_space, internal_flags, tag;
-  int32_t node;
-  uint32_t unused_end;
-};
-static_assert(sizeof(MemoryParams) == 128);
-
-// NV_OS_DESC_MEMORY_ALLOCATION_PARAMS.
-struct ForeignParams {
-  uint32_t type, flags, attr, attr2;
-  uint64_t descriptor, limit;
-  uint32_t descriptor_type, tag;
-};
-static_assert(sizeof(ForeignParams) == 40);
-
-// Rounds to the page size that NVOS32_ATTR_PAGE_SIZE (bits 24:23) asks for: 4 KiB, 64 KiB or 2 MiB.
-uint64_t round_to_page(uint64_t size, uint32_t attr) {
-  constexpr uint64_t pages[] = {64 << 10, 4 << 10, 64 << 10, 2 << 20};
-  const uint64_t page = pages[attr >> 23 & 3];
-  return (size + page - 1) & ~(page - 1);
-}
-
-Status make_object_memory(Object& object, void* user, Place place) {
-  MemoryParams p;
-  if (!copy_in(&p, user, sizeof p)) return invalid_pointer;
-  const uint64_t rounded = round_to_page(p.size, p.attr);
-  if (rounded == 0 || rounded < p.size) return invalid_argument;
-  object.memory = make_memory(place, object.gpu, p.size, rounded);
-  if (object.memory == nullptr) return no_memory;
-  p.size = rounded;
-  p.offset = object.memory->offset;
-  p.limit = rounded - 1;
-  if (copy_out(user, &p, sizeof p)) return ok;
-  release(object.memory);
-  return invalid_pointer;
-}
-
-Status make_object_foreign(Object& object, void* user) {
-  ForeignParams p;
-  if (!copy_in(&p, user, sizeof p)) return invalid_pointer;
-  object.memory = make_foreign(object.gpu, reinterpret_cast<void*>(p.descriptor), p.limit + 1);
-  return object.memory != nullptr ? ok : no_memory;
-}
 
 Status make_device(Object& object, const void* user) {
   uint32_t instance = 0;  // NV0080_ALLOC_PARAMETERS::deviceId.
@@ -117,27 +70,27 @@ struct Class {
   Status (*make)(Object& object, void* params);
 };
 constexpr Class classes[] = {
-    {0x05, nothing},               // NV01_EVENT
-    {0x3e, system},                // NV01_MEMORY_SYSTEM
-    {0x40, video},                 // NV01_MEMORY_LOCAL_USER
-    {0x71, make_object_foreign},   // NV01_MEMORY_SYSTEM_OS_DESCRIPTOR
-    {0x73, nothing},               // NV04_DISPLAY_COMMON
-    {0x79, nothing},               // NV01_EVENT_OS_EVENT
-    {0x80, device},                // NV01_DEVICE_0
-    {0xde, nothing},               // RM_USER_SHARED_DATA
-    {0x2080, nothing},             // NV20_SUBDEVICE_0
-    {0x2081, nothing},             // NV2081_BINAPI
-    {0x208f, nothing},             // NV20_SUBDEVICE_DIAG
-    {0x50a0, nothing},             // NV50_MEMORY_VIRTUAL
-    {0x83de, nothing},             // GT200_DEBUGGER
-    {0x9067, nothing},             // FERMI_CONTEXT_SHARE_A
-    {0x90f1, nothing},             // FERMI_VASPACE_A
-    {0xa06c, nothing},             // KEPLER_CHANNEL_GROUP_A
-    {0xc461, nothing},             // TURING_USERMODE_A
-    {0xc56f, make_channel},        // AMPERE_CHANNEL_GPFIFO_A
-    {0xc7b5, make_copy_object},    // AMPERE_DMA_COPY_B
-    {0xc7c0, nothing},             // AMPERE_COMPUTE_B
-    {0xcb33, nothing},             // NV_CONFIDENTIAL_COMPUTE
+    {0x05, nothing},              // NV01_EVENT
+    {0x3e, system},               // NV01_MEMORY_SYSTEM
+    {0x40, video},                // NV01_MEMORY_LOCAL_USER
+    {0x71, make_object_foreign},  // NV01_MEMORY_SYSTEM_OS_DESCRIPTOR
+    {0x73, nothing},              // NV04_DISPLAY_COMMON
+    {0x79, nothing},              // NV01_EVENT_OS_EVENT
+    {0x80, device},               // NV01_DEVICE_0
+    {0xde, nothing},              // RM_USER_SHARED_DATA
+    {0x2080, nothing},            // NV20_SUBDEVICE_0
+    {0x2081, nothing},            // NV2081_BINAPI
+    {0x208f, nothing},            // NV20_SUBDEVICE_DIAG
+    {0x50a0, nothing},            // NV50_MEMORY_VIRTUAL
+    {0x83de, nothing},            // GT200_DEBUGGER
+    {0x9067, nothing},            // FERMI_CONTEXT_SHARE_A
+    {0x90f1, nothing},            // FERMI_VASPACE_A
+    {0xa06c, nothing},            // KEPLER_CHANNEL_GROUP_A
+    {0xc461, nothing},            // TURING_USERMODE_A
+    {0xc56f, make_channel},       // AMPERE_CHANNEL_GPFIFO_A
+    {0xc7b5, make_copy_object},   // AMPERE_DMA_COPY_B
+    {0xc7c0, nothing},            // AMPERE_COMPUTE_B
+    {0xcb33, nothing},            // NV_CONFIDENTIAL_COMPUTE
 };
 
 const Class* class_of(uint32_t number) {
@@ -191,30 +144,6 @@ int answer_alloc(void* argument, size_t size) {
   return copied ? 0 : -EFAULT;
 }
 
-// nv_ioctl_nvos02_parameters_with_fd: the user's pages become a memory object.
-int answer_alloc_memory(void* argument, size_t size) {
-  struct Argument {
-    uint32_t client, parent, handle, class_, flags, unused;
-    uint64_t memory, limit;
-    uint32_t status, unused_end;
-  } a;
-  if (size < sizeof a) return -EINVAL;
-  if (!copy_in(&a, argument, sizeof a)) return -EFAULT;
-  constexpr uint32_t class_foreign = 0x71;
-  a.status = invalid_class;
-  if (a.class_ == class_foreign && a.limit != ~uint64_t{0}) {
-    Memory* const pages = make_foreign(0, reinterpret_cast<void*>(a.memory), a.limit + 1);
-    const ObjectsLocked locked;
-    const Object* const parent = find(a.client, a.parent);
-    a.status = parent == nullptr ? invalid_object_parent : ok;
-    if (a.status == ok && !insert({a.client, a.handle, a.parent, a.class_, parent->gpu, 0, pages, nullptr}))
-      a.status = insufficient_resources;
-    if (a.status != ok) release(pages);
-  }
-  if (a.status != ok) append("RESPONDER_LOG", "memory class %#x: %#x\n", a.class_, a.status);
-  return copy_out(argument, &a, sizeof a) ? 0 : -EFAULT;
-}
-
 // NVOS55_PARAMETERS.
 int answer_dup(void* argument, size_t size) {
   struct Argument {
@@ -225,9 +154,9 @@ int answer_dup(void* argument, size_t size) {
   {
     const ObjectsLocked locked;
     const Object* const source = find(a.source_client, a.source);
-    a.status = source == nullptr                      ? invalid_object_handle
+    a.status = source == nullptr                     ? invalid_object_handle
                : find(a.client, a.parent) == nullptr ? invalid_object_parent
-                                                      : ok;
+                                                     : ok;
     if (a.status == ok) {
       if (a.handle == 0) a.handle = unused_handle(a.client);
       Object copy = *source;

@@ -1,7 +1,12 @@
-// The compute engine (class/clc7c0.h): inline data and semaphores. Kernels end at once.
+// The compute engine (class/clc7c0.h): inline data, semaphores, and kernels. A kernel ends at once: it writes the semaphores of its
+// description and nothing else. Descriptions (QMD) are those of version 3, NVIDIA/open-gpu-doc classes/compute/clc9c0qmd.h.
+#include <string.h>
+
 #include <algorithm>
+#include <iterator>
 
 #include "engines.h"
+#include "memory.h"
 
 namespace responder {
 namespace {
@@ -18,11 +23,19 @@ enum Method : uint32_t {
   out_low = 0x18c / 4,
   launch_inline = 0x1b0 / 4,
   inline_data = 0x1b4 / 4,
+  kernel_address = 0x2b4 / 4,
+  kernel_action = 0x2c0 / 4,
+  inline_kernel_high = 0x318 / 4,
+  inline_kernel_low = 0x31c / 4,
+  inline_kernel_first = 0x320 / 4,
+  inline_kernel_last = 0x41c / 4,
   report_high = 0x1b00 / 4,
   report_low = 0x1b04 / 4,
   report_payload = 0x1b08 / 4,
   report_execute = 0x1b0c / 4,
 };
+
+constexpr uint32_t kernel_words = 64;
 
 Outcome write_inline(Subchannel& at, uint32_t data) {
   const uint64_t size = std::min<uint64_t>(at.inline_left, sizeof data);
@@ -32,16 +45,64 @@ Outcome write_inline(Subchannel& at, uint32_t data) {
   return Outcome::done;
 }
 
+// QMDV03_00_RELEASE0 to 2: the address, how to write, the payload. Structure size 0 is the one with a time.
+Outcome release_at_end(const uint32_t* release) {
+  const uint32_t how = release[1];
+  if ((how >> 23 & 1) == 0) return Outcome::done;
+  const uint64_t address = uint64_t{how & 0xff} << 32 | release[0];
+  const bool is_long = (how >> 29 & 1) != 0;
+  uint64_t payload = release[2] | (is_long ? uint64_t{release[3]} << 32 : 0);
+  const bool is_added = (how >> 26 & 1) != 0 && (how >> 20 & 7) == 0;
+  if (is_added) {
+    const uint8_t* const old = bytes_at(address, 4);
+    uint32_t value = 0;
+    if (old != nullptr) memcpy(&value, old, sizeof value);
+    payload += value;
+  }
+  return release_semaphore(address, payload, is_long, (how >> 30 & 3) == 0);
+}
+
+// Ends the kernel that is described at a GPU address.
+Outcome end_kernel(uint64_t address) {
+  uint32_t words[kernel_words];
+  const uint8_t* const at = bytes_at(address, sizeof words);
+  if (at == nullptr) return Outcome::fault;
+  memcpy(words, at, sizeof words);
+  constexpr uint32_t version = 18, releases[] = {24, 28, 52};
+  if ((words[version] >> 4 & 0xf) != 3) return Outcome::fault;
+  Outcome outcome = Outcome::done;
+  for (const uint32_t release : releases)
+    if (outcome == Outcome::done) outcome = release_at_end(words + release);
+  return outcome;
+}
+
+// SEND_SIGNALING_PCAS2_B: actions that schedule the kernel. Invalidations and prefetches have no effect.
+bool schedules(uint32_t action) {
+  constexpr uint32_t scheduling[] = {2, 3, 9, 10, 11};
+  return std::find(std::begin(scheduling), std::end(scheduling), action) != std::end(scheduling);
+}
+
+Outcome load_kernel(const Subchannel& at, uint32_t method, uint32_t data) {
+  const uint32_t* const r = at.registers;
+  const uint64_t address = (uint64_t{r[inline_kernel_high]} << 32 | r[inline_kernel_low]) << 8;
+  if (!write_bytes(address + 4 * uint64_t{method - inline_kernel_first}, &data, sizeof data))
+    return Outcome::fault;
+  return method == inline_kernel_last ? end_kernel(address) : Outcome::done;
+}
+
 }  // namespace
 
 Outcome execute_compute(Subchannel& at, uint32_t method, uint32_t data) {
   const uint32_t* const r = at.registers;
+  if (method >= inline_kernel_first && method <= inline_kernel_last) return load_kernel(at, method, data);
   switch (method) {
     case launch_inline:
       at.inline_address = uint64_t{r[out_high] & 0x1ffff} << 32 | r[out_low];
       at.inline_left = uint64_t{r[line_length]} * r[line_count];
       return Outcome::done;
     case inline_data: return write_inline(at, data);
+    case kernel_action:
+      return schedules(data & 0xf) ? end_kernel(uint64_t{r[kernel_address]} << 8) : Outcome::done;
     case semaphore_execute: {
       if ((data & 3) == 3) return Outcome::done;  // TRAP
       const bool is_long = (data >> 12 & 1) != 0;

@@ -49,12 +49,13 @@ Status submit_token(const Control& c) {
 
 constexpr ControlRow rows[] = {
     {0x80170d, 24, channel_list},       // FIFO_GET_CHANNELLIST
-    {0x801909, 0, unchanged},           // DMA_INVALIDATE_TLB
+    {0x801909, 1, unchanged},           // PERF_CUDA_LIMIT_SET_CONTROL
     {0x20801210, 16, unchanged},        // GR_SET_CTXSW_PREEMPTION_MODE
     {0x20801218, 16, context_buffers},  // GR_GET_CTX_BUFFER_SIZE
+    {0x20801702, 4, unchanged},         // MC_SERVICE_INTERRUPTS
     {0x2080200a, 8, unchanged},         // PERF_BOOST
     {0x83de0309, 4, unchanged},         // NV83DE_CTRL_CMD_DEBUG_SET_EXCEPTION_MASK
-    {0x906f0102, 13, unchanged},        // NV906F_CTRL_CMD_RESET_CHANNEL
+    {0x906f0102, 12, unchanged},        // NV906F_CTRL_CMD_RESET_CHANNEL
     {0xa06c0101, 2, unchanged},         // NVA06C_CTRL_CMD_GPFIFO_SCHEDULE
     {0xa06c0103, 8, unchanged},         // NVA06C_CTRL_CMD_SET_TIMESLICE
     {0xa06c0105, 8, unchanged},         // NVA06C_CTRL_CMD_PREEMPT
@@ -64,6 +65,8 @@ constexpr ControlRow rows[] = {
 
 }  // namespace
 
-bool answer_context_control(const Control& control, Status& status) { return answer_by(rows, control, status); }
+bool answer_context_control(const Control& control, Status& status) {
+  return answer_by(rows, control, status);
+}
 
 }  // namespace responder

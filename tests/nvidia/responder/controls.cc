@@ -159,7 +159,7 @@ Status gpc_mask(const Control& c) {
   return ok;
 }
 
-// NV2080_CTRL_CE_GET_ALL_CAPS_PARAMS: two bytes for each of 64 copy engines, and a mask of those that are there. The first two belong to
+// NV2080_CTRL_CE_GET_ALL_CAPS_PARAMS: two bytes for each of 64 copy engines (32 before driver 550), and a mask of those that are there. The first two belong to
 // the graphics engine (CE_GRCE, CE_SHARED); all copy to and from system memory.
 constexpr unsigned copy_engines = 5, shared_copy_engines = 2;
 Status copy_engine_caps(const Control& c) {
@@ -168,7 +168,8 @@ Status copy_engine_caps(const Control& c) {
     c.params[2 * i] = 0xec | (i < shared_copy_engines ? 0x03 : 0);
     c.params[2 * i + 1] = 0x03;
   }
-  field<uint64_t>(c, 128) = (1 << copy_engines) - 1;
+  const bool has_64 = c.size >= 136;
+  field<uint32_t>(c, has_64 ? 128 : 64) = (1 << copy_engines) - 1;
   return ok;
 }
 
@@ -395,7 +396,7 @@ constexpr ControlRow rows[] = {
     {0x20802209, 4, unchanged},                // RC_GET_WATCHDOG_INFO
     {0x2080220c, 0, unchanged},                // RC_RELEASE_WATCHDOG_REQUESTS
     {0x20802210, 0, unchanged},                // RC_SOFT_DISABLE_WATCHDOG
-    {0x20802a0a, 136, copy_engine_caps},       // CE_GET_ALL_CAPS
+    {0x20802a0a, 68, copy_engine_caps},        // CE_GET_ALL_CAPS
     {0x20803002, 0, unchanged},                // NVLINK_GET_NVLINK_STATUS
     {0x20803601, 0, unchanged},                // GSP_GET_FEATURES
     {0x20809001, 8, clocks_known},
@@ -406,7 +407,8 @@ constexpr ControlRow rows[] = {
 };
 
 // Commands of NVIDIA's closed interface that libcuda and NVML want to succeed; what they mean is not published.
-constexpr uint32_t unpublished[] = {0x20800145, 0x20800146, 0x20808159, 0x20808161, 0x20808162, 0x2080a026, 0x2080a084, 0x20810108};
+constexpr uint32_t unpublished[] = {0x809909,   0x20800145, 0x20800146, 0x20808159, 0x20808161,
+                                    0x20808162, 0x2080a026, 0x2080a084, 0x20810108};
 
 }  // namespace
 

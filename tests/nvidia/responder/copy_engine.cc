@@ -77,7 +77,8 @@ bool write_element(const Remap& m, uint64_t to, uint64_t from) {
     if (chosen > 5) continue;  // NO_WRITE
     uint8_t* const out = bytes_at(to + i * m.size, m.size);
     if (out == nullptr) return false;
-    memcpy(out, chosen < 4 ? static_cast<const void*>(in + chosen * m.size) : &m.constants[chosen - 4], m.size);
+    memcpy(out, chosen < 4 ? static_cast<const void*>(in + chosen * m.size) : &m.constants[chosen - 4],
+           m.size);
   }
   return true;
 }
@@ -110,7 +111,8 @@ bool remap_line(const Remap& m, uint64_t to, uint64_t from, uint64_t elements) {
 struct Side {
   uint64_t address, pitch;
   // The registers from SET_*_BLOCK_SIZE on: width, height, depth, layer, origin.
-  Side(const Subchannel& at, Method high, Method pitch_method, Method surface, bool in_blocks, uint64_t element) {
+  Side(const Subchannel& at, Method high, Method pitch_method, Method surface, bool in_blocks,
+       uint64_t element) {
     const uint32_t* const r = at.registers;
     address = uint64_t{r[high] & 0x1ffff} << 32 | r[high + 1];
     pitch = static_cast<uint64_t>(static_cast<int32_t>(r[pitch_method]));
@@ -127,7 +129,8 @@ bool transfer(const Subchannel& at, uint32_t flags) {
   const bool in_blocks = (flags >> 7 & 1) == 0, out_blocks = (flags >> 8 & 1) == 0;
   const Remap remap = remap_of(at);
   const Side in(at, in_high, pitch_in, in_surface, in_blocks, is_remapped ? remap.source * remap.size : 1);
-  const Side out(at, out_high, pitch_out, out_surface, out_blocks, is_remapped ? remap.destination * remap.size : 1);
+  const Side out(at, out_high, pitch_out, out_surface, out_blocks,
+                 is_remapped ? remap.destination * remap.size : 1);
   const uint64_t length = at.registers[line_length], lines = has_lines ? at.registers[line_count] : 1;
   for (uint64_t i = 0; i < lines; ++i) {
     const uint64_t to = out.address + i * out.pitch, from = in.address + i * in.pitch;
@@ -146,7 +149,8 @@ Outcome execute_copy(Subchannel& at, uint32_t method, uint32_t data) {
   const uint32_t* const r = at.registers;
   const bool is_long = (data >> 27 & 1) != 0;
   const uint64_t payload = r[payload_low] | (is_long ? uint64_t{r[payload_high]} << 32 : 0);
-  return release_semaphore(uint64_t{r[semaphore_high] & 0x1ffff} << 32 | r[semaphore_low], payload, is_long, kind == 2);
+  return release_semaphore(uint64_t{r[semaphore_high] & 0x1ffff} << 32 | r[semaphore_low], payload, is_long,
+                           kind == 2);
 }
 
 }  // namespace responder

@@ -30,8 +30,9 @@ enum Host : uint32_t {
 };
 
 bool is_reached(uint32_t operation, uint64_t value, uint64_t payload, bool is_long) {
-  const auto difference = is_long ? static_cast<int64_t>(value - payload)
-                                  : static_cast<int32_t>(static_cast<uint32_t>(value) - static_cast<uint32_t>(payload));
+  const auto difference =
+      is_long ? static_cast<int64_t>(value - payload)
+              : static_cast<int32_t>(static_cast<uint32_t>(value) - static_cast<uint32_t>(payload));
   switch (operation) {
     case 0: return value == payload;        // ACQUIRE
     case 2: return value >= payload;        // ACQ_STRICT_GEQ
@@ -65,7 +66,8 @@ Outcome execute_semaphore(const uint32_t* host, uint32_t data) {
   if (at == nullptr) return Outcome::fault;
   const uint64_t value = is_long ? __atomic_load_n(reinterpret_cast<const uint64_t*>(at), __ATOMIC_ACQUIRE)
                                  : __atomic_load_n(reinterpret_cast<const uint32_t*>(at), __ATOMIC_ACQUIRE);
-  if (operation == 6) return release_semaphore(address, reduced(data >> 27 & 7, value, payload), is_long, false);
+  if (operation == 6)
+    return release_semaphore(address, reduced(data >> 27 & 7, value, payload), is_long, false);
   return is_reached(operation, value, payload, is_long) ? Outcome::done : Outcome::waits;
 }
 

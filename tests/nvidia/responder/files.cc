@@ -188,7 +188,8 @@ VISIBLE void* mmap(void* address, size_t length, int protection, int flags, int 
   if (minor == uvm_minor && mapped != -1) responder::map_managed(static_cast<uint64_t>(mapped), length);
   return reinterpret_cast<void*>(mapped);
 }
-VISIBLE void* mmap64(void* address, size_t length, int protection, int flags, int file, off_t offset) noexcept {
+VISIBLE void* mmap64(void* address, size_t length, int protection, int flags, int file,
+                     off_t offset) noexcept {
   return mmap(address, length, protection, flags, file, offset);
 }
 

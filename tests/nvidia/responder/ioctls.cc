@@ -11,6 +11,7 @@
 #include "classes.h"
 #include "machine.h"
 #include "mappings.h"
+#include "memory_objects.h"
 #include "objects.h"
 #include "trace.h"
 
@@ -118,8 +119,7 @@ int numa_info(void* argument, size_t size) {
 }
 
 // The ioctls of nvidia.ko that succeed without an answer.
-constexpr unsigned accepted[] = {0x4a,   // RM_VID_HEAP_CONTROL
-                                 0x5e,   // RM_UPDATE_DEVICE_MAPPING_INFO
+constexpr unsigned accepted[] = {0x5e,   // RM_UPDATE_DEVICE_MAPPING_INFO
                                  0xc9,   // REGISTER_FD
                                  0xce,   // ALLOC_OS_EVENT
                                  0xcf,   // FREE_OS_EVENT
@@ -135,6 +135,7 @@ int answer_rm(unsigned number, void* argument, size_t size) {
     case 0x2a: return size >= sizeof(ControlArgument) ? control(argument) : -EINVAL;
     case 0x2b: return answer_alloc(argument, size);
     case 0x34: return answer_dup(argument, size);
+    case 0x4a: return answer_heap(argument, size);
     case 0x4e: return answer_map(argument, size);
     case 0x4f: return answer_unmap(argument, size);
     case 0x57: return answer_map_dma(argument, size);

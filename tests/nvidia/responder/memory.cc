@@ -16,8 +16,9 @@ namespace {
 
 void log_request(const char* what, const Memory& memory) {
   constexpr const char* places[] = {"video", "system", "foreign"};
-  append("RESPONDER_REQUESTS", "%s %s %u %llu %llu\n", what, places[static_cast<int>(memory.place)], memory.gpu,
-         static_cast<unsigned long long>(memory.asked), static_cast<unsigned long long>(memory.size));
+  append("RESPONDER_REQUESTS", "%s %s %u %llu %llu\n", what, places[static_cast<int>(memory.place)],
+         memory.gpu, static_cast<unsigned long long>(memory.asked),
+         static_cast<unsigned long long>(memory.size));
 }
 
 constexpr uint64_t page = 4096, file_size = uint64_t{256} << 30;
@@ -89,8 +90,9 @@ void cut(std::map<uint64_t, Mapping>& mappings, uint64_t address, uint64_t lengt
                          whole.offset};
     if (stop > end)
       it = std::next(mappings
-                         .insert({end, {stop - end, whole.memory != nullptr ? share(whole.memory) : nullptr,
-                                        whole.offset + (end - start)}})
+                         .insert({end,
+                                  {stop - end, whole.memory != nullptr ? share(whole.memory) : nullptr,
+                                   whole.offset + (end - start)}})
                          .first);
     if (whole.memory != nullptr) release(whole.memory);
   }

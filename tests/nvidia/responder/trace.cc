@@ -44,9 +44,11 @@ void trace(const char* when, int file, bool is_uvm, unsigned number, size_t size
   write_words(words, sizeof words, argument, is_uvm ? 96 : size < most ? size : most);
   uint32_t head[8] = {};
   void* inner = nullptr;
-  const bool has_params = !is_uvm && (number == 0x2a || number == 0x2b) && copy_in(head, argument, sizeof head) &&
-                          copy_in(&inner, static_cast<const char*>(argument) + 16, sizeof inner) && inner != nullptr;
-  if (has_params) write_words(params, sizeof params, inner, number == 0x2b ? 128 : head[6] < most ? head[6] : most);
+  const bool has_params =
+      !is_uvm && (number == 0x2a || number == 0x2b) && copy_in(head, argument, sizeof head) &&
+      copy_in(&inner, static_cast<const char*>(argument) + 16, sizeof inner) && inner != nullptr;
+  if (has_params)
+    write_words(params, sizeof params, inner, number == 0x2b ? 128 : head[6] < most ? head[6] : most);
   append("RESPONDER_TRACE", "%s %d %s %#x:%s%s%s\n", when, file, is_uvm ? "uvm" : "ioctl", number, words,
          has_params ? " |" : "", params);
 }

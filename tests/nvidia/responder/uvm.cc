@@ -30,7 +30,8 @@ size_t external_end() {
 int map_external(char* argument) {
   External a;
   ExternalEnd end;
-  if (!copy_in(&a, argument, sizeof a) || !copy_in(&end, argument + external_end(), sizeof end)) return -EFAULT;
+  if (!copy_in(&a, argument, sizeof a) || !copy_in(&end, argument + external_end(), sizeof end))
+    return -EFAULT;
   Memory* const memory = memory_of(end.client, end.memory);
   end.status = memory == nullptr ? invalid_object_handle : ok;
   if (end.status == ok && !map_address(a.base, a.length, memory, a.offset)) end.status = invalid_argument;
@@ -62,17 +63,29 @@ constexpr Row rows[] = {
     {0x1a, unchanged},     // UVM_UNREGISTER_GPU_VASPACE
     {0x1b, unchanged},     // UVM_REGISTER_CHANNEL
     {0x1c, unchanged},     // UVM_UNREGISTER_CHANNEL
+    {0x1d, unchanged},     // UVM_ENABLE_PEER_ACCESS
+    {0x1e, unchanged},     // UVM_DISABLE_PEER_ACCESS
+    {0x1f, unchanged},     // UVM_SET_RANGE_GROUP
     {0x21, map_external},  // UVM_MAP_EXTERNAL_ALLOCATION
     {0x22, unmap},         // UVM_FREE
     {0x25, unchanged},     // UVM_REGISTER_GPU
     {0x26, unchanged},     // UVM_UNREGISTER_GPU
     {0x27, unchanged},     // UVM_PAGEABLE_MEM_ACCESS
+    {0x28, unchanged},     // UVM_PREVENT_MIGRATION_RANGE_GROUPS
+    {0x29, unchanged},     // UVM_ALLOW_MIGRATION_RANGE_GROUPS
+    {0x2a, unchanged},     // UVM_SET_PREFERRED_LOCATION
+    {0x2b, unchanged},     // UVM_UNSET_PREFERRED_LOCATION
+    {0x2c, unchanged},     // UVM_ENABLE_READ_DUPLICATION
+    {0x2d, unchanged},     // UVM_DISABLE_READ_DUPLICATION
+    {0x2e, unchanged},     // UVM_SET_ACCESSED_BY
+    {0x2f, unchanged},     // UVM_UNSET_ACCESSED_BY
     {0x41, unchanged},     // UVM_MAP_DYNAMIC_PARALLELISM_REGION
     {0x42, unmap},         // UVM_UNMAP_EXTERNAL
     {0x44, unchanged},     // UVM_ALLOC_SEMAPHORE_POOL: pages of an mmap() of nvidia-uvm, as managed memory
     {0x46, unchanged},     // UVM_PAGEABLE_MEM_ACCESS_ON_GPU
     {0x48, unchanged},     // UVM_VALIDATE_VA_RANGE
     {0x49, unchanged},     // UVM_CREATE_EXTERNAL_RANGE
+    {0x4a, unchanged},     // UVM_MAP_EXTERNAL_SPARSE
     {0x4b, unchanged},     // UVM_MM_INITIALIZE
 };
 

@@ -1,0 +1,133 @@
+// Objects that have memory (nvos.h), in the three ways in which drivers create them: NV_ESC_RM_ALLOC, NV_ESC_RM_ALLOC_MEMORY for pages of
+// the process, and before driver 550 NV_ESC_RM_VID_HEAP_CONTROL.
+#include "memory_objects.h"
+
+#include <errno.h>
+
+#include "ioctls.h"
+#include "trace.h"
+
+namespace responder {
+namespace {
+
+// NV_MEMORY_ALLOCATION_PARAMS (nvos.h).
+struct MemoryParams {
+  uint32_t owner, type, flags, width, height, pitch, attr, attr2, format, compression, depth, unused;
+  uint64_t range_low, range_high, size, alignment, offset, limit, address;
+  uint32_t tag_offset, address_space, internal_flags, tag;
+  int32_t node;
+  uint32_t unused_end;
+};
+static_assert(sizeof(MemoryParams) == 128);
+
+// NV_OS_DESC_MEMORY_ALLOCATION_PARAMS.
+struct ForeignParams {
+  uint32_t type, flags, attr, attr2;
+  uint64_t descriptor, limit;
+  uint32_t descriptor_type, tag;
+};
+static_assert(sizeof(ForeignParams) == 40);
+
+// Rounds to the page size that NVOS32_ATTR_PAGE_SIZE (bits 24:23) asks for: 4 KiB, 64 KiB or 2 MiB.
+uint64_t round_to_page(uint64_t size, uint32_t attr) {
+  constexpr uint64_t pages[] = {64 << 10, 4 << 10, 64 << 10, 2 << 20};
+  const uint64_t page = pages[attr >> 23 & 3];
+  return (size + page - 1) & ~(page - 1);
+}
+
+// Gives an object memory of `size` bytes and sets the size to that of its pages.
+Status place_memory(Object& object, Place place, uint32_t attr, uint64_t& size) {
+  const uint64_t rounded = round_to_page(size, attr);
+  if (rounded == 0 || rounded < size) return invalid_argument;
+  object.memory = make_memory(place, object.gpu, size, rounded);
+  if (object.memory == nullptr) return no_memory;
+  size = rounded;
+  return ok;
+}
+
+Status insert_failed(Object& object) {
+  if (object.memory != nullptr) release(object.memory);
+  return insert_duplicate_name;
+}
+
+}  // namespace
+
+Status make_object_memory(Object& object, void* user, Place place) {
+  MemoryParams p;
+  if (!copy_in(&p, user, sizeof p)) return invalid_pointer;
+  const Status status = place_memory(object, place, p.attr, p.size);
+  if (status != ok) return status;
+  p.offset = object.memory->offset;
+  p.limit = p.size - 1;
+  if (copy_out(user, &p, sizeof p)) return ok;
+  release(object.memory);
+  return invalid_pointer;
+}
+
+Status make_object_foreign(Object& object, void* user) {
+  ForeignParams p;
+  if (!copy_in(&p, user, sizeof p)) return invalid_pointer;
+  object.memory = make_foreign(object.gpu, reinterpret_cast<void*>(p.descriptor), p.limit + 1);
+  return object.memory != nullptr ? ok : no_memory;
+}
+
+// nv_ioctl_nvos02_parameters_with_fd: the user's pages become a memory object.
+int answer_alloc_memory(void* argument, size_t size) {
+  struct Argument {
+    uint32_t client, parent, handle, class_, flags, unused;
+    uint64_t memory, limit;
+    uint32_t status, unused_end;
+  } a;
+  if (size < sizeof a) return -EINVAL;
+  if (!copy_in(&a, argument, sizeof a)) return -EFAULT;
+  constexpr uint32_t class_foreign = 0x71;
+  a.status = invalid_class;
+  if (a.class_ == class_foreign && a.limit != ~uint64_t{0}) {
+    Memory* const pages = make_foreign(0, reinterpret_cast<void*>(a.memory), a.limit + 1);
+    const ObjectsLocked locked;
+    const Object* const parent = find(a.client, a.parent);
+    a.status = parent == nullptr ? invalid_object_parent : ok;
+    if (a.status == ok && !insert({a.client, a.handle, a.parent, a.class_, parent->gpu, 0, pages, nullptr}))
+      a.status = insufficient_resources;
+    if (a.status != ok) release(pages);
+  }
+  if (a.status != ok) append("RESPONDER_LOG", "memory class %#x: %#x\n", a.class_, a.status);
+  return copy_out(argument, &a, sizeof a) ? 0 : -EFAULT;
+}
+
+// NVOS32_PARAMETERS with the function ALLOC_SIZE, which drivers before 550 use. The handle is in the request, or 0 for a new one.
+int answer_heap(void* argument, size_t size) {
+  struct Argument {
+    uint32_t client, parent, function, space, heap, status;
+    uint64_t total, free;
+    uint32_t owner, memory, type, flags, attr, format, compression, depth, stride, width, height, unused;
+    uint64_t size, alignment, offset, limit, address;
+  } a;
+  static_assert(sizeof a == 128);
+  if (size < sizeof a) return -EINVAL;
+  if (!copy_in(&a, argument, sizeof a)) return -EFAULT;
+  constexpr uint32_t alloc_size = 2;
+  a.status = a.function == alloc_size ? ok : not_supported;
+  if (a.status == ok) {
+    const ObjectsLocked locked;
+    const Object* const parent = find(a.client, a.parent);
+    if (a.memory == 0) a.memory = unused_handle(a.client);
+    constexpr uint32_t in_video = 0, class_video = 0x40, class_system = 0x3e, class_virtual = 0x50a0;
+    const bool is_virtual = (a.flags >> 19 & 1) != 0, is_video = (a.attr >> 25 & 3) == in_video;
+    a.status = parent == nullptr ? invalid_object_parent : ok;
+    if (a.status == ok) {
+      Object object = {a.client,    a.memory, a.parent, is_video ? class_video : class_system,
+                       parent->gpu, 0,        nullptr,  nullptr};
+      if (is_virtual) object.class_ = class_virtual;
+      a.status =
+          is_virtual ? ok : place_memory(object, is_video ? Place::video : Place::system, a.attr, a.size);
+      if (a.status == ok && !insert(object)) a.status = insert_failed(object);
+      if (a.status == ok && !is_virtual) a.offset = object.memory->offset;
+    }
+    a.limit = a.size - 1;
+  }
+  if (a.status != ok) append("RESPONDER_LOG", "heap %#x: %#x\n", a.function, a.status);
+  return copy_out(argument, &a, sizeof a) ? 0 : -EFAULT;
+}
+
+}  // namespace responder
