@@ -118,6 +118,19 @@ bool read_entry(Channel& c) {
   return true;
 }
 
+// Ends a channel whose methods can't be executed, as the kernel does after a fault of the device: an NvNotification (nvgputypes.h) with
+// ROBUST_CHANNEL_FIFO_ERROR_MMU_ERR_FLT at index NV_CHANNELGPFIFO_NOTIFICATION_TYPE_ERROR.
+void end_by_fault(Channel& c) {
+  struct Notification {
+    uint64_t time;
+    uint32_t info32;
+    uint16_t info16, status;
+  } notification = {0, 31, 0, 0xffff};
+  c.is_dead = true;
+  if (c.ring.errors != nullptr && c.ring.errors->size >= sizeof notification)
+    memcpy(c.ring.errors->bytes, &notification, sizeof notification);
+}
+
 // Returns whether anything was executed.
 bool advance(Channel& c) {
   bool has_moved = false;
@@ -131,7 +144,7 @@ bool advance(Channel& c) {
       const uint32_t put = __atomic_load_n(control_word(c, control_put), __ATOMIC_ACQUIRE);
       if (put == c.get || put >= c.ring.entries) return has_moved;
       if (!read_entry(c)) {
-        c.is_dead = true;
+        end_by_fault(c);
         append("RESPONDER_LOG", "fault: ring %#llx\n", static_cast<unsigned long long>(c.ring.address));
         return has_moved;
       }
@@ -140,7 +153,7 @@ bool advance(Channel& c) {
     const uint32_t before = c.segment.next;
     const Outcome outcome = run_segment(c);
     has_moved |= c.segment.next != before;
-    c.is_dead = outcome == Outcome::fault;
+    if (outcome == Outcome::fault) end_by_fault(c);
     if (outcome == Outcome::waits) return has_moved;
   }
   return has_moved;
@@ -196,6 +209,7 @@ void close_channel(Channel* channel) {
     all.open.erase(std::remove(all.open.begin(), all.open.end(), channel), all.open.end());
   }
   release(channel->ring.control);
+  if (channel->ring.errors != nullptr) release(channel->ring.errors);
   delete channel;
 }
 

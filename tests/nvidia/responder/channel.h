@@ -10,15 +10,17 @@ namespace responder {
 
 struct Channel;
 
-// Where a channel's ring is. `control` has the structure Nvc56fControl at `control_offset`; it keeps the caller's reference.
+// Where a channel's ring is. `control` has the structure Nvc56fControl at `control_offset`. `errors` receives the notification of a fault;
+// it may be null. The channel takes over the caller's references.
 struct Ring {
   uint64_t address;
   uint32_t entries;
   Memory* control;
   uint64_t control_offset;
+  Memory* errors;
 };
 
-// Returns null if the ring is not valid; then the reference is still the caller's.
+// Returns null if the ring is not valid; then the references are still the caller's.
 Channel* open_channel(const Ring& ring);
 void close_channel(Channel* channel);
 uint32_t id_of(const Channel* channel);

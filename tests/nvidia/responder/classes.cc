@@ -41,10 +41,13 @@ Status make_channel(Object& object, void* user) {
   if (!copy_in(&p, user, sizeof p)) return invalid_pointer;
   const Object* const control = find(object.client, p.control[0]);
   if (control == nullptr || control->memory == nullptr) return invalid_object_handle;
+  const Object* const error = find(object.client, p.error);
+  Memory* const errors = error != nullptr && error->memory != nullptr ? share(error->memory) : nullptr;
   Memory* const memory = share(control->memory);
-  object.channel = open_channel({p.ring, p.entries, memory, p.control_offset[0]});
+  object.channel = open_channel({p.ring, p.entries, memory, p.control_offset[0], errors});
   if (object.channel != nullptr) return ok;
   release(memory);
+  if (errors != nullptr) release(errors);
   return invalid_argument;
 }
 
@@ -110,8 +113,10 @@ Status create(Object object, void* params) {
   if (find(object.client, object.handle) != nullptr) return insert_duplicate_name;
   object.gpu = parent->gpu;
   const Status status = kind->make(object, params);
-  if (status != ok) return status;
-  return insert(object) ? ok : insufficient_resources;
+  if (status != ok || insert(object)) return status;
+  if (object.channel != nullptr) close_channel(object.channel);
+  if (object.memory != nullptr) release(object.memory);
+  return insufficient_resources;
 }
 
 Status allocate(Alloc& a) {

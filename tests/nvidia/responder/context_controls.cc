@@ -1,6 +1,7 @@
 // The commands of NV_ESC_RM_CONTROL that libcuda sends from the creation of a context on.
 #include "channel.h"
 #include "control_rows.h"
+#include "exports.h"
 #include "objects.h"
 
 namespace responder {
@@ -48,6 +49,9 @@ Status submit_token(const Control& c) {
 }
 
 constexpr ControlRow rows[] = {
+    {0x3d08, 80, export_info},          // OS_UNIX_GET_EXPORT_OBJECT_INFO
+    {0x3d0b, 2128, export_objects},     // OS_UNIX_EXPORT_OBJECTS_TO_FD
+    {0x3d0c, 652, import_objects},      // OS_UNIX_IMPORT_OBJECTS_FROM_FD
     {0x80170d, 24, channel_list},       // FIFO_GET_CHANNELLIST
     {0x801909, 1, unchanged},           // PERF_CUDA_LIMIT_SET_CONTROL
     {0x20801210, 16, unchanged},        // GR_SET_CTXSW_PREEMPTION_MODE

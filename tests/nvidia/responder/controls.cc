@@ -10,6 +10,7 @@
 
 #include "control_rows.h"
 #include "machine.h"
+#include "memory.h"
 
 namespace responder {
 namespace {
@@ -142,9 +143,11 @@ Status memory_info(const Control& c) {
       case 0x07:  // RAM_SIZE
       case 0x08:  // TOTAL_RAM_SIZE
       case 0x09:  // HEAP_SIZE
-      case 0x16:  // HEAP_FREE
       case 0x20:  // USABLE_RAM_SIZE
         answer = memory_kib;
+        break;
+      case 0x16:  // HEAP_FREE
+        answer = memory_kib - static_cast<uint32_t>(used_video(c.gpu) >> 10);
         break;
       case 0x05: answer = 32u << 20; break;  // BAR1_SIZE
       case 0x0b: answer = 384; break;        // BUS_WIDTH

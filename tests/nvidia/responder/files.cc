@@ -19,6 +19,7 @@
 
 #include <atomic>
 
+#include "exports.h"
 #include "ioctls.h"
 #include "machine.h"
 #include "mappings.h"
@@ -191,6 +192,11 @@ VISIBLE void* mmap(void* address, size_t length, int protection, int flags, int 
 VISIBLE void* mmap64(void* address, size_t length, int protection, int flags, int file,
                      off_t offset) noexcept {
   return mmap(address, length, protection, flags, file, offset);
+}
+
+VISIBLE int close(int file) {
+  responder::forget_export(file);
+  return static_cast<int>(syscall(SYS_close, file));
 }
 
 VISIBLE int ioctl(int file, unsigned long command, ...) noexcept {

@@ -119,10 +119,12 @@ int numa_info(void* argument, size_t size) {
 }
 
 // The ioctls of nvidia.ko that succeed without an answer.
-constexpr unsigned accepted[] = {0x5e,   // RM_UPDATE_DEVICE_MAPPING_INFO
+constexpr unsigned accepted[] = {0x35,   // RM_SHARE
+                                 0x5e,   // RM_UPDATE_DEVICE_MAPPING_INFO
                                  0xc9,   // REGISTER_FD
                                  0xce,   // ALLOC_OS_EVENT
                                  0xcf,   // FREE_OS_EVENT
+                                 0xd4,   // ATTACH_GPUS_TO_FD
                                  0xd6,   // SYS_PARAMS
                                  0xda};  // WAIT_OPEN_COMPLETE
 

@@ -16,6 +16,7 @@ namespace responder {
 // nvstatuscodes.h.
 enum Status : uint32_t {
   ok = 0,
+  invalid_address = 0x1e,
   invalid_class = 0x22,
   invalid_client = 0x23,
   invalid_device = 0x26,

@@ -1,14 +1,11 @@
 #include "mappings.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <map>
 #include <mutex>
 
 #include "ioctls.h"
-#include "machine.h"
 #include "memory.h"
 #include "objects.h"
 #include "trace.h"
@@ -25,12 +22,15 @@ PendingMaps& pending_maps() {
   return *made;
 }
 
-// Objects without memory that are mapped, as TURING_USERMODE_A with its doorbell, get pages of their own.
+constexpr uint32_t class_user_mode = 0xc461, class_shared_data = 0xde;
+
+// The two objects without memory that are mapped get pages of their own: TURING_USERMODE_A with the doorbell, and RM_USER_SHARED_DATA.
 Memory* mappable(uint32_t client, uint32_t handle, uint64_t length) {
   const ObjectsLocked locked;
   Object* const object = find(client, handle);
   if (object == nullptr) return nullptr;
-  if (object->memory == nullptr && length <= 1 << 20)
+  const bool has_pages = object->class_ == class_user_mode || object->class_ == class_shared_data;
+  if (object->memory == nullptr && has_pages && length <= 1 << 20)
     object->memory = make_memory(Place::system, object->gpu, length, length);
   return object->memory;
 }

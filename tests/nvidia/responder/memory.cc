@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -13,6 +14,11 @@
 
 namespace responder {
 namespace {
+
+void log_managed(const char* what, uint64_t length) {
+  append("RESPONDER_REQUESTS", "%s managed 0 %llu %llu\n", what, static_cast<unsigned long long>(length),
+         static_cast<unsigned long long>(length));
+}
 
 void log_request(const char* what, const Memory& memory) {
   constexpr const char* places[] = {"video", "system", "foreign"};
@@ -72,6 +78,14 @@ Addresses& addresses() {
   return *made;
 }
 
+// Adds the part [from, to) of a mapping that begins at `start`.
+void keep(std::map<uint64_t, Mapping>& mappings, const Mapping& whole, uint64_t start, uint64_t from,
+          uint64_t to) {
+  if (from >= to) return;
+  mappings[from] = {to - from, whole.memory != nullptr ? share(whole.memory) : nullptr,
+                    whole.offset + (from - start)};
+}
+
 // Cuts [address, address + length) out of the mappings. The caller holds the mutex.
 void cut(std::map<uint64_t, Mapping>& mappings, uint64_t address, uint64_t length) {
   const uint64_t end = address + length;
@@ -84,17 +98,14 @@ void cut(std::map<uint64_t, Mapping>& mappings, uint64_t address, uint64_t lengt
       continue;
     }
     const Mapping whole = it->second;
-    it = mappings.erase(it);
-    if (start < address)
-      mappings[start] = {address - start, whole.memory != nullptr ? share(whole.memory) : nullptr,
-                         whole.offset};
-    if (stop > end)
-      it = std::next(mappings
-                         .insert({end,
-                                  {stop - end, whole.memory != nullptr ? share(whole.memory) : nullptr,
-                                   whole.offset + (end - start)}})
-                         .first);
-    if (whole.memory != nullptr) release(whole.memory);
+    mappings.erase(it);
+    keep(mappings, whole, start, start, std::min(address, stop));
+    keep(mappings, whole, start, std::max(end, start), stop);
+    if (whole.memory != nullptr)
+      release(whole.memory);
+    else
+      log_managed("free", std::min(end, stop) - std::max(address, start));
+    it = mappings.lower_bound(std::min(stop, end));
   }
 }
 
@@ -104,6 +115,17 @@ bool add(uint64_t address, uint64_t length, Memory* memory, uint64_t offset) {
   const std::lock_guard locked(all.mutex);
   cut(all.mappings, address, length);
   all.mappings[address] = {length, memory, offset};
+  return true;
+}
+
+// Returns whether the process has all pages of a range. The kernel pins them and fails if one is missing.
+bool is_mapped(uint64_t start, uint64_t size) {
+  constexpr uint64_t pages = 4096;
+  unsigned char present[pages];
+  const uint64_t end = start + size;
+  if (size == 0 || end < start) return false;
+  for (uint64_t at = start & ~(page - 1); at < end; at += pages * page)
+    if (mincore(reinterpret_cast<void*>(at), std::min(end - at, pages * page), present) != 0) return false;
   return true;
 }
 
@@ -126,6 +148,7 @@ Memory* make_memory(Place place, unsigned gpu, uint64_t asked, uint64_t size) {
 }
 
 Memory* make_foreign(unsigned gpu, void* bytes, uint64_t size) {
+  if (!is_mapped(reinterpret_cast<uint64_t>(bytes), size)) return nullptr;
   auto* const made = new Memory{Place::foreign, gpu, 1, size, size, 0, static_cast<uint8_t*>(bytes)};
   log_request("alloc", *made);
   return made;
@@ -165,7 +188,11 @@ bool map_address(uint64_t address, uint64_t length, Memory* memory, uint64_t off
   return false;
 }
 
-bool map_managed(uint64_t address, uint64_t length) { return add(address, length, nullptr, 0); }
+bool map_managed(uint64_t address, uint64_t length) {
+  if (!add(address, length, nullptr, 0)) return false;
+  log_managed("alloc", length);
+  return true;
+}
 
 void unmap_address(uint64_t address, uint64_t length) {
   Addresses& all = addresses();

@@ -45,11 +45,6 @@ Status place_memory(Object& object, Place place, uint32_t attr, uint64_t& size) 
   return ok;
 }
 
-Status insert_failed(Object& object) {
-  if (object.memory != nullptr) release(object.memory);
-  return insert_duplicate_name;
-}
-
 }  // namespace
 
 Status make_object_memory(Object& object, void* user, Place place) {
@@ -68,7 +63,7 @@ Status make_object_foreign(Object& object, void* user) {
   ForeignParams p;
   if (!copy_in(&p, user, sizeof p)) return invalid_pointer;
   object.memory = make_foreign(object.gpu, reinterpret_cast<void*>(p.descriptor), p.limit + 1);
-  return object.memory != nullptr ? ok : no_memory;
+  return object.memory != nullptr ? ok : invalid_address;
 }
 
 // nv_ioctl_nvos02_parameters_with_fd: the user's pages become a memory object.
@@ -83,49 +78,61 @@ int answer_alloc_memory(void* argument, size_t size) {
   constexpr uint32_t class_foreign = 0x71;
   a.status = invalid_class;
   if (a.class_ == class_foreign && a.limit != ~uint64_t{0}) {
-    Memory* const pages = make_foreign(0, reinterpret_cast<void*>(a.memory), a.limit + 1);
     const ObjectsLocked locked;
     const Object* const parent = find(a.client, a.parent);
-    a.status = parent == nullptr ? invalid_object_parent : ok;
-    if (a.status == ok && !insert({a.client, a.handle, a.parent, a.class_, parent->gpu, 0, pages, nullptr}))
+    const unsigned gpu = parent != nullptr ? parent->gpu : 0;
+    Memory* const pages = make_foreign(gpu, reinterpret_cast<void*>(a.memory), a.limit + 1);
+    a.status = parent == nullptr ? invalid_object_parent : pages == nullptr ? invalid_address : ok;
+    if (a.status == ok && !insert({a.client, a.handle, a.parent, a.class_, gpu, 0, pages, nullptr}))
       a.status = insufficient_resources;
-    if (a.status != ok) release(pages);
+    if (a.status != ok && pages != nullptr) release(pages);
   }
   if (a.status != ok) append("RESPONDER_LOG", "memory class %#x: %#x\n", a.class_, a.status);
   return copy_out(argument, &a, sizeof a) ? 0 : -EFAULT;
 }
 
-// NVOS32_PARAMETERS with the function ALLOC_SIZE, which drivers before 550 use. The handle is in the request, or 0 for a new one.
+namespace {
+
+// NVOS32_PARAMETERS with the union's AllocSize, up to the address.
+struct HeapArgument {
+  uint32_t client, parent, function, space, heap, status;
+  uint64_t total, free;
+  uint32_t owner, memory, type, flags, attr, format, compression, depth, stride, width, height, unused;
+  uint64_t size, alignment, offset, limit, address;
+};
+static_assert(sizeof(HeapArgument) == 128);
+
+// NVOS32_FUNCTION_ALLOC_SIZE. The handle is in the request, or 0 for a new one.
+Status allocate_from_heap(HeapArgument& a) {
+  constexpr uint32_t class_video = 0x40, class_system = 0x3e, class_virtual = 0x50a0;
+  // NVOS32_ALLOC_FLAGS_VIRTUAL and NVOS32_ATTR_LOCATION_VIDMEM.
+  const bool is_virtual = (a.flags >> 19 & 1) != 0, is_video = (a.attr >> 25 & 3) == 0;
+  const ObjectsLocked locked;
+  const Object* const parent = find(a.client, a.parent);
+  if (parent == nullptr) return invalid_object_parent;
+  if (a.memory == 0) a.memory = unused_handle(a.client);
+  Object object = {
+      a.client,    a.memory, a.parent, is_virtual ? class_virtual : is_video ? class_video : class_system,
+      parent->gpu, 0,        nullptr,  nullptr};
+  if (!is_virtual) {
+    const Status status = place_memory(object, is_video ? Place::video : Place::system, a.attr, a.size);
+    if (status != ok) return status;
+    a.offset = object.memory->offset;
+  }
+  a.limit = a.size - 1;
+  if (insert(object)) return ok;
+  if (object.memory != nullptr) release(object.memory);
+  return insert_duplicate_name;
+}
+
+}  // namespace
+
 int answer_heap(void* argument, size_t size) {
-  struct Argument {
-    uint32_t client, parent, function, space, heap, status;
-    uint64_t total, free;
-    uint32_t owner, memory, type, flags, attr, format, compression, depth, stride, width, height, unused;
-    uint64_t size, alignment, offset, limit, address;
-  } a;
-  static_assert(sizeof a == 128);
+  constexpr uint32_t alloc_size = 2;
+  HeapArgument a;
   if (size < sizeof a) return -EINVAL;
   if (!copy_in(&a, argument, sizeof a)) return -EFAULT;
-  constexpr uint32_t alloc_size = 2;
-  a.status = a.function == alloc_size ? ok : not_supported;
-  if (a.status == ok) {
-    const ObjectsLocked locked;
-    const Object* const parent = find(a.client, a.parent);
-    if (a.memory == 0) a.memory = unused_handle(a.client);
-    constexpr uint32_t in_video = 0, class_video = 0x40, class_system = 0x3e, class_virtual = 0x50a0;
-    const bool is_virtual = (a.flags >> 19 & 1) != 0, is_video = (a.attr >> 25 & 3) == in_video;
-    a.status = parent == nullptr ? invalid_object_parent : ok;
-    if (a.status == ok) {
-      Object object = {a.client,    a.memory, a.parent, is_video ? class_video : class_system,
-                       parent->gpu, 0,        nullptr,  nullptr};
-      if (is_virtual) object.class_ = class_virtual;
-      a.status =
-          is_virtual ? ok : place_memory(object, is_video ? Place::video : Place::system, a.attr, a.size);
-      if (a.status == ok && !insert(object)) a.status = insert_failed(object);
-      if (a.status == ok && !is_virtual) a.offset = object.memory->offset;
-    }
-    a.limit = a.size - 1;
-  }
+  a.status = a.function == alloc_size ? allocate_from_heap(a) : not_supported;
   if (a.status != ok) append("RESPONDER_LOG", "heap %#x: %#x\n", a.function, a.status);
   return copy_out(argument, &a, sizeof a) ? 0 : -EFAULT;
 }

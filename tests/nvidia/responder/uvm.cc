@@ -79,6 +79,8 @@ constexpr Row rows[] = {
     {0x2d, unchanged},     // UVM_DISABLE_READ_DUPLICATION
     {0x2e, unchanged},     // UVM_SET_ACCESSED_BY
     {0x2f, unchanged},     // UVM_UNSET_ACCESSED_BY
+    {0x33, unchanged},     // UVM_MIGRATE
+    {0x35, unchanged},     // UVM_MIGRATE_RANGE_GROUP
     {0x41, unchanged},     // UVM_MAP_DYNAMIC_PARALLELISM_REGION
     {0x42, unmap},         // UVM_UNMAP_EXTERNAL
     {0x44, unchanged},     // UVM_ALLOC_SEMAPHORE_POOL: pages of an mmap() of nvidia-uvm, as managed memory
