@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,6 +193,24 @@ VISIBLE void* mmap(void* address, size_t length, int protection, int flags, int 
 VISIBLE void* mmap64(void* address, size_t length, int protection, int flags, int file,
                      off_t offset) noexcept {
   return mmap(address, length, protection, flags, file, offset);
+}
+
+VISIBLE int munmap(void* address, size_t length) noexcept {
+  responder::unmap_managed(reinterpret_cast<uint64_t>(address), length);
+  return static_cast<int>(syscall(SYS_munmap, address, length));
+}
+
+// No event is ever pending on a device file. (A memory file is always readable, and the driver's thread for errors would never rest.)
+VISIBLE int poll(pollfd* files, nfds_t count, int timeout) {
+  if (count > max_descriptors) return static_cast<int>(syscall(SYS_poll, files, count, timeout));
+  pollfd others[max_descriptors];
+  for (nfds_t i = 0; i < count; ++i) {
+    others[i] = files[i];
+    if (minor_of(files[i].fd) != no_minor) others[i].fd = -1;
+  }
+  const int result = static_cast<int>(syscall(SYS_poll, others, count, timeout));
+  for (nfds_t i = 0; i < count; ++i) files[i].revents = others[i].revents;
+  return result;
 }
 
 VISIBLE int close(int file) {

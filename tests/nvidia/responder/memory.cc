@@ -200,6 +200,22 @@ void unmap_address(uint64_t address, uint64_t length) {
   if (address + length > address) cut(all.mappings, address, length);
 }
 
+void unmap_managed(uint64_t address, uint64_t length) {
+  Addresses& all = addresses();
+  const std::lock_guard locked(all.mutex);
+  const uint64_t end = address + length;
+  auto it = all.mappings.upper_bound(address);
+  if (it != all.mappings.begin()) --it;
+  while (it != all.mappings.end() && it->first < end) {
+    const uint64_t start = std::max(it->first, address), stop = std::min(it->first + it->second.length, end);
+    const bool is_managed = it->second.memory == nullptr;
+    ++it;
+    if (!is_managed || start >= stop) continue;
+    cut(all.mappings, start, stop - start);
+    it = all.mappings.lower_bound(stop);
+  }
+}
+
 uint64_t mapped_from(uint64_t address) {
   Addresses& all = addresses();
   const std::lock_guard locked(all.mutex);
