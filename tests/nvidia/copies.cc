@@ -160,6 +160,48 @@ bool filled_by_words() {
   return true;
 }
 
+// libcuda fills small areas by the copy engine, and large ones by kernels of its own.
+bool filled_by_bytes() {
+  constexpr size_t sizes[] = {1, 100, 65536, MiB + 5};
+  const CUdeviceptr at = allocate(3 * MiB);
+  for (const size_t size : sizes)
+    for (size_t start = 0; start < 4; ++start) {
+      MUST(CU(cuMemsetD8_v2)(at, 0, 2 * MiB));
+      MUST(CU(cuMemsetD8_v2)(at + start, 0x5a, size));
+      const Bytes found = read_back(at, 2 * MiB);
+      if (std::count(found.begin(), found.end(), 0x5a) != static_cast<ptrdiff_t>(size)) return false;
+      if (found[start] != 0x5a || found[start + size - 1] != 0x5a) return false;
+    }
+  return true;
+}
+
+bool filled_in_rows() {
+  constexpr size_t pitch = 512, width = 100, height = 50;
+  const CUdeviceptr at = allocate(MiB);
+  MUST(CU(cuMemsetD8_v2)(at, 0, MiB));
+  MUST(CU(cuMemsetD2D8_v2)(at, pitch, 0x77, width, height));
+  const Bytes found = read_back(at, pitch * height);
+  for (size_t i = 0; i < found.size(); ++i)
+    if (found[i] != (i % pitch < width ? 0x77 : 0)) return false;
+  return true;
+}
+
+bool within_the_device_at_any_alignment() {
+  constexpr size_t sizes[] = {1, 16, 100, 4096, MiB + 1};
+  const Bytes sent = pattern(3 * MiB, 11);
+  const CUdeviceptr from = allocate(sent.size()), to = allocate(sent.size());
+  MUST(CU(cuMemcpyHtoD_v2)(from, sent.data(), sent.size()));
+  for (const size_t size : sizes)
+    for (size_t shift = 0; shift < 4; ++shift) {
+      MUST(CU(cuMemsetD8_v2)(to, 0, 2 * MiB));
+      MUST(CU(cuMemcpyDtoD_v2)(to + shift, from + 3 - shift, size));
+      const Bytes found = read_back(to, 2 * MiB);
+      if (!std::equal(&sent[3 - shift], &sent[3 - shift] + size, &found[shift])) return false;
+      if (found[shift + size] != 0) return false;
+    }
+  return true;
+}
+
 // Events of two streams: the second waits for the first, and times don't run backwards.
 bool in_the_order_of_events() {
   CUevent begun = nullptr, done = nullptr;
@@ -248,6 +290,9 @@ constexpr Way ways[] = {
     {"2d", in_two_dimensions},
     {"array", through_an_array},
     {"words", filled_by_words},
+    {"bytes", filled_by_bytes},
+    {"rows", filled_in_rows},
+    {"alignments", within_the_device_at_any_alignment},
     {"events", in_the_order_of_events},
     {"host-function", with_a_host_function},
     {"graph", by_a_graph},

@@ -1,10 +1,11 @@
 // The compute engine (class/clc7c0.h): inline data, semaphores, and kernels. A kernel ends at once: it writes the semaphores of its
-// description and nothing else. Descriptions (QMD) are those of version 3, NVIDIA/open-gpu-doc classes/compute/clc9c0qmd.h.
+// description and nothing else, except for libcuda's own (driver_kernels.h). Descriptions (QMD) are those of version 3, NVIDIA/open-gpu-doc classes/compute/clc9c0qmd.h.
 #include <string.h>
 
 #include <algorithm>
 #include <iterator>
 
+#include "driver_kernels.h"
 #include "engines.h"
 #include "memory.h"
 
@@ -68,8 +69,15 @@ Outcome end_kernel(uint64_t address) {
   const uint8_t* const at = bytes_at(address, sizeof words);
   if (at == nullptr) return Outcome::fault;
   memcpy(words, at, sizeof words);
-  constexpr uint32_t version = 18, releases[] = {24, 28, 52};
+  constexpr uint32_t version = 18, grid = 12, constants = 32, program = 48, releases[] = {24, 28, 52};
+  constexpr uint64_t first_parameter = 0x160;  // In the first constant buffer.
   if ((words[version] >> 4 & 0xf) != 3) return Outcome::fault;
+  const auto address_in = [&](uint32_t word) {
+    return uint64_t{words[word + 1] & 0x1ffff} << 32 | words[word];
+  };
+  if (!run_driver_kernel(address_in(program), address_in(constants) + first_parameter, words[grid],
+                         words[grid + 1] & 0xffff))
+    return Outcome::fault;
   Outcome outcome = Outcome::done;
   for (const uint32_t release : releases)
     if (outcome == Outcome::done) outcome = release_at_end(words + release);

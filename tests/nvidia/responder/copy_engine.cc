@@ -31,20 +31,6 @@ enum Method : uint32_t {
 
 constexpr uint32_t max_pixel = 16;
 
-bool copy_bytes(uint64_t to, uint64_t from, uint64_t size) {
-  while (size > 0) {
-    const uint64_t part = std::min({size, mapped_from(to), mapped_from(from)});
-    uint8_t* const out = part > 0 ? bytes_at(to, part) : nullptr;
-    const uint8_t* const in = part > 0 ? bytes_at(from, part) : nullptr;
-    if (out == nullptr || in == nullptr) return false;
-    memmove(out, in, part);
-    to += part;
-    from += part;
-    size -= part;
-  }
-  return true;
-}
-
 // SET_REMAP_COMPONENTS: each component of a destination's element is one of the source's element, or a constant.
 struct Remap {
   uint32_t size, source, destination;  // Bytes of a component; components of an element.

@@ -122,6 +122,20 @@ bool write_bytes(uint64_t address, const void* bytes, uint64_t size) {
   return true;
 }
 
+bool copy_bytes(uint64_t to, uint64_t from, uint64_t size) {
+  while (size > 0) {
+    const uint64_t part = std::min({size, mapped_from(to), mapped_from(from)});
+    uint8_t* const out = part > 0 ? bytes_at(to, part) : nullptr;
+    const uint8_t* const in = part > 0 ? bytes_at(from, part) : nullptr;
+    if (out == nullptr || in == nullptr) return false;
+    memmove(out, in, part);
+    to += part;
+    from += part;
+    size -= part;
+  }
+  return true;
+}
+
 Outcome execute(Engines& engines, unsigned subchannel, uint32_t method, uint32_t data) {
   Subchannel& at = engines.subchannel[subchannel];
   if (method == set_object) {

@@ -33,5 +33,6 @@ Outcome execute_compute(Subchannel& at, uint32_t method, uint32_t data);
 Outcome release_semaphore(uint64_t address, uint64_t payload, bool is_long, bool stamped);
 // Writes bytes at a GPU address, over as many mappings as they are in.
 bool write_bytes(uint64_t address, const void* bytes, uint64_t size);
+bool copy_bytes(uint64_t to, uint64_t from, uint64_t size);
 
 }  // namespace responder

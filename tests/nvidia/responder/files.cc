@@ -38,6 +38,8 @@ struct Opened {
   std::atomic<unsigned> minor;
 };
 Opened opened[max_descriptors];
+// The file system of memory files; 0 before the first is opened.
+std::atomic<dev_t> device_of_files;
 
 bool is_nvidias(const char* path) {
   constexpr const char* places[] = {"/dev/nvidia", "/proc/driver/nvidia", "/sys/module/nvidia"};
@@ -92,6 +94,7 @@ int open_nvidias(const char* path) {
     errno = EMFILE;
     return -1;
   }
+  device_of_files = status.st_dev;
   opened[file].minor = minor;
   opened[file].inode = status.st_ino;
   return file;
@@ -124,12 +127,17 @@ int status_of(const char* path, struct stat* status) {
   return 0;
 }
 
-// Returns the minor number of a descriptor that open_nvidias() made.
+// Returns the minor number of a descriptor that open_nvidias() made, or of a duplicate of it.
 unsigned minor_of(int file) {
   struct stat status;
-  if (file < 0 || file >= static_cast<int>(max_descriptors) || opened[file].inode == 0) return no_minor;
-  return fstat(file, &status) == 0 && status.st_ino == opened[file].inode ? opened[file].minor.load()
-                                                                          : no_minor;
+  if (file < 0 || device_of_files.load() == 0 || fstat(file, &status) != 0 ||
+      status.st_dev != device_of_files.load())
+    return no_minor;
+  if (file < static_cast<int>(max_descriptors) && opened[file].inode == status.st_ino)
+    return opened[file].minor;
+  for (const Opened& one : opened)
+    if (one.inode == status.st_ino) return one.minor;
+  return no_minor;
 }
 
 }  // namespace

@@ -68,6 +68,7 @@ struct Mapping {
   uint64_t length;
   Memory* memory;  // Null for managed memory.
   uint64_t offset;
+  bool is_counted;  // As managed memory in the log of requests.
 };
 struct Addresses {
   std::mutex mutex;
@@ -83,7 +84,7 @@ void keep(std::map<uint64_t, Mapping>& mappings, const Mapping& whole, uint64_t 
           uint64_t to) {
   if (from >= to) return;
   mappings[from] = {to - from, whole.memory != nullptr ? share(whole.memory) : nullptr,
-                    whole.offset + (from - start)};
+                    whole.offset + (from - start), whole.is_counted};
 }
 
 // Cuts [address, address + length) out of the mappings. The caller holds the mutex.
@@ -103,7 +104,7 @@ void cut(std::map<uint64_t, Mapping>& mappings, uint64_t address, uint64_t lengt
     keep(mappings, whole, start, std::max(end, start), stop);
     if (whole.memory != nullptr)
       release(whole.memory);
-    else
+    else if (whole.is_counted)
       log_managed("free", std::min(end, stop) - std::max(address, start));
     it = mappings.lower_bound(std::min(stop, end));
   }
@@ -114,7 +115,7 @@ bool add(uint64_t address, uint64_t length, Memory* memory, uint64_t offset) {
   Addresses& all = addresses();
   const std::lock_guard locked(all.mutex);
   cut(all.mappings, address, length);
-  all.mappings[address] = {length, memory, offset};
+  all.mappings[address] = {length, memory, offset, memory == nullptr};
   return true;
 }
 
@@ -198,6 +199,15 @@ void unmap_address(uint64_t address, uint64_t length) {
   Addresses& all = addresses();
   const std::lock_guard locked(all.mutex);
   if (address + length > address) cut(all.mappings, address, length);
+}
+
+void uncount_managed(uint64_t address, uint64_t length) {
+  Addresses& all = addresses();
+  const std::lock_guard locked(all.mutex);
+  const auto it = all.mappings.find(address);
+  if (it == all.mappings.end() || !it->second.is_counted || it->second.length != length) return;
+  it->second.is_counted = false;
+  log_managed("free", length);
 }
 
 void unmap_managed(uint64_t address, uint64_t length) {

@@ -48,6 +48,14 @@ int unmap(char* argument) {
   return 0;
 }
 
+// UVM_ALLOC_SEMAPHORE_POOL_PARAMS begin with base and length, of an earlier mmap() of nvidia-uvm. The pool is in system memory.
+int semaphore_pool(char* argument) {
+  uint64_t range[2];
+  if (!copy_in(range, argument, sizeof range)) return -EFAULT;
+  uncount_managed(range[0], range[1]);
+  return 0;
+}
+
 int unchanged(char*) { return 0; }
 
 struct Row {
@@ -55,40 +63,40 @@ struct Row {
   int (*answer)(char* argument);
 };
 constexpr Row rows[] = {
-    {0x01, unchanged},     // UVM_INITIALIZE (0x30000001)
-    {0x02, unchanged},     // UVM_DEINITIALIZE (0x30000002)
-    {0x17, unchanged},     // UVM_CREATE_RANGE_GROUP
-    {0x18, unchanged},     // UVM_DESTROY_RANGE_GROUP
-    {0x19, unchanged},     // UVM_REGISTER_GPU_VASPACE
-    {0x1a, unchanged},     // UVM_UNREGISTER_GPU_VASPACE
-    {0x1b, unchanged},     // UVM_REGISTER_CHANNEL
-    {0x1c, unchanged},     // UVM_UNREGISTER_CHANNEL
-    {0x1d, unchanged},     // UVM_ENABLE_PEER_ACCESS
-    {0x1e, unchanged},     // UVM_DISABLE_PEER_ACCESS
-    {0x1f, unchanged},     // UVM_SET_RANGE_GROUP
-    {0x21, map_external},  // UVM_MAP_EXTERNAL_ALLOCATION
-    {0x22, unmap},         // UVM_FREE
-    {0x25, unchanged},     // UVM_REGISTER_GPU
-    {0x26, unchanged},     // UVM_UNREGISTER_GPU
-    {0x27, unchanged},     // UVM_PAGEABLE_MEM_ACCESS
-    {0x28, unchanged},     // UVM_PREVENT_MIGRATION_RANGE_GROUPS
-    {0x29, unchanged},     // UVM_ALLOW_MIGRATION_RANGE_GROUPS
-    {0x2a, unchanged},     // UVM_SET_PREFERRED_LOCATION
-    {0x2b, unchanged},     // UVM_UNSET_PREFERRED_LOCATION
-    {0x2c, unchanged},     // UVM_ENABLE_READ_DUPLICATION
-    {0x2d, unchanged},     // UVM_DISABLE_READ_DUPLICATION
-    {0x2e, unchanged},     // UVM_SET_ACCESSED_BY
-    {0x2f, unchanged},     // UVM_UNSET_ACCESSED_BY
-    {0x33, unchanged},     // UVM_MIGRATE
-    {0x35, unchanged},     // UVM_MIGRATE_RANGE_GROUP
-    {0x41, unchanged},     // UVM_MAP_DYNAMIC_PARALLELISM_REGION
-    {0x42, unmap},         // UVM_UNMAP_EXTERNAL
-    {0x44, unchanged},     // UVM_ALLOC_SEMAPHORE_POOL: pages of an mmap() of nvidia-uvm, as managed memory
-    {0x46, unchanged},     // UVM_PAGEABLE_MEM_ACCESS_ON_GPU
-    {0x48, unchanged},     // UVM_VALIDATE_VA_RANGE
-    {0x49, unchanged},     // UVM_CREATE_EXTERNAL_RANGE
-    {0x4a, unchanged},     // UVM_MAP_EXTERNAL_SPARSE
-    {0x4b, unchanged},     // UVM_MM_INITIALIZE
+    {0x01, unchanged},       // UVM_INITIALIZE (0x30000001)
+    {0x02, unchanged},       // UVM_DEINITIALIZE (0x30000002)
+    {0x17, unchanged},       // UVM_CREATE_RANGE_GROUP
+    {0x18, unchanged},       // UVM_DESTROY_RANGE_GROUP
+    {0x19, unchanged},       // UVM_REGISTER_GPU_VASPACE
+    {0x1a, unchanged},       // UVM_UNREGISTER_GPU_VASPACE
+    {0x1b, unchanged},       // UVM_REGISTER_CHANNEL
+    {0x1c, unchanged},       // UVM_UNREGISTER_CHANNEL
+    {0x1d, unchanged},       // UVM_ENABLE_PEER_ACCESS
+    {0x1e, unchanged},       // UVM_DISABLE_PEER_ACCESS
+    {0x1f, unchanged},       // UVM_SET_RANGE_GROUP
+    {0x21, map_external},    // UVM_MAP_EXTERNAL_ALLOCATION
+    {0x22, unmap},           // UVM_FREE
+    {0x25, unchanged},       // UVM_REGISTER_GPU
+    {0x26, unchanged},       // UVM_UNREGISTER_GPU
+    {0x27, unchanged},       // UVM_PAGEABLE_MEM_ACCESS
+    {0x28, unchanged},       // UVM_PREVENT_MIGRATION_RANGE_GROUPS
+    {0x29, unchanged},       // UVM_ALLOW_MIGRATION_RANGE_GROUPS
+    {0x2a, unchanged},       // UVM_SET_PREFERRED_LOCATION
+    {0x2b, unchanged},       // UVM_UNSET_PREFERRED_LOCATION
+    {0x2c, unchanged},       // UVM_ENABLE_READ_DUPLICATION
+    {0x2d, unchanged},       // UVM_DISABLE_READ_DUPLICATION
+    {0x2e, unchanged},       // UVM_SET_ACCESSED_BY
+    {0x2f, unchanged},       // UVM_UNSET_ACCESSED_BY
+    {0x33, unchanged},       // UVM_MIGRATE
+    {0x35, unchanged},       // UVM_MIGRATE_RANGE_GROUP
+    {0x41, unchanged},       // UVM_MAP_DYNAMIC_PARALLELISM_REGION
+    {0x42, unmap},           // UVM_UNMAP_EXTERNAL
+    {0x44, semaphore_pool},  // UVM_ALLOC_SEMAPHORE_POOL
+    {0x46, unchanged},       // UVM_PAGEABLE_MEM_ACCESS_ON_GPU
+    {0x48, unchanged},       // UVM_VALIDATE_VA_RANGE
+    {0x49, unchanged},       // UVM_CREATE_EXTERNAL_RANGE
+    {0x4a, unchanged},       // UVM_MAP_EXTERNAL_SPARSE
+    {0x4b, unchanged},       // UVM_MM_INITIALIZE
 };
 
 }  // namespace
