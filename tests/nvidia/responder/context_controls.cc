@@ -39,6 +39,25 @@ Status context_buffers(const Control& c) {
   return ok;
 }
 
+// NV0041_CTRL_GET_SURFACE_INFO_PARAMS: the count, then a pointer to pairs of an index and an answer.
+Status surface_info(const Control& c) {
+  Memory* const memory = memory_of(c.client, c.object);
+  if (memory == nullptr) return invalid_object_handle;
+  const uint32_t pages = static_cast<uint32_t>(memory->size / 4096), attr = memory->attr;
+  const uint32_t space = address_space_of(*memory);
+  release(memory);
+  auto* pair = field<uint32_t*>(c, 8);
+  for (uint32_t i = 0; i < word(c, 0); ++i, pair += 2) {
+    uint32_t index = 0, answer = 0;
+    if (!copy_in(&index, pair, sizeof index)) return invalid_pointer;
+    if (index == 7) answer = pages;  // PHYS_SIZE
+    if (index == 8) answer = attr;   // PHYS_ATTR
+    if (index == 9) answer = space;  // ADDR_SPACE_TYPE
+    if (!copy_out(pair + 1, &answer, sizeof answer)) return invalid_pointer;
+  }
+  return ok;
+}
+
 // NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS: what the driver writes to the doorbell.
 Status submit_token(const Control& c) {
   const ObjectsLocked locked;
@@ -49,9 +68,10 @@ Status submit_token(const Control& c) {
 }
 
 constexpr ControlRow rows[] = {
+    {0x3d05, 24, export_object},        // OS_UNIX_EXPORT_OBJECT_TO_FD
+    {0x3d06, 20, import_object},        // OS_UNIX_IMPORT_OBJECT_FROM_FD
     {0x3d08, 80, export_info},          // OS_UNIX_GET_EXPORT_OBJECT_INFO
-    {0x3d0b, 2128, export_objects},     // OS_UNIX_EXPORT_OBJECTS_TO_FD
-    {0x3d0c, 652, import_objects},      // OS_UNIX_IMPORT_OBJECTS_FROM_FD
+    {0x410110, 16, surface_info},       // NV0041_CTRL_CMD_GET_SURFACE_INFO
     {0x80170d, 24, channel_list},       // FIFO_GET_CHANNELLIST
     {0x801909, 1, unchanged},           // PERF_CUDA_LIMIT_SET_CONTROL
     {0x20801210, 16, unchanged},        // GR_SET_CTXSW_PREEMPTION_MODE

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ioctls.h"
+#include "memory.h"
 
 namespace responder {
 
@@ -20,6 +21,9 @@ inline uint32_t& word(const Control& c, size_t index) { return field<uint32_t>(c
 
 // The answer of commands that succeed and leave their parameters unchanged.
 inline Status unchanged(const Control&) { return ok; }
+
+// NV0000_CTRL_CMD_CLIENT_GET_ADDR_SPACE_TYPE of a memory object: SYSMEM or VIDMEM.
+inline uint32_t address_space_of(const Memory& memory) { return memory.place == Place::video ? 2 : 1; }
 
 // Returns false if the table doesn't have the command.
 template <size_t n>

@@ -11,6 +11,7 @@
 #include "control_rows.h"
 #include "machine.h"
 #include "memory.h"
+#include "objects.h"
 
 namespace responder {
 namespace {
@@ -186,7 +187,10 @@ Status engines(const Control& c) {
 }
 
 Status address_space(const Control& c) {
-  word(c, 2) = 3;  // Registers.
+  constexpr uint32_t registers = 3;
+  Memory* const memory = memory_of(c.client, word(c, 0));
+  word(c, 2) = memory != nullptr ? address_space_of(*memory) : registers;
+  if (memory != nullptr) release(memory);
   return ok;
 }
 

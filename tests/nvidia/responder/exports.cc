@@ -1,7 +1,7 @@
 #include "exports.h"
 
-#include <string.h>
-#include <sys/resource.h>
+#include <dirent.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <map>
@@ -14,12 +14,10 @@
 namespace responder {
 namespace {
 
-constexpr size_t metadata_size = 64;  // NV0000_OS_UNIX_EXPORT_OBJECT_FD_BUFFER_SIZE.
 struct Export {
   uint32_t class_;
   unsigned gpu;
   Memory* memory;
-  uint8_t metadata[metadata_size];
 };
 using FileKey = std::pair<dev_t, ino_t>;
 constexpr FileKey no_file = {0, 0};
@@ -39,38 +37,30 @@ FileKey key_of(int file) {
 
 // Returns whether the process has no other descriptor of the file.
 bool is_last(int file, const FileKey& key) {
-  rlimit limit = {};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  constexpr rlim_t most = 65536;
-  const int end = static_cast<int>(limit.rlim_cur < most ? limit.rlim_cur : most);
-  for (int other = 0; other < end; ++other)
-    if (other != file && key_of(other) == key) return false;
-  return true;
+  DIR* const all = opendir("/proc/self/fd");
+  bool has_other = false;
+  while (const dirent* const one = all != nullptr && !has_other ? readdir(all) : nullptr) {
+    const int other = atoi(one->d_name);
+    has_other = other != file && one->d_name[0] != '.' && key_of(other) == key;
+  }
+  if (all != nullptr) closedir(all);
+  return !has_other;
 }
 
-// NV0000_CTRL_OS_UNIX_EXPORT_OBJECTS_TO_FD_PARAMS.
-constexpr size_t export_metadata = 10, export_objects_at = 76, export_count = 2124;
-// NV0000_CTRL_OS_UNIX_GET_EXPORT_OBJECT_INFO_PARAMS.
-constexpr size_t info_most = 12, info_metadata = 14;
-// NV0000_CTRL_OS_UNIX_IMPORT_OBJECTS_FROM_FD_PARAMS.
-constexpr size_t import_objects_at = 8, import_types = 520, import_count = 648, import_index = 650;
-constexpr uint8_t type_vidmem = 1;  // NV0000_CTRL_CMD_OS_UNIX_IMPORT_OBJECT_TYPE_VIDMEM
+// NV0000_CTRL_OS_UNIX_EXPORT_OBJECT: the type, then the handles of the device, of the parent and of the object.
+constexpr uint32_t type_object = 1;
 
 }  // namespace
 
-Status export_objects(const Control& c) {
-  const FileKey key = key_of(field<int32_t>(c, 0));
-  if (key == no_file) return invalid_argument;
-  if (field<uint16_t>(c, export_count) != 1) return not_supported;
+Status export_object(const Control& c) {
+  const FileKey key = key_of(field<int32_t>(c, 16));
+  if (key == no_file || word(c, 0) != type_object) return invalid_argument;
   Export made = {};
-  memcpy(made.metadata, c.params + export_metadata, metadata_size);
   {
     const ObjectsLocked locked;
-    const Object* const object = find(c.client, field<uint32_t>(c, export_objects_at));
+    const Object* const object = find(c.client, word(c, 3));
     if (object == nullptr || object->memory == nullptr) return invalid_object_handle;
-    made.class_ = object->class_;
-    made.gpu = object->gpu;
-    made.memory = share(object->memory);
+    made = {object->class_, object->gpu, share(object->memory)};
   }
   Exports& all = exports();
   const std::lock_guard locked(all.mutex);
@@ -85,28 +75,23 @@ Status export_info(const Control& c) {
   const auto it = all.by_file.find(key_of(field<int32_t>(c, 0)));
   if (it == all.by_file.end()) return invalid_argument;
   word(c, 1) = it->second.gpu;
-  word(c, 2) = ~0u;  // Not a part of a device.
-  field<uint16_t>(c, info_most) = 1;
-  memcpy(c.params + info_metadata, it->second.metadata, metadata_size);
+  word(c, 2) = ~0u;            // Not a part of a device.
+  field<uint16_t>(c, 12) = 1;  // One object.
   return ok;
 }
 
-Status import_objects(const Control& c) {
-  if (field<uint16_t>(c, import_count) != 1 || field<uint16_t>(c, import_index) != 0) return not_supported;
+Status import_object(const Control& c) {
   const ObjectsLocked objects_locked;
   Exports& all = exports();
   const std::lock_guard locked(all.mutex);
   const auto it = all.by_file.find(key_of(field<int32_t>(c, 0)));
   if (it == all.by_file.end()) return invalid_argument;
-  const uint32_t parent = field<uint32_t>(c, 4);
+  const uint32_t parent = word(c, 3), handle = word(c, 4);
   if (find(c.client, parent) == nullptr) return invalid_object_parent;
   const Export& from = it->second;
-  const Object object = {
-      c.client, field<uint32_t>(c, import_objects_at), parent, from.class_, from.gpu, 0, from.memory,
-      nullptr};
-  if (!insert(object)) return insert_duplicate_name;
+  if (!insert({c.client, handle, parent, from.class_, from.gpu, 0, from.memory, nullptr}))
+    return insert_duplicate_name;
   share(from.memory);
-  c.params[import_types] = type_vidmem;
   return ok;
 }
 

@@ -6,10 +6,10 @@
 
 namespace responder {
 
-// NV0000_CTRL_CMD_OS_UNIX_EXPORT_OBJECTS_TO_FD, ..._GET_EXPORT_OBJECT_INFO and ..._IMPORT_OBJECTS_FROM_FD.
-Status export_objects(const Control& c);
+// NV0000_CTRL_CMD_OS_UNIX_EXPORT_OBJECT_TO_FD, ..._GET_EXPORT_OBJECT_INFO and ..._IMPORT_OBJECT_FROM_FD.
+Status export_object(const Control& c);
 Status export_info(const Control& c);
-Status import_objects(const Control& c);
+Status import_object(const Control& c);
 
 // Called before a descriptor is closed.
 void forget_export(int file);

@@ -143,14 +143,14 @@ Memory* make_memory(Place place, unsigned gpu, uint64_t asked, uint64_t size) {
   if (offset == ~uint64_t{0}) return nullptr;
   f.parts[offset] = size;
   if (place == Place::video) f.video[gpu] += size;
-  auto* const made = new Memory{place, gpu, 1, size, asked, offset, f.bytes + offset};
+  auto* const made = new Memory{place, gpu, 1, size, asked, offset, f.bytes + offset, 0};
   log_request("alloc", *made);
   return made;
 }
 
 Memory* make_foreign(unsigned gpu, void* bytes, uint64_t size) {
   if (!is_mapped(reinterpret_cast<uint64_t>(bytes), size)) return nullptr;
-  auto* const made = new Memory{Place::foreign, gpu, 1, size, size, 0, static_cast<uint8_t*>(bytes)};
+  auto* const made = new Memory{Place::foreign, gpu, 1, size, size, 0, static_cast<uint8_t*>(bytes), 0};
   log_request("alloc", *made);
   return made;
 }

@@ -26,6 +26,7 @@ struct Memory {
   uint64_t asked;   // As requested, without rounding.
   uint64_t offset;  // In the memory file, unless foreign.
   uint8_t* bytes;   // In the process.
+  uint32_t attr;    // NVOS32_ATTR of the request.
 };
 
 // Each returns an object with one reference, or null if the device or the file is full.

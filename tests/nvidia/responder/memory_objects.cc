@@ -41,6 +41,7 @@ Status place_memory(Object& object, Place place, uint32_t attr, uint64_t& size) 
   if (rounded == 0 || rounded < size) return invalid_argument;
   object.memory = make_memory(place, object.gpu, size, rounded);
   if (object.memory == nullptr) return no_memory;
+  object.memory->attr = attr;
   size = rounded;
   return ok;
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "engines.h"
 #include "ioctls.h"
 #include "machine.h"
 #include "mappings.h"
@@ -48,6 +49,23 @@ int unmap(char* argument) {
   return 0;
 }
 
+// UVM_MIGRATE_PARAMS: managed pages stay where they are, and the semaphore that announces the end is written, if there is one.
+int migrate(char* argument) {
+  struct Argument {
+    uint64_t base, length;
+    uint8_t destination[16];
+    uint32_t flags, unused;
+    uint64_t semaphore;
+    uint32_t payload;
+  } a;
+  if (!copy_in(&a, argument, sizeof a)) return -EFAULT;
+  if (a.semaphore == 0) return 0;
+  const bool is_written = release_semaphore(a.semaphore, a.payload, false, false) == Outcome::done;
+  if (!is_written)
+    append("RESPONDER_LOG", "uvm migrate %#llx\n", static_cast<unsigned long long>(a.semaphore));
+  return 0;
+}
+
 // UVM_ALLOC_SEMAPHORE_POOL_PARAMS begin with base and length, of an earlier mmap() of nvidia-uvm. The pool is in system memory.
 int semaphore_pool(char* argument) {
   uint64_t range[2];
@@ -87,7 +105,7 @@ constexpr Row rows[] = {
     {0x2d, unchanged},       // UVM_DISABLE_READ_DUPLICATION
     {0x2e, unchanged},       // UVM_SET_ACCESSED_BY
     {0x2f, unchanged},       // UVM_UNSET_ACCESSED_BY
-    {0x33, unchanged},       // UVM_MIGRATE
+    {0x33, migrate},         // UVM_MIGRATE
     {0x35, unchanged},       // UVM_MIGRATE_RANGE_GROUP
     {0x41, unchanged},       // UVM_MAP_DYNAMIC_PARALLELISM_REGION
     {0x42, unmap},           // UVM_UNMAP_EXTERNAL
