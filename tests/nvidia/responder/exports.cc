@@ -96,14 +96,18 @@ Status import_object(const Control& c) {
 }
 
 void forget_export(int file) {
-  Exports& all = exports();
-  const std::lock_guard locked(all.mutex);
-  if (all.by_file.empty()) return;
-  const FileKey key = key_of(file);
-  const auto it = all.by_file.find(key);
-  if (it == all.by_file.end() || !is_last(file, key)) return;
-  release(it->second.memory);
-  all.by_file.erase(it);
+  Memory* last = nullptr;
+  {
+    Exports& all = exports();
+    const std::lock_guard locked(all.mutex);
+    if (all.by_file.empty()) return;
+    const FileKey key = key_of(file);
+    const auto it = all.by_file.find(key);
+    if (it == all.by_file.end() || !is_last(file, key)) return;
+    last = it->second.memory;
+    all.by_file.erase(it);
+  }
+  release(last);  // Unlocked: the log that it writes to is closed by close(), which calls this function.
 }
 
 }  // namespace responder
