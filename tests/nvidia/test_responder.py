@@ -58,11 +58,13 @@ def words(*values):
 
 file, uvm = libc.open(b"/dev/nvidiactl", 2), libc.open(b"/dev/nvidia-uvm", 2)
 assert file >= 0 and uvm >= 0 and libc.open(b"/dev/nvidia7", 2) == -1 and libc.open(b"/dev/nvidia-modeset", 2) == -1
-for number, size in (0x99, 32), (0x2a, 8), (0x2b, 4), (0x29, 4):
+short = (0x99, 32), (0x2a, 8), (0x2b, 4), (0x29, 4), (0x27, 40), (0x34, 24), (0x4a, 120), (0x4e, 48), (0x4f, 24), (0x57, 48), (0x58, 40)
+for number, size in short:
     assert ioctl(file, number, size, words(*[0] * 32)) == errno.EINVAL, hex(number)
 assert ioctl(file, 0x2a, 32, words(*[0] * 32), type=ord("X")) == errno.EINVAL
 assert ioctl(uvm, 0x63, 0, words(*[0] * 32)) == errno.EINVAL
-for number, size in (0x2a, 32), (0x2b, 48), (0x29, 16), (0xc8, 2304), (0xd2, 72):
+memory_ioctls = (0x27, 56), (0x34, 28), (0x4a, 184), (0x4e, 56), (0x4f, 32), (0x57, 56), (0x58, 48)
+for number, size in (0x2a, 32), (0x2b, 48), (0x29, 16), (0xc8, 2304), (0xd2, 72), *memory_ioctls:
     for address in None, 8, 1 << 46:
         assert ioctl(file, number, size, address) == errno.EFAULT, (hex(number), address)
 
@@ -92,14 +94,37 @@ assert control(2, 0x2080014a, 12) == 0x3a and control(2, 0x2080014a, 1 << 30) ==
 assert control(2, 0x2080014a, 268, address=8) == 0x3d
 assert control(2, 0xdead) == 0x56 and control(2, 0) == 0x56
 assert control(99, 0x101) == 0x33 and control(2, 0x101, by=77) == 0x23
+
+def memory(handle, size, attr=0, class_=0x40, parent=1):
+    # NV_ESC_RM_ALLOC with NV_MEMORY_ALLOCATION_PARAMS: the attributes are its word 6, the size is its words 16 and 17.
+    parameters, a = words(*[0] * 32), words(client, parent, handle, class_, *[0] * 8)
+    parameters[6] = attr
+    ctypes.cast(ctypes.byref(parameters, 64), ctypes.POINTER(ctypes.c_uint64))[0] = size
+    ctypes.cast(ctypes.byref(a, 16), ctypes.POINTER(ctypes.c_uint64))[0] = ctypes.addressof(parameters)
+    assert ioctl(file, 0x2b, 48, a) == 0
+    return a[10], parameters[16]
+
+def map_gpu(handle, address, length, offset=0):
+    a = (ctypes.c_uint64 * 7)()
+    a[0], a[1], a[2], a[3], a[5] = 1 << 32 | client, handle << 32, offset, length, address
+    assert ioctl(file, 0x57, 56, a) == 0
+    return a[6] & 0xffffffff
+
+assert memory(20, 5) == (0, 65536) and memory(21, 5, 1 << 23) == (0, 4096) and memory(22, 5, 3 << 23) == (0, 2 << 20)
+assert memory(20, 5)[0] == 0x19 and memory(23, 0)[0] == 0x1f and memory(23, 1 << 62)[0] == 0x51 and memory(23, (1 << 64) - 1)[0] == 0x1f
+assert memory(23, 24 << 30)[0] == 0x51 and memory(23, 23 << 30)[0] == 0, "24 GiB, of which some KiB are used"
+assert map_gpu(20, 1 << 40, 65536) == 0 and map_gpu(20, 1 << 40, 65537) == 0x1f and map_gpu(20, 1 << 40, 1, 1 << 63) == 0x1f
+assert map_gpu(20, (1 << 64) - 4096, 65536) == 0x1f and map_gpu(99, 0, 4096) == 0x33
+foreign = (ctypes.c_uint64 * 7)(1 << 32 | client, 0x71 << 32 | 30, 0, 4096, (1 << 40) - 1, 0, 0)
+assert ioctl(file, 0x27, 56, foreign) == 0 and foreign[5] & 0xffffffff == 0x1e, "pages that the process does not have"
 free = words(client, client, 1, 0)
 assert ioctl(file, 0x29, 16, free) == 0 and free[3] == 0
 assert control(2, 0x2080014a, 268) == 0x33, "an object ends with its parent"
 chance = random.Random(1)
 for i in range(20000):
-    argument = (ctypes.c_ubyte * 512)(*chance.randbytes(512))
+    argument = (ctypes.c_ubyte * 16384)(*chance.randbytes(512))  # UVM_MAP_EXTERNAL_ALLOCATION_PARAMS has 9264 bytes.
     address = chance.choice([ctypes.addressof(argument), chance.getrandbits(47), 0])
-    number = chance.choice([0x29, 0x2a, 0x2b, 0xc8, 0xd2, chance.getrandbits(8)])
+    number = chance.choice([0x29, 0x2a, 0x2b, 0xc8, 0xd2, *[number for number, _ in memory_ioctls], chance.getrandbits(8)])
     ioctl(chance.choice([file, uvm]), number, chance.choice([32, 48, 72, 500]), address)
 print("alive")
 """

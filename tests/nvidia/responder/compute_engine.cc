@@ -36,7 +36,7 @@ enum Method : uint32_t {
   report_execute = 0x1b0c / 4,
 };
 
-constexpr uint32_t kernel_words = 64;
+constexpr uint32_t kernel_words = 64, max_chain = 1 << 16;
 
 Outcome write_inline(Subchannel& at, uint32_t data) {
   const uint64_t size = std::min<uint64_t>(at.inline_left, sizeof data);
@@ -53,8 +53,9 @@ Outcome release_at_end(const uint32_t* release) {
   const uint64_t address = uint64_t{how & 0xff} << 32 | release[0];
   const bool is_long = (how >> 29 & 1) != 0;
   uint64_t payload = release[2] | (is_long ? uint64_t{release[3]} << 32 : 0);
-  const bool is_added = (how >> 26 & 1) != 0 && (how >> 20 & 7) == 0;
-  if (is_added) {
+  const bool is_reduced = (how >> 26 & 1) != 0, is_added = (how >> 20 & 7) == 0;
+  if (is_reduced && !is_added) return Outcome::fault;
+  if (is_reduced) {
     const uint8_t* const old = bytes_at(address, 4);
     uint32_t value = 0;
     if (old != nullptr) memcpy(&value, old, sizeof value);
@@ -63,25 +64,56 @@ Outcome release_at_end(const uint32_t* release) {
   return release_semaphore(address, payload, is_long, (how >> 30 & 3) == 0);
 }
 
-// Ends the kernel that is described at a GPU address.
-Outcome end_kernel(uint64_t address) {
+struct Kernel {
   uint32_t words[kernel_words];
-  const uint8_t* const at = bytes_at(address, sizeof words);
-  if (at == nullptr) return Outcome::fault;
-  memcpy(words, at, sizeof words);
-  constexpr uint32_t version = 18, grid = 12, constants = 32, program = 48, releases[] = {24, 28, 52};
+  uint64_t address_in(uint32_t word) const { return uint64_t{words[word + 1] & 0x1ffff} << 32 | words[word]; }
+};
+
+bool read_kernel(uint64_t address, Kernel& kernel) {
+  constexpr uint32_t version = 18;
+  const uint8_t* const at = bytes_at(address, sizeof kernel);
+  if (at == nullptr) return false;
+  memcpy(&kernel, at, sizeof kernel);
+  return (kernel.words[version] >> 4 & 0xf) == 3;
+}
+
+// Ends a kernel: its effect, then its semaphores.
+Outcome end_kernel(const Kernel& kernel) {
+  constexpr uint32_t grid = 12, constants = 32, program = 48, releases[] = {24, 28, 52};
   constexpr uint64_t first_parameter = 0x160;  // In the first constant buffer.
-  if ((words[version] >> 4 & 0xf) != 3) return Outcome::fault;
-  const auto address_in = [&](uint32_t word) {
-    return uint64_t{words[word + 1] & 0x1ffff} << 32 | words[word];
-  };
-  if (!run_driver_kernel(address_in(program), address_in(constants) + first_parameter, words[grid],
-                         words[grid + 1] & 0xffff))
+  const uint32_t blocks = kernel.words[grid], rows = kernel.words[grid + 1] & 0xffff;
+  if (!run_driver_kernel(kernel.address_in(program), kernel.address_in(constants) + first_parameter, blocks,
+                         rows))
     return Outcome::fault;
-  Outcome outcome = Outcome::done;
   for (const uint32_t release : releases)
-    if (outcome == Outcome::done) outcome = release_at_end(words + release);
-  return outcome;
+    if (release_at_end(kernel.words + release) != Outcome::done) return Outcome::fault;
+  return Outcome::done;
+}
+
+// QMDV03_00_DEPENDENCE_COUNTER: counts an arrival in HW_ONLY_DEPENDENCE_COUNTER, and returns whether all have come.
+bool has_all_dependencies(uint64_t address, const Kernel& kernel) {
+  constexpr uint32_t arrived_word = 61;
+  const uint32_t wanted = kernel.words[4] >> 14 & 0xffff, arrived = (kernel.words[arrived_word] & 0xffff) + 1;
+  const uint32_t next = arrived >= wanted ? 0 : arrived;
+  return write_bytes(address + 4 * arrived_word, &next, sizeof next) && next == 0;
+}
+
+// Runs the kernel that is described at a GPU address, and the chain of kernels that depend on it (DEPENDENT_QMD0), as the nodes of a graph
+// do. A second dependent is not known to be used.
+Outcome run_kernels(uint64_t address) {
+  constexpr uint32_t schedule = 1, copy_and_schedule = 3, decrement = 4, second_enabled = 1 << 5;
+  for (uint32_t i = 0; i < max_chain; ++i) {
+    Kernel kernel;
+    if (!read_kernel(address, kernel) || end_kernel(kernel) != Outcome::done) return Outcome::fault;
+    const uint32_t dependent = kernel.words[16], action = dependent >> 1 & 7;
+    if ((dependent & second_enabled) != 0) return Outcome::fault;
+    if ((dependent & 1) == 0) return Outcome::done;
+    address = uint64_t{kernel.words[15]} << 8;
+    const bool counts =
+        action == decrement && read_kernel(address, kernel) && has_all_dependencies(address, kernel);
+    if (action != schedule && action != copy_and_schedule && !counts) return Outcome::done;
+  }
+  return Outcome::fault;
 }
 
 // SEND_SIGNALING_PCAS2_B: actions that schedule the kernel. Invalidations and prefetches have no effect.
@@ -95,7 +127,11 @@ Outcome load_kernel(const Subchannel& at, uint32_t method, uint32_t data) {
   const uint64_t address = (uint64_t{r[inline_kernel_high]} << 32 | r[inline_kernel_low]) << 8;
   if (!write_bytes(address + 4 * uint64_t{method - inline_kernel_first}, &data, sizeof data))
     return Outcome::fault;
-  return method == inline_kernel_last ? end_kernel(address) : Outcome::done;
+  if (method != inline_kernel_last) return Outcome::done;
+  Kernel kernel;
+  if (!read_kernel(address, kernel)) return Outcome::fault;
+  const bool is_scheduled_later = (kernel.words[4] >> 12 & 1) != 0;  // QMDV03_00_REQUIRE_SCHEDULING_PCAS
+  return is_scheduled_later ? Outcome::done : run_kernels(address);
 }
 
 }  // namespace
@@ -110,7 +146,7 @@ Outcome execute_compute(Subchannel& at, uint32_t method, uint32_t data) {
       return Outcome::done;
     case inline_data: return write_inline(at, data);
     case kernel_action:
-      return schedules(data & 0xf) ? end_kernel(uint64_t{r[kernel_address]} << 8) : Outcome::done;
+      return schedules(data & 0xf) ? run_kernels(uint64_t{r[kernel_address]} << 8) : Outcome::done;
     case semaphore_execute: {
       if ((data & 3) == 3) return Outcome::done;  // TRAP
       const bool is_long = (data >> 12 & 1) != 0;
