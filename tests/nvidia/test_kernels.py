@@ -97,5 +97,5 @@ def test_launches_return(major, module):
 def test_launches_return_in_a_slice(world, major, way, module):
     uuids = [d["uuid"] for d in world.json("devices")["devices"]]
     with shims(major, world.socket) as folder:
-        done = in_slice(world, python(LAUNCHES, module), environment(major, way, folder, uuids), "--device", "0", "--compute", "50")
+        done = in_slice(world, python(LAUNCHES, module), environment(major, way, folder, uuids), "--device", "0", "--compute", "50%")
     assert done.returncode == 0 and done.stdout == "done\n", done.stderr

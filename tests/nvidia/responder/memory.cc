@@ -73,6 +73,7 @@ struct Mapping {
 struct Addresses {
   std::mutex mutex;
   std::map<uint64_t, Mapping> mappings;
+  std::map<uint64_t, uint64_t> pools;  // Of semaphores, until they are mapped.
 };
 Addresses& addresses() {
   static Addresses* const made = new Addresses;
@@ -191,7 +192,16 @@ bool map_address(uint64_t address, uint64_t length, Memory* memory, uint64_t off
 
 bool map_managed(uint64_t address, uint64_t length) {
   if (!add(address, length, nullptr, 0)) return false;
-  log_managed("alloc", length);
+  Addresses& all = addresses();
+  const std::lock_guard locked(all.mutex);
+  const auto pool = all.pools.find(address);
+  const bool is_pool = pool != all.pools.end() && pool->second == length;
+  if (is_pool) {
+    all.pools.erase(pool);
+    all.mappings[address].is_counted = false;
+  } else {
+    log_managed("alloc", length);
+  }
   return true;
 }
 
@@ -201,13 +211,11 @@ void unmap_address(uint64_t address, uint64_t length) {
   if (address + length > address) cut(all.mappings, address, length);
 }
 
-void uncount_managed(uint64_t address, uint64_t length) {
+void expect_pool(uint64_t address, uint64_t length) {
+  constexpr size_t most = 1024;
   Addresses& all = addresses();
   const std::lock_guard locked(all.mutex);
-  const auto it = all.mappings.find(address);
-  if (it == all.mappings.end() || !it->second.is_counted || it->second.length != length) return;
-  it->second.is_counted = false;
-  log_managed("free", length);
+  if (all.pools.size() < most) all.pools[address] = length;
 }
 
 void unmap_managed(uint64_t address, uint64_t length) {

@@ -45,8 +45,8 @@ uint64_t used_video(unsigned gpu);
 bool map_address(uint64_t address, uint64_t length, Memory* memory, uint64_t offset);
 // Managed memory: the device sees the process's own pages.
 bool map_managed(uint64_t address, uint64_t length);
-// Takes managed memory out of the log of requests, because it is in system memory.
-void uncount_managed(uint64_t address, uint64_t length);
+// Announces that a pool of semaphores will be mapped there. It is in system memory, and not in the log of requests.
+void expect_pool(uint64_t address, uint64_t length);
 // Forgets the managed memory of pages that the process unmaps.
 void unmap_managed(uint64_t address, uint64_t length);
 void unmap_address(uint64_t address, uint64_t length);

@@ -66,11 +66,11 @@ int migrate(char* argument) {
   return 0;
 }
 
-// UVM_ALLOC_SEMAPHORE_POOL_PARAMS begin with base and length, of an earlier mmap() of nvidia-uvm. The pool is in system memory.
+// UVM_ALLOC_SEMAPHORE_POOL_PARAMS begin with base and length. The pool is mapped by the next mmap() of nvidia-uvm.
 int semaphore_pool(char* argument) {
   uint64_t range[2];
   if (!copy_in(range, argument, sizeof range)) return -EFAULT;
-  uncount_managed(range[0], range[1]);
+  expect_pool(range[0], range[1]);
   return 0;
 }
 
