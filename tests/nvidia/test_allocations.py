@@ -57,8 +57,9 @@ def test_the_driver_returns_what_it_requested(major, requests):
     found = steps(call([BUILD / "tests/nvidia_allocations"], {**environment(major, gpus=ONE), **requests.variables}))
     assert found["cuMemAlloc(64MiB)"][0] == 64 * MiB and found["cuMemCreate"][0] == 6 * MiB
     assert found["end"][0] == requests.video()[-1]
+    assert found.pop("end")[0] == 0
     for name, (requested, _, kept, _) in found.items():
-        assert requested > 0 or name in ("cuMemAlloc(512B)", "end"), name
+        assert requested > 0 and kept == 0, name
 
 
 # Suballocations: the driver requests a block of 2 MiB for the first. Carve charges what is used of it, and the agent charges the rest as
