@@ -82,6 +82,7 @@ Outcome<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
   bind(from, "nvmlDeviceGetAccountingPids", call.accounting.pids);
   bind(from, "nvmlDeviceGetAccountingStats", call.accounting.stats);
   bind(from, "nvmlEventSetCreate", call.event_set);
+  bind(from, "nvmlEventSetFree", call.free_event_set);
   bind(from, "nvmlDeviceRegisterEvents", call.register_events);
   bind(from, "nvmlEventSetWait_v2", call.wait_for_event);
   bind(from, "nvmlInternalGetExportTable", call.export_table);
@@ -100,6 +101,7 @@ Outcome<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
 }
 
 Nvml::~Nvml() {
+  stop_xids();
   if (initialised_ && call_.shutdown != nullptr) call_.shutdown();
   // The library stays loaded, because drivers have threads that outlive a dlclose.
 }
@@ -157,11 +159,22 @@ Outcome<std::vector<Device>> Nvml::find_devices(const Bytes* reserve, std::vecto
     devices.push_back(device);
     handles_[i] = handle;
   }
-  if (call_.event_set != nullptr && call_.register_events != nullptr && call_.wait_for_event != nullptr &&
-      call_.event_set(&events_) == NVML_SUCCESS)
-    for (const nvmlDevice_t handle : handles_)
-      call_.register_events(handle, nvmlEventTypeXidCriticalError, events_);
+  start_xids();
   return devices;
+}
+
+void Nvml::start_xids() {
+  stop_xids();
+  if (call_.event_set == nullptr || call_.register_events == nullptr || call_.wait_for_event == nullptr ||
+      call_.event_set(&events_) != NVML_SUCCESS)
+    return;
+  for (const nvmlDevice_t handle : handles_)
+    if (handle != nullptr) call_.register_events(handle, nvmlEventTypeXidCriticalError, events_);
+}
+
+void Nvml::stop_xids() {
+  if (events_ != nullptr && call_.free_event_set != nullptr) call_.free_event_set(events_);
+  events_ = nullptr;
 }
 
 unsigned Nvml::minor_of(unsigned index) const {

@@ -48,6 +48,7 @@ struct NvmlTable {
   decltype(&nvmlDeviceGetMPSComputeRunningProcesses_v3) mps_processes;  // Since driver 510.
   AccountingCalls accounting;
   decltype(&nvmlEventSetCreate) event_set;
+  decltype(&nvmlEventSetFree) free_event_set;
   decltype(&nvmlDeviceRegisterEvents) register_events;
   decltype(&nvmlEventSetWait_v2) wait_for_event;
   decltype(&nvmlInternalGetExportTable) export_table;
@@ -111,6 +112,8 @@ class Nvml {
 
  private:
   Nvml() = default;
+  void start_xids();  // Registers the devices that are not lost for Xid errors.
+  void stop_xids();
   std::string text_of(nvmlReturn_t) const;
 
   void* library_ = nullptr;
