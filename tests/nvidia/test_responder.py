@@ -135,3 +135,66 @@ def test_what_the_responder_does_not_know_fails_as_in_the_kernel(tmp_path):
     done = call(python(HOSTILE), {**environment("550"), "RESPONDER_LOG": str(log)})
     assert done.returncode == 0 and done.stdout == "alive\n", done.stderr
     assert "control 0xdead: 0x56\n" in log.read_text() and "class 0xdead: 0x22\n" in log.read_text()
+
+
+CHANNEL = HOSTILE.split("for number, size in short")[0].rsplit("short =", 1)[0] + """
+import time
+root = words(*[0] * 12)
+assert ioctl(file, 0x2b, 48, root) == 0
+client = root[2]
+
+def alloc(parent, handle, class_, *values):
+    parameters = words(*values, *[0] * (32 - len(values)))
+    a = words(client, parent, handle, class_, *[0] * 8)
+    ctypes.cast(ctypes.byref(a, 16), ctypes.POINTER(ctypes.c_uint64))[0] = ctypes.addressof(parameters)
+    assert ioctl(file, 0x2b, 48, a) == 0
+    return a[10]
+
+def mapped(handle, size):
+    a = words(client, 1, handle, 0, 0, 0, size, 0, 0, 0, 0, 0, file, 0)
+    assert ioctl(file, 0x4e, 56, a) == 0 and a[10] == 0
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    return ctypes.cast(libc.mmap(None, size, 3, 1, file, 0), ctypes.POINTER(ctypes.c_uint32))
+
+def until(true):
+    end = time.monotonic() + 30
+    while not true() and time.monotonic() < end:
+        time.sleep(0.001)
+    return true()
+
+SIZE, AT, RELEASE = 65536, 1 << 36, 1 << 29 | 5 << 16 | 0x5c >> 2
+assert alloc(client, 1, 0x80) == 0
+for handle in 20, 21, 22:
+    assert alloc(1, handle, 0x3e, *[0] * 16, SIZE) == 0
+memory, control, errors = (mapped(handle, SIZE) for handle in (20, 21, 22))
+a = words(client, 1, 0, 20, 0, 0, SIZE, 0, 0, 0, 0, AT >> 32, 0, 0)
+assert ioctl(file, 0x57, 56, a) == 0 and a[12] == 0
+assert alloc(1, 30, 0xc56f, 22, 0, 0, AT >> 32, 0, 0, 0, 0, 21) == 0x1f, "a ring without entries"
+assert alloc(1, 30, 0xc56f, 22, 0, 0, AT >> 32, 8, 0, 0, 0, 99) == 0x33, "no such memory for the control structure"
+assert alloc(1, 30, 0xc56f, 22, 0, 0, AT >> 32, 8, 0, 0, 0, 21) == 0
+
+def submit(put, *methods):
+    for i, word in enumerate(methods):
+        memory[put * 1024 + i] = word
+    memory[2 * put - 2], memory[2 * put - 1] = put * 4096, AT >> 32 | len(methods) << 10
+    control[0x8c // 4] = put
+
+submit(1, RELEASE, 0xf000, AT >> 32, 77, 0, 1)
+assert until(lambda: memory[0xf000 // 4] == 77 and control[0x88 // 4] == 1)
+submit(2, RELEASE, 0xf000, AT >> 32, 78, 0, 0)  # Waits until the semaphore has 78.
+time.sleep(0.05)
+assert control[0x88 // 4] == 1
+memory[0xf000 // 4] = 78
+assert until(lambda: control[0x88 // 4] == 2)
+submit(3, RELEASE, 0xf000, (AT >> 32) + 1, 79, 0, 1)  # An address that is not mapped.
+assert until(lambda: errors[3] >> 16 == 0xffff) and errors[2] == 31 and control[0x88 // 4] == 2
+free = words(client, client, 1, 0)
+assert ioctl(file, 0x29, 16, free) == 0 and free[3] == 0
+print("alive")
+"""
+
+
+def test_a_channel_executes_waits_and_faults():
+    done = call(python(CHANNEL), environment("550"))
+    assert done.returncode == 0 and done.stdout == "alive\n", done.stderr
