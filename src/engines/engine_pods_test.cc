@@ -275,10 +275,11 @@ TEST(EnginePods, warn_with_both_numbers_if_tasks_cannot_run_at_once) {
                   "or spark.executor.cores=3"));
   const auto busy = engine_pods(request(Engine::ray, with(ray(), "carve.ray.worker.cpus", "20")));
   ASSERT_TRUE(busy);
-  EXPECT_THAT(busy->warnings,
-              ElementsAre("20 tasks at once have 20 contexts of 256 MiB, 5120 MiB in all, if each uses CUDA, "
-                          "and a slice has 4096 MiB, so 16 fit; set emr.serverless.mgpu.memory=5120 or more, "
-                          "or carve.ray.worker.cpus=16"));
+  EXPECT_THAT(
+      busy->warnings,
+      ElementsAre("20 simultaneous tasks have 20 contexts of 256 MiB, 5120 MiB in all, if each uses CUDA, "
+                  "and a slice has 4096 MiB, so 16 fit; set emr.serverless.mgpu.memory=5120 or more, "
+                  "or carve.ray.worker.cpus=16"));
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "controller/nodes/testing/node_objects.h"
-#include "controller/objects/testing/store_stage.h"
 #include "controller/services/testing/effects_fake.h"
+#include "controller/services/testing/store_stage.h"
 #include "wire/api/json.h"
 
 namespace carve::controller {

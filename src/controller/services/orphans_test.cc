@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <set>
 
-#include "controller/objects/testing/store_stage.h"
 #include "controller/services/service_reconciler.h"
 #include "controller/services/testing/effects_fake.h"
+#include "controller/services/testing/store_stage.h"
 #include "wire/api/json.h"
 
 namespace carve::controller {

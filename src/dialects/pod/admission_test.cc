@@ -184,7 +184,7 @@ TEST(Admission, rules_over_a_whole_pod) {
                     a, b));
   };
   EXPECT_EQ(refusal(two("aliyun.com/gpu-mem: 1", "carve.dev/memory: 4Gi")),
-            "container b asks in dialect carve, and another container in ack; keep one");
+            "container b uses dialect carve, and another container uses ack; keep one");
   const auto counted = [&](Json pod) {
     pod["metadata"]["labels"]["aliyun.com/gpu-count"] = "2";
     return pod;
@@ -232,7 +232,7 @@ TEST(Admission, an_init_container_may_share_the_first_slice) {
   EXPECT_EQ(refusal(pod("carve.dev/memory: 5Gi, carve.dev/compute: 30"), share),
             "init container i: it shares the slice of container a, so it must request the same amounts");
   EXPECT_EQ(refusal(pod("aliyun.com/gpu-mem: 4"), share),
-            "container i asks in dialect ack, and another container in carve; keep one");
+            "container i uses dialect ack, and another container uses carve; keep one");
   EXPECT_EQ(refusal(pod("carve.dev/memory: 4Gi, carve.dev/compute: 30",
                         ", {name: s, restartPolicy: Always, resources: {limits: {carve.dev/memory: 1Gi}}}"),
                     share),

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "controller/objects/testing/store_stage.h"
 #include "controller/services/service_reconciler.h"
 #include "controller/services/testing/effects_fake.h"
+#include "controller/services/testing/store_stage.h"
 #include "wire/api/json.h"
 
 namespace carve::controller {
