@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from real_driver import ALL, BUILD, INITIALISED, call, driver, environment, python, version
+from real_driver import ALL, BUILD, EXPORTS, INITIALISED, SOURCE, call, driver, environment, exported, names, python, version
 from test_arguments import PROGRAM, names as hooks, native, rows  # `hooks` is a fixture.
-from test_lookups import LIBRARIES, SOURCE, differing, exported, names
+from test_lookups import differing
 
 SIMULATED = BUILD / "lib/carve/sim"
 
@@ -29,7 +29,7 @@ def names_of(file):
     return {line.split()[-1].partition("@")[0] for line in lines}
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", EXPORTS)
 @pytest.mark.parametrize("major", ALL)
 def test_a_simulated_driver_exports_the_names_of_nvidias(major, library):
     theirs = exported(major, library)
@@ -63,7 +63,7 @@ def test_a_simulated_driver_has_the_version_of_nvidias(major, sets):
     assert theirs.returncode == 0 and ours.stdout == f"{theirs.stdout}{version(major)}\n", theirs.stderr + ours.stderr
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", EXPORTS)
 @pytest.mark.parametrize("major", ALL)
 def test_look_ups_answer_as_by_nvidias_driver(major, library, sets, tmp_path):
     """Each way of looking up each name, and each (name, version, flags) of cuGetProcAddress: the same export, result and status."""
