@@ -49,7 +49,7 @@ def test_it_finds_the_devices_and_its_doctor_is_right(agent, major):
     assert found["driver samples"][0] == found["audit"][0] == found["coverage"][0] == "ok", found
     assert "device 0 mode" not in found and "nvidia-smi in slices" not in found
     # What the responder doesn't have is reported, and nothing else of the driver.
-    assert found["device 1 context"] == ("degraded", "device 1: cuCtxCreate failed")
+    assert found["device 1 context"] == ("degraded", "device 1: NVML does not report the memory of each process")
     assert found["audit of ended processes"][0] == "degraded" and "does not support accounting mode" in found["audit of ended processes"][1]
 
 
