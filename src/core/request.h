@@ -83,7 +83,8 @@ inline constexpr Bytes min_memory = 1_MiB;
 // Returns the request, or the first rule that it violates.
 Outcome<Request> validated(Request);
 
-// Returns the bytes that a part of the request needs on this device, counted from 0. Only for a validated request.
+// Returns the bytes that a part of the request needs on this device. Parts are counted from 0. The request
+// must have been validated.
 Bytes need(const Request&, size_t part, const Device&);
 // Returns the share of a part.
 Share share_of(const Request&, size_t part);

@@ -73,7 +73,8 @@ constexpr Isolation default_isolation(Share share) {
   return share.basis_points != 0 ? Isolation::memory_and_compute : Isolation::memory;
 }
 
-// The strategies of one node: an agent accepts only these, carve-replay accepts all.
+// Parses a strategy that works on a single node. An agent accepts only these; carve-replay accepts all
+// strategies.
 std::optional<Strategy> parse_node_strategy(std::string_view);
 std::string node_strategy_names();  // "binpack or spread"
 

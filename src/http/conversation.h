@@ -40,7 +40,7 @@ class Conversation final : private Stream, private LaterAnswer {
   // Returns the bytes to send next, at most 64 KiB of a file at a time; empty if there are none now.
   std::string_view unsent();
   void sent(size_t bytes, int64_t now_ns);
-  // Called every second: sends a stream its comment, ends a connection that is late.
+  // Called every second. Sends a comment on an idle stream, and ends a connection that missed its deadline.
   void tick(int64_t now_ns);
   // Returns whether the connection is to be closed now.
   bool is_over() const;

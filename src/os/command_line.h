@@ -57,7 +57,8 @@ struct CommandLine {
 
   // Stores a value of the option `forms[index]`.
   using Store = std::function<Outcome<void>(size_t index, const std::string& value)>;
-  // Parses the words of main(). If `is_complete` is true after a row, the rest of the line is ignored.
+  // Parses the arguments of main() and stores the values in the order of `forms`. Once `is_complete` returns
+  // true after an option, the rest is ignored.
   Outcome<void> parse(int argc, char** argv, const Store& store,
                       const std::function<bool()>& is_complete) const;
 };

@@ -39,8 +39,8 @@ Outcome<Fd> listen_at(const std::string& path, int type, unsigned mode) {
     unlink(path.c_str());
   }
   Fd fd(socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  // The file gets the socket's mode less what the umask forbids, then the rest. A change of the umask would
-  // affect the files of all threads.
+  // bind() creates the file with the socket's mode minus the umask, and chmod() then adds the missing bits.
+  // Changing the umask instead would affect all threads.
   fchmod(fd.get(), mode);
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0 ||
       chmod(path.c_str(), mode) != 0 || listen(fd.get(), SOMAXCONN) != 0)

@@ -1,13 +1,13 @@
-// Plans for a whole fleet which slices to move, and where, so that `wanted` more devices become empty, for
-// example to switch them off, to grant exclusive slices, or to repair them. The plan has few moves. The
-// device that is cheapest to empty now is next (fewest slices, then least memory), and it is emptied
-// completely or not at all. A slice goes where the engine's strategy puts it, but never to a device that is
-// to be empty.
+// Plans which slices of a fleet to move, and where, so that `wanted` more devices become empty, for example
+// to switch them off, to grant exclusive slices, or to repair them. To keep the number of moves small, each
+// step picks the device that is cheapest to empty now (fewest slices, then least memory) and empties it
+// completely or not at all. The engine's strategy chooses the new device of a slice, but never one that is to
+// be emptied.
 //
-// A slice of several devices moves to several devices. If other devices also become empty when these slices
-// have left, all of them are emptied together if there is room. The plan states its gain and its cost. No
-// slice is moved, and the plan moves none twice. An exact minimum is a bin packing problem. This algorithm is
-// greedy, and an emptied device costs one decision for each of its slices.
+// A slice on several devices moves to several devices. If such moves would empty further devices, all of them
+// are emptied together if there is room. The plan reports its gain and its cost. It only proposes moves, and
+// moves no slice twice. Finding the fewest moves is a bin packing problem, so the algorithm is greedy: each
+// emptied device costs one placement decision per slice.
 #pragma once
 
 #include <span>

@@ -249,7 +249,7 @@ TEST(Engine, a_journal_that_overflowed_is_not_believed) {
 TEST(Engine, a_node_that_is_added_between_two_requests_is_used) {
   Engine engine(Strategy::binpack);
   const RequestClass whole = engine.request_class(asking(1, 10000));
-  // The journal is renewed at 129 and 257 nodes; the scores have room for multiples of 64.
+  // The journal is reallocated at 33, 65, 129 and 257 nodes, and the scores after every 64 nodes.
   for (uint32_t n = 0; n < 300; ++n) {
     add(engine.fleet(), 0, 1);
     const auto assignment = engine.place(whole);

@@ -50,7 +50,7 @@ bool can_serve(const FittingDevices&, PartSet, DeviceSet);
 inline PartSet all_parts(unsigned parts) { return static_cast<PartSet>((uint64_t{1} << parts) - 1); }
 inline bool can_serve(const FittingDevices& fit) { return can_serve(fit, all_parts(fit.parts), fit.any); }
 
-// Returns the parts that differ, the largest first.
+// Returns the indexes of `RequestShape::parts`, the largest part first. Empty if all parts are equal.
 std::vector<uint8_t> largest_first(const RequestShape&);
 
 // Gives equal parts their devices in ascending order.

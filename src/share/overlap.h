@@ -21,8 +21,9 @@ using Supports = std::array<Support, max_clients>;  // By client.
 // Returns the sum of the parts.
 Ns split(Ns all, const Parts& had, Parts& parts);
 
-// The same, with the limits of `supports`. If a count is late and no client has credit left, the clients that
-// the last count showed share the time. If it showed none, only the claims are known.
+// Like split(), but gives no client more than its credit in `supports`. If all credit is used up, the
+// driver's count is late. Then the clients that the last count showed share the time, or all clients if it
+// showed none.
 Ns split_supported(Ns all, const Parts& had, const Supports& supports, Parts& parts);
 
 }  // namespace carve::share

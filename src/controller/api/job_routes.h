@@ -17,11 +17,11 @@ http::Response read_job_parameters(const Call&);
 Outcome<Object> planned_queue(const Call&, const Submission&);
 // Returns nothing if the queue has no unfinished jobs.
 Outcome<void> check_queue_deletion(const Call&, const std::string& name);
-// Returns the job that the submission would make, or why it is rejected.
+// Returns the job that the submission would create, or why it is rejected.
 Outcome<Object> planned_job(const Call&, const Submission&);
 
-// Returns the response that rejects the submissions because of another `gpu` of a queue, a job that its queue
-// does not admit, or another spec of a job. No value if they are valid.
+// Returns the response that rejects the submissions if one would change the `gpu` of a queue or the spec of a
+// job, or is a job that its queue does not admit. No value if they are valid.
 std::optional<http::Response> refused_by_queues(const Call&, const std::vector<Submission>&);
 
 // Returns the warnings for the caller about a planned job.

@@ -15,8 +15,9 @@ namespace carve::dialects {
 // Returns whether a resource's name looks like a GPU and Carve does not read it.
 bool is_unknown_gpu_resource(std::string_view resource);
 
-// Rejects each unknown request of the pod, an object with `metadata` and `spec`. `at` begins the fields, such
-// as "spec.template.". `has_slice` means that a container requests a slice in terms that Carve reads.
+// Rejects each unknown request of the pod, an object with `metadata` and `spec`. `at` is the prefix of the
+// field paths, such as "spec.template.". `has_slice` means that a container requests a slice in terms that
+// Carve reads.
 void refuse_unknown_gpu_requests(const api::Json& pod, const std::string& at, bool has_slice,
                                  const PodSettings&, objects::ErrorList&);
 

@@ -7,8 +7,9 @@ using namespace carve::guest;
 
 namespace {
 
-// Three steps, each in its own function, so that the first needs no stack frame: the device is not
-// arbitrated, a known launch under a lease, all other cases. `What` makes a Launch of the arguments.
+// A launch takes one of three paths: the device is not arbitrated (`paced`), a known launch runs under a
+// lease (`arbitrated`), or anything else (`out_of_line`). Each has its own function, so that the first needs
+// no stack frame. `What` builds a Launch from the arguments.
 template <auto Entry, auto What, class... A>
 __attribute__((noinline)) CUresult out_of_line(A... a) {
   return paced_by_waiting(What(a...), [=] { return driver<Entry>(a...); });

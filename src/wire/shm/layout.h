@@ -139,12 +139,13 @@ struct alignas(64) SharedBlock {
   std::atomic<uint32_t> joins;        //  48  Increased before a process sets its bit.
   uint32_t unused[3];                 //  52
   Lane lane;                          //  64  Bytes charged for it.
-  // Bit n % 64 of word n / 64: the process in slot n holds it.
+  // Bit n % 64 of word n / 64 is set if the process in slot n holds the block.
   std::atomic<uint64_t> holder[max_processes / 64];  // 128
 };
 static_assert(sizeof(SharedBlock) == 192 && offsetof(SharedBlock, lane) == 64 &&
               offsetof(SharedBlock, holder) == 128);
-// Per slice, charged at the same time. Usual allocators use segments of 20 MiB, so this many fill 160 GiB.
+// Blocks that a slice can have charged at the same time. Common allocators use segments of 20 MiB, so these
+// cover 160 GiB.
 inline constexpr unsigned max_shared_blocks = 8192;
 
 // The bytes charged per device, and the lanes that changed them (budget.h). In a Report 64 bytes precede it,
@@ -155,7 +156,7 @@ struct Charges {
   Lane growth[max_devices];         //    1024  The agent's own lane: memory that no call requested.
   std::atomic<uint64_t> block_end;  //    2048  No block from this index on was ever used.
   uint64_t pad[7];                  //    2056
-  // Bit n % 64 of word n / 64: a lane of the process in slot n may have spare bytes.
+  // Bit n % 64 of word n / 64 is set if a lane of the process in slot n may have spare bytes.
   std::atomic<uint64_t> spare_slots[max_devices][max_processes / 64];  // 2112
   uint64_t pad2[(4032 - 3136) / 8];                                    // 3136
   ReportProcess process[max_processes];                                // 4032

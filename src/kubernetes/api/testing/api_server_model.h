@@ -34,8 +34,8 @@ class ApiServerModel {
     std::erase_if(log_, [&](const Change& change) { return change.version <= oldest_kept; });
   }
 
-  // Returns a page of `page` objects, or no value for 410. A continued list has the version of its first
-  // page.
+  // Returns a page of at most `page` objects, or no value if the continue token has expired (410 Gone). All
+  // pages of a list have the resource version of the first one.
   std::optional<std::string> list(const std::string& target, size_t page) {
     const std::string token = parameter(target, "continue");
     uint64_t at = version;

@@ -1,5 +1,5 @@
-// The coordinator over an API server in memory, under virtual time. The test plays the scheduler and the API
-// server.
+// Runs the coordinator against an in-memory API server under virtual time. The test acts as the scheduler and
+// changes the server's objects.
 #pragma once
 
 #include <optional>
