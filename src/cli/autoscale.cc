@@ -108,7 +108,9 @@ void scale_eas_service(Context& context, const EasAutoscaleOptions& options) {
 void add_eas_autoscale(CLI::App& eas, Context& context) {
   CLI::App* verb = eas.add_subcommand("autoscale", "Let the number of replicas follow the load");
   auto options = std::make_shared<EasAutoscaleOptions>();
-  verb->add_option("NAME", options->words, "The service; 'rm NAME' ends it")->required()->expected(1, 2);
+  verb->add_option("NAME", options->words, "The service; 'rm NAME' stops its autoscaling")
+      ->required()
+      ->expected(1, 2);
   verb->add_option("-D", options->changes, "min, max, or strategies.qps, .concurrency or .gpu (percent)")
       ->type_name("FIELD=VALUE");
   verb->footer("  carve eas autoscale demo -Dmin=1 -Dmax=5 -Dstrategies.qps=10");
@@ -125,7 +127,7 @@ void add_autoscale(CLI::App& app, Context& context) {
   load->add_option("--qps", options->qps, "Requests per second");
   load->add_option("--concurrency", options->concurrency, "Requests at the same time");
   load->add_option("--gpu-utilization", options->utilization, "Percent of its share of the GPU");
-  load->add_flag("--off", options->off, "None: spec.replicas is the number again");
+  load->add_flag("--off", options->off, "Stop autoscaling; spec.replicas applies again");
   load->require_option(1);
   verb->add_option("-n,--namespace", options->name_space, "Its namespace")->capture_default_str();
   verb->footer("  carve autoscale service/demo --min 1 --max 5 --qps 10");

@@ -146,7 +146,7 @@ struct Window {
 Outcome<Window> window_of(const BillOptions& o) {
   if (!o.month.empty()) {
     if (!o.from.empty() || !o.to.empty())
-      return failure(FailureKind::invalid_argument, "--month is a time by itself; leave out --from and --to");
+      return failure(FailureKind::invalid_argument, "--month cannot be used with --from or --to");
     const auto first = parse_utc("--month", o.month + "-01");
     if (o.month.size() != 7 || !first)
       return failure(FailureKind::invalid_argument, "--month '{}': it is a month such as 2026-11",
@@ -304,8 +304,8 @@ void describe_price(Context& context, const ObjectName& object) {
 std::string contradiction(const CLI::App& verb, const BillOptions& o) {
   const char* lines = o.idle ? "--idle" : o.lines ? "--lines" : nullptr;
   if (verb.count("--by") != 0 && lines != nullptr && o.output != "json")
-    return fmt::format("--by has sums, and {} has lines; leave out one of them", lines);
-  if (o.idle && o.output == "csv") return "--idle has no csv; use -o json";
+    return fmt::format("--by prints sums, and {} prints lines; use only one of them", lines);
+  if (o.idle && o.output == "csv") return "--idle does not support csv; use -o json";
   if (verb.count("--selector") != 0 && o.selector.empty())
     return "-l is empty; use -l KEY=VALUE, or leave it out";
   if (verb.count("--account") != 0 && o.account.empty())

@@ -77,7 +77,7 @@ std::string message_of(const CLI::ParseError& error, const CLI::App& verb) {
   const CLI::Option* const option = verb.get_option_no_throw(name);
   if (option != nullptr && option->get_items_expected_max() == 0)
     return fmt::format("{}: '{}': the option takes no value; leave it out", name, value);
-  return fmt::format("{}: '{}' is no whole number, or it is out of range", name, value);
+  return fmt::format("{}: '{}' is not a whole number or is out of range", name, value);
 }
 
 // Returns the verb that the words name: "rollout status". Unknown words where a verb is required are an

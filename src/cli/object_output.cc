@@ -61,7 +61,8 @@ client::Answer<std::string> whole_list(const client::Client& controller, const s
     if (!text) return text;
     auto json = api::parse(*text);
     if (!json || !json->is_object() || !(*json)["items"].is_array())
-      return tl::unexpected(api::Problem{.title = "list", .detail = "the controller's answer is no list"});
+      return tl::unexpected(
+          api::Problem{.title = "list", .detail = "the controller's response is not a list"});
     const api::Json metadata = json->value("metadata", api::Json::object());
     next = metadata.contains("continue") && metadata["continue"].is_string()
                ? metadata["continue"].get<std::string>()

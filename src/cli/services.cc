@@ -46,7 +46,7 @@ Result<ObjectName, std::string> parse_object(const std::vector<std::string>& wor
   if (!objects) return tl::unexpected(std::move(objects.error()));
   if (objects->size() > 1)
     return tl::unexpected(
-        fmt::format("'{}' is one word too many; name one object, as in service/NAME", words.back()));
+        fmt::format("'{}' is one argument too many; name one object, such as service/NAME", words.back()));
   return std::move(objects->front());
 }
 

@@ -37,7 +37,7 @@ void add_slice(CLI::App& app, Context& context) {
     });
   });
 
-  CLI::App* remove = verb->add_subcommand("rm", "End every process of a slice, then the slice");
+  CLI::App* remove = verb->add_subcommand("rm", "End all processes of a slice and delete it");
   auto names = std::make_shared<std::vector<std::string>>();
   remove->add_option("NAME", *names, "The slices")->required();
   remove->callback([&context, names] {

@@ -51,7 +51,7 @@ void stop_slices(Context& context, const client::AgentClient& agent, const std::
 
 void add_stop(CLI::App& app, Context& context) {
   CLI::App* verb =
-      app.add_subcommand("stop", "End every process of a slice, then the slice; wait until it has ended");
+      app.add_subcommand("stop", "End all processes of a slice, delete it, and wait until it has ended");
   auto names = std::make_shared<std::vector<std::string>>();
   auto does_not_wait = std::make_shared<bool>(false);
   verb->add_option("NAME", *names, "The slices")->required();

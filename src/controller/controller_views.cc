@@ -84,7 +84,7 @@ std::string Api::container_problem() const {
   if (access(container_engine, X_OK) != 0)
     return fmt::format("{}: {}; install it: apt-get install podman", container_engine, strerror(errno));
   // The engine reads the devices of slices from the folder where root announces them.
-  return geteuid() == 0 ? "" : "containers are started by a controller of root only";
+  return geteuid() == 0 ? "" : "only a controller that runs as root can start containers";
 }
 
 std::vector<std::string> Api::limit_warnings(const objects::ServiceSpec& spec) const {

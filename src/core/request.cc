@@ -15,7 +15,7 @@ Cases(F...) -> Cases<F...>;
 // Returns why this is not an amount of memory of one device, or an empty text.
 std::string problem(PerDevice m) {
   if (m.memory >= min_memory) return "";
-  return fmt::format("{} of memory is too little; a slice has at least 1 MiB", text(m.memory).c_str());
+  return fmt::format("{} of memory is too little; a slice needs at least 1 MiB", text(m.memory).c_str());
 }
 std::string problem(OfUsable m) {
   if (m.part.basis_points != 0 && m.part <= whole_device) return "";
@@ -120,7 +120,7 @@ Outcome<void> placed_rules(const Request& r) {
                      "placed[{}]: an exclusive request takes whole devices; leave out the compute share", i);
     if (!r.exclusive && part.memory < min_memory)
       return failure(FailureKind::invalid_argument,
-                     "placed[{}]: {} of memory is too little; a slice has at least 1 MiB", i,
+                     "placed[{}]: {} of memory is too little; a slice needs at least 1 MiB", i,
                      text(part.memory).c_str());
     if (const auto good = part_share_rules(r, "placed", i, part.share); !good) return good;
   }

@@ -207,7 +207,8 @@ class PodReader {
           key.starts_with(mgpu_prefix) || key.starts_with(carve_prefix) || is_key_of(request_.engine, key);
       const bool is_foreign = request_.engine != Engine::spark || !key.starts_with(spark_prefix);
       if (!is_ours && is_foreign)
-        out_.warnings.push_back(fmt::format("{} has no effect: it is no parameter of a {} job", key, engine));
+        out_.warnings.push_back(
+            fmt::format("{} has no effect: it is not a parameter of a {} job", key, engine));
     }
   }
 
@@ -270,7 +271,7 @@ class PodReader {
       return refuse(core_key, "{}: {} is not a whole number from {} to {}, in percent", core_key,
                     objects::typed(text), min_core_percent, max_core_percent);
     if (request_.queue.strict && *core % core_step_percent != 0 && *core != max_core_percent)
-      return refuse(core_key, "{}: {} is no multiple of {} and not {}, and queue {} is strict", core_key,
+      return refuse(core_key, "{}: {} is neither a multiple of {} nor {}, and queue {} is strict", core_key,
                     objects::typed(text), core_step_percent, max_core_percent, request_.queue.name);
     out_.need.share = Share{static_cast<uint32_t>(*core) * 100};
   }

@@ -154,7 +154,7 @@ TEST(EnginePods, are_refused_with_the_key_and_the_way_out) {
       {request(Engine::custom, custom("100")),
        "emr.serverless.mgpu.core: '100' is not a whole number from 5 to 99, in percent"},
       {request(Engine::custom, custom("7"), QueueGpu::mgpu, true),
-       "emr.serverless.mgpu.core: '7' is no multiple of 5 and not 99, and queue q is strict"},
+       "emr.serverless.mgpu.core: '7' is neither a multiple of 5 nor 99, and queue q is strict"},
       {request(Engine::custom, custom("30", "255"), QueueGpu::mgpu, true),
        "emr.serverless.mgpu.memory: 255 MiB is less than 256 MiB, and queue q is strict"},
       {request(Engine::custom, custom("30", "200")),
@@ -220,14 +220,14 @@ TEST(EnginePods, warn_of_keys_without_effect) {
     return pods ? pods->warnings : std::vector<std::string>{pods.error().front().message};
   };
   EXPECT_THAT(warnings(request(Engine::ray, with(ray(), "serverless.ray.worker.cpu", "4"))),
-              ElementsAre("serverless.ray.worker.cpu has no effect: it is no parameter of a ray job"));
+              ElementsAre("serverless.ray.worker.cpu has no effect: it is not a parameter of a ray job"));
   EXPECT_THAT(warnings(request(Engine::custom, with(custom(), "spark.executor.cores", "4"))),
-              ElementsAre("spark.executor.cores has no effect: it is no parameter of a custom job"));
+              ElementsAre("spark.executor.cores has no effect: it is not a parameter of a custom job"));
   EXPECT_THAT(
       warnings(request(Engine::spark, with(spark(), "serverless.ray.worker.gpu.amount", "1"))),
-      ElementsAre("serverless.ray.worker.gpu.amount has no effect: it is no parameter of a spark job"));
+      ElementsAre("serverless.ray.worker.gpu.amount has no effect: it is not a parameter of a spark job"));
   EXPECT_THAT(warnings(request(Engine::spark, with(spark(), "emr.serverless.gpu.core", "5"))),
-              ElementsAre("emr.serverless.gpu.core has no effect: it is no parameter of a spark job"));
+              ElementsAre("emr.serverless.gpu.core has no effect: it is not a parameter of a spark job"));
   for (const auto& asked : {request(Engine::ray, ray()), request(Engine::custom, custom()),
                             request(Engine::spark, with(spark(), "spark.any", "x"))})
     EXPECT_THAT(warnings(asked), IsEmpty());

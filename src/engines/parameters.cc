@@ -130,7 +130,7 @@ class ParameterReader {
     std::string_view at = line_;
     const auto key = read_quoted(at);
     at = trimmed(at);
-    if (!key || !at.starts_with(':')) return refuse("is no pair; write 'key': 'value'");
+    if (!key || !at.starts_with(':')) return refuse("is not a pair; write 'key': 'value'");
     at = trimmed(at.substr(1));
     if (at.empty() || (at.front() != '\'' && at.front() != '"'))
       return refuse("has no value in quotes; write 'key': 'value'");
@@ -162,7 +162,7 @@ class ParameterReader {
     if (is_set) at = trimmed(at.substr(word.size()));
     const size_t equals = at.find('=');
     if (equals == std::string_view::npos)
-      return refuse("is no parameter; write key=value, 'key': 'value' or set key = value");
+      return refuse("is not a parameter; write key=value, 'key': 'value' or set key = value");
     const std::string key(trimmed(at.substr(0, equals)));
     at.remove_prefix(equals + 1);
     if (const std::string_view quoted = trimmed(at);

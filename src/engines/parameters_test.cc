@@ -138,10 +138,10 @@ TEST(Parameters, that_are_wrong_are_refused_with_their_line) {
   const struct {
     const char *text, *message;
   } rows[] = {
-      {"\nword", "line 2: 'word' is no parameter; write key=value, 'key': 'value' or set key = value"},
+      {"\nword", "line 2: 'word' is not a parameter; write key=value, 'key': 'value' or set key = value"},
       {"'a': 1", "line 1: ''a': 1' has no value in quotes; write 'key': 'value'"},
       {"'a': 'b", "line 1: ''a': 'b' has a quote that is not closed; write 'key': 'value'"},
-      {"'a' 'b'", "line 1: ''a' 'b'' is no pair; write 'key': 'value'"},
+      {"'a' 'b'", "line 1: ''a' 'b'' is not a pair; write 'key': 'value'"},
       {"'a': 'b' 'c': 'd'",
        "line 1: ''a': 'b' 'c': 'd'' has more behind its value; separate pairs by a comma"},
       {"=x", "line 1: '=x' has no name of a parameter; it has 1 to 253 bytes without blanks and = ; # ' \""},

@@ -206,7 +206,7 @@ std::optional<Response> Server::refuse_stream(const Caller& caller) const {
   }
   const auto refuse = [this](const std::string& whose, size_t open, size_t most) {
     return hooks_.refuse(
-        429, fmt::format("{}{} streams are open; at most {} may be; close one first", whose, open, most));
+        429, fmt::format("{}{} streams are open; the limit is {}; close one first", whose, open, most));
   };
   if (all >= hooks_.streams) return refuse("", all, hooks_.streams);
   if (has_reserve(caller)) return std::nullopt;

@@ -268,7 +268,7 @@ TEST(Server, refuses_more_streams_than_its_limit_and_answers_other_requests) {
   });
   served.loop.run();
   EXPECT_THAT(refused.read, HasSubstr("HTTP/1.1 429 "));
-  EXPECT_THAT(refused.read, HasSubstr("64 streams are open; at most 64 may be"));
+  EXPECT_THAT(refused.read, HasSubstr("64 streams are open; the limit is 64"));
   EXPECT_THAT(other.read, EndsWith("/other"));
 }
 
@@ -411,11 +411,11 @@ TEST(Server, streams_have_a_limit_for_each_user_and_a_reserve) {
   };
   EXPECT_THAT(stream_of(7), HasSubstr("200 OK"));
   EXPECT_THAT(stream_of(7), HasSubstr("200 OK"));
-  EXPECT_THAT(stream_of(7), EndsWith("uid 7: 2 streams are open; at most 2 may be; close one first"));
+  EXPECT_THAT(stream_of(7), EndsWith("uid 7: 2 streams are open; the limit is 2; close one first"));
   EXPECT_THAT(stream_of(8), HasSubstr("200 OK"));
-  EXPECT_THAT(stream_of(9), EndsWith("3 streams are open; at most 3 may be; close one first"));
+  EXPECT_THAT(stream_of(9), EndsWith("3 streams are open; the limit is 3; close one first"));
   EXPECT_THAT(stream_of(0), HasSubstr("200 OK"));
-  EXPECT_THAT(stream_of(0), EndsWith("4 streams are open; at most 4 may be; close one first"));
+  EXPECT_THAT(stream_of(0), EndsWith("4 streams are open; the limit is 4; close one first"));
 }
 
 // The requests of uid 7 take 60 ms each, by the server's clock. Beyond 100 ms its connections rest, and

@@ -267,7 +267,7 @@ void NodeAgent::add_lost(std::vector<DeviceView>& devices, const ledger::Balance
   view.device = balance.device;
   view.health = {
       HealthState::lost,
-      "the driver does not report the device since the agent started; reset it or restart the node"};
+      "the driver has not reported the device since the agent started; reset it or restart the node"};
   view.is_reported = false;
   view.policy = node_.compute.policies.of(balance.device.uuid);
   view.free = balance.free;

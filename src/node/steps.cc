@@ -372,10 +372,10 @@ void take(os::Loop& loop, Running& running, Measurement& measurement, Outcome<Fo
   }
   measurement.nvml = std::move(found->nvml);
   if (are_same_devices(running.node.devices, found->inventory.devices)) {
-    running.node.event("", "NVML answered; the devices are those of the last start");
+    running.node.event("", "NVML responded; the devices have not changed since the last start");
     return begin_sampling(running, measurement);
   }
-  os::log::error("NVML reports other devices than those of the last start; the agent starts again with them");
+  os::log::error("NVML reports different devices than at the last start; restarting the agent with them");
   measurement.devices_changed = true;
   loop.stop();
 }

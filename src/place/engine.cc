@@ -90,7 +90,7 @@ void Engine::rescore(Row& row, uint32_t n) {
   const auto fit = fitting(fleet_, n, row.shape);
   const Score score = fit ? scoring_->score(fleet_, n, row.shape, *fit) : Score{};
   const uint8_t now = score.value;
-  invariant(fit.has_value() == (now != 0), "exactly the nodes that can serve have a score");
+  invariant(fit.has_value() == (now != 0), "a node has a score if and only if it can serve");
   if (!row.slots_lost.empty())
     row.slots_lost[n] = now == 0 ? 0 : scoring_->guards()->destroyed(fleet_, n, row.shape, score.devices);
   const uint8_t old = row.score[n];

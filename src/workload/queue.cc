@@ -308,7 +308,8 @@ Outcome<Queue> validated(Queue queue) {
     return failure(FailureKind::invalid_argument, "'{}' is not a queue name; use up to 63 of a-z, 0-9 and -",
                    queue.name.substr(0, 80));
   if (queue.weight == 0 || queue.weight > max_queue_weight)
-    return failure(FailureKind::invalid_argument, "weight {}: it is 1 to {}", queue.weight, max_queue_weight);
+    return failure(FailureKind::invalid_argument, "weight {}: must be 1 to {}", queue.weight,
+                   max_queue_weight);
   if (queue.gpu == QueueGpu::none && queue.quota)
     return failure(FailureKind::invalid_argument, "queue {} gives no GPU: leave out the quota", queue.name);
   return queue;
@@ -325,8 +326,8 @@ Outcome<void> check(const Queue& queue, const JobNeed& need, size_t waiting) {
   }
   if ((need.gpu == QueueGpu::none) != (need.slices == 0) || slice_count(need) > max_job_slices)
     return failure(FailureKind::invalid_argument,
-                   "the job has {} slices; it has 1 to {}, and none only without a GPU", slice_count(need),
-                   max_job_slices);
+                   "the job has {} slices; it must have 1 to {}, or none if it requests no GPU",
+                   slice_count(need), max_job_slices);
   const auto is_too_large = [](const SliceGroup& group) { return group.share > whole_device; };
   if (need.share > whole_device || std::ranges::any_of(need.more, is_too_large))
     return failure(FailureKind::invalid_argument,

@@ -226,7 +226,7 @@ TEST(Queue, a_job_that_does_not_belong_to_its_queue_is_refused_with_a_message) {
   EXPECT_EQ(message(small, whole(3)),
             "the job has 3 slices, and queue q has at most 2 in all; ask for fewer");
   EXPECT_EQ(message(queue("q"), whole(0)),
-            "the job has 0 slices; it has 1 to 1024, and none only without a GPU");
+            "the job has 0 slices; it must have 1 to 1024, or none if it requests no GPU");
   EXPECT_NE(message(queue("q"), whole(1025)), "");
   EXPECT_NE(message(queue("q"), {.slices = 1, .share = {10001}}), "");
   EXPECT_NE(message(queue("q"), whole(1, -1)), "");
@@ -240,7 +240,7 @@ TEST(Queue, a_job_that_does_not_belong_to_its_queue_is_refused_with_a_message) {
   for (const uint32_t weight : {0u, 1001u}) {
     Queue q = queue("q");
     q.weight = weight;
-    EXPECT_EQ(validated(q).error().message, fmt::format("weight {}: it is 1 to 1000", weight));
+    EXPECT_EQ(validated(q).error().message, fmt::format("weight {}: must be 1 to 1000", weight));
   }
   none.quota = Amount{};
   EXPECT_EQ(validated(none).error().message, "queue q gives no GPU: leave out the quota");

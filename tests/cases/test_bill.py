@@ -129,8 +129,8 @@ def test_tariffs_that_do_not_go_together_and_wrong_questions_are_refused(service
     assert "spec.pricePerGpuHour '0,30'" in services.apply(tariff.replace('"0.30"', '"0,30"'), status=1)
     assert "--from 2026-11-02 is not before --to 2026-11-01" in \
         services.carve("bill", "--from", "2026-11-02", "--to", "2026-11-01", status=2)
-    assert "--by has sums, and --idle has lines" in services.carve("bill", "--idle", "--by", "job", status=2)
-    assert "--idle has no csv" in services.carve("bill", "--idle", "-o", "csv", status=2)
+    assert "--by prints sums, and --idle prints lines" in services.carve("bill", "--idle", "--by", "job", status=2)
+    assert "--idle does not support csv" in services.carve("bill", "--idle", "-o", "csv", status=2)
     assert "--account is empty" in services.carve("bill", "--account", "", status=2)
     assert "from 'soon': it is a day or a moment in UTC" in services.carve("bill", "--from", "soon", status=1)
     assert "no invoice line n1.99.0" in services.carve("bill", "explain", "n1.99.0", status=1)

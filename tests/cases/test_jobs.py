@@ -217,7 +217,7 @@ def test_what_a_queue_refuses_is_refused_at_the_submission(jobs):
     jobs.queue("strict", strict=True)
     assert "carve: queue whole gives whole GPUs: leave out emr.serverless.mgpu.core" in jobs.submit(
         *mgpu(), *python("pass"), queue="whole", status=1)
-    assert "'7' is no multiple of 5" in jobs.submit(*mgpu(7), *python("pass"), queue="strict", status=1)
+    assert "'7' is neither a multiple of 5 nor 99" in jobs.submit(*mgpu(7), *python("pass"), queue="strict", status=1)
     assert "22731 MiB of the largest device" in jobs.submit(*mgpu(30, 30000), *python("pass"), queue="strict", status=1)
     assert "there is no queue 'train'; there are strict, whole" in jobs.submit(*mgpu(), *python("pass"), status=1)
     assert "no compute group 'x'; there are default" in jobs.submit("--compute-group", "x", *mgpu(), *python("pass"), queue="strict", status=1)

@@ -27,8 +27,8 @@ def several(*documents):
 
 def test_each_named_object_is_deleted_and_a_word_too_many_is_refused(services):
     services.apply(several(*(document(name) for name in "abcd")))
-    assert services.carve("get", "service", "a", "b", status=2) == "carve: 'b' is one word too many; name one object, as in service/NAME\n"
-    assert "one word too many" in services.carve("scale", "service", "a", "b", "--replicas", "1", status=2)
+    assert services.carve("get", "service", "a", "b", status=2) == "carve: 'b' is one argument too many; name one object, such as service/NAME\n"
+    assert "one argument too many" in services.carve("scale", "service", "a", "b", "--replicas", "1", status=2)
     assert "'b': name every object as KIND/NAME, or one KIND and then names" in services.carve("delete", "service/a", "b", status=2)
     assert services.carve("delete", "service", "a", "b") == "service/a deleted\nservice/b deleted\n"
     assert services.carve("delete", "service/c", "service/nope", "service/d", status=1) == \
@@ -94,7 +94,7 @@ def test_the_lines_of_the_last_time_are_asked_for_with_a_unit(services):
     services.apply(document("a", replicas=1), "--wait")
     assert "begun" in services.carve("logs", "a", "--since", "10m") and "begun" in services.carve("logs", "a", "--since", "600")
     assert "'10x' is not a time such as 90s, 10m, 2h or 30d" in services.carve("logs", "a", "--since", "10x", status=2)
-    assert "--tail: 'x' is no whole number, or it is out of range" in services.carve("logs", "a", "--tail", "x", status=2)
+    assert "--tail: 'x' is not a whole number or is out of range" in services.carve("logs", "a", "--tail", "x", status=2)
 
 
 def test_a_wrong_word_is_refused_with_the_right_ones(services):

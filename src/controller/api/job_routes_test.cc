@@ -303,7 +303,7 @@ TEST_F(JobRoutes, a_waiting_job_is_shown_with_its_position) {
 TEST_F(JobRoutes, parameters_are_read_from_their_text) {
   EXPECT_THAT(ask(200, "POST", "/v1/parameters", "'a': 'b', # c\nset d = e; f=g"),
               HasSubstr(R"("parameters":{"a":"b","d":"e","f":"g"})"));
-  EXPECT_THAT(ask(422, "POST", "/v1/parameters", "a\nb"), HasSubstr("line 2: 'b' is no parameter"));
+  EXPECT_THAT(ask(422, "POST", "/v1/parameters", "a\nb"), HasSubstr("line 2: 'b' is not a parameter"));
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ bill::Tariffs present_tariffs(const ObjectRegistry& objects) {
   std::vector<bill::Tariff> all;
   for (const auto& object : objects.list(objects::Kind::tariff)) all.push_back(tariff_of(object->spec));
   auto tariffs = bill::Tariffs::from(std::move(all));
-  invariant(tariffs.has_value(), "stored tariffs go with each other");
+  invariant(tariffs.has_value(), "the stored tariffs are consistent with each other");
   return std::move(*tariffs);
 }
 

@@ -96,7 +96,7 @@ Outcome<void> check_servers(const DesiredEndpoint& endpoint, const std::set<uint
                      server.port);
     if (server.weight < 1 || server.weight > max_server_weight)
       return failure(FailureKind::invalid_argument,
-                     "replica {} of endpoint {} has weight {}; a weight is 1 to {}", server.replica, name,
+                     "replica {} of endpoint {} has weight {}; it must be 1 to {}", server.replica, name,
                      server.weight, max_server_weight);
   }
   return {};

@@ -221,7 +221,7 @@ Outcome<void> carry_out(const Places& places, runner::ReplicaCgroups& cgroups, c
        {message->start ? &message->start->name : nullptr, message->signal ? &message->signal->name : nullptr,
         message->remove ? &message->remove->name : nullptr})
     if (name != nullptr && !is_program_name(*name))
-      return failure(FailureKind::invalid_argument, "'{}' is no name of a program's directory",
+      return failure(FailureKind::invalid_argument, "'{}' is not the name of a program's directory",
                      name->substr(0, 80));
   if (message->start) return start_supervisor(places, cgroups, std::move(*message->start));
   if (message->signal) return send_signal_to(places.folder, *message->signal);

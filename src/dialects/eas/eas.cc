@@ -81,7 +81,7 @@ class Translation {
     const JsonMember member = metadata("resource");
     pool_ = reader_.text(member);
     if (!pool_.empty() && !is_name(pool_))
-      errors_.add(member.path, pool_, "{} is not the name of a node pool", objects::typed(pool_));
+      errors_.add(member.path, pool_, "{} is not a valid node pool name", objects::typed(pool_));
     service_.spec.pool = pool_;
   }
 

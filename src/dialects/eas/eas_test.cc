@@ -265,7 +265,7 @@ TEST(Eas, each_error_names_its_field) {
        "most 22 GiB"},
       {document(R"("instance": 0)"), {}, "metadata.instance", "0 is not a whole number from 1 to 64"},
       {document(R"("instance": 65)"), {}, "metadata.instance", "65 is not a whole number from 1 to 64"},
-      {document(R"("resource": "a b")"), {}, "metadata.resource", "'a b' is not the name of a node pool"},
+      {document(R"("resource": "a b")"), {}, "metadata.resource", "'a b' is not a valid node pool name"},
       {document(R"("cpu": "4c")"), {}, "metadata.cpu", "\"4c\" is not a whole number"},
       {document(R"("memory": 0)"), {}, "metadata.memory", "0 is not a whole number"},
       {document(R"("rolling_strategy": {"max_surge": 0, "max_unavailable": 0})"),

@@ -83,7 +83,7 @@ void check_host(const Json& spec, objects::ErrorList& errors) {
     for (const std::string_view kept : protected_paths)
       if (is_below(path, kept) || is_below(kept, path))
         return errors.add("spec.volumes." + text_member(volume, "name"), given,
-                          "hostPath {} reaches {}, which gives more than the pod's slice; remove it",
+                          "hostPath {} overlaps {}, which gives access beyond the pod's slice; remove it",
                           objects::typed(given), kept);
   });
 }

@@ -33,8 +33,8 @@ TEST(Guards, each_has_its_message) {
       {"hostPID: true", "spec.hostPID: a pod with a slice may not share the host's; remove it"},
       {"hostIPC: true", "spec.hostIPC: a pod with a slice may not share the host's; remove it"},
       {"volumes: [{name: v, hostPath: {path: /run/carve/attach}}]",
-       "spec.volumes.v: hostPath '/run/carve/attach' reaches /run/carve, which gives more than the pod's "
-       "slice"},
+       "spec.volumes.v: hostPath '/run/carve/attach' overlaps /run/carve, which gives access beyond the "
+       "pod's slice"},
       {"containers: [{name: c, securityContext: {privileged: true}}]",
        "container c: a privileged container sees every device; leave it out"},
       {"initContainers: [{name: i, securityContext: {privileged: true}}]", "container i: a privileged"},

@@ -39,7 +39,7 @@ TEST(Set, what_cannot_be_requested_is_refused_before_it_is_written) {
       {two, {"e", "6Gi"}, "container e has no slice; name one of c, d"},
       {one, {"", "6"}, "6 bytes of memory requested; request whole MiB, such as 4Gi or 4096Mi"},
       {one, {"", "six"}, "--memory 'six' is not a size"},
-      {json_of(pod_object("p", 4_GiB)), {"", "6Gi"}, "pod a/p waits for its slices"},
+      {json_of(pod_object("p", 4_GiB)), {"", "6Gi"}, "pod a/p is waiting for its slices"},
       {R"({"metadata":{"name":"p","namespace":"a","uid":"u"}})", {"", "6Gi"}, "pod a/p has no slice"},
       {"{", {"", "6Gi"}, "the pod: "}};
   for (const auto& [json, resize, message] : rows) {

@@ -29,7 +29,7 @@ Outcome<void> set_lease(Options& o, const std::string& word) {
 
 Outcome<void> set_namespace(Options& o, const std::string& word) {
   if (!is_object_name(word))
-    return failure(FailureKind::invalid_argument, "--namespace '{}' is not the name of a namespace",
+    return failure(FailureKind::invalid_argument, "--namespace '{}' is not a valid namespace name",
                    shown(word));
   o.name_space = word;
   return {};
@@ -125,7 +125,7 @@ Outcome<void> consistent(const Options& o) {
   if (!os::is_loopback(o.extender))
     return failure(
         FailureKind::invalid_argument,
-        "--extender {}: who reaches it binds pods, so it is served on loopback only; use 127.0.0.1:{}",
+        "--extender {}: must be a loopback address, because any client can bind pods; use 127.0.0.1:{}",
         os::text(o.extender), o.extender.port);
   if (o.identity.empty() || o.identity.find('_') != o.identity.npos)
     return failure(FailureKind::invalid_argument, "--identity '{}' is not a host's name", shown(o.identity));

@@ -45,8 +45,8 @@ TEST(CoordinatorOptions, a_wrong_option_says_its_rule) {
   const std::pair<std::vector<std::string>, const char*> rows[] = {
       {{"--lease=carve-scheduler"}, "--lease 'carve-scheduler' is not NAMESPACE/NAME"},
       {{"--lease=a/../b"}, "is not NAMESPACE/NAME"},
-      {{"--namespace=A"}, "--namespace 'A' is not the name of a namespace"},
-      {{"--extender=0.0.0.0:9470"}, "--extender 0.0.0.0:9470: who reaches it binds pods"},
+      {{"--namespace=A"}, "--namespace 'A' is not a valid namespace name"},
+      {{"--extender=0.0.0.0:9470"}, "--extender 0.0.0.0:9470: must be a loopback address"},
       {{"--webhook=9443"}, "'9443' is not an address and a port, such as 0.0.0.0:9443"},
       {{"--tls-cert=/c"}, "--tls-cert is given without --tls-key"},
       {{"--identity=a_b"}, "--identity 'a_b' is not a host's name"},

@@ -21,9 +21,10 @@ Reply<EventQuery> event_query(const std::string& query) {
     else if (part.starts_with("after="))
       out.after = part.substr(6);
     else if (part != "watch=false")
-      return refuse(FailureKind::invalid_argument,
-                    fmt::format("'{}' is no query of /v1/events; use watch=true, and after=ID with it",
-                                part.substr(0, 80)));
+      return refuse(
+          FailureKind::invalid_argument,
+          fmt::format("'{}' is not a query parameter of /v1/events; use watch=true, and after=ID with it",
+                      part.substr(0, 80)));
     at = end + 1;
   }
   if (!out.watch && !out.after.empty())

@@ -103,7 +103,7 @@ Outcome<void> may_have(const NodeState& node, const LiveSlice& slice, const ledg
         "slice with other parts",
         slice.name());
   if (asked.memory && *asked.memory < min_memory)
-    return failure(FailureKind::invalid_argument, "{} of memory is too little; a slice has at least 1 MiB",
+    return failure(FailureKind::invalid_argument, "{} of memory is too little; a slice needs at least 1 MiB",
                    text(*asked.memory).c_str());
   for (const SlicePart& part : slice.granted().parts) {
     const NodeDevice* d = node.device(part.device);

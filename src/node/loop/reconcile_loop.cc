@@ -153,9 +153,8 @@ const Inspection* ReconcileLoop::inspection_of(const os::ProcessId& process, con
 
 void ReconcileLoop::report_late(const Inspection& seen, uint64_t group) {
   const std::string text = fmt::format(
-      "process {} ({}) keeps its files in /proc from being read: a page of its memory comes from a file "
-      "system "
-      "that does not answer",
+      "the files of process {} ({}) in /proc cannot be read: a page of its memory comes from a file system "
+      "that does not respond",
       seen.process.pid, seen.command);
   LiveSlice* const slice = node_.slices.find(group);
   if (slice == nullptr) return node_.outside_event({}, text);

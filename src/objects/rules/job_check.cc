@@ -18,7 +18,7 @@ void check_metadata_of(objects::Metadata metadata, ErrorList& errors) {
 void check_path(const char* field, const std::string& path, ErrorList& errors) {
   constexpr size_t max_path_bytes = 4095;  // PATH_MAX of Linux, without the last NUL.
   if (path.empty()) return;
-  if (!path.starts_with('/')) return errors.add(field, path, "{} is no absolute path", typed(path));
+  if (!path.starts_with('/')) return errors.add(field, path, "{} is not an absolute path", typed(path));
   if (path.size() > max_path_bytes)
     return errors.add(field, path, "{} bytes are too many; there are at most {}", path.size(),
                       max_path_bytes);
@@ -49,7 +49,7 @@ void check_parameters(const engines::Parameters& parameters, ErrorList& errors) 
   for (const auto& [key, value] : parameters) {
     bytes += key.size() + value.size();
     if (!engines::is_parameter_key(key))
-      errors.add("spec.parameters", key, "{} is no name of a parameter", typed(key));
+      errors.add("spec.parameters", key, "{} is not a valid parameter name", typed(key));
     if (value.find_first_of(std::string_view("\n\0", 2)) != std::string::npos)
       errors.add(fmt::format("spec.parameters.{}", key), "", "the value has more than one line");
   }

@@ -29,13 +29,13 @@ TEST(QueueCheck, every_error_of_a_queue_is_reported_at_once) {
                           "spec.billing: 'free' is neither onDemand nor prepaid",
                           "spec.quota.memory: '4' is not an amount such as 40GiB",
                           "spec.quota.compute: 'x' is not a whole percentage such as 250%",
-                          "spec.computeGroups[0]: 'A' is no name; use 1 to 48 of a-z, 0-9 and -"));
+                          "spec.computeGroups[0]: 'A' is not a valid name; use 1 to 48 of a-z, 0-9 and -"));
   for (const char* spec : {R"({"quota":{}})", R"({"quota":{"devices":1,"memory":"1GiB","compute":"1%"}})"})
     EXPECT_THAT(messages(read_queue(queue_document(spec)).error()),
                 ElementsAre("spec.quota: set devices, or memory and compute"));
   for (const char* weight : {"0", "1001"})
     EXPECT_THAT(messages(read_queue(queue_document(fmt::format(R"({{"weight":{}}})", weight))).error()),
-                ElementsAre(fmt::format("weight {}: it is 1 to 1000", weight)));
+                ElementsAre(fmt::format("weight {}: must be 1 to 1000", weight)));
   EXPECT_THAT(messages(read_queue(queue_document(R"({"computeGroups":[]})")).error()),
               ElementsAre("spec.computeGroups: 0 groups; there are 1 to 32"));
   EXPECT_THAT(messages(read_queue(R"({"metadata":{"name":"q","namespace":"n"},"spec":{}})").error()),
@@ -61,11 +61,11 @@ TEST(JobCheck, every_error_of_a_job_is_reported_at_once) {
   EXPECT_THAT(messages(wrong.error()),
               ElementsAre("spec.queue: name a queue; carve get queues lists them",
                           "spec.run.image: jobs run local programs; name one in spec.run.command",
-                          "spec.run.workdir: 'here' is no absolute path",
-                          "spec.run.env: 'A=B' is not the name of a variable: printable ASCII characters "
+                          "spec.run.workdir: 'here' is not an absolute path",
+                          "spec.run.env: 'A=B' is not a valid variable name: printable ASCII characters "
                           "without =, at least one",
-                          "spec.parameters: 'a b' is no name of a parameter",
-                          "spec.python: 'python3' is no absolute path",
+                          "spec.parameters: 'a b' is not a valid parameter name",
+                          "spec.python: 'python3' is not an absolute path",
                           "spec.engine: 'flink' is none of spark, ray or custom",
                           "spec.run.command: name the program",
                           "spec.retries: 101 is not a whole number from 0 to 100"));

@@ -199,7 +199,7 @@ api::FieldErrors check_spec(const objects::ServiceSpec& spec) {
   ErrorList errors;
   check_range("spec.replicas", spec.replicas, 0, max_replicas, errors);
   if (!spec.pool.empty() && !is_name(spec.pool))
-    errors.add("spec.pool", spec.pool, "{} is not the name of a node pool", typed(spec.pool));
+    errors.add("spec.pool", spec.pool, "{} is not a valid node pool name", typed(spec.pool));
   if (const auto terms = terms_of(spec); !terms) errors.add_all(terms.error());
   check_run(spec.run, errors);
   if (const auto problem = visible_devices_problem(

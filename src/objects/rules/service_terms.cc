@@ -27,7 +27,7 @@ Part read_part(const std::string& of, const std::string& memory, const std::stri
   if (const auto parsed = parse_memory(memory); !parsed)
     errors.add(field, memory, "{} {}", typed(memory), parsed.error());
   else if (parsed->memory_bytes && Bytes{*parsed->memory_bytes} < min_memory)
-    errors.add(field, memory, "{} is too little; a slice has at least {}", typed(memory),
+    errors.add(field, memory, "{} is too little; a slice needs at least {}", typed(memory),
                carve::text(min_memory).c_str());
   else
     out = *parsed;
@@ -127,7 +127,7 @@ void read_resource(const objects::Resource& resource, const std::string& field, 
 Result<uint64_t> parse_count(std::string_view text) {
   const auto amount = parse_bytes(text);
   if (!amount) return tl::unexpected(amount.error());
-  if (amount->count == 0) return failed("is no memory; leave the field out for no limit");
+  if (amount->count == 0) return failed("is zero; leave the field out for no limit");
   return amount->count;
 }
 
@@ -143,7 +143,7 @@ Result<uint64_t> parse_cores(std::string_view text) {
   unsigned __int128 milli = number->digits;
   if (unit.empty())
     for (unsigned i = number->decimals; i < 3; ++i) milli *= 10;
-  if (milli == 0) return failed("is no core; leave the field out for no limit");
+  if (milli == 0) return failed("is zero; leave the field out for no limit");
   if (milli > max_cpu_milli) return failed("is more cores than a node has");
   return static_cast<uint64_t>(milli);
 }

@@ -52,7 +52,7 @@ api::FieldErrors check_spec(const objects::ServiceSpec&);
 // variables.
 bool is_env_name(std::string_view);
 inline constexpr std::string_view env_name_rule =
-    "is not the name of a variable: printable ASCII characters without =, at least one";
+    "is not a valid variable name: printable ASCII characters without =, at least one";
 
 // Returns whether it is an object's name: 1 to 48 of a-z, 0-9 and -, a letter or digit first and last.
 bool is_object_name(std::string_view);

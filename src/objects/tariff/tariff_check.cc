@@ -23,7 +23,7 @@ std::optional<bill::Ns> span_of(std::string_view text) {
 
 bill::Ns span(const char* field, const std::string& text, ErrorList& errors) {
   if (const auto ns = span_of(text)) return *ns;
-  errors.add(field, text, "{} is no span of time from 0s to 24h, such as 60s, 10m or 1h", typed(text));
+  errors.add(field, text, "{} is not a duration from 0s to 24h, such as 60s, 10m or 1h", typed(text));
   return 0;
 }
 

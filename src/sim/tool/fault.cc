@@ -34,7 +34,7 @@ uint32_t result_of(uint64_t xid) {
 uint64_t size(const std::string& text) {
   for (const auto& [unit, shift] : {std::pair{"KiB", 10}, {"MiB", 20}, {"GiB", 30}})
     if (text.ends_with(unit)) return whole_number(text.substr(0, text.size() - 3), "--above") << shift;
-  throw Usage("'" + text + "' is not a size; a valid size is 512MiB");
+  throw Usage("'" + text + "' is not a size; write a size such as 512MiB");
 }
 
 // Returns the slot of a process that uses the set.

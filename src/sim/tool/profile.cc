@@ -35,7 +35,7 @@ uint64_t bytes(const YAML::Node& node, const std::string& what) {
   for (const auto& [unit, factor] : {std::pair{"KiB", 1ull << 10}, {"MiB", 1ull << 20}, {"GiB", 1ull << 30}})
     if (text.ends_with(unit))
       return number(YAML::Node(text.substr(0, text.size() - 3)), what, 0, (1ull << 44) / factor) * factor;
-  refuse(what + ": '" + text + "' is not a size; a valid size is 23028MiB");
+  refuse(what + ": '" + text + "' is not a size; write a size such as 23028MiB");
 }
 
 // Reads the keys of one profile that are present; absent values are unchanged.

@@ -185,7 +185,7 @@ def test_a_driver_that_answers_slowly_when_the_agent_starts(world, milliseconds)
     assert refused.returncode != 0 and "NVML has not answered" in refused.stderr, refused.stderr
     subprocess.run([*fault, "0ms"], check=True)
     assert until(lambda: all(d["health"]["state"] == "ok" for d in world.json("devices")["devices"]), 60)
-    assert "NVML answered" in world.carve("events").stdout
+    assert "NVML responded" in world.carve("events").stdout
     assert world.slices()["a"]["state"] == "running"
 
 
