@@ -46,7 +46,7 @@ void apply(Context& context, const ApplyOptions& options) {
 }  // namespace
 
 void add_apply(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("apply", "Create or change what documents ask for (JSON or YAML)");
+  CLI::App* verb = app.add_subcommand("apply", "Create or change the objects in documents (JSON or YAML)");
   auto options = std::make_shared<ApplyOptions>();
   add_documents(verb, options->documents);
   verb->add_flag("--dry-run", options->dry_run,

@@ -18,8 +18,8 @@ Outcome<AgentAnswer> AgentCalls::ask(const api::KnownNode& node, const AgentCall
   const auto silent = silent_since_ns_.find(node.name);
   if (silent != silent_since_ns_.end() && node.last_seen_ns <= silent->second)
     return failure(FailureKind::unavailable,
-                   "node {}: its agent did not answer a call, and is asked again after its next answer to "
-                   "the controller; try again later",
+                   "node {}: its agent did not respond to a request; the controller calls it again after the "
+                   "next successful poll; try again later",
                    node.name);
   auto answer = client::Client(node.socket, call_settings).ask(call.method, call.target, call.body);
   if (!answer) {

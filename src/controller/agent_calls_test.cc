@@ -34,7 +34,7 @@ TEST(AgentCalls, an_agent_that_did_not_answer_is_asked_again_after_its_next_answ
   EXPECT_EQ(lost.error().kind, FailureKind::unavailable);
   const auto refused = calls.ask(node_at(agent.socket(), 20), {"GET", "/v1/version"}, 21);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("node n1: its agent did not answer a call"));
+  EXPECT_THAT(refused.error().message, HasSubstr("node n1: its agent did not respond to a request"));
   EXPECT_THAT(agent.requests(), ElementsAre("GET /v1/node ")) << "the second call did not reach the agent";
   EXPECT_TRUE(calls.ask(node_at(agent.socket(), 22), {"GET", "/v1/version"}, 23));
   EXPECT_TRUE(calls.ask(node_at(agent.socket(), 22), {"GET", "/v1/version"}, 24));

@@ -125,8 +125,8 @@ void check_machine(const NodeView& node, std::vector<api::Check>& checks) {
 api::Check check_bookkeeper(const NodeView& node) {
   return check("bookkeeper", true,
                node.bookkeeper == Bookkeeper::agent
-                   ? "the agent decides about slices, and users ask it"
-                   : "Kubernetes decides about slices: only root creates them, for pods and claims");
+                   ? "the agent grants slices at the request of users"
+                   : "Kubernetes grants slices: only root creates them, for pods and claims");
 }
 
 // How compute is metered.

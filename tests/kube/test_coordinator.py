@@ -124,7 +124,7 @@ def test_a_stateful_set_runs_unchanged_under_both_units(carve):
     assert pod["spec"]["schedulerName"] == "carve-scheduler"
     assert pod["spec"]["containers"][0]["resources"]["limits"] == {"carve.dev/memory": "16Gi", "carve.dev/slot": "1"}
     refused = carve.refused(*settings, '{"data":{"gpuMemoryUnit":"128MiB"}}')
-    assert "gpuMemoryUnit stays 1GiB: 3 pods were asked in units of 1 GiB: default/binpack-0, default/binpack-1" in refused
+    assert "gpuMemoryUnit stays 1GiB: 3 pods were created with units of 1 GiB: default/binpack-0, default/binpack-1" in refused
     carve.kubectl("delete", "statefulset", "binpack")
     carve.delete_pods()
     assert until(lambda: "configmap" in carve.kubectl(*settings, '{"data":{"gpuMemoryUnit":"128MiB"}}', check=False))
@@ -263,7 +263,7 @@ def test_a_manifest_is_applied_twice(carve):
 
 def test_a_setting_takes_effect_when_it_is_written(carve):
     settings = ("patch", "configmap", "carve-settings", "-n", SYSTEM, "--type=merge", "-p")
-    assert "it does not ask this coordinator" in carve.refused(*settings, '{"data":{"schedulers":"default-scheduler"}}')
+    assert "it does not call this coordinator" in carve.refused(*settings, '{"data":{"schedulers":"default-scheduler"}}')
     carve.kubectl(*settings, '{"data":{"strategy":"spread","sharing":"disabled"}}')
     try:
         assert until(lambda: "sharing                disabled" in carve_verb(carve, "settings"), 5)

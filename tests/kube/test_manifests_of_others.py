@@ -35,7 +35,7 @@ REFUSED = {
             "vke-init": "init container warm: a kubelet restart may then kill the pod; ask in a container"},
     "hami": {"hami-none-of-it": "nvidia.com/use-gputype: no device is of this model; the models are NVIDIA A10",
              "hami-both": "nvidia.com/gpumem and nvidia.com/gpumem-percentage exclude each other",
-             "hami-scheduler-named": "'hami-scheduler' does not ask Carve; leave it out, or use carve-scheduler",
+             "hami-scheduler-named": "'hami-scheduler' does not use Carve; leave it out, or use carve-scheduler",
              "hami-runtime": "env NVIDIA_VISIBLE_DEVICES overrides the devices of the slice; remove it",
              "hami-mig": "nvidia.com/vgpu-mode: 'mig'; slices are not MIG devices, leave it out"}}
 

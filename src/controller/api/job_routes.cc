@@ -141,7 +141,8 @@ std::optional<http::Response> refused_change(const Call& call, const Object& pre
   if (const auto [field, value] = fixed_field_that_differs(present, submission); !field.empty()) {
     const char* const rule =
         present.key.kind == Kind::job
-            ? "{}: {}{} was submitted and does not change; delete it, or give the new one another name"
+            ? "{}: {}{} was already submitted and is immutable; delete it, or submit the new one under "
+              "another name"
             : "{}: {}of {} only spec.workers[].replicas and spec.priority change; delete it and apply it "
               "again, or apply one with another name";
     const std::string given = value.empty() ? "" : value.substr(0, max_shown_bytes) + ": ";

@@ -126,9 +126,9 @@ TEST_F(JobRoutes, a_job_without_a_name_never_replaces_another_one) {
 
 TEST_F(JobRoutes, a_job_belongs_to_its_user_and_does_not_change) {
   ask(201, "POST", "/v1/jobs", job("a"), 1000);
-  EXPECT_THAT(
-      ask(409, "POST", "/v1/jobs", job("a", R"(,"priority":1)"), 1000),
-      HasSubstr("job a was submitted and does not change; delete it, or give the new one another name"));
+  EXPECT_THAT(ask(409, "POST", "/v1/jobs", job("a", R"(,"priority":1)"), 1000),
+              HasSubstr("job a was already submitted and is immutable; delete it, or submit the new one "
+                        "under another name"));
   EXPECT_THAT(ask(201, "POST", "/v1/jobs", job("a"), 1000), HasSubstr("unchanged"));
   for (const char* secret : {"p1", "p2"}) {
     EXPECT_THAT(ask(200, "GET", "/v1/jobs/a", "", 1000), HasSubstr(secret));
@@ -178,7 +178,7 @@ TEST_F(JobRoutes, labels_and_annotations_of_an_applied_object_change_alone) {
 TEST_F(JobRoutes, what_does_not_change_of_a_job_is_refused_by_name) {
   ask(201, "POST", "/v1/jobs", job("a"), 1000);
   EXPECT_THAT(ask(409, "POST", "/v1/jobs", job("a", R"(,"priority":1)"), 1000),
-              HasSubstr("spec.priority: 1: job a was submitted and does not change"));
+              HasSubstr("spec.priority: 1: job a was already submitted and is immutable"));
   EXPECT_THAT(ask(409, "PATCH", "/v1/jobs/a", R"({"spec":{"run":{"command":["b"]}}})", 1000),
               HasSubstr(R"(spec.run.command[0]: \"b\": job a was submitted)"));
   EXPECT_THAT(ask(403, "POST", "/v1/jobs", job("a", R"(,"priority":1)"), 2000),

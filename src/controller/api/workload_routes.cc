@@ -194,7 +194,7 @@ Result<std::string, api::FieldErrors> changed_document(const std::string& former
       return tl::unexpected(
           api::FieldErrors{{.field = "",
                             .value = "",
-                            .message = fmt::format("the text has {} documents; a service is changed by one",
+                            .message = fmt::format("the text has {} documents; use one to change a service",
                                                    documents->size())}});
     const bool is_whole = !dialects::eas_name(documents->front()).empty();
     auto whole = is_whole ? Result<std::string, api::FieldErrors>(changes.document)

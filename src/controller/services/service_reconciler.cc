@@ -259,9 +259,9 @@ void ServiceReconciler::create(Turn& turn, workload::ReplicaId id, Ns now) {
                         .replica = id.index};
   replica.request_id = fmt::format("{}-{}-{}-{}", replica.uid, id.revision, id.index, now);
   if (records_.has_replica(replica.slice)) {
-    const auto taken = failure(FailureKind::already_exists,
-                               "the name {} is that of another service's replica; rename one of the services",
-                               replica.slice);
+    const auto taken = failure(
+        FailureKind::already_exists,
+        "the name {} belongs to a replica of another service; rename one of the services", replica.slice);
     return keep_problem(turn, taken.value());
   }
   if (is_taken_ && is_taken_(replica.slice)) {

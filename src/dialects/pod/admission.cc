@@ -410,7 +410,7 @@ bool same_marks(Json a, Json b) {
 Result<AdmittedPod, api::FieldErrors> admit(const Json& pod, const PodSettings& settings) {
   const Json* const spec = member(pod, "spec");
   if (!pod.is_object() || spec == nullptr || !spec->is_object())
-    return tl::unexpected(one_error("spec", "spec: there is none; a pod has one"));
+    return tl::unexpected(one_error("spec", "spec: is required"));
   const Json* const metadata = member(pod, "metadata");
   const Json* const annotations = metadata == nullptr ? nullptr : member(*metadata, "annotations");
   if (annotations != nullptr && annotations->is_object() && annotations->contains(mirror_annotation))

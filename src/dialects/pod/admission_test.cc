@@ -206,7 +206,7 @@ TEST(Admission, rules_over_a_whole_pod) {
   EXPECT_EQ(refusal(pod_of("carve.dev/memory: 4Gi", "", "nodeName: n1")),
             "spec.nodeName: Carve's scheduler chooses the node; use nodeSelector");
   EXPECT_EQ(refusal(pod_of("cpu: 1", "", "nodeName: n1")), "") << "it asks for no slice";
-  EXPECT_EQ(refusal(json_of_yaml("kind: Pod")), "spec: there is none; a pod has one");
+  EXPECT_EQ(refusal(json_of_yaml("kind: Pod")), "spec: is required");
 }
 
 TEST(Admission, an_init_container_may_share_the_first_slice) {

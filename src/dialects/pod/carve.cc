@@ -124,7 +124,7 @@ void read_strategy(ContainerReader& reader, Amounts& out) {
   if (!member) return;
   out.strategy = parse_node_strategy(reader.text(member));
   if (!out.strategy)
-    reader.refuse(member, "{}: {}; it is {}", keys::strategy, given(member), node_strategy_names());
+    reader.refuse(member, "{}: {}; it must be {}", keys::strategy, given(member), node_strategy_names());
 }
 
 void read_spill(ContainerReader& reader, Amounts& out) {

@@ -38,14 +38,14 @@ void check_scheduling(const Json& spec, const PodSettings& settings, objects::Er
   const std::string scheduler = text_member(spec, "schedulerName");
   if (!scheduler.empty() && scheduler != default_scheduler &&
       std::ranges::find(settings.schedulers, scheduler) == settings.schedulers.end())
-    errors.add("spec.schedulerName", scheduler, "{} does not ask Carve; leave it out, or use {}",
+    errors.add("spec.schedulerName", scheduler, "{} does not use Carve; leave it out, or use {}",
                objects::typed(scheduler),
                settings.schedulers.empty() ? own_scheduler : settings.schedulers.front());
   if (spec.contains("nodeSelector"))
     if (const std::string bookkeeper = text_member(spec["nodeSelector"], "carve.dev/node");
         !bookkeeper.empty() && bookkeeper != "extender")
       errors.add("spec.nodeSelector", bookkeeper,
-                 "carve.dev/node {}: slices that limits ask for are on nodes with carve.dev/node=extender",
+                 "carve.dev/node {}: slices requested with limits run on nodes with carve.dev/node=extender",
                  objects::typed(bookkeeper));
   const std::string runtime = text_member(spec, "runtimeClassName");
   if (!runtime.empty() &&

@@ -20,9 +20,9 @@ TEST(Guards, each_has_its_message) {
   const std::pair<const char*, const char*> rows[] = {
       {"nodeName: n1", "spec.nodeName: Carve's scheduler chooses the node; use nodeSelector"},
       {"schedulerName: other",
-       "spec.schedulerName: 'other' does not ask Carve; leave it out, or use carve-scheduler"},
+       "spec.schedulerName: 'other' does not use Carve; leave it out, or use carve-scheduler"},
       {"nodeSelector: {carve.dev/node: dra}",
-       "spec.nodeSelector: carve.dev/node 'dra': slices that limits ask"},
+       "spec.nodeSelector: carve.dev/node 'dra': slices requested with limits"},
       {"runtimeClassName: gvisor",
        "spec.runtimeClassName: 'gvisor' is not among runtimeClasses of carve-settings"},
       {"resourceClaims: [{name: nic, resourceClaimName: x}]",

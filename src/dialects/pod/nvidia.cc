@@ -65,8 +65,8 @@ void read_choice(ContainerReader& reader, Amounts& out) {
   if (!strategy) return;
   out.strategy = parse_node_strategy(reader.text(strategy));
   if (!out.strategy)
-    reader.refuse(strategy, "{}: {}; it is {}", keys::hami_strategy, objects::typed(reader.text(strategy)),
-                  node_strategy_names());
+    reader.refuse(strategy, "{}: {}; it must be {}", keys::hami_strategy,
+                  objects::typed(reader.text(strategy)), node_strategy_names());
 }
 
 }  // namespace

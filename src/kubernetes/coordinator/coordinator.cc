@@ -95,8 +95,8 @@ void Coordinator::settings_changed() {
     cluster_.emplace(*this, strategy);
     if (is_active()) list_for_this_term();
   } else if (strategy != *strategy_) {
-    os::log::warning("strategy {} takes effect when the coordinator is restarted; it has {}", text(strategy),
-                     text(*strategy_));
+    os::log::warning("strategy {} takes effect when the coordinator restarts; the current one is {}",
+                     text(strategy), text(*strategy_));
   }
   if (is_active()) cluster_settings_.mark_effective(*strategy_);
 }

@@ -153,7 +153,7 @@ TEST(Coordinator, the_memory_unit_changes_when_it_is_free) {
                       {"object", {{"data", {{"gpuMemoryUnit", "128MiB"}}}}},
                       {"oldObject", {{"data", {{"gpuMemoryUnit", "1GiB"}}}}}}}};
   EXPECT_THAT(s.post(&Coordinator::webhook, "/settings", review.dump()),
-              HasSubstr("gpuMemoryUnit stays 1GiB: 1 pod was asked in units of 1 GiB: a/web-0"));
+              HasSubstr("gpuMemoryUnit stays 1GiB: 1 pod was created with units of 1 GiB: a/web-0"));
   s.server.remove(pods_path, "a", "web-0");
   s.time.run_for(30 * second_ns);
   EXPECT_EQ(settings()["data"], (nlohmann::json{{"gpuMemoryUnit", "128MiB"}}));

@@ -199,8 +199,8 @@ http::Response process_slice(const RequestContext& a, const std::string& name) {
   const bool may_see = known && (a.caller.may_operate() || a.caller.uid() == owner.st_uid);
   const auto slice = may_see ? a.agent.slice_of(process.pid) : std::nullopt;
   if (!may_see || !os::alive(pidfd))
-    return problem(refuse(FailureKind::not_found,
-                          fmt::format("there is no process {} of yours that began at {}", pid, begun)));
+    return problem(
+        refuse(FailureKind::not_found, fmt::format("you have no process {} that started at {}", pid, begun)));
   return document(api::ProcessSlice{.slice = slice ? slice->name() : ""});
 }
 

@@ -66,7 +66,7 @@ Result<LiveSlice*, Lifecycle::SlotRefusal> Lifecycle::slice_in(ContainerSlot slo
   if (!slice->containers.empty())
     return tl::unexpected(refuse_foreign(
         *slice, peer, "",
-        fmt::format("it is in another container of its pod, and slice {} is for that of process {}",
+        fmt::format("it is in another container of its pod; slice {} belongs to the container of process {}",
                     slice->name(), slice->containers.front().id.pid)));
   const ContainerIdentity container{
       .init = first_process_in(peer.process, pod.container), .cgroups = pod.container, .pid_namespace = 0};

@@ -149,7 +149,8 @@ inline std::vector<DialectExample> refused() {
       {"aliyun.com/gpu-mem: 16", annotated(c + "parts: '8Gi,4Gi'"),
        "carve.dev/parts: it is the memory and the share of each of carve.dev/devices; leave out other "
        "amounts"},
-      {c + "memory: 4Gi", annotated(c + "strategy: fgd"), "carve.dev/strategy: fgd; it is binpack or spread"},
+      {c + "memory: 4Gi", annotated(c + "strategy: fgd"),
+       "carve.dev/strategy: fgd; it must be binpack or spread"},
       {c + "memory: 4Gi", annotated(c + "spill: '5'"), "carve.dev/spill: 5 is not an amount of memory"},
       {both + "4096", annotated(v + "mgpu-compute-policy: fixed-share, " + c + "policy: native-burst-share"),
        "carve.dev/policy: native-burst-share contradicts fixed-share, which the pod requests too; keep one"},
@@ -207,7 +208,7 @@ inline std::vector<DialectExample> refused() {
       {n + "gpumem-percentage: 101", "", "nvidia.com/gpumem-percentage: 101; 1 to 100"},
       {n + "gpumem: 1, " + n + "priority: 2", "", "nvidia.com/priority: 2; 0 to 1"},
       {n + "gpumem: 1", annotated("hami.io/gpu-scheduler-policy: x"),
-       "hami.io/gpu-scheduler-policy: 'x'; it is binpack or spread"},
+       "hami.io/gpu-scheduler-policy: 'x'; it must be binpack or spread"},
       {n + "gpu: 17", "", "nvidia.com/gpu: 17; 1 to 16"},
 
       {n + "gpu: 1, aliyun.com/gpu-mem: 4", "",

@@ -303,7 +303,7 @@ Outcome<Connection> read_kubeconfig(std::string_view text, const std::string& pa
   if (!documents)
     return failure(FailureKind::invalid_argument, "{}: {}", path, documents.error().front().message);
   if (documents->size() != 1)
-    return failure(FailureKind::invalid_argument, "{}: {} documents; a kubeconfig is one", path,
+    return failure(FailureKind::invalid_argument, "{}: {} documents; a kubeconfig has one", path,
                    documents->size());
   const auto root = api::parse(documents->front(), api::Decimals::as_texts);
   if (!root) return failure(FailureKind::invalid_argument, "{}: {}", path, root.error());

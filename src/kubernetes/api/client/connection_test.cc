@@ -138,7 +138,7 @@ TEST(Connection, missing_parts_are_named) {
   EXPECT_THAT(read("current-context: a").error().message, HasSubstr("there is no context 'a'"));
   EXPECT_THAT(read("current-context: a\ncontexts: [{name: a, context: {cluster: c}}]").error().message,
               HasSubstr("there is no cluster 'c'"));
-  EXPECT_THAT(read("a: 1\n---\nb: 2").error().message, HasSubstr("2 documents; a kubeconfig is one"));
+  EXPECT_THAT(read("a: 1\n---\nb: 2").error().message, HasSubstr("2 documents; a kubeconfig has one"));
 }
 
 TEST(Connection, of_a_pod) {

@@ -42,10 +42,10 @@ std::string metrics_text(const CoordinatorFigures& f) {
   out.family("carve_relists_total", "counter", "Lists after the first one.");
   by_word(out, "resource", f.relists, number);
   out.family("carve_overcommitted_devices", "gauge",
-             "Devices of which the annotations of pods grant more than there is.");
+             "Devices on which pod annotations grant more than the device has.");
   out.sample({}, number(f.overcommitted_devices));
   out.family("carve_ledger_drift_devices", "gauge",
-             "Devices of which a node's ledger has other slices than the cache.");
+             "Devices whose slices differ between the node's ledger and the cache.");
   out.sample({}, number(f.drifting_devices));
   out.family("carve_setting_pending", "gauge", "1 if a setting has not taken effect yet.");
   by_word(out, "setting", f.pending, [](bool is_pending) { return number(is_pending); });

@@ -191,13 +191,14 @@ api::FieldErrors refuse_change(const ClusterSettings& before, const ClusterSetti
   for (size_t i = 0; i < std::min(names.size(), max_named_pods); ++i)
     named += (i == 0 ? "" : ", ") + names[i];
   if (names.size() > max_named_pods) named += ", ...";
-  return {{.field = "gpuMemoryUnit",
-           .value = std::string(text(after.unit)),
-           .message = fmt::format("gpuMemoryUnit stays {}: {} pod{} {} asked in units of {}: {}; delete {}, "
-                                  "or set gpuMemoryUnitWhenFree",
-                                  text(before.unit), names.size(), names.size() == 1 ? "" : "s",
-                                  names.size() == 1 ? "was" : "were", spaced(before.unit), named,
-                                  names.size() == 1 ? "it" : "them")}};
+  return {
+      {.field = "gpuMemoryUnit",
+       .value = std::string(text(after.unit)),
+       .message = fmt::format("gpuMemoryUnit stays {}: {} pod{} {} created with units of {}: {}; delete {}, "
+                              "or set gpuMemoryUnitWhenFree",
+                              text(before.unit), names.size(), names.size() == 1 ? "" : "s",
+                              names.size() == 1 ? "was" : "were", spaced(before.unit), named,
+                              names.size() == 1 ? "it" : "them")}};
 }
 
 std::optional<UnitChange> pending_unit(const ClusterSettings& settings, const PodsInUnits& pods) {

@@ -67,7 +67,7 @@ TEST(Settings, the_unit_stays_while_pods_were_asked_in_it) {
   const auto errors = refuse_change(before, after, pods);
   ASSERT_EQ(errors.size(), 1u);
   EXPECT_EQ(errors[0].message,
-            "gpuMemoryUnit stays 1GiB: 4 pods were asked in units of 1 GiB: a/web-0, a/web-1, b/x, ...; "
+            "gpuMemoryUnit stays 1GiB: 4 pods were created with units of 1 GiB: a/web-0, a/web-1, b/x, ...; "
             "delete them, or set gpuMemoryUnitWhenFree");
   EXPECT_THAT(refuse_change(before, before, pods), IsEmpty());
   EXPECT_THAT(refuse_change(before, after, {{128u << 20, {"b/z"}}}), IsEmpty());

@@ -13,7 +13,7 @@ constexpr const char* plain_nvidia_warning =
 
 constexpr const char* own_scheduler = "carve-scheduler";
 constexpr const char* not_beside =
-    "schedulers default-scheduler: it does not ask this coordinator, so pods with slices would stay without "
+    "schedulers default-scheduler: it does not call this coordinator, so pods with slices would stay without "
     "devices; leave it out, or run the coordinator next to the cluster's scheduler (--lease "
     "kube-system/kube-scheduler)";
 
