@@ -16,8 +16,8 @@ ways_round = {
     "dlmopen": (f"exec {TESTS}/escape dlmopen 300 600", "was bypassed"),
     "dlvsym": (f"exec {TESTS}/escape dlvsym 300 600", "was bypassed"),
     "deepbind": (f"ESCAPE_DEEPBOUND={TESTS}/libescape_deepbound.so exec {TESTS}/escape deepbind 300 600", "was bypassed"),
-    "static, without libcuda": (f"exec {TESTS}/escape_raw 300 600", "static program"),
-    "static and position-independent": (f"exec {TESTS}/escape_raw-pie 300 600", "static program"),
+    "static, without libcuda": (f"exec {TESTS}/escape_raw 300 600", "statically linked"),
+    "static and position-independent": (f"exec {TESTS}/escape_raw-pie 300 600", "statically linked"),
 }
 
 

@@ -18,7 +18,7 @@ TEST(Bypass, the_ways_round_the_library_are_told_apart) {
   const auto says = [](ProcessEvidence seen, const char* text) {
     EXPECT_NE(why_unattached(seen).find(text), std::string::npos) << why_unattached(seen);
   };
-  says({.loader = false}, "static program");
+  says({.loader = false}, "statically linked");
   says({.loader = true, .preload_asked = false}, "unset");
   says({.our_library = true, .the_driver = true, .loader = true}, "dlmopen");
   says({.our_library = true, .the_driver = false, .loader = true}, "without libcuda");
