@@ -180,7 +180,7 @@ TEST_F(JobRoutes, what_does_not_change_of_a_job_is_refused_by_name) {
   EXPECT_THAT(ask(409, "POST", "/v1/jobs", job("a", R"(,"priority":1)"), 1000),
               HasSubstr("spec.priority: 1: job a was already submitted and is immutable"));
   EXPECT_THAT(ask(409, "PATCH", "/v1/jobs/a", R"({"spec":{"run":{"command":["b"]}}})", 1000),
-              HasSubstr(R"(spec.run.command[0]: \"b\": job a was submitted)"));
+              HasSubstr(R"(spec.run.command[0]: \"b\": job a was already submitted)"));
   EXPECT_THAT(ask(403, "POST", "/v1/jobs", job("a", R"(,"priority":1)"), 2000),
               testing::AllOf(HasSubstr("job a belongs to another user"), Not(HasSubstr("priority"))));
   EXPECT_THAT(ask(409, "PATCH", "/v1/jobs/a", R"({"metadata":{"account":"b"}})", 0),
