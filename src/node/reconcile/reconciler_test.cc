@@ -114,8 +114,8 @@ const Row rows[] = {
      {"charge 7/0"}},
     {"unattached, reported",
      [](Scene& x) { x.process().attached = false; },
-     {"event 7: [bypass] process 50 (train) found unattached with 100 MiB on device 0: it is a static "
-      "program"}},
+     {"event 7: [bypass] process 50 (train) found unattached with 100 MiB on device 0: it is "
+      "statically linked"}},
     {"unattached, frozen",
      [](Scene& x) { x.process().attached = false, x.rules.audit = AuditAction::freeze; },
      {"found unattached", "freeze 7"}},
