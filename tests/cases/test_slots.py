@@ -270,7 +270,7 @@ def test_with_kubernetes_as_bookkeeper_slices_are_for_pods(tmp_path):
         refused = agent.carve("run", "--memory", "1GiB", "--", "true")
         assert refused.returncode != 0 and "Kubernetes decides about the slices of this node" in refused.stderr
         assert agent.json("node")["bookkeeper"] == "kubernetes"
-        assert "Kubernetes decides" in agent.carve("doctor").stdout
+        assert "Kubernetes grants slices" in agent.carve("doctor").stdout
         assert grant(agent)[0] == 201
         if os.geteuid() == 0:
             agent.socket.chmod(0o666)
