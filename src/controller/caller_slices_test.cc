@@ -13,7 +13,6 @@ namespace {
 
 using client::AgentStub;
 using client::json_answer;
-using testing::ElementsAre;
 
 const os::ProcessId this_process = os::stat_of(getpid())->id;
 const http::Caller asking = http::Caller::user(0, this_process, {});

@@ -5,7 +5,6 @@
 namespace carve::controller {
 namespace {
 
-using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr int64_t second_ns = 1'000'000'000;

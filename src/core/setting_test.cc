@@ -8,7 +8,6 @@ namespace carve {
 namespace {
 
 using testing::ElementsAre;
-using testing::IsEmpty;
 using Names = std::vector<std::string>;
 
 TEST(Setting, takes_effect_at_once_without_a_holder) {

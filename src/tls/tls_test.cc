@@ -22,7 +22,6 @@ namespace carve::tls {
 namespace {
 
 using testing::EndsWith;
-using testing::HasSubstr;
 using testing::StartsWith;
 
 // A folder with two keys and a self-signed certificate of the first, made here.

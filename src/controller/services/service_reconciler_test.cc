@@ -15,7 +15,6 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using workload::ProgramState;
 
 // Deletes the service in every state between its creation and the execution of its program: the device is
 // free within a few turns, long before the grace period of 30 s is over.

@@ -7,9 +7,7 @@
 namespace carve::kubernetes::cli {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr const char* nodes_json =
     R"({"metadata":{"resourceVersion":"5"},"items":[{"metadata":{"name":"n2","uid":"2"}},)"

@@ -16,7 +16,6 @@
 namespace carve::node {
 namespace {
 
-using share::ms;
 
 struct FakeClient {
   std::unique_ptr<shm::Control> control{new shm::Control()};

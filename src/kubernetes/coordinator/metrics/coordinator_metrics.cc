@@ -6,7 +6,6 @@ namespace carve::kubernetes::coordinator {
 namespace {
 
 using api::Exposition;
-using api::Labels;
 
 template <class Value, class Text>
 void by_word(Exposition& out, const char* label, const std::map<std::string, Value>& values, Text text) {
