@@ -142,7 +142,8 @@ bool wait_for_workload(Context& context, const ObjectName& object, unsigned time
     if (current && (s.phase == "Running" || s.phase == "Stopped" || s.phase == "Succeeded")) return true;
     const bool failed = current && s.phase == "Failed";
     if (failed || std::chrono::steady_clock::now() >= deadline) {
-      std::string why = failed ? "it failed" : fmt::format("it is {} after {} s", s.phase, timeout_seconds);
+      std::string why = failed ? "it failed" + (s.ended.empty() ? "" : ": " + s.ended)
+                               : fmt::format("it is {} after {} s", s.phase, timeout_seconds);
       for (const objects::Condition& c : s.conditions)
         if (c.type == "Progressing" && !c.message.empty()) why += ": " + c.message;
       fmt::print(stderr, "carve: {0}: {1}; carve logs {0} shows its output\n", object.text(), harmless(why));

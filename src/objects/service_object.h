@@ -103,8 +103,9 @@ struct ReplicaStatus {
   std::string slice;                 // Name of its slice.
   std::string node;                  // Name of its node.
   std::vector<std::string> devices;  // UUIDs.
-  std::string state;      // "Starting", "Running", "Ready", "CrashLoopBackOff", "ImagePullFailed", "Stopping"
-  uint32_t port = 0;      // Where its program listens; 0 without a port.
+  std::string state;  // "Starting", "Running", "Ready", "CrashLoopBackOff", "ImagePullFailed", "Stopping",
+                      // "Succeeded", "Failed"
+  uint32_t port = 0;  // Where its program listens; 0 without a port.
   uint32_t restarts = 0;  // Restarts of its program.
   std::string
       last_exit;  // "exit status 1", "signal 9", ...: of the last attempt that ended; empty if none has.

@@ -127,6 +127,13 @@ def test_an_image_that_cannot_be_pulled_is_named_with_podmans_message(services):
     assert until(lambda: status()["phase"] == "ImagePullFailed", 60), status()
     assert "ImagePullFailed" in services.carve("get", "services")
     assert "127.0.0.1:9" in services.carve("describe", "service/boxed"), "what podman said"
+    message = lambda: next(c["message"] for c in status()["conditions"] if c["type"] == "Progressing")
+    start = "image '127.0.0.1:9/nothing:none' cannot be pulled and will be tried again: "
+    assert until(lambda: message().startswith(start), 60), message()
+    assert "127.0.0.1:9" in message().removeprefix(start), "what podman said"
+    services.apply({"apiVersion": "carve.dev/v1", "kind": "Service", "metadata": {"name": "capital"},
+                    "spec": {"gpu": {"memory": "2GiB"}, "run": {"image": "localhost/No:1"}}})
+    assert until(lambda: services.service("capital")["status"]["phase"] == "ImagePullFailed", 60), services.service("capital")
 
 
 @pytest.mark.parametrize("policy, script, phase, ended", [
@@ -147,6 +154,27 @@ def test_a_pod_that_runs_once_ends_with_its_exit_status_and_releases_its_slice(w
     assert until(lambda: status()["phase"] == phase, 30) and not world.slices() and runs() == before, "it has run"
     services.carve("eas", "start", "once")
     assert until(lambda: runs() > before and status()["phase"] == phase, 60), status()
+
+
+def test_a_program_that_has_run_once_keeps_its_log_until_its_service_runs_again(world, services):
+    command = ["sh", "-c", f"echo run >> {services.folder}/runs; echo this is run $(wc -l < {services.folder}/runs); exit 3"]
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "once"}, "spec": {
+        "restartPolicy": "Never", "containers": [{"name": "c", "command": command, "resources": {"limits": {"aliyun.com/gpu-mem": 1}}}]}}
+    status = lambda: services.service("once")["status"]
+    ended = lambda: [(r["slice"], r["state"], r["lastExit"]) for r in status()["replicaList"]]
+    shown = services.apply(manifest, "--wait", status=1)
+    assert "it failed: exit status 3" in shown and "carve logs service/once shows its output" in shown
+    assert until(lambda: not world.slices() and ended() == [("once-1-0", "Failed", "exit status 3")], 60), status()
+    assert "this is run 1\n" in services.carve("logs", "service/once")
+    services.restart()
+    assert until(lambda: status()["replicaList"], 30) and ended() == [("once-1-0", "Failed", "exit status 3")]
+    assert "this is run 1\n" in services.carve("logs", "once")
+    assert "exit status 3" in services.carve("describe", "service/once")
+    services.carve("eas", "start", "once")
+    assert until(lambda: "this is run 2\n" in services.carve("logs", "once"), 60)
+    assert "this is run 1\n" not in services.carve("logs", "once")
+    services.carve("delete", "service/once")
+    assert until(lambda: not list((services.state / "programs").glob("once*")), 30), "its files are removed with it"
 
 
 def test_a_deployment_starts_its_programs_again(services):

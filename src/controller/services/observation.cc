@@ -19,7 +19,7 @@ workload::ProgramEnd end_of(const ObservedProgram& program) {
 void ServiceReconciler::observe_slices(Turn& turn) {
   std::set<std::string> nodes;
   for (const ReplicaRecord& replica : records_.replicas(turn.record.uid))
-    if (replica.is_granted && !replica.node.empty()) nodes.insert(replica.node);
+    if (replica.is_granted && !replica.node.empty() && !replica.has_ended()) nodes.insert(replica.node);
   for (const std::string& node : nodes) {
     auto slices = effects_.slices(node);
     if (done(turn, slices))
@@ -33,7 +33,9 @@ bool ServiceReconciler::observe(Turn& turn, Ns now) {
   turn.observed.complete_revision = turn.record.complete_revision;
   observe_slices(turn);
   for (const ReplicaRecord& replica : records_.replicas(turn.record.uid))
-    if (!replica.is_granted)
+    if (replica.has_ended())
+      turn.ended_replicas.push_back(replica);
+    else if (!replica.is_granted)
       turn.observed.requested.push_back({replica.revision, replica.replica});
     else if (!observe_replica(turn, replica, now))
       return false;

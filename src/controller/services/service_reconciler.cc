@@ -71,6 +71,7 @@ void ServiceReconciler::serve(const ObjectRegistry::Pointer& object, Ns now) {
   turn.object = object;
   turn.spec = service_form(*object);
   turn.record = records_.workload(object->uid);
+  if (!turn.spec.stopped || object->is_ending) forget_ended(turn);
   if (assign_port(turn) && revise(turn, now)) {
     turn.desired = desired_service(*object, turn.spec, turn.record);
     request_slices(turn, now);
@@ -321,13 +322,33 @@ void ServiceReconciler::end_slice(Turn& turn, const ReplicaRecord& replica) {
 }
 
 // Removes all state of a replica whose slice has ended. Its port is then free for another program, so the
-// endpoint no longer serves it.
+// endpoint no longer serves it. A run-once program that has ended keeps its log.
 bool ServiceReconciler::forget(Turn& turn, const ReplicaRecord& replica) {
-  effects_.forget_program(replica.slice);
   probes_.erase(replica.slice);
   asked_starts_.erase(replica.slice);
   served_[replica.uid].erase(replica.slice);
+  const bool has_run = !turn.object->status.as<objects::ServiceStatus>().ended.empty();
+  if (has_run && turn.spec.stopped && !turn.object->is_ending && replica.attempt > 0)
+    return keep_log(turn, replica);
+  effects_.forget_program(replica.slice);
   return done(turn, records_.remove(replica));
+}
+
+bool ServiceReconciler::keep_log(Turn& turn, ReplicaRecord replica) {
+  replica.request_id.clear();
+  replica.port = 0;
+  turn.ended_replicas.push_back(replica);
+  return done(turn, records_.write(replica));
+}
+
+// Before the service runs again, the names of its replicas and programs become free.
+void ServiceReconciler::forget_ended(Turn& turn) {
+  for (const ReplicaRecord& replica : records_.replicas(turn.record.uid)) {
+    if (!replica.has_ended()) continue;
+    effects_.forget_program(replica.slice);
+    done(turn, records_.remove(replica));
+    turn.changed = true;
+  }
 }
 
 void ServiceReconciler::write_status(Turn& turn, Ns now) {
@@ -341,6 +362,7 @@ void ServiceReconciler::write_status(Turn& turn, Ns now) {
                     .desired = turn.desired,
                     .observed = turn.observed,
                     .replicas = turn.replicas,
+                    .ended_replicas = turn.ended_replicas,
                     .programs = turn.programs,
                     .slices = turn.slices,
                     .refusal = refusal != refusals_.end() ? &refusal->second : nullptr,

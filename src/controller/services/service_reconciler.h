@@ -45,6 +45,7 @@ class ServiceReconciler {
     workload::Service desired;
     workload::ServiceObserved observed;
     std::vector<ReplicaRecord> replicas;                 // Granted ones, in the order of observed.replicas.
+    std::vector<ReplicaRecord> ended_replicas;           // Of run-once programs; their slices have ended.
     std::map<std::string, ObservedProgram> programs;     // Keyed by slice.
     std::map<std::string, ObservedSlice> slices;         // Keyed by name.
     std::set<std::string> silent_nodes;                  // Nodes whose slices are unknown in this turn.
@@ -87,6 +88,8 @@ class ServiceReconciler {
   bool is_starting(const ReplicaRecord&, const ObservedProgram&, Ns now) const;
   void end_slice(Turn&, const ReplicaRecord&);
   bool forget(Turn&, const ReplicaRecord&);
+  bool keep_log(Turn&, ReplicaRecord);
+  void forget_ended(Turn&);
   void write_status(Turn&, Ns now);
   void remove_if_ended(Turn&);
   void publish_endpoints();

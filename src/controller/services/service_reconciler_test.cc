@@ -37,6 +37,43 @@ TEST(ServiceReconciler, a_service_that_is_deleted_before_its_program_was_execute
       }
 }
 
+// The program's files and its owner stay, so that its log can be read and no program counts as lost.
+TEST(ServiceReconciler, the_program_of_a_run_once_service_keeps_its_log_until_the_service_runs_again) {
+  ServiceStage s;
+  auto spec = sample_spec(1);
+  spec.restart_policy = RestartPolicy::never;
+  s.apply(spec);
+  s.settle();
+  s.machine.end_program("a-1-0", 3);
+  s.settle();
+  const auto is_kept = [&] {
+    return s.status().replica_list.size() == 1 && s.status().replica_list[0].slice == "a-1-0" &&
+           s.status().replica_list[0].state == "Failed" &&
+           s.status().replica_list[0].last_exit == "exit status 3" && s.machine.programs.contains("a-1-0");
+  };
+  EXPECT_THAT(s.slices(), IsEmpty());
+  EXPECT_TRUE(is_kept());
+  s.restart();
+  s.settle();
+  EXPECT_TRUE(is_kept());
+  EXPECT_TRUE(s.reconciler->has_record("a-1-0"));
+  EXPECT_EQ(s.status().replicas, 0u);
+
+  spec.stopped = false;
+  s.apply(spec);
+  s.settle();
+  EXPECT_EQ(s.machine.programs.at("a-1-0").seen.attempt, 1u) << "it begins again";
+  EXPECT_EQ(s.status().phase, "Running");
+  EXPECT_EQ(s.status().replica_list.size(), 1u);
+  s.machine.end_program("a-1-0", 0);
+  s.settle();
+  EXPECT_EQ(s.status().replica_list.at(0).state, "Succeeded");
+  s.remove();
+  s.settle();
+  EXPECT_FALSE(s.objects->find(s.key));
+  EXPECT_FALSE(s.machine.programs.contains("a-1-0"));
+}
+
 TEST(ServiceReconciler, a_deleted_service_requests_no_slice_that_no_node_was_asked_for) {
   ServiceStage s;
   s.machine.nodes.clear();

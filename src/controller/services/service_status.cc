@@ -27,7 +27,9 @@ const char* phase_text(workload::ServicePhase phase) {
   return "Failed";
 }
 
-constexpr const char* image_pull_failed = "ImagePullFailed";
+constexpr std::string_view crash_loop = "CrashLoopBackOff";
+constexpr std::string_view image_pull_failed = "ImagePullFailed";
+constexpr std::string_view engine_failed = "exit status 125:";  // podman's own status
 
 // Returns whether podman ended because it has no image: its own status, with one of its messages.
 bool has_no_image(std::string_view exit) {
@@ -37,8 +39,10 @@ bool has_no_image(std::string_view exit) {
                                         "pinging container registry",
                                         "manifest unknown",
                                         "unauthorized",
+                                        "repository name",
+                                        "invalid reference",
                                         "pull"};
-  return exit.starts_with("exit status 125:") && std::ranges::any_of(texts, [&](std::string_view text) {
+  return exit.starts_with(engine_failed) && std::ranges::any_of(texts, [&](std::string_view text) {
            return exit.find(text) != std::string_view::npos;
          });
 }
@@ -49,25 +53,25 @@ bool lacks_image(const StatusInput& in, const std::string& slice) {
 }
 
 // Returns why programs are restarted repeatedly.
-const char* crash_text(const StatusInput& in) {
+std::string_view crash_text(const StatusInput& in) {
   const bool no_image = std::ranges::any_of(
       in.replicas, [&](const ReplicaRecord& replica) { return lacks_image(in, replica.slice); });
-  return no_image ? image_pull_failed : "CrashLoopBackOff";
+  return no_image ? image_pull_failed : crash_loop;
 }
 
 // Returns the phase for lists: why replicas are missing, if it is known.
-const char* phase_text(const StatusInput& in, const workload::ServiceStatus& counted,
-                       const std::string& ended) {
+std::string_view phase_text(const StatusInput& in, const workload::ServiceStatus& counted,
+                            const std::string& ended) {
   if (in.object.is_ending) return "Deleting";
   if (!ended.empty()) return ended == succeeded_exit ? "Succeeded" : "Failed";
   if (counted.phase == workload::ServicePhase::waiting && counted.crash_looping > 0) return crash_text(in);
   return phase_text(counted.phase);
 }
 
-const char* state_text(const StatusInput& in, const workload::Replica& replica, const std::string& slice) {
+std::string_view state_text(const StatusInput& in, const workload::Replica& replica,
+                            const std::string& slice) {
   if (replica.retired_at) return "Stopping";
-  if (replica.program == ProgramState::exited)
-    return lacks_image(in, slice) ? image_pull_failed : "CrashLoopBackOff";
+  if (replica.program == ProgramState::exited) return lacks_image(in, slice) ? image_pull_failed : crash_loop;
   if (replica.program == ProgramState::not_started) return "Starting";
   return replica.endpoint == EndpointState::serving ? "Ready" : "Running";
 }
@@ -79,7 +83,7 @@ objects::ReplicaStatus replica_status(const StatusInput& in, size_t i, const obj
                              .revision = record.revision,
                              .slice = record.slice,
                              .node = record.node,
-                             .state = state_text(in, observed, record.slice),
+                             .state = std::string(state_text(in, observed, record.slice)),
                              .port = record.port,
                              .restarts = record.restarts};
   const auto slice = in.slices.find(record.slice);
@@ -94,6 +98,19 @@ objects::ReplicaStatus replica_status(const StatusInput& in, size_t i, const obj
   if (out.last_exit.empty() && !observed.retired_at && record.restarts > 0 &&
       known != before.replica_list.end())
     out.last_exit = known->last_exit;
+  return out;
+}
+
+// Returns the row of a run-once program that has ended. Its end is known from a turn in which its slice lived.
+objects::ReplicaStatus ended_status(const ReplicaRecord& record, const objects::ServiceStatus& before) {
+  objects::ReplicaStatus out{.index = workload::ordinal(record.replica),
+                             .revision = record.revision,
+                             .slice = record.slice,
+                             .node = record.node,
+                             .restarts = record.restarts};
+  const auto known = std::ranges::find(before.replica_list, record.slice, &objects::ReplicaStatus::slice);
+  if (known != before.replica_list.end()) out.last_exit = known->last_exit;
+  out.state = out.last_exit == succeeded_exit ? "Succeeded" : "Failed";
   return out;
 }
 
@@ -149,6 +166,23 @@ std::string last_exit(const StatusInput& in) {
   return "";
 }
 
+// Returns podman's message about the image of the first replica that lacks it.
+objects::Condition pull_condition(const StatusInput& in) {
+  std::string_view why = "podman has no message";
+  for (const ReplicaRecord& replica : in.replicas) {
+    if (!lacks_image(in, replica.slice)) continue;
+    why = in.programs.at(replica.slice).exit;
+    for (const std::string_view prefix : {engine_failed, std::string_view(" Error: ")})
+      if (why.starts_with(prefix)) why.remove_prefix(prefix.size());
+    break;
+  }
+  return {.type = "Progressing",
+          .status = "True",
+          .reason = std::string(image_pull_failed),
+          .message =
+              fmt::format("image '{}' cannot be pulled and will be tried again: {}", in.spec.run.image, why)};
+}
+
 // Returns why the first replica with a running program is not ready; empty if there is none.
 std::string not_ready(const StatusInput& in) {
   if (!in.desired.has_port) return "";
@@ -197,10 +231,11 @@ objects::Condition progressing(const StatusInput& in, const workload::ServiceSta
             .message = drained + ": " + in.problem};
   if (!drained.empty())
     return {.type = "Progressing", .status = "True", .reason = "NodeDrained", .message = drained};
+  if (counted.crash_looping > 0 && crash_text(in) == image_pull_failed) return pull_condition(in);
   if (counted.crash_looping > 0)
     return {.type = "Progressing",
             .status = "True",
-            .reason = crash_text(in),
+            .reason = std::string(crash_text(in)),
             .message = fmt::format("{} program{} ended and will be started again{}", counted.crash_looping,
                                    counted.crash_looping == 1 ? "" : "s", last_exit(in))};
   if (std::string why = not_ready(in); !why.empty())
@@ -278,7 +313,7 @@ objects::ServiceStatus service_status(const StatusInput& in, const objects::Serv
                              .updated_at = before.observed_generation == in.object.generation
                                                ? before.updated_at
                                                : os::rfc3339(now, os::Decimals::milliseconds),
-                             .phase = phase_text(in, counted, ended),
+                             .phase = std::string(phase_text(in, counted, ended)),
                              .replicas = static_cast<uint32_t>(in.observed.replicas.size()),
                              .desired_replicas = in.desired.replicas,
                              .ready_replicas = counted.ready,
@@ -291,6 +326,8 @@ objects::ServiceStatus service_status(const StatusInput& in, const objects::Serv
     out.replica_list.push_back(replica_status(in, i, before));
     out.restarts += in.replicas[i].restarts;
   }
+  for (const ReplicaRecord& replica : in.ended_replicas)
+    out.replica_list.push_back(ended_status(replica, before));
   if (const auto terms = objects::terms_of(in.spec); terms && terms->gpu) {
     out.memory_bytes = terms->gpu->memory_bytes.value_or(0);
     out.memory_text = objects::memory_text(in.spec.gpu->memory);

@@ -22,6 +22,7 @@ struct StatusInput {
   const workload::Service& desired;
   const workload::ServiceObserved& observed;
   const std::vector<ReplicaRecord>& replicas;                 // In the order of observed.replicas.
+  const std::vector<ReplicaRecord>& ended_replicas;           // Of run-once programs; their logs are kept.
   const std::map<std::string, ObservedProgram>& programs;     // Keyed by slice.
   const std::map<std::string, ObservedSlice>& slices;         // Keyed by name.
   const SliceRefusal* refusal;                                // Null if there is none.

@@ -16,7 +16,7 @@ workload::HostResources ServiceReconciler::requested_on(const std::string& node)
   for (const auto& object : objects_.workloads()) {
     std::map<uint32_t, workload::HostResources> requests;  // Keyed by revision.
     for (const ReplicaRecord& replica : records_.replicas(object->uid)) {
-      if (replica.node != node) continue;
+      if (replica.node != node || replica.has_ended()) continue;
       const bool is_kept = !records_.spec(replica.uid, replica.revision).empty();
       if (!requests.contains(replica.revision) && is_kept)
         requests[replica.revision] = host_request(records_.form(replica.uid, replica.revision));

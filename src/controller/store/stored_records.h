@@ -62,7 +62,8 @@ struct RevisionRecord {
 };
 
 // A replica, from the decision to request its slice until its slice has ended. The row is written before the
-// slice is requested, so every slice has a row.
+// slice is requested, so every slice has a row. The row of a run-once program is kept with its log until its
+// service runs again or is deleted; then its request_id is empty.
 struct ReplicaRecord {
   std::string slice;  // Its name, and the name of the program's directory.
   std::string uid;    // Uid of the object.
@@ -78,6 +79,8 @@ struct ReplicaRecord {
   int64_t retired_ns = 0;     // 0 if not retired.
   int64_t terminated_ns = 0;  // 0 if no SIGTERM was sent.
 
+  // Whether the slice has ended and only the program's end and log are kept.
+  bool has_ended() const { return request_id.empty(); }
   friend bool operator==(const ReplicaRecord&, const ReplicaRecord&) = default;
 };
 
