@@ -324,11 +324,14 @@ void wait_for_job(Context& context, const ObjectName& name) {
   }
 }
 
-void wait_until_job_runs(Context& context, const ObjectName& name, unsigned timeout_seconds) {
+namespace {
+
+template <class Object>
+void wait_until_runs(Context& context, const ObjectName& name, unsigned timeout_seconds) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(timeout_seconds);
   std::string last;
   for (;; std::this_thread::sleep_for(job_interval)) {
-    const auto job = context.controller().get<objects::Job>(object_path(name));
+    const auto job = context.controller().get<Object>(object_path(name));
     if (!job) return answered(context, job, [](const auto&) {});
     const objects::JobStatus& status = job->status;
     const std::string line = fmt::format("{} is {}{}{}", name.text(), status.phase,
@@ -343,6 +346,14 @@ void wait_until_job_runs(Context& context, const ObjectName& name, unsigned time
     context.status = failed_status;
     return;
   }
+}
+
+}  // namespace
+
+void wait_until_job_runs(Context& context, const ObjectName& name, unsigned timeout_seconds) {
+  if (name.kind == objects::Kind::ray_cluster)
+    return wait_until_runs<objects::RayCluster>(context, name, timeout_seconds);
+  wait_until_runs<objects::Job>(context, name, timeout_seconds);
 }
 
 void add_cancel(CLI::App& app, Context& context) {

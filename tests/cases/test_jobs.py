@@ -249,6 +249,14 @@ def test_apply_waits_until_a_job_runs(jobs):
     out = jobs.apply(document, "--wait")
     assert "job/waited is Running" in out and jobs.phase("waited") == "Running", out
     jobs.carve("cancel", "waited")
+    cluster = {"apiVersion": "carve.dev/v1", "kind": "RayCluster", "metadata": {"name": "waits"},
+               "spec": {"queue": "train", "engineHome": str(jobs.folder), "workers": [{"replicas": 1, "mgpuCore": 30, "mgpuMemory": 4096}]}}
+    program = jobs.folder / "ray"
+    program.write_text("#!/bin/sh\nexec sleep 600\n")
+    program.chmod(0o755)
+    out = jobs.apply(cluster, "--wait")
+    assert "raycluster/waits is Running" in out and jobs.status("waits", "raycluster")["phase"] == "Running", out
+    jobs.carve("delete", "raycluster/waits")
 
 
 def test_a_deadline_ends_a_job_and_a_time_to_live_removes_it(jobs):

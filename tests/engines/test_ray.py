@@ -115,7 +115,8 @@ def test_a_cluster_that_stays(jobs):
     spec = {"queue": "train", "engineHome": f"{ENGINES}/bin", "workers": [{"replicas": 2, "mgpuCore": 30, "mgpuMemory": 4096},
                                                                          {"replicas": 1, "mgpuCore": 50, "mgpuMemory": 8192}]}
     cluster = {"apiVersion": "carve.dev/v1", "kind": "RayCluster", "metadata": {"name": "shared"}, "spec": spec}
-    assert "raycluster/shared created" in jobs.apply(cluster)
+    shown = jobs.apply(cluster, "--wait")
+    assert "raycluster/shared created" in shown and "raycluster/shared is Running" in shown
     status = jobs.becomes("shared", "Running", kind="raycluster")
     assert status["gpu"] == "2 of 4 GiB, 30%; 1 of 8 GiB, 50%" and status["slices"] == 3
     assert {n: (s["parts"][0]["quota_bytes"] >> 20, s["parts"][0]["share_bp"]) for n, s in jobs.agent.slices().items()} == {
