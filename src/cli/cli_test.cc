@@ -264,6 +264,10 @@ TEST(VisibleDevices, the_first_of_the_list_are_preferred) {
   EXPECT_EQ(too_few_named("1", 1, 2),
             "--devices 2: CUDA_VISIBLE_DEVICES '1' names 1 device of this node; name 2 or more, unset it, or "
             "use --device");
+  EXPECT_EQ(
+      too_few_named("", 0, 1),
+      "CUDA_VISIBLE_DEVICES '' names no device of this node; name one by index or UUID, unset it, or use "
+      "--device");
 }
 
 TEST(Terminal, cuts_and_pads_by_what_is_seen) {

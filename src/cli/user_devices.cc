@@ -27,7 +27,7 @@ Result<std::vector<std::string>, std::string> user_devices(const client::AgentCl
     if (device.index < machine.size()) machine[device.index] = device.uuid;
   std::vector<std::string> named = visible_devices(machine, machine, list);
   const uint32_t wanted = request.amounts.device_count();
-  if (wanted > 1 && named.size() < wanted) return tl::unexpected(too_few_named(list, named.size(), wanted));
+  if (named.size() < wanted) return tl::unexpected(too_few_named(list, named.size(), wanted));
   return named;
 }
 
@@ -43,6 +43,11 @@ std::vector<std::string> preferred_lists(const std::vector<std::string>& named, 
 }
 
 std::string too_few_named(const std::string& list, size_t named, uint32_t wanted) {
+  if (wanted == 1)
+    return fmt::format(
+        "CUDA_VISIBLE_DEVICES '{}' names no device of this node; name one by index or UUID, unset it, or use "
+        "--device",
+        harmless(list.substr(0, 80)));
   return fmt::format(
       "--devices {}: CUDA_VISIBLE_DEVICES '{}' names {} device{} of this node; name {} or more, unset "
       "it, or use --device",
