@@ -51,7 +51,9 @@ void modify(Context& context, const EasOptions& options) {
     if (!read) return;
     document = std::move(*read);
   } else if (options.changes.empty()) {
-    fmt::print(stderr, "carve: name what changes: -s FILE, or -Dmetadata.instance=2\n");
+    fmt::print(
+        stderr,
+        "carve: nothing to change; use -s FILE or -D FIELD=VALUE, for example -Dmetadata.instance=2\n");
     context.status = usage_status;
     return;
   }

@@ -113,6 +113,12 @@ def test_a_file_changes_the_named_service_of_pai_eas_only(services):
     path.write_text('{"metadata": {"gpu_memory": 4, "rpc": {}}}')
     assert "warning: metadata.rpc" in services.carve("eas", "modify", "svc_a", "-s", path)
     assert services.service("svc-a")["spec"]["gpu"]["memory"] == "4GiB"
+    path.write_text('{"name": "svc_a", "metadata": {"gpu_memory": 5}}')
+    services.carve("eas", "modify", "svc_a", "-s", path)
+    assert services.service("svc-a")["spec"]["gpu"]["memory"] == "5GiB", "a file without containers is a fragment"
+    path.write_text('{"name": "svc_b", "metadata": {"gpu_memory": 6}}')
+    assert "names another service" in services.carve("eas", "modify", "svc_a", "-s", path, status=1)
+    assert "nothing to change; use -s FILE or -D FIELD=VALUE" in services.carve("eas", "modify", "svc_a", status=2)
 
 
 def test_an_eas_document_becomes_two_replicas_on_one_device_behind_one_address(world, services):

@@ -99,6 +99,15 @@ void set_nested(Json& document, const std::string& key, const Json& value) {
   document.erase(key);
 }
 
+// A fragment's name replaces the document's, which may be at another of its places.
+void set_name(Json& document, const std::string& name) {
+  const bool has_place = !document.contains("metadata") || document["metadata"].is_object();
+  if (name.empty() || !has_place) return;
+  document.erase("name");
+  document.erase("metadata.name");
+  document["metadata"]["name"] = name;
+}
+
 // Returns the document's text, or an error if the text could not be parsed again.
 Result<std::string, api::FieldErrors> text_of(const Json& document) {
   std::string text = document.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
@@ -121,6 +130,7 @@ Result<std::string, api::FieldErrors> merged(std::string_view json, std::string_
   if (!errors.empty()) return tl::unexpected(errors.all());
   document->merge_patch(*changes);
   for (const auto& [key, value] : changes->items()) set_nested(*document, key, value);
+  set_name(*document, eas_name(fragment));
   return text_of(*document);
 }
 

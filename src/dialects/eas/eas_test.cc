@@ -444,6 +444,11 @@ TEST(EasModify, a_fragment_is_merged_into_the_document) {
   ASSERT_TRUE(flat);
   EXPECT_EQ(*api::parse(*flat),
             *api::parse(R"({"metadata": {"instance": 3}, "metadata.gpu": 2, "metadata.x": 1})"));
+  const auto renamed = merged(document, R"({"name": "c", "metadata": {"instance": 2}})");
+  ASSERT_TRUE(renamed);
+  EXPECT_EQ(eas_name(*renamed), "c") << "a fragment for another service is seen as such";
+  EXPECT_EQ(eas_name(*merged(R"({"metadata.name": "a"})", R"({"metadata": {"name": "d"}})")), "d");
+  EXPECT_TRUE(merged(document, R"({"name": "a", "metadata": 5})")) << "its errors are those of the document";
   EXPECT_EQ(eas_name(document), "a");
   EXPECT_EQ(eas_name(R"({"metadata": {"name": "b"}})"), "b");
   EXPECT_EQ(eas_name(R"({"metadata": {}})"), "");
