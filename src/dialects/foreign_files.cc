@@ -82,4 +82,20 @@ std::optional<api::FieldError> foreign_file_problem(std::string_view json) {
   return std::nullopt;
 }
 
+std::optional<api::FieldError> helm_template_problem(std::string_view text) {
+  for (const std::string_view object : {".Values.", ".Release.", ".Chart.", "include \""}) {
+    const size_t at = text.find(object);
+    const size_t begin = at == std::string_view::npos ? at : text.rfind("{{", at);
+    if (begin == std::string_view::npos ||
+        text.substr(begin, at - begin).find("}}") != std::string_view::npos)
+      continue;
+    return api::FieldError{.field = "",
+                           .value = std::string(object),
+                           .message =
+                               "this is a template of a Helm chart; apply its manifests: helm template "
+                               "NAME CHART | carve apply -f -"};
+  }
+  return std::nullopt;
+}
+
 }  // namespace carve::dialects

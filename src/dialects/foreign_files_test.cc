@@ -35,6 +35,16 @@ TEST(ForeignFiles, each_names_its_tool_and_the_way_out) {
       HasSubstr("kubectl kustomize DIR | carve apply -f -"));
 }
 
+TEST(ForeignFiles, a_template_that_is_not_yaml_is_named) {
+  const auto is_template = [](const char* text) { return helm_template_problem(text).has_value(); };
+  EXPECT_TRUE(is_template("metadata: {name: {{ .Release.Name }}}\n"));
+  EXPECT_TRUE(is_template("{{- if .Values.gpu.enabled }}\nkind: Pod\n{{- end }}\n"));
+  EXPECT_TRUE(is_template("kind: Pod\nmetadata: {{ include \"llm.labels\" . }}\n"));
+  EXPECT_FALSE(is_template("metadata: {name: {{ x }}, note: .Release.Name}\n"));
+  EXPECT_FALSE(is_template("metadata: .Values.x\n"));
+  EXPECT_FALSE(is_template(""));
+}
+
 TEST(ForeignFiles, documents_are_none) {
   for (const char* text :
        {"apiVersion: carve.dev/v1\nkind: Service\nmetadata: {name: a}\nspec: {run: {command: [x]}}\n",

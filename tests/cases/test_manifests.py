@@ -6,6 +6,7 @@ import urllib.request
 import pytest
 
 from conftest import until
+from support.services import Services
 
 pytestmark = pytest.mark.usefixtures("own_network")
 with_proxy = pytest.mark.skipif(shutil.which("haproxy") is None, reason="haproxy is not installed: apt-get install haproxy")
@@ -82,9 +83,25 @@ def test_the_replicas_of_a_stateful_set_are_named_as_its_pods(world, services):
 @pytest.mark.parametrize("text, message", [
     ("services: {model: {image: x, deploy: {}}}\n", "services: this is a compose file, with the services model"),
     ("replicaCount: 1\nimage: {repository: x}\n", "replicaCount: these are the values of a Helm chart"),
+    ("kind: Pod\nmetadata: {name: {{ .Release.Name }}}\n", "this is a template of a Helm chart"),
 ])
 def test_a_file_of_another_tool_is_named(services, text, message):
     for verb in (("apply", "-f"), ("render", "-f"), ("explain", "-f"), ("eas", "create")):
         path = services.folder / "document"
         path.write_text(text)
         assert message in services.carve(*verb, path, status=1)
+
+
+def test_a_request_that_carve_does_not_read_is_accepted_where_the_operator_allows_it(world):
+    """The program then runs without a slice, so it sees no device."""
+    services = Services({"n1": world}, "--allow-unknown-gpu-requests")
+    services.agent = world
+    say = "echo seen=[$CUDA_VISIBLE_DEVICES]; sleep 600"
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "other"}, "spec": {"containers": [
+        {"name": "main", "command": ["sh", "-c", say], "resources": {"limits": {"volcano.sh/vgpu-number": 1}}}]}}
+    try:
+        assert "service/other created" in services.apply(manifest, "--wait")
+        assert until(lambda: "seen=[]\n" in services.carve("logs", "other"), 60)
+        assert world.slices() == {}
+    finally:
+        services.end()

@@ -273,7 +273,11 @@ void add_items(yaml::SourceDocument document, size_t number, Documents& out, Fie
 // Returns the documents of the text, with each list replaced by its items.
 Result<Documents, FieldErrors> objects_in(std::string_view text) {
   auto documents = yaml::source_documents_of(text);
-  if (!documents) return documents;
+  if (!documents) {
+    if (auto helm = dialects::helm_template_problem(text))
+      return tl::unexpected(FieldErrors{std::move(*helm)});
+    return documents;
+  }
   Documents out;
   FieldErrors errors;
   for (size_t i = 0; i < documents->size() && errors.empty(); ++i)
