@@ -86,6 +86,12 @@ void run(Context& context, const EventOptions& options) {
   if (options.object.empty()) return show_agent_events(context);
   if (const auto slice = slice_named({options.object}); slice && !slice->empty())
     return show_slice_events(context, *slice, options.all_lives);
+  if (options.object.find('/') == std::string::npos) {
+    fmt::print(stderr, "carve: --for '{0}': use KIND/NAME, for example slice/{0} or service/{0}\n",
+               harmless(options.object));
+    context.status = usage_status;
+    return;
+  }
   if (const auto object = required_object(context, {options.object}, options.name_space))
     show_events(context, object_path(*object, "events", options.all_lives ? "lives=all" : ""),
                 options.all_lives ? Subjects::all_lives : Subjects::one_object);

@@ -166,5 +166,7 @@ def test_a_slice_has_no_events_of_an_earlier_slice_with_its_name(world):
     ids = {e["slice_id"] for e in json.loads(world.carve("events", "--for", "slice/a", "--all-lives", "-o", "json").stdout)["events"]}
     assert len(ids) == 2 and 0 not in ids
     assert all("1 GiB" not in e["text"] for e in world.show("a")["events"])
+    bare = world.carve("events", "--for", "a")
+    assert bare.returncode == 2 and "--for 'a': use KIND/NAME, for example slice/a or service/a" in bare.stderr
     missing = world.carve("events", "--for", "slice/b")
     assert missing.returncode == 1 and "slice 'b' has no events" in missing.stderr
