@@ -39,8 +39,11 @@ std::optional<uint64_t> memory_of(ContainerReader& reader, const JsonMember& mem
     reader.refuse(memory, "{}{}: {} is not an amount of memory; write 4Gi or 4096Mi", at(reader),
                   keys::memory, given(memory));
   } else if (*bytes < mib_bytes) {
+    // A small number was meant as GiB, a large one as MiB.
+    const std::string larger =
+        *bytes < 1024 ? fmt::format("{}Gi", *bytes) : kubernetes::quantity_of_bytes(*bytes * mib_bytes);
     reader.refuse(memory, "{}{}: {} is {} bytes; write {} or {}Mi", at(reader), keys::memory, given(memory),
-                  *bytes, kubernetes::quantity_of_bytes(*bytes * mib_bytes), *bytes);
+                  *bytes, larger, *bytes);
   } else if (*bytes % mib_bytes != 0) {
     reader.refuse(memory, "{}{}: {} is not in whole MiB; write {}Mi", at(reader), keys::memory, given(memory),
                   *bytes / mib_bytes + 1);

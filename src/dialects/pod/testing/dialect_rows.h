@@ -100,6 +100,7 @@ inline std::vector<DialectExample> refused() {
   const auto annotated = [](const std::string& text) { return "annotations: {" + text + "}"; };
   return {
       {c + "memory: 4096", "", "container c: carve.dev/memory: 4096 is 4096 bytes; write 4Gi or 4096Mi"},
+      {c + "memory: 4", "", "container c: carve.dev/memory: 4 is 4 bytes; write 4Gi or 4Mi"},
       {c + "memory: 1500k", "", "container c: carve.dev/memory: 1500k is not in whole MiB; write 2Mi"},
       {c + "memory: 0", "", "container c: carve.dev/memory: 0 is not an amount of memory; write 4Gi"},
       {c + "memory: -1", "", "container c: carve.dev/memory: -1 is not an amount of memory"},
