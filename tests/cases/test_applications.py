@@ -173,6 +173,13 @@ def test_a_program_that_has_run_once_keeps_its_log_until_its_service_runs_again(
     services.carve("eas", "start", "once")
     assert until(lambda: "this is run 2\n" in services.carve("logs", "once"), 60)
     assert "this is run 1\n" not in services.carve("logs", "once")
+    assert until(lambda: ended() == [("once-1-0", "Failed", "exit status 3")], 60), status()
+    command[2] = "echo changed"
+    assert "[OK] Succeeded" in services.apply(manifest, "--wait")
+    assert until(lambda: ended() == [("once-2-0", "Succeeded", "exit status 0")], 60), status()
+    assert "changed\n" in services.carve("logs", "once")
+    services.carve("rollout", "restart", "service/once")
+    assert until(lambda: ended() == [("once-3-0", "Succeeded", "exit status 0")], 60), status()
     services.carve("delete", "service/once")
     assert until(lambda: not list((services.state / "programs").glob("once*")), 30), "its files are removed with it"
 

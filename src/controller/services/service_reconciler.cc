@@ -71,9 +71,10 @@ void ServiceReconciler::serve(const ObjectRegistry::Pointer& object, Ns now) {
   turn.object = object;
   turn.spec = service_form(*object);
   turn.record = records_.workload(object->uid);
+  run_changed_again(turn);
   if (!turn.spec.stopped || object->is_ending) forget_ended(turn);
   if (assign_port(turn) && revise(turn, now)) {
-    turn.desired = desired_service(*object, turn.spec, turn.record);
+    turn.desired = desired_service(*turn.object, turn.spec, turn.record);
     request_slices(turn, now);
     const bool is_observed = observe(turn, now);
     scale(turn, is_observed && turn.silent_nodes.empty(), now);
@@ -89,6 +90,22 @@ void ServiceReconciler::serve(const ObjectRegistry::Pointer& object, Ns now) {
   changed_ |= turn.changed;
   write_status(turn, now);
   remove_if_ended(turn);
+}
+
+// Run-once programs that have ended run again if what they run has changed.
+void ServiceReconciler::run_changed_again(Turn& turn) {
+  const bool has_run = !turn.object->status.as<objects::ServiceStatus>().ended.empty();
+  if (!has_run || !turn.spec.stopped || turn.object->is_ending ||
+      records_.spec(turn.record.uid, turn.record.revision) == revision_spec(turn.spec))
+    return;
+  const auto started = objects_.update(turn.object->key, [&](Object& object) -> Outcome<void> {
+    if (object.uid == turn.object->uid) edit_workload(object, [](auto& spec) { spec.stopped = false; });
+    return {};
+  });
+  if (!done(turn, started)) return;
+  turn.object = objects_.find(turn.object->key);
+  turn.spec.stopped = false;
+  turn.changed = true;
 }
 
 // The next turns retire the replicas.

@@ -90,6 +90,7 @@ class ServiceReconciler {
   bool forget(Turn&, const ReplicaRecord&);
   bool keep_log(Turn&, ReplicaRecord);
   void forget_ended(Turn&);
+  void run_changed_again(Turn&);
   void write_status(Turn&, Ns now);
   void remove_if_ended(Turn&);
   void publish_endpoints();

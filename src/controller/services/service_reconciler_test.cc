@@ -68,6 +68,16 @@ TEST(ServiceReconciler, the_program_of_a_run_once_service_keeps_its_log_until_th
   s.machine.end_program("a-1-0", 0);
   s.settle();
   EXPECT_EQ(s.status().replica_list.at(0).state, "Succeeded");
+
+  s.machine.starts.clear();
+  spec.stopped = true;
+  spec.run.command = {"another"};
+  s.apply(spec);
+  s.reconciler->reconcile(s.machine.now);
+  EXPECT_NE(s.status().phase, "Succeeded") << "the end of another program is not the end of this one";
+  s.settle();
+  EXPECT_EQ(s.machine.starts.at("a-2-0").command, std::vector<std::string>{"another"});
+  EXPECT_FALSE(s.machine.programs.contains("a-1-0"));
   s.remove();
   s.settle();
   EXPECT_FALSE(s.objects->find(s.key));
