@@ -118,7 +118,12 @@ void ServiceReconciler::finish(Turn& turn) {
       ended = exit_of(program, slice == turn.slices.end() ? nullptr : &slice->second);
   }
   const auto stopped = objects_.update(turn.object->key, [&](Object& object) -> Outcome<void> {
-    if (object.uid == turn.object->uid) edit_workload(object, [](auto& spec) { spec.stopped = true; });
+    if (object.uid != turn.object->uid) return {};
+    edit_workload(object, [](auto& spec) { spec.stopped = true; });
+    // A controller that is killed before the next status keeps the end too.
+    auto status = object.status.as<objects::ServiceStatus>();
+    status.ended = ended;
+    object.status.set(std::move(status));
     return {};
   });
   if (!done(turn, stopped)) return;

@@ -473,5 +473,47 @@ TEST(ServiceReconciler, killed_between_any_two_steps_it_ends_in_the_desired_stat
   }
 }
 
+// Kills the controller at each call of a service's end, of its next run and of its deletion.
+TEST(ServiceReconciler, killed_between_any_two_steps_a_run_once_service_keeps_one_log) {
+  for (const bool has_effect : {false, true})
+    for (int kill_at = 0; kill_at < 12; ++kill_at) {
+      ServiceStage s;
+      const auto settle_after_kill = [&] {
+        s.machine.calls_left = kill_at;
+        s.machine.last_has_effect = has_effect;
+        try {
+          s.settle(20);
+        } catch (const Killed&) {}
+        s.machine.calls_left = -1;
+        s.restart();
+        s.settle();
+      };
+      auto spec = sample_spec(1);
+      spec.restart_policy = RestartPolicy::never;
+      s.apply(spec);
+      s.settle();
+      s.machine.end_program("a-1-0", 3);
+      settle_after_kill();
+      EXPECT_THAT(s.slices(), IsEmpty()) << kill_at;
+      ASSERT_EQ(s.status().replica_list.size(), 1u) << kill_at;
+      EXPECT_EQ(s.status().replica_list[0].last_exit, "exit status 3") << kill_at;
+
+      spec.run.command = {"another"};
+      spec.stopped = true;
+      s.apply(spec);
+      settle_after_kill();
+      EXPECT_EQ(s.machine.programs.size(), 1u) << kill_at;
+      EXPECT_EQ(s.status().phase, "Running") << kill_at;
+      EXPECT_THAT(s.machine.started_twice, IsEmpty()) << kill_at;
+
+      s.machine.end_program("a-2-0", 0);
+      s.settle();
+      s.remove();
+      settle_after_kill();
+      EXPECT_FALSE(s.objects->find(s.key)) << kill_at;
+      EXPECT_THAT(s.machine.programs, IsEmpty()) << kill_at;
+    }
+}
+
 }  // namespace
 }  // namespace carve::controller
