@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -20,20 +21,47 @@ namespace {
 
 std::string directory_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
-// Runs a program with its output on standard error and waits. Returns the exit status, or -1.
-int run(const std::vector<std::string>& words) {
+struct Ran {
+  int status = -1;     // The exit status; -1 if it has none.
+  std::string output;  // The first 4 KiB of its output and its errors.
+};
+
+// Runs a program and waits.
+Ran run(const std::vector<std::string>& words) {
+  constexpr size_t max_output_bytes = 4096;
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return {};
+  os::Fd from(ends[0]), to(ends[1]);
   const pid_t child = fork();
   if (child == 0) {
-    dup2(2, 1);
+    dup2(to.get(), 1);
+    dup2(to.get(), 2);
     execv(arguments[0], arguments.data());
     _exit(127);
   }
+  to = os::Fd();
+  Ran out;
+  char part[1024];
+  for (ssize_t bytes = 1; child > 0 && bytes > 0;) {
+    while ((bytes = read(from.get(), part, sizeof part)) < 0 && errno == EINTR) {}
+    if (bytes > 0) out.output.append(part, std::min<size_t>(bytes, max_output_bytes - out.output.size()));
+  }
   int status = 0;
-  if (child < 0 || waitpid(child, &status, 0) != child) return -1;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  if (child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status)) out.status = WEXITSTATUS(status);
+  return out;
+}
+
+// Returns the last line of a program's output without its name: "no profile is named 'a11'; ...".
+std::string reason_of(const Ran& ran) {
+  std::string_view text = ran.output;
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  if (const size_t line = text.rfind('\n'); line != std::string_view::npos) text.remove_prefix(line + 1);
+  constexpr std::string_view name = "carve-sim: ";
+  if (text.starts_with(name)) text.remove_prefix(name.size());
+  return text.empty() ? fmt::format("carve-sim ended with status {}", ran.status) : std::string(text);
 }
 
 // Makes the simulated set in `directory`, unless it was made from the same `spec`. A set holds the memory of
@@ -43,15 +71,15 @@ Outcome<void> make_set(const std::string& tool, const std::string& directory, co
   const std::string wanted =
       spec + "\n" + (access(spec.c_str(), R_OK) == 0 ? os::read_file(spec).value_or("") : "");
   if (access(directory.c_str(), R_OK) == 0 && os::read_file(note).value_or("") == wanted) return {};
-  const int status = run({tool, "create", directory, spec});
-  if (status == 127)
+  const Ran ran = run({tool, "create", directory, spec});
+  if (ran.status == 127)
     return failure(FailureKind::unavailable,
                    "--sim {}: {} is missing; build it with cmake --build build --target carve-sim", spec,
                    tool);
-  if (status != 0)
-    return failure(status == 2 ? FailureKind::invalid_argument : FailureKind::unavailable,
-                   "--sim {}: the simulated devices could not be created in {}; the reason is printed above",
-                   spec, directory);
+  if (ran.status != 0)
+    return failure(ran.status == 2 ? FailureKind::invalid_argument : FailureKind::unavailable, "--sim {}: {}",
+                   spec, reason_of(ran));
+  fmt::print(stderr, "{}", ran.output);
   const os::Fd file(open(note.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!file || write(file.get(), wanted.data(), wanted.size()) != static_cast<ssize_t>(wanted.size()))
     return failure(FailureKind::unavailable, "cannot write {}: {}", note, strerror(errno));
