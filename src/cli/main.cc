@@ -59,6 +59,22 @@ std::string names_of_verbs(const CLI::App& verb) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+// Returns the message about words that the verb does not have. CLI11's is "The following argument was not
+// expected: x", with several words in the reverse order; the message has the first.
+std::string unexpected_words(std::string_view text, const CLI::App& first) {
+  const CLI::App* last = &first;
+  while (!last->get_subcommands().empty()) last = last->get_subcommands().front();
+  const CLI::App& verb = *last;
+  const size_t colon = text.find(": ");
+  const std::string_view words = colon == std::string_view::npos ? text : text.substr(colon + 2);
+  const std::string_view word = words.substr(words.rfind(' ') + 1);
+  const std::string verbs = verb.get_parent() == nullptr ? "" : names_of_verbs(verb);
+  const std::string place = verb.get_parent() == nullptr ? "" : verb.get_name() + ": ";
+  if (word.starts_with('-')) return fmt::format("{}'{}' is not an option", place, word);
+  return verbs.empty() ? fmt::format("{}'{}' was not expected", place, word)
+                       : fmt::format("{}'{}' is not one of {}", place, word, verbs);
+}
+
 // Returns the error as a message. CLI11's message about a text that is not a number is "Could not convert:
 // --tail = x".
 std::string message_of(const CLI::ParseError& error, const CLI::App& verb) {
@@ -66,6 +82,8 @@ std::string message_of(const CLI::ParseError& error, const CLI::App& verb) {
       error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError))
     return fmt::format("name a verb: {}",
                        verb.get_parent() == nullptr ? "'carve --help' lists them" : names_of_verbs(verb));
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError))
+    return unexpected_words(error.what(), verb);
   constexpr std::string_view prefix = "Could not convert: ", between = " = ";
   std::string_view text = error.what();
   const size_t at = text.find(between);
