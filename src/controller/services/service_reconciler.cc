@@ -92,49 +92,6 @@ void ServiceReconciler::serve(const ObjectRegistry::Pointer& object, Ns now) {
   remove_if_ended(turn);
 }
 
-// Run-once programs that have ended run again if what they run has changed.
-void ServiceReconciler::run_changed_again(Turn& turn) {
-  const bool has_run = !turn.object->status.as<objects::ServiceStatus>().ended.empty();
-  if (!has_run || !turn.spec.stopped || turn.object->is_ending ||
-      records_.spec(turn.record.uid, turn.record.revision) == revision_spec(turn.spec))
-    return;
-  const auto started = objects_.update(turn.object->key, [&](Object& object) -> Outcome<void> {
-    if (object.uid == turn.object->uid) edit_workload(object, [](auto& spec) { spec.stopped = false; });
-    return {};
-  });
-  if (!done(turn, started)) return;
-  turn.object = objects_.find(turn.object->key);
-  turn.spec.stopped = false;
-  turn.changed = true;
-}
-
-// The next turns retire the replicas.
-void ServiceReconciler::finish(Turn& turn) {
-  std::string ended(succeeded_exit);
-  for (const ReplicaRecord& replica : turn.replicas) {
-    const ObservedProgram& program = turn.programs.at(replica.slice);
-    const auto slice = turn.slices.find(replica.slice);
-    if (program.exit_status != 0)
-      ended = exit_of(program, slice == turn.slices.end() ? nullptr : &slice->second);
-  }
-  const auto stopped = objects_.update(turn.object->key, [&](Object& object) -> Outcome<void> {
-    if (object.uid != turn.object->uid) return {};
-    edit_workload(object, [](auto& spec) { spec.stopped = true; });
-    // A controller that is killed before the next status keeps the end too.
-    auto status = object.status.as<objects::ServiceStatus>();
-    status.ended = ended;
-    object.status.set(std::move(status));
-    return {};
-  });
-  if (!done(turn, stopped)) return;
-  os::log::info(cause_of(*turn.object), "{}: its programs have ended: {}", text(turn.object->key), ended);
-  turn.object = objects_.find(turn.object->key);
-  turn.spec.stopped = true;
-  turn.desired.replicas = 0;
-  turn.ended = std::move(ended);
-  turn.changed = true;
-}
-
 bool ServiceReconciler::assign_port(Turn& turn) {
   if (!turn.spec.port || turn.record.port != 0) return true;
   const auto port = effects_.free_port(Effects::PortUse::endpoint, records_.endpoint_ports());
@@ -354,23 +311,6 @@ bool ServiceReconciler::forget(Turn& turn, const ReplicaRecord& replica) {
     return keep_log(turn, replica);
   effects_.forget_program(replica.slice);
   return done(turn, records_.remove(replica));
-}
-
-bool ServiceReconciler::keep_log(Turn& turn, ReplicaRecord replica) {
-  replica.request_id.clear();
-  replica.port = 0;
-  turn.ended_replicas.push_back(replica);
-  return done(turn, records_.write(replica));
-}
-
-// Before the service runs again, the names of its replicas and programs become free.
-void ServiceReconciler::forget_ended(Turn& turn) {
-  for (const ReplicaRecord& replica : records_.replicas(turn.record.uid)) {
-    if (!replica.has_ended()) continue;
-    effects_.forget_program(replica.slice);
-    done(turn, records_.remove(replica));
-    turn.changed = true;
-  }
 }
 
 void ServiceReconciler::write_status(Turn& turn, Ns now) {
