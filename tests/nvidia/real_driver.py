@@ -95,10 +95,14 @@ def environment(major, way="native", shim_folder=None, gpus=TWO):
             "RESPONDER_VERSION": version(major), "RESPONDER_GPUS": ",".join(gpus)}
 
 
+def clean_environment():
+    """This process's variables without Carve's and the driver's."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(("LD_", "CARVE_", "CUDA_", "NVIDIA_"))}
+
+
 def call(words, variables, **options):
     """Runs a program with these variables and none of ours or the driver's of this process."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("LD_", "CARVE_", "CUDA_", "NVIDIA_"))}
-    return subprocess.run([str(word) for word in words], env={**clean, **variables}, capture_output=True, text=True, timeout=60, **options)
+    return subprocess.run([str(word) for word in words], env={**clean_environment(), **variables}, capture_output=True, text=True, timeout=60, **options)
 
 
 def with_variables(words, variables):
