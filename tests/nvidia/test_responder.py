@@ -28,6 +28,26 @@ def test_libcuda_initialises_with_the_devices_that_it_is_given(major, count):
     assert done.stdout.split() == [uuid.removeprefix("GPU-").replace("-", "") for uuid in gpus]
 
 
+ADDRESSES = """
+import ctypes
+cu, nvml = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL("libnvidia-ml.so.1")
+assert cu.cuInit(0) == 0 and nvml.nvmlInit_v2() == 0
+for i in 0, 1:
+    address, device, index = ctypes.create_string_buffer(32), ctypes.c_void_p(), ctypes.c_uint(-1)
+    assert cu.cuDeviceGetPCIBusId(address, 32, i) == 0
+    assert nvml.nvmlDeviceGetHandleByPciBusId_v2(address, ctypes.byref(device)) == 0, address.value
+    assert nvml.nvmlDeviceGetIndex(device, ctypes.byref(index)) == 0 and index.value == i
+    print(address.value.decode())
+"""
+
+
+@pytest.mark.parametrize("major", INITIALISED)
+def test_nvml_finds_a_device_by_the_address_that_libcuda_reports(major):
+    done = call(python(ADDRESSES), environment(major))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["0000:01:00.0", "0000:02:00.0"]
+
+
 @pytest.mark.parametrize("major", INITIALISED)
 def test_nvidia_smi_prints_its_table(major):
     done = call([driver(major) / "nvidia-smi"], environment(major))

@@ -55,7 +55,7 @@ Status pci_of_id(const Control& c) {
   const unsigned gpu = index_of(word(c, 0));
   if (gpu == machine().gpu_count) return invalid_device;
   word(c, 1) = 0;
-  field<uint16_t>(c, 8) = static_cast<uint16_t>(gpu + 1);
+  field<uint16_t>(c, 8) = bus_of(gpu);
   field<uint16_t>(c, 10) = 0;
   return ok;
 }
@@ -150,10 +150,40 @@ Status memory_info(const Control& c) {
       case 0x16:  // HEAP_FREE
         answer = memory_kib - static_cast<uint32_t>(used_video(c.gpu) >> 10);
         break;
-      case 0x05: answer = 32u << 20; break;  // BAR1_SIZE
-      case 0x0b: answer = 384; break;        // BUS_WIDTH
+      case 0x05: answer = bars_mib[1] << 10; break;  // BAR1_SIZE
+      case 0x0b: answer = 384; break;                // BUS_WIDTH
       default: answer = 0;
     }
+  }
+  return ok;
+}
+
+// NV2080_CTRL_BUS_GET_INFO_V2_PARAMS: pairs of an index and an answer. libcuda reports a PCI address only for a device of type
+// PCI_EXPRESS.
+Status bus_info(const Control& c) {
+  const uint32_t count = word(c, 0);
+  if (4 + size_t{8} * count > c.size) return invalid_param_struct;
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t& answer = word(c, 2 + 2 * i);
+    switch (word(c, 1 + 2 * i)) {
+      case 0x00:  // TYPE
+      case 0x13:  // INTERFACE_TYPE
+        answer = 3;
+        break;
+      case 0x0f: answer = bus_of(c.gpu); break;  // BUS_NUMBER
+      default: answer = 0;
+    }
+  }
+  return ok;
+}
+
+// NV2080_CTRL_BUS_GET_PCI_BAR_INFO_PARAMS: the count, then for each its flags, MiB, bytes and address.
+Status bars(const Control& c) {
+  memset(c.params, 0, c.size);
+  for (const uint32_t mib : bars_mib) {
+    const uint32_t i = word(c, 0)++;
+    word(c, 3 + 6 * i) = mib;
+    field<uint64_t>(c, 16 + 24 * i) = uint64_t{mib} << 20;
   }
   return ok;
 }
@@ -395,7 +425,8 @@ constexpr ControlRow rows[] = {
     {0x20801303, 4, memory_info},              // FB_GET_INFO_V2
     {0x20801701, 12, architecture},            // MC_GET_ARCH_INFO
     {0x20801801, 16, pci_info},                // BUS_GET_PCI_INFO
-    {0x20801823, 0, unchanged},                // BUS_GET_INFO_V2
+    {0x20801803, 200, bars},                   // BUS_GET_PCI_BAR_INFO
+    {0x20801823, 4, bus_info},                 // BUS_GET_INFO_V2
     {0x2080182a, 0, unchanged},                // BUS_GET_PCIE_SUPPORTED_GPU_ATOMICS
     {0x2080182b, 0, unchanged},                // BUS_GET_C2C_INFO
     {0x20802068, 4, unchanged},                // PERF_GET_CURRENT_PSTATE

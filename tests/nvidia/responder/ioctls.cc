@@ -88,12 +88,12 @@ int card_info(void* argument, size_t size) {
     CardInfo card = {};
     if (i < machine().gpu_count) {
       card.is_valid = true;
-      card.bus = static_cast<uint8_t>(i + 1);
+      card.bus = bus_of(i);
       card.vendor = vendor_id;
       card.device = device_id;
       card.gpu_id = gpu_id(i);
-      card.registers_size = 16 << 20;
-      card.memory_size = 32ull << 30;
+      card.registers_size = uint64_t{bars_mib[0]} << 20;
+      card.memory_size = uint64_t{bars_mib[1]} << 20;
       card.minor = i;
     }
     if (!copy_out(static_cast<CardInfo*>(argument) + i, &card, sizeof card)) return -EFAULT;

@@ -14,6 +14,8 @@ inline constexpr unsigned multiprocessors = 72;
 inline constexpr unsigned vendor_id = 0x10de;
 inline constexpr unsigned device_id = 0x2236;
 inline constexpr char name[] = "NVIDIA A10";
+// The regions of the PCI device in MiB: registers, device memory, and further registers.
+inline constexpr uint32_t bars_mib[] = {16, 32 << 10, 32};
 
 struct Machine {
   char version[32];
@@ -23,6 +25,8 @@ struct Machine {
 
 const Machine& machine();
 
+// The device's PCI bus, in domain 0 and slot 0.
+inline uint8_t bus_of(unsigned index) { return static_cast<uint8_t>(index + 1); }
 // The resource manager's number of a device.
 inline uint32_t gpu_id(unsigned index) { return 0x100 * (index + 1); }
 // Returns the device's index, or `machine().gpu_count` if no device has that number.
