@@ -10,8 +10,8 @@
 
 namespace carve {
 
-// --audit: the action against a process that uses a device without being attached, and against a slice that
-// runs beyond its leases.
+// --audit: the action against a process that uses a device without being attached, or one outside of its
+// slice, and against a slice that runs beyond its leases.
 enum class AuditAction : uint8_t {
   report = 0,  // Only an event.
   freeze = 1,  // The slice is frozen until carve thaw.
@@ -38,7 +38,7 @@ struct Words<OverQuotaAction> {
 
 enum class ViolationKind : uint8_t {
   over_quota = 0,          // The driver reports more of the slice's memory than its quota.
-  bypass = 1,              // A process uses a device without the guest library, or beyond its leases.
+  bypass = 1,              // A process uses a device unattached, beyond its leases, or outside of its slice.
   foreign_process = 2,     // A process of another container or pod tried to attach to the slice.
   unreadable_process = 3,  // A process blocks reads of its files in /proc.
   false_report = 4,        // Its report page claims work that the driver does not show.

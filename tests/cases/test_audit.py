@@ -53,6 +53,32 @@ def test_whoever_gets_round_the_library_is_named_with_the_reason(world, way):
     assert world.carve("run", "--memory", "1GiB", "--", LOAD, "--allocate", "512MiB").returncode == 0
 
 
+outside = f"exec {TESTS}/escape dlmopen 300 600 1"
+
+
+def test_an_attached_process_on_a_device_outside_of_its_slice_is_a_violation(world):
+    world.begin("run", "--memory", "1GiB", "--name", "a", "--device", "0", "--", "sh", "-c", outside)
+    found = lambda: next(iter(world.show("a")["violations"]), None)
+    violation = until(found)
+    assert violation and violation["kind"] == "bypass" and violation["count"] == 1, world.show("a")["events"]
+    assert "(escape" in violation["text"] and "MiB on device 1, which is not in the slice" in violation["text"]
+    assert all(process["attached"] for process in world.show("a")["processes"] if process["used_bytes"])
+    # Nothing that is granted pays for these bytes, so they are outside of slices.
+    zero, one = world.json("devices")["devices"]
+    assert zero["used_in_slices_bytes"] > 0 and zero["used_outside_slices_bytes"] == 0
+    assert one["used_in_slices_bytes"] == 0 and one["used_outside_slices_bytes"] >= 300 * MiB
+    time.sleep(1)  # Several samples.
+    assert found()["count"] == 1
+
+
+@pytest.mark.devices("a10x2", "--audit", "kill")
+def test_it_is_killed_if_the_operator_says_so(world):
+    program = world.begin("run", "--memory", "1GiB", "--name", "a", "--device", "0", "--", "sh", "-c", outside)
+    assert program.wait(30) == 137
+    texts = [event["text"] for event in world.json("events")["events"]]
+    assert any("which is not in the slice" in text for text in texts) and any("killed (--audit kill)" in text for text in texts), texts
+
+
 def test_it_is_found_within_a_second(world):
     """Within a second of its first byte on the device, as the simulator reports it, with a margin for a busy machine."""
     waited = []

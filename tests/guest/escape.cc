@@ -1,6 +1,8 @@
 // A program that bypasses a preloaded library and takes device memory, in the ways that glibc allows.
 //
-//   escape WAY MIB SECONDS   WAY: plain (dlopen and dlsym, no bypass), dlmopen (a namespace of its
+//   escape WAY MIB SECONDS [DEVICE]
+//                            With DEVICE it attaches first, and then takes the memory of that device of the machine.
+//                            WAY: plain (dlopen and dlsym, no bypass), dlmopen (a namespace of its
 //                            own), dlvsym (libc's own dlsym, found by its version), deepbind (a library whose
 //                            own scope goes first; ESCAPE_DEEPBOUND names it)
 #include <dlfcn.h>
@@ -48,10 +50,23 @@ bool find_driver(const char* way, Driver& driver) {
   return bind(driver, [&](const char* name) { return dlsym(library, name); });
 }
 
+// Becomes a process that holds a context on the slice's own device.
+bool attach() {
+  Driver hooked{};
+  CUcontext context = nullptr;
+  return find_driver("plain", hooked) && hooked.init(0) == CUDA_SUCCESS &&
+         hooked.create(&context, 0, 0) == CUDA_SUCCESS && unsetenv("CUDA_VISIBLE_DEVICES") == 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  if (argc != 4 && argc != 5) return 2;
+  if (argc == 5 && !attach()) {
+    fprintf(stderr, "escape: does not attach\n");
+    return 3;
+  }
+  const CUdevice device = argc == 5 ? atoi(argv[4]) : 0;
   Driver driver{};
   if (!find_driver(argv[1], driver)) {
     fprintf(stderr, "escape: no way to the driver by %s: %s\n", argv[1], dlerror());
@@ -60,7 +75,7 @@ int main(int argc, char** argv) {
   CUcontext context = nullptr;
   CUdeviceptr memory = 0;
   CUresult result = driver.init(0);
-  if (result == CUDA_SUCCESS) result = driver.create(&context, 0, 0);
+  if (result == CUDA_SUCCESS) result = driver.create(&context, 0, device);
   if (result == CUDA_SUCCESS) result = driver.allocate(&memory, strtoull(argv[2], nullptr, 10) << 20);
   if (result != CUDA_SUCCESS) {
     fprintf(stderr, "escape: CUresult %d\n", static_cast<int>(result));

@@ -50,6 +50,11 @@ uint64_t user_group(pid_t pid) {
   return uint64_t{1} << 63 | (found ? info.st_uid : UINT32_MAX);
 }
 
+bool has_part_on(const LiveSlice& slice, const NodeDevice& d) {
+  return std::ranges::any_of(slice.granted().parts,
+                             [&](const SlicePart& p) { return p.device == d.device.uuid; });
+}
+
 bool is_attached(const LiveSlice& slice, pid_t pid) {
   const auto found = slice.attached.lower_bound(os::ProcessId{pid, 0});
   return found != slice.attached.end() && found->first.pid == pid;
@@ -175,12 +180,13 @@ ProcessObserved ReconcileLoop::observe(const ProcessUse& use, size_t device) {
   out.graphics_only = use.graphics_only;
   out.attached = slice != nullptr && is_attached(*slice, pid);
   if (slice != nullptr) out.slice = slice->id();
-  // A process known as attached and without work cannot be a finding.
-  if (out.attached && use.work.percent == 0) return out;
+  const bool is_outside = slice != nullptr && !has_part_on(*slice, node_.devices[device]);
+  // A process known as attached and without work cannot be a finding on a device of its slice.
+  if (out.attached && use.work.percent == 0 && !is_outside) return out;
   const auto stat = os::stat_of(pid);
   if (!stat || stat->state == 'Z') return out;  // The process ended after the driver's report.
   const Inspection* const seen = inspection_of(stat->id, slice);
-  if (seen == nullptr ? slice != nullptr && !out.attached : seen->ended) return out;
+  if (seen == nullptr ? slice != nullptr && (!out.attached || is_outside) : seen->ended) return out;
   out.start = stat->id.start;
   out.command = node_.inspector->command_of(stat->id);
   if (seen != nullptr) out.evidence = seen->evidence;
@@ -242,7 +248,9 @@ void ReconcileLoop::keep_figures(const Sample& sample, const Observed& observed,
   }
   for (const ProcessObserved& process : observed.processes) {
     NodeDevice& on = node_.devices[process.device];
-    (process.slice ? on.used_in_slices : on.used_outside_slices).count += process.used.count;
+    const LiveSlice* const slice = process.slice ? node_.slices.find(*process.slice) : nullptr;
+    const bool is_in_slice = slice != nullptr && has_part_on(*slice, on);
+    (is_in_slice ? on.used_in_slices : on.used_outside_slices).count += process.used.count;
   }
   for (NodeDevice& d : node_.devices)
     for (const auto& [index, xid] : sample.xids) {

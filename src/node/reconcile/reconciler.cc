@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "core/invariant.h"
@@ -29,6 +30,8 @@ struct Reconciler::Step {
  private:
   void unmanaged(const ProcessObserved&);
   void unattached(const SliceObserved&, size_t process);
+  void outside(const SliceObserved&, size_t process);
+  void act_against(const SliceObserved&, size_t process);
   // How the arbiter treated a slice's time on one device, in percent of the time that the driver's evidence
   // covers: since the last sample, or WorkShown::window_ns.
   struct TimeShares {
@@ -78,8 +81,11 @@ void Reconciler::Step::processes() {
     }
     SliceUse& use = out.slices[on->id];
     use.by_pid[p.pid].count += p.used.count;
-    if (!p.attached && p.start != 0) unattached(*on, i);
     const auto part = part_on(*on, p.device);
+    if (p.start != 0 && !p.attached)
+      unattached(*on, i);
+    else if (p.start != 0 && !part)
+      outside(*on, i);
     if (!part) continue;
     use.parts[*part].work = use.parts[*part].work + p.work;
     // If the device's reserve pays for contexts, a context does not count against the slice.
@@ -107,6 +113,23 @@ void Reconciler::Step::unattached(const SliceObserved& on, size_t process) {
          fmt::format("process {} ({}) found unattached with {} on device {}: {}", p.pid, p.command,
                      text(p.used).c_str(), observed.devices[p.device].index, why),
          is_violation ? std::optional(ViolationKind::bypass) : std::nullopt);
+  act_against(on, process);
+}
+
+// The guest library shows an attached process only the devices of its slice, so it has reached another one without the library.
+void Reconciler::Step::outside(const SliceObserved& on, size_t process) {
+  const ProcessObserved& p = observed.processes[process];
+  if (!memory[on.id].outside.insert({p.pid, p.start, p.device}).second) return;
+  report(on.id,
+         fmt::format("process {} ({}) found with {} on device {}, which is not in the slice{}", p.pid,
+                     p.command, text(p.used).c_str(), observed.devices[p.device].index,
+                     on.limited ? "" : "; the slice has no isolation"),
+         on.limited ? std::optional(ViolationKind::bypass) : std::nullopt);
+  act_against(on, process);
+}
+
+void Reconciler::Step::act_against(const SliceObserved& on, size_t process) {
+  const ProcessObserved& p = observed.processes[process];
   switch (action_against({on.limited, p.graphics_only, p.evidence.is_mps_server}, rules.audit)) {
     case AuditAction::report: break;
     case AuditAction::freeze: out.actions.push_back(FreezeSlice{on.id, process}); break;
@@ -281,12 +304,18 @@ Reconciled Reconciler::reconcile(const Observed& observed, const ReconcileRules&
 
   step.devices();
   step.processes();
-  for (auto& [id, known] : memory_)  // A process that the driver no longer reports may return.
+  for (auto& [id, known] : memory_) {  // A process that the driver no longer reports may return.
     std::erase_if(known.unattached, [&](const auto& process) {
       return std::ranges::none_of(observed.processes, [&](const ProcessObserved& p) {
-        return p.slice == id && p.pid == process.first && p.start == process.second;
+        return p.slice == id && std::pair(p.pid, p.start) == process;
       });
     });
+    std::erase_if(known.outside, [&](const auto& use) {
+      return std::ranges::none_of(observed.processes, [&](const ProcessObserved& p) {
+        return p.slice == id && std::tuple(p.pid, p.start, p.device) == use;
+      });
+    });
+  }
   for (const SliceObserved& slice : observed.slices) step.memory_of(slice);
   for (size_t device = 0; device < observed.devices.size(); ++device) step.time_of(device);
   step.over_quota();

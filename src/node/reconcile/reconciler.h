@@ -18,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -154,7 +155,8 @@ class Reconciler {
   };
   struct SliceMemory {
     std::vector<PartMemory> parts;
-    std::set<std::pair<int, uint64_t>> unattached;  // Pid and start time.
+    std::set<std::pair<int, uint64_t>> unattached;        // Pid and start time.
+    std::set<std::tuple<int, uint64_t, size_t>> outside;  // Pid, start time and device.
     bool ensure_reported = false;
   };
   struct Step;  // The state of one call.

@@ -36,6 +36,14 @@ struct Scene {
   }
   PartObserved& part() { return seen.slices[0].parts[0]; }
   ProcessObserved& process() { return seen.processes[0]; }
+  // The process on a second device, too.
+  ProcessObserved& process_outside() {
+    seen.devices.push_back({.index = 1, .before = {}, .now = {}, .processes_hidden = false, .xids = {}});
+    ProcessObserved process = seen.processes[0];
+    process.device = 1;
+    process.used = {300 * mib_bytes};
+    return seen.processes.emplace_back(process);
+  }
 };
 
 std::string spoken(const Action& action) {
@@ -122,6 +130,29 @@ const Row rows[] = {
     {"unattached, killed",
      [](Scene& x) { x.process().attached = false, x.rules.audit = AuditAction::kill; },
      {"found unattached", "kill in 7"}},
+    {"on a device that is not in the slice, reported",
+     [](Scene& x) { x.process_outside(); },
+     {"event 7: [bypass] process 50 (train) found with 300 MiB on device 1, which is not in the slice"}},
+    {"on a device that is not in the slice, frozen",
+     [](Scene& x) { x.process_outside(), x.rules.audit = AuditAction::freeze; },
+     {"which is not in the slice", "freeze 7"}},
+    {"on a device that is not in the slice, killed",
+     [](Scene& x) { x.process_outside(), x.rules.audit = AuditAction::kill; },
+     {"which is not in the slice", "kill in 7"}},
+    {"on a device that is not in the slice, without isolation",
+     [](Scene& x) {
+       x.process_outside(), x.seen.slices[0].limited = false;
+       x.rules.audit = AuditAction::kill;
+     },
+     {"event 7: process 50 (train) found with 300 MiB on device 1, which is not in the slice; the slice has "
+      "no "
+      "isolation"}},
+    {"unattached on a device that is not in the slice is one finding",
+     [](Scene& x) { x.process_outside().attached = false; },
+     {"event 7: [bypass] process 50 (train) found unattached with 300 MiB on device 1"}},
+    {"an ended process on a device that is not in the slice is no finding",
+     [](Scene& x) { x.process_outside().start = 0; },
+     {}},
     {"an MPS server is only reported",
      [](Scene& x) {
        x.process().attached = false, x.process().evidence.is_mps_server = true;

@@ -33,8 +33,8 @@ struct Device {
   uint64_t granted_bytes = 0;              // Granted to slices.
   uint64_t free_bytes = 0;                 // usable - granted.
   uint64_t used_bytes = 0;                 // In use by all processes, as the driver reports it.
-  uint64_t used_in_slices_bytes = 0;       // In use by the processes of all slices, as the driver reports it.
-  uint64_t used_outside_slices_bytes = 0;  // The same for processes in no slice.
+  uint64_t used_in_slices_bytes = 0;       // In use by processes of the device's slices.
+  uint64_t used_outside_slices_bytes = 0;  // In use by all other processes.
   uint64_t context_bytes = 0;              // Measured size of one context; 0 if not measured.
   uint32_t share_granted_bp = 0;
   uint32_t utilization_percent = 0;
