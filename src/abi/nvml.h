@@ -365,6 +365,18 @@ struct nvmlAccountingStats_t {
   unsigned int isRunning;
   unsigned int reserved[5];
 };
+struct nvmlAccountingStats_v2_t {
+  unsigned int pid;  // Set by the caller.
+  unsigned int isRunning;
+  unsigned int gpuUtilization;
+  unsigned int memoryUtilization;
+  unsigned long long maxMemoryUsage;
+  unsigned int sampleCount;
+  unsigned long long sumGpuUtil;
+  unsigned long long sumFbUtil;
+  unsigned long long time;
+  unsigned long long startTime;
+};
 
 // type 1: `str`, type 2: `bytes`.
 struct nvmlUUID_v1_t {
@@ -503,6 +515,30 @@ struct nvmlRowRemapperHistogramValues_t {
 
 using nvmlAffinityScope_t = unsigned int;
 using nvmlVgpuInstance_t = unsigned int;
+struct nvmlEncoderSessionInfo_t {
+  unsigned int sessionId;
+  unsigned int pid;
+  nvmlVgpuInstance_t vgpuInstance;
+  unsigned int codecType;
+  unsigned int hResolution;
+  unsigned int vResolution;
+  unsigned int averageFps;
+  unsigned int averageLatency;
+};
+struct nvmlFBCSessionInfo_t {
+  unsigned int sessionId;
+  unsigned int pid;
+  nvmlVgpuInstance_t vgpuInstance;
+  unsigned int displayOrdinal;
+  unsigned int sessionType;
+  unsigned int sessionFlags;
+  unsigned int hMaxResolution;
+  unsigned int vMaxResolution;
+  unsigned int hResolution;
+  unsigned int vResolution;
+  unsigned int averageFPS;
+  unsigned int averageLatency;
+};
 using nvmlGpuInstance_t = struct nvmlGpuInstance_st*;
 using nvmlVgpuTypeId_t = unsigned int;
 using nvmlEventSet_t = struct nvmlEventSet_st*;
@@ -591,6 +627,10 @@ nvmlReturn_t nvmlDeviceGetAccountingMode(nvmlDevice_t device, nvmlEnableState_t*
 nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned int* count, unsigned int* pids);
 nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned int pid,
                                           nvmlAccountingStats_t* stats);
+nvmlReturn_t nvmlDeviceGetAccountingStats_v2(nvmlDevice_t device, nvmlAccountingStats_v2_t* stats);
+nvmlReturn_t nvmlDeviceGetEncoderSessions(nvmlDevice_t device, unsigned int* count,
+                                          nvmlEncoderSessionInfo_t* infos);
+nvmlReturn_t nvmlDeviceGetFBCSessions(nvmlDevice_t device, unsigned int* count, nvmlFBCSessionInfo_t* infos);
 nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t* bar1_memory);
 nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMode_t* mode);
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int* info_count,

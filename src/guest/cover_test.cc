@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -37,6 +38,21 @@ std::vector<Row> coverage() {
     Row row;
     std::istringstream words(line);
     words >> row.pattern >> row.status >> std::ws;
+    std::getline(words, row.reason);
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+// The reasons have no status: each row is exempt.
+std::vector<Row> exempt_from_nvml() {
+  std::vector<Row> rows;
+  std::ifstream in(NVML_EXEMPT);
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    Row row{.pattern = "", .status = "exempt", .reason = ""};
+    std::istringstream words(line);
+    words >> row.pattern >> std::ws;
     std::getline(words, row.reason);
     rows.push_back(row);
   }
@@ -117,6 +133,33 @@ TEST(Coverage, names_nothing_that_no_driver_ever_exported) {
   for (const Row& row : coverage())
     EXPECT_TRUE(std::ranges::any_of(cuda, [&](const std::string& n) { return matches(row.pattern, n); }))
         << row.pattern;
+}
+
+TEST(Coverage, has_each_entry_of_nvml_either_hooked_or_exempt) {
+  const auto names = exports(NVML_EXPORTS);
+  const auto rows = exempt_from_nvml();
+  ASSERT_GT(names.size(), 400u);
+  std::set<std::string> used;
+  for (const std::string& name : names) {
+    if (std::ranges::count(nvml_table.hooks, name, &Hook::symbol) == 1) continue;
+    const Row* row = row_of(rows, name);
+    ASSERT_NE(row, nullptr) << name << " needs a hook or a row in nvml/exempt.txt";
+    used.insert(row->pattern);
+  }
+  for (const Row& row : rows) {
+    EXPECT_TRUE(used.contains(row.pattern)) << row.pattern << " matches nothing that an earlier row does not";
+    EXPECT_FALSE(row.reason.empty()) << row.pattern;
+  }
+}
+
+TEST(Coverage, has_all_variants_of_what_is_hooked_in_nvml) {
+  const auto names = exports(NVML_EXPORTS);
+  for (const Hook& hook : nvml_table.hooks)
+    for (const char* suffix : {"_v1", "_v2", "_v3", "_v4", "V"}) {
+      const std::string variant = std::string(hook.symbol) + suffix;
+      if (std::ranges::count(names, variant) == 0) continue;
+      EXPECT_EQ(std::ranges::count(nvml_table.hooks, variant, &Hook::symbol), 1) << variant;
+    }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <stdio.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "abi/nvml_tables.h"
@@ -189,6 +190,57 @@ TEST_F(Nvml, gives_up_on_a_driver_whose_list_never_fits) {
   unsigned n = 1;
   EXPECT_EQ(nvmlDeviceGetComputeRunningProcesses(handle(3), &n, one), NVML_ERROR_INSUFFICIENT_SIZE);
   EXPECT_LT(calls, 10);
+}
+
+TEST_F(Nvml, sessions_are_the_slices_own) {
+  on<&nvmlDeviceGetEncoderSessions>([](nvmlDevice_t, unsigned* count, nvmlEncoderSessionInfo_t* infos) {
+    const bool fits = pids.size() <= *count;
+    *count = static_cast<unsigned>(pids.size());
+    for (size_t i = 0; i < pids.size() && fits; ++i)
+      infos[i] = {.sessionId = static_cast<unsigned>(i), .pid = pids[i], .averageFps = 30};
+    return fits ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
+  });
+  unsigned n = 0;
+  EXPECT_EQ(nvmlDeviceGetEncoderSessions(handle(3), &n, nullptr), NVML_SUCCESS) << "only counts";
+  EXPECT_EQ(n, 2u);
+  nvmlEncoderSessionInfo_t two[2] = {};
+  n = 1;
+  EXPECT_EQ(nvmlDeviceGetEncoderSessions(handle(3), &n, two), NVML_ERROR_INSUFFICIENT_SIZE);
+  n = 2;
+  EXPECT_EQ(nvmlDeviceGetEncoderSessions(handle(3), &n, two), NVML_SUCCESS);
+  EXPECT_EQ(two[0].pid, 12u);
+  EXPECT_EQ(two[0].sessionId, 1u);
+  EXPECT_EQ(two[1].pid, 800u);
+  on<&nvmlDeviceGetFBCSessions>([](nvmlDevice_t, unsigned* count, nvmlFBCSessionInfo_t* infos) {
+    *count = 1;
+    infos[0] = {.sessionId = 5, .pid = 500};
+    return NVML_SUCCESS;
+  });
+  nvmlFBCSessionInfo_t one = {};
+  n = 1;
+  EXPECT_EQ(nvmlDeviceGetFBCSessions(handle(3), &n, &one), NVML_SUCCESS);
+  EXPECT_EQ(n, 0u);
+  EXPECT_EQ(one.pid, 0u) << "nothing of another slice's session is written";
+}
+
+TEST_F(Nvml, accounting_is_of_the_slices_own_processes) {
+  on<&nvmlDeviceGetAccountingStats_v2>([](nvmlDevice_t, nvmlAccountingStats_v2_t* stats) {
+    if (!std::ranges::count(pids, stats->pid)) return NVML_ERROR_NOT_FOUND;
+    stats->maxMemoryUsage = stats->pid;
+    return NVML_SUCCESS;
+  });
+  nvmlAccountingStats_v2_t stats = {.pid = 12};
+  EXPECT_EQ(nvmlDeviceGetAccountingStats_v2(handle(3), &stats), NVML_SUCCESS);
+  EXPECT_EQ(stats.maxMemoryUsage, 600u) << "the driver knows the process by its outer pid";
+  EXPECT_EQ(stats.pid, 12u);
+  stats = {.pid = 800};
+  EXPECT_EQ(nvmlDeviceGetAccountingStats_v2(handle(3), &stats), NVML_SUCCESS);
+  EXPECT_EQ(stats.maxMemoryUsage, 800u) << "the driver knows it by its own pid";
+  for (const unsigned other : {500u, 600u, 700u}) {
+    stats = {.pid = other};
+    EXPECT_EQ(nvmlDeviceGetAccountingStats_v2(handle(3), &stats), NVML_ERROR_NOT_FOUND) << other;
+    EXPECT_EQ(stats.maxMemoryUsage, 0u);
+  }
 }
 
 // Each process's newest sample counts; neighbours' samples do not. If the driver cannot distinguish

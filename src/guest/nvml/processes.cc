@@ -18,6 +18,14 @@ nvmlReturn_t own_processes(nvmlDevice_t device, unsigned int* count, Info* infos
              [=](unsigned* n, Info* all) { return driver<Entry>(device, n, all); });
 }
 
+// Like own_processes(). With a count of 0 these calls only return the number (nvml.h, nvmlDeviceGetEncoderSessions).
+template <auto Entry, class Info>
+nvmlReturn_t own_sessions(nvmlDevice_t device, unsigned int* count, Info* infos) {
+  const bool only_counts = count != nullptr && *count == 0;
+  const nvmlReturn_t result = own_processes<Entry>(device, count, infos);
+  return only_counts && result == NVML_ERROR_INSUFFICIENT_SIZE ? NVML_SUCCESS : result;
+}
+
 // Recent activity of the slice's own processes, each by its newest sample, in percent of the device.
 struct Activity {
   unsigned sm = 0, memory = 0, encoder = 0, decoder = 0;
@@ -196,4 +204,27 @@ nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned int pid,
   if (outer == 0) return NVML_ERROR_NOT_FOUND;
   const nvmlReturn_t result = driver<&nvmlDeviceGetAccountingStats>(device, outer, stats);
   return result == NVML_ERROR_NOT_FOUND ? driver<&nvmlDeviceGetAccountingStats>(device, pid, stats) : result;
+}
+
+nvmlReturn_t nvmlDeviceGetAccountingStats_v2(nvmlDevice_t device, nvmlAccountingStats_v2_t* stats) {
+  const Entered entered = enter();
+  if (entered.refused) return NVML_ERROR_DRIVER_NOT_LOADED;
+  const Process* p = entered.process;
+  if (p == nullptr || stats == nullptr) return driver<&nvmlDeviceGetAccountingStats_v2>(device, stats);
+  const unsigned int pid = stats->pid;
+  const uint32_t outer = outer_pid(*p, pid);
+  if (outer == 0) return NVML_ERROR_NOT_FOUND;
+  stats->pid = outer;
+  nvmlReturn_t result = driver<&nvmlDeviceGetAccountingStats_v2>(device, stats);
+  stats->pid = pid;
+  if (result == NVML_ERROR_NOT_FOUND) result = driver<&nvmlDeviceGetAccountingStats_v2>(device, stats);
+  return result;
+}
+
+nvmlReturn_t nvmlDeviceGetEncoderSessions(nvmlDevice_t device, unsigned int* count,
+                                          nvmlEncoderSessionInfo_t* infos) {
+  return own_sessions<&nvmlDeviceGetEncoderSessions>(device, count, infos);
+}
+nvmlReturn_t nvmlDeviceGetFBCSessions(nvmlDevice_t device, unsigned int* count, nvmlFBCSessionInfo_t* infos) {
+  return own_sessions<&nvmlDeviceGetFBCSessions>(device, count, infos);
 }

@@ -123,24 +123,47 @@ EXPORT nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned in
   });
 }
 
+namespace {
+
+nvmlReturn_t stats_of(Device& d, unsigned int pid, nvmlAccountingStats_v2_t* out) {
+  std::optional<AccountRow> found;
+  newest_first(d, [&](const AccountRow& account) {
+    if (account.pid == pid) found = account;
+    return found.has_value();
+  });
+  if (!found) return NVML_ERROR_NOT_FOUND;
+  const Accounted& entry = found->entry;
+  *out = {};
+  out->pid = pid;
+  out->gpuUtilization = out->memoryUtilization = static_cast<unsigned>(NVML_VALUE_NOT_AVAILABLE);
+  out->maxMemoryUsage = entry.peak_bytes;
+  out->time = found->is_running ? 0 : (entry.end_ns - entry.start_ns) / 1'000'000;
+  out->startTime = (d.accounting.utc_offset_ns + entry.start_ns) / 1000;
+  out->isRunning = found->is_running;
+  return NVML_SUCCESS;
+}
+
+}  // namespace
+
 EXPORT nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned int pid,
                                                  nvmlAccountingStats_t* out) {
   return with_accounts(device, out, [&](Device& d) {
-    std::optional<AccountRow> found;
-    newest_first(d, [&](const AccountRow& account) {
-      if (account.pid == pid) found = account;
-      return found.has_value();
-    });
-    if (!found) return NVML_ERROR_NOT_FOUND;
-    const Accounted& entry = found->entry;
+    nvmlAccountingStats_v2_t stats;
+    const nvmlReturn_t result = stats_of(d, pid, &stats);
+    if (result != NVML_SUCCESS) return result;
     *out = {};
-    out->gpuUtilization = out->memoryUtilization = static_cast<unsigned>(NVML_VALUE_NOT_AVAILABLE);
-    out->maxMemoryUsage = entry.peak_bytes;
-    out->time = found->is_running ? 0 : (entry.end_ns - entry.start_ns) / 1'000'000;
-    out->startTime = (d.accounting.utc_offset_ns + entry.start_ns) / 1000;
-    out->isRunning = found->is_running;
+    out->gpuUtilization = stats.gpuUtilization;
+    out->memoryUtilization = stats.memoryUtilization;
+    out->maxMemoryUsage = stats.maxMemoryUsage;
+    out->time = stats.time;
+    out->startTime = stats.startTime;
+    out->isRunning = stats.isRunning;
     return NVML_SUCCESS;
   });
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetAccountingStats_v2(nvmlDevice_t device, nvmlAccountingStats_v2_t* out) {
+  return with_accounts(device, out, [&](Device& d) { return stats_of(d, out->pid, out); });
 }
 
 EXPORT nvmlReturn_t nvmlDeviceClearAccountingPids(nvmlDevice_t device) {
