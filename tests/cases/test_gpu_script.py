@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, MiB
 
 pytestmark = pytest.mark.alone
 
@@ -14,7 +14,10 @@ NEEDS_MORE_THAN_A_SIMULATOR = {"toolkit", "samples", "profiler", "framework.pyto
 
 
 def test_every_case_passes_or_says_why_not(tmp_path):
-    done = subprocess.run([GPU / "run.sh", BUILD, "--sim", "a10x2", "--json", tmp_path / "gpu.json"], capture_output=True, text=True,
+    pack = tmp_path / "pack"
+    subprocess.run([GPU / "pack", pack, BUILD], check=True, capture_output=True)
+    (pack / "lib/carve/sim").symlink_to(BUILD / "lib/carve/sim")
+    done = subprocess.run([pack / "run.sh", pack, "--sim", "a10x2", "--json", tmp_path / "gpu.json"], capture_output=True, text=True,
                           timeout=400)
     assert done.returncode == 0, done.stdout + done.stderr
     document = json.loads((tmp_path / "gpu.json").read_text())
@@ -28,7 +31,9 @@ def test_every_case_passes_or_says_why_not(tmp_path):
 
 
 def test_what_is_packed_runs_from_anywhere(tmp_path):
-    subprocess.run([GPU / "pack", tmp_path / "pack", BUILD], check=True, capture_output=True)
+    packed = subprocess.run([GPU / "pack", tmp_path / "pack", BUILD], check=True, capture_output=True, text=True)
+    archive = tmp_path / "pack.tar.xz"
+    assert f"{archive}: {archive.stat().st_size >> 10} KiB" in packed.stdout and archive.stat().st_size < 16 * MiB
     done = subprocess.run([tmp_path / "pack/run.sh", tmp_path / "pack", "--json", tmp_path / "gpu.json"], capture_output=True, text=True,
                           timeout=400, env={"PATH": "/usr/bin:/bin"})
     assert done.returncode != 0 and "carved: NVML cannot be loaded" in done.stderr

@@ -1,7 +1,7 @@
 """The cases of run.sh, on NVIDIA's own driver and, as a check of the cases, on the simulated driver.
 
-A case is a function that returns its measurements, raises Skipped with a reason, or fails an assertion. All cases
-share one agent, started here with its own state in a temporary folder. They use the first visible device, which must be
+A case is a function that returns its measurements, raises Skipped with a reason, or fails an assertion. They run in the
+order of their value: first what only a device can answer. tests/nvidia answers the rest without one. All cases share one agent, started here with its own state in a temporary folder. They use the first visible device, which must be
 idle, because a case compares the bytes that the device holds before and after.
 """
 import argparse
@@ -58,6 +58,11 @@ class Monitor:
         yield most
         most.append(self.ask("most") - before)
 
+    def shows(self, program, size):
+        """Returns whether the figure of the device grows while the program, which holds that many bytes, runs."""
+        before = self.ask("start")
+        return program.wait(60) == 0 and self.ask("most") >= before + size
+
 
 def watch():
     """Answers questions from stdin on stdout; between questions polls the device without pause."""
@@ -99,7 +104,8 @@ def watch():
 
 class Machine:
     def __init__(self, options):
-        self.build, self.memory = options.build, options.memory
+        self.build, self.memory, self.seconds = options.build, options.memory, options.seconds
+        self.begun = time.monotonic()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cg-"))
         self.simulated = bool(options.sim)
         self.native = dict(os.environ)
@@ -111,12 +117,28 @@ class Machine:
                  "--cdi-dir", self.folder / "cdi", *(["--sim", options.sim] if options.sim else [])]
         self.log = open(self.folder / "log", "ab")
         self.agent = subprocess.Popen(words, stdout=self.log, stderr=self.log)
+        try:
+            self.wait_for_the_agent()
+            self.probe()
+        except BaseException:
+            self.agent.kill()
+            raise
+
+    def wait_for_the_agent(self):
         end = time.monotonic() + 60
         while self.carve("version").returncode != 0:
             if self.agent.poll() is not None or time.monotonic() > end:
                 raise SystemExit("run.sh: the agent does not start:\n" + (self.folder / "log").read_text())
             time.sleep(0.05)
+
+    def probe(self):
+        """Finds what this driver shows and runs, for the cases that need it."""
         self.monitor = Monitor(self.native)
+        self.shows_use = self.monitor.shows(subprocess.Popen([self.build / "bin/carve-load", "--allocate", "64MiB", "--no-touch", "--seconds",
+                                                              "0.5"], env=self.native, stdout=subprocess.DEVNULL), 64 * MiB)
+        done = subprocess.run([self.build / "bin/carve-load", "--kernels", "100us", "--seconds", "0.1"], env=self.native,
+                              capture_output=True, text=True, timeout=60)
+        self.why_no_kernels = None if done.returncode == 0 else (done.stderr or done.stdout).strip()[-200:]
         # What the agent keeps for the steps in which managed memory comes to the device.
         self.managed_step = max(0, self.device()["reserved_bytes"] - self.monitor.used())
 
@@ -126,7 +148,19 @@ class Machine:
             raise Skipped(f"{name} is not in {self.build}/tests")
         return path
 
+    def left(self):
+        return self.seconds - (time.monotonic() - self.begun)
+
+    def needs_figures(self):
+        if not self.shows_use:
+            raise Skipped("this NVML does not show what other processes hold")
+
+    def needs_kernels(self):
+        if self.why_no_kernels is not None:
+            raise Skipped(f"the driver does not run this script's kernels: {self.why_no_kernels}")
+
     def carve(self, *words, timeout=120, **more):
+        timeout = max(30, min(timeout, self.left()))
         return subprocess.run([self.build / "bin/carve", *map(str, words)], env={**self.environment, **more},
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
 
@@ -210,13 +244,14 @@ def quota(kind):
         # A driver cuts small pieces out of a block of 2 MiB, whose unused rest may count as growth for a moment.
         apart = abs(got["count"][0] - got["count"][1]) * max(got["piece"], SMALLEST)
         assert got["count"][0] > 0 and apart < (2 * MiB if got["piece"] < MiB else 1), f"freed memory cannot all be allocated again: {got}"
-        return {"pieces": got["count"][0], "device_bytes_at_most": most[0]}
+        return {"pieces": got["count"][0], "device_bytes_at_most": most[0] if m.shows_use else None}
     case.__doc__ = f"{kind}: fills to the quota and no byte beyond it, frees, fills again to the same figure"
     return case
 
 
 def neighbours(m):
     """Two slices fill at the same time: each gets its quota, the device holds no more than both."""
+    m.needs_figures()
     with m.monitor.watched() as most:
         both = [m.begin(f"n{i}", m.test("guest_rows"), "linear") for i in (1, 2)]
         done = [subprocess.CompletedProcess([], p.wait(240), p.stdout.read(), "") for p in both]
@@ -226,25 +261,14 @@ def neighbours(m):
     return {"pieces": [g["count"][0] for g in got]}
 
 
-def whole_device(m):
-    """A program sees the size of its slice as that of the device, by cuMemGetInfo and by NVML."""
-    free = said(m.run(m.test("guest_rows"), "linear"))["free"][0]
-    limit = bytes_of(m.memory)
-    assert 0 < free <= limit, f"{free} free of {limit}"
-    smi = shutil.which("nvidia-smi")
-    if not smi:
-        return {"free_with_context": free, "nvidia_smi": "not installed"}
-    done = m.run(smi, "--query-gpu=memory.total", "--format=csv,noheader,nounits")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert int(done.stdout.split()[0]) * MiB == limit, f"nvidia-smi shows {done.stdout.strip()} MiB"
-    return {"free_with_context": free, "nvidia_smi": done.stdout.strip() + " MiB"}
-
-
 def sharing(m):
     """Two processes of one slice share memory by IPC handle and by descriptor: charged once, with the same bytes."""
     pair, socket = m.test("gpu_pair"), m.folder / "pair"
-    done = m.run("sh", "-c", f"{pair} give {socket} & {pair} take {socket} && wait $!")
-    got = said(done)
+    words = ["sh", "-c", f"{pair} give {socket} & {pair} take {socket} && wait $!"]
+    native = said(subprocess.run(words, env=m.native, capture_output=True, text=True, timeout=60))
+    if native["ipc"] != 0 or native["descriptor"] != 0:
+        raise Skipped(f"the driver shares no memory between processes, outside slices either: {native}")
+    got = said(m.run(*words))
     assert got["ipc"] == 0 and got["descriptor"] == 0, got
     assert got["charged"] == 0, f"charged twice: {got}"
     return got
@@ -265,6 +289,7 @@ def foreign(m):
 
 def death(m):
     """The next program gets the memory of a killed program; measures the time until then."""
+    m.needs_figures()
     took = []
     for _ in range(5):
         program = m.begin("dies", m.build / "bin/carve-load", "--allocate", f"{bytes_of(m.memory) // 2 // MiB}MiB",
@@ -284,6 +309,7 @@ def death(m):
 
 def many(m):
     """Sixteen processes of one slice fill it at the same time: the device never holds more than the slice."""
+    m.needs_figures()
     limit = bytes_of(m.memory) * 8
     with m.monitor.watched() as most:
         got = said(m.run(m.build / "bin/carve-load", "--processes", "16", "--pattern", "fill", "--chunk", "64MiB", "--smallest",
@@ -294,20 +320,16 @@ def many(m):
 
 def context(m):
     """Bytes of a context, as the agent measured them and as the device reports them."""
+    m.needs_figures()
     with m.monitor.watched() as most:
         said(m.run(m.build / "bin/carve-load", "--allocate", "2MiB", "--no-touch", "--seconds", "0.5"))
     measured = m.device()["context_bytes"]
     return {"agent_bytes": measured, "device_bytes": most[0] - 2 * MiB}
 
 
-def contexts(m):
-    """Creates contexts in one process until the driver or the quota refuses; prints the error."""
-    got = said(m.run(m.test("guest_rows"), "context", memory="8GiB"))
-    return {"contexts": got["count"][0], "error": got["error"][0]}
-
-
 def bypass(m):
     """The agent names a program that bypasses the library within a second of its first byte."""
+    m.needs_figures()
     way = f"LD_PRELOAD= exec {m.test('escape')} plain 300 60"
     took = []
     for i in range(3):
@@ -339,6 +361,7 @@ def visible(m):
 
 def overhead(m):
     """Time that the hooks add to calls of this driver: measured alternately in a slice and outside one."""
+    m.needs_kernels()
     rows = {"native": [], "slice": []}
     for _ in range(5):
         done = subprocess.run([m.test("gpu_overhead")], env=m.native, capture_output=True, text=True, timeout=120)
@@ -367,6 +390,7 @@ def per_second(program):
 
 def alone(policy, length):
     def case(m):
+        m.needs_kernels()
         m.policy(policy)
         seconds = "1" if m.simulated else "3"
         native = said(subprocess.run(kernels(m, length, "2"), env=m.native, capture_output=True, text=True, timeout=120))
@@ -415,6 +439,7 @@ def device_time(policy, length):
     def case(m):
         if m.simulated:
             raise Skipped("the simulated device does not execute kernels, so they read no clock")
+        m.needs_kernels()
         m.policy(policy)
         program, files = m.test("gpu_spans"), [m.folder / f"spans{share}" for share in (60, 20)]
         both = [m.begin(f"spans{share}", program, length, 6, file, terms=("--compute", f"{share}%"))
@@ -450,6 +475,7 @@ def device_time(policy, length):
 
 def requests(m):
     """Requests of 1 ms that arrive at random: outside a slice, and in a latency slice beside a slice that is always busy."""
+    m.needs_kernels()
     words = ("--kernels", "1ms", "--request", "100", "--seconds", "3")
     native = said(subprocess.run([m.build / "bin/carve-load", *words], env=m.native, capture_output=True, text=True, timeout=60))
     m.policy("guaranteed-burst-share")
@@ -541,16 +567,16 @@ def framework(name):
 def cases(m):
     rows = m.build / "tests/guest_rows"
     kinds = subprocess.run([rows], capture_output=True, text=True).stdout.split() if rows.exists() else ["linear"]
-    named = [("identity", identity)]
+    policies, one_by_one = ("fixed-share", "guaranteed-burst-share"), lambda *functions: [(f.__name__, f) for f in functions]
+    # The driver is one that the hooks understand; what the kernel modules hold and show; the shares by the device's own clock.
+    named = one_by_one(identity, bypass, death, context, many, neighbours)
+    named += [(f"device_time.{policy}.{length}us", device_time(policy, length)) for length in (400, 100, 3000) for policy in policies]
+    named += one_by_one(training, requests, overhead)
     named += [(f"quota.{kind}", quota(kind)) for kind in kinds if kind != "context"]
-    named += [(f.__name__, f) for f in (neighbours, whole_device, sharing, foreign, death, many, context, contexts, bypass,
-                                        overhead, toolkit, samples, profiler)]
-    named += [(f"device_time.{policy}.{length}us", device_time(policy, length))
-              for policy in ("fixed-share", "guaranteed-burst-share") for length in (100, 400, 3000)]
-    named += [("requests", requests)]
-    named += [(f"framework.{name}", framework(name)) for name in ("pytorch", "cupy", "jax", "triton")] + [("training", training)]
-    named += [(f"alone.{policy}.{length}", alone(policy, length))
-              for policy in ("fixed-share", "guaranteed-burst-share") for length in ("100us", "5ms")]
+    named += one_by_one(sharing, foreign)
+    named += [(f"framework.{name}", framework(name)) for name in ("pytorch", "cupy", "jax", "triton")]
+    named += [(f"alone.{policy}.{length}", alone(policy, length)) for length in ("100us", "5ms") for policy in policies]
+    named += one_by_one(toolkit, samples, profiler)
     return named
 
 
@@ -563,6 +589,7 @@ def main():
                         help="the file of the results (gpu.json)")
     parser.add_argument("--memory", metavar="SIZE", default="2GiB", help="memory of a case's slice, in MiB or GiB (2GiB)")
     parser.add_argument("--only", metavar="WORD", action="append", help="run only cases whose name contains WORD")
+    parser.add_argument("--seconds", metavar="N", type=float, default=420, help="start no case after N seconds (420)")
     parser.add_argument("--sim", metavar="SPEC", help="use simulated devices, as carved --sim does")
     options = parser.parse_args()
     options.build = options.build.resolve()
@@ -578,6 +605,8 @@ def main():
     where = f"{m.monitor.name}, driver {m.monitor.driver}" + (", simulated" if m.simulated else "")
     document = {"date": time.strftime("%Y-%m-%d"), "where": where, "simulated": m.simulated, "host": platform.platform(),
                 "device": m.device(), "cases": []}
+    write = lambda: options.json.write_text(json.dumps(document, indent=1) + "\n")
+    write()
     print(f"{where}, {m.monitor.total / GiB:.1f} GiB, {m.monitor.used() / MiB:.0f} MiB held by others\n")
     for name, case in cases(m):
         if options.only and not any(word in name for word in options.only):
@@ -585,6 +614,8 @@ def main():
         row = {"name": name, "what": case.__doc__, "status": "ok"}
         start = time.monotonic()
         try:
+            if m.left() <= 0:
+                raise Skipped(f"no time left of {options.seconds:g} s; --only {name} runs it")
             row["measured"] = case(m)
         except Skipped as reason:
             row.update(status="skipped", why=str(reason))
@@ -593,10 +624,10 @@ def main():
         row["seconds"] = round(time.monotonic() - start, 1)
         m.idle()
         document["cases"].append(row)
+        write()  # The machine may be gone before the last case.
         text = row.get("why") or json.dumps(row["measured"])
         print(f"{row['status']:8} {name:24} {row['seconds']:6.1f} s  {text[:240]}", flush=True)
     m.end()
-    options.json.write_text(json.dumps(document, indent=1) + "\n")
     count = {s: sum(c["status"] == s for c in document["cases"]) for s in ("ok", "skipped", "FAILED")}
     print(f"\n{count['ok']} ok, {count['skipped']} skipped, {count['FAILED']} failed; {options.json}")
     return 1 if count["FAILED"] else 0

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Accepts a build on NVIDIA's own driver: prints a table and writes JSON.
 #
-#   tests/gpu/run.sh BIN_DIR [--json FILE] [--memory SIZE] [--only WORD]... [--sim SPEC]
+#   tests/gpu/run.sh BIN_DIR [--json FILE] [--memory SIZE] [--only WORD]... [--seconds N] [--sim SPEC]
 #
 # BIN_DIR is a build folder (build) or a folder that tests/gpu/pack made. The script needs Python 3 and a device
 # that no other program uses. It needs no registry, compiler, cgroups or mounts, and lists each case that it skips
-# with the reason. --sim SPEC runs the same cases over simulated devices; the table says so.
+# with the reason. The cases that only a device can answer come first, and none starts after N seconds (420); the
+# file of the results is written after each case. --sim SPEC runs the same cases over simulated devices; the table says so.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 if ! command -v python3 >/dev/null; then
