@@ -58,17 +58,14 @@ outside = f"exec {TESTS}/escape dlmopen 300 600 1"
 
 def test_an_attached_process_on_a_device_outside_of_its_slice_is_a_violation(world):
     world.begin("run", "--memory", "1GiB", "--name", "a", "--device", "0", "--", "sh", "-c", outside)
-    found = lambda: next(iter(world.show("a")["violations"]), None)
-    violation = until(found)
+    violation = until(lambda: next(iter(world.show("a")["violations"]), None))
     assert violation and violation["kind"] == "bypass" and violation["count"] == 1, world.show("a")["events"]
-    assert "(escape" in violation["text"] and "MiB on device 1, which is not in the slice" in violation["text"]
+    assert "escape dlmopen" in violation["text"] and "MiB on device 1, which is not in the slice" in violation["text"]
     assert all(process["attached"] for process in world.show("a")["processes"] if process["used_bytes"])
     # Nothing that is granted pays for these bytes, so they are outside of slices.
     zero, one = world.json("devices")["devices"]
     assert zero["used_in_slices_bytes"] > 0 and zero["used_outside_slices_bytes"] == 0
     assert one["used_in_slices_bytes"] == 0 and one["used_outside_slices_bytes"] >= 300 * MiB
-    time.sleep(1)  # Several samples.
-    assert found()["count"] == 1
 
 
 @pytest.mark.devices("a10x2", "--audit", "kill")

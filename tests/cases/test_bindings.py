@@ -68,3 +68,16 @@ def test_cudarc(world, driver):
     # The program holds one array of 4 MiB in a pool that grows by 32 MiB.
     assert int(refused[0]) in (fit, fit - 1) and refused[1] == "CUDA_ERROR_OUT_OF_MEMORY"
     assert again == ["true"]
+
+
+LAZY = """
+import ctypes, sys
+lazy = ctypes.CDLL(sys.argv[1])
+lazy.lazy_total.restype = ctypes.c_long
+print(lazy.lazy_total())
+"""
+
+
+def test_a_library_that_loads_the_driver_at_its_first_call(world):
+    """TensorFlow defines the driver's names itself; those of a preloaded library come first."""
+    assert run(world, sys.executable, "-c", LAZY, BUILD / "tests/liblazy_driver.so") == [[str(2 * GiB)]]

@@ -1,4 +1,4 @@
-// Finds the real driver. The guest library never loads the driver, because a program that did not load CUDA
+// Finds the real driver. The guest library loads the driver only when a hook is called, because a program that does not use CUDA
 // must not get it. RTLD_NOLOAD also pins the library, so a program that closes the driver leaves no slot with
 // an invalid address.
 #include <dlfcn.h>
@@ -61,6 +61,13 @@ bool index_hook(const Hook& hook, const void* theirs) {
     entry->row.compare_exchange_strong(none, &hook);
     return true;
   }
+}
+
+void load_and_bind(Api api) {
+  // The handle is never closed.
+  if (open_library(artefact.library[static_cast<unsigned>(api)], RTLD_LAZY) == nullptr)
+    forget_library_error();
+  bind(api);
 }
 
 bool bind(Api api) {
