@@ -16,7 +16,8 @@ NEEDS_MORE_THAN_A_SIMULATOR = {"toolkit", "samples", "profiler", "framework.pyto
 def test_every_case_passes_or_says_why_not(tmp_path):
     pack = tmp_path / "pack"
     subprocess.run([GPU / "pack", pack, BUILD], check=True, capture_output=True)
-    (pack / "lib/carve/sim").symlink_to(BUILD / "lib/carve/sim")
+    for needed in "lib/carve/sim", "bin/carve-sim":
+        (pack / needed).symlink_to(BUILD / needed)
     done = subprocess.run([pack / "run.sh", pack, "--sim", "a10x2", "--json", tmp_path / "gpu.json"], capture_output=True, text=True,
                           timeout=400)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -27,6 +28,7 @@ def test_every_case_passes_or_says_why_not(tmp_path):
     ran = {c["name"]: c["measured"] for c in document["cases"] if c["status"] == "ok"}
     assert ran.keys() >= {"identity", "sharing", "foreign", "death", "many", "context", "bypass", "overhead"}
     assert {name for name in skipped if not name.startswith(("quota.", "device_time."))} <= NEEDS_MORE_THAN_A_SIMULATOR
+    assert all(ran[name]["device_bytes_at_most"] for name in ran if name.startswith("quota."))
     assert ran["many"]["device_bytes_at_most"] > 15 << 30, "nobody pressed against the quota"
 
 

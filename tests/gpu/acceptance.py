@@ -58,10 +58,10 @@ class Monitor:
         yield most
         most.append(self.ask("most") - before)
 
-    def shows(self, program, size):
-        """Returns whether the figure of the device grows while the program, which holds that many bytes, runs."""
+    def shows(self, begin, size):
+        """Returns whether the figure of the device grows while the program that begin() starts, which holds that many bytes, runs."""
         before = self.ask("start")
-        return program.wait(60) == 0 and self.ask("most") >= before + size
+        return begin().wait(60) == 0 and self.ask("most") >= before + size
 
 
 def watch():
@@ -134,10 +134,10 @@ class Machine:
     def probe(self):
         """Finds what this driver shows and runs, for the cases that need it."""
         self.monitor = Monitor(self.native)
-        self.shows_use = self.monitor.shows(subprocess.Popen([self.build / "bin/carve-load", "--allocate", "64MiB", "--no-touch", "--seconds",
-                                                              "0.5"], env=self.native, stdout=subprocess.DEVNULL), 64 * MiB)
-        done = subprocess.run([self.build / "bin/carve-load", "--kernels", "100us", "--seconds", "0.1"], env=self.native,
-                              capture_output=True, text=True, timeout=60)
+        load = self.build / "bin/carve-load"
+        holds = [load, "--allocate", "64MiB", "--no-touch", "--seconds", "0.5"]
+        self.shows_use = self.monitor.shows(lambda: subprocess.Popen(holds, env=self.native, stdout=subprocess.DEVNULL), 64 * MiB)
+        done = subprocess.run([load, "--kernels", "100us", "--seconds", "0.1"], env=self.native, capture_output=True, text=True, timeout=60)
         self.why_no_kernels = None if done.returncode == 0 else (done.stderr or done.stdout).strip()[-200:]
         # What the agent keeps for the steps in which managed memory comes to the device.
         self.managed_step = max(0, self.device()["reserved_bytes"] - self.monitor.used())
@@ -263,12 +263,14 @@ def neighbours(m):
 
 def sharing(m):
     """Two processes of one slice share memory by IPC handle and by descriptor: charged once, with the same bytes."""
-    pair, socket = m.test("gpu_pair"), m.folder / "pair"
-    words = ["sh", "-c", f"{pair} give {socket} & {pair} take {socket} && wait $!"]
-    native = said(subprocess.run(words, env=m.native, capture_output=True, text=True, timeout=60))
+    pair = m.test("gpu_pair")
+
+    def words(socket):
+        return ["sh", "-c", f"{pair} give {socket} & {pair} take {socket} && wait $!"]
+    native = said(subprocess.run(words(m.folder / "native"), env=m.native, capture_output=True, text=True, timeout=60))
     if native["ipc"] != 0 or native["descriptor"] != 0:
         raise Skipped(f"the driver shares no memory between processes, outside slices either: {native}")
-    got = said(m.run(*words))
+    got = said(m.run(*words(m.folder / "pair")))
     assert got["ipc"] == 0 and got["descriptor"] == 0, got
     assert got["charged"] == 0, f"charged twice: {got}"
     return got

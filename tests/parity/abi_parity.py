@@ -98,7 +98,7 @@ def compare(header, include, ours, macro):
     start = START
     a, error_a = compiled(start + "".join(f'#include "abi/{f}"\n' for f in ours) + main, "-I" + os.path.join(source, "src"))
     b, error_b = compiled(start + f'#include "{header}"\n' + main, f"-D{macro}", "-I" + include)
-    missing = set(re.findall(r"error: ‘(\w+)’", error_b))
+    missing = set(re.findall(r"error: [‘'](\w+)[’']", error_b))
     if b is None and missing:  # Names that this version has only in macros or comments.
         prints[:] = [p for p in prints if not missing & set(re.findall(r"\w+", p))]
         main = "\nint main() {\n" + "\n".join(prints) + "\n}\n"
