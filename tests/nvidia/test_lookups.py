@@ -3,7 +3,7 @@ import functools
 
 import pytest
 
-from real_driver import ALL, BUILD, EXPORTS, INITIALISED, WAYS, call, environment, exported, names, runtime, shims, version
+from real_driver import ALL, BUILD, EXPORTS, INITIALISED, WAYS, call, environment, exported, in_slice, names, python, runtime, shims, version
 
 HOOKED = [way for way in WAYS if way != "native"]
 
@@ -70,3 +70,16 @@ def test_the_runtimes_look_ups_answer_as_without_carve(world, major, release, li
     for way in HOOKED:
         wrong = [(a, b) for a, b in zip(found["native"], found[way], strict=True) if a != b]
         assert wrong == [], way
+
+
+LAZY = "import ctypes, sys; lazy = ctypes.CDLL(sys.argv[1]); lazy.lazy_total.restype = ctypes.c_long; print(lazy.lazy_total() >> 20)"
+
+
+@pytest.mark.parametrize("way", HOOKED)
+@pytest.mark.parametrize("major", INITIALISED)
+def test_a_library_that_defines_the_drivers_names_is_in_the_slice(world, major, way):
+    """TensorFlow's names load the driver when they are first called."""
+    uuids = [device["uuid"] for device in world.json("devices")["devices"]]
+    with shims(major, world.socket) as folder:
+        done = in_slice(world, python(LAZY, BUILD / "tests/liblazy_driver.so"), environment(major, way, folder, uuids))
+    assert (done.returncode, done.stdout) == (0, "2048\n"), done.stderr
