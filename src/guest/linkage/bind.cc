@@ -1,6 +1,6 @@
-// Finds the real driver. The guest library loads the driver only when a hook is called, because a program that does not use CUDA
-// must not get it. RTLD_NOLOAD also pins the library, so a program that closes the driver leaves no slot with
-// an invalid address.
+// Finds the real driver. The guest library loads the driver only when a hook is called, because a program that
+// does not use CUDA must not get it. RTLD_NOLOAD also pins the library, so a program that closes the driver
+// leaves no slot with an invalid address.
 #include <dlfcn.h>
 #include <sys/mman.h>
 

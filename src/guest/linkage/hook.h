@@ -41,9 +41,10 @@ enum class Api { cuda, nvml };
 // concurrent call stores the same pointers again. Returns false without memory for the index of exchanged():
 // then no slot is filled, because calls would bypass their hooks, and a hook returns absent().
 bool bind(Api api);
-// For a call of a hook: the same, but loads the library if the program has not. A program calls a hook before it has loaded the driver
-// only if it defines the driver's names itself, as functions that load the driver when they are first called (TensorFlow does). A
-// preloaded library's names come first, so those functions are never called.
+// For a call of a hook: the same, but loads the library if the program has not. A program calls a hook before
+// it has loaded the driver only if it defines the driver's names itself, as functions that load the driver
+// when they are first called (TensorFlow does). A preloaded library's names come first, so those functions
+// are never called.
 void load_and_bind(Api api);
 
 // The result of an entry that the installed driver lacks, or that could not be bound.

@@ -18,7 +18,8 @@ nvmlReturn_t own_processes(nvmlDevice_t device, unsigned int* count, Info* infos
              [=](unsigned* n, Info* all) { return driver<Entry>(device, n, all); });
 }
 
-// Like own_processes(). With a count of 0 these calls only return the number (nvml.h, nvmlDeviceGetEncoderSessions).
+// Like own_processes(). With a count of 0 these calls only return the number (nvml.h,
+// nvmlDeviceGetEncoderSessions).
 template <auto Entry, class Info>
 nvmlReturn_t own_sessions(nvmlDevice_t device, unsigned int* count, Info* infos) {
   const bool only_counts = count != nullptr && *count == 0;

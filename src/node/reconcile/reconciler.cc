@@ -116,7 +116,8 @@ void Reconciler::Step::unattached(const SliceObserved& on, size_t process) {
   act_against(on, process);
 }
 
-// The guest library shows an attached process only the devices of its slice, so it has reached another one without the library.
+// The guest library shows an attached process only the devices of its slice, so it has reached another one
+// without the library.
 void Reconciler::Step::outside(const SliceObserved& on, size_t process) {
   const ProcessObserved& p = observed.processes[process];
   if (!memory[on.id].outside.insert({p.pid, p.start, p.device}).second) return;
