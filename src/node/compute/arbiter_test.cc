@@ -16,7 +16,6 @@
 namespace carve::node {
 namespace {
 
-
 struct FakeClient {
   std::unique_ptr<shm::Control> control{new shm::Control()};
   std::unique_ptr<shm::WorkPages> work{new shm::WorkPages()};
