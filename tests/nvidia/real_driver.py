@@ -89,8 +89,8 @@ def shims(major, socket="/nonexistent/s"):
 
 
 def environment(major, way="native", shim_folder=None, gpus=TWO):
-    """The variables with which a program meets the driver in this way."""
-    return {"LD_LIBRARY_PATH": str(shim_folder if way == "shim" else driver(major)),
+    """The variables with which a program meets the driver in this way. The driver does not use the kernels that it compiled for others."""
+    return {"CUDA_CACHE_DISABLE": "1", "LD_LIBRARY_PATH": str(shim_folder if way == "shim" else driver(major)),
             "LD_PRELOAD": f"{PRELOAD}:{RESPONDER}" if way == "preload" else str(RESPONDER),
             "RESPONDER_VERSION": version(major), "RESPONDER_GPUS": ",".join(gpus)}
 
