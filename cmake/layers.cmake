@@ -107,7 +107,11 @@ function(carve_test name)
   add_dependencies(tests ${name})
   add_test(NAME ${name} COMMAND ${name})
   # A process under the thread sanitizer waits one second for races at its end, and tests have hundreds of processes.
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 120 ENVIRONMENT TSAN_OPTIONS=atexit_sleep_ms=50)
+  set(timeout 120)
+  if(CARVE_SANITIZE)
+    set(timeout 900)
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${timeout} ENVIRONMENT TSAN_OPTIONS=atexit_sleep_ms=50)
 endfunction()
 
 # carve_fuzz(NAME SOURCES file... [LINKS target...]): one LLVMFuzzerTestOneInput. With the preset `asan` it
