@@ -13,7 +13,6 @@
 #include "controller/objects/service_form.h"
 #include "objects/revision.h"
 #include "os/clock.h"
-#include "wire/api/json_value.h"
 #include "yaml/documents.h"
 
 namespace carve::controller {
@@ -184,12 +183,6 @@ void set_replicas(Submission& submission, uint32_t replicas) {
   submission.spec = submission.form;
 }
 
-// A document without containers has nothing to run, so it is a fragment also if it has the service's name.
-bool has_containers(const std::string& json) {
-  const auto document = api::parse(json);
-  return document && document->is_object() && document->contains("containers");
-}
-
 // Returns the PAI-EAS document after the changes.
 Result<std::string, api::FieldErrors> changed_document(const std::string& former,
                                                        const api::EasChanges& changes) {
@@ -203,10 +196,9 @@ Result<std::string, api::FieldErrors> changed_document(const std::string& former
                             .value = "",
                             .message = fmt::format("the text has {} documents; use one to change a service",
                                                    documents->size())}});
-    const bool is_whole =
-        !dialects::eas_name(documents->front()).empty() && has_containers(documents->front());
-    auto whole = is_whole ? Result<std::string, api::FieldErrors>(changes.document)
-                          : dialects::merged(former, documents->front());
+    auto whole = dialects::is_whole_eas(documents->front())
+                     ? Result<std::string, api::FieldErrors>(changes.document)
+                     : dialects::merged(former, documents->front());
     if (!whole) return whole;
     text = std::move(*whole);
   }

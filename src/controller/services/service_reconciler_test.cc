@@ -37,53 +37,6 @@ TEST(ServiceReconciler, a_service_that_is_deleted_before_its_program_was_execute
       }
 }
 
-// The program's files and its owner stay, so that its log can be read and no program counts as lost.
-TEST(ServiceReconciler, the_program_of_a_run_once_service_keeps_its_log_until_the_service_runs_again) {
-  ServiceStage s;
-  auto spec = sample_spec(1);
-  spec.restart_policy = RestartPolicy::never;
-  s.apply(spec);
-  s.settle();
-  s.machine.end_program("a-1-0", 3);
-  s.settle();
-  const auto is_kept = [&] {
-    return s.status().replica_list.size() == 1 && s.status().replica_list[0].slice == "a-1-0" &&
-           s.status().replica_list[0].state == "Failed" &&
-           s.status().replica_list[0].last_exit == "exit status 3" && s.machine.programs.contains("a-1-0");
-  };
-  EXPECT_THAT(s.slices(), IsEmpty());
-  EXPECT_TRUE(is_kept());
-  s.restart();
-  s.settle();
-  EXPECT_TRUE(is_kept());
-  EXPECT_TRUE(s.reconciler->has_record("a-1-0"));
-  EXPECT_EQ(s.status().replicas, 0u);
-
-  spec.stopped = false;
-  s.apply(spec);
-  s.settle();
-  EXPECT_EQ(s.machine.programs.at("a-1-0").seen.attempt, 1u) << "it begins again";
-  EXPECT_EQ(s.status().phase, "Running");
-  EXPECT_EQ(s.status().replica_list.size(), 1u);
-  s.machine.end_program("a-1-0", 0);
-  s.settle();
-  EXPECT_EQ(s.status().replica_list.at(0).state, "Succeeded");
-
-  s.machine.starts.clear();
-  spec.stopped = true;
-  spec.run.command = {"another"};
-  s.apply(spec);
-  s.reconciler->reconcile(s.machine.now);
-  EXPECT_NE(s.status().phase, "Succeeded") << "the end of another program is not the end of this one";
-  s.settle();
-  EXPECT_EQ(s.machine.starts.at("a-2-0").command, std::vector<std::string>{"another"});
-  EXPECT_FALSE(s.machine.programs.contains("a-1-0"));
-  s.remove();
-  s.settle();
-  EXPECT_FALSE(s.objects->find(s.key));
-  EXPECT_FALSE(s.machine.programs.contains("a-1-0"));
-}
-
 TEST(ServiceReconciler, a_deleted_service_requests_no_slice_that_no_node_was_asked_for) {
   ServiceStage s;
   s.machine.nodes.clear();
@@ -471,48 +424,6 @@ TEST(ServiceReconciler, killed_between_any_two_steps_it_ends_in_the_desired_stat
     EXPECT_THAT(s.machine.started_twice, IsEmpty()) << "seed " << seed;
     EXPECT_THAT(s.machine.granted_twice, IsEmpty()) << "seed " << seed;
   }
-}
-
-// Kills the controller at each call of a service's end, of its next run and of its deletion.
-TEST(ServiceReconciler, killed_between_any_two_steps_a_run_once_service_keeps_one_log) {
-  for (const bool has_effect : {false, true})
-    for (int kill_at = 0; kill_at < 12; ++kill_at) {
-      ServiceStage s;
-      const auto settle_after_kill = [&] {
-        s.machine.calls_left = kill_at;
-        s.machine.last_has_effect = has_effect;
-        try {
-          s.settle(20);
-        } catch (const Killed&) {}
-        s.machine.calls_left = -1;
-        s.restart();
-        s.settle();
-      };
-      auto spec = sample_spec(1);
-      spec.restart_policy = RestartPolicy::never;
-      s.apply(spec);
-      s.settle();
-      s.machine.end_program("a-1-0", 3);
-      settle_after_kill();
-      EXPECT_THAT(s.slices(), IsEmpty()) << kill_at;
-      ASSERT_EQ(s.status().replica_list.size(), 1u) << kill_at;
-      EXPECT_EQ(s.status().replica_list[0].last_exit, "exit status 3") << kill_at;
-
-      spec.run.command = {"another"};
-      spec.stopped = true;
-      s.apply(spec);
-      settle_after_kill();
-      EXPECT_EQ(s.machine.programs.size(), 1u) << kill_at;
-      EXPECT_EQ(s.status().phase, "Running") << kill_at;
-      EXPECT_THAT(s.machine.started_twice, IsEmpty()) << kill_at;
-
-      s.machine.end_program("a-2-0", 0);
-      s.settle();
-      s.remove();
-      settle_after_kill();
-      EXPECT_FALSE(s.objects->find(s.key)) << kill_at;
-      EXPECT_THAT(s.machine.programs, IsEmpty()) << kill_at;
-    }
 }
 
 }  // namespace

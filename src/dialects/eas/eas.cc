@@ -350,6 +350,11 @@ std::string eas_name(std::string_view json) {
   return reader.text(name);
 }
 
+bool is_whole_eas(std::string_view json) {
+  const auto document = api::parse(json);
+  return document && document->is_object() && document->contains("containers") && !eas_name(json).empty();
+}
+
 std::string eas_pool(std::string_view json) {
   const auto document = api::parse(json);
   if (!document) return "";

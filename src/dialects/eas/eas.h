@@ -66,6 +66,10 @@ std::string eas_pool(std::string_view json);
 // Returns the name in the document; empty if it is missing, or if the text is not JSON.
 std::string eas_name(std::string_view json);
 
+// Returns whether the document describes a whole service. One without a name is a fragment, and so is one
+// without containers, also if it has the service's name: it has nothing to run.
+bool is_whole_eas(std::string_view json);
+
 // Returns the document with the members of the fragment: objects are merged, every other value is replaced,
 // and null removes one (RFC 7396), like PAI's UpdateService.
 Result<std::string, api::FieldErrors> merged(std::string_view json, std::string_view fragment);

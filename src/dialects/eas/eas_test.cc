@@ -454,5 +454,14 @@ TEST(EasModify, a_fragment_is_merged_into_the_document) {
   EXPECT_EQ(eas_name(R"({"metadata": {}})"), "");
 }
 
+TEST(EasModify, a_document_without_a_name_or_containers_is_a_fragment) {
+  EXPECT_TRUE(is_whole_eas(R"({"name": "a", "containers": [{"image": "i"}]})"));
+  EXPECT_TRUE(is_whole_eas(R"({"metadata": {"name": "a"}, "containers": []})"));
+  EXPECT_FALSE(is_whole_eas(R"({"containers": [{"image": "i"}]})"));
+  EXPECT_FALSE(is_whole_eas(R"({"name": "a", "metadata": {"instance": 2}})"));
+  EXPECT_FALSE(is_whole_eas("[]"));
+  EXPECT_FALSE(is_whole_eas("{"));
+}
+
 }  // namespace
 }  // namespace carve::dialects
