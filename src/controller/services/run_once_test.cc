@@ -5,7 +5,10 @@
 namespace carve::controller {
 namespace {
 
+using testing::AllOf;
+using testing::Each;
 using testing::IsEmpty;
+using testing::Not;
 
 // The program's files and its owner stay, so that its log can be read and no program counts as lost.
 TEST(RunOnce, the_program_of_a_run_once_service_keeps_its_log_until_the_service_runs_again) {
@@ -54,6 +57,24 @@ TEST(RunOnce, the_program_of_a_run_once_service_keeps_its_log_until_the_service_
   EXPECT_FALSE(s.machine.programs.contains("a-1-0"));
 }
 
+// A controller that is killed between two writes would not know how the programs ended.
+TEST(RunOnce, the_end_is_stored_together_with_the_stop) {
+  ServiceStage s;
+  auto spec = sample_spec(1);
+  spec.restart_policy = RestartPolicy::never;
+  s.apply(spec);
+  s.settle();
+  std::vector<std::string> ends;  // As stored with each version of the stopped service.
+  s.objects->subscribe([&] {
+    const auto object = s.objects->find(s.key);
+    if (object->spec.as<objects::ServiceSpec>().stopped)
+      ends.push_back(object->status.as<objects::ServiceStatus>().ended);
+  });
+  s.machine.end_program("a-1-0", 3);
+  s.settle();
+  EXPECT_THAT(ends, AllOf(Not(IsEmpty()), Each("exit status 3")));
+}
+
 // Kills the controller at each call of a service's end, of its next run and of its deletion.
 TEST(RunOnce, killed_between_any_two_steps_a_run_once_service_keeps_one_log) {
   for (const bool has_effect : {false, true})
@@ -78,6 +99,8 @@ TEST(RunOnce, killed_between_any_two_steps_a_run_once_service_keeps_one_log) {
       EXPECT_THAT(s.slices(), IsEmpty()) << kill_at;
       ASSERT_EQ(s.status().replica_list.size(), 1u) << kill_at;
       EXPECT_EQ(s.status().replica_list[0].last_exit, "exit status 3") << kill_at;
+      EXPECT_EQ(s.status().ended, "exit status 3") << kill_at;
+      EXPECT_EQ(s.status().phase, "Failed") << kill_at;
 
       spec.run.command = {"another"};
       spec.stopped = true;
