@@ -251,9 +251,10 @@ def test_apply_waits_until_a_job_runs(jobs):
     jobs.carve("cancel", "waited")
     cluster = {"apiVersion": "carve.dev/v1", "kind": "RayCluster", "metadata": {"name": "waits"},
                "spec": {"queue": "train", "engineHome": str(jobs.folder), "workers": [{"replicas": 1, "mgpuCore": 30, "mgpuMemory": 4096}]}}
-    program = jobs.folder / "ray"
-    program.write_text("#!/bin/sh\nexec sleep 600\n")
-    program.chmod(0o755)
+    for name in ("ray", "python3"):
+        program = jobs.folder / name
+        program.write_text("#!/bin/sh\nexec sleep 600\n")
+        program.chmod(0o755)
     out = jobs.apply(cluster, "--wait")
     assert "raycluster/waits is Running" in out and jobs.status("waits", "raycluster")["phase"] == "Running", out
     jobs.carve("delete", "raycluster/waits")
