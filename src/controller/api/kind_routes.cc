@@ -37,9 +37,9 @@ constexpr KindWords job_words = {
     .plural = "jobs",
     .has_namespaces = true,
     .list = "Lists the jobs in pages.",
-    .apply = "Submits jobs: all of the documents, or none.",
-    .replace = "Replaces the labels and annotations of a job by those of the document.",
-    .change = "Changes the labels and annotations of a job that a merge patch has.",
+    .apply = "Submits all jobs of the documents, or none.",
+    .replace = "Replaces the labels and annotations of a job with those of the document.",
+    .change = "Changes the labels and annotations of a job with a merge patch.",
     .remove = "Deletes a job when its programs have ended."};
 
 constexpr KindWords cluster_words = {
@@ -47,8 +47,8 @@ constexpr KindWords cluster_words = {
     .noun = "Ray cluster",
     .plural = "Ray clusters",
     .has_namespaces = true,
-    .replace = "Changes the numbers of workers of a Ray cluster to those of the document.",
-    .change = "Changes the fields of a Ray cluster that a merge patch has: the numbers of workers.",
+    .replace = "Changes the numbers of workers of a Ray cluster to those in the document.",
+    .change = "Changes the numbers of workers of a Ray cluster with a merge patch.",
     .remove = "Deletes a Ray cluster when its programs have ended."};
 
 // In the order of the enumeration.
@@ -124,15 +124,15 @@ std::vector<Route> object_routes(std::optional<Kind> kind) {
   return {
       {"GET", all, list_objects, or_usual(words.list, fmt::format("Lists the {}.", words.plural)),
        schema_of(kind, "List"), "", "namespace labelSelector limit continue", kind},
-      {"POST", all, post_documents, or_usual(words.apply, "Applies documents: all of them, or none."),
-       "AppliedList", "any", "dialect dryRun explain create", kind},
+      {"POST", all, post_documents, or_usual(words.apply, "Applies all documents, or none."), "AppliedList",
+       "any", "dialect dryRun explain create", kind},
       {"GET", each, get_object, fmt::format("Shows one {}.", words.noun), schema, "", query, kind},
       {"PUT", each, put_object,
-       or_usual(words.replace, fmt::format("Replaces the spec of {} by that of the document.", one)), schema,
-       schema, query, kind},
+       or_usual(words.replace, fmt::format("Replaces the spec of {} with that of the document.", one)),
+       schema, schema, query, kind},
       {"PATCH", each, patch_object,
-       or_usual(words.change, fmt::format("Changes the fields of {} that a merge patch has.", one)), schema,
-       "any", query, kind},
+       or_usual(words.change, fmt::format("Changes fields of {} with a merge patch.", one)), schema, "any",
+       query, kind},
       {"DELETE", each, delete_object, or_usual(words.remove, fmt::format("Deletes {}.", one)), schema, "",
        query, kind},
   };
@@ -143,7 +143,7 @@ Route events_route(std::optional<Kind> kind) {
   return {"GET",
           path_of(kind, "/{}/events"),
           get_events,
-          fmt::format("Lists what happened to {} {}.", words.article, words.noun),
+          fmt::format("Lists the events of {} {}.", words.article, words.noun),
           "ObjectEventList",
           "",
           "namespace lives",

@@ -38,8 +38,8 @@ std::vector<Route> node_routes() {
   return {
       {"GET", "/v1/nodes", list_nodes, "Lists the nodes with their devices.", "NodeList"},
       {"GET", "/v1/nodes/{}", get_node, "Shows one node.", "Node"},
-      {"PATCH", "/v1/nodes/{}", patch_node, "Changes labels and settings of a node by a merge patch.", "Node",
-       "any", "namespace whenFree"},
+      {"PATCH", "/v1/nodes/{}", patch_node, "Changes the labels and settings of a node with a merge patch.",
+       "Node", "any", "namespace whenFree"},
       {"POST", "/v1/nodes/{}/drain", drain_node,
        "Cordons a node and moves the replicas of services from it to other nodes.", "any"},
       {"POST", "/v1/nodes/{}/end-slices", end_node_slices, "Ends the slices that run on a node.", "any"},
@@ -51,7 +51,7 @@ std::vector<Route> node_routes() {
       events_route(Kind::node),
       {"GET", "/v1/nodes/{}/version", see_agent, "Shows the agent of a node.", "any"},
       {"GET", "/v1/nodes/{}/node", see_agent, "Shows the settings of a node's agent.", "any"},
-      {"GET", "/v1/nodes/{}/doctor", see_agent, "Shows what the agent of a node can enforce, and what not.",
+      {"GET", "/v1/nodes/{}/doctor", see_agent, "Shows what the agent of a node can and cannot enforce.",
        "any"},
       {"GET", "/v1/nodes/{}/devices", list_agent_devices, "Lists the devices of a node.", "DeviceList"},
   };
@@ -65,7 +65,7 @@ std::vector<Route> slice_routes() {
       {"POST", "/v1/nodes/{}/slices", create_agent_slice, "Creates a slice on a node.", "Slice",
        "SliceRequest"},
       {"POST", "/v1/nodes/{}/explain", explain_on_agent,
-       "Tells where a slice would be placed on a node, and why not elsewhere.", "Explanation",
+       "Shows where a slice would be placed on a node, and why not elsewhere.", "Explanation",
        "SliceRequest"},
       {"GET", "/v1/nodes/{}/slices/{}", get_agent_slice, "Shows one slice of a node.", "Slice"},
       {"PATCH", "/v1/nodes/{}/slices/{}", change_agent_slice, "Changes the terms of a slice of a node.",
@@ -80,7 +80,7 @@ std::vector<Route> slice_routes() {
        "any", "", "seconds"},
       {"GET", "/v1/nodes/{}/usage", operate_agent, "Lists the usage records of a node by id.", "any", "",
        "after"},
-      {"GET", "/v1/nodes/{}/metrics", operate_agent, "Prints the figures of a node's agent.", "text"},
+      {"GET", "/v1/nodes/{}/metrics", operate_agent, "Prints the metrics of a node's agent.", "text"},
   };
 }
 
@@ -94,13 +94,13 @@ std::vector<Route> workload_routes() {
       {"POST", "/v1/{kind}/{}/modify", modify,
        "Changes fields of the PAI-EAS document that a service was made from.", "Kind", "EasChanges",
        "namespace"},
-      {"POST", "/v1/{kind}/{}/restart", restart, "Replaces every replica of an object by a new one.", "Kind",
-       "", "namespace"},
+      {"POST", "/v1/{kind}/{}/restart", restart, "Replaces every replica of an object with a new one.",
+       "Kind", "", "namespace"},
       {"POST", "/v1/{kind}/{}/start", start, "Starts the replicas of a stopped object.", "Kind", "",
        "namespace"},
       {"POST", "/v1/{kind}/{}/stop", stop, "Stops the replicas of an object and keeps the object.", "Kind",
        "", "namespace"},
-      {"POST", "/v1/{kind}/{}/undo", undo, "Returns an object to a former revision.", "Kind", "UndoRequest",
+      {"POST", "/v1/{kind}/{}/undo", undo, "Returns an object to an earlier revision.", "Kind", "UndoRequest",
        "namespace"},
   };
 }
@@ -118,7 +118,7 @@ std::vector<Route> all_routes() {
   append(out, slice_routes());
   append(out, object_routes(Kind::pool));
   append(out, {{"GET", "/v1/pools/{}/slicing", get_slicing,
-                "Tells whether the devices of a node pool can be sliced.", "Slicing"},
+                "Shows whether the devices of a node pool can be sliced.", "Slicing"},
                events_route(Kind::pool)});
   append(out, object_routes(Kind::queue));
   append(out, {events_route(Kind::queue)});
@@ -138,31 +138,31 @@ std::vector<Route> all_routes() {
   append(out, {events_route(Kind::budget)});
   append(out, {
                   {"GET", "/v1/bills", get_bill,
-                   "Shows the invoice of a time, by default the present month; as CSV if the request accepts "
-                   "text/csv.",
+                   "Shows the invoice of a period, by default the current month; as CSV if the request "
+                   "accepts text/csv.",
                    "Bill", "", "from to by account labelSelector lines idle format"},
                   {"GET", "/v1/bills/lines/{}", get_bill_line,
                    "Shows the lines of one part of a usage record.", "Bill", "", "from to"},
-                  {"GET", "/v1/events", list_events, "Lists what happened to all objects.", "ObjectEventList",
+                  {"GET", "/v1/events", list_events, "Lists the events of all objects.", "ObjectEventList",
                    "", "namespace limit"},
                   {"GET", "/v1/watch", watch,
-                   "Streams the objects and then each change of them as server-sent events.", "events", "",
+                   "Streams the objects, then each change to them, as server-sent events.", "events", "",
                    "kinds namespace labelSelector resourceVersion"},
                   {"POST", "/v1/documents", post_documents, "Applies documents: all of them, or none.",
                    "AppliedList", "any", "dialect dryRun explain create"},
-                  {"POST", "/v1/render", render_documents, "Prints documents as manifests of Kubernetes.",
+                  {"POST", "/v1/render", render_documents, "Prints documents as Kubernetes manifests.",
                    "Rendered", "any", "dialect"},
               });
   append(out, object_routes({}));
   append(out, workload_routes());
   append(out, {
                   {"GET", "/v1/tokens", list_tokens, "Lists the tokens without their secrets.", "TokenList"},
-                  {"POST", "/v1/tokens", post_token, "Makes a token and shows it once.", "TokenMade",
+                  {"POST", "/v1/tokens", post_token, "Creates a token and shows it once.", "TokenMade",
                    "TokenRequest"},
                   {"DELETE", "/v1/tokens/{}", delete_token, "Deletes a token.", "Nothing"},
                   {"GET", "/openapi.json", get_openapi, "Shows this description of the API.", "any"},
                   {"GET", "/metrics", get_metrics,
-                   "Prints the figures of the services in the text format of Prometheus.", "text"},
+                   "Prints the metrics of the services in Prometheus's text format.", "text"},
               });
   return out;
 }
