@@ -43,7 +43,7 @@ void set_autoscale(Context& context, const ObjectName& object, const objects::Au
 void remove_autoscale(Context& context, const ObjectName& object) {
   answered(context, context.controller().send<objects::Service>("PATCH", object_path(object), no_autoscale),
            [&](const objects::Service& service) {
-             fmt::print("{} has {} replicas, whatever its load is\n", object.text(), service.spec.replicas);
+             fmt::print("{} has {} replicas, regardless of load\n", object.text(), service.spec.replicas);
            });
 }
 
@@ -61,7 +61,7 @@ void scale_by_load(Context& context, const AutoscaleOptions& options) {
   if (options.utilization != 0) wanted.metric = "gpuUtilization";
   wanted.target = std::max({options.qps, options.concurrency, options.utilization});
   if (wanted.target == 0)
-    return refuse(context, "name the load of one replica: --qps, --concurrency or --gpu-utilization");
+    return refuse(context, "no load per replica is given; add --qps, --concurrency or --gpu-utilization");
   set_autoscale(context, *object, wanted);
 }
 
@@ -99,14 +99,15 @@ void scale_eas_service(Context& context, const EasAutoscaleOptions& options) {
   wanted.target = 0;
   for (const std::string& change : options.changes)
     if (const std::string wrong = set_field(wanted, change); !wrong.empty()) return refuse(context, wrong);
-  if (wanted.target == 0) return refuse(context, "name the load of one replica: -Dstrategies.qps=10");
+  if (wanted.target == 0)
+    return refuse(context, "no load per replica is given; add it, as in -Dstrategies.qps=10");
   set_autoscale(context, object, wanted);
 }
 
 }  // namespace
 
 void add_eas_autoscale(CLI::App& eas, Context& context) {
-  CLI::App* verb = eas.add_subcommand("autoscale", "Let the number of replicas follow the load");
+  CLI::App* verb = eas.add_subcommand("autoscale", "Adjust the number of replicas to the load");
   auto options = std::make_shared<EasAutoscaleOptions>();
   verb->add_option("NAME", options->words, "The service; 'rm NAME' stops its autoscaling")
       ->required()
@@ -118,15 +119,16 @@ void add_eas_autoscale(CLI::App& eas, Context& context) {
 }
 
 void add_autoscale(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("autoscale", "Let the number of replicas follow the load");
+  CLI::App* verb = app.add_subcommand("autoscale", "Adjust the number of replicas to the load");
   auto options = std::make_shared<AutoscaleOptions>();
   verb->add_option("KIND/NAME", options->words, "The object: service/NAME, or service NAME")->required();
-  verb->add_option("--min", options->autoscale.min, "The fewest replicas")->capture_default_str();
-  verb->add_option("--max", options->autoscale.max, "The most replicas, up to 64")->capture_default_str();
-  auto* load = verb->add_option_group("load", "The load of one replica");
+  verb->add_option("--min", options->autoscale.min, "Minimum number of replicas")->capture_default_str();
+  verb->add_option("--max", options->autoscale.max, "Maximum number of replicas, up to 64")
+      ->capture_default_str();
+  auto* load = verb->add_option_group("load", "Target load per replica");
   load->add_option("--qps", options->qps, "Requests per second");
-  load->add_option("--concurrency", options->concurrency, "Requests at the same time");
-  load->add_option("--gpu-utilization", options->utilization, "Percent of its share of the GPU");
+  load->add_option("--concurrency", options->concurrency, "Concurrent requests");
+  load->add_option("--gpu-utilization", options->utilization, "Percent of the replica's share of the GPU");
   load->add_flag("--off", options->off, "Stop autoscaling; spec.replicas applies again");
   load->require_option(1);
   verb->add_option("-n,--namespace", options->name_space, "Its namespace")->capture_default_str();

@@ -31,15 +31,15 @@ void add_consolidate(CLI::App& app, Context& context) {
   CLI::App* verb =
       app.add_subcommand("consolidate", "Print which slices would have to move to empty devices");
   auto devices = std::make_shared<unsigned>(1);
-  verb->add_option("--devices", *devices, "Number of further devices to empty, 1 to 16")
+  verb->add_option("--devices", *devices, "Number of additional devices to empty, 1 to 16")
       ->type_name("K")
       ->check(CLI::Range(1, 16))
       ->capture_default_str();
   add_output(verb, context);
   verb->footer(
-      "Prints a plan of few moves, in an order in which each fits; no slice is moved. A slice of several\n"
-      "devices has a row for each device that it leaves; exclusive slices stay. Exit status 0 if K devices\n"
-      "can be emptied, 1 if fewer.\n"
+      "Prints a plan with few moves, in an order in which each move fits. No slice is moved. A slice of\n"
+      "several devices has a row for each device that it leaves. Exclusive slices are not moved. Exit\n"
+      "status 0 if K devices can be emptied, 1 if fewer.\n"
       "  carve consolidate --devices 2");
   verb->callback([&context, devices] {
     answered(context, context.agent().consolidation(*devices), [&](const auto& plan) {

@@ -152,7 +152,7 @@ void add_eas(CLI::App& app, Context& context) {
   create->footer("  carve eas create examples/eas.json");
   create->callback([&context, options] { submit_file(context, *options); });
   CLI::App* change = add_named(eas, "modify", "Change a service", options);
-  change->add_option("-s", options->file, "The new document, or without a name the part of it that changes")
+  change->add_option("-s", options->file, "The new document; without a name, only the fields that change")
       ->type_name("FILE");
   change->add_option("-D", options->changes, "A field of the stored document: -Dmetadata.instance=2")
       ->type_name("FIELD=VALUE");
@@ -172,14 +172,16 @@ void add_eas(CLI::App& app, Context& context) {
   add_named(eas, "start", "Start a stopped service", options)->callback([&context, options] {
     post(context, options->name, "start", "started");
   });
-  add_named(eas, "stop", "Stop a service; it is kept", options)->callback([&context, options] {
+  add_named(eas, "stop", "Stop a service without deleting it", options)->callback([&context, options] {
     post(context, options->name, "stop", "stopped");
   });
   add_named(eas, "restart", "Replace every replica, one by one", options)->callback([&context, options] {
     post(context, options->name, "restart", "restarts");
   });
-  CLI::App* version = add_named(eas, "version", "Return to a former version", options);
-  version->add_option("VERSION", options->version, "Which one; desc shows the present one as revision")
+  CLI::App* version = add_named(eas, "version", "Return to an earlier version", options);
+  version
+      ->add_option("VERSION", options->version,
+                   "Version to return to; desc shows the current one as revision")
       ->required();
   version->callback([&context, options] {
     answered(context,
@@ -191,7 +193,7 @@ void add_eas(CLI::App& app, Context& context) {
   });
   CLI::App* remove = add_named(eas, "delete", "Delete a service", options);
   remove->add_flag_function(
-      "-f", [](int64_t) {}, "Accepted for scripts: nothing is asked");
+      "-f", [](int64_t) {}, "Accepted for scripts; there is no confirmation prompt");
   remove->callback([&context, options] {
     answered(context, context.controller().remove<objects::Service>(object_path(eas_object(options->name))),
              [&](const auto&) { fmt::print("[OK] service {} deletion requested\n", options->name); });

@@ -151,8 +151,9 @@ void add_get(CLI::App& app, Context& context) {
   verb->add_flag("-A,--all-namespaces", options->all_namespaces, "All namespaces, which is the default");
   verb->add_option("-l,--selector", options->selector,
                    "Labels of the objects: app=web,tier!=cache,zone in (a,b),!debug");
-  verb->add_flag("-w,--watch", options->watch, "Also each change, until Ctrl-C; with -o json one a line");
-  verb->add_option("-o,--output", options->output, "How they are printed")
+  verb->add_flag("-w,--watch", options->watch,
+                 "Then print each change, until Ctrl-C; with -o json, one per line");
+  verb->add_option("-o,--output", options->output, "Output format")
       ->check(CLI::IsMember({"table", "wide", "json", "yaml", "name"}))
       ->capture_default_str();
   verb->footer("  carve get services\n  carve get service/demo -o json\n  carve get services -w -l app=web");

@@ -59,7 +59,7 @@ void label(Context& context, const LabelOptions& options) {
 }  // namespace
 
 void add_label(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("label", "Set or remove labels of an object of the controller");
+  CLI::App* verb = app.add_subcommand("label", "Set or remove labels of a controller object");
   auto options = std::make_shared<LabelOptions>();
   verb->add_option("KIND/NAME LABEL", options->words,
                    "The object, as in node/n1 or job/custom-5, or KIND NAME; then KEY=VALUE to set, KEY- to "
@@ -67,9 +67,9 @@ void add_label(CLI::App& app, Context& context) {
       ->required();
   verb->add_option("-n,--namespace", options->name_space, "Its namespace")->capture_default_str();
   verb->add_flag("--when-free", options->when_free,
-                 "Change the memory unit of a node when no slice in units is left");
+                 "Change the memory unit of a node once no slice with memory units is left");
   // Like kubectl's. Here a value is replaced without it too.
-  verb->add_flag("--overwrite")->description("Without effect: a label's value is always replaced");
+  verb->add_flag("--overwrite")->description("Ignored: a label's value is always replaced");
   verb->footer("  carve label node n1 carve.dev/placement=spread zone-\n  carve label job/custom-5 team=a");
   verb->callback([&context, options] { label(context, *options); });
 }

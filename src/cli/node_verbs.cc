@@ -119,9 +119,10 @@ void drain(Context& context, const std::string& name, bool force, seconds timeou
   if (!wait_for_node(context, name, timeout, "its agent did not answer", is_told)) return;
   const std::vector<std::string> unmanaged = unmanaged_slices(node);
   if (!unmanaged.empty() && !force)
-    return fail(context, fmt::format("node {} is cordoned and not drained: {} would be ended; stop them, or "
-                                     "use --force",
-                                     name, fmt::join(unmanaged, ", ")));
+    return fail(
+        context,
+        fmt::format("node {} is cordoned but not drained: {} would be ended; stop them, or use --force", name,
+                    fmt::join(unmanaged, ", ")));
   const auto begun = controller.post<objects::Node>(node_path(name, "drain"), api::Nothing{});
   if (!begun) return answered(context, begun, [](const auto&) {});
   DrainReport report(context, name);
@@ -150,7 +151,7 @@ void add_simple(CLI::App* parent, const char* verb_name, const char* help,
 }  // namespace
 
 void add_cordon(CLI::App& app, Context& context) {
-  add_simple(&app, "cordon", "Create no new slices on a node; running ones run on",
+  add_simple(&app, "cordon", "Create no new slices on a node; running slices are not affected",
              [&context](const std::string& name) {
                patch(context, name, R"({"spec":{"schedulable":false}})", "", "cordoned");
              });
@@ -165,7 +166,7 @@ void add_drain(CLI::App& app, Context& context) {
   auto timeout = std::make_shared<std::string>("10m");
   auto force = std::make_shared<bool>(false);
   verb->add_option("NODE", *name, "The node")->required();
-  verb->add_option("--timeout", *timeout, "Longest wait of each step")
+  verb->add_option("--timeout", *timeout, "Maximum wait for each step")
       ->check(check_time_span)
       ->capture_default_str();
   verb->add_flag("--force", *force, "End the slices that belong to no service");
@@ -181,21 +182,21 @@ void add_node_verbs(CLI::App* node, Context& context) {
                [&](const auto&) { fmt::print("node/{} {}\n", name, done); });
     };
   };
-  add_simple(node, "stop", "Take a node of the controller out of service; running slices run on",
+  add_simple(node, "stop", "Take a node out of service; running slices are not affected",
              post("stop", "stopped"));
-  add_simple(node, "start", "Take a stopped node into service again", post("start", "started"));
+  add_simple(node, "start", "Return a stopped node to service", post("start", "started"));
   CLI::App* verb = node->add_subcommand(
-      "restart", "Refuse new slices until the running ones have ended; then what is desired is effective");
+      "restart", "Refuse new slices until the running ones have ended, then apply the desired settings");
   auto name = std::make_shared<std::string>();
   auto timeout = std::make_shared<std::string>("10m");
   auto force = std::make_shared<bool>(false);
   verb->add_option("NODE", *name, "The node")->required();
-  verb->add_option("--timeout", *timeout, "Longest wait")->check(check_time_span)->capture_default_str();
+  verb->add_option("--timeout", *timeout, "Maximum wait")->check(check_time_span)->capture_default_str();
   verb->add_flag("--force", *force, "End the running slices");
   verb->footer("  carve node restart n1");
   verb->callback(
       [&context, name, timeout, force] { restart(context, *name, *force, *parse_time_span(*timeout)); });
-  CLI::App* join = node->add_subcommand("pool", "Put a node into a node pool; '' takes it out");
+  CLI::App* join = node->add_subcommand("pool", "Put a node into a node pool; '' removes it from its pool");
   auto pool = std::make_shared<std::string>();
   auto joined = std::make_shared<std::string>();
   join->add_option("NODE", *joined, "The node")->required();

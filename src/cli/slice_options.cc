@@ -28,21 +28,20 @@ void add_slice_options(CLI::App* verb, SliceOptions& o) {
       ->allow_extra_args(false);
   verb->add_option("--oversubscribe", o.oversubscribe,
                    "managed: memory beyond the quota becomes managed memory in host memory, up to --spill "
-                   "per device; each use of it goes over the bus")
+                   "per device; each access to it crosses the bus")
       ->check(CLI::IsMember({"managed"}));
   verb->add_option("--spill", o.spill, "Host memory per device that --oversubscribe may use")
       ->type_name("SIZE");
   verb->add_option("--compute", o.compute,
-                   "Share of each device's compute, as 30% [none: the slice runs when no entitled slice "
+                   "Share of each device's compute, such as 30% [none: the slice runs when no entitled slice "
                    "wants the device]")
       ->type_name("PERCENT");
   verb->add_option("--devices", o.devices, "Number of different devices, 1 to 16 [1]")
       ->type_name("N")
       ->check(CLI::Range(1, 16));
   verb->add_option("--device", o.device,
-                   "Device to use: an index, a UUID or the beginning of a UUID; with commas the devices that "
-                   "may serve "
-                   "[any]")
+                   "Device to use: an index, a UUID or the beginning of a UUID; a list with commas allows "
+                   "any of them [any]")
       ->type_name("ID");
   verb->add_flag("--exclusive", o.exclusive, "Whole devices, shared with no other slice");
   verb->add_option("--policy", o.policy, "Compute policy that the device must follow [any]")
@@ -50,7 +49,7 @@ void add_slice_options(CLI::App* verb, SliceOptions& o) {
   verb->add_flag("--latency", o.latency, "Latency class: served before batch work, within its share");
   verb->add_option("--isolation", o.isolation,
                    "memory+compute: quota and share are enforced [default with --compute]; memory: only the "
-                   "quota is enforced; none: the slice is placed and not limited")
+                   "quota is enforced; none: the slice is placed but not limited")
       ->check(CLI::IsMember(words_of<Isolation>()));
   verb->add_option("--strategy", o.strategy, "How a device is chosen if several fit [the agent's]")
       ->check(CLI::IsMember({"binpack", "spread"}));
@@ -64,7 +63,8 @@ void add_slice_options(CLI::App* verb, SliceOptions& o) {
 void add_change_options(CLI::App* verb, ChangeOptions& o) {
   verb->add_option("--memory", o.memory, "Memory quota per device: 4GiB, 4096MiB, 4GB (10^9)")
       ->type_name("SIZE");
-  verb->add_option("--compute", o.compute, "Share of each device's compute, as 30%")->type_name("PERCENT");
+  verb->add_option("--compute", o.compute, "Share of each device's compute, such as 30%")
+      ->type_name("PERCENT");
   verb->add_option("--policy", o.policy,
                    "Compute policy, if slices choose theirs (carved --policy-per-slice)")
       ->check(CLI::IsMember(words_of<Policy>()));

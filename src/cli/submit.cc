@@ -66,17 +66,18 @@ bool find_spark(Context& context, SubmitOptions& options) {
         printed("python3 -c 'import os, pyspark; print(os.path.dirname(pyspark.__file__))' 2>/dev/null");
   if (!spec.engine_home.empty() && access((spec.engine_home + "/bin/spark-class").c_str(), X_OK) == 0)
     return true;
-  return refuse(context,
-                spec.engine_home.empty()
-                    ? "no Spark was found: name it with --spark-home or SPARK_HOME, or install pyspark "
-                      "for the python3 in PATH"
-                    : fmt::format("--spark-home {}: it has no bin/spark-class", spec.engine_home));
+  return refuse(
+      context,
+      spec.engine_home.empty()
+          ? "Spark was not found: set --spark-home or SPARK_HOME, or install pyspark for the python3 in PATH"
+          : fmt::format("--spark-home {}: the folder has no bin/spark-class", spec.engine_home));
 }
 
 bool find_ray(Context& context, SubmitOptions& options) {
   const std::string ray = found_program("ray");
   if (ray.empty())
-    return refuse(context, "no Ray was found: PATH has no program ray; pip install 'ray[default]'");
+    return refuse(context,
+                  "Ray was not found: there is no program ray in PATH; run pip install 'ray[default]'");
   options.spec.engine_home = ray.substr(0, ray.rfind('/'));
   options.spec.python = found_program("python3");
   return true;
@@ -87,16 +88,16 @@ bool read_assignments(Context& context, SubmitOptions& options) {
   for (const std::string& word : options.assignments) {
     const size_t equals = word.find('=');
     if (equals == std::string::npos || equals == 0)
-      return refuse(context, fmt::format("--conf '{}': write KEY=VALUE", word));
+      return refuse(context, fmt::format("--conf '{}': must be KEY=VALUE", word));
     const std::string key = word.substr(0, equals), value = word.substr(equals + 1);
     if (!keys.insert(key).second)
-      print_warnings({fmt::format("--conf {} is given twice: the last one holds, '{}'", key, value)});
+      print_warnings({fmt::format("--conf {} is given twice; the last value is used, '{}'", key, value)});
     options.spec.parameters[key] = value;
   }
   for (const std::string& word : options.variables) {
     const size_t equals = word.find('=');
     if (equals == std::string::npos || equals == 0)
-      return refuse(context, fmt::format("--env '{}': write NAME=VALUE", word));
+      return refuse(context, fmt::format("--env '{}': must be NAME=VALUE", word));
     options.spec.run.env[word.substr(0, equals)] = word.substr(equals + 1);
   }
   return true;
@@ -119,7 +120,9 @@ bool complete(Context& context, SubmitOptions& options) {
   objects::JobSpec& spec = options.spec;
   spec.run.command = context.program;
   if (spec.run.command.empty())
-    return refuse(context, "name the program behind --: carve submit custom -q QUEUE -- PROGRAM ARGUMENT...");
+    return refuse(
+        context,
+        "no program is given; add it after --, as in carve submit custom -q QUEUE -- PROGRAM ARGUMENT...");
   // Manifests name the engine's image, so this machine needs none.
   if (!options.render && spec.engine == "spark" && !find_spark(context, options)) return false;
   if (!options.render && spec.engine == "ray" && !find_ray(context, options)) return false;
@@ -151,8 +154,8 @@ void submit(Context& context, SubmitOptions options) {
       print_warnings(job.warnings);
       if (job.action == "unchanged") {  // The controller takes a job that is sent twice once.
         fmt::print(stderr,
-                   "carve: job {0} exists already, with the same program and parameters; "
-                   "carve delete job/{0}, or give another --name\n",
+                   "carve: job {0} already exists with the same program and parameters; run carve delete "
+                   "job/{0}, or give another --name\n",
                    job.name);
         context.status = failed_status;
         continue;
@@ -179,28 +182,28 @@ void add_submit(CLI::App& app, Context& context) {
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   verb->add_option("--params", options->parameter_file,
-                   "A file of parameters: 'key': 'value' lines, key=value; or set key = value;")
+                   "File of parameters, one per line, as 'key': 'value' or key=value, or as set key = value;")
       ->type_name("FILE");
   verb->add_option("--workers", spec.workers, "Workers of Ray, 1 to 1024")->capture_default_str();
   verb->add_option("--tasks", spec.tasks, "Tasks of a custom job, 1 to 1024")->capture_default_str();
-  verb->add_option("--name", options->name, "Its name [ENGINE-NUMBER]");
+  verb->add_option("--name", options->name, "Name of the job [ENGINE-NUMBER]");
   verb->add_option("-n,--namespace", options->name_space, "Its namespace")->capture_default_str();
-  verb->add_option("--priority", spec.priority, "In its queue; a higher number is first")
+  verb->add_option("--priority", spec.priority, "Priority in its queue; a higher number runs first")
       ->capture_default_str();
-  verb->add_option("--retries", spec.retries, "Times that a failed program is started again, 0 to 100")
+  verb->add_option("--retries", spec.retries, "Number of restarts of a failed program, 0 to 100")
       ->capture_default_str();
-  verb->add_option("--deadline", options->deadline, "Longest time from its admission to its end [none]")
+  verb->add_option("--deadline", options->deadline, "Maximum time from admission to end [none]")
       ->check(check_time_span);
-  verb->add_option("--ttl", options->ttl, "Time for which it is kept after its end")
+  verb->add_option("--ttl", options->ttl, "Time until it is deleted after its end")
       ->check(check_time_span)
       ->capture_default_str();
-  verb->add_option("-e,--env", options->variables, "A variable of its programs; repeatable")
+  verb->add_option("-e,--env", options->variables, "Environment variable of its programs; repeatable")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
   verb->add_option("--spark-home", options->home,
                    "Spark's folder [SPARK_HOME, else the pyspark of the python3 in PATH]")
       ->type_name("PATH");
-  verb->add_flag("--wait", options->wait, "Print its output until it ends, and exit as it does");
+  verb->add_flag("--wait", options->wait, "Print the job's output until it ends, and exit with its status");
   verb->add_flag("--render", options->render, "Print manifests for Kubernetes and submit nothing");
   verb->footer("  carve submit custom -q train --tasks 3 --params job.sql --wait -- python3 train.py");
   verb->callback([&context, options] { submit(context, *options); });

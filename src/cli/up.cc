@@ -161,9 +161,11 @@ void up(Context& context, const UpOptions& options) {
       context, started([&] { return agent.version(); }, agent_words, folder + "/carved.log"),
       [&](const auto& version) {
         if (!options.sim.empty() && version.simulated != options.sim) {
-          fmt::print(stderr, "carve: the agent at {} runs already, with {}; end it first: carve down --all\n",
-                     sockets.agent,
-                     version.simulated.empty() ? "the GPUs of this machine" : "--sim " + version.simulated);
+          fmt::print(
+              stderr,
+              "carve: the agent at {} is already running, with {}; stop it first with carve down --all\n",
+              sockets.agent,
+              version.simulated.empty() ? "the GPUs of this machine" : "--sim " + version.simulated);
           context.status = failed_status;
           return;
         }
@@ -259,12 +261,13 @@ void down(Context& context, bool all) {
   const auto slices = agent.slices();
   end(agent.version(), "agent");
   if (!slices && all)
-    fmt::print("slices      not ended, because the agent is not running; if some run on: {}\n", ends_all);
+    fmt::print("slices      not ended, because the agent is not running; if some are still running, run {}\n",
+               ends_all);
   if (!slices || slices->slices.empty()) return;
   fmt::print("still running, inside their limits:\n");
   for (const api::Slice& slice : slices->slices)
     fmt::print("  {} {}\n", slice.name, cut(harmless(slice.command), 60));
-  fmt::print("to end them too: {}\n", ends_all);
+  fmt::print("to end them too, run {}\n", ends_all);
 }
 
 }  // namespace
@@ -278,14 +281,14 @@ void add_up(CLI::App& app, Context& context) {
                    "Address of the controller's API, or none [127.0.0.1:8470, if it is free]")
       ->type_name("ADDRESS:PORT");
   verb->add_option("--state", options->state,
-                   "Folder of what both keep [/var/lib for root, else below ~/.local/state]")
+                   "Parent folder of the state of both [/var/lib for root, else below ~/.local/state]")
       ->type_name("DIR");
   verb->footer("  carve up --sim a10x2");
   verb->callback([&context, options] { up(context, *options); });
 }
 
 void add_down(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("down", "End the agent and the controller; slices run on");
+  CLI::App* verb = app.add_subcommand("down", "Stop the agent and the controller; slices keep running");
   auto all = std::make_shared<bool>(false);
   verb->add_flag("--all", *all, "Stop the services and end all slices first");
   verb->callback([&context, all] { down(context, *all); });

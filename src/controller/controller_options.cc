@@ -71,8 +71,7 @@ Outcome<void> set_account_quota(Options& o, const std::string& word) {
   const auto [end, error] = std::from_chars(digits.data(), last, o.account_quota_percent);
   if (error == std::errc() && end == last && o.account_quota_percent >= 1 && o.account_quota_percent <= 100)
     return {};
-  return failure(FailureKind::invalid_argument, "--account-quota '{}' is not a part from 1% to 100%",
-                 shown(word));
+  return failure(FailureKind::invalid_argument, "--account-quota '{}' must be from 1% to 100%", shown(word));
 }
 
 // Reads "600s" or "600".
@@ -151,11 +150,11 @@ Outcome<void> consistent(const Options& o) {
         o.tls_key.empty() ? "--tls-cert" : "--tls-key", o.tls_key.empty() ? "--tls-key" : "--tls-cert");
   if (!o.tls_key.empty() && !o.listen)
     return failure(FailureKind::invalid_argument,
-                   "--tls-cert is given with --listen none; it is for an address");
+                   "--tls-cert is given with --listen none; give an address, or leave it out");
   if (o.listen && !os::is_loopback(*o.listen) && o.tls_key.empty())
     return failure(FailureKind::invalid_argument,
-                   "--listen {}: another address than loopback needs --tls-cert FILE and --tls-key FILE; add "
-                   "them, or use 127.0.0.1:{}",
+                   "--listen {}: an address other than loopback needs --tls-cert FILE and --tls-key FILE; "
+                   "add them, or use 127.0.0.1:{}",
                    os::text(*o.listen), o.listen->port);
   if (const auto good = check_length("--socket", o.socket); !good) return good;
   for (auto node = o.nodes.begin(); node != o.nodes.end(); ++node) {
@@ -189,13 +188,13 @@ const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Opti
      .store = os::keep<&Options::state>},
     {.name = "--socket",
      .value = "PATH",
-     .help = "unix socket of the API [$CARVE_CONTROLLER, else controller.sock in the folder of\n"
-             "this machine's agent's socket]",
+     .help = "unix socket of the API [$CARVE_CONTROLLER, else controller.sock next to the socket of\n"
+             "this machine's agent]",
      .store = os::keep<&Options::socket>},
     {.name = "--listen",
      .value = "HOST:PORT",
-     .help = "address that also serves the API, or none; its callers need a token. Another address\n"
-             "than loopback needs --tls-cert and --tls-key [127.0.0.1:8470, if it is free]",
+     .help = "TCP address that also serves the API, or none; its callers need a token. An address\n"
+             "other than loopback needs --tls-cert and --tls-key [127.0.0.1:8470, if it is free]",
      .store = set_listen},
     {.name = "--tls-cert",
      .value = "FILE",
@@ -207,21 +206,21 @@ const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Opti
      .store = os::keep<&Options::tls_key>},
     {.name = "--host",
      .value = "NAME",
-     .help = "a name by which callers reach --listen, repeatable, at most 16\n"
+     .help = "host name that callers use to reach --listen, repeatable, at most 16\n"
              "[localhost, 127.0.0.1, ::1 and the address of --listen]",
      .store = add_host,
      .repeatable = true},
     {.name = "--expected-start",
      .value = "TIME",
-     .help = "how long a node is expected to start; a starting node shows the rest of it [600s]",
+     .help = "expected duration of a node's start; a starting node shows the remaining time [600s]",
      .store = set_expected_start},
     {.name = "--orphan-grace",
      .value = "TIME",
-     .help = "how long a program runs on that the database has lost and no object owns [60s]",
+     .help = "time until a program without a database record and without an owner is stopped [60s]",
      .store = set_orphan_grace},
     {.name = "--account-quota",
      .value = "PERCENT",
-     .help = "part of the services, jobs and other objects of a kind that one account may have [25%]",
+     .help = "largest part of all objects of a kind that one account may have [25%]",
      .store = set_account_quota},
     {.name = "--allow-unknown-gpu-requests",
      .help = "accept manifests with GPU requests that Carve does not read; they see no device",

@@ -142,13 +142,14 @@ void add_replay_options(CLI::App& app, Options& o) {
                  "first-fit, best-fit, binpack, spread, fgd, fgd-scarcity, lookahead")
       ->delimiter(',')
       ->type_name("NAME");
-  app.add_option("--seeds", o.seeds, "Seeds of the order of arrivals")
+  app.add_option("--seeds", o.seeds, "Seeds for the order of arrivals")
       ->type_name("FIRST[..LAST]")
       ->capture_default_str();
-  app.add_option("--arrivals", o.arrivals, "inflate: no slice leaves; churn: every slice leaves")
+  app.add_option("--arrivals", o.arrivals, "inflate: slices never end; churn: slices end")
       ->check(CLI::IsMember({"inflate", "churn"}))
       ->capture_default_str();
-  app.add_option("--load", o.load, "churn: devices requested at a moment, as a part of the cluster's")
+  app.add_option("--load", o.load,
+                 "churn: devices requested at any moment, as a fraction of the cluster's devices")
       ->check(CLI::Range(0.01, 10.0))
       ->capture_default_str();
   app.add_option("--lifetimes", o.lifetimes, "churn: exponential, or the trace's own")
@@ -159,7 +160,7 @@ void add_replay_options(CLI::App& app, Options& o) {
       ->type_name("SECONDS")
       ->default_str("any");
   app.add_option("--workload", o.workload,
-                 "trace: the strategies get the trace's requests beforehand; learned: fgd-scarcity and "
+                 "trace: the strategies know the trace's requests beforehand; learned: fgd-scarcity and "
                  "lookahead derive them from the arrivals")
       ->check(CLI::IsMember({"trace", "learned"}))
       ->capture_default_str();
@@ -170,13 +171,13 @@ void add_output_options(CLI::App& app, Options& o) {
   app.add_option("-o", o.form, "table, json or csv (--consolidate: table or json)")
       ->check(CLI::IsMember({"table", "json", "csv"}))
       ->capture_default_str();
-  app.add_option("--curves", o.curves,
-                 "inflate: CSV of the percent in use at each percent requested; tools/plot draws it")
-      ->type_name("FILE");
   app.add_option(
-         "--explain", o.request,
-         "A request, such as num_gpu=8,cpu_milli=64000: print its place after the first trace has filled "
-         "the cluster, or why it fits nowhere")
+         "--curves", o.curves,
+         "inflate: CSV file with the percentage in use for each percentage requested; tools/plot draws it")
+      ->type_name("FILE");
+  app.add_option("--explain", o.request,
+                 "A request, such as num_gpu=8,cpu_milli=64000: print where it fits after the first trace "
+                 "has filled the cluster, or why it fits nowhere")
       ->type_name("REQUEST");
   app.add_option("--snapshot", o.snapshot,
                  "Instead of --nodes and --trace: JSON of a fleet's nodes and slices, for --explain "
@@ -184,11 +185,11 @@ void add_output_options(CLI::App& app, Options& o) {
       ->type_name("FILE");
   app.add_option(
          "--consolidate", o.consolidate,
-         "snapshot: print a plan with few moves that leaves so many more devices empty; no slice is moved")
+         "snapshot: print a plan with few moves that empties this many additional devices; no slice is moved")
       ->check(CLI::Range(1u, 1'000'000u))
       ->type_name("DEVICES");
-  app.add_flag("--quiet", o.quiet, "No progress on stderr");
-  app.add_option("--filled", o.filled, "explain: percent of the devices requested before")
+  app.add_flag("--quiet", o.quiet, "Print no progress on stderr");
+  app.add_option("--filled", o.filled, "explain: percentage of the devices that is requested first")
       ->check(CLI::Range(0u, 130u))
       ->capture_default_str();
   app.add_option("--jobs", o.jobs, "Threads")->check(CLI::Range(1u, 1024u))->capture_default_str();

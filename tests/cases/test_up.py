@@ -55,7 +55,7 @@ def test_up_is_one_command_and_down_leaves_the_programs_running(home):
     assert first.returncode == 0 and "2 devices, simulated: a10x2" in first.stdout, first.stderr
     assert carve(home, "up", "--sim", "a10x2").stdout == first.stdout, "it changes nothing if both run"
     other = carve(home, "up", "--sim", "t4x1")
-    assert other.returncode == 1 and "runs already, with --sim a10x2; end it first: carve down --all" in other.stderr
+    assert other.returncode == 1 and "is already running, with --sim a10x2; stop it first with carve down --all" in other.stderr
     applied = carve(home, "apply", "-f", str(HERE.parent / "examples/service.yaml"), "--wait")
     assert applied.returncode == 0, applied.stderr
 

@@ -25,18 +25,20 @@ std::string metrics_text(const CoordinatorFigures& f) {
   out.sample({}, f.is_active ? "1" : "0");
   out.family("carve_extender_seconds_count", "counter", "Responses to the scheduler.");
   by_word(out, "verb", f.verbs, [](const VerbFigures& v) { return number(v.answers); });
-  out.family("carve_extender_seconds_sum", "counter", "Seconds of all responses to the scheduler.");
+  out.family("carve_extender_seconds_sum", "counter",
+             "Total duration of the responses to the scheduler, in seconds.");
   by_word(out, "verb", f.verbs, [](const VerbFigures& v) { return api::seconds_of(v.took_ns); });
   out.family("carve_binds_total", "counter", "Bindings that the scheduler requested.");
   by_word(out, "result", f.binds, number);
-  out.family("carve_binds_open", "gauge", "Bindings without a response, whose result is being checked.");
+  out.family("carve_binds_open", "gauge",
+             "Bindings whose response was lost and whose result is being checked.");
   out.sample({}, number(f.open_binds));
   out.family("carve_webhook_total", "counter", "Reviews of pods, by dialect and result.");
   for (const auto& [key, count] : f.webhook)
     out.sample({{"dialect", key.first}, {"result", key.second}}, number(count));
   out.family("carve_cached_pods", "gauge", "Pods in the cache.");
   out.sample({}, number(f.cached_pods));
-  out.family("carve_watch_lag_seconds", "gauge", "Seconds since the last message of the API server.");
+  out.family("carve_watch_lag_seconds", "gauge", "Seconds since the last message from the API server.");
   by_word(out, "resource", f.watch_lag_ns, [](uint64_t ns) { return api::seconds_of(ns); });
   out.family("carve_relists_total", "counter", "Lists after the first one.");
   by_word(out, "resource", f.relists, number);
