@@ -108,8 +108,8 @@ Outcome<void> placed_rules(const Request& r) {
   if (!std::holds_alternative<std::monostate>(r.memory) || r.share.basis_points != 0 || r.device ||
       !r.among.empty() || r.strategy)
     return failure(FailureKind::invalid_argument,
-                   "placed: the parts have device, memory and share; leave them and the strategy out of the "
-                   "request itself");
+                   "placed: the parts already have device, memory and share; leave them and the strategy out "
+                   "of the request itself");
   for (size_t i = 0; i < r.placed.size(); ++i) {
     const PlacedPart& part = r.placed[i];
     if (std::ranges::count(r.placed, part.device, &PlacedPart::device) != 1)
@@ -207,7 +207,7 @@ Outcome<Request> validated(Request r) {
   if (r.holder) {
     if (const auto good = check(r.holder); !good) return tl::unexpected(good.error());
     if (r.lifetime != Lifetime::until_deleted)
-      return failure(FailureKind::invalid_argument, "lifetime: a slice for a {} has the lifetime '{}'",
+      return failure(FailureKind::invalid_argument, "lifetime: a slice for a {} must have the lifetime '{}'",
                      r.holder.pod ? "pod" : "claim", text(Lifetime::until_deleted));
   }
   if (r.placed.empty() && r.parts.empty())

@@ -52,15 +52,14 @@ class ParameterReader {
       rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
       ++number_;
       if (std::ranges::any_of(line_.substr(0, line_.find_last_not_of('\r') + 1), is_control))
-        refuse("has a control character; write text");
+        refuse("must not contain control characters");
       else
         read_line();
     }
     if (out_.values.empty() && errors_.empty() && !lost_gpu_key_.empty())
       errors_.add_message("parameters", lost_gpu_key_,
-                          fmt::format("{} is in a comment, and the text sets no parameter; a comment ends "
-                                      "with its line, so write each "
-                                      "parameter in a line of its own",
+                          fmt::format("{} is in a comment, and the text sets no parameter; a comment extends "
+                                      "to the end of its line, so write each parameter on its own line",
                                       lost_gpu_key_));
     if (!errors_.empty()) return tl::unexpected(errors_.all());
     return std::move(out_);
@@ -138,7 +137,7 @@ class ParameterReader {
     if (!value) return refuse("has a quote that is not closed; write 'key': 'value'");
     at = trimmed(at);
     if (!at.empty() && at.front() != ',' && at.front() != ';' && at.front() != '#' && !at.starts_with("--"))
-      return refuse("has more behind its value; separate pairs by a comma");
+      return refuse("has text after its value; separate pairs with commas");
     return keep(*key, std::move(*value), at);
   }
 
@@ -172,7 +171,7 @@ class ParameterReader {
       behind = trimmed(behind);
       if (!value) return refuse("has a quote that is not closed; write set key = 'value'");
       if (!behind.empty() && !behind.starts_with(';') && !behind.starts_with("--"))
-        return refuse("has more behind its value; separate parameters by ;");
+        return refuse("has text after its value; separate parameters with ;");
       return keep(key, std::move(*value), behind);
     }
     const size_t size = value_size(at, is_set ? "--" : "#");
@@ -190,8 +189,9 @@ class ParameterReader {
       lines_[key] = number_;
       return true;
     }
-    out_.warnings.push_back(fmt::format("{} is set in line {} and again in line {}: the last one holds, {}",
-                                        key, lines_[key], number_, objects::typed(value)));
+    out_.warnings.push_back(
+        fmt::format("{} is set in line {} and again in line {}; the last value is used, {}", key, lines_[key],
+                    number_, objects::typed(value)));
     at->second = std::move(value);
     lines_[key] = number_;
     return true;

@@ -101,9 +101,9 @@ TEST(Parameters, that_occur_twice_have_the_last_value_and_a_warning) {
   const auto read = read_parameters("a=1\nb=2; a=3\nset a = 4");
   ASSERT_TRUE(read);
   EXPECT_EQ(read->values, (Parameters{{"a", "4"}, {"b", "2"}}));
-  EXPECT_EQ(read->warnings,
-            (std::vector<std::string>{"a is set in line 1 and again in line 2: the last one holds, '3'",
-                                      "a is set in line 2 and again in line 3: the last one holds, '4'"}));
+  EXPECT_EQ(read->warnings, (std::vector<std::string>{
+                                "a is set in line 1 and again in line 2; the last value is used, '3'",
+                                "a is set in line 2 and again in line 3; the last value is used, '4'"}));
 }
 
 // The vendor's page shows each block as one line when its line ends are lost.
@@ -114,8 +114,8 @@ TEST(Parameters, that_a_comment_swallows_are_not_lost_silently) {
     const auto read = read_parameters(line);
     ASSERT_FALSE(read) << line;
     EXPECT_NE(
-        read.error().front().message.find(" is in a comment, and the text sets no parameter; a comment ends "
-                                          "with its line"),
+        read.error().front().message.find(
+            " is in a comment, and the text sets no parameter; a comment extends to the end of its line"),
         std::string::npos);
   }
   std::string spark = spark_example;
@@ -143,15 +143,15 @@ TEST(Parameters, that_are_wrong_are_refused_with_their_line) {
       {"'a': 'b", "line 1: ''a': 'b' has a quote that is not closed; write 'key': 'value'"},
       {"'a' 'b'", "line 1: ''a' 'b'' is not a pair; write 'key': 'value'"},
       {"'a': 'b' 'c': 'd'",
-       "line 1: ''a': 'b' 'c': 'd'' has more behind its value; separate pairs by a comma"},
+       "line 1: ''a': 'b' 'c': 'd'' has text after its value; separate pairs with commas"},
       {"=x", "line 1: '=x' has no valid parameter name; use 1 to 253 bytes without blanks and = ; # ' \""},
       {"a b=x",
        "line 1: 'a b=x' has no valid parameter name; use 1 to 253 bytes without blanks and = ; # ' \""},
       {"--conf a=b",
        "line 1: '--conf a=b' is an option of the command line; write only the parameter, as key=value"},
       {"set a='b", "line 1: 'set a='b' has a quote that is not closed; write set key = 'value'"},
-      {"set a='b' c", "line 1: 'set a='b' c' has more behind its value; separate parameters by ;"},
-      {"a=\x01", "line 1: 'a=\x01' has a control character; write text"},
+      {"set a='b' c", "line 1: 'set a='b' c' has text after its value; separate parameters with ;"},
+      {"a=\x01", "line 1: 'a=\x01' must not contain control characters"},
   };
   for (const auto& row : rows) {
     const auto read = read_parameters(row.text);

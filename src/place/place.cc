@@ -161,9 +161,8 @@ std::string unequal_sizes(std::span<const DeviceSnapshot> devices, const Request
   DeviceState smallest;
   smallest.usable = {sizes[shape.devices - 1u]};
   return fmt::format(
-      "{} of the memory of {} devices: devices {} and {} have {} and {} usable, so a percentage has no one "
-      "size; "
-      "request a number of bytes, such as {}",
+      "{} of the memory of {} devices: devices {} and {} have {} and {} usable, so the percentage is not the "
+      "same amount on each; request a number of bytes, such as {}",
       text(shape.part).c_str(), shape.devices, first.index, other->device.index, text(first.usable()).c_str(),
       text(other->device.usable()).c_str(), text(need(shape, smallest)).c_str());
 }

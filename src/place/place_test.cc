@@ -69,9 +69,8 @@ TEST(Place, a_percentage_of_several_devices_goes_to_devices_of_one_size) {
     EXPECT_FALSE(refused.placement);
     EXPECT_TRUE(refused.is_lasting);
     EXPECT_EQ(refused.summary,
-              "80% of the memory of 2 devices: devices 0 and 1 have 20 GiB and 10 GiB usable, so a "
-              "percentage has no "
-              "one size; request a number of bytes, such as 8 GiB");
+              "80% of the memory of 2 devices: devices 0 and 1 have 20 GiB and 10 GiB usable, so the "
+              "percentage is not the same amount on each; request a number of bytes, such as 8 GiB");
     EXPECT_TRUE(place(unequal, asking_part(8000, 1), strategy).placement);
     const Answer placed = place(three, asking_part(8000, 2), strategy);
     ASSERT_TRUE(placed.placement) << placed.summary;

@@ -175,8 +175,7 @@ Outcome<void> check_edit(const PoolNode& node, std::string_view key, std::string
   if (!is_system_label(key) || found == node.labels.end() || found->second == value) return {};
   return failure(FailureKind::failed_precondition,
                  "{} is a system label: its value '{}' on node {} cannot be edited. Remove it (carve label "
-                 "node {} {}-), "
-                 "restart the node, add it again; or let the pool's synchronisation carry it",
+                 "node {} {}-), restart the node, and add it again; or let the pool's synchronisation set it",
                  key, found->second, node.name, node.name, key);
 }
 

@@ -115,8 +115,8 @@ TEST(Pool, a_system_label_cannot_be_edited_on_a_node) {
       message("carve.dev/compute-policy", "native-burst-share"),
       "carve.dev/compute-policy is a system label: its value 'fixed-share' on node n1 cannot be edited. "
       "Remove it "
-      "(carve label node n1 carve.dev/compute-policy-), restart the node, add it again; or let the pool's "
-      "synchronisation carry it");
+      "(carve label node n1 carve.dev/compute-policy-), restart the node, and add it again; or let the "
+      "pool's synchronisation set it");
   EXPECT_EQ(check_edit(n, "carve.dev/compute-policy", "native-burst-share").error().kind,
             FailureKind::failed_precondition);
   EXPECT_EQ(message("carve.dev/memory-unit", "64MiB"),

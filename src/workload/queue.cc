@@ -338,8 +338,8 @@ Outcome<void> check(const Queue& queue, const JobNeed& need, size_t waiting) {
                    slice_count(need), queue.name, queue.max_slices);
   if (need.deadline < 0) return failure(FailureKind::invalid_argument, "deadlineSeconds is 0 or more");
   if (waiting >= max_waiting_jobs)
-    return failure(FailureKind::insufficient_capacity,
-                   "{} jobs wait, the most that are kept; submit again later", waiting);
+    return failure(FailureKind::insufficient_capacity, "{} jobs are waiting, the limit; submit again later",
+                   waiting);
   return {};
 }
 

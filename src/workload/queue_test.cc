@@ -232,8 +232,7 @@ TEST(Queue, a_job_that_does_not_belong_to_its_queue_is_refused_with_a_message) {
   EXPECT_NE(message(queue("q"), whole(1, -1)), "");
   EXPECT_EQ(message(queue("q"), whole(1), 9999), "");
   EXPECT_EQ(check(queue("q"), whole(1), 10'000).error().kind, FailureKind::insufficient_capacity);
-  EXPECT_EQ(message(queue("q"), whole(1), 10'000),
-            "10000 jobs wait, the most that are kept; submit again later");
+  EXPECT_EQ(message(queue("q"), whole(1), 10'000), "10000 jobs are waiting, the limit; submit again later");
 
   EXPECT_TRUE(validated(queue("q")));
   EXPECT_FALSE(validated(queue("Q")));

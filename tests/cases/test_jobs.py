@@ -221,7 +221,7 @@ def test_what_a_queue_refuses_is_refused_at_the_submission(jobs):
     assert "22731 MiB of the largest device" in jobs.submit(*mgpu(30, 30000), *python("pass"), queue="strict", status=1)
     assert "there is no queue 'train'; there are strict, whole" in jobs.submit(*mgpu(), *python("pass"), status=1)
     assert "no compute group 'x'; there are default" in jobs.submit("--compute-group", "x", *mgpu(), *python("pass"), queue="strict", status=1)
-    assert "queue whole is a GPU queue: GPU and mGPU exclude each other; make another queue" in jobs.apply(
+    assert "queue whole is a GPU queue: GPU and mGPU exclude each other; create another queue" in jobs.apply(
         {"apiVersion": "carve.dev/v1", "kind": "Queue", "metadata": {"name": "whole"}, "spec": {"gpu": "mgpu"}}, status=1)
     much = jobs.submit("--conf", "serverless.custom.job.gpu.enabled=true", "--conf", "serverless.custom.job.task.gpus=3", *python("pass"),
                        queue="whole", status=1)
@@ -286,7 +286,7 @@ def test_a_key_that_is_given_twice_has_the_last_value(jobs):
     conf = ("--conf", "emr.serverless.mgpu.core=40", "--conf", "emr.serverless.mgpu.core=35")
     out = jobs.submit("--params", EXAMPLES / "job.sql", *conf, *python("pass"))
     name, warning = out.splitlines()  # Standard output, then standard error.
-    assert warning == "carve: warning: --conf emr.serverless.mgpu.core is given twice: the last one holds, '35'"
+    assert warning == "carve: warning: --conf emr.serverless.mgpu.core is given twice; the last value is used, '35'"
     assert jobs.job(name)["status"]["gpu"] == "1000 MiB, 35%"
 
 
@@ -345,7 +345,7 @@ def test_a_block_that_was_pasted_as_one_line_is_refused(jobs):
     path = jobs.folder / "flat.sql"
     path.write_text((EXAMPLES / "job.sql").read_text().replace("\n", " "))
     refused = jobs.submit("--params", path, *python("pass"), status=1)
-    assert "is in a comment, and the text sets no parameter; a comment ends with its line" in refused
+    assert "is in a comment, and the text sets no parameter; a comment extends to the end of its line" in refused
     assert json.loads(jobs.carve("get", "jobs", "-o", "json"))["items"] == []
 
 

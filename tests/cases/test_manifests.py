@@ -50,7 +50,7 @@ def test_a_program_at_a_fixed_port_answers_before_and_after_an_update(services):
         assert answer(services, "llm") == text
     other = texts(address("b", "b", 30000), deployment("b", SERVE.format("b", 30000)))
     assert "spec.targetPort: 30000: the program of service llm listens at this port" in services.apply(other, "--dry-run", status=1)
-    assert "30000: one of 2 replicas can listen at this port" in services.carve("scale", "service/llm", "--replicas", "2", status=1)
+    assert "30000: only one of 2 replicas can listen on this port" in services.carve("scale", "service/llm", "--replicas", "2", status=1)
 
 
 @with_proxy

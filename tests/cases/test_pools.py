@@ -162,7 +162,7 @@ def test_a_system_label_is_not_edited(nodes):
     assert (status, problem["type"]) == (409, "carve:immutable")
     assert problem["detail"].startswith(
         f"{key} is a system label: its value 'fixed-share' on node n1 cannot be edited. Remove it (carve label node n1 {key}-), "
-        "restart the node, add it again; or let the pool's synchronisation carry it")
+        "restart the node, and add it again; or let the pool's synchronisation set it")
     nodes.carve("label", "node", "n1", f"{key}-")
     assert "was removed from node n1; restart the node" in nodes.carve("label", "node", "n1", f"{key}=native-burst-share", "--overwrite", status=1)
     nodes.carve("node", "restart", "n1")

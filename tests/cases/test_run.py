@@ -145,11 +145,11 @@ def test_an_ended_slice_keeps_its_peak_and_a_list_has_the_processes(world):
 @pytest.mark.devices("a10x1,t4x1")
 def test_a_percentage_of_unequal_devices_is_refused(world):
     done = world.carve("run", "--devices", "2", "--memory", "80%", "--", "true")
-    assert done.returncode == 125 and "a percentage has no one size; request a number of bytes" in done.stderr, done.stderr
+    assert done.returncode == 125 and "the percentage is not the same amount on each; request a number of bytes" in done.stderr, done.stderr
     waits = world.carve("run", "--devices", "2", "--memory", "80%", "--wait", "--", "true")
-    assert waits.returncode == 125 and "a percentage has no one size" in waits.stderr, waits.stderr
+    assert waits.returncode == 125 and "the percentage is not the same amount on each" in waits.stderr, waits.stderr
     explained = world.carve("explain", "--devices", "2", "--memory", "80%")
-    assert explained.returncode == 1 and "a percentage has no one size" in explained.stdout, explained.stdout
+    assert explained.returncode == 1 and "the percentage is not the same amount on each" in explained.stdout, explained.stdout
     assert world.carve("run", "--memory", "80%", "--", "true").returncode == 0
 
 

@@ -232,7 +232,7 @@ def test_an_update_that_fits_nowhere_leaves_the_replica_that_serves(world, servi
 
     def progress():
         return [c for c in services.service("demo")["status"]["conditions"] if c["type"] == "Progressing"][0]
-    assert until(lambda: "the former replicas stay" in (seen := progress())["message"] and seen["reason"] == "NoCapacity", 60), progress()
+    assert until(lambda: "the old replicas keep running" in (seen := progress())["message"] and seen["reason"] == "NoCapacity", 60), progress()
     time.sleep(3)
     status = services.service("demo")["status"]
     assert status["readyReplicas"] == 1 and [r["revision"] for r in status["replicaList"]] == [1], status
@@ -254,7 +254,7 @@ def test_scaled_and_stopped_and_started(world, services):
     ("apiVersion: carve.dev/v1\nkind: Service\nmetadata: {name: A}\nspec: {replicas: 100}\n",
      ["metadata.name: 'A' is not a name", "spec.run: there is nothing to run; add command", "spec.replicas: 100 is not 0 to 64"]),
     ('{"metadata":{"name":"a","gpu_memory":1.5},"containers":[{"command":"x"}]}', ["metadata.gpu_memory: 1.5 is not a whole number from 1 up"]),
-    ('{"metadata":{"name":"a","gpu_memory":40},"containers":[{"command":"x"}]}', ["40 GiB is more than 22731 MiB, which the largest device has usable; ask for at most 22 GiB"]),
+    ('{"metadata":{"name":"a","gpu_memory":40},"containers":[{"command":"x"}]}', ["40 GiB is more than the 22731 MiB that are usable on the largest device; request at most 22 GiB"]),
     ("a: 010\n", ["line 1: a: 010 begins with 0", "write 10 for the number"]),
 ])
 def test_a_wrong_document_is_refused_with_all_its_errors(services, text, messages):

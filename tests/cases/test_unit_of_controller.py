@@ -97,5 +97,5 @@ def test_what_no_program_would_be_started_for_is_refused_when_it_is_applied(cont
     apply(controller, QUEUE, "root")
     for document in SERVICE, JOB:
         text = apply(controller, document, "root", status=1)
-        assert f"a program of root needs a controller that runs as root, and this one runs as {CONTROLLERS_USER}" in text
+        assert f"starting a program as root needs a controller that runs as root, and this one runs as {CONTROLLERS_USER}" in text
     assert controller.items() == [] and controller.agent.json("ps")["slices"] == before

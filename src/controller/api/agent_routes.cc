@@ -141,10 +141,10 @@ http::Response change_agent_slice(const Call& call) {
   auto slice = named_slice(call);
   if (!slice) return std::move(slice.error());
   if (!call.caller.may_change(slice->owner_uid, slice->account) || !call.caller.may_create())
-    return refuse(
-        FailureKind::permission_denied,
-        fmt::format("slice {} is changed by its owner, its account with the role user, and operators",
-                    slice->name));
+    return refuse(FailureKind::permission_denied,
+                  fmt::format("only the owner of slice {}, a token of its account with the role user, and "
+                              "operators may change it",
+                              slice->name));
   auto answer = forward(call, {});
   return answer ? passed(std::move(*answer)) : refuse(answer.error());
 }
@@ -152,7 +152,7 @@ http::Response change_agent_slice(const Call& call) {
 http::Response operate_agent(const Call& call) {
   if (!call.caller.may_operate())
     return refuse(FailureKind::permission_denied,
-                  fmt::format("this is the operators'; {} is none", call.caller.text()));
+                  fmt::format("only operators may do this; {} is not an operator", call.caller.text()));
   auto answer = forward(call, {"devices", "seconds", "after"});
   return answer ? passed(std::move(*answer)) : refuse(answer.error());
 }

@@ -372,7 +372,7 @@ TEST(ControllerRoutes, undo_restores_what_a_revision_fixed_and_keeps_the_number_
                               {.number = 5, .created_ns = 2, .spec = second, .form = second}};
   const auto unknown = api.ask(user(1000), "POST", "/v1/services/a/undo", R"({"revision":3})");
   EXPECT_EQ(unknown.status, 404u);
-  EXPECT_THAT(body(unknown), HasSubstr("service a has no revision 3; the kept ones are 4, 5"));
+  EXPECT_THAT(body(unknown), HasSubstr("service a has no revision 3; it has 4, 5"));
   EXPECT_EQ(api.ask(user(1001), "POST", "/v1/services/a/undo").status, 403u);
   ASSERT_EQ(api.ask(user(1000), "POST", "/v1/services/a/undo").status, 200u);
   const auto spec =

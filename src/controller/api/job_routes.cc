@@ -41,7 +41,8 @@ http::Response refuse_queue(const Call& call, const std::string& name) {
        .value = word,
        .message =
            names.empty()
-               ? fmt::format("spec.queue: there is no queue '{}'; an operator makes one: carve apply", word)
+               ? fmt::format(
+                     "spec.queue: there is no queue '{}'; an operator can create one with carve apply", word)
                : fmt::format("spec.queue: there is no queue '{}'; there are {}", word,
                              fmt::join(names, ", "))}});
 }
@@ -70,7 +71,7 @@ std::optional<http::Response> refused_queue(const Call& call, const Submission& 
                    : before == "mgpu" ? "an mGPU queue"
                                       : "a queue without GPU";
   return refuse_as("carve:immutable",
-                   fmt::format("queue {} is {}: GPU and mGPU exclude each other; make another queue",
+                   fmt::format("queue {} is {}: GPU and mGPU exclude each other; create another queue",
                                submission.metadata.name, is));
 }
 
@@ -162,7 +163,7 @@ std::optional<http::Response> refused_job(const Call& call, const Submission& su
   if (waiting++ >= workload::max_waiting_jobs)
     return refuse(
         FailureKind::resource_exhausted,
-        fmt::format("{} jobs wait, the most that are kept; submit again later", workload::max_waiting_jobs));
+        fmt::format("{} jobs are waiting, the limit; submit again later", workload::max_waiting_jobs));
   auto job = submitted(call, submission);
   if (!job) return std::move(job.error());
   if (job->spec.engine_home.empty() && job->spec.engine != carve::text(engines::Engine::custom)) {
@@ -280,7 +281,7 @@ Outcome<void> check_queue_deletion(const Call& call, const std::string& name) {
   };
   if (const auto jobs = unfinished(Kind::job); jobs != 0)
     return failure(FailureKind::failed_precondition,
-                   "queue {} has {} unfinished job{}; cancel them, or wait for their ends", name, jobs,
+                   "queue {} has {} unfinished job{}; cancel them, or wait until they end", name, jobs,
                    jobs == 1 ? "" : "s");
   if (const auto clusters = unfinished(Kind::ray_cluster); clusters != 0)
     return failure(FailureKind::failed_precondition, "queue {} has {} Ray cluster{}; delete {} first", name,

@@ -52,7 +52,7 @@ TEST_F(JobRoutes, queues_are_changed_by_operators_alone_and_keep_their_gpu) {
   ask(403, "DELETE", "/v1/queues/q", "", 1000);
   ask(200, "PATCH", "/v1/queues/q", R"({"spec":{"weight":2}})");
   EXPECT_THAT(ask(409, "PATCH", "/v1/queues/q", R"({"spec":{"gpu":"gpu"}})"),
-              HasSubstr("queue q is an mGPU queue: GPU and mGPU exclude each other; make another queue"));
+              HasSubstr("queue q is an mGPU queue: GPU and mGPU exclude each other; create another queue"));
   EXPECT_THAT(ask(409, "POST", "/v1/documents", queue(R"({"gpu":"none"})")), HasSubstr("carve:immutable"));
   EXPECT_THAT(ask(422, "POST", "/v1/queues", queue(R"({"pool":"p"})")), HasSubstr("there is no pool 'p'"));
 }
@@ -260,7 +260,7 @@ TEST_F(JobRoutes, what_a_queue_refuses_is_refused_with_all_messages) {
               testing::AllOf(HasSubstr("queue q has no compute group 'x'; there are default"),
                              HasSubstr("spec.tasks: 0 is not a whole number from 1 to 1024")));
   views.waiting = workload::max_waiting_jobs;
-  EXPECT_THAT(ask(429, "POST", "/v1/jobs", job("a")), HasSubstr("10000 jobs wait, the most that are kept"));
+  EXPECT_THAT(ask(429, "POST", "/v1/jobs", job("a")), HasSubstr("10000 jobs are waiting, the limit"));
   views.waiting = workload::max_waiting_jobs - 1;
   ask(429, "POST", "/v1/jobs", job("a") + "\n---\n" + job("b"));
   ask(201, "POST", "/v1/jobs", job("a"));

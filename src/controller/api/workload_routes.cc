@@ -56,8 +56,9 @@ http::Response get_logs(const Call& call) {
   const auto object = call.context.objects.find(key);
   if (!object) return refuse(FailureKind::not_found, fmt::format("there is no {}", text(key)));
   if (!may_see_secrets(call.caller, *object))
-    return refuse(FailureKind::permission_denied,
-                  fmt::format("the logs of {} are shown to its owner, its account and operators", text(key)));
+    return refuse(
+        FailureKind::permission_denied,
+        fmt::format("only the owner of {}, its account and operators may read its logs", text(key)));
   const auto roles = roles_of(*object);
   if (query->contains("role") && std::ranges::find(roles, query->at("role")) == roles.end())
     return refuse(
@@ -170,10 +171,9 @@ http::Response undo(const Call& call) {
   for (const Revision& revision : *revisions) numbers.push_back(revision.number);
   if (wanted->revision == 0)
     return refuse(FailureKind::failed_precondition,
-                  fmt::format("{} has no former revision", text((*object)->key)));
-  return refuse(FailureKind::not_found,
-                fmt::format("{} has no revision {}; the kept ones are {}", text((*object)->key),
-                            wanted->revision, fmt::join(numbers, ", ")));
+                  fmt::format("{} has no earlier revision", text((*object)->key)));
+  return refuse(FailureKind::not_found, fmt::format("{} has no revision {}; it has {}", text((*object)->key),
+                                                    wanted->revision, fmt::join(numbers, ", ")));
 }
 
 namespace {

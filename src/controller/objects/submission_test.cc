@@ -100,7 +100,7 @@ TEST(Submission, a_service_of_a_cluster_that_serves_nothing_is_refused_by_its_fi
       {two + address("a", "app: a", "port: 8000, targetPort: grpc"), "spec.ports[0].targetPort",
        "'grpc' is not the name of a port of the container"},
       {deployment("a", "a", "serve", 2) + address("a", "app: a", "port: 8000, targetPort: 30000"),
-       "spec.ports[0].targetPort", "30000: one of the 2 replicas can listen at this port"}};
+       "spec.ports[0].targetPort", "30000: only one of the 2 replicas can listen on this port"}};
   for (const auto& [text, field, message] : rows) {
     const auto read = read_submissions(text, "auto", {});
     ASSERT_FALSE(read) << text;

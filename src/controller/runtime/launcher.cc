@@ -62,9 +62,8 @@ std::string start_problem_of(uid_t uid, bool changes_user) {
   if (uid == geteuid()) return "";
   if (uid == 0)
     return fmt::format(
-        "a program of root needs a controller that runs as root, and this one runs as {}; apply it as "
-        "another "
-        "user, or run the controller as root",
+        "starting a program as root needs a controller that runs as root, and this one runs as {}; apply it "
+        "as another user, or run the controller as root",
         os::user_name(geteuid()));
   if (changes_user) return "";
   return fmt::format(
@@ -157,7 +156,7 @@ Outcome<void> start_supervisor(const Places& places, runner::ReplicaCgroups& cgr
   const os::Fd input(memfd_create("carve-supervise", MFD_CLOEXEC));
   if (!input || ::write(input.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
       lseek(input.get(), 0, SEEK_SET) != 0)
-    return failure(FailureKind::unavailable, "no memory for the request: {}", strerror(errno));
+    return failure(FailureKind::unavailable, "cannot allocate memory for the request: {}", strerror(errno));
   return detach([&] {
     execute(places.program, *user, directory->get(), input.get(), joined->process_files,
             liveness_file_of(places.folder, request.name));
@@ -273,7 +272,7 @@ Outcome<Launcher> Launcher::begin(const std::string& program, const std::string&
                    strerror(errno));
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-    return failure(FailureKind::unavailable, "no socket pair: {}", strerror(errno));
+    return failure(FailureKind::unavailable, "cannot create a socket pair: {}", strerror(errno));
   os::Fd ours(ends[0]), theirs(ends[1]);
   const int size = 2 * max_message_bytes;
   setsockopt(ours.get(), SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
@@ -295,9 +294,8 @@ std::string Launcher::start_problem(uint32_t uid) const { return start_problem_o
 
 Outcome<void> Launcher::ask(const std::string& message) const {
   if (message.size() > max_message_bytes)
-    return failure(FailureKind::invalid_argument,
-                   "command and environment have {} bytes; at most {} are passed on", message.size(),
-                   max_message_bytes);
+    return failure(FailureKind::invalid_argument, "command and environment have {} bytes; use at most {}",
+                   message.size(), max_message_bytes);
   if (send(socket_.get(), message.data(), message.size(), MSG_NOSIGNAL) < 0)
     return failure(FailureKind::unavailable, "the launcher has ended: {}", strerror(errno));
   const auto answer = received(socket_.get());

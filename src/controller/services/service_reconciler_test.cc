@@ -204,7 +204,7 @@ TEST(ServiceReconciler, an_update_that_fits_nowhere_leaves_the_replica_that_serv
     EXPECT_THAT(s.slices(), ElementsAre("a-1-0"));
     EXPECT_EQ(s.status().ready_replicas, 1u);
     EXPECT_EQ(s.status().conditions.at(1).reason, "NoCapacity");
-    EXPECT_THAT(s.status().conditions.at(1).message, HasSubstr("so the former replicas stay"));
+    EXPECT_THAT(s.status().conditions.at(1).message, HasSubstr("so the old replicas keep running"));
     s.machine.fits_nowhere = false;
     s.settle(120);
     EXPECT_THAT(s.slices(), ElementsAre("a-2-0"));

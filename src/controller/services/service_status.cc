@@ -152,7 +152,7 @@ std::string stopped_first(const StatusInput& in) {
 }
 
 constexpr const char* running_stay =
-    "; stopping a former replica would not make room, so the former replicas stay";
+    "; stopping an old replica would not make room, so the old replicas keep running";
 
 // Returns ": exit status 1", the last end of a program that waits for its back-off, or an empty text.
 std::string last_exit(const StatusInput& in) {
@@ -206,7 +206,7 @@ objects::Condition progressing(const StatusInput& in, const workload::ServiceSta
     return {.type = "Progressing",
             .status = "False",
             .reason = "ProgressDeadlineExceeded",
-            .message = fmt::format("no replica became available within {} s; the former replicas stay",
+            .message = fmt::format("no replica became available within {} s; the old replicas keep running",
                                    in.spec.update.progress_deadline_seconds)};
   if (counted.lacks_capacity && in.refusal != nullptr) {
     const std::string stays = drained_text(in, /*stays=*/true);

@@ -167,10 +167,11 @@ class Translation {
     if (!context_.largest_usable_bytes)
       errors_.add(field, value, "{} {} is more than any device has", amount, unit.name);
     else
-      errors_.add(field, value,
-                  "{} {} is more than {} MiB, which the largest device{} has usable; ask for at most {} {}",
-                  amount, unit.name, largest >> 20, pool_.empty() ? "" : " of pool " + pool_,
-                  largest / unit.bytes, unit.name);
+      errors_.add(
+          field, value,
+          "{} {} is more than the {} MiB that are usable on the largest device{}; request at most {} {}",
+          amount, unit.name, largest >> 20, pool_.empty() ? "" : " of pool " + pool_, largest / unit.bytes,
+          unit.name);
     return false;
   }
 
@@ -212,7 +213,7 @@ class Translation {
       if (surge && unavailable && !surge.value->is_string() && !unavailable.value->is_string())
         errors_.add(
             "metadata.rolling_strategy", "",
-            "max_surge and max_unavailable are both 0, and no instance could be replaced; set one to 1");
+            "max_surge and max_unavailable are both 0, so no instance could be replaced; set one to 1");
       update.max_unavailable = 1;  // Like Kubernetes if percentages are rounded to 0.
     }
     if (const auto seconds =
@@ -230,7 +231,7 @@ class Translation {
     const std::string script = reader_.text(script_member);
     if (!command.empty() && !script.empty())
       errors_.add(script_member.path, shown_json(*script_member.value),
-                  "the container has a command too; keep one of them");
+                  "the container also has a command; keep one of them");
     if (!command.empty() || !script.empty())
       run.command = {"/bin/sh", "-c", command.empty() ? script : command};
     if (run.command.empty() && run.image.empty() && errors_.all().size() == errors_before)
@@ -259,7 +260,7 @@ class Translation {
       out.min = static_cast<uint32_t>(reader_.whole_as_text(least, 1, max_eas_instances).value_or(1));
     const JsonMember most = reader_.value(scaler, "max");
     if (!most)
-      errors_.add(scaler.path + ".max", "", "it is absent; add the most instances, 1 to {}",
+      errors_.add(scaler.path + ".max", "", "it is absent; set the maximum number of instances, 1 to {}",
                   max_eas_instances);
     out.max = static_cast<uint32_t>(reader_.whole_as_text(most, 1, max_eas_instances).value_or(out.min));
     if (out.max < out.min)
@@ -286,7 +287,7 @@ class Translation {
     }
     if (out.target == 0)
       errors_.add(scaler.path + ".strategies", strategies ? shown_json(*strategies.value) : "",
-                  "there is none of qps, concurrency and gpu, by which a service is scaled here; add one");
+                  "one of qps, concurrency and gpu is required; add one");
   }
 
   void read_env(const JsonMember& list) {
@@ -326,8 +327,8 @@ api::FieldErrors one_error(std::string message) {
 
 Result<EasService, api::FieldErrors> from_eas(std::string_view json, const EasContext& context) {
   if (json.size() > api::max_document_bytes)
-    return tl::unexpected(one_error(fmt::format("the document has {} bytes; it may have at most {}",
-                                                json.size(), api::max_document_bytes)));
+    return tl::unexpected(one_error(
+        fmt::format("the document has {} bytes; use at most {}", json.size(), api::max_document_bytes)));
   const auto document = api::parse(json);
   if (!document) return tl::unexpected(one_error(document.error()));
   if (!document->is_object()) return tl::unexpected(one_error("the document is not an object with metadata"));

@@ -227,7 +227,7 @@ TEST(Eas, each_error_names_its_field) {
       {document("", R"("autoscaler": {"min": 1, "max": 5, "strategies": {"cpu": 10}})"),
        {},
        "autoscaler.strategies",
-       "there is none of qps, concurrency and gpu, by which a service is scaled here"},
+       "one of qps, concurrency and gpu is required"},
       {document("", R"("autoscaler": {"min": 5, "max": 2, "strategies": {"gpu": 10}})"),
        {},
        "autoscaler.max",
@@ -260,9 +260,8 @@ TEST(Eas, each_error_names_its_field) {
       {document(R"("gpu_memory": 80, "resource": "p")"),
        {.largest_usable_bytes = 22731ull << 20},
        "metadata.gpu_memory",
-       "metadata.gpu_memory: 80 GiB is more than 22731 MiB, which the largest device of pool p has usable; "
-       "ask for at "
-       "most 22 GiB"},
+       "metadata.gpu_memory: 80 GiB is more than the 22731 MiB that are usable on the largest device of pool "
+       "p; request at most 22 GiB"},
       {document(R"("instance": 0)"), {}, "metadata.instance", "0 is not a whole number from 1 to 64"},
       {document(R"("instance": 65)"), {}, "metadata.instance", "65 is not a whole number from 1 to 64"},
       {document(R"("resource": "a b")"), {}, "metadata.resource", "'a b' is not a valid node pool name"},
@@ -310,7 +309,7 @@ TEST(Eas, each_error_names_its_field) {
       {R"({"name": "a", "containers": [{"command": "x", "script": "y"}]})",
        {},
        "containers[0].script",
-       "has a command too"},
+       "also has a command"},
       {R"({"name": "a", "containers": [{"command": "x", "port": 65536}]})",
        {},
        "containers[0].port",

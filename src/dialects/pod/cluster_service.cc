@@ -132,8 +132,8 @@ Result<void, api::FieldErrors> give_port(const ClusterService& service, const Po
     if (spec.replicas > 1)
       errors.add(
           target_field, fmt::format("{}", *target),
-          "{}: one of the {} replicas can listen at this port, because they run on one machine; let the "
-          "program listen at the port in its variable PORT and add PORT to env, or set replicas: 1",
+          "{}: only one of the {} replicas can listen on this port, because they run on one machine; let the "
+          "program listen on the port in its variable PORT and add PORT to env, or set replicas: 1",
           *target, spec.replicas);
   }
   if (!errors.empty()) return tl::unexpected(errors.all());

@@ -66,7 +66,7 @@ DoctorRow agents(const Answer& answer) {
   if (answer && number_at(parsed(answer), "/status/desiredNumberScheduled") == 0) {
     row.state = deploying;
     row.reason =
-        "no node has the label of an agent; set it: kubectl label node NODE carve.dev/bookkeeper=extender";
+        "no node has the label for the agent; run kubectl label node NODE carve.dev/bookkeeper=extender";
   }
   return row;
 }
@@ -90,8 +90,8 @@ DoctorRow webhook_of_pods(const Answer& answer, const Answer& settings) {
   const std::string condition = text_at(parsed(answer), "/webhooks/0/matchConditions/0/expression");
   if (condition.find("'nvidia.com/gpu'") != std::string::npos) return row;
   return {row.component, deploying,
-          "plainNvidiaGpu is whole, and pods with only nvidia.com/gpu do not reach it; apply overlay "
-          "plain-nvidia-gpu"};
+          "plainNvidiaGpu is whole, but pods with only nvidia.com/gpu do not reach the webhook; apply the "
+          "overlay plain-nvidia-gpu"};
 }
 
 DoctorRow policies(const Answer& answer) {

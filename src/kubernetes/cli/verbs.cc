@@ -34,7 +34,7 @@ Result<ClusterView, std::string> with_named_nodes(ClusterView view, const std::v
   if (names.empty()) return view;
   for (const std::string& name : names)
     if (std::ranges::none_of(view.nodes, [&](const ViewNode& node) { return node.object.name == name; }))
-      return tl::unexpected(fmt::format("node '{}' does not exist, or has no agent of Carve", name));
+      return tl::unexpected(fmt::format("node '{}' does not exist or has no Carve agent", name));
   std::erase_if(view.nodes, [&](const ViewNode& node) {
     return std::ranges::find(names, node.object.name) == names.end();
   });
@@ -59,7 +59,7 @@ Result<ClusterView, std::string> partial_view(const VerbOptions& options, Needs 
   const bool has_all = pods.has_value();
   if (!has_all) {
     if (!is_forbidden(pods.error())) return tl::unexpected(pods.error());
-    fmt::print(stderr, "kubectl-carve: warning: {}; what is used by other namespaces is not known\n",
+    fmt::print(stderr, "kubectl-carve: warning: {}; the usage of other namespaces is not known\n",
                pods.error());
     pods = get(options,
                fmt::format("/api/v1/namespaces/{}/{}", api::percent_encoded(namespace_of(options)), query));
@@ -76,8 +76,8 @@ Result<ClusterView, std::string> partial_view(const VerbOptions& options, Needs 
 Result<ClusterView, std::string> view(const VerbOptions& options) {
   auto out = partial_view(options, Needs::nodes);
   if (out && !out->nodes_problem.empty())
-    return tl::unexpected(
-        fmt::format("{}; ClusterRole carve-viewer contains what this verb reads", out->nodes_problem));
+    return tl::unexpected(fmt::format("{}; ClusterRole carve-viewer grants the rights that this verb needs",
+                                      out->nodes_problem));
   return out;
 }
 
@@ -105,7 +105,7 @@ int explain_by_events(const VerbOptions& options, const ClusterView& cluster, co
   const std::string reason = events ? newest_reason(*events) : "";
   if (!reason.empty())
     return print_explanations(options, {{.pod = name_space + "/" + name, .message = reason, .nodes = {}}});
-  return complain(fmt::format("pod {}/{} waits, and no event has a reason yet; {}", name_space, name,
+  return complain(fmt::format("pod {}/{} is waiting, and no event has a reason yet; {}", name_space, name,
                               cluster.nodes_problem));
 }
 

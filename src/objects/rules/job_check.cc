@@ -20,8 +20,7 @@ void check_path(const char* field, const std::string& path, ErrorList& errors) {
   if (path.empty()) return;
   if (!path.starts_with('/')) return errors.add(field, path, "{} is not an absolute path", typed(path));
   if (path.size() > max_path_bytes)
-    return errors.add(field, path, "{} bytes are too many; there are at most {}", path.size(),
-                      max_path_bytes);
+    return errors.add(field, path, "{} bytes are too many; use at most {}", path.size(), max_path_bytes);
   const bool is_plain =
       std::ranges::none_of(path, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
   if (!is_plain) errors.add(field, "", "the path has a control character, such as a new line");
@@ -33,7 +32,7 @@ void check_run(const objects::JobSpec& spec, ErrorList& errors) {
     errors.add("spec.run.image", run.image, "jobs run local programs; name one in spec.run.command");
   if (!run.args.empty())
     errors.add("spec.run.args", run.args.front(),
-               "{}: args replace those of an image; write them in spec.run.command", typed(run.args.front()));
+               "{}: args are only for an image; write them in spec.run.command", typed(run.args.front()));
   check_path("spec.run.workdir", run.workdir, errors);
   size_t bytes = 0;
   for (const auto& [name, value] : run.env) {
@@ -41,7 +40,7 @@ void check_run(const objects::JobSpec& spec, ErrorList& errors) {
     if (!is_env_name(name)) errors.add("spec.run.env", name, "{} {}", typed(name), env_name_rule);
   }
   if (bytes > max_env_bytes)
-    errors.add("spec.run.env", "", "{} bytes are too many; there are at most {}", bytes, max_env_bytes);
+    errors.add("spec.run.env", "", "{} bytes are too many; use at most {}", bytes, max_env_bytes);
 }
 
 void check_parameters(const engines::Parameters& parameters, ErrorList& errors) {
@@ -54,7 +53,7 @@ void check_parameters(const engines::Parameters& parameters, ErrorList& errors) 
       errors.add(fmt::format("spec.parameters.{}", key), "", "the value has more than one line");
   }
   if (bytes > engines::max_parameters_bytes)
-    errors.add("spec.parameters", "", "{} bytes are too many; there are at most {}", bytes,
+    errors.add("spec.parameters", "", "{} bytes are too many; use at most {}", bytes,
                engines::max_parameters_bytes);
 }
 

@@ -51,14 +51,14 @@ void check_run(const objects::Run& run, ErrorList& errors) {
   if (!run.command.empty() && run.command.front().empty())
     errors.add("spec.run.command[0]", "", "the program has no name; write its path");
   if (run.command.empty() && run.image.empty() && !run.args.empty())
-    errors.add("spec.run.args", run.args.front(), "{}: args are of a program; name it in spec.run.command",
+    errors.add("spec.run.args", run.args.front(), "{}: args need a program; name it in spec.run.command",
                typed(run.args.front()));
   if (run.image.size() > max_image_bytes || !is_printable(run.image) || run.image.starts_with('-') ||
       run.image.find(' ') != std::string::npos)
-    errors.add(
-        "spec.run.image", run.image,
-        "{} is not an image; use at most {} printable ASCII characters without space, and no - at its begin",
-        typed(run.image), max_image_bytes);
+    errors.add("spec.run.image", run.image,
+               "{} is not an image; use at most {} printable ASCII characters without spaces, and no - "
+               "at the beginning",
+               typed(run.image), max_image_bytes);
   if (!run.workdir.empty() && (!run.workdir.starts_with('/') || has_control(run.workdir)))
     errors.add("spec.run.workdir", run.workdir, "{} is not an absolute path; begin it with /",
                typed(run.workdir));
@@ -76,13 +76,13 @@ void check_target_port(const objects::ServiceSpec& spec, ErrorList& errors) {
   if (!spec.target_port) return;
   const std::string field = "spec.targetPort", value = fmt::format("{}", *spec.target_port);
   check_range(field, *spec.target_port, 1, UINT16_MAX, errors);
-  if (!spec.port) errors.add(field, value, "{} needs port, which names the address; add port", value);
+  if (!spec.port) errors.add(field, value, "{} needs a port; add port", value);
   const uint32_t replicas = std::max(spec.replicas, spec.autoscale ? spec.autoscale->max : 0);
   if (replicas > 1)
     errors.add(
         field, value,
-        "{}: one of {} replicas can listen at this port, because they run on one machine; let the program "
-        "listen at the port in its variable PORT and leave targetPort out, or keep 1 replica",
+        "{}: only one of {} replicas can listen on this port, because they run on one machine; let the "
+        "program listen on the port in its variable PORT and leave targetPort out, or use 1 replica",
         value, replicas);
 }
 
@@ -91,8 +91,7 @@ void check_readiness(const objects::ServiceSpec& spec, ErrorList& errors) {
   if (readiness.http_get) {
     const std::string& path = readiness.http_get->path;
     if (!path.starts_with('/') || !is_printable(path) || path.find(' ') != std::string::npos)
-      errors.add("spec.readiness.httpGet.path", path, "{} is not a path of an URL; begin it with /",
-                 typed(path));
+      errors.add("spec.readiness.httpGet.path", path, "{} is not a URL path; begin it with /", typed(path));
     if (!spec.port)
       errors.add("spec.readiness.httpGet", "", "a service without a port is not probed; add port");
   }
@@ -103,7 +102,7 @@ void check_readiness(const objects::ServiceSpec& spec, ErrorList& errors) {
 
 void check_tolerations(const std::vector<objects::Toleration>& tolerations, ErrorList& errors) {
   if (tolerations.size() > max_tolerations)
-    errors.add("spec.tolerations", "", "{} are too many; there are at most {}", tolerations.size(),
+    errors.add("spec.tolerations", "", "{} are too many; use at most {}", tolerations.size(),
                max_tolerations);
   for (size_t i = 0; i < std::min(tolerations.size(), max_tolerations); ++i) {
     const objects::Toleration& one = tolerations[i];
@@ -113,7 +112,8 @@ void check_tolerations(const std::vector<objects::Toleration>& tolerations, Erro
     else if (one.operator_ == "Exists" && !one.value.empty())
       errors.add(field + ".value", one.value, "Exists has no value; leave it out, or use operator Equal");
     else if (one.operator_ == "Equal" && one.key.empty())
-      errors.add(field + ".key", "", "it is absent; only operator Exists may leave it out, for every key");
+      errors.add(field + ".key", "",
+                 "it is absent; it may be left out only with operator Exists, which then matches every key");
     if (!one.effect.empty() && std::ranges::find(taint_effects, one.effect) == std::end(taint_effects))
       errors.add(field + ".effect", one.effect, "{} is none of {}", typed(one.effect),
                  fmt::join(taint_effects, ", "));
@@ -149,7 +149,7 @@ std::string visible_devices_problem(const std::map<std::string, std::string>& en
     return list.empty() || list == "-1" || list == "none"
                ? ""
                : fmt::format(
-                     "{} names devices, and the program has no slice; request one, or leave the variable out",
+                     "{} names devices, but the program has no slice; request one, or leave the variable out",
                      typed(list));
   std::vector<bool> is_named(devices);
   for (size_t at = 0; at <= list.size();) {
@@ -214,7 +214,7 @@ api::FieldErrors check_spec(const objects::ServiceSpec& spec) {
   check_range("spec.update.maxUnavailable", update.max_unavailable, 0, max_replicas, errors);
   if (update.max_surge == 0 && update.max_unavailable == 0)
     errors.add("spec.update", "",
-               "maxSurge and maxUnavailable are both 0, and no replica could be replaced; set one to 1");
+               "maxSurge and maxUnavailable are both 0, so no replica could be replaced; set one to 1");
   check_range("spec.update.progressDeadlineSeconds", update.progress_deadline_seconds, 1, max_seconds,
               errors);
   check_range("spec.terminationGracePeriodSeconds", spec.termination_grace_period_seconds, 0, max_seconds,

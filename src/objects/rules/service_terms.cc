@@ -56,7 +56,7 @@ void read_parts(const objects::Gpu& gpu, Amounts& terms, ErrorList& errors) {
     const objects::GpuPart& part = gpu.parts[i];
     const std::string of = fmt::format("spec.gpu.parts[{}].", i);
     if (part.memory.empty())
-      errors.add(of + "memory", "", "the part has no memory; add it, as in 4GiB or 50%");
+      errors.add(of + "memory", "", "the part has no memory; add an amount, such as 4GiB or 50%");
     else
       terms.parts.push_back(read_part(of, part.memory, part.share, errors));
     if (part.share.empty() != gpu.parts.front().share.empty())
@@ -90,7 +90,7 @@ Amounts read_gpu(const objects::Gpu& gpu, ErrorList& errors) {
     terms.devices = 1;  // The number of the parts.
   } else if (gpu.memory.empty()) {
     errors.add("spec.gpu.memory", "",
-               "the replica has no memory; add it, as in 4GiB or 50%, or exclusive: true");
+               "the replica has no memory; add an amount, such as 4GiB or 50%, or set exclusive: true");
   } else {
     const Part each = read_part("spec.gpu.", gpu.memory, gpu.share, errors);
     terms.memory_bytes = each.memory_bytes;
@@ -139,7 +139,7 @@ Result<uint64_t> parse_cores(std::string_view text) {
   if (!number) return failed(not_cores);
   const std::string_view unit = text.substr(number->length);
   if ((unit != "" && unit != "m") || (unit == "m" && number->decimals != 0)) return failed(not_cores);
-  if (number->decimals > 3) return failed("is finer than 0.001 cores; try 500m");
+  if (number->decimals > 3) return failed("must be a multiple of 0.001 cores, as in 500m");
   unsigned __int128 milli = number->digits;
   if (unit.empty())
     for (unsigned i = number->decimals; i < 3; ++i) milli *= 10;

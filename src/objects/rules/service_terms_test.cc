@@ -202,7 +202,7 @@ TEST(ServiceCheck, each_rule_names_its_field) {
       {[](Service& s) { s.spec.port = 0; }, "spec.port", "0 is not 1 to 65535"},
       {[](Service& s) { s.spec.port = 65'536; }, "spec.port", "65536 is not 1 to 65535"},
       {[](Service& s) { s.spec.readiness.http_get = objects::HttpGet{.path = "x"}; },
-       "spec.readiness.httpGet.path", "'x' is not a path of an URL; begin it with /"},
+       "spec.readiness.httpGet.path", "'x' is not a URL path; begin it with /"},
       {[](Service& s) {
          s.spec.port.reset();
          s.spec.readiness.http_get = objects::HttpGet{};

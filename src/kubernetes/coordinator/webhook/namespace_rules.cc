@@ -76,7 +76,7 @@ std::string refusal_in(const NamespaceRules& rules, const kubernetes::PodRequest
                                            [](const auto& entry) { return !entry.second.amounts.exclusive; });
   if (shared != request.containers.end() && !rules.is_sharing.value_or(shares))
     return fmt::format(
-        "container {}: sharing is disabled in namespace {}; ask for whole devices with {}, or label the "
+        "container {}: sharing is disabled in namespace {}; request whole devices with {}, or label the "
         "namespace {}=enabled",
         shared->first, rules.name, dialects::keys::devices, sharing_label);
   if (has_quota_on(rules, dialects::keys::devices))

@@ -20,7 +20,7 @@ TEST(NamespaceRules, the_label_overrides_the_clusters_setting) {
       off{.name = "a", .is_sharing = false};
   EXPECT_EQ(refusal_in(silent, request_in("carve"), true), "");
   EXPECT_THAT(refusal_in(silent, request_in("carve"), false),
-              HasSubstr("container web: sharing is disabled in namespace a; ask for whole devices"));
+              HasSubstr("container web: sharing is disabled in namespace a; request whole devices"));
   EXPECT_EQ(refusal_in(on, request_in("carve"), false), "");
   EXPECT_NE(refusal_in(off, request_in("ack"), true), "");
   EXPECT_EQ(refusal_in(off, request_in("carve", true), true), "") << "whole devices are not shared";
