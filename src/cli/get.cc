@@ -28,7 +28,7 @@ std::string gpu_text(const objects::Service& s) {
 
 std::string or_dash(const std::string& text) { return text.empty() ? "-" : harmless(text); }
 
-// The column NAMESPACE is shown if an object is outside the default namespace.
+// The NAMESPACE column is shown if an object is outside the default namespace.
 void print(const std::vector<objects::Service>& services, bool wide) {
   std::vector<std::string> heading = {"NAME", "STATUS", "READY", "GPU", "REVISION", "RESTARTS", "ENDPOINT"};
   const bool has_namespaces =

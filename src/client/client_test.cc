@@ -246,7 +246,7 @@ TEST(Client, a_watch_gives_each_event_and_says_why_it_ended) {
   EXPECT_EQ(Client("/nowhere/s").watch("/", "", act).problem.type, "carve:no-agent");
 }
 
-TEST(Client, hostile_streams_are_problems) {
+TEST(Client, hostile_streams_end_with_a_problem) {
   const std::string begin = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n";
   for (const std::string& answer :
        {begin, begin + "\r\n", begin + "\r\ndata: " + std::string(2 << 20, 'x'),

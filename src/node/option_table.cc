@@ -179,7 +179,7 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
      .store = os::keep<&Options::kernel_log>},
     {.name = "--label",
      .value = "KEY=VALUE",
-     .help = "label of this node, repeatable, kept over restarts; KEY- removes a label;\n"
+     .help = "label of this node, repeatable, kept across restarts; KEY- removes a label;\n"
              "vke.volcengine.com/mgpu-compute-policy sets the policy, as --policy does",
      .store = set_label,
      .repeatable = true},

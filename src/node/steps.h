@@ -41,7 +41,7 @@ struct Machine {
 };
 Outcome<Machine> find_machine(const Options& options);
 
-// The stores that keep the slices over a restart of the agent.
+// The stores that keep the slices across a restart of the agent.
 struct Stores {
   SqliteStore::Opened ledger;
   RuntimeDir runtime;

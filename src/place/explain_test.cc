@@ -35,7 +35,7 @@ RequestShape asking(Bytes memory, uint32_t share = 0, unsigned devices = 1) {
   return a;
 }
 
-TEST(Explain, counts_each_node_once_and_says_what_would_fit) {
+TEST(Explain, counts_each_node_once_and_reports_what_would_fit) {
   Fleet fleet;
   for (int i = 0; i < 8; ++i) add(fleet, "T4", {device(48_GiB)});
   for (int i = 0; i < 3; ++i) add(fleet, "A10", {device(6_GiB), device(2_GiB)});

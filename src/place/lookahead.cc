@@ -25,7 +25,7 @@ namespace {
 
 constexpr unsigned sequences = 16;
 constexpr unsigned offers = 200;
-// Basis points of a device. A score is a byte, so more than six devices count as six.
+// A score's unit, in basis points of a device. A score is a byte, so more than six devices count as six.
 constexpr int64_t step = 300;
 constexpr int64_t unchanged = 50;
 

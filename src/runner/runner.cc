@@ -265,7 +265,7 @@ int run(const Run& run) {
   if (run.started) run.started(child);
   if (write(to_child.get(), "", 1) != 1) run.say("the program's process was killed before it was executed");
   to_child.reset();
-  from_parent.reset();  // Not earlier: a write to a pipe without a reader would end this process.
+  from_parent.reset();  // Kept until now: a write to a pipe without a reader would end this process.
 
   ChildReport message{};
   bool cgroup = run.slice.empty();  // Without a slice, no descendants are waited for.

@@ -110,7 +110,7 @@ void DeviceScheduler::charge(Ns elapsed, std::span<const Observation> seen) {
   Parts claimed{}, believed{};
   const Ns claims = split(all, had, claimed);
   invariant(claims == all, "the clients are charged exactly the time in which the device was busy");
-  // A driver that does not count the work of each client shows nothing, and contradicts no claim.
+  // Without counts of each client's work there is no evidence against a claim, so the claims apply.
   const Ns charged =
       busy > 1 && has_counts_ ? split_supported(all, had, supports(), believed) : split(all, had, believed);
   for (unsigned i = 0; i < max_clients; ++i)

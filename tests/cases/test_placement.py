@@ -105,7 +105,7 @@ def test_the_api_accepts_a_nodes_strategies_alone(world):
 
 
 @pytest.mark.devices("demo15x2")
-def test_explain_says_what_would_fit_and_which_move_would_make_room(world):
+def test_explain_reports_what_would_fit_and_which_move_would_make_room(world):
     assert hold(world, "a", "--memory", "7GiB", "--device", "0") != hold(world, "b", "--memory", "7GiB", "--device", "1")
     done = world.carve("explain", "--memory", "12GiB")
     assert done.returncode == 1

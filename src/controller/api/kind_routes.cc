@@ -107,7 +107,7 @@ std::string schema_of(std::optional<Kind> kind, std::string_view rest = "") {
 
 const KindWords& words_of(std::optional<Kind> kind) { return kind ? api_of(*kind).words : workload_words; }
 
-// Returns the text, or the usual one if it is empty.
+// Returns `text`, or `usual` if it is empty.
 std::string or_usual(std::string_view text, std::string usual) {
   return text.empty() ? std::move(usual) : std::string(text);
 }

@@ -80,7 +80,7 @@ TEST(Translation, what_is_ignored_becomes_nothing) {
       Contains("metadata.gpu_core_percentage 30 ->  "));
 }
 
-TEST(Translation, a_manifest_of_a_deployment_and_of_a_pod) {
+TEST(Translation, reads_manifests_of_deployments_and_of_pods) {
   const std::string limits = R"("containers":[{"name":"c","image":"x","resources":{"limits":
     {"vke.volcengine.com/mgpu-memory":"4096","vke.volcengine.com/mgpu-core":30}}}])";
   const auto rows = [](const std::string& text) {

@@ -9,7 +9,7 @@ inline constexpr const char* prefix = "carve.dev/";
 inline constexpr const char* memory = "carve.dev/memory";
 inline constexpr const char* compute = "carve.dev/compute";
 inline constexpr const char* devices = "carve.dev/devices";
-// Added by the admission: the device that kubelet's plugin gives to a container with a slice.
+// Added at admission: the device that kubelet's plugin gives to a container with a slice.
 inline constexpr const char* slot = "carve.dev/slot";
 inline constexpr const char* taint = "carve.dev/gpu";  // On nodes; pods with slices tolerate it.
 inline constexpr const char* policy = "carve.dev/policy";

@@ -1,4 +1,4 @@
-// A pod with slices whose manifest is applied again. The admission has replaced limits and added a
+// A pod with slices whose manifest is applied again. Admission replaced limits and added a
 // toleration, so `kubectl apply` would change immutable fields of the pod, and `kubectl diff` would never be
 // empty.
 #pragma once
@@ -8,8 +8,8 @@
 
 namespace carve::dialects {
 
-// Returns the new form of an admitted pod without the parts that its manifest repeats: limits that the
-// admission has replaced, the default scheduler's name, tolerations without Carve's. Fails if the request has
+// Returns the new form of an admitted pod without the parts that its manifest repeats: limits that
+// admission replaced, the default scheduler's name, tolerations without Carve's. Fails if the request has
 // other amounts than before, because it is immutable. Any other pod comes back unchanged.
 Result<api::Json, api::FieldErrors> reapplied(const api::Json& pod, const api::Json& before);
 

@@ -242,7 +242,7 @@ TEST_F(Pools, and_linear_memory_may_be_freed_by_each_others_calls) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Pools, destroyed_with_pieces_alive_stay_charged_until_the_last_is_freed) {
+TEST_F(Pools, destroyed_with_suballocations_stay_charged_until_the_last_is_freed) {
   Attached slice(1, 100 * MiB);
   CUmemoryPool pool = own_pool(), empty = own_pool();
   CUdeviceptr a = 0, b = 0;

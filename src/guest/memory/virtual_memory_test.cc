@@ -180,7 +180,7 @@ TEST_F(VirtualMemory, what_the_driver_refuses_changes_nothing) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(VirtualMemory, exported_and_imported_again_is_the_same_memory) {
+TEST_F(VirtualMemory, imported_by_its_exporter_is_the_same_memory) {
   Attached slice;
   const auto a = create(2 * MiB);
   int fd = -1;

@@ -43,7 +43,7 @@ Outcome<void> publish_attach_socket(const std::string& socket);
 bool is_attach_socket_published(const std::string& socket);
 bool has_attach_socket(const std::string& socket, ContainerSlot slot);
 
-// The attach directory of one slot, inside the common one. It stays the same directory over restarts of the
+// The attach directory of one slot, inside the common one. It stays the same directory across restarts of the
 // agent, because containers have it mounted; only the socket inside is made again.
 std::string attach_directory(const std::string& socket, ContainerSlot);
 

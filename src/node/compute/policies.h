@@ -1,8 +1,8 @@
 // The compute policy of each device: desired for the whole node, effective per device (core/setting.h), and
-// stored in STATE/policy.json over restarts.
+// stored in STATE/policy.json across restarts.
 //
-// The desired policy is the last one given: at each start on the command line (--policy, or the label below),
-// else through the API, else fixed-share. A device keeps its effective policy while slices live on it,
+// A start with --policy or the label below sets the desired policy, and so does the API; the last one applies.
+// The default is fixed-share. A device keeps its effective policy while slices live on it,
 // whatever policy they requested.
 #pragma once
 

@@ -18,8 +18,8 @@ namespace carve::node {
 struct CudaFacts {
   Bytes context;
   bool migrates = false;  // Device::migrates
-  // The driver takes the device's memory for the managed memory of all processes in steps. For the first page
-  // it takes this much more than the block that a slice pays for: 126 MiB on an H100, 0 on older devices.
+  // The driver allocates device memory for managed memory in steps that all processes share. The first page
+  // takes this much more than the block that is charged to a slice: 126 MiB on an H100, 0 on older devices.
   Bytes managed_step;
 };
 

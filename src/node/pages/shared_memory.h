@@ -8,7 +8,7 @@
 // reports.
 //
 // A report page is a memfd with a sealed size. If it were a file, its slice could truncate it, and the agent
-// would be killed by SIGBUS. It has no name, so the fd store (fd_store.h) holds it over a restart of the
+// would be killed by SIGBUS. It has no name, so the fd store (fd_store.h) holds it across a restart of the
 // agent.
 #pragma once
 

@@ -30,7 +30,7 @@ struct ProcessEvidence {
 // Returns why the process did not attach, as far as the evidence shows.
 std::string why_unattached(const ProcessEvidence&);
 
-// The facts that determine the action, with the configured one.
+// The facts that determine, together with the configured action, what the agent does about a bypass.
 struct BypassEvidence {
   bool limited = true;         // Its slice has isolation.
   bool graphics_only = false;  // The driver lists it among graphics clients only.

@@ -69,7 +69,7 @@ struct LiveSlice {
   std::map<pid_t, Bytes> used_by_pid;           // Driver-reported, on all devices.
   std::array<PartUsage, shm::max_devices> measured;
   std::set<os::ProcessId> stopped;  // Stopped by SIGSTOP, because the slice has no cgroup to freeze.
-  uint64_t busy_ns = 0;             // Charged time on all devices, over restarts of the agent.
+  uint64_t busy_ns = 0;             // Charged time on all devices, across restarts of the agent.
   XidCounts xids;                   // By Xid: how often its processes caused it since the agent started.
   Violations violations;            // Since the agent started.
   EventBudget event_budget;         // For events that its processes cause.

@@ -6,7 +6,7 @@
 namespace carve::sim {
 namespace {
 
-TEST_F(DriverTest, an_xid_breaks_the_contexts_that_are_there_and_a_new_one_works) {
+TEST_F(DriverTest, an_xid_breaks_existing_contexts_and_a_new_one_works) {
   const Signal ready, broken;
   const pid_t child = start([&] {
     const CUcontext c = begin();

@@ -31,7 +31,7 @@ std::optional<std::vector<DeviceChoice>> choose_devices(Cache&, const CachedPod&
 // Returns the slices that these choices make.
 kubernetes::PodSlices slices_of(std::span<const DeviceChoice>, const CachedNode&);
 
-// Returns the short name of the rule that keeps the pod from the node; empty if the pod fits.
+// Returns the short name of the rule that rejects the node for the pod; empty if the pod fits.
 std::string_view refusal(Cache&, const CachedPod&, const CachedNode&);
 // The same, with the nominated pods of higher priority placed on the node.
 std::string_view refusal_with_nominated(Cache&, const CachedPod&, const CachedNode&);

@@ -7,7 +7,7 @@
 namespace carve::kubernetes::coordinator {
 namespace {
 
-// Returns the request that the admission has written into the pod.
+// Returns the request that the webhook wrote into the pod.
 std::optional<kubernetes::PodRequest> request_of(const api::Json& pod) {
   const auto read = kubernetes::read_request(
       pod.value(api::Json::json_pointer("/metadata/annotations/carve.dev~1request"), std::string()));
