@@ -7,8 +7,8 @@
 //
 // The form is chosen for each parameter, so one text may have all three, several on a line. A value of the
 // last two forms is kept as it is written, without the blanks around it, and after `set` without its quotes.
-// In a quoted value, a \ before the quote or before another \ is removed. A comment extends to the end of its line.
-// Parameters in it are a warning, and an error if they are about a GPU and the text sets none.
+// In a quoted value, a \ before the quote or before another \ is removed. A comment extends to
+// the end of its line. Parameters in it are a warning, and an error if they are about a GPU and the text sets none.
 #pragma once
 
 #include <map>

@@ -2,7 +2,8 @@
 // free capacity is wasted only if no expected request can use it.
 //
 // A WorkloadModel is a list of types with weights. ArrivalCounts makes one from the arrivals, with decayed
-// counts. The most popular types come first, up to 95 % of the arrivals, as FGD does with a trace (decision 0004).
+// counts. The most popular types come first, up to 95 % of the arrivals, as FGD (decision 0004) does with a
+// trace.
 // Weights are integers in units of 2^-30, so that the same arrivals give the same model on every machine.
 #pragma once
 

@@ -1,9 +1,9 @@
 // The compute policy of each device: desired for the whole node, effective per device (core/setting.h), and
 // stored in STATE/policy.json across restarts.
 //
-// A start with --policy or the label below sets the desired policy, and so does the API; the last one applies.
-// The default is fixed-share. A device keeps its effective policy while slices live on it,
-// whatever policy they requested.
+// A start with --policy or the label below sets the desired policy, and so does the API; the last one set
+// applies. The default is fixed-share. A device keeps its effective policy while slices live on it, whatever
+// policy they requested.
 #pragma once
 
 #include <functional>
