@@ -50,8 +50,8 @@ void add_apply(CLI::App& app, Context& context) {
   auto options = std::make_shared<ApplyOptions>();
   add_documents(verb, options->documents);
   verb->add_flag("--dry-run", options->dry_run,
-                 "Check the documents, say where each new replica would be placed, and keep nothing");
-  add_wait(verb, options->wait, "Wait until the programs run, at most so long");
+                 "Check the documents, print where each new replica would be placed, and store nothing");
+  add_wait(verb, options->wait, "Maximum wait until the programs run");
   add_output(verb, context);
   verb->footer("  carve apply -f examples/service.yaml --wait");
   verb->callback([&context, options] { apply(context, *options); });
@@ -87,13 +87,13 @@ void remove(Context& context, const DeleteOptions& options) {
     context.status = usage_status;
   };
   if (options.words.empty() == options.documents.file.empty())
-    return usage("name the objects, as in service/NAME, or a file of documents: -f FILE");
+    return usage("no object is given; name objects, as in service/NAME, or a file of documents with -f FILE");
   if (options.words.empty()) return remove_documents(context, options.documents, options.wait);
   if (const auto slice = slice_named(options.words); slice && !slice->empty())
     return stop_slices(context, context.agent(), {*slice});
   const auto objects = parse_objects(options.words, options.name_space);
   if (!objects) return usage(objects.error());
-  if (objects->front().name.empty()) return usage("name the object, as in service/NAME");
+  if (objects->front().name.empty()) return usage("no object is given; name one, as in service/NAME");
   delete_objects(context, *objects, options.wait);
 }
 
@@ -101,7 +101,7 @@ void remove(Context& context, const DeleteOptions& options) {
 
 void add_delete(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand(
-      "delete", "Delete objects: their programs are stopped, their slices end; wait until they are gone");
+      "delete", "Delete objects, stop their programs, end their slices, and wait until they are gone");
   auto options = std::make_shared<DeleteOptions>();
   verb->add_option("KIND/NAME", options->words, "The objects: service/NAME..., or service NAME...");
   add_documents(verb, options->documents, /*is_required=*/false);
@@ -110,7 +110,7 @@ void add_delete(CLI::App& app, Context& context) {
   verb->add_flag("--wait", options->wait.waits,
                  "Wait until the objects are gone; --wait=false returns immediately")
       ->capture_default_str();
-  verb->add_option("--timeout", options->wait.timeout, "The longest wait, such as 90s or 10m [no limit]")
+  verb->add_option("--timeout", options->wait.timeout, "Maximum wait, such as 90s or 10m [no limit]")
       ->check(check_time_span);
   verb->footer("  carve delete service/demo\n  carve delete -f examples/service.yaml");
   verb->callback([&context, options] { remove(context, *options); });

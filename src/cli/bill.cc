@@ -149,7 +149,7 @@ Outcome<Window> window_of(const BillOptions& o) {
       return failure(FailureKind::invalid_argument, "--month cannot be used with --from or --to");
     const auto first = parse_utc("--month", o.month + "-01");
     if (o.month.size() != 7 || !first)
-      return failure(FailureKind::invalid_argument, "--month '{}': it is a month such as 2026-11",
+      return failure(FailureKind::invalid_argument, "--month '{}': must be a month, such as 2026-11",
                      o.month.substr(0, 80));
     return Window{text_utc(*first), text_utc(month_of(*first).to_ns)};
   }
@@ -190,9 +190,8 @@ std::string query_of(const BillOptions& o, const Window& window) {
 void add_window(CLI::App* verb, const std::shared_ptr<BillOptions>& o) {
   verb->add_option("--month", o->month, "A month: 2026-11 [this month]");
   verb->add_option("--from", o->from, "Begin: 2026-11-01 or 2026-11-01T08:30:00Z, UTC");
-  verb->add_option(
-      "--to", o->to,
-      "End: a day, which counts too, or a moment, which does not [the end of the month of --from]");
+  verb->add_option("--to", o->to,
+                   "End: a day, which is included, or a time, which is not [the end of the month of --from]");
 }
 
 void reject_usage(Context& context, const std::string& message) {
@@ -231,10 +230,10 @@ void print_explained(const api::Bill& bill) {
 }
 
 void add_bill_explain(CLI::App* bill, Context& context) {
-  CLI::App* verb = bill->add_subcommand("explain", "Show how the amount of a line follows");
+  CLI::App* verb = bill->add_subcommand("explain", "Show how the amount of a line is computed");
   const auto line = std::make_shared<std::string>();
   const auto o = std::make_shared<BillOptions>();
-  verb->add_option("LINE", *line, "Its id, as carve bill --lines and --idle show it")->required();
+  verb->add_option("LINE", *line, "Id of the line, from carve bill --lines or --idle")->required();
   add_window(verb, o);
   add_output(verb, context);
   verb->footer("  carve bill explain n1.7.0");
@@ -296,7 +295,7 @@ void describe_price(Context& context, const ObjectName& object) {
     const auto tariff = api::read<objects::Tariff>(json, api::Reading::lenient);
     if (!tariff) return;
     for (const objects::TariffUnits& units : tariff->spec.units)
-      fmt::print("{}: {} GPU-hour units an hour\n", harmless(units.model), harmless(units.gpu_hour_units));
+      fmt::print("{}: {} GPU-hour units per hour\n", harmless(units.model), harmless(units.gpu_hour_units));
   });
 }
 

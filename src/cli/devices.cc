@@ -62,7 +62,7 @@ void print(const api::DeviceList& list, bool wide) {
   fmt::print("{}", table(heading, rows));
   for (const api::Device& d : list.devices)
     if (!d.policy.blocked_by.empty())
-      fmt::print("* device {}: {} is desired, and takes effect when these have ended: {}\n", d.index,
+      fmt::print("* device {}: {} is desired, and takes effect when these slices have ended: {}\n", d.index,
                  text(d.policy.desired), fmt::join(d.policy.blocked_by, ", "));
   for (const api::Device& d : list.devices)
     if (d.mode != DeviceMode::whole)

@@ -26,7 +26,7 @@ api::Check controller_reachable(const client::Client& controller) {
     return {.name = "controller",
             .status = CheckStatus::degraded,
             .detail = version.error().detail + "; slices work without it, services and jobs do not",
-            .fix = "carve up, or name its socket with --controller"};
+            .fix = "run carve up, or name its socket with --controller"};
   return {.name = "controller",
           .status = CheckStatus::ok,
           .detail = fmt::format("version {} answers at {}", version->version, controller.socket()),
@@ -51,7 +51,7 @@ void print(const Screen& screen, const api::Diagnosis& diagnosis) {
 
 void add_doctor(CLI::App& app, Context& context) {
   CLI::App* verb =
-      app.add_subcommand("doctor", "Check every prerequisite, and print the fix for what is missing");
+      app.add_subcommand("doctor", "Check every prerequisite and print how to fix what is missing");
   add_output(verb, context);
   verb->footer("Exit status 1 if a prerequisite of slices failed.");
   verb->callback([&context] {

@@ -13,7 +13,7 @@ void add_documents(CLI::App* verb, DocumentOptions& options, bool is_required) {
   verb->add_option("-f,--file", options.file, "The file, or - for standard input")
       ->required(is_required)
       ->type_name("FILE");
-  verb->add_option("--dialect", options.dialect, "How the documents are written")
+  verb->add_option("--dialect", options.dialect, "Format of the documents")
       ->check(CLI::IsMember({"auto", "carve", "eas", "ack", "vke", "hami", "kubernetes"}))
       ->capture_default_str();
 }

@@ -103,9 +103,9 @@ void add_events(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand(
       "events", "List the events of slices, devices and the agent, or of the controller's objects");
   auto options = std::make_shared<EventOptions>();
-  CLI::Option* object = verb->add_option("--for", options->object,
-                                         "Events of one slice or object, KIND/NAME; if it is gone, of the "
-                                         "last one with this name");
+  CLI::Option* object = verb->add_option(
+      "--for", options->object,
+      "Events of one slice or object, KIND/NAME; if it is gone, those of the last one with this name");
   verb->add_option("-n,--namespace", options->name_space, "The object's namespace")
       ->needs(object)
       ->capture_default_str();
@@ -115,7 +115,7 @@ void add_events(CLI::App& app, Context& context) {
   CLI::Option* all = verb->add_flag("--objects", options->all_objects, "The newest 500 events of all objects")
                          ->excludes(object);
   verb->add_flag("-w,--watch", options->watch,
-                 "Also each new event of the agent, until Ctrl-C; with -o json one document a line")
+                 "Then print each new event of the agent, until Ctrl-C; with -o json, one document per line")
       ->excludes(object)
       ->excludes(all);
   add_output(verb, context);

@@ -357,7 +357,7 @@ void wait_until_job_runs(Context& context, const ObjectName& name, unsigned time
 }
 
 void add_cancel(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("cancel", "End jobs: their programs are stopped, their slices end");
+  CLI::App* verb = app.add_subcommand("cancel", "End jobs: stop their programs and end their slices");
   auto names = std::make_shared<std::vector<std::string>>();
   auto name_space = std::make_shared<std::string>("default");
   verb->add_option("JOB", *names, "The jobs, as NAME or job/NAME")->required();

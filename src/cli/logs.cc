@@ -61,14 +61,16 @@ void add_logs(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("logs", "Print the output of an object's programs");
   auto options = std::make_shared<LogOptions>();
   verb->add_option("NAME", options->name, "The service or job, or KIND/NAME")->required();
-  verb->add_option("--role", options->role, "Of a job: driver, executor, head, worker or task [all]");
-  verb->add_option("-i,--replica", options->replica, "One replica or pod, by its index [all]");
-  verb->add_flag("--previous", options->previous, "Of the attempt before the last start");
+  verb->add_option("--role", options->role,
+                   "Role of a job's programs: driver, executor, head, worker or task [all]");
+  verb->add_option("-i,--replica", options->replica, "Index of one replica or pod [all]");
+  verb->add_flag("--previous", options->previous, "Output of the attempt before the last start");
   verb->add_flag("-f,--follow", options->follow,
-                 "Also each new line, until Ctrl-C, or the job has ended, or the object is deleted");
-  verb->add_option("--tail", options->tail,
-                   "The last lines of each replica [all; without -f at most 200000 in the newest 10 MiB]");
-  verb->add_option("--since", options->since, "Lines of the last time: 90s, 10m, 2h or 1d [all]")
+                 "Then print each new line, until Ctrl-C, the end of the job or the deletion of the object");
+  verb->add_option(
+      "--tail", options->tail,
+      "Number of last lines of each replica [all; without -f, at most 200000 in the newest 10 MiB]");
+  verb->add_option("--since", options->since, "Only lines that are newer than this: 90s, 10m, 2h or 1d [all]")
       ->type_name("TIME")
       ->check(check_time_span);
   verb->add_option("-n,--namespace", options->name_space, "Its namespace")->capture_default_str();

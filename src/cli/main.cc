@@ -32,7 +32,7 @@ void complain(const api::Problem& problem) {
 }
 
 void add_output(CLI::App* verb, Context& context, const std::vector<std::string>& forms) {
-  verb->add_option("-o,--output", context.output, "How it is printed")
+  verb->add_option("-o,--output", context.output, "Output format")
       ->check(CLI::IsMember(forms))
       ->capture_default_str();
 }

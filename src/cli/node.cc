@@ -42,7 +42,8 @@ void add_node(CLI::App& app, Context& context) {
   CLI::App* set = verb->add_subcommand("set", "Change the node's compute policy and labels");
   auto policy = std::make_shared<std::string>();
   auto labels = std::make_shared<std::vector<std::string>>();
-  set->add_option("--policy", *policy, "Compute policy of each device, from the end of its present slices on")
+  set->add_option("--policy", *policy,
+                  "Compute policy of each device, effective when its current slices have ended")
       ->check(CLI::IsMember(words_of<Policy>()));
   set->add_option("--label", *labels, "Label to set, KEY=VALUE, or to remove, KEY-; repeatable")
       ->allow_extra_args(false)
@@ -53,9 +54,9 @@ void add_node(CLI::App& app, Context& context) {
       });
   auto unit = std::make_shared<std::string>();
   auto when_free = std::make_shared<bool>(false);
-  set->add_option("--memory-unit", *unit, "What an integer memory request (carve run --gpu-mem 16) counts")
+  set->add_option("--memory-unit", *unit, "Unit of an integer memory request (carve run --gpu-mem 16)")
       ->check(CLI::IsMember(words_of<MemoryUnit>()));
-  set->add_flag("--when-free", *when_free, "Change the memory unit when no slice in units is left");
+  set->add_flag("--when-free", *when_free, "Change the memory unit once no slice with memory units is left");
   set->require_option(1, 0);
   add_node_verbs(verb, context);
   const auto shown = [&context](const client::Answer<api::Node>& answer) {

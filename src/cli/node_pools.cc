@@ -223,7 +223,7 @@ void describe_node_or_pool(Context& context, const ObjectName& object) {
 }
 
 void add_explain_slicing(CLI::App* explain, Context& context) {
-  CLI::App* verb = explain->add_subcommand("slicing", "Say whether slices may be created in a node pool");
+  CLI::App* verb = explain->add_subcommand("slicing", "Show whether slices can be created in a node pool");
   auto pool = std::make_shared<std::string>();
   verb->add_option("--pool", *pool, "Name of the pool")->required();
   add_output(verb, context);

@@ -6,7 +6,7 @@ namespace carve::cli {
 
 void add_render(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand(
-      "render", "Print services, applications, jobs and Ray clusters as manifests of Kubernetes");
+      "render", "Print services, applications, jobs and Ray clusters as Kubernetes manifests");
   auto options = std::make_shared<DocumentOptions>();
   add_documents(verb, *options);
   verb->footer("  carve render -f examples/service.yaml | kubectl apply -f -");

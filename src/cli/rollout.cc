@@ -54,7 +54,7 @@ void undo(Context& context, const ObjectName& object, const Options& options) {
   answered(context, undone, [&](const auto&) {
     fmt::print(
         "{} returns to {}\n", object.text(),
-        options->revision == 0 ? "its former revision" : fmt::format("revision {}", options->revision));
+        options->revision == 0 ? "its previous revision" : fmt::format("revision {}", options->revision));
     wait(context, object, options);
   });
 }
@@ -81,25 +81,25 @@ CLI::App* add_verb(CLI::App* rollout, Context& context, const Options& options, 
 
 void add_waiting(CLI::App* verb, const Options& options) {
   verb->add_flag("--no-wait", options->no_wait, "Do not wait");
-  verb->add_option("--timeout", options->timeout_seconds, "Longest wait, in seconds")->capture_default_str();
+  verb->add_option("--timeout", options->timeout_seconds, "Maximum wait in seconds")->capture_default_str();
 }
 
 }  // namespace
 
 void add_rollout(CLI::App& app, Context& context) {
-  CLI::App* rollout = app.add_subcommand("rollout", "Revisions: watch, list, return to one, restart");
+  CLI::App* rollout =
+      app.add_subcommand("rollout", "Watch a rollout, list revisions, return to one, restart");
   rollout->require_subcommand(1);
   const auto options = std::make_shared<RolloutOptions>();
-  CLI::App* status = add_verb(rollout, context, options, "status", "Wait until the present revision runs",
+  CLI::App* status = add_verb(rollout, context, options, "status", "Wait until the current revision runs",
                               [=, &context](const ObjectName& object) { wait(context, object, options); });
-  status->add_option("--timeout", options->timeout_seconds, "Longest wait, in seconds")
-      ->capture_default_str();
+  status->add_option("--timeout", options->timeout_seconds, "Maximum wait in seconds")->capture_default_str();
   CLI::App* history = add_verb(rollout, context, options, "history", "List the kept revisions",
                                [&context](const ObjectName& object) { show_history(context, object); });
   add_output(history, context);
-  CLI::App* back = add_verb(rollout, context, options, "undo", "Return to a former revision",
+  CLI::App* back = add_verb(rollout, context, options, "undo", "Return to an earlier revision",
                             [=, &context](const ObjectName& object) { undo(context, object, options); });
-  back->add_option("--to-revision", options->revision, "Which one [the one before the present one]");
+  back->add_option("--to-revision", options->revision, "Revision to return to [the previous one]");
   add_waiting(back, options);
   CLI::App* again = add_verb(rollout, context, options, "restart", "Replace every replica, one by one",
                              [=, &context](const ObjectName& object) { restart(context, object, options); });

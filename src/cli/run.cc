@@ -50,8 +50,8 @@ std::string impossible_part(const std::vector<Part>& parts, const std::vector<ui
   for (size_t i = 0; i < wanted.size(); ++i)
     if (wanted[i] > usable[i])
       return fmt::format(
-          "--parts: {} is part {} in order of size, and device {} in order of size has {} usable, even if "
-          "it is empty; request at most {} for it",
+          "--parts: {} is part {} in order of size, but device {} in order of size has only {} usable, even "
+          "if it is empty; request at most {} for it",
           text(Bytes{wanted[i]}), i + 1, i + 1, text(Bytes{usable[i]}), text(Bytes{usable[i]}));
   return "";
 }
@@ -72,12 +72,12 @@ std::string impossible(const api::SliceRequest& request, const std::vector<api::
   if (!request.amounts.parts.empty()) return impossible_part(request.amounts.parts, usable);
   const uint64_t least = usable[std::max(request.amounts.devices, 1U) - 1];
   if (wanted <= least) return "";
-  return fmt::format("--memory {}: {} of this node has {} usable, even if it is empty; request at most {}",
-                     text(Bytes{wanted}),
-                     request.amounts.devices > 1
-                         ? fmt::format("device {} in order of size", request.amounts.devices)
-                         : std::string("the largest device"),
-                     text(Bytes{least}), text(Bytes{least}));
+  return fmt::format(
+      "--memory {}: {} of this node has only {} usable, even if it is empty; request at most {}",
+      text(Bytes{wanted}),
+      request.amounts.devices > 1 ? fmt::format("device {} in order of size", request.amounts.devices)
+                                  : std::string("the largest device"),
+      text(Bytes{least}), text(Bytes{least}));
 }
 
 // Repeats the request until it is granted or the time is over. Waiting helps only if devices are full.
@@ -106,7 +106,8 @@ int run(Context& context, const RunOptions& options, const std::vector<std::stri
     return runner::failed_status;
   };
   if (program.empty())
-    return fail("no program is given; name it after --: carve run --memory 2GiB -- PROGRAM [ARGUMENT...]");
+    return fail(
+        "no program is given; add it after --, as in carve run --memory 2GiB -- PROGRAM [ARGUMENT...]");
   std::chrono::seconds patience{0};
   if (options.wait == "forever") {
     patience = std::chrono::hours(24 * 365);

@@ -52,7 +52,7 @@ bool has_group(Context& context, const ObjectName& object, const ScaleOptions& o
 void scale_cluster(Context& context, const ObjectName& object, const ScaleOptions& options) {
   if (!options.wait.empty()) {
     refuse_scaling(context,
-                   "--wait: it is for services; carve get rayclusters -w shows the workers of a cluster");
+                   "--wait is only for services; carve get rayclusters -w shows the workers of a cluster");
     return;
   }
   const client::Client controller = context.controller();
@@ -73,12 +73,12 @@ void add_scale(CLI::App& app, Context& context) {
   verb->add_option("KIND/NAME", options->words,
                    "The object: service/NAME, application/NAME or raycluster/NAME; or KIND NAME")
       ->required();
-  verb->add_option("--replicas", options->replicas, "How many: 0 to 64; workers of a Ray cluster: 1 to 1024")
+  verb->add_option("--replicas", options->replicas,
+                   "Number of replicas, 0 to 64; for a Ray cluster, of workers, 1 to 1024")
       ->required();
-  verb->add_option("--group", options->group,
-                   "Which workers of a Ray cluster, if it has several groups, from 0");
+  verb->add_option("--group", options->group, "Index of a group of workers of a Ray cluster, from 0");
   verb->add_option("-n,--namespace", options->name_space, "Its namespace")->capture_default_str();
-  add_wait(verb, options->wait, "Wait until they run, at most so long");
+  add_wait(verb, options->wait, "Maximum wait until they run");
   verb->footer("  carve scale service/demo --replicas 3");
   verb->callback([&context, options] {
     const auto object = required_object(context, options->words, options->name_space);
@@ -90,7 +90,7 @@ void add_scale(CLI::App& app, Context& context) {
       return;
     }
     if (options->group) {
-      refuse_scaling(context, "--group: it is for Ray clusters; leave it out");
+      refuse_scaling(context, "--group is only for Ray clusters; leave it out");
       return;
     }
     answered(

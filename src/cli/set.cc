@@ -21,8 +21,8 @@ std::string owner_problem(const api::Slice& slice) {
                               ? fmt::format("change {}/{} with carve apply or carve eas modify", kind, name)
                               : fmt::format("{}/{} keeps the size that it was submitted with", kind, name);
   return fmt::format(
-      "slice {} belongs to {}/{}, which would go on showing the old size; {}. --force changes "
-      "only this slice, until its next start",
+      "slice {} belongs to {}/{}, which would still show the old size; {}. --force changes only this slice, "
+      "until its next start",
       slice.name, kind, name, way);
 }
 
@@ -45,12 +45,12 @@ void add_set(CLI::App& app, Context& context) {
   verb->add_option("NAME", *name, "The slice")->required();
   add_change_options(verb, *options);
   verb->add_flag("--force", *force,
-                 "Also if the slice belongs to a service or a job, whose document stays as it is");
+                 "Change the slice even if it belongs to a service or a job, whose document is not changed");
   add_output(verb, context);
   verb->footer(
-      "Memory grows if the device has it free, and shrinks at most to the bytes in use. All of the changes "
+      "Memory grows if the device has it free, and shrinks at most to the bytes in use. Either all changes "
       "are\n"
-      "made, or none.\n"
+      "made or none.\n"
       "  carve set nightly --compute 40%\n"
       "  carve set nightly --memory 6GiB --latency");
   verb->callback([&context, name, options, force] {

@@ -22,15 +22,15 @@ std::string check_days(const std::string& word) {
 }
 
 void add_create(CLI::App* token, Context& context) {
-  CLI::App* verb = token->add_subcommand("create", "Make a token and print it once");
+  CLI::App* verb = token->add_subcommand("create", "Create a token and print it once");
   auto request = std::make_shared<api::TokenRequest>();
   verb->add_option("NAME", request->name, "The token's name")->required();
-  verb->add_option("--role", request->role, "What its caller may do")
+  verb->add_option("--role", request->role, "Role of its callers")
       ->check(CLI::IsMember({"viewer", "user", "operator"}))
       ->capture_default_str();
-  verb->add_option("--account", request->account, "Whose objects it may change [this user's]");
+  verb->add_option("--account", request->account, "Account whose objects it may change [this user's]");
   auto expires = std::make_shared<std::string>("30d");
-  verb->add_option("--expires", *expires, "How long it is valid, in whole days; 0 for no limit")
+  verb->add_option("--expires", *expires, "Validity in whole days; 0 means no limit")
       ->check(check_days)
       ->capture_default_str();
   verb->footer("  carve token create ci --role user --expires 90d");
@@ -63,7 +63,7 @@ void add_list(CLI::App* token, Context& context) {
 }
 
 void add_remove(CLI::App* token, Context& context) {
-  CLI::App* verb = token->add_subcommand("rm", "Remove tokens: their callers are refused from now on");
+  CLI::App* verb = token->add_subcommand("rm", "Remove tokens, so that their callers are rejected");
   auto names = std::make_shared<std::vector<std::string>>();
   verb->add_option("NAME", *names, "The tokens")->required();
   verb->callback([&context, names] {
@@ -76,7 +76,7 @@ void add_remove(CLI::App* token, Context& context) {
 }  // namespace
 
 void add_token(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("token", "Make, list and remove tokens of the controller's API");
+  CLI::App* verb = app.add_subcommand("token", "Create, list and remove tokens of the controller's API");
   verb->require_subcommand(1);
   add_create(verb, context);
   add_list(verb, context);

@@ -118,13 +118,13 @@ void live(Context& context, const TopOptions& options) {
 }  // namespace
 
 void add_top(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("top", "Watch devices and slices; q leaves");
+  CLI::App* verb = app.add_subcommand("top", "Watch devices and slices; press q to exit");
   auto options = std::make_shared<TopOptions>();
   verb->add_option("-d,--interval", options->interval, "Seconds between two refreshes, 0.1 to 3600")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
-  verb->add_option("-n,--rounds", options->rounds, "Leave after this many refreshes [0: never]");
-  verb->add_flag("--once", options->once, "Print once, also on a terminal");
+  verb->add_option("-n,--rounds", options->rounds, "Exit after this many refreshes; 0 means never");
+  verb->add_flag("--once", options->once, "Print once and exit, also on a terminal");
   add_output(verb, context);
   verb->callback([&context, options] {
     if (context.screen.terminal && !options->once && !context.json()) return live(context, *options);

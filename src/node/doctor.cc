@@ -133,8 +133,8 @@ api::Check check_bookkeeper(const NodeView& node) {
 api::Check check_metering(const NodeView& node) {
   std::string detail =
       "time in which a slice had work on the device: the device itself writes the end of the work "
-      "(cuStreamWriteValue64), or the program's own synchronisation reports it; compared twice a second with "
-      "what NVML reports for each process";
+      "(cuStreamWriteValue64), or the program's own synchronisation reports it; compared four times a second "
+      "with what NVML reports for each process";
   if (node.polled_processes != 0)
     detail += fmt::format("; for {} process{} the driver cannot write, and CUDA events are polled instead",
                           node.polled_processes, node.polled_processes == 1 ? "" : "es");

@@ -41,7 +41,8 @@ const os::CommandLine& line() {
   static const os::CommandLine line = os::command_line(
       "carved",
       "carved: the Carve node agent. It divides this node's GPUs into slices and enforces their limits.",
-      "SIGTERM and SIGINT end the agent; slices run on inside their quotas, and the next agent adopts them.\n"
+      "SIGTERM and SIGINT end the agent; slices keep running inside their quotas, and the next agent adopts "
+      "them.\n"
       "Exit status: 0 ended by a signal, 2 wrong command line, 1 any other failure; stderr has the reason.\n"
       "  carved --sim a10x2 --strategy spread",
       option_rows);

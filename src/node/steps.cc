@@ -436,7 +436,7 @@ int serve(os::Loop& loop, const Options& options, const Agent& agent, const Meas
 
   os::log::write_left_out();
   const size_t running_on = agent.slices({}).size();
-  os::log::info("agent ended; {} slices run on inside their quotas", running_on);
+  os::log::info("agent ended; {} slices keep running inside their quotas", running_on);
   unlink(options.socket.c_str());
   if (running_on == 0) unlink((options.socket + shm::attach_suffix).c_str());
   if (measurement.devices_changed) return 0;

@@ -79,7 +79,7 @@ def test_sums_are_csv_and_a_period_ends_with_its_last_day(world, services):
         assert "team     1 " in services.carve("bill", *words), words
     assert f"{month}-01 to {month}-" in services.carve("bill", "--month", month)
     assert "team" not in services.carve("bill", "--from", today, "--to", f"{today}T00:00:01Z")
-    for words, message in ((("--month", "2026-13"), "--month '2026-13': it is a month such as 2026-11"),
+    for words, message in ((("--month", "2026-13"), "--month '2026-13': must be a month, such as 2026-11"),
                             (("--month", month, "--to", today), "cannot be used with --from or --to"),
                             (("--from", today, "--to", "2026-13-1"), "2026-13-1")):
         assert message in services.carve("bill", *words, status=2), words

@@ -34,7 +34,7 @@ def test_each_named_object_is_deleted_and_a_word_too_many_is_refused(services):
     assert services.carve("delete", "service/c", "service/nope", "service/d", status=1) == \
         "service/c deleted\nservice/d deleted\ncarve: there is no service nope\n"
     assert services.items() == [], "the verb waits until they are gone"
-    assert "name the objects, as in service/NAME, or a file" in services.carve("delete", status=2)
+    assert "no object is given; name objects, as in service/NAME, or a file" in services.carve("delete", status=2)
 
 
 def test_a_file_names_what_is_deleted(services):

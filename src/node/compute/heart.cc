@@ -32,7 +32,7 @@ void Heart::run() {
   for (;;) {
     beat(page_);
     if (const int64_t lasted = turns.to_log(turns_.began_ns.load(), os::monotonic_ns()); lasted != 0)
-      os::log::warning("the agent's loop has been busy for {} ms; its API does not answer meanwhile",
+      os::log::warning("the agent's loop has been busy for {} ms; its API does not respond in the meantime",
                        lasted / os::millisecond);
     const auto next = std::chrono::steady_clock::now() + std::chrono::nanoseconds(beat_interval_ns);
     const os::MutexLock lock(mutex_);

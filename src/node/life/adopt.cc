@@ -53,7 +53,7 @@ void report_behind(NodeState& node, LedgerMark mark) {
       "written since are lost",
       was.ledger == present.ledger ? fmt::format("its newest changes are lost (it has {}, {} were written)",
                                                  present.changes, was.changes)
-                                   : "it is not the one that this boot's slices were recorded in");
+                                   : "it is not the ledger in which this boot's slices were recorded");
   os::log::error("{}", text);
   node.events.add({.utc_ns = os::utc_ns(), .slice = "", .text = text});
   mark.is_behind = true;
@@ -99,7 +99,8 @@ Outcome<void> follow_policies(NodeState& node) {
     slice->record = node.ledger().living().at(id);
     fill_control(node, *slice);
     node.pages.write_state(*slice);
-    node.event(slice->name(), fmt::format("compute policy {} made effective by a boot", text(terms.policy)));
+    node.event(slice->name(),
+               fmt::format("compute policy {} made effective by the machine's boot", text(terms.policy)));
   }
   return {};
 }

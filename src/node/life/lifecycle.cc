@@ -205,7 +205,7 @@ Outcome<LiveSlice*> Lifecycle::grant(const Request& request, const os::ProcessId
   made->slot = request.slot;
   LiveSlice& slice = node_.slices.add(std::move(made));
   if (const auto ready = set_up(slice, creator); !ready) {
-    ending_.end(slice.id(), "its setup failed:  " + ready.error().message);
+    ending_.end(slice.id(), "its setup failed: " + ready.error().message);
     return tl::unexpected(ready.error());
   }
   node_.compute.policies.settle(node_.policy_holders());

@@ -41,8 +41,7 @@ Outcome<NodeLabels> NodeLabels::open(const std::string& path, const LabelChanges
     auto stored = api::read<Stored>(*text, api::Reading::lenient);
     if (!stored)
       return failure(FailureKind::unavailable,
-                     "{} cannot be read: {}; remove the file and give the labels again", path,
-                     stored.error());
+                     "{} cannot be read: {}; remove the file and set the labels again", path, stored.error());
     out.labels_ = std::move(stored->labels);
   }
   out.path_ = path;
