@@ -119,9 +119,9 @@ http::Response response_of(const Outcome<api::Bill>& bill, BillForm form, const 
   if (form == BillForm::csv) return {200, "text/csv; charset=utf-8", csv_of(bill->lines)};
   if (form == BillForm::csv_sums) return {200, "text/csv; charset=utf-8", csv_of_sums(*bill)};
   if (form == BillForm::line && bill->lines.empty())
-    return refuse(
-        FailureKind::not_found,
-        fmt::format("no invoice line {} in this time; carve bill --lines shows the ids", line.substr(0, 80)));
+    return refuse(FailureKind::not_found,
+                  fmt::format("there is no invoice line {} in this period; carve bill --lines shows the ids",
+                              line.substr(0, 80)));
   return document(*bill);
 }
 
@@ -171,7 +171,7 @@ std::shared_ptr<void> BillingThread::ask(BillQuery query, bill::Tariffs tariffs,
   };
   if (worker_.waiting_tasks() >= max_waiting_invoices)
     reply(refuse(FailureKind::resource_exhausted,
-                 fmt::format("{} invoices are being made; try again later", max_waiting_invoices)));
+                 fmt::format("{} invoices are being computed; try again later", max_waiting_invoices)));
   else
     worker_.run([this, query = std::move(query), tariffs = std::move(tariffs), form, reply,
                  held = std::weak_ptr(wanted)] {

@@ -422,7 +422,7 @@ Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeS
     if (opened) {
       tcp = std::move(*opened);
       endpoint = fmt::format("{}://{}", identity ? "https" : "http", os::text(address));
-      os::log::info("API served at {}, where a caller needs a token", endpoint);
+      os::log::info("API served at {}; callers need a token", endpoint);
     } else if (o.listen_requested) {
       return failure(FailureKind::unavailable, "--listen {}", opened.error().message);
     } else {
@@ -446,7 +446,7 @@ int serve(os::Loop& loop, const os::Fd& signals, KnownNodes& nodes, const Option
   os::log::report_left_out(loop);
   loop.run();
   os::log::write_left_out();
-  os::log::info("controller ended; agents, slices and programs run on");
+  os::log::info("controller ended; agents, slices and programs keep running");
   unlink(o.socket.c_str());
   nodes.end();
   return 0;

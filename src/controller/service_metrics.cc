@@ -14,7 +14,7 @@ struct Level {
   std::string (*value)(const RequestFigures&);
 };
 constexpr Level levels[] = {
-    {"carve_service_sessions", "Requests, streams and tunnels at the replicas.",
+    {"carve_service_sessions", "Requests, streams and tunnels in progress at the replicas.",
      [](const RequestFigures& f) { return fmt::format("{}", f.sessions); }},
     {"carve_service_queued_requests", "Requests that wait for a replica.",
      [](const RequestFigures& f) { return fmt::format("{}", f.queued); }},
@@ -45,16 +45,16 @@ std::string queue_metrics(size_t waiting_jobs, int64_t decision_ns) {
   api::Exposition out;
   out.family("carve_queue_waiting_jobs", "gauge", "Jobs that wait, in all queues.");
   out.sample({}, fmt::format("{}", waiting_jobs));
-  out.family("carve_queue_decision_seconds", "gauge", "Time that the last decision over all queues took.");
+  out.family("carve_queue_decision_seconds", "gauge", "Duration of the last decision over all queues.");
   out.sample({}, api::seconds_of(static_cast<uint64_t>(decision_ns)));
   return out.text();
 }
 
 std::string loop_metrics(int64_t longest_turn_ns) {
   api::Exposition out;
-  out.family(
-      "carve_controller_loop_longest_turn_seconds", "gauge",
-      "Longest turn of the loop of the API since the controller started. No caller is answered meanwhile.");
+  out.family("carve_controller_loop_longest_turn_seconds", "gauge",
+             "Longest turn of the API's loop since the controller started. During a turn no caller gets a "
+             "response.");
   out.sample({}, api::seconds_of(static_cast<uint64_t>(longest_turn_ns)));
   return out.text();
 }

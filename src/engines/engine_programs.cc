@@ -268,7 +268,7 @@ class Deriver {
   void derive_ray() {
     derive(ray_cpus_key, "1", "tasks of one CPU that a worker runs at the same time");
     derive(ray_memory_key, fmt::format("{}", default_ray_memory),
-           "a node claims the whole machine without it");
+           "without it, a node claims the whole machine");
     const uint64_t store = has_slices() ? smallest_memory() / 8 : ray_object_store;
     derive(ray_store_key, fmt::format("{}", std::clamp(store, min_ray_object_store, max_ray_object_store)),
            "an eighth of the slice, at least 75 MiB");

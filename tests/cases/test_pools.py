@@ -97,7 +97,7 @@ def test_a_new_node_gets_the_labels_of_its_pool_and_follows_only_with_synchronis
     nodes.becomes("pool", "p", lambda p: p["status"]["drift"] == [])
     nodes.becomes("node", "n1", lambda n: n["status"]["policy"]["effective"] == "native-burst-share")
     assert "existing nodes may keep another compute policy than the pool's" in nodes.apply(pool(labels=labels))
-    assert "pool p has the nodes n1; take them out first" in nodes.carve("delete", "pool", "p", status=1)
+    assert "pool p has the nodes n1; remove them from it first" in nodes.carve("delete", "pool", "p", status=1)
     nodes.carve("node", "pool", "n1", "")
     nodes.carve("delete", "pool", "p")
     assert "No pools" in nodes.carve("get", "pools")

@@ -63,7 +63,7 @@ Outcome<FoundNode> named_node(const Call& call) {
 // Returns the node that the path names if the caller may change nodes and has seen its present version.
 Outcome<FoundNode> changeable_node(const Call& call) {
   if (!call.caller.may_operate())
-    return failure(FailureKind::permission_denied, "nodes are changed by operators; {} is none",
+    return failure(FailureKind::permission_denied, "only operators may change nodes; {} is not an operator",
                    call.caller.text());
   auto node = named_node(call);
   if (!node) return node;
@@ -297,7 +297,7 @@ std::vector<std::string> node_warnings(const Call& call, const Submission& submi
 
 Outcome<Object> planned_node(const Call& call, const Submission& submission) {
   if (!call.caller.may_operate())
-    return failure(FailureKind::permission_denied, "nodes are changed by operators; {} is none",
+    return failure(FailureKind::permission_denied, "only operators may change nodes; {} is not an operator",
                    call.caller.text());
   const Pointer present = call.context.objects.find(node_key(submission.metadata.name));
   if (!present)

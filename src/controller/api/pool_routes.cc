@@ -73,7 +73,7 @@ Outcome<void> check_pool_deletion(const Call& call, const std::string& name) {
     if (node_spec(*node).pool == name) nodes.push_back(node->key.name);
   if (nodes.empty()) return {};
   return failure(FailureKind::failed_precondition,
-                 "pool {} has the nodes {}; take them out first: carve node pool NODE ''", name,
+                 "pool {} has the nodes {}; remove them from it first with carve node pool NODE ''", name,
                  fmt::join(nodes, ", "));
 }
 

@@ -25,8 +25,8 @@ api::TokenView view_of(const Token& token) {
 
 http::Response refuse_others() {
   return refuse(FailureKind::permission_denied,
-                "tokens are made and seen by operators: root, the controller's own user, "
-                "and tokens with the role operator");
+                "only operators may create and list tokens: root, the controller's own user, and tokens with "
+                "the role operator");
 }
 
 }  // namespace
@@ -65,8 +65,8 @@ http::Response post_token(const Call& call) {
   // Otherwise an operator over TCP could start programs as root.
   if (call.context.views.uid_of(account) == 0u && call.caller.uid() != 0u)
     return refuse(FailureKind::permission_denied,
-                  fmt::format("account '{}': only root makes tokens whose programs run as root, on the "
-                              "controller's unix socket",
+                  fmt::format("account '{}': only root may create tokens whose programs run as root, through "
+                              "the controller's unix socket",
                               account.substr(0, 80)));
   const int64_t now = call.context.views.now_ns();
   const Token token{

@@ -257,7 +257,8 @@ Outcome<std::vector<ObjectChange>> ObjectRegistry::changes_behind(uint64_t versi
                    version_);
   if (version < oldest_known_)
     return failure(FailureKind::gone,
-                   "the changes behind version {} are not kept; list again and watch from there", version);
+                   "the changes after version {} are no longer kept; list again and watch from there",
+                   version);
   const auto first = std::ranges::upper_bound(changes_, version, {}, &ObjectChange::version);
   return std::vector<ObjectChange>(first, changes_.end());
 }

@@ -224,7 +224,8 @@ Outcome<void> HaProxy::converge(const std::vector<DesiredEndpoint>& usable, cons
     for (const ProxyAction& action : actions) {
       if (action.kind == Kind::reload) {
         if (reloaded)
-          return failure(FailureKind::unavailable, "HAProxy has another configuration than it was given");
+          return failure(FailureKind::unavailable,
+                         "HAProxy's configuration differs from the one that it was given");
         if (const auto done = start_or_reload(text, *running); !done) return done;
         reloaded = true;
       } else if (const auto done = carry_out((*running)->worker, action); !done) {
@@ -260,8 +261,8 @@ Outcome<void> HaProxy::apply(const std::vector<DesiredEndpoint>& desired) {
     }
     const std::string proxy = proxy_name(endpoint.name_space, endpoint.service);
     problems_[proxy] = fmt::format(
-        "endpoint {}: HAProxy cannot listen at 127.0.0.1:{}: {}; end the process that does, or "
-        "delete the service and apply it again: it gets another port",
+        "endpoint {}: HAProxy cannot listen at 127.0.0.1:{}: {}; end the process that does, or delete the "
+        "service and apply it again to get another port",
         proxy, endpoint.port, strerror(error));
     if (result) result = failure(FailureKind::failed_precondition, "{}", problems_[proxy]);
   }

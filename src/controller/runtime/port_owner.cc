@@ -95,10 +95,11 @@ PortOwner PortOwners::look_up(uint16_t port, const os::Listener& listener, const
       case Found::not_open: break;
       case Found::not_readable: all_readable = false; break;
     }
-  const PortOwner other{Kind::other,
-                        fmt::format("port {} is used by another program, of uid {}; end it, or restart the "
-                                    "replica: it gets another port",
-                                    port, listener.uid)};
+  const PortOwner other{
+      Kind::other,
+      fmt::format(
+          "port {} is used by another program, of uid {}; end it, or restart the replica to get another port",
+          port, listener.uid)};
   if (all_readable) return other;
   const std::set<uint64_t> cgroups = cgroups_of(processes);
   const bool knows_cgroups = listener.cgroup && !cgroups.empty();

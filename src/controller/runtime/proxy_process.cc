@@ -135,9 +135,7 @@ Outcome<std::string> find_program(const std::string& name) {
   }
   return failure(
       FailureKind::not_found,
-      "{0} is not installed, and it carries the traffic of services with a port; install the package: "
-      "apt-get install {0}",
-      name);
+      "{0} is not installed, but services with a port need it; install it with apt-get install {0}", name);
 }
 
 ProxyProcess::ProxyProcess(std::string directory, std::string program)
@@ -177,11 +175,10 @@ Outcome<std::optional<ProxyProcesses>> ProxyProcess::find() const {
     return true;
   };
   if (poll_until(max_silence_ns, is_settled)) return found;
-  return failure(
-      FailureKind::unavailable,
-      "HAProxy, process {}, runs and cannot be used at {}: {}; if it stays so, end the process, and the "
-      "controller starts another",
-      known ? known->pid : 0, socket_.path(), trouble);
+  return failure(FailureKind::unavailable,
+                 "HAProxy, process {}, runs but cannot be used at {}: {}; if this does not change, end the "
+                 "process, and the controller starts another",
+                 known ? known->pid : 0, socket_.path(), trouble);
 }
 
 Outcome<void> ProxyProcess::check_config(const std::string& file) const {
@@ -300,8 +297,8 @@ Outcome<void> ProxyProcess::reload() const {
   if (in_time && after.failed_reloads == 0 && after.worker != 0 && after.worker != (*before)->worker)
     return {};
   return failure(FailureKind::unavailable,
-                 "HAProxy did not load {}, and goes on with what it had; its log is {}", path(config_file),
-                 path(log_file));
+                 "HAProxy did not load {} and keeps its previous configuration; its log is {}",
+                 path(config_file), path(log_file));
 }
 
 Outcome<void> ProxyProcess::stop() const {

@@ -144,8 +144,8 @@ bool ServiceReconciler::resize(Turn& turn, const objects::ServiceSpec& old) {
     }
     for (const ReplicaRecord& back : done_already)
       if (auto undone = effects_.resize(back.node, back.slice, before); !undone)
-        os::log::warning(cause_of(*turn.object), "slice {}: its former size cannot be set: {}", back.slice,
-                         undone.error().message);
+        os::log::warning(cause_of(*turn.object), "slice {}: its previous size cannot be restored: {}",
+                         back.slice, undone.error().message);
     resized_[turn.record.uid] =
         fmt::format("not changed in place: {}; the replicas are replaced", resized.error().message);
     return false;

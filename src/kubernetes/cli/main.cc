@@ -65,31 +65,31 @@ using Takes = VerbRow::Takes;
 
 constexpr VerbRow verb_rows[] = {
     {.name = "nodes",
-     .help = "Print the nodes with their settings, what is used, and what is pending",
+     .help = "Print the nodes with their settings, usage and pending changes",
      .example = "kubectl carve nodes -o wide",
      .show = kubernetes::cli::show_nodes,
      .takes = Takes::group},
     {.name = "devices",
-     .help = "Print the devices with what is used of them, and the cluster's sum",
+     .help = "Print the devices with their usage, and the cluster's total",
      .example = "kubectl carve devices",
      .show = kubernetes::cli::show_devices,
      .takes = Takes::nodes},
     {.name = "slices",
-     .help = "Print the slices of pods, a row a container",
+     .help = "Print the slices of pods, one row per container",
      .example = "kubectl carve slices -n default",
      .show = kubernetes::cli::show_slices},
     {.name = "explain",
-     .help = "Print why a pod waits, or where manifests would go",
+     .help = "Print why a pod is waiting, or where the pods of manifests would be placed",
      .example = "kubectl carve explain web-0 -n default",
      .show = kubernetes::cli::show_explanation,
      .takes = Takes::pod},
     {.name = "consolidate",
-     .help = "Print which slices would have to move to empty devices; none is moved",
+     .help = "Print which slices would have to move to empty devices, without moving any",
      .example = "kubectl carve consolidate --devices 2",
      .show = kubernetes::cli::show_consolidation,
      .takes = Takes::devices},
     {.name = "top",
-     .help = "Print what devices and slices use now, as the nodes' agents measure it",
+     .help = "Print the current usage of devices and slices, as measured by the nodes' agents",
      .example = "kubectl carve top -n default",
      .show = kubernetes::cli::show_top,
      .takes = Takes::nodes},
@@ -104,7 +104,7 @@ constexpr VerbRow verb_rows[] = {
      .show = kubernetes::cli::show_snapshot,
      .takes = Takes::document},
     {.name = "settings",
-     .help = "Print the cluster's settings and what is pending",
+     .help = "Print the cluster's settings and pending changes",
      .example = "kubectl carve settings",
      .show = kubernetes::cli::show_settings,
      .takes = Takes::installation},
@@ -170,7 +170,7 @@ void add_output_options(CLI::App& verb, kubernetes::cli::VerbOptions& options, b
             if (const std::string problem = read_form(text, options); !problem.empty())
               throw CLI::ValidationError("--output", problem);
           },
-          "The form of the output: table, wide, json, yaml, name, jsonpath=TEMPLATE [table]")
+          "Output format: table, wide, json, yaml, name, jsonpath=TEMPLATE [table]")
       ->type_name("FORM");
   verb.add_flag("-w,--watch", is_watching, "Also print what changes, until Ctrl-C");
   verb.add_flag_callback(
@@ -201,10 +201,10 @@ void add_arguments(CLI::App& verb, const VerbRow& row, kubernetes::cli::VerbOpti
     verb.add_option("node", options.nodes, "Names of nodes [all]")->type_name("NODE");
   if (row.takes == Takes::group)
     verb.add_option("--by", options.by,
-                    "The label of a node pool: its nodes are grouped, and marked if they differ")
+                    "Label of a node pool: its nodes are grouped, and marked if they differ")
         ->type_name("LABEL");
   if (row.takes == Takes::devices)
-    verb.add_option("--devices", options.devices, "Number of further devices to empty, 1 to 1024")
+    verb.add_option("--devices", options.devices, "Number of additional devices to empty, 1 to 1024")
         ->type_name("K")
         ->check(CLI::Range(1, 1024))
         ->capture_default_str();
@@ -219,7 +219,7 @@ void add_verb(CLI::App& app, const VerbRow& row, kubernetes::cli::VerbOptions& o
   if (row.takes != Takes::document && row.takes != Takes::installation) {
     CLI::Option* const name_space = verb->add_option("-n,--namespace", options.name_space,
                                                      row.takes == Takes::pod || row.takes == Takes::amounts
-                                                         ? "The namespace of the pod [that of the context]"
+                                                         ? "Namespace of the pod [that of the context]"
                                                          : "The namespace of pods [all]")
                                         ->type_name("NAMESPACE");
     if (row.takes != Takes::pod && row.takes != Takes::amounts)
@@ -259,12 +259,12 @@ int main(int argc, char** argv) {
   int status = 0;
   TranslateOptions options;
   CLI::App* const verb =
-      app.add_subcommand("translate", "Print what the cluster would make of manifests, without a cluster");
+      app.add_subcommand("translate", "Print how the webhook would change manifests, without a cluster");
   verb->add_option("-f,--file,--filename", options.file,
                    "The manifests (YAML or JSON), or - for standard input")
       ->required()
       ->type_name("FILE");
-  verb->add_option("--memory-unit", options.unit, "What an integer of aliyun.com/gpu-mem counts")
+  verb->add_option("--memory-unit", options.unit, "Unit of an integer of aliyun.com/gpu-mem")
       ->check(CLI::IsMember({"1GiB", "128MiB"}))
       ->default_val("1GiB");
   verb->add_option("-o,--output", options.form, "json or yaml")

@@ -65,7 +65,7 @@ const std::vector<os::OptionRow<Options>>& rows() {
        .store = os::keep<&Options::connection, &kubernetes::ConnectionOptions::token_file>},
       {.name = "--namespace",
        .value = "NAMESPACE",
-       .help = "where ConfigMap carve-settings and Secret carve-tls are [carve-system]",
+       .help = "namespace of ConfigMap carve-settings and Secret carve-tls [carve-system]",
        .store = set_namespace},
       {.name = "--lease",
        .value = "NAMESPACE/NAME",
@@ -73,7 +73,7 @@ const std::vector<os::OptionRow<Options>>& rows() {
        .store = set_lease},
       {.name = "--identity",
        .value = "HOST",
-       .help = "what that scheduler's name in the Lease has before '_' [the host name]",
+       .help = "the part of that scheduler's name in the Lease before '_' [the host name]",
        .store = os::keep<&Options::identity>},
       {.name = "--extender",
        .value = "HOST:PORT",
@@ -106,10 +106,9 @@ const std::vector<os::OptionRow<Options>>& rows() {
 const os::CommandLine& line() {
   static const os::CommandLine line = os::command_line(
       "carve-coordinator",
-      "carve-coordinator: chooses the devices of pods in a Kubernetes cluster. It answers the scheduler "
-      "beside "
-      "it and the API server's webhooks.",
-      "SIGTERM and SIGINT end the coordinator; pods run on.\n"
+      "carve-coordinator: chooses the devices of pods in a Kubernetes cluster. It serves the scheduler next "
+      "to it and the API server's webhooks.",
+      "SIGTERM and SIGINT end the coordinator; pods keep running.\n"
       "Exit status: 0 ended by a signal, 2 wrong command line, 1 any other failure; stderr has the reason.\n"
       "  carve-coordinator --kubeconfig ~/.kube/config --webhook 127.0.0.1:9443",
       rows());

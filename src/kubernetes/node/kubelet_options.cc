@@ -59,7 +59,7 @@ const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Opti
      .store = os::keep<&Options::tls_key>},
     {.name = "--kubeconfig",
      .value = "FILE",
-     .help = "how the API server is reached [the pod's service account]",
+     .help = "file with server, CA and token or client certificate [the pod's service account]",
      .store = os::keep<&Options::api, &kubernetes::ConnectionOptions::kubeconfig>},
     {.name = "--apiserver",
      .value = "URL",
@@ -84,7 +84,7 @@ const os::CommandLine& line() {
       "that "
       "starts, "
       "and describes the node's devices in the node's object.",
-      "SIGTERM and SIGINT end it; slices and containers run on, and no container with a slice starts.\n"
+      "SIGTERM and SIGINT end it; slices and containers keep running, and no container with a slice starts.\n"
       "Exit status: 0 ended by a signal, 2 wrong command line, 1 any other failure; stderr has the reason.\n"
       "  carve-kubelet --node-name n1 --kubeconfig /etc/kubernetes/carve.conf",
       option_rows);

@@ -154,7 +154,7 @@ ContainerStarter::PodAnswer ApiSide::pod(const std::string& name_space, const st
   auto future = answer->get_future();
   if (future.wait_for(loop_patience) != std::future_status::ready)
     return tl::unexpected(
-        fmt::format("pod {}/{} cannot be read: carve-kubelet is busy or ends", name_space, name));
+        fmt::format("pod {}/{} cannot be read: carve-kubelet is busy or is ending", name_space, name));
   return future.get();
 }
 
@@ -253,7 +253,7 @@ int serve(os::Loop& loop, const os::Fd& signals) {
   loop.watch(signals.get(), EPOLLIN, [&](uint32_t) { loop.stop(); });
   loop.run();
   loop.forget(signals.get());
-  os::log::info("carve-kubelet ended; slices and containers run on");
+  os::log::info("carve-kubelet ended; slices and containers keep running");
   return 0;
 }
 

@@ -23,7 +23,7 @@ std::string metrics_text(const KubeletFigures& f, const std::optional<std::strin
   out.sample({{"version", f.version}}, "1");
   out.family("carve_agent_up", "gauge", "1 if the node's agent answers.");
   out.sample({}, agent ? "1" : "0");
-  out.family("carve_watch_lag_seconds", "gauge", "Seconds since the last message of the API server.");
+  out.family("carve_watch_lag_seconds", "gauge", "Seconds since the last message from the API server.");
   for (const auto& [resource, ns] : f.watch_lag_ns) out.sample({{"resource", resource}}, api::seconds_of(ns));
   out.family("carve_relists_total", "counter", "Lists after the first one.");
   for (const auto& [resource, count] : f.relists) out.sample({{"resource", resource}}, std::to_string(count));
