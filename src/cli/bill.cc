@@ -129,7 +129,7 @@ void print_lines(const api::Bill& bill) {
     rows.push_back({harmless(line.id), harmless(line.pod), harmless(line.account), when(line),
                     shown_amount(line.gpu_hours), shown_amount(line.used_gpu_hours),
                     line.unpriced.empty() ? shown_amount(line.amount) : "-"});
-  if (rows.empty()) return fmt::print("No slice was granted in this time.\n");
+  if (rows.empty()) return fmt::print("No slice was granted in this period.\n");
   fmt::print("{}", table({"LINE", "SLICE", "ACCOUNT", "TIME", "GPU-HOURS", "USED", "AMOUNT"}, rows));
 }
 

@@ -426,7 +426,7 @@ Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeS
     } else if (o.listen_requested) {
       return failure(FailureKind::unavailable, "--listen {}", opened.error().message);
     } else {
-      os::log::warning("API not served over TCP: {}; --listen HOST:PORT names another address",
+      os::log::warning("API not served over TCP: {}; use another address with --listen HOST:PORT",
                        opened.error().message);
     }
   }

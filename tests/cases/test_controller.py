@@ -276,7 +276,7 @@ def test_the_first_controller_of_a_machine_has_the_default_address(world):
         assert first.json("/v1/version")["endpoint"] == "http://127.0.0.1:8470"
         assert tcp_answer(first, "/v1/nodes")[0] == 401
         assert second.json("/v1/version")["endpoint"] == ""
-        assert "API not served over TCP: 127.0.0.1:8470: Address already in use; --listen HOST:PORT names another address" in second.log()
+        assert "API not served over TCP: 127.0.0.1:8470: Address already in use; use another address with --listen HOST:PORT" in second.log()
     finally:
         first.end()
         second.end()

@@ -264,8 +264,8 @@ void JobReconciler::decide(const std::string& name, PoolTurn& pool, const SliceF
         position.reason = pool.held_back.contains(waiting.job) ? known.why_requeued : capacity.problem(need);
         break;
       case WaitReason::quota:
-        position.reason =
-            fmt::format("queue {} is beyond its quota, and a job within another queue's waits", queue);
+        position.reason = fmt::format(
+            "queue {} is beyond its quota, and a job within the quota of another queue is waiting", queue);
         break;
       case WaitReason::max_running:
         position.reason = fmt::format("queue {} runs as many jobs as its maxRunning allows", queue);

@@ -80,7 +80,7 @@ tl::unexpected<Failure> unreadable(std::string_view command, std::string_view wh
 }
 
 tl::unexpected<Failure> wrong_column(std::string_view command, const std::string& column) {
-  return unreadable(command, fmt::format("the column {} is missing or has another form", column));
+  return unreadable(command, fmt::format("the column {} is missing or cannot be read", column));
 }
 
 // Reads "0 [failed: 0]", which are three words of the master's line.
@@ -122,7 +122,7 @@ Outcome<ProxyProcesses> read_processes(std::string_view answer) {
 
 Outcome<std::vector<StatRow>> read_stat(std::string_view answer) {
   std::string_view header = next_line(answer);
-  if (!header.starts_with("# ")) return unreadable("show stat", "the first line has no names of columns");
+  if (!header.starts_with("# ")) return unreadable("show stat", "the first line has no column names");
   header.remove_prefix(2);
   Columns columns(words_of(header, ','));
   std::vector<StatRow> rows;
@@ -155,7 +155,7 @@ Outcome<std::vector<ServerRow>> read_servers(std::string_view answer) {
   if (next_line(answer) != "1") return unreadable("show servers state", "its version is not 1");
   std::string_view header = next_line(answer);
   if (!header.starts_with("# "))
-    return unreadable("show servers state", "the second line has no names of columns");
+    return unreadable("show servers state", "the second line has no column names");
   header.remove_prefix(2);
   Columns columns(blank_separated(header));
   std::vector<ServerRow> rows;

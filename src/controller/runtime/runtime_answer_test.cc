@@ -82,8 +82,8 @@ TEST(RuntimeAnswer, a_missing_column_and_a_wrong_number_are_named) {
   EXPECT_THAT(column_of(names + "a,b,0,0,9,0,0,0,0,0,0,0,0\n"), HasSubstr("the column type is missing"));
   EXPECT_THAT(column_of(names + "a,b,0\n"), HasSubstr("the column scur is missing"));
   EXPECT_THAT(column_of("# pxname,svname\na,b\n"), HasSubstr("the column qcur is missing"));
-  EXPECT_THAT(column_of("a,b\n"), HasSubstr("the first line has no names of columns"));
-  EXPECT_THAT(column_of(""), HasSubstr("the first line has no names of columns"));
+  EXPECT_THAT(column_of("a,b\n"), HasSubstr("the first line has no column names"));
+  EXPECT_THAT(column_of(""), HasSubstr("the first line has no column names"));
 }
 
 TEST(RuntimeAnswer, a_server_is_ready_drained_or_in_maintenance) {
