@@ -68,8 +68,8 @@ std::optional<FittingDevices> fitting(const Fleet&, uint32_t n, const RequestSha
 // Returns the devices on which one part fits, even if the request does not.
 DeviceSet fitting_part(const Fleet&, uint32_t n, const RequestShape&, unsigned part);
 
-// Returns whether the request's devices must have equal usable memory: it has equal parts, and a percentage
-// has another size on a device of another size.
+// Returns whether the request's devices must have equal usable memory: it has equal parts and a percentage,
+// which is a different amount on a device of a different size.
 bool needs_one_size(const RequestShape&);
 
 }  // namespace carve::place

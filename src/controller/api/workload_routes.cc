@@ -205,7 +205,7 @@ Result<std::string, api::FieldErrors> changed_document(const std::string& former
   return changes.changes.empty() ? text : dialects::modified(yaml::json_of(text), changes.changes);
 }
 
-// Returns the beginning of a rejection of another name: the field that has the name.
+// Returns the message that rejects a document of another service.
 std::string name_refusal(const Submission& wanted, const ObjectKey& key) {
   const auto given = wanted.metadata.annotations.find(dialects::eas_name_annotation);
   const std::string name = given == wanted.metadata.annotations.end() ? wanted.metadata.name : given->second;

@@ -30,7 +30,7 @@ class EndedWatch {
   EndedAudit audit_;
   SliceMembers members_;
   bool accounting_ = false;              // For any device.
-  std::map<size_t, bool> is_accounted_;  // By device: in the device's last successful sample.
+  std::map<size_t, bool> is_accounted_;  // By device; from its last successful sample.
 };
 
 }  // namespace carve::node

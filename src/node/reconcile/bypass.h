@@ -2,8 +2,8 @@
 //
 // A program can avoid it: as a static program, by unsetting LD_PRELOAD, by dlmopen or RTLD_DEEPBIND, or by
 // using the device without libcuda. The driver reports each process's memory and utilization at each sample;
-// a process that lives for less becomes known only after its end (ended_audit.h). A process of a slice that
-// holds memory and is not attached has bypassed the library. Its memory is charged like all growth
+// a process that ends before the next sample becomes known only after its end (ended_audit.h). A process of a
+// slice that holds memory and is not attached has bypassed the library. Its memory is charged like all growth
 // (growth.h); the operator configures any further action.
 //
 // The agent acts only on processes inside a slice. Unmanaged processes on a shared device are reported,

@@ -19,7 +19,7 @@ struct ClusterConsolidation {
     std::vector<Device> from, to;  // The devices that the move exchanges.
     Bytes memory;                  // On each device; the largest if the parts differ.
   };
-  std::vector<Move> moves;  // In an order in which each has room.
+  std::vector<Move> moves;  // In an order in which each move fits.
   std::vector<Device> emptied;
   Bytes moved;
 };
