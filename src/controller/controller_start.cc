@@ -422,7 +422,7 @@ Outcome<std::unique_ptr<Api>> Api::open(os::Loop& loop, KnownNodes& nodes, NodeS
     if (opened) {
       tcp = std::move(*opened);
       endpoint = fmt::format("{}://{}", identity ? "https" : "http", os::text(address));
-      os::log::info("API served at {}; callers need a token", endpoint);
+      os::log::info("API served at {}, where callers need a token", endpoint);
     } else if (o.listen_requested) {
       return failure(FailureKind::unavailable, "--listen {}", opened.error().message);
     } else {

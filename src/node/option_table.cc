@@ -125,7 +125,8 @@ const std::vector<OptionRow> option_rows = os::with_usual_rows<Options>({
      .noun = "a bookkeeper"},
     {.name = "--driver-root",
      .value = "DIR",
-     .help = "mount point of the host's root, for an agent in a container; it has the driver's libraries [/]",
+     .help = "mount point of the host's root, for an agent in a container: the driver's libraries\n"
+             "are there [/]",
      .store = os::keep<&Options::driver_root>},
     {.name = "--libraries",
      .value = "DIR",

@@ -90,7 +90,7 @@ def test_a_name_is_submitted_once(jobs):
     assert "queue/train: only services, applications and Ray clusters have replicas" in \
         jobs.carve("scale", "queue/train", "--replicas", 2, status=2)
     again = jobs.submit("--name", "nightly", "--wait", *mgpu(), *python("pass"), status=1)
-    assert "job nightly exists already" in again and "carve delete job/nightly, or give another --name" in again
+    assert "job nightly already exists" in again and "carve delete job/nightly, or give another --name" in again
 
 
 def test_files_that_are_no_documents_are_refused(jobs):
