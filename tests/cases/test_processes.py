@@ -1,9 +1,11 @@
 """Processes of all kinds: the quota holds in each, its memory is released at its end, and its neighbours are not affected."""
 import difflib
+import json
 import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -132,3 +134,30 @@ def test_a_program_without_cuda_makes_the_same_system_calls(tmp_path, program):
     assert not gone, gone
     assert set(added) <= set(ADDED) and len(added) <= 10, difference
     assert sum("libcarve.so" in line for line in difference) == 1
+
+
+def test_the_next_process_finds_the_slot_and_memory_of_one_that_ended_before_it(world):
+    """The agent, stopped here, sees the request of the next process before it sees the end of the former one."""
+    world.process.send_signal(signal.SIGTERM)
+    world.process.wait()
+    world.arguments += ["--log-level", "debug"]
+    world.start()
+    load = f"{LOAD} --allocate 1GiB --no-touch"
+    go, pid = world.folder / "go", world.folder / "pid"
+    script = f"{load} --seconds 600 & echo $! > {pid}; while [ ! -e {go} ]; do sleep 0.02; done; exec {load}"
+    program = world.begin("run", "--memory", "2GiB", "--name", "a", "--", "sh", "-c", script)
+    world.attached("a")
+
+    def connections():
+        return pathlib.Path("/proc/net/unix").read_text().count(f"{world.socket}.attach\n")
+
+    before = connections()
+    world.process.send_signal(signal.SIGSTOP)
+    go.touch()
+    assert until(lambda: connections() > before)
+    os.kill(int(pid.read_text()), signal.SIGKILL)
+    world.process.send_signal(signal.SIGCONT)
+    out, err = program.communicate(timeout=60)
+    assert program.returncode == 0, err
+    assert json.loads(out.splitlines()[-1])["error"] is None
+    assert re.findall(r"a: process \d+ attached in slot (\d+)", (world.folder / "log").read_text()) == ["0", "0"]

@@ -126,6 +126,7 @@ std::optional<shm::AttachReply> Attachments::attach(LiveSlice& slice, const os::
         AttachStatus::no_slot,
         fmt::format("slice {} lost its report page; stop the slice and start it again", slice.name()));
   if (!knows_image(slice, peer, request, again)) return std::nullopt;
+  free_slots_of_ended(slice);
   const Slot slot = choose_slot(slice, peer, request);
   if (!slot.number) return attach_reply(slot.status, slot.message);
   os::Fd pidfd(fcntl(peer.pidfd.get(), F_DUPFD_CLOEXEC, 0));
@@ -177,26 +178,37 @@ bool Attachments::reclaim(LiveSlice& slice, unsigned slot) {
          shm::leave_blocks(slice.report.page->charges, slot);
 }
 
-// The slot becomes free when all charges of the process are released.
 void Attachments::ended(uint64_t id, os::ProcessId process) {
   LiveSlice* const slice = node_.slices.find(id);
-  if (slice == nullptr) return;
-  const auto attached = slice->attached.find(process);
-  if (attached == slice->attached.end()) return;
+  if (slice != nullptr && free_slot(*slice, process)) process_ended_(id);
+}
+
+// The slice must not end here, because the caller still uses it.
+void Attachments::free_slots_of_ended(LiveSlice& slice) {
+  std::vector<os::ProcessId> processes;
+  for (const auto& [process, attached] : slice.attached)
+    if (!os::alive(attached.pidfd)) processes.push_back(process);
+  for (const os::ProcessId& process : processes)
+    if (free_slot(slice, process)) node_.loop.after(0, [this, id = slice.id()] { process_ended_(id); });
+}
+
+bool Attachments::free_slot(LiveSlice& slice, const os::ProcessId& process) {
+  const auto attached = slice.attached.find(process);
+  if (attached == slice.attached.end()) return false;
   const unsigned slot = attached->second.slot;
   node_.loop.forget(attached->second.pidfd.get());
-  node_.compute.remove_process(id, slice->granted(), slot);
-  if (!reclaim(*slice, slot)) {
-    node_.loop.after(os::millisecond, [this, id, process] { ended(id, process); });
-    return;
+  node_.compute.remove_process(slice.id(), slice.granted(), slot);
+  if (!reclaim(slice, slot)) {
+    node_.loop.after(os::millisecond, [this, id = slice.id(), process] { ended(id, process); });
+    return false;
   }
-  std::atomic_ref(slice->control->processes[slot].pid).store(0, std::memory_order_release);
-  slice->control->epoch.fetch_add(1, std::memory_order_release);
-  slice->identity.attached.erase(process);
-  slice->used_by_pid.erase(process.pid);
-  node_.ended_processes.add({process.pid, id, slice->name(), attached_span(process)});
-  slice->attached.erase(attached);
-  process_ended_(id);
+  std::atomic_ref(slice.control->processes[slot].pid).store(0, std::memory_order_release);
+  slice.control->epoch.fetch_add(1, std::memory_order_release);
+  slice.identity.attached.erase(process);
+  slice.used_by_pid.erase(process.pid);
+  node_.ended_processes.add({process.pid, slice.id(), slice.name(), attached_span(process)});
+  slice.attached.erase(attached);
+  return true;
 }
 
 bool Attachments::holds_charges(const LiveSlice& slice, unsigned slot) {

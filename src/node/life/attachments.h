@@ -45,6 +45,12 @@ class Attachments {
 
  private:
   void ended(uint64_t slice, os::ProcessId);
+  // Frees the slots of the processes that ended before an attach request, so that the next process finds their
+  // slots and memory free. The loop may see the request before it sees the ends.
+  void free_slots_of_ended(LiveSlice&);
+  // Releases the charges of an ended process, then its slot. Returns false if the process has no slot, or if
+  // its charges could not be released yet; then it tries again later.
+  bool free_slot(LiveSlice&, const os::ProcessId&);
   // Releases the charges of a slot. Returns false if the budget words changed too often; then try again.
   static bool reclaim(LiveSlice&, unsigned slot);
   struct Slot;
