@@ -27,11 +27,13 @@ def test_an_unmodified_image_stays_inside_its_slice(world, carve_image):
     over = podman("/bin/carve-load", "--allocate", "3GiB", "--no-touch", device="carve.dev/slice=case-a")
     out, err = over.communicate(timeout=60)
     assert over.returncode == 1 and json.loads(out)["error"] == "CUDA_ERROR_OUT_OF_MEMORY", err
-    inside = podman("/bin/carve-load", "--allocate", "1GiB", "--no-touch", "--seconds", "3", device="carve.dev/slice=case-a")
+    script = "/bin/carve-load --allocate 1GiB --no-touch --seconds 600 & while [ ! -e /go/on ]; do /bin/sleep 0.02; done; kill $!"
+    inside = podman("/bin/bash", "-c", script, device="carve.dev/slice=case-a", flags=["--volume", f"{world.folder}:/go"])
     shown = world.attached("case-a")
     process = next(p for p in shown["processes"] if p["attached"])
     assert process["inner_pid"] != process["pid"], "the process has a pid of its own namespace"
     assert shown["parts"][0]["used_bytes"] >= GiB or until(lambda: world.show("case-a")["parts"][0]["used_bytes"] >= GiB)
+    (world.folder / "on").touch()
     out, err = inside.communicate(timeout=60)
     assert inside.returncode == 0, err
     assert "case-a" in world.slices(), "a slice made for containers outlives them"
@@ -53,17 +55,18 @@ def test_the_library_in_a_container_cannot_be_talked_out_of_it(world, carve_imag
 def test_a_container_outlives_its_agent_and_starts_programs_under_the_next(world, carve_image):
     assert world.carve("slice", "create", "--memory", "2GiB", "--name", "case-d").returncode == 0
     load = "/bin/carve-load --no-touch --allocate"
-    script = f"{load} 1GiB --seconds 4 & first=$!; /bin/sleep 2; {load} 3GiB; {load} 512MiB && wait $first"
-    container = podman("/bin/bash", "-c", script, device="carve.dev/slice=case-d")
+    script = f"{load} 1GiB --seconds 600 & while [ ! -e /go/on ]; do /bin/sleep 0.02; done; {load} 768MiB; {load} 512MiB && kill $!"
+    container = podman("/bin/bash", "-c", script, device="carve.dev/slice=case-d", flags=["--volume", f"{world.folder}:/go"])
     world.attached("case-d")
     world.process.kill()
     world.process.wait()
     world.log.close()
     world.start()
+    (world.folder / "on").touch()
     out, err = container.communicate(timeout=60)
     assert container.returncode == 0, (out, err)
-    refused, second, first = [json.loads(line)["error"] for line in out.splitlines()]
-    assert (refused, second, first) == ("CUDA_ERROR_OUT_OF_MEMORY", None, None)
+    refused, granted = [json.loads(line)["error"] for line in out.splitlines()]
+    assert (refused, granted) == ("CUDA_ERROR_OUT_OF_MEMORY", None), "the memory of the first program counts under the next agent"
     world.carve("slice", "rm", "case-d")
 
 
