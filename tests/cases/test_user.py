@@ -22,11 +22,14 @@ def user_world():
 
 def test_a_slice_is_a_tree_and_lingers_until_its_last_branch_ends(user_world):
     w = user_world
+    pid, leave = w.folder / "pid", w.folder / "leave"
     program = w.begin("run", "--memory", "2GiB", "--name", "a", "--", "sh", "-c",
-                      f"setsid sh -c '{LOAD} --allocate 1GiB --seconds 3 & sleep 0.2' & sleep 1; exit 3")
+                      f"setsid sh -c '{LOAD} --allocate 1GiB --seconds 600 & echo $! > {pid}' & while [ ! -e {leave} ]; do sleep 0.02; done; exit 3")
     assert until(lambda: w.slices().get("a", {}).get("state") == "running")
+    leave.touch()
     assert until(lambda: w.slices().get("a", {}).get("state") == "lingering")
-    assert w.attached("a")["parts"][0]["charged_bytes"] > GiB, "an orphan of an orphan is still inside"
+    assert until(lambda: w.attached("a")["parts"][0]["charged_bytes"] > GiB), "an orphan of an orphan is still inside"
+    os.kill(int(pid.read_text()), signal.SIGKILL)
     assert program.wait(15) == 3
     assert until(lambda: not w.slices())
 
