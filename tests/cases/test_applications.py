@@ -131,9 +131,13 @@ def test_an_image_that_cannot_be_pulled_is_named_with_podmans_message(services):
     start = "image '127.0.0.1:9/nothing:none' cannot be pulled and will be tried again: "
     assert until(lambda: message().startswith(start), 60), message()
     assert "127.0.0.1:9" in message().removeprefix(start), "what podman said"
-    services.apply({"apiVersion": "carve.dev/v1", "kind": "Service", "metadata": {"name": "capital"},
-                    "spec": {"gpu": {"memory": "2GiB"}, "run": {"image": "localhost/No:1"}}})
-    assert until(lambda: services.service("capital")["status"]["phase"] == "ImagePullFailed", 60), services.service("capital")
+    (services.folder / "damaged").write_text("no archive")
+    missing = [f"{transport}:/nowhere/image" for transport in ("oci-archive", "docker-archive", "oci", "dir")]
+    for number, image in enumerate(["localhost/No:1", *missing, f"oci-archive:{services.folder}/damaged"]):
+        services.apply({"apiVersion": "carve.dev/v1", "kind": "Service", "metadata": {"name": f"bad-{number}"},
+                        "spec": {"gpu": {"memory": "1GiB"}, "run": {"image": image}}})
+        status = lambda: services.service(f"bad-{number}")["status"]
+        assert until(lambda: status()["phase"] == "ImagePullFailed", 60), (image, status())
 
 
 @pytest.mark.parametrize("policy, script, phase, ended", [

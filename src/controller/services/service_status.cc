@@ -32,7 +32,7 @@ constexpr std::string_view image_pull_failed = "ImagePullFailed";
 constexpr std::string_view engine_failed = "exit status 125:";  // podman's own status
 
 // Returns whether podman ended because it has no image: its own status, with one of its messages.
-bool has_no_image(std::string_view exit) {
+bool has_no_image(std::string_view image, std::string_view exit) {
   constexpr std::string_view texts[] = {"initializing source",
                                         "short-name",
                                         "image not known",
@@ -42,14 +42,20 @@ bool has_no_image(std::string_view exit) {
                                         "repository name",
                                         "invalid reference",
                                         "pull"};
-  return exit.starts_with(engine_failed) && std::ranges::any_of(texts, [&](std::string_view text) {
-           return exit.find(text) != std::string_view::npos;
-         });
+  // An image in a file or a folder. Its missing or damaged file is named without the image.
+  constexpr std::string_view transports[] = {"oci-archive:", "docker-archive:", "oci:", "dir:"};
+  constexpr std::string_view file_texts[] = {"lstat ", "opening file", "untarring file", "index.json",
+                                             "manifest.json"};
+  const auto contains = [&](std::string_view text) { return exit.find(text) != std::string_view::npos; };
+  const bool in_file = std::ranges::any_of(transports, [&](auto name) { return image.starts_with(name); });
+  return exit.starts_with(engine_failed) &&
+         (std::ranges::any_of(texts, contains) || (in_file && std::ranges::any_of(file_texts, contains)));
 }
 
 bool lacks_image(const StatusInput& in, const std::string& slice) {
   const auto program = in.programs.find(slice);
-  return !in.spec.run.image.empty() && program != in.programs.end() && has_no_image(program->second.exit);
+  return !in.spec.run.image.empty() && program != in.programs.end() &&
+         has_no_image(in.spec.run.image, program->second.exit);
 }
 
 // Returns why programs are restarted repeatedly.
