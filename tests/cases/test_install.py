@@ -11,7 +11,7 @@ import pytest
 
 from conftest import BUILD, Agent
 
-PROGRAMS = ("carve", "carved", "carve-controller", "carve-load", "carve-sim", "carve-supervise")
+PROGRAMS = ("carve", "carved", "carve-controller", "carve-load", "carve-replay", "carve-sim", "carve-supervise")
 
 
 @pytest.fixture(scope="module")
