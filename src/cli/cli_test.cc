@@ -7,6 +7,7 @@
 
 #include "cli/amounts.h"
 #include "cli/coverage.h"
+#include "cli/messages.h"
 #include "cli/object_output.h"
 #include "cli/slice_events.h"
 #include "cli/slice_options.h"
@@ -245,6 +246,14 @@ TEST(Top, a_share_that_is_not_enforced_never_looks_as_if_it_were) {
   EXPECT_THAT(text, HasSubstr("shares are not enforced: slices without a share use the device: c"));
   EXPECT_THAT(text, HasSubstr("memory only"));
   EXPECT_THAT(text, HasSubstr("GPU [" + std::string(54, '=')));
+}
+
+TEST(IsolationColumn, of_an_ended_slice_is_what_was_requested) {
+  api::Slice slice;
+  slice.isolation = Isolation::memory_and_compute;
+  EXPECT_EQ(isolation_column(slice), "memory only");
+  slice.state = SliceState::ended;
+  EXPECT_EQ(isolation_column(slice), "memory+compute");
 }
 
 TEST(Top, keeps_inside_the_screen) {

@@ -18,7 +18,9 @@ std::string message(const Enforcement& e) {
 std::string isolation_column(const api::Slice& slice) {
   if (slice.exclusive) return "exclusive";
   const bool shared = slice.isolation == Isolation::memory_and_compute;
-  if (shared && !slice.enforcement.compute.enforced()) return "memory only";
+  // Nothing is in force for an ended slice, so its column is what was requested.
+  if (shared && slice.state != SliceState::ended && !slice.enforcement.compute.enforced())
+    return "memory only";
   return std::string(text(slice.isolation));
 }
 

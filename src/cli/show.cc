@@ -49,9 +49,9 @@ void print_history(const api::Slice& s) {
   fmt::print("{}", table({"FROM", "TO", "FOR", "MEMORY", "COMPUTE", "POLICY", "ISOLATION"}, rows));
 }
 
-// Returns the requested isolation, and what enforces it.
+// Returns the requested isolation, and what enforces it if the slice lives.
 std::string isolation_of(const api::Slice& s) {
-  if (s.isolation == Isolation::none) return "none";
+  if (s.isolation == Isolation::none || s.state == SliceState::ended) return std::string(text(s.isolation));
   std::string out = fmt::format("memory (enforced by: {})", text(s.enforcement.memory.level));
   const Enforcement& compute = s.enforcement.compute;
   if (s.isolation != Isolation::memory_and_compute)
