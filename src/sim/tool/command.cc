@@ -22,6 +22,8 @@ constexpr const char help_text[] =
     "      hung-kernel                                the next kernel never ends\n"
     "      slow-nvml [TIME]                           each NVML call takes TIME (500ms)\n"
     "      device-lost                                the device falls off the bus\n"
+    "      mig                                        the device is in MIG mode\n"
+    "      mps                                        its programs are clients of an MPS server\n"
     "      no-accounting                              NVML keeps no accounts of processes\n"
     "      clear                                      ends all faults; broken contexts stay broken\n"
     "  carve-sim profiles\n"
