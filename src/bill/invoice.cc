@@ -45,7 +45,7 @@ Outcome<Ns> following(Ns moment, const Stamp& last, const Stamp& next, const cha
     return failure(FailureKind::invalid_argument, "its {} has a negative time", what);
   const bool one_boot = last.boot_id == next.boot_id;
   if (one_boot ? next.monotonic_ns < last.monotonic_ns : next.utc_ns < last.utc_ns)
-    return failure(FailureKind::invalid_argument, "its {} is before the moment that precedes it", what);
+    return failure(FailureKind::invalid_argument, "its {} is before an earlier time of the record", what);
   Ns sum = 0;
   if (__builtin_add_overflow(moment, ledger::duration_ns(last, next), &sum))
     return failure(FailureKind::invalid_argument, "its {} is after the year 2262", what);
@@ -54,7 +54,7 @@ Outcome<Ns> following(Ns moment, const Stamp& last, const Stamp& next, const cha
 
 Outcome<void> check_terms(const Segment& segment, const BilledDevice& device) {
   if (segment.memory > device.usable)
-    return failure(FailureKind::invalid_argument, "it has {} of device {}, which has {} usable",
+    return failure(FailureKind::invalid_argument, "it has {} of device {}, which has only {} usable",
                    carve::text(segment.memory).c_str(), carve::text(device.uuid),
                    carve::text(device.usable).c_str());
   if (segment.share > whole_device)
@@ -209,7 +209,7 @@ Outcome<void> price(Line& line, const Tariff* tariff, Lines lines, Sums& sums) {
   const Exact amount = part(before.amount, sums.amount, divisor * millionths_per_one);
   if (gpu_hours > INT64_MAX || amount > INT64_MAX)
     return failure(FailureKind::invalid_argument,
-                   "its amount does not fit an invoice line; check units and price of model '{}'",
+                   "its amount is too large for an invoice line; check units and price of model '{}'",
                    device.model);
   line.gpu_hours = {static_cast<int64_t>(gpu_hours)};
   line.amount = {static_cast<int64_t>(amount)};
@@ -221,9 +221,10 @@ Outcome<const BilledDevice*> device_of(const Usage& usage, const SlicePart& part
   if (found == usage.devices.end())
     return failure(FailureKind::not_found, "its device {} is not described", carve::text(part.device));
   if (found->usable.count == 0 || found->usable > max_usable)
-    return failure(
-        FailureKind::invalid_argument, "its device {} has {} of usable memory; it is above 0 and at most {}",
-        carve::text(part.device), carve::text(found->usable).c_str(), carve::text(max_usable).c_str());
+    return failure(FailureKind::invalid_argument,
+                   "its device {} has {} of usable memory; must be above 0 and at most {}",
+                   carve::text(part.device), carve::text(found->usable).c_str(),
+                   carve::text(max_usable).c_str());
   return &*found;
 }
 
@@ -336,7 +337,7 @@ Invoice invoice(std::span<const Usage> records, const Tariffs& tariffs, const Wi
     end =
         std::find_if_not(first, sorted.end(), [&](const Usage* usage) { return key(usage) == key(*first); });
     if (std::any_of(std::next(first), end, [&](const Usage* usage) { return *usage != **first; })) {
-      const std::string why = fmt::format("{} records have this id and differ", end - first);
+      const std::string why = fmt::format("{} different records have this id", end - first);
       std::for_each(first, end, [&](const Usage* usage) { refuse(usage, why); });
     } else if (const auto added = add_lines(**first, all, out.lines); !added) {
       refuse(*first, added.error().message);

@@ -255,16 +255,16 @@ TEST(Invoice, a_record_that_breaks_a_rule_is_refused_and_the_others_are_billed) 
     const char* message;
     void (*change)(Usage&);
   } const rows[] = {
-      {"its end is before the moment that precedes it", [](Usage& u) { u.record.to = at(0); }},
-      {"its change of terms is before the moment that precedes it",
+      {"its end is before an earlier time of the record", [](Usage& u) { u.record.to = at(0); }},
+      {"its change of terms is before an earlier time of the record",
        [](Usage& u) {
          u.record.periods = {{Terms{}, at(0)}};
        }},
-      {"its end is before the moment that precedes it",
+      {"its end is before an earlier time of the record",
        [](Usage& u) {
          u.record.periods = {{Terms{}, at(9 * hour)}};
        }},
-      {"its time until now is before the moment that precedes it",
+      {"its time until now is before an earlier time of the record",
        [](Usage& u) { u.record.to.reset(), u.record.from = at(101 * hour); }},
       {"its begin has a negative time", [](Usage& u) { u.record.from.utc_ns = INT64_MIN; }},
       {"its end has a negative time", [](Usage& u) { u.record.to->monotonic_ns = INT64_MIN; }},
@@ -272,11 +272,10 @@ TEST(Invoice, a_record_that_breaks_a_rule_is_refused_and_the_others_are_billed) 
       {"its slice has no part", [](Usage& u) { u.record.slice.parts.clear(); }},
       {"its device GPU-01000000-0000-0000-0000-000000000000 is not described",
        [](Usage& u) { u.devices.clear(); }},
-      {"its device GPU-01000000-0000-0000-0000-000000000000 has 0 B of usable memory; it is above 0 and at "
-       "most "
-       "1024 TiB",
+      {"its device GPU-01000000-0000-0000-0000-000000000000 has 0 B of usable memory; must be above 0 and at "
+       "most 1024 TiB",
        [](Usage& u) { u.devices[0].usable = {}; }},
-      {"it has 22732 MiB of device GPU-01000000-0000-0000-0000-000000000000, which has 22731 MiB usable",
+      {"it has 22732 MiB of device GPU-01000000-0000-0000-0000-000000000000, which has only 22731 MiB usable",
        [](Usage& u) { u.record.slice.parts[0].memory = 22732_MiB; }},
       {"its compute share of device GPU-01000000-0000-0000-0000-000000000000 is more than 100%",
        [](Usage& u) { u.record.slice.parts[0].share = {10001}; }},
@@ -300,7 +299,7 @@ TEST(Invoice, an_amount_beyond_64_bits_is_refused) {
   const Invoice i = bill(records, tariffs({t}));
   ASSERT_EQ(i.refused.size(), 1u);
   EXPECT_TRUE(
-      i.refused[0].message.starts_with("record 1 of node n1: its amount does not fit an invoice line"));
+      i.refused[0].message.starts_with("record 1 of node n1: its amount is too large for an invoice line"));
   EXPECT_EQ(text(i.lines.at(0).amount), "277777777777.777778");
 }
 
@@ -313,7 +312,7 @@ TEST(Invoice, a_record_that_was_copied_twice_is_billed_once) {
   const Invoice i = bill(records);
   EXPECT_TRUE(i.lines.empty());
   ASSERT_EQ(i.refused.size(), 2u);
-  EXPECT_EQ(i.refused[1].message, "record 7 of node n1: 2 records have this id and differ");
+  EXPECT_EQ(i.refused[1].message, "record 7 of node n1: 2 different records have this id");
 }
 
 TEST(Invoice, totals_by_group) {

@@ -13,20 +13,19 @@ constexpr unsigned max_decimals = 6;
 Outcome<void> check(const Tariff& tariff) {
   if (tariff.currency.size() != 3 ||
       !std::ranges::all_of(tariff.currency, [](char c) { return c >= 'A' && c <= 'Z'; }))
-    return failure(FailureKind::invalid_argument, "currency '{}': it is three capital letters, such as EUR",
+    return failure(FailureKind::invalid_argument, "currency '{}': must be three capital letters, such as EUR",
                    tariff.currency.substr(0, 40));
-  if (tariff.from < 0)
-    return failure(FailureKind::invalid_argument, "from: a tariff begins in 1970 or later");
+  if (tariff.from < 0) return failure(FailureKind::invalid_argument, "from: must be in 1970 or later");
   if (tariff.price.count < 0 || tariff.price > max_price)
     return failure(FailureKind::invalid_argument, "pricePerGpuHour {}: it is 0 to {}", text(tariff.price),
                    text(max_price, 0));
   for (const auto& [model, units] : tariff.units)
     if (model.empty() || units.count <= 0 || units > max_units)
       return failure(FailureKind::invalid_argument,
-                     "gpuHourUnits {} of model '{}': they are above 0 and at most {}", text(units),
+                     "gpuHourUnits {} of model '{}': must be above 0 and at most {}", text(units),
                      model.substr(0, 80), text(max_units, 0));
   if (tariff.granularity <= 0 || tariff.granularity > max_granularity_ns)
-    return failure(FailureKind::invalid_argument, "granularity: it is above 0 and at most {} s",
+    return failure(FailureKind::invalid_argument, "granularity: must be above 0 and at most {} s",
                    max_granularity_ns / second_ns);
   if (tariff.minimum < 0 || tariff.minimum > max_granularity_ns)
     return failure(FailureKind::invalid_argument, "minimum: it is 0 to {} s", max_granularity_ns / second_ns);
@@ -39,7 +38,7 @@ Outcome<Millionths> parse_millionths(std::string_view what, std::string_view giv
   const auto decimal = leading_decimal(given);
   if (!decimal || decimal->length != given.size() || decimal->decimals > max_decimals)
     return failure(FailureKind::invalid_argument,
-                   "{} '{}': it is a decimal number with at most {} decimals, such as 0.30", what,
+                   "{} '{}': must be a decimal number with at most {} decimals, such as 0.30", what,
                    given.substr(0, 40), max_decimals);
   uint64_t scaled = decimal->digits;
   bool overflow = false;
@@ -79,11 +78,11 @@ Outcome<Tariffs> Tariffs::from(std::vector<Tariff> given) {
   std::ranges::stable_sort(given, {}, &Tariff::from);
   for (size_t i = 1; i < given.size(); ++i) {
     if (given[i].from == given[i - 1].from)
-      return failure(FailureKind::invalid_argument, "two tariffs begin at {}; give each its own date",
+      return failure(FailureKind::invalid_argument, "two tariffs begin at {}; change the date of one",
                      text_utc(given[i].from));
     if (given[i].currency != given[i - 1].currency)
       return failure(FailureKind::invalid_argument,
-                     "tariffs in {} and in {}: an invoice has one currency; use one of them",
+                     "tariffs in {} and in {}: an invoice has one currency; use only one of them",
                      given[i - 1].currency, given[i].currency);
   }
   Tariffs tariffs;

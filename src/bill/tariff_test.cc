@@ -35,7 +35,7 @@ TEST(Millionths, are_read_from_their_text) {
     EXPECT_EQ(read ? read->count : -1, row.count) << row.text;
   }
   EXPECT_EQ(parse_millionths("pricePerGpuHour", "1e3", max_price).error().message,
-            "pricePerGpuHour '1e3': it is a decimal number with at most 6 decimals, such as 0.30");
+            "pricePerGpuHour '1e3': must be a decimal number with at most 6 decimals, such as 0.30");
   EXPECT_EQ(parse_millionths("gpuHourUnits", "1000001", max_units).error().message,
             "gpuHourUnits '1000001': it is at most 1000000");
 }
@@ -88,15 +88,15 @@ TEST(Tariffs, that_cannot_be_valid_are_refused) {
   };
   EXPECT_EQ(message([](Tariff&) {}), "");
   EXPECT_EQ(message([](Tariff& t) { t.from = 0; }),
-            "two tariffs begin at 1970-01-01T00:00:00Z; give each its own date");
+            "two tariffs begin at 1970-01-01T00:00:00Z; change the date of one");
   EXPECT_EQ(message([](Tariff& t) { t.currency = "USD"; }),
-            "tariffs in EUR and in USD: an invoice has one currency; use one of them");
+            "tariffs in EUR and in USD: an invoice has one currency; use only one of them");
   EXPECT_EQ(message([](Tariff& t) { t.currency = "eur"; }),
-            "currency 'eur': it is three capital letters, such as EUR");
+            "currency 'eur': must be three capital letters, such as EUR");
   EXPECT_EQ(message([](Tariff& t) { t.price = {-1}; }), "pricePerGpuHour -0.000001: it is 0 to 1000000000");
   EXPECT_NE(message([](Tariff& t) { t.price = {max_price.count + 1}; }), "");
   EXPECT_EQ(message([](Tariff& t) { t.units["NVIDIA A10"] = {0}; }),
-            "gpuHourUnits 0.000000 of model 'NVIDIA A10': they are above 0 and at most 1000000");
+            "gpuHourUnits 0.000000 of model 'NVIDIA A10': must be above 0 and at most 1000000");
   EXPECT_NE(message([](Tariff& t) { t.units["x"] = {max_units.count + 1}; }), "");
   EXPECT_NE(message([](Tariff& t) { t.units[""] = {1}; }), "");
   EXPECT_NE(message([](Tariff& t) { t.from = -1; }), "");

@@ -16,7 +16,7 @@ constexpr client::Settings settings{.patience = std::chrono::seconds(5),
 void carry_out(const client::AgentClient& agent, const AgentRequest& request) {
   if (request.change)
     if (const auto changed = agent.change_node(*request.change); !changed)
-      os::log::warning("the agent does not change its settings: {}", changed.error().detail);
+      os::log::warning("the agent did not accept its new settings: {}", changed.error().detail);
   for (const std::string& name : request.ended_slices)
     if (const auto ended = agent.end(name); !ended)
       os::log::warning("slice {}: not ended: {}", name, ended.error().detail);

@@ -21,13 +21,13 @@ Outcome<void> add_node(Options& o, const std::string& word) {
   if (!is_node_name(node.name))
     return failure(
         FailureKind::invalid_argument,
-        "--node '{}': '{}' is not a node's name; use 1 to {} of a-z, 0-9 and -, with a letter or a "
+        "--node '{}': '{}' is not a valid node name; use 1 to {} of a-z, 0-9 and -, with a letter or a "
         "digit at both ends",
         shown(word), shown(node.name), max_node_name_bytes);
   if (const auto earlier = std::ranges::find(o.nodes, node.name, &NodeAddress::name);
       earlier != o.nodes.end())
     return failure(FailureKind::invalid_argument,
-                   "--node '{}': node {} already has the socket {}; give each node a name of its own",
+                   "--node '{}': node {} already has the socket {}; use a different name for each node",
                    shown(word), node.name, shown(earlier->socket));
   if (o.nodes.size() == max_nodes)
     return failure(FailureKind::invalid_argument,
@@ -42,7 +42,7 @@ Outcome<void> set_listen(Options& o, const std::string& word) {
   o.listen_requested = o.listen.has_value();
   if (!o.listen && word != "none")
     return failure(FailureKind::invalid_argument,
-                   "--listen '{}' is not an address and a port, such as 127.0.0.1:8470, and not none",
+                   "--listen '{}' is not an address and a port, such as 127.0.0.1:8470, or none",
                    shown(word));
   return {};
 }
@@ -56,7 +56,7 @@ Outcome<void> add_host(Options& o, const std::string& word) {
       });
   if (!is_plain)
     return failure(FailureKind::invalid_argument,
-                   "--host '{}' is not a host's name of at most {} letters, digits, - and ., without a port",
+                   "--host '{}' is not a host name of at most {} letters, digits, - and ., without a port",
                    shown(word), max_host_bytes);
   if (o.hosts.size() == max_hosts)
     return failure(FailureKind::invalid_argument, "--host '{}': a controller has at most {} names",
@@ -93,14 +93,15 @@ Outcome<void> set_orphan_grace(Options& o, const std::string& word) {
 }
 
 const os::CommandLine& line() {
-  static const os::CommandLine line = os::command_line(
-      "carve-controller",
-      "carve-controller: the Carve controller. It knows the nodes, each served by an agent (carved), and "
-      "lists them.",
-      "SIGTERM and SIGINT end the controller; agents and slices run on.\n"
-      "Exit status: 0 ended by a signal, 2 wrong command line, 1 any other failure; stderr has the reason.\n"
-      "  carve-controller --node a=/run/carve/carved.sock --listen 127.0.0.1:8470",
-      option_rows);
+  static const os::CommandLine line =
+      os::command_line("carve-controller",
+                       "carve-controller: the Carve controller. It manages nodes, each with an agent "
+                       "(carved), and runs services and jobs on them.",
+                       "SIGTERM and SIGINT end the controller; agents and slices keep running.\n"
+                       "Exit status: 0 ended by a signal, 2 wrong command line, 1 any other failure; the "
+                       "reason is on stderr.\n"
+                       "  carve-controller --node a=/run/carve/carved.sock --listen 127.0.0.1:8470",
+                       option_rows);
   return line;
 }
 
@@ -112,7 +113,7 @@ Outcome<NodeAddress> this_node(const Surroundings& s) {
   if (!is_node_name(name))
     return failure(
         FailureKind::invalid_argument,
-        "--node: the host name '{}' makes no node's name; name this machine's agent with --node NAME={}",
+        "--node: the host name '{}' is not a valid node name; name this machine's agent with --node NAME={}",
         shown(s.host_name), shown(s.agent_socket));
   return NodeAddress{.name = std::move(name), .socket = s.agent_socket};
 }
@@ -145,9 +146,9 @@ Outcome<void> check_length(const std::string& option, const std::string& path) {
 // Checks the rules between the options, and those of paths that have become absolute.
 Outcome<void> consistent(const Options& o) {
   if (o.tls_certificate.empty() != o.tls_key.empty())
-    return failure(
-        FailureKind::invalid_argument, "{} is given without {}; TLS needs a certificate and its key",
-        o.tls_key.empty() ? "--tls-cert" : "--tls-key", o.tls_key.empty() ? "--tls-key" : "--tls-cert");
+    return failure(FailureKind::invalid_argument, "{} requires {}; TLS needs a certificate and its key",
+                   o.tls_key.empty() ? "--tls-cert" : "--tls-key",
+                   o.tls_key.empty() ? "--tls-key" : "--tls-cert");
   if (!o.tls_key.empty() && !o.listen)
     return failure(FailureKind::invalid_argument,
                    "--tls-cert is given with --listen none; give an address, or leave it out");
@@ -223,7 +224,7 @@ const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Opti
      .help = "largest part of all objects of a kind that one account may have [25%]",
      .store = set_account_quota},
     {.name = "--allow-unknown-gpu-requests",
-     .help = "accept manifests with GPU requests that Carve does not read; they see no device",
+     .help = "accept manifests with GPU requests that Carve does not support; their programs see no device",
      .store = os::raise<&Options::allows_unknown_gpu_requests>},
 });
 

@@ -88,7 +88,7 @@ void KnownNodes::store(bool all) {
     }
   const auto done = store_.write(records);
   if (!done && !store_failed_) os::log::error("{}; the nodes are polled on", done.error().message);
-  if (done && store_failed_) os::log::info("the controller database is written again");
+  if (done && store_failed_) os::log::info("the controller database is writable again");
   store_failed_ = !done;
   if (done)
     for (KnownNode* known : written) known->was_stored();

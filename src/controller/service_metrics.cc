@@ -16,7 +16,7 @@ struct Level {
 constexpr Level levels[] = {
     {"carve_service_sessions", "Requests, streams and tunnels in progress at the replicas.",
      [](const RequestFigures& f) { return fmt::format("{}", f.sessions); }},
-    {"carve_service_queued_requests", "Requests that wait for a replica.",
+    {"carve_service_queued_requests", "Requests waiting for a replica.",
      [](const RequestFigures& f) { return fmt::format("{}", f.queued); }},
     {"carve_service_response_time_seconds",
      "Mean time from a request to the header of its response, over the last 1,024 requests.",
@@ -43,7 +43,7 @@ std::string service_metrics(const std::vector<RequestFigures>& endpoints) {
 
 std::string queue_metrics(size_t waiting_jobs, int64_t decision_ns) {
   api::Exposition out;
-  out.family("carve_queue_waiting_jobs", "gauge", "Jobs that wait, in all queues.");
+  out.family("carve_queue_waiting_jobs", "gauge", "Waiting jobs, over all queues.");
   out.sample({}, fmt::format("{}", waiting_jobs));
   out.family("carve_queue_decision_seconds", "gauge", "Duration of the last decision over all queues.");
   out.sample({}, api::seconds_of(static_cast<uint64_t>(decision_ns)));

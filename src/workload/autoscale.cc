@@ -60,8 +60,9 @@ AutoscaleDecision Autoscaler::decide(const AutoscaleTerms& terms, const Autoscal
   if (!in.load_milli || in.ready == 0) {
     out.replicas = std::clamp(replicas_, terms.min, terms.max);
     out.limit = Limit::unmeasured;
-    out.reason = fmt::format("{} is not measured: {}", terms.metric,
-                             in.ready == 0 ? "no replica is ready" : "there are no figures of 3 s yet");
+    out.reason =
+        fmt::format("{} is not measured: {}", terms.metric,
+                    in.ready == 0 ? "no replica is ready" : "less than 3 s have been measured so far");
   } else {
     const unsigned recommended = recommended_for(terms, *in.load_milli, replicas_, in.ready);
     const unsigned held = stabilised(recommended, now);

@@ -209,20 +209,21 @@ Outcome<Job> validated(Job job) {
   size_t drivers = 0, tasks = 0;
   for (const PodSpec& spec : job.pods) {
     if (!ids.insert(spec.id).second)
-      return failure(FailureKind::invalid_argument, "two pods have the same role and the index {}",
+      return failure(FailureKind::invalid_argument, "two pods have the same role and index {}",
                      spec.id.index);
     drivers += spec.id.role == PodRole::driver;
     tasks += spec.id.role == PodRole::task;
   }
   if (job.stays ? drivers + tasks != 0 : drivers > 1 || (drivers == 0) == (tasks == 0))
-    return failure(FailureKind::invalid_argument, "{} drivers and {} tasks: {}", drivers, tasks,
-                   job.stays ? "a job that stays has neither" : "a job has one driver, or tasks");
+    return failure(
+        FailureKind::invalid_argument, "{} drivers and {} tasks: {}", drivers, tasks,
+        job.stays ? "a long-running job may have neither" : "a job must have either one driver or tasks");
   if (job.retries > max_job_retries)
-    return failure(FailureKind::invalid_argument, "retries {}: they are 0 to {}", job.retries,
+    return failure(FailureKind::invalid_argument, "retries {}: must be 0 to {}", job.retries,
                    max_job_retries);
   if (job.deadline < 0 || job.ttl < 0)
     return failure(FailureKind::invalid_argument,
-                   "deadlineSeconds and ttlSecondsAfterFinished are 0 or more");
+                   "deadlineSeconds and ttlSecondsAfterFinished must be 0 or more");
   return job;
 }
 

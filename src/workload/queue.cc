@@ -311,17 +311,18 @@ Outcome<Queue> validated(Queue queue) {
     return failure(FailureKind::invalid_argument, "weight {}: must be 1 to {}", queue.weight,
                    max_queue_weight);
   if (queue.gpu == QueueGpu::none && queue.quota)
-    return failure(FailureKind::invalid_argument, "queue {} gives no GPU: leave out the quota", queue.name);
+    return failure(FailureKind::invalid_argument, "queue {} provides no GPU: leave out the quota",
+                   queue.name);
   return queue;
 }
 
 Outcome<void> check(const Queue& queue, const JobNeed& need, size_t waiting) {
   if (need.gpu != queue.gpu && need.gpu != QueueGpu::none) {
-    const char* gives = queue.gpu == QueueGpu::gpu    ? "gives whole GPUs"
+    const char* gives = queue.gpu == QueueGpu::gpu    ? "provides whole GPUs"
                         : queue.gpu == QueueGpu::mgpu ? "divides GPUs"
-                                                      : "gives no GPU";
+                                                      : "provides no GPU";
     const char* asks = need.gpu == QueueGpu::gpu ? "requests whole GPUs" : "requests slices";
-    return failure(FailureKind::invalid_argument, "queue {} {}, and the job {}; choose another queue",
+    return failure(FailureKind::invalid_argument, "queue {} {}, but the job {}; choose another queue",
                    queue.name, gives, asks);
   }
   if ((need.gpu == QueueGpu::none) != (need.slices == 0) || slice_count(need) > max_job_slices)
@@ -336,7 +337,7 @@ Outcome<void> check(const Queue& queue, const JobNeed& need, size_t waiting) {
     return failure(FailureKind::invalid_argument,
                    "the job has {} slices, and queue {} has at most {} in all; ask for fewer",
                    slice_count(need), queue.name, queue.max_slices);
-  if (need.deadline < 0) return failure(FailureKind::invalid_argument, "deadlineSeconds is 0 or more");
+  if (need.deadline < 0) return failure(FailureKind::invalid_argument, "deadlineSeconds must be 0 or more");
   if (waiting >= max_waiting_jobs)
     return failure(FailureKind::insufficient_capacity, "{} jobs are waiting, the limit; submit again later",
                    waiting);

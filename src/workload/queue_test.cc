@@ -218,9 +218,9 @@ TEST(Queue, a_job_that_does_not_belong_to_its_queue_is_refused_with_a_message) {
   gpu.gpu = QueueGpu::gpu, none.gpu = QueueGpu::none, small.max_slices = 2;
   EXPECT_EQ(message(queue("q"), whole(1)), "");
   EXPECT_EQ(message(gpu, whole(1)),
-            "queue q gives whole GPUs, and the job requests slices; choose another queue");
+            "queue q provides whole GPUs, but the job requests slices; choose another queue");
   EXPECT_EQ(message(none, whole(1)),
-            "queue q gives no GPU, and the job requests slices; choose another queue");
+            "queue q provides no GPU, but the job requests slices; choose another queue");
   EXPECT_EQ(message(none, {.gpu = QueueGpu::none}), "");
   EXPECT_EQ(message(queue("q"), {.gpu = QueueGpu::none}), "");
   EXPECT_EQ(message(small, whole(3)),
@@ -242,7 +242,7 @@ TEST(Queue, a_job_that_does_not_belong_to_its_queue_is_refused_with_a_message) {
     EXPECT_EQ(validated(q).error().message, fmt::format("weight {}: must be 1 to 1000", weight));
   }
   none.quota = Amount{};
-  EXPECT_EQ(validated(none).error().message, "queue q gives no GPU: leave out the quota");
+  EXPECT_EQ(validated(none).error().message, "queue q provides no GPU: leave out the quota");
 }
 
 // Counts the calls of the placement.

@@ -294,16 +294,16 @@ Outcome<Service> validated(Service service) {
                    service.replicas, max_replicas);
   const Rollout& rollout = service.rollout;
   if (rollout.max_surge > max_replicas || rollout.max_unavailable > max_replicas)
-    return failure(FailureKind::invalid_argument, "maxSurge {} and maxUnavailable {}: each is 0 to {}",
+    return failure(FailureKind::invalid_argument, "maxSurge {} and maxUnavailable {}: each must be 0 to {}",
                    rollout.max_surge, rollout.max_unavailable, max_replicas);
   if (rollout.max_surge == 0 && rollout.max_unavailable == 0)
     return failure(
         FailureKind::invalid_argument,
         "maxSurge 0 and maxUnavailable 0: no replica can be replaced; set one of them to 1 or more");
   if (rollout.progress_deadline <= 0)
-    return failure(FailureKind::invalid_argument, "progressDeadlineSeconds is 1 or more");
+    return failure(FailureKind::invalid_argument, "progressDeadlineSeconds must be 1 or more");
   if (service.grace < 0)
-    return failure(FailureKind::invalid_argument, "the grace period is 0 or more seconds");
+    return failure(FailureKind::invalid_argument, "the grace period must be 0 or more seconds");
   return service;
 }
 

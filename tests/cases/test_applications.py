@@ -57,7 +57,7 @@ def test_a_revision_comes_back_and_a_restart_replaces_every_replica(world, servi
 @pytest.mark.parametrize("gpu,message", [
     ("type: mGPU, memory: 4096, compute: 1.5", "gpu.compute: 1.5 is neither a positive whole number nor 0.01 to 0.99 with at most 2 decimals"),
     ("type: mGPU, memory: 256, compute: 0.5", "gpu.memory: 256 MiB; single-device sharing needs more than 256 MiB"),
-    ("type: mGPU, memory: 4096", "gpu.compute: it is absent; only policy native-burst-share may leave it out"),
+    ("type: mGPU, memory: 4096", "gpu.compute: is required unless the policy is native-burst-share"),
     ("type: mGPU, memory: 4096, compute: 0.5, devices: 2", "gpu.devices: 2 devices without multiDevice"),
     ("type: mGPU, memory: 1024, compute: 1, devices: 2, multiDevice: true", "multi-device sharing needs more than 1024 MiB"),
 ])
@@ -70,7 +70,7 @@ def test_each_rule_of_the_form_has_its_message(services, gpu, message):
 def test_a_policy_of_no_node_is_refused(services):
     document = (EXAMPLES / "application.yaml").read_text().replace("fixed-share", "native-burst-share")
     shown = services.apply(document, status=1)
-    assert "gpu.policy: 'native-burst-share' is the policy of no node: node n1 has fixed-share" in shown
+    assert "gpu.policy: no node has the policy 'native-burst-share': node n1 has fixed-share" in shown
     assert services.items() == []
 
 
@@ -82,7 +82,7 @@ def test_the_mode_of_the_node_gives_the_isolation(world, services):
     services.apply((EXAMPLES / "application.yaml").read_text())
     def reasons():
         return [c["message"] for c in services.service("chat", "application")["status"]["conditions"] if c["reason"] == "SliceRefused"]
-    assert until(reasons, 30) and "no node's mode gives a share of compute: node n1 has mode none" in reasons()[0]
+    assert until(reasons, 30) and "no node's mode provides a share of compute: node n1 has mode none" in reasons()[0]
 
 
 def test_a_manifest_in_units_of_the_node_runs_unchanged(world, services):
@@ -191,7 +191,7 @@ def test_a_program_that_has_run_once_keeps_its_log_until_its_service_runs_again(
 def test_a_deployment_starts_its_programs_again(services):
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "command": ["true"]}]}}
     refused = services.apply({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {"template": template}}, status=1)
-    assert "'Never': the programs of a Deployment are always started again; write a Pod" in refused
+    assert "'Never': the programs of a Deployment are always restarted; use a Pod" in refused
 
 
 def test_a_program_that_does_not_exist_is_named(services):
@@ -208,6 +208,6 @@ def test_a_program_over_its_quota_is_started_again_with_the_reason(services):
     def status():
         return services.service("greedy")["status"]
     assert until(lambda: status()["restarts"] >= 2, 60), json.dumps(status())
-    reason = "; its GPU memory quota of 2 GiB refused memory"
+    reason = "; an allocation was refused by its GPU memory quota of 2 GiB"
     assert until(lambda: [r["lastExit"][-len(reason):] for r in status()["replicaList"]] == [reason], 60), json.dumps(status())
     assert "refused      memory over the quota, last at" in services.carve("show", "greedy-1-0")

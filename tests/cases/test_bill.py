@@ -122,7 +122,7 @@ def test_invoices_are_the_same_after_kills_and_equal_the_usage_records(world, se
 def test_tariffs_that_do_not_go_together_and_wrong_questions_are_refused(services):
     tariff = (EXAMPLES / "tariff.yaml").read_text()
     services.apply(tariff)
-    assert "two tariffs begin at 2026-09-01T00:00:00Z; give each its own date" in \
+    assert "two tariffs begin at 2026-09-01T00:00:00Z; change the date of one" in \
         services.apply(tariff.replace("name: autumn", "name: other"), status=1)
     assert "tariffs in EUR and in USD" in services.apply(
         tariff.replace("name: autumn", "name: other").replace("2026-09", "2026-10").replace("EUR", "USD"), status=1)
@@ -132,5 +132,5 @@ def test_tariffs_that_do_not_go_together_and_wrong_questions_are_refused(service
     assert "--by prints sums, and --idle prints lines" in services.carve("bill", "--idle", "--by", "job", status=2)
     assert "--idle does not support csv" in services.carve("bill", "--idle", "-o", "csv", status=2)
     assert "--account is empty" in services.carve("bill", "--account", "", status=2)
-    assert "from 'soon': it is a day or a moment in UTC" in services.carve("bill", "--from", "soon", status=1)
+    assert "from 'soon': must be a day or a time in UTC" in services.carve("bill", "--from", "soon", status=1)
     assert "no invoice line n1.99.0" in services.carve("bill", "explain", "n1.99.0", status=1)

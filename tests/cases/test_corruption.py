@@ -262,7 +262,7 @@ def test_programs_that_no_object_owns_end_after_the_grace_period(world, how):
         c.start()
         assert until(lambda: not world.slices() and programs(c) == [], 60), (world.slices(), programs(c), c.log())
         assert until(lambda: "OrphanEnded" in reasons(c)), reasons(c)
-        assert c.log().count("program keepme-1-0 was ended, because the database has lost its record") == 1
+        assert c.log().count("program keepme-1-0 was ended, because its record is missing from the database") == 1
         assert granted(world) + granted(world, 1) == 0
         if how == "damaged":
             with pytest.raises(OSError):
@@ -300,7 +300,7 @@ def test_removed_sockets_of_the_agent_are_made_again(world):
         path.unlink()
     assert until(lambda: world.carve("version").returncode == 0, 20), "the agent can be reached again"
     assert until(lambda: attaches(world, "after"), 30)
-    assert len([e for e in events(world) if "was removed and is made again" in e and "socket" in e]) == 3, events(world)
+    assert len([e for e in events(world) if "was removed and has been recreated" in e and "socket" in e]) == 3, events(world)
     assert set(world.slices()) == {"before"}
 
 
@@ -331,7 +331,7 @@ def test_a_removed_runtime_directory_is_made_again_and_slices_keep_their_pages(w
     assert until(lambda: has_attached(2), 20)
     before = control_pages(world, "a")
     assert len(before) == 1, "what the agent writes reaches processes of before and after"
-    assert len([e for e in events(world) if "s.run was removed and is made again" in e]) == 1
+    assert len([e for e in events(world) if "s.run was removed and has been recreated" in e]) == 1
     crash(world)
     world.start()
     (world.folder / "third").touch()
@@ -346,7 +346,7 @@ def test_a_removed_socket_of_the_controller_is_made_again(world):
     with controller(world, "60s") as c:
         c.socket.unlink()
         assert until(c.answers, 20)
-        assert c.log().count(f"the socket {c.socket} was removed and is made again") == 1
+        assert c.log().count(f"the socket {c.socket} was removed and has been recreated") == 1
 
 
 def test_a_program_that_removes_its_files_is_started_once_and_ends_with_its_service(world):

@@ -30,9 +30,10 @@ WAITS = "import time\nwhile True: time.sleep(1)"
 def test_a_task_whose_quota_refused_memory_says_so(jobs):
     jobs.queue()
     name = jobs.submit("--tasks", 1, *mgpu(10, 1024), "--", LOAD, "--allocate", "2GiB", "--no-touch")
-    assert "; its GPU memory quota of 1 GiB refused memory" in jobs.becomes(name, "Failed")["reason"]
+    assert "; an allocation was refused by its GPU memory quota of 1 GiB" in jobs.becomes(name, "Failed")["reason"]
     jobs.all_slices_end()
-    assert "its GPU memory quota of 1 GiB refused memory" in jobs.carve("describe", f"job/{name}"), "also when its slice has ended"
+    shown = jobs.carve("describe", f"job/{name}")
+    assert "an allocation was refused by its GPU memory quota of 1 GiB" in shown, "also when its slice has ended"
 
 
 def test_each_task_sees_one_device_of_its_size(jobs):
@@ -98,8 +99,8 @@ def test_files_that_are_no_documents_are_refused(jobs):
     for words in (("apply", "-f"), ("delete", "-f"), ("render", "-f"), ("explain", "-f"), ("eas", "create"), ("submit", "custom", "-q", "q", "--params")):
         assert f"carve: {jobs.folder}: cannot be read: it is a directory; name a file" in jobs.carve(*words, jobs.folder, "--", "true", status=1)
     other = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "pi"}, "spec": {"template": {"spec": {"containers": []}}}}
-    assert "apiVersion: 'batch/v1'; a Job of Carve has carve.dev/v1" in jobs.apply(other, status=1)
-    assert "apiVersion: it is absent; a Queue of Carve has carve.dev/v1" in jobs.apply({"kind": "Queue", "metadata": {"name": "q"}}, status=1)
+    assert "apiVersion: 'batch/v1'; a Carve Job has carve.dev/v1" in jobs.apply(other, status=1)
+    assert "apiVersion: is required; a Carve Queue has carve.dev/v1" in jobs.apply({"kind": "Queue", "metadata": {"name": "q"}}, status=1)
 
 
 def test_a_job_that_does_not_fit_waits_whole_and_says_why(jobs):
@@ -215,13 +216,13 @@ def test_what_a_queue_refuses_is_refused_at_the_submission(jobs):
     """S4-2, S4-5, S4-15, S4-16; the messages are in the table of engines/engine_pods_test.cc."""
     jobs.queue("whole", gpu="gpu")
     jobs.queue("strict", strict=True)
-    assert "carve: queue whole gives whole GPUs: leave out emr.serverless.mgpu.core" in jobs.submit(
+    assert "carve: queue whole provides whole GPUs: leave out emr.serverless.mgpu.core" in jobs.submit(
         *mgpu(), *python("pass"), queue="whole", status=1)
     assert "'7' is neither a multiple of 5 nor 99" in jobs.submit(*mgpu(7), *python("pass"), queue="strict", status=1)
     assert "22731 MiB of the largest device" in jobs.submit(*mgpu(30, 30000), *python("pass"), queue="strict", status=1)
     assert "there is no queue 'train'; there are strict, whole" in jobs.submit(*mgpu(), *python("pass"), status=1)
     assert "no compute group 'x'; there are default" in jobs.submit("--compute-group", "x", *mgpu(), *python("pass"), queue="strict", status=1)
-    assert "queue whole is a GPU queue: GPU and mGPU exclude each other; create another queue" in jobs.apply(
+    assert "queue whole is a GPU queue: GPU and mGPU are mutually exclusive; create another queue" in jobs.apply(
         {"apiVersion": "carve.dev/v1", "kind": "Queue", "metadata": {"name": "whole"}, "spec": {"gpu": "mgpu"}}, status=1)
     much = jobs.submit("--conf", "serverless.custom.job.gpu.enabled=true", "--conf", "serverless.custom.job.task.gpus=3", *python("pass"),
                        queue="whole", status=1)
@@ -381,4 +382,4 @@ def test_labels_alone_of_an_applied_object_change(jobs):
     assert [item["metadata"]["name"] for item in json.loads(jobs.carve("get", "jobs", "-l", "zone=z", "-o", "json"))["items"]] == ["a"]
     assert "not KEY=VALUE" in jobs.carve("label", "job", "a", "zone", status=2)
     assert "name a label" in jobs.carve("label", "job/a", status=2)
-    assert "it is for the memory unit of a node" in jobs.carve("label", "job/a", "b=c", "--when-free", status=2)
+    assert "applies only to the memory unit of a node" in jobs.carve("label", "job/a", "b=c", "--when-free", status=2)

@@ -109,7 +109,7 @@ def test_a_taint_of_the_pool_repels_services_that_do_not_tolerate_it(nodes):
                                                         "spec": {"pool": "p"}}])
     nodes.becomes("node", "n1", lambda n: n["status"]["taints"] == ["team=vision:NoSchedule"])
     nodes.apply(service(pool="p"))
-    reason = "no node takes it: node n1 has the taint team=vision:NoSchedule"
+    reason = "no node accepts it: node n1 has the taint team=vision:NoSchedule"
     nodes.becomes("service", "demo", lambda s: any(reason in c["message"] for c in s["status"]["conditions"]))
     nodes.apply(service(pool="p", tolerations=[{"key": "team", "operator": "Exists"}]))
     nodes.becomes("service", "demo", lambda s: s["status"]["phase"] == "Running")
@@ -170,7 +170,8 @@ def test_a_system_label_is_not_edited(nodes):
     nodes.carve("label", "node", "n1", "zone=a", "ack.node.gpu.placement=spread")
     assert nodes.one("node", "n1")["metadata"]["labels"] == {POLICY: "native-burst-share", "zone": "a", "carve.dev/placement": "spread"}
     status, problem = nodes.patch("n2", {"metadata": {"labels": {"ack.node.gpu.schedule": "cgpu", "vke.node.gpu.schedule": "mgpu"}}})
-    assert (status, problem["type"]) == (422, "carve:invalid") and "are one label and have different values" in problem["detail"]
+    assert (status, problem["type"]) == (422, "carve:invalid")
+    assert "are synonyms for one label and have different values" in problem["detail"]
 
 
 def test_a_node_without_its_labels_has_the_defaults_again(nodes):
@@ -233,7 +234,7 @@ def test_a_document_of_pai_eas_is_sliced_in_its_resource_groups_only(nodes):
     shown = nodes.carve("explain", "slicing", "--pool", "p")
     assert message in shown and "slicing is available, but not to documents of PAI-EAS" in shown
     assert "available, not to PAI-EAS" in nodes.carve("get", "pools")
-    assert "metadata.resource: it is absent, and GPU slicing needs an EAS resource group" in eas(nodes, 1)
+    assert "metadata.resource: is required, because GPU slicing needs an EAS resource group" in eas(nodes, 1)
     assert "service/e checked" in eas(nodes, gpu=1, resource="p"), "a whole device is no slice"
     nodes.apply(pool(type="EAS Resource Group"))
     assert "; name one: p" in eas(nodes, 1)

@@ -50,8 +50,7 @@ Outcome<BillQuery> bill_query(const Call& call, Parameters& given) {
     }
   if (given["to"].empty() && !given["from"].empty()) out.window.to = month_of(out.window.from).to_ns;
   if (out.window.from >= out.window.to)
-    return failure(FailureKind::invalid_argument,
-                   "from {} is not before to {}; an invoice has the time from one to the other",
+    return failure(FailureKind::invalid_argument, "from {} must be before to {}",
                    os::rfc3339(out.window.from, os::Decimals::milliseconds),
                    os::rfc3339(out.window.to, os::Decimals::milliseconds));
   constexpr std::string_view label_prefix = "label:";
@@ -103,7 +102,7 @@ http::Response get_bill(const Call& call) {
   const std::string& format = (*given)["format"];
   if (!format.empty() && format != "json" && format != "csv")
     return refuse(FailureKind::invalid_argument,
-                  fmt::format("format '{}': it is json or csv", format.substr(0, max_shown_bytes)));
+                  fmt::format("format '{}': must be json or csv", format.substr(0, max_shown_bytes)));
   const bool is_csv =
       format.empty() ? accept != nullptr && accept->find("text/csv") != std::string::npos : format == "csv";
   const bool has_sums = !(*given)["by"].empty() && !query->with_lines && !query->only_idle;

@@ -87,13 +87,13 @@ Result<http::Caller, http::Response> ControllerRoutes::identified(const http::Re
   if (const auto token = http::bearer_token(request.headers)) {
     if (auto known = context_.tokens.caller(*token, now)) return *known;
     wrong_tokens_.failed(origin, now);
-    return tl::unexpected(refuse(FailureKind::unauthenticated,
-                                 "the token is unknown or has expired; carve token create makes a new one"));
+    return tl::unexpected(
+        refuse(FailureKind::unauthenticated,
+               "the token is unknown or has expired; create a new one with carve token create"));
   }
-  return tl::unexpected(
-      refuse(FailureKind::unauthenticated,
-             "the caller is not identified; send a token (Authorization: Bearer), or connect "
-             "to the controller's unix socket, which names its user"));
+  return tl::unexpected(refuse(FailureKind::unauthenticated,
+                               "the caller is not identified; send a token (Authorization: Bearer), or "
+                               "connect to the controller's unix socket, which identifies the user"));
 }
 
 // Every response to a request other than GET is in the audit log, including rejections.

@@ -145,7 +145,7 @@ TEST(ControllerRoutes, two_documents_of_one_object_change_nothing) {
   const auto refused =
       api.ask(user(0), "POST", "/v1/documents", std::string(service) + "\n---\n" + std::string(service));
   EXPECT_EQ(refused.status, 400u);
-  EXPECT_THAT(body(refused), HasSubstr("two documents are service a; leave one out"));
+  EXPECT_THAT(body(refused), HasSubstr("two documents describe service a; remove one of them"));
   EXPECT_TRUE(api.objects.list(objects::Kind::service).empty());
 }
 
@@ -154,7 +154,7 @@ TEST(ControllerRoutes, a_dry_run_is_refused_as_the_change_itself_would_be) {
   const std::string two = std::string(service) + "\n---\n" + std::string(service);
   const auto twice = api.ask(user(0), "POST", "/v1/documents?dryRun=true", two);
   EXPECT_EQ(twice.status, 400u);
-  EXPECT_THAT(body(twice), HasSubstr("two documents are service a; leave one out"));
+  EXPECT_THAT(body(twice), HasSubstr("two documents describe service a; remove one of them"));
   for (size_t i = 0; i < max_objects_of_kind; ++i)
     ASSERT_TRUE(api.objects.add({.key = {.name = fmt::format("n{}", i)}}));
   const auto over = api.ask(user(0), "POST", "/v1/documents?dryRun=true", service);
@@ -321,7 +321,8 @@ TEST(ControllerRoutes, names_of_pai_eas_that_are_one_here_do_not_replace_each_ot
   ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", named("my_model")).status, 201u);
   const auto refused = api.ask(user(0), "POST", "/v1/documents", named("My_Model"));
   EXPECT_EQ(refused.status, 409u);
-  EXPECT_THAT(body(refused), HasSubstr("'My_Model' is my-model here, which is service 'my_model' already"));
+  EXPECT_THAT(body(refused),
+              HasSubstr("'My_Model' becomes my-model here, which is already the name of service 'my_model'"));
   const auto renamed =
       api.ask(user(0), "POST", "/v1/services/my-model/modify", R"({"changes":["metadata.name=other"]})");
   EXPECT_EQ(renamed.status, 400u);
@@ -403,7 +404,7 @@ TEST(ControllerRoutes, documents_are_rendered_as_manifests_that_can_be_applied) 
       api.ask(user(0), "POST", "/v1/render",
               R"({"apiVersion":"carve.dev/v1","kind":"Pool","metadata":{"name":"p"},"spec":{}})");
   EXPECT_EQ(pool.status, 422u);
-  EXPECT_THAT(body(pool), HasSubstr("Pool 'p' has no manifest"));
+  EXPECT_THAT(body(pool), HasSubstr("Pool 'p' cannot be rendered"));
 }
 
 TEST(ControllerRoutes, a_dry_run_explains_which_rule_translated_which_field) {

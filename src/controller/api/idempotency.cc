@@ -21,8 +21,9 @@ http::Response refuse_reuse(const std::string& key) {
       .type = "carve:key-reused",
       .title = "key reused",
       .status = 422,
-      .detail = fmt::format("Idempotency-Key '{}' was sent with another request; use a new key for each",
-                            key.substr(0, max_shown_bytes))};
+      .detail =
+          fmt::format("Idempotency-Key '{}' was already used for another request; use a new key for each",
+                      key.substr(0, max_shown_bytes))};
   return {problem.status, "application/problem+json", api::write(problem)};
 }
 
@@ -48,7 +49,7 @@ http::Response answer_once(const http::Request& request, const http::Caller& cal
       request.headers.count("Idempotency-Key") != 1)
     return refuse(
         FailureKind::invalid_argument,
-        fmt::format("Idempotency-Key: send one of 1 to {} visible characters", max_idempotency_key_bytes));
+        fmt::format("Idempotency-Key: must have 1 to {} visible characters", max_idempotency_key_bytes));
   KeptAnswer answer{
       .caller = identity_of(caller),
       .key = *key,
@@ -67,7 +68,7 @@ http::Response answer_once(const http::Request& request, const http::Caller& cal
   answer.etag = etag_of(made);
   answer.body = *body;
   if (const auto written = journal.write(answer); !written)
-    os::log::error(caller.cause(), "the answer to a request with an Idempotency-Key is not kept: {}",
+    os::log::error(caller.cause(), "the response to a request with an Idempotency-Key cannot be stored: {}",
                    written.error().message);
   return made;
 }

@@ -32,15 +32,17 @@ std::optional<http::Response> refused_name(const Call& call, const ObjectKey& ke
                     fmt::format("{} {} has this name; choose another one", word, key.name));
     return refuse(
         FailureKind::already_exists,
-        fmt::format("namespace {} has the {} {} already, and slices are named by it; use another name",
-                    other->key.namespace_, word, key.name));
+        fmt::format(
+            "namespace {} already has the {} {}, whose slices would have the same names; use another name",
+            other->key.namespace_, word, key.name));
   }
   for (const Submission& one : call.beside)
     if (is_queued(one.kind) && one.metadata.name == key.name &&
         ObjectKey{one.kind, one.metadata.namespace_, one.metadata.name} != key)
-      return refuse(
-          FailureKind::invalid_argument,
-          fmt::format("two documents have the name {}, and slices are named by it; use two names", key.name));
+      return refuse(FailureKind::invalid_argument,
+                    fmt::format("two documents have the name {}, and their slices would have the same names; "
+                                "use different names",
+                                key.name));
   return std::nullopt;
 }
 

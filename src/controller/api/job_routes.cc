@@ -71,7 +71,7 @@ std::optional<http::Response> refused_queue(const Call& call, const Submission& 
                    : before == "mgpu" ? "an mGPU queue"
                                       : "a queue without GPU";
   return refuse_as("carve:immutable",
-                   fmt::format("queue {} is {}: GPU and mGPU exclude each other; create another queue",
+                   fmt::format("queue {} is {}: GPU and mGPU are mutually exclusive; create another queue",
                                submission.metadata.name, is));
 }
 

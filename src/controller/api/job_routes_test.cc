@@ -51,8 +51,9 @@ TEST_F(JobRoutes, queues_are_changed_by_operators_alone_and_keep_their_gpu) {
   ask(403, "POST", "/v1/queues", queue(R"({"weight":2})"), 1000);
   ask(403, "DELETE", "/v1/queues/q", "", 1000);
   ask(200, "PATCH", "/v1/queues/q", R"({"spec":{"weight":2}})");
-  EXPECT_THAT(ask(409, "PATCH", "/v1/queues/q", R"({"spec":{"gpu":"gpu"}})"),
-              HasSubstr("queue q is an mGPU queue: GPU and mGPU exclude each other; create another queue"));
+  EXPECT_THAT(
+      ask(409, "PATCH", "/v1/queues/q", R"({"spec":{"gpu":"gpu"}})"),
+      HasSubstr("queue q is an mGPU queue: GPU and mGPU are mutually exclusive; create another queue"));
   EXPECT_THAT(ask(409, "POST", "/v1/documents", queue(R"({"gpu":"none"})")), HasSubstr("carve:immutable"));
   EXPECT_THAT(ask(422, "POST", "/v1/queues", queue(R"({"pool":"p"})")), HasSubstr("there is no pool 'p'"));
 }
@@ -80,11 +81,13 @@ TEST_F(JobRoutes, a_name_is_that_of_one_job_in_all_namespaces) {
                             R"("metadata":{"namespace":")" + space + R"(",)");
   };
   ask(201, "POST", "/v1/jobs", job("a"), 1000);
+  EXPECT_THAT(ask(409, "POST", "/v1/jobs", in("team", job("a")), 2000),
+              HasSubstr("namespace default already has the job a, whose slices would have the same names; "
+                        "use another name"));
   EXPECT_THAT(
-      ask(409, "POST", "/v1/jobs", in("team", job("a")), 2000),
-      HasSubstr("namespace default has the job a already, and slices are named by it; use another name"));
-  EXPECT_THAT(ask(400, "POST", "/v1/jobs", in("x", job("b")) + "\n---\n" + in("y", job("b"))),
-              HasSubstr("two documents have the name b, and slices are named by it; use two names"));
+      ask(400, "POST", "/v1/jobs", in("x", job("b")) + "\n---\n" + in("y", job("b"))),
+      HasSubstr(
+          "two documents have the name b, and their slices would have the same names; use different names"));
   const auto service_in = [&](const char* space) {
     return in(space, R"({"apiVersion":"carve.dev/v1","kind":"Service","metadata":{"name":"s"},)"
                      R"("spec":{"run":{"command":["a"]}}})");
@@ -184,8 +187,8 @@ TEST_F(JobRoutes, what_does_not_change_of_a_job_is_refused_by_name) {
   EXPECT_THAT(ask(403, "POST", "/v1/jobs", job("a", R"(,"priority":1)"), 2000),
               testing::AllOf(HasSubstr("job a belongs to another user"), Not(HasSubstr("priority"))));
   EXPECT_THAT(ask(409, "PATCH", "/v1/jobs/a", R"({"metadata":{"account":"b"}})", 0),
-              HasSubstr("metadata.account: 'b': account 'user1000' pays for job a, which does not change; "
-                        "leave it out, or delete it and apply it again"));
+              HasSubstr("metadata.account: 'b': account 'user1000' pays for job a, and this cannot be "
+                        "changed; leave it out, or delete it and apply it again"));
 }
 
 TEST_F(JobRoutes, a_cluster_is_kept_once_and_its_token_is_its_users) {
@@ -196,7 +199,7 @@ TEST_F(JobRoutes, a_cluster_is_kept_once_and_its_token_is_its_users) {
         name, memory);
   };
   EXPECT_THAT(ask(422, "POST", "/v1/rayclusters", cluster("c", 0), 1000),
-              HasSubstr("spec.workers[0].mgpuCore is set and spec.workers[0].mgpuMemory is not: set both"));
+              HasSubstr("spec.workers[0].mgpuCore is set but spec.workers[0].mgpuMemory is not: set both"));
   ask(201, "POST", "/v1/rayclusters", cluster("c", 4096), 1000);
   EXPECT_THAT(ask(201, "POST", "/v1/documents", cluster("c", 4096), 1000), HasSubstr("unchanged"));
   EXPECT_THAT(

@@ -28,7 +28,7 @@ http::Response replace(const Call& call, const ObjectKey& key, const std::string
   const Submission& wanted = read->front();
   if (read->size() != 1 || ObjectKey{wanted.kind, wanted.metadata.namespace_, wanted.metadata.name} != key)
     return refuse(FailureKind::invalid_argument,
-                  fmt::format("the document is not one of {}", controller::text(key)));
+                  fmt::format("the document does not describe {}", controller::text(key)));
   const Pointer present = call.context.objects.find(key);
   if (!present) return refuse(FailureKind::not_found, fmt::format("there is no {}", controller::text(key)));
   if (const auto is_expected = check_version(call, *present); !is_expected)

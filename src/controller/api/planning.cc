@@ -40,14 +40,17 @@ Outcome<void> check_run(const Call& call, const Object& present) {
 Outcome<void> check_name(const Call& call, const ObjectKey& key) {
   for (const Pointer& other : call.context.objects.workloads())
     if (other->key.name == key.name && other->key != key)
-      return failure(FailureKind::already_exists,
-                     "namespace {} has the {} {} already, and slices are named by them; use another name",
-                     other->key.namespace_, objects::text_of(other->key.kind).singular, key.name);
+      return failure(
+          FailureKind::already_exists,
+          "namespace {} already has the {} {}, whose slices would have the same names; use another name",
+          other->key.namespace_, objects::text_of(other->key.kind).singular, key.name);
   for (const Submission& one : call.beside)
     if (objects::text_of(one.kind).is_workload && one.metadata.name == key.name &&
         ObjectKey{one.kind, one.metadata.namespace_, one.metadata.name} != key)
-      return failure(FailureKind::invalid_argument,
-                     "two documents have the name {}, and slices are named by it; use two names", key.name);
+      return failure(
+          FailureKind::invalid_argument,
+          "two documents have the name {}, and their slices would have the same names; use different names",
+          key.name);
   return {};
 }
 
@@ -57,9 +60,10 @@ Outcome<void> check_given_name(const Object& present, const Submission& wanted) 
   const auto now = wanted.metadata.annotations.find(dialects::eas_name_annotation);
   if (before == present.annotations.end() || now == wanted.metadata.annotations.end()) return {};
   if (before->second == now->second) return {};
-  return failure(FailureKind::already_exists,
-                 "metadata.name: '{}' is {} here, which is service '{}' already; use another name",
-                 now->second.substr(0, 80), present.key.name, before->second.substr(0, 80));
+  return failure(
+      FailureKind::already_exists,
+      "metadata.name: '{}' becomes {} here, which is already the name of service '{}'; use another name",
+      now->second.substr(0, 80), present.key.name, before->second.substr(0, 80));
 }
 
 // An image may have any program of any user in it, and podman starts it with the rights of root.
@@ -68,9 +72,8 @@ Outcome<void> check_image(const Call& call, const objects::ServiceSpec& form) {
   if (image.empty()) return {};
   if (!call.caller.may_operate())
     return failure(FailureKind::permission_denied,
-                   "{}: '{}' is a container's image, and only operators start containers; name a local "
-                   "program in the command "
-                   "and no image, or ask an operator",
+                   "{}: '{}' is a container image, and only operators may start containers; set a local "
+                   "program as the command and no image, or ask an operator",
                    users_field(form, "spec.run.image"), image.substr(0, 80));
   if (const std::string problem = call.context.views.container_problem(); !problem.empty())
     return failure(FailureKind::failed_precondition, "{}: '{}': {}", users_field(form, "spec.run.image"),
@@ -103,11 +106,10 @@ Outcome<void> check_size(const Call& call, const Pointer& present, const objects
 Outcome<void> check_target_port(const Call& call, const ObjectKey& key, const objects::ServiceSpec& form) {
   if (!form.target_port) return {};
   const auto refused = [&](const ObjectKey& other) {
-    return failure(
-        FailureKind::already_exists,
-        "spec.targetPort: {}: the program of {} listens at this port; let one of them listen at the "
-        "port in its variable PORT, or at another one",
-        *form.target_port, text(other));
+    return failure(FailureKind::already_exists,
+                   "spec.targetPort: {}: the program of {} already listens on this port; let one of them "
+                   "listen on the port in its variable PORT, or on another one",
+                   *form.target_port, text(other));
   };
   for (const Pointer& other : call.context.objects.workloads())
     if (other->key != key && service_form(*other).target_port == form.target_port) return refused(other->key);
@@ -337,11 +339,10 @@ Outcome<void> check_quota(const Call& call, const std::vector<Object>& objects) 
     const size_t quota = max_objects(kind) * call.context.account_quota_percent / 100;
     const size_t owned = call.context.objects.count_of_owner(kind, object.account, object.owner_uid);
     if (owned + more > quota)
-      return failure(
-          FailureKind::resource_exhausted,
-          "account '{}' has {} {}, and its quota is {}; delete one first, or let an operator raise "
-          "the quota (carve-controller --account-quota)",
-          object.account, owned, kinds, quota);
+      return failure(FailureKind::resource_exhausted,
+                     "account '{}' has {} {}, and its quota is {}; delete one first, or ask an operator to "
+                     "raise the quota (carve-controller --account-quota)",
+                     object.account, owned, kinds, quota);
     const size_t free_to_all = max_objects(kind) - reserved_objects(kind);
     if (call.context.objects.count(kind) + more > free_to_all)
       return failure(FailureKind::resource_exhausted,

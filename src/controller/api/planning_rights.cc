@@ -76,10 +76,11 @@ Outcome<void> check_version(const Call& call, const Object& object) {
 // The paying account is fixed when the object is made: its usage records and slices have the account.
 Outcome<void> check_account(const Object& present, const objects::Metadata& wanted) {
   if (wanted.account.empty() || wanted.account == present.account) return {};
-  return failure(FailureKind::failed_precondition,
-                 "metadata.account: '{}': account '{}' pays for {}, which does not change; leave it out, or "
-                 "delete it and apply it again",
-                 wanted.account.substr(0, max_shown_bytes), present.account, text(present.key));
+  return failure(
+      FailureKind::failed_precondition,
+      "metadata.account: '{}': account '{}' pays for {}, and this cannot be changed; leave it out, or "
+      "delete it and apply it again",
+      wanted.account.substr(0, max_shown_bytes), present.account, text(present.key));
 }
 
 Outcome<void> check_change(const Call& call, const Object& object) {
@@ -123,7 +124,7 @@ bool may_see_secrets(const http::Caller& caller, const Object& object) {
 
 Outcome<void> check_operator(const Call& call, objects::Kind kind) {
   if (call.caller.may_operate()) return {};
-  return failure(FailureKind::permission_denied, "{} are changed by operators; {} is none",
+  return failure(FailureKind::permission_denied, "only operators may change {}; {} is not an operator",
                  objects::text_of(kind).plural, call.caller.text());
 }
 

@@ -140,9 +140,9 @@ std::string eas_slicing_problem(const Call& call, const std::string& name) {
   }
   if (call.context.objects.list(Kind::pool).empty()) return "";
   return fmt::format(
-      "metadata.resource: it is absent, and GPU slicing needs an EAS resource group or a Lingjun resource "
+      "metadata.resource: is required, because GPU slicing needs an EAS resource group or a Lingjun resource "
       "quota; {}",
-      names.empty() ? "make a pool of type eas and name it"
+      names.empty() ? "create a pool of type eas and set it here"
                     : fmt::format("name one: {}", fmt::join(names, ", ")));
 }
 

@@ -29,8 +29,8 @@ http::Response render_documents(const Call& call) {
           {.field = "kind",
            .value = std::string(kind),
            .message = fmt::format(
-               "kind: {} '{}' has no manifest; services, applications, jobs and Ray clusters have", kind,
-               one.metadata.name)});
+               "kind: {} '{}' cannot be rendered; only services, applications, jobs and Ray clusters can",
+               kind, one.metadata.name)});
       continue;
     }
     auto manifests = render::manifests_of(one.metadata, one.form);

@@ -13,7 +13,7 @@ Outcome<uint64_t> version_of(const char* name, const std::string& word) {
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), version);
   if (word.empty() || error != std::errc() || end != word.data() + word.size())
     return failure(FailureKind::invalid_argument,
-                   "{}: '{}' is not a resource version, a whole number from 0 up", name,
+                   "{}: '{}' is not a resource version (a non-negative whole number)", name,
                    word.substr(0, max_shown_bytes));
   return version;
 }
@@ -30,7 +30,8 @@ Outcome<std::set<objects::Kind>> kinds_of(const std::string& words) {
     out.insert(kind->value);
   }
   if (out.empty())
-    return failure(FailureKind::invalid_argument, "kinds: name one, or leave the parameter out");
+    return failure(FailureKind::invalid_argument,
+                   "kinds: must not be empty; list a kind, or leave the parameter out");
   return out;
 }
 

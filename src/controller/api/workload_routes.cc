@@ -40,7 +40,7 @@ Outcome<std::optional<uint32_t>> number(const std::map<std::string, std::string>
   uint32_t value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (error != std::errc() || end != word.data() + word.size())
-    return failure(FailureKind::invalid_argument, "{}: '{}' is not a whole number from 0 up", name,
+    return failure(FailureKind::invalid_argument, "{}: '{}' is not a non-negative whole number", name,
                    word.substr(0, 80));
   return std::optional(value);
 }

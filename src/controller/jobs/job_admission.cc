@@ -50,8 +50,8 @@ std::map<std::string, std::string> accounts_on_hold(const ObjectRegistry& object
     const auto& status = object->status.as<objects::BudgetStatus>();
     if (status.holds && spec.then == "hold")
       out.try_emplace(spec.account,
-                      fmt::format("budget {} of account {}: {}% are used until {}", object->key.name,
-                                  spec.account, status.percent, status.to.substr(0, 10)));
+                      fmt::format("budget {} of account {} is used to {}% for the period until {}",
+                                  object->key.name, spec.account, status.percent, status.to.substr(0, 10)));
   }
   return out;
 }

@@ -331,9 +331,10 @@ bool JobReconciler::adopt(const std::string& program, const ProgramOwner& owner)
 bool JobReconciler::is_taken(Turn& turn, const PodRecord& record) {
   if (!is_taken_ || !is_taken_(record.program)) return false;
   done(turn,
-       Outcome<void>(failure(FailureKind::unavailable,
-                             "a program {} of a lost record is left; the pod is started when it has ended",
-                             record.program)));
+       Outcome<void>(failure(
+           FailureKind::unavailable,
+           "program {} without a database record is still running; the pod is started when it has ended",
+           record.program)));
   return true;
 }
 

@@ -19,7 +19,7 @@ Outcome<void> check_fits_empty(SliceForecast empty, const std::string& pool, con
                        slice_text(need), place.error().message);
       return failure(FailureKind::failed_precondition,
                      "all devices have room for {} of the job's {} slices of {}, even if they are empty, and "
-                     "all slices are granted together; request less, or fewer",
+                     "all slices are granted together; request smaller or fewer slices",
                      granted, slices, slice_text(need));
     }
   }

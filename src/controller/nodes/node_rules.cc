@@ -308,7 +308,7 @@ std::string policy_problem(const std::string& policy, const std::string& pool,
   if (others.empty()) return "";
   // A share of PAI-EAS is a maximum, and its document names no policy.
   const std::string text = field.ends_with("policy")
-                               ? fmt::format("'{}' is the policy of no node", policy)
+                               ? fmt::format("no node has the policy '{}'", policy)
                                : fmt::format("it needs the policy '{}', which no node has", policy);
   return fmt::format("{}: {}: {}; leave it out, or set a node's policy", field, text,
                      fmt::join(others, ", "));

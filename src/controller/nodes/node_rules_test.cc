@@ -113,7 +113,7 @@ TEST(NodeRules, a_policy_of_no_node_is_a_problem) {
         node("n1", {.pool = "p"}, {.policy = {.effective = effective}, .has_policy_per_slice = per_slice}));
   };
   EXPECT_THAT(policy_problem("native-burst-share", "", {with("fixed-share")}, "spec.gpu.policy"),
-              testing::HasSubstr("'native-burst-share' is the policy of no node: node n1 has fixed-share"));
+              testing::HasSubstr("no node has the policy 'native-burst-share': node n1 has fixed-share"));
   EXPECT_EQ(policy_problem("fixed-share", "", {with("native-burst-share")}, "metadata.gpu_core_percentage"),
             "metadata.gpu_core_percentage: it needs the policy 'fixed-share', which no node has: node n1 has "
             "native-burst-share; leave it out, or set a node's policy");

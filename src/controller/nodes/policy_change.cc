@@ -53,13 +53,13 @@ std::vector<std::string> policy_warnings(const std::set<std::string>& changed, c
   }
   std::vector<std::string> out;
   for (const auto& [policy, names] : stranded)
-    out.push_back(fmt::format(
-        "no node has the policy {} once {} {}: the replicas of {} run on, and cannot be started again; set "
-        "the policy of another node, or change that of the service",
-        policy,
-        changed.size() == 1 ? fmt::format("node {} has", *changed.begin())
-                            : fmt::format("nodes {} have", listed(changed)),
-        wanted, listed(names)));
+    out.push_back(
+        fmt::format("no node has the policy {} once {} {}: the replicas of {} keep running but could not be "
+                    "started again; set this policy on another node, or change the policy of the service",
+                    policy,
+                    changed.size() == 1 ? fmt::format("node {} has", *changed.begin())
+                                        : fmt::format("nodes {} have", listed(changed)),
+                    wanted, listed(names)));
   return out;
 }
 

@@ -151,10 +151,10 @@ Outcome<std::vector<const SliceForecast::Node*>> SliceForecast::candidates(const
   }
   if (out.empty() && !objections.empty() && is_by_mode)
     return failure(FailureKind::failed_precondition,
-                   "no node's mode gives {}: {}; set another: carve label node", named_in(request),
-                   fmt::join(objections, ", "));
+                   "no node's mode provides {}: {}; set another mode with carve label node",
+                   named_in(request), fmt::join(objections, ", "));
   if (out.empty() && !objections.empty())
-    return failure(FailureKind::failed_precondition, "no node takes it: {}", fmt::join(objections, ", "));
+    return failure(FailureKind::failed_precondition, "no node accepts it: {}", fmt::join(objections, ", "));
   if (out.empty())
     return failure(FailureKind::unavailable,
                    "no node{} runs and grants slices now; carve get nodes shows their states",

@@ -55,12 +55,13 @@ void add_replica_events(Events& out, const objects::ReplicaStatus& before,
     out.push_back({replica_failed, fmt::format("{} ended: {}; it is started again", name, after.last_exit)});
   if (runs(after) && (!runs(before) || after.restarts > before.restarts))
     out.push_back({replica_started, after.restarts == 0 ? name + " started"
-                                                        : fmt::format("{} started, for the {}. time", name,
+                                                        : fmt::format("{} started (start number {})", name,
                                                                       after.restarts + 1)});
   if (after.state == "Ready" && before.state != "Ready")
-    out.push_back({replica_ready, fmt::format("{} answers at the endpoint", name)});
+    out.push_back({replica_ready, fmt::format("{} is serving at the endpoint", name)});
   if (after.state == "Running" && before.state == "Ready")
-    out.push_back({replica_not_ready, fmt::format("{} fails its probes; the endpoint leaves it out", name)});
+    out.push_back(
+        {replica_not_ready, fmt::format("{} fails its probes and was removed from the endpoint", name)});
 }
 
 void add_events_of_replicas(Events& out, const objects::ServiceStatus& before,
@@ -170,7 +171,7 @@ void add_node_spec_events(Events& out, const objects::NodeSpec& before, const ob
                                 : ChangeEvent{start_requested, "it grants slices"});
   if (after.restarting != before.restarting)
     out.push_back(after.restarting ? ChangeEvent{restart_requested, "it restarts when its slices have ended"}
-                                   : ChangeEvent{restarted, "what was desired is effective"});
+                                   : ChangeEvent{restarted, "the desired settings are effective"});
   if (after.pool != before.pool)
     out.push_back({changed, fmt::format("pool '{}' -> '{}'", before.pool, after.pool)});
 }

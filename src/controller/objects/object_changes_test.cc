@@ -106,7 +106,7 @@ TEST(ObjectChanges, a_replica_is_created_started_ready_and_ended) {
   EXPECT_THAT(replica_change(replica("Starting"), replica("Running")),
               ElementsAre(event(replica_started, "replica 0 of revision 1 started")));
   EXPECT_THAT(replica_change(replica("Running"), replica("Ready")),
-              ElementsAre(event(replica_ready, "replica 0 of revision 1 answers at the endpoint")));
+              ElementsAre(event(replica_ready, "replica 0 of revision 1 is serving at the endpoint")));
   ServiceState service;
   service.status.replica_list = {replica("Stopping", 0, "signal 15")};
   EXPECT_THAT(after_change(service, [](ServiceState& s) { s.status.replica_list.clear(); }),
@@ -124,7 +124,7 @@ TEST(ObjectChanges, a_replica_that_fails_says_its_last_exit_each_time) {
               ElementsAre(failed));
   EXPECT_THAT(
       replica_change(replica("CrashLoopBackOff", 1, "exit status 3"), replica("Running", 1, "exit status 3")),
-      ElementsAre(event(replica_started, "replica 0 of revision 1 started, for the 2. time")));
+      ElementsAre(event(replica_started, "replica 0 of revision 1 started (start number 2)")));
 }
 
 TEST(ObjectChanges, each_attempt_of_a_pod_that_fails_is_an_event) {

@@ -185,7 +185,8 @@ Outcome<ObjectRegistry::Prepared> ObjectRegistry::prepared(const std::vector<Obj
     const auto found = objects_.find(key);
     const bool is_new = found == objects_.end();
     if (!out.kinds.emplace(key, is_new ? ChangeKind::added : ChangeKind::modified).second)
-      return failure(FailureKind::invalid_argument, "two documents are {}; leave one out", text(key));
+      return failure(FailureKind::invalid_argument, "two documents describe {}; remove one of them",
+                     text(key));
     Object next = is_new ? edit.added : *found->second;
     next.generation = 1;
     if (is_new) {
@@ -253,11 +254,11 @@ Outcome<void> ObjectRegistry::remove(const ObjectKey& key) {
 Outcome<std::vector<ObjectChange>> ObjectRegistry::changes_behind(uint64_t version) const {
   const MutexLock lock(mutex_);
   if (version > version_)
-    return failure(FailureKind::invalid_argument, "version {} was not given yet; the newest is {}", version,
-                   version_);
+    return failure(FailureKind::invalid_argument, "resourceVersion {} is in the future; the newest is {}",
+                   version, version_);
   if (version < oldest_known_)
     return failure(FailureKind::gone,
-                   "the changes after version {} are no longer kept; list again and watch from there",
+                   "the changes after resourceVersion {} are no longer kept; list again and watch from there",
                    version);
   const auto first = std::ranges::upper_bound(changes_, version, {}, &ObjectChange::version);
   return std::vector<ObjectChange>(first, changes_.end());

@@ -40,7 +40,7 @@ Outcome<void> check_stored(const Object& object) {
 Outcome<void> check_stored_revision(const std::string& uid, const std::string& spec) {
   const auto read = api::read<objects::ServiceSpec>(spec, api::Reading::lenient);
   if (read && objects::terms_of(*read)) return {};
-  return failure(FailureKind::failed_precondition, "the spec of a revision of {} is none", uid);
+  return failure(FailureKind::failed_precondition, "the stored spec of a revision of {} is not valid", uid);
 }
 
 }  // namespace carve::controller

@@ -143,9 +143,8 @@ Read refuse_kind(const std::string& text, const SubmissionContext&) {
       FieldErrors{{.field = "kind",
                    .value = kind,
                    .message = fmt::format(
-                       "kind: {}; there are {}, and manifests of kind Pod, "
-                       "Deployment and StatefulSet",
-                       kind.empty() ? "it is absent" : fmt::format("'{}' is not a kind", kind.substr(0, 80)),
+                       "kind: {}; the kinds are {}, and manifests of kind Pod, Deployment and StatefulSet",
+                       kind.empty() ? "is required" : fmt::format("'{}' is not a kind", kind.substr(0, 80)),
                        fmt::join(known, ", "))}});
 }
 
@@ -155,8 +154,8 @@ Read refuse_version(const std::string& text, const SubmissionContext&) {
   return tl::unexpected(FieldErrors{
       {.field = "apiVersion",
        .value = version,
-       .message = fmt::format("apiVersion: {}; a {} of Carve has {}",
-                              version.empty() ? "it is absent" : fmt::format("'{}'", version.substr(0, 80)),
+       .message = fmt::format("apiVersion: {}; a Carve {} has {}",
+                              version.empty() ? "is required" : fmt::format("'{}'", version.substr(0, 80)),
                               kind_in(text), objects::api_version)}});
 }
 

@@ -32,10 +32,10 @@ TEST(Submission, a_document_of_another_api_is_refused_before_its_fields) {
     return read ? "" : read.error().front().message;
   };
   EXPECT_EQ(message("apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {template: {}}\n"),
-            "apiVersion: 'batch/v1'; a Job of Carve has carve.dev/v1");
+            "apiVersion: 'batch/v1'; a Carve Job has carve.dev/v1");
   for (const char* kind : {"Queue", "Pool", "Node", "Job", "Tariff", "Budget", "RayCluster"})
     EXPECT_EQ(message(fmt::format("kind: {}\nmetadata: {{name: a}}\n", kind)),
-              fmt::format("apiVersion: it is absent; a {} of Carve has carve.dev/v1", kind));
+              fmt::format("apiVersion: is required; a Carve {} has carve.dev/v1", kind));
 }
 
 // Documents of a cluster: a Deployment whose pods have the label app: APP, and a Service that selects them.
@@ -138,7 +138,7 @@ TEST(Submission, compose_files_and_helm_values_are_named) {
     const auto read = read_submissions("services: {model: {image: x}}\n", dialect, {});
     ASSERT_FALSE(read);
     EXPECT_EQ(read.error().front().field, "services");
-    EXPECT_THAT(read.error().front().message, HasSubstr("this is a compose file, with the services model"));
+    EXPECT_THAT(read.error().front().message, HasSubstr("this is a Compose file with the services model"));
   }
 }
 
@@ -147,7 +147,7 @@ TEST(Submission, one_wrong_document_refuses_all_and_says_which) {
   ASSERT_FALSE(read);
   std::string all;
   for (const api::FieldError& e : read.error()) all += e.message + "\n";
-  EXPECT_THAT(all, HasSubstr("document 3: kind: 'Task' is not a kind; there are Service, Application"));
+  EXPECT_THAT(all, HasSubstr("document 3: kind: 'Task' is not a kind; the kinds are Service, Application"));
   EXPECT_FALSE(read_submissions("", "auto", {}));
 }
 
@@ -170,7 +170,8 @@ TEST(Submission, a_list_is_its_items) {
 TEST(Submission, a_document_of_ours_without_its_kind_is_none_of_pai_eas) {
   const auto read = read_submissions("metadata: {name: a}\nspec: {replicas: 1}\n", "auto", {});
   ASSERT_FALSE(read);
-  EXPECT_THAT(read.error().front().message, HasSubstr("kind: it is absent; there are Service, Application"));
+  EXPECT_THAT(read.error().front().message,
+              HasSubstr("kind: is required; the kinds are Service, Application"));
 }
 
 TEST(Submission, a_document_of_another_system_is_kept_byte_for_byte) {

@@ -19,7 +19,7 @@ constexpr std::string_view role_words[] = {"viewer", "user", "operator"};
 Outcome<std::string> random_text() {
   std::array<unsigned char, 32> bytes{};
   if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    return failure(FailureKind::unavailable, "the kernel has no random bytes: {}", strerror(errno));
+    return failure(FailureKind::unavailable, "the kernel returned no random bytes: {}", strerror(errno));
   std::array<unsigned char, 45> coded{};
   const int length = EVP_EncodeBlock(coded.data(), bytes.data(), static_cast<int>(bytes.size()));
   std::string out(coded.begin(), coded.begin() + length);

@@ -92,8 +92,8 @@ Outcome<void> check_servers(const DesiredEndpoint& endpoint, const std::set<uint
                      name);
     if (frontends.contains(server.port))
       return failure(FailureKind::invalid_argument,
-                     "replica {} of endpoint {} has port {}, which is an endpoint's", server.replica, name,
-                     server.port);
+                     "replica {} of endpoint {} has port {}, which is the port of an endpoint",
+                     server.replica, name, server.port);
     if (server.weight < 1 || server.weight > max_server_weight)
       return failure(FailureKind::invalid_argument,
                      "replica {} of endpoint {} has weight {}; it must be 1 to {}", server.replica, name,

@@ -104,7 +104,7 @@ TEST(EndpointConfig, each_rule_has_its_message) {
        "endpoint default:b has port 9101, which another endpoint has"},
       {[](auto& all) { all[0].servers[0].port = 0; }, "replica web-1-0 of endpoint default:web has no port"},
       {[](auto& all) { all.push_back({.service = "b", .port = 21001}); },
-       "replica web-1-0 of endpoint default:web has port 21001, which is an endpoint's"},
+       "replica web-1-0 of endpoint default:web has port 21001, which is the port of an endpoint"},
       {[](auto& all) { all[0].servers[1].replica = "web-1-0"; },
        "endpoint default:web lists replica web-1-0 twice"},
       {[](auto& all) { all[0].servers[1].weight = 257; },

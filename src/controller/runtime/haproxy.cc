@@ -261,7 +261,7 @@ Outcome<void> HaProxy::apply(const std::vector<DesiredEndpoint>& desired) {
     }
     const std::string proxy = proxy_name(endpoint.name_space, endpoint.service);
     problems_[proxy] = fmt::format(
-        "endpoint {}: HAProxy cannot listen at 127.0.0.1:{}: {}; end the process that does, or delete the "
+        "endpoint {}: HAProxy cannot listen at 127.0.0.1:{}: {}; stop the process that does, or delete the "
         "service and apply it again to get another port",
         proxy, endpoint.port, strerror(error));
     if (result) result = failure(FailureKind::failed_precondition, "{}", problems_[proxy]);

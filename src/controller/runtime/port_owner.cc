@@ -98,7 +98,7 @@ PortOwner PortOwners::look_up(uint16_t port, const os::Listener& listener, const
   const PortOwner other{
       Kind::other,
       fmt::format(
-          "port {} is used by another program, of uid {}; end it, or restart the replica to get another port",
+          "port {} is used by another program of uid {}; end it, or restart the replica to get another port",
           port, listener.uid)};
   if (all_readable) return other;
   const std::set<uint64_t> cgroups = cgroups_of(processes);
@@ -108,8 +108,8 @@ PortOwner PortOwners::look_up(uint16_t port, const os::Listener& listener, const
   if (knows_cgroups) return {Kind::program, ""};
   return {
       Kind::unknown,
-      fmt::format("port {}: it is not known whose socket listens there, because the controller may not look "
-                  "into processes of uid {} and finds no cgroup of them; mount cgroup2 at /sys/fs/cgroup "
+      fmt::format("port {}: the program that listens there is unknown, because the controller cannot read "
+                  "the processes of uid {} and finds no cgroup of theirs; mount cgroup2 at /sys/fs/cgroup "
                   "(Linux 5.9 or newer), or run the controller as that user or as root",
                   port, listener.uid)};
 }

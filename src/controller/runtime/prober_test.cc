@@ -92,7 +92,7 @@ TEST(Prober, a_listener_of_another_program_is_no_success_and_is_named) {
     const auto seen = probed(server.port, path, replica.id());
     ASSERT_TRUE(seen);
     EXPECT_FALSE(seen->is_success);
-    EXPECT_NE(seen->foreign.find("is used by another program, of uid"), std::string::npos) << seen->foreign;
+    EXPECT_NE(seen->foreign.find("is used by another program of uid"), std::string::npos) << seen->foreign;
   }
 }
 

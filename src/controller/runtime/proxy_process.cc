@@ -176,8 +176,8 @@ Outcome<std::optional<ProxyProcesses>> ProxyProcess::find() const {
   };
   if (poll_until(max_silence_ns, is_settled)) return found;
   return failure(FailureKind::unavailable,
-                 "HAProxy, process {}, runs but cannot be used at {}: {}; if this does not change, end the "
-                 "process, and the controller starts another",
+                 "HAProxy, process {}, runs but cannot be used at {}: {}; if this persists, end the process; "
+                 "the controller then starts another",
                  known ? known->pid : 0, socket_.path(), trouble);
 }
 

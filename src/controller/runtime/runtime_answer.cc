@@ -106,10 +106,11 @@ Outcome<ProxyProcesses> read_processes(std::string_view answer) {
     const auto words = blank_separated(line);
     if (words.size() < 3) return unreadable("show proc", "a line has fewer than three words");
     const auto pid = read_number<int>(words[0]);
-    if (!pid || *pid <= 0) return unreadable("show proc", "a line begins with no process id");
+    if (!pid || *pid <= 0) return unreadable("show proc", "a line does not begin with a process id");
     if (words[1] == "master") {
       out.master = *pid;
-      if (!read_reloads(words, out)) return unreadable("show proc", "the master's line has another form");
+      if (!read_reloads(words, out))
+        return unreadable("show proc", "the master's line has an unexpected format");
     } else if (words[1] == "worker" && old) {
       out.old_workers.push_back(*pid);
     } else if (words[1] == "worker" && out.worker == 0) {

@@ -33,7 +33,7 @@ Outcome<std::string> RuntimeSocket::ask(std::string_view command) const {
       std::ranges::none_of(command, [](char c) { return c < ' ' || c == ';' || c == 0x7f || c == '\\'; });
   if (!one_command || command.empty())
     return failure(FailureKind::invalid_argument,
-                   "a command of HAProxy has one line and no ';', '\\' or control character");
+                   "an HAProxy command must be one line without ';', '\\' or control character");
   const int64_t deadline_ns = os::monotonic_ns() + patience_ns_;
   const auto late = [&] {
     return failure(FailureKind::unavailable, "HAProxy at {} did not answer '{}' within {} ms", path_,
@@ -58,7 +58,7 @@ Outcome<std::string> RuntimeSocket::ask(std::string_view command) const {
     if (count > 0) {
       answer.append(bytes, static_cast<size_t>(count));
       if (answer.size() > max_answer_bytes)
-        return failure(FailureKind::unavailable, "HAProxy at {} answered with more than {} bytes", path_,
+        return failure(FailureKind::unavailable, "HAProxy at {} returned more than {} bytes", path_,
                        max_answer_bytes);
       if (os::monotonic_ns() > deadline_ns) return late();
       continue;

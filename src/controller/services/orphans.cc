@@ -48,7 +48,7 @@ void Orphans::look(Ns now) {
     const ProgramOwner owner = effects_.owner(name);
     orphans_[name] = {.owner = owner, .found_at = now};
     os::log::warning(os::cause_of_user(owner.owner_uid),
-                     "program {} is in no record of the database; it belongs to {}", name,
+                     "program {} has no database record; it belongs to {}", name,
                      owner.kind.empty() ? "an unknown object" : text(key_of(name, owner)));
   }
 }
@@ -99,7 +99,7 @@ bool Orphans::end(const std::string& name, Orphan& orphan, Ns now) {
 void Orphans::report(const std::string& name, const ProgramOwner& owner, objects::EventReason reason,
                      const std::string& what) {
   const std::string message =
-      fmt::format("program {} was {}, because the database has lost its record", name, what);
+      fmt::format("program {} was {}, because its record is missing from the database", name, what);
   os::log::warning(os::cause_of_user(owner.owner_uid), "{}: {}", text(key_of(name, owner)), message);
   events_.add({key_of(name, owner), {reason, message}});
 }

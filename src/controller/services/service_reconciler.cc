@@ -224,11 +224,10 @@ Outcome<uint32_t> ServiceReconciler::program_port(const Turn& turn) {
   if (!turn.spec.target_port) return effects_.free_port(Effects::PortUse::program, used);
   const uint32_t port = *turn.spec.target_port;
   if (std::ranges::find(used, port) == used.end()) return port;
-  return failure(
-      FailureKind::unavailable,
-      "spec.targetPort: {}: another replica listens at this port; the replica is created when it has "
-      "ended",
-      port);
+  return failure(FailureKind::unavailable,
+                 "spec.targetPort: {}: another replica listens on this port; this replica is created when "
+                 "the other one has ended",
+                 port);
 }
 
 void ServiceReconciler::create(Turn& turn, workload::ReplicaId id, Ns now) {
@@ -247,7 +246,8 @@ void ServiceReconciler::create(Turn& turn, workload::ReplicaId id, Ns now) {
   if (is_taken_ && is_taken_(replica.slice)) {
     const auto taken = failure(
         FailureKind::unavailable,
-        "a program {} of a lost record is left; the replica is created when it has ended", replica.slice);
+        "program {} without a database record is still running; the replica is created when it has ended",
+        replica.slice);
     return keep_problem(turn, taken.value());
   }
   if (turn.spec.port) {
@@ -274,7 +274,7 @@ void ServiceReconciler::start(Turn& turn, const ReplicaRecord& known, Ns now) {
     if (must_stay) {
       const auto taken = failure(
           FailureKind::unavailable,
-          "spec.targetPort: {}: another program uses this port; end it, or change the port", replica.port);
+          "spec.targetPort: {}: another program uses this port; stop it, or change the port", replica.port);
       return keep_problem(turn, taken.value());
     }
     const auto port = effects_.free_port(Effects::PortUse::program, records_.program_ports());

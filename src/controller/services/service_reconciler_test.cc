@@ -129,7 +129,7 @@ TEST(ServiceReconciler, a_refusal_by_the_memory_quota_is_named_in_the_exit_of_it
   s.machine.end_program("a-1-0", 3);
   s.reconciler->reconcile(s.machine.now);
   EXPECT_THAT(s.status().replica_list.at(0).last_exit,
-              HasSubstr("exit status 3; its GPU memory quota of 4 GiB refused memory"));
+              HasSubstr("exit status 3; an allocation was refused by its GPU memory quota of 4 GiB"));
   s.settle();
   s.machine.end_program("a-1-0", 5);
   s.reconciler->reconcile(s.machine.now);

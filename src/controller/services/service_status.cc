@@ -308,7 +308,8 @@ std::string exit_of(const ObservedProgram& program, const ObservedSlice* slice) 
   const bool is_refused =
       slice != nullptr && slice->refused_at != 0 && slice->refused_at >= program.started_at;
   if (program.exit.empty() || !is_refused) return program.exit;
-  return fmt::format("{}; its GPU memory quota of {} refused memory", program.exit, quotas_text(*slice));
+  return fmt::format("{}; an allocation was refused by its GPU memory quota of {}", program.exit,
+                     quotas_text(*slice));
 }
 
 objects::ServiceStatus service_status(const StatusInput& in, const objects::ServiceStatus& before,

@@ -62,7 +62,7 @@ TEST(RayCluster, is_refused_with_the_field_of_its_document) {
       {message({.mgpu_core = 4, .mgpu_memory = 4096}),
        "spec.workers[1].mgpuCore: '4' is not a whole number from 5 to 99, in percent"},
       {message({.mgpu_core = 30}),
-       "spec.workers[1].mgpuCore is set and spec.workers[1].mgpuMemory is not: set both"},
+       "spec.workers[1].mgpuCore is set but spec.workers[1].mgpuMemory is not: set both"},
       {message({}), "queue q divides GPUs: set spec.workers[1].mgpuCore and spec.workers[1].mgpuMemory"},
       {message({.mgpu_core = 7, .mgpu_memory = 4096}, QueueGpu::mgpu, true),
        "spec.workers[1].mgpuCore: '7' is neither a multiple of 5 nor 99, and queue q is strict"},
@@ -71,9 +71,8 @@ TEST(RayCluster, is_refused_with_the_field_of_its_document) {
       {message({.mgpu_core = 30, .mgpu_memory = 30000}),
        "spec.workers[1].mgpuMemory: 30000 MiB is more than the 22731 MiB of the largest device"},
       {message({.mgpu_core = 30, .mgpu_memory = 4096}, QueueGpu::gpu),
-       "queue q gives whole GPUs: leave out spec.workers[1].mgpuCore and spec.workers[1].mgpuMemory, or "
-       "choose an "
-       "mGPU queue"},
+       "queue q provides whole GPUs: leave out spec.workers[1].mgpuCore and spec.workers[1].mgpuMemory, or "
+       "choose an mGPU queue"},
   };
   for (const auto& row : rows) EXPECT_EQ(row.message, row.wanted);
 }

@@ -97,7 +97,7 @@ Result<objects::Job, api::FieldErrors> read_job(std::string_view json) {
   const objects::JobSpec& spec = job.spec;
   errors.add_all(check_programs(job.metadata, spec));
   if (!parse<engines::Engine>(spec.engine))
-    errors.add("spec.engine", spec.engine, "{} is none of {}", typed(spec.engine),
+    errors.add("spec.engine", spec.engine, "{} is not one of {}", typed(spec.engine),
                choice(Words<engines::Engine>::words));
   if (spec.run.command.empty()) errors.add("spec.run.command", "", "name the program");
   check_counts(spec, errors);

@@ -44,7 +44,7 @@ std::string type_of(const std::string& given) {
 
 void check_taints(const std::vector<objects::PoolTaint>& taints, ErrorList& errors) {
   if (taints.size() > max_pool_taints)
-    errors.add("spec.taints", "", "{} taints are too many; there are at most {}", taints.size(),
+    errors.add("spec.taints", "", "{} taints are too many; the maximum is {}", taints.size(),
                max_pool_taints);
   for (size_t i = 0; i < std::min(taints.size(), max_pool_taints); ++i) {
     const objects::PoolTaint& taint = taints[i];
@@ -53,7 +53,7 @@ void check_taints(const std::vector<objects::PoolTaint>& taints, ErrorList& erro
       errors.add(field, taint.key, "a key has 1 to {} bytes and a value at most {}", max_label_bytes,
                  max_label_bytes);
     if (std::ranges::find(taint_effects, taint.effect) == std::end(taint_effects))
-      errors.add(field + ".effect", taint.effect, "{} is none of {}", typed(taint.effect),
+      errors.add(field + ".effect", taint.effect, "{} is not one of {}", typed(taint.effect),
                  fmt::join(taint_effects, ", "));
   }
 }
@@ -67,7 +67,7 @@ Result<objects::Pool, api::FieldErrors> read_pool(std::string_view json) {
   objects::PoolSpec& spec = pool.spec;
   spec.type = type_of(spec.type);
   if (std::ranges::find(pool_types, spec.type, [](PoolType type) { return text(type); }) == pool_types.end())
-    errors.add("spec.type", spec.type, "{} is none of {}, EAS Resource Group and Resource Quota",
+    errors.add("spec.type", spec.type, "{} is not one of {}, EAS Resource Group and Resource Quota",
                typed(spec.type), type_names());
   if (spec.best_effort != "allow" && spec.best_effort != "refuse")
     errors.add("spec.bestEffort", spec.best_effort, "{} is neither allow nor refuse",

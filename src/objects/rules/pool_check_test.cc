@@ -67,7 +67,8 @@ TEST(Labels, two_names_of_one_label_may_not_differ) {
       {{"ack.node.gpu.schedule", "cgpu"}, {"carve.dev/mode", "none"}, {"gpuMemoryUnit", "1"}}, "spec.labels");
   ASSERT_FALSE(wrong);
   ASSERT_EQ(wrong.error().size(), 2u);
-  EXPECT_THAT(wrong.error()[0].message, HasSubstr("ack.node.gpu.schedule and carve.dev/mode are one label"));
+  EXPECT_THAT(wrong.error()[0].message,
+              HasSubstr("ack.node.gpu.schedule and carve.dev/mode are synonyms for one label"));
   EXPECT_EQ(wrong.error()[1].field, "spec.labels.gpuMemoryUnit");
 }
 
@@ -83,7 +84,7 @@ TEST(Pools, every_error_of_a_document_is_reported_at_once) {
                                       "spec.taints[0].effect", "spec.labels.gpuMemoryUnit"}));
   EXPECT_EQ(
       wrong.error()[1].message,
-      "spec.type: 'x' is none of eas, lingjun, public, ecs, vci, EAS Resource Group and Resource Quota");
+      "spec.type: 'x' is not one of eas, lingjun, public, ecs, vci, EAS Resource Group and Resource Quota");
 }
 
 TEST(Pools, have_labels_in_our_words) {

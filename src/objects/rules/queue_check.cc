@@ -54,7 +54,7 @@ Result<objects::Queue, api::FieldErrors> read_queue(std::string_view json) {
   if (queue.metadata.namespace_ != "default")
     errors.add("metadata.namespace", queue.metadata.namespace_, "queues have no namespace; leave it out");
   if (!parse<workload::QueueGpu>(spec.gpu))
-    errors.add("spec.gpu", spec.gpu, "{} is none of {}", typed(spec.gpu),
+    errors.add("spec.gpu", spec.gpu, "{} is not one of {}", typed(spec.gpu),
                choice(Words<workload::QueueGpu>::words));
   if (spec.billing != "onDemand" && spec.billing != "prepaid")
     errors.add("spec.billing", spec.billing, "{} is neither onDemand nor prepaid", typed(spec.billing));

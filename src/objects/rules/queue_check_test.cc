@@ -25,7 +25,7 @@ TEST(QueueCheck, every_error_of_a_queue_is_reported_at_once) {
       R"({"gpu":"half","billing":"free","quota":{"memory":"4","compute":"x"},"computeGroups":["A"]})"));
   ASSERT_FALSE(wrong);
   EXPECT_THAT(messages(wrong.error()),
-              ElementsAre("spec.gpu: 'half' is none of none, gpu or mgpu",
+              ElementsAre("spec.gpu: 'half' is not one of none, gpu or mgpu",
                           "spec.billing: 'free' is neither onDemand nor prepaid",
                           "spec.quota.memory: '4' is not an amount such as 40GiB",
                           "spec.quota.compute: 'x' is not a whole percentage such as 250%",
@@ -41,7 +41,7 @@ TEST(QueueCheck, every_error_of_a_queue_is_reported_at_once) {
   EXPECT_THAT(messages(read_queue(R"({"metadata":{"name":"q","namespace":"n"},"spec":{}})").error()),
               ElementsAre("metadata.namespace: queues have no namespace; leave it out"));
   EXPECT_THAT(messages(read_queue(queue_document(R"({"gpu":"none","quota":{"devices":1}})")).error()),
-              ElementsAre("queue q gives no GPU: leave out the quota"));
+              ElementsAre("queue q provides no GPU: leave out the quota"));
 }
 
 TEST(QueueCheck, a_quota_is_devices_or_amounts) {
@@ -66,7 +66,7 @@ TEST(JobCheck, every_error_of_a_job_is_reported_at_once) {
                           "without =, at least one",
                           "spec.parameters: 'a b' is not a valid parameter name",
                           "spec.python: 'python3' is not an absolute path",
-                          "spec.engine: 'flink' is none of spark, ray or custom",
+                          "spec.engine: 'flink' is not one of spark, ray or custom",
                           "spec.run.command: name the program",
                           "spec.retries: 101 is not a whole number from 0 to 100"));
 }

@@ -49,7 +49,7 @@ void check_run(const objects::Run& run, ErrorList& errors) {
   if (run.command.empty() && run.image.empty())
     errors.add("spec.run", "", "there is nothing to run; add command, or image, or both");
   if (!run.command.empty() && run.command.front().empty())
-    errors.add("spec.run.command[0]", "", "the program has no name; write its path");
+    errors.add("spec.run.command[0]", "", "the program name is empty; write its path");
   if (run.command.empty() && run.image.empty() && !run.args.empty())
     errors.add("spec.run.args", run.args.front(), "{}: args need a program; name it in spec.run.command",
                typed(run.args.front()));
@@ -110,12 +110,12 @@ void check_tolerations(const std::vector<objects::Toleration>& tolerations, Erro
     if (one.operator_ != "Equal" && one.operator_ != "Exists")
       errors.add(field + ".operator", one.operator_, "{} is neither Equal nor Exists", typed(one.operator_));
     else if (one.operator_ == "Exists" && !one.value.empty())
-      errors.add(field + ".value", one.value, "Exists has no value; leave it out, or use operator Equal");
+      errors.add(field + ".value", one.value,
+                 "must be empty with operator Exists; leave it out, or use operator Equal");
     else if (one.operator_ == "Equal" && one.key.empty())
-      errors.add(field + ".key", "",
-                 "it is absent; it may be left out only with operator Exists, which then matches every key");
+      errors.add(field + ".key", "", "is required except with operator Exists, which then matches every key");
     if (!one.effect.empty() && std::ranges::find(taint_effects, one.effect) == std::end(taint_effects))
-      errors.add(field + ".effect", one.effect, "{} is none of {}", typed(one.effect),
+      errors.add(field + ".effect", one.effect, "{} is not one of {}", typed(one.effect),
                  fmt::join(taint_effects, ", "));
   }
 }
@@ -136,7 +136,7 @@ void check_autoscale(const objects::ServiceSpec& spec, ErrorList& errors) {
     errors.add("spec.autoscale.metric", autoscale.metric,
                "{} is measured at the service's port; add port, or use gpuUtilization",
                typed(autoscale.metric));
-  if (autoscale.target == 0) errors.add("spec.autoscale.target", "0", "0 is not a whole number from 1 up");
+  if (autoscale.target == 0) errors.add("spec.autoscale.target", "0", "0 must be at least 1");
 }
 
 }  // namespace

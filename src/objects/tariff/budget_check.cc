@@ -10,13 +10,13 @@ namespace {
 
 void check_limit(const objects::BudgetSpec& spec, ErrorList& errors) {
   if (spec.gpu_hours.empty() == spec.amount.empty())
-    return errors.add("spec", "", "set gpuHours or amount, one of both");
+    return errors.add("spec", "", "set either gpuHours or amount");
   const bool is_amount = spec.gpu_hours.empty();
   const char* field = is_amount ? "spec.amount" : "spec.gpuHours";
   const std::string& text = is_amount ? spec.amount : spec.gpu_hours;
   const auto limit = bill::parse_millionths(field, text, max_budget);
   if (!limit) return errors.add_message(field, text, limit.error().message);
-  if (limit->count == 0) errors.add(field, text, "a budget is above 0");
+  if (limit->count == 0) errors.add(field, text, "must be above 0");
 }
 
 }  // namespace
@@ -28,12 +28,11 @@ Result<objects::Budget, api::FieldErrors> read_budget(std::string_view json) {
   const objects::BudgetSpec& spec = budget.spec;
   if (budget.metadata.namespace_ != "default")
     errors.add("metadata.namespace", budget.metadata.namespace_, "budgets have no namespace; leave it out");
-  if (spec.account.empty()) errors.add("spec.account", "", "name the account whose slices count");
+  if (spec.account.empty()) errors.add("spec.account", "", "is required: the account whose slices count");
   if (spec.window != "month") errors.add("spec.window", spec.window, "{} is not month", typed(spec.window));
   check_limit(spec, errors);
   if (spec.at.size() > max_budget_levels)
-    errors.add("spec.at", "", "{} levels are too many; there are at most {}", spec.at.size(),
-               max_budget_levels);
+    errors.add("spec.at", "", "{} levels are too many; the maximum is {}", spec.at.size(), max_budget_levels);
   for (const uint32_t percent : spec.at)
     if (percent == 0 || percent > max_budget_percent)
       errors.add("spec.at", fmt::format("{}", percent), "{} is not a whole percentage from 1 to {}", percent,

@@ -42,7 +42,7 @@ bill::Tariff tariff_of(const objects::TariffSpec& spec, ErrorList& errors) {
   else
     errors.add_message("spec.from", spec.from, from.error().message);
   if (spec.units.size() > max_tariff_units)
-    errors.add("spec.units", "", "{} models are too many; there are at most {}", spec.units.size(),
+    errors.add("spec.units", "", "{} models are too many; the maximum is {}", spec.units.size(),
                max_tariff_units);
   std::map<std::string, bill::Millionths, std::less<>> named;
   for (size_t i = 0; i < std::min(spec.units.size(), max_tariff_units); ++i) {

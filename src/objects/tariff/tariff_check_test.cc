@@ -53,9 +53,9 @@ TEST(TariffDocument, all_errors_are_told_at_once) {
                   "spec.units[1].model: 'A' occurs twice", HasSubstr("spec.pricePerGpuHour '-1'"),
                   "spec.granularity: '1d' is not a duration from 0s to 24h, such as 60s, 10m or 1h"));
   EXPECT_THAT(messages(R"("currency":"euro","from":"2026-11-01","pricePerGpuHour":"1")"),
-              ElementsAre(HasSubstr("spec: currency 'euro': it is three capital letters")));
+              ElementsAre(HasSubstr("spec: currency 'euro': must be three capital letters")));
   EXPECT_THAT(messages(R"("currency":"EUR","from":"2026-11-01","pricePerGpuHour":"1","granularity":"0s")"),
-              ElementsAre(HasSubstr("spec: granularity: it is above 0")));
+              ElementsAre(HasSubstr("spec: granularity: must be above 0")));
   EXPECT_THAT(messages(R"("currency":"EUR","from":"2026-11-01","pricePerGpuHour":"1","prise":"1")"),
               ElementsAre(HasSubstr("spec.prise: no such field")));
 }
@@ -70,12 +70,12 @@ TEST(BudgetDocument, its_limit_is_one_of_two) {
   EXPECT_EQ(bill::text(limit_of(budget->spec)), "12.500000");
   EXPECT_THAT(budget->spec.at, ElementsAre(80, 100));
   const std::pair<const char*, const char*> rows[] = {
-      {R"("account":"a")", "spec: set gpuHours or amount, one of both"},
-      {R"("account":"a","gpuHours":"1","amount":"1")", "spec: set gpuHours or amount, one of both"},
-      {R"("gpuHours":"1")", "spec.account: name the account whose slices count"},
-      {R"("account":"a","amount":"0")", "spec.amount: a budget is above 0"},
+      {R"("account":"a")", "spec: set either gpuHours or amount"},
+      {R"("account":"a","gpuHours":"1","amount":"1")", "spec: set either gpuHours or amount"},
+      {R"("gpuHours":"1")", "spec.account: is required: the account whose slices count"},
+      {R"("account":"a","amount":"0")", "spec.amount: must be above 0"},
       {R"("account":"a","amount":"1,5")",
-       "spec.amount '1,5': it is a decimal number with at most 6 decimals, such as 0.30"},
+       "spec.amount '1,5': must be a decimal number with at most 6 decimals, such as 0.30"},
       {R"("account":"a","amount":"1","window":"week")", "spec.window: 'week' is not month"},
       {R"("account":"a","amount":"1","at":[0])", "spec.at: 0 is not a whole percentage from 1 to 1000"},
       {R"("account":"a","amount":"1","then":"kill")", "spec.then: 'kill' is neither warn nor hold"},
