@@ -33,7 +33,7 @@ Result<Bytes> parse_bytes(std::string_view input) {
       if (bytes % 10 != 0) return failed("is not a whole number of bytes; use a smaller unit, as in 1536MiB");
       bytes /= 10;
     }
-    if (bytes > UINT64_MAX) return failed("is more than 16 EiB, which no memory holds");
+    if (bytes > UINT64_MAX) return failed("is too large; the maximum is 16 EiB");
     return Bytes{static_cast<uint64_t>(bytes)};
   }
   return failed(suffix.empty() ? "has no unit; try 4GiB, 4096MiB or 4GB (10^9)" : not_a_size);

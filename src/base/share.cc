@@ -9,7 +9,7 @@ namespace carve {
 Result<Share> parse_share(std::string_view input) {
   const auto number = leading_decimal(input);
   if (!number || input.substr(number->length) != "%") return failed("is not a share; try 30% or 12.5%");
-  if (number->decimals > 2) return failed("is finer than 0.01%, the smallest share; try 12.5%");
+  if (number->decimals > 2) return failed("must be a multiple of 0.01%; try 12.5%");
   uint64_t points = number->digits;
   for (unsigned i = number->decimals; i < 2; ++i) {
     if (points > whole_device.basis_points) break;

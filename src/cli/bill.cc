@@ -191,7 +191,7 @@ void add_window(CLI::App* verb, const std::shared_ptr<BillOptions>& o) {
   verb->add_option("--month", o->month, "A month: 2026-11 [this month]");
   verb->add_option("--from", o->from, "Begin: 2026-11-01 or 2026-11-01T08:30:00Z, UTC");
   verb->add_option("--to", o->to,
-                   "End: a day, which is included, or a time, which is not [the end of the month of --from]");
+                   "End: a day (included) or a time (excluded) [the end of the month of --from]");
 }
 
 void reject_usage(Context& context, const std::string& message) {

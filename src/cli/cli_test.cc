@@ -49,7 +49,7 @@ TEST(TimeSpan, has_a_unit_or_that_of_the_option) {
   EXPECT_EQ(check_time_span("3651d"), "'3651d' is more than 3650 days");
   for (const char* bad : {"", "s", "-1s", "+1s", "1.5h", "1w", "1 m", "1ms", "1234567890s", "0x1", "1m1s"})
     EXPECT_FALSE(parse_time_span(bad)) << bad;
-  EXPECT_EQ(check_time_span("1w"), "'1w' is not a time such as 90s, 10m, 2h or 30d");
+  EXPECT_EQ(check_time_span("1w"), "'1w' is not a duration such as 90s, 10m, 2h or 30d");
 }
 
 TEST(Request, takes_sizes_shares_and_percentages_as_typed) {
@@ -95,7 +95,7 @@ TEST(Request, refuses_with_the_option_the_value_and_an_example) {
       {{.parts = "8GiB:30%,4GiB:x"}, "--parts: part 2 '4GiB:x': share 'x' is not a share; try 30%"},
       {{.parts = "8GiB:30%,4GiB"}, "--parts: part 2 has no share, and part 1 has one; give a share on each"},
       {{.memory = "1GiB", .parts = "8GiB,4GiB"},
-       "--parts has the devices, and memory and share of each; leave out --memory"},
+       "--parts already sets the devices and the memory and share of each; leave out --memory"},
       {{.total_memory = "1GiB", .parts = "8GiB"}, "leave out --total-memory"},
       {{.compute = "30%", .parts = "8GiB"}, "leave out --compute"},
       {{.parts = "8GiB", .devices = 2}, "leave out --devices"},
@@ -238,12 +238,12 @@ TEST(Top, every_column_but_the_widest_fits_a_hundred) {
 
 TEST(Top, a_share_that_is_not_enforced_never_looks_as_if_it_were) {
   TopView view = two_shares();
-  const Enforcement none{EnforcementLevel::none, "slices without a share use the device", {"c"}};
+  const Enforcement none{EnforcementLevel::none, "slices without a share also use the device", {"c"}};
   view.devices.devices[0].compute = view.slices.slices[0].enforcement.compute = none;
   view.devices.devices[0].arbitration.reset();
   view.slices.slices[0].parts[0].compute.reset();
   const std::string text = render(view, {.width = 106});
-  EXPECT_THAT(text, HasSubstr("shares are not enforced: slices without a share use the device: c"));
+  EXPECT_THAT(text, HasSubstr("shares are not enforced: slices without a share also use the device: c"));
   EXPECT_THAT(text, HasSubstr("memory only"));
   EXPECT_THAT(text, HasSubstr("GPU [" + std::string(54, '=')));
 }
@@ -273,10 +273,9 @@ TEST(VisibleDevices, the_first_of_the_list_are_preferred) {
   EXPECT_EQ(too_few_named("1", 1, 2),
             "--devices 2: CUDA_VISIBLE_DEVICES '1' names 1 device of this node; name 2 or more, unset it, or "
             "use --device");
-  EXPECT_EQ(
-      too_few_named("", 0, 1),
-      "CUDA_VISIBLE_DEVICES '' names no device of this node; name one by index or UUID, unset it, or use "
-      "--device");
+  EXPECT_EQ(too_few_named("", 0, 1),
+            "CUDA_VISIBLE_DEVICES '' matches no device of this node; set it to an index or a UUID, unset it, "
+            "or use --device");
 }
 
 TEST(Terminal, cuts_and_pads_by_what_is_seen) {

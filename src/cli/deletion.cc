@@ -35,7 +35,7 @@ bool has_programs(const ObjectName& object) {
 }
 
 void end_by_signal(int) {
-  constexpr std::string_view message = "carve: stopped waiting; the deletion goes on\n";
+  constexpr std::string_view message = "carve: stopped waiting; the deletion continues\n";
   if (::write(STDERR_FILENO, message.data(), message.size()) < 0) _exit(stopped_status);
   _exit(stopped_status);
 }
@@ -63,7 +63,7 @@ void wait_until_gone(Context& context, const Deletion& deletion, const DeletionW
     std::this_thread::sleep_for(ask_interval);
   }
   fmt::print(stderr,
-             "carve: {0}: not gone after {1}; its deletion goes on, and carve get {0} shows its state\n",
+             "carve: {0}: not gone after {1}; its deletion continues, and carve get {0} shows its state\n",
              deletion.object.text(), wait.timeout);
   context.status = failed_status;
 }
@@ -71,7 +71,7 @@ void wait_until_gone(Context& context, const Deletion& deletion, const DeletionW
 bool is_node(Context& context, const ObjectName& object) {
   if (object.kind != objects::Kind::node) return false;
   fmt::print(stderr,
-             "carve: {}: nodes are named by the controller's option --node; remove it there, or stop the "
+             "carve: {}: nodes are set by the controller's --node option; remove it there, or stop the "
              "node: carve node stop {}\n",
              object.text(), object.name);
   context.status = failed_status;

@@ -26,7 +26,7 @@ api::Check controller_reachable(const client::Client& controller) {
     return {.name = "controller",
             .status = CheckStatus::degraded,
             .detail = version.error().detail + "; slices work without it, services and jobs do not",
-            .fix = "run carve up, or name its socket with --controller"};
+            .fix = "run carve up, or set its socket with --controller"};
   return {.name = "controller",
           .status = CheckStatus::ok,
           .detail = fmt::format("version {} answers at {}", version->version, controller.socket()),

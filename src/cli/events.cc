@@ -57,9 +57,8 @@ void show_slice_events(Context& context, const std::string& name, bool all_lives
     if (list.events.empty()) {
       complain(
           {.title = "not-found",
-           .detail = fmt::format("slice '{}' has no events; the agent keeps its newest 1,000 and none from "
-                                 "before its start",
-                                 name)});
+           .detail = fmt::format(
+               "slice '{}' has no events; the agent keeps only the newest 1,000 since its start", name)});
       context.status = failed_status;
       return;
     }
@@ -115,7 +114,7 @@ void add_events(CLI::App& app, Context& context) {
   CLI::Option* all = verb->add_flag("--objects", options->all_objects, "The newest 500 events of all objects")
                          ->excludes(object);
   verb->add_flag("-w,--watch", options->watch,
-                 "Then print each new event of the agent, until Ctrl-C; with -o json, one document per line")
+                 "Also print each new event of the agent, until Ctrl-C; with -o json, one document per line")
       ->excludes(object)
       ->excludes(all);
   add_output(verb, context);

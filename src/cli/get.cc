@@ -152,7 +152,7 @@ void add_get(CLI::App& app, Context& context) {
   verb->add_option("-l,--selector", options->selector,
                    "Labels of the objects: app=web,tier!=cache,zone in (a,b),!debug");
   verb->add_flag("-w,--watch", options->watch,
-                 "Then print each change, until Ctrl-C; with -o json, one per line");
+                 "Also print each change, until Ctrl-C; with -o json, one per line");
   verb->add_option("-o,--output", options->output, "Output format")
       ->check(CLI::IsMember({"table", "wide", "json", "yaml", "name"}))
       ->capture_default_str();

@@ -49,7 +49,7 @@ void label(Context& context, const LabelOptions& options) {
   if (!body) return refuse_labels(context, body.error());
   const bool is_node = object->kind == objects::Kind::node;
   if (options.when_free && !is_node)
-    return refuse_labels(context, "--when-free: it is for the memory unit of a node; leave it out");
+    return refuse_labels(context, "--when-free applies only to the memory unit of a node; leave it out");
   std::string target = is_node ? node_path(object->name) : object_path(*object);
   if (options.when_free) target += "?whenFree=true";
   answered(context, context.controller().send<Labeled>("PATCH", target, *body),

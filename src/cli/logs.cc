@@ -66,7 +66,7 @@ void add_logs(CLI::App& app, Context& context) {
   verb->add_option("-i,--replica", options->replica, "Index of one replica or pod [all]");
   verb->add_flag("--previous", options->previous, "Output of the attempt before the last start");
   verb->add_flag("-f,--follow", options->follow,
-                 "Then print each new line, until Ctrl-C, the end of the job or the deletion of the object");
+                 "Also print each new line, until Ctrl-C, the end of the job or the deletion of the object");
   verb->add_option(
       "--tail", options->tail,
       "Number of last lines of each replica [all; without -f, at most 200000 in the newest 10 MiB]");

@@ -110,7 +110,7 @@ Result<const CLI::App*, std::string> verb_of(const CLI::App& app, const std::vec
       continue;
     }
     if (verb == &app)
-      return tl::unexpected(fmt::format("'{}' is not a verb; 'carve --help' lists them", word));
+      return tl::unexpected(fmt::format("unknown command '{}'; 'carve --help' lists the commands", word));
     return tl::unexpected(
         fmt::format("{}: '{}' is not one of {}", verb->get_name(), word, names_of_verbs(*verb)));
   }

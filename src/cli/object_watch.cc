@@ -101,8 +101,8 @@ void watch_objects(Context& context, const ObjectName& object, const std::string
     if (ended.opened) loss_told = false;
     if (ended.problem.type == "carve:gone" && !last_id.empty()) {
       complain({.title = "gone",
-                .detail = "some changes were lost, because the controller keeps only the newest ones; all "
-                          "objects follow"});
+                .detail = "some changes were lost, because the controller keeps only the newest ones; "
+                          "printing all objects again"});
       last_id.clear();
       continue;
     }

@@ -26,7 +26,7 @@ Result<std::chrono::seconds, std::string> parse_wait(const std::string& text) {
   if (read == 2 && unit == 's') return std::chrono::seconds(count);
   if (read == 2 && unit == 'm') return std::chrono::minutes(count);
   if (read == 2 && unit == 'h') return std::chrono::hours(count);
-  return tl::unexpected(fmt::format("--wait: '{}' is not a time; try 30s, 5m or 1h", text));
+  return tl::unexpected(fmt::format("--wait: '{}' is not a duration; try 30s, 5m or 1h", text));
 }
 
 // Requests a slice on the first devices of the list on which it fits. Otherwise returns the last rejection.
@@ -161,7 +161,8 @@ void add_run(CLI::App& app, Context& context) {
     context.problem_status = runner::failed_status;
     std::vector<std::string> program = verb->remaining();  // "carve run --memory 2GiB ls -l" needs no "--".
     if (!program.empty() && program.front().starts_with('-')) {
-      fmt::print(stderr, "carve: run has no option {}; 'carve run --help' lists them\n", program.front());
+      fmt::print(stderr, "carve: run: unknown option {}; 'carve run --help' lists the options\n",
+                 program.front());
       context.status = runner::failed_status;
       return;
     }

@@ -40,7 +40,7 @@ bool refuse_scaling(Context& context, const std::string& message) {
 // Returns whether the options name a group of the cluster's workers. They may omit it if there is only one.
 bool has_group(Context& context, const ObjectName& object, const ScaleOptions& options, size_t groups) {
   if (!options.group && groups > 1)
-    return refuse_scaling(context, fmt::format("{} has {} groups of workers: name one with --group 0 to {}",
+    return refuse_scaling(context, fmt::format("{} has {} groups of workers: select one with --group 0 to {}",
                                                object.text(), groups, groups - 1));
   if (options.group && *options.group >= groups)
     return refuse_scaling(

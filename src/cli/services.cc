@@ -26,7 +26,7 @@ Result<std::vector<ObjectName>, std::string> parse_objects(const std::vector<std
     const size_t slash = words[i].find('/');
     if ((slash != std::string::npos) != has_slashes)
       return tl::unexpected(
-          fmt::format("'{}': name every object as KIND/NAME, or one KIND and then names", words[i]));
+          fmt::format("'{}': write every object as KIND/NAME, or one KIND and then names", words[i]));
     const std::string kind = has_slashes ? words[i].substr(0, slash) : words.front();
     const auto known = objects::parse_kind(kind);
     if (!known) {
@@ -46,7 +46,7 @@ Result<ObjectName, std::string> parse_object(const std::vector<std::string>& wor
   if (!objects) return tl::unexpected(std::move(objects.error()));
   if (objects->size() > 1)
     return tl::unexpected(
-        fmt::format("'{}' is one argument too many; name one object, such as service/NAME", words.back()));
+        fmt::format("'{}' is an unexpected argument; give one object, such as service/NAME", words.back()));
   return std::move(objects->front());
 }
 

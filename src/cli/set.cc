@@ -48,9 +48,8 @@ void add_set(CLI::App& app, Context& context) {
                  "Change the slice even if it belongs to a service or a job, whose document is not changed");
   add_output(verb, context);
   verb->footer(
-      "Memory grows if the device has it free, and shrinks at most to the bytes in use. Either all changes "
-      "are\n"
-      "made or none.\n"
+      "Memory can grow if the device has enough free, and can shrink to the bytes in use. Either all\n"
+      "changes are made or none.\n"
       "  carve set nightly --compute 40%\n"
       "  carve set nightly --memory 6GiB --latency");
   verb->callback([&context, name, options, force] {

@@ -77,7 +77,7 @@ Result<api::SliceChange, std::string> to_change(const ChangeOptions& o) {
     return tl::unexpected(fmt::format("{}: '{}' {}", option, value, message));
   };
   if (o.latency && o.batch)
-    return tl::unexpected(std::string("--latency and --batch exclude each other; give one of the two"));
+    return tl::unexpected(std::string("--latency and --batch are mutually exclusive; give only one"));
   if (o.memory.empty() && o.compute.empty() && o.policy.empty() && !o.latency && !o.batch)
     return tl::unexpected(std::string(
         "no change is given; add --memory SIZE, --compute PERCENT, --policy NAME, --latency or --batch"));
@@ -113,8 +113,8 @@ std::string given_beside_parts(const SliceOptions& o) {
 Result<std::vector<Part>, std::string> parts_of(const SliceOptions& o) {
   if (o.parts.empty()) return {};
   if (const std::string other = given_beside_parts(o); !other.empty())
-    return tl::unexpected(
-        fmt::format("--parts has the devices, and memory and share of each; leave out {}", other));
+    return tl::unexpected(fmt::format(
+        "--parts already sets the devices and the memory and share of each; leave out {}", other));
   auto parts = parse_parts(o.parts);
   if (!parts) return tl::unexpected("--parts: " + parts.error());
   for (size_t i = 0; i < parts->size(); ++i)
@@ -136,8 +136,7 @@ std::string memory_problem(const SliceOptions& o) {
     return "--exclusive takes whole devices; leave out --memory, --total-memory, --gpu-mem and --compute";
   if (given == 0 && !o.exclusive && o.parts.empty())
     return "no memory is given; add --memory SIZE (as in --memory 4GiB), --total-memory SIZE, --parts LIST "
-           "or "
-           "--exclusive";
+           "or --exclusive";
   return "";
 }
 
@@ -188,7 +187,7 @@ Result<api::SliceRequest, std::string> to_request(const SliceOptions& o) {
   }
   if (o.oversubscribe.empty() != o.spill.empty())
     return tl::unexpected(
-        std::string("--oversubscribe managed and --spill SIZE need each other; give both or neither"));
+        std::string("--oversubscribe managed and --spill SIZE must be used together; give both or neither"));
   if (!o.spill.empty()) {
     const auto bytes = parse_bytes(o.spill);
     if (!bytes) return refuse("--spill", o.spill, bytes.error().message);

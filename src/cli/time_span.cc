@@ -14,7 +14,8 @@ Result<std::chrono::seconds, std::string> parse_time_span(const std::string& wor
                                : suffix == "d" ? 86'400
                                                : 0;
   if (word.empty() || digits == 0 || word.size() > max_bytes || unit_seconds == 0)
-    return tl::unexpected(fmt::format("'{}' is not a time such as 90s, 10m, 2h or 30d", word.substr(0, 80)));
+    return tl::unexpected(
+        fmt::format("'{}' is not a duration such as 90s, 10m, 2h or 30d", word.substr(0, 80)));
   const std::chrono::seconds span(std::stoll(word) * unit_seconds);
   if (span > max_time_span)
     return tl::unexpected(fmt::format("'{}' is more than {} days", word, max_time_span / day));

@@ -39,7 +39,7 @@ void add_create(CLI::App* token, Context& context) {
     answered(context, context.controller().post<api::TokenMade>("/v1/tokens", *request),
              [&](const auto& made) {
                fmt::print("{}\n", made.token);
-               if (context.screen.terminal) fmt::print(stderr, "Keep it: it is not shown again.\n");
+               if (context.screen.terminal) fmt::print(stderr, "Save it now: it is not shown again.\n");
              });
   });
 }

@@ -45,8 +45,8 @@ std::vector<std::string> preferred_lists(const std::vector<std::string>& named, 
 std::string too_few_named(const std::string& list, size_t named, uint32_t wanted) {
   if (wanted == 1)
     return fmt::format(
-        "CUDA_VISIBLE_DEVICES '{}' names no device of this node; name one by index or UUID, unset it, or use "
-        "--device",
+        "CUDA_VISIBLE_DEVICES '{}' matches no device of this node; set it to an index or a UUID, unset it, "
+        "or use --device",
         harmless(list.substr(0, 80)));
   return fmt::format(
       "--devices {}: CUDA_VISIBLE_DEVICES '{}' names {} device{} of this node; name {} or more, unset "

@@ -76,7 +76,8 @@ TEST(Client, each_way_of_not_reaching_the_agent_names_the_socket_and_the_way_out
   EXPECT_THAT(of_node.text("/v1/node").error().detail,
               EndsWith("name another socket with --node NAME=SOCKET"));
   const Client lengthy("/" + std::string(200, 'x'));
-  EXPECT_THAT(lengthy.text("/v1/node").error().detail, HasSubstr("has at most 107 bytes, this one 201"));
+  EXPECT_THAT(lengthy.text("/v1/node").error().detail,
+              HasSubstr("has at most 107 bytes, and this one has 201"));
   const std::string ended = fmt::format("/tmp/carve-client-test-{}.sock", getpid());
   ASSERT_EQ(rename(AgentStub({}).socket().c_str(), ended.c_str()), 0);
   EXPECT_THAT(Client(ended).text("/v1/node").error().detail, HasSubstr("exists, but its agent has ended"));

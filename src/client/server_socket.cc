@@ -26,8 +26,9 @@ std::optional<api::Problem> bad_path(const std::string& socket) {
   if (socket.size() <= max_socket_path_bytes) return std::nullopt;
   return api::Problem{
       .title = "bad socket path",
-      .detail = fmt::format("{}: a unix socket's path has at most {} bytes, this one {}; use a shorter one",
-                            socket, max_socket_path_bytes, socket.size())};
+      .detail =
+          fmt::format("{}: a unix socket's path has at most {} bytes, and this one has {}; use a shorter one",
+                      socket, max_socket_path_bytes, socket.size())};
 }
 
 // Waits in connect() while the server's queue is full, as long as the socket's timeout allows. Returns 0 or

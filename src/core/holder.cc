@@ -30,7 +30,7 @@ Outcome<void> check_name(std::string_view what, std::string_view name, size_t ma
                          std::string_view also) {
   if (is_kubernetes_name(name, max_bytes, also)) return {};
   return failure(FailureKind::invalid_argument,
-                 "holder.pod.{}: '{}' is not a name of Kubernetes with 1 to {} characters", what,
+                 "holder.pod.{}: '{}' is not a valid Kubernetes name of 1 to {} characters", what,
                  name.substr(0, 80), max_bytes);
 }
 

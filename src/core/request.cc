@@ -84,8 +84,7 @@ Outcome<void> part_rules(const Request& r) {
                    max_slice_devices);
   if (r.parts.size() != r.devices)
     return failure(FailureKind::invalid_argument,
-                   "devices: {} are requested, and {} parts are given; leave it out", r.devices,
-                   r.parts.size());
+                   "devices: {} requested, but {} parts given; leave out devices", r.devices, r.parts.size());
   if (!std::holds_alternative<std::monostate>(r.memory) || r.share.basis_points != 0 || r.exclusive ||
       !r.placed.empty())
     return failure(FailureKind::invalid_argument,
@@ -113,7 +112,7 @@ Outcome<void> placed_rules(const Request& r) {
   for (size_t i = 0; i < r.placed.size(); ++i) {
     const PlacedPart& part = r.placed[i];
     if (std::ranges::count(r.placed, part.device, &PlacedPart::device) != 1)
-      return failure(FailureKind::invalid_argument, "placed[{}]: {} occurs twice; add its amounts up", i,
+      return failure(FailureKind::invalid_argument, "placed[{}]: {} occurs twice; combine the two parts", i,
                      text(part.device));
     if (r.exclusive && part.share.basis_points != 0)
       return failure(FailureKind::invalid_argument,
@@ -174,7 +173,7 @@ Outcome<Request> validated(Request r) {
   if (!r.placed.empty() && r.devices == 1) r.devices = static_cast<unsigned>(r.placed.size());
   if (!r.placed.empty() && r.devices != r.placed.size())
     return failure(FailureKind::invalid_argument,
-                   "devices: {} are requested, and {} parts are placed; leave it out", r.devices,
+                   "devices: {} requested, but {} parts placed; leave out devices", r.devices,
                    r.placed.size());
   if (!r.placed.empty())
     if (const auto good = placed_rules(r); !good) return tl::unexpected(good.error());

@@ -61,7 +61,7 @@ Outcome<int64_t> parse_utc(std::string_view what, std::string_view text) {
     if (const auto seconds = seconds_of(rest); seconds && rest.empty())
       return (*day * 86'400 + *seconds) * ns_per_second;
   return failure(FailureKind::invalid_argument,
-                 "{} '{}': it is a day or a moment in UTC, such as 2026-11-01 or 2026-11-01T08:30:00Z", what,
+                 "{} '{}': must be a day or a time in UTC, such as 2026-11-01 or 2026-11-01T08:30:00Z", what,
                  text.substr(0, 40));
 }
 

@@ -32,7 +32,7 @@ TEST(Utc, other_texts_are_refused) {
         " 2026-11-01", "+026-11-01"})
     EXPECT_FALSE(parse_utc("from", text)) << text;
   EXPECT_EQ(parse_utc("from", "yesterday").error().message,
-            "from 'yesterday': it is a day or a moment in UTC, such as 2026-11-01 or 2026-11-01T08:30:00Z");
+            "from 'yesterday': must be a day or a time in UTC, such as 2026-11-01 or 2026-11-01T08:30:00Z");
 }
 
 }  // namespace

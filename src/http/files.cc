@@ -130,7 +130,7 @@ Outcome<Files> Files::open(const std::string& folder, Refuse refuse, std::string
 
 Response Files::answer(const Request& request) const {
   if (request.method != "GET" && request.method != "HEAD") {
-    Response refusal = refuse_(405, "a file has only the methods GET and HEAD");
+    Response refusal = refuse_(405, "files support only the methods GET and HEAD");
     refusal.headers.push_back({"Allow", "GET, HEAD"});
     return refusal;
   }

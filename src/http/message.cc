@@ -51,7 +51,7 @@ std::string_view framing_problem(const Headers& headers, bool is_http_11) {
       (headers.count("Transfer-Encoding") > 1 || !equal_without_case(*coding, "chunked")))
     return "the Transfer-Encoding is not chunked";
   if (coding != nullptr && headers.find("Content-Length") != nullptr)
-    return "Transfer-Encoding and Content-Length exclude each other";
+    return "Transfer-Encoding and Content-Length are mutually exclusive";
   const std::string* length = headers.find("Content-Length");
   if (length != nullptr && (headers.count("Content-Length") > 1 || length->empty() ||
                             length->find_first_not_of("0123456789") != std::string::npos))

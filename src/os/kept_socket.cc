@@ -22,12 +22,12 @@ std::optional<std::string> KeptSocket::check() {
   auto made = make_();
   if (!made) {
     if (std::exchange(failed_, true)) return std::nullopt;
-    return fmt::format("the socket {} {} and cannot be made again: {}", path_, what, made.error().message);
+    return fmt::format("the socket {} {} and cannot be recreated: {}", path_, what, made.error().message);
   }
   failed_ = false;
   file_ = present();
   serve_(std::move(*made));
-  return fmt::format("the socket {} {} and is made again", path_, what);
+  return fmt::format("the socket {} {} and has been recreated", path_, what);
 }
 
 }  // namespace carve::os

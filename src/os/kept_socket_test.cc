@@ -31,12 +31,12 @@ TEST(KeptSocket, is_made_again_after_it_was_removed_or_replaced) {
 
   unlink(path.c_str());
   EXPECT_FALSE(connect_to(path, SOCK_STREAM));
-  EXPECT_EQ(kept.check(), "the socket " + path + " was removed and is made again");
+  EXPECT_EQ(kept.check(), "the socket " + path + " was removed and has been recreated");
   EXPECT_TRUE(connect_to(path, SOCK_STREAM));
   EXPECT_FALSE(kept.check());
 
   const auto another = listen_at(path, SOCK_STREAM, 0600);
-  EXPECT_EQ(kept.check(), "the socket " + path + " was replaced and is made again");
+  EXPECT_EQ(kept.check(), "the socket " + path + " was replaced and has been recreated");
   EXPECT_FALSE(kept.check());
 
   // A file that is not a socket stays; that is reported once, and its removal is noticed.

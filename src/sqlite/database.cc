@@ -85,7 +85,7 @@ tl::unexpected<Failure> Database::trouble(const char* doing, int code) const {
   switch (code != SQLITE_OK ? code : sqlite3_errcode(get())) {
     case SQLITE_FULL:
       return failure(FailureKind::unavailable,
-                     "{}: the disk is full; free some space there, nothing was changed", what);
+                     "{}: the disk is full, and nothing was changed; free some space there", what);
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
     case SQLITE_PERM: return failure(FailureKind::unavailable, "{}: no permission to write there", what);
@@ -144,12 +144,11 @@ Outcome<void> Database::prepare() {
   if (version == schema_.version) return check_tables(version);
   if (version == schema_.version - 1 && schema_.upgrade != nullptr) return upgrade();
   if (version != 0)
-    return failure(
-        FailureKind::unavailable,
-        "the {} {} was written by {} carve (schema {}, this one has {}); use that carve, or name another "
-        "place with {}",
-        schema_.name, path_, version > schema_.version ? "a newer" : "an older", version, schema_.version,
-        schema_.option);
+    return failure(FailureKind::unavailable,
+                   "the {} {} was written by {} carve (schema {}, this one has {}); use that carve, or set "
+                   "another location with {}",
+                   schema_.name, path_, version > schema_.version ? "a newer" : "an older", version,
+                   schema_.version, schema_.option);
   return transact([this](sqlite3*) {
     const bool made =
         execute(schema_.script) && execute(fmt::format("PRAGMA user_version = {}", schema_.version).c_str());
@@ -215,7 +214,7 @@ Outcome<std::string> Database::move_aside(const std::string& path, const Schema&
   std::string aside = fmt::format("{}.corrupt-{}", path, now_s);
   for (const char* part : {"", "-wal", "-shm"})
     if (std::rename((path + part).c_str(), (aside + part).c_str()) != 0 && *part == '\0')
-      return failure(FailureKind::unavailable, "the {} {} is damaged ({}) and cannot be moved aside: {}",
+      return failure(FailureKind::unavailable, "the {} {} is damaged ({}) and cannot be moved away: {}",
                      schema.name, path, damage, strerror(errno));
   return aside;
 }

@@ -101,7 +101,7 @@ TEST(Database, another_version_is_refused_with_the_option_that_helps) {
     const auto opened = Database::open(dir.file(), schema, 1);
     ASSERT_FALSE(opened);
     EXPECT_THAT(opened.error().message, HasSubstr(version > 3 ? "a newer carve" : "an older carve"));
-    EXPECT_THAT(opened.error().message, HasSubstr("name another place with --state"));
+    EXPECT_THAT(opened.error().message, HasSubstr("set another location with --state"));
   }
 }
 

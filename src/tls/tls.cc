@@ -57,7 +57,7 @@ Outcome<void> use_certificates(SSL_CTX* context, const std::string& pem, const s
   const Memory file = memory_of(pem);
   const Certificate own(PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr));
   if (!own)
-    return failure(FailureKind::invalid_argument, "the file {} has no certificate in PEM form: {}", path,
+    return failure(FailureKind::invalid_argument, "the file {} contains no PEM certificate: {}", path,
                    reason());
   if (SSL_CTX_use_certificate(context, own.get()) != 1)
     return failure(FailureKind::invalid_argument, "the certificate {} cannot be used: {}", path, reason());
@@ -66,8 +66,8 @@ Outcome<void> use_certificates(SSL_CTX* context, const std::string& pem, const s
       return failure(FailureKind::invalid_argument, "the chain in {} cannot be used: {}", path, reason());
   const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   if (!at_end)
-    return failure(FailureKind::invalid_argument, "the file {} has a certificate that is not PEM: {}", path,
-                   reason());
+    return failure(FailureKind::invalid_argument,
+                   "the file {} contains a certificate that is not in PEM format: {}", path, reason());
   ERR_clear_error();
   return {};
 }
@@ -79,10 +79,9 @@ Outcome<void> use_key(SSL_CTX* context, const std::string& pem, const std::strin
   const Key key(PEM_read_bio_PrivateKey(file.get(), nullptr, no_passphrase, &encrypted));
   if (encrypted)
     return failure(FailureKind::invalid_argument,
-                   "the key {} is encrypted; write it without a passphrase: 'openssl pkey -in {} -out FILE'",
-                   path, path);
+                   "the key {} is encrypted; decrypt it: 'openssl pkey -in {} -out FILE'", path, path);
   if (!key)
-    return failure(FailureKind::invalid_argument, "the file {} has no private key in PEM form: {}", path,
+    return failure(FailureKind::invalid_argument, "the file {} contains no PEM private key: {}", path,
                    reason());
   if (SSL_CTX_use_PrivateKey(context, key.get()) != 1 || SSL_CTX_check_private_key(context) != 1) {
     ERR_clear_error();

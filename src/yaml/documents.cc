@@ -105,7 +105,7 @@ void read_section(std::string_view text, size_t begin, size_t end, size_t line, 
   if (first == '{' || first == '[') return read_json(text, begin + content, end, room, documents, errors);
   if (first == '%')
     return refuse(errors, "",
-                  fmt::format("line {}: directives ('%') are not read; leave the line out",
+                  fmt::format("line {}: directives ('%') are not supported; remove the line",
                               line_of(text, begin + content + 1)));
   read_yaml(section, line, room, documents, errors);
 }
@@ -123,9 +123,8 @@ Result<std::vector<SourceDocument>, api::FieldErrors> source_documents_of(std::s
         fmt::format("the text has {} bytes; it may have at most {}", text.size(), api::max_document_bytes));
   if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
   if (const size_t wrong = unreadable_byte(text); wrong != std::string_view::npos)
-    return refused(
-        fmt::format("line {}: the byte 0x{:02x} is not text in UTF-8; write it as an escape or leave it out",
-                    line_of(text, wrong + 1), static_cast<unsigned char>(text[wrong])));
+    return refused(fmt::format("line {}: the byte 0x{:02x} is not valid UTF-8; escape it or remove it",
+                               line_of(text, wrong + 1), static_cast<unsigned char>(text[wrong])));
   std::vector<std::string> documents;
   std::vector<SourceDocument> out;
   DocumentRoom room{.bytes = api::max_document_bytes, .nodes = api::max_nodes};

@@ -107,7 +107,7 @@ TEST(Documents, what_has_two_meanings_is_refused_with_its_line) {
       {"a: 0x1FFFFFFFFFFFFFFFF", "line 1: a: 0x1FFFFFFFFFFFFFFFF does not fit 64 bits"},
       {"a: .inf", "line 1: a: .inf is not a number"},
       {"a: -.INF", "is not a number"},
-      {"a: 1e999", "line 1: a: 1e999 is out of the range"},
+      {"a: 1e999", "line 1: a: 1e999 is out of range"},
       {"{\"a\": 1e999}", "line 1: the document is not JSON"},
       {"a: .nan", "is not a number"},
       {"a: 1\nb: 2\na: 3\n", "line 3: a: the key occurs twice; keep one of them"},
@@ -122,7 +122,7 @@ TEST(Documents, what_has_two_meanings_is_refused_with_its_line) {
       {"--- a\n", "line 1: the document is one value"},
       {"a: &x {b: 1}\nc:\n  <<: *x\n", "line 3: c.<<: merge keys are not in YAML 1.2"},
       {"a: !!binary aGk=", "line 1: a: 'aGk=' has the tag 'tag:yaml.org,2002:binary'"},
-      {"a: !!int x", "does not fit it"},
+      {"a: !!int x", "does not match its value"},
       {"a: !ruby/object {}", "line 1: a: the tag '!ruby/object' is not known"},
       {"a: &x [*x]", "an alias has no complete value before it"},
       {"a: *x", "line 1: a: not YAML: "},
@@ -133,11 +133,11 @@ TEST(Documents, what_has_two_meanings_is_refused_with_its_line) {
       {"~: b", "a key is empty"},
       {"a: b: c", "line 1: a: not YAML: illegal map value"},
       {"a:\n\tb: 1", "line 2: "},
-      {"%YAML 1.1\n---\na: 1", "line 1: directives ('%') are not read"},
+      {"%YAML 1.1\n---\na: 1", "line 1: directives ('%') are not supported"},
       {"a: \"\\ud83d\\ude00\"", "line 1: a: not YAML: "},
-      {"a: \"\\0\"", "line 1: a: a text has the character NUL"},
-      {"{\"a\": \"\\u0000\"}", "line 1: a: a text has the character NUL"},
-      {"a: 1\nb: \0"sv, "line 2: the byte 0x00 is not text in UTF-8"},
+      {"a: \"\\0\"", "line 1: a: a string contains a NUL character"},
+      {"{\"a\": \"\\u0000\"}", "line 1: a: a string contains a NUL character"},
+      {"a: 1\nb: \0"sv, "line 2: the byte 0x00 is not valid UTF-8"},
       {"a: 1\n\x04 b: 2"sv, "line 2: the byte 0x04"},
       {"{\"a\": 1}\0{"sv, "the byte 0x00"},
       {"a: \xc3(", "the byte 0xc3"},
@@ -177,7 +177,7 @@ TEST(Documents, copies_by_alias_are_bounded) {
   std::string large = fmt::format("a: &a {}\n", text);
   for (int i = 0; i < 200; ++i) large += fmt::format("k{}: *a\n", i);
   EXPECT_THAT(documents_of(large).error().front().message,
-              HasSubstr("too large when their aliases are written out"));
+              HasSubstr("too large when their aliases are expanded"));
   std::string deep = "a0: &a0 {}\n";
   for (int i = 1; i < 20; ++i) deep += fmt::format("a{0}: &a{0} [*a{1}]\n", i, i - 1);
   EXPECT_THAT(documents_of(deep).error().front().message,

@@ -47,7 +47,7 @@ class Writer : public YAML::EventHandler {
     write(mark, "null", anchor);
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    if (is_key()) stop(mark, "a key is an alias; write a text");
+    if (is_key()) stop(mark, "a key is an alias; use a string");
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) stop(mark, "an alias has no complete value before it");
     const Anchored anchored = found->second;
@@ -58,7 +58,7 @@ class Writer : public YAML::EventHandler {
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& text) override {
-    if (text.find('\0') != std::string::npos) stop(mark, "a text has the character NUL; leave it out");
+    if (text.find('\0') != std::string::npos) stop(mark, "a string contains a NUL character; remove it");
     count(mark, 1);
     if (is_key()) return set_key(mark, tag, text);
     check_room(mark, text.size());
@@ -123,7 +123,7 @@ class Writer : public YAML::EventHandler {
   }
   void check_room(const YAML::Mark& mark, size_t bytes) {
     if (bytes > room_.bytes || out_.size() > room_.bytes - bytes)
-      stop(mark, "the documents are too large when their aliases are written out; use fewer");
+      stop(mark, "the documents are too large when their aliases are expanded; use fewer aliases");
   }
   // Counts values and keys. Those of an alias count each time they are copied.
   void count(const YAML::Mark& mark, size_t nodes) {
@@ -137,9 +137,9 @@ class Writer : public YAML::EventHandler {
     level.key = text;
     level.has_key = true;
     if (tag == "?" && text == "<<")
-      refuse(mark, text, "merge keys are not in YAML 1.2; write the fields out");
+      refuse(mark, text, "merge keys are not in YAML 1.2; write out the fields");
     else if (tag != "?" && tag != "!" && tag != std::string(core_tag) + "str")
-      refuse(mark, text, fmt::format("the key has the tag '{}'; leave it out", cut(tag)));
+      refuse(mark, text, fmt::format("the key has the tag '{}'; remove it", cut(tag)));
     else if (!level.keys.insert(text).second)
       refuse(mark, text, "the key occurs twice; keep one of them");
   }
@@ -155,7 +155,7 @@ class Writer : public YAML::EventHandler {
           (tag == std::string(core_tag) + "bool" && read.type == ScalarType::boolean);
       if (!fits) {
         refuse(mark, text,
-               fmt::format("'{}' has the tag '{}', which does not fit it; leave the tag out", cut(text),
+               fmt::format("'{}' has the tag '{}', which does not match its value; remove the tag", cut(text),
                            cut(tag)));
         return "null";
       }
@@ -189,12 +189,12 @@ class Writer : public YAML::EventHandler {
     check_room(mark, 0);
   }
   void open(const YAML::Mark& mark, const std::string& tag, std::string_view type, YAML::anchor_t anchor) {
-    if (is_key()) stop(mark, "a key is an object or a list; write a text");
+    if (is_key()) stop(mark, "a key is an object or a list; use a string");
     if (levels_.size() == api::max_depth) stop(mark, too_deep());
     const bool is_map = type == "map";
     if (levels_.empty() && !is_map) stop(mark, "the document is a list; write an object with fields");
     if (tag != "?" && tag != "!" && tag != fmt::format("{}{}", core_tag, type))
-      refuse(mark, "", fmt::format("the tag '{}' is not known; leave it out", cut(tag)));
+      refuse(mark, "", fmt::format("the tag '{}' is unknown; remove it", cut(tag)));
     count(mark, 1);
     begin_value();
     levels_.push_back({.is_map = is_map,

@@ -38,7 +38,7 @@ Scalar prefixed(std::string_view text) {
   if (error != std::errc())
     return {.type = ScalarType::integer,
             .json = {},
-            .message = fmt::format("{} does not fit 64 bits; write a smaller number", text.substr(0, 40))};
+            .message = fmt::format("{} does not fit in 64 bits; use a smaller number", text.substr(0, 40))};
   return {.type = ScalarType::integer, .json = fmt::format("{}", value), .message = {}};
 }
 
@@ -72,9 +72,7 @@ Scalar number(std::string_view text) {
   json += exponent;
   double value = 0;  // JSON parsers reject a number that no double can approximate.
   if (std::from_chars(json.data(), json.data() + json.size(), value).ec != std::errc())
-    return {.type = type,
-            .json = {},
-            .message = fmt::format("{} is out of the range of numbers", text.substr(0, 40))};
+    return {.type = type, .json = {}, .message = fmt::format("{} is out of range", text.substr(0, 40))};
   return {.type = type, .json = std::move(json), .message = {}};
 }
 
@@ -89,7 +87,7 @@ Scalar plain_scalar(std::string_view text) {
   if (is_any(unsigned_text, {".inf", ".Inf", ".INF"}) || is_any(text, {".nan", ".NaN", ".NAN"}))
     return {.type = ScalarType::decimal,
             .json = {},
-            .message = fmt::format("{} is not a number that a document may have", text)};
+            .message = fmt::format("{} is not supported as a number", text)};
   if (text.starts_with("0x") || text.starts_with("0o")) return prefixed(text);
   return number(text);
 }

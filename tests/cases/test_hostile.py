@@ -175,7 +175,7 @@ def post(path, body, method="POST"):
     (post("/v1/slices", b'{"memory_bytes":1048576,"devices":0}'), "400", "0 devices"),
     (post("/v1/slices", b'{"memory_bytes":1048576,"devices":4294967295}'), "400", "1 to 16"),
     (post("/v1/slices", b'{"memory_bytes":1048576,"name":"../../etc/passwd"}'), "400", "not a slice name"),
-    (post("/v1/slices", b'{"memory_bytes":1048576,"name":"a\\u0000b"}'), "400", "has the character NUL"),
+    (post("/v1/slices", b'{"memory_bytes":1048576,"name":"a\\u0000b"}'), "400", "contains a NUL character"),
     (post("/v1/slices", b'{"memory_bytes":1048576,"device":"7"}'), "400", "no device"),
     (post("/v1/slices", b'{"memory_bytes":1048576,"policy":"best"}'), "400", "is not fixed-share, guaranteed-burst-share or native-burst-share"),
     (post("/v1/slices", b'{"memory_bytes":1048576,"share_bp":10001}'), "400", "100%"),

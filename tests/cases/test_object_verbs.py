@@ -27,9 +27,10 @@ def several(*documents):
 
 def test_each_named_object_is_deleted_and_a_word_too_many_is_refused(services):
     services.apply(several(*(document(name) for name in "abcd")))
-    assert services.carve("get", "service", "a", "b", status=2) == "carve: 'b' is one argument too many; name one object, such as service/NAME\n"
-    assert "one argument too many" in services.carve("scale", "service", "a", "b", "--replicas", "1", status=2)
-    assert "'b': name every object as KIND/NAME, or one KIND and then names" in services.carve("delete", "service/a", "b", status=2)
+    refused = services.carve("get", "service", "a", "b", status=2)
+    assert refused == "carve: 'b' is an unexpected argument; give one object, such as service/NAME\n"
+    assert "is an unexpected argument" in services.carve("scale", "service", "a", "b", "--replicas", "1", status=2)
+    assert "'b': write every object as KIND/NAME, or one KIND and then names" in services.carve("delete", "service/a", "b", status=2)
     assert services.carve("delete", "service", "a", "b") == "service/a deleted\nservice/b deleted\n"
     assert services.carve("delete", "service/c", "service/nope", "service/d", status=1) == \
         "service/c deleted\nservice/d deleted\ncarve: there is no service nope\n"
@@ -55,14 +56,14 @@ def test_delete_waits_until_the_programs_have_ended(services):
     services.apply(stubborn, "--wait")
     assert services.carve("delete", "service/a", "--wait=false") == "service/a deletion requested\n"
     assert services.carve("delete", "service/a", "--timeout", "1s", status=1) == \
-        "carve: service/a: not gone after 1s; its deletion goes on, and carve get service/a shows its state\n"
-    assert "'soon' is not a time such as" in services.carve("delete", "service/a", "--timeout", "soon", status=2)
+        "carve: service/a: not gone after 1s; its deletion continues, and carve get service/a shows its state\n"
+    assert "'soon' is not a duration such as" in services.carve("delete", "service/a", "--timeout", "soon", status=2)
     assert services.service("a")["status"]["phase"] == "Deleting"
     waiting = subprocess.Popen([str(services.agent.build / "bin/carve"), "delete", "service/a"], stderr=subprocess.PIPE, text=True,
                                env={**services.agent.environment, "CARVE_CONTROLLER": str(services.socket)})
     assert until(lambda: int(signal_mask(waiting.pid), 16) & 1 << signal.SIGINT - 1, 30), "it waits"
     waiting.send_signal(signal.SIGINT)
-    assert waiting.wait(30) == 130 and waiting.stderr.read() == "carve: stopped waiting; the deletion goes on\n"
+    assert waiting.wait(30) == 130 and waiting.stderr.read() == "carve: stopped waiting; the deletion continues\n"
     assert services.service("a")["status"]["phase"] == "Deleting"
     os.kill(int(pid.read_text()), signal.SIGKILL)
     assert until(lambda: services.items() == [], 60)
@@ -93,7 +94,7 @@ def test_another_namespace_has_a_column(services):
 def test_the_lines_of_the_last_time_are_asked_for_with_a_unit(services):
     services.apply(document("a", replicas=1), "--wait")
     assert "begun" in services.carve("logs", "a", "--since", "10m") and "begun" in services.carve("logs", "a", "--since", "600")
-    assert "'10x' is not a time such as 90s, 10m, 2h or 30d" in services.carve("logs", "a", "--since", "10x", status=2)
+    assert "'10x' is not a duration such as 90s, 10m, 2h or 30d" in services.carve("logs", "a", "--since", "10x", status=2)
     assert "--tail: 'x' is not a whole number or is out of range" in services.carve("logs", "a", "--tail", "x", status=2)
 
 
@@ -105,7 +106,7 @@ def test_a_wrong_word_is_refused_with_the_right_ones(services):
     assert "node: 'frob' is not one of set, " in services.carve("node", "frob", status=2)
     assert "set: 'frob' was not expected" in services.carve("node", "set", "--policy", "fixed-share", "frob", status=2)
     assert "delete: '--no-wait' is not an option" in services.carve("delete", "service/a", "--no-wait", status=2)
-    assert "nodes are named by the controller's option --node" in services.carve("delete", "node/n1", status=1)
+    assert "nodes are set by the controller's --node option" in services.carve("delete", "node/n1", status=1)
 
 
 def test_the_doctor_checks_the_controller(services):
@@ -117,7 +118,7 @@ def test_the_doctor_checks_the_controller(services):
 def test_a_dry_run_refuses_what_the_change_would_be_refused_for(services):
     twice = several(document("a"), document("a"))
     assert services.apply(twice, "--dry-run", status=1) == services.apply(twice, status=1) == \
-        "carve: two documents are service a; leave one out\n"
+        "carve: two documents describe service a; remove one of them\n"
     assert services.items() == []
 
 

@@ -8,8 +8,8 @@ from test_coverage import Watcher
 
 
 @pytest.mark.parametrize("words, says", [
-    (["--oversubscribe", "managed"], "need each other"),
-    (["--spill", "1GiB"], "need each other"),
+    (["--oversubscribe", "managed"], "must be used together"),
+    (["--spill", "1GiB"], "must be used together"),
     (["--oversubscribe", "swap", "--spill", "1GiB"], "swap"),
     (["--oversubscribe", "managed", "--spill", "some"], "'some'"),
     (["--oversubscribe", "managed", "--spill", "1000"], "'1000'"),

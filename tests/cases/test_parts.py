@@ -119,8 +119,8 @@ def test_parts_are_percentages_of_devices_of_different_sizes(world):
     (["--parts", "8GiB,4GiB", "--memory", "1GiB"], "leave out --memory"),
     (["--parts", "8GiB,4GiB", "--compute", "10%"], "leave out --compute"),
     (["--parts", "8GiB,4GiB", "--devices", "2"], "leave out --devices"),
-    (["--parts", "8GiB,4GiB", "--device", "0"], "2 devices are requested, and device names 1; name 2 or more"),
-    (["--parts", "8GiB,4GiB,1GiB"], "3 parts need a device each, the node has 2"),
+    (["--parts", "8GiB,4GiB", "--device", "0"], "2 devices are requested, but device lists 1; list 2 or more"),
+    (["--parts", "8GiB,4GiB,1GiB"], "3 parts need a device each, but the node has 2"),
     (["--parts", "8GiB,1KiB"], "parts[1]: 1 KiB of memory is too little"),
     (["--parts", "30GiB,4GiB", "--wait"], "request at most"),
 ])

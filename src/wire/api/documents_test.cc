@@ -43,7 +43,7 @@ TEST(Documents, inlined_fields_are_fields_of_the_document) {
   EXPECT_THAT(text, testing::Not(testing::HasSubstr("devices"))) << "it has its default";
   EXPECT_EQ(read<SliceRequest>(text, Reading::strict)->amounts, request.amounts);
   EXPECT_EQ(read<SliceRequest>(R"({"share_bp": "x"})", Reading::strict).error(),
-            "share_bp: \"x\" is not a whole number from 0 up");
+            "share_bp: \"x\" is not a non-negative whole number");
   EXPECT_FALSE(read<SliceRequest>(R"({"amounts": {}})", Reading::strict));
 }
 
@@ -53,8 +53,8 @@ TEST(Documents, a_mistake_is_named_with_its_place_and_value) {
     const char* says;
   } rows[] = {
       {R"({"memory_byte": 5})", "memory_byte: no such field"},
-      {R"({"memory_bytes": "4GiB"})", "memory_bytes: \"4GiB\" is not a whole number from 0 up"},
-      {R"({"memory_bytes": -1})", "memory_bytes: -1 is not a whole number from 0 up"},
+      {R"({"memory_bytes": "4GiB"})", "memory_bytes: \"4GiB\" is not a non-negative whole number"},
+      {R"({"memory_bytes": -1})", "memory_bytes: -1 is not a non-negative whole number"},
       {R"({"memory_bytes": 1.5})", "memory_bytes: 1.5 is not"},
       {R"({"share_bp": 4294967296})", "share_bp: 4294967296 is not a number that fits"},
       {R"({"name": 5})", "name: 5 is not a text; write it in quotes"},
@@ -72,8 +72,8 @@ TEST(Documents, a_mistake_is_named_with_its_place_and_value) {
       {R"({"name": "a", "share_bp": 5, "name": "b"})", "name: the key occurs twice; keep one of them"},
       {R"({"labels": {"a": "1", "b": "2", "a": "3"}})", "labels.a: the key occurs twice"},
       {R"({"models": ["a", {"b": 1, "b": 2}]})", "models[1].b: the key occurs twice"},
-      {R"({"name": "a\u0000b"})", "name: a text has the character NUL"},
-      {R"({"na\u0000me": "a"})", "na: a key has the character NUL"},
+      {R"({"name": "a\u0000b"})", "name: a string contains a NUL character"},
+      {R"({"na\u0000me": "a"})", "na: a key contains a NUL character"},
       {"{\"name\": \"a\xc0\xaf\"}", "not JSON"},
   };
   for (const auto& row : rows) {

@@ -9,7 +9,7 @@
 //
 // A server reads strictly, because an unknown key is a mistake that the caller should see. A client reads
 // leniently, because a newer agent may send more fields. Errors have the place and the value:
-// `slices[2].memory_bytes: "4GiB" is not a whole number from 0 up`. read_all() returns every error of a
+// `slices[2].memory_bytes: "4GiB" is not a non-negative whole number`. read_all() returns every error of a
 // document, read() the first.
 //
 // Documents of a namespace that declares has_camel_case_fields() have lowerCamelCase names: the field

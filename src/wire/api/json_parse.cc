@@ -48,7 +48,7 @@ class Builder : public nlohmann::json_sax<Json> {
     return decimals_ == Decimals::as_texts ? add(text) : add(value);
   }
   bool string(string_t& text) override {
-    if (text.find('\0') != std::string::npos) return refuse("a text has the character NUL; leave it out");
+    if (text.find('\0') != std::string::npos) return refuse("a string contains a NUL character; remove it");
     return add(std::move(text));
   }
   bool binary(binary_t&) override { return false; }
@@ -60,7 +60,7 @@ class Builder : public nlohmann::json_sax<Json> {
     if (!count_node()) return false;
     Level& level = levels_.back();
     level.key = name;
-    if (name.find('\0') != std::string::npos) return refuse("a key has the character NUL; leave it out");
+    if (name.find('\0') != std::string::npos) return refuse("a key contains a NUL character; remove it");
     if (!level.keys.insert(name).second) return refuse("the key occurs twice; keep one of them");
     return true;
   }
