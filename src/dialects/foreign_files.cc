@@ -54,16 +54,15 @@ std::optional<api::FieldError> foreign_file_problem(std::string_view json) {
     return found != document->end() && found->is_string() ? found->get<std::string>() : std::string();
   };
   if (text_at("kind") == "Kustomization" || document->contains("kustomize"))
-    return problem(
-        "kind", "Kustomization",
-        "this is a file of kustomize; apply the manifests: kubectl kustomize DIR | carve apply -f -");
+    return problem("kind", "Kustomization",
+                   "this is a kustomize file; apply the manifests: kubectl kustomize DIR | carve apply -f -");
   if (document->contains("kind")) return std::nullopt;
   if (has_object(*document, "services")) {
     const std::string names = names_of((*document)["services"]);
     return problem(
         "services", names,
-        fmt::format("this is a compose file, with {}, and Carve reads none; write a Service of Carve or a "
-                    "manifest of Kubernetes for each of them (kompose convert writes manifests)",
+        fmt::format("this is a Compose file with {}, which Carve does not support; write a Carve Service or "
+                    "a Kubernetes manifest for each of them (kompose convert writes manifests)",
                     names.empty() ? "no services" : "the services " + names));
   }
   if (document->contains("apiVersion"))

@@ -17,12 +17,11 @@ std::string foreign_problem(const std::string& yaml) {
 }
 
 TEST(ForeignFiles, each_names_its_tool_and_the_way_out) {
-  EXPECT_THAT(
-      foreign_problem("services:\n  model: {image: x}\n  db: {image: y}\n"),
-      HasSubstr(
-          "services: this is a compose file, with the services model, db, and Carve reads none; write"));
+  EXPECT_THAT(foreign_problem("services:\n  model: {image: x}\n  db: {image: y}\n"),
+              HasSubstr("services: this is a Compose file with the services model, db, which Carve does not "
+                        "support; write"));
   EXPECT_THAT(foreign_problem("version: '3.8'\nname: a\nservices: {model: {image: x}}\nvolumes: {v: {}}\n"),
-              HasSubstr("this is a compose file"));
+              HasSubstr("this is a Compose file"));
   EXPECT_THAT(
       foreign_problem("replicaCount: 1\nimage: {repository: x, tag: y}\nservice: {port: 80}\n"),
       HasSubstr("replicaCount: these are the values of a Helm chart; apply its manifests: helm template"));

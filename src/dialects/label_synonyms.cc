@@ -73,7 +73,7 @@ Result<workload::Labels, api::FieldErrors> our_labels(const std::map<std::string
   workload::Labels out;
   std::map<std::string, std::string> said_by;  // Carve's key to the document's key.
   if (labels.size() > max_labels)
-    errors.add(field, "", "{} labels are too many; there are at most {}", labels.size(), max_labels);
+    errors.add(field, "", "{} labels are too many; the maximum is {}", labels.size(), max_labels);
   for (const auto& [key, value] : labels) {
     const std::string place = field + "." + key;
     auto translated = our_value(key, value);
@@ -84,10 +84,10 @@ Result<workload::Labels, api::FieldErrors> our_labels(const std::map<std::string
     const std::string ours = our_key(key);
     const auto [entry, is_new] = out.emplace(ours, *translated);
     if (!is_new && entry->second != *translated)
-      errors.add_message(place, value,
-                         fmt::format("{}: {} and {} are one label and have different values; keep one of "
-                                     "them",
-                                     field, said_by[ours], key));
+      errors.add_message(
+          place, value,
+          fmt::format("{}: {} and {} are synonyms for one label and have different values; keep one of them",
+                      field, said_by[ours], key));
     if (is_new) said_by[ours] = key;
   }
   if (!errors.empty()) return tl::unexpected(errors.all());

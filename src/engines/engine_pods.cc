@@ -90,11 +90,11 @@ class PodReader {
     if (errors_.all().size() != errors_before) return true;  // It has errors already.
     if (amount == 0) return false;
     if (amount > 1 && request_.queue.gpu == QueueGpu::mgpu)
-      refuse(key, "{} {}: one pod has one device with mGPU; set it to 1", key, amount);
+      refuse(key, "{} {}: with mGPU a pod has one device; set it to 1", key, amount);
     else if (amount > max_whole_devices)
-      refuse(key, "{} {}: one pod has at most {} devices", key, amount, max_whole_devices);
+      refuse(key, "{} {}: a pod has at most {} devices", key, amount, max_whole_devices);
     else if (out_.need.devices != 0 && out_.need.devices != amount)
-      refuse(key, "{} {}: another kind of pod has {}, and all slices of a job are equal", key, amount,
+      refuse(key, "{} {}: pods of another role have {}, and all slices of a job must be equal", key, amount,
              out_.need.devices);
     else
       out_.need.devices = amount;
@@ -126,7 +126,7 @@ class PodReader {
       return refuse(task_amount, "{}: {} is not a number such as 0.1", task_amount, objects::typed(text));
     if (*amount == 0) return;
     if (*amount > nano / 2 && *amount % nano != 0)
-      return refuse(task_amount, "{}: {} is neither at most 0.5 nor a whole number", task_amount,
+      return refuse(task_amount, "{}: {} must be at most 0.5 or a whole number", task_amount,
                     objects::typed(text));
     if (!has_executor)
       return refuse(task_amount, "{} needs {}: the tasks share the executor's device", task_amount,
@@ -140,10 +140,10 @@ class PodReader {
       const std::string way_out = at_once <= max_advised_cores
                                       ? fmt::format("{}={}", executor_cores, at_once)
                                       : fmt::format("{}={}", task_amount, part_of(out_.executor_cores));
-      out_.warnings.push_back(
-          fmt::format("{} {} lets {} task{} of an executor run at once, where {} {} would let {}; set {}",
-                      executor_cores, out_.executor_cores, out_.executor_cores,
-                      out_.executor_cores == 1 ? "" : "s", task_amount, text, at_once, way_out));
+      out_.warnings.push_back(fmt::format(
+          "{} {} lets {} task{} of an executor run at the same time, and {} {} would allow {}; set {}",
+          executor_cores, out_.executor_cores, out_.executor_cores, out_.executor_cores == 1 ? "" : "s",
+          task_amount, text, at_once, way_out));
     }
     out_.tasks_at_once = static_cast<uint32_t>(std::min<uint64_t>(out_.executor_cores, at_once));
   }
@@ -194,7 +194,7 @@ class PodReader {
     for (const auto& [key, value] : parameters_)
       if (key.ends_with(".gpu.vendor") && value != "nvidia.com")
         out_.warnings.push_back(
-            fmt::format("{} is {}: the devices here are of nvidia.com", key, objects::typed(value)));
+            fmt::format("{} is {}: the vendor of all devices is nvidia.com", key, objects::typed(value)));
   }
 
   // All keys are passed to Spark, which ignores those that do not begin with "spark."; Ray and a custom job
@@ -229,17 +229,17 @@ class PodReader {
       case QueueGpu::none:
         if (has_core || has_memory)
           refuse(has_core ? core_key : memory_key,
-                 "queue {} gives no GPU: leave out {} and {}, or choose an mGPU queue", queue, core_key,
+                 "queue {} provides no GPU: leave out {} and {}, or choose an mGPU queue", queue, core_key,
                  memory_key);
         else if (has_gpu)
-          refuse(amount_key_, "queue {} gives no GPU: leave out {}, or choose a GPU queue", queue,
+          refuse(amount_key_, "queue {} provides no GPU: leave out {}, or choose a GPU queue", queue,
                  amount_key_);
         return;
       case QueueGpu::gpu:
         if (has_core || has_memory)
           refuse(has_core ? core_key : memory_key,
-                 "queue {} gives whole GPUs: leave out {} and {}, or choose an mGPU queue", queue, core_key,
-                 memory_key);
+                 "queue {} provides whole GPUs: leave out {} and {}, or choose an mGPU queue", queue,
+                 core_key, memory_key);
         out_.need.share = has_gpu ? whole_device : Share{};
         out_.need.memory = Bytes{has_gpu ? request_.largest_device_bytes : 0};
         return;
@@ -254,7 +254,7 @@ class PodReader {
     if (has_core != has_memory) {
       const std::string_view there = has_core ? core_key : memory_key;
       const std::string_view missing = has_core ? memory_key : core_key;
-      refuse(missing, "{} is set and {} is not: set both", there, missing);
+      refuse(missing, "{} is set but {} is not: set both", there, missing);
     } else if (has_gpu && !has_core) {
       refuse(core_key, "queue {} divides GPUs: set {} and {}", queue, core_key, memory_key);
     }

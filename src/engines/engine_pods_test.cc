@@ -120,28 +120,26 @@ TEST(EnginePods, are_refused_with_the_key_and_the_way_out) {
     const char* message;
   } rows[] = {
       {request(Engine::custom, custom(), QueueGpu::gpu),
-       "queue q gives whole GPUs: leave out emr.serverless.mgpu.core and emr.serverless.mgpu.memory, or "
-       "choose "
-       "an mGPU queue"},
+       "queue q provides whole GPUs: leave out emr.serverless.mgpu.core and emr.serverless.mgpu.memory, or "
+       "choose an mGPU queue"},
       {request(Engine::custom, custom(), QueueGpu::none),
-       "queue q gives no GPU: leave out emr.serverless.mgpu.core and emr.serverless.mgpu.memory, or choose "
-       "an "
-       "mGPU queue"},
+       "queue q provides no GPU: leave out emr.serverless.mgpu.core and emr.serverless.mgpu.memory, or "
+       "choose an mGPU queue"},
       {request(Engine::custom,
                without(without(custom(), "emr.serverless.mgpu.core"), "emr.serverless.mgpu.memory"),
                QueueGpu::none),
-       "queue q gives no GPU: leave out serverless.custom.job.task.gpus, or choose a GPU queue"},
+       "queue q provides no GPU: leave out serverless.custom.job.task.gpus, or choose a GPU queue"},
       {request(Engine::custom,
                without(without(custom(), "emr.serverless.mgpu.core"), "emr.serverless.mgpu.memory")),
        "queue q divides GPUs: set emr.serverless.mgpu.core and emr.serverless.mgpu.memory"},
       {request(Engine::ray, without(ray(), "emr.serverless.mgpu.core")),
-       "emr.serverless.mgpu.memory is set and emr.serverless.mgpu.core is not: set both"},
+       "emr.serverless.mgpu.memory is set but emr.serverless.mgpu.core is not: set both"},
       {request(Engine::ray, without(ray(), "emr.serverless.mgpu.memory")),
-       "emr.serverless.mgpu.core is set and emr.serverless.mgpu.memory is not: set both"},
+       "emr.serverless.mgpu.core is set but emr.serverless.mgpu.memory is not: set both"},
       {request(Engine::ray, without(ray(), "serverless.ray.worker.gpu.amount")),
        "emr.serverless.mgpu.core and emr.serverless.mgpu.memory need serverless.ray.worker.gpu.amount=1"},
       {request(Engine::ray, with(ray(), "serverless.ray.worker.gpu.amount", "2")),
-       "serverless.ray.worker.gpu.amount 2: one pod has one device with mGPU; set it to 1"},
+       "serverless.ray.worker.gpu.amount 2: with mGPU a pod has one device; set it to 1"},
       {request(Engine::ray, with(ray(), "serverless.ray.worker.gpu.amount", "x")),
        "serverless.ray.worker.gpu.amount: 'x' is not a whole number from 0 to 4294967295"},
       {request(Engine::custom, with(custom(), "emr.serverless.mgpu.cores", "3")),
@@ -164,7 +162,7 @@ TEST(EnginePods, are_refused_with_the_key_and_the_way_out) {
       {request(Engine::custom, custom("30", "1.5")),
        "emr.serverless.mgpu.memory: '1.5' is not a whole number from 1, in MiB"},
       {request(Engine::spark, spark("0.6")),
-       "spark.task.resource.gpu.amount: '0.6' is neither at most 0.5 nor a whole number"},
+       "spark.task.resource.gpu.amount: '0.6' must be at most 0.5 or a whole number"},
       {request(Engine::spark, spark("2")),
        "spark.task.resource.gpu.amount: '2' is more than the 1 of spark.executor.resource.gpu.amount"},
       {request(Engine::spark, spark("a")), "spark.task.resource.gpu.amount: 'a' is not a number such as 0.1"},
@@ -173,10 +171,11 @@ TEST(EnginePods, are_refused_with_the_key_and_the_way_out) {
        "executor's device"},
       {request(Engine::spark, with(whole_devices(spark()), "spark.driver.resource.gpu.amount", "2"),
                QueueGpu::gpu),
-       "spark.driver.resource.gpu.amount 2: another kind of pod has 1, and all slices of a job are equal"},
+       "spark.driver.resource.gpu.amount 2: pods of another role have 1, and all slices of a job must be "
+       "equal"},
       {request(Engine::ray, with(whole_devices(ray()), "serverless.ray.worker.gpu.amount", "17"),
                QueueGpu::gpu),
-       "serverless.ray.worker.gpu.amount 17: one pod has at most 16 devices"},
+       "serverless.ray.worker.gpu.amount 17: a pod has at most 16 devices"},
       {request(Engine::custom, with(custom(), "serverless.custom.job.gpu.enabled", "yes")),
        "serverless.custom.job.gpu.enabled: 'yes' is neither true nor false"},
       {request(Engine::custom, without(whole_devices(custom()), "serverless.custom.job.task.gpus"),
@@ -255,8 +254,8 @@ TEST(EnginePods, warn_with_both_numbers_if_tasks_cannot_run_at_once) {
   const auto few_cores = engine_pods(request(Engine::spark, spark("0.1", "4")));
   ASSERT_TRUE(few_cores);
   EXPECT_THAT(few_cores->warnings,
-              ElementsAre("spark.executor.cores 4 lets 4 tasks of an executor run at once, where "
-                          "spark.task.resource.gpu.amount 0.1 would let 10; set spark.executor.cores=10"));
+              ElementsAre("spark.executor.cores 4 lets 4 tasks of an executor run at the same time, and "
+                          "spark.task.resource.gpu.amount 0.1 would allow 10; set spark.executor.cores=10"));
   for (const auto& [amount, cores, way_out] : {std::tuple("0.0001", "1", "amount=1"),
                                                {"0.0001", "4", "amount=0.25"},
                                                {"0.001", "3", "amount=0.3333"},

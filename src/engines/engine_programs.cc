@@ -322,7 +322,8 @@ class Deriver {
     if (tasks_at_once > 1)
       derive("XLA_PYTHON_CLIENT_PREALLOCATE", "false", "simultaneous tasks share the slice");
     else
-      derive("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.87", "the slice but an eighth, for the context");
+      derive("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.87",
+             "seven eighths of the slice; the rest is for the context");
     derive("TF_FORCE_GPU_ALLOW_GROWTH", "true", "the processes in a slice share its memory");
   }
 
@@ -352,8 +353,7 @@ std::vector<std::string> replaced_parameters(const objects::JobSpec& spec) {
   if (parse<Engine>(spec.engine) != Engine::spark) return out;
   for (const char* key : spark_fixed_keys)
     if (spec.parameters.contains(key))
-      out.push_back(
-          fmt::format("{} has no effect: the job has a master, addresses and a secret of its own", key));
+      out.push_back(fmt::format("{} has no effect: each job gets its own master, addresses and secret", key));
   return out;
 }
 

@@ -122,9 +122,8 @@ TEST(EnginePrograms, of_spark_get_other_keys_unchanged_and_say_which_ones_have_n
   spec.parameters["spark.authenticate"] = "false";
   EXPECT_THAT(
       replaced_parameters(spec),
-      ElementsAre(
-          "spark.master has no effect: the job has a master, addresses and a secret of its own",
-          "spark.authenticate has no effect: the job has a master, addresses and a secret of its own"));
+      ElementsAre("spark.master has no effect: each job gets its own master, addresses and secret",
+                  "spark.authenticate has no effect: each job gets its own master, addresses and secret"));
   const PodProgram driver = program(spec, PodRole::driver);
   EXPECT_THAT(driver.env.at("CARVE_CONFIGURATION"), HasSubstr("my.key=v\n"));
   EXPECT_THAT(driver.env.at("CARVE_CONFIGURATION"), HasSubstr("spark.authenticate=true\n"));

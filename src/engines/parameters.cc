@@ -220,7 +220,7 @@ Result<ReadParameters, api::FieldErrors> read_parameters(std::string_view text) 
     return tl::unexpected(
         api::FieldErrors{{.field = "parameters",
                           .value = "",
-                          .message = fmt::format("parameters: {} bytes are too many; there are at most {}",
+                          .message = fmt::format("parameters: {} bytes are too many; the maximum is {}",
                                                  text.size(), max_parameters_bytes)}});
   return ParameterReader(text).run();
 }

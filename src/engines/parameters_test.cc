@@ -131,7 +131,7 @@ TEST(Parameters, that_a_comment_swallows_are_not_lost_silently) {
   EXPECT_EQ(one->warnings,
             (std::vector<std::string>{"line 2: spark.executor.cores is in a comment, so it is not set"}));
   EXPECT_TRUE(read_parameters("# percent of one device, 1=all\na=1 # spark.x is the name")->warnings.empty());
-  EXPECT_TRUE(read_parameters("# spark.executor.cores=4")) << "an empty file is none of a GPU";
+  EXPECT_TRUE(read_parameters("# spark.executor.cores=4")) << "comments set no GPU parameter";
 }
 
 TEST(Parameters, that_are_wrong_are_refused_with_their_line) {

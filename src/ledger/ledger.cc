@@ -126,12 +126,13 @@ Outcome<void> Ledger::check(const UsageRecord& record, Share most) const {
     return failure(FailureKind::invalid_argument, "a slice needs a name and at least one part");
   if (find(slice.name) != nullptr)
     return failure(FailureKind::already_exists,
-                   "the name '{}' is taken by a living slice; choose another, or stop that one", slice.name);
+                   "the name '{}' is taken by a live slice; choose another name, or stop that slice",
+                   slice.name);
   if (find_by_request_id(slice.owner, slice.request_id) != nullptr)
     return failure(FailureKind::already_exists,
                    "request '{}' was granted in the meantime; repeat the request", slice.request_id);
   if (const UsageRecord* known = find_by_holder(slice.holder))
-    return failure(FailureKind::already_exists, "{} has the slice '{}' already; end that slice first",
+    return failure(FailureKind::already_exists, "{} already has the slice '{}'; end that slice first",
                    text(slice.holder), known->slice.name);
   std::set<Uuid> seen;
   for (const SlicePart& part : slice.parts) {

@@ -17,17 +17,16 @@ struct Row {
 constexpr Row table[] = {
     {DriftKind::device_unknown, Resolution::update_ledger, "added to the ledger, without slices"},
     {DriftKind::device_resized, Resolution::update_ledger,
-     "updated in the ledger; its free memory takes the difference"},
+     "updated in the ledger; its free memory changes by the difference"},
     {DriftKind::device_too_small, Resolution::report_only,
      "not changed; check that it is the same device, then stop slices or start carved with another --state"},
     {DriftKind::device_gone, Resolution::report_only, "kept in the ledger until its slices end"},
     {DriftKind::end_lost, Resolution::update_ledger, "ended in the ledger"},
-    {DriftKind::terms_lost, Resolution::update_ledger, "changed in the ledger as its state file has it"},
+    {DriftKind::terms_lost, Resolution::update_ledger, "changed in the ledger to match its state file"},
     {DriftKind::record_lost, Resolution::update_ledger, "restored from its state file"},
     {DriftKind::record_unreadable, Resolution::update_machine, "shared memory removed"},
     {DriftKind::slice_over, Resolution::update_ledger, "ended in the ledger"},
-    {DriftKind::shared_memory_differs, Resolution::update_machine,
-     "shared memory written again from the ledger"},
+    {DriftKind::shared_memory_differs, Resolution::update_machine, "shared memory rewritten from the ledger"},
     {DriftKind::shared_memory_stale, Resolution::update_machine, "shared memory removed"},
     {DriftKind::device_differs, Resolution::update_ledger,
      "updated in the ledger; a larger reserve takes free memory, now and as slices end"},
@@ -166,7 +165,7 @@ void add_lost_records(List& list, const Observed& seen) {
     else
       list.add(DriftKind::record_unreadable, "slice " + p.name, p.name,
                "nothing, because the record was lost",
-               "its state file does not fit: " + fits.error().message);
+               "its state file cannot be used: " + fits.error().message);
   }
 }
 

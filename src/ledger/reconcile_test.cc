@@ -112,7 +112,7 @@ TEST(FindDrift, each_drift_has_a_kind_a_resolution_and_a_message) {
        [](Observed& o) {
          o.state_files.push_back({"c", holding(3, "c", 1, 2_GiB)});
        }},
-      {DriftKind::record_unreadable, Resolution::update_machine, "its state file does not fit",
+      {DriftKind::record_unreadable, Resolution::update_machine, "its state file cannot be used",
        [](Observed& o) {
          o.state_files.push_back({"c", holding(3, "c", 1, 12_GiB)});
        }},

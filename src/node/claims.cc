@@ -58,9 +58,10 @@ Outcome<std::vector<os::Fd>> claim(const std::vector<Device>& devices, const std
     held.push_back(std::move(*lock));
     const std::string other = folder == roots ? "" : holder_of(file_of(roots, device));
     if (!other.empty())
-      return failure(FailureKind::failed_precondition,
-                     "an agent of root, process {}, has {}; use its socket, or simulate devices with --sim",
-                     other, what);
+      return failure(
+          FailureKind::failed_precondition,
+          "root's agent, process {}, already uses {}; use its socket, or simulate devices with --sim", other,
+          what);
   }
   return held;
 }

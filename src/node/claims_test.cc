@@ -42,7 +42,7 @@ TEST_F(Claims, of_root_bind_every_user_and_those_of_others_do_not_bind_root) {
   ASSERT_TRUE(of_root);
   const auto refused = claim(devices, own(), roots());
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("an agent of root, process " + std::to_string(getpid())));
+  EXPECT_THAT(refused.error().message, HasSubstr("root's agent, process " + std::to_string(getpid())));
   const auto of_user = claim({devices[1]}, own(), roots());
   EXPECT_TRUE(of_user);
   EXPECT_TRUE(claim({devices[1]}, roots(), roots()));

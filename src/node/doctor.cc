@@ -61,8 +61,8 @@ void check_driver(const NodeView& node, const std::vector<DeviceView>& devices,
                          hidden
                              ? "NVML does not show the memory of each process, so the audit and the charge "
                                "for growth are off"
-                             : fmt::format("NVML shows every process; action against unattached processes: "
-                                           "{}; action on growth beyond the quota: {}",
+                             : fmt::format("NVML shows every process; action on unattached processes: {}; "
+                                           "action on growth beyond the quota: {}",
                                            text(node.audit), text(node.over_quota)),
                          "run the agent in the machine's own pid namespace"));
 }
@@ -74,17 +74,18 @@ void check_ended(const std::vector<DeviceView>& devices, std::vector<api::Check>
       trouble += fmt::format("{}device {}: {}", trouble.empty() ? "" : "; ", d.device.index, d.ended_trouble);
   checks.push_back(
       check("audit of ended processes", trouble.empty(),
-            trouble.empty() ? "NVML's accounting names a process that ended before the next sample"
+            trouble.empty() ? "NVML's accounting reports processes that ended before the next sample"
                             : "a process that ends before the next sample is not seen: " + trouble,
             "run the agent as root, or turn accounting on: nvidia-smi -am 1; not every device supports it"));
 }
 
 void check_kernel_log(const NodeView& node, std::vector<api::Check>& checks) {
-  checks.push_back(check("kernel log", node.kernel_log_trouble.empty(),
-                         node.kernel_log_trouble.empty()
-                             ? node.kernel_log + " names the process of an error (Xid), and so its slice"
-                             : node.kernel_log_trouble + "; an error (Xid) is shown for its device only",
-                         "run the agent with CAP_SYSLOG, or name a readable copy with --kernel-log FILE"));
+  checks.push_back(
+      check("kernel log", node.kernel_log_trouble.empty(),
+            node.kernel_log_trouble.empty()
+                ? node.kernel_log + " identifies the process of an error (Xid), and thereby its slice"
+                : node.kernel_log_trouble + "; an error (Xid) is shown for its device only",
+            "run the agent with CAP_SYSLOG, or name a readable copy with --kernel-log FILE"));
 }
 
 // The agent's files and rights on this machine.

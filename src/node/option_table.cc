@@ -79,7 +79,7 @@ Outcome<void> set_start_delay(Options& o, const std::string& word) {
   const std::string digits = word.ends_with('s') ? word.substr(0, word.size() - 1) : word;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seconds);
   if (error != std::errc() || end != digits.data() + digits.size() || seconds > max_start_delay_s)
-    return failure(FailureKind::invalid_argument, "--start-delay '{}' is not a time from 0s to {}s",
+    return failure(FailureKind::invalid_argument, "--start-delay '{}' is not a duration from 0s to {}s",
                    shown(word), max_start_delay_s);
   o.start_delay_ns = seconds * 1'000'000'000;
   return {};

@@ -43,7 +43,8 @@ const os::CommandLine& line() {
       "carved: the Carve node agent. It divides this node's GPUs into slices and enforces their limits.",
       "SIGTERM and SIGINT end the agent; slices keep running inside their quotas, and the next agent adopts "
       "them.\n"
-      "Exit status: 0 ended by a signal, 2 wrong command line, 1 any other failure; stderr has the reason.\n"
+      "Exit status: 0 ended by a signal, 2 wrong command line, 1 any other failure; the reason is on "
+      "stderr.\n"
       "  carved --sim a10x2 --strategy spread",
       option_rows);
   return line;
@@ -53,7 +54,7 @@ const os::CommandLine& line() {
 Outcome<void> consistent(const Options& o) {
   if (o.start_delay_ns != 0 && o.sim.empty())
     return failure(FailureKind::invalid_argument,
-                   "--start-delay needs --sim: real devices take the time that they take");
+                   "--start-delay needs --sim: the start time of real devices cannot be set");
   if (o.metrics_any && !o.metrics)
     return failure(FailureKind::invalid_argument, "--metrics-listen-any needs --metrics-listen HOST:PORT");
   if (o.metrics && !o.metrics_any && !os::is_loopback(*o.metrics))

@@ -82,9 +82,8 @@ TEST(Parts, that_do_not_all_fit_are_refused_with_the_devices_of_each) {
        "device 0 only"},
       {{free_device(0, 6_GiB), free_device(1, 6_GiB)},
        "part 1 (8 GiB, 30%) fits on none: devices 0, 1: 8 GiB needed, 6 GiB free; part 2 (4 GiB, 10%) fits "
-       "on "
-       "devices 0, 1"},
-      {{free_device(0, 24_GiB)}, "2 parts need a device each, the node has 1"},
+       "on devices 0, 1"},
+      {{free_device(0, 24_GiB)}, "2 parts need a device each, but the node has 1"},
   };
   for (const auto& row : rows) {
     const Answer answer = place(row.devices, two, Strategy::binpack);

@@ -79,8 +79,8 @@ Verdict judge_part(const DeviceSnapshot& device, const PlacedPart& part, const R
     request.share = part.share;
   } else if (part.memory.count != 0 && part.memory != device.device.usable()) {
     return {device.device.index, false,
-            fmt::format("a whole device was placed with {}, and it has {} usable", text(part.memory).c_str(),
-                        text(device.device.usable()).c_str())};
+            fmt::format("the request has a whole device of {}, but the device has {} usable",
+                        text(part.memory).c_str(), text(device.device.usable()).c_str())};
   }
   return judge_equal(device, state_of(device), 0, shape_of(request, fleet), request);
 }
@@ -106,7 +106,7 @@ std::string summarised(const std::vector<Verdict>& verdicts, const Request& requ
   if (verdicts.empty()) return "the node has no devices";
   const std::string reasons = reasons_of(verdicts);
   if (request.devices == 1) return reasons;
-  return fmt::format("{} devices are needed, {} of {} could serve{}{}", request.devices,
+  return fmt::format("{} devices are needed, but only {} of {} fit{}{}", request.devices,
                      std::ranges::count(verdicts, true, &Verdict::fits), verdicts.size(),
                      reasons.empty() ? "" : "; ", reasons);
 }
@@ -115,7 +115,7 @@ std::string summarised(const std::vector<Verdict>& verdicts, const Request& requ
 std::string parts_summary(std::span<const DeviceSnapshot> devices, std::span<const DeviceState> states,
                           const RequestShape& shape, const Request& request) {
   if (devices.size() < shape.devices)
-    return fmt::format("{} parts need a device each, the node has {}", shape.devices, devices.size());
+    return fmt::format("{} parts need a device each, but the node has {}", shape.devices, devices.size());
   std::string out = fmt::format("{} parts need a device each", shape.devices);
   for (unsigned part = 0; part < shape.devices; ++part) {
     const RequestShape one = shape_of_part(shape, part);
@@ -234,14 +234,15 @@ std::vector<size_t> Placement::devices() const {
 
 std::string_view choice(Strategy strategy) {
   switch (strategy) {
-    case Strategy::binpack: return "the fullest device that fits, of the fullest node";
-    case Strategy::spread: return "the emptiest device of the emptiest node";
+    case Strategy::binpack: return "the fullest device that fits, on the fullest node";
+    case Strategy::spread: return "the emptiest device on the emptiest node";
     case Strategy::first_fit: return "the first node that fits, its lowest devices";
-    case Strategy::best_fit: return "the node with least CPU and compute left";
-    case Strategy::fgd: return "the place where unusable free capacity grows least";
+    case Strategy::best_fit: return "the node with the least CPU and compute left";
+    case Strategy::fgd: return "the placement that adds the least unusable free capacity";
     case Strategy::fgd_scarcity:
-      return "the place where unusable free capacity grows least, outside what is kept for expected requests";
-    case Strategy::lookahead: return "the place where expected requests lose least";
+      return "the placement that adds the least unusable free capacity, outside what is kept for expected "
+             "requests";
+    case Strategy::lookahead: return "the placement that costs expected requests the least capacity";
   }
   return "";
 }

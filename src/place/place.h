@@ -95,7 +95,7 @@ struct Plan {
 Plan plan(std::span<const DeviceSnapshot> devices, Strategy, std::span<const PlacedSlice>, unsigned wanted,
           const Topology* links = nullptr);
 
-// Returns how a strategy chooses: "the fullest device that fits, of the fullest node".
+// Returns how a strategy chooses: "the fullest device that fits, on the fullest node".
 std::string_view choice(Strategy);
 
 }  // namespace carve::place

@@ -252,7 +252,7 @@ TEST(Place, equal_reasons_are_told_once) {
       "is 2 GiB: the request fits with 1 GiB less");
   EXPECT_EQ(
       place(devices, asking(2_GiB, 2), Strategy::binpack).summary,
-      "2 devices are needed, 1 of 3 could serve; devices 0, 1: 2 GiB needed, 1 GiB free; the largest free "
+      "2 devices are needed, but only 1 of 3 fit; devices 0, 1: 2 GiB needed, 1 GiB free; the largest free "
       "block is 1 GiB: the request fits with 1 GiB less on each device");
   EXPECT_EQ(place({}, asking(2_GiB), Strategy::binpack).summary, "the node has no devices");
 }
@@ -282,12 +282,11 @@ TEST(Place, a_refusal_says_what_each_device_lacks_and_what_would_fit) {
       {unequal,
        asking(8_GiB, 2),
        {},
-       "2 devices are needed, 1 of 2 could serve; device 1: 8 GiB needed, 5 GiB free; the largest free block "
-       "is 5 GiB: the request fits with 3 GiB less on each device"},
+       "2 devices are needed, but only 1 of 2 fit; device 1: 8 GiB needed, 5 GiB free; the largest free "
+       "block is 5 GiB: the request fits with 3 GiB less on each device"},
       {halves, asking(12_GiB), placed_slices,
        "devices 0, 1: 12 GiB needed, 8 GiB free; the largest free block is 8 GiB: the request fits "
-       "with 4 GiB less; "
-       "moving 'a' (7 GiB) from device 0 to device 1 would make room"},
+       "with 4 GiB less; moving 'a' (7 GiB) from device 0 to device 1 would make room"},
       {halves, asking(16_GiB), placed_slices,
        "devices 0, 1: 16 GiB needed, 15 GiB usable; "
        "the largest free block is 8 GiB: the request fits with 8 GiB less"},

@@ -245,7 +245,7 @@ class JobRendering {
   }
 
   void warn_of_the_rest() {
-    warnings_.push_back(fmt::format("the image is not known here: put it in the place of {}", image_word));
+    warnings_.push_back(fmt::format("the image is unknown: replace {} with it", image_word));
     if (parse<engines::Engine>(spec_.engine) == engines::Engine::spark)
       for (const auto& [field, value] :
            {std::pair{"deadlineSeconds", spec_.deadline_seconds}, {"retries", spec_.retries}})

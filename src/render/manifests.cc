@@ -166,7 +166,7 @@ class Rendering {
     const uint64_t mib = (*terms.memory_bytes + mib_bytes - 1) / mib_bytes;
     if (mib * mib_bytes != *terms.memory_bytes)
       warnings_.push_back(
-          fmt::format("spec.gpu.memory: '{}' is rendered as {} MiB, because {} is in whole MiB",
+          fmt::format("spec.gpu.memory: '{}' is rendered as {} MiB, because {} counts whole MiB",
                       spec_.gpu->memory, mib, dialects::keys::memory));
     limits_[dialects::keys::memory] = kubernetes::quantity_of_bytes(mib * mib_bytes * terms.devices);
     if (terms.devices > 1) limits_[dialects::keys::devices] = terms.devices;

@@ -150,11 +150,12 @@ TEST(Render, what_is_rounded_or_left_out_is_said) {
   spec.autoscale = objects::Autoscale{};
   const auto manifests = manifests_of(named("a"), spec);
   ASSERT_TRUE(manifests);
-  EXPECT_THAT(manifests->warnings,
-              ElementsAre("spec.gpu.memory: '20GB' is rendered as 19074 MiB, because carve.dev/memory is in "
-                          "whole MiB",
-                          HasSubstr("spec.run.image is absent"), HasSubstr("spec.pool is not rendered"),
-                          HasSubstr("spec.autoscale is not rendered")));
+  EXPECT_THAT(
+      manifests->warnings,
+      ElementsAre(
+          "spec.gpu.memory: '20GB' is rendered as 19074 MiB, because carve.dev/memory counts whole MiB",
+          HasSubstr("spec.run.image is absent"), HasSubstr("spec.pool is not rendered"),
+          HasSubstr("spec.autoscale is not rendered")));
   EXPECT_THAT(manifests->text, HasSubstr(R"(carve.dev/memory: "19074Mi")"));
 }
 

@@ -13,7 +13,7 @@ Outcome<bool> Csv::read_line() {
   for (int c = 0; (c = getc_unlocked(file_.get())) != EOF && c != '\n';) {
     if (text_.size() == max_line_bytes) return wrong("the line has more than {} bytes", max_line_bytes);
     if (c == '"') return wrong("the line has quotes, which this format does not allow");
-    if (c == 0) return wrong("the line has a zero byte; the file must be text");
+    if (c == 0) return wrong("the line has a NUL byte; the file must be text");
     text_.push_back(static_cast<char>(c));
   }
   if (std::ferror(file_.get()) != 0) return wrong("cannot be read: {}", std::strerror(errno));

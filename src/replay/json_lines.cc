@@ -62,7 +62,7 @@ class Tree {
     return true;
   }
   bool parse_error(size_t, const std::string&, const Lib::exception&) {
-    return complain(reached_ == text_.data() + text_.size() ? "is not JSON: it ends too early"
+    return complain(reached_ == text_.data() + text_.size() ? "is not JSON: it is truncated"
                                                             : "is not JSON here");
   }
 

@@ -102,7 +102,7 @@ TEST(Trace, what_is_wrong_is_told_with_file_line_and_field) {
       {fmt::format("{}a,1,1,1,500,,,,9,3\n", pod_header), ":2: deletion_time: 3 is before creation_time 9"},
       {fmt::format("{}\"a\",1,1,1,500,,,,,\n", pod_header), ":2: the line has quotes"},
       {fmt::format("{}{}\n", pod_header, std::string(20'000, 'x')), ":2: the line has more than 16384 bytes"},
-      {std::string(pod_header) + std::string(1, '\0'), ":2: the line has a zero byte"},
+      {std::string(pod_header) + std::string(1, '\0'), ":2: the line has a NUL byte"},
   };
   for (const auto& row : rows) {
     const File file(row.text);

@@ -176,7 +176,7 @@ std::optional<std::string> refusal(const Snapshot::Node& node, const place::Requ
     if (shape.exclusive && c.slices != 0)
       return where + fmt::format("exclusive, and {} entries above are on it", c.slices);
     if (need(shape, c) > c.free)
-      return where + fmt::format("holds {}, and the entries above leave {} of {}",
+      return where + fmt::format("holds {}, but the entries above leave only {} of {}",
                                  text(need(shape, c)).c_str(), text(c.free).c_str(), text(c.usable).c_str());
     if (needed_share(shape) > c.free_share)
       return where + fmt::format("holds {} of its compute, and the entries above leave {}",

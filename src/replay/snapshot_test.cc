@@ -82,7 +82,8 @@ TEST(Snapshot, what_is_wrong_is_told_with_file_line_and_field) {
   } rows[] = {
       {R"("b", "node": "n1", "devices": [0], "memory_bytes": 1073741824)",
        R"("b", "node": "n1", "devices": [0], "memory_bytes": 64424509440)",
-       "f:9: held[1]: 'b' on node n1, device 0: holds 60 GiB, and the entries above leave 48 GiB of 80 GiB"},
+       "f:9: held[1]: 'b' on node n1, device 0: holds 60 GiB, but the entries above leave only 48 GiB of 80 "
+       "GiB"},
       {R"("memory_bytes": 1073741824, "share_bp": 500, "app)",
        R"("memory_bytes": 1073741824, "share_bp": 1500, "app)",
        "f:9: held[1]: 'b' on node n1, device 0: holds 15% of its compute, and the entries above leave 10%"},
@@ -118,7 +119,7 @@ TEST(Snapshot, what_is_wrong_is_told_with_file_line_and_field) {
        R"("devices": 2)", "nodes[1].devices: is not a list"},
       {R"("held": [)", R"("held": [[[[[[[[[[[[[[[[[)", "is nested deeper than 16 levels"},
       {R"("held": [)", R"("held": [,)", "f:7: is not JSON here"},
-      {"\n  ]\n}", "", "is not JSON: it ends too early"},
+      {"\n  ]\n}", "", "is not JSON: it is truncated"},
   };
   for (const auto& row : rows) {
     const auto s = parse_snapshot(with(std::string(fleet), row.from, row.to), "f");

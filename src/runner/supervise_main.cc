@@ -20,7 +20,7 @@ constexpr const char* help =
     "from standard input, as one JSON document, and takes no options.\n"
     "\n"
     "Exit status: 0 the program has ended, 3 another supervisor has the directory, 4 this attempt was begun\n"
-    "before, 125 any other failure; stderr has the reason.\n";
+    "before, 125 any other failure; the reason is on stderr.\n";
 
 }  // namespace
 

@@ -49,7 +49,7 @@ def test_a_program_at_a_fixed_port_answers_before_and_after_an_update(services):
         services.apply(texts(address("llm-service", "llm", "http"), deployment("llm", SERVE.format(text, 30000))), "--wait")
         assert answer(services, "llm") == text
     other = texts(address("b", "b", 30000), deployment("b", SERVE.format("b", 30000)))
-    assert "spec.targetPort: 30000: the program of service llm listens at this port" in services.apply(other, "--dry-run", status=1)
+    assert "spec.targetPort: 30000: the program of service llm already listens on this port" in services.apply(other, "--dry-run", status=1)
     assert "30000: only one of 2 replicas can listen on this port" in services.carve("scale", "service/llm", "--replicas", "2", status=1)
 
 
@@ -81,7 +81,7 @@ def test_the_replicas_of_a_stateful_set_are_named_as_its_pods(world, services):
 
 
 @pytest.mark.parametrize("text, message", [
-    ("services: {model: {image: x, deploy: {}}}\n", "services: this is a compose file, with the services model"),
+    ("services: {model: {image: x, deploy: {}}}\n", "services: this is a Compose file with the services model"),
     ("replicaCount: 1\nimage: {repository: x}\n", "replicaCount: these are the values of a Helm chart"),
     ("kind: Pod\nmetadata: {name: {{ .Release.Name }}}\n", "this is a template of a Helm chart"),
 ])

@@ -101,7 +101,7 @@ def test_the_api_accepts_a_nodes_strategies_alone(world):
         body = json.dumps({"memory_bytes": GiB, "strategy": strategy})
         answered, _, text = asked(world.socket, "/v1/explain", "POST", body)
         assert answered == status, text
-    assert "'fgd' is not a strategy of an agent; use binpack or spread" in text
+    assert "'fgd' is not a strategy that agents support; use binpack or spread" in text
 
 
 @pytest.mark.devices("demo15x2")
@@ -112,7 +112,7 @@ def test_explain_reports_what_would_fit_and_which_move_would_make_room(world):
     assert "the largest free block is 8 GiB: the request fits with 4 GiB less" in done.stdout
     assert "moving 'a' (7 GiB) from device 0 to device 1 would make room" in done.stdout
     assert sorted(free(world)) == [8 * GiB, 8 * GiB], "nobody was moved"
-    assert "2 devices are needed, 0 of 2 could serve" in world.carve("explain", "--memory", "9GiB", "--devices", "2").stdout
+    assert "2 devices are needed, but only 0 of 2 fit" in world.carve("explain", "--memory", "9GiB", "--devices", "2").stdout
 
 
 def test_a_device_by_index_uuid_and_beginning_of_one(world):

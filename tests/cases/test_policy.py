@@ -180,9 +180,9 @@ def test_a_slice_without_a_share_gets_the_time_that_the_others_leave(world):
     holder(world, "a", "--compute", "60%")
     holder(world, "free", "--isolation", "memory")
     assert world.show("free")["enforcement"]["compute"] == {
-        "level": "none", "reason": "best effort: it gets the time that slices with a share leave", "by": ["a"]}
+        "level": "none", "reason": "best effort: it runs when slices with a share are idle", "by": ["a"]}
     assert world.show("a")["enforcement"]["compute"]["level"] == "library", "its share is enforced beside the other"
-    assert "best effort: it gets the time that slices with a share leave: a" in world.carve("show", "free").stdout
+    assert "best effort: it runs when slices with a share are idle: a" in world.carve("show", "free").stdout
     assert world.json("node")["admit_best_effort"] is True
 
 
@@ -193,7 +193,7 @@ def test_a_weight_promises_nothing_and_may_be_left_out(world):
     holder(world, "equal")
     device = world.json("devices")["devices"][0]
     assert device["share_granted_bp"] == 18000 and device["commitment"] == "normal"
-    assert world.show("equal")["enforcement"]["compute"]["reason"] == "no share: it has the mean weight of the slices with one"
+    assert world.show("equal")["enforcement"]["compute"]["reason"] == "no share: it gets the mean weight of the slices that have one"
     restart(world)
     assert sorted(world.slices()) == ["a", "b", "c", "equal"]
 

@@ -130,7 +130,7 @@ def test_no_other_pod_and_no_second_container_gets_the_slice(node, cgroups):
     name = slice_["name"]
     for _ in range(3):
         assert error_of(start(node, "--allocate", "1MiB", cgroup=cgroups("another-pod", "c1"))) not in (None, FULL)
-    assert [e for e in events(node, name) if "refused: it is in pod another-pod, and slot s017 is for pod a/web-0" in e][1:] == [], \
+    assert [e for e in events(node, name) if "refused: it is in pod another-pod, but slot s017 is for pod a/web-0" in e][1:] == [], \
         "a process that tries again and again makes one event"
     assert any("refused" in e for e in events(node, name)) and node.show(name)["processes"] == []
     running = start(node, "--allocate", "1GiB", "--seconds", "600", cgroup=cgroups(POD["uid"], "c1"))
@@ -341,7 +341,7 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
     assert call(node, "POST", f"/v1/slices/{other['name']}/container", {"pid": thief.pid, "id": "c1"})[0] == 200
     status, _ = thief.communicate("go\n", timeout=30)
     assert int(status) not in (0, TRY_AGAIN)
-    assert any("refused: it is in pod a/thief, container main, and slot s017 is for pod a/web-0" in e for e in events(node, mine["name"]))
+    assert any("refused: it is in pod a/thief, container main, but slot s017 is for pod a/web-0" in e for e in events(node, mine["name"]))
     (violation,) = call(node, "GET", f"/v1/slices/{mine['name']}")[1]["violations"]
     assert (violation["kind"], violation["count"]) == ("foreign-process", 1)
 

@@ -91,7 +91,7 @@ class GpuFields {
       if (gpu_.devices.value_or(1) == 1) return 1;
       add("devices", value, "{} devices without multiDevice; leave it out, or set multiDevice: true", value);
     } else if (!gpu_.devices) {
-      add("devices", "", "it is absent; multiDevice needs 2 to {}", max_slice_devices);
+      add("devices", "", "is required with multiDevice; use 2 to {}", max_slice_devices);
     } else if (*gpu_.devices < 2 || *gpu_.devices > max_slice_devices) {
       add("devices", value, "{} is not 2 to {}", value, max_slice_devices);
     } else {
@@ -114,7 +114,7 @@ class GpuFields {
   // Returns the memory of each device. `devices` is 0 if the number is invalid.
   std::string memory(uint32_t devices) {
     if (gpu_.memory.empty()) {
-      add("memory", "", "it is absent; type mGPU needs it, in MiB, as in 4096");
+      add("memory", "", "is required for type mGPU, in MiB, such as 4096");
       return "";
     }
     const auto mib = parse_mib(gpu_.memory);
@@ -139,7 +139,7 @@ class GpuFields {
     const std::string& compute = gpu_.compute;
     if (compute.empty()) {
       if (policy_word != text(Policy::native_burst_share))
-        add("compute", "", "it is absent; only policy {} may leave it out", text(Policy::native_burst_share));
+        add("compute", "", "is required unless the policy is {}", text(Policy::native_burst_share));
       return "";
     }
     const auto points = parse_compute(compute);

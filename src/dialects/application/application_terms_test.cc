@@ -92,9 +92,9 @@ TEST(Application, each_rule_of_the_gpu_names_its_field) {
       {mgpu + "memory: 4096, compute: 99999999999999999999999", "spec.gpu.compute", neither},
       {mgpu + "memory: 4096, compute: 9999999999999999999", "spec.gpu.compute", "is more than 1 device"},
       {mgpu + "memory: 4096", "spec.gpu.compute",
-       "gpu.compute: it is absent; only policy native-burst-share may leave it out"},
+       "gpu.compute: is required unless the policy is native-burst-share"},
       {mgpu + "memory: 4096, policy: fixed-share", "spec.gpu.compute", "it is absent"},
-      {mgpu + "compute: 0.5", "spec.gpu.memory", "gpu.memory: it is absent; type mGPU needs it"},
+      {mgpu + "compute: 0.5", "spec.gpu.memory", "gpu.memory: is required for type mGPU"},
       {mgpu + "memory: 256, compute: 0.5", "spec.gpu.memory",
        "gpu.memory: 256 MiB; single-device sharing needs more than 256 MiB"},
       {mgpu + "memory: 256MiB, compute: 0.5", "spec.gpu.memory", "gpu.memory: 256 MiB; single-device"},
@@ -107,7 +107,7 @@ TEST(Application, each_rule_of_the_gpu_names_its_field) {
        "gpu.policy: 'fixed' is not fixed-share, guaranteed-burst-share or native-burst-share (固定配额, "
        "固定争抢, 争抢模式)"},
       {multi + "memory: 2048, compute: 1", "spec.gpu.devices",
-       "gpu.devices: it is absent; multiDevice needs 2 to 16"},
+       "gpu.devices: is required with multiDevice; use 2 to 16"},
       {multi + "memory: 2048, compute: 1, devices: 1", "spec.gpu.devices", "gpu.devices: 1 is not 2 to 16"},
       {multi + "memory: 34GiB, compute: 17, devices: 17", "spec.gpu.devices",
        "gpu.devices: 17 is not 2 to 16"},
@@ -150,7 +150,7 @@ TEST(Application, the_other_rules_are_those_of_a_service) {
       {"  replicas: 65\n", "spec.replicas: 65 is not 0 to 64"},
       {"  port: 0\n", "spec.port: 0 is not 1 to 65535"},
       {"  replcas: 2\n", "spec.replcas: no such field; there are cpu, elasticContainer, gpu"},
-      {"  replicas: 1.5\n", "spec.replicas: 1.5 is not a whole number from 0 up"},
+      {"  replicas: 1.5\n", "spec.replicas: 1.5 is not a non-negative whole number"},
       {"  pool: 1.5\n", "spec.pool: 1.5 is not a text; write it in quotes"},
   };
   for (const auto& [lines, message] : rows) {

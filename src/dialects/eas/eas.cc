@@ -60,7 +60,7 @@ class Translation {
     JsonMember member = metadata("name");
     if (!member) member = reader_.value(reader_.root(), "name");
     if (!member)
-      return errors_.add("metadata.name", "", "the service has no name; add it, as in \"name\": \"chat\"");
+      return errors_.add("metadata.name", "", "the service has no name; add one, as in \"name\": \"chat\"");
     const std::string given = reader_.text(member);
     const auto is_allowed = [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -97,8 +97,7 @@ class Translation {
     if (other == context_.pool_instance_types.end()) return true;
     errors_.add(type_path_, instance_type,
                 "{}: {} has a node of type {}, on which gpu_memory would be {}; name a pool whose nodes are "
-                "all {} in "
-                "metadata.resource",
+                "all {} in metadata.resource",
                 objects::typed(instance_type), pool_text(), *other, is_ml(*other) ? "GB" : "GiB",
                 is_ml(instance_type) ? "ml.*" : "of such a type");
     return false;
@@ -140,12 +139,12 @@ class Translation {
       service_.spec.gpu = objects::Gpu{.devices = static_cast<uint32_t>(devices), .exclusive = true};
       if (memory || percentage)
         warnings_.push_back(fmt::format(
-            "gpu is {}: the instance takes {}; gpu_memory and gpu_core_percentage are ignored", devices,
+            "gpu is {}, so the instance gets {}; gpu_memory and gpu_core_percentage are ignored", devices,
             devices == 1 ? "the whole device" : fmt::format("{} whole devices", devices)));
       return;
     }
     if (!memory) {
-      if (percentage) warnings_.push_back("gpu_core_percentage is ignored: it needs gpu_memory");
+      if (percentage) warnings_.push_back("gpu_core_percentage is ignored without gpu_memory");
       return;
     }
     const auto amount = reader_.whole_as_text(memory, 1);
@@ -254,13 +253,13 @@ class Translation {
     if (least && (*least.value == 0 || *least.value == "0"))
       errors_.add(
           least.path, "0",
-          "0: a service is not scaled to 0 instances here; set it to 1, or stop the service with carve eas "
+          "0: services are not scaled to 0 instances; set it to 1, or stop the service with carve eas "
           "stop");
     else
       out.min = static_cast<uint32_t>(reader_.whole_as_text(least, 1, max_eas_instances).value_or(1));
     const JsonMember most = reader_.value(scaler, "max");
     if (!most)
-      errors_.add(scaler.path + ".max", "", "it is absent; set the maximum number of instances, 1 to {}",
+      errors_.add(scaler.path + ".max", "", "is required; set the maximum number of instances, 1 to {}",
                   max_eas_instances);
     out.max = static_cast<uint32_t>(reader_.whole_as_text(most, 1, max_eas_instances).value_or(out.min));
     if (out.max < out.min)
@@ -276,14 +275,15 @@ class Translation {
       const JsonMember load = reader_.value(strategies, name);
       if (!load) continue;
       if (out.target != 0) {
-        errors_.add(load.path, shown_json(*load.value), "a service is scaled by one load; keep one of them");
+        errors_.add(load.path, shown_json(*load.value),
+                    "only one metric may be used for scaling; keep one of them");
         continue;
       }
       out.target = static_cast<uint32_t>(reader_.whole_as_text(load, 1, UINT32_MAX).value_or(1));
       out.metric = metric;
       if (!service_.spec.port && out.metric != "gpuUtilization")
         errors_.add(load.path, shown_json(*load.value),
-                    "it is measured at the service's port; add containers[0].port, or use strategies.gpu");
+                    "requires a port of the service; add containers[0].port, or use strategies.gpu");
     }
     if (out.target == 0)
       errors_.add(scaler.path + ".strategies", strategies ? shown_json(*strategies.value) : "",
@@ -301,7 +301,7 @@ class Translation {
       const std::string value = reader_.text(reader_.value(item, "value"));
       bytes += name.size() + value.size() + 2;
       if (name.empty() || name.find('=') != std::string::npos)
-        errors_.add(item.path + ".name", name, "the name of a variable is not empty and has no =");
+        errors_.add(item.path + ".name", name, "the name of a variable must not be empty or contain =");
       else if (!service_.spec.run.env.emplace(name, value).second)
         errors_.add(name_member.path, name, "{} occurs twice; keep one of them", objects::typed(name));
     }

@@ -64,7 +64,7 @@ Result<void, std::string> set(Json& document, const std::string& change) {
   const size_t equal = change.find('=');
   const auto steps =
       equal == std::string::npos ? std::nullopt : steps_of(std::string_view(change).substr(0, equal));
-  if (!steps) return tl::unexpected(std::string("it is not PATH=VALUE; try metadata.instance=2"));
+  if (!steps) return tl::unexpected(std::string("must be PATH=VALUE; try metadata.instance=2"));
   Json* at = &document;
   std::string path;
   for (const Step& step : *steps) {

@@ -190,13 +190,13 @@ TEST(Admission, rules_over_a_whole_pod) {
     return pod;
   };
   EXPECT_EQ(refusal(counted(two("aliyun.com/gpu-mem: 4", "aliyun.com/gpu-mem: 2"))),
-            "aliyun.com/gpu-count is for a pod in which one container requests a slice; container b requests "
-            "one too");
+            "aliyun.com/gpu-count may be used only if one container of the pod requests a slice; container b "
+            "also requests one");
   EXPECT_EQ(refusal(counted(two("aliyun.com/gpu-mem: 4", ""))), "");
   PodSettings without_ack;
   without_ack.dialects = {Dialect::carve};
   EXPECT_EQ(refusal(two("aliyun.com/gpu-mem: 1", ""), without_ack),
-            "aliyun.com/gpu-mem: dialect ack is off in carve-settings");
+            "aliyun.com/gpu-mem: dialect ack is disabled in carve-settings");
   PodSettings other_plugin;
   other_plugin.plain_nvidia_is_whole = false;
   EXPECT_FALSE(admit(two("nvidia.com/gpu: 1", ""), other_plugin)->is_sliced);
@@ -277,8 +277,7 @@ TEST(Admission, models_are_named_by_parts_of_their_names) {
 TEST(Admission, what_would_keep_a_pod_from_devices_is_refused) {
   const char* const limits = "nvidia.com/gpumem: 3000";
   EXPECT_EQ(refusal(pod_of(limits, "annotations: {nvidia.com/nouse-gpuuuid: GPU-1}")),
-            "nvidia.com/nouse-gpuuuid is not known here; name the devices that may serve in "
-            "nvidia.com/use-gpuuuid");
+            "nvidia.com/nouse-gpuuuid is not supported; list the allowed devices in nvidia.com/use-gpuuuid");
   EXPECT_EQ(refusal(pod_of(limits, "annotations: {nvidia.com/vgpu-mode: mig}")),
             "nvidia.com/vgpu-mode: 'mig'; slices are not MIG devices, leave it out");
   EXPECT_EQ(refusal(pod_of(limits, "annotations: {nvidia.com/vgpu-mode: hami-core}")), "");
@@ -309,8 +308,7 @@ std::string defaulted_by_range(const std::string& items) {
 TEST(Admission, a_limit_range_does_not_mix_dialects) {
   const std::string both = defaulted_by_range(
       "carve.dev/compute, carve.dev/memory request for container c; carve.dev/compute, carve.dev/memory "
-      "limit for "
-      "container c");
+      "limit for container c");
   Json pod = pod_of("aliyun.com/gpu-mem: 1, carve.dev/memory: 2Gi, carve.dev/compute: 50", both);
   const auto admitted = admit(pod, unit_of(MemoryUnit::gib));
   ASSERT_TRUE(admitted) << admitted.error().front().message;

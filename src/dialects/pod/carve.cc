@@ -88,7 +88,7 @@ std::optional<Amounts> read_parts(ContainerReader& reader, const JsonMember& mem
     return std::nullopt;
   }
   if (parts->size() != devices) {
-    reader.refuse(member, "{}{}: {} parts, and {} is {}; they are the same number", at(reader), keys::parts,
+    reader.refuse(member, "{}{}: {} parts, but {} is {}; the two must be equal", at(reader), keys::parts,
                   parts->size(), keys::devices, devices);
     return std::nullopt;
   }

@@ -67,18 +67,18 @@ Result<ClusterService, api::FieldErrors> read_cluster_service(std::string_view j
   out.target = port_text(reader, reader.named(port, "targetPort"));
   const std::string protocol = reader.text(reader.named(port, "protocol"));
   reader.named(port, "name");
-  if (out.name.empty()) errors.add("metadata.name", "", "the Service has no name; add it");
+  if (out.name.empty()) errors.add("metadata.name", "", "the Service has no name; add one");
   if (out.port == 0 && errors.empty())
-    errors.add(port_field, "", "the Service has no port; add it, as in 8000");
+    errors.add(port_field, "", "the Service has no port; add one, such as 8000");
   if (out.selector.empty() && errors.empty())
     errors.add("spec.selector", "", "the Service has no selector; add labels of the pods that it is for");
   if (!protocol.empty() && protocol != "TCP")
-    errors.add("spec.ports[0].protocol", protocol, "{}: a service here has TCP only; leave it out",
+    errors.add("spec.ports[0].protocol", protocol, "{}: Carve services support only TCP; leave it out",
                objects::typed(protocol));
   if (!errors.empty()) return tl::unexpected(errors.all());
   if (const JsonMember type = reader.named(spec, "type"); type && reader.text(type) != "ClusterIP")
-    out.warnings.push_back(fmt::format("Service {}: {} has no effect here: the address is on this machine",
-                                       out.name, type.path));
+    out.warnings.push_back(
+        fmt::format("Service {}: {} is ignored: the address is local to this machine", out.name, type.path));
   for (const std::string& warning : reader.without_effect())
     out.warnings.push_back(fmt::format("Service {}: {}", out.name, warning));
   return out;

@@ -14,7 +14,7 @@ JsonMember ContainerReader::limit(const char* key) {
   const JsonMember limit = json_.named(container_.limits, key);
   const JsonMember request = json_.named(container_.requests, key);
   if (request && (!limit || shown_json(*request.value) != shown_json(*limit.value)))
-    refuse(request, "{}: {} is requested, and the limit differs; set only the limit", key,
+    refuse(request, "{}: the request {} differs from the limit; set only the limit", key,
            shown_json(*request.value));
   return limit;
 }
@@ -45,7 +45,7 @@ std::optional<uint64_t> ContainerReader::count(const JsonMember& member, std::st
   if (const std::string_view suffix = kubernetes::byte_suffix(given); number && !suffix.empty()) {
     const bool has_way =
         range.unit_bytes != 0 && *number >= range.unit_bytes && *number % range.unit_bytes == 0;
-    refuse(member, "{}: {} has the suffix {}, and it is a number{}; write {}", name, given.substr(0, 40),
+    refuse(member, "{}: {} has the suffix {}, but must be a number{}; write {}", name, given.substr(0, 40),
            suffix, range.unit.empty() ? "" : " of " + range.unit,
            has_way ? fmt::format("{}", *number / range.unit_bytes)
                    : fmt::format("the number without {}", suffix));

@@ -55,7 +55,7 @@ void check_scheduling(const Json& spec, const PodSettings& settings, objects::Er
 }
 
 // Two schedulers that allocate claims do not see each other's allocations in time, and each gives the same
-// devices away (measured: 10 of 10 devices twice). So Carve's scheduler allocates no claims.
+// devices away (measured: 10 of 10 devices twice). So Carve's scheduler does not allocate claims.
 void check_claims(const Json& spec, const PodSettings& settings, objects::ErrorList& errors) {
   if (!spec.contains("resourceClaims") || !spec["resourceClaims"].is_array() ||
       spec["resourceClaims"].empty())
@@ -65,8 +65,8 @@ void check_claims(const Json& spec, const PodSettings& settings, objects::ErrorL
     scheduler = settings.schedulers.empty() ? own_scheduler : settings.schedulers.front();
   if (scheduler == default_scheduler) return;
   errors.add("spec.resourceClaims", "",
-             "scheduler {} of pods with slices allocates no claims; put the claims into a pod without a "
-             "slice, or run the coordinator next to the cluster's scheduler",
+             "scheduler {} of pods with slices does not allocate resource claims; move the claims to a pod "
+             "without a slice, or run the coordinator next to the cluster's scheduler",
              scheduler);
 }
 

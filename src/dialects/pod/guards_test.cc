@@ -26,8 +26,8 @@ TEST(Guards, each_has_its_message) {
       {"runtimeClassName: gvisor",
        "spec.runtimeClassName: 'gvisor' is not among runtimeClasses of carve-settings"},
       {"resourceClaims: [{name: nic, resourceClaimName: x}]",
-       "spec.resourceClaims: scheduler carve-scheduler of pods with slices allocates no claims; put the "
-       "claims"},
+       "spec.resourceClaims: scheduler carve-scheduler of pods with slices does not allocate resource "
+       "claims; move the claims"},
       {"resourceClaims: [{name: nic, resourceClaimTemplateName: x}], schedulerName: default-scheduler",
        "spec.resourceClaims: scheduler carve-scheduler of pods"},
       {"hostPID: true", "spec.hostPID: a pod with a slice may not share the host's; remove it"},

@@ -168,10 +168,10 @@ class ManifestTranslation {
     const std::string given = reader_.text(policy);
     const auto known = parse<RestartPolicy>(given);
     if (!known && policy.value->is_string())
-      errors_.add(policy.path, given, "{} is none of {}", objects::typed(given),
+      errors_.add(policy.path, given, "{} is not one of {}", objects::typed(given),
                   choice(Words<RestartPolicy>::words));
     else if (known && kind_.has_template && *known != RestartPolicy::always)
-      errors_.add(policy.path, given, "{}: the programs of a {} are always started again; write a Pod",
+      errors_.add(policy.path, given, "{}: the programs of a {} are always restarted; use a Pod",
                   objects::typed(given), kind_.name);
     else if (known)
       service_.spec.restart_policy = *known;
@@ -254,7 +254,7 @@ class ManifestTranslation {
       const JsonMember item = reader_.item(list, i);
       const JsonMember name = reader_.named(item, "name");
       const JsonMember value = reader_.named(item, "value");
-      if (item && !name) errors_.add(item.path + ".name", "", "the variable has no name; add it");
+      if (item && !name) errors_.add(item.path + ".name", "", "the variable has no name; add one");
       if (name && (value || !item.value->contains("valueFrom")))
         service_.spec.run.env[reader_.text(name)] = expanded(reader_.text(value), service_.spec.run.env);
     }

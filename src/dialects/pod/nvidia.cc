@@ -56,7 +56,7 @@ void read_choice(ContainerReader& reader, Amounts& out) {
   if (const JsonMember uuids = reader.annotation(keys::hami_use_uuid))
     out.device_uuids = comma_list(reader.text(uuids));
   if (const JsonMember unwanted = reader.annotation(keys::hami_no_uuid))
-    reader.refuse(unwanted, "{} is not known here; name the devices that may serve in {}", keys::hami_no_uuid,
+    reader.refuse(unwanted, "{} is not supported; list the allowed devices in {}", keys::hami_no_uuid,
                   keys::hami_use_uuid);
   if (const JsonMember mode = reader.annotation(keys::hami_mode); mode && reader.text(mode) != hami_core_mode)
     reader.refuse(mode, "{}: {}; slices are not MIG devices, leave it out", keys::hami_mode,

@@ -20,14 +20,14 @@ void read_container_request(ContainerReader& reader, PodRequests& out) {
   const DialectRow* const row = dialect_of(reader);
   if (row == nullptr) {
     if (reader.has_limit(keys::slot))
-      reader.refuse(reader.limit(keys::slot), "container {}: {} belongs to a slice; ask for {} or {}",
+      reader.refuse(reader.limit(keys::slot), "container {}: {} is set by Carve; request {} or {} instead",
                     reader.container().name, keys::slot, keys::memory, keys::devices);
     return;
   }
   if (row->dialect == Dialect::nvidia && !reader.settings().plain_nvidia_is_whole) return;
   const JsonMember limit = first_limit(reader, *row);
   if (row->dialect != Dialect::nvidia && !reader.settings().dialects.contains(row->dialect))
-    return reader.refuse(limit, "{}: dialect {} is off in carve-settings",
+    return reader.refuse(limit, "{}: dialect {} is disabled in carve-settings",
                          limit.path.substr(reader.container().limits.path.size() + 1), text(row->dialect));
   if (out.dialect && *out.dialect != row->dialect)
     return reader.refuse(limit, "container {} uses dialect {}, and another container uses {}; keep one",
@@ -35,7 +35,8 @@ void read_container_request(ContainerReader& reader, PodRequests& out) {
   out.dialect = row->dialect;
   if (row->dialect == Dialect::ack && !out.containers.empty() && reader.label(keys::ack_count))
     return reader.refuse(
-        limit, "{} is for a pod in which one container requests a slice; container {} requests one too",
+        limit,
+        "{} may be used only if one container of the pod requests a slice; container {} also requests one",
         keys::ack_count, reader.container().name);
   auto request = row->read(reader);
   if (!request) return;

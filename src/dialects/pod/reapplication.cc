@@ -57,7 +57,7 @@ void take_repeated(Json& container, const std::map<std::string, std::string>& gi
       const std::string now = quantity_text(*again);
       if (!is_same_quantity(now, value))
         errors.add("container " + name, now,
-                   "{} of a pod does not change ({}, and {} now); delete the pod and create it again", key,
+                   "{} of a pod cannot be changed ({}, now {}); delete the pod and create it again", key,
                    value, now.substr(0, 40));
       amounts->erase(key);
     }

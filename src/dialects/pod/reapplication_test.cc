@@ -52,7 +52,7 @@ TEST(Reapplication, other_amounts_are_rejected_with_the_way_out) {
   const auto again = reapplied(applied(before, manifest({{"aliyun.com/gpu-mem", 4}})), before);
   ASSERT_FALSE(again);
   EXPECT_THAT(again.error().front().message,
-              HasSubstr("aliyun.com/gpu-mem of a pod does not change (2, and 4 now); delete the pod"));
+              HasSubstr("aliyun.com/gpu-mem of a pod cannot be changed (2, now 4); delete the pod"));
 }
 
 TEST(Reapplication, a_new_toleration_joins_those_of_before) {

@@ -62,7 +62,7 @@ class Search {
 
   void refuse(const std::string& field, const Json& value, const std::string& what) {
     errors_.add_message(field, shown_json(value),
-                        fmt::format("{}: Carve does not read this request for a GPU; request a slice with "
+                        fmt::format("{}: Carve does not support this GPU request; request a slice with "
                                     "the limits {} and {}, or start {} with {}",
                                     what, keys::memory, keys::compute,
                                     settings_.has_other_makers ? "carve-coordinator" : "carve-controller",

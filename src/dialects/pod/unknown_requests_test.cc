@@ -43,8 +43,8 @@ TEST(UnknownRequests, a_resource_that_looks_like_a_gpu_is_refused_by_name) {
         "nvidia.com/mig-1g.10gb", "tke.cloud.tencent.com/qgpu-core", "nvshare.com/gpu",
         "tencent.com/vcuda-memory", "koordinator.sh/gpu-core", "nvidia.com/gpu-mem", "aliyun.com/gpu-memory"})
     EXPECT_THAT(refusals(pod_with(fmt::format("{}: 1", resource))),
-                ElementsAre(StartsWith(fmt::format("container c: {}: 1: Carve does not read", resource)),
-                            StartsWith(fmt::format("container c: {}: 1: Carve does not read", resource))))
+                ElementsAre(StartsWith(fmt::format("container c: {}: 1: Carve does not support", resource)),
+                            StartsWith(fmt::format("container c: {}: 1: Carve does not support", resource))))
         << resource;
   EXPECT_THAT(refusals(pod_with("hami.io/gpu: 1, carve.dev/memory: 1Gi")), ::testing::SizeIs(2))
       << "beside ours";

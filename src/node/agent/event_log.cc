@@ -69,7 +69,7 @@ Outcome<uint64_t> EventLog::last_seen(std::string_view id) const {
   const uint64_t seen = this_agent ? *number : 0;
   if (seen < newest_removed_)
     return failure(FailureKind::gone,
-                   "events behind {} are gone; all are kept from {}-{} on; watch without an id", id,
+                   "events after {} were dropped; the oldest kept one is {}-{}; watch without an id", id,
                    generation_, newest_removed_ + 1);
   return seen;
 }

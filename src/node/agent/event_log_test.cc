@@ -82,7 +82,8 @@ TEST(EventLog, says_from_where_a_watch_continues) {
       EXPECT_EQ(seen.error().kind, *row.refused) << row.id << ": " << seen.error().message;
     }
   }
-  EXPECT_THAT(log_of(max_events + 9).last_seen("8").error().message, HasSubstr("all are kept from 70-10 on"));
+  EXPECT_THAT(log_of(max_events + 9).last_seen("8").error().message,
+              HasSubstr("the oldest kept one is 70-10"));
 }
 
 TEST(EventLog, tells_its_subscribers_until_they_leave) {

@@ -102,7 +102,7 @@ http::Response alter_node(const RequestContext& a) {
   if (!d) return problem(d.error());
   if (!d->policy && d->labels.empty() && d->removed_labels.empty() && !d->memory_unit && !d->refuse_grants)
     return problem(
-        refuse(FailureKind::invalid_argument, "no change is given; name a policy, a memory unit or a label"));
+        refuse(FailureKind::invalid_argument, "no change is given; set a policy, a memory unit or a label"));
   if (const auto done = change_node(a, *d); !done) return problem(refuse(done.error()));
   return node(a);
 }
@@ -187,11 +187,10 @@ http::Response process_slice(const RequestContext& a, const std::string& name) {
                              ? id_of(std::string_view(a.request.query).substr(start.size())).value_or(0)
                              : 0;
   if (pid == 0 || pid > max_pid || begun == 0)
-    return problem(
-        refuse(FailureKind::invalid_argument,
-               fmt::format("a process is named /v1/processes/PID?start=TICKS, with a PID of at most "
-                           "{} and field 22 of /proc/PID/stat",
-                           max_pid)));
+    return problem(refuse(FailureKind::invalid_argument,
+                          fmt::format("use /v1/processes/PID?start=TICKS, with a PID of at most "
+                                      "{} and field 22 of /proc/PID/stat",
+                                      max_pid)));
   const os::ProcessId process{static_cast<pid_t>(pid), begun};
   const os::Fd pidfd = os::open_process(process);
   struct stat owner {};
@@ -199,8 +198,8 @@ http::Response process_slice(const RequestContext& a, const std::string& name) {
   const bool may_see = known && (a.caller.may_operate() || a.caller.uid() == owner.st_uid);
   const auto slice = may_see ? a.agent.slice_of(process.pid) : std::nullopt;
   if (!may_see || !os::alive(pidfd))
-    return problem(
-        refuse(FailureKind::not_found, fmt::format("you have no process {} that started at {}", pid, begun)));
+    return problem(refuse(FailureKind::not_found,
+                          fmt::format("there is no process {} of yours that started at {}", pid, begun)));
   return document(api::ProcessSlice{.slice = slice ? slice->name() : ""});
 }
 

@@ -96,7 +96,7 @@ Outcome<void> read_devices(const Agent& agent, const api::SliceRequest& d, Reque
   const std::string uuids = fmt::format("{}", fmt::join(d.amounts.device_uuids, ","));
   if (!d.device.empty() && !uuids.empty())
     return failure(FailureKind::invalid_argument,
-                   "device and device_uuids name devices; give one of the two");
+                   "device and device_uuids both select devices; give only one of them");
   auto named = listed_devices(agent, d.device.empty() ? uuids : d.device);
   if (!named) return tl::unexpected(named.error());
   if (!d.amounts.models.empty()) {
@@ -111,7 +111,7 @@ Outcome<void> read_devices(const Agent& agent, const api::SliceRequest& d, Reque
   if (named->empty()) return {};
   if (named->size() < r.devices)
     return failure(FailureKind::invalid_argument,
-                   "{} device{} requested, and device names {}; name {} or more, or none", r.devices,
+                   "{} device{} requested, but device lists {}; list {} or more, or none", r.devices,
                    r.devices == 1 ? " is" : "s are", named->size(), r.devices);
   if (named->size() == 1)
     r.device = named->front();
@@ -127,11 +127,11 @@ Outcome<MemoryUnit> unit_for(const Agent& agent, const Amounts& amounts) {
 
 Outcome<void> read_spill(const api::SliceRequest& d) {
   if (!d.oversubscribe.empty() && d.oversubscribe != "managed")
-    return failure(FailureKind::invalid_argument, "'{}' is not a way to oversubscribe; use managed",
+    return failure(FailureKind::invalid_argument, "'{}' is not an oversubscription mode; use managed",
                    d.oversubscribe.substr(0, 80));
   if (d.oversubscribe.empty() != (d.amounts.spill_bytes == 0))
     return failure(FailureKind::invalid_argument,
-                   "oversubscribe and spill_bytes need each other; give oversubscribe \"managed\" with "
+                   "oversubscribe and spill_bytes must be used together; give oversubscribe \"managed\" with "
                    "spill_bytes, or neither");
   return {};
 }
@@ -180,7 +180,7 @@ Outcome<Request> to_request(const Agent& agent, const api::SliceRequest& d, cons
   if (const auto good = read_placed(agent, d, r); !good) return tl::unexpected(good.error());
   if (const auto good = read_devices(agent, d, r); !good) return tl::unexpected(good.error());
   if (r.strategy && !parse_node_strategy(text(*r.strategy)))
-    return failure(FailureKind::invalid_argument, "'{}' is not a strategy of an agent; use {}",
+    return failure(FailureKind::invalid_argument, "'{}' is not a strategy that agents support; use {}",
                    text(*r.strategy), node_strategy_names());
   return validated(std::move(r));
 }

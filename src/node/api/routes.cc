@@ -100,7 +100,7 @@ http::Response answer_metrics(Agent& agent, const http::Request& request) {
   if (request.path != "/metrics")
     return problem(refuse(FailureKind::not_found,
                           "this port serves only /metrics; the API is on the agent's unix socket"));
-  if (request.method != "GET") return problem(refuse_method("metrics have only the method GET"));
+  if (request.method != "GET") return problem(refuse_method("metrics support only the method GET"));
   return {200, api::metrics_type,
           metrics_text(figures({agent, [](const ledger::UsageRecord&) { return true; }}))};
 }

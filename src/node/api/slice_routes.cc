@@ -31,7 +31,8 @@ Reply<ListQuery> list_query(std::string_view query) {
       out.pod = word.substr(4);
     else
       return refuse(FailureKind::invalid_argument,
-                    fmt::format("'{}': slices are listed with all=true and pod=UID", word.substr(0, 80)));
+                    fmt::format("'{}' is not a query parameter of /v1/slices; use all=true and pod=UID",
+                                word.substr(0, 80)));
   }
   return out;
 }
@@ -179,8 +180,8 @@ http::Response alter(const RequestContext& a, const std::string& name) {
 
 http::Response stop(const RequestContext& a, const std::string& name) {
   if (!a.request.query.empty() && a.request.query != "when_empty=true")
-    return problem(
-        refuse(FailureKind::invalid_argument, "a slice is deleted with no query or with ?when_empty=true"));
+    return problem(refuse(FailureKind::invalid_argument,
+                          "the only query parameter for deleting a slice is when_empty=true"));
   const auto slice = a.named(name);
   if (!slice) return problem(slice.error());
   const auto stopped = a.request.query.empty()

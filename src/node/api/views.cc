@@ -69,7 +69,7 @@ std::optional<Enforcement> compute_enforcement_on(const ViewContext& look, const
   }
   if (!shared_out) return std::nullopt;
   if (!not_arbitrated.empty())
-    return Enforcement{EnforcementLevel::none, "slices without a share use the device", not_arbitrated};
+    return Enforcement{EnforcementLevel::none, "slices without a share also use the device", not_arbitrated};
   if (!device.compute->arbitrated)
     return Enforcement{EnforcementLevel::none, "the device is not arbitrated", {}};
   return Enforcement{enforced_by_guest, "", {}};
@@ -87,8 +87,8 @@ Enforcement best_effort_of(const ViewContext& look, const Slice& slice) {
   }
   if (!out.by.empty())
     out.reason = slice.policy == Policy::native_burst_share
-                     ? "no share: it has the mean weight of the slices with one"
-                     : "best effort: it gets the time that slices with a share leave";
+                     ? "no share: it gets the mean weight of the slices that have one"
+                     : "best effort: it runs when slices with a share are idle";
   return out;
 }
 

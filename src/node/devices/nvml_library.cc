@@ -91,7 +91,7 @@ Outcome<std::unique_ptr<Nvml>> Nvml::open(const std::string& library) {
     return failure(FailureKind::unavailable, "{} is older than driver 510; install a newer driver", library);
   if (const nvmlReturn_t result = call.init(); result != NVML_SUCCESS)
     return failure(FailureKind::unavailable,
-                   "NVML does not start: {}; check with nvidia-smi that the driver is loaded",
+                   "NVML cannot be initialized: {}; check with nvidia-smi that the driver is loaded",
                    nvml->text_of(result));
   nvml->initialised_ = true;
   char version[96] = "unknown";
@@ -118,7 +118,7 @@ Outcome<std::vector<Device>> Nvml::find_devices(const Bytes* reserve, std::vecto
     nvmlDevice_t handle = nullptr;
     nvmlReturn_t result = call_.handle(i, &handle);
     if (result == NVML_ERROR_GPU_IS_LOST) {
-      said.push_back(fmt::format("device {} is lost (it is not on the bus any more) and is left out", i));
+      said.push_back(fmt::format("device {} is lost (it is no longer on the bus) and is left out", i));
       lost_indexes_.push_back(i);
       continue;
     }
@@ -143,7 +143,7 @@ Outcome<std::vector<Device>> Nvml::find_devices(const Bytes* reserve, std::vecto
       nvmlMemory_t old{};
       result = call_.memory(handle, &old);
       if (result == NVML_ERROR_GPU_IS_LOST) {
-        said.push_back(fmt::format("device {} is lost (it is not on the bus any more) and is left out", i));
+        said.push_back(fmt::format("device {} is lost (it is no longer on the bus) and is left out", i));
         lost_indexes_.push_back(i);
         continue;
       }
@@ -315,7 +315,7 @@ DeviceSample Nvml::sample(unsigned index) {
   if (result == NVML_SUCCESS) out.accounting = accounting_[index].read(call_.accounting, handles_[index]);
   if (result == NVML_ERROR_GPU_IS_LOST)
     out.health = {HealthState::lost,
-                  "the device is lost (it is not on the bus any more); reset it or restart the node"};
+                  "the device is lost (it is no longer on the bus); reset it or restart the node"};
   else if (result != NVML_SUCCESS)
     out.health = {HealthState::lost, "NVML cannot read the device: " + text_of(result)};
   return out;

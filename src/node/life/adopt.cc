@@ -49,7 +49,7 @@ void report_behind(NodeState& node, LedgerMark mark) {
   const ledger::Generation& was = mark.generation;
   const ledger::Generation present = node.books.mark().generation;
   const std::string text = fmt::format(
-      "ledger: {}; living slices are recorded again from their state files, and usage records that were "
+      "ledger: {}; live slices are recorded again from their state files, and usage records that were "
       "written since are lost",
       was.ledger == present.ledger ? fmt::format("its newest changes are lost (it has {}, {} were written)",
                                                  present.changes, was.changes)
@@ -215,10 +215,9 @@ void Lifecycle::watch_adopted(LiveSlice& slice, const std::optional<StateFile>& 
     if (found == Recovery::from_process)
       node_.event(slice.name(), "report page recovered from one of its processes");
     if (found == Recovery::lost)
-      node_.event(
-          slice.name(),
-          "report page lost with the fd store; its processes run on inside their quota, and no process "
-          "can attach");
+      node_.event(slice.name(),
+                  "report page lost with the fd store; its processes keep running inside their quota, and no "
+                  "further process can attach");
   }
   attachments_.reclaim_ended(slice);
   if (state) {

@@ -45,7 +45,7 @@ void Ending::creator_ended(LiveSlice& slice, const os::ProcessId&) {
 
 void Ending::root_ended(LiveSlice& slice, const os::ProcessId&) {
   if (slice.cgroup ? slice.cgroup->populated() : has_processes(slice))
-    node_.event(slice.name(), "program ended; its descendants run on");
+    node_.event(slice.name(), "program ended; its descendants keep running");
   end_if_empty(slice.id());
 }
 

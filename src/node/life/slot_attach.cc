@@ -50,14 +50,14 @@ Result<LiveSlice*, Lifecycle::SlotRefusal> Lifecycle::slice_in(ContainerSlot slo
       if (const LiveSlice* const other = node_.slices.slice_of(pid))
         return tl::unexpected(
             refuse_foreign(*slice, peer, other->name(),
-                           fmt::format("it is in {}, and slot {} is for {}", text(other->granted().holder),
+                           fmt::format("it is in {}, but slot {} is for {}", text(other->granted().holder),
                                        text(slot), text(slice->granted().holder))));
       return refuse(AttachStatus::try_again,
                     fmt::format("the container of slice {} is not known yet", slice->name()));
     case SlotPeer::other_pod: {
       const std::string uids = fmt::format("{}", fmt::join(pod.uids, ", "));
       return tl::unexpected(refuse_foreign(*slice, peer, uids,
-                                           fmt::format("it is in pod {}, and slot {} is for {}", uids,
+                                           fmt::format("it is in pod {}, but slot {} is for {}", uids,
                                                        text(slot), text(slice->granted().holder))));
     }
     case SlotPeer::new_container: break;
@@ -117,7 +117,7 @@ Outcome<void> Lifecycle::add_container(LiveSlice& slice, pid_t init, const std::
   const PodOfProcess pod = pod_of(cgroups);
   const Holder& holder = slice.granted().holder;
   if (holder.pod && !pod.uids.empty() && pod.uids != std::set<std::string>{holder.pod->uid})
-    return failure(FailureKind::failed_precondition, "process {} is in pod {}, and slice {} is for {}", init,
+    return failure(FailureKind::failed_precondition, "process {} is in pod {}, but slice {} is for {}", init,
                    fmt::join(pod.uids, ", "), slice.name(), text(holder));
   drop_ended_containers(slice);
   ContainerIdentity container{.init = process.id, .cgroups = pod.container, .pid_namespace = 0};

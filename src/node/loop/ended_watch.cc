@@ -80,7 +80,7 @@ void EndedWatch::audit(const Sample& sample, const Observed& observed) {
     const AccountingSample& now = sample.devices[i].accounting;
     const bool answered = observed.devices[i].now.state == HealthState::ok;
     if (answered && std::exchange(is_accounted_[i], now.is_on) && !now.is_on)
-      node_.event("", fmt::format("device {}: ended processes are not audited any more: {}",
+      node_.event("", fmt::format("device {}: ended processes are no longer audited: {}",
                                   observed.devices[i].index, now.trouble));
     accounting_ |= now.is_on;
     for (const AccountedProcess& process : sample.devices[i].accounting.processes)

@@ -19,22 +19,23 @@ void RuntimeFiles::check() {
   if (!restored) trouble = restored.error().message;
   if (restored && *restored) {
     node_.books.rewrite_mark();
-    node_.event("", fmt::format("the directory {} was removed and is made again, with the files of {} slices",
-                                node_.pages.runtime().path(), node_.slices.size()));
+    node_.event(
+        "", fmt::format("the directory {} was removed and has been recreated, with the files of {} slices",
+                        node_.pages.runtime().path(), node_.slices.size()));
   }
   const std::string& socket = node_.settings.socket;
   if (restored && !is_attach_socket_published(socket)) {
     if (const auto published = publish_attach_socket(socket); !published)
       trouble = published.error().message;
     else
-      node_.event("", "the attach socket of containers was removed and is made again");
+      node_.event("", "the attach socket of containers was removed and has been recreated");
   }
   for (const auto& [id, slice] : node_.slices) {
     if (!restored || !slice->slot || slice->stopping || has_attach_socket(socket, *slice->slot)) continue;
     if (const auto opened = open_slot(node_, *slice); !opened)
       trouble = opened.error().message;
     else
-      node_.event(slice->name(), "the attach socket of its container was removed and is made again");
+      node_.event(slice->name(), "the attach socket of its container was removed and has been recreated");
   }
   report_trouble(trouble);
 }

@@ -22,8 +22,7 @@ std::vector<EndedFinding> EndedAudit::judge(const std::vector<AccountedObserved>
         fmt::format("process {} used {} of device {} for {:.1f} s", p.pid, text(p.peak).c_str(), p.device,
                     static_cast<double>(p.active_ms) / 1000);
     if (!p.slice)
-      out.push_back(
-          {{}, "", used + " and has ended; it was never attached, and no slice is known for it", {}});
+      out.push_back({{}, "", used + " and has ended; it never attached, and its slice is unknown", {}});
     else if (p.limited)
       out.push_back(
           {p.slice, p.slice_name, used + " without having attached, and has ended", ViolationKind::bypass});

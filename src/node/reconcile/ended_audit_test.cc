@@ -39,7 +39,7 @@ TEST(EndedAudit, a_process_without_a_known_slice_is_an_event_of_the_node) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].slice, std::nullopt);
   EXPECT_EQ(found[0].violation, std::nullopt);
-  EXPECT_THAT(found[0].text, HasSubstr("no slice is known"));
+  EXPECT_THAT(found[0].text, HasSubstr("its slice is unknown"));
 }
 
 TEST(EndedAudit, a_slice_without_isolation_breaks_nothing) {

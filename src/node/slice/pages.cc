@@ -194,7 +194,7 @@ Outcome<bool> Pages::restore(os::Loop& loop, const Slices& slices) {
 void Pages::watch_fd_store(os::Loop& loop, const Slices& slices) {
   loop.watch(fd_store_.fd(), EPOLLIN, [this, &loop, &slices](uint32_t) {
     loop.forget(fd_store_.fd());
-    os::log::warning("the fd store ended and is started again");
+    os::log::warning("the fd store ended and has been restarted");
     auto fd_store = FdStore::reach(runtime_.path());
     if (!fd_store) {
       os::log::error("{}", fd_store.error().message);

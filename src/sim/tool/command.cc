@@ -97,7 +97,7 @@ uint64_t nanoseconds(const std::string& text, const std::string& what) {
     if (n > 3'600'000'000'000 / factor) break;
     return n * factor;
   }
-  throw Usage(what + ": '" + text + "' is not a time up to one hour, such as 500ms");
+  throw Usage(what + ": '" + text + "' is not a duration up to one hour, such as 500ms");
 }
 
 }  // namespace carve::sim
