@@ -185,9 +185,10 @@ REFUSALS = {
     "hami": ({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "5", "nvidia.com/gpucores": "120"}, {}, "nvidia.com/gpucores: 120; 0 to 100"),
     "guard": ({"carve.dev/memory": "1Gi"}, {"hostPID": True}, "hostPID"),
     "node": ({"carve.dev/memory": "1Gi"}, {"nodeName": "n0"}, "Carve's scheduler chooses the node; use nodeSelector"),
-    "claims": ({"carve.dev/memory": "1Gi"}, {"resourceClaims": [{"name": "nic", "resourceClaimName": "x"}]}, "allocates no claims"),
+    "claims": ({"carve.dev/memory": "1Gi"}, {"resourceClaims": [{"name": "nic", "resourceClaimName": "x"}]},
+               "does not allocate resource claims"),
     "claims without a slice": ({"cpu": "1"}, {"resourceClaims": [{"name": "nic", "resourceClaimName": "x"}], "schedulerName": "carve-scheduler"},
-                               "carve-scheduler allocates no resource claims"),
+                               "carve-scheduler does not allocate resource claims"),
     "scheduler": ({"carve.dev/memory": "1Gi"}, {"schedulerName": "other"}, "schedulerName"),
 }
 
@@ -249,7 +250,7 @@ def test_a_manifest_is_applied_twice(carve):
         assert {**carve.pod(f"twice-{name}")["spec"], "nodeName": ""} == {**spec, "nodeName": ""}, name
         assert carve.kubectl("diff", "-f", "-", stdin=pod) == "", name
     other = pod_object("twice-ack", {"aliyun.com/gpu-mem": "4"}, tolerations=[{"key": "a", "operator": "Exists"}])
-    assert "aliyun.com/gpu-mem of a pod does not change (2, and 4 now)" in carve.refused("apply", "-f", "-", stdin=other)
+    assert "aliyun.com/gpu-mem of a pod cannot be changed (2, now 4)" in carve.refused("apply", "-f", "-", stdin=other)
     carve.slices("twice-ack")
     # As `kubectl replace --force` does; without a kubelet the pod would never end.
     copy = carve.pod("twice-ack")

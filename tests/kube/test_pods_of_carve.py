@@ -188,7 +188,7 @@ def test_a_resize_changes_the_slice_of_a_running_pod(web):
     assert "memory_before" not in web.slices("web")["containers"]["c"]
     notes = ("get", "events.events.k8s.io", "-n", "default", "-o", "jsonpath={range .items[*]}{.reason}: {.note}{'\\n'}{end}")
     assert until(lambda: "CarveRefused: container c: the slice does not get 512 MiB" in web.kubectl(*notes)), web.kubectl(*notes)
-    assert "CarveSliceChanged: container c: the slice has 3 GiB of each device now" in web.kubectl(*notes)
+    assert "CarveSliceChanged: container c: the slice now has 3 GiB of each device" in web.kubectl(*notes)
     # The cache has what the node's ledger has, so the rest of the device, and no more, is free for another pod.
     devices = json.loads(carve_verb(web, "devices", "-o", "json"))["devices"]
     assert devices[0]["memory_used_bytes"] == 3 << 30, devices

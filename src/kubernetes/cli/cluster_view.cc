@@ -76,7 +76,7 @@ Result<ClusterView, std::string> read_view(std::string_view nodes_json, std::str
     ViewNode& view = out.nodes.emplace_back(view_of(node, out.pods));
     view.has_slots = !slots.without.contains(node.name);
     if (!view.has_slots && view.problem.empty())
-      view.problem = "kubelet offers no carve.dev/slot; look at the pod of carve-agent on this node";
+      view.problem = "kubelet does not advertise carve.dev/slot; check the carve-agent pod on this node";
   }
   return out;
 }

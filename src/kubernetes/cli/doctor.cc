@@ -65,8 +65,7 @@ DoctorRow agents(const Answer& answer) {
   DoctorRow row = replicas("agents", answer, "/status/desiredNumberScheduled", "/status/numberReady");
   if (answer && number_at(parsed(answer), "/status/desiredNumberScheduled") == 0) {
     row.state = deploying;
-    row.reason =
-        "no node has the label for the agent; run kubectl label node NODE carve.dev/bookkeeper=extender";
+    row.reason = "no node has the agent's label; run kubectl label node NODE carve.dev/bookkeeper=extender";
   }
   return row;
 }
@@ -76,7 +75,7 @@ DoctorRow webhook(const char* name, const Answer& answer) {
   const Json object = parsed(answer);
   const auto webhooks = object.find("webhooks");
   if (webhooks == object.end() || !webhooks->is_array() || webhooks->empty())
-    return {name, failed, "no webhook; apply the manifests again"};
+    return {name, failed, "the webhook is missing; apply the manifests again"};
   const bool is_trusted = std::ranges::all_of(
       *webhooks, [](const Json& each) { return !text_at(each, "/clientConfig/caBundle").empty(); });
   if (!is_trusted) return {name, deploying, "caBundle is empty; the active coordinator writes it"};

@@ -182,14 +182,14 @@ void add_output_options(CLI::App& verb, kubernetes::cli::VerbOptions& options, b
 void add_arguments(CLI::App& verb, const VerbRow& row, kubernetes::cli::VerbOptions& options) {
   if (row.takes == Takes::pod) {
     CLI::App* const one = verb.add_option_group("what");
-    one->add_option("pod", options.pod, "The pod: NAME or pod/NAME")->type_name("POD");
+    one->add_option("pod", options.pod, "Pod: NAME or pod/NAME")->type_name("POD");
     one->add_option("-f,--file,--filename", options.file, "Manifests (YAML or JSON), or - for standard input")
         ->type_name("FILE")
         ->excludes(verb.get_option("--watch"));
     one->require_option(1);
   }
   if (row.takes == Takes::amounts) {
-    verb.add_option("pod", options.pod, "The pod: NAME or pod/NAME")->required()->type_name("POD");
+    verb.add_option("pod", options.pod, "Pod: NAME or pod/NAME")->required()->type_name("POD");
     verb.add_option("-c,--container", options.container, "The container [the only one with a slice]")
         ->type_name("CONTAINER");
     verb.add_option("--memory", options.memory,
@@ -271,7 +271,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"json", "yaml"}))
       ->default_val("json");
   verb->add_flag(dialects::allow_unknown_gpu_option, options.allows_unknown,
-                 "Accept GPU requests that Carve does not read, as carve-coordinator's option does");
+                 "Accept GPU requests that Carve does not support, as carve-coordinator's option does");
   verb->footer("  kubectl carve translate -f examples/statefulset.yaml --memory-unit 128MiB");
   verb->callback([&] { status = translate(options); });
   kubernetes::cli::VerbOptions verb_options;

@@ -50,8 +50,7 @@ Result<Translation, api::FieldErrors> translate(std::string_view manifests,
     }
     if (const std::string key = known_limit_in(text); pods.empty() && !key.empty())
       out.warnings.push_back(fmt::format(
-          "a document has {}, and its kind is not known here: the webhook translates its pods when they are "
-          "created",
+          "a document has {}, but its kind is unknown; the webhook translates its pods when they are created",
           key));
     out.documents.push_back(document->dump(-1, ' ', false, Json::error_handler_t::replace));
   }

@@ -85,7 +85,7 @@ TEST(Translate, limits_in_a_kind_that_is_not_known_are_a_warning) {
   ASSERT_TRUE(translated);
   ASSERT_EQ(translated->warnings.size(), 1u);
   EXPECT_THAT(translated->warnings[0],
-              HasSubstr("a document has nvidia.com/gpumem, and its kind is not known"));
+              HasSubstr("a document has nvidia.com/gpumem, but its kind is unknown"));
 }
 
 TEST(Translate, documents_that_are_no_pods_pass) {

@@ -105,7 +105,7 @@ int explain_by_events(const VerbOptions& options, const ClusterView& cluster, co
   const std::string reason = events ? newest_reason(*events) : "";
   if (!reason.empty())
     return print_explanations(options, {{.pod = name_space + "/" + name, .message = reason, .nodes = {}}});
-  return complain(fmt::format("pod {}/{} is waiting, and no event has a reason yet; {}", name_space, name,
+  return complain(fmt::format("pod {}/{} is waiting, but no event explains why yet; {}", name_space, name,
                               cluster.nodes_problem));
 }
 
@@ -175,7 +175,7 @@ int show_explanation(const VerbOptions& options) {
       explain_manifests(*cluster, *manifests, coordinator::pod_settings(*settings, std::move(models)));
   if (why && why->empty())
     return complain(
-        "no pod of the manifests requests a slice, or its kind is not known; see kubectl carve translate");
+        "no pod of the manifests requests a slice, or their kind is unknown; see kubectl carve translate");
   if (why) return print_explanations(options, *why);
   for (const api::FieldError& error : why.error()) complain(error.message);
   return failed_status;

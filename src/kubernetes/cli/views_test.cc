@@ -172,10 +172,11 @@ TEST(Views, a_node_without_slots_serves_nothing) {
   const auto view = read_view(nodes.dump(), list_of({pod_object("waiting", 4_GiB)}));
   ASSERT_TRUE(view);
   EXPECT_FALSE(view->nodes[0].has_slots);
-  EXPECT_THAT(node_rows(*view, std::nullopt).nodes[0].problem, HasSubstr("offers no carve.dev/slot"));
+  EXPECT_THAT(node_rows(*view, std::nullopt).nodes[0].problem,
+              HasSubstr("does not advertise carve.dev/slot"));
   const auto why = explain_pod(*view, "a", "waiting");
   EXPECT_TRUE(why->nodes.empty());
-  EXPECT_THAT(why->message, HasSubstr("node n0: kubelet offers no carve.dev/slot"));
+  EXPECT_THAT(why->message, HasSubstr("node n0: kubelet does not advertise carve.dev/slot"));
   nodes["items"][0]["status"]["allocatable"]["carve.dev/slot"] = "256";
   EXPECT_TRUE(read_view(nodes.dump(), list_of({}))->nodes[0].has_slots);
 }

@@ -23,9 +23,8 @@ void add_drift(const Cache& cache, const kubernetes::ObjectMeta& node, ClusterFi
   for (const DeviceDrift& device : ledger_drift(cache, node.name, *ledger)) {
     ++out.drifting_devices;
     out.findings.push_back({"Node", node.name, "CarveLedgerDrift", check_devices,
-                            text(device) +
-                                ". The node refuses a start for which its ledger has no room; no pod "
-                                "is evicted"});
+                            text(device) + ". The node refuses to start a container that exceeds the free "
+                                           "capacity in its ledger; no pod is evicted"});
   }
 }
 

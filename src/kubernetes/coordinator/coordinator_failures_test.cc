@@ -50,7 +50,7 @@ TEST(CoordinatorFailures, while_it_lists_again_it_filters_and_binds) {
   ASSERT_EQ(s.coordinator->figures().relists["pods"], lists + 1) << "the list is sent, and not answered";
   EXPECT_EQ(s.ready(), "ok\n");
   EXPECT_EQ(s.bind(s.create_pod("second", 8_GiB)), bound_text);
-  EXPECT_THAT(s.bind(s.create_pod("third", 8_GiB)), HasSubstr("does not fit on node n0 any more: memory"));
+  EXPECT_THAT(s.bind(s.create_pod("third", 8_GiB)), HasSubstr("no longer fits on node n0: memory"));
   s.server.remove(pods_path, "a", "first");
   s.time.run_for(60 * second_ns);
   EXPECT_EQ(s.bind(*s.server.find(pods_path, "a", "third")), bound_text)
@@ -79,7 +79,7 @@ TEST(CoordinatorFailures, a_death_behind_the_write_leaves_what_was_written) {
   send_bind(s, first, asker);
   kill_and_start_again(s);  // Requests already sent arrive.
   ASSERT_EQ((*s.server.find(pods_path, "a", "first"))["spec"]["nodeName"], "n0");
-  EXPECT_THAT(s.bind(s.create_pod("second", 20_GiB)), HasSubstr("does not fit on node n0 any more: memory"));
+  EXPECT_THAT(s.bind(s.create_pod("second", 20_GiB)), HasSubstr("no longer fits on node n0: memory"));
   EXPECT_EQ(s.bind(first), bound_text) << "the scheduler's second try";
 }
 

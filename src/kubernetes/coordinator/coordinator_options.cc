@@ -97,7 +97,7 @@ const std::vector<os::OptionRow<Options>>& rows() {
        .help = "PEM file with the certificate's key, without a passphrase",
        .store = os::keep<&Options::tls_key>},
       {.name = "--allow-unknown-gpu-requests",
-       .help = "admit pods with GPU requests that Carve does not read",
+       .help = "admit pods with GPU requests that Carve does not support",
        .store = os::raise<&Options::allows_unknown_gpu_requests>},
   });
   return rows;
@@ -109,7 +109,8 @@ const os::CommandLine& line() {
       "carve-coordinator: chooses the devices of pods in a Kubernetes cluster. It serves the scheduler next "
       "to it and the API server's webhooks.",
       "SIGTERM and SIGINT end the coordinator; pods keep running.\n"
-      "Exit status: 0 ended by a signal, 2 wrong command line, 1 any other failure; stderr has the reason.\n"
+      "Exit status: 0 ended by a signal, 2 wrong command line, 1 any other failure; the reason is on "
+      "stderr.\n"
       "  carve-coordinator --kubeconfig ~/.kube/config --webhook 127.0.0.1:9443",
       rows());
   return line;
@@ -118,9 +119,9 @@ const os::CommandLine& line() {
 // Checks the rules between the options.
 Outcome<void> consistent(const Options& o) {
   if (o.tls_certificate.empty() != o.tls_key.empty())
-    return failure(
-        FailureKind::invalid_argument, "{} is given without {}; TLS needs a certificate and its key",
-        o.tls_key.empty() ? "--tls-cert" : "--tls-key", o.tls_key.empty() ? "--tls-key" : "--tls-cert");
+    return failure(FailureKind::invalid_argument, "{} requires {}; TLS needs a certificate and its key",
+                   o.tls_key.empty() ? "--tls-cert" : "--tls-key",
+                   o.tls_key.empty() ? "--tls-key" : "--tls-cert");
   if (!os::is_loopback(o.extender))
     return failure(
         FailureKind::invalid_argument,

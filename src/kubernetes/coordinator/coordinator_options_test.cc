@@ -48,7 +48,7 @@ TEST(CoordinatorOptions, a_wrong_option_says_its_rule) {
       {{"--namespace=A"}, "--namespace 'A' is not a valid namespace name"},
       {{"--extender=0.0.0.0:9470"}, "--extender 0.0.0.0:9470: must be a loopback address"},
       {{"--webhook=9443"}, "'9443' is not an address and a port, such as 0.0.0.0:9443"},
-      {{"--tls-cert=/c"}, "--tls-cert is given without --tls-key"},
+      {{"--tls-cert=/c"}, "--tls-cert requires --tls-key"},
       {{"--identity=a_b"}, "--identity 'a_b' is not a host's name"},
       {{"--log-level=loud"}, "loud"}};
   for (const auto& [words, message] : rows) {

@@ -44,7 +44,7 @@ TEST(Coordinator, a_new_holder_lists_before_it_binds) {
   s.holder = "h1_0b2c7c3e-1d1f-4c59-9f1a-2f5a3c1d7e01";
   s.time.run_for(10 * second_ns);
   ASSERT_TRUE(s.coordinator->is_active());
-  EXPECT_THAT(s.bind(s.create_pod("ours", 20_GiB)), HasSubstr("does not fit on node n0 any more: memory"));
+  EXPECT_THAT(s.bind(s.create_pod("ours", 20_GiB)), HasSubstr("no longer fits on node n0: memory"));
 }
 
 TEST(Coordinator, a_waiting_pod_has_one_event) {
@@ -181,8 +181,8 @@ TEST(Coordinator, an_overcommitted_device_is_reported_and_no_pod_is_evicted) {
   EXPECT_EQ(events[0]["regarding"]["name"], "n0");
   EXPECT_EQ(events[0]["metadata"]["namespace"], "default");
   EXPECT_THAT(events[0]["note"].get<std::string>(),
-              HasSubstr("24 GiB and 2 isolated slices are granted; it has 22731 MiB and room for 16 slices. "
-                        "Pods: a/p 20 GiB, a/q 4 GiB. No pod is evicted"));
+              HasSubstr("24 GiB and 2 isolated slices are granted; it has 22731 MiB and can have at most 16 "
+                        "slices. Pods: a/p 20 GiB, a/q 4 GiB. No pod is evicted"));
   EXPECT_NE(s.server.find(pods_path, "a", "p"), nullptr);
   s.server.remove(pods_path, "a", "q");
   s.time.run_for(80 * second_ns);

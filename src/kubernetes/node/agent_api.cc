@@ -18,8 +18,7 @@ class SocketAgentApi final : public AgentApi {
     // The client advises the user to start an agent by hand, which is wrong on a cluster's node.
     if (!report && report.error().type == "carve:no-agent")
       report.error().detail = fmt::format(
-          "no agent answers at {}; its log has the reason: container agent of DaemonSet carve-agent, or "
-          "carved.service",
+          "no agent responds at {}; see its log: container agent of DaemonSet carve-agent, or carved.service",
           agent_.socket());
     return report;
   }

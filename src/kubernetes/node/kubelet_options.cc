@@ -16,7 +16,7 @@ Outcome<void> set_metrics(Options& o, const std::string& value) {
   o.metrics = os::parse_tcp_address(value);
   if (o.metrics) return {};
   return failure(FailureKind::invalid_argument,
-                 "--metrics '{}' is not an address and a port, such as 0.0.0.0:9472, nor off",
+                 "--metrics '{}' is not an address and a port, such as 0.0.0.0:9472, or off",
                  os::shown(value));
 }
 
@@ -79,13 +79,12 @@ const os::CommandLine& line() {
   static const os::CommandLine line = os::command_line(
       "carve-kubelet",
       "carve-kubelet: the node's part of Carve on Kubernetes, next to the agent (carved --bookkeeper "
-      "kubernetes). It "
-      "is kubelet's device plugin for carve.dev/slot, requests from the agent the slice of each container "
-      "that "
-      "starts, "
-      "and describes the node's devices in the node's object.",
+      "kubernetes). It is kubelet's device plugin for carve.dev/slot, requests from the agent the slice of "
+      "each container "
+      "that starts, and describes the node's devices in the node's object.",
       "SIGTERM and SIGINT end it; slices and containers keep running, and no container with a slice starts.\n"
-      "Exit status: 0 ended by a signal, 2 wrong command line, 1 any other failure; stderr has the reason.\n"
+      "Exit status: 0 ended by a signal, 2 wrong command line, 1 any other failure; the reason is on "
+      "stderr.\n"
       "  carve-kubelet --node-name n1 --kubeconfig /etc/kubernetes/carve.conf",
       option_rows);
   return line;
@@ -111,14 +110,15 @@ Outcome<Options> parse_options(int argc, char** argv, const std::string& node_na
   if (out.plugin_dir.empty()) out.plugin_dir = out.kubelet_dir + "/device-plugins";
   if (out.pod_resources.empty()) out.pod_resources = out.kubelet_dir + "/pod-resources/kubelet.sock";
   if (!is_node_name(out.node))
-    return failure(FailureKind::invalid_argument,
-                   "--node-name '{}' is not a node's name: 1 to {} of a-z, 0-9, - and .; give the name that "
-                   "`kubectl get nodes` prints, or set NODE_NAME",
-                   os::shown(out.node), max_node_name_bytes);
-  if (out.tls_certificate.empty() != out.tls_key.empty())
     return failure(
-        FailureKind::invalid_argument, "{} is given without {}; TLS needs a certificate and its key",
-        out.tls_key.empty() ? "--tls-cert" : "--tls-key", out.tls_key.empty() ? "--tls-key" : "--tls-cert");
+        FailureKind::invalid_argument,
+        "--node-name '{}' is not a valid node name: 1 to {} of a-z, 0-9, - and .; give the name that "
+        "`kubectl get nodes` prints, or set NODE_NAME",
+        os::shown(out.node), max_node_name_bytes);
+  if (out.tls_certificate.empty() != out.tls_key.empty())
+    return failure(FailureKind::invalid_argument, "{} requires {}; TLS needs a certificate and its key",
+                   out.tls_key.empty() ? "--tls-cert" : "--tls-key",
+                   out.tls_key.empty() ? "--tls-key" : "--tls-cert");
   return out;
 }
 

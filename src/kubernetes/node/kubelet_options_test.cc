@@ -31,7 +31,8 @@ TEST(KubeletOptions, paths_follow_kubelets_folder) {
 
 TEST(KubeletOptions, a_node_has_a_name) {
   for (const char* name : {"N1", "a/b", "a b", "n_1"})
-    EXPECT_THAT(parse({"--node-name", name}, "").error().message, HasSubstr("is not a node's name")) << name;
+    EXPECT_THAT(parse({"--node-name", name}, "").error().message, HasSubstr("is not a valid node name"))
+        << name;
   EXPECT_THAT(parse({}, "").error().message, HasSubstr("or set NODE_NAME"));
   EXPECT_FALSE(parse({"--node-name", std::string(254, 'a')}));
   EXPECT_THAT(parse({"--log-level", "loud"}).error().message, HasSubstr("loud"));
@@ -43,9 +44,9 @@ TEST(KubeletOptions, the_port_of_metrics_has_an_address_or_is_off) {
   EXPECT_EQ(os::text(*parse({"--metrics", "127.0.0.1:0"})->metrics), "127.0.0.1:0");
   EXPECT_FALSE(parse({"--metrics", "off"})->metrics);
   for (const char* value : {"9472", "localhost:9472", "on"})
-    EXPECT_THAT(parse({"--metrics", value}).error().message, HasSubstr("such as 0.0.0.0:9472, nor off"))
+    EXPECT_THAT(parse({"--metrics", value}).error().message, HasSubstr("such as 0.0.0.0:9472, or off"))
         << value;
-  EXPECT_THAT(parse({"--tls-cert", "c"}).error().message, HasSubstr("--tls-cert is given without --tls-key"));
+  EXPECT_THAT(parse({"--tls-cert", "c"}).error().message, HasSubstr("--tls-cert requires --tls-key"));
 }
 
 }  // namespace

@@ -54,11 +54,11 @@ Outcome<std::string> checked_server(std::string server, const std::string& where
 
 Outcome<void> check_pem(const std::string& pem, const char* kind, const std::string& where) {
   if (pem.find("-----BEGIN ENCRYPTED") != std::string::npos || pem.find(",ENCRYPTED") != std::string::npos)
-    return failure(FailureKind::invalid_argument, "{}: the key is encrypted; write it without a passphrase",
+    return failure(FailureKind::invalid_argument, "{}: the key is encrypted; store it without a passphrase",
                    where);
   const size_t begin = pem.find("-----BEGIN ");
   if (begin == std::string::npos || pem.find(std::string(kind) + "-----", begin) == std::string::npos)
-    return failure(FailureKind::invalid_argument, "{}: there is no {} in PEM form", where, kind);
+    return failure(FailureKind::invalid_argument, "{}: there is no {} in PEM format", where, kind);
   return {};
 }
 
@@ -175,10 +175,11 @@ class Reader {
           "write certificate-authority with the server's CA",
           where);
     if (has(cluster, "proxy-url"))
-      return refusal("{} has proxy-url, which is not read; {}", where, other_ways);
+      return refusal("{} has proxy-url, which is not supported; {}", where, other_ways);
     if (has(cluster, "tls-server-name"))
       return refusal(
-          "{} has tls-server-name, which is not read; write a server's name that its certificate has", where);
+          "{} has tls-server-name, which is not supported; use a server name that is in its certificate",
+          where);
     auto server = checked_server(text(cluster, "server"), path_ + ": " + where + ": server");
     if (!server) return tl::unexpected(server.error());
     auto ca = pem(cluster, "certificate-authority", "CERTIFICATE", where);
@@ -192,16 +193,16 @@ class Reader {
     for (const char* program : {"exec", "auth-provider"})
       if (has(user, program))
         return refusal(
-            "{} has {}: no program is started for a token; write a token or a client certificate, or {}",
+            "{} has {}, but credential plugins are not supported; use a token or a client certificate, or {}",
             where, program, other_ways);
     for (const char* password : {"username", "password"})
       if (has(user, password))
-        return refusal("{} has {}, which API servers no longer accept; write a token or a client certificate",
+        return refusal("{} has {}, which API servers no longer accept; use a token or a client certificate",
                        where, password);
     for (const char* other : {"as", "as-uid", "as-groups", "as-user-extra"})
       if (has(user, other))
-        return refusal("{} has {}, which is not read; write the token of the account that is to call", where,
-                       other);
+        return refusal("{} has {}, which is not supported; use the token of the account that makes the calls",
+                       where, other);
     auto certificate = pem(user, "client-certificate", "CERTIFICATE", where);
     if (!certificate) return tl::unexpected(certificate.error());
     auto key = pem(user, "client-key", "PRIVATE KEY", where);
@@ -217,7 +218,7 @@ class Reader {
   Outcome<void> take_token(const Json& user, const std::string& where) {
     out_.token = text(user, "token");
     if (out_.token.size() > max_credential_bytes || !std::ranges::all_of(out_.token, is_printable))
-      return refusal("{}: token has characters that no token has", where);
+      return refusal("{}: the token contains invalid characters", where);
     const std::string file = text(user, "tokenFile");
     if (file.empty()) return {};
     out_.token_file = beside(file);
@@ -235,7 +236,7 @@ class Reader {
 Outcome<Connection> of_options(const ConnectionOptions& options, const ConnectionSources& sources) {
   if (!options.kubeconfig.empty())
     return failure(FailureKind::invalid_argument,
-                   "--apiserver and --kubeconfig exclude each other; leave one out");
+                   "--apiserver and --kubeconfig are mutually exclusive; leave one out");
   Connection out;
   auto server = checked_server(options.apiserver, "--apiserver");
   if (!server) return tl::unexpected(server.error());
@@ -293,7 +294,8 @@ Outcome<std::string> read_token(const std::string& path, const ConnectionSources
   std::string token = without_line_end(std::move(*text));
   if (token.empty()) return failure(FailureKind::invalid_argument, "the file {} has no token", path);
   if (token.size() > max_credential_bytes || !std::ranges::all_of(token, is_printable))
-    return failure(FailureKind::invalid_argument, "the file {} has characters that no token has", path);
+    return failure(FailureKind::invalid_argument,
+                   "the file {} contains characters that are invalid in a token", path);
   return token;
 }
 
@@ -313,7 +315,7 @@ Outcome<Connection> read_kubeconfig(std::string_view text, const std::string& pa
 Outcome<Connection> find_connection(const ConnectionOptions& options, const ConnectionSources& sources) {
   if (!options.apiserver.empty()) return of_options(options, sources);
   if (!options.ca_file.empty() || !options.token_file.empty())
-    return failure(FailureKind::invalid_argument, "--ca and --token-file belong to --apiserver URL; add it");
+    return failure(FailureKind::invalid_argument, "--ca and --token-file require --apiserver URL; add it");
   if (options.kubeconfig.empty()) return of_pod(sources);
   const auto text = sources.read_file(options.kubeconfig);
   if (!text) return tl::unexpected(text.error());

@@ -100,24 +100,25 @@ TEST(Connection, what_is_refused_names_the_way_out) {
     std::string cluster, user, message;
   } rows[] = {
       {server, "exec: {apiVersion: v1, command: aws}",
-       "user 'u' has exec: no program is started for a token; write a token or a client certificate, or use "
-       "--apiserver URL --ca FILE --token-file FILE"},
-      {server, "auth-provider: {name: gcp}", "user 'u' has auth-provider: no program is started"},
+       "user 'u' has exec, but credential plugins are not supported; use a token or a client certificate, or "
+       "use --apiserver URL --ca FILE --token-file FILE"},
+      {server, "auth-provider: {name: gcp}",
+       "user 'u' has auth-provider, but credential plugins are not supported"},
       {server + ", insecure-skip-tls-verify: true", "",
        "cluster 'c' has insecure-skip-tls-verify, which would send the token to any server; write "
        "certificate-authority with the server's CA"},
-      {server + ", proxy-url: 'http://p:1'", "", "cluster 'c' has proxy-url, which is not read"},
-      {server + ", tls-server-name: k", "", "cluster 'c' has tls-server-name, which is not read"},
+      {server + ", proxy-url: 'http://p:1'", "", "cluster 'c' has proxy-url, which is not supported"},
+      {server + ", tls-server-name: k", "", "cluster 'c' has tls-server-name, which is not supported"},
       {server, "username: a, password: b", "user 'u' has username"},
-      {server, "as: root", "user 'u' has as, which is not read"},
-      {server, "token: 'a b'", "user 'u': token has characters that no token has"},
+      {server, "as: root", "user 'u' has as, which is not supported"},
+      {server, "token: 'a b'", "user 'u': the token contains invalid characters"},
       {server, "tokenFile: none", "the file /home/a/none cannot be read"},
       {server, "client-certificate-data: " + std::string(ca_base64),
        "user 'u' needs both client-certificate and client-key"},
       {server + ", certificate-authority-data: '!!'", "",
        "cluster 'c': certificate-authority-data is not base64"},
       {server + ", certificate-authority-data: YQ==", "",
-       "cluster 'c': certificate-authority: there is no CERTIFICATE in PEM form"},
+       "cluster 'c': certificate-authority: there is no CERTIFICATE in PEM format"},
       {"server: 'http://10.0.0.1:80'", "",
        "server: http://10.0.0.1:80 would send the token unencrypted; write https://"},
       {"server: 'http://127.example.org:80'", "", "would send the token unencrypted"},
@@ -170,13 +171,13 @@ TEST(Connection, of_options) {
     const char* message;
   } rows[] = {
       {{.kubeconfig = "/k", .apiserver = "https://k:1", .ca_file = "", .token_file = ""},
-       "--apiserver and --kubeconfig exclude each other"},
+       "--apiserver and --kubeconfig are mutually exclusive"},
       {{.kubeconfig = "", .apiserver = "", .ca_file = "/ca", .token_file = ""},
-       "--ca and --token-file belong to --apiserver URL"},
+       "--ca and --token-file require --apiserver URL"},
       {{.kubeconfig = "", .apiserver = "https://k:1", .ca_file = "/t", .token_file = ""},
-       "--ca /t: there is no CERTIFICATE in PEM form"},
+       "--ca /t: there is no CERTIFICATE in PEM format"},
       {{.kubeconfig = "", .apiserver = "https://k:1", .ca_file = "", .token_file = "/bad"},
-       "the file /bad has characters that no token has"},
+       "the file /bad contains characters that are invalid in a token"},
       {{.kubeconfig = "/none", .apiserver = "", .ca_file = "", .token_file = ""},
        "the file /none cannot be read"},
   };

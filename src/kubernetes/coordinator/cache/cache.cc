@@ -115,7 +115,7 @@ void Cache::join_fleet(CachedNode& node) {
   for (const ClusterDevice& device : node.state->devices) {
     const auto model = fleet.model(device.model);
     if (!model) {
-      node.problem = fmt::format("a cluster has at most {} models of devices; {} is one more",
+      node.problem = fmt::format("a cluster has at most {} device models; {} is one too many",
                                  place::max_models, device.model);
       return;
     }
@@ -259,9 +259,9 @@ Result<void, std::string> Cache::know_pod(const kubernetes::ObjectMeta& object) 
   const ClusterPod read = read_pod(object);
   if (read.uid.empty()) return tl::unexpected(std::string("the pod has no uid"));
   if (!read.request)
-    return tl::unexpected(fmt::format("pod {} has no readable annotation {}: {}", read.full_name(),
-                                      kubernetes::request_annotation,
-                                      read.problem.empty() ? "the webhook did not see it" : read.problem));
+    return tl::unexpected(fmt::format(
+        "pod {} has no readable annotation {}: {}", read.full_name(), kubernetes::request_annotation,
+        read.problem.empty() ? "it did not pass through the webhook" : read.problem));
   cached_pod(read);
   return {};
 }

@@ -270,7 +270,7 @@ TEST(Cache, a_reservation_stays_until_its_result_is_known) {
   EXPECT_THAT(reserve_devices(cache, pod.uid, "n1").error(), HasSubstr("is being bound to node n0"));
   EXPECT_THAT(filter_nodes(cache, pod.uid, Names{"n0", "n1"}), ElementsAre("", "bound to another node"));
   EXPECT_THAT(reserve_devices(cache, other.uid, "n0").error(),
-              HasSubstr("does not fit on node n0 any more: memory"));
+              HasSubstr("no longer fits on node n0: memory"));
   cache.replace_pods({{other.uid, other}});
   EXPECT_THAT(unconfirmed_pods(cache), ElementsAre(pod.uid)) << "the list may be older than the pod";
   cache.set_pod(pod);

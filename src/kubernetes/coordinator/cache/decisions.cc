@@ -119,7 +119,7 @@ Result<kubernetes::PodSlices, std::string> reserve_devices(Cache& cache, const s
   const std::string_view why = node == nullptr ? no_agent : refusal_with_nominated(cache, *pod, *node);
   if (!why.empty())
     return tl::unexpected(
-        fmt::format("pod {} does not fit on node {} any more: {}", pod->full_name, node_name, why));
+        fmt::format("pod {} no longer fits on node {}: {}", pod->full_name, node_name, why));
   std::optional<std::vector<DeviceChoice>> chosen;
   {
     AssumedPods assumed(cache);

@@ -39,8 +39,8 @@ std::vector<Overcommit> overcommitted_devices(const Cache& cache) {
 
 std::string text(const Overcommit& row) {
   std::string out = fmt::format(
-      "device {} ({}) of node {}: {} and {} isolated slices are granted; it has {} and room for {} slices. "
-      "Pods: ",
+      "device {} ({}) of node {}: {} and {} isolated slices are granted; it has {} and can have at most {} "
+      "slices. Pods: ",
       row.device, text(row.uuid), row.node, text(row.granted).c_str(), row.isolated, text(row.usable).c_str(),
       max_isolated_slices);
   constexpr size_t max_named_pods = 8;  // An event has at most 1 kB.

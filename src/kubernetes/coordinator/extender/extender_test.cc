@@ -103,7 +103,7 @@ TEST(Extender, a_pod_is_filtered_scored_and_bound) {
   EXPECT_EQ((*cluster.server.find(pods_path, "a", "p"))["spec"]["nodeName"], "n0");
   const auto next = cluster.create_pod("q", 20_GiB);
   EXPECT_THAT(cluster.filter(next, {"n0", "n1"}), HasSubstr(R"("NodeNames":["n1"])"));
-  EXPECT_THAT(cluster.bind(next, "n0"), HasSubstr("does not fit on node n0 any more: memory"));
+  EXPECT_THAT(cluster.bind(next, "n0"), HasSubstr("no longer fits on node n0: memory"));
   EXPECT_THAT(cluster.waiting, IsEmpty());
   EXPECT_THAT(cluster.answered, ElementsAre("filter", "prioritize", "bind", "filter", "bind refused"));
 }
@@ -203,7 +203,7 @@ TEST(Extender, a_pod_that_the_webhook_did_not_see_fits_nowhere) {
   Cluster cluster;
   EXPECT_EQ(cluster.filter({{"metadata", {{"name", "p"}, {"namespace", "a"}, {"uid", "u"}}}}, {"n0"}),
             R"({"NodeNames":[],"Error":"carve: pod a/p has no readable annotation carve.dev/request: )"
-            R"(the webhook did not see it"})");
+            R"(it did not pass through the webhook"})");
 }
 
 TEST(Extender, a_closed_connection_takes_no_answer_and_the_write_goes_on) {

@@ -161,7 +161,7 @@ TEST(SliceUpdates, follow_the_annotation_where_one_amount_holds) {
 TEST(SliceUpdates, their_notes_name_the_container) {
   SliceUpdate update{
       .slice = "a", .holder = {"n", "p", "u1", "main"}, .change = {.memory_bytes = 6ull << 30}};
-  EXPECT_EQ(update_note(update, ""), "container main: the slice has 6 GiB of each device now");
+  EXPECT_EQ(update_note(update, ""), "container main: the slice now has 6 GiB of each device");
   update.change.share_bp = 3000;
   EXPECT_EQ(update_note(update, "8 GiB are charged"),
             "container main: the slice does not get 6 GiB and 30% of the compute of each device: 8 GiB are "

@@ -41,7 +41,7 @@ std::string update_note(const SliceUpdate& update, const std::string& refusal) {
   if (update.change.share_bp)
     amounts += fmt::format("{}{} of the compute", amounts.empty() ? "" : " and ",
                            text(Share{*update.change.share_bp}).c_str());
-  return refusal.empty() ? fmt::format("container {}: the slice has {} of each device now",
+  return refusal.empty() ? fmt::format("container {}: the slice now has {} of each device",
                                        update.holder.container, amounts)
                          : fmt::format("container {}: the slice does not get {} of each device: {}",
                                        update.holder.container, amounts, refusal);
