@@ -24,10 +24,10 @@ void refuse_labels(Context& context, const std::string& message) {
   context.status = usage_status;
 }
 
-// Returns the labels as a merge patch (RFC 7396), in which a removed one is null.
+// Returns a merge patch (RFC 7396) of the labels, in which a label to remove is null.
 Result<std::string, std::string> label_patch(const std::vector<std::string>& words) {
   if (words.empty())
-    return tl::unexpected(std::string("name a label: KEY=VALUE to set it, KEY- to remove it"));
+    return tl::unexpected(std::string("no label is given; use KEY=VALUE to set one, KEY- to remove one"));
   std::string labels;
   for (const std::string& word : words) {
     const auto change = parse_label_change(word);

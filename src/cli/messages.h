@@ -11,7 +11,7 @@ namespace carve::cli {
 // Returns "library", or "not enforced" with the reason and the slices that cause it.
 std::string message(const Enforcement& enforcement);
 
-// Returns the limits in force for the slice, for a column ISOLATION: "memory+compute"; "memory only" if its
+// Returns the limits in force for the slice, for the ISOLATION column: "memory+compute"; "memory only" if its
 // share was requested and is not enforced; "exclusive" for whole devices.
 std::string isolation_column(const api::Slice& slice);
 

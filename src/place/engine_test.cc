@@ -149,7 +149,7 @@ TEST(Engine, a_request_names_the_kinds_of_nodes_that_serve_it) {
   EXPECT_EQ(engine.find(engine.request_class(shape))->node, 1u);
 }
 
-TEST(Engine, a_decision_on_one_node_may_have_another_strategy) {
+TEST(Engine, a_decision_on_one_node_may_use_another_strategy) {
   Engine engine(Strategy::fgd);
   add(engine.fleet(), 0, 2);
   add(engine.fleet(), 0, 1, 1_GiB);

@@ -48,7 +48,7 @@ TEST(Pool, labels_of_new_and_of_existing_nodes) {
   EXPECT_EQ(drift(p, std::vector{differs, same}), expected);
 }
 
-TEST(Pool, a_synchronising_pool_removes_a_taint_that_it_no_longer_has) {
+TEST(Pool, a_synchronising_pool_removes_a_taint_from_its_nodes_when_its_spec_drops_it) {
   NodePool p = pool();
   PoolNode tainted = node("n1");
   tainted.labels = p.labels, tainted.is_initialised = true;

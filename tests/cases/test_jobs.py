@@ -381,5 +381,5 @@ def test_labels_alone_of_an_applied_object_change(jobs):
         assert "team: b -> (none), zone: (none) -> z" in jobs.carve("events", "--for", f"{kind}/a")
     assert [item["metadata"]["name"] for item in json.loads(jobs.carve("get", "jobs", "-l", "zone=z", "-o", "json"))["items"]] == ["a"]
     assert "not KEY=VALUE" in jobs.carve("label", "job", "a", "zone", status=2)
-    assert "name a label" in jobs.carve("label", "job/a", status=2)
+    assert "no label is given" in jobs.carve("label", "job/a", status=2)
     assert "applies only to the memory unit of a node" in jobs.carve("label", "job/a", "b=c", "--when-free", status=2)

@@ -11,7 +11,7 @@
 
 namespace carve::controller {
 
-// A request to an agent, made before it is polled.
+// Changes that the controller requests from an agent before it polls the agent.
 struct AgentRequest {
   std::optional<api::NodeChange> change;
   std::vector<std::string> ended_slices;  // Names of slices to end.

@@ -26,14 +26,14 @@ namespace carve::guest {
 inline constexpr uint64_t heartbeat_stale_ns = 200'000'000;
 inline constexpr uint32_t launches_per_deadline_check = 16;
 
-// The windows in which a slice may launch without an agent, in CLOCK_MONOTONIC ns. There are none without a
-// period.
+// The windows in which a slice may launch without an agent, in CLOCK_MONOTONIC ns. `period` is 0 if there are
+// none.
 struct Timetable {
   uint64_t period, offset, length;
 
-  // Returns the time since the last window began. Requires a period.
+  // Returns the time since the last window began. Requires `period` to be above 0.
   constexpr uint64_t phase(uint64_t now) const { return (now % period + period - offset % period) % period; }
-  // Returns the time until the next window begins; 0 within a window, or without a period.
+  // Returns the time until the next window begins; 0 within a window, or if `period` is 0.
   constexpr uint64_t until_window(uint64_t now) const {
     return period == 0 || phase(now) < length ? 0 : period - phase(now);
   }

@@ -14,8 +14,8 @@ class Changes {
   // Returns the part of `text` that is new since the previous call: for tables the new lines, for a document
   // all of it if it differs.
   std::string since_before(const std::string& text, Form form);
-  // Returns whether since_before() was called since the last call of this function, that is, whether a round
-  // had a result.
+  // Returns whether since_before() was called since the previous call of this function. It was not if the
+  // last query failed.
   bool take_has_result() { return std::exchange(has_result_, false); }
 
  private:

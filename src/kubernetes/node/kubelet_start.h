@@ -25,7 +25,7 @@ int complain(const Failure&);
 // Prints the help, the version or the completion; returns the exit status.
 int print(Options::Mode);
 
-// The port of /metrics, open before the first answer is possible.
+// The listening socket of /metrics, which is opened before metrics can be served.
 struct MetricsListener {
   os::Fd socket;
   tls::Identity identity;

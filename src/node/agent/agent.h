@@ -74,7 +74,7 @@ struct SliceView {
   std::vector<XidCount> xids;          // Caused by its processes, since the agent started.
   std::vector<Violation> violations;   // Since the agent started.
   int64_t refused_utc_ns = 0;          // When its quota last refused memory; 0 if never.
-  std::vector<PartView> parts;         // Parallel to the record's; empty if the slice has ended.
+  std::vector<PartView> parts;         // One for each part of the record; empty if it has ended.
   std::vector<ProcessView> processes;  // If the query requested them.
 
   const std::string& name() const { return record.slice.name; }

@@ -149,11 +149,11 @@ TEST_F(InspectorTest, a_process_that_hangs_twice_is_late_and_its_group_pauses) {
   inspector->inspect(parent, 7, keep);
   inspector->tick();
   EXPECT_EQ(children.starts, 1u) << "the deadline has not passed";
-  let_it_be_late();  // The first attempt. The other process of the group comes next.
+  let_it_be_late();  // The first attempt fails. The group's other process is next.
   EXPECT_EQ(children.starts, 2u) << "the child that hangs is replaced";
   let_it_be_late();
   EXPECT_TRUE(got.empty());
-  let_it_be_late();  // The second attempt of the first process.
+  let_it_be_late();  // The second attempt for the first process fails.
   ASSERT_EQ(got.size(), 2u) << "all of the group are answered";
   EXPECT_TRUE(got[0].late && got[0].evidence.unreadable && got[1].late);
   EXPECT_EQ(late, (std::vector<std::pair<pid_t, uint64_t>>{{getpid(), 7}}));

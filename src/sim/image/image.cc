@@ -1,5 +1,5 @@
-// A reader of PTX declarations. It works on tokens without comments and white space, so a declaration may be
-// written on one line or ten.
+// Reads the declarations in PTX. The input is split into tokens first, without comments and white space, so a
+// declaration may span any number of lines.
 #include "sim/image/image.h"
 
 #include <algorithm>

@@ -51,7 +51,8 @@ namespace carve::sim {
 std::shared_ptr<CUarray_st> find_array(CUarray);
 std::shared_ptr<CUmipmappedArray_st> find_mipmap(CUmipmappedArray);
 
-// Makes a mipmapped array over a buffer that was mapped onto external memory, which is freed with it.
+// Creates a mipmapped array in a buffer that is mapped onto external memory. The array doesn't own the
+// buffer, which is freed with the external memory.
 CUmipmappedArray mipmap_over(CUctx_st&, const CUDA_ARRAY3D_DESCRIPTOR&, ArrayLayout, uint64_t base);
 
 // Returns the bytes of a sparse array from a position on, or nullptr for an unmapped tile, and the number of
