@@ -299,7 +299,7 @@ void describe_price(Context& context, const ObjectName& object) {
   });
 }
 
-// Returns why the options exclude each other, or an empty text.
+// Returns why the options exclude each other, or an empty string.
 std::string contradiction(const CLI::App& verb, const BillOptions& o) {
   const char* lines = o.idle ? "--idle" : o.lines ? "--lines" : nullptr;
   if (verb.count("--by") != 0 && lines != nullptr && o.output != "json")

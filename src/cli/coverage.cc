@@ -40,7 +40,7 @@ constexpr std::string_view looks_dangerous[] = {"cuMemAlloc*",
                                                 "cuExternalMemory*",
                                                 "cuMemExport*"};
 
-// A view of an ELF file. Reads outside its bounds return null or an empty text, because the file may be
+// A view of an ELF file. Reads outside its bounds return null or an empty string, because the file may be
 // anything.
 class Elf {
  public:

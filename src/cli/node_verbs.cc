@@ -29,7 +29,7 @@ void patch(Context& context, const std::string& name, const std::string& body, c
 }
 
 // Calls `is_done` with the node until it returns true. Prints a message and returns false if the node cannot
-// be read or the time is over.
+// be read or the time limit has passed.
 bool wait_for_node(Context& context, const std::string& name, seconds timeout, const std::string& what,
                    const std::function<bool(const objects::Node&)>& is_done) {
   const client::Client controller = context.controller();

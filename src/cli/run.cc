@@ -80,7 +80,8 @@ std::string impossible(const api::SliceRequest& request, const std::vector<api::
       text(Bytes{least}), text(Bytes{least}));
 }
 
-// Repeats the request until it is granted or the time is over. Waiting helps only if devices are full.
+// Repeats the request until it is granted or the time limit has passed. Waiting helps only if devices are
+// full.
 client::Answer<api::Slice> ask(const client::AgentClient& agent, const api::SliceRequest& request,
                                const std::vector<std::string>& devices, std::chrono::seconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;

@@ -60,7 +60,7 @@ unsigned seconds_of(const std::string& time);  // The text was already checked.
 
 // Waits until the workload reaches its desired state: `Running`, or `Stopped`. Prints each change of its
 // state on standard error if that is a terminal or `progress` is set. Prints a message and returns false if
-// it failed or the time is over.
+// it failed or the time limit has passed.
 bool wait_for_workload(Context& context, const ObjectName& object, unsigned timeout_seconds);
 
 }  // namespace carve::cli

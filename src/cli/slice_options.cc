@@ -99,7 +99,7 @@ Result<api::SliceChange, std::string> to_change(const ChangeOptions& o) {
 
 namespace {
 
-// Returns the option that cannot be combined with --parts, or an empty text.
+// Returns the option that cannot be combined with --parts, or an empty string.
 std::string given_beside_parts(const SliceOptions& o) {
   const std::pair<const char*, bool> options[] = {
       {"--memory", !o.memory.empty()},    {"--total-memory", !o.total_memory.empty()},

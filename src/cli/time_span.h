@@ -14,7 +14,7 @@ inline constexpr std::chrono::seconds max_time_span = 3650 * day;
 
 // Returns the span, or the error in the word. `unit` applies to a number without a unit: s, m, h or d.
 Result<std::chrono::seconds, std::string> parse_time_span(const std::string& word, char unit = 's');
-// A check for CLI11: returns an empty text, or the error in the word.
+// A check for CLI11: returns an empty string, or the error in the word.
 std::string check_time_span(const std::string& word);
 
 }  // namespace carve::cli

@@ -36,7 +36,7 @@ class KnownNode {
   api::KnownNode document() const;
 
   // Returns whether the record must be written to the database now: the database has no record of this node,
-  // an outdated fact, or a last answer that is 60 s older than the present one or than the last one before
+  // an outdated fact, or a last answer that is 60 s older than the current one or than the last one before
   // the agent was lost.
   bool must_be_stored() const;
   // Returns whether the record differs from the database's in any way.

@@ -50,7 +50,7 @@ class LogStreams {
              Run run = run_here)
       : objects_(objects), directory_of_(std::move(directory_of)), run_(std::move(run)) {}
 
-  // Returns a stream that begins with the present lines selected by the query. The object exists.
+  // Returns a stream that begins with the current lines selected by the query. The object exists.
   http::EventStream begin(const Object&, const LogQuery&);
   void tick();
 
@@ -70,7 +70,7 @@ class LogStreams {
   };
   using All = std::map<uint64_t, std::shared_ptr<Followed>>;
 
-  // Begins to read new lines of the object's present replicas.
+  // Begins to read new lines of the object's current replicas.
   void begin_read(const std::shared_ptr<Followed>&, const Object&,
                   const runner::LogSelection& of_new_replicas);
   static void send_waiting(Followed&);

@@ -31,7 +31,7 @@ struct Holder {
 // names. A holder without a pod and a claim equals none.
 bool is_same(const Holder&, const Holder&);
 
-// Returns "pod a/web-0, container c", "claim UID", or the empty text.
+// Returns "pod a/web-0, container c", "claim UID", or the empty string.
 std::string text(const Holder&);
 
 // Checks a holder from outside: names as Kubernetes writes them, a pod or a claim.

@@ -12,7 +12,7 @@ struct Cases : F... {
 template <class... F>
 Cases(F...) -> Cases<F...>;
 
-// Returns why this is not an amount of memory of one device, or an empty text.
+// Returns why this is not an amount of memory of one device, or an empty string.
 std::string problem(PerDevice m) {
   if (m.memory >= min_memory) return "";
   return fmt::format("{} of memory is too little; a slice needs at least 1 MiB", text(m.memory).c_str());

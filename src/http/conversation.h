@@ -94,7 +94,7 @@ class Conversation final : private Stream, private LaterAnswer {
   bool closing_ = false;  // Over when everything has been sent.
   bool broken_ = false;   // Over immediately.
   int64_t since_ns_;      // When the request being read began, or when bytes were last sent.
-  int64_t asked_ns_ = 0;  // When the request of the present response arrived, or its answer became ready.
+  int64_t asked_ns_ = 0;  // When the request of the current response arrived, or its answer became ready.
   // Destroyed first: it uses the stream or the later answer, which is this object.
   std::shared_ptr<void> subscription_;
 };

@@ -70,7 +70,7 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Accepts connections from this socket instead of the former one. Present connections stay.
+  // Accepts connections from this socket instead of the previous one. Existing connections stay.
   void listen_at(os::Fd listener);
 
   // Closes the connections that are late. The loop calls it every second.

@@ -10,7 +10,7 @@
 //  1. a question (grant, alter, end) returns a Change and changes nothing;
 //  2. the store makes the change durable (one transaction); if it fails, nothing has happened;
 //  3. apply() posts the change here.
-// After a crash behind step 2 the store is read again; before step 2 no caller has received an answer. The
+// If it crashes after step 2, the store is read again; before step 2 no caller has received an answer. The
 // ledger uses no clock, file or random number. A grant among 256 slices takes about 1 us.
 #pragma once
 
@@ -47,9 +47,9 @@ struct Ended {
   uint64_t id;
   Stamp when;
   std::string why;
-  UsedAmounts used = {};  // For the whole record; a value below the present one has no effect.
+  UsedAmounts used = {};  // For the whole record; a value below the current one has no effect.
 };
-// The agent saw all living slices alive. Written once a minute: after a crash of the machine, records end at
+// The agent saw all live slices alive. Written once a minute: after a crash of the machine, records end at
 // this time.
 struct Alive {
   Stamp when;
@@ -73,20 +73,20 @@ class Ledger {
   Outcome<Change> see(const Device&) const;
 
   // Grants the slice, or returns why not: the name is taken, a device is unknown or has too little free.
-  // `slice.name` must be set. A holder has at most one living record. If a living record has the same owner
+  // `slice.name` must be set. A holder has at most one live record. If a live record has the same owner
   // and request id, returns that record again (find_by_request_id() shows which); an ended one is a conflict.
   // Grants at most `most` of one device's compute.
   Outcome<Change> grant(const Slice& slice, const Stamp& now, Share most = whole_device) const;
   const UsageRecord* find_by_request_id(uint32_t owner, std::string_view request_id) const;
-  // Returns the living record of this container or claim; null if there is none, or if the holder is empty.
+  // Returns the live record of this container or claim; null if there is none, or if the holder is empty.
   const UsageRecord* find_by_holder(const Holder&) const;
 
-  // Changes the terms of a living record, or returns why not: a device has too little free for the increase.
+  // Changes the terms of a live record, or returns why not: a device has too little free for the increase.
   Outcome<Change> alter(uint64_t id, const Terms&, const Stamp& now, Share most = whole_device) const;
 
   Outcome<Change> end(uint64_t id, const Stamp& now, std::string why, const UsedAmounts& used = {}) const;
 
-  // Records that the living slices are alive, with their usage so far.
+  // Records that the live slices are alive, with their usage so far.
   Change alive(const Stamp& now, const std::map<uint64_t, UsedAmounts>& used) const;
   // The last time recorded by alive(); no value if there is none.
   const std::optional<Stamp>& last_alive() const { return last_alive_; }
@@ -98,7 +98,7 @@ class Ledger {
   uint64_t next_id() const { return last_id_ + 1; }
   // Marks ids up to `last` as used, including those whose records are lost.
   void skip_ids(uint64_t last) { last_id_ = std::max(last_id_, last); }
-  const UsageRecord* find(std::string_view name) const;  // Searches the living records.
+  const UsageRecord* find(std::string_view name) const;  // Searches the live records.
   const std::map<uint64_t, UsageRecord>& living() const { return living_; }
   // The newest max_ended_records, oldest first.
   const std::vector<UsageRecord>& ended() const { return ended_; }

@@ -224,7 +224,7 @@ std::vector<Drift> find_drift(const Ledger& ledger, const Observed& seen, const 
   add_lost_records(list, seen);
   if (seen.has_processes) end_what_is_over(list, seen, now);
   compare_pages(list, seen);
-  // A new reserve waits until each living slice is recorded.
+  // A new reserve waits until each live slice is recorded.
   if (seen.has_processes) compare_terms_of_devices(list, seen);
   invariant(list.after.balanced());
   return std::move(list.all);

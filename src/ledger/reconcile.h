@@ -24,8 +24,8 @@ enum class DriftKind : uint8_t {
   record_lost,        // A state file describes a slice of which the ledger has no record.
   record_unreadable,  // As above, but the slice does not fit next to the others.
   slice_over,         // A slice that lives in the ledger has no process left.
-  shared_memory_differs,  // The shared memory of a living slice has other terms.
-  shared_memory_stale,    // Shared memory without a living slice.
+  shared_memory_differs,  // The shared memory of a live slice has other terms.
+  shared_memory_stale,    // Shared memory without a live slice.
   device_differs,         // The device has another index, name or reserve.
 };
 enum class Resolution : uint8_t { update_ledger, update_machine, report_only };
@@ -48,7 +48,7 @@ struct Observed {
   // The ledger has lost its newest changes: it is new, or an older state of itself. The state files are
   // newer.
   bool is_behind = false;
-  // Ids of living records that had ended before the changes were lost.
+  // Ids of live records that had ended before the changes were lost.
   std::set<uint64_t> ended_before;
 };
 

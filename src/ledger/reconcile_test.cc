@@ -140,7 +140,7 @@ TEST(FindDrift, each_drift_has_a_kind_a_resolution_and_a_message) {
   }
 }
 
-// The size is settled first. The reserve changes in a second step, when the living slices are known.
+// The size is settled first. The reserve changes in a second step, when the live slices are known.
 TEST(FindDrift, a_device_of_another_size_keeps_the_reserve_of_the_book_as_far_as_it_has_it) {
   struct Row {
     Bytes native, reserve;  // Reported by the driver, and requested.

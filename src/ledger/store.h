@@ -32,7 +32,7 @@ class Store {
   virtual Outcome<void> raise_changes(uint64_t changes) = 0;
 
   // Returns the changes to apply to an empty ledger, in this order: the devices without a reserve (grants
-  // come before the reserve), all living records, the newest Ledger::max_ended_records ended ones, the
+  // come before the reserve), all live records, the newest Ledger::max_ended_records ended ones, the
   // devices with their reserves, and the last Alive if there was one. The records are ordered by their ids.
   virtual Outcome<std::vector<Change>> read() = 0;
 

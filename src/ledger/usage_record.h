@@ -64,7 +64,7 @@ struct UsageRecord {
   uint64_t peak_bytes =
       0;  // Largest number of bytes charged to it on one of its devices, as of the same moment.
   // Earlier terms, oldest first. Each period begins at the end of the one before it, the first at `from`; the
-  // present terms are in `slice`.
+  // current terms are in `slice`.
   std::vector<Period> periods;
 
   friend bool operator==(const UsageRecord&, const UsageRecord&) = default;

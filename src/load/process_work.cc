@@ -101,7 +101,7 @@ class Worker {
     if (options_.graphs) build_graph();
   }
 
-  // Launches kernels one after the other, over the streams in turn, until the time is over.
+  // Launches kernels one after the other, over the streams in turn, until the time limit has passed.
   void kernels(Clock::time_point until) {
     const auto start = Clock::now();
     for (unsigned turn = 0; Clock::now() < until && !told_to_stop; ++turn) {

@@ -17,7 +17,7 @@ inline constexpr unsigned max_crashes = 10;
 
 class RestartDelay {
  public:
-  // Returns how long to wait after a crash, or nullopt if the agent is not to be restarted any more.
+  // Returns how long to wait after a crash, or nullopt if the agent should no longer be restarted.
   std::optional<int64_t> after_crash(int64_t ran_ns);
 
  private:

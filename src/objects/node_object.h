@@ -88,7 +88,7 @@ struct NodeStatus {
   uint32_t slices = 0;                      // Number of slices.
   std::vector<NodeSliceStatus> slice_list;  // The slices.
   std::vector<NodeDeviceStatus> devices;    // One entry per device.
-  std::vector<Condition> conditions;        // The present condition of each type.
+  std::vector<Condition> conditions;        // The current condition of each type.
   std::optional<NodeAgentStatus> agent;     // Absent before the agent has answered for the first time.
 };
 

@@ -15,11 +15,11 @@ struct RevisionView {
 };
 
 struct RevisionList {
-  std::vector<RevisionView> items;  // Oldest first; the last one is the present one.
+  std::vector<RevisionView> items;  // Oldest first; the last one is the current one.
 };
 
 struct UndoRequest {
-  uint32_t revision = 0;  // 0 for the one before the present one.
+  uint32_t revision = 0;  // 0 for the one before the current one.
 };
 
 }  // namespace carve::objects

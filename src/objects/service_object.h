@@ -119,16 +119,16 @@ struct ServiceStatus {
   uint32_t replicas = 0;             // Replicas that hold a slice, including those that are being stopped.
   uint32_t desired_replicas = 0;     // spec.replicas, or the number that autoscaling decided.
   uint32_t ready_replicas = 0;       // Replicas that pass the readiness check.
-  uint32_t updated_replicas = 0;     // Available and of the present revision.
-  uint32_t restarts = 0;             // Restarts of all present replicas.
-  uint32_t revision = 0;             // The present revision.
+  uint32_t updated_replicas = 0;     // Available and of the current revision.
+  uint32_t restarts = 0;             // Restarts of all current replicas.
+  uint32_t revision = 0;             // The current revision.
   std::string ended;                 // How its run-once programs ended: "exit status 0"; otherwise empty.
   std::string endpoint;              // "http://127.0.0.1:PORT"; empty without a port.
   uint64_t memory_bytes = 0;         // Per replica and device; 0 if the devices differ.
   std::string memory_text;           // "20 GB (18.6 GiB)"
   std::string gpu;                   // Amounts of each replica: "4 GiB, 30 %"; empty if none.
   uint32_t share_bp = 0;             // Per replica and device, in hundredths of a percent; 0 for best effort.
-  std::vector<Condition> conditions;        // The present condition of each type.
+  std::vector<Condition> conditions;        // The current condition of each type.
   std::vector<std::string> warnings;        // Warnings for the author of the document.
   std::vector<ReplicaStatus> replica_list;  // One entry per replica.
 };

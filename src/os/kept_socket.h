@@ -1,4 +1,4 @@
-// A listening socket whose file is made again if it was removed or replaced. The program is reachable only by
+// A listening socket whose file is recreated if it was removed or replaced. The program is reachable only by
 // that path: without the file it keeps running, but every new caller is refused.
 #pragma once
 
@@ -19,7 +19,7 @@ class KeptSocket {
   KeptSocket(std::string path, std::function<Outcome<Fd>()> make, std::function<void(Fd)> serve);
 
   // Checks that the file exists: one system call, so call it each second. Returns a message for each loss,
-  // and one if the socket cannot be made again.
+  // and one if the socket cannot be recreated.
   std::optional<std::string> check();
 
  private:

@@ -26,7 +26,7 @@ class Workers {
   static constexpr int64_t without_limit_ns = INT64_MAX;  // A patience with which no task is late.
 
   explicit Workers(Loop&, int64_t patience_ns = default_patience_ns);
-  // Waits at most 2 s for the running tasks, so `work` must own what it uses. No result is called any more.
+  // Waits at most 2 s for the running tasks, so `work` must own what it uses. No result is called after that.
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;

@@ -1,6 +1,6 @@
 // Guards for rare requests that few places can serve. A gradient sees one step. A guard uses the number of
 // requests that a class may still expect: the fair share of the fleet (all devices * its part of the
-// arrivals' demand) minus the class's present part. Demand has two resources, compute and memory. The
+// arrivals' demand) minus the class's current part. Demand has two resources, compute and memory. The
 // resource that the arrivals exhaust first determines how many more arrivals the fleet can serve. While no
 // slice leaves, that is the number that will still arrive until the fleet is full. If slices come and go, it
 // is the shortfall from the expected number of slices.

@@ -4,7 +4,7 @@
 // open files cgroup.procs of its replica's cgroups, so that the program joins them before it is executed,
 // also as another user. A program has no right to leave them.
 //
-// A cgroup is made before a start, or taken over if a former start left it. It is removed with the replica;
+// A cgroup is made before a start, or taken over if a previous start left it. It is removed with the replica;
 // one that still has processes is removed later: with the next replica, or by the next launcher.
 //
 // On a machine with only cgroup v2 the agent moves the program into the cgroup of its slice
@@ -44,7 +44,7 @@ struct JoinedCgroups {
 
 class ReplicaCgroups {
  public:
-  // Finds out which limits can be enforced below `own`, and removes cgroups left by former launchers.
+  // Finds out which limits can be enforced below `own`, and removes cgroups left by previous launchers.
   // `folder` is the programs' folder: controllers with different folders do not share cgroups.
   ReplicaCgroups(const OwnCgroups& own, const std::string& folder);
 

@@ -52,7 +52,7 @@ struct Run {
 int run(const Run& run);
 
 // Sets the variables that the agent returns. The loader's lists, LD_PRELOAD and LD_LIBRARY_PATH, are put in
-// front of the present values.
+// front of the current values.
 void set_environment(const std::map<std::string, std::string>& environment);
 
 // Returns the exit status of a process for a shell, from its waitpid() status.

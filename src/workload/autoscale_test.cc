@@ -86,7 +86,7 @@ TEST(Autoscale, seeded_histories_end_at_the_load) {
       const auto decision = scaler.decide(terms, load(replicas, needed * terms.target * 1000), now);
       ASSERT_GE(decision.replicas, terms.min) << seed;
       ASSERT_LE(decision.replicas, terms.max) << seed;
-      // The present replicas carry a load within the tolerance.
+      // The current replicas carry a load within the tolerance.
       ASSERT_GE(decision.replicas * 11, std::clamp(needed, terms.min, terms.max) * 10) << seed;
       replicas = decision.replicas;
     }

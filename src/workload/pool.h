@@ -144,7 +144,7 @@ struct SlicingCheck {
 // Returns the checks in order, up to the first that fails.
 std::vector<SlicingCheck> slicing_checks(const NodePool&, std::span<const PoolNode>, Ns now);
 
-// Returns why documents of PAI-EAS, unlike other documents, may not have slices in a pool of this type;
+// Returns why PAI-EAS documents, unlike other documents, may not have slices in a pool of this type;
 // empty if they may. In PAI-EAS only an EAS resource group and a Lingjun resource quota have GPU slicing.
 std::string eas_problem(const NodePool&);
 

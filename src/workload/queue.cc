@@ -9,7 +9,7 @@ namespace {
 
 using Wide = unsigned __int128;
 
-// A queue's present usage. 128 bits hold any sum of validated jobs.
+// A queue's current usage. 128 bits hold any sum of validated jobs.
 struct QueueUse {
   Wide memory = 0;
   Wide compute_bp = 0;

@@ -168,7 +168,7 @@ class ServicePass {
     }
   }
 
-  // Retires replicas of the present revision until each ordinal has one, or one that moves with its
+  // Retires replicas of the current revision until each ordinal has one, or one that moves with its
   // successor.
   void retire_moved() {
     for (unsigned index = 0; index < service_.replicas; ++index) {
@@ -269,7 +269,7 @@ class ServicePass {
   std::vector<ServiceAction> actions_;
 };
 
-// Returns the time of the rollout's last step: a replica of the present revision became available.
+// Returns the time of the rollout's last step: a replica of the current revision became available.
 Ns progressed_at(const Service& service, const ServiceObserved& observed, Ns now) {
   Ns last = service.revised_at;
   for (const Replica& replica : observed.replicas)

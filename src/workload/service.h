@@ -2,12 +2,12 @@
 // with the observed ones and returns the controller's next actions.
 //
 // * A replica is identified by its revision and its index; its slice is NAME-REVISION-INDEX. The desired
-//   replicas have the present revision and the ordinals 0 to replicas - 1. Scaling down retires the highest
+//   replicas have the current revision and the ordinals 0 to replicas - 1. Scaling down retires the highest
 //   ordinals first.
 // * The index is the ordinal. A replica that moves runs at the same time as its successor, so the successor
 //   has the other index of the ordinal: ordinal + 64, or the ordinal again.
 // * A program that ends is restarted in its slice after the back-off of restart.h, if the restart policy
-//   requires it. When all programs of the present revision have ended and none is restarted, the service is
+//   requires it. When all programs of the current revision have ended and none is restarted, the service is
 //   finished: the controller stops it, which releases its slices.
 // * A change of anything but the number of replicas is a new revision. An old replica is retired when the new
 //   replica of its index is available, which means ready for 5 s. At most replicas + max_surge slices are
@@ -141,7 +141,7 @@ struct ServiceObserved {
   // Replicas whose slice was requested and may have been granted, because the answer was lost. Each counts as
   // a held slice, and is not created again: the request is repeated with the same id until it is answered.
   std::vector<ReplicaId> requested;
-  // Returns whether the next slice of the present revision would be granted if these replicas had ended. Only
+  // Returns whether the next slice of the current revision would be granted if these replicas had ended. Only
   // then is an old replica stopped before its successor runs. If empty, the slice would always be granted.
   std::function<bool(std::span<const ReplicaId>)> fits_without = {};
 };
@@ -164,7 +164,7 @@ struct ServiceAction {
     program_ended,       // The back-off after the program's end is over.
     not_ready,           // The replica is not ready, or its program has ended.
     scaled_down,         // Fewer replicas are desired.
-    replaced,            // The replica of the present revision is available.
+    replaced,            // The replica of the current revision is available.
     superseded,          // Another replica of the same ordinal is kept.
     moved,               // Its node is drained, and its successor replaces it.
     may_be_unavailable,  // Rollout::max_unavailable allows it.
@@ -196,7 +196,7 @@ struct ServiceStatus {
   ServicePhase phase = ServicePhase::stopped;
   unsigned ready = 0;           // Not retired, of any revision.
   unsigned available = 0;       // Not retired, of any revision.
-  unsigned updated = 0;         // Available, of the present revision, and not to be moved.
+  unsigned updated = 0;         // Available, of the current revision, and not to be moved.
   unsigned crash_looping = 0;   // Programs that ended and wait for their back-off.
   bool progressing = true;      // False after the progress deadline, until the rollout is complete.
   bool lacks_capacity = false;  // A desired slice was rejected for lack of capacity.

@@ -69,9 +69,9 @@ class Views {
   virtual http::EventStream follow_logs(const Object&, const LogQuery&) = 0;
   // Returns the kept revisions of the object with this uid, oldest first.
   virtual Outcome<std::vector<Revision>> revisions(const std::string& uid) const = 0;
-  // Returns why the user's programs cannot be started, or an empty text if they can.
+  // Returns why the user's programs cannot be started, or an empty string if they can.
   virtual std::string start_problem(uint32_t uid) const = 0;
-  // Returns why this machine cannot start containers, or an empty text if it can.
+  // Returns why this machine cannot start containers, or an empty string if it can.
   virtual std::string container_problem() const = 0;
   // Returns a message for each of the service's limits that this machine does not enforce.
   virtual std::vector<std::string> limit_warnings(const objects::ServiceSpec&) const = 0;

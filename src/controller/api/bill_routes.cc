@@ -17,7 +17,7 @@ namespace {
 
 using objects::Kind;
 
-// Returns all tariffs, with those of the submissions instead of the present ones.
+// Returns all tariffs, with those of the submissions instead of the current ones.
 Outcome<bill::Tariffs> tariffs_with(const Call& call, const std::vector<Submission>& submissions) {
   std::map<std::string, bill::Tariff> by_name;
   for (const auto& object : call.context.objects.list(Kind::tariff))

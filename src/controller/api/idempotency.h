@@ -1,4 +1,4 @@
-// Requests that are carried out once (the header Idempotency-Key): a client that got no response repeats its
+// Requests that are carried out once (the Idempotency-Key header): a client that got no response repeats its
 // POST with the same key and gets the first response, for 24 hours. A key belongs to its caller. The same key
 // with another request is rejected with 422 carve:key-reused.
 //

@@ -26,7 +26,7 @@ std::optional<http::Response> refused_by_queues(const Call&, const std::vector<S
 
 // Returns the warnings for the caller about a planned job.
 std::vector<std::string> job_warnings(const Object&);
-// Copies the slices and warnings of the planned object to the status of the present one.
+// Copies the slices and warnings of the planned object to the status of the current one.
 void set_planned_status(Object& present, const Object& planned);
 
 // Returns the submission's job as Kubernetes manifests, or why it is rejected.

@@ -60,7 +60,7 @@ Outcome<FoundNode> named_node(const Call& call) {
                  call.names[0].substr(0, 80), fmt::join(names, ", "));
 }
 
-// Returns the node that the path names if the caller may change nodes and has seen its present version.
+// Returns the node that the path names if the caller may change nodes and has seen its current version.
 Outcome<FoundNode> changeable_node(const Call& call) {
   if (!call.caller.may_operate())
     return failure(FailureKind::permission_denied, "only operators may change nodes; {} is not an operator",

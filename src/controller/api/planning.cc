@@ -54,7 +54,7 @@ Outcome<void> check_name(const Call& call, const ObjectKey& key) {
   return {};
 }
 
-// Two names of PAI-EAS may be the same name here: my_model and my-model.
+// Two PAI-EAS names may be the same name here: my_model and my-model.
 Outcome<void> check_given_name(const Object& present, const Submission& wanted) {
   const auto before = present.annotations.find(dialects::eas_name_annotation);
   const auto now = wanted.metadata.annotations.find(dialects::eas_name_annotation);
@@ -217,7 +217,7 @@ Result<std::vector<Submission>, http::Response> posted_submissions(
 namespace {
 
 // Settings of verbs that a document cannot name, or does not name, stay: the last restart and, if a document
-// of another system is posted, whether the service is stopped and how it scales. Without the former restart
+// of another system is posted, whether the service is stopped and how it scales. Without the previous restart
 // time an unchanged document would restart every replica.
 template <class Spec>
 Spec wanted_spec(const Call& call, const Object& present, const Submission& submission) {
@@ -232,7 +232,7 @@ Spec wanted_spec(const Call& call, const Object& present, const Submission& subm
   return out;
 }
 
-// Sets the object's spec to the submission's, with the fields that stay from the present one.
+// Sets the object's spec to the submission's, with the fields that stay from the current one.
 void set_wanted_spec(const Call& call, const Pointer& present, const Submission& submission, Object& object) {
   if (!present)
     object.spec = submission.spec;

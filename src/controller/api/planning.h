@@ -44,10 +44,10 @@ Outcome<void> check_start(const Call&, uint32_t owner_uid);
 Outcome<ObjectKey> key_of(const Call&);
 // Returns the object that the path names.
 Outcome<ObjectRegistry::Pointer> named_object(const Call&);
-// Returns the object that the path names if the caller may change it and knows its present version.
+// Returns the object that the path names if the caller may change it and knows its current version.
 Outcome<ObjectRegistry::Pointer> changeable_object(const Call&);
 
-// Returns nothing if the object has the version in the header If-Match, otherwise stale. Without the header
+// Returns nothing if the object has the version in the If-Match header, otherwise stale. Without the header
 // every version matches.
 Outcome<void> check_version(const Call&, const Object&);
 // Returns nothing if the caller may change the object, otherwise why not.
@@ -57,7 +57,7 @@ Outcome<void> check_account(const Object& present, const objects::Metadata& want
 
 // Returns nothing if the caller is an operator. Only operators may change pools, queues, tariffs and budgets.
 Outcome<void> check_operator(const Call&, objects::Kind);
-// Returns the object of one of these kinds after the submission: the present object with the requested
+// Returns the object of one of these kinds after the submission: the current object with the requested
 // values, or a new one.
 Outcome<Object> operators_object(const Call&, const Submission&);
 

@@ -125,7 +125,7 @@ bool is_sliced_eas(const Submission& submission) {
   return submission.form.source.dialect == "eas" && submission.form.gpu && !submission.form.gpu->exclusive;
 }
 
-// Returns why a document of PAI-EAS may not have a slice in its place: GPU slicing belongs to resource groups
+// Returns why a PAI-EAS document may not have a slice in its place: GPU slicing belongs to resource groups
 // and quotas. A controller without pools has one group, its nodes.
 std::string eas_slicing_problem(const Call& call, const std::string& name) {
   if (!name.empty()) {

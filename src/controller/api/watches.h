@@ -1,6 +1,6 @@
 // The streams of changes (GET /v1/watch), one for each watcher. A change is one event:
 //
-//   id: 17                      the change's resource version, behind which a watcher continues
+//   id: 17                      the change's resource version, after which a watcher continues
 //   event: modified             or added, deleted, bookmark
 //   data: {"apiVersion":...}    the object; of a deleted object, its last state
 //

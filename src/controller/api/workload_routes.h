@@ -12,7 +12,7 @@ http::Response get_revisions(const Call&);
 http::Response start(const Call&);
 http::Response stop(const Call&);
 http::Response restart(const Call&);
-// Returns to a former revision.
+// Returns to a previous revision.
 http::Response undo(const Call&);
 
 // Changes the stored document of a service that was written in another system's form, and applies it again.

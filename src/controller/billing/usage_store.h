@@ -29,7 +29,7 @@ class UsageStore {
   static Outcome<Opened> open(const std::string& path, int64_t now_s);
 
   Outcome<CopyPosition> position(const std::string& node);
-  // Writes the rows in one transaction. A present row with the same node, ledger and id is replaced, except
+  // Writes the rows in one transaction. An existing row with the same node, ledger and id is replaced, except
   // for its `prepaid`.
   Outcome<void> write(const std::vector<UsageRow>&);
   // Records when the agent of the node responded.

@@ -1,5 +1,5 @@
 // The part of the job reconciler that admits jobs: all queues of one pool are decided together
-// (workload/queue.h), over the present free capacity of the nodes' devices.
+// (workload/queue.h), over the current free capacity of the nodes' devices.
 #include <algorithm>
 
 #include "controller/jobs/forecast_capacity.h"

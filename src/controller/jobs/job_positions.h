@@ -17,7 +17,7 @@ class JobPositions {
  public:
   using ByUid = std::unordered_map<std::string, JobPosition>;
 
-  // Frees the former positions outside the lock: there may be 10,000.
+  // Frees the previous positions outside the lock: there may be 10,000.
   void replace(ByUid positions) EXCLUDES(mutex_) {
     const os::MutexLock lock(mutex_);
     positions_.swap(positions);

@@ -230,7 +230,7 @@ bool JobReconciler::observe_pod(Turn& turn, PodRecord& record, Ns now) {
   auto program = effects_.program(record.program);
   if (!done(turn, program)) return false;
   if (record.is_granted) {
-    // A slice outlives its agent, so the slices of a node that does not respond count as living.
+    // A slice outlives its agent, so the slices of a node that does not respond are treated as live.
     if (const auto slices = effects_.slices(record.node); slices && !slices->contains(record.program)) {
       forget_slice(record);
       if (program->state == ProgramState::running) done(turn, effects_.kill(record.program));

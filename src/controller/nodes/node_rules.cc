@@ -306,7 +306,7 @@ std::string policy_problem(const std::string& policy, const std::string& pool,
     others.push_back(fmt::format("node {} has {}", node->key.name, effective));
   }
   if (others.empty()) return "";
-  // A share of PAI-EAS is a maximum, and its document names no policy.
+  // A PAI-EAS share is a maximum, and its document names no policy.
   const std::string text = field.ends_with("policy")
                                ? fmt::format("no node has the policy '{}'", policy)
                                : fmt::format("it needs the policy '{}', which no node has", policy);

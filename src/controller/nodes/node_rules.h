@@ -53,7 +53,7 @@ objects::NodeStatus observed_status(const Object& node, const NodeObservation&, 
 // out.
 std::map<std::string, std::string> agent_labels(const api::Node&);
 
-// Returns the message with which the node rejects slices, or an empty text if it grants them.
+// Returns the message with which the node rejects slices, or an empty string if it grants them.
 std::string refusal_of(const Object& node);
 
 // Returns the change requested from the agent so that it follows the node's labels and spec, or no value if
@@ -77,8 +77,8 @@ objects::Slicing slicing_of(const Object& pool, const std::vector<Pointer>& node
 objects::PoolStatus pool_status(const Object& pool, const std::vector<Pointer>& nodes, int64_t now_ns);
 
 // Returns why no node of the pool ever has the policy that the user's `field` needs; an empty pool means any.
-// Returns an empty text if a node has the policy, if the policy of one is unknown, or if slices of one device
-// may follow different policies.
+// Returns an empty string if a node has the policy, if the policy of one is unknown, or if slices of one
+// device may follow different policies.
 std::string policy_problem(const std::string& policy, const std::string& pool,
                            const std::vector<Pointer>& nodes, const std::string& field);
 

@@ -90,7 +90,7 @@ class SliceForecast {
   void set_host_requested(const std::string& node, const workload::HostResources&);
 
   // Returns the nodes as if all of them were running, healthy and empty, whatever their modes and taints. A
-  // request that place() rejects there with insufficient_capacity never fits on the present nodes. Nodes with
+  // request that place() rejects there with insufficient_capacity never fits on the current nodes. Nodes with
   // unknown devices are left out.
   SliceForecast emptied() const;
 

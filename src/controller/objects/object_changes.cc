@@ -79,7 +79,7 @@ void add_events_of_replicas(Events& out, const objects::ServiceStatus& before,
   }
   for (const objects::ReplicaStatus& replica : before.replica_list) {
     if (find(after, replica.slice) != nullptr) continue;
-    // While a program runs, the last exit belongs to a former attempt.
+    // While a program runs, the last exit belongs to a previous attempt.
     const bool has_ended = !runs(replica) && replica.state != "Starting";
     out.push_back(
         {replica_ended, replica.last_exit.empty() || !has_ended

@@ -49,18 +49,18 @@ class EventJournal {
 
 class ObjectEvents {
  public:
-  // `kept` has the events of the database. Events without a uid are assigned to the present object of their
+  // `kept` has the events of the database. Events without a uid are assigned to the current object of their
   // name unless they are older than it.
   ObjectEvents(const ObjectRegistry&, EventJournal&, const std::vector<KeptEvent>& kept);
 
   // Derives the events of the registry's changes since the last call.
   void take_changes(int64_t now_ns);
-  // Adds an event of the present object with this key that the object does not show.
+  // Adds an event of the current object with this key that the object does not show.
   void add(const ObjectKey&, const ChangeEvent&, int64_t now_ns);
   // Writes the events added since the last successful call.
   Outcome<void> write();
 
-  // Returns the events of the present object with this key, or otherwise of the last one that had it, ordered
+  // Returns the events of the current object with this key, or otherwise of the last one that had it, ordered
   // by their last time.
   std::vector<KeptEvent> of(const ObjectKey&) const;
   // Returns the events of all objects that had the key, in the same order.

@@ -53,7 +53,7 @@ class Journal {
 // One of several changes that are made together.
 struct ObjectEdit {
   Object added;                         // The object, if there is none with its key.
-  std::function<void(Object&)> change;  // Otherwise called with a copy of the present one.
+  std::function<void(Object&)> change;  // Otherwise called with a copy of the current one.
 };
 
 class ObjectRegistry {
@@ -97,7 +97,7 @@ class ObjectRegistry {
  private:
   // The objects after several changes.
   struct Prepared {
-    std::vector<Pointer> objects;  // In the order of the edits; an unchanged one is the present one.
+    std::vector<Pointer> objects;  // In the order of the edits; an unchanged one is the current one.
     std::vector<Object> written;
     std::map<ObjectKey, ChangeKind> kinds;
   };

@@ -128,7 +128,7 @@ void keep_written(const std::string& written, Submission& submission) {
 
 using Reader = Read (*)(const std::string&, const SubmissionContext&);
 
-// Returns a text field at the top of the JSON document, or an empty text if it is missing.
+// Returns a text field at the top of the JSON document, or an empty string if it is missing.
 std::string top_text(const std::string& text, const char* field) {
   const auto document = api::parse(text);
   return document ? dialects::text_member(*document, field) : "";
@@ -251,7 +251,7 @@ Result<void, FieldErrors> give_port(const std::string& text, const std::vector<R
 
 using Documents = std::vector<yaml::SourceDocument>;
 
-// Adds the document, or the items of a list: a list of Kubernetes (kind: List), or one printed by `carve get
+// Adds the document, or the items of a list: a Kubernetes list (kind: List), or one printed by `carve get
 // -o yaml`.
 void add_items(yaml::SourceDocument document, size_t number, Documents& out, FieldErrors& errors) {
   const auto list = api::parse(document.json);

@@ -48,7 +48,7 @@ class TypedJson {
     return static_cast<const ContentOf<T>&>(*content_).value;
   }
 
-  // Sets a changed value. If it is the present one, the JSON stays as it was stored.
+  // Sets a changed value. If it is the current one, the JSON stays as it was stored.
   template <api::Document T>
   void set(T value) {
     TypedJson next(std::move(value));

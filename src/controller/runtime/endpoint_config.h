@@ -1,7 +1,7 @@
 // The configuration file of HAProxy 2.6, made from the desired endpoints. Equal endpoints give equal text, in
 // whatever order they are listed.
 //
-// * The text has the present servers, because a reload forgets servers that were added at run time. A change
+// * The text has the current servers, because a reload forgets servers that were added at run time. A change
 //   of servers needs no reload, so the part without servers, the frame, has a digest. The file has it as
 //   `description`, which `show info` returns, so the running process reports its frame.
 // * A frontend's name is NAMESPACE:SERVICE:PORT, a backend's NAMESPACE:SERVICE, a server's REPLICA.PORT. A

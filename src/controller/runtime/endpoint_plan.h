@@ -1,4 +1,4 @@
-// The next commands to HAProxy: plan() compares the desired endpoints with the servers of the present worker
+// The next commands to HAProxy: plan() compares the desired endpoints with the servers of the current worker
 // and returns the commands in order. It keeps no state: a command with an observed effect is not returned
 // again, so a caller that was killed between two commands continues.
 //

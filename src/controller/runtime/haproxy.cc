@@ -273,7 +273,7 @@ Outcome<void> HaProxy::apply(const std::vector<DesiredEndpoint>& desired) {
     return result;
   }
   if (const auto done = converge(usable, text); !done) return done;
-  // If HAProxy must be restarted, the file has the present servers.
+  // If HAProxy must be restarted, the file has the current servers.
   if (const auto written = write_config(text); !written) return written;
   return result;
 }

@@ -62,8 +62,8 @@ class HaProxy {
 
   Outcome<std::string> ask(int worker, const std::string& command) const;
   Outcome<Worker> read_worker(int worker) const;
-  // Returns the present worker first, then the old ones; none if HAProxy does not run. An old worker may end
-  // at any time. A living one that cannot be read is a failure, because its requests would be overlooked.
+  // Returns the current worker first, then the old ones; none if HAProxy does not run. An old worker may end
+  // at any time. A live one that cannot be read is a failure, because its requests would be overlooked.
   Outcome<std::vector<Worker>> read_workers() const;
   bool has_ended(int worker) const;
   static std::vector<ObservedServer> servers(const std::vector<Worker>&);

@@ -56,7 +56,8 @@ class Launcher {
   // which must exist when the first program is started.
   static Outcome<Launcher> begin(const std::string& program, const std::string& folder);
 
-  // Returns why the user's programs cannot be started, or an empty text if they can. Any thread may call it.
+  // Returns why the user's programs cannot be started, or an empty string if they can. Any thread may call
+  // it.
   std::string start_problem(uint32_t uid) const;
   // Returns why limits of programs are not enforced here.
   const runner::LimitProblems& limit_problems() const { return limit_problems_; }

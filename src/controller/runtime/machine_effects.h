@@ -54,8 +54,8 @@ class MachineEffects final : public Effects {
   std::vector<RequestFigures> figures() const EXCLUDES(figures_mutex_);
   // Returns why limits of local programs are not enforced. Any thread may call it.
   const runner::LimitProblems& limit_problems() const { return launcher_.limit_problems(); }
-  // Returns why the user's programs cannot be started here, or an empty text if they can. Any thread may call
-  // it.
+  // Returns why the user's programs cannot be started here, or an empty string if they can. Any thread may
+  // call it.
   std::string start_problem(uint32_t uid) const { return launcher_.start_problem(uid); }
   // Returns the directory of a replica's program.
   std::string directory_of(const std::string& slice) const { return programs_.directory_of(slice); }

@@ -33,7 +33,7 @@ class ProgramEnds {
   ProgramEnds& operator=(const ProgramEnds&) = delete;
 
   // Returns whether wait() has seen the end of this process. Watches it from the first call on, instead of
-  // the program's former process.
+  // the program's previous process.
   bool has_ended(const std::string& program, const os::ProcessId&);
   void forget(const std::string& program);
   size_t watched() const { return names_.size(); }
@@ -41,7 +41,7 @@ class ProgramEnds {
   enum class Woken : uint8_t { at_interval, by_call, by_end };
   // Waits until a watched process ends, wake() was called, or the interval is over.
   Woken wait(int64_t interval_ns);
-  // Ends the present wait, or the next one. Any thread may call it.
+  // Ends the current wait, or the next one. Any thread may call it.
   void wake();
 
  private:

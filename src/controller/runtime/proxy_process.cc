@@ -46,7 +46,7 @@ bool is_running(const os::ProcessId& process) {
   return stat && stat->id == process && stat->state != 'Z';
 }
 
-// Returns HAProxy's first alert, or an empty text: "[ALERT]    (12) : config : parsing [haproxy.cfg:3] :
+// Returns HAProxy's first alert, or an empty string: "[ALERT]    (12) : config : parsing [haproxy.cfg:3] :
 // ...".
 std::string first_alert(std::string_view text) {
   const size_t at = text.find("[ALERT]");
@@ -208,7 +208,7 @@ Outcome<void> ProxyProcess::check_config(const std::string& file) const {
   pipe->writer.reset();
   const std::string report = read_report(pipe->reader, os::monotonic_ns() + max_start_ns);
   int status = 0;
-  // It has ended, or the time is over.
+  // It has ended, or the time limit has passed.
   if (!poll_until(max_silence_ns, [&] { return waitpid(pid, &status, WNOHANG) != 0; })) {
     kill(pid, SIGKILL);
     waitpid(pid, &status, 0);

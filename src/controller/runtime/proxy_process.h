@@ -37,7 +37,7 @@ class ProxyProcess {
   // serves.
   Outcome<void> start() const;
 
-  // Replaces the worker by one with the present configuration, and waits until it serves. If the new one
+  // Replaces the worker by one with the current configuration, and waits until it serves. If the new one
   // cannot start, the old worker continues.
   Outcome<void> reload() const;
 

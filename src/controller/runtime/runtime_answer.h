@@ -18,7 +18,7 @@ struct ProxyProcesses {
   int master = 0;
   uint64_t reloads = 0;
   uint64_t failed_reloads = 0;   // Consecutive.
-  int worker = 0;                // The present one; 0 if there is none.
+  int worker = 0;                // The current one; 0 if there is none.
   std::vector<int> old_workers;  // They end when their last request has ended.
 
   friend bool operator==(const ProxyProcesses&, const ProxyProcesses&) = default;
@@ -47,7 +47,7 @@ struct ServerRow {
   std::string proxy;
   std::string server;
   uint64_t administrative = 0;  // Bits, see is_drained() and is_in_maintenance().
-  uint64_t weight = 0;          // The present one.
+  uint64_t weight = 0;          // The current one.
 
   friend bool operator==(const ServerRow&, const ServerRow&) = default;
 };

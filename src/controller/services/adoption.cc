@@ -12,7 +12,7 @@ Outcome<void> ServiceReconciler::keep_owner(const Object& object, const ReplicaR
                              owner_of(object, replica, records_.spec(replica.uid, replica.revision)));
 }
 
-// Returns whether the object has the program's revision, or has it now: the object's present spec matches the
+// Returns whether the object has the program's revision, or has it now: the object's current spec matches the
 // revision, and either its record is lost or the object was submitted again.
 bool ServiceReconciler::adopt_revision(const Object& object, const ProgramOwner& owner, Ns now) {
   const std::string known = records_.spec(object.uid, owner.revision);

@@ -125,7 +125,7 @@ class Effects {
   // insufficient_capacity if the node lacks the capacity now, invalid_argument and failed_precondition if it
   // can never grant it, unavailable if it may have granted it.
   virtual Outcome<void> grant(const api::SliceRequest&, const std::string& node) = 0;
-  // Returns the living slices of a node by name, as of this turn.
+  // Returns the live slices of a node by name, as of this turn.
   virtual Outcome<std::map<std::string, ObservedSlice>> slices(const std::string& node) = 0;
   virtual Outcome<void> resize(const std::string& node, const std::string& slice,
                                const api::SliceChange&) = 0;

@@ -48,7 +48,7 @@ bool ServiceReconciler::observe_replica(Turn& turn, const ReplicaRecord& replica
   const auto program = effects_.program(replica.slice);
   if (!done(turn, program)) return false;
   turn.programs[replica.slice] = *program;
-  // A slice outlives its agent, so the slices of a node that does not respond count as living.
+  // A slice outlives its agent, so the slices of a node that does not respond are treated as live.
   if (!replica.node.empty() && !turn.slices.contains(replica.slice) &&
       !turn.silent_nodes.contains(replica.node)) {
     // The slice was ended by the loop or by a user, and its program ended with it.

@@ -18,7 +18,7 @@ using workload::ProgramState;
 using Action = workload::ServiceAction;
 
 // Returns the name of a new replica: binpack-0 for a StatefulSet, if no other replica has it, otherwise
-// binpack-1-0. Its former replica of this index has ended, because a StatefulSet has no surge.
+// binpack-1-0. Its previous replica of this index has ended, because a StatefulSet has no surge.
 std::string new_replica_name(const Object& object, const WorkloadRecords& records, workload::ReplicaId id) {
   const auto names = object.annotations.find(dialects::replica_names_annotation);
   if (names != object.annotations.end() && names->second == dialects::ordinal_names) {
@@ -100,7 +100,7 @@ bool ServiceReconciler::assign_port(Turn& turn) {
   return done(turn, records_.write(turn.record));
 }
 
-// Makes the object's spec the present revision. It stays the revision of the running slices if only their
+// Makes the object's spec the current revision. It stays the revision of the running slices if only their
 // size changed and their devices have room; otherwise a new revision is made.
 bool ServiceReconciler::revise(Turn& turn, Ns now) {
   const std::string wanted = revision_spec(turn.spec);
@@ -129,7 +129,7 @@ bool ServiceReconciler::revise(Turn& turn, Ns now) {
                                                  .object_spec = turn.object->spec.json()}));
 }
 
-// Gives the slices of the present revision the new size: all, or none.
+// Gives the slices of the current revision the new size: all, or none.
 bool ServiceReconciler::resize(Turn& turn, const objects::ServiceSpec& old) {
   if (!differ_in_size_alone(old, turn.spec)) return false;
   const api::SliceChange wanted = slice_change(turn.spec), before = slice_change(old);

@@ -338,7 +338,7 @@ TEST(ServiceReconciler, a_deleted_service_ends_its_programs_and_slices) {
   EXPECT_THAT(s.machine.programs, IsEmpty());
   EXPECT_THAT(s.machine.servers, IsEmpty());
   EXPECT_EQ(s.objects->find(s.key), nullptr);
-  s.apply(sample_spec(1));  // Its slices have the names of the former ones.
+  s.apply(sample_spec(1));  // Its slices have the names of the previous ones.
   s.settle();
   EXPECT_EQ(s.status().phase, "Running");
 }

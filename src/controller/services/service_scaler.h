@@ -1,5 +1,5 @@
 // Decides how many replicas the services with spec.autoscale get (workload/autoscale.h). spec.replicas keeps
-// its written value, which is the number of the first decision. The present number is status.desiredReplicas,
+// its written value, which is the number of the first decision. The current number is status.desiredReplicas,
 // from which a new controller continues.
 #pragma once
 

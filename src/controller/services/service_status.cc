@@ -100,14 +100,15 @@ objects::ReplicaStatus replica_status(const StatusInput& in, size_t i, const obj
     if (program->second.is_waiting && out.state == "Running") out.state = "Starting";
   }
   const auto known = std::ranges::find(before.replica_list, record.slice, &objects::ReplicaStatus::slice);
-  // While the next attempt runs, the end of the former one is shown.
+  // While the next attempt runs, the end of the previous one is shown.
   if (out.last_exit.empty() && !observed.retired_at && record.restarts > 0 &&
       known != before.replica_list.end())
     out.last_exit = known->last_exit;
   return out;
 }
 
-// Returns the row of a run-once program that has ended. Its end is known from a turn in which its slice lived.
+// Returns the row of a run-once program that has ended. Its end is known from a turn in which its slice
+// lived.
 objects::ReplicaStatus ended_status(const ReplicaRecord& record, const objects::ServiceStatus& before) {
   objects::ReplicaStatus out{.index = workload::ordinal(record.replica),
                              .revision = record.revision,
@@ -120,7 +121,7 @@ objects::ReplicaStatus ended_status(const ReplicaRecord& record, const objects::
   return out;
 }
 
-// Adds the condition; it keeps its former time if its status did not change.
+// Adds the condition; it keeps its previous time if its status did not change.
 void add_condition(objects::ServiceStatus& status, const objects::ServiceStatus& before,
                    objects::Condition condition, workload::Ns now) {
   const auto old = std::ranges::find(before.conditions, condition.type, &objects::Condition::type);
@@ -131,7 +132,7 @@ void add_condition(objects::ServiceStatus& status, const objects::ServiceStatus&
 }
 
 // Returns "node n1 is drained; replica 0 stays there" if it `stays`, otherwise "...; replica 0 moves", and an
-// empty text if no replica is on such a node.
+// empty string if no replica is on such a node.
 std::string drained_text(const StatusInput& in, bool stays) {
   std::set<std::string> nodes;
   std::set<uint32_t> replicas;
@@ -148,7 +149,7 @@ std::string drained_text(const StatusInput& in, bool stays) {
                      one ? "" : "s", fmt::join(replicas, ", "), verb);
 }
 
-// Returns "; replica 0 of revision 1 is stopped first" if a former replica makes room for the next one.
+// Returns "; replica 0 of revision 1 is stopped first" if a previous replica makes room for the next one.
 std::string stopped_first(const StatusInput& in) {
   for (size_t i = 0; i < in.replicas.size(); ++i)
     if (in.observed.replicas[i].retired_at && in.replicas[i].revision != in.record.revision)
@@ -160,7 +161,7 @@ std::string stopped_first(const StatusInput& in) {
 constexpr const char* running_stay =
     "; stopping an old replica would not make room, so the old replicas keep running";
 
-// Returns ": exit status 1", the last end of a program that waits for its back-off, or an empty text.
+// Returns ": exit status 1", the last end of a program that waits for its back-off, or an empty string.
 std::string last_exit(const StatusInput& in) {
   for (size_t i = 0; i < in.replicas.size(); ++i) {
     const auto program = in.programs.find(in.replicas[i].slice);

@@ -35,8 +35,8 @@ struct StatusInput {
 
 inline constexpr std::string_view succeeded_exit = "exit status 0";
 
-// Returns how the program ended, or an empty text if it has not. Mentions a rejection by the attempt's memory
-// quota, because that ends most programs. `slice` is null if it has none.
+// Returns how the program ended, or an empty string if it has not. Mentions a rejection by the attempt's
+// memory quota, because that ends most programs. `slice` is null if it has none.
 std::string exit_of(const ObservedProgram&, const ObservedSlice* slice);
 
 // `before` is the status of the last turn, whose conditions keep their time if they have not changed.

@@ -47,7 +47,7 @@ Outcome<std::vector<std::string>> ServiceReconciler::nodes_with_room(const std::
   return out;
 }
 
-// Checks by a trial placement whether the present revision's next slice fits if these replicas have ended.
+// Checks by a trial placement whether the current revision's next slice fits if these replicas have ended.
 Outcome<void> ServiceReconciler::check_room(const Turn& turn, std::span<const workload::ReplicaId> ended) {
   const objects::ServiceSpec& spec = records_.form(turn.record.uid, turn.record.revision);
   const ReplicaRecord next{.slice = fmt::format("{}-{}-0", turn.object->key.name, turn.record.revision),

@@ -22,7 +22,7 @@ class WorkloadRecords {
   WorkloadRecord workload(const std::string& uid) const;
   // Returns the spec of a kept revision; valid until a revision of the object is written.
   const objects::ServiceSpec& form(const std::string& uid, uint32_t revision) const;
-  // Returns the same as JSON, or an empty text if the revision is not kept.
+  // Returns the same as JSON, or an empty string if the revision is not kept.
   std::string spec(const std::string& uid, uint32_t revision) const;
   std::vector<ReplicaRecord> replicas(const std::string& uid) const;  // Ordered by slice name.
   bool has_replica(const std::string& slice) const;

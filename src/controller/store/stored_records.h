@@ -42,7 +42,7 @@ struct ObjectRecord {
 // Decisions of the controller about a workload that must survive a restart.
 struct WorkloadRecord {
   std::string uid;        // Uid of the object.
-  uint32_t revision = 0;  // The present one; 0 if none yet.
+  uint32_t revision = 0;  // The current one; 0 if none yet.
   uint32_t complete_revision = 0;
   int64_t revised_ns = 0;
   uint32_t port = 0;  // Port of its endpoint, for its whole life; 0 if it has none.
@@ -96,7 +96,7 @@ struct JobRecord {
   uint32_t returns = 0;     // How often it returned to its queue because a node was drained.
   bool is_returning = false;
   // For a cluster: the admitted workers of each group, separated by blanks; empty for all. `workers_before`
-  // has the former numbers while further workers start for the first time.
+  // has the previous numbers while further workers start for the first time.
   std::string workers;
   std::string workers_before;
   int64_t grows_ns = 0;  // Time since which it waits for further workers; 0 if it does not wait.
@@ -117,7 +117,7 @@ struct PodRecord {
   std::string devices;        // UUIDs of the last slice, separated by blanks.
   uint32_t attempt = 0;       // Number of the last start; 0 if not started.
   uint32_t failures = 0;      // Failures of earlier attempts.
-  int64_t terminated_ns = 0;  // SIGTERM to the present attempt; 0 if none was sent.
+  int64_t terminated_ns = 0;  // SIGTERM to the current attempt; 0 if none was sent.
 
   friend bool operator==(const PodRecord&, const PodRecord&) = default;
 };

@@ -1,4 +1,4 @@
-// Services of PAI-EAS: translates the JSON document of its console and client to an objects::Service.
+// PAI-EAS services: translates the JSON document of its console and client to an objects::Service.
 //
 //   | document                              | result                                                    |
 //   |---------------------------------------|-----------------------------------------------------------|

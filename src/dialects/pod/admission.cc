@@ -363,7 +363,7 @@ std::optional<Json> before_admission(const Json& pod) {
   return out;
 }
 
-// A copy of a pod that ran (kubectl get -o yaml | kubectl replace --force) names its former node.
+// A copy of a pod that ran (kubectl get -o yaml | kubectl replace --force) names its previous node.
 std::vector<std::string> leave_node(Json& pod, Json& same) {
   const std::string node = text_member(pod["spec"], "nodeName");
   if (node.empty()) return {};

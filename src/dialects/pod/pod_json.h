@@ -16,7 +16,7 @@ const api::Json* member(const api::Json& object, const char* key);
 // The same; returns null for null.
 const api::Json* member(const api::Json* object, const char* key);
 
-// Returns the text of a member, or an empty text if it is missing or not a text.
+// Returns the text of a member, or an empty string if it is missing or not a text.
 std::string text_member(const api::Json& object, const char* key);
 
 }  // namespace carve::dialects

@@ -9,7 +9,7 @@ namespace carve::kubernetes::cli {
 
 struct Table {
   std::vector<std::string> headings;
-  std::vector<std::vector<std::string>> rows;  // An empty text is shown as "-".
+  std::vector<std::vector<std::string>> rows;  // An empty string is shown as "-".
   std::vector<std::string> names = {};         // A name per row, for -o name: "node/n1". May be empty.
   size_t unnamed_rows = 0;                     // Last rows without a name, such as a sum.
 };

@@ -53,7 +53,7 @@ class CacheFeed {
   std::optional<kubernetes::WatchedObjects> nominated_;
   struct Nomination {
     std::string node;
-    std::unique_ptr<kubernetes::ApiCall> end;  // Null when its time is over.
+    std::unique_ptr<kubernetes::ApiCall> end;  // Null when its time limit has passed.
   };
   std::map<std::string, Nomination> nominations_;  // By uid.
   std::unique_ptr<kubernetes::ApiCall> timer_;     // Until the next list of pods. Null if none is due.

@@ -27,7 +27,7 @@ void send_bind(CoordinatorScenario& s, const nlohmann::json& pod, Asker& asker) 
   asker.subscription = std::get<http::LaterContent>(response.content).begin(asker);
 }
 
-// Kills the coordinator: no call is answered any more.
+// Kills the coordinator: it answers no further calls.
 void kill_and_start_again(CoordinatorScenario& s) {
   s.client.forget_calls();
   s.coordinator.reset();

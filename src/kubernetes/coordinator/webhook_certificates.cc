@@ -27,7 +27,7 @@ std::string encoded(const std::string& bytes) {
   return out;
 }
 
-// Returns an empty text if the text is not base64.
+// Returns an empty string if the text is not base64.
 std::string decoded(const std::string& text) {
   std::string out(text.size() / 4 * 3 + 3, '\0');
   const int size =

@@ -1,4 +1,4 @@
-// Quantities of Kubernetes (k8s.io/apimachinery, resource.Quantity): "4Gi", "2k", "0.5", "1e3", "500m". The
+// Kubernetes quantities (k8s.io/apimachinery, resource.Quantity): "4Gi", "2k", "0.5", "1e3", "500m". The
 // API server rewrites them: a limit of 2000 arrives as "2k".
 #pragma once
 

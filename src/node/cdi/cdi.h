@@ -44,7 +44,7 @@ bool is_attach_socket_published(const std::string& socket);
 bool has_attach_socket(const std::string& socket, ContainerSlot slot);
 
 // The attach directory of one slot, inside the common one. It stays the same directory across restarts of the
-// agent, because containers have it mounted; only the socket inside is made again.
+// agent, because containers have it mounted; only the socket inside is recreated.
 std::string attach_directory(const std::string& socket, ContainerSlot);
 
 // Makes the attach directory of the slot, and a listening socket in it.

@@ -29,7 +29,7 @@ class Ending {
   void stop(LiveSlice&, const std::string& why);
   // Ends the slice now, or with its last process, because its pod or claim is gone.
   void release(LiveSlice&, const std::string& why);
-  // Ends the slice if none of its processes lives and none can come any more.
+  // Ends the slice if none of its processes lives and none can come later.
   void end_if_empty(uint64_t id);
   // Ends the slice: its record, its arbiters' clients, its shared memory. Retries each second while the
   // record cannot be written.

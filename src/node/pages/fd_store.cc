@@ -73,8 +73,8 @@ int run_fd_store(const std::string& runtime_dir) {
   setsid();
   signal(SIGHUP, SIG_IGN);
   signal(SIGINT, SIG_IGN);
-  signal(SIGTERM, SIG_IGN);  // A service manager that stops the agent sends SIGTERM here too; slices run on,
-                             // so the fd store must stay.
+  signal(SIGTERM, SIG_IGN);  // A service manager that stops the agent sends SIGTERM here too; slices keep
+                             // running, so the fd store must stay.
   prctl(PR_SET_NAME, "carve-fdstore");
   auto listener = os::listen_at(socket_in(runtime_dir), SOCK_SEQPACKET, 0600);
   if (!listener) return 1;
@@ -94,7 +94,7 @@ int run_fd_store(const std::string& runtime_dir) {
     for (const os::Fd& agent : agents) waits.push_back({agent.get(), POLLIN, 0});
     const int ready = poll(waits.data(), waits.size(), agents.empty() ? 1000 : -1);
     if (ready == 0 && !met && ++seconds_alone >= 30) return 0;            // No agent connected within 30 s.
-    if (ready == 0 && !is_there(socket_in(runtime_dir), made)) return 0;  // No agent can connect any more.
+    if (ready == 0 && !is_there(socket_in(runtime_dir), made)) return 0;  // No agent can connect now.
     if (ready < 0) continue;
     for (size_t i = waits.size() - 1; i >= 1; --i) {
       if (waits[i].revents == 0) continue;

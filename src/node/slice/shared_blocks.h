@@ -1,4 +1,4 @@
-// Releases memory that slices' processes exported and that no process or descriptor holds any more
+// Releases memory that slices' processes exported and that no process or descriptor holds any longer
 // (wire/shm/shared_blocks.h). The guest library does the same before it refuses an allocation. The agent does
 // it for slices whose processes make no call, and after a process's death.
 //

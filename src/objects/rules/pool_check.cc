@@ -23,7 +23,7 @@ std::string type_names() {
   return out;
 }
 
-// Names of PAI-EAS's console.
+// Names in the PAI-EAS console.
 constexpr std::pair<std::string_view, PoolType> type_synonyms[] = {
     {"eas resource group", PoolType::eas},
     {"resource quota", PoolType::lingjun},

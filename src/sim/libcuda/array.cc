@@ -44,7 +44,7 @@ CUresult allocate(CUctx_st& c, const CUDA_ARRAY3D_DESCRIPTOR& d, ArrayLayout lay
   return CUDA_SUCCESS;
 }
 
-// Releases the memory, which no work uses any more.
+// Releases the memory, which no work still uses.
 void release(ArrayMemory& m) {
   std::vector<std::shared_ptr<Backing>> dying;
   if (m.external) {

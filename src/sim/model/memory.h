@@ -42,7 +42,7 @@ void give(Device&, unsigned context, uint64_t bytes);
 // The same for memory without a context: pools and memory of cuMemCreate.
 Refusal take_for(Device&, uint32_t client, uint64_t generation, uint64_t bytes);
 void give_for(Device&, uint32_t client, uint64_t generation, uint64_t bytes);
-// Removes the holding of a client that is gone or holds nothing any more.
+// Removes the holding of a client that is gone or no longer holds anything.
 void drop_holding(Device&, uint32_t client);
 
 // Managed memory. Only faults refuse an allocation. The memory moves to the device as far as there is room:

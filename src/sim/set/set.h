@@ -73,7 +73,7 @@ void segment_path(const Set&, unsigned device, unsigned index, char (&path)[640]
 // Returns the client for which a segment is counted, or nullptr if no recorded holder lives; *pid as in
 // alive().
 const SegmentHolder* segment_owner(const Set&, const Segment&, int* pid);
-// Releases a segment's memory if no process has its file open or mapped any more. Requires the lock.
+// Releases a segment's memory if no process has its file still open or mapped. Requires the lock.
 bool reclaim_segment(Set&, unsigned device, unsigned index);
 
 // Releases what dead clients held, and closes their accounts: contexts, holdings, segments. Requires the

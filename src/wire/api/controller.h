@@ -115,7 +115,7 @@ struct AppliedObject {
   std::vector<TranslatedField> translation;  // With explain=true.
 };
 
-// POST /v1/render of the controller: the documents as manifests of Kubernetes.
+// POST /v1/render of the controller: the documents as Kubernetes manifests.
 struct Rendered {
   std::string manifests;  // YAML, with a line `---` between two documents.
   std::vector<std::string> warnings;

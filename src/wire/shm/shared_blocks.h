@@ -1,5 +1,5 @@
 // Memory that a process exported and that may outlive the process: it is charged to the slice until no
-// process can use it any more.
+// process can use it any longer.
 //
 // Exported memory lives while any process holds it: the exporter, every importer, and every open descriptor
 // that names it, including one in transit through a socket. So its charge belongs to no process. At the
@@ -215,7 +215,7 @@ inline bool take_lane(SharedBlock& block, unsigned slot) {
   return block.state.compare_exchange_strong(held, block_word(SharedBlockState::releasing, slot));
 }
 
-// Releases what a pool released while other processes held it, if none of them does any more. Returns whether
+// Releases what a pool released while other processes held it, if none of them still does. Returns whether
 // it released anything.
 template <class Stop = NoStops>
 bool lower_pool(Charges& charges, unsigned index, unsigned slot, Stop stop = {},

@@ -139,7 +139,7 @@ class SimulatedWorld {
 
   std::map<ReplicaId, SimulatedRecord> records;
   uint64_t last_request = 0;
-  unsigned present_spec = 0;  // Spec of the present revision.
+  unsigned present_spec = 0;  // Spec of the current revision.
   uint32_t revision = 0, complete_revision = 0;
   Ns revised_at = 0;
 

@@ -45,7 +45,7 @@ inline void send_all(int fd, std::string_view text) {
   (void)send(fd, text.data(), text.size(), MSG_NOSIGNAL);
 }
 
-// Reads until the text ends with `end`. Returns an empty text if the connection ends before.
+// Reads until the text ends with `end`. Returns an empty string if the connection ends before.
 inline std::string read_until(int fd, std::string_view end) {
   std::string text;
   char bytes[2048];
@@ -115,7 +115,7 @@ inline os::Fd connect_to_port(uint16_t port) {
 
 inline constexpr const char* post_request = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
 
-// Sends one request on a new connection. Returns the response, or an empty text.
+// Sends one request on a new connection. Returns the response, or an empty string.
 inline std::string response_of(uint16_t port) {
   const os::Fd fd = connect_to_port(port);
   send_all(fd.get(), "POST / HTTP/1.0\r\nHost: a\r\nContent-Length: 0\r\n\r\n");

@@ -32,7 +32,7 @@ struct ConnectionOptions {
   std::string apiserver, ca_file, token_file;
 };
 
-// Accessors to this machine; a test replaces them. Each returns an empty text or a failure if there is
+// Accessors to this machine; a test replaces them. Each returns an empty string or a failure if there is
 // nothing.
 struct ConnectionSources {
   std::function<std::string(const char* name)> environment;

@@ -49,7 +49,7 @@ class ApiServerFake {
 
   struct Request {
     std::string method, target, body, content_type, accept;
-    std::string token;  // From the header Authorization. Empty if absent.
+    std::string token;  // From the Authorization header. Empty if absent.
   };
   // The other end of a request. The caller holds it as long as its client is waiting.
   class Exchange {

@@ -11,7 +11,7 @@
 
 namespace carve::kubernetes::coordinator {
 
-// Returns for each node the short name of the rule that rejects the pod, or an empty text if none does.
+// Returns for each node the short name of the rule that rejects the pod, or an empty string if none does.
 std::vector<std::string_view> filter_nodes(Cache&, const std::string& uid,
                                            std::span<const std::string_view> nodes);
 

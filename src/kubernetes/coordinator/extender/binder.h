@@ -2,7 +2,7 @@
 // answer is lost, it finds out whether the write was done.
 //
 // A reservation ends in one of three ways: the pod is seen with its slices; the only attempt was never sent;
-// or the pod is read without slices when no write can be on its way any more. A refusal applies to the last
+// or the pod is read without slices when no write can still be in progress. A refusal applies to the last
 // attempt only: an API server that has just started refuses everything (403), but its predecessor may have
 // carried out the attempt before. The pod is therefore read after a refusal too.
 #pragma once

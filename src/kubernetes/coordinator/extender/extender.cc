@@ -93,7 +93,7 @@ http::Response Extender::bind(const std::string& body) {
   });
   return {.content = http::LaterContent{[waiting](http::LaterAnswer& later) {
             waiting->later = &later;
-            // A closed connection only drops the response; the write goes on.
+            // A closed connection only drops the response; the write continues.
             return std::shared_ptr<void>(waiting.get(), [waiting](void*) { waiting->later = nullptr; });
           }}};
 }

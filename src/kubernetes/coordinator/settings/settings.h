@@ -23,7 +23,7 @@ using SettingsData = std::map<std::string, std::string>;
 
 struct ClusterSettings {
   MemoryUnit unit = MemoryUnit::gib;    // gpuMemoryUnit
-  std::optional<MemoryUnit> when_free;  // gpuMemoryUnitWhenFree: the unit once no pod has the present one.
+  std::optional<MemoryUnit> when_free;  // gpuMemoryUnitWhenFree: the unit once no pod has the current one.
   std::set<dialects::Dialect> dialects{dialects::Dialect::carve, dialects::Dialect::ack,
                                        dialects::Dialect::vke, dialects::Dialect::hami};
   bool is_sharing = true;              // sharing; a namespace's label overrides it.
@@ -58,7 +58,7 @@ api::FieldErrors refuse_change(const ClusterSettings& before, const ClusterSetti
 // The pending change to gpuMemoryUnitWhenFree.
 struct UnitChange {
   MemoryUnit effective, desired;
-  std::vector<std::string> blocked_by;  // Pods in the present unit. If empty, the change is due.
+  std::vector<std::string> blocked_by;  // Pods in the current unit. If empty, the change is due.
 };
 std::optional<UnitChange> pending_unit(const ClusterSettings&, const PodsInUnits&);
 
