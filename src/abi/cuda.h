@@ -2,7 +2,8 @@
 // ABI of an allocation is spelled cuMemAlloc_v2, and the bare name is that of CUDA 3 with 32-bit pointers.
 // _ptds and _ptsz are the variants that mean each thread's own default stream instead of the legacy one.
 // Left out: texture and surface references, tensor maps, core dumps, checkpoints.
-// Facts from NVIDIA: cuda.h of CUDA 13.5, a superset of 13.0, 12.9 and 11.8 (see cuda_exports.txt for since when).
+// Facts from NVIDIA: cuda.h of CUDA 13.5, a superset of 13.0, 12.9 and 11.8 (cuda_exports.txt has the first
+// version of each).
 #pragma once
 
 #include "abi/cuda_types.h"

@@ -8,7 +8,7 @@
 namespace carve {
 
 struct Error {
-  const char* message;  // Static storage. It has the error and what would be right.
+  const char* message;  // Static storage. It names the error and the correct form.
 };
 
 template <class T, class E = Error>

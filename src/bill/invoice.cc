@@ -39,7 +39,7 @@ Exact rounded_half_even(const Exact& numerator, const Exact& denominator) {
   return quotient;
 }
 
-// Returns the next time on the record's own time, or the reason why the stamp cannot follow.
+// Returns the time of `next` on the record's own time axis, or the reason why it cannot come after `last`.
 Outcome<Ns> following(Ns moment, const Stamp& last, const Stamp& next, const char* what) {
   if (next.utc_ns < 0 || next.monotonic_ns < 0)
     return failure(FailureKind::invalid_argument, "its {} has a negative time", what);

@@ -175,7 +175,7 @@ TEST(Invoice, granularity_and_minimum_apply_to_the_whole_time_of_an_ended_record
     EXPECT_EQ(i.lines.size(), row.billed == 0 ? 0u : 1u);
     EXPECT_EQ(i.lines.empty() ? 0 : i.lines[0].billed, row.billed) << row.duration;
   }
-  // Three terms of 0.4 s are 1.2 s, and the last line has the 0.8 s that are missing to 2 s.
+  // Three terms of 0.4 s are 1.2 s, and the last line has the remaining 0.8 s of the 2 s.
   Usage u = usage(1, 1_GiB, {5000}, 1'200'000'000);
   u.record.periods = {{Terms{1_GiB, {1000}}, at(hour + 400'000'000)},
                       {Terms{2_GiB, {1000}}, at(hour + 800'000'000)}};

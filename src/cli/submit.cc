@@ -103,7 +103,7 @@ bool read_assignments(Context& context, SubmitOptions& options) {
   return true;
 }
 
-// Lets the controller read the file: it knows the three forms.
+// The controller parses the file, because it knows the three forms.
 bool read_parameter_file(Context& context, SubmitOptions& options) {
   if (options.parameter_file.empty()) return true;
   const auto text = read_documents(context, options.parameter_file);
@@ -152,7 +152,7 @@ void submit(Context& context, SubmitOptions options) {
   answered(context, applied, [&](const api::AppliedList& list) {
     for (const api::AppliedObject& job : list.items) {
       print_warnings(job.warnings);
-      if (job.action == "unchanged") {  // The controller takes a job that is sent twice once.
+      if (job.action == "unchanged") {  // A job that is sent twice runs once.
         fmt::print(stderr,
                    "carve: job {0} already exists with the same program and parameters; run carve delete "
                    "job/{0}, or give another --name\n",

@@ -22,7 +22,7 @@ struct TopView {
 // heading, its memory in figures and as a bar, a bar of its compute and a line per slice. The memory bar
 // shows each slice's quota and the charged part of it, then the quotas of slices that the caller does not
 // see, and last, as !, the memory used by processes outside of slices. The compute bar shows each slice's
-// achieved share of the last second, and the idle rest. "memory only" in the column ISOLATION means that the
+// achieved share of the last second, and the idle rest. "memory only" in the ISOLATION column means that the
 // share is not enforced; the line above it has the reason.
 std::string render(const TopView& view, const Screen& screen);
 

@@ -122,7 +122,7 @@ auto started(Ask ask_version, const std::vector<std::string>& words, const std::
     return tl::unexpected(
         api::Problem{.detail = fmt::format("{}: {}", words[0], std::strerror(program.error))});
   auto deadline = std::chrono::steady_clock::now() + start_patience;
-  bool has_ended = false;  // As it does if another `carve up` starts one at this moment, which then answers.
+  bool has_ended = false;  // For example because another `carve up` is starting one, which then answers.
   while (!version && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(poll_interval);
     version = ask_version();

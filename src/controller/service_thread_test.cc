@@ -14,7 +14,7 @@
 namespace carve::controller {
 namespace {
 
-// A controller without nodes, whose periodic turns never come.
+// A controller without nodes, in which no periodic turn begins during a test.
 struct ServiceThreadTest : testing::Test {
   ServiceThreadTest() {
     char name[] = "/tmp/carve-thread-XXXXXX";

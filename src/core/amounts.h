@@ -22,11 +22,11 @@ struct Amounts {
   uint64_t spill_bytes = 0;                    // On each device, in host memory beyond the quota.
   uint32_t devices = 1;                        // Number of different devices.
   bool exclusive = false;                      // Whole devices.
-  std::optional<Isolation> isolation;          // If absent, the node's, or as much as there are limits for.
+  std::optional<Isolation> isolation;          // If absent, the node's, or else as much as the amounts allow.
   std::optional<Policy> policy;                // If absent, the device's.
   std::optional<LatencyClass> latency_class;   // If absent, batch.
   std::optional<Strategy> strategy;            // If absent, the node's.
-  std::vector<std::string> models;             // Allowed ones, as the driver names them. Empty means any.
+  std::vector<std::string> models;             // Allowed models, as the driver names them. Empty means any.
   std::vector<std::string> device_uuids;       // Allowed ones. Empty means any.
   // Memory and share of each device if they differ, instead of the fields above. Empty if all devices have
   // equal amounts.

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t max_shown_path_bytes = 80;
 constexpr size_t max_shown_method_bytes = 20;
 
-// The path's values for the holes of its pattern.
+// The path's values for the placeholders of its pattern.
 struct PathParts {
   objects::Kind kind = objects::Kind::service;
   std::vector<std::string> names;

@@ -26,7 +26,8 @@ struct Sum {
   uint64_t lines = 0;
 };
 
-// The millionths of numerator / denominator, rounded half to even; both are not negative, the latter not 0.
+// The millionths of numerator / denominator, rounded half to even; neither is negative, and the denominator
+// is not 0.
 __int128 millionths_of(__int128 numerator, __int128 denominator) {
   const __int128 scaled = numerator * bill::millionths_per_one;
   __int128 out = scaled / denominator;

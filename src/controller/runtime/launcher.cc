@@ -107,7 +107,7 @@ bool keep_files(const std::vector<os::Fd>& files) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   umask(027);
   const int null = open("/dev/null", O_RDWR);
-  // The user may have no right on the folders above the directory.
+  // The user may have no access to the folders above the directory.
   if (fchdir(directory) != 0 || !become(user) || dup2(input, STDIN_FILENO) < 0 ||
       dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0 || !keep_files(files))
     _exit(runner::failed_status);
@@ -164,7 +164,7 @@ Outcome<void> start_supervisor(const Places& places, runner::ReplicaCgroups& cgr
 }
 
 // Sends the signal with the rights of the program's user, who can write any process into the state.
-// `living`: the supervisor, if its liveness file shows it. Then the state is believed as far as it names a
+// `living`: the supervisor, if its liveness file shows it. If it is given, the state is trusted only for a
 // child of the supervisor.
 void signal_program(int directory, int signal, const std::optional<os::ProcessId>& living) {
   if (fchdir(directory) != 0) return;

@@ -67,7 +67,7 @@ std::string eas_pool(std::string_view json);
 std::string eas_name(std::string_view json);
 
 // Returns whether the document describes a whole service. One without a name is a fragment, and so is one
-// without containers, also if it has the service's name: it has nothing to run.
+// without containers, even if it has the service's name: it has nothing to run.
 bool is_whole_eas(std::string_view json);
 
 // Returns the document with the members of the fragment: objects are merged, every other value is replaced,

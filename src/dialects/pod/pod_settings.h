@@ -22,7 +22,7 @@ struct PodSettings {
 
   // Pods with unknown GPU requests run without a slice (unknown_requests.h); otherwise they are rejected.
   bool allows_unknown_gpu_requests = false;
-  bool has_other_makers = false;  // Cluster nodes may have devices of other makers than NVIDIA.
+  bool has_other_makers = false;  // Cluster nodes may have devices of vendors other than NVIDIA.
 
   // Only for admission.
   std::vector<std::string> schedulers{"carve-scheduler"};  // In addition to the cluster's default.

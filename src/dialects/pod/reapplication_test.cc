@@ -22,7 +22,7 @@ Json admitted(const Json& pod) {
   return out->pod;
 }
 
-// `kubectl apply` adds the manifest's fields to the pod that is there.
+// `kubectl apply` adds the manifest's fields to the existing pod.
 Json applied(Json pod, const Json& manifest) {
   pod.merge_patch(manifest["metadata"].is_null() ? Json::object() : Json{{"metadata", manifest["metadata"]}});
   for (const auto& [key, value] : manifest["spec"]["containers"][0]["resources"]["limits"].items())

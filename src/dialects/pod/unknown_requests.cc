@@ -19,7 +19,7 @@ constexpr std::string_view unknown_annotations[] = {"gpu-fraction", "gpu-memory"
 // HAMi's choice among devices. It accompanies limits, and on its own it also requests a device.
 constexpr std::string_view choices[] = {keys::hami_use_type, keys::hami_no_type, keys::hami_use_uuid,
                                         keys::hami_no_uuid, keys::hami_mode};
-// A cluster may have nodes with devices of other makers, served by their own plugins.
+// A cluster may have nodes with devices of other vendors, served by their own plugins.
 constexpr std::string_view other_makers[] = {"amd.com/", "gpu.intel.com/"};
 
 class Search {

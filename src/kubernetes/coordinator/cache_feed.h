@@ -16,7 +16,7 @@
 
 namespace carve::kubernetes::coordinator {
 
-// How long the room that a pod has made by preemption is kept.
+// How long capacity that a pod has freed by preemption is reserved for it.
 inline constexpr kubernetes::Nanoseconds nomination_ns = 60 * kubernetes::second_ns;
 
 class CacheFeed {

@@ -8,7 +8,7 @@ namespace {
 
 using os::shown;
 
-// Returns whether the text may be the name of an object of Kubernetes (RFC 1123).
+// Returns whether the text may be the name of a Kubernetes object (RFC 1123).
 bool is_object_name(const std::string& name) {
   return !name.empty() && name.size() <= 253 &&
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == name.npos &&

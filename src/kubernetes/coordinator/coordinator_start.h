@@ -27,7 +27,7 @@ int print(Options::Mode);
 // Finds the API server and the credentials for it.
 Outcome<kubernetes::Connection> find_api_server(const Options&);
 
-// The listening sockets, which are open before the first answer is possible.
+// The listening sockets, which are opened before requests can be answered.
 struct Listeners {
   os::Fd extender, webhook, health;
 };

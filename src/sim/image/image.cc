@@ -1,5 +1,5 @@
-// Reads the declarations in PTX. The input is split into tokens first, without comments and white space, so a
-// declaration may span any number of lines.
+// Parses the declarations in PTX. It works on tokens without comments and white space, so a declaration may
+// span any number of lines.
 #include "sim/image/image.h"
 
 #include <algorithm>

@@ -22,7 +22,7 @@ inline constexpr int64_t renew_ca_days = 90;       // Before its end.
 inline constexpr int64_t renew_serving_days = 30;  // Before its end.
 inline constexpr int64_t step_s = day_s;           // Between the steps of a change.
 
-// The content of Secret carve-tls; empty texts if it has none.
+// The content of Secret carve-tls; empty strings if it has none.
 struct CertificateSet {
   std::vector<std::string> cas;  // The newest first; the bundle has all of them.
   std::string ca_key;            // Key of the newest CA.
