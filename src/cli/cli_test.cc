@@ -236,7 +236,7 @@ TEST(Top, every_column_but_the_widest_fits_a_hundred) {
     EXPECT_THAT(headings[0], HasSubstr(heading));
 }
 
-TEST(Top, a_share_that_is_not_enforced_never_looks_as_if_it_were) {
+TEST(Top, an_unenforced_share_is_never_shown_as_enforced) {
   TopView view = two_shares();
   const Enforcement none{EnforcementLevel::none, "slices without a share also use the device", {"c"}};
   view.devices.devices[0].compute = view.slices.slices[0].enforcement.compute = none;
@@ -292,7 +292,7 @@ TEST(Terminal, cuts_and_pads_by_what_is_seen) {
   EXPECT_EQ(percent(9996), "100.0%");
 }
 
-TEST(Terminal, what_others_chose_cannot_steer_it) {
+TEST(Terminal, texts_of_other_users_cannot_control_it) {
   EXPECT_EQ(harmless("a\x1b]0;title\x07z\x7f\n"), "a?]0;title?z??");
   EXPECT_EQ(harmless("\xc2\x9b"
                      "31m caf\xc3\xa9"),

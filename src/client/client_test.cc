@@ -57,7 +57,7 @@ TEST(Client, a_refusal_is_the_agents_problem) {
   EXPECT_THAT(broken.error().detail, HasSubstr("refused GET /v1/node with status 500"));
 }
 
-TEST(Client, warnings_beside_an_answer_reach_the_program) {
+TEST(Client, warnings_in_a_response_reach_the_program) {
   const std::string body = R"({"version":"1.2.3"})";
   AgentStub agent({{"GET /v1/version",
                     fmt::format("HTTP/1.1 200 OK\r\nWarning: {}\r\nwarning: {}\r\nWarning: 199 x\r\n"
@@ -188,7 +188,7 @@ TEST(Client, several_threads_call_at_once) {
   EXPECT_EQ(answered, 100);
 }
 
-TEST(Client, finds_the_controller_beside_the_agent) {
+TEST(Client, finds_the_controller_next_to_the_agent) {
   setenv("CARVE_SOCKET", "/x/y/carved.sock", 1);
   EXPECT_EQ(find_controller_socket(""), "/x/y/controller.sock");
   setenv("CARVE_CONTROLLER", "/z", 1);
@@ -221,7 +221,7 @@ TEST(Client, hostile_answers_are_problems) {
   }
 }
 
-TEST(Client, a_watch_gives_each_event_and_says_why_it_ended) {
+TEST(Client, a_watch_delivers_each_event_and_the_reason_for_its_end) {
   const std::string begin = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
   AgentStub agent(
       {{"GET /v1/events?watch=true", begin + "id: 7-1\ndata: {}\n\n:\n\nid: 7-2\ndata: x\n\ndata: cut"},

@@ -26,7 +26,7 @@ TEST(AgentCalls, an_answer_is_passed_on_with_its_status_and_its_type) {
   EXPECT_EQ(answer->body, R"({"detail":"no slice"})");
 }
 
-TEST(AgentCalls, an_agent_that_did_not_answer_is_asked_again_after_its_next_answer_to_a_poll) {
+TEST(AgentCalls, a_silent_agent_is_called_again_after_its_next_response_to_a_poll) {
   AgentStub agent({{"GET /v1/node", ""}, {"GET /v1/version", json_answer(200, "{}")}});
   AgentCalls calls;
   const auto lost = calls.ask(node_at(agent.socket(), 10), {"GET", "/v1/node"}, 20);
@@ -40,7 +40,7 @@ TEST(AgentCalls, an_agent_that_did_not_answer_is_asked_again_after_its_next_answ
   EXPECT_TRUE(calls.ask(node_at(agent.socket(), 22), {"GET", "/v1/version"}, 24));
 }
 
-TEST(AgentCalls, a_node_that_is_unreachable_is_not_asked) {
+TEST(AgentCalls, an_unreachable_node_is_not_called) {
   AgentStub agent({{"GET /v1/version", json_answer(200, "{}")}});
   api::KnownNode node = node_at(agent.socket());
   node.reachability = Reachability::unreachable;

@@ -84,7 +84,7 @@ TEST(CallerSlices, a_silent_agent_is_waited_for_once) {
 }
 
 // The agent looks up every request again: a process may enter a slice between two of its connections.
-TEST(CallerSlices, each_connection_is_asked_about_over_one_connection_to_the_agent) {
+TEST(CallerSlices, each_connection_is_looked_up_over_one_connection_to_the_agent) {
   char folder[] = "/tmp/carve-asked-XXXXXX";
   ASSERT_NE(mkdtemp(folder), nullptr);
   const std::string path = std::string(folder) + "/s";

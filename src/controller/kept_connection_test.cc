@@ -145,7 +145,7 @@ TEST_F(KeptConnectionTest, an_idle_connection_that_was_closed_is_made_again) {
   EXPECT_THAT(requests(), ElementsAre("/d"));
 }
 
-TEST_F(KeptConnectionTest, an_agent_that_serves_nothing_is_not_asked_again) {
+TEST_F(KeptConnectionTest, an_agent_that_serves_nothing_is_not_called_again) {
   for (const std::string& bytes : {std::string(), std::string("nonsense\r\n\r\n"), std::string(100'000, 'x'),
                                    std::string("HTTP/1.1 200 OK\r\nContent-Length: 70000\r\n\r\n"),
                                    std::string("HTTP/1.1 200 OK\r\nContent-Le")}) {

@@ -67,7 +67,7 @@ TEST(Amounts, of_equal_parts_are_those_of_equal_devices) {
   }
 }
 
-TEST(Amounts, beside_parts_are_refused_by_name) {
+TEST(Amounts, in_addition_to_parts_are_rejected_by_name) {
   const struct {
     const char* field;
     Amounts amounts;

@@ -7,7 +7,7 @@
 namespace carve {
 namespace {
 
-TEST(Escaped, text_stays_and_what_could_forge_a_line_is_spelled_out) {
+TEST(Escaped, text_stays_and_characters_that_could_forge_a_line_are_escaped) {
   EXPECT_EQ(escaped("train.py --näme 数据 €"), "train.py --näme 数据 €");
   EXPECT_EQ(escaped("a\nb\r\x1b]0;x\a\x7f"), "a\\x0ab\\x0d\\x1b]0;x\\x07\\x7f");
   EXPECT_EQ(escaped(std::string_view("a\0b", 3)), "a\\x00b");

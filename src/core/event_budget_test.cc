@@ -42,7 +42,7 @@ TEST(EventBudget, is_full_until_an_event_and_after_a_silence) {
   EXPECT_TRUE(budget.is_full(2 * second));
 }
 
-TEST(EventBudgets, a_cause_has_a_burst_of_its_own_and_the_rest_is_counted_for_it) {
+TEST(EventBudgets, a_cause_has_its_own_burst_and_the_rest_is_counted_for_it) {
   EventBudgets budgets;
   EXPECT_EQ(taken(budgets, loud, 5000, second), EventBudgets::burst);
   EXPECT_EQ(taken(budgets, other, 3, second), 3u);

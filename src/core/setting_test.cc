@@ -10,7 +10,7 @@ namespace {
 using testing::ElementsAre;
 using Names = std::vector<std::string>;
 
-TEST(Setting, takes_effect_at_once_without_a_holder) {
+TEST(Setting, takes_effect_immediately_without_a_holder) {
   const auto s = wanted(Setting<int>{1, 1, {}}, 2, {});
   EXPECT_EQ(s, (Setting<int>{2, 2, {}}));
 }
@@ -26,13 +26,13 @@ TEST(Setting, waits_for_the_last_of_those_who_hold_it_and_names_them) {
   EXPECT_EQ(s, (Setting<int>{2, 2, {}}));
 }
 
-TEST(Setting, wanting_what_is_effective_takes_the_wish_back) {
+TEST(Setting, setting_the_effective_value_cancels_a_pending_change) {
   auto s = wanted(Setting<int>{1, 1, {}}, 2, {"a"});
   s = wanted(s, 1, {"a"});
   EXPECT_EQ(s, (Setting<int>{1, 1, {}}));
 }
 
-TEST(Setting, of_several_wishes_the_last_one_comes_true) {
+TEST(Setting, of_several_changes_the_last_one_takes_effect) {
   auto s = wanted(Setting<int>{1, 1, {}}, 2, {"a"});
   s = wanted(s, 3, {"a"});
   EXPECT_EQ(settled(s, {}).effective, 3);

@@ -189,7 +189,7 @@ TEST(EnginePods, are_refused_with_the_key_and_the_way_out) {
   for (const auto& row : rows) EXPECT_THAT(refusals(row.asked), ElementsAre(row.message));
 }
 
-TEST(EnginePods, are_refused_for_a_key_of_ours_that_does_not_exist_or_is_no_number) {
+TEST(EnginePods, are_rejected_for_an_unknown_carve_key_or_an_invalid_number) {
   const std::string known =
       "there are carve.ray.worker.cpus, carve.ray.worker.memory.bytes and carve.ray.worker.store.bytes, of "
       "Ray";

@@ -426,7 +426,7 @@ TEST(Later, has_no_limit_of_time_and_one_of_bytes) {
   EXPECT_FALSE(echo.say(std::string(10 << 10, 'x')));
 }
 
-TEST(Later, may_come_at_once_and_closes_as_the_caller_wants) {
+TEST(Later, may_come_immediately_and_closes_as_the_caller_requests) {
   Echo echo;
   echo.response = [] {
     return Response{.content = LaterContent{[](LaterAnswer& answer) {

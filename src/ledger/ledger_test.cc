@@ -198,7 +198,7 @@ TEST(Ledger, whole_devices_cannot_be_altered) {
   EXPECT_FALSE(book.ledger.alter(book.ledger.find("w")->id, {1_GiB, {1}}, morning));
 }
 
-TEST(Ledger, a_name_is_unique_among_the_living_and_free_afterwards) {
+TEST(Ledger, a_name_is_unique_among_live_slices_and_free_afterwards) {
   Book book;
   ASSERT_TRUE(book.grant(holding("a", {{book.uuid(0), 1_GiB, {}}})));
   const auto again = book.grant(holding("a", {{book.uuid(0), 1_GiB, {}}}));

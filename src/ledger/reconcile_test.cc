@@ -50,7 +50,7 @@ Observed in_agreement() {
   return seen;
 }
 
-TEST(FindDrift, a_book_that_is_right_is_left_alone) {
+TEST(FindDrift, a_correct_ledger_is_not_changed) {
   EXPECT_TRUE(find_drift(book(), in_agreement(), now).empty());
 }
 

@@ -47,7 +47,7 @@ TEST(Inventory, of_another_boot_driver_or_option_is_not_used) {
   }
 }
 
-TEST(Inventory, what_is_damaged_is_not_used) {
+TEST(Inventory, a_damaged_file_is_not_used) {
   const std::string text = write_inventory(two_devices(), key);
   for (size_t size = 0; size < text.size(); ++size) EXPECT_FALSE(read_inventory(text.substr(0, size), key));
   std::string other = text;

@@ -11,7 +11,7 @@ namespace {
 
 using testing::StartsWith;
 
-TEST(InputFile, is_read_whole_or_the_message_says_why_not) {
+TEST(InputFile, is_read_completely_or_the_message_has_the_reason) {
   char name[] = "/tmp/carve-input-XXXXXX";
   const std::string folder = mkdtemp(name);
   std::ofstream(folder + "/full") << "12345";

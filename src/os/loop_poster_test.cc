@@ -53,7 +53,7 @@ TEST(LoopPoster, a_call_posts_the_next_one_and_timers_run_in_between) {
   EXPECT_GT(posted, 1);
 }
 
-TEST(LoopPoster, what_is_posted_between_two_runs_is_called_in_the_second) {
+TEST(LoopPoster, a_call_posted_between_two_runs_is_made_in_the_second) {
   Loop loop;
   std::vector<int> seen;
   loop.post([&] {

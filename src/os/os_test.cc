@@ -25,7 +25,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Loop, what_was_forgotten_is_not_called_even_when_it_was_already_reported) {
+TEST(Loop, a_forgotten_handler_is_not_called_even_if_its_event_was_reported) {
   Loop loop;
   const Fd a(eventfd(1, 0)), b(eventfd(1, 0));
   int calls = 0;

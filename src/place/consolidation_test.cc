@@ -76,7 +76,7 @@ TEST(ConsolidationPlan, no_slice_moves_if_it_cannot_or_for_nothing) {
 }
 
 // Two pairs with 40 % of two devices each: one moves to the other's devices, and two devices are empty.
-TEST(ConsolidationPlan, who_has_several_devices_goes_to_several_and_leaves_several_empty) {
+TEST(ConsolidationPlan, a_slice_of_several_devices_moves_to_several_and_leaves_several_empty) {
   for (const Strategy strategy : {Strategy::binpack, Strategy::spread}) {
     Engine engine(strategy);
     add(engine, 2, 4);
@@ -113,7 +113,7 @@ TEST(ConsolidationPlan, only_the_devices_that_are_exchanged_are_carried_over) {
 
 // Fleets of two models under every strategy, with slices of one to three devices, exclusive ones, replicas,
 // slices bound to a model, and slices that the planner is not given.
-TEST(ConsolidationPlan, any_plan_can_be_carried_out_and_empties_what_it_says) {
+TEST(ConsolidationPlan, any_plan_can_be_carried_out_and_empties_the_listed_devices) {
   constexpr Strategy all[] = {Strategy::binpack,  Strategy::spread, Strategy::first_fit,
                               Strategy::best_fit, Strategy::fgd,    Strategy::fgd_scarcity,
                               Strategy::lookahead};

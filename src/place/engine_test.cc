@@ -161,7 +161,7 @@ TEST(Engine, a_decision_on_one_node_may_use_another_strategy) {
   EXPECT_EQ(engine.scores(k)[1], 0);
 }
 
-TEST(Engine, what_it_remembers_is_what_it_would_find_afresh) {
+TEST(Engine, cached_scores_equal_newly_computed_ones) {
   for (const Strategy strategy : all) {
     std::mt19937 dice(7);
     Engine engine(strategy);
@@ -317,7 +317,7 @@ TEST(Engine, a_guard_keeps_the_last_slots_for_those_who_are_expected) {
   EXPECT_FALSE(engine.place(half));
 }
 
-TEST(Engine, what_only_one_model_can_serve_is_kept_for_those_bound_to_it) {
+TEST(Engine, capacity_of_a_model_is_kept_for_requests_bound_to_it) {
   WorkloadModel workload;
   workload.push_back({asking(1, 10000, {}, 0b01), certain / 2});
   workload.push_back({asking(1, 10000), certain / 2});

@@ -91,7 +91,7 @@ TEST(Explain, a_percentage_of_unequal_devices_is_a_rule_of_its_own) {
   EXPECT_THAT(explain(fleet, shape).message, HasSubstr("1 devices of different sizes"));
 }
 
-TEST(Explain, what_it_says_would_fit_does) {
+TEST(Explain, a_reported_smaller_request_fits) {
   std::mt19937 dice(5);
   int said = 0;
   for (int round = 0; round < 500; ++round) {

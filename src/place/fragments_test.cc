@@ -70,7 +70,7 @@ struct Chance {
   }
 };
 
-TEST(Fragments, are_the_papers_where_no_memory_is_asked_for) {
+TEST(Fragments, are_the_papers_if_no_request_needs_memory) {
   Chance chance;
   for (int round = 0; round < 40; ++round) {
     Fleet fleet;

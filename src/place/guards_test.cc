@@ -60,7 +60,7 @@ RequestShape asking_memory(unsigned devices, Bytes memory, uint32_t cpu = 1000, 
   return a;
 }
 
-TEST(Guards, requests_of_one_class_for_memory_alone_fill_the_fleet) {
+TEST(Guards, requests_of_one_class_for_only_memory_fill_the_fleet) {
   Engine engine(Strategy::fgd_scarcity);
   add(engine.fleet(), "A", 4, 2);
   const RequestShape two = asking_memory(2, 4_GiB);
@@ -71,7 +71,7 @@ TEST(Guards, requests_of_one_class_for_memory_alone_fill_the_fleet) {
 }
 
 // The counts of the test above, where memory is the only resource.
-TEST(Guards, nodes_are_kept_for_large_requests_for_memory_alone) {
+TEST(Guards, nodes_are_kept_for_large_requests_for_only_memory) {
   Fleet fleet;
   add(fleet, "A", 40, 8);
   Guards guards;
@@ -153,15 +153,15 @@ void the_bound_find_their_fair_share(RequestShape any) {
   }
 }
 
-TEST(Guards, what_is_bound_to_a_model_finds_its_fair_share_there) {
+TEST(Guards, requests_bound_to_a_model_find_their_fair_share_there) {
   the_bound_find_their_fair_share(asking(1, 10000));
 }
 
-TEST(Guards, what_asks_for_memory_alone_finds_its_fair_share_too) {
+TEST(Guards, requests_for_only_memory_find_their_fair_share_too) {
   the_bound_find_their_fair_share(asking_memory(1, 16_GiB));
 }
 
-TEST(Guards, what_asks_for_a_part_of_the_memory_finds_its_fair_share_too) {
+TEST(Guards, requests_for_a_part_of_the_memory_find_their_fair_share_too) {
   RequestShape part = asking(1, 0);
   part.part = whole_device;
   the_bound_find_their_fair_share(part);

@@ -243,7 +243,7 @@ TEST(Place, a_device_without_isolation_takes_more_than_sixteen_slices) {
   EXPECT_TRUE(place(devices, request, Strategy::binpack).placement);
 }
 
-TEST(Place, equal_reasons_are_told_once) {
+TEST(Place, equal_reasons_are_reported_once) {
   const std::vector<DeviceSnapshot> devices = {device(0, 4_GiB, 1_GiB), device(1, 4_GiB, 1_GiB),
                                                device(2, 4_GiB, 2_GiB)};
   EXPECT_EQ(
@@ -258,7 +258,7 @@ TEST(Place, equal_reasons_are_told_once) {
 }
 
 // Frequent questions of users, with the exact answers.
-TEST(Place, a_refusal_says_what_each_device_lacks_and_what_would_fit) {
+TEST(Place, a_rejection_reports_what_each_device_lacks_and_what_would_fit) {
   Request ten_percent = asking(20_GiB);
   ten_percent.share = {1000};
   std::vector<DeviceSnapshot> much_memory = {device(0, 48_GiB, 48_GiB)};

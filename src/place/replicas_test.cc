@@ -42,7 +42,7 @@ Where where(const std::optional<Assignment>& s) {
   return s ? Where{s->node, s->devices} : Where{UINT32_MAX, 0};
 }
 
-TEST(Replicas, spread_parts_them_over_nodes_before_it_looks_how_full_these_are) {
+TEST(Replicas, spread_separates_them_over_nodes_before_it_compares_fullness) {
   Engine engine(Strategy::spread);
   add(engine.fleet(), 8);
   add(engine.fleet(), 2, 3'000);

@@ -67,7 +67,7 @@ TEST(Topology, takes_the_tightest_group_that_has_room_and_of_those_the_smallest)
     EXPECT_EQ(chosen_of(t, row.set, row.count, row.liked), row.chosen) << row.count;
 }
 
-TEST(Topology, always_chooses_as_many_of_the_set_as_were_asked_for) {
+TEST(Topology, always_chooses_the_requested_number_of_devices) {
   std::mt19937 dice(3);
   for (int round = 0; round < 2000; ++round) {
     std::vector<Wire> wires;
@@ -105,7 +105,7 @@ TEST(Topology, one_that_contradicts_itself_is_refused_with_the_row) {
   EXPECT_EQ(refused({{0, 1, Link::nvlink}, {1, 0, Link::nvlink}}), "accepted");
 }
 
-TEST(Topology, what_two_devices_share_with_a_third_they_share_with_each_other) {
+TEST(Topology, two_devices_that_share_a_switch_with_a_third_share_it_with_each_other) {
   const auto of = [](std::vector<Wire> wires) {
     const auto t = Topology::of(4, wires);
     return t ? std::string("accepted") : t.error().message;
@@ -121,7 +121,7 @@ TEST(Topology, what_two_devices_share_with_a_third_they_share_with_each_other) {
   EXPECT_EQ(of({{0, 1, Link::bridge}, {1, 2, Link::numa}, {0, 2, Link::numa}}), "accepted");
 }
 
-TEST(Topology, the_loosest_link_of_a_set_says_how_well_it_is_connected) {
+TEST(Topology, the_loosest_link_determines_how_well_a_set_is_connected) {
   const Topology t = eight();
   EXPECT_EQ(t.loosest(0b00000011), Link::nvlink);
   EXPECT_EQ(t.loosest(0b00000111), Link::numa);

@@ -21,7 +21,7 @@ TEST(WorkloadModel, learns_what_arrived_and_how_often) {
   EXPECT_EQ(w[1].weight, certain / 4);
 }
 
-TEST(WorkloadModel, what_arrived_long_ago_fades) {
+TEST(WorkloadModel, old_arrivals_fade) {
   ArrivalCounts arrivals(100);
   for (int i = 0; i < 1000; ++i) arrivals.count(asking(2500));
   for (int i = 0; i < 300; ++i) arrivals.count(asking(5000));
@@ -51,7 +51,7 @@ TEST(WorkloadModel, the_typical_are_the_popular_up_to_the_coverage) {
   EXPECT_NEAR(static_cast<double>(sum), static_cast<double>(certain), 10);
 }
 
-TEST(WorkloadModel, host_memory_makes_no_type_of_its_own_for_those_who_do_not_ask_for_it) {
+TEST(WorkloadModel, host_memory_makes_no_separate_type_for_requests_without_it) {
   WorkloadModel w = {{asking(5), certain / 4}, {asking(9), certain / 2}, {asking(5), certain / 4}};
   w[0].shape.host_memory = 1_GiB;
   w[2].shape.host_memory = 2_GiB;

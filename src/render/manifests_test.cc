@@ -39,7 +39,7 @@ objects::ReplicaTerms with_isolation(objects::ReplicaTerms terms) {
   return terms;
 }
 
-TEST(Render, what_is_rendered_is_applied_with_the_same_terms) {
+TEST(Render, rendered_manifests_are_applied_with_the_same_terms) {
   const objects::Gpu rows[] = {
       {.memory = "4GiB", .share = "30%"},
       {.memory = "4097MiB"},
@@ -129,7 +129,7 @@ TEST(Render, a_target_port_comes_back) {
   EXPECT_EQ(again->service.spec.target_port, 30000u);
 }
 
-TEST(Render, what_kubernetes_cannot_count_is_refused) {
+TEST(Render, amounts_that_kubernetes_cannot_count_are_rejected) {
   const auto refused = [](const objects::Gpu& gpu) {
     const auto manifests = manifests_of(named("a"), rendered_spec(gpu));
     return manifests ? std::string("it was rendered") : manifests.error().front().message;
@@ -143,7 +143,7 @@ TEST(Render, what_kubernetes_cannot_count_is_refused) {
               HasSubstr("has isolation memory+compute in Kubernetes"));
 }
 
-TEST(Render, what_is_rounded_or_left_out_is_said) {
+TEST(Render, rounded_and_omitted_fields_cause_a_warning) {
   objects::ServiceSpec spec = rendered_spec({.memory = "20GB"});
   spec.run.image.clear();
   spec.pool = "a10";

@@ -75,7 +75,7 @@ TEST(Random, draws_evenly_and_exponentially) {
   EXPECT_NEAR(beyond_one / 100'000.0, 0.3679, 0.01);
 }
 
-TEST(Trace, what_is_wrong_is_told_with_file_line_and_field) {
+TEST(Trace, errors_are_reported_with_file_line_and_field) {
   const Cluster cluster = cluster_of(4);
   const struct {
     std::string text;

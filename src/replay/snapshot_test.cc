@@ -75,7 +75,7 @@ TEST(Snapshot, devices_may_have_uuids_and_nodes_settings) {
         HasSubstr(messages[i]));
 }
 
-TEST(Snapshot, what_is_wrong_is_told_with_file_line_and_field) {
+TEST(Snapshot, errors_are_reported_with_file_line_and_field) {
   const struct {
     std::string_view from, to;
     const char* message;

@@ -99,7 +99,7 @@ TEST(LogFollower, reads_a_long_attempt_in_pieces_from_its_first_line) {
   EXPECT_EQ(got.back(), 500);
 }
 
-TEST(LogFollower, begins_with_the_selected_lines_and_goes_on_into_the_next_attempt) {
+TEST(LogFollower, begins_with_the_selected_lines_and_continues_with_the_next_attempt) {
   WrittenLog log(1 << 20);
   log.begin(1);
   log.write(0, 9);

@@ -107,7 +107,7 @@ class RealCgroups : public testing::Test {
   const OwnCgroups own = read_own_cgroups();
 };
 
-TEST_F(RealCgroups, what_a_process_joined_is_removed_when_the_process_has_ended) {
+TEST_F(RealCgroups, a_joined_cgroup_is_removed_when_its_process_has_ended) {
   ReplicaCgroups groups(own, "/programs of this test");
   const auto made = groups.make("a-1-0", {.memory_bytes = 64 << 20}, true);
   ASSERT_TRUE(made) << made.error().message;
@@ -137,7 +137,7 @@ TEST_F(RealCgroups, what_a_process_joined_is_removed_when_the_process_has_ended)
   EXPECT_FALSE(std::filesystem::exists(folder)) << "it is removed with the next one";
 }
 
-TEST_F(RealCgroups, what_a_killed_launcher_left_is_taken_over_or_removed) {
+TEST_F(RealCgroups, cgroups_of_a_killed_launcher_are_taken_over_or_removed) {
   std::string folder;
   {
     ReplicaCgroups killed(own, "/programs of this test");

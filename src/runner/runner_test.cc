@@ -82,7 +82,7 @@ TEST(Runner, asks_for_supervision_then_enters_then_executes_with_the_agents_envi
 }
 
 // A killed agent does not respond; the next one does.
-TEST(Runner, waits_for_the_next_agent_under_a_supervisor_alone) {
+TEST(Runner, waits_for_the_next_agent_only_under_a_supervisor) {
   World world({}, 3);
   EXPECT_EQ(world.run({"sh", "-c", "exit 7"}, true), 7);
   EXPECT_EQ(world.said, "");

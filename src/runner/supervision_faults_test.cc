@@ -125,7 +125,7 @@ TEST(SupervisionFaults, a_supervisor_killed_at_any_moment_starts_no_program_twic
   }
 }
 
-TEST(SupervisionFaults, what_a_killed_supervisor_left_ends_before_the_next_attempt) {
+TEST(SupervisionFaults, processes_of_a_killed_supervisor_end_before_the_next_attempt) {
   const FaultFolder folder;
   const pid_t supervisor = folder.begin("sleep 600 & echo $! > child; wait");
   pid_t child = 0;
@@ -159,7 +159,7 @@ TEST(SupervisionFaults, a_descendant_that_keeps_writing_does_not_keep_the_superv
   kill(atoi(folder.text("child").c_str()), SIGKILL);
 }
 
-TEST(SupervisionFaults, a_signal_is_told_from_an_exit_status) {
+TEST(SupervisionFaults, a_signal_is_distinguished_from_an_exit_status) {
   const FaultFolder folder;
   EXPECT_EQ(FaultFolder::wait(folder.begin("exit 200")), 0);
   EXPECT_EQ(exit_text(folder.seen().state), "exit status 200");

@@ -5,7 +5,7 @@
 namespace carve::share {
 namespace {
 
-TEST(Device, a_burst_client_alone_keeps_its_gate_while_idle) {
+TEST(Device, a_single_burst_client_keeps_its_gate_open_while_idle) {
   Script s;
   const unsigned a = s.add_client(guaranteed(5000));
   s.comes(a);
@@ -36,7 +36,7 @@ TEST(Device, the_lease_ends_after_a_quantum_if_another_waits_and_the_next_opens_
   EXPECT_TRUE(s.open(b));
 }
 
-TEST(Device, a_client_with_tokens_keeps_its_lease_in_a_short_pause_beside_a_burst_client) {
+TEST(Device, a_client_with_tokens_keeps_its_lease_in_a_short_pause_next_to_a_burst_client) {
   for (const Entitlement& own : {guaranteed(6000), fixed(6000)}) {
     Script s;
     const unsigned a = s.add_client(own), b = s.add_client(native(4000));
@@ -129,7 +129,7 @@ TEST(Device, a_fixed_share_never_runs_on_credit) {
   EXPECT_NEAR(static_cast<double>(ran) / static_cast<double>(s.now - begun), 0.1, 0.002);
 }
 
-TEST(Device, a_latency_client_is_let_in_at_once_while_it_has_tokens) {
+TEST(Device, a_latency_client_is_admitted_immediately_while_it_has_tokens) {
   Script s;
   const unsigned trainer = s.add_client(guaranteed(7000));
   const unsigned server = s.add_client(

@@ -30,7 +30,7 @@ TEST(Device, opens_for_a_client_that_comes_and_sleeps_otherwise) {
   EXPECT_FALSE(s.device.lease(a).uncontended);
 }
 
-TEST(Device, beside_a_latency_client_little_may_be_in_flight) {
+TEST(Device, next_to_a_latency_client_little_may_be_in_flight) {
   Script s;
   const unsigned trainer = s.add_client(guaranteed(7000));
   s.add_client({.policy = Policy::guaranteed_burst_share, .latency = LatencyClass::latency, .share = {3000}});
@@ -39,7 +39,7 @@ TEST(Device, beside_a_latency_client_little_may_be_in_flight) {
   EXPECT_EQ(s.device.lease(trainer).in_flight_limit, s.device.tuning().min_in_flight_limit);
 }
 
-TEST(Device, who_leaves_while_it_holds_the_lease_leaves_the_device_to_the_next) {
+TEST(Device, a_client_removed_during_its_lease_leaves_the_device_to_the_next) {
   Script s;
   const unsigned a = s.add_client(fixed(5000)), b = s.add_client(fixed(5000));
   s.comes(a);

@@ -15,7 +15,7 @@ TEST(HostFit, a_request_fits_up_to_the_last_core_and_byte) {
   EXPECT_EQ(host_problem({.cpu_milli = 99'000}, {}, {}), "") << "the capacity is not known";
 }
 
-TEST(HostFit, what_is_lacking_is_named_with_figures) {
+TEST(HostFit, the_missing_amounts_are_reported) {
   EXPECT_EQ(host_problem({.cpu_milli = 3000}, host, {.cpu_milli = 2500}),
             "a replica requests 3 cores, and 1.5 of 4 are free");
   EXPECT_EQ(host_problem({.memory_bytes = 6 * gib}, host, {.memory_bytes = 3 * gib}),

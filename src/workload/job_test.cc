@@ -145,7 +145,7 @@ Job cluster(uint32_t workers) {
   return job;
 }
 
-TEST(Job, that_stays_starts_a_worker_again_alone_and_all_pods_after_its_head) {
+TEST(Job, that_stays_restarts_only_a_failed_worker_and_all_pods_after_its_head) {
   Machines machines;
   Job job = cluster(2);
   ASSERT_TRUE(validated(job));
@@ -164,7 +164,7 @@ TEST(Job, that_stays_starts_a_worker_again_alone_and_all_pods_after_its_head) {
   EXPECT_EQ(machines.slices(), 2u);
 }
 
-TEST(Job, that_stays_gets_and_loses_workers_while_the_others_run_on) {
+TEST(Job, that_stays_gets_and_loses_workers_while_the_others_keep_running) {
   Machines machines;
   machines.observed.admitted_at = 0;
   run(machines, cluster(2), 0, 5);
@@ -181,7 +181,7 @@ TEST(Job, that_stays_gets_and_loses_workers_while_the_others_run_on) {
   EXPECT_EQ(machines.starts.at({PodRole::worker, 0}), 1u);
 }
 
-TEST(Job, that_stays_kills_a_worker_that_is_none_of_it_any_more_and_ignores_sigterm) {
+TEST(Job, that_stays_kills_a_removed_worker_that_ignores_sigterm) {
   Machines machines;
   machines.observed.admitted_at = 0;
   machines.ignores_sigterm = true;

@@ -256,7 +256,7 @@ class CountingPool final : public Pool {
   size_t takes = 0;
 };
 
-TEST(Queue, ten_thousand_waiting_jobs_ask_the_placement_once_for_each_admission_and_each_blocked_queue) {
+TEST(Queue, ten_thousand_waiting_jobs_need_one_placement_per_admission_and_blocked_queue) {
   CountingPool pool(8);
   std::vector<Queue> queues;
   for (size_t i = 0; i < max_queues; ++i) queues.push_back({.name = fmt::format("q{}", i)});

@@ -336,7 +336,7 @@ TEST(Service, replicas_on_a_drained_node_as_a_table) {
   EXPECT_FALSE(back.lacks_capacity) << "the refused slice is not desired any more";
 }
 
-TEST(Service, a_drain_moves_the_replicas_of_one_node_alone) {
+TEST(Service, a_drain_moves_only_the_replicas_of_one_node) {
   Machines machines;
   const Service service = web(2);
   run(machines, service, 0, 20);

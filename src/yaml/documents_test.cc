@@ -92,7 +92,7 @@ TEST(Documents, yaml_values_have_the_types_of_the_core_schema) {
   }
 }
 
-TEST(Documents, what_has_two_meanings_is_refused_with_its_line) {
+TEST(Documents, ambiguous_values_are_rejected_with_their_line) {
   const struct {
     std::string_view text;
     const char* message;

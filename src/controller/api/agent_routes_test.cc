@@ -119,7 +119,7 @@ TEST_F(AgentRoutes, a_request_for_another_user_or_beyond_the_role_does_not_reach
   EXPECT_THAT(views.calls, IsEmpty());
 }
 
-TEST_F(AgentRoutes, what_shows_all_slices_is_for_operators) {
+TEST_F(AgentRoutes, routes_that_show_all_slices_are_for_operators) {
   for (const char* path : {"/v1/nodes/n1/consolidation?devices=1", "/v1/nodes/n1/agent-events",
                            "/v1/nodes/n1/trace", "/v1/nodes/n1/usage?after=7", "/v1/nodes/n1/metrics"})
     ask(403, local(1000), "GET", path);

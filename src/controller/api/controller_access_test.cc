@@ -135,7 +135,7 @@ TEST(ControllerAccess, wrong_tokens_of_one_user_close_the_machines_address_for_n
   EXPECT_TRUE(local.anonymous() && !local.uid() && !local.may_operate()) << "a uid over TCP gives no right";
 }
 
-TEST(ControllerAccess, who_may_not_change_a_document_sees_no_error_of_it) {
+TEST(ControllerAccess, a_caller_who_may_not_change_an_object_sees_no_errors_of_its_document) {
   Api api;
   const char* eas = R"({"metadata":{"name":"a"},"containers":[{"script":"login --password secret"}]})";
   ASSERT_EQ(api.ask(user(1000), "POST", "/v1/documents", eas).status, 201u);

@@ -103,7 +103,7 @@ TEST(ControllerRoutes, an_operator_changes_a_service_of_a_user_but_not_what_it_r
   EXPECT_EQ(api.objects.find({.name = "a"})->owner_uid, 1000u);
 }
 
-TEST(ControllerRoutes, what_no_program_would_be_started_for_is_refused) {
+TEST(ControllerRoutes, objects_whose_programs_could_not_be_started_are_rejected) {
   Api api;
   api.views.refused_uid = 0;
   for (const bool dry : {true, false}) {
@@ -259,7 +259,7 @@ TEST(ControllerRoutes, an_unchanged_document_does_not_repeat_a_restart) {
   EXPECT_EQ(api.objects.find({.name = "a"})->generation, generation);
 }
 
-TEST(ControllerRoutes, what_a_verb_has_set_stays_if_the_document_cannot_say_it) {
+TEST(ControllerRoutes, fields_set_by_a_verb_stay_if_the_document_cannot_contain_them) {
   const std::tuple<const char*, const char*> documents[] = {
       {"a", R"({"metadata":{"name":"a"},"containers":[{"command":"serve"}]})"},
       {"b", R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"b"},
@@ -295,7 +295,7 @@ TEST(ControllerRoutes, a_modified_document_keeps_the_replicas_unless_it_changes_
   EXPECT_THAT(modify("metadata.instance=3"), HasSubstr(R"("replicas":3)"));
 }
 
-TEST(ControllerRoutes, who_pays_for_an_object_does_not_change) {
+TEST(ControllerRoutes, the_paying_account_of_an_object_does_not_change) {
   Api api;
   const auto paid_by = [](const char* account) {
     return fmt::format(R"({{"apiVersion":"carve.dev/v1","kind":"Service",
@@ -418,14 +418,14 @@ TEST(ControllerRoutes, a_dry_run_explains_which_rule_translated_which_field) {
               HasSubstr(R"("translation":[])"));
 }
 
-TEST(ControllerRoutes, the_controller_says_what_it_is) {
+TEST(ControllerRoutes, the_controller_describes_itself) {
   const auto version =
       api::read<api::ControllerVersion>(body(asked(user(0), "GET", "/v1/version")), api::Reading::strict);
   ASSERT_TRUE(version) << version.error();
   EXPECT_EQ(version->program, "carve-controller");
 }
 
-TEST(ControllerRoutes, what_there_is_not_is_named_with_what_there_is) {
+TEST(ControllerRoutes, an_unknown_name_is_reported_with_the_known_ones) {
   EXPECT_EQ(asked(user(0), "GET", "/v1/slices").status, 404u);
   EXPECT_THAT(body(asked(user(0), "GET", "/v1/slices")),
               HasSubstr("there is no /v1/slices; the controller has /v1/version, /v1/nodes, /v1/nodes/{}, "));

@@ -62,7 +62,7 @@ std::vector<std::string> reasons_of(const objects::ObjectEventList& list) {
   return out;
 }
 
-TEST(EventRoutes, an_event_is_shown_at_once_at_its_object_and_in_the_list_of_all) {
+TEST(EventRoutes, an_event_is_shown_immediately_for_its_object_and_in_the_full_list) {
   EventApi api;
   const objects::ObjectEventList list = api.listed("/v1/services/a/events");
   ASSERT_EQ(list.items.size(), 1u);
@@ -98,7 +98,7 @@ TEST(EventRoutes, earlier_objects_of_the_name_are_shown_on_request) {
   EXPECT_EQ(api.ask("GET", "/v1/services/a/events?lives=some").status, 400u);
 }
 
-TEST(EventRoutes, a_return_to_a_former_revision_is_an_event) {
+TEST(EventRoutes, a_return_to_an_earlier_revision_is_an_event) {
   EventApi api;
   const std::string former = api::write(objects::ServiceSpec{.replicas = 1, .pool = "p"});
   api.views.kept_revisions = {{.number = 1, .spec = former}, {.number = 2}};

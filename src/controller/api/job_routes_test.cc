@@ -47,7 +47,7 @@ struct JobRoutes : testing::Test {
   }
 };
 
-TEST_F(JobRoutes, queues_are_changed_by_operators_alone_and_keep_their_gpu) {
+TEST_F(JobRoutes, only_operators_change_queues_whose_gpu_is_immutable) {
   ask(403, "POST", "/v1/queues", queue(R"({"weight":2})"), 1000);
   ask(403, "DELETE", "/v1/queues/q", "", 1000);
   ask(200, "PATCH", "/v1/queues/q", R"({"spec":{"weight":2}})");
@@ -148,7 +148,7 @@ TEST_F(JobRoutes, a_job_belongs_to_its_user_and_does_not_change) {
   EXPECT_TRUE(job_spec(*objects.find({objects::Kind::job, "default", "a"})).cancelled);
 }
 
-TEST_F(JobRoutes, labels_and_annotations_of_an_applied_object_change_alone) {
+TEST_F(JobRoutes, labels_and_annotations_of_an_applied_object_can_change_without_its_spec) {
   const std::string kinds[][3] = {
       {"jobs", "Job", R"({"queue":"q","run":{"command":["a"],"env":{"A":"p1"}}})"},
       {"rayclusters", "RayCluster",
@@ -178,7 +178,7 @@ TEST_F(JobRoutes, labels_and_annotations_of_an_applied_object_change_alone) {
   }
 }
 
-TEST_F(JobRoutes, what_does_not_change_of_a_job_is_refused_by_name) {
+TEST_F(JobRoutes, changes_of_immutable_fields_of_a_job_are_rejected_by_name) {
   ask(201, "POST", "/v1/jobs", job("a"), 1000);
   EXPECT_THAT(ask(409, "POST", "/v1/jobs", job("a", R"(,"priority":1)"), 1000),
               HasSubstr("spec.priority: 1: job a was already submitted and is immutable"));
@@ -225,7 +225,7 @@ TEST_F(JobRoutes, a_cluster_is_kept_once_and_its_token_is_its_users) {
   ask(200, "DELETE", "/v1/rayclusters/c", "", 1000);
 }
 
-TEST_F(JobRoutes, a_cluster_changes_its_numbers_of_workers_and_its_priority_alone) {
+TEST_F(JobRoutes, a_cluster_changes_only_its_numbers_of_workers_and_its_priority) {
   const auto cluster = [](const std::string& workers, const std::string& more = "") {
     return R"({"apiVersion":"carve.dev/v1","kind":"RayCluster","metadata":{"name":"c"},"spec":{"queue":"q",)"
            R"("engineHome":"/ray","env":{"A":"p1"},"workers":[)" +
@@ -258,7 +258,7 @@ TEST_F(JobRoutes, a_cluster_changes_its_numbers_of_workers_and_its_priority_alon
   EXPECT_THAT(ask(200, "GET", "/v1/rayclusters/c"), HasSubstr("2 more workers wait"));
 }
 
-TEST_F(JobRoutes, what_a_queue_refuses_is_refused_with_all_messages) {
+TEST_F(JobRoutes, a_queue_rejects_a_job_with_all_messages) {
   EXPECT_THAT(ask(422, "POST", "/v1/jobs", job("a", R"(,"computeGroup":"x","tasks":0)")),
               testing::AllOf(HasSubstr("queue q has no compute group 'x'; there are default"),
                              HasSubstr("spec.tasks: 0 is not a whole number from 1 to 1024")));

@@ -74,7 +74,7 @@ TEST_F(PoolRoutes, nodes_are_those_of_the_command_line_with_what_is_known_of_the
   EXPECT_THAT(ask(404, "GET", "/v1/nodes/n3"), HasSubstr("there is no node n3; the controller has n1, n2"));
 }
 
-TEST_F(PoolRoutes, nodes_and_pools_are_changed_by_operators_alone) {
+TEST_F(PoolRoutes, only_operators_change_nodes_and_pools) {
   const char* pool = R"({"apiVersion":"carve.dev/v1","kind":"Pool","metadata":{"name":"p"},"spec":{}})";
   ask(403, "POST", "/v1/documents", pool, 1000);
   apply_pool("{}");
@@ -244,7 +244,7 @@ TEST_F(PoolRoutes, a_document_of_a_node_is_refused_as_a_patch_is) {
   ask(422, "POST", "/v1/documents", node("n1", R"(},"spec":{"schedulabel":true})"));
 }
 
-TEST_F(PoolRoutes, the_pool_says_what_gpu_memory_of_pai_eas_counts) {
+TEST_F(PoolRoutes, the_pool_determines_the_unit_of_gpu_memory_in_pai_eas) {
   const char* eas = R"({"metadata":{"name":"a","resource":"p","gpu_memory":1},
     "containers":[{"command":"serve"}]})";
   const auto with_devices = [&](const char* name) {

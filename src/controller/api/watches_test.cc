@@ -158,7 +158,7 @@ TEST(Watches, kinds_and_namespaces_choose_the_objects) {
   EXPECT_FALSE(watch_query({.query = "other=1"}));
 }
 
-TEST(Watches, an_object_that_ceases_to_match_is_told_as_deleted) {
+TEST(Watches, an_object_that_no_longer_matches_is_sent_as_deleted) {
   Watched w;
   w.add("a", {{"app", "x"}});
   w.add("b", {{"app", "y"}});
@@ -173,7 +173,7 @@ TEST(Watches, an_object_that_ceases_to_match_is_told_as_deleted) {
   EXPECT_THAT(watcher.seen(), ElementsAre("deleted a 4", "added b 6", "deleted b 7"));
 }
 
-TEST(Watches, a_selected_object_that_was_added_since_is_told_as_added) {
+TEST(Watches, a_selected_object_that_was_added_since_is_sent_as_added) {
   Watched w;
   w.add("a", {{"app", "x"}});
   w.add("b", {{"app", "x"}});
@@ -210,7 +210,7 @@ TEST(Watches, a_watcher_whose_token_was_removed_gets_no_change) {
   EXPECT_TRUE(stream.has_ended);
 }
 
-TEST(Watches, a_watcher_that_has_gone_is_forgotten) {
+TEST(Watches, a_watcher_that_disconnects_is_removed) {
   Watched w;
   w.add("a");
   { Watcher gone(w, ""); }

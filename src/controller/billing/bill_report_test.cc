@@ -239,7 +239,7 @@ TEST_F(BillReportTest,
   EXPECT_EQ(b.lines[2].smaller_gpu_hours, "1.801944");  // 10 x 4096/22731, the memory.
 }
 
-TEST_F(BillReportTest, one_part_of_a_record_is_explained_alone) {
+TEST_F(BillReportTest, a_single_part_of_a_record_is_explained) {
   ASSERT_TRUE(store->write({pod(1), pod(2)}));
   const api::Bill b = made({.line = "n1.2.0"});
   ASSERT_EQ(b.lines.size(), 1u);

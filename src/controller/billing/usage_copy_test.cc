@@ -143,7 +143,7 @@ TEST_F(UsageCopyTest, a_lost_ledger_ends_what_was_open_when_it_was_last_seen) {
   EXPECT_THAT(rows(), ElementsAre("n1:1 10-15", "n1:2 20-70", "n1@2:1 80-90"));
 }
 
-TEST_F(UsageCopyTest, what_a_queue_was_when_its_job_began_stays) {
+TEST_F(UsageCopyTest, the_queues_billing_at_the_start_of_a_job_stays) {
   source.records = {record(1, 10)};
   source.records[0].slice.labels = {
       {"carve.dev/kind", "job"}, {"carve.dev/name", "j"}, {"carve.dev/queue", "q"}};

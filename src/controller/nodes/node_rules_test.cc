@@ -51,7 +51,7 @@ TEST(NodeRules, a_node_reports_whole_units_of_memory) {
   EXPECT_EQ(units.capacity, 352u);
 }
 
-TEST(NodeRules, an_agent_is_asked_for_what_differs_alone) {
+TEST(NodeRules, an_agent_gets_only_the_differing_settings) {
   NodeObservation observation = seen();
   EXPECT_FALSE(agent_change(node("a"), observation));
   EXPECT_FALSE(agent_change(node("a", {}, {}, {{"carve.dev/compute-policy", "fixed-share"}}), observation));
@@ -147,7 +147,7 @@ TEST(NodeRules, the_slicing_check_reports_the_first_failure) {
   EXPECT_EQ(message("eas", {in_pool("Running", 2)}), "");
 }
 
-TEST(NodeRules, what_is_stored_wrong_has_the_defaults) {
+TEST(NodeRules, damaged_stored_values_get_the_defaults) {
   EXPECT_TRUE(node_spec({.spec = TypedJson::read<objects::NodeSpec>("[1")}).schedulable);
   EXPECT_EQ(node_status({.status = TypedJson::read<objects::NodeStatus>("7")}).state, "");
   EXPECT_EQ(pool_spec({.spec = TypedJson::read<objects::PoolSpec>("")}).type, "eas");

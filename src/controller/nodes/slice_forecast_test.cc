@@ -29,7 +29,7 @@ objects::NodeStatus with_devices(unsigned count, const char* mode = "memory-and-
   return out;
 }
 
-TEST(SliceForecast, nodes_that_pack_are_asked_before_those_that_spread) {
+TEST(SliceForecast, nodes_that_pack_come_before_those_that_spread) {
   NoJournal journal;
   ObjectRegistry objects(journal, {}, 0);
   const auto add = [&](const std::string& name, uint64_t free, const char* placement,
@@ -53,7 +53,7 @@ TEST(SliceForecast, nodes_that_pack_are_asked_before_those_that_spread) {
   EXPECT_THAT(*SliceForecast(objects).nodes_to_ask({.pool = "p"}, {}), ElementsAre("a", "d"));
 }
 
-TEST(SliceForecast, what_fits_on_no_empty_node_is_refused_for_ever) {
+TEST(SliceForecast, a_request_that_fits_on_no_empty_node_is_rejected_permanently) {
   NoJournal journal;
   ObjectRegistry objects(journal, {}, 0);
   const auto checked = [&](uint64_t memory, uint64_t cpu_milli = 0) {
@@ -73,7 +73,7 @@ TEST(SliceForecast, what_fits_on_no_empty_node_is_refused_for_ever) {
   EXPECT_THAT(checked(4, 9000), HasSubstr("spec: fits on no node, even if all are empty"));
 }
 
-TEST(SliceForecast, a_node_is_asked_for_what_its_mode_gives) {
+TEST(SliceForecast, a_node_gets_requests_that_its_mode_provides) {
   const Amounts plain, shared{.share_bp = 2000}, whole{.exclusive = true}, none{.isolation = Isolation::none},
       memory{.isolation = Isolation::memory}, both{.isolation = Isolation::memory_and_compute};
   const auto asked = [](const char* mode, const Amounts& request) {
@@ -174,7 +174,7 @@ TEST(SliceForecast, the_seventeenth_isolated_slice_waits) {
   EXPECT_THAT(placed(forecast, {.memory_units = 1}), HasSubstr("16"));
 }
 
-TEST(SliceForecast, a_node_that_has_room_is_asked_first) {
+TEST(SliceForecast, a_node_with_room_comes_first) {
   OneForecast nodes;
   objects::NodeStatus full = with_devices(1);
   full.devices[0].free_bytes = gib;
@@ -185,7 +185,7 @@ TEST(SliceForecast, a_node_that_has_room_is_asked_first) {
   EXPECT_THAT(*forecast.nodes_to_ask({}, {.memory_bytes = 2 * gib}), ElementsAre("large", "full"));
 }
 
-TEST(SliceForecast, what_a_context_takes_is_named) {
+TEST(SliceForecast, the_size_of_a_context_is_reported) {
   OneForecast nodes;
   objects::NodeStatus status = with_devices(1);
   status.contexts_in_slice = true;

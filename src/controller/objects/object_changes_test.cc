@@ -71,7 +71,7 @@ TEST(ObjectChanges, a_workload_is_created_and_deleted) {
               ElementsAre(event(deleting, "its replicas are stopped")));
 }
 
-TEST(ObjectChanges, what_a_user_changed_of_a_workload) {
+TEST(ObjectChanges, changes_of_a_workload_by_a_user) {
   const struct {
     std::function<void(objects::ServiceSpec&)> change;
     ChangeEvent expected;
@@ -113,7 +113,7 @@ TEST(ObjectChanges, a_replica_is_created_started_ready_and_ended) {
               ElementsAre(event(replica_ended, "replica 0 of revision 1 ended: signal 15")));
 }
 
-TEST(ObjectChanges, a_replica_that_fails_says_its_last_exit_each_time) {
+TEST(ObjectChanges, a_failing_replica_reports_its_last_exit_each_time) {
   const ChangeEvent failed = {replica_failed,
                               "replica 0 of revision 1 ended: exit status 3; it is started again"};
   EXPECT_THAT(replica_change(replica("Running"), replica("CrashLoopBackOff", 0, "exit status 3")),
@@ -254,7 +254,7 @@ TEST(ObjectChanges, labels_of_every_kind_are_an_event) {
   }
 }
 
-TEST(ObjectChanges, a_pool_says_when_its_devices_can_be_sliced_and_when_labels_drift) {
+TEST(ObjectChanges, a_pool_reports_when_its_devices_can_be_sliced_and_when_labels_drift) {
   objects::PoolStatus status;
   status.slicing.failed = "gpu-count";
   status.slicing.checks = {{.name = "gpu-count", .ok = false, .message = "pool 'a' has no GPU"}};

@@ -118,7 +118,7 @@ TEST(ObjectEvents, an_object_has_no_events_of_an_earlier_one_with_its_name) {
 }
 
 // Databases of schema 6 had events without uids.
-TEST(ObjectEvents, a_kept_event_without_a_uid_is_the_present_objects_unless_it_is_older) {
+TEST(ObjectEvents, a_stored_event_without_a_uid_belongs_to_the_current_object_unless_it_is_older) {
   EventStage stage;
   ASSERT_TRUE(stage.objects.add({.key = stage.key, .account = "root", .uid = "u1", .created_ns = 10}));
   for (const KeptEvent& event : {kept_event(stage.key, created, "1 replica", 2, 5, 10),

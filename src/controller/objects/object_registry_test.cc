@@ -47,7 +47,7 @@ TEST(ObjectRegistry, each_change_has_the_next_version_and_a_new_spec_the_next_ge
   EXPECT_EQ(journal.writes, writes) << "nothing changed, nothing is written";
 }
 
-TEST(ObjectRegistry, what_cannot_be_written_is_not_visible) {
+TEST(ObjectRegistry, an_unwritten_change_is_not_visible) {
   JournalFake journal;
   ObjectRegistry registry(journal, {}, 0);
   ASSERT_TRUE(registry.add(object("a")));
@@ -87,7 +87,7 @@ TEST(ObjectRegistry, finds_a_name_in_whichever_namespace) {
   EXPECT_EQ(registry.find_named(objects::Kind::application, "x"), nullptr);
 }
 
-TEST(ObjectRegistry, a_watch_resumes_within_the_kept_changes_and_is_gone_behind_them) {
+TEST(ObjectRegistry, a_watch_resumes_within_the_kept_changes_and_fails_before_them) {
   JournalFake journal;
   ObjectRegistry registry(journal, {}, 100);
   unsigned notified = 0;
@@ -106,7 +106,7 @@ TEST(ObjectRegistry, a_watch_resumes_within_the_kept_changes_and_is_gone_behind_
   EXPECT_EQ(registry.changes_behind(registry.version() - 1)->front().kind, ChangeKind::deleted);
 }
 
-TEST(ObjectRecord, its_document_hides_the_environment_where_it_is_asked_to) {
+TEST(ObjectRecord, its_document_hides_the_environment_on_request) {
   Object o = object("a", R"({"run":{"env":{"TOKEN":"secret"}},"source":{"document":"secret too"}})");
   o.created_ns = 1'795'443'215'066'000'000;
   EXPECT_THAT(document_of(o), HasSubstr("secret"));

@@ -142,7 +142,7 @@ TEST(Submission, compose_files_and_helm_values_are_named) {
   }
 }
 
-TEST(Submission, one_wrong_document_refuses_all_and_says_which) {
+TEST(Submission, one_wrong_document_rejects_all_and_is_named) {
   const auto read = read_submissions(std::string(ours) + "---\n" + ours + "---\nkind: Task\n", "auto", {});
   ASSERT_FALSE(read);
   std::string all;
@@ -167,7 +167,7 @@ TEST(Submission, a_list_is_its_items) {
   EXPECT_EQ(read_submissions(R"({"items":[]})", "auto", {}).error().front().message, "there is no document");
 }
 
-TEST(Submission, a_document_of_ours_without_its_kind_is_none_of_pai_eas) {
+TEST(Submission, a_carve_document_without_its_kind_is_not_taken_for_pai_eas) {
   const auto read = read_submissions("metadata: {name: a}\nspec: {replicas: 1}\n", "auto", {});
   ASSERT_FALSE(read);
   EXPECT_THAT(read.error().front().message,

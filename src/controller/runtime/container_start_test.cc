@@ -51,7 +51,7 @@ TEST(ContainerStart, a_command_replaces_the_entrypoint_and_args_the_cmd) {
   EXPECT_THAT(words(), Not(Contains("--entrypoint")));
 }
 
-TEST(ContainerStart, what_podman_leaves_is_removed_by_its_name) {
+TEST(ContainerStart, a_leftover_container_is_removed_by_its_name) {
   const LaunchRequest request =
       container_request(started(), {.has_both_cgroup_versions = true, .may_raise_limits = false});
   EXPECT_THAT(request.supervise.command, Contains("carve-a-1-0"));

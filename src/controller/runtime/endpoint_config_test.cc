@@ -60,7 +60,7 @@ TEST(EndpointConfig, the_frame_changes_with_endpoints_and_settings_and_not_with_
   EXPECT_NE(frame_of({web()}, {.threads = 3}), frame);
 }
 
-TEST(EndpointConfig, the_exporter_has_a_socket_and_if_asked_for_a_port) {
+TEST(EndpointConfig, the_exporter_has_a_socket_and_a_port_if_requested) {
   EXPECT_THAT(config_text({}), Not(HasSubstr("127.0.0.1")));
   EXPECT_THAT(config_text({}), HasSubstr("bind unix@metrics.sock mode 600"));
   EXPECT_THAT(config_text({}, {.metrics_port = 9101}), HasSubstr("bind 127.0.0.1:9101\n"));

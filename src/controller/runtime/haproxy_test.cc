@@ -105,7 +105,7 @@ TEST_F(HaProxyTest, no_request_is_lost_while_servers_are_replaced_and_haproxy_re
   EXPECT_EQ(figures.size(), 4u);
 }
 
-TEST_F(HaProxyTest, haproxy_goes_on_when_its_program_is_killed_and_the_next_one_takes_it_over) {
+TEST_F(HaProxyTest, haproxy_keeps_running_when_its_program_is_killed_and_the_next_one_takes_it_over) {
   Replica first("web-1-0"), second("web-1-1");
   std::vector<DesiredEndpoint> desired{
       {.service = "web", .port = free_port(), .servers = {first.desired(), second.desired()}}};

@@ -128,7 +128,7 @@ TEST_F(LauncherTest, the_supervisor_is_no_child_and_outlives_the_launcher) {
 }
 
 // The directory belongs to the program, which may remove or write anything there.
-TEST_F(LauncherTest, a_program_that_spoils_its_directory_is_seen_is_started_once_and_is_ended) {
+TEST_F(LauncherTest, a_program_that_damages_its_directory_is_started_once_and_ended) {
   const std::string liveness_file = liveness_file_of(folder, "a");
   const auto now = [&] { return runner::read_program(folder / "a", liveness_file); };
   for (const std::string spoil :

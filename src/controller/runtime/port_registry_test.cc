@@ -50,7 +50,7 @@ TEST_F(Ports, one_of_the_files_is_enough) {
   EXPECT_TRUE(c.reserve(20000)) << "what b could not have completely it gave back";
 }
 
-TEST_F(Ports, what_is_no_regular_file_is_not_used) {
+TEST_F(Ports, a_file_that_is_not_regular_is_not_used) {
   std::filesystem::create_symlink("/dev/null", folder / "machine");
   ASSERT_EQ(mkfifo((folder / "user").c_str(), 0600), 0);
   PortRegistry a(files());

@@ -119,19 +119,19 @@ TEST(Prober, a_closed_port_fails) {
   EXPECT_EQ(result(port, ""), false);
 }
 
-TEST(Prober, a_get_succeeds_with_2xx_and_3xx_alone) {
+TEST(Prober, a_get_succeeds_only_with_2xx_and_3xx) {
   EXPECT_EQ(result(Answering("HTTP/1.1 204 No Content\r\n\r\n", false).port, "/healthz"), true);
   EXPECT_EQ(result(Answering("HTTP/1.0 302 Found\r\n", false).port, "/healthz"), true);
   EXPECT_EQ(result(Answering("HTTP/1.1 503 no\r\n\r\n", false).port, "/healthz"), false);
 }
 
-TEST(Prober, silence_garbage_and_a_close_fail) {
+TEST(Prober, no_response_garbage_and_a_closed_connection_are_failures) {
   EXPECT_EQ(result(Answering("", false).port, "/"), false) << "no answer in time";
   EXPECT_EQ(result(Answering("SSH-2.0-OpenSSH\r\n", false).port, "/"), false);
   EXPECT_EQ(result(Answering("HTTP", true).port, "/"), false);
 }
 
-TEST(Prober, the_begin_of_a_response_is_judged_as_soon_as_it_is_there) {
+TEST(Prober, the_start_of_a_response_is_evaluated_as_soon_as_it_arrives) {
   EXPECT_EQ(http_success("HT"), std::nullopt);
   EXPECT_EQ(http_success("HTTP/1.1 20"), std::nullopt);
   EXPECT_EQ(http_success("HTTP/1.1 200"), true);

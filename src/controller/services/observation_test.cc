@@ -122,7 +122,7 @@ TEST(ServiceReconciler, a_replica_whose_slice_was_taken_is_served_no_longer) {
   EXPECT_EQ(s.machine.servers.size(), 1u) << "its port may be another program's";
 }
 
-TEST(ServiceReconciler, a_controller_that_starts_beside_a_silent_agent_keeps_the_endpoint) {
+TEST(ServiceReconciler, a_controller_that_starts_with_a_silent_agent_keeps_the_endpoint) {
   ServiceStage s;
   s.apply(sample_spec(2));
   s.settle();

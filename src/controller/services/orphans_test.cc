@@ -124,7 +124,7 @@ TEST(Orphans, a_replica_whose_slice_was_refused_is_not_adopted) {
   EXPECT_THAT(s.reasons(), IsEmpty());
 }
 
-TEST(Orphans, programs_that_no_object_owns_run_on_for_the_grace_period_alone) {
+TEST(Orphans, programs_that_no_object_owns_keep_running_only_for_the_grace_period) {
   LossStage s;
   s.apply("u1");
   s.settle();

@@ -37,7 +37,7 @@ TEST(ServiceReconciler, a_service_that_is_deleted_before_its_program_was_execute
       }
 }
 
-TEST(ServiceReconciler, a_deleted_service_requests_no_slice_that_no_node_was_asked_for) {
+TEST(ServiceReconciler, a_deleted_service_requests_no_new_slice) {
   ServiceStage s;
   s.machine.nodes.clear();
   s.apply(sample_spec(1));
@@ -272,7 +272,7 @@ TEST(ServiceReconciler, the_status_names_what_keeps_a_service_from_running) {
   EXPECT_EQ(s.status().phase, "Deleting");
 }
 
-TEST(ServiceReconciler, a_service_that_answers_stays_available_while_it_scales) {
+TEST(ServiceReconciler, a_serving_service_stays_available_while_it_scales) {
   ServiceStage s;
   s.apply(sample_spec(1));
   s.settle();
@@ -297,7 +297,7 @@ TEST(ServiceReconciler, a_rollout_keeps_as_many_replicas_served_as_are_desired) 
   EXPECT_EQ(s.status().phase, "Running");
 }
 
-TEST(ServiceReconciler, a_service_without_capacity_says_so_and_keeps_what_it_has) {
+TEST(ServiceReconciler, a_service_without_capacity_reports_it_and_keeps_its_replicas) {
   ServiceStage s;
   s.machine.capacity = 1;
   s.apply(sample_spec(2));
@@ -310,7 +310,7 @@ TEST(ServiceReconciler, a_service_without_capacity_says_so_and_keeps_what_it_has
   EXPECT_EQ(s.status().phase, "Running");
 }
 
-TEST(ServiceReconciler, a_replica_that_finds_no_cores_waits_and_says_with_which_figures) {
+TEST(ServiceReconciler, a_replica_without_enough_cores_waits_and_reports_the_amounts) {
   ServiceStage s;
   ASSERT_TRUE(s.objects->add(
       {.key = {objects::Kind::node, "default", "n1"}, .status = objects::NodeStatus{.cpu_milli = 4000}}));

@@ -23,7 +23,7 @@ TEST(ServiceSpec, a_revision_does_not_depend_on_the_number_of_replicas_nor_on_th
   EXPECT_NE(revision_spec(other), revision_spec(spec()));
 }
 
-TEST(ServiceSpec, a_size_differs_alone_only_if_nothing_else_does) {
+TEST(ServiceSpec, a_change_is_a_resize_only_if_nothing_else_differs) {
   objects::ServiceSpec other = spec();
   other.gpu->memory = "6GiB";
   EXPECT_TRUE(differ_in_size_alone(spec(), other));

@@ -62,7 +62,7 @@ TEST(ControllerStore, a_node_is_identified_by_its_name) {
   EXPECT_THAT(*store.all<NodeRecord>(), ElementsAre(moved, node("b")));
 }
 
-TEST(ControllerStore, what_does_not_fit_on_the_disk_is_written_in_no_part) {
+TEST(ControllerStore, a_change_that_does_not_fit_on_the_disk_is_not_written_in_part) {
   const Directory dir;
   ControllerStore store = opened(dir);
   ASSERT_TRUE(store.write({node("a")}));

@@ -372,7 +372,7 @@ TEST(Eas, a_slice_is_exact_to_the_byte) {
   EXPECT_EQ(bytes("ecs.x"), 21'474'836'480u);
 }
 
-TEST(Eas, documents_are_told_apart) {
+TEST(Eas, kinds_of_documents_are_distinguished) {
   EXPECT_TRUE(is_eas(R"({"metadata": {"name": "a"}})"));
   EXPECT_FALSE(is_eas(R"({"kind": "Service"})"));
   EXPECT_FALSE(is_eas(R"({"apiVersion": "carve.dev/v1"})"));

@@ -69,7 +69,7 @@ TEST(Translation, a_field_of_the_service_has_its_name_in_the_document) {
   EXPECT_EQ(field_in_source("", "{}", "spec.gpu.policy"), "spec.gpu.policy");
 }
 
-TEST(Translation, what_is_ignored_becomes_nothing) {
+TEST(Translation, ignored_fields_have_no_translation) {
   const std::string text =
       R"({"metadata":{"name":"a","gpu_core_percentage":30},"containers":[{"command":"serve"}]})";
   const auto eas = from_eas(text, {});
@@ -110,7 +110,7 @@ TEST(Translation, reads_manifests_of_deployments_and_of_pods) {
                                  "mgpu-memory 4096 -> spec.gpu.memory 4096MiB"));
 }
 
-TEST(Translation, an_application_and_a_service_of_ours) {
+TEST(Translation, an_application_and_a_carve_service) {
   const std::string text = R"({"apiVersion":"carve.dev/v1","kind":"Application","metadata":{"name":"a"},
     "spec":{"gpu":{"type":"mGPU","multiDevice":true,"devices":2,"memory":"4096","compute":"0.5"},
     "run":{"command":["x"]}}})";

@@ -274,7 +274,7 @@ TEST(Admission, models_are_named_by_parts_of_their_names) {
   EXPECT_THAT(warned->warnings, ::testing::ElementsAre("hami.io/node-scheduler-policy has no effect here"));
 }
 
-TEST(Admission, what_would_keep_a_pod_from_devices_is_refused) {
+TEST(Admission, settings_that_keep_a_pod_from_devices_are_rejected) {
   const char* const limits = "nvidia.com/gpumem: 3000";
   EXPECT_EQ(refusal(pod_of(limits, "annotations: {nvidia.com/nouse-gpuuuid: GPU-1}")),
             "nvidia.com/nouse-gpuuuid is not supported; list the allowed devices in nvidia.com/use-gpuuuid");
@@ -283,7 +283,7 @@ TEST(Admission, what_would_keep_a_pod_from_devices_is_refused) {
   EXPECT_EQ(refusal(pod_of(limits, "annotations: {nvidia.com/vgpu-mode: hami-core}")), "");
 }
 
-TEST(Admission, what_has_no_effect_is_a_warning) {
+TEST(Admission, settings_without_effect_cause_a_warning) {
   const auto warnings = [](const char* limits, const char* annotation, const char* variable) {
     Json pod = pod_of(limits, fmt::format("annotations: {{{}}}", annotation).c_str());
     pod["spec"]["containers"][0]["env"] = {{{"name", variable}, {"value", "true"}}};
@@ -333,7 +333,7 @@ TEST(Admission, a_limit_range_does_not_mix_dialects) {
       << "NVIDIA's plugin serves it";
 }
 
-TEST(Admission, a_limit_range_alone_gives_a_slice_with_a_warning) {
+TEST(Admission, a_slice_from_only_a_limit_range_causes_a_warning) {
   const auto admitted = admit(
       pod_of("carve.dev/memory: 2Gi", defaulted_by_range("carve.dev/memory limit for container c")), {});
   ASSERT_TRUE(admitted);

@@ -5,7 +5,7 @@
 namespace carve::dialects {
 namespace {
 
-TEST(ClusterService, a_service_of_ours_is_none) {
+TEST(ClusterService, a_carve_service_is_not_a_cluster_service) {
   EXPECT_TRUE(is_cluster_service(R"({"apiVersion":"v1","kind":"Service"})"));
   EXPECT_FALSE(is_cluster_service(R"({"apiVersion":"carve.dev/v1","kind":"Service"})"));
   EXPECT_FALSE(is_cluster_service(R"({"apiVersion":"v1","kind":"Pod"})"));

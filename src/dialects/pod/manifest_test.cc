@@ -265,7 +265,7 @@ TEST(Manifest, each_error_names_its_field) {
   EXPECT_FALSE(is_manifest(R"({"kind": 5})"));
 }
 
-TEST(Manifest, an_error_is_told_once) {
+TEST(Manifest, an_error_is_reported_once) {
   const auto manifest = from_manifest(
       R"({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}, "spec": {"containers": [{"command": ["x"],
           "resources": {"limits": {"carve.dev/memory": "2Gi"}, "requests": {"carve.dev/memory": "1Gi"}}}]}})");

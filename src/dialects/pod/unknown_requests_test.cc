@@ -52,7 +52,7 @@ TEST(UnknownRequests, a_resource_that_looks_like_a_gpu_is_refused_by_name) {
     EXPECT_FALSE(is_unknown_gpu_resource(resource)) << resource;
 }
 
-TEST(UnknownRequests, an_annotation_that_asks_for_a_gpu_is_refused_by_name) {
+TEST(UnknownRequests, an_annotation_that_requests_a_gpu_is_rejected_by_name) {
   for (const char* annotation :
        {"gpu-fraction: '0.5'", "gpu-memory: '4000'", "nvidia.com/use-gputype: A10"}) {
     const std::string key = std::string(annotation).substr(0, std::string(annotation).rfind(": "));

@@ -104,7 +104,7 @@ TEST_F(Visible, only_the_drivers_own_reading_meets_the_uuids) {
   EXPECT_STREQ(before, "1");
 }
 
-TEST_F(Visible, what_a_thread_sets_meanwhile_stays_set) {
+TEST_F(Visible, a_variable_that_a_thread_sets_in_the_meantime_stays_set) {
   on<&cuInit>([](unsigned) {
     setenv("CUDA_VISIBLE_DEVICES", "0", 1);
     for (int i = 0; i < 200; ++i) setenv(("CARVE_TEST_" + std::to_string(i)).c_str(), "x", 1);

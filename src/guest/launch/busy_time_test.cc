@@ -210,7 +210,7 @@ TEST_F(Metering, leaves_out_what_other_threads_launched_before_the_wait_ended) {
   EXPECT_LE(estimate_of_kernel(1), 2 * before);
 }
 
-TEST_F(Metering, tells_a_waiting_arbiter_at_once_that_the_thread_is_idle) {
+TEST_F(Metering, notifies_a_waiting_arbiter_immediately_that_the_thread_is_idle) {
   ArbitratedSlice slice;
   slice.set(shm::GateState::lease, UINT64_MAX, 0, true);
   std::atomic<uint32_t>& asleep = slice.heartbeat->arbiter[0].asleep;

@@ -87,7 +87,7 @@ TEST_F(CompletionLatency, is_hardly_measured_where_no_slice_waits_for_the_work) 
   EXPECT_LE(launches->recorded - before, 2);
 }
 
-TEST_F(CompletionLatency, where_no_event_can_be_had_the_host_is_believed) {
+TEST_F(CompletionLatency, without_an_event_the_host_time_is_used) {
   launches->device_ms = 0;
   ArbitratedSlice slice;
   rounds(slice, 8);
@@ -113,7 +113,7 @@ TEST_F(CompletionLatency, never_takes_back_what_was_said) {
   }
 }
 
-TEST_F(CompletionLatency, of_another_context_is_measured_with_events_of_its_own) {
+TEST_F(CompletionLatency, of_another_context_is_measured_with_its_own_events) {
   ArbitratedSlice slice;
   rounds(slice, 8);
   const auto first = this_thread_state()->sample.context;

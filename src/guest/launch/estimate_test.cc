@@ -58,7 +58,7 @@ TEST(Estimate, of_a_newcomer_throws_out_the_older_of_two) {
   EXPECT_EQ(estimate_at(*l, set | 5).key, set | 5);
 }
 
-TEST(Estimate, that_was_a_guess_is_corrected_in_full_and_what_was_learned_by_a_quarter) {
+TEST(Estimate, that_was_a_guess_is_corrected_in_full_and_a_measured_one_by_a_quarter) {
   EXPECT_EQ(corrected(200 * us, false, 5 * us, 200 * us), 5 * us);
   EXPECT_EQ(corrected(200 * us, true, 100 * us, 200 * us), 175 * us);
   EXPECT_EQ(corrected(200 * us, true, 400 * us, 200 * us), 250 * us);

@@ -26,7 +26,7 @@ TEST(Gate, lets_go_what_is_free_or_has_a_lease_that_did_not_run_out) {
   EXPECT_FALSE(may_launch(closed, 0, 1000 * ms, 800 * ms, {})) << "200 ms is not stale yet";
 }
 
-TEST(Gate, without_an_agent_the_timetable_decides_and_without_a_timetable_every_launch_goes) {
+TEST(Gate, without_an_agent_the_timetable_decides_and_without_a_timetable_every_launch_is_allowed) {
   EXPECT_TRUE(may_launch(closed, 0, 1001 * ms, 800 * ms, {}));
   EXPECT_TRUE(may_launch(lease, 900 * ms, 1001 * ms, 800 * ms, {}));
   const struct {
@@ -179,7 +179,7 @@ TEST_F(Launches, wake_an_arbiter_that_sleeps) {
   EXPECT_EQ(launch(), CUDA_SUCCESS);
 }
 
-TEST_F(Launches, have_no_more_in_flight_than_the_bound_but_one_always_goes) {
+TEST_F(Launches, have_no_more_in_flight_than_the_limit_but_one_is_always_allowed) {
   ArbitratedSlice slice;
   slice.lease(100'000);  // Less than a fence interval, which is the estimate of an unknown kernel.
   launch();
@@ -361,7 +361,7 @@ TEST_F(Launches, when_the_program_ends_do_not_wait_for_ever) {
   EXPECT_EQ(launch(), CUDA_SUCCESS);
 }
 
-TEST_F(Launches, of_graphs_are_paced_and_learned_by_the_executable) {
+TEST_F(Launches, of_graphs_are_paced_and_measured_by_the_executable) {
   ArbitratedSlice slice;
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(cuGraphLaunch(reinterpret_cast<CUgraphExec>(0x5550), stream(1)), CUDA_SUCCESS);

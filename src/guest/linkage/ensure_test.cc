@@ -25,7 +25,7 @@ TEST(Ensure, returns_the_condition_and_counts_what_does_not_hold) {
   EXPECT_EQ(counted.word, 1u);
 }
 
-TEST(Ensure, what_failed_before_the_attach_is_published_once) {
+TEST(Ensure, failures_before_the_attach_are_published_once) {
   EXPECT_FALSE(ensure(false));
   EXPECT_FALSE(ensure(false));
   std::atomic<uint32_t> first{0}, second{0};

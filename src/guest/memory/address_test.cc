@@ -29,7 +29,7 @@ TEST_F(Addresses, are_exchanged_by_identity_whatever_the_name_was) {
   EXPECT_EQ(ask("cuGetProcAddress"), reinterpret_cast<void*>(&cuGetProcAddress_v2));
 }
 
-TEST_F(Addresses, are_left_alone_where_the_driver_failed) {
+TEST_F(Addresses, are_unchanged_if_the_driver_failed) {
   on<&cuGetProcAddress>([](const char*, void**, int, cuuint64_t) { return CUDA_ERROR_NOT_FOUND; });
   void* out = &out;
   EXPECT_EQ(cuGetProcAddress("cuNothing", &out, 12000, 0), CUDA_ERROR_NOT_FOUND);

@@ -29,7 +29,7 @@ TEST_F(Allocations, are_charged_rounded_and_given_back) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Allocations, over_the_quota_are_refused_before_the_driver_is_asked) {
+TEST_F(Allocations, over_the_quota_are_rejected_before_the_driver_is_called) {
   Attached slice(1, 4 << 20);
   CUdeviceptr p = 0;
   EXPECT_EQ(cuMemAlloc_v2(&p, (4 << 20) + 1), CUDA_ERROR_OUT_OF_MEMORY);

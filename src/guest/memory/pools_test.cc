@@ -348,7 +348,7 @@ TEST_F(Pools, more_than_can_be_known_are_refused_not_forgotten) {
   EXPECT_EQ(cuMemAllocFromPoolAsync(&p, MiB, last, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-TEST_F(Pools, what_memory_information_says_includes_what_they_gave_back) {
+TEST_F(Pools, memory_information_includes_released_memory) {
   Attached slice(1, 60 * MiB);
   CUdeviceptr p = 0;
   size_t free_bytes = 0, total = 0;

@@ -52,7 +52,7 @@ class Spill : public DriverTest {
   std::vector<Advice> advice_;
 };
 
-TEST_F(Spill, an_allocation_that_does_not_fit_lives_on_the_device_as_far_as_the_quota_goes) {
+TEST_F(Spill, an_allocation_that_does_not_fit_is_on_the_device_up_to_the_quota) {
   Attached slice(1, 10 * MiB);
   allow(slice, 20 * MiB);
   CUdeviceptr a = 0, b = 0;
@@ -129,7 +129,7 @@ TEST_F(Spill, managed_and_pitched_memory_too) {
   EXPECT_EQ(on_host(slice), 6 * MiB);
 }
 
-TEST_F(Spill, what_was_spilled_is_not_brought_back_by_the_programs_own_hints) {
+TEST_F(Spill, spilled_memory_is_not_moved_back_by_the_programs_own_hints) {
   Attached slice(1, 10 * MiB);
   allow(slice, 40 * MiB);
   CUdeviceptr near = 0, far = 0;

@@ -167,7 +167,7 @@ TEST_F(VirtualMemory, a_handle_whose_number_comes_again_is_other_memory) {
   EXPECT_EQ(slice.used(), 2 * MiB);
 }
 
-TEST_F(VirtualMemory, what_the_driver_refuses_changes_nothing) {
+TEST_F(VirtualMemory, calls_that_the_driver_rejects_change_nothing) {
   Attached slice;
   world->next_result = CUDA_ERROR_NOT_SUPPORTED;
   create(2 * MiB, 0, CUDA_ERROR_NOT_SUPPORTED);
@@ -273,7 +273,7 @@ TEST_F(VirtualMemory, exported_stays_charged_after_the_death_of_its_exporter) {
   EXPECT_EQ(settled(slice), 0u);
 }
 
-TEST_F(VirtualMemory, of_a_device_node_is_told_apart_by_the_name_of_its_descriptor) {
+TEST_F(VirtualMemory, of_a_device_node_is_distinguished_by_the_name_of_its_descriptor) {
   Attached slice;
   on<&cuMemExportToShareableHandle>(
       [](void* out, CUmemGenericAllocationHandle, CUmemAllocationHandleType, unsigned long long) {

@@ -284,7 +284,7 @@ TEST_F(Nvml, the_devices_utilisation_is_the_sum_over_the_slices_own_processes) {
 }
 
 // They cover all programs on the device.
-TEST_F(Nvml, power_and_energy_are_shown_to_a_slice_of_whole_devices_alone) {
+TEST_F(Nvml, power_and_energy_are_shown_only_to_a_slice_of_whole_devices) {
   on<&nvmlDeviceGetPowerUsage>([](nvmlDevice_t, unsigned* power) {
     *power = 150'000;
     return NVML_SUCCESS;

@@ -55,7 +55,7 @@ TEST(Reply, that_breaks_one_rule_is_refused) {
   }
 }
 
-TEST(Reply, of_an_agent_that_is_busy_is_asked_for_again) {
+TEST(Reply, of_a_busy_agent_is_requested_again) {
   shm::AttachReply r = granted();
   r.status = shm::AttachStatus::try_again;
   EXPECT_EQ(judge(r, sizeof r, 0), AttachResult::unreachable);

@@ -19,7 +19,7 @@ struct RecordTable {
   ~RecordTable() { munmap(records, sizeof(Records)); }
 };
 
-TEST(Records, what_was_put_is_taken_once) {
+TEST(Records, a_record_is_taken_once) {
   RecordTable t;
   Record previous, taken;
   ASSERT_TRUE(t.records->put(record_of(0x7000, 9, {4096, 1, 2}), &previous));

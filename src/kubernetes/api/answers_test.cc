@@ -66,7 +66,7 @@ TEST(Answers, an_event_has_its_type_and_its_object) {
   EXPECT_EQ(bookmark->object.resource_version, "12");
 }
 
-TEST(Answers, what_is_no_event_is_refused) {
+TEST(Answers, invalid_watch_events_are_rejected) {
   const std::pair<std::string, const char*> rows[] = {
       {"", "not JSON"},
       {"{", "not JSON"},
@@ -86,7 +86,7 @@ TEST(Answers, what_is_no_event_is_refused) {
   }
 }
 
-TEST(Answers, what_is_no_list_is_refused) {
+TEST(Answers, invalid_lists_are_rejected) {
   for (const char* text :
        {"{}", "[]", "1", "{", R"({"metadata":{"resourceVersion":"1"},"items":[{}]})", R"({"metadata":{}})"})
     EXPECT_FALSE(read_list_page(text)) << text;

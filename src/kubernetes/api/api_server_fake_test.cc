@@ -40,7 +40,7 @@ json binding(const std::string& uid, const char* node) {
           {"target", {{"kind", "Node"}, {"name", node}}}};
 }
 
-TEST(ApiServerFake, binds_a_pod_once_and_by_its_uid_alone) {
+TEST(ApiServerFake, binds_a_pod_once_and_only_by_its_uid) {
   CalledServer a;
   ASSERT_EQ(a.ask("POST", pods_of_a, named("p")).status, 201u);
   const std::string target = std::string(pods_of_a) + "/p/binding?timeout=2s", uid = a.uid_of("p");
@@ -69,7 +69,7 @@ TEST(ApiServerFake, an_answer_that_is_lost_after_the_write_is_no_answer) {
   EXPECT_EQ(a.ask("POST", pods_of_a, named("p")).status, 409u);
 }
 
-TEST(ApiServerFake, what_is_not_done_is_said) {
+TEST(ApiServerFake, unsupported_requests_are_reported) {
   CalledServer a;
   a.server.add_fault({.kind = ApiFault::Kind::hang});
   const ApiAnswer late = a.ask("POST", pods_of_a, named("p"));
@@ -104,7 +104,7 @@ TEST(ApiServerFake, a_merge_patch_changes_what_it_names) {
   EXPECT_EQ(a.ask("PATCH", "/api/v1/nodes/n", stale).status, 415u);
 }
 
-TEST(ApiServerFake, a_lease_is_replaced_in_its_version_alone) {
+TEST(ApiServerFake, a_lease_is_replaced_only_in_its_version) {
   CalledServer a;
   const std::string leases = "/apis/coordination.k8s.io/v1/namespaces/s/leases";
   json lease = json::parse(a.ask("POST", leases, named("l")).body);

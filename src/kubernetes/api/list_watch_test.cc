@@ -69,7 +69,7 @@ TEST(ListWatch, a_version_that_is_gone_is_listed_again) {
   EXPECT_EQ(copy.objects.size(), 1u) << "the copy stays until the new one is complete";
 }
 
-TEST(ListWatch, a_list_whose_next_page_is_gone_begins_anew) {
+TEST(ListWatch, a_list_whose_next_page_is_gone_begins_again) {
   ApiServerModel server;
   for (const char* name : {"a", "b", "c"}) server.put(name);
   Copy copy;
@@ -87,7 +87,7 @@ TEST(ListWatch, a_list_whose_next_page_is_gone_begins_anew) {
   EXPECT_EQ(copy.objects.size(), 2u) << "nothing is left of the first page";
 }
 
-TEST(ListWatch, a_watch_is_asked_for_5_to_10_minutes_at_random) {
+TEST(ListWatch, a_watch_is_requested_for_5_to_10_minutes_at_random) {
   ApiServerModel server;
   server.put("a");
   std::set<std::string> targets;
@@ -123,7 +123,7 @@ TEST(ListWatch, waits_longer_after_each_failure_and_as_long_as_it_is_reported) {
   EXPECT_EQ(watch.problem(), "status 429");
 }
 
-TEST(ListWatch, a_watch_that_ends_without_a_word_is_not_opened_at_once_for_ever) {
+TEST(ListWatch, a_watch_that_ends_without_a_line_is_not_reopened_in_a_tight_loop) {
   ApiServerModel server;
   Copy copy;
   ListWatch watch({.path = "/p", .label_selector = "", .field_selector = ""}, copy.sink(), 1);

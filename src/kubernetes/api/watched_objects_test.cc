@@ -64,7 +64,7 @@ struct Scenario {
   void start(uint64_t seed) { watched.emplace(client, sliced, observer.sink(), seed); }
 };
 
-TEST(ObjectWatch, follows_the_selection_of_metadata_alone) {
+TEST(ObjectWatch, follows_only_the_metadata_of_the_selection) {
   Scenario scenario(1);
   scenario.server.page_limit = 2;
   for (const char* name : {"p", "q", "r"}) scenario.server.put(pods_path, some_pod(name));
@@ -139,7 +139,7 @@ TEST(ObjectWatch, a_silent_watch_is_opened_again_from_its_version) {
   EXPECT_GT(scenario.watched->heard_at(), 80 * second_ns);
 }
 
-TEST(ObjectWatch, waits_as_the_server_says) {
+TEST(ObjectWatch, waits_as_the_server_requests) {
   Scenario scenario(4);
   scenario.server.add_fault({.kind = FaultKind::status, .status = 429, .retry_after_seconds = 17});
   scenario.start(4);

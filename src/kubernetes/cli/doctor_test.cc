@@ -73,7 +73,7 @@ TEST(Doctor, one_cause_has_one_row) {
   EXPECT_TRUE(report.has_failed());
 }
 
-TEST(Doctor, what_the_caller_may_not_read_is_unknown) {
+TEST(Doctor, parts_that_the_caller_may_not_read_are_unknown) {
   const Answer forbidden =
       tl::unexpected(std::string("Error from server (Forbidden): deployments.apps is forbidden"));
   DoctorAnswers answers = healthy_answers();
@@ -88,7 +88,7 @@ TEST(Doctor, what_the_caller_may_not_read_is_unknown) {
   EXPECT_TRUE(report.has_failed()) << "nothing is known to be right";
 }
 
-TEST(Doctor, what_is_missing_or_not_ready_has_its_reason) {
+TEST(Doctor, missing_and_unready_parts_have_a_reason) {
   DoctorAnswers answers = healthy_answers();
   answers.deployment = std::string(R"({"spec":{"replicas":2},"status":{}})");
   answers.mutating = std::string(R"({"webhooks":[{"clientConfig":{}}]})");

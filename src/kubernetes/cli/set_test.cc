@@ -32,7 +32,7 @@ TEST(Set, a_resize_is_a_patch_of_the_pod) {
   EXPECT_EQ(resized_pod(json_of(running_pod({"c"})), {.container = "c", .memory = "4096Mi"})->patch, "");
 }
 
-TEST(Set, what_cannot_be_requested_is_refused_before_it_is_written) {
+TEST(Set, invalid_resize_requests_are_rejected_before_they_are_written) {
   const std::string one = json_of(running_pod({"c"})), two = json_of(running_pod({"c", "d"}));
   const std::tuple<std::string, SliceResize, const char*> rows[] = {
       {two, {"", "6Gi"}, "pod a/p has slices for c, d; name one with --container"},

@@ -29,7 +29,7 @@ std::string top_of(const std::string& name_space) {
          R"("compute":{"achieved_1s_bp":2900}}]}]})";
 }
 
-TEST(Top, an_agent_is_asked_where_its_container_is_ready) {
+TEST(Top, an_agent_is_called_if_its_container_is_ready) {
   const auto agents = agents_of(nodes_json, agents_json);
   ASSERT_TRUE(agents) << agents.error();
   ASSERT_EQ(agents->size(), 3u);
@@ -66,7 +66,7 @@ TEST(Top, nodes_that_do_not_answer_are_named) {
   EXPECT_EQ(list.silent[2].node, "n4");
 }
 
-TEST(Top, what_is_no_list_is_refused) {
+TEST(Top, invalid_lists_are_rejected) {
   for (const char* text : {"", "{", "text", "[1", R"({"items":[{"metadata":{"name":)"}) {
     EXPECT_FALSE(agents_of(nodes_json, text)) << text;
     EXPECT_FALSE(agents_of(text, agents_json)) << text;

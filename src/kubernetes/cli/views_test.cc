@@ -130,14 +130,14 @@ TEST(Views, devices_end_with_their_sum) {
   EXPECT_THAT(text, HasSubstr("\nall   4"));
 }
 
-TEST(Views, what_a_caller_does_not_see_is_a_lower_bound) {
+TEST(Views, amounts_that_a_caller_sees_partly_are_lower_bounds) {
   ClusterView view = two_nodes();
   view.has_all_pods = false;
   EXPECT_THAT(table_text(table_of(device_rows(view), Form::table)), HasSubstr(">= 4 GiB/"));
   EXPECT_THAT(table_text(table_of(node_rows(view, std::nullopt), Form::table)), HasSubstr(">= 1"));
 }
 
-TEST(Views, slices_show_what_was_asked_and_where_it_is) {
+TEST(Views, slices_show_the_request_and_the_placement) {
   const SliceList list = slice_rows(two_nodes(), "");
   ASSERT_EQ(list.slices.size(), 2u);
   EXPECT_THAT(list.slices[0].devices, ElementsAre("1"));
@@ -295,7 +295,7 @@ TEST(Views, a_setting_is_shown_when_it_is_in_effect) {
   EXPECT_EQ(unit_in_effect("{"), std::nullopt);
 }
 
-TEST(Views, what_is_no_list_is_refused) {
+TEST(Views, invalid_lists_are_rejected) {
   for (const char* text : {"", "{", "[]", "{}"}) EXPECT_FALSE(read_view(text, list_of({}))) << text;
   EXPECT_FALSE(read_view(list_of({}), "text"));
   EXPECT_EQ(api::percent_encoded("a=b,c!=d"), "a%3Db%2Cc%21%3Dd");

@@ -41,7 +41,7 @@ TEST(CoordinatorOptions, every_option_is_kept) {
   EXPECT_EQ(parse({"--kubeconfig=/k"})->connection.kubeconfig, "/k");
 }
 
-TEST(CoordinatorOptions, a_wrong_option_says_its_rule) {
+TEST(CoordinatorOptions, a_wrong_option_is_rejected_with_its_rule) {
   const std::pair<std::vector<std::string>, const char*> rows[] = {
       {{"--lease=carve-scheduler"}, "--lease 'carve-scheduler' is not NAMESPACE/NAME"},
       {{"--lease=a/../b"}, "is not NAMESPACE/NAME"},

@@ -242,7 +242,7 @@ TEST(Coordinator, a_ledger_that_differs_from_the_cache_is_reported) {
   EXPECT_NE(s.server.find(pods_path, "a", "p"), nullptr) << "no pod is evicted";
 }
 
-TEST(Coordinator, what_cannot_be_read_has_an_event) {
+TEST(Coordinator, unreadable_annotations_have_an_event) {
   CoordinatorScenario s;
   s.begin();
   s.time.run_for(10 * second_ns);

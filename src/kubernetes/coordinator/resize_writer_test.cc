@@ -184,7 +184,7 @@ TEST(ResizeWriter, a_list_brings_resizes_and_takes_those_of_pods_that_are_gone) 
   EXPECT_EQ(s.written(), 6_GiB);
 }
 
-TEST(ResizeWriter, a_pod_that_is_gone_is_not_asked_for_again) {
+TEST(ResizeWriter, a_pod_that_is_gone_is_not_requested_again) {
   ResizeScenario s;
   s.server.add_fault({.kind = kubernetes::ApiFault::Kind::status,
                       .method = "PATCH",

@@ -59,7 +59,7 @@ TEST(RetryWriter, a_pod_is_tried_again_if_a_node_of_the_request_has_room) {
   EXPECT_EQ(writes(), 1);
 }
 
-TEST(RetryWriter, a_pod_is_tried_until_the_scheduler_has_looked_at_all_nodes) {
+TEST(RetryWriter, a_pod_is_retried_until_the_scheduler_has_considered_all_nodes) {
   CoordinatorScenario s;
   std::vector<std::string> sample;
   for (unsigned n = 1; n < 3 * min_sampled_nodes; ++n) {

@@ -19,7 +19,7 @@ TEST(PodRequest, is_one_line_that_reads_back) {
   EXPECT_EQ(api::write(*read), text);
 }
 
-TEST(PodRequest, what_is_not_understood_is_refused) {
+TEST(PodRequest, unreadable_annotations_are_rejected) {
   const std::pair<std::string, const char*> rows[] = {
       {R"({"v":2})", "version 2: this program reads 1; upgrade it"},
       {R"({"dialect":"ack"})", "version 0: this program reads 1"},

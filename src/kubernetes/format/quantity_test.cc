@@ -31,7 +31,7 @@ TEST(Quantity, whole_numbers_in_any_spelling) {
   }
 }
 
-TEST(Quantity, what_is_no_whole_number_has_no_value) {
+TEST(Quantity, quantities_that_are_not_whole_have_no_value) {
   for (const char* text : {"",
                            "-1",
                            "1.5",

@@ -61,7 +61,7 @@ class ContainerStarterTest : public testing::Test {
   std::vector<std::string> granted, refused;
 };
 
-TEST_F(ContainerStarterTest, asks_again_until_kubelet_says_whose_slot_it_is) {
+TEST_F(ContainerStarterTest, retries_until_kubelet_reports_the_holder_of_the_slot) {
   failing_lists = 3;
   empty_lists = 5;
   ASSERT_TRUE(start());
@@ -87,7 +87,7 @@ TEST_F(ContainerStarterTest, stops_when_kubelet_has_left) {
   EXPECT_EQ(lists, 1);
 }
 
-TEST_F(ContainerStarterTest, waits_for_the_slice_before_and_has_its_pod_looked_for) {
+TEST_F(ContainerStarterTest, waits_for_the_previous_slice_and_looks_up_its_pod) {
   agent.refusals.assign(1000,
                         api::problem_of(FailureKind::failed_precondition, "slot s017 has the slice 'x'"));
   orphan_found_at = 4;
@@ -96,7 +96,7 @@ TEST_F(ContainerStarterTest, waits_for_the_slice_before_and_has_its_pod_looked_f
   EXPECT_EQ(agent.asked.size(), 5u);
 }
 
-TEST_F(ContainerStarterTest, refuses_at_once_what_stays_wrong) {
+TEST_F(ContainerStarterTest, rejects_permanent_errors_immediately) {
   agent.refusals = {api::problem_of(FailureKind::already_exists, "it has other terms")};
   EXPECT_EQ(start().error().message, "it has other terms");
   EXPECT_THAT(refused, ElementsAre("web-0: it has other terms"));

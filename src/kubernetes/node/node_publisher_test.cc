@@ -77,7 +77,7 @@ class NodePublisherTest : public testing::Test {
   std::unique_ptr<NodePublisher> publisher;
 };
 
-TEST_F(NodePublisherTest, the_node_says_what_the_agent_has) {
+TEST_F(NodePublisherTest, the_node_object_shows_what_the_agent_has) {
   begin();
   EXPECT_EQ(node()["metadata"]["labels"]["carve.dev/node"], "extender");
   EXPECT_TRUE(
@@ -136,7 +136,7 @@ TEST_F(NodePublisherTest, a_setting_that_the_agent_refuses_is_reported_once_and_
   EXPECT_EQ(changes.size(), 3u) << "an agent that comes back gets it at once";
 }
 
-TEST_F(NodePublisherTest, what_is_undone_each_time_is_not_written_in_a_circle) {
+TEST_F(NodePublisherTest, a_patch_that_is_always_undone_is_not_repeated_endlessly) {
   server.on_change = [this](const kubernetes::ApiServerFake::Change& change) {
     if (change.collection != nodes || !change.after ||
         !change.after->value("metadata", json()).contains("labels"))
@@ -151,7 +151,7 @@ TEST_F(NodePublisherTest, what_is_undone_each_time_is_not_written_in_a_circle) {
   EXPECT_LT(server.requests().size() - before, 60u);
 }
 
-TEST_F(NodePublisherTest, without_the_agent_the_condition_says_so) {
+TEST_F(NodePublisherTest, without_the_agent_the_condition_reports_it) {
   begin();
   publisher->agent_reported(tl::unexpected(std::string("no agent at /s")));
   time.run_for(10 * second_ns);
@@ -187,7 +187,7 @@ TEST_F(NodePublisherTest, nothing_is_released_without_a_proof) {
   EXPECT_THAT(released, ElementsAre("3"));
 }
 
-TEST_F(NodePublisherTest, a_pod_is_asked_for_and_the_copy_serves_without_a_server) {
+TEST_F(NodePublisherTest, a_pod_is_requested_and_the_cached_copy_is_used_without_a_server) {
   put_pod("web-0");
   begin();
   const std::string uid = uid_of("web-0");
@@ -199,7 +199,7 @@ TEST_F(NodePublisherTest, a_pod_is_asked_for_and_the_copy_serves_without_a_serve
   EXPECT_THAT(find("other"), HasSubstr("pod a/other cannot be read"));
 }
 
-TEST_F(NodePublisherTest, a_pod_that_was_made_anew_is_not_taken_for_the_one_before) {
+TEST_F(NodePublisherTest, a_recreated_pod_is_not_mistaken_for_its_predecessor) {
   put_pod("web-0");
   begin();
   const std::string before = uid_of("web-0");
@@ -210,7 +210,7 @@ TEST_F(NodePublisherTest, a_pod_that_was_made_anew_is_not_taken_for_the_one_befo
   EXPECT_NE(find("web-0"), before);
 }
 
-TEST_F(NodePublisherTest, a_pod_that_was_asked_for_is_kept_before_the_watch_tells_of_it) {
+TEST_F(NodePublisherTest, a_requested_pod_is_kept_before_the_watch_reports_it) {
   begin();
   server.add_fault({.kind = kubernetes::ApiFault::Kind::late, .method = "WATCH", .target = "/pods"});
   put_pod("web-0");
@@ -315,7 +315,7 @@ TEST_F(NodePublisherTest, a_ledger_that_differs_from_the_pods_is_written_when_it
   EXPECT_FALSE(written()) << "nothing differs any more";
 }
 
-TEST_F(NodePublisherTest, what_an_earlier_program_wrote_of_the_ledger_stays) {
+TEST_F(NodePublisherTest, the_ledger_annotation_of_an_earlier_program_stays) {
   json labelled = node();
   labelled["metadata"]["annotations"]["carve.dev/ledger"] =
       api::write(kubernetes::NodeLedger{.parts = {{.slice = "1",
@@ -363,7 +363,7 @@ TEST_F(NodePublisherTest, a_static_pod_that_requests_a_slice_has_an_event) {
   EXPECT_LE(std::ranges::count(server.requests(), "GET /api/v1/namespaces/a/pods/static"), 1);
 }
 
-TEST_F(NodePublisherTest, what_happens_on_the_node_is_reported) {
+TEST_F(NodePublisherTest, incidents_on_the_node_are_reported) {
   begin();
   notes.clear();
   agent.state.devices[0].health = {.state = HealthState::lost, .reason = "lost from the bus"};

@@ -126,7 +126,7 @@ TEST_F(SocketsTest, a_removed_plugin_socket_is_made_again) {
   EXPECT_TRUE(kubelet->allocate({"s000"}));
 }
 
-TEST_F(SocketsTest, the_plugin_goes_with_its_program) {
+TEST_F(SocketsTest, the_plugin_ends_with_its_program) {
   kubelet->start();
   begin();
   ASSERT_TRUE(until([&] { return kubelet->registrations().size() == 1; }));

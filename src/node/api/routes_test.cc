@@ -131,7 +131,7 @@ TEST_F(RoutesTest, every_route_answers_the_operator) {
   }
 }
 
-TEST_F(RoutesTest, a_user_sees_the_own_slices_alone) {
+TEST_F(RoutesTest, a_user_sees_only_its_own_slices) {
   EXPECT_THAT(body(ask(ada, "GET", "/v1/slices")), HasSubstr("\"name\":\"a\""));
   EXPECT_THAT(body(ask(ada, "GET", "/v1/slices")), Not(HasSubstr("\"name\":\"b\"")));
   EXPECT_THAT(body(ask(the_operator, "GET", "/v1/slices")), HasSubstr("\"name\":\"b\""));
@@ -150,7 +150,7 @@ TEST_F(RoutesTest, the_owner_changes_and_stops_a_slice) {
                                        HasSubstr("stop 1: stopped by ")));
 }
 
-TEST_F(RoutesTest, what_only_operators_may_do_is_refused_to_users) {
+TEST_F(RoutesTest, operations_for_operators_are_rejected_for_users) {
   const std::pair<const char*, const char*> rows[] = {
       {"PATCH", "/v1/node"}, {"POST", "/v1/slices/a/thaw"}, {"POST", "/v1/slices/a/container"}};
   for (const auto& [method, path] : rows)
@@ -289,7 +289,7 @@ TEST_F(RoutesTest, a_slice_is_released_to_end_when_it_is_empty) {
   EXPECT_EQ(ask(ada, "DELETE", "/v1/slices/a?when_empty=false").status, 400u);
 }
 
-TEST_F(RoutesTest, with_kubernetes_as_bookkeeper_root_alone_creates_slices) {
+TEST_F(RoutesTest, with_kubernetes_as_bookkeeper_only_root_creates_slices) {
   agent.has_node.bookkeeper = Bookkeeper::kubernetes;
   const http::Response refused = ask(ada, "POST", "/v1/slices", R"({"memory_bytes":1073741824})");
   EXPECT_EQ(refused.status, 403u);
@@ -308,7 +308,7 @@ TEST_F(RoutesTest, a_refused_grant_lists_the_reason_of_each_device) {
   EXPECT_THAT(body(response), HasSubstr("device 0: 1 GiB is free"));
 }
 
-TEST_F(RoutesTest, usage_records_are_those_of_the_caller_and_the_page_says_where_to_go_on) {
+TEST_F(RoutesTest, usage_records_are_those_of_the_caller_and_a_page_has_the_next_id) {
   for (uint64_t id = 1; id <= 3; ++id) {
     agent.usage.push_back(agent.living[0].record);
     agent.usage.back().id = id;
@@ -360,13 +360,13 @@ TEST_F(RoutesTest, a_name_is_one_decoded_part_of_the_path) {
   }
 }
 
-TEST_F(RoutesTest, unknown_paths_and_methods_are_told_apart) {
+TEST_F(RoutesTest, unknown_paths_and_methods_are_distinguished) {
   EXPECT_EQ(ask(the_operator, "GET", "/v1/nothing").status, 404u);
   EXPECT_EQ(ask(the_operator, "PUT", "/v1/slices").status, 405u);
   EXPECT_EQ(ask(the_operator, "GET", "/v1/slices/a/b/c").status, 404u);
 }
 
-TEST_F(RoutesTest, the_metrics_port_serves_metrics_alone) {
+TEST_F(RoutesTest, the_metrics_port_serves_only_metrics) {
   http::Request request;
   request.method = "GET";
   for (const auto& [method, path] : every_route()) {

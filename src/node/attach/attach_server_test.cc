@@ -129,7 +129,7 @@ TEST_F(AttachServerTest, silent_peers_of_one_user_give_way_and_one_with_a_reques
   EXPECT_LT(reply(silent.back()), 0);
 }
 
-TEST_F(AttachServerTest, an_answer_comes_when_the_process_was_looked_at) {
+TEST_F(AttachServerTest, a_reply_follows_the_inspection_of_the_process) {
   agent.looks_first = true;
   const os::Fd peer = connect();
   send(peer);
@@ -141,7 +141,7 @@ TEST_F(AttachServerTest, an_answer_comes_when_the_process_was_looked_at) {
   EXPECT_EQ(agent.attached_through.size(), 2u);
 }
 
-TEST_F(AttachServerTest, a_peer_that_hangs_up_while_its_process_is_looked_at_is_dropped) {
+TEST_F(AttachServerTest, a_peer_that_hangs_up_during_its_inspection_is_dropped) {
   agent.looks_first = true;
   {
     const os::Fd peer = connect();

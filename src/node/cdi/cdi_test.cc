@@ -66,7 +66,7 @@ TEST(Cdi, real_devices_come_with_their_nodes) {
   EXPECT_FALSE((*simulated_spec)["devices"][0]["containerEdits"].contains("deviceNodes"));
 }
 
-TEST(Cdi, the_file_appears_whole_and_goes_away) {
+TEST(Cdi, the_file_appears_as_a_whole_and_is_removed) {
   char name[] = "/tmp/carve-cdi-XXXXXX";
   const std::filesystem::path dir = mkdtemp(name);
   ASSERT_TRUE(write_cdi(dir / "cdi", slice(), "/run/x.sock", simulated(), {}));
@@ -124,7 +124,7 @@ struct Place {
   ~Place() { std::filesystem::remove_all(dir); }
 };
 
-TEST(Cdi, a_slots_file_appears_whole_and_goes_away) {
+TEST(Cdi, a_slots_file_appears_as_a_whole_and_is_removed) {
   Place place;
   const std::string cdi = place.dir / "cdi";
   remove_cdi(cdi, ContainerSlot{17});
@@ -138,7 +138,7 @@ TEST(Cdi, a_slots_file_appears_whole_and_goes_away) {
   EXPECT_FALSE(std::filesystem::exists(cdi + "/carve.dev-slot_s017.json.new"));
 }
 
-TEST(Cdi, the_attach_directory_of_a_slot_stays_and_its_socket_is_made_again) {
+TEST(Cdi, the_attach_directory_of_a_slot_stays_and_its_socket_is_recreated) {
   Place place;
   const std::string directory = attach_directory(place.socket, ContainerSlot{3});
   EXPECT_EQ(directory, place.socket + ".run/attach/s003");

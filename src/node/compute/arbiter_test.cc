@@ -151,7 +151,7 @@ TEST_F(ArbiterThread, copied_bytes_count_as_far_as_a_device_can_copy) {
   EXPECT_GE(copied(), seen) << "a total never falls";
 }
 
-TEST_F(ArbiterThread, who_leaves_is_free_and_the_next_is_let_in) {
+TEST_F(ArbiterThread, a_removed_client_is_free_and_the_next_is_admitted) {
   arbiter->add(a.arbitrated(fixed(5000)), slots);
   arbiter->add(b.arbitrated(fixed(5000)), slots);
   ASSERT_TRUE(eventually([&] { return comes(a), a.gate() == shm::GateState::lease; }));

@@ -45,7 +45,7 @@ struct SharedMemory {
   }
 };
 
-TEST(Meter, a_program_that_synchronises_says_exactly_when_it_was_busy) {
+TEST(Meter, a_program_that_synchronises_reports_exactly_when_it_was_busy) {
   SharedMemory p;
   auto& t = p.thread();
   p.read(0);
@@ -94,7 +94,7 @@ TEST(Meter, launches_behind_the_last_fence_end_after_twice_their_estimate) {
   EXPECT_FALSE(p.read(400 * us).in_flight);
 }
 
-TEST(Meter, launches_of_one_thread_end_although_another_goes_on) {
+TEST(Meter, launches_of_one_thread_end_while_another_continues) {
   SharedMemory p;
   auto &one = p.thread(0), &other = p.thread(1);
   p.stream(0), p.stream(1);
@@ -130,7 +130,7 @@ TEST(Meter, a_fence_that_another_thread_put_behind_launches_in_the_only_stream_e
   }
 }
 
-TEST(Meter, what_runs_at_once_is_charged_once) {
+TEST(Meter, simultaneous_work_is_charged_once) {
   SharedMemory p;
   p.slots = {0, 1};
   p.goes_busy(p.thread(0), p.now);

@@ -98,7 +98,7 @@ TEST(Policies, a_boot_makes_the_desired_policy_effective_also_for_slices_without
   EXPECT_FALSE(m.booted);
 }
 
-TEST(Policies, what_the_command_line_says_wins_over_what_was_kept) {
+TEST(Policies, the_command_line_overrides_the_stored_policy) {
   Machine m;
   { ASSERT_TRUE(m.start().want(native, m.holders())); }
   EXPECT_EQ(m.start(guaranteed).of(device).effective, guaranteed);
@@ -112,7 +112,7 @@ TEST(Policies, slices_from_before_there_was_a_file_keep_theirs) {
   EXPECT_EQ(p.of(device), (Setting<Policy>{guaranteed, native, {"old"}}));
 }
 
-TEST(Policies, a_damaged_file_is_told_and_made_anew) {
+TEST(Policies, a_damaged_file_is_reported_and_rewritten) {
   Machine m;
   std::ofstream(m.folder / "policy.json") << "{\"desired\": 7";
   m.start(guaranteed);
@@ -121,7 +121,7 @@ TEST(Policies, a_damaged_file_is_told_and_made_anew) {
   EXPECT_EQ(m.trouble, "");
 }
 
-TEST(Policies, what_cannot_be_kept_is_refused_and_changes_nothing) {
+TEST(Policies, a_policy_that_cannot_be_stored_is_rejected_without_a_change) {
   Machine m;
   Policies p = m.start();
   std::filesystem::remove_all(m.folder);

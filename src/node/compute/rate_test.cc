@@ -7,7 +7,7 @@ namespace {
 
 using share::ms, share::second;
 
-TEST(Rate, is_not_known_before_the_second_look) {
+TEST(Rate, is_unknown_before_the_second_sample) {
   Rate g;
   EXPECT_EQ(g.part(second), std::nullopt);
   g.sample(5 * second, 77);
@@ -17,7 +17,7 @@ TEST(Rate, is_not_known_before_the_second_look) {
 }
 
 // 70 s without growth, then 5 s at half the rate, then 1 s at the full rate.
-TEST(Rate, is_that_of_the_window_asked_for_however_often_it_was_looked_at) {
+TEST(Rate, does_not_depend_on_the_number_of_samples) {
   for (const share::Ns every : {40 * ms, 250 * ms, 500 * ms}) {
     Rate g;
     share::Ns sum = 0;
@@ -30,7 +30,7 @@ TEST(Rate, is_that_of_the_window_asked_for_however_often_it_was_looked_at) {
   }
 }
 
-TEST(Rate, of_looks_that_come_late_is_that_of_the_nearest_window) {
+TEST(Rate, with_late_samples_is_that_of_the_nearest_window) {
   Rate g;
   for (const share::Ns at : {0, 240, 510, 745, 1010, 1250})
     g.sample(at * ms, at < 1010 ? 0 : (at - 745) * ms);

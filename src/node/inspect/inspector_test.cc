@@ -65,7 +65,7 @@ TEST(Inspection, of_a_process_that_executed_another_program_is_old) {
   close(gate[1]);
 }
 
-TEST(Inspection, shows_the_name_in_brackets_without_a_look_at_memory) {
+TEST(Inspection, shows_the_name_in_brackets_without_reading_memory) {
   EXPECT_EQ(bracketed_name(getpid()).substr(0, 13), "[node_inspect");
   EXPECT_EQ(bracketed_name(-1), "");
 }

@@ -72,7 +72,7 @@ TEST_F(PlacementTest, the_snapshot_has_what_the_ledger_left) {
   EXPECT_EQ(all[1].free, Bytes{10 * GiB.count});
 }
 
-TEST_F(PlacementTest, slices_without_a_share_are_refused_where_the_agent_is_told_to) {
+TEST_F(PlacementTest, slices_without_a_share_are_rejected_if_configured) {
   settings.admit_best_effort = false;
   EXPECT_TRUE(input().snapshot()[0].shared_out);
   EXPECT_FALSE(input().snapshot()[1].shared_out);

@@ -5,7 +5,7 @@
 namespace carve::node {
 namespace {
 
-TEST(Bypass, the_action_is_the_configured_one_inside_a_limited_slice_alone) {
+TEST(Bypass, the_configured_action_applies_only_inside_a_limited_slice) {
   for (const AuditAction action : {AuditAction::report, AuditAction::freeze, AuditAction::kill}) {
     EXPECT_EQ(action_against({}, action), action);
     EXPECT_EQ(action_against({.limited = false}, action), AuditAction::report);
@@ -14,7 +14,7 @@ TEST(Bypass, the_action_is_the_configured_one_inside_a_limited_slice_alone) {
   }
 }
 
-TEST(Bypass, the_ways_round_the_library_are_told_apart) {
+TEST(Bypass, the_ways_to_bypass_the_library_are_distinguished) {
   const auto says = [](ProcessEvidence seen, const char* text) {
     EXPECT_NE(why_unattached(seen).find(text), std::string::npos) << why_unattached(seen);
   };

@@ -64,7 +64,7 @@ TEST(EndedAudit, a_process_is_reported_once) {
   EXPECT_THAT(audit.judge({ended(), ended(51)}), IsEmpty());
 }
 
-TEST(EndedAudit, what_was_decided_while_it_ran_is_not_reported_at_its_end) {
+TEST(EndedAudit, a_process_decided_on_while_it_ran_is_not_reported_at_its_end) {
   for (const bool attached : {false, true}) {
     EndedAudit audit;
     AccountedObserved p = ended();
@@ -85,7 +85,7 @@ TEST(EndedAudit, a_pid_that_was_used_again_is_another_process) {
   EXPECT_EQ(audit.judge({first, second}).size(), 1u);
 }
 
-TEST(EndedAudit, processes_that_cannot_be_told_apart_are_counted) {
+TEST(EndedAudit, processes_that_cannot_be_distinguished_are_counted) {
   AccountedObserved one = ended(), two = ended(51);
   one.known_as = two.known_as = KnownAs::unknown;
   const auto found = EndedAudit().judge({one, two});

@@ -21,7 +21,7 @@ TEST(Growth, a_reserved_but_not_yet_made_allocation_is_no_growth) {
   EXPECT_EQ(g.wanted(0, {500 * MiB, 1, 500 * MiB, 1, 100 * MiB}), 0u);
 }
 
-TEST(Growth, a_change_between_the_readings_decides_nothing_alone) {
+TEST(Growth, a_single_change_between_the_readings_decides_nothing) {
   Growth g;  // The slice freed 1 GiB after the NVML sample.
   EXPECT_EQ(g.wanted(0, {1024 * MiB, 1, 0, 2, 1024 * MiB}), 0u);
   EXPECT_EQ(g.wanted(0, {0, 2, 0, 2, 0}), 0u);

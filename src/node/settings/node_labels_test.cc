@@ -65,7 +65,7 @@ TEST_F(NodeLabelsTest, a_system_label_is_removed_and_added_again_after_a_restart
   EXPECT_EQ(start({{policy_label, "native-burst-share"}})->policy(), Policy::native_burst_share);
 }
 
-TEST_F(NodeLabelsTest, what_cannot_be_stored_changes_nothing) {
+TEST_F(NodeLabelsTest, a_label_that_cannot_be_stored_changes_nothing) {
   auto labels = start({{"zone", "a"}});
   std::filesystem::remove_all(folder);
   EXPECT_FALSE(labels->change("zone", "b"));

@@ -59,7 +59,7 @@ TEST_F(SharedBlocksTest, releases_what_no_descriptor_names_and_keeps_the_rest) {
   EXPECT_EQ(held(a), 0u);
 }
 
-TEST_F(SharedBlocksTest, reads_the_list_once_for_all_slices_and_not_without_a_question) {
+TEST_F(SharedBlocksTest, reads_the_list_once_for_all_slices_and_only_on_request) {
   shm::Charges& a = add_slice(1);
   shm::Charges& b = add_slice(2);
   settle();

@@ -7,7 +7,7 @@ namespace {
 
 PodOfProcess in(std::set<std::string> uids) { return {.uids = std::move(uids), .container = {}}; }
 
-TEST(SlotPeer, is_judged_by_the_pod_in_its_cgroup_before_anything_else) {
+TEST(SlotPeer, is_classified_by_the_pod_in_its_cgroup_first) {
   EXPECT_EQ(judge_slot_peer(in({"a"}), "a", true), SlotPeer::inside);
   EXPECT_EQ(judge_slot_peer(in({"a"}), "a", false), SlotPeer::new_container);
   EXPECT_EQ(judge_slot_peer(in({"b"}), "a", false), SlotPeer::other_pod);

@@ -272,7 +272,7 @@ TEST(SqliteStore, no_directory_is_a_message) {
 }
 
 // A child grants and ends slices in a loop, reports each acknowledgement on a pipe, and is killed.
-TEST(SqliteStore, what_was_promised_survives_a_kill_at_any_moment) {
+TEST(SqliteStore, acknowledged_changes_survive_a_kill_at_any_moment) {
   std::mt19937 dice(3);
   for (int round = 0; round < 15; ++round) {
     Directory dir;

@@ -45,7 +45,7 @@ TEST(TariffDocument, units_replace_the_shipped_ones) {
   EXPECT_EQ(bill::text(tariff_of(spec)->units.at("NVIDIA A10")), "12.000000");
 }
 
-TEST(TariffDocument, all_errors_are_told_at_once) {
+TEST(TariffDocument, all_errors_are_reported_together) {
   EXPECT_THAT(
       messages(R"("currency":"EUR","from":"soon","pricePerGpuHour":"-1","granularity":"1d",)"
                R"("units":[{"model":"A","gpuHourUnits":"1e3"},{"model":"A","gpuHourUnits":"1"}])"),

@@ -52,7 +52,7 @@ void expect_kernels(const Image& image, bool compiled) {
   EXPECT_TRUE(image.globals[1].constant);
 }
 
-TEST(BinaryImage, a_cubin_tells_its_kernels_parameters_registers_and_variables) {
+TEST(BinaryImage, a_cubin_lists_its_kernels_parameters_registers_and_variables) {
   Image image;
   ASSERT_EQ(parse_binary(sample("sm_86.cubin"), 86, &image), ImageError::none);
   EXPECT_EQ(image.target, 86u);

@@ -56,7 +56,7 @@ TEST(Ptx, global_variables_bring_their_size) {
   EXPECT_EQ(i.kernels.size(), 1u);
 }
 
-TEST(Ptx, what_is_not_ptx_is_told_from_what_is_broken) {
+TEST(Ptx, text_that_is_not_ptx_is_distinguished_from_broken_ptx) {
   const std::pair<std::string, ImageError> cases[] = {
       {"", ImageError::not_ptx},
       {"hello", ImageError::not_ptx},

@@ -37,7 +37,7 @@ TEST(ArrayLayout, sizes_are_padded_rows_in_steps_of_64_KiB) {
   for (const auto& row : table) EXPECT_EQ(laid_out(row.d, row.levels).bytes, row.bytes) << row.d.Width;
 }
 
-TEST(ArrayLayout, what_no_device_has_is_refused) {
+TEST(ArrayLayout, layouts_that_no_device_has_are_rejected) {
   const struct {
     CUDA_ARRAY3D_DESCRIPTOR d;
     unsigned levels;
@@ -82,7 +82,7 @@ TEST(ArrayLayout, a_sparse_array_has_whole_tiles_and_a_tail) {
 }
 
 // No two bytes have the same place, and none is beyond the end.
-TEST(ArrayLayout, every_byte_has_a_place_of_its_own) {
+TEST(ArrayLayout, every_byte_has_its_own_place) {
   std::mt19937 r(5);
   for (int round = 0; round < 40; ++round) {
     const bool sparse = r() % 2;

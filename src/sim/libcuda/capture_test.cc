@@ -77,7 +77,7 @@ TEST_F(DriverTest, streams_join_a_capture_through_events_and_run_side_by_side) {
             }));
 }
 
-TEST_F(DriverTest, what_is_not_joined_not_matched_or_not_capturing_is_an_error) {
+TEST_F(DriverTest, captures_that_are_unjoined_unmatched_or_missing_are_errors) {
   EXPECT_EQ(
       0, run([] {
         begin();
@@ -116,7 +116,7 @@ TEST_F(DriverTest, what_is_not_joined_not_matched_or_not_capturing_is_an_error) 
       }));
 }
 
-TEST_F(DriverTest, calls_that_wait_or_allocate_spoil_a_capture_as_its_mode_says) {
+TEST_F(DriverTest, calls_that_wait_or_allocate_invalidate_a_capture_depending_on_its_mode) {
   EXPECT_EQ(0, run([] {
               begin();
               CUcontext c = nullptr;

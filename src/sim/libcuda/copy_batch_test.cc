@@ -31,7 +31,7 @@ TEST_F(DriverTest, a_batch_brings_the_bytes_of_all_its_copies) {
             }));
 }
 
-TEST_F(DriverTest, a_batch_says_which_copy_failed) {
+TEST_F(DriverTest, a_batch_reports_which_copy_failed) {
   EXPECT_EQ(
       0, run([] {
         begin();

@@ -268,7 +268,7 @@ TEST_F(DriverTest, without_a_context_arguments_are_checked_in_nvidias_order) {
             }));
 }
 
-TEST_F(DriverTest, what_is_not_simulated_says_so_and_is_logged_once) {
+TEST_F(DriverTest, calls_that_are_not_simulated_fail_and_are_logged_once) {
   const std::string log = directory_ + "/log";
   EXPECT_EQ(0, run([&] {
               setenv("SIMGPU_LOG", log.c_str(), 1);

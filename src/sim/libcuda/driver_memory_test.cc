@@ -290,7 +290,7 @@ TEST_F(DriverTest, a_child_forked_before_cuInit_has_its_own_driver) {
             }));
 }
 
-TEST_F(DriverTest, exec_gives_the_memory_back_while_the_process_lives_on) {
+TEST_F(DriverTest, exec_releases_the_memory_while_the_process_keeps_running) {
   const Signal ready;
   const pid_t changer = start([&] {
     begin();

@@ -65,7 +65,7 @@ TEST_F(DriverTest, imported_memory_takes_whole_blocks_until_it_and_its_buffers_a
             }));
 }
 
-TEST_F(DriverTest, imported_memory_can_be_an_array_and_goes_with_its_context) {
+TEST_F(DriverTest, imported_memory_can_be_an_array_and_is_freed_with_its_context) {
   EXPECT_EQ(0, run([] {
               begin();
               const size_t before = free_now();
@@ -120,7 +120,7 @@ TEST_F(DriverTest, memory_of_the_driver_itself_is_counted_once_when_imported) {
             }));
 }
 
-TEST_F(DriverTest, what_is_no_importable_memory_is_refused_and_stays_the_programs) {
+TEST_F(DriverTest, a_descriptor_that_cannot_be_imported_is_rejected_and_stays_open) {
   EXPECT_EQ(
       0, run([] {
         begin();

@@ -71,7 +71,7 @@ TEST_F(DriverTest, a_node_has_its_address_when_it_is_made_and_memory_when_its_gr
             }));
 }
 
-TEST_F(DriverTest, what_a_graph_frees_itself_serves_its_later_nodes_and_the_streams_other_graphs) {
+TEST_F(DriverTest, memory_freed_in_a_graph_serves_later_nodes_and_other_graphs_of_the_stream) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();
@@ -199,7 +199,7 @@ TEST_F(DriverTest, a_launch_without_room_is_out_of_memory_and_takes_what_idle_gr
             }));
 }
 
-TEST_F(DriverTest, what_the_driver_refuses_of_graphs_with_memory_is_refused) {
+TEST_F(DriverTest, unsupported_operations_on_graphs_with_memory_are_rejected) {
   EXPECT_EQ(0, run([] {
               begin();
               CUgraph g = new_graph(), other = new_graph();

@@ -30,7 +30,7 @@ TEST(GraphOrder, ends_are_the_nodes_that_no_other_waits_for) {
   EXPECT_TRUE(ends_of({}).empty());
 }
 
-TEST(GraphOrder, what_comes_before_is_found_through_any_number_of_steps) {
+TEST(GraphOrder, predecessors_are_found_through_any_number_of_steps) {
   const Waits waits = {{}, {0}, {1}, {}, {3}};
   EXPECT_TRUE(all_before(waits, {0, 2}, {2}));
   EXPECT_FALSE(all_before(waits, {3}, {2}));

@@ -15,7 +15,7 @@ TEST(GraphSpace, memory_is_used_again_only_behind_the_node_that_freed_it) {
   EXPECT_EQ(space_of({}, {}, 1), 0u);
 }
 
-TEST(GraphSpace, a_larger_allocation_takes_a_place_of_its_own_and_a_smaller_one_the_tightest) {
+TEST(GraphSpace, a_larger_allocation_takes_a_new_place_and_a_smaller_one_the_tightest) {
   const Waits chain = {{}, {0}, {1}, {2}, {3}, {4}, {5}};
   EXPECT_EQ(space_of(chain, {{0, 1, 100}, {2, 3, 200}}, 1), 300u);
   // Both 300 and 100 are free: 80 takes the 100, so that 250 finds the 300.

@@ -148,7 +148,7 @@ TEST_F(DriverTest, a_graph_of_two_devices_keeps_its_order) {
             }));
 }
 
-TEST_F(DriverTest, conditional_bodies_run_as_the_default_value_says) {
+TEST_F(DriverTest, conditional_bodies_run_according_to_the_default_value) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();
@@ -186,7 +186,7 @@ TEST_F(DriverTest, conditional_bodies_run_as_the_default_value_says) {
             }));
 }
 
-TEST_F(DriverTest, the_structure_of_a_graph_can_be_asked_cloned_and_changed) {
+TEST_F(DriverTest, the_structure_of_a_graph_can_be_queried_cloned_and_changed) {
   EXPECT_EQ(0, run([] {
               begin();
               CUgraph g = new_graph();

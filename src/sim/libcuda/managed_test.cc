@@ -77,7 +77,7 @@ TEST_F(DriverTest, a_neighbours_allocation_sends_managed_memory_to_the_host) {
   EXPECT_EQ(0, finish(first));
 }
 
-TEST_F(DriverTest, advice_says_where_managed_memory_lives_and_is_told_again) {
+TEST_F(DriverTest, advice_sets_the_location_of_managed_memory_and_can_be_read) {
   EXPECT_EQ(
       0, run([] {
         begin();

@@ -123,7 +123,7 @@ TEST_F(DriverTest, a_batch_is_performed_in_its_order) {
             }));
 }
 
-TEST_F(DriverTest, what_no_stream_may_touch_is_refused) {
+TEST_F(DriverTest, memory_that_no_stream_may_access_is_rejected) {
   EXPECT_EQ(0, run([] {
               begin();
               uint32_t plain[4] = {}, *word = pinned();

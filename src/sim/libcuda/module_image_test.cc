@@ -86,7 +86,7 @@ TEST_F(DriverTest, a_cubin_and_fatbins_of_both_compressions_load_in_every_way) {
             }));
 }
 
-TEST_F(DriverTest, what_does_not_run_on_the_device_or_is_broken_is_refused_by_name) {
+TEST_F(DriverTest, images_for_other_devices_and_broken_ones_are_rejected_by_name) {
   create("t4");
   EXPECT_EQ(0, run([] {
               begin();

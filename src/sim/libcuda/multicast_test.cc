@@ -19,7 +19,7 @@ CUmemGenericAllocationHandle memory(int device, size_t bytes) {
   return h;
 }
 
-TEST_F(DriverTest, what_is_bound_to_a_multicast_object_lives_until_it_is_unbound) {
+TEST_F(DriverTest, memory_bound_to_a_multicast_object_lives_until_it_is_unbound) {
   create("h100-80x2");
   EXPECT_EQ(
       0, run([] {

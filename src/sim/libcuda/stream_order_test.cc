@@ -93,7 +93,7 @@ TEST_F(DriverTest, streams_wait_for_each_other_as_their_kinds_say_whatever_the_w
             }));
 }
 
-TEST_F(DriverTest, each_thread_has_a_default_stream_of_its_own) {
+TEST_F(DriverTest, each_thread_has_its_own_default_stream) {
   EXPECT_EQ(0, run([] {
               CUcontext context = begin();
               const Work work;

@@ -78,7 +78,7 @@ TEST_F(DriverTest, a_release_threshold_keeps_memory_and_a_trim_takes_it) {
             }));
 }
 
-TEST_F(DriverTest, a_stream_reuses_its_own_memory_at_once_and_others_after_an_event) {
+TEST_F(DriverTest, a_stream_reuses_its_own_memory_immediately_and_others_after_an_event) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();

@@ -124,7 +124,7 @@ TEST_F(DriverTest, copies_cross_mappings_side_by_side_and_stop_where_nothing_is_
             }));
 }
 
-TEST_F(DriverTest, what_cannot_be_mapped_is_refused_as_documented) {
+TEST_F(DriverTest, invalid_mappings_are_rejected_as_documented) {
   EXPECT_EQ(
       0, run([] {
         begin();
@@ -174,7 +174,7 @@ TEST_F(DriverTest, host_memory_by_handle_takes_nothing_and_the_host_reads_it) {
 
 // The exporter dies. Its memory remains in the importer, byte for byte, and is released when the importer
 // releases it.
-TEST_F(DriverTest, exported_memory_outlives_its_maker_and_goes_with_its_last_holder) {
+TEST_F(DriverTest, exported_memory_outlives_its_exporter_and_is_freed_with_its_last_holder) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   const pid_t exporter = start([&] {

@@ -26,7 +26,7 @@ TEST(Engine, two_busy_contexts_share_the_device_exactly_but_for_the_switches) {
   EXPECT_NEAR(share_b, 2.0 / 4.2, 0.001);
 }
 
-TEST(Engine, a_context_alone_is_never_interrupted) {
+TEST(Engine, a_single_context_is_never_interrupted) {
   TestDevice d;
   const unsigned a = d.open();
   const uint64_t end = d.start + 50 * ms;
@@ -38,7 +38,7 @@ TEST(Engine, a_context_alone_is_never_interrupted) {
   EXPECT_EQ(d.op(a, 1, op).end_ns, end);
 }
 
-TEST(Engine, an_idle_owner_yields_at_once_and_a_preempted_kernel_keeps_its_remaining_work) {
+TEST(Engine, an_idle_owner_yields_immediately_and_a_preempted_kernel_keeps_its_remaining_work) {
   TestDevice d;
   const unsigned a = d.open(), b = d.open();
   const uint64_t x = d.kernel(a, 1, 3 * ms);
@@ -89,7 +89,7 @@ TEST(Engine, an_urgent_stream_takes_the_multiprocessors_first) {
   EXPECT_EQ(d.op(a, 1, batch).end_ns - d.start, 3 * ms);
 }
 
-TEST(Engine, copies_run_beside_kernels_one_at_a_time_per_direction) {
+TEST(Engine, copies_run_next_to_kernels_one_at_a_time_per_direction) {
   TestDevice d;
   const unsigned a = d.open();
   const uint64_t k = d.kernel(a, 1, 4 * ms);
@@ -264,7 +264,7 @@ std::vector<uint64_t> finish_times(uint32_t program, uint32_t stepping) {
   return ends;
 }
 
-TEST(Engine, finish_times_do_not_depend_on_who_looks_when) {
+TEST(Engine, finish_times_do_not_depend_on_when_they_are_read) {
   for (uint32_t program = 1; program <= 20; ++program) {
     const std::vector<uint64_t> once = finish_times(program, 0);
     for (uint32_t stepping = 1; stepping <= 11; ++stepping)

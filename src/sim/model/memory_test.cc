@@ -7,7 +7,7 @@
 namespace carve::sim {
 namespace {
 
-TEST(Memory, what_is_free_is_what_reserve_contexts_and_blocks_leave) {
+TEST(Memory, free_memory_excludes_reserve_contexts_and_blocks) {
   TestDevice d;
   EXPECT_EQ(free_bytes(*d), 960 * MiB);
   const unsigned a = d.open();

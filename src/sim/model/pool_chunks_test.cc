@@ -11,7 +11,7 @@ namespace {
 Reuse never(const LastUse&) { return Reuse::never; }
 bool over(const LastUse&) { return true; }
 
-TEST(Pool, an_allocation_asks_for_whole_chunks) {
+TEST(Pool, an_allocation_requests_whole_chunks) {
   EXPECT_EQ(PoolBook::chunk_for(1), 32 * MiB);
   EXPECT_EQ(PoolBook::chunk_for(32 * MiB), 32 * MiB);
   EXPECT_EQ(PoolBook::chunk_for(32 * MiB + 1), 64 * MiB);
@@ -25,7 +25,7 @@ TEST(Pool, an_allocation_asks_for_whole_chunks) {
   EXPECT_FALSE(b.take(32 * MiB - 1024, never, &wait));
 }
 
-TEST(Pool, a_stream_reuses_its_own_at_once_and_others_only_what_they_may) {
+TEST(Pool, a_stream_reuses_its_own_immediately_and_others_only_what_they_may) {
   PoolBook b;
   LastUse wait;
   b.add_chunk(pool_chunk_bytes, pool_chunk_bytes);
@@ -43,7 +43,7 @@ TEST(Pool, a_stream_reuses_its_own_at_once_and_others_only_what_they_may) {
   EXPECT_EQ(wait.sequence, 100u);
 }
 
-TEST(Pool, what_is_free_now_wins_over_what_could_be_waited_for) {
+TEST(Pool, free_memory_is_preferred_to_memory_that_requires_a_wait) {
   PoolBook b;
   LastUse wait;
   b.add_chunk(pool_chunk_bytes, pool_chunk_bytes);
@@ -56,7 +56,7 @@ TEST(Pool, what_is_free_now_wins_over_what_could_be_waited_for) {
   EXPECT_EQ(wait.stream, 0u);
 }
 
-TEST(Pool, a_chunk_goes_back_only_when_it_is_wholly_free_and_nothing_uses_it) {
+TEST(Pool, a_chunk_is_released_only_when_it_is_entirely_free_and_unused) {
   PoolBook b;
   LastUse wait;
   b.add_chunk(pool_chunk_bytes, pool_chunk_bytes);

@@ -151,7 +151,7 @@ bool bury_as_successor(Report& report) {
 
 // Every point of every operation, once with a neighbour that continues after the death and once without. The
 // agent is killed too: at every point of its repair for one of these, at a few for the others.
-TEST(Kill, between_any_two_stores_leaves_the_budgets_exactly_what_the_living_hold) {
+TEST(Kill, between_any_two_stores_leaves_the_budgets_exactly_what_live_processes_hold) {
   int kills = 0, agents_killed = 0;
   for (const Operation& operation : operations) {
     for (const bool goes_on : {false, true}) {
@@ -231,7 +231,7 @@ TEST(Kill, of_the_agent_while_it_charges_growth_leaves_its_lane_exact) {
 // The victim holds 60 units of 100, 20 of them spare, and the neighbour 40. The victim, and after it the
 // agent, are killed at every point of operations that withdraw and return spare bytes. Until then the
 // neighbour never gets more than what the victim does not use, and in the end it gets everything.
-TEST(Kill, of_a_process_with_spare_bytes_leaves_every_byte_to_the_living) {
+TEST(Kill, of_a_process_with_spare_bytes_leaves_every_byte_to_live_processes) {
   constexpr uint64_t u = SpareWord::unit, all = 100 * u;
   static constexpr LaneId mine{0, victim, 1}, its{0, neighbour, 0};
   const struct {

@@ -76,7 +76,7 @@ TEST(SharedBlock, is_released_when_neither_a_process_nor_a_descriptor_holds_it) 
   EXPECT_EQ(find_block(*charges, name), no_block);
 }
 
-TEST(SharedBlock, of_a_handle_needs_no_descriptor_and_of_another_device_is_left_alone) {
+TEST(SharedBlock, of_a_handle_needs_no_descriptor_and_of_another_device_is_unchanged) {
   const SharedMemory charges;
   const unsigned here = exported(*charges, 1, 10, handle_name_of(77), 0, SharedBlockKind::handle);
   const unsigned there = exported(*charges, 1, 20, handle_name_of(78), 1, SharedBlockKind::handle);
@@ -299,7 +299,7 @@ TEST(LockedNames, that_one_reading_lists_are_locked) {
   }
 }
 
-TEST(LockedNames, are_all_that_are_asked_for_if_the_list_cannot_be_read) {
+TEST(LockedNames, are_all_requested_ones_if_the_list_cannot_be_read) {
   Readings readings{{{two}}, {}, false};
   EXPECT_EQ(not_locked(readings, {one}), std::vector<uint64_t>{});
 }

@@ -134,7 +134,7 @@ TEST(Spare, survives_a_move_of_its_lanes_bytes) {
   EXPECT_EQ(pages.word(), 40 * unit);
 }
 
-TEST(Spare, a_version_tells_that_bytes_were_taken_and_added_meanwhile) {
+TEST(Spare, a_version_shows_that_bytes_were_taken_and_added_in_between) {
   SharedMemory pages;
   ASSERT_TRUE(change(*pages.charges, {0, 1, 0}, 0, 60 * unit, 100 * unit));
   ASSERT_TRUE(add_spare(pages.spare(1), 20 * unit, 0));

@@ -94,7 +94,7 @@ TEST(Connection, json_is_read_too) {
   EXPECT_EQ(read_one->name_space, "default");
 }
 
-TEST(Connection, what_is_refused_names_the_way_out) {
+TEST(Connection, a_rejection_contains_a_fix) {
   const std::string server = "server: 'https://k:1'";
   const struct {
     std::string cluster, user, message;

@@ -203,7 +203,7 @@ TEST(CurlApiClient, a_watch_calls_back_with_each_whole_line) {
   EXPECT_NE(cut.end->problem, "");
 }
 
-TEST(CurlApiClient, two_watches_at_once_each_have_lines) {
+TEST(CurlApiClient, two_simultaneous_watches_both_get_lines) {
   for (const bool has_tls : {true, false}) {
     OverLoopback over(has_tls);
     Watched first(over), second(over);

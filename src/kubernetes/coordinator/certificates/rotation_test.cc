@@ -35,7 +35,7 @@ TEST(Rotation, other_names_need_another_certificate) {
   EXPECT_EQ(next_step(begun(), names + ",10.0.0.1", start_s), RotationStep::make_serving);
 }
 
-TEST(Rotation, what_cannot_be_used_is_replaced) {
+TEST(Rotation, unusable_certificates_are_replaced) {
   CertificateSet set = begun();
   const CertificateSet other = begun();
   set.serving = other.serving;

@@ -21,7 +21,7 @@ TEST(UnaskedPods, a_pod_is_due_when_the_scheduler_is_silent_about_it) {
   EXPECT_EQ(pods.pods(), 1u) << "a is bound or gone";
 }
 
-TEST(UnaskedPods, a_round_has_a_limit_and_the_next_one_goes_on) {
+TEST(UnaskedPods, a_round_has_a_limit_and_the_next_one_continues) {
   UnaskedPods pods;
   std::vector<std::string> many;
   for (size_t i = 0; i < max_looks + 1; ++i) many.push_back(std::to_string(100 + i));

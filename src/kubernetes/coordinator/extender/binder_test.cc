@@ -100,7 +100,7 @@ TEST(Binder, the_schedulers_second_try_finds_the_pod_bound_here) {
   EXPECT_EQ(s.binder.open(), 0u);
 }
 
-TEST(Binder, a_refusal_of_the_second_try_says_nothing_of_the_first) {
+TEST(Binder, a_rejection_of_the_second_attempt_does_not_concern_the_first) {
   BindScenario s;
   s.server.add_fault({.kind = FaultKind::lose_answer, .method = "POST"});
   s.bind(bind_deadline_ns + kubernetes::second_ns);
@@ -124,7 +124,7 @@ TEST(Binder, a_lost_request_is_given_back_when_it_cannot_arrive_any_more) {
   EXPECT_EQ(s.binder.open(), 0u);
 }
 
-TEST(Binder, a_pod_that_is_gone_or_anew_gives_its_reservation_back) {
+TEST(Binder, a_deleted_or_recreated_pod_releases_its_reservation) {
   for (const bool is_anew : {false, true}) {
     BindScenario s;
     const nlohmann::json old = s.stored();
@@ -157,7 +157,7 @@ TEST(Binder, a_bound_pod_that_no_watch_shows_is_read) {
   }
 }
 
-TEST(Binder, an_api_server_that_is_away_is_asked_until_it_answers) {
+TEST(Binder, an_unreachable_api_server_is_retried_until_it_responds) {
   BindScenario s;
   s.client.set_connected(false);
   s.bind(60 * kubernetes::second_ns);

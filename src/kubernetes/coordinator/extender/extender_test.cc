@@ -138,7 +138,7 @@ TEST(Extender, from_1_38_on_the_scheduler_may_preempt_for_an_extender) {
   EXPECT_TRUE(preempts_for_extenders({.major = 2, .minor = 0}));
 }
 
-TEST(Extender, nodes_that_a_preemption_helps_are_named_if_the_scheduler_asks_about_them) {
+TEST(Extender, nodes_that_a_preemption_helps_are_listed_if_the_scheduler_supports_it) {
   Cluster cluster;
   const auto with_priority = [&](const std::string& name, int32_t priority) {
     kubernetes::PodRequest request{.dialect = "carve"};
@@ -206,7 +206,7 @@ TEST(Extender, a_pod_that_the_webhook_did_not_see_fits_nowhere) {
             R"(it did not pass through the webhook"})");
 }
 
-TEST(Extender, a_closed_connection_takes_no_answer_and_the_write_goes_on) {
+TEST(Extender, a_closed_connection_gets_no_response_and_the_write_continues) {
   Cluster cluster;
   const auto pod = cluster.create_pod("p", 4_GiB);
   cluster.filter(pod, {"n0"});

@@ -79,7 +79,7 @@ TEST(ExtenderMessages, a_preemption_names_victims_by_node) {
     EXPECT_FALSE(read_preempt_question(text)) << text;
 }
 
-TEST(ExtenderMessages, what_is_no_question_is_refused) {
+TEST(ExtenderMessages, invalid_requests_are_rejected) {
   for (const char* text :
        {"", "{", "[]", "null", "{}", R"({"Pod":{"metadata":{"name":"p"}}})", R"({"Pod":"u"})",
         R"({"Pod":{"metadata":{"uid":"u"}},"NodeNames":[1]})", R"({"Pod":{"metadata":{"uid":"u"}},"Nodes":})",

@@ -61,7 +61,7 @@ TEST(Settings, a_bad_value_is_refused_with_its_rule) {
   EXPECT_EQ(read_settings({{"sharing", "1"}, {"strategy", "1"}}).error().size(), 2u);
 }
 
-TEST(Settings, the_unit_stays_while_pods_were_asked_in_it) {
+TEST(Settings, the_unit_stays_while_pods_requested_in_it_exist) {
   const ClusterSettings before, after{.unit = MemoryUnit::mib_128};
   const PodsInUnits pods{{1u << 30, {"a/web-0", "a/web-1", "b/x", "b/y"}}, {128u << 20, {"b/z"}}};
   const auto errors = refuse_change(before, after, pods);
@@ -73,7 +73,7 @@ TEST(Settings, the_unit_stays_while_pods_were_asked_in_it) {
   EXPECT_THAT(refuse_change(before, after, {{128u << 20, {"b/z"}}}), IsEmpty());
 }
 
-TEST(Settings, a_unit_that_waits_says_for_which_pods) {
+TEST(Settings, a_pending_unit_lists_the_blocking_pods) {
   ClusterSettings settings;
   EXPECT_FALSE(pending_unit(settings, {}));
   settings.when_free = MemoryUnit::mib_128;

@@ -49,7 +49,7 @@ TEST(ClusterNode, a_cordoned_device_serves_nothing_new) {
   EXPECT_EQ(node->devices.at(1).trouble, "cordoned");
 }
 
-TEST(ClusterNode, what_is_not_understood_is_not_used) {
+TEST(ClusterNode, unreadable_annotations_are_not_used) {
   const std::pair<kubernetes::ObjectMeta, const char*> rows[] = {
       {{}, "it has no annotation carve.dev/devices"},
       {node_with("", R"(,"new":1)"), "new"},

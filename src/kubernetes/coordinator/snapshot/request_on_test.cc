@@ -36,7 +36,7 @@ TEST(RequestOn, parts_that_differ_take_the_nodes_mode) {
   EXPECT_EQ(isolation_on(both, kind_of(NodeMode::none)), "the node's mode is none");
 }
 
-TEST(RequestOn, a_named_isolation_goes_where_it_is_given) {
+TEST(RequestOn, a_requested_isolation_goes_to_nodes_that_provide_it) {
   Amounts asked{.memory_bytes = 2ull << 30, .isolation = Isolation::none};
   EXPECT_EQ(isolation_on(asked, kind_of(NodeMode::none)), "none");
   EXPECT_EQ(isolation_on(asked, default_kind), "the node's mode is memory-and-compute");
@@ -48,7 +48,7 @@ TEST(RequestOn, a_named_isolation_goes_where_it_is_given) {
 
 // A node whose label promises memory and compute takes no ACK request for only memory; a node with the
 // default does.
-TEST(RequestOn, memory_alone_in_acks_words) {
+TEST(RequestOn, an_ack_request_for_only_memory) {
   const Amounts memory{.memory_bytes = 2ull << 30};
   EXPECT_EQ(isolation_on(memory, default_kind, "ack"), "memory");
   EXPECT_EQ(isolation_on(memory, kind_of(NodeMode::memory_and_compute), "ack"),

@@ -55,7 +55,7 @@ TEST(PodReview, the_patch_makes_what_admission_makes) {
   EXPECT_EQ(out["metadata"]["generateName"], "binpack-");
 }
 
-TEST(PodReview, a_pod_that_asks_for_nothing_is_not_patched) {
+TEST(PodReview, a_pod_without_a_request_is_not_patched) {
   const Json response = response_to(pod_with({{"cpu", "1"}}));
   EXPECT_EQ(response["allowed"], true);
   EXPECT_FALSE(response.contains("patch"));
@@ -96,7 +96,7 @@ TEST(PodReview, warnings_reach_the_user) {
   EXPECT_EQ(response_to(pod)["warnings"][0], "hami.io/node-scheduler-policy has no effect here");
 }
 
-TEST(PodReview, every_example_is_patched_into_what_admission_makes_and_stays_so) {
+TEST(PodReview, every_example_is_patched_into_its_admitted_form_and_stays_unchanged) {
   dialects::PodSettings settings;
   settings.unit = MemoryUnit::gib;
   settings.models = {"NVIDIA A10", "NVIDIA H100"};
@@ -141,7 +141,7 @@ TEST(PodReview, an_update_takes_the_repeated_limits_away) {
   EXPECT_FALSE(plain->request) << "no namespace is asked";
 }
 
-TEST(PodReview, what_is_no_creation_of_a_pod_is_refused) {
+TEST(PodReview, reviews_that_do_not_create_a_pod_are_rejected) {
   Json update = review_of(pod_with({}));
   update["request"]["operation"] = "UPDATE";
   Json unnamed = review_of(pod_with({}));

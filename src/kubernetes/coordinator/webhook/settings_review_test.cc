@@ -38,7 +38,7 @@ TEST(SettingsReview, the_unit_changes_only_without_pods_in_it) {
   EXPECT_EQ(response_to(to, settings({{"gpuMemoryUnit", "no"}}), {{1u << 30, {"a/web-0"}}})["allowed"], true);
 }
 
-TEST(SettingsReview, what_needs_other_manifests_is_a_warning) {
+TEST(SettingsReview, settings_that_need_other_manifests_cause_a_warning) {
   const Json whole = settings({{"plainNvidiaGpu", "whole"}});
   const Json response = response_to(whole, settings({}));
   EXPECT_EQ(response["allowed"], true);

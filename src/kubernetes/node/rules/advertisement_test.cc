@@ -228,7 +228,7 @@ TEST(NodeObject, is_patched_where_it_differs) {
   EXPECT_TRUE((*removed)["metadata"]["labels"]["carve.dev/node"].is_null());
 }
 
-TEST(NodeObject, has_conditions_of_ours_alone) {
+TEST(NodeObject, has_only_conditions_of_carve) {
   const auto node = read_node_object(
       R"({"metadata":{"name":"n1","uid":"u"},"status":{"allocatable":{"nvidia.com/gpu":"8"},"conditions":)"
       R"([{"type":"Ready","status":"True"},{"type":"CarveReady","status":"True","reason":"Ready","message":"m"}]}})");

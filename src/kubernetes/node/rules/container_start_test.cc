@@ -44,7 +44,7 @@ StartDecision decide(const SeenPod& seen, const std::string& container = "main")
   return decide_start(context(), std::span(&candidate, 1));
 }
 
-TEST(ContainerStart, asks_for_the_slice_that_the_annotation_says) {
+TEST(ContainerStart, requests_the_slice_of_the_annotation) {
   const auto decision = decide(pod(slices_on(
       "n1", "main", part(second_device, 3ull << 30, 2500) + "," + part(first_device, 1ull << 30, 500))));
   ASSERT_EQ(decision.kind, Kind::grant) << decision.message;
@@ -60,7 +60,7 @@ TEST(ContainerStart, asks_for_the_slice_that_the_annotation_says) {
   EXPECT_EQ(*request.holder->pod, (PodContainer{"a", "web-0", "u1", "main"}));
 }
 
-TEST(ContainerStart, a_whole_device_is_asked_for_without_amounts) {
+TEST(ContainerStart, a_whole_device_is_requested_without_amounts) {
   const std::string annotation = fmt::format(
       R"({{"v":1,"node":"n1","containers":{{"main":{{"parts":[["{}",0,10000]],"exclusive":true}}}}}})",
       first_device);

@@ -168,7 +168,7 @@ TEST(SliceUpdates, their_notes_name_the_container) {
             "charged");
 }
 
-TEST(KubeletMetrics, are_beside_those_of_the_agent) {
+TEST(KubeletMetrics, are_listed_with_those_of_the_agent) {
   kubernetes::NodeDevices devices;
   devices.policy.desired = Policy::native_burst_share;
   KubeletFigures figures{.version = "1", .watch_lag_ns = {{"pods", 1'500'000'000}}, .relists = {{"pods", 2}}};
