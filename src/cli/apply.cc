@@ -87,13 +87,14 @@ void remove(Context& context, const DeleteOptions& options) {
     context.status = usage_status;
   };
   if (options.words.empty() == options.documents.file.empty())
-    return usage("no object is given; name objects, as in service/NAME, or a file of documents with -f FILE");
+    return usage(
+        "no object is given; add objects, such as service/NAME, or a file of documents with -f FILE");
   if (options.words.empty()) return remove_documents(context, options.documents, options.wait);
   if (const auto slice = slice_named(options.words); slice && !slice->empty())
     return stop_slices(context, context.agent(), {*slice});
   const auto objects = parse_objects(options.words, options.name_space);
   if (!objects) return usage(objects.error());
-  if (objects->front().name.empty()) return usage("no object is given; name one, as in service/NAME");
+  if (objects->front().name.empty()) return usage("no object is given; add one, such as service/NAME");
   delete_objects(context, *objects, options.wait);
 }
 

@@ -92,7 +92,7 @@ std::string set_field(objects::Autoscale& autoscale, const std::string& change) 
 void scale_eas_service(Context& context, const EasAutoscaleOptions& options) {
   const bool removes = options.words.size() == 2 && options.words.front() == "rm";
   if (options.words.size() != 1 && !removes)
-    return refuse(context, "name one service: carve eas autoscale NAME -Dmin=1 ..., or autoscale rm NAME");
+    return refuse(context, "give one service: carve eas autoscale NAME -Dmin=1 ..., or autoscale rm NAME");
   const ObjectName object = eas_object(options.words.back());
   if (removes) return remove_autoscale(context, object);
   objects::Autoscale wanted;

@@ -308,7 +308,7 @@ std::string contradiction(const CLI::App& verb, const BillOptions& o) {
   if (verb.count("--selector") != 0 && o.selector.empty())
     return "-l is empty; use -l KEY=VALUE, or leave it out";
   if (verb.count("--account") != 0 && o.account.empty())
-    return "--account is empty; name an account, or leave it out";
+    return "--account is empty; set an account, or leave it out";
   return "";
 }
 

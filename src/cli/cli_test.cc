@@ -271,7 +271,7 @@ TEST(VisibleDevices, the_first_of_the_list_are_preferred) {
   EXPECT_THAT(preferred_lists({"b", "a", "c"}, 2), ElementsAre("b,a", "b,a,c"));
   EXPECT_THAT(preferred_lists({"b"}, 2), testing::IsEmpty());
   EXPECT_EQ(too_few_named("1", 1, 2),
-            "--devices 2: CUDA_VISIBLE_DEVICES '1' names 1 device of this node; name 2 or more, unset it, or "
+            "--devices 2: CUDA_VISIBLE_DEVICES '1' lists 1 device of this node; list 2 or more, unset it, or "
             "use --device");
   EXPECT_EQ(too_few_named("", 0, 1),
             "CUDA_VISIBLE_DEVICES '' matches no device of this node; set it to an index or a UUID, unset it, "

@@ -80,7 +80,7 @@ std::string unexpected_words(std::string_view text, const CLI::App& first) {
 std::string message_of(const CLI::ParseError& error, const CLI::App& verb) {
   if (verb.get_require_subcommand_min() != 0 &&
       error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError))
-    return fmt::format("name a verb: {}",
+    return fmt::format("a verb is required: {}",
                        verb.get_parent() == nullptr ? "'carve --help' lists them" : names_of_verbs(verb));
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError))
     return unexpected_words(error.what(), verb);

@@ -19,7 +19,7 @@ std::string ObjectName::text() const { return fmt::format("{}/{}", objects::text
 
 Result<std::vector<ObjectName>, std::string> parse_objects(const std::vector<std::string>& words,
                                                            const std::string& name_space) {
-  if (words.empty()) return tl::unexpected(std::string("no kind is given; name one, such as services"));
+  if (words.empty()) return tl::unexpected(std::string("no kind is given; add one, such as services"));
   const bool has_slashes = words.front().find('/') != std::string::npos;
   std::vector<ObjectName> out;
   for (size_t i = has_slashes || words.size() == 1 ? 0 : 1; i < words.size(); ++i) {
@@ -66,7 +66,7 @@ std::optional<ObjectName> required_object(Context& context, const std::vector<st
   const auto object = parse_object(words, name_space);
   if (object && !object->name.empty()) return *object;
   fmt::print(stderr, "carve: {}\n",
-             object ? "no object is given; name one, as in service/NAME" : object.error());
+             object ? "no object is given; add one, such as service/NAME" : object.error());
   context.status = usage_status;
   return std::nullopt;
 }

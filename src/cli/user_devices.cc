@@ -49,8 +49,8 @@ std::string too_few_named(const std::string& list, size_t named, uint32_t wanted
         "or use --device",
         harmless(list.substr(0, 80)));
   return fmt::format(
-      "--devices {}: CUDA_VISIBLE_DEVICES '{}' names {} device{} of this node; name {} or more, unset "
-      "it, or use --device",
+      "--devices {}: CUDA_VISIBLE_DEVICES '{}' lists {} device{} of this node; list {} or more, unset it, or "
+      "use --device",
       wanted, harmless(list.substr(0, 80)), named, named == 1 ? "" : "s", wanted);
 }
 

@@ -74,7 +74,7 @@ TEST(Client, each_way_of_not_reaching_the_agent_names_the_socket_and_the_way_out
   EXPECT_THAT(none.text("/v1/node").error().detail, HasSubstr("no agent listens at /nowhere/carved.sock"));
   const Client of_node("/nowhere/carved.sock", {.socket_option = "--node NAME=SOCKET"});
   EXPECT_THAT(of_node.text("/v1/node").error().detail,
-              EndsWith("name another socket with --node NAME=SOCKET"));
+              EndsWith("set another socket with --node NAME=SOCKET"));
   const Client lengthy("/" + std::string(200, 'x'));
   EXPECT_THAT(lengthy.text("/v1/node").error().detail,
               HasSubstr("has at most 107 bytes, and this one has 201"));

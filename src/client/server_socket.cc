@@ -52,19 +52,18 @@ api::Problem unreachable(const std::string& socket, int error, const Settings& s
   const auto say = [&](auto... part) { problem.detail = fmt::format(part...); };
   if (settings.server == Server::controller) {
     const bool absent = error == ENOENT || error == ECONNREFUSED;
-    problem.detail = absent
-                         ? fmt::format(
-                               "no controller listens at {}; start it with 'carve up', or name another "
-                               "socket with {}",
-                               socket, settings.socket_option)
-                         : fmt::format("cannot reach the controller at {}: {}", socket, std::strerror(error));
+    problem.detail =
+        absent ? fmt::format(
+                     "no controller listens at {}; start it with 'carve up', or set another socket with {}",
+                     socket, settings.socket_option)
+               : fmt::format("cannot reach the controller at {}: {}", socket, std::strerror(error));
     return problem;
   }
   switch (error) {
     case ENOENT:
       say(fmt::runtime(
               "no agent listens at {}; start one with 'carved &', or 'carved --sim a10x2 &' without a "
-              "GPU, or name another socket with {}"),
+              "GPU, or set another socket with {}"),
           socket, settings.socket_option);
       break;
     case ECONNREFUSED:

@@ -71,7 +71,7 @@ TEST(AgentPoller, a_poll_without_one_of_the_answers_is_a_message) {
     EXPECT_THAT(poll.answer.error(), HasSubstr(row.message));
   }
   EXPECT_THAT(Polled("/nowhere/carved.sock").poll().answer.error(),
-              HasSubstr("name another socket with --node NAME=SOCKET"));
+              HasSubstr("set another socket with --node NAME=SOCKET"));
 }
 
 TEST(AgentPoller, ends_with_and_without_a_poll) {

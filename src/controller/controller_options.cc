@@ -113,7 +113,7 @@ Outcome<NodeAddress> this_node(const Surroundings& s) {
   if (!is_node_name(name))
     return failure(
         FailureKind::invalid_argument,
-        "--node: the host name '{}' is not a valid node name; name this machine's agent with --node NAME={}",
+        "--node: the host name '{}' is not a valid node name; add this machine's agent with --node NAME={}",
         shown(s.host_name), shown(s.agent_socket));
   return NodeAddress{.name = std::move(name), .socket = s.agent_socket};
 }

@@ -99,7 +99,7 @@ void KeptConnection::receive() {
   reconnect();
 }
 
-// Calls back with the complete responses. Returns false if nothing follows them.
+// Calls back with each complete response. Returns false if no further response can arrive on this connection.
 bool KeptConnection::take_responses() {
   while (!received_.empty()) {
     if (begun_ == 0) return false;  // Nothing was requested.

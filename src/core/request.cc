@@ -187,7 +187,7 @@ Outcome<Request> validated(Request r) {
                    "the compute share of one device is too large; use at most 100%");
   if (r.device && r.devices != 1)
     return failure(FailureKind::invalid_argument,
-                   "one device is named, and {} devices are requested; request 1", r.devices);
+                   "one device is selected, but {} devices are requested; request 1", r.devices);
   if (r.spill.count != 0 && (r.isolated() == Isolation::none || r.exclusive))
     return failure(FailureKind::invalid_argument,
                    "spill needs a quota; leave it out of a request with isolation none or exclusive devices");

@@ -85,7 +85,7 @@ void check_kernel_log(const NodeView& node, std::vector<api::Check>& checks) {
             node.kernel_log_trouble.empty()
                 ? node.kernel_log + " identifies the process of an error (Xid), and thereby its slice"
                 : node.kernel_log_trouble + "; an error (Xid) is shown for its device only",
-            "run the agent with CAP_SYSLOG, or name a readable copy with --kernel-log FILE"));
+            "run the agent with CAP_SYSLOG, or set a readable copy with --kernel-log FILE"));
 }
 
 // The agent's files and rights on this machine.
@@ -119,7 +119,7 @@ void check_machine(const NodeView& node, std::vector<api::Check>& checks) {
                    access(node.cdi_dir.substr(0, node.cdi_dir.rfind('/')).c_str(), W_OK) == 0;
   checks.push_back(check("containers (CDI)", cdi,
                          node.cdi_dir + (cdi ? " can be written" : " cannot be written"),
-                         "run the agent as root, or name a directory with --cdi-dir"));
+                         "run the agent as root, or set a directory with --cdi-dir"));
 }
 
 // Whether this agent or a Kubernetes cluster decides about slices.

@@ -13,7 +13,7 @@
 namespace carve::os {
 
 Result<std::string, std::string> read_input(const std::string& file, size_t most) {
-  constexpr std::string_view way_out = "name a file, or - for standard input";
+  constexpr std::string_view way_out = "use a file, or - for standard input";
   const bool is_standard = file == "-";
   const auto unreadable = [&](const char* why) {
     return tl::unexpected(fmt::format("{}: cannot be read: {}; {}", file, why, way_out));

@@ -203,7 +203,7 @@ class Rendering {
                   objects::typed(spec_.gpu->share), step, dialects::keys::ack_core);
     else if (terms.devices > 1)
       errors_.add("spec.gpu.share", spec_.gpu->share,
-                  "several devices in units share memory only in Kubernetes; name the memory in GiB");
+                  "several devices in units share memory only in Kubernetes; request the memory in GiB");
     else if (percent)
       limits_[dialects::keys::ack_core] = *percent;
   }

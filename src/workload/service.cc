@@ -168,8 +168,8 @@ class ServicePass {
     }
   }
 
-  // Retires replicas of the current revision until each ordinal has one, or one that moves with its
-  // successor.
+  // Retires surplus replicas of the current revision: each ordinal keeps one, or one on a drained node and
+  // its successor.
   void retire_moved() {
     for (unsigned index = 0; index < service_.replicas; ++index) {
       std::vector<const Replica*> moving, settled;

@@ -97,7 +97,7 @@ def test_a_name_is_submitted_once(jobs):
 def test_files_that_are_no_documents_are_refused(jobs):
     """A folder, and a document of another API whose kind has the same name."""
     for words in (("apply", "-f"), ("delete", "-f"), ("render", "-f"), ("explain", "-f"), ("eas", "create"), ("submit", "custom", "-q", "q", "--params")):
-        assert f"carve: {jobs.folder}: cannot be read: it is a directory; name a file" in jobs.carve(*words, jobs.folder, "--", "true", status=1)
+        assert f"carve: {jobs.folder}: cannot be read: it is a directory; use a file" in jobs.carve(*words, jobs.folder, "--", "true", status=1)
     other = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "pi"}, "spec": {"template": {"spec": {"containers": []}}}}
     assert "apiVersion: 'batch/v1'; a Carve Job has carve.dev/v1" in jobs.apply(other, status=1)
     assert "apiVersion: is required; a Carve Queue has carve.dev/v1" in jobs.apply({"kind": "Queue", "metadata": {"name": "q"}}, status=1)

@@ -35,7 +35,7 @@ def test_each_named_object_is_deleted_and_a_word_too_many_is_refused(services):
     assert services.carve("delete", "service/c", "service/nope", "service/d", status=1) == \
         "service/c deleted\nservice/d deleted\ncarve: there is no service nope\n"
     assert services.items() == [], "the verb waits until they are gone"
-    assert "no object is given; name objects, as in service/NAME, or a file" in services.carve("delete", status=2)
+    assert "no object is given; add objects, such as service/NAME, or a file" in services.carve("delete", status=2)
 
 
 def test_a_file_names_what_is_deleted(services):
@@ -102,7 +102,7 @@ def test_a_wrong_word_is_refused_with_the_right_ones(services):
     services.apply(document("a"))
     assert "--dry-run: 'server': the option takes no value; leave it out" in services.apply(document("a"), "--dry-run=server", status=2)
     assert "rollout: 'statsu' is not one of" in services.carve("rollout", "statsu", "service/a", status=2)
-    assert "name a verb: " in services.carve("rollout", status=2)
+    assert "a verb is required: " in services.carve("rollout", status=2)
     assert "node: 'frob' is not one of set, " in services.carve("node", "frob", status=2)
     assert "set: 'frob' was not expected" in services.carve("node", "set", "--policy", "fixed-share", "frob", status=2)
     assert "delete: '--no-wait' is not an option" in services.carve("delete", "service/a", "--no-wait", status=2)

@@ -237,7 +237,7 @@ def test_a_document_of_pai_eas_is_sliced_in_its_resource_groups_only(nodes):
     assert "metadata.resource: is required, because GPU slicing needs an EAS resource group" in eas(nodes, 1)
     assert "service/e checked" in eas(nodes, gpu=1, resource="p"), "a whole device is no slice"
     nodes.apply(pool(type="EAS Resource Group"))
-    assert "; name one: p" in eas(nodes, 1)
+    assert "; use one of: p" in eas(nodes, 1)
     assert "service/e checked" in eas(nodes, resource="p")
     assert "metadata.resource: there is no pool 'q'; there are p" in eas(nodes, 1, resource="q")
 

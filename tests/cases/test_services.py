@@ -108,7 +108,7 @@ def test_a_file_changes_the_named_service_of_pai_eas_only(services):
         return path
     services.carve("eas", "create", write(name="svc_a"))
     assert "exists" in services.carve("eas", "create", "--no-wait", write(name="svc_a", gpu_memory=3), status=1)
-    assert "names another service" in services.carve("eas", "modify", "svc_a", "-s", write(name="svc_b"), status=1)
+    assert "the name differs from service" in services.carve("eas", "modify", "svc_a", "-s", write(name="svc_b"), status=1)
     assert services.items() == [("services", "svc-a")]
     path.write_text('{"metadata": {"gpu_memory": 4, "rpc": {}}}')
     assert "warning: metadata.rpc" in services.carve("eas", "modify", "svc_a", "-s", path)
@@ -117,7 +117,7 @@ def test_a_file_changes_the_named_service_of_pai_eas_only(services):
     services.carve("eas", "modify", "svc_a", "-s", path)
     assert services.service("svc-a")["spec"]["gpu"]["memory"] == "5GiB", "a file without containers is a fragment"
     path.write_text('{"name": "svc_b", "metadata": {"gpu_memory": 6}}')
-    assert "names another service" in services.carve("eas", "modify", "svc_a", "-s", path, status=1)
+    assert "the name differs from service" in services.carve("eas", "modify", "svc_a", "-s", path, status=1)
     assert "nothing to change; use -s FILE or -D FIELD=VALUE" in services.carve("eas", "modify", "svc_a", status=2)
 
 

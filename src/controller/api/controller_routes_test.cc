@@ -346,7 +346,7 @@ TEST(ControllerRoutes, a_file_changes_the_named_service_of_pai_eas_only) {
   EXPECT_THAT(body(again), HasSubstr("metadata.name: 'svc-a': "));
   const auto other = modify(document("svc_b", 3));
   EXPECT_EQ(other.status, 400u);
-  EXPECT_THAT(body(other), HasSubstr("metadata.name: 'svc_b': the document names another service"));
+  EXPECT_THAT(body(other), HasSubstr("metadata.name: 'svc_b': the name differs from service"));
   EXPECT_EQ(api.objects.list(objects::Kind::service).size(), 1u);
   EXPECT_THAT(api.objects.find({.name = "svc-a"})->spec.json(), HasSubstr(R"("request":"2")"));
   const auto whole = modify(document("svc_a", 4));

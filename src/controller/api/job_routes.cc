@@ -171,8 +171,10 @@ std::optional<http::Response> refused_job(const Call& call, const Submission& su
     return refuse(api::FieldErrors{
         {.field = "spec.engineHome",
          .value = "",
-         .message = is_spark ? "spec.engineHome: name the folder of Spark, as in /opt/spark"
-                             : "spec.engineHome: name the folder of the program ray, as in /opt/ray/bin"}});
+         .message =
+             is_spark
+                 ? "spec.engineHome: is required: the folder of Spark, such as /opt/spark"
+                 : "spec.engineHome: is required: the folder of the program ray, such as /opt/ray/bin"}});
   }
   return refused_size(call, *job);
 }

@@ -288,9 +288,9 @@ TEST_F(JobRoutes, documents_of_one_request_may_name_each_other) {
 
 TEST_F(JobRoutes, an_engine_is_found_by_its_folder) {
   EXPECT_THAT(ask(422, "POST", "/v1/jobs", job("a", R"(,"engine":"spark")")),
-              HasSubstr("spec.engineHome: name the folder of Spark, as in /opt/spark"));
+              HasSubstr("spec.engineHome: is required: the folder of Spark, such as /opt/spark"));
   EXPECT_THAT(ask(422, "POST", "/v1/jobs", job("a", R"(,"engine":"ray")")),
-              HasSubstr("spec.engineHome: name the folder of the program ray"));
+              HasSubstr("spec.engineHome: is required: the folder of the program ray"));
   ask(200, "POST", "/v1/render", job("a", R"(,"engine":"ray")"));
   EXPECT_THAT(ask(201, "POST", "/v1/jobs", job("a", R"(,"engine":"spark","engineHome":"/spark")")),
               HasSubstr("created"));

@@ -143,7 +143,7 @@ std::string eas_slicing_problem(const Call& call, const std::string& name) {
       "metadata.resource: is required, because GPU slicing needs an EAS resource group or a Lingjun resource "
       "quota; {}",
       names.empty() ? "create a pool of type eas and set it here"
-                    : fmt::format("name one: {}", fmt::join(names, ", ")));
+                    : fmt::format("use one of: {}", fmt::join(names, ", ")));
 }
 
 }  // namespace

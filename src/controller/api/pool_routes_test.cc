@@ -265,7 +265,7 @@ TEST_F(PoolRoutes, the_pool_determines_the_unit_of_gpu_memory_in_pai_eas) {
   EXPECT_THAT(
       ask(422, "POST", "/v1/documents", eas),
       HasSubstr("pool p has ml.* and ecs.* nodes: gpu_memory would be GB on one and GiB on the other; "
-                "name a pool of one kind in metadata.resource"));
+                "set metadata.resource to a pool of one kind"));
   std::string named = eas;
   named.insert(1, R"("cloud":{"computing":{"instances":[{"type":"ecs.gn7i-c8g1.2xlarge"}]}},)");
   EXPECT_THAT(ask(422, "POST", "/v1/documents", named),

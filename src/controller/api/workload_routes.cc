@@ -210,8 +210,8 @@ std::string name_refusal(const Submission& wanted, const ObjectKey& key) {
   const auto given = wanted.metadata.annotations.find(dialects::eas_name_annotation);
   const std::string name = given == wanted.metadata.annotations.end() ? wanted.metadata.name : given->second;
   return fmt::format(
-      "metadata.name: '{}': the document names another service than {}; leave the name out, or name this "
-      "service in the command",
+      "metadata.name: '{}': the name differs from service {}; leave the name out, or use the same name in "
+      "the command",
       name.substr(0, 80), text(key));
 }
 

@@ -314,7 +314,7 @@ std::string made_job(const Object& object) {
   return fmt::format("in queue {}, account {}", job_spec(object).queue, object.account);
 }
 
-std::string made_node(const Object&) { return "named by the controller's command line"; }
+std::string made_node(const Object&) { return "from the controller's command line"; }
 
 std::string made_pool(const Object&) { return "node pool"; }
 

@@ -276,7 +276,7 @@ TEST(ObjectChanges, a_new_object_of_each_kind_has_an_event_that_names_it) {
     return events_of_added({.key = {.kind = kind, .name = "a"}, .account = "u"}).at(0).message;
   };
   EXPECT_EQ(made(service), "1 replica, account u");
-  EXPECT_EQ(made(node), "named by the controller's command line");
+  EXPECT_EQ(made(node), "from the controller's command line");
   EXPECT_EQ(made(pool), "node pool");
   EXPECT_EQ(made(queue), "queue");
   EXPECT_EQ(made(job), "in queue , account u");

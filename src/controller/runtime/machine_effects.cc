@@ -99,8 +99,8 @@ void MachineEffects::begin_turn() {
 Outcome<const MachineEffects::Node*> MachineEffects::node_named(const std::string& name) const {
   const auto found = std::ranges::find(nodes_, name, &Node::name);
   if (found == nodes_.end())
-    return failure(FailureKind::unavailable,
-                   "node {} is not among the nodes of this controller; name it with --node", name);
+    return failure(FailureKind::unavailable, "node {} is not a node of this controller; add it with --node",
+                   name);
   return &*found;
 }
 

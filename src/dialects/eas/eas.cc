@@ -96,8 +96,8 @@ class Translation {
     const auto other = std::ranges::find_if(context_.pool_instance_types, is_other);
     if (other == context_.pool_instance_types.end()) return true;
     errors_.add(type_path_, instance_type,
-                "{}: {} has a node of type {}, on which gpu_memory would be {}; name a pool whose nodes are "
-                "all {} in metadata.resource",
+                "{}: {} has a node of type {}, on which gpu_memory would be {}; set metadata.resource to a "
+                "pool whose nodes are all {}",
                 objects::typed(instance_type), pool_text(), *other, is_ml(*other) ? "GB" : "GiB",
                 is_ml(instance_type) ? "ml.*" : "of such a type");
     return false;
@@ -116,7 +116,7 @@ class Translation {
     errors_.add_message(
         "metadata.gpu_memory", "",
         fmt::format("{} has ml.* and {} nodes: gpu_memory would be GB on one and GiB on the other; "
-                    "name a pool of one kind in metadata.resource",
+                    "set metadata.resource to a pool of one kind",
                     pool_text(), other->starts_with("ecs") ? "ecs.*" : "other"));
     return std::nullopt;
   }

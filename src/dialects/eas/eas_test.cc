@@ -208,9 +208,8 @@ TEST(Eas, each_error_names_its_field) {
       {document(slice, of_type("ml.x")),
        {.pool_instance_types = {"ecs.b"}},
        "cloud.computing.instances[0].type",
-       "'ml.x': the controller has a node of type ecs.b, on which gpu_memory would be GiB; name a pool whose "
-       "nodes "
-       "are all ml.* in metadata.resource"},
+       "'ml.x': the controller has a node of type ecs.b, on which gpu_memory would be GiB; set "
+       "metadata.resource to a pool whose nodes are all ml.*"},
       {document(slice + R"(, "resource": "p")", R"("cloud.computing.instance_type": "ecs.x")"),
        {.pool_instance_types = {"ecs.a", "ml.b"}},
        "cloud.computing.instance_type",
@@ -250,8 +249,8 @@ TEST(Eas, each_error_names_its_field) {
       {document(slice + R"(, "resource": "p")"),
        {.pool_instance_types = {"ml.a", "ecs.b"}},
        "metadata.gpu_memory",
-       "pool p has ml.* and ecs.* nodes: gpu_memory would be GB on one and GiB on the other; name a "
-       "pool of one kind in metadata.resource"},
+       "pool p has ml.* and ecs.* nodes: gpu_memory would be GB on one and GiB on the other; set "
+       "metadata.resource to a pool of one kind"},
       {document(slice),
        {.pool_instance_types = {"", "ml.a"}},
        "metadata.gpu_memory",

@@ -110,7 +110,7 @@ using namespace carve::guest;
 
 namespace {
 
-// Counts an upper bound: memory that is already there does not move.
+// Counts an upper bound: memory that is already at the destination does not move.
 Copy prefetched(uint64_t bytes, bool to_host) {
   return {to_host ? Direction::to_host : Direction::to_device, bytes, legacy_stream};
 }

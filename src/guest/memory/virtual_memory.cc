@@ -61,7 +61,8 @@ void pin(Process& p, uint64_t slot, uint64_t owner, uint64_t physical) {
     return;
   }
   hold(p, physical);
-  // Without memory for the record the hold stays: charged for longer than necessary, never shorter.
+  // If there is no memory for the record, the hold stays: the bytes are charged for longer than necessary,
+  // never for less.
   if (p.pins.put(record_of(slot, owner, {physical, 0, 0}), &previous) && previous.key != 0)
     let_go(p, previous.bytes);
 }

@@ -75,7 +75,7 @@ Result<WatchEvent, std::string> read_watch_event(std::string_view line, KeptKeys
 Result<ObjectMeta, std::string> read_object(std::string_view json);
 // Fails with a message. The minor version of some vendors is "36+".
 Result<ServerVersion, std::string> read_server_version(std::string_view json);
-// Returns empty texts if the JSON is not a Status.
+// Returns empty strings if the JSON is not a Status.
 ApiStatus read_status(std::string_view json);
 
 }  // namespace carve::kubernetes

@@ -19,8 +19,9 @@
 
 namespace carve::kubernetes {
 
-inline constexpr Nanoseconds first_retry_ns =
-    800'000'000;  // Doubles up to the maximum; the wait is random below it.
+// Limit of the wait before a retry: it doubles with each failure, up to max_retry_ns. The wait is a random time
+// below the limit.
+inline constexpr Nanoseconds first_retry_ns = 800'000'000;
 inline constexpr Nanoseconds max_retry_ns = 30 * second_ns;
 inline constexpr Nanoseconds silence_ns = 90 * second_ns;  // A watch silent for this long is reopened.
 inline constexpr unsigned min_watch_seconds = 300, max_watch_seconds = 600;

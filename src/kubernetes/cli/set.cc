@@ -29,7 +29,7 @@ Result<std::string, std::string> chosen_container(const coordinator::ClusterPod&
   std::string names;
   for (const auto& [name, slice] : pod.slices->containers) names += (names.empty() ? "" : ", ") + name;
   return tl::unexpected(
-      fmt::format("pod {} has slices for {}; name one with --container", pod.full_name(), names));
+      fmt::format("pod {} has slices for {}; select one with --container", pod.full_name(), names));
 }
 
 class RefusalWalk final : public kubernetes::JsonWalk {

@@ -35,8 +35,8 @@ TEST(Set, a_resize_is_a_patch_of_the_pod) {
 TEST(Set, invalid_resize_requests_are_rejected_before_they_are_written) {
   const std::string one = json_of(running_pod({"c"})), two = json_of(running_pod({"c", "d"}));
   const std::tuple<std::string, SliceResize, const char*> rows[] = {
-      {two, {"", "6Gi"}, "pod a/p has slices for c, d; name one with --container"},
-      {two, {"e", "6Gi"}, "container e has no slice; name one of c, d"},
+      {two, {"", "6Gi"}, "pod a/p has slices for c, d; select one with --container"},
+      {two, {"e", "6Gi"}, "container e has no slice; use one of c, d"},
       {one, {"", "6"}, "6 bytes of memory requested; request whole MiB, such as 4Gi or 4096Mi"},
       {one, {"", "six"}, "--memory 'six' is not a size"},
       {json_of(pod_object("p", 4_GiB)), {"", "6Gi"}, "pod a/p is waiting for its slices"},

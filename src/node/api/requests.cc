@@ -69,7 +69,7 @@ Outcome<std::vector<Uuid>> listed_devices(const Agent& agent, const std::string&
     const auto uuid = device_named(agent, list.substr(at, end - at));
     if (!uuid) return tl::unexpected(uuid.error());
     if (std::ranges::count(out, *uuid) != 0)
-      return failure(FailureKind::invalid_argument, "device '{}' is named twice",
+      return failure(FailureKind::invalid_argument, "device '{}' is listed twice",
                      list.substr(at, end - at).substr(0, 80));
     out.push_back(*uuid);
     at = end + 1;

@@ -39,8 +39,8 @@ std::string file_of(const std::string& directory, ContainerSlot slot) {
   return directory + "/carve.dev-slot_" + text(slot) + ".json";
 }
 
-// The default socket's path: containers have the attach directory at its directory, and the socket has its
-// name there.
+// The default socket's path. Containers have the attach directory mounted in place of its directory, and the
+// socket there has its file name.
 std::string inside_directory() {
   const std::string inside = shm::default_socket;
   return inside.substr(0, inside.rfind('/'));

@@ -61,7 +61,7 @@ class Accounting {
   bool was_on_ = false;
   bool listed_ = false;                 // The first list of processes was read.
   std::set<unsigned> before_;           // From the first list; not read yet.
-  std::map<unsigned, uint64_t> ended_;  // Pid and start of the ended processes that were read.
+  std::map<unsigned, uint64_t> ended_;  // Ended processes whose accounts were read: start, by pid.
   unsigned next_again_ = 0;             // The pid at which reading again continues.
 };
 

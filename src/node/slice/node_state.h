@@ -1,5 +1,6 @@
 // The state of one agent, shared by its parts: Lifecycle, Attachments, the reconcile loop, the views. Only
-// the loop's thread uses it. Rules are in the parts that apply them; here are only the state and look-ups.
+// the loop's thread uses it. Rules are in the parts that apply them; this file has only the state and
+// look-ups.
 #pragma once
 
 #include <memory>

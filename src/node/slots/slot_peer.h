@@ -1,5 +1,5 @@
-// Classifies a process that attaches through a slot by the kernel's information. Pure, except for the calls
-// of the kernel.
+// Classifies a process that attaches through a slot by the kernel's information. Pure, except for system
+// calls.
 #pragma once
 
 #include "node/identity/pod_cgroup.h"

@@ -59,7 +59,7 @@ Result<objects::RayCluster, api::FieldErrors> read_ray_cluster(std::string_view 
   auto [cluster, wrong] = api::read_partly<objects::RayCluster>(json, api::Reading::strict);
   const objects::RayClusterSpec& spec = cluster.spec;
   ErrorList errors;
-  if (cluster.metadata.name.empty()) errors.add("metadata.name", "", "name the cluster");
+  if (cluster.metadata.name.empty()) errors.add("metadata.name", "", "is required");
   for (api::FieldError& error : check_programs(cluster.metadata, job_of_cluster(spec))) {
     for (std::string* text : {&error.field, &error.message})
       *text = renamed(std::move(*text), "spec.run.", "spec.");
@@ -67,7 +67,7 @@ Result<objects::RayCluster, api::FieldErrors> read_ray_cluster(std::string_view 
   }
   check_worker_groups(spec.workers, errors);
   if (spec.engine_home.empty())
-    errors.add("spec.engineHome", "", "name the folder of the program ray, as in /opt/ray/bin");
+    errors.add("spec.engineHome", "", "is required: the folder of the program ray, such as /opt/ray/bin");
   errors.add_all(engines::check_carve_keys(engines::Engine::ray, spec.parameters));
   for (const auto& [key, value] : spec.parameters)
     if (!key.starts_with("carve."))

@@ -29,7 +29,7 @@ void check_path(const char* field, const std::string& path, ErrorList& errors) {
 void check_run(const objects::JobSpec& spec, ErrorList& errors) {
   const objects::Run& run = spec.run;
   if (!run.image.empty())
-    errors.add("spec.run.image", run.image, "jobs run local programs; name one in spec.run.command");
+    errors.add("spec.run.image", run.image, "jobs run local programs; set one in spec.run.command");
   if (!run.args.empty())
     errors.add("spec.run.args", run.args.front(),
                "{}: args are only for an image; write them in spec.run.command", typed(run.args.front()));
@@ -78,7 +78,7 @@ void check_counts(const objects::JobSpec& spec, ErrorList& errors) {
 api::FieldErrors check_programs(const objects::Metadata& metadata, const objects::JobSpec& spec) {
   ErrorList errors;
   check_metadata_of(metadata, errors);
-  if (spec.queue.empty()) errors.add("spec.queue", "", "name a queue; carve get queues lists them");
+  if (spec.queue.empty()) errors.add("spec.queue", "", "is required; carve get queues lists the queues");
   check_run(spec, errors);
   check_parameters(spec.parameters, errors);
   for (const auto& [field, path] :
@@ -99,7 +99,7 @@ Result<objects::Job, api::FieldErrors> read_job(std::string_view json) {
   if (!parse<engines::Engine>(spec.engine))
     errors.add("spec.engine", spec.engine, "{} is not one of {}", typed(spec.engine),
                choice(Words<engines::Engine>::words));
-  if (spec.run.command.empty()) errors.add("spec.run.command", "", "name the program");
+  if (spec.run.command.empty()) errors.add("spec.run.command", "", "is required: the program to run");
   check_counts(spec, errors);
   if (spec.retries > workload::max_job_retries)
     errors.add("spec.retries", fmt::format("{}", spec.retries), "{} is not a whole number from 0 to {}",

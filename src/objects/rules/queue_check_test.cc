@@ -59,15 +59,15 @@ TEST(JobCheck, every_error_of_a_job_is_reported_at_once) {
           "parameters":{"a b":"x"},"python":"python3","run":{"image":"i","workdir":"here","env":{"A=B":"c"}}}})");
   ASSERT_FALSE(wrong);
   EXPECT_THAT(messages(wrong.error()),
-              ElementsAre("spec.queue: name a queue; carve get queues lists them",
-                          "spec.run.image: jobs run local programs; name one in spec.run.command",
+              ElementsAre("spec.queue: is required; carve get queues lists the queues",
+                          "spec.run.image: jobs run local programs; set one in spec.run.command",
                           "spec.run.workdir: 'here' is not an absolute path",
                           "spec.run.env: 'A=B' is not a valid variable name: printable ASCII characters "
                           "without =, at least one",
                           "spec.parameters: 'a b' is not a valid parameter name",
                           "spec.python: 'python3' is not an absolute path",
                           "spec.engine: 'flink' is not one of spark, ray or custom",
-                          "spec.run.command: name the program",
+                          "spec.run.command: is required: the program to run",
                           "spec.retries: 101 is not a whole number from 0 to 100"));
 }
 

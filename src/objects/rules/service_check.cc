@@ -51,7 +51,7 @@ void check_run(const objects::Run& run, ErrorList& errors) {
   if (!run.command.empty() && run.command.front().empty())
     errors.add("spec.run.command[0]", "", "the program name is empty; write its path");
   if (run.command.empty() && run.image.empty() && !run.args.empty())
-    errors.add("spec.run.args", run.args.front(), "{}: args need a program; name it in spec.run.command",
+    errors.add("spec.run.args", run.args.front(), "{}: args need a program; set it in spec.run.command",
                typed(run.args.front()));
   if (run.image.size() > max_image_bytes || !is_printable(run.image) || run.image.starts_with('-') ||
       run.image.find(' ') != std::string::npos)
@@ -149,7 +149,7 @@ std::string visible_devices_problem(const std::map<std::string, std::string>& en
     return list.empty() || list == "-1" || list == "none"
                ? ""
                : fmt::format(
-                     "{} names devices, but the program has no slice; request one, or leave the variable out",
+                     "{} lists devices, but the program has no slice; request one, or leave the variable out",
                      typed(list));
   std::vector<bool> is_named(devices);
   for (size_t at = 0; at <= list.size();) {

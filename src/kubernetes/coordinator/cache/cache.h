@@ -63,7 +63,7 @@ class Cache {
   // Ends a reservation whose binding was not written, and will not be. Other pods are left as they are.
   void release(const std::string& uid);
 
-  // Counts the larger of the present and the new amounts of a placed pod, until the pod is seen with the new
+  // Counts the larger of the current and the new amounts of a placed pod, until the pod is seen with the new
   // ones or the change is ended.
   void begin_change(const std::string& uid, kubernetes::PodSlices to);
   // Ends a change that was not written, and will not be.

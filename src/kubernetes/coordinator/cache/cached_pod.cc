@@ -21,7 +21,7 @@ bool is_larger(const ContainerAsk& a, const ContainerAsk& b) {
   return key(a) > key(b);
 }
 
-// A text that is not a UUID becomes one that no device has.
+// A string that is not a UUID is replaced by a UUID that no device has.
 std::vector<Uuid> uuids_of(const Amounts& asked) {
   std::vector<Uuid> out;
   for (const std::string& text : asked.device_uuids) out.push_back(parse_uuid(text).value_or(Uuid{}));

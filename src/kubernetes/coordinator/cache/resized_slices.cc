@@ -55,7 +55,7 @@ Result<kubernetes::PodSlices, std::string> resized_slices(const kubernetes::PodS
       std::string names;
       for (const auto& [name, placed] : out.containers) names += (names.empty() ? "" : ", ") + name;
       return tl::unexpected(
-          fmt::format("container {} has no slice; name one of {}", container.substr(0, 63), names));
+          fmt::format("container {} has no slice; use one of {}", container.substr(0, 63), names));
     }
     if (slice->second.exclusive.value_or(false) || slice->second.parts.empty())
       return tl::unexpected(
