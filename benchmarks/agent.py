@@ -10,7 +10,7 @@ from support.agent import BUILD, Agent
 
 
 def start_of_a_program(agent, repeats=15):
-    """Measures `carve run -- true` beside `true`, in turns."""
+    """Measures `carve run -- true` next to `true`, in turns."""
     inside, alone = [], []
     for _ in range(repeats):
         alone.append(1e3 * seconds_of(lambda: subprocess.run(["/bin/true"], check=True)))

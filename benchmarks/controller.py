@@ -39,7 +39,7 @@ def delete_all(controller):
 
 
 def to_the_program(agent, controller, folder, repeats=9):
-    """Measures from a document to the program's first instruction, beside `carve run`, in turns."""
+    """Measures from a document to the program's first instruction, next to `carve run`, in turns."""
     applied, run = [], []
     for i in range(repeats):
         for took, act in ((run, lambda words: agent.carve("run", "--memory", "1GiB", "--", *words, check=True)),
@@ -162,7 +162,7 @@ class Requests:
 
 
 def shares_beside(agent, controller, repeats=5):
-    """Measures how far the shares of two busy slices are from what was promised, beside a controller under load and an idle one, in turns.
+    """Measures how far the shares of two busy slices are from what was promised, next to a controller under load and an idle one, in turns.
     The requests' own client takes time of the same two cores."""
     promised = {"low": 30, "high": 70}
     programs = [subprocess.Popen(agent.words("run", "--device", "0", "--memory", "1GiB", "--compute", f"{share}%", "--name", name, "--",

@@ -3,7 +3,7 @@
 take-over, memory, pods a second.
 
 The nodes are objects without a kubelet, and the 50,000 pods are created bound, with their annotations, before Carve is installed.
-Pods a second are measured beside an extender that refuses nothing and leaves the binding to the scheduler (`native`), in turns: pods are
+Pods a second are measured next to an extender that refuses nothing and leaves the binding to the scheduler (`native`), in turns: pods are
 created while the scheduler is stopped, and the time runs from its continuation to the last binding. Without a built Kubernetes
 (tests/kube/build.sh) there are no figures.
 """
@@ -56,7 +56,7 @@ class Echo(http.server.BaseHTTPRequestHandler):
 
 
 def start_echo(cluster, pair):
-    """A scheduler beside an echo: `echo-scheduler`."""
+    """A scheduler next to an echo: `echo-scheduler`."""
     from cluster import BIN, free_ports
     port = free_ports(2)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Echo)

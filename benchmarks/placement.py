@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures how much of a cluster each placement strategy uses, beside the figures of the FGD paper; how much it loses if slices leave
+"""Measures how much of a cluster each placement strategy uses, next to the figures of the FGD paper; how much it loses if slices leave
 again; and how fast it decides.
 
 The variable CARVE_OPENB names the folder with openb's CSV files (cluster-trace-gpu-v2023, or data/csv of

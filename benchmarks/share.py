@@ -125,7 +125,7 @@ def burst_alone():
     """Returns by shape the work of a guaranteed slice alone over the same program without Carve, in pairs whose order alternates.
 
     The stand-in `.without_arbiter` is the same program in its slice while the agent is stopped: its gate is open after 200 ms, and no
-    thread of the agent competes for a processor. What it has more than the slice beside its agent, a machine with a free processor has
+    thread of the agent competes for a processor. What it has more than the slice next to its agent, a machine with a free processor has
     too."""
     device = Device("guaranteed-burst-share")
     environment = {**os.environ, "SIMGPU_DIR": str(device.agent.folder / "state/sim"), "LD_LIBRARY_PATH": str(BUILD / "lib/carve/sim")}
@@ -175,7 +175,7 @@ def pair(policy, shares):
 
 
 def latency():
-    """Returns the 99th percentile of 50 requests a second of 5 ms beside a trainer, over that without a neighbour; with leases and
+    """Returns the 99th percentile of 50 requests a second of 5 ms next to a trainer, over that without a neighbour; with leases and
     natively."""
     def p99(beside, policy, options):
         device = Device(policy)

@@ -47,7 +47,7 @@ def shared_world():
 
 @pytest.fixture
 def second():
-    """An agent beside `world`, with one T4."""
+    """An agent next to `world`, with one T4."""
     agent = Agent("t4x1")
     yield agent
     agent.end()

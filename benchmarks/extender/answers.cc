@@ -1,6 +1,6 @@
 // Measures the coordinator's own work without sockets, with 5,000 nodes of 8 devices and 50,000 pods in the
 // cache: the answers to questions that have all names; the cache after a take-over, and after a list that is
-// read anew; a page of a list, of which both read 110. One thread. The variable CARVE_EXTENDER_PODS sets
+// read again; a page of a list, of which both read 110. One thread. The variable CARVE_EXTENDER_PODS sets
 // another number of pods.
 #include <fmt/format.h>
 
@@ -122,7 +122,7 @@ kubernetes::ObjectsByUid all_pods() {
   return out;
 }
 
-// Prints what a take-over costs beside the pages, and what a list costs that is read anew.
+// Prints what a take-over costs next to the pages, and what a list costs that is read again.
 void print_lists(Cache& cache) {
   const kubernetes::ObjectsByUid fleet = all_nodes(), placed = all_pods();
   const auto replace = [&] {

@@ -1,6 +1,6 @@
 // What the machine adds to every figure that has a hand-over in it: how long a thread takes to run after it
 // was woken, how late a timer is, what a cache line costs that two threads write in turns, and the sizes of
-// the caches. None of these has a goal: figures of two machines are read beside them.
+// the caches. None of these has a goal: figures of two machines are read next to them.
 #include <fmt/format.h>
 #include <linux/futex.h>
 #include <pthread.h>

@@ -30,7 +30,7 @@ def test_a_slice_below_the_size_of_a_context_is_refused_with_both_figures_and_th
     assert program.poll() is None
 
 
-# 17 contexts of 256 MiB, beside what the driver reserves.
+# 17 contexts of 256 MiB, next to what the driver reserves.
 @pytest.mark.devices("a10x1", "--context-charge", "reserve", "--reserve", "7GiB")
 def test_sixteen_slices_of_128_mib_run_on_one_device_and_the_seventeenth_is_refused(world, beside):
     text = "import time\nbegin()\nallocate(128 * MiB)\nprint(info(), flush=True)\ntime.sleep(120)"

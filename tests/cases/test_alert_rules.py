@@ -1,4 +1,4 @@
-"""The alert rules beside the manifests: Prometheus' form, and only series that our programs have."""
+"""The alert rules next to the manifests: Prometheus' form, and only series that our programs have."""
 import pathlib
 import re
 

@@ -75,7 +75,7 @@ def test_a_watch_over_restarts_of_its_client_loses_no_event(slice_a):
         watch.close()
     changes.join()
     assert numbers == list(range(1, KEPT + 1))
-    # Watches that begin anew, as `carve events --watch` does, have all that is kept.
+    # Watches that begin again, as `carve events --watch` does, have all that is kept.
     assert Watch(world.socket).read(KEPT).numbers == numbers
 
 

@@ -25,7 +25,7 @@ def test_ten_kernels_in_a_chain_take_the_time_of_ten(world, lookup):
 
 
 def test_launches_of_one_graph_in_several_streams_do_not_overlap(world):
-    """A kernel that fills a fifth of the device could run beside others, but launches of one executable are ordered."""
+    """A kernel that fills a fifth of the device could run next to others, but launches of one executable are ordered."""
     words = ["--kernels", "2ms", "--grid", "100", "--streams", "4", "--no-sync", "--seconds", "1"]
     graphs, kernels = load(world, *words, "--graphs"), load(world, *words)
     assert graphs["kernel_ns"] <= graphs["elapsed_ns"]

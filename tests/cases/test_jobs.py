@@ -360,7 +360,7 @@ def test_a_job_without_a_gpu_has_no_slice(jobs):
 
 
 def test_labels_alone_of_an_applied_object_change(jobs):
-    """`carve apply` of a document with other labels, and `carve label`, for a job that runs and for what is beside it."""
+    """`carve apply` of a document with other labels, and `carve label`, for a job that runs and for what is next to it."""
     jobs.queue()
     documents = [
         {"kind": "Queue", "spec": {"weight": 2}},

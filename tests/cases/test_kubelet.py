@@ -1,4 +1,4 @@
-"""carve-kubelet beside a real agent: from kubelet's slot to a container's slice, and what survives whose death."""
+"""carve-kubelet next to a real agent: from kubelet's slot to a container's slice, and what survives whose death."""
 import json
 import os
 import subprocess

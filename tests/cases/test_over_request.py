@@ -1,4 +1,4 @@
-"""A program that takes more than its slice asked for, beside another that asks for the rest of the device: the same two programs, without
+"""A program that takes more than its slice asked for, next to another that asks for the rest of the device: the same two programs, without
 and with isolation (simulated device of 15 GiB)."""
 import pytest
 

@@ -1,4 +1,4 @@
-"""The choice of a device: the references' examples, equal parts, whole devices beside shared ones, reasons."""
+"""The choice of a device: the references' examples, equal parts, whole devices next to shared ones, reasons."""
 import json
 import subprocess
 

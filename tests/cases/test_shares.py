@@ -153,7 +153,7 @@ BYPASS_GATE = pathlib.Path(__file__).with_name("bypass_gate.py")
 
 
 def bypass(world):
-    """Runs a slice that bypasses its gate beside one that does not; returns how many of the driver's samples named it."""
+    """Runs a slice that bypasses its gate next to one that does not; returns how many of the driver's samples named it."""
     honest = load(world, "honest", 60, "--kernels 200us --no-sync", 25)
     all_run(world, "honest")
     began = world.folder / "began"

@@ -29,7 +29,7 @@ SERVER = HERE / "support/http_server.py"
 CLIENTS = 4
 REPLICAS = 3
 
-# A replica's program holds a lock of its name as long as it lives, so a second one beside it is seen.
+# A replica's program holds a lock of its name as long as it lives, so a second one next to it is seen.
 PROGRAM = f"""
 import fcntl, os, sys
 name = "-".join(os.environ["CARVE_" + word] for word in ("SERVICE", "REVISION", "REPLICA"))

@@ -476,7 +476,7 @@ def device_time(policy, length):
 
 
 def requests(m):
-    """Requests of 1 ms that arrive at random: outside a slice, and in a latency slice beside a slice that is always busy."""
+    """Requests of 1 ms that arrive at random: outside a slice, and in a latency slice next to a slice that is always busy."""
     m.needs_kernels()
     words = ("--kernels", "1ms", "--request", "100", "--seconds", "3")
     native = said(subprocess.run([m.build / "bin/carve-load", *words], env=m.native, capture_output=True, text=True, timeout=60))

@@ -47,7 +47,7 @@ class Agent {
   const std::string& socket() const { return socket_; }
   PageFiles pages;
 
-  // The number of attaches, and of living processes.
+  // The number of attaches, and of live processes.
   int attaches();
   int living();
   // Called when a process slot's process died, before its lanes are reclaimed.

@@ -24,7 +24,7 @@ uint64_t now_ns() {
   return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
 }
 
-// One simulated A10, made anew for each test.
+// One simulated A10, created for each test.
 struct Device {
   std::string folder = [] {
     char name[] = "/tmp/carve-lease-XXXXXX";

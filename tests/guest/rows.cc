@@ -380,7 +380,7 @@ int main(int argc, char** argv) {
       printf("%s: error %d\n", row.name, static_cast<int>(first.error));
       return 77;
     }
-    // What a device takes beside the blocks may be released a little later.
+    // What a device takes next to the blocks may be released a little later.
     for (int tries = 0; tries < 100; ++tries) {
       MUST(CU(cuMemGetInfo_v2)(&free_bytes[1], &total));
       if (free_bytes[1] >= free_bytes[0]) break;

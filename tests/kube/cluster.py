@@ -1,4 +1,4 @@
-"""A control plane of its own, nodes without a kubelet, and the coordinator with a scheduler beside it."""
+"""A control plane of its own, nodes without a kubelet, and the coordinator with a scheduler next to it."""
 import contextlib
 import http.client
 import json

@@ -138,7 +138,7 @@ class NodeCluster:
         self.programs.start("kubelet")
 
     def cdi_files(self):
-        """The CDI files of this agent's slots; other agents of the machine may have theirs beside them."""
+        """The CDI files of this agent's slots; other agents of the machine may have theirs next to them."""
         found = []
         for file in self.cdi.glob("carve.dev-slot_*.json"):
             with contextlib.suppress(FileNotFoundError):

@@ -24,7 +24,7 @@ def on(node):
 
 @pytest.fixture(scope="module")
 def carve(cluster):
-    """The cluster with Carve installed and one coordinator beside its scheduler."""
+    """The cluster with Carve installed and one coordinator next to its scheduler."""
     cluster.install()
     cluster.replace_nodes(NODES)
     pair = cluster.start("h1")

@@ -1,4 +1,4 @@
-"""A node of a real cluster: kubelet, containerd, the agent over simulated devices, and carve-kubelet beside it."""
+"""A node of a real cluster: kubelet, containerd, the agent over simulated devices, and carve-kubelet next to it."""
 import json
 import os
 import signal
@@ -183,7 +183,7 @@ def test_what_happens_to_devices_has_events(cluster):
         assert until(lambda: said(cluster)["devices"][1]["health"] == "lost")
     finally:
         fault(cluster, "clear")
-        cluster.stop("carved")  # A device that has fallen off the bus is not trusted before the agent has started anew.
+        cluster.stop("carved")  # A device that has fallen off the bus is not trusted before the agent has started again.
         cluster.start_agent()
     assert until(lambda: told(cluster, cluster.node, "CarveDeviceRecovered", "device 1")), cluster.events(cluster.node)
     assert until(lambda: said(cluster)["devices"][1]["health"] == "ok")

@@ -1,4 +1,4 @@
-"""Two coordinators, each beside its scheduler on a host of its own: they and the API server are killed while pods are bound, and a
+"""Two coordinators, each next to its scheduler on a host of its own: they and the API server are killed while pods are bound, and a
 referee watches. CARVE_KUBE_BINDS is the number of binds: 300, or 10,000 in the long form, which kills as often as a bad day would."""
 import http.client
 import json

@@ -101,7 +101,7 @@ def clean_environment():
 
 
 def call(words, variables, **options):
-    """Runs a program with these variables and none of ours or the driver's of this process."""
+    """Runs a program with these variables and none of Carve's or the driver's of this process."""
     return subprocess.run([str(word) for word in words], env={**clean_environment(), **variables}, capture_output=True, text=True, timeout=60, **options)
 
 

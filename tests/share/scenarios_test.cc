@@ -67,7 +67,7 @@ TEST(Shares, a_latency_client_hardly_feels_a_trainer) {
 TEST(Shares, a_change_is_felt_within_150_ms) { EXPECT_LE(change_ms(), 150); }
 
 TEST(Shares, a_gang_s_devices_run_together) {
-  // Two devices of one client, each beside another neighbour. The follower may run while the leader does;
+  // Two devices of one client, each next to another neighbour. The follower may run while the leader does;
   // only the leader's gate connects the two arbiters.
   DeviceScheduler leading, following;
   Ns now = 3 * second;
