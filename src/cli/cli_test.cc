@@ -124,7 +124,7 @@ TEST(Change, says_what_was_typed_and_nothing_else) {
       {{}, "no change is given"},
       {{.memory = "50%"}, "--memory: '50%'"},
       {{.compute = "0%"}, "--compute: '0%'"},
-      {{.latency = true, .batch = true}, "give one of the two"},
+      {{.latency = true, .batch = true}, "give only one"},
   };
   for (const auto& row : rows) {
     const auto refused = to_change(row.options);

@@ -1,4 +1,4 @@
-// Finds the devices in a thread, because a faulty device can block NVML's calls for seconds or for ever. The
+// Finds the devices in a thread, because a faulty device can block NVML's calls for seconds or forever. The
 // agent waits for it if it knows no devices; with remembered ones (inventory.h) it serves in the meantime.
 #pragma once
 

@@ -1,5 +1,5 @@
 // The devices that the agent remembers, in STATE/devices.json, so that it can serve before NVML responds: a
-// faulty device can block NVML's first calls for seconds or for ever, and running slices need their agent in
+// faulty device can block NVML's first calls for seconds or forever, and running slices need their agent in
 // the meantime. It is valid for one boot, one driver library and one set of options that change the devices.
 #pragma once
 

@@ -21,7 +21,7 @@ struct NodeSpec {
   bool draining = false;      // By `carve drain`, until it is schedulable: its replicas move to other nodes.
 };
 
-// A setting that becomes effective when no slice blocks it. Empty texts mean that it is not known yet.
+// A setting that becomes effective when no slice blocks it. Empty strings mean that it is unknown.
 struct NodeSetting {
   std::string desired;                  // The value that an operator has set.
   std::string effective;                // The value that the agent applies.

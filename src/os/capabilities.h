@@ -10,7 +10,7 @@ namespace carve::os {
 // Returns whether the capability is in effect; `capability` is one of linux/capability.h.
 bool has_capability(int capability);
 
-// Gives up all capabilities except these, for ever: an executed program does not get the others either,
+// Gives up all capabilities except these, forever: an executed program does not get the others either,
 // unless this is root.
 Outcome<void> keep_capabilities(std::initializer_list<int> kept);
 

@@ -16,7 +16,7 @@ constexpr std::string_view behind_rules[] = {"devices of different sizes", "a de
 // Returns the rule under which a node that cannot serve is counted: the first broken rule of the node,
 // otherwise the furthest row that any of its rejected devices reached. If each part has enough devices,
 // either their sizes differ (needs_one_size()), or several parts have the same ones. These are the two rows
-// behind the others.
+// after the others.
 size_t broken_row(const Fleet& fleet, uint32_t n, const RequestShape& shape) {
   const NodeState& node = fleet.node(n);
   const auto of_node = node_rules();

@@ -46,7 +46,7 @@ class Scoring {
 
 std::unique_ptr<Scoring> first_fit();     // The first node that can serve, its lowest devices.
 std::unique_ptr<Scoring> best_fit();      // The node with least CPU and compute left together.
-std::unique_ptr<Scoring> binpack();       // The fullest device of the fullest node.
+std::unique_ptr<Scoring> binpack();       // The fullest device on the fullest node.
 std::unique_ptr<Scoring> spread();        // The emptiest device of the emptiest node.
 std::unique_ptr<Scoring> fgd();           // Fragmentation gradient descent, exactly the paper's buckets.
 std::unique_ptr<Scoring> fgd_scarcity();  // FGD with scarcity weights and guards.

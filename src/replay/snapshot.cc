@@ -163,10 +163,10 @@ Snapshot::Node read_node(Reader& r, const Json& at, const std::string& path) {
 std::optional<std::string> refusal(const Snapshot::Node& node, const place::RequestShape& shape,
                                    place::DeviceSet set) {
   if (shape.cpu_milli > node.state.cpu_free)
-    return fmt::format("holds {}m of CPU, and the entries above leave {}m", shape.cpu_milli,
+    return fmt::format("holds {}m of CPU, but the entries above leave only {}m", shape.cpu_milli,
                        node.state.cpu_free);
   if (shape.host_memory > node.state.host_free)
-    return fmt::format("holds {} of host memory, and the entries above leave {}",
+    return fmt::format("holds {} of host memory, but the entries above leave only {}",
                        text(shape.host_memory).c_str(), text(node.state.host_free).c_str());
   for (; set != 0; set &= set - 1) {
     const auto i = static_cast<unsigned>(std::countr_zero(set));
@@ -174,12 +174,12 @@ std::optional<std::string> refusal(const Snapshot::Node& node, const place::Requ
     const std::string where = fmt::format("device {}: ", i);
     if (c.exclusive) return where + "an entry above is exclusive";
     if (shape.exclusive && c.slices != 0)
-      return where + fmt::format("exclusive, and {} entries above are on it", c.slices);
+      return where + fmt::format("exclusive, but {} entries above are on it", c.slices);
     if (need(shape, c) > c.free)
       return where + fmt::format("holds {}, but the entries above leave only {} of {}",
                                  text(need(shape, c)).c_str(), text(c.free).c_str(), text(c.usable).c_str());
     if (needed_share(shape) > c.free_share)
-      return where + fmt::format("holds {} of its compute, and the entries above leave {}",
+      return where + fmt::format("holds {} of its compute, but the entries above leave only {}",
                                  text(needed_share(shape)).c_str(), text(c.free_share).c_str());
     if (shape.isolated && !shape.exclusive && c.isolated >= max_isolated_slices)
       return where + fmt::format("more than {} isolated slices", max_isolated_slices);

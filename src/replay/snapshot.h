@@ -27,7 +27,7 @@ struct Snapshot {
     std::string model;
     place::NodeState state;  // As if no slice were placed; its model is not set.
     std::vector<place::DeviceState> devices;
-    std::vector<std::string> uuids;  // Parallel to them. Empty if the document has none.
+    std::vector<std::string> uuids;  // One for each device. Empty if the document has none.
     bool has_mode = false;           // Its slices stay on nodes of its mode.
     std::optional<place::Topology> links;
   };

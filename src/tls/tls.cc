@@ -125,7 +125,7 @@ class TlsTransport final : public http::Transport {
  public:
   TlsTransport(os::Fd socket, std::unique_ptr<SSL, Freed<SSL_free>> ssl)
       : socket_(std::move(socket)), ssl_(std::move(ssl)) {}
-  // Tells the peer that no byte is missing at the end, unless an error has ended the connection.
+  // Signals to the peer that no byte is missing at the end, unless an error has ended the connection.
   ~TlsTransport() override {
     if (is_established() && !failed_) SSL_shutdown(ssl_.get());
     ERR_clear_error();

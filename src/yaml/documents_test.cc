@@ -123,7 +123,7 @@ TEST(Documents, ambiguous_values_are_rejected_with_their_line) {
       {"a: &x {b: 1}\nc:\n  <<: *x\n", "line 3: c.<<: merge keys are not in YAML 1.2"},
       {"a: !!binary aGk=", "line 1: a: 'aGk=' has the tag 'tag:yaml.org,2002:binary'"},
       {"a: !!int x", "does not match its value"},
-      {"a: !ruby/object {}", "line 1: a: the tag '!ruby/object' is not known"},
+      {"a: !ruby/object {}", "line 1: a: the tag '!ruby/object' is unknown"},
       {"a: &x [*x]", "an alias has no complete value before it"},
       {"a: *x", "line 1: a: not YAML: "},
       {"*x : a", "line 1: not YAML: "},

@@ -93,10 +93,10 @@ def test_lists_mean_what_they_mean_to_the_driver(world, uuids, where):
     }.items():
         if where == "outside" and not expected:
             refused = world.carve("run", "--memory", "2GiB", "--", "true", env={"CUDA_VISIBLE_DEVICES": words})
-            assert refused.returncode == 125 and f"'{words}' names no device of this node" in refused.stderr, refused.stderr
+            assert refused.returncode == 125 and f"'{words}' matches no device of this node" in refused.stderr, refused.stderr
         if where == "outside" and len(expected) < 2:
             refused = world.carve("run", "--memory", "2GiB", "--devices", "2", "--", "true", env={"CUDA_VISIBLE_DEVICES": words})
-            assert refused.returncode == 125 and f"'{words}' names {len(expected)} device" in refused.stderr, refused.stderr
+            assert refused.returncode == 125 and f"'{words}' lists {len(expected)} device" in refused.stderr, refused.stderr
             continue
         found = seen(world, outside=words) if where == "outside" else seen(world, words)
         assert found == expected, f"CUDA_VISIBLE_DEVICES={words!r} {where}"

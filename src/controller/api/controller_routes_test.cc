@@ -26,7 +26,7 @@ TEST(ControllerRoutes, an_applied_document_is_an_object_of_its_caller) {
   EXPECT_THAT(body(shown), HasSubstr("secret"));
   const char* const of_another_account = R"({"metadata":{"account":"other"}})";
   EXPECT_THAT(body(api.ask(user(0), "PATCH", "/v1/services/a", of_another_account)),
-              HasSubstr("account 'user1000' pays for service a, which does not change"));
+              HasSubstr("account 'user1000' pays for service a, and this cannot be changed"));
   EXPECT_EQ(api.ask(user(1000), "DELETE", "/v1/services/a").status, 200u);
   EXPECT_TRUE(api.objects.find({.name = "a"})->is_ending);
   EXPECT_EQ(api.ask(user(1000), "POST", "/v1/documents", service).status, 409u);
@@ -309,7 +309,8 @@ TEST(ControllerRoutes, the_paying_account_of_an_object_does_not_change) {
   EXPECT_EQ(refused.status, 409u);
   EXPECT_THAT(
       body(refused),
-      HasSubstr("metadata.account: 'sales': account 'research' pays for service a, which does not change"));
+      HasSubstr(
+          "metadata.account: 'sales': account 'research' pays for service a, and this cannot be changed"));
   EXPECT_EQ(api.objects.find({.name = "a"})->account, "research");
 }
 

@@ -93,7 +93,7 @@ TEST(Application, each_rule_of_the_gpu_names_its_field) {
       {mgpu + "memory: 4096, compute: 9999999999999999999", "spec.gpu.compute", "is more than 1 device"},
       {mgpu + "memory: 4096", "spec.gpu.compute",
        "gpu.compute: is required unless the policy is native-burst-share"},
-      {mgpu + "memory: 4096, policy: fixed-share", "spec.gpu.compute", "it is absent"},
+      {mgpu + "memory: 4096, policy: fixed-share", "spec.gpu.compute", "is required"},
       {mgpu + "compute: 0.5", "spec.gpu.memory", "gpu.memory: is required for type mGPU"},
       {mgpu + "memory: 256, compute: 0.5", "spec.gpu.memory",
        "gpu.memory: 256 MiB; single-device sharing needs more than 256 MiB"},

@@ -17,7 +17,7 @@ constexpr unsigned attempts = 100'000;
 constexpr unsigned keeps_after_meeting = 256;
 
 // The lane that this thread takes first, plus one; 0 if none yet. Threads begin at successive lanes. A thread
-// that finds its lane taken stays with the next free one, so that two threads do not collide for ever.
+// that finds its lane taken stays with the next free one, so that two threads do not collide forever.
 thread_local uint8_t lane_of_thread = 0;
 
 unsigned first_lane(Process& process) {

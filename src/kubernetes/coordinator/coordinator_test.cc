@@ -226,7 +226,8 @@ TEST(Coordinator, a_ledger_that_differs_from_the_cache_is_reported) {
       events[0]["note"].get<std::string>(),
       HasSubstr("of node n0: the cache grants 4 GiB of 22731 MiB, and the node's ledger differs: pod a/p, "
                 "container c: 6 GiB in the ledger, 4 GiB in the cache; pod a/gone, container c: 2 GiB in "
-                "the ledger, 0 B in the cache. The node refuses a start for which its ledger has no room"));
+                "the ledger, 0 B in the cache. The node refuses to start a container that exceeds the free "
+                "capacity in its ledger"));
   for (int i = 0; i < 3; ++i) {
     write(std::nullopt);
     EXPECT_EQ(s.coordinator->figures().drifting_devices, 0u);

@@ -73,7 +73,7 @@ struct LiveSlice {
   XidCounts xids;                   // By Xid: how often its processes caused it since the agent started.
   Violations violations;            // Since the agent started.
   EventBudget event_budget;         // For events that its processes cause.
-  EventBudget change_budget;        // For changes of its terms, each of which the ledger keeps for ever.
+  EventBudget change_budget;        // For changes of its terms, each of which the ledger keeps forever.
   uint64_t next_members_turn = 0;  // Next turn of the reconcile loop that reads its cgroup (slice_members.h).
   bool frozen = false;             // Frozen by the audit.
 

@@ -181,7 +181,7 @@ TEST(ServiceCheck, each_rule_names_its_field) {
        "1GB is less than the request 1GiB"},
       {[](Service& s) { s.spec.memory.limit = "0B"; }, "spec.memory.limit", "'0B' is zero"},
       {[](Service& s) { s.spec.run = {}; }, "spec.run", "there is nothing to run"},
-      {[](Service& s) { s.spec.run.command = {""}; }, "spec.run.command[0]", "the program has no name"},
+      {[](Service& s) { s.spec.run.command = {""}; }, "spec.run.command[0]", "the program name is empty"},
       {[](Service& s) { s.spec.run.image = "a b"; }, "spec.run.image", "'a b' is not an image"},
       {[](Service& s) { s.spec.run.workdir = "tmp"; }, "spec.run.workdir", "'tmp' is not an absolute path"},
       {[](Service& s) { s.spec.run.env["A=B"] = ""; }, "spec.run.env", "is not a valid variable name"},
@@ -196,7 +196,7 @@ TEST(ServiceCheck, each_rule_names_its_field) {
        "spec.tolerations[0].operator", "'In' is neither Equal nor Exists"},
       {[](Service& s) { s.spec.tolerations = {{.key = "a", .operator_ = "Exists", .value = "b"}}; },
        "spec.tolerations[0].value", "must be empty with operator Exists"},
-      {[](Service& s) { s.spec.tolerations = {{.value = "b"}}; }, "spec.tolerations[0].key", "it is absent"},
+      {[](Service& s) { s.spec.tolerations = {{.value = "b"}}; }, "spec.tolerations[0].key", "is required"},
       {[](Service& s) { s.spec.tolerations = {{.key = "a", .effect = "Never"}}; },
        "spec.tolerations[0].effect", "'Never' is not one of NoSchedule"},
       {[](Service& s) { s.spec.port = 0; }, "spec.port", "0 is not 1 to 65535"},
@@ -230,7 +230,7 @@ TEST(ServiceCheck, each_rule_names_its_field) {
       {[](Service& s) { s.spec.autoscale = objects::Autoscale{.metric = "rps"}; }, "spec.autoscale.metric",
        "'rps' is not qps, gpuUtilization or concurrency"},
       {[](Service& s) { s.spec.autoscale = objects::Autoscale{.target = 0}; }, "spec.autoscale.target",
-       "0 is not"},
+       "0 must be at least 1"},
       {[](Service& s) {
          s.spec.port.reset();
          s.spec.autoscale = objects::Autoscale{};

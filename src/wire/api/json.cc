@@ -83,7 +83,7 @@ const char* get(const Json& value, bool& out) {
 }
 
 const char* get(const Json& value, uint64_t& out) {
-  if (!value.is_number_unsigned()) return "a whole number from 0 up";
+  if (!value.is_number_unsigned()) return "a non-negative whole number";
   out = value.get<uint64_t>();
   return nullptr;
 }

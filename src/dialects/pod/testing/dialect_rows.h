@@ -201,7 +201,7 @@ inline std::vector<DialectExample> refused() {
       {n + "gpumem: '8M'", "",
        "nvidia.com/gpumem: 8M has the suffix M, but must be a number of MiB; write the number without M"},
       {n + "gpumem: 1, " + n + "gpucores: 30Mi", "",
-       "nvidia.com/gpucores: 30Mi has the suffix Mi, and it is a"},
+       "nvidia.com/gpucores: 30Mi has the suffix Mi, but must be a"},
       {n + "gpumem: 1, " + n + "gpu: 1Gi", "",
        "nvidia.com/gpu: 1Gi has the suffix Gi, but must be a number; write"},
       {both + "4096Mi", "", "mgpu-memory: 4096Mi has the suffix Mi, but must be a number of MiB; write 4096"},
