@@ -394,7 +394,7 @@ std::string explain(const Line& line) {
     hours += fmt::format(" ({} h, and {} h by minimum and granularity)",
                          quotient(line.to - line.from, hour_ns), quotient(added, hour_ns));
   if (line.unpriced == Unpriced::no_units)
-    return fmt::format("{}: no tariff; model '{}' has no GPU-hour units, add them to the tariff", hours,
+    return fmt::format("{}: no tariff; model '{}' has no GPU-hour units; add them to the tariff", hours,
                        line.device.model);
   std::string ratio = "1";
   if (line.ratio_by != RatioBy::whole_device && line.share.basis_points == 0) {

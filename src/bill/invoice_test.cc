@@ -237,7 +237,7 @@ TEST(Invoice, a_time_without_a_price_is_listed_and_counted) {
   ASSERT_EQ(i.lines.size(), 2u);
   EXPECT_EQ(i.lines[1].unpriced, Unpriced::no_units);
   EXPECT_EQ(explain(i.lines[1]),
-            "1.000000 h: no tariff; model 'NVIDIA H100' has no GPU-hour units, add them to the tariff");
+            "1.000000 h: no tariff; model 'NVIDIA H100' has no GPU-hour units; add them to the tariff");
   EXPECT_EQ(total(i.lines).unpriced_ns, hour);
   EXPECT_EQ(text(total(i.lines).gpu_hours), "5.000000");
 

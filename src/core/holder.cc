@@ -50,7 +50,7 @@ std::string text(const Holder& holder) {
 
 Outcome<void> check(const Holder& holder) {
   if (holder.pod.has_value() == holder.claim.has_value())
-    return failure(FailureKind::invalid_argument, "holder: give one of pod and claim");
+    return failure(FailureKind::invalid_argument, "holder: exactly one of pod and claim is required");
   if (holder.claim) return check_uid("claim", *holder.claim);
   if (const auto good = check_name("namespace", holder.pod->namespace_, max_dns_label_bytes, ""); !good)
     return good;

@@ -55,7 +55,7 @@ std::string_view framing_problem(const Headers& headers, bool is_http_11) {
   const std::string* length = headers.find("Content-Length");
   if (length != nullptr && (headers.count("Content-Length") > 1 || length->empty() ||
                             length->find_first_not_of("0123456789") != std::string::npos))
-    return "the Content-Length is not one number";
+    return "the Content-Length is not a single number";
   return {};
 }
 

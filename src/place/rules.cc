@@ -95,7 +95,7 @@ constexpr DeviceRule of_device[] = {
      "less than a context",
      [](const DeviceState& c, const RequestShape& a, const DeviceText&) {
        return fmt::format(
-           "{} is less than the {} that one context takes on it; ask for at least {}, or start carved with "
+           "{} is less than the {} that one context takes on it; request at least {}, or start carved with "
            "--context-charge reserve",
            text(need(a, c)).c_str(), text(c.context).c_str(), text(c.context).c_str());
      }},

@@ -224,7 +224,7 @@ TEST(Queue, a_job_that_does_not_belong_to_its_queue_is_refused_with_a_message) {
   EXPECT_EQ(message(none, {.gpu = QueueGpu::none}), "");
   EXPECT_EQ(message(queue("q"), {.gpu = QueueGpu::none}), "");
   EXPECT_EQ(message(small, whole(3)),
-            "the job has 3 slices, and queue q has at most 2 in all; ask for fewer");
+            "the job has 3 slices, and queue q has at most 2 in all; request fewer");
   EXPECT_EQ(message(queue("q"), whole(0)),
             "the job has 0 slices; it must have 1 to 1024, or none if it requests no GPU");
   EXPECT_NE(message(queue("q"), whole(1025)), "");

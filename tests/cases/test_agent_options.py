@@ -20,7 +20,7 @@ def test_contexts_may_be_the_reserves_business(world):
 
 def test_a_slice_below_the_size_of_a_context_is_refused_with_both_figures_and_the_way_out(world, beside):
     refused = world.carve("run", "--memory", "128MiB", "--device", "0", "--", "true")
-    wanted = ("128 MiB is less than the 256 MiB that one context takes on it; ask for at least 256 MiB, "
+    wanted = ("128 MiB is less than the 256 MiB that one context takes on it; request at least 256 MiB, "
               "or start carved with --context-charge reserve")
     assert refused.returncode == 125 and wanted in refused.stderr, refused.stderr
     program = beside("import time; begin(); print('begun', flush=True); time.sleep(60)", memory="256MiB", name="small")

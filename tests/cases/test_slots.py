@@ -268,7 +268,7 @@ def test_with_kubernetes_as_bookkeeper_slices_are_for_pods(tmp_path):
     agent = Agent("a10x1", "--cdi-dir", str(tmp_path / "cdi"), "--bookkeeper", "kubernetes")
     try:
         refused = agent.carve("run", "--memory", "1GiB", "--", "true")
-        assert refused.returncode != 0 and "Kubernetes decides about the slices of this node" in refused.stderr
+        assert refused.returncode != 0 and "Kubernetes manages the slices of this node" in refused.stderr
         assert agent.json("node")["bookkeeper"] == "kubernetes"
         assert "Kubernetes grants slices" in agent.carve("doctor").stdout
         assert grant(agent)[0] == 201

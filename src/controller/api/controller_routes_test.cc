@@ -159,7 +159,7 @@ TEST(ControllerRoutes, a_dry_run_is_refused_as_the_change_itself_would_be) {
     ASSERT_TRUE(api.objects.add({.key = {.name = fmt::format("n{}", i)}}));
   const auto over = api.ask(user(0), "POST", "/v1/documents?dryRun=true", service);
   EXPECT_EQ(over.status, 429u);
-  EXPECT_THAT(body(over), HasSubstr("at most 256 are kept; delete one first"));
+  EXPECT_THAT(body(over), HasSubstr("the limit is 256; delete one first"));
 }
 
 // One account, or one user with several accounts, cannot take every object of a kind.

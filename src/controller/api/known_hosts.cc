@@ -36,7 +36,7 @@ KnownHosts::KnownHosts(const std::vector<std::string>& more) : names_{"localhost
 }
 
 std::optional<std::string> KnownHosts::refusal(const http::Headers& headers) const {
-  if (headers.count("Host") != 1) return "the request has no Host, or several; send one";
+  if (headers.count("Host") != 1) return "the request must have exactly one Host header";
   const std::string authority = lower(*headers.find("Host"));
   if (!names_.contains(host_of(authority)))
     return fmt::format(

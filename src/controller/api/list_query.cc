@@ -37,7 +37,7 @@ Outcome<ObjectKey> parse_continue(const std::string& text, objects::Kind kind) {
   const size_t second = first == std::string::npos ? first : plain->find('/', first + 1);
   if (second == std::string::npos || plain->substr(0, first) != objects::text_of(kind).plural)
     return failure(FailureKind::invalid_argument,
-                   "continue: '{}' is not a token of a list of {}; list again from the beginning",
+                   "continue: '{}' is not a valid token for a list of {}; list again from the beginning",
                    text.substr(0, max_shown_bytes), objects::text_of(kind).plural);
   return ObjectKey{kind, plain->substr(first + 1, second - first - 1), plain->substr(second + 1)};
 }

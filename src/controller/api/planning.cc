@@ -195,8 +195,8 @@ Result<std::vector<Submission>, http::Response> submissions_of(const Call& call,
   }
   const bool is_large = text.size() > max_inline_document_bytes;
   if (is_large && call.documents != nullptr)
-    return tl::unexpected(
-        refuse(FailureKind::failed_precondition, "the object was changed meanwhile; send the request again"));
+    return tl::unexpected(refuse(FailureKind::failed_precondition,
+                                 "the object was changed in the meantime; send the request again"));
   if (is_large && call.context.read_documents != nullptr && call.connection != nullptr)
     return tl::unexpected(read_later(call, text, dialect));
   auto read = read_submissions(text, dialect, submission_context(call));

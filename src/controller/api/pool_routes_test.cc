@@ -224,7 +224,7 @@ TEST_F(PoolRoutes, a_document_of_a_node_sets_what_it_has) {
   EXPECT_TRUE(node_spec(*objects.find(node_key("n1"))).schedulable);
   EXPECT_EQ(node_spec(*objects.find(node_key("n1"))).pool, "p");
   EXPECT_THAT(ask(201, "POST", "/v1/documents", node(R"(},"spec":{"stopped":true})")),
-              HasSubstr("spec.stopped has no effect here; a verb sets it"));
+              HasSubstr("spec.stopped is ignored in a document; use the verb that sets it"));
 }
 
 TEST_F(PoolRoutes, a_document_of_a_node_is_refused_as_a_patch_is) {

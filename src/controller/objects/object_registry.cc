@@ -123,9 +123,8 @@ Outcome<void> ObjectRegistry::check_limit(objects::Kind kind, size_t added) cons
   const auto found = counts_.find(kind);
   const size_t present = found == counts_.end() ? 0 : found->second;
   if (present + added <= max_objects(kind)) return {};
-  return failure(FailureKind::resource_exhausted,
-                 "there are {} {}, and at most {} are kept; delete one first", present,
-                 objects::text_of(kind).plural, max_objects(kind));
+  return failure(FailureKind::resource_exhausted, "there are {} {}, and the limit is {}; delete one first",
+                 present, objects::text_of(kind).plural, max_objects(kind));
 }
 
 Outcome<ObjectRegistry::Pointer> ObjectRegistry::add(Object object) {

@@ -85,7 +85,9 @@ Read read_node(const std::string& text, const SubmissionContext&) {
                                         {"restarting", spec.restarting.has_value()},
                                         {"draining", spec.draining.has_value()},
                                         {"cordoned", spec.cordoned.has_value()}})
-    if (is_there) out.warnings.push_back(fmt::format("spec.{} has no effect here; a verb sets it", field));
+    if (is_there)
+      out.warnings.push_back(
+          fmt::format("spec.{} is ignored in a document; use the verb that sets it", field));
   out.spec = objects::NodePatchSpec{
       .pool = spec.pool, .instance_type = spec.instance_type, .schedulable = spec.schedulable};
   return out;

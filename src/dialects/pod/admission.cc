@@ -167,8 +167,9 @@ class Admission {
       errors_.add(fmt::format("init container {}", init.name), init.name, "{}", message);
     };
     if (!settings_.init_containers_share)
-      return refuse("a kubelet restart may then kill the pod; ask in a container");
-    if (requests_.containers.empty()) return refuse("no container has a slice to share; ask in a container");
+      return refuse("a kubelet restart may then kill the pod; request it in a container");
+    if (requests_.containers.empty())
+      return refuse("no container has a slice to share; request it in a container");
     if (std::string_view(running_[requests_.containers.rbegin()->first].list) == init.list)
       return refuse(
           "a sidecar of the pod requests a slice too; request it in the sidecar or in the init container");

@@ -202,7 +202,7 @@ TEST(Admission, rules_over_a_whole_pod) {
   EXPECT_FALSE(admit(two("nvidia.com/gpu: 1", ""), other_plugin)->is_sliced);
   EXPECT_EQ(refusal(json_of_yaml(
                 "spec: {initContainers: [{name: i, resources: {limits: {aliyun.com/gpu-mem: 1}}}]}")),
-            "init container i: a kubelet restart may then kill the pod; ask in a container");
+            "init container i: a kubelet restart may then kill the pod; request it in a container");
   EXPECT_EQ(refusal(pod_of("carve.dev/memory: 4Gi", "", "nodeName: n1")),
             "spec.nodeName: Carve's scheduler chooses the node; use nodeSelector");
   EXPECT_EQ(refusal(pod_of("cpu: 1", "", "nodeName: n1")), "") << "it asks for no slice";
@@ -228,7 +228,8 @@ TEST(Admission, an_init_container_may_share_the_first_slice) {
   EXPECT_EQ(admitted->pod["spec"]["initContainers"][0]["resources"]["limits"],
             (Json{{"carve.dev/memory", "4Gi"}, {"carve.dev/compute", "30"}, {"carve.dev/slot", "1"}}));
   EXPECT_EQ(admit(admitted->pod, share)->pod, admitted->pod) << "again";
-  EXPECT_EQ(refusal(asked), "init container i: a kubelet restart may then kill the pod; ask in a container");
+  EXPECT_EQ(refusal(asked),
+            "init container i: a kubelet restart may then kill the pod; request it in a container");
   EXPECT_EQ(refusal(pod("carve.dev/memory: 5Gi, carve.dev/compute: 30"), share),
             "init container i: it shares the slice of container a, so it must request the same amounts");
   EXPECT_EQ(refusal(pod("aliyun.com/gpu-mem: 4"), share),
@@ -241,7 +242,7 @@ TEST(Admission, an_init_container_may_share_the_first_slice) {
   EXPECT_EQ(refusal(json_of_yaml(
                         "spec: {initContainers: [{name: i, resources: {limits: {carve.dev/memory: 1Gi}}}]}"),
                     share),
-            "init container i: no container has a slice to share; ask in a container");
+            "init container i: no container has a slice to share; request it in a container");
 }
 
 TEST(Admission, containers_have_names_that_differ) {

@@ -48,7 +48,7 @@ std::optional<uint64_t> memory_of(ContainerReader& reader, const JsonMember& mem
     reader.refuse(memory, "{}{}: {} is not in whole MiB; write {}Mi", at(reader), keys::memory, given(memory),
                   *bytes / mib_bytes + 1);
   } else if (*bytes / mib_bytes % devices != 0) {
-    reader.refuse(memory, "{}{}: {} does not divide equally over {} devices; ask for a multiple of {}Mi",
+    reader.refuse(memory, "{}{}: {} does not divide equally over {} devices; request a multiple of {}Mi",
                   at(reader), keys::memory, given(memory), devices, devices);
   } else {
     return *bytes / devices;

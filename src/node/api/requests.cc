@@ -53,12 +53,11 @@ Outcome<void> read_placed(const Agent& agent, const api::SliceRequest& d, Reques
 // further.
 Outcome<MemoryUnit> settled_unit(const Setting<MemoryUnit>& unit) {
   if (unit.desired == unit.effective) return unit.effective;
-  return failure(
-      FailureKind::failed_precondition,
-      "the memory unit changes from {} to {} when {} {} ended, and no slice is granted in units until "
-      "then; ask in bytes, as in --memory 2GiB",
-      text(unit.effective), text(unit.desired), fmt::join(unit.blocked_by, ", "),
-      unit.blocked_by.size() == 1 ? "has" : "have");
+  return failure(FailureKind::failed_precondition,
+                 "the memory unit changes from {} to {} when {} {} ended, and no slice is granted in units "
+                 "until then; request bytes, as in --memory 2GiB",
+                 text(unit.effective), text(unit.desired), fmt::join(unit.blocked_by, ", "),
+                 unit.blocked_by.size() == 1 ? "has" : "have");
 }
 
 // Returns the devices of a comma-separated list.
@@ -150,7 +149,7 @@ Outcome<void> read_owner(const api::SliceRequest& d, const http::Caller& caller,
     return failure(FailureKind::permission_denied,
                    "{} may not create slices for pods and claims; leave out holder", caller.text());
   if (d.holder && !*d.holder)
-    return failure(FailureKind::invalid_argument, "holder: give one of pod and claim");
+    return failure(FailureKind::invalid_argument, "holder: exactly one of pod and claim is required");
   r.holder = d.holder.value_or(Holder{});
   return {};
 }

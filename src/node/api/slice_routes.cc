@@ -101,7 +101,7 @@ http::Response create(const RequestContext& a) {
   if (a.agent.node().bookkeeper == Bookkeeper::kubernetes && *a.caller.uid() != 0 &&
       *a.caller.uid() != geteuid())
     return problem(refuse(FailureKind::permission_denied,
-                          "Kubernetes decides about the slices of this node; only root may create them"));
+                          "Kubernetes manages the slices of this node; only root may create them"));
   const auto d = read<api::SliceRequest>(a.request.body);
   if (!d) return problem(d.error());
   const auto request = to_request(a.agent, *d, a.caller);

@@ -31,8 +31,8 @@ std::string Nvml::text_of(nvmlReturn_t result) const {
 std::string unknown_process_table(uint64_t table_bytes, const std::string& driver_version) {
   if (find_process_table(table_bytes) != nullptr) return "";
   return fmt::format(
-      "nvidia-smi in a slice shows all processes of its device: driver {} has a private table of {} bytes, "
-      "which is not known",
+      "nvidia-smi in a slice shows all processes of its device: driver {} has an unknown private table of {} "
+      "bytes",
       driver_version, table_bytes);
 }
 

@@ -57,7 +57,7 @@ Outcome<void> admissible(const NodeState& node, const Request& request) {
                    request.name);
   if (node.settings.bookkeeper == Bookkeeper::kubernetes && !request.holder)
     return failure(FailureKind::failed_precondition,
-                   "Kubernetes decides about the slices of this node: create a pod, or start carved without "
+                   "Kubernetes manages the slices of this node: create a pod, or start carved without "
                    "--bookkeeper kubernetes");
   if (!node.kept_settings.grants_refused().empty())
     return failure(FailureKind::failed_precondition, "{}", node.kept_settings.grants_refused());

@@ -117,7 +117,7 @@ Outcome<void> may_have(const NodeState& node, const LiveSlice& slice, const ledg
     if (asked.memory && slice.limited() && node.settings.contexts_in_slice && terms.memory < d->context)
       return failure(
           FailureKind::invalid_argument,
-          "device {}: {} is less than the {} that one context takes on it; ask for at least {}, or start "
+          "device {}: {} is less than the {} that one context takes on it; request at least {}, or start "
           "carved with --context-charge reserve",
           d->device.index, text(terms.memory).c_str(), text(d->context).c_str(), text(d->context).c_str());
   }

@@ -140,8 +140,9 @@ std::string metrics_text(const NodeFigures& node) {
   out.family("carve_driver_sample_seconds", "gauge", "Duration of the last driver sample.");
   out.sample({}, api::seconds_of(node.sample_took_ns));
 
-  out.family("carve_agent_loop_longest_turn_seconds", "gauge",
-             "Longest turn of the agent's loop since the agent started. No caller is answered meanwhile.");
+  out.family(
+      "carve_agent_loop_longest_turn_seconds", "gauge",
+      "Longest turn of the agent's loop since the agent started. During a turn no caller gets a response.");
   out.sample({}, api::seconds_of(node.longest_turn_ns));
 
   out.family("carve_device_info", "gauge", "Model and effective policy of the device, always 1.");

@@ -106,7 +106,7 @@ inline std::vector<DialectExample> refused() {
       {c + "memory: -1", "", "container c: carve.dev/memory: -1 is not an amount of memory"},
       {c + "memory: 1e1000Gi", "", "container c: carve.dev/memory: 1e1000Gi is not an amount of memory"},
       {c + "memory: 10Gi, " + c + "devices: 3", "",
-       "container c: carve.dev/memory: 10Gi does not divide equally over 3 devices; ask for a multiple of "
+       "container c: carve.dev/memory: 10Gi does not divide equally over 3 devices; request a multiple of "
        "3Mi"},
       {c + "memory: 4Gi, " + c + "compute: 130", "",
        "container c: carve.dev/compute: 130 on 1 device; 1 to 100 for each device"},

@@ -96,9 +96,8 @@ std::optional<Condition> obstacle(const AdvertisementInput& in) {
                      fmt::format("{}=dra: this carve-kubelet has no DRA driver; set the label to extender",
                                  bookkeeper_label));
   if (in.agent->node.bookkeeper != Bookkeeper::kubernetes)
-    return not_ready(
-        "OtherBookkeeper",
-        "the agent decides about the slices of this node; start carved with --bookkeeper kubernetes");
+    return not_ready("OtherBookkeeper",
+                     "the agent manages the slices of this node; start carved with --bookkeeper kubernetes");
   if (in.has_other_plugin)
     return not_ready("CarveOtherPlugin",
                      "nvidia.com/gpu is allocatable on this node too; remove NVIDIA's device plugin from it");
