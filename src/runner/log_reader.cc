@@ -15,7 +15,7 @@
 namespace carve::runner {
 namespace {
 
-constexpr unsigned max_opens = 10;  // Limit for a log that is rotated meanwhile.
+constexpr unsigned max_opens = 10;  // Limit for a log that is rotated in the meantime.
 constexpr size_t max_file_line_bytes = 2 * max_log_line_bytes;
 // A LogWriter's file has at most its limit plus the line that exceeded it. The owner of the file can make it
 // any size; then only its end is read.

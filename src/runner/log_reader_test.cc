@@ -90,7 +90,7 @@ TEST(LogFollower, reads_a_long_attempt_in_pieces_from_its_first_line) {
     std::ranges::copy(piece, std::back_inserter(got));
   }
   EXPECT_EQ(got, from_to(10, 99));
-  log.write(100, 500);  // Its file is deleted meanwhile, and stays readable.
+  log.write(100, 500);  // Its file is deleted in the meantime, and stays readable.
   got.clear();
   for (std::vector<LogLine> piece; !(piece = follower.next(1)).empty();)
     for (const LogLine& line : piece)

@@ -95,8 +95,8 @@ Outcome<SeenProgram> read_directory(const std::string& directory) {
 
 }  // namespace
 
-// The supervisor is checked before its state is read and again after it: a program that ends meanwhile is
-// seen as running, and the next read sees its end.
+// The supervisor is checked before its state is read and again after it: a program that ends in the meantime
+// is seen as running, and the next read sees its end.
 Outcome<SeenProgram> read_program(const std::string& directory, const std::string& liveness_file) {
   const bool is_live = !liveness_file.empty() && living_supervisor(liveness_file);
   auto seen = read_directory(directory);

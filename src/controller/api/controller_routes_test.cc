@@ -232,7 +232,8 @@ TEST(ControllerRoutes, a_large_document_is_read_later) {
   EXPECT_EQ(created.status, 201u) << body(created);
   ASSERT_EQ(audited.size(), 1u);
   EXPECT_EQ(audited[0].status, 201u);
-  // A patch is parsed as the whole document that it makes; if that changes meanwhile, the caller retries.
+  // A patch is parsed as the whole document that it makes; if that changes in the meantime, the caller
+  // retries.
   EXPECT_TRUE(std::holds_alternative<http::LaterContent>(
       ask("PATCH", "/v1/services/a", R"({"spec":{"replicas":3}})").content));
   ASSERT_TRUE(waiting);

@@ -19,7 +19,7 @@ os::Fd open_registry(const std::string& path) {
   if (!file) {
     file = os::Fd(open(path.c_str(), flags | O_CREAT | O_EXCL, registry_mode));
     if (file) fchmod(file.get(), registry_mode);          // Whatever the umask is.
-    if (!file) file = os::Fd(open(path.c_str(), flags));  // Another controller made it meanwhile.
+    if (!file) file = os::Fd(open(path.c_str(), flags));  // Another controller created it in the meantime.
   }
   struct stat seen {};
   if (!file || fstat(file.get(), &seen) != 0 || !S_ISREG(seen.st_mode)) return {};

@@ -133,7 +133,7 @@ TEST_F(AccountingTest, counts_no_memory_that_the_driver_does_not_report) {
 TEST(ProcessTables, of_other_drivers_are_reported) {
   for (const uint64_t known : {1904, 1960, 2008}) EXPECT_EQ(unknown_process_table(known, "550.163.01"), "");
   EXPECT_THAT(unknown_process_table(2016, "999.1"),
-              HasSubstr("driver 999.1 has a private table of 2016 bytes"));
+              HasSubstr("driver 999.1 has an unknown private table of 2016 bytes"));
 }
 
 }  // namespace
