@@ -17,7 +17,7 @@ constexpr bool is_price(objects::Kind kind) {
 void get_prices(Context&, const ObjectName&, const std::string& output);
 void describe_price(Context&, const ObjectName&);
 
-// Makes the row of a tariff or a budget from its JSON.
+// Returns the row for a tariff or a budget from its JSON.
 const std::vector<std::string>& price_heading(objects::Kind);
 Result<std::vector<std::string>, std::string> price_cells(objects::Kind, const std::string& json);
 

@@ -14,8 +14,8 @@ inline bool is_queue_or_job(objects::Kind kind) {
 // Prints the objects of `carve get queues|jobs [NAME]`. `output` is table, wide, json, yaml or name.
 void get_queues_or_jobs(Context& context, const ObjectName& object, const std::string& name_space,
                         const std::string& selector, const std::string& output);
-// Makes the row of a queue or a job, for tables of changes. Fails with a message if the JSON is not such an
-// object.
+// Returns the row for a queue or a job, for tables of changes. Fails with a message if the JSON is not such
+// an object.
 const std::vector<std::string>& job_heading(objects::Kind kind);
 Result<std::vector<std::string>, std::string> job_cells(objects::Kind kind, const std::string& json);
 void describe_queue_or_job(Context& context, const ObjectName& object);

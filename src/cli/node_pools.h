@@ -10,8 +10,8 @@ namespace carve::cli {
 // Prints the objects of `carve get nodes|pools [NAME]`. `output` is table, wide, json or name.
 void get_nodes_or_pools(Context& context, const ObjectName& object, const std::string& selector,
                         const std::string& output);
-// Makes the row of a node or a pool, for tables of changes. Fails with a message if the JSON is not such an
-// object.
+// Returns the row for a node or a pool, for tables of changes. Fails with a message if the JSON is not such
+// an object.
 const std::vector<std::string>& change_heading(objects::Kind kind);
 Result<std::vector<std::string>, std::string> change_cells(objects::Kind kind, const std::string& json);
 void describe_node_or_pool(Context& context, const ObjectName& object);

@@ -25,7 +25,7 @@ class BillingThread {
   BillingThread& operator=(const BillingThread&) = delete;
 
   using Answer = std::function<void(http::Response)>;
-  // Makes an invoice and passes it to `answer` on the loop, unless the returned value is destroyed first.
+  // Computes an invoice and passes it to `answer` on the loop, unless the returned value is destroyed first.
   // Rejects the request if `max_waiting_invoices` wait.
   std::shared_ptr<void> ask(BillQuery, bill::Tariffs, BillForm, Answer);
   // Returns the GPU-hours of the job or cluster with this uid as of the last copy, if it was admitted.

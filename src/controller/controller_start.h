@@ -34,7 +34,7 @@ int print(Options::Mode);
 struct Locks {
   os::Fd state, socket;
 };
-// Makes the directories, and locks the state and the socket for the life of the process.
+// Creates the directories, and locks the state and the socket for the life of the process.
 Outcome<Locks> lock(const Options&);
 
 // Forks the launcher. Called before the process has threads.

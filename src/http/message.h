@@ -117,7 +117,7 @@ struct Response {
   bool closes = false;               // The connection closes after it.
 };
 
-// Makes the response to a request that is rejected before it reaches the program's routes, with the status
+// Returns the response to a request that is rejected before it reaches the program's routes, with the status
 // and a message.
 using Refuse = std::function<Response(unsigned status, std::string detail)>;
 // Returns the limit of a request's body in bytes. Called when the header of the request is complete.

@@ -64,8 +64,8 @@ std::string reason_of(const Ran& ran) {
   return text.empty() ? fmt::format("carve-sim ended with status {}", ran.status) : std::string(text);
 }
 
-// Makes the simulated set in `directory`, unless it was made from the same `spec`. A set holds the memory of
-// running processes, so it must survive the agent.
+// Creates the simulated set in `directory`, unless it was made from the same `spec`. A set holds the memory
+// of running processes, so it must survive the agent.
 Outcome<void> make_set(const std::string& tool, const std::string& directory, const std::string& spec) {
   const std::string note = directory + ".spec";
   const std::string wanted =
@@ -86,8 +86,8 @@ Outcome<void> make_set(const std::string& tool, const std::string& directory, co
   return {};
 }
 
-// Returns the folder of the libraries that belong to a simulated set, below lib/carve/sim: the set's file `driver`
-// has the driver's number, 0 for the libraries in lib/carve/sim (sim/model/FORMAT.md).
+// Returns the folder of the libraries that belong to a simulated set, below lib/carve/sim: the set's file
+// `driver` has the driver's number, 0 for the libraries in lib/carve/sim (sim/model/FORMAT.md).
 std::string driver_folder(const std::string& set) {
   const unsigned long driver = strtoul(os::read_file(set + "/driver").value_or("").c_str(), nullptr, 10);
   return driver == 0 ? "" : "/" + std::to_string(driver);

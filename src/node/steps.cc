@@ -153,7 +153,7 @@ class Sockets {
     if (controller) operators_.push_back(*controller);
   }
 
-  // Makes the two sockets again if their files are removed.
+  // Recreates the two sockets if their files are removed.
   void keep(const Options& options, NodeState& node) {
     const auto make_directory = [path = options.socket] {
       return os::make_directory(path.substr(0, path.rfind('/')), geteuid() == 0 ? 0755 : 0700);

@@ -59,7 +59,7 @@ struct Running {
   std::unique_ptr<Heart> heart;  // Also beats while slices are adopted.
 };
 
-// Makes the agent, which uses the parts of `machine` and `stores`, and adopts the running slices.
+// Creates the agent, which uses the parts of `machine` and `stores`, and adopts the running slices.
 Outcome<std::unique_ptr<Running>> adopt_slices(os::Loop& loop, const Options& options, const Machine& machine,
                                                Stores stores);
 

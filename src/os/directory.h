@@ -1,5 +1,5 @@
-// The directories of a program that runs once: each is made at its start, a lock file in it names the process
-// that uses it, and small files in it are replaced as a whole.
+// The directories of a program that runs once: each is created at its start, a lock file in it names the
+// process that uses it, and small files in it are replaced as a whole.
 #pragma once
 
 #include <string>

@@ -21,7 +21,7 @@ std::string quantity_text(const std::string& amount) {
   return amount.ends_with('B') ? amount.substr(0, amount.size() - 1) : amount;
 }
 
-// Makes the manifests of one service; each function makes one part.
+// Creates the manifests of one service; each function creates one part.
 class Rendering {
  public:
   Rendering(const objects::Metadata& metadata, const objects::ServiceSpec& spec)

@@ -48,8 +48,8 @@ bool delegates(const std::string& directory, const char* controller) {
   return os::write_file(directory + "/cgroup.subtree_control", std::string("+") + controller);
 }
 
-// Makes the folders, each below the one before, and gives them the controller if they are of v2. Returns why
-// that failed; empty if it succeeded.
+// Creates the folders, each below the one before, and gives them the controller if they are of v2. Returns
+// why that failed; empty if it succeeded.
 std::string make_folders(CgroupVersion version, const std::string& own,
                          const std::vector<std::string>& folders, const char* controller) {
   const auto refusal = [&](const std::string& directory) {

@@ -49,7 +49,7 @@ class ReplicaCgroups {
   ReplicaCgroups(const OwnCgroups& own, const std::string& folder);
 
   const LimitProblems& problems() const { return problems_; }
-  // Makes the cgroups of the limits that can be enforced. Fails if one of them cannot be made.
+  // Creates the cgroups of the limits that can be enforced. Fails if one of them cannot be made.
   Outcome<JoinedCgroups> make(const std::string& name, const ReplicaLimits&, bool has_slice);
   // Removes the cgroups of the replica, and those that had processes before.
   void remove(const std::string& name);

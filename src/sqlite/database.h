@@ -27,7 +27,7 @@ struct Schema {
   const char* name;    // "ledger": the user's name for the file.
   const char* option;  // "--state": the option that names another place.
   int version;         // PRAGMA user_version.
-  const char* script;  // Makes the tables of a new file.
+  const char* script;  // Creates the tables of a new file.
   Users users = Users::several_threads;
   const char* upgrade = nullptr;  // Changes the tables of `version` - 1 to those of `script`; may be null.
 };

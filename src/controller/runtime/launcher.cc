@@ -119,7 +119,7 @@ bool keep_files(const std::vector<os::Fd>& files) {
   _exit(runner::no_program_status);
 }
 
-// Makes the folder of the liveness files, which other users may not enter.
+// Creates the folder of the liveness files, which other users may not enter.
 Outcome<void> make_liveness_folder(const std::string& programs) {
   const std::string file = liveness_file_of(programs, "");
   return os::make_directory(file.substr(0, file.rfind('/')), 0700);

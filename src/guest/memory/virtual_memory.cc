@@ -10,7 +10,7 @@ namespace {
 // The smallest mapping: the granularity of every known device.
 constexpr uint64_t granule = 2 << 20;
 
-// Makes a new identity with one use. Returns 0 without memory for the records.
+// Creates a new identity with one use. Returns 0 without memory for the records.
 uint64_t enter_physical(Process& p, CUmemGenericAllocationHandle handle, const Charge& charge) {
   const uint64_t id = p.last_physical.fetch_add(1, std::memory_order_relaxed) + 1;
   Record previous;

@@ -47,7 +47,7 @@ bool has_attach_socket(const std::string& socket, ContainerSlot slot);
 // agent, because containers have it mounted; only the socket inside is recreated.
 std::string attach_directory(const std::string& socket, ContainerSlot);
 
-// Makes the attach directory of the slot, and a listening socket in it.
+// Creates the attach directory of the slot, and a listening socket in it.
 Outcome<os::Fd> listen_in(const std::string& socket, ContainerSlot);
 void remove_attach_directory(const std::string& socket, ContainerSlot);
 

@@ -35,7 +35,7 @@ class Pages {
         heartbeat_(std::move(heartbeat)),
         heartbeat_reader_(runtime_.heartbeat_descriptor()) {}
 
-  // Makes a control page, which the caller fills, and a report page.
+  // Creates a control page, which the caller fills, and a report page.
   Outcome<void> make(LiveSlice&);
   // Maps the pages of an earlier agent. Fails if the control page is gone; the report page may be missing.
   Outcome<void> adopt(LiveSlice&);

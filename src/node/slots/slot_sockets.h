@@ -11,7 +11,7 @@ Outcome<void> announce(const NodeState&, const LiveSlice&);
 // Removes that file. The slot's attach directory stays, because processes may still attach.
 void withdraw(const NodeState&, const LiveSlice&);
 
-// Makes the attach directory of the slice's slot and listens there, if the slice has a slot and the sockets
+// Creates the attach directory of the slice's slot and listens there, if the slice has a slot and the sockets
 // are served.
 Outcome<void> open_slot(const NodeState&, const LiveSlice&);
 

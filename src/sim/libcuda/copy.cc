@@ -132,7 +132,7 @@ struct Pageable {
   bool from = false, to = false;
 };
 
-// Makes the operation of a copy after it has checked the ranges.
+// Creates the operation of a copy after it has checked the ranges.
 CUresult prepare(CUctx_st& c, const CUDA_MEMCPY3D& m, Step* out, Pageable* ends) {
   const Extent extent = {m.WidthInBytes, m.Height, m.Depth};
   uint64_t bytes = 0;
@@ -197,7 +197,8 @@ CUresult move_line(uint64_t to, uint64_t from, size_t bytes, CUstream s, bool wa
 
 uint64_t address(const void* p) { return reinterpret_cast<uint64_t>(p); }
 
-// Returns whether there is a stream with this handle and a current context, as calls check before they read a description.
+// Returns whether there is a stream with this handle and a current context, as calls check before they read a
+// description.
 CUresult accepts(CUstream handle) {
   std::shared_ptr<CUctx_st> c;
   CUstream_st* stream = nullptr;

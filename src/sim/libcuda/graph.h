@@ -141,7 +141,7 @@ class GraphLock {
 
 bool is_graph(CUgraph);
 bool is_node(CUgraphNode);
-// Makes a graph for the program.
+// Creates a graph for the program.
 CUgraph_st* new_graph();
 // Gives up the program's graph. Fails with CUDA_ERROR_INVALID_VALUE if the program does not own the graph.
 CUresult destroy_graph(CUgraph);
@@ -164,7 +164,7 @@ void release_object(CUuserObject, unsigned count);
 // parameters or the current one.
 CUresult payload_of(const CUgraphNodeParams&, Payload*, std::shared_ptr<CUctx_st>* context);
 CUresult kernel_payload(const CUDA_KERNEL_NODE_PARAMS&, KernelNode*);
-// Makes the steps of a node for the model. Kernels, copies, sets, host functions and memory operations have
+// Creates the steps of a node for the model. Kernels, copies, sets, host functions and memory operations have
 // steps.
 CUresult steps_of(CUctx_st&, const Payload&, std::vector<Step>*);
 

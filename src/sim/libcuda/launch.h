@@ -12,7 +12,7 @@ struct Shape {
   const int* priority = nullptr;  // Null means the stream's priority.
 };
 
-// Makes the operation of a launch of a CUfunction or CUkernel in a context; returns the driver's own errors
+// Creates the operation of a launch of a CUfunction or CUkernel in a context; returns the driver's own errors
 // for an invalid launch.
 CUresult kernel_step(CUctx_st&, const void* function, const Shape&, int stream_priority, void** parameters,
                      void** extra, Step*);

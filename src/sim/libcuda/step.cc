@@ -5,7 +5,7 @@
 namespace carve::sim {
 namespace {
 
-// Makes a step that holds its channel until an operation of another context is done.
+// Creates a step that holds its channel until an operation of another context is done.
 Step gate_for(const Place& p) {
   Step gate;
   gate.op.kind = OpKind::host;

@@ -36,7 +36,8 @@ bool is_over(const Place&);
 // Submits a copy in a stream; with `wait`, waits until it is done.
 CUresult move(const CUDA_MEMCPY3D&, CUstream, bool wait);
 
-// Makes steps of copies and sets. Fails with CUDA_ERROR_INVALID_VALUE for ranges that leave their allocation.
+// Creates steps for copies and sets. Fails with CUDA_ERROR_INVALID_VALUE for ranges that leave their
+// allocation.
 CUresult copy_step(CUctx_st&, const CUDA_MEMCPY3D&, Step*);
 CUresult set_step(CUctx_st&, const CUDA_MEMSET_NODE_PARAMS&, Step*);
 
@@ -48,8 +49,8 @@ CUresult submit_record(CUevent, const std::shared_ptr<CUctx_st>&, unsigned chann
 // Returns where the event was last recorded; a place without a context if there is nothing to wait for.
 CUresult recorded_place(CUevent, Place*);
 
-// Makes one step for each stream memory operation. Fails with CUDA_ERROR_INVALID_VALUE for an address that is
-// neither on the device nor registered or is not aligned, and with CUDA_ERROR_NOT_SUPPORTED for flushes of
+// Creates one step for each stream memory operation. Fails with CUDA_ERROR_INVALID_VALUE for an address that
+// is neither on the device nor registered or is not aligned, and with CUDA_ERROR_NOT_SUPPORTED for flushes of
 // remote writes, which no simulated device has.
 CUresult memory_operations(std::span<const CUstreamBatchMemOpParams>, std::vector<Step>*);
 

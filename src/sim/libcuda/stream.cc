@@ -35,7 +35,7 @@ bool is_foreign(const SharedEvent* shared, const Recording* own) {
   return shared && (own ? own->number : 0) != shared->last();
 }
 
-// Makes a step that holds its channel until the recording of another process is over.
+// Creates a step that holds its channel until the recording of another process is over.
 Step foreign_gate(const std::shared_ptr<SharedEvent>& shared) {
   Step gate;
   gate.op.kind = OpKind::host;

@@ -80,7 +80,7 @@ struct Issuer {
   EVP_PKEY* key;
 };
 
-// Makes a key and its certificate. Without `issuer` the certificate is self-signed.
+// Creates a key and its certificate. Without `issuer` the certificate is self-signed.
 Outcome<CertifiedKey> make(const char* name, const std::vector<Extension>& extensions,
                            const std::optional<Issuer>& issuer, int64_t now_s, int64_t days) {
   constexpr int64_t clock_difference_s = 300;  // Between two machines; a new certificate tolerates it.

@@ -18,10 +18,10 @@ struct CertifiedKey {
   std::string key_pem;
 };
 
-// Makes a CA that signs serving certificates and nothing else.
+// Creates a CA that signs serving certificates and nothing else.
 Outcome<CertifiedKey> make_ca(int64_t now_s, int64_t days);
 
-// Makes a serving certificate for these names (DNS names, or IPv4 addresses), signed by the CA.
+// Creates a serving certificate for these names (DNS names, or IPv4 addresses), signed by the CA.
 Outcome<CertifiedKey> make_serving(const CertifiedKey& ca, const std::vector<std::string>& names,
                                    int64_t now_s, int64_t days);
 

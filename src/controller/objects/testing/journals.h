@@ -24,7 +24,7 @@ struct KeepingJournal final : Journal {
     kept.erase(key);
     return {};
   }
-  // Makes the registry of the next controller.
+  // Creates the registry of the next controller.
   void restore(std::optional<ObjectRegistry>& registry) {
     std::vector<Object> objects;
     uint64_t version = 0;

@@ -1,4 +1,4 @@
-// Makes a self-signed server certificate for 127.0.0.1.
+// Creates a self-signed server certificate for 127.0.0.1.
 #pragma once
 
 #include <filesystem>
