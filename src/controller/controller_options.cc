@@ -96,7 +96,7 @@ const os::CommandLine& line() {
   static const os::CommandLine line =
       os::command_line("carve-controller",
                        "carve-controller: the Carve controller. It manages nodes, each with an agent "
-                       "(carved), and runs services and jobs on them.",
+                       "(carved), and runs their services and jobs.",
                        "SIGTERM and SIGINT end the controller; agents and slices keep running.\n"
                        "Exit status: 0 ended by a signal, 2 wrong command line, 1 any other failure; the "
                        "reason is on stderr.\n"
@@ -224,7 +224,7 @@ const std::vector<os::OptionRow<Options>> option_rows = os::with_usual_rows<Opti
      .help = "largest part of all objects of a kind that one account may have [25%]",
      .store = set_account_quota},
     {.name = "--allow-unknown-gpu-requests",
-     .help = "accept manifests with GPU requests that Carve does not support; their programs see no device",
+     .help = "accept manifests with unsupported GPU requests; their programs see no device",
      .store = os::raise<&Options::allows_unknown_gpu_requests>},
 });
 
