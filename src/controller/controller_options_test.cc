@@ -115,7 +115,7 @@ TEST(ControllerOptions, wrong_ones_are_refused_with_one_line_that_has_the_option
       {{"--listen", "127.0.0.1:0", "--tls-cert", "c"}, "--tls-cert requires --tls-key"},
       {{"--listen", "127.0.0.1:0", "--tls-key", "k"}, "--tls-key requires --tls-cert"},
       {{"--listen", "none", "--tls-cert", "c", "--tls-key", "k"}, "--tls-cert is given with --listen none"},
-      {{"--host", "a:80"}, "--host 'a:80' is not a host's name"},
+      {{"--host", "a:80"}, "--host 'a:80' is not a host name"},
       {{"--account-quota", "0"}, "--account-quota '0' must be from 1% to 100%"},
       {{"--account-quota", "half"}, "--account-quota 'half' must be from 1% to 100%"},
       {{"--log-level", "loud"}, "--log-level 'loud' is not a level; use error, warning, info or debug"},

@@ -108,7 +108,7 @@ TEST(Request, each_rule_of_placed_parts_refuses_with_a_message) {
       {"at most 100%", [](Request& r) { r.placed[0].share = {10001}; }},
       {"placed[1]: give a compute share on each", [](Request& r) { r.placed[1].share = {}; }},
       {"leave out the compute share", [](Request& r) { r.exclusive = true; }},
-      {"3 are requested, and 2 parts", [](Request& r) { r.devices = 3; }},
+      {"3 requested, but 2 parts placed", [](Request& r) { r.devices = 3; }},
       {"17 parts",
        [](Request& r) {
          for (uint8_t i = 3; i < 18; ++i) r.placed.push_back({Uuid{{i}}, 1_GiB, {100}});
@@ -155,7 +155,7 @@ TEST(Request, each_rule_of_parts_refuses_with_a_message) {
       {"parts[1]: a part of", [](Request& r) { r.parts[1].memory = OfUsable{{10001}}; }},
       {"parts[1]: the compute share", [](Request& r) { r.parts[1].share = {10001}; }},
       {"parts[1]: give a compute share on each", [](Request& r) { r.parts[1].share = {}; }},
-      {"3 are requested, and 2 parts", [](Request& r) { r.devices = 3; }},
+      {"3 requested, but 2 parts given", [](Request& r) { r.devices = 3; }},
       {"17 are given", [](Request& r) { r.parts.resize(17, r.parts[0]); }},
   };
   for (const auto& row : rows) {

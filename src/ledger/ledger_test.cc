@@ -243,7 +243,7 @@ TEST(Ledger, a_holder_has_one_slice_at_a_time) {
   const auto second = of_pod("b", "u1", "main");
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().kind, FailureKind::already_exists);
-  EXPECT_THAT(second.error().message, HasSubstr("pod a/web-0, container main has the slice 'a' already"));
+  EXPECT_THAT(second.error().message, HasSubstr("pod a/web-0, container main already has the slice 'a'"));
   EXPECT_TRUE(of_pod("c", "u1", "sidecar"));
   EXPECT_TRUE(of_pod("d", "u2", "main"));
   EXPECT_TRUE(book.grant(holding("e", {{book.uuid(0), 1_GiB, {}}})));

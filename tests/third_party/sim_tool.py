@@ -61,7 +61,7 @@ with tempfile.TemporaryDirectory(prefix="carve-sim.") as top:
     refused(2, "is not a whole number", "fault", d, "xid", "x")
     refused(1, "--device 4: the set has devices 0 to 3", "fault", d, "hung-kernel", "--device", "4")
     refused(1, "does not use this set", "fault", d, "xid", "31", "--pid", "1")
-    refused(2, "is not a time", "fault", d, "slow-nvml", "5")
+    refused(2, "is not a duration", "fault", d, "slow-nvml", "5")
     refused(2, "is not a size", "fault", d, "out-of-memory", "--above", "5")
 
     private = os.path.join(top, "private")

@@ -137,7 +137,7 @@ TEST(ControllerRoutes, an_application_has_the_routes_of_a_service) {
                              R"({"apiVersion":"carve.dev/v1","kind":"Service","metadata":{"name":"w"},
                                  "spec":{"run":{"command":["serve"]}}})");
   EXPECT_EQ(clash.status, 409u);
-  EXPECT_THAT(body(clash), HasSubstr("has the application w already"));
+  EXPECT_THAT(body(clash), HasSubstr("already has the application w"));
 }
 
 TEST(ControllerRoutes, two_documents_of_one_object_change_nothing) {

@@ -304,11 +304,11 @@ TEST_F(PoolRoutes, a_policy_that_is_taken_from_a_service_warns) {
   ASSERT_NE(warning, response.headers.end());
   EXPECT_THAT(api::warning_text(warning->value).value_or(""),
               HasSubstr("no node has the policy fixed-share once node n1 has native-burst-share: the "
-                        "replicas of a run on"));
+                        "replicas of a keep running"));
   EXPECT_THAT(ask(201, "POST", "/v1/documents",
                   R"({"apiVersion":"carve.dev/v1","kind":"Node","metadata":{"name":"n1",
                      "labels":{"carve.dev/compute-policy":"native-burst-share"}},"spec":{}})"),
-              HasSubstr("the replicas of a run on"));
+              HasSubstr("the replicas of a keep running"));
 }
 
 TEST_F(PoolRoutes, a_pool_that_takes_a_policy_from_a_service_warns) {
@@ -327,7 +327,7 @@ TEST_F(PoolRoutes, a_pool_that_takes_a_policy_from_a_service_warns) {
               Not(HasSubstr("run on")))
       << "existing nodes keep theirs";
   EXPECT_THAT(applied(R"({"labelSync":true,"labels":{"carve.dev/compute-policy":"native-burst-share"}})"),
-              HasSubstr("once node n1 has native-burst-share: the replicas of a run on"));
+              HasSubstr("once node n1 has native-burst-share: the replicas of a keep running"));
 }
 
 TEST_F(PoolRoutes, a_node_is_drained_until_it_is_schedulable) {

@@ -36,7 +36,7 @@ TEST(PolicyChange, names_the_workloads_that_lose_their_last_node) {
   EXPECT_THAT(policy_warnings({"n1"}, native, {node("n1", fixed), node("n2", native)},
                               {service("b", fixed), service("a", fixed), service("c", native)}),
               ElementsAre(HasSubstr("no node has the policy fixed-share once node n1 has native-burst-share: "
-                                    "the replicas of a, b run on")));
+                                    "the replicas of a, b keep running")));
 }
 
 TEST(PolicyChange, is_silent_where_another_node_has_the_policy) {
@@ -68,7 +68,7 @@ TEST(PolicyChange, names_at_most_five_workloads) {
   std::vector<Pointer> services;
   for (int i = 1; i <= 7; ++i) services.push_back(service(fmt::format("s{}", i), fixed));
   EXPECT_THAT(policy_warnings({"n1"}, native, {node("n1", fixed)}, services),
-              ElementsAre(HasSubstr("s1, s2, s3, s4, s5 and 2 more run on")));
+              ElementsAre(HasSubstr("s1, s2, s3, s4, s5 and 2 more keep running")));
 }
 
 }  // namespace

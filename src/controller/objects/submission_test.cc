@@ -113,8 +113,9 @@ TEST(Submission, a_service_of_a_cluster_that_serves_nothing_is_refused_by_its_fi
                        "auto", {});
   ASSERT_TRUE(warned) << warned.error().front().message;
   EXPECT_THAT(warned->front().warnings,
-              testing::IsSupersetOf({HasSubstr("Service a: spec.type has no effect here"),
-                                     HasSubstr("Service a: spec.sessionAffinity has no effect here")}));
+              testing::IsSupersetOf(
+                  {HasSubstr("Service a: spec.type is ignored: the address is local to this machine"),
+                   HasSubstr("Service a: spec.sessionAffinity has no effect here")}));
 }
 
 TEST(Submission, an_error_names_the_field_that_the_user_wrote) {

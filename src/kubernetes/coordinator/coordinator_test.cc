@@ -109,7 +109,8 @@ TEST(Coordinator, settings_decide_what_the_webhook_writes) {
   s.time.run_for(10 * second_ns);
   const Json refused = s.review({{"aliyun.com/gpu-mem", 16}});
   EXPECT_EQ(refused["allowed"], false);
-  EXPECT_THAT(refused["status"]["message"].get<std::string>(), HasSubstr("dialect ack is off"));
+  EXPECT_THAT(refused["status"]["message"].get<std::string>(),
+              HasSubstr("dialect ack is disabled in carve-settings"));
   s.write_settings({{"dialects", "all"}});
   s.time.run_for(10 * second_ns);
   EXPECT_EQ(s.review({{"carve.dev/memory", "4Gi"}})["allowed"], true)

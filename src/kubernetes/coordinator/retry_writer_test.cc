@@ -27,7 +27,7 @@ TEST(RetryWriter, a_pod_that_an_outdated_cache_refused_is_tried_again) {
   EXPECT_EQ(writes(), 0) << "it does not fit";
   s.server.add_fault({.kind = kubernetes::ApiFault::Kind::late, .method = "WATCH", .target = "pods"});
   s.server.remove(pods_path, "a", "first");
-  EXPECT_THAT(s.bind(pod), HasSubstr("does not fit"));
+  EXPECT_THAT(s.bind(pod), HasSubstr("no longer fits on node n0: memory"));
   s.server.release_late();
   s.time.run_for(20 * second_ns);
   EXPECT_EQ(writes(), 1);
