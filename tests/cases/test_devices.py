@@ -125,7 +125,7 @@ def test_explain_is_about_the_devices_of_the_callers_list(world, uuids):
     assert f"device 0: the request names {uuids[2]}" in full.stdout
     assert "would be placed on device 3" in explained("2,3").stdout.splitlines()[0], "the next device of the list"
     few = explained("3", "--devices", "2")
-    assert few.returncode == 2 and "'3' names 1 device of this node" in few.stderr
+    assert few.returncode == 2 and "'3' lists 1 device of this node" in few.stderr
     assert explained("2", "--device", "0").returncode == 0, "--device chooses"
 
 
