@@ -20,6 +20,12 @@ struct EasOptions {
   bool no_wait = false;
 };
 
+// Returns the name in the service's document, which may have underscores.
+std::string shown_name(const objects::Service& service) {
+  const auto given = service.metadata.annotations.find("eas.carve.dev/name");
+  return given != service.metadata.annotations.end() ? given->second : service.metadata.name;
+}
+
 void submit(Context& context, const std::string& document, bool waits) {
   const auto applied =
       context.controller().send<api::AppliedList>("POST", "/v1/documents?dialect=eas&create=true", document);
@@ -27,7 +33,9 @@ void submit(Context& context, const std::string& document, bool waits) {
     for (const api::AppliedObject& object : list.items) {
       for (const std::string& warning : object.warnings)
         fmt::print(stderr, "carve: warning: {}\n", harmless(warning));
-      fmt::print("[OK] service {} {}\n", object.name, object.action);
+      const auto applied_service = context.controller().get<objects::Service>(object_path(name_of(object)));
+      fmt::print("[OK] service {} {}\n", applied_service ? shown_name(*applied_service) : object.name,
+                 object.action);
       if (!waits || !wait_for_workload(context, name_of(object), wait_seconds)) continue;
       answered(context, context.controller().get<objects::Service>(object_path(name_of(object))),
                [](const objects::Service& service) {
@@ -63,17 +71,15 @@ void modify(Context& context, const EasOptions& options) {
                path, api::EasChanges{.changes = options.changes, .document = document}),
            [&](const objects::Service& service) {
              print_warnings(service.status.warnings);
-             fmt::print("[OK] service {} modified\n", service.metadata.name);
+             fmt::print("[OK] service {} modified\n", shown_name(service));
              if (!options.no_wait) wait_for_workload(context, eas_object(options.name), wait_seconds);
            });
 }
 
-std::string shown_name(const objects::Service& service) {
-  const auto given = service.metadata.annotations.find("eas.carve.dev/name");
-  return given != service.metadata.annotations.end() ? given->second : service.metadata.name;
-}
-
 void list(Context& context) {
+  if (context.json())
+    return answered(context, whole_list(context.controller(), list_path(objects::Kind::service)),
+                    [](const std::string& text) { fmt::print("{}\n", api::indented(text)); });
   answered(context, workloads(context.controller(), objects::Kind::service), [](const auto& list) {
     std::vector<std::vector<std::string>> rows;
     for (const objects::Service& s : list)
@@ -99,7 +105,9 @@ void show_workers(Context& context, const std::string& name) {
 void post(Context& context, const std::string& name, const char* verb, const char* done) {
   answered(context,
            context.controller().post<objects::Service>(object_path(eas_object(name), verb), api::Nothing{}),
-           [&](const auto&) { fmt::print("[OK] service {} {}\n", name, done); });
+           [&](const objects::Service& service) {
+             fmt::print("[OK] service {} {}\n", shown_name(service), done);
+           });
 }
 
 CLI::App* add_named(CLI::App* eas, const char* name, const char* help,
@@ -163,7 +171,9 @@ void add_eas(CLI::App& app, Context& context) {
     answered(context, context.controller().text(object_path(eas_object(options->name))),
              [](const auto& text) { fmt::print("{}\n", api::indented(text)); });
   });
-  eas->add_subcommand("ls", "List the services")->callback([&context] { list(context); });
+  CLI::App* services = eas->add_subcommand("ls", "List the services");
+  add_output(services, context);
+  services->callback([&context] { list(context); });
   CLI::App* workers = add_named(eas, "showworkers", "List a service's replicas", options);
   workers->alias("w");
   workers->callback([&context, options] { show_workers(context, options->name); });
@@ -187,8 +197,8 @@ void add_eas(CLI::App& app, Context& context) {
     answered(context,
              context.controller().post<objects::Service>(object_path(eas_object(options->name), "undo"),
                                                          objects::UndoRequest{options->version}),
-             [&](const auto&) {
-               fmt::print("[OK] service {} returns to version {}\n", options->name, options->version);
+             [&](const objects::Service& service) {
+               fmt::print("[OK] service {} returns to version {}\n", shown_name(service), options->version);
              });
   });
   CLI::App* remove = add_named(eas, "delete", "Delete a service", options);
@@ -196,7 +206,9 @@ void add_eas(CLI::App& app, Context& context) {
       "-f", [](int64_t) {}, "Accepted for scripts; there is no confirmation prompt");
   remove->callback([&context, options] {
     answered(context, context.controller().remove<objects::Service>(object_path(eas_object(options->name))),
-             [&](const auto&) { fmt::print("[OK] service {} deletion requested\n", options->name); });
+             [&](const objects::Service& service) {
+               fmt::print("[OK] service {} deletion requested\n", shown_name(service));
+             });
   });
 }
 

@@ -1,6 +1,9 @@
 // `carve label KIND/NAME KEY=VALUE KEY-`: the labels of any object of the controller.
 #include "core/label.h"
 
+#include <algorithm>
+#include <span>
+
 #include "cli/node_pools.h"
 #include "cli/services.h"
 #include "cli/verbs.h"
@@ -38,6 +41,14 @@ Result<std::string, std::string> label_patch(const std::vector<std::string>& wor
   return fmt::format(R"({{"metadata":{{"labels":{{{}}}}}}})", labels);
 }
 
+// Returns whether every change removes a label.
+bool only_removes(std::span<const std::string> words) {
+  return std::ranges::all_of(words, [](const std::string& word) {
+    const auto change = parse_label_change(word);
+    return change && !change->second;
+  });
+}
+
 // The first word is KIND/NAME, or the first two are KIND and NAME.
 void label(Context& context, const LabelOptions& options) {
   const bool has_slash = options.words.front().find('/') != std::string::npos;
@@ -52,8 +63,10 @@ void label(Context& context, const LabelOptions& options) {
     return refuse_labels(context, "--when-free applies only to the memory unit of a node; leave it out");
   std::string target = is_node ? node_path(object->name) : object_path(*object);
   if (options.when_free) target += "?whenFree=true";
-  answered(context, context.controller().send<Labeled>("PATCH", target, *body),
-           [&](const auto&) { fmt::print("{} labeled\n", object->text()); });
+  answered(context, context.controller().send<Labeled>("PATCH", target, *body), [&](const auto&) {
+    fmt::print("{} {}\n", object->text(),
+               only_removes({first_label, options.words.end()}) ? "unlabeled" : "labeled");
+  });
 }
 
 }  // namespace

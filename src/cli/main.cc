@@ -98,12 +98,19 @@ std::string message_of(const CLI::ParseError& error, const CLI::App& verb) {
   return fmt::format("{}: '{}' is not a whole number or is out of range", name, value);
 }
 
-// Returns the verb that the words name: "rollout status". Unknown words where a verb is required are an
-// error.
+// Returns the verb that the words name: "rollout status". Unknown words and options where a verb is required
+// are an error.
 Result<const CLI::App*, std::string> verb_of(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* verb = &app;
   for (const std::string& word : words) {
-    if (word.starts_with('-') || verb->get_require_subcommand_min() == 0) break;
+    if (verb->get_require_subcommand_min() == 0) break;
+    if (word.starts_with('-')) {
+      if (verb->get_option_no_throw(word.substr(0, word.find('='))) != nullptr || !word.starts_with("--"))
+        break;
+      return tl::unexpected(fmt::format("{}'{}' is not an option; '{} --help' lists them",
+                                        verb == &app ? "" : verb->get_name() + ": ", word,
+                                        verb == &app ? "carve" : "carve " + verb->get_name()));
+    }
     const auto verbs = verb->get_subcommands([&](const CLI::App* one) { return one->check_name(word); });
     if (!verbs.empty()) {
       verb = verbs.front();

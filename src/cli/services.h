@@ -23,6 +23,8 @@ struct ObjectName {
   std::string name_space = "default";
 
   std::string text() const;  // "service/a"
+
+  friend bool operator==(const ObjectName&, const ObjectName&) = default;
 };
 // Returns the names of "service a b" or "service/a service/b", or a message about the wrong word.
 Result<std::vector<ObjectName>, std::string> parse_objects(const std::vector<std::string>& words,

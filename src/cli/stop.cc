@@ -21,32 +21,37 @@ client::Answer<bool> has_ended(const client::AgentClient& agent, const api::Slic
   return tl::unexpected(now.error());
 }
 
-void wait_for_end(Context& context, const client::AgentClient& agent, const api::Slice& stopped) {
+// Returns whether the slice ended in time. Prints a message if not.
+bool wait_for_end(Context& context, const client::AgentClient& agent, const api::Slice& stopped) {
   const auto deadline = std::chrono::steady_clock::now() + end_patience;
   for (;;) {
     const auto ended = has_ended(agent, stopped);
-    if (!ended) return answered(context, ended, [](bool) {});
-    if (*ended) return;
-    if (std::chrono::steady_clock::now() >= deadline) break;
+    if (!ended) {
+      complain(ended.error());
+      break;
+    }
+    if (*ended) return true;
+    if (std::chrono::steady_clock::now() >= deadline) {
+      complain({.detail = fmt::format("slice {} still has processes after {} s; carve show {} lists them",
+                                      stopped.name, end_patience.count(), stopped.name)});
+      break;
+    }
     std::this_thread::sleep_for(poll_interval);
   }
-  complain({.detail = fmt::format("slice {} still has processes after {} s; carve show {} lists them",
-                                  stopped.name, end_patience.count(), stopped.name)});
   context.status = failed_status;
+  return false;
 }
 
 }  // namespace
 
 void stop_slices(Context& context, const client::AgentClient& agent, const std::vector<std::string>& names,
-                 StopWait wait) {
+                 StopWait wait, const char* line) {
   std::vector<api::Slice> stopped;
   for (const std::string& name : names)
-    answered(context, agent.end(name), [&](const api::Slice& slice) {
-      stopped.push_back(slice);
-      fmt::print("{}\n", name);
-    });
-  if (wait == StopWait::until_ended)
-    for (const api::Slice& slice : stopped) wait_for_end(context, agent, slice);
+    answered(context, agent.end(name), [&](const api::Slice& slice) { stopped.push_back(slice); });
+  for (const api::Slice& slice : stopped)
+    if (wait == StopWait::none || wait_for_end(context, agent, slice))
+      fmt::print(fmt::runtime(line), slice.name);
 }
 
 void add_stop(CLI::App& app, Context& context) {

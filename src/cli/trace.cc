@@ -15,7 +15,7 @@ void add_trace(CLI::App& app, Context& context) {
   verb->add_option("--seconds", *seconds, "Seconds before now, 1 to 60")
       ->check(CLI::Range(1, 60))
       ->capture_default_str();
-  verb->add_option("-o,--output", *path, "The file; - for standard output")
+  verb->add_option("-o,--output", *path, "The file; - or json for standard output")
       ->type_name("FILE")
       ->capture_default_str();
   verb->footer(
@@ -23,7 +23,7 @@ void add_trace(CLI::App& app, Context& context) {
       "  carve trace --seconds 5 -o trace.json");
   verb->callback([&context, seconds, path] {
     answered(context, context.agent().trace(*seconds), [&](const std::string& trace) {
-      if (*path == "-") {
+      if (*path == "-" || *path == "json") {
         std::fwrite(trace.data(), 1, trace.size(), stdout);
         return;
       }

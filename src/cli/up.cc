@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -138,6 +139,14 @@ auto started(Ask ask_version, const std::vector<std::string>& words, const std::
   return version;
 }
 
+// Prints that a program that already runs was started with another value of an option.
+void refuse_other(Context& context, const char* program, const std::string& socket,
+                  const std::string& value) {
+  fmt::print(stderr, "carve: the {} at {} is already running, with {}; stop it first with carve down --all\n",
+             program, socket, value);
+  context.status = failed_status;
+}
+
 void up(Context& context, const UpOptions& options) {
   const Sockets sockets = sockets_of(context);
   const std::string& folder = sockets.folder;
@@ -150,43 +159,45 @@ void up(Context& context, const UpOptions& options) {
   if (!options.sim.empty()) agent_words.insert(agent_words.end(), {"--sim", options.sim});
   std::vector<std::string> controller_words = {beside("carve-controller"), "--socket", sockets.controller};
   if (!options.listen.empty()) controller_words.insert(controller_words.end(), {"--listen", options.listen});
+  const auto state_of = [&](const char* program) {
+    return std::filesystem::absolute(options.state + program).lexically_normal().string();
+  };
   if (!options.state.empty()) {
-    agent_words.insert(agent_words.end(), {"--state", options.state + "/agent"});
-    controller_words.insert(controller_words.end(), {"--state", options.state + "/controller"});
+    agent_words.insert(agent_words.end(), {"--state", state_of("/agent")});
+    controller_words.insert(controller_words.end(), {"--state", state_of("/controller")});
   }
   const client::AgentClient agent(sockets.agent);
   const client::Client controller(sockets.controller);
   const std::string found = std::filesystem::absolute(client::find_socket(context.socket_flag)).string();
-  answered(
-      context, started([&] { return agent.version(); }, agent_words, folder + "/carved.log"),
-      [&](const auto& version) {
-        if (!options.sim.empty() && version.simulated != options.sim) {
-          fmt::print(
-              stderr,
-              "carve: the agent at {} is already running, with {}; stop it first with carve down --all\n",
-              sockets.agent,
-              version.simulated.empty() ? "the GPUs of this machine" : "--sim " + version.simulated);
-          context.status = failed_status;
-          return;
-        }
-        const auto devices = agent.devices();
-        fmt::print("agent       {} (process {}), {} device{}{}\n", sockets.agent, version.pid,
-                   devices ? devices->devices.size() : 0, devices && devices->devices.size() == 1 ? "" : "s",
-                   version.simulated.empty() ? "" : ", simulated: " + version.simulated);
-      });
+  answered(context, started([&] { return agent.version(); }, agent_words, folder + "/carved.log"),
+           [&](const auto& version) {
+             if (!options.sim.empty() && version.simulated != options.sim)
+               return refuse_other(
+                   context, "agent", sockets.agent,
+                   version.simulated.empty() ? "the GPUs of this machine" : "--sim " + version.simulated);
+             if (!options.state.empty() && version.state != state_of("/agent"))
+               return refuse_other(context, "agent", sockets.agent, "its state in " + version.state);
+             const auto devices = agent.devices();
+             fmt::print("agent       {} (process {}), {} device{}{}\n", sockets.agent, version.pid,
+                        devices ? devices->devices.size() : 0,
+                        devices && devices->devices.size() == 1 ? "" : "s",
+                        version.simulated.empty() ? "" : ", simulated: " + version.simulated);
+           });
   if (context.status != 0) return;
   setenv("CARVE_SOCKET", sockets.agent.c_str(), 1);  // The controller's default node.
-  answered(context,
-           started([&] { return version_of(controller); }, controller_words, folder + "/controller.log"),
-           [&](const auto& version) {
-             fmt::print("controller  {} (process {}){}\n", sockets.controller, version.pid,
-                        version.endpoint.empty() ? "" : ", " + version.endpoint);
-             if (found != sockets.agent)  // The machine has an agent, which other verbs would use.
-               fmt::print(stderr, "To use these: export CARVE_SOCKET={} CARVE_CONTROLLER={}\n", sockets.agent,
-                          sockets.controller);
-             if (context.screen.terminal)
-               fmt::print(stderr, "Try: carve devices, then carve apply -f FILE --wait\n");
-           });
+  answered(
+      context, started([&] { return version_of(controller); }, controller_words, folder + "/controller.log"),
+      [&](const auto& version) {
+        if (!options.state.empty() && version.state != state_of("/controller"))
+          return refuse_other(context, "controller", sockets.controller, "its state in " + version.state);
+        fmt::print("controller  {} (process {}){}\n", sockets.controller, version.pid,
+                   version.endpoint.empty() ? "" : ", " + version.endpoint);
+        if (found != sockets.agent)  // The machine has an agent, which other verbs would use.
+          fmt::print(stderr, "To use these: export CARVE_SOCKET={} CARVE_CONTROLLER={}\n", sockets.agent,
+                     sockets.controller);
+        if (context.screen.terminal)
+          fmt::print(stderr, "Try: carve devices, then carve apply -f FILE --wait\n");
+      });
 }
 
 // Ends a program with SIGTERM and waits for its end, so that its successor finds the state unlocked.
@@ -216,14 +227,18 @@ std::vector<ObjectName> held_workloads(const client::Client& controller) {
   return out;
 }
 
-// Stops every workload and waits. One that is being deleted cannot be stopped, but ends anyway.
+// Stops every workload, waits, and prints which have stopped. One that is being deleted cannot be stopped, but
+// ends anyway.
 void stop_workloads(Context& context, const client::Client& controller) {
-  for (const ObjectName& object : held_workloads(controller))
+  const std::vector<ObjectName> held = held_workloads(controller);
+  for (const ObjectName& object : held)
     (void)controller.post<objects::Service>(object_path(object, "stop"), api::Nothing{});
   const auto deadline = std::chrono::steady_clock::now() + stop_patience;
   std::vector<ObjectName> left = held_workloads(controller);
   for (; !left.empty() && std::chrono::steady_clock::now() < deadline; left = held_workloads(controller))
     std::this_thread::sleep_for(poll_interval);
+  for (const ObjectName& object : held)
+    if (std::ranges::find(left, object) == left.end()) fmt::print("{} stopped\n", object.text());
   for (const ObjectName& object : left) {
     fmt::print(stderr, "carve: {} has not stopped within {} s\n", object.text(), stop_patience.count());
     context.status = failed_status;
@@ -235,7 +250,7 @@ void stop_all_slices(Context& context, const client::AgentClient& agent) {
   std::vector<std::string> names;
   for (const api::Slice& slice : slices ? slices->slices : std::vector<api::Slice>())
     names.push_back(slice.name);
-  stop_slices(context, agent, names);
+  stop_slices(context, agent, names, StopWait::until_ended, "slice       {} ended\n");
 }
 
 // Ends the HAProxy of the services' endpoints, which outlives the controller.
@@ -281,7 +296,8 @@ void add_up(CLI::App& app, Context& context) {
                    "Address of the controller's API, or none [127.0.0.1:8470, if it is free]")
       ->type_name("ADDRESS:PORT");
   verb->add_option("--state", options->state,
-                   "Parent folder of the state of both [/var/lib for root, else below ~/.local/state]")
+                   "Folder with the folders agent and controller, for the state of each [/var/lib/carve and "
+                   "/var/lib/carve-controller for root, else below ~/.local/state]")
       ->type_name("DIR");
   verb->footer("  carve up --sim a10x2");
   verb->callback([&context, options] { up(context, *options); });

@@ -85,10 +85,10 @@ void add_completion(CLI::App& app, Context& context);
 void add_version(CLI::App& app, Context& context);
 void add_hook(CLI::App& app, Context& context);
 
-// Ends the slices, prints their names, and waits until they have ended.
+// Ends the slices, waits until each has ended, and prints it on a line of this format.
 enum class StopWait { none, until_ended };
 void stop_slices(Context& context, const client::AgentClient& agent, const std::vector<std::string>& names,
-                 StopWait wait = StopWait::until_ended);
+                 StopWait wait = StopWait::until_ended, const char* line = "{}\n");
 
 // Adds -o to a reading verb that prints in these forms.
 void add_output(CLI::App* verb, Context& context, const std::vector<std::string>& forms = {"table", "json"});

@@ -85,6 +85,7 @@ std::optional<int> parse_options(int argc, char** argv, Options& options) {
   std::map<std::string, double> plain;
   CLI::App app("carve-load: allocate, launch and copy like a user's program, and print the result",
                "carve-load");
+  app.set_version_flag("--version", "carve-load " CARVE_VERSION);
   add_options(app, options, plain);
   app.footer(
       "Prints one JSON object. Exit status 0; 1 if the driver refused a call; 2 for a wrong command "

@@ -46,6 +46,8 @@ TEST(Parts, go_to_the_device_with_the_least_free_the_largest_part_first) {
   ASSERT_TRUE(answer.placement) << answer.summary;
   EXPECT_THAT(answer.placement->parts,
               ElementsAre(PlacementPart{2, 4_GiB, {1000}}, PlacementPart{1, 8_GiB, {3000}}));
+  EXPECT_EQ(answer.verdicts[2].message, "part 1 (4 GiB, 10%): fits; 6 GiB would stay free");
+  EXPECT_EQ(answer.verdicts[1].message, "part 2 (8 GiB, 30%): fits; 1 GiB would stay free");
 }
 
 TEST(Parts, leave_a_device_for_each_other_part) {

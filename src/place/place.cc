@@ -291,6 +291,14 @@ Answer place(std::span<const DeviceSnapshot> devices, const Request& request, St
   for (unsigned i = 0; i < places.size(); ++i)
     placement.parts.push_back(
         {places[i].device, need(shape, i, states[places[i].device]), needed_share(shape, i)});
+  // Of differing parts, each chosen device's verdict is about the part that it gets.
+  for (unsigned i = 0; i < places.size() && !shape.parts.empty(); ++i) {
+    const unsigned device = places[i].device;
+    answer.verdicts[device] =
+        judge_equal(devices[device], states[device], device, shape_of_part(shape, i), request);
+    answer.verdicts[device].message =
+        fmt::format("{}: {}", part_name(shape, i), answer.verdicts[device].message);
+  }
   answer.placement = std::move(placement);
   return answer;
 }

@@ -20,7 +20,7 @@ std::string devices_of(place::DeviceSet set) {
 }
 
 // Returns the answer to the request in this fleet.
-std::string answer(place::Engine& engine, const std::vector<std::string_view>& names, Strategy strategy,
+Explanation answer(place::Engine& engine, const std::vector<std::string_view>& names, Strategy strategy,
                    std::span<const place::PlacedRequest> standing, const Pod& request) {
   const place::Fleet& fleet = engine.fleet();
   const place::RequestClass request_class = engine.request_class(shape_of(request, fleet));
@@ -34,11 +34,11 @@ std::string answer(place::Engine& engine, const std::vector<std::string_view>& n
     if (const place::Topology* links = fleet.topology(assignment->node);
         links != nullptr && std::popcount(assignment->devices) > 1)
       out += fmt::format("; they are connected by {}", text(links->loosest(assignment->devices)));
-    return out + fmt::format(".\n{}.\n", refusal.message);
+    return {out + fmt::format(".\n{}.\n", refusal.message), true};
   }
   std::string out = refusal.message + ".\n";
   const auto migration = place::propose_migration(engine, request_class, standing);
-  if (!migration) return out + "No single move would make room.\n";
+  if (!migration) return {out + "No single move would make room.\n", false};
   const place::PlacedRequest& who = standing[migration->who];
   const place::RequestShape& shape = engine.shape(who.request_class);
   std::string size = fmt::format("{} x", shape.devices);
@@ -46,8 +46,9 @@ std::string answer(place::Engine& engine, const std::vector<std::string_view>& n
     size += fmt::format(" {}", text(shape.memory).c_str());
   if (shape.share.basis_points != 0 || shape.memory.count == 0)
     size += fmt::format(" {} of a device", text(shape.share).c_str());
-  return out + fmt::format("Moving one request ({}) from {} to {} would make room on {}.\n", size,
-                           node(who.assignment.node), node(migration->to.node), node(migration->room.node));
+  out += fmt::format("Moving one request ({}) from {} to {} would make room on {}.\n", size,
+                     node(who.assignment.node), node(migration->to.node), node(migration->room.node));
+  return {out, false};
 }
 
 std::vector<std::string_view> names_of(const Snapshot& snapshot) {
@@ -115,7 +116,7 @@ Outcome<Pod> parse_request(std::string_view text, const std::vector<std::string_
   return pod;
 }
 
-std::string explain(const Cluster& cluster, const Trace& trace, Strategy strategy, bool known, uint64_t seed,
+Explanation explain(const Cluster& cluster, const Trace& trace, Strategy strategy, bool known, uint64_t seed,
                     unsigned percent, const Pod& request) {
   Setup setup(cluster, trace, strategy, known, seed);
   std::vector<place::PlacedRequest> standing;
@@ -135,7 +136,7 @@ std::string explain(const Cluster& cluster, const Trace& trace, Strategy strateg
          answer(setup.engine, setup.names, strategy, standing, request);
 }
 
-std::string explain(const Snapshot& snapshot, Strategy strategy, const Pod& request) {
+Explanation explain(const Snapshot& snapshot, Strategy strategy, const Pod& request) {
   Scene scene(snapshot, strategy);
   return answer(scene.engine, names_of(snapshot), strategy, scene.standing, request);
 }

@@ -17,10 +17,15 @@ Outcome<Pod> parse_request(std::string_view text, const std::vector<std::string_
 std::vector<std::string_view> models_of(const Cluster&);
 std::vector<std::string_view> models_of(const Snapshot&);
 
-// Returns a few lines of text for the cluster after arrivals of `percent` of its devices (at most 130).
-std::string explain(const Cluster&, const Trace&, Strategy, bool known, uint64_t seed, unsigned percent,
+struct Explanation {
+  std::string text;  // A few lines.
+  bool fits = false;
+};
+
+// Explains the request in the cluster after arrivals of `percent` of its devices (at most 130).
+Explanation explain(const Cluster&, const Trace&, Strategy, bool known, uint64_t seed, unsigned percent,
                     const Pod& request);
-std::string explain(const Snapshot&, Strategy, const Pod& request);
+Explanation explain(const Snapshot&, Strategy, const Pod& request);
 
 // Returns the moves that would leave this many more devices empty, as a table or as JSON. No slice is moved.
 std::string consolidation_table(const Snapshot&, Strategy, unsigned devices);

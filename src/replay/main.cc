@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <chrono>
@@ -118,6 +119,14 @@ void run_all(const std::vector<Job>& todo, unsigned threads, bool quiet,
   }
 }
 
+// Prints what each strategy answers. The exit status is 1 if the request fits nowhere, as that of carve explain.
+int print_explanations(const std::vector<Explanation>& explanations) {
+  std::string text;
+  for (const Explanation& explanation : explanations) text += explanation.text;
+  const bool fits = std::ranges::any_of(explanations, &Explanation::fits);
+  return std::max(printed(text), fits ? 0 : 1);
+}
+
 // Answers the questions about a snapshot.
 int look_at_snapshot(const Options& o, const std::vector<Strategy>& strategies) {
   const auto snapshot = read_snapshot(o.snapshot);
@@ -127,9 +136,9 @@ int look_at_snapshot(const Options& o, const std::vector<Strategy>& strategies) 
                                     : consolidation_table(*snapshot, strategies[0], o.consolidate));
   const auto request = parse_request(o.request, models_of(*snapshot));
   if (!request) return complain(request.error().message);
-  std::string answers;
-  for (const Strategy strategy : strategies) answers += explain(*snapshot, strategy, *request);
-  return printed(answers);
+  std::vector<Explanation> answers;
+  for (const Strategy strategy : strategies) answers.push_back(explain(*snapshot, strategy, *request));
+  return print_explanations(answers);
 }
 
 // The options of a replay.
@@ -245,10 +254,11 @@ int explain_filled(const Options& o, const Inputs& in, const std::vector<Strateg
                    uint64_t seed) {
   const auto request = parse_request(o.request, models_of(in.cluster));
   if (!request) return complain(request.error().message);
-  std::string answers;
+  std::vector<Explanation> answers;
   for (const Strategy strategy : strategies)
-    answers += explain(in.cluster, in.traces[0], strategy, o.workload == "trace", seed, o.filled, *request);
-  return printed(answers);
+    answers.push_back(
+        explain(in.cluster, in.traces[0], strategy, o.workload == "trace", seed, o.filled, *request));
+  return print_explanations(answers);
 }
 
 // Replays each trace with each strategy under each seed.
@@ -292,6 +302,7 @@ int main(int argc, char** argv) {
   // Parse the command line. Beyond this point every option is valid.
   Options o;
   CLI::App app("Replay arrivals against a cluster and print how much of it each placement strategy uses.");
+  app.set_version_flag("--version", "carve-replay " CARVE_VERSION);
   add_replay_options(app, o);
   add_output_options(app, o);
   CLI11_PARSE(app, argc, argv);

@@ -204,7 +204,7 @@ TEST(Explain, tells_where_or_why_nowhere_in_a_filled_cluster) {
   const auto shape = [&](std::string_view request, unsigned filled) {
     const auto pod = parse_request(request, models_of(cluster));
     EXPECT_TRUE(pod) << pod.error().message;
-    return explain(cluster, trace, Strategy::fgd_scarcity, true, 42, filled, *pod);
+    return explain(cluster, trace, Strategy::fgd_scarcity, true, 42, filled, *pod).text;
   };
   EXPECT_THAT(shape("gpu_milli=500,gpu_spec=T4", 50), HasSubstr("It would be placed on n"));
   EXPECT_THAT(shape("gpu_milli=500,gpu_spec=T4", 50), HasSubstr("(T4), device"));

@@ -150,7 +150,9 @@ TEST(Snapshot, explains_where_a_request_would_go_and_why_nowhere) {
   const auto said = [&](std::string_view request) {
     const auto pod = parse_request(request, models_of(s));
     EXPECT_TRUE(pod) << pod.error().message;
-    return explain(s, Strategy::binpack, *pod);
+    const Explanation answer = explain(s, Strategy::binpack, *pod);
+    EXPECT_EQ(answer.fits, answer.text.starts_with("It would be placed")) << request;
+    return answer.text;
   };
   EXPECT_THAT(said("num_gpu=2,gpu_memory_mib=1024,gpu_milli=10"),
               HasSubstr("It would be placed on n1 (A100), devices 0, 1"));
@@ -191,7 +193,7 @@ TEST(Snapshot, whole_devices_of_different_sizes_give_what_the_smallest_has) {
     ASSERT_TRUE(s) << s.error().message;
     Pod pod;
     pod.devices = 1, pod.device_memory_mib = 1;
-    EXPECT_THAT(explain(*s, Strategy::fgd_scarcity, pod), HasSubstr("0/1 nodes can serve"));
+    EXPECT_THAT(explain(*s, Strategy::fgd_scarcity, pod).text, HasSubstr("0/1 nodes can serve"));
     const Scene scene(*s, Strategy::fgd_scarcity);
     EXPECT_EQ(scene.standing[0].assignment.memory.count, smaller);
     for (const place::DeviceState& c : scene.engine.fleet().devices(0)) EXPECT_LE(c.free, c.usable);

@@ -380,6 +380,7 @@ def test_labels_alone_of_an_applied_object_change(jobs):
         assert json.loads(jobs.carve("get", kind, "a", "-o", "json"))["metadata"]["labels"] == {"zone": "z"}
         assert "team: b -> (none), zone: (none) -> z" in jobs.carve("events", "--for", f"{kind}/a")
     assert [item["metadata"]["name"] for item in json.loads(jobs.carve("get", "jobs", "-l", "zone=z", "-o", "json"))["items"]] == ["a"]
+    assert jobs.carve("label", "job", "a", "zone-") == "job/a unlabeled\n"
     assert "not KEY=VALUE" in jobs.carve("label", "job", "a", "zone", status=2)
     assert "no label is given" in jobs.carve("label", "job/a", status=2)
     assert "applies only to the memory unit of a node" in jobs.carve("label", "job/a", "b=c", "--when-free", status=2)

@@ -101,6 +101,7 @@ def test_a_trace_says_who_ran_when(world):
         return events, names, leases
     assert until(lambda: {traced()[1].get((e["pid"], e["tid"])) for e in traced()[2]} == {"a", "b"}, 20)
     events, names, leases = traced()
+    assert json.loads(world.carve("trace", "-o", "json").stdout)["traceEvents"], "the form that other verbs have"
     assert any(e["name"] == "process_name" and e["args"]["name"].startswith("device 0: NVIDIA A10") for e in events)
     assert all(0 <= e["ts"] and e["ts"] + e["dur"] <= 2.5e6 for e in events if e["ph"] == "X")
     # On one track a span is inside or after another one, or no viewer can draw them.

@@ -103,6 +103,8 @@ def test_a_wrong_word_is_refused_with_the_right_ones(services):
     assert "--dry-run: 'server': the option takes no value; leave it out" in services.apply(document("a"), "--dry-run=server", status=2)
     assert "rollout: 'statsu' is not one of" in services.carve("rollout", "statsu", "service/a", status=2)
     assert "a verb is required: " in services.carve("rollout", status=2)
+    assert "carve: '--nonsuch' is not an option" in services.carve("--nonsuch", status=2)
+    assert "rollout: '--nonsuch' is not an option" in services.carve("rollout", "--nonsuch", "service/a", status=2)
     assert "node: 'frob' is not one of set, " in services.carve("node", "frob", status=2)
     assert "set: 'frob' was not expected" in services.carve("node", "set", "--policy", "fixed-share", "frob", status=2)
     assert "delete: '--no-wait' is not an option" in services.carve("delete", "service/a", "--no-wait", status=2)

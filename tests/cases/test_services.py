@@ -128,6 +128,7 @@ def test_an_eas_document_becomes_two_replicas_on_one_device_behind_one_address(w
     path.write_text(json.dumps(eas))
     shown = services.carve("eas", "create", path)
     assert "warning: metadata.rpc has no e" in shown and "[OK] Waiting [Total: 2, Pending: 2, Running: 0]" in shown
+    assert "[OK] service My_Model created" in shown and json.loads(services.carve("eas", "ls", "-o", "json"))["items"][0]["metadata"]["name"] == "my-model"
     assert shown.index("[OK] Service is running") < shown.index("http://127.0.0.1:")
     status = services.running("my-model")
     replicas = status["replicaList"]

@@ -56,6 +56,8 @@ def test_up_is_one_command_and_down_leaves_the_programs_running(home):
     assert carve(home, "up", "--sim", "a10x2").stdout == first.stdout, "it changes nothing if both run"
     other = carve(home, "up", "--sim", "t4x1")
     assert other.returncode == 1 and "is already running, with --sim a10x2; stop it first with carve down --all" in other.stderr
+    other = carve(home, "up", "--state", str(home / "other"))
+    assert other.returncode == 1 and "is already running, with its state in " in other.stderr and not (home / "other").exists(), other.stderr
     applied = carve(home, "apply", "-f", str(HERE.parent / "examples/service.yaml"), "--wait")
     assert applied.returncode == 0, applied.stderr
 
@@ -73,6 +75,7 @@ def test_up_is_one_command_and_down_leaves_the_programs_running(home):
     with subprocess.Popen([str(BUILD / "bin/carve"), "run", "--memory", "1GiB", "--name", "own", "--", "sleep", "600"], **as_user(home)) as own:
         assert until(lambda: "own" in carve(home, "ps", "-o", "name").stdout)
         ended = carve(home, "down", "--all")
-        assert ended.returncode == 0 and "own" in ended.stdout and "still running" not in ended.stdout, ended.stdout
+        assert ended.returncode == 0 and "still running" not in ended.stdout, ended.stdout
+        assert ended.stdout.startswith("service/demo stopped\n") and "slice       own ended\n" in ended.stdout, ended.stdout
     assert own.returncode == 128 + 9
     assert carve(home, "get", "services").returncode == 1
