@@ -130,10 +130,12 @@ Explanation explain(const Cluster& cluster, const Trace& trace, Strategy strateg
     standing.push_back({setup.classes[i], *assignment});
     held += trace.pods[i].demand();
   }
-  return fmt::format("After requests for {} % of the devices, {:.2f} % are in use ({}, seed {}).\n", percent,
-                     static_cast<double>(held) / static_cast<double>(cluster.devices()) / 10, text(strategy),
-                     seed) +
-         answer(setup.engine, setup.names, strategy, standing, request);
+  Explanation out = answer(setup.engine, setup.names, strategy, standing, request);
+  out.text = fmt::format("After requests for {} % of the devices, {:.2f} % are in use ({}, seed {}).\n",
+                         percent, static_cast<double>(held) / static_cast<double>(cluster.devices()) / 10,
+                         text(strategy), seed) +
+             out.text;
+  return out;
 }
 
 Explanation explain(const Snapshot& snapshot, Strategy strategy, const Pod& request) {
