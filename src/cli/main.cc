@@ -39,10 +39,9 @@ void add_output(CLI::App* verb, Context& context, const std::vector<std::string>
 
 // Adds --socket to the program and to every verb, so that it is accepted before and after the verb.
 void add_socket(CLI::App& app, Context& context) {
-  app.add_option(
-         "--socket", context.socket_flag,
-         "The agent's socket (also CARVE_SOCKET) [the first that exists of carved.sock in this user's "
-         "runtime directory and in /run/carve]")
+  app.add_option("--socket", context.socket_flag,
+                 "The agent's socket [CARVE_SOCKET; otherwise /run/carve/carved.sock if you may use it, else "
+                 "carve/carved.sock in your runtime directory]")
       ->type_name("PATH");
   app.add_option(
          "--controller", context.controller_flag,

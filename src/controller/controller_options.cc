@@ -19,11 +19,11 @@ Outcome<void> add_node(Options& o, const std::string& word) {
                    "--node '{}' is not NAME=SOCKET, such as a=/run/carve/carved.sock", shown(word));
   NodeAddress node{.name = word.substr(0, equal), .socket = word.substr(equal + 1)};
   if (!is_node_name(node.name))
-    return failure(
-        FailureKind::invalid_argument,
-        "--node '{}': '{}' is not a valid node name; use 1 to {} of a-z, 0-9 and -, with a letter or a "
-        "digit at both ends",
-        shown(word), shown(node.name), max_node_name_bytes);
+    return failure(FailureKind::invalid_argument,
+                   "--node '{}': '{}' is not a valid node name; use 1 to {} characters from a-z, 0-9 and -, "
+                   "with a letter or a "
+                   "digit at both ends",
+                   shown(word), shown(node.name), max_node_name_bytes);
   if (const auto earlier = std::ranges::find(o.nodes, node.name, &NodeAddress::name);
       earlier != o.nodes.end())
     return failure(FailureKind::invalid_argument,

@@ -46,7 +46,7 @@ struct Surroundings {
 // Returns the options, or a message about the wrong option (exit status 2).
 Outcome<Options> parse_options(int argc, char** argv, const Surroundings&);
 
-// Returns whether the text may be a node's name: 1 to 48 of a-z, 0-9 and -, without - at its ends.
+// Returns whether the text may be a node's name: 1 to 48 characters from a-z, 0-9 and -, without - at its ends.
 bool is_node_name(std::string_view);
 
 std::string help_text();

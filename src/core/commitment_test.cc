@@ -15,10 +15,10 @@ TEST(Commitment, is_tight_above_what_changes_of_slices_leave_and_over_above_the_
       {9701, 100'000, Commitment::tight},  // 100 % - 100 us / 5 ms - 1 %
       {10000, 100'000, Commitment::tight},
       {10001, 100'000, Commitment::over_committed},
-      {9701, 40'000, Commitment::tight},   // c / 2 % = 2 ms: still 2 %.
-      {9850, 10'000, Commitment::normal},  // The quantum is never below 2 ms: 0.5 % and 1 %.
+      {9701, 40'000, Commitment::tight},   // The quantum is 40 us / 2 % = 2 ms: 100 % - 2 % - 1 %.
+      {9850, 10'000, Commitment::normal},  // The quantum is never below 2 ms: 100 % - 10 us / 2 ms - 1 %.
       {9851, 10'000, Commitment::tight},
-      {9400, 1'000'000, Commitment::normal},  // And never above 20 ms: 5 % and 1 %.
+      {9400, 1'000'000, Commitment::normal},  // The quantum is never above 20 ms: 100 % - 1 ms / 20 ms - 1 %.
       {9401, 1'000'000, Commitment::tight},
   };
   for (const auto& row : rows)

@@ -22,8 +22,9 @@ bool is_kubernetes_name(std::string_view name, size_t max_bytes, std::string_vie
 // that it can be found in a cgroup path.
 Outcome<void> check_uid(std::string_view what, std::string_view uid) {
   if (is_kubernetes_name(uid, max_dns_label_bytes, "")) return {};
-  return failure(FailureKind::invalid_argument, "holder.{}: '{}' is not a uid; use 1 to {} of a-z, 0-9 and -",
-                 what, uid.substr(0, 80), max_dns_label_bytes);
+  return failure(FailureKind::invalid_argument,
+                 "holder.{}: '{}' is not a uid; use 1 to {} characters from a-z, 0-9 and -", what,
+                 uid.substr(0, 80), max_dns_label_bytes);
 }
 
 Outcome<void> check_name(std::string_view what, std::string_view name, size_t max_bytes,

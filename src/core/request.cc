@@ -162,10 +162,10 @@ bool is_name(std::string_view name) {
 
 Outcome<Request> validated(Request r) {
   if (!r.name.empty() && !is_name(r.name))
-    return failure(
-        FailureKind::invalid_argument,
-        "'{}' is not a slice name; use up to 63 of a-z, 0-9 and -, beginning with a letter or digit",
-        r.name.substr(0, 80));
+    return failure(FailureKind::invalid_argument,
+                   "'{}' is not a slice name; use up to 63 characters from a-z, 0-9 and -, beginning with a "
+                   "letter or digit",
+                   r.name.substr(0, 80));
   if (r.request_id.size() > 128)
     return failure(FailureKind::invalid_argument,
                    "a request id of {} characters is too long; use at most 128 characters",

@@ -70,7 +70,7 @@ class Caller {
 
   // Returns the caller's name for events and logs: "root", "uid 1000", "account research", "anonymous".
   std::string text() const;
-  // Returns the caller as the cause of log lines. Operators have a reserve.
+  // Returns the caller as the cause of log lines. Operators have a reserved budget (core/event_budget.h).
   Cause cause() const { return {.who = text(), .has_reserve = may_operate()}; }
 
  private:

@@ -162,8 +162,8 @@ bool needs_one_size(const RequestShape& shape) {
 
 namespace {
 
-// Returns the largest subset of the devices with one size; among equally large ones, the subset with the
-// lowest device.
+// Returns the largest subset of devices that have the same amount of usable memory. Ties go to the subset with
+// the lowest-numbered device.
 DeviceSet of_one_size(DeviceSet set, std::span<const DeviceState> devices) {
   DeviceSet out = 0;
   for (DeviceSet left = set; left != 0;) {

@@ -198,10 +198,10 @@ Outcome<Job> validated(Job job) {
   if (job.name.empty() || job.name.size() > max_job_name_bytes || !letter(job.name.front()) ||
       !letter(job.name.back()) ||
       !std::ranges::all_of(job.name, [&](char c) { return letter(c) || c == '-'; }))
-    return failure(
-        FailureKind::invalid_argument,
-        "'{}' is not a job name; use 1 to {} of a-z, 0-9 and -, with a letter or digit first and last",
-        job.name.substr(0, 80), max_job_name_bytes);
+    return failure(FailureKind::invalid_argument,
+                   "'{}' is not a job name; use 1 to {} characters from a-z, 0-9 and -, with a letter or "
+                   "digit first and last",
+                   job.name.substr(0, 80), max_job_name_bytes);
   if (job.pods.size() > max_job_pods)
     return failure(FailureKind::invalid_argument, "{} pods are requested; a job has at most {}",
                    job.pods.size(), max_job_pods);

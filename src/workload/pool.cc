@@ -123,7 +123,8 @@ Outcome<void> check_label(std::string_view key, std::string_view value) {
 
 Outcome<NodePool> validated(NodePool pool) {
   if (!is_name(pool.name))
-    return failure(FailureKind::invalid_argument, "'{}' is not a pool name; use up to 63 of a-z, 0-9 and -",
+    return failure(FailureKind::invalid_argument,
+                   "'{}' is not a pool name; use up to 63 characters from a-z, 0-9 and -",
                    pool.name.substr(0, 80));
   for (const auto& [key, value] : pool.labels)
     if (const auto good = check_label(key, value); !good) return tl::unexpected(good.error());

@@ -305,7 +305,8 @@ uint64_t slice_count(const JobNeed& need) {
 
 Outcome<Queue> validated(Queue queue) {
   if (!is_name(queue.name))
-    return failure(FailureKind::invalid_argument, "'{}' is not a queue name; use up to 63 of a-z, 0-9 and -",
+    return failure(FailureKind::invalid_argument,
+                   "'{}' is not a queue name; use up to 63 characters from a-z, 0-9 and -",
                    queue.name.substr(0, 80));
   if (queue.weight == 0 || queue.weight > max_queue_weight)
     return failure(FailureKind::invalid_argument, "weight {}: must be 1 to {}", queue.weight,

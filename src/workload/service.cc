@@ -285,10 +285,10 @@ Outcome<Service> validated(Service service) {
   const std::string& name = service.name;
   if (name.empty() || name.size() > max_service_name_bytes || !letter(name.front()) || !letter(name.back()) ||
       !std::ranges::all_of(name, [&](char c) { return letter(c) || c == '-'; }))
-    return failure(
-        FailureKind::invalid_argument,
-        "'{}' is not a service name; use 1 to {} of a-z, 0-9 and -, with a letter or digit first and last",
-        name.substr(0, 80), max_service_name_bytes);
+    return failure(FailureKind::invalid_argument,
+                   "'{}' is not a service name; use 1 to {} characters from a-z, 0-9 and -, with a letter or "
+                   "digit first and last",
+                   name.substr(0, 80), max_service_name_bytes);
   if (service.replicas > max_replicas)
     return failure(FailureKind::invalid_argument, "{} replicas are requested; a service has at most {}",
                    service.replicas, max_replicas);

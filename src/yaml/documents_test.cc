@@ -124,7 +124,7 @@ TEST(Documents, ambiguous_values_are_rejected_with_their_line) {
       {"a: !!binary aGk=", "line 1: a: 'aGk=' has the tag 'tag:yaml.org,2002:binary'"},
       {"a: !!int x", "does not match its value"},
       {"a: !ruby/object {}", "line 1: a: the tag '!ruby/object' is unknown"},
-      {"a: &x [*x]", "an alias has no complete value before it"},
+      {"a: &x [*x]", "an alias is inside the value that it refers to"},
       {"a: *x", "line 1: a: not YAML: "},
       {"*x : a", "line 1: not YAML: "},
       {"a: &x b\n*x : c", "a key is an alias"},

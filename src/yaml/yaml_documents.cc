@@ -49,7 +49,8 @@ class Writer : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     if (is_key()) stop(mark, "a key is an alias; use a string");
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) stop(mark, "an alias has no complete value before it");
+    if (found == anchors_.end())
+      stop(mark, "an alias is inside the value that it refers to; move it after that value");
     const Anchored anchored = found->second;
     if (levels_.size() + anchored.height > api::max_depth) stop(mark, too_deep());
     check_room(mark, anchored.end - anchored.begin);

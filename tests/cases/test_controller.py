@@ -192,7 +192,7 @@ def test_a_second_controller_is_refused_by_the_state_and_by_the_socket(world, se
     (["--node", "a"], "--node 'a' is not NAME=SOCKET, such as a=/run/carve/carved.sock"),
     (["--node", "a=/x", "--node", "a=/y"], "--node 'a=/y': node a already has the socket /x; use a different name for each node"),
     (["--node", "A=/x"],
-     "--node 'A=/x': 'A' is not a valid node name; use 1 to 48 of a-z, 0-9 and -, with a letter or a digit at both ends"),
+     "--node 'A=/x': 'A' is not a valid node name; use 1 to 48 characters from a-z, 0-9 and -, with a letter or a digit at both ends"),
     (["--node", "a=/x", "--socket", "/" + "s" * 107],
      f"--socket /{'s' * 79}: the path has 108 bytes, and a unix socket's path has at most 107; use a shorter path"),
     (["--node", "a=/x", "--listen", "0.0.0.0:8470"],

@@ -88,7 +88,7 @@ TEST(ControllerAccess, a_token_gives_its_role_and_a_viewer_changes_nothing) {
   EXPECT_EQ(api.ask(remote, "GET", "/v1/services/a/logs", "", with(writes)).status, 200u);
   const auto refused = api.ask(remote, "DELETE", "/v1/services/a", "", with(views_only));
   EXPECT_EQ(refused.status, 403u);
-  EXPECT_THAT(body(refused), HasSubstr("account research may see objects and not change them"));
+  EXPECT_THAT(body(refused), HasSubstr("account research may view objects but not change them"));
   EXPECT_EQ(api.ask(remote, "GET", "/v1/tokens", "", with(writes)).status, 403u);
   EXPECT_EQ(api.ask(user(0), "DELETE", "/v1/tokens/user").status, 200u);
   EXPECT_EQ(api.ask(remote, "GET", "/v1/services", "", with(writes)).status, 401u);

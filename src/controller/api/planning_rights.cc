@@ -13,7 +13,7 @@ namespace {
 
 tl::unexpected<Failure> refuse_viewer(const http::Caller& caller) {
   return failure(FailureKind::permission_denied,
-                 "{} may see objects and not change them; use a token with the role user", caller.text());
+                 "{} may view objects but not change them; use a token with the role 'user'", caller.text());
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ http::Response post_token(const Call& call) {
   if (!request) return refuse(FailureKind::invalid_argument, request.error());
   if (!is_token_name(request->name))
     return refuse(FailureKind::invalid_argument,
-                  fmt::format("'{}' is not a valid token name; use 1 to {} of a-z, 0-9 and -",
+                  fmt::format("'{}' is not a valid token name; use 1 to {} characters from a-z, 0-9 and -",
                               request->name.substr(0, 80), max_token_name_bytes));
   const auto role = parse_role(request->role);
   if (!role)

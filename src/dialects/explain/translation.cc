@@ -64,12 +64,13 @@ constexpr Rule rules[] = {
     {"ack", "CONTAINER resources limits aliyun.com/gpu-mem", "spec gpu memory",
      "the node's memory units, divided equally over the devices"},
     {"ack", "CONTAINER resources limits aliyun.com/gpu-core.percentage", "spec gpu share",
-     "percent of one device; it sets isolation memory+compute"},
+     "percent of one device; also sets isolation to memory+compute"},
     {"ack", "POD metadata labels aliyun.com/gpu-count", "spec gpu devices", "devices of each replica"},
     {"vke", "CONTAINER resources limits vke.volcengine.com/mgpu-memory", "spec gpu memory",
      "MiB in total, divided equally over the devices"},
     {"vke", "CONTAINER resources limits vke.volcengine.com/mgpu-core", "spec gpu share",
-     "percent in total, divided equally over the devices; it sets isolation memory+compute; without memory, "
+     "percent in total, divided equally over the devices; also sets isolation to memory+compute; without "
+     "memory, "
      "100 "
      "is a whole device"},
     {"vke", "POD metadata annotations vke.volcengine.com/container-multiple-gpu", "spec gpu devices",
@@ -85,7 +86,7 @@ constexpr Rule rules[] = {
     {"kubernetes", "CONTAINER resources limits carve.dev/memory", "spec gpu memory",
      "a total, divided equally over the devices"},
     {"kubernetes", "CONTAINER resources limits carve.dev/compute", "spec gpu share",
-     "percent in total, divided equally over the devices; it sets isolation memory+compute"},
+     "percent in total, divided equally over the devices; also sets isolation to memory+compute"},
     {"kubernetes", "CONTAINER resources limits carve.dev/devices", "spec gpu devices",
      "devices of each replica; whole devices if nothing else is requested"},
     {"kubernetes", "POD metadata annotations carve.dev/parts", "spec gpu parts",

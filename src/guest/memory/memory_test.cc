@@ -176,7 +176,7 @@ TEST_F(Allocations, information_that_fails_is_zeroed_as_the_driver_does) {
   EXPECT_EQ(total, 0u);
 }
 
-TEST_F(Allocations, of_racing_threads_never_pass_the_quota_and_no_byte_is_lost) {
+TEST_F(Allocations, never_exceed_the_quota_and_lose_no_byte_while_threads_race) {
   Attached slice(1, 8 << 20);
   std::vector<std::jthread> threads;
   std::atomic<bool> over{false};

@@ -313,7 +313,7 @@ TEST_F(Pools, a_captured_allocation_takes_nothing) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Pools, of_racing_threads_stay_inside_the_quota_and_end_empty) {
+TEST_F(Pools, stay_within_the_quota_while_threads_race_and_are_empty_afterwards) {
   Attached slice(1, 5 * step + MiB);
   std::vector<std::jthread> threads;
   std::atomic<bool> over{false};

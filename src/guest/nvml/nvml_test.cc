@@ -223,7 +223,7 @@ TEST_F(Nvml, sessions_are_the_slices_own) {
   EXPECT_EQ(one.pid, 0u) << "nothing of another slice's session is written";
 }
 
-TEST_F(Nvml, accounting_is_of_the_slices_own_processes) {
+TEST_F(Nvml, accounting_covers_only_the_slices_own_processes) {
   on<&nvmlDeviceGetAccountingStats_v2>([](nvmlDevice_t, nvmlAccountingStats_v2_t* stats) {
     if (!std::ranges::count(pids, stats->pid)) return NVML_ERROR_NOT_FOUND;
     stats->maxMemoryUsage = stats->pid;

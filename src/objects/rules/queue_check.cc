@@ -41,7 +41,8 @@ void check_groups(const std::vector<std::string>& groups, ErrorList& errors) {
   for (size_t i = 0; i < std::min(groups.size(), max_compute_groups); ++i)
     if (!is_object_name(groups[i]))
       errors.add(fmt::format("spec.computeGroups[{}]", i), groups[i],
-                 "{} is not a valid name; use 1 to {} of a-z, 0-9 and -", typed(groups[i]), max_name_bytes);
+                 "{} is not a valid name; use 1 to {} characters from a-z, 0-9 and -", typed(groups[i]),
+                 max_name_bytes);
 }
 
 }  // namespace

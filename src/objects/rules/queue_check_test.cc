@@ -24,12 +24,14 @@ TEST(QueueCheck, every_error_of_a_queue_is_reported_at_once) {
   const auto wrong = read_queue(queue_document(
       R"({"gpu":"half","billing":"free","quota":{"memory":"4","compute":"x"},"computeGroups":["A"]})"));
   ASSERT_FALSE(wrong);
-  EXPECT_THAT(messages(wrong.error()),
-              ElementsAre("spec.gpu: 'half' is not one of none, gpu or mgpu",
-                          "spec.billing: 'free' is neither onDemand nor prepaid",
-                          "spec.quota.memory: '4' is not an amount such as 40GiB",
-                          "spec.quota.compute: 'x' is not a whole percentage such as 250%",
-                          "spec.computeGroups[0]: 'A' is not a valid name; use 1 to 48 of a-z, 0-9 and -"));
+  EXPECT_THAT(
+      messages(wrong.error()),
+      ElementsAre(
+          "spec.gpu: 'half' is not one of none, gpu or mgpu",
+          "spec.billing: 'free' is neither onDemand nor prepaid",
+          "spec.quota.memory: '4' is not an amount such as 40GiB",
+          "spec.quota.compute: 'x' is not a whole percentage such as 250%",
+          "spec.computeGroups[0]: 'A' is not a valid name; use 1 to 48 characters from a-z, 0-9 and -"));
   for (const char* spec : {R"({"quota":{}})", R"({"quota":{"devices":1,"memory":"1GiB","compute":"1%"}})"})
     EXPECT_THAT(messages(read_queue(queue_document(spec)).error()),
                 ElementsAre("spec.quota: set devices, or memory and compute"));

@@ -54,7 +54,7 @@ bool is_env_name(std::string_view);
 inline constexpr std::string_view env_name_rule =
     "is not a valid variable name: printable ASCII characters without =, at least one";
 
-// Returns whether it is an object's name: 1 to 48 of a-z, 0-9 and -, a letter or digit first and last.
+// Returns whether it is an object's name: 1 to 48 characters from a-z, 0-9 and -, a letter or digit first and last.
 bool is_object_name(std::string_view);
 
 // Parses "2", "1.5" or "500m" into thousandths of a core.

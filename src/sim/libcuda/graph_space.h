@@ -15,9 +15,9 @@ struct NodeSpan {
   uint64_t bytes;
 };
 
-// Returns the bytes of all places that the spans need. The spans are served in the order of their
-// allocations. A span takes the smallest freed place that is large enough, otherwise a new one at a step of
-// `step` bytes.
+// Returns the total size of the blocks that the spans need. Spans are placed in the order of their
+// allocations. A span reuses the smallest freed block that is large enough; otherwise it gets a new block,
+// whose size is rounded up to a multiple of `step`.
 uint64_t space_of(const Waits&, std::vector<NodeSpan>, uint64_t step);
 
 }  // namespace carve::sim

@@ -259,7 +259,7 @@ Outcome<Connection> of_pod(const ConnectionSources& sources) {
   const std::string port = sources.environment("KUBERNETES_SERVICE_PORT");
   if (host.empty() || port.empty())
     return failure(FailureKind::invalid_argument,
-                   "this program does not run in a pod; use --kubeconfig FILE, or {}", other_ways);
+                   "this program is not running in a pod; use --kubeconfig FILE, or {}", other_ways);
   if (host.find(':') != std::string::npos) host = "[" + host + "]";
   const std::string folder = service_account_folder;
   auto out = of_options({.kubeconfig = "",

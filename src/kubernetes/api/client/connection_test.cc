@@ -154,8 +154,9 @@ TEST(Connection, of_a_pod) {
   EXPECT_EQ(found->ca_pem, ca);
   EXPECT_EQ(found->name_space, "n");
   machine.variables.clear();
-  EXPECT_THAT(find_connection({}, machine.sources()).error().message,
-              HasSubstr("this program does not run in a pod; use --kubeconfig FILE, or use --apiserver URL"));
+  EXPECT_THAT(
+      find_connection({}, machine.sources()).error().message,
+      HasSubstr("this program is not running in a pod; use --kubeconfig FILE, or use --apiserver URL"));
 }
 
 TEST(Connection, of_options) {
