@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <boost/multiprecision/cpp_int.hpp>
 
+#include "core/invariant.h"
+
 namespace carve::bill {
 namespace {
 
@@ -25,6 +27,7 @@ struct Segment {
 
 // The denominator is below 2^127.
 U128 rounded_half_even(U128 numerator, U128 denominator) {
+  invariant(denominator != 0, "a device has usable memory");
   U128 quotient = numerator / denominator;
   const U128 rest = (numerator - quotient * denominator) * 2;
   if (rest > denominator || (rest == denominator && quotient % 2 != 0)) ++quotient;
@@ -32,6 +35,7 @@ U128 rounded_half_even(U128 numerator, U128 denominator) {
 }
 
 Exact rounded_half_even(const Exact& numerator, const Exact& denominator) {
+  invariant(numerator >= 0 && denominator > 0, "a device has usable memory, and no amount is negative");
   Exact quotient, rest;
   boost::multiprecision::divide_qr(numerator, denominator, quotient, rest);
   rest *= 2;
@@ -126,6 +130,7 @@ std::vector<Segment> split(std::vector<Segment> list, const std::vector<Ns>& cut
 // Returns the time that the minimum and the granularity add to an ended record of this duration. Nothing is
 // added if the sum does not fit 64 bits, which would take a duration of 292 years.
 Ns rounding_up(const Tariff* tariff, Ns duration) {
+  invariant(duration >= 0, "no record ends before its grant");
   if (tariff == nullptr) return 0;
   Ns billed = std::max(duration, tariff->minimum);
   const Ns beyond = billed % tariff->granularity;
@@ -138,6 +143,11 @@ struct Sums {
   Exact gpu_hours = 0;  // Millionths x hour_ns x 10,000 x usable bytes.
   Exact amount = 0;     // As above, x millionths_per_one.
 };
+
+// Returns the number by which the exact GPU-hours of a device are divided.
+Exact divisor_of(const BilledDevice& device) {
+  return Exact{whole_device.basis_points} * device.usable.count * hour_ns;
+}
 
 // A ratio: at most 1.
 struct Ratio {
@@ -158,6 +168,7 @@ Ratio ratio_of(const Line& line) {
 // do.
 bool price_alone(Line& line) {
   const Ratio ratio = ratio_of(line);
+  invariant(ratio.part <= ratio.whole, "a slice has at most its whole device");
   __int128 hours = line.billed, amount = 0;
   const __int128 hour = __int128{hour_ns} * ratio.whole;  // Below 2^92.
   if (__builtin_mul_overflow(hours, __int128{line.units.count}, &hours) ||
@@ -177,6 +188,7 @@ enum class Lines : uint8_t { one, several };  // Lines of a part.
 // Fills in the fields that follow from the terms and the tariff, and adds the line to the sums. Fails if a
 // rounded number does not fit 64 bits.
 Outcome<void> price(Line& line, const Tariff* tariff, Lines lines, Sums& sums) {
+  invariant(line.billed >= 0, "a line has a duration");
   const BilledDevice& device = line.device;
   const bool whole = line.usage->record.slice.exclusive;
   const U128 share = U128{line.share.basis_points} * device.usable.count;
@@ -193,6 +205,7 @@ Outcome<void> price(Line& line, const Tariff* tariff, Lines lines, Sums& sums) {
     line.unpriced = Unpriced::no_tariff;
   else if (!line.usage->prepaid)
     line.price = tariff->price;
+  invariant(line.units.count > 0 && line.price.count >= 0, "the numbers of a tariff were checked");
   if (lines == Lines::one && price_alone(line)) return {};
   const Exact scale = Exact{whole_device.basis_points} * device.usable.count;
   const Sums before = sums;
@@ -204,9 +217,10 @@ Outcome<void> price(Line& line, const Tariff* tariff, Lines lines, Sums& sums) {
     const Exact rounded = rounded_half_even(to, divisor);
     return from == 0 ? rounded : Exact{rounded - rounded_half_even(from, divisor)};
   };
-  const Exact divisor = scale * hour_ns;
+  const Exact divisor = divisor_of(device);
   const Exact gpu_hours = part(before.gpu_hours, sums.gpu_hours, divisor);
   const Exact amount = part(before.amount, sums.amount, divisor * millionths_per_one);
+  invariant(gpu_hours >= 0 && amount >= 0, "the sums of a part never fall");
   if (gpu_hours > INT64_MAX || amount > INT64_MAX)
     return failure(FailureKind::invalid_argument,
                    "its amount is too large for an invoice line; check units and price of model '{}'",
@@ -228,6 +242,21 @@ Outcome<const BilledDevice*> device_of(const Usage& usage, const SlicePart& part
   return &*found;
 }
 
+void add(Total& sum, const Line& line) {
+  invariant(line.billed >= 0 && line.gpu_hours.count >= 0 && line.amount.count >= 0,
+            "no number of a line is negative");
+  sum.gpu_hours += line.gpu_hours.count;
+  sum.amount += line.amount.count;
+  if (line.unpriced != Unpriced::no) sum.unpriced_ns += line.billed;
+}
+
+// Returns whether the lines of a part add up to its exact sums, rounded once.
+bool adds_up(const Total& lines, const Sums& exact, const BilledDevice& device) {
+  const Exact divisor = divisor_of(device);
+  return lines.gpu_hours == rounded_half_even(exact.gpu_hours, divisor) &&
+         lines.amount == rounded_half_even(exact.amount, divisor * millionths_per_one);
+}
+
 // Data that all lines of an invoice share.
 struct Terms {
   const Tariffs& tariffs;
@@ -247,11 +276,16 @@ Outcome<void> add_lines(const Usage& usage, const SlicePart& slice_part, const T
   for (const Segment& segment : *terms)
     if (const auto good = check_terms(segment, **device); !good) return good;
   Sums sums;
+  Total of_lines;
   const std::vector<Segment> list = split(std::move(*terms), all.cuts);
   for (size_t i = 0; i < list.size(); ++i) {
     const Segment& segment = list[i];
     const bool is_last = i + 1 == list.size();
     const Tariff* tariff = all.tariffs.at(segment.from);
+    invariant(segment.from <= segment.to && (is_last || segment.to == list[i + 1].from),
+              "the lines of a part follow one another");
+    invariant(segment.from == segment.to || all.tariffs.at(segment.to - 1) == tariff,
+              "a line has one tariff");
     Line line{.usage = &usage, .device = **device, .from = segment.from, .to = segment.to};
     line.open = is_last && !usage.record.to;
     line.billed = segment.to - segment.from;
@@ -260,9 +294,12 @@ Outcome<void> add_lines(const Usage& usage, const SlicePart& slice_part, const T
     line.share = segment.share;
     const Lines count = list.size() == 1 ? Lines::one : Lines::several;
     if (const auto good = price(line, tariff, count, sums); !good) return good;
+    add(of_lines, line);
     const bool inside = segment.from >= window.from && segment.from < window.to;
+    invariant(!inside || segment.to <= window.to, "no line crosses the edge of the window");
     if (inside && line.billed > 0) lines.push_back(std::move(line));
   }
+  invariant(list.size() == 1 || adds_up(of_lines, sums, **device), "the lines add up to their part");
   return {};
 }
 
@@ -277,12 +314,6 @@ Outcome<void> add_lines(const Usage& usage, const Terms& all, std::vector<Line>&
       return added;
     }
   return {};
-}
-
-void add(Total& sum, const Line& line) {
-  sum.gpu_hours += line.gpu_hours.count;
-  sum.amount += line.amount.count;
-  if (line.unpriced != Unpriced::no) sum.unpriced_ns += line.billed;
 }
 
 std::string group(const Line& line, GroupBy by) {
@@ -355,6 +386,13 @@ Total total(std::span<const Line> lines) {
 std::map<std::string, Total> totals(std::span<const Line> lines, GroupBy by) {
   std::map<std::string, Total> groups;
   for (const Line& line : lines) add(groups[group(line, by)], line);
+  Total all;
+  for (const auto& [name, of_group] : groups) {
+    all.gpu_hours += of_group.gpu_hours;
+    all.amount += of_group.amount;
+    all.unpriced_ns += of_group.unpriced_ns;
+  }
+  invariant(all == total(lines), "the groups add up to the total");
   return groups;
 }
 
@@ -374,8 +412,8 @@ SmallerSlice smaller_slice(const Line& line, Ns busy, Bytes peak) {
         std::max<__int128>((hundred + time - 1) / time, min_smaller_share.basis_points / 100);
     if (percent * 100 < granted_share.basis_points) out.share = Share{static_cast<uint32_t>(percent * 100)};
   }
+  invariant(out.memory <= granted && out.share <= granted_share, "a smaller slice is not larger");
   if (line.unpriced == Unpriced::no_units) return out;
-  const Exact scale = Exact{whole_device.basis_points} * line.device.usable.count;
   const Exact by_share = Exact{out.share.basis_points} * line.device.usable.count;
   const Exact by_memory = Exact{whole_device.basis_points} * out.memory.count;
   const Exact hours = Exact{line.billed} * line.units.count * std::max(by_share, by_memory);
@@ -383,8 +421,9 @@ SmallerSlice smaller_slice(const Line& line, Ns busy, Bytes peak) {
     const Exact count = rounded_half_even(sum, divisor);
     return count > most.count ? most : Millionths{static_cast<int64_t>(count)};  // Like the line.
   };
-  out.gpu_hours = rounded(hours, scale * hour_ns, line.gpu_hours);
-  out.amount = rounded(hours * line.price.count, scale * hour_ns * millionths_per_one, line.amount);
+  const Exact divisor = divisor_of(line.device);
+  out.gpu_hours = rounded(hours, divisor, line.gpu_hours);
+  out.amount = rounded(hours * line.price.count, divisor * millionths_per_one, line.amount);
   return out;
 }
 

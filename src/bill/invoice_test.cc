@@ -464,5 +464,63 @@ TEST(Invoice, a_smaller_slice_has_what_was_used_and_costs_no_more) {
   }
 }
 
+// Records and tariffs are data of other programs: whatever they contain, they are billed or refused.
+TEST(Invoice, extreme_records_are_billed_or_refused) {
+  size_t billed = 0, refused = 0;
+  for (unsigned seed = 0; seed < 20'000; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    std::mt19937_64 dice(seed);
+    const auto number = [&](int64_t usual) -> int64_t {
+      constexpr int64_t extremes[] = {INT64_MIN, -1, 0, 1, INT64_MAX - 1, INT64_MAX};
+      return dice() % 5 == 0 ? extremes[dice() % std::size(extremes)] : usual;
+    };
+    const auto stamp = [&](Ns since_boot) {
+      return Stamp{number(hour + since_boot), dice() % 8 == 0 ? "b" : "a", number(since_boot)};
+    };
+    const auto terms = [&] {
+      return Terms{.memory = {static_cast<uint64_t>(number(1 << 30))},
+                   .share = {static_cast<uint32_t>(number(3000))}};
+    };
+    Usage u = usage(1, terms().memory, terms().share);
+    u.record.from = stamp(hour);
+    for (Ns since_boot = hour; dice() % 3 != 0; since_boot += hour)
+      u.record.periods.push_back({terms(), stamp(since_boot)});
+    u.record.to = stamp(100 * hour);
+    if (dice() % 4 == 0) u.record.to.reset();
+    u.record.slice.exclusive = dice() % 4 == 0;
+    u.devices[0].usable = {static_cast<uint64_t>(number(usable.count))};
+    Tariff first = tariff(0, dice() % 2 == 0 ? max_price : Millionths{1});
+    first.granularity = dice() % 2 == 0 ? max_granularity_ns : 1;
+    Tariff second = tariff(1 + static_cast<Ns>(dice() % INT64_MAX));
+    second.units["NVIDIA A10"] = dice() % 2 == 0 ? max_units : Millionths{1};
+    const std::vector<Usage> records{u};
+    const Window window{number(2 * hour), number(3 * hour)};
+    const Invoice made = invoice(records, tariffs({first, second}), window, stamp(200 * hour));
+    for (const Line& line : made.lines) {
+      EXPECT_LE(smaller_slice(line, number(hour), {static_cast<uint64_t>(number(1))}).amount, line.amount);
+      EXPECT_NE(explain(line), "");
+    }
+    EXPECT_EQ(totals(made.lines, GroupBy::account).size(), made.lines.empty() ? 0u : 1u);
+    billed += made.lines.size();
+    refused += made.refused.size();
+  }
+  EXPECT_GT(billed, 1000u);
+  EXPECT_GT(refused, 1000u);
+}
+
+TEST(InvoiceDeathTest, no_total_has_a_negative_amount) {
+  const std::vector<Usage> records{usage(1, 1_GiB, {5000})};
+  Invoice made = bill(records);
+  made.lines[0].amount = {-1};
+  EXPECT_DEATH((void)total(made.lines), "invoice\\.cc:[0-9]+: .*no number of a line is negative");
+}
+
+TEST(InvoiceDeathTest, a_smaller_slice_needs_a_device_with_memory) {
+  const std::vector<Usage> records{usage(1, 1_GiB, {5000})};
+  Invoice made = bill(records);
+  made.lines[0].device.usable = {};
+  EXPECT_DEATH((void)smaller_slice(made.lines[0], 0, 1_MiB), "a device has usable memory");
+}
+
 }  // namespace
 }  // namespace carve::bill

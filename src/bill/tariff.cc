@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/decimal.h"
+#include "core/invariant.h"
 #include "core/utc.h"
 
 namespace carve::bill {
@@ -35,6 +36,7 @@ Outcome<void> check(const Tariff& tariff) {
 }  // namespace
 
 Outcome<Millionths> parse_millionths(std::string_view what, std::string_view given, Millionths max) {
+  invariant(max.count >= 0, "a limit is not negative");
   const auto decimal = leading_decimal(given);
   if (!decimal || decimal->length != given.size() || decimal->decimals > max_decimals)
     return failure(FailureKind::invalid_argument,
@@ -92,7 +94,11 @@ Outcome<Tariffs> Tariffs::from(std::vector<Tariff> given) {
 
 const Tariff* Tariffs::at(Ns moment) const {
   const auto next = std::ranges::upper_bound(tariffs_, moment, {}, &Tariff::from);
-  return next == tariffs_.begin() ? nullptr : &*std::prev(next);
+  if (next == tariffs_.begin()) return nullptr;
+  const Tariff& found = *std::prev(next);
+  invariant(found.from <= moment && (next == tariffs_.end() || moment < next->from),
+            "the tariffs are ordered by their dates");
+  return &found;
 }
 
 }  // namespace carve::bill
