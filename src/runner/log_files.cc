@@ -9,6 +9,7 @@
 #include <cstring>
 #include <optional>
 
+#include "core/invariant.h"
 #include "os/clock.h"
 #include "os/directory.h"
 #include "os/process.h"
@@ -68,6 +69,8 @@ bool LogWriter::append(const std::string& line) {
 }
 
 void LogWriter::write_line(LogStream stream, std::string_view content, bool is_whole, int64_t now_ns) {
+  invariant(content.size() <= max_log_line_bytes && content.find('\n') == content.npos,
+            "a line of the program never looks like several lines");
   const auto line = [&](LogStream from, std::string_view what, bool whole) {
     return fmt::format("{} {} {} {}\n", os::rfc3339(now_ns, os::Decimals::nanoseconds), text(from),
                        whole ? 'F' : 'P', what);
@@ -82,6 +85,7 @@ void LogWriter::write_line(LogStream stream, std::string_view content, bool is_w
 void LogWriter::write(LogStream stream, std::string_view bytes, int64_t now_ns) {
   std::string& partial = partial_[static_cast<size_t>(stream)];
   while (!bytes.empty()) {
+    invariant(partial.size() < max_log_line_bytes, "a full line was written");
     const size_t end = std::min(bytes.find('\n'), bytes.size());
     const size_t taken = std::min(end, max_log_line_bytes - partial.size());
     partial.append(bytes.substr(0, taken));

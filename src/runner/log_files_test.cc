@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 namespace carve::runner {
 namespace {
@@ -42,6 +43,31 @@ TEST(LogFiles, a_line_has_its_time_and_its_stream_in_pieces_of_any_size) {
   const std::string time = "2026-11-23T14:13:35.123456789Z";
   EXPECT_EQ(folder.text(0), time + " stderr F no\n" + time + " stdout F hello\n" + time + " stdout F \n" +
                                 time + " stdout F rest\n");
+}
+
+// The writer asserts that no line of a program looks like several lines.
+TEST(LogFiles, any_bytes_in_any_pieces_are_lines_of_their_stream) {
+  const Folder folder;
+  LogWriter log = *LogWriter::open(folder.path);
+  std::mt19937 dice(1);
+  size_t ends = 0;
+  for (unsigned i = 0; i < 2000; ++i) {
+    std::string bytes(dice() % (dice() % 50 == 0 ? 3 * max_log_line_bytes : 200), 'x');
+    for (char& c : bytes)
+      if (dice() % 40 == 0) c = dice() % 2 == 0 ? '\n' : static_cast<char>(dice());
+    ends += static_cast<size_t>(std::ranges::count(bytes, '\n'));
+    log.write(LogStream::standard_output, bytes, at);
+  }
+  log.finish(at);
+  const std::string written = folder.text(0);
+  size_t lines = 0, whole = 0;
+  for (size_t begin = 0, end; (end = written.find('\n', begin)) != written.npos; begin = end + 1, ++lines) {
+    const std::string_view line = std::string_view(written).substr(begin, end - begin);
+    ASSERT_TRUE(line.starts_with("2026-11-23T14:13:35.123456789Z stdout ")) << line;
+    whole += line[38] == 'F' ? 1 : 0;
+  }
+  EXPECT_GE(lines, whole);
+  EXPECT_LE(whole - ends, 1u) << "the last line may have no end";
 }
 
 TEST(LogFiles, a_long_line_is_cut_and_joined_again) {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 
+#include "core/invariant.h"
 #include "os/beneath.h"
 #include "runner/log_files.h"
 
@@ -137,6 +138,7 @@ class LineJoiner {
   // Returns the line that this part completes.
   std::optional<LogLine> add(FileLine part) {
     std::string& open = open_[static_cast<size_t>(part.line.stream)];
+    invariant(open.size() < max_joined_line_bytes, "a joined line of this size was returned");
     open += part.line.text;
     if (!part.is_whole && open.size() < max_joined_line_bytes) return std::nullopt;
     part.line.text = std::exchange(open, {});
@@ -159,9 +161,11 @@ class KeptLines {
     lines_.push_back(std::move(line));
     const size_t max_lines = std::min(selection.tail.value_or(max_read_lines), max_read_lines);
     while (lines_.size() > max_lines || (bytes_ > max_read_bytes && lines_.size() > 1)) {
+      invariant(bytes_ > lines_.front().text.size(), "the bytes of each kept line are counted");
       bytes_ -= lines_.front().text.size() + 1;
       lines_.pop_front();
     }
+    invariant(lines_.empty() == (bytes_ == 0), "the bytes of each kept line are counted");
   }
   bool empty() const { return lines_.empty(); }
   std::vector<LogLine> take() {
@@ -227,6 +231,7 @@ struct LogFollower::State {
 
   // Reads the newest lines of the last attempt and begins with them.
   void begin_with_tail(std::vector<OpenFile> all) {
+    invariant(!all.empty(), "a log without files has not begun");
     for (OpenFile& file : all) {
       if (skip_excess(file)) lines.add_gap();
       read_lines(file, max_readable_bytes, [&](std::string_view text) { lines.add(text, selection); });

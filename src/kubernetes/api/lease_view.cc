@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/invariant.h"
 #include "kubernetes/api/json_walk.h"
 
 namespace carve::kubernetes {
@@ -73,6 +74,8 @@ void LeaseView::take(const Lease& lease, Nanoseconds sent) {
                            lease.duration_seconds, min_lease_seconds, lease_trust_ns / second_ns);
   else if (!held_until_)
     problem_ = "no renewal of the Lease has been seen";
+  invariant(held_until_.has_value() == problem_.empty(), "a Lease that is not held has a reason");
+  invariant(!held_until_ || (is_ours && is_long_enough), "another host's Lease is never held");
   last_ = lease;
   last_sent_ = sent;
 }

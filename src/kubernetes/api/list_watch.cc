@@ -6,6 +6,8 @@
 #include <cctype>
 #include <utility>
 
+#include "core/invariant.h"
+
 namespace carve::kubernetes {
 namespace {
 
@@ -38,6 +40,7 @@ std::string ListWatch::target(std::string query) const {
 
 std::optional<ListWatch::Request> ListWatch::next(Nanoseconds now) {
   if (is_busy_ || now < wake_at_) return std::nullopt;
+  invariant(next_ == Next::list || (is_complete_ && continue_.empty()), "a watch follows a complete list");
   is_busy_ = true;
   wake_at_ = now + silence_ns;
   has_line_ = false;
@@ -128,6 +131,7 @@ void ListWatch::wait(Nanoseconds now, unsigned retry_after_seconds) {
   const Nanoseconds reported = retry_after_seconds * second_ns;
   wake_at_ = now + std::max(random(random_), std::min(reported, max_retry_ns));
   retry_ns_ = std::min(2 * retry_ns_, max_retry_ns);
+  invariant(wake_at_ >= now && wake_at_ <= now + max_retry_ns, "no server decides when the next request is");
 }
 
 }  // namespace carve::kubernetes

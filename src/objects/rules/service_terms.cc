@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/decimal.h"
+#include "core/invariant.h"
 #include "core/request.h"
 #include "objects/error_list.h"
 
@@ -131,6 +132,24 @@ Result<uint64_t> parse_count(std::string_view text) {
   return amount->count;
 }
 
+bool has_one_memory(const auto& of) {
+  return int{of.memory_bytes.has_value()} + int{of.memory_bp.has_value()} +
+             int{of.memory_units.has_value()} ==
+         1;
+}
+
+// Returns whether the amounts are one of the forms of core/amounts.h.
+bool is_consistent(const Amounts& gpu) {
+  const bool has_memory = gpu.memory_bytes || gpu.memory_bp || gpu.memory_units || gpu.total_memory_bytes;
+  if (gpu.devices < 1 || gpu.devices > max_slice_devices) return false;
+  if (gpu.exclusive) return !has_memory && !gpu.share_bp && gpu.parts.empty();
+  if (gpu.parts.empty()) return has_one_memory(gpu) && !gpu.total_memory_bytes;
+  return !has_memory && !gpu.share_bp && gpu.devices == 1 && gpu.parts.size() <= max_slice_devices &&
+         std::ranges::all_of(gpu.parts, [&](const Part& part) {
+           return has_one_memory(part) && part.share_bp.has_value() == gpu.parts.front().share_bp.has_value();
+         });
+}
+
 }  // namespace
 
 Result<uint64_t> parse_cores(std::string_view text) {
@@ -179,6 +198,10 @@ Result<ReplicaTerms, api::FieldErrors> terms_of(const objects::ServiceSpec& spec
   read_resource(spec.memory, "spec.memory", parse_count, terms.memory_request_bytes, terms.memory_limit_bytes,
                 errors);
   if (!errors.empty()) return tl::unexpected(errors.all());
+  invariant(!terms.gpu || is_consistent(*terms.gpu), "amounts without an error are one request");
+  for (const auto& [request, limit] : {std::pair{terms.cpu_request_milli, terms.cpu_limit_milli},
+                                       {terms.memory_request_bytes, terms.memory_limit_bytes}})
+    invariant(limit == 0 || request <= limit, "a request is at most its limit");
   return terms;
 }
 

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 namespace carve::objects {
 namespace {
 
@@ -65,6 +67,30 @@ TEST(ServiceTerms, have_the_parts_of_different_devices) {
   ASSERT_TRUE(terms);
   EXPECT_EQ(terms->gpu->parts, *parse_parts("8GiB:30%,50%:10%,2 units:5%"));
   EXPECT_EQ(terms->gpu->device_count(), 3u);
+}
+
+// terms_of() asserts that amounts without an error are one request.
+TEST(ServiceTerms, any_combination_of_amounts_is_one_request_or_an_error) {
+  constexpr const char* memories[] = {"", "4GiB", "50%", "0%", "16 units", "0 units", "1B", "much"};
+  constexpr const char* shares[] = {"", "30%", "0%", "101%", "many"};
+  constexpr const char* hosts[] = {"", "500m", "2", "1GiB", "0", "x"};
+  size_t good = 0, bad = 0;
+  std::mt19937 dice(1);
+  for (unsigned i = 0; i < 50'000; ++i) {
+    const auto one_of = [&](const auto& texts) { return texts[dice() % std::size(texts)]; };
+    objects::ServiceSpec spec;
+    spec.gpu = Gpu{.memory = one_of(memories), .share = one_of(shares), .exclusive = dice() % 4 == 0};
+    if (dice() % 4 == 0) spec.gpu->devices = dice() % 18;
+    for (unsigned parts = dice() % 4 == 0 ? dice() % 18 : 0; parts > 0; --parts)
+      spec.gpu->parts.push_back({one_of(memories), one_of(shares)});
+    if (!spec.gpu->parts.empty() && dice() % 2 == 0) spec.gpu->memory = spec.gpu->share = "";
+    for (objects::Resource* host : {&spec.cpu, &spec.memory})
+      *host = {.request = one_of(hosts), .limit = one_of(hosts)};
+    if (dice() % 2 == 0) spec.cpu = spec.memory = {};
+    ++(terms_of(spec) ? good : bad);
+  }
+  EXPECT_GT(good, 1000u);
+  EXPECT_GT(bad, 1000u);
 }
 
 TEST(ServiceTerms, an_amount_is_shown_in_its_own_and_in_binary_units) {

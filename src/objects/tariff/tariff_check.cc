@@ -3,6 +3,7 @@
 #include <charconv>
 #include <optional>
 
+#include "core/invariant.h"
 #include "core/utc.h"
 #include "objects/error_list.h"
 #include "objects/rules/service_terms.h"
@@ -68,6 +69,8 @@ Result<bill::Tariff, api::FieldErrors> tariff_of(const objects::TariffSpec& spec
   ErrorList errors;
   bill::Tariff out = tariff_of(spec, errors);
   if (!errors.empty()) return tl::unexpected(errors.all());
+  invariant(out.price.count >= 0 && out.granularity > 0 && out.minimum >= 0,
+            "bill::Tariffs accepts a tariff without an error");
   return out;
 }
 

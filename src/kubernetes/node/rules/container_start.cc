@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/invariant.h"
 #include "kubernetes/format/pod_slices.h"
 
 namespace carve::kubernetes::node {
@@ -51,6 +52,8 @@ api::SliceRequest request_for(const StartContext& context, const StartCandidate&
     out.oversubscribe = "managed";
     out.amounts.spill_bytes = *placed.spill;
   }
+  invariant(out.placed.size() == placed.parts.size() && !out.placed.empty(),
+            "a slice is requested with all its parts");
   out.slot = text(context.slot);
   out.holder = Holder{.pod = holder_of(candidate), .claim = {}};
   return out;
@@ -72,6 +75,7 @@ std::string trouble_of(const kubernetes::PlacedSlice& placed, const std::map<Uui
 }
 
 StartDecision decide_one(const StartContext& context, const StartCandidate& candidate) {
+  invariant(candidate.pod, "only a container of a known pod starts");
   const SeenPod& pod = *candidate.pod;
   const auto annotation = pod.meta.annotations.find(kubernetes::slices_annotation);
   if (annotation == pod.meta.annotations.end())

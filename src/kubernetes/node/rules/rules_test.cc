@@ -168,6 +168,10 @@ TEST(SliceUpdates, their_notes_name_the_container) {
             "charged");
 }
 
+TEST(SliceUpdatesDeathTest, an_update_without_an_amount_has_no_note) {
+  EXPECT_DEATH((void)update_note({}, ""), "slice_updates\\.cc:[0-9]+: .*an update changes an amount");
+}
+
 TEST(KubeletMetrics, are_listed_with_those_of_the_agent) {
   kubernetes::NodeDevices devices;
   devices.policy.desired = Policy::native_burst_share;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/invariant.h"
+
 namespace carve::kubernetes::node {
 
 std::optional<kubernetes::PlacedSlice> placed_for(const api::Slice& slice, const std::string& node,
@@ -36,6 +38,7 @@ bool has_one_amount(const api::Slice& slice, const kubernetes::PlacedSlice& plac
 }  // namespace
 
 std::string update_note(const SliceUpdate& update, const std::string& refusal) {
+  invariant(update.change.memory_bytes || update.change.share_bp, "an update changes an amount");
   std::string amounts;
   if (update.change.memory_bytes) amounts = text(Bytes{*update.change.memory_bytes});
   if (update.change.share_bp)
@@ -57,6 +60,8 @@ std::vector<SliceUpdate> find_updates(const std::vector<api::Slice>& slices, con
                        .holder = *slice.holder->pod,
                        .change = {},
                        .is_awaited = placed->memory_before.has_value()};
+    invariant(!placed->parts.empty() && placed->parts.size() == slice.parts.size(),
+              "a slice with one amount has the devices of the annotation");
     const kubernetes::PlacedPart& part = placed->parts.front();
     if (part.memory.count != slice.parts[0].quota_bytes) update.change.memory_bytes = part.memory.count;
     if (part.share.basis_points != slice.parts[0].share_bp) update.change.share_bp = part.share.basis_points;

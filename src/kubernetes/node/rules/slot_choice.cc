@@ -23,6 +23,7 @@ std::vector<std::string> choose_slots(const SlotUses& uses, const std::vector<st
   std::ranges::sort(free, {}, [&](ContainerSlot slot) { return std::pair(uses.last(slot), slot.number); });
   for (const ContainerSlot slot : free)
     if (out.size() < size) out.push_back(text(slot));
+  invariant(out.size() <= size, "kubelet gets no more slots than it requests");
   return out;
 }
 
