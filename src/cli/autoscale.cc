@@ -9,6 +9,8 @@
 namespace carve::cli {
 namespace {
 
+using objects::AutoscaleMetric;
+
 // The part of the object that the verbs change (RFC 7396).
 struct ScalingSpec {
   objects::Autoscale autoscale;
@@ -36,7 +38,7 @@ void set_autoscale(Context& context, const ObjectName& object, const objects::Au
            context.controller().patch<objects::Service>(object_path(object), ScalingPatch{{autoscale}}),
            [&](const auto&) {
              fmt::print("{} has {} to {} replicas, for {} {} each\n", object.text(), autoscale.min,
-                        autoscale.max, autoscale.metric, autoscale.target);
+                        autoscale.max, text(autoscale.metric), autoscale.target);
            });
 }
 
@@ -57,8 +59,8 @@ void scale_by_load(Context& context, const AutoscaleOptions& options) {
   if (!object) return;
   if (options.off) return remove_autoscale(context, *object);
   objects::Autoscale wanted = options.autoscale;
-  if (options.concurrency != 0) wanted.metric = "concurrency";
-  if (options.utilization != 0) wanted.metric = "gpuUtilization";
+  if (options.concurrency != 0) wanted.metric = AutoscaleMetric::concurrency;
+  if (options.utilization != 0) wanted.metric = AutoscaleMetric::gpu_utilization;
   wanted.target = std::max({options.qps, options.concurrency, options.utilization});
   if (wanted.target == 0)
     return refuse(context, "no load per replica is given; add --qps, --concurrency or --gpu-utilization");
@@ -72,9 +74,9 @@ std::string set_field(objects::Autoscale& autoscale, const std::string& change) 
   uint32_t* field = nullptr;
   if (name == "min") field = &autoscale.min;
   if (name == "max") field = &autoscale.max;
-  for (const auto& [strategy, metric] : {std::pair("strategies.qps", "qps"),
-                                         {"strategies.concurrency", "concurrency"},
-                                         {"strategies.gpu", "gpuUtilization"}})
+  for (const auto& [strategy, metric] : {std::pair("strategies.qps", AutoscaleMetric::qps),
+                                         {"strategies.concurrency", AutoscaleMetric::concurrency},
+                                         {"strategies.gpu", AutoscaleMetric::gpu_utilization}})
     if (name == strategy) {
       field = &autoscale.target;
       autoscale.metric = metric;

@@ -84,7 +84,7 @@ void list(Context& context) {
     std::vector<std::vector<std::string>> rows;
     for (const objects::Service& s : list)
       rows.push_back({shown_name(s), fmt::format("{}", s.spec.replicas), s.metadata.created_at,
-                      s.status.updated_at.empty() ? "-" : s.status.updated_at, s.status.phase,
+                      s.status.updated_at.empty() ? "-" : s.status.updated_at, text(s.status.phase),
                       s.status.endpoint.empty() ? "-" : s.status.endpoint});
     fmt::print("{}",
                table({"SERVICENAME", "INSTANCE", "CREATETIME", "UPDATETIME", "STATUS", "ENDPOINT"}, rows));
@@ -96,8 +96,8 @@ void show_workers(Context& context, const std::string& name) {
            [](const objects::Service& s) {
              std::vector<std::vector<std::string>> rows;
              for (const objects::ReplicaStatus& r : s.status.replica_list)
-               rows.push_back({r.slice, r.state, r.node.empty() ? "-" : r.node, fmt::format("{}", r.restarts),
-                               r.last_exit.empty() ? "-" : r.last_exit});
+               rows.push_back({r.slice, text(r.state), r.node.empty() ? "-" : r.node,
+                               fmt::format("{}", r.restarts), r.last_exit.empty() ? "-" : r.last_exit});
              fmt::print("{}", table({"INSTANCENAME", "STATUS", "NODE", "RESTARTS", "LAST EXIT"}, rows));
            });
 }
@@ -125,7 +125,7 @@ void list_instances(Context& context, const std::string& pool) {
     std::vector<std::vector<std::string>> rows;
     for (const objects::Node& node : list ? list->items : std::vector<objects::Node>{})
       if (node.spec.pool == pool)
-        rows.push_back({node.metadata.name, node.status.state,
+        rows.push_back({node.metadata.name, text(node.status.state),
                         node.spec.instance_type.empty() ? "-" : harmless(node.spec.instance_type),
                         fmt::format("{}", node.status.gpus), fmt::format("{}", node.status.slices)});
     fmt::print("{}", table({"INSTANCENAME", "STATUS", "TYPE", "GPU", "SLICES"}, rows));

@@ -29,8 +29,8 @@ void print(const objects::ObjectEventList& list, Subjects subjects) {
   heading.emplace_back("MESSAGE");
   std::vector<std::vector<std::string>> rows;
   for (const objects::ObjectEvent& e : list.items) {
-    rows.push_back(
-        {e.last_at, e.first_at, fmt::format("{}", e.count), harmless(e.type), std::string(text(e.reason))});
+    rows.push_back({e.last_at, e.first_at, fmt::format("{}", e.count), harmless(text(e.type)),
+                    std::string(text(e.reason))});
     if (with_object) {
       const auto kind = objects::parse_kind(e.kind);
       rows.back().push_back(

@@ -37,7 +37,7 @@ void print(const std::vector<objects::Service>& services, bool wide) {
   if (wide) heading.insert(heading.end(), {"ACCOUNT", "CREATED"});
   std::vector<std::vector<std::string>> rows;
   for (const objects::Service& s : services) {
-    rows.push_back({s.metadata.name, or_dash(s.status.phase),
+    rows.push_back({s.metadata.name, or_dash(text(s.status.phase)),
                     fmt::format("{}/{}", s.status.ready_replicas, wanted_replicas(s)), gpu_text(s),
                     fmt::format("{}", s.status.revision), fmt::format("{}", s.status.restarts),
                     or_dash(s.status.endpoint)});
@@ -117,7 +117,7 @@ void describe(const objects::Service& s) {
   line("namespace", s.metadata.namespace_);
   line("account", s.metadata.account);
   line("created", s.metadata.created_at);
-  line("status", s.status.phase);
+  line("status", text(s.status.phase));
   line("endpoint", s.status.endpoint);
   line("replicas", fmt::format("{} ready of {}", s.status.ready_replicas, wanted_replicas(s)));
   line("revision", fmt::format("{}", s.status.revision));
@@ -132,7 +132,7 @@ void describe(const objects::Service& s) {
   if (s.status.replica_list.empty()) return;
   std::vector<std::vector<std::string>> rows;
   for (const objects::ReplicaStatus& r : s.status.replica_list)
-    rows.push_back({fmt::format("{}", r.index), fmt::format("{}", r.revision), r.state, r.slice,
+    rows.push_back({fmt::format("{}", r.index), fmt::format("{}", r.revision), text(r.state), r.slice,
                     or_dash(r.node), r.devices.empty() ? "-" : r.devices.front(),
                     r.port == 0 ? "-" : fmt::format("{}", r.port), fmt::format("{}", r.restarts),
                     or_dash(r.last_exit)});

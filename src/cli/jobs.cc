@@ -48,9 +48,9 @@ std::vector<std::string> row_of(const objects::Queue& queue) {
 std::vector<std::string> row_of(const objects::Job& job) {
   const objects::JobStatus& s = job.status;
   return {harmless(job.metadata.name),
-          harmless(job.spec.engine),
+          harmless(text(job.spec.engine)),
           harmless(job.spec.queue),
-          shown_or_dash(s.phase),
+          shown_or_dash(text(s.phase)),
           s.position == 0 ? "-" : fmt::format("{}", s.position),
           shown_or_dash(s.gpu),
           fmt::format("{}", s.slices)};
@@ -58,9 +58,10 @@ std::vector<std::string> row_of(const objects::Job& job) {
 
 std::vector<std::string> row_of(const objects::RayCluster& cluster) {
   const objects::JobStatus& s = cluster.status;
-  const auto running = std::ranges::count_if(
-      s.pods, [](const auto& pod) { return pod.role == "worker" && pod.state == "Running"; });
-  return {harmless(cluster.metadata.name),         harmless(cluster.spec.queue), shown_or_dash(s.phase),
+  const auto running = std::ranges::count_if(s.pods, [](const auto& pod) {
+    return pod.role == PodRole::worker && pod.state == objects::PodState::running;
+  });
+  return {harmless(cluster.metadata.name),         harmless(cluster.spec.queue), shown_or_dash(text(s.phase)),
           fmt::format("{}/{}", running, s.slices), shown_or_dash(s.gpu),         shown_or_dash(s.dashboard)};
 }
 
@@ -148,7 +149,7 @@ void describe_hours(const objects::JobStatus& s) {
 
 // Status fields that jobs and clusters share, from the phase to the end.
 void describe_times(const objects::JobStatus& s) {
-  detail("phase", s.phase);
+  detail("phase", text(s.phase));
   if (s.position != 0) detail("position", fmt::format("{}", s.position));
   if (!s.reason.empty()) detail("reason", s.reason);
   detail("submitted", s.submitted_at);
@@ -177,7 +178,7 @@ void describe(const objects::Job& job) {
   detail("name", job.metadata.name);
   detail("queue", job.spec.queue);
   detail("group", job.spec.compute_group);
-  detail("engine", job.spec.engine);
+  detail("engine", text(job.spec.engine));
   detail("account", job.metadata.account);
   describe_times(s);
   detail("finished", s.finished_at);
@@ -198,7 +199,7 @@ void describe_pods(const objects::JobStatus& s) {
   for (const std::string& warning : s.warnings) detail("warning", warning);
   std::vector<std::vector<std::string>> rows;
   for (const objects::PodStatus& pod : s.pods)
-    rows.push_back({pod.role, fmt::format("{}", pod.index), pod.state, shown_or_dash(pod.slice),
+    rows.push_back({text(pod.role), fmt::format("{}", pod.index), text(pod.state), shown_or_dash(pod.slice),
                     shown_or_dash(pod.node), pod.devices.empty() ? "-" : pod.devices.front(),
                     fmt::format("{}", pod.attempt), shown_or_dash(pod.exit)});
   if (!rows.empty())
@@ -277,7 +278,7 @@ client::Answer<objects::Job> patient_job(const client::Client& controller, const
 }
 
 int exit_status_of(const objects::JobStatus& status) {
-  if (status.phase == "Succeeded") return 0;
+  if (status.phase == JobPhase::succeeded) return 0;
   const uint32_t own = status.exit_status.value_or(0);
   return own == 0 ? failed_status : static_cast<int>(own);
 }
@@ -292,14 +293,14 @@ void wait_for_job(Context& context, const ObjectName& name) {
     const auto job = patient_job(controller, name);
     if (!job) return answered(context, job, [](const auto&) {});
     const objects::JobStatus& status = job->status;
-    if (status.phase == "Queued") {
+    if (status.phase == JobPhase::queued) {
       if (!status.reason.empty() && status.reason != reason)
         fmt::print(stderr, "{} waits: {}\n", name.text(), harmless(status.reason));
       reason = status.reason;
       std::this_thread::sleep_for(job_interval);
       continue;
     }
-    const char* role = job->spec.engine == "custom" ? "task" : "driver";
+    const char* role = job->spec.engine == JobEngine::custom ? "task" : "driver";
     size_t line = 0;
     bool is_complete = false;
     const client::WatchEnd ended =
@@ -316,10 +317,10 @@ void wait_for_job(Context& context, const ObjectName& name) {
     if (now->status.finished_at.empty() || (ended.opened && !is_complete)) continue;
     const objects::JobStatus& end = now->status;
     context.status = exit_status_of(end);
-    if (end.phase != "Succeeded")
+    if (end.phase != JobPhase::succeeded)
       fmt::print(stderr,
                  "carve: {0}: {1}{2}{3}; carve describe {0} shows its pods, carve logs {0} their output\n",
-                 name.text(), end.phase, end.reason.empty() ? "" : ": ", harmless(end.reason));
+                 name.text(), text(end.phase), end.reason.empty() ? "" : ": ", harmless(end.reason));
     return;
   }
 }
@@ -334,11 +335,11 @@ void wait_until_runs(Context& context, const ObjectName& name, unsigned timeout_
     const auto job = context.controller().get<Object>(object_path(name));
     if (!job) return answered(context, job, [](const auto&) {});
     const objects::JobStatus& status = job->status;
-    const std::string line = fmt::format("{} is {}{}{}", name.text(), status.phase,
+    const std::string line = fmt::format("{} is {}{}{}", name.text(), text(status.phase),
                                          status.reason.empty() ? "" : ": ", harmless(status.reason));
     if (line != last) fmt::print(stderr, "{}\n", line);
     last = line;
-    if (status.phase == "Running" || status.phase == "Succeeded") return;
+    if (status.phase == JobPhase::running || status.phase == JobPhase::succeeded) return;
     const bool has_ended = !status.finished_at.empty();
     if (!has_ended && std::chrono::steady_clock::now() < deadline) continue;
     fmt::print(stderr, "carve: {}{}; carve describe {} shows its pods\n", line,

@@ -25,8 +25,8 @@ std::string setting_text(const objects::NodeSetting& setting) {
 
 std::string state_text(const objects::Node& node) {
   const objects::NodeStatus& status = node.status;
-  std::string out = dashed(status.state);
-  if (status.state == "Starting") out += fmt::format(" ({}s)", status.ready_in_seconds);
+  std::string out = dashed(text(status.state));
+  if (status.state == NodePhase::starting) out += fmt::format(" ({}s)", status.ready_in_seconds);
   if (node.spec.restarting) out += ",restarting";
   if (!node.spec.schedulable) out += ",cordoned";
   return out;

@@ -43,7 +43,7 @@ bool wait_for_node(Context& context, const std::string& name, seconds timeout, c
       for (const objects::NodeSliceStatus& slice : node->status.slice_list) names.push_back(slice.name);
       fail(context,
            fmt::format("node {}: {} after {} s: blocked by {}", name, what, timeout.count(),
-                       names.empty() ? node->status.state : fmt::format("{}", fmt::join(names, ", "))));
+                       names.empty() ? text(node->status.state) : fmt::format("{}", fmt::join(names, ", "))));
       return false;
     }
     std::this_thread::sleep_for(node_poll_interval);

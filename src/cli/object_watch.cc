@@ -45,7 +45,7 @@ Result<std::vector<std::string>, std::string> workload_cells(const std::string& 
   if (!s) return tl::unexpected(s.error());
   const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : harmless(text); };
   return std::vector<std::string>{harmless(s->metadata.name),
-                                  or_dash(s->status.phase),
+                                  or_dash(text(s->status.phase)),
                                   fmt::format("{}/{}", s->status.ready_replicas, wanted_replicas(*s)),
                                   fmt::format("{}", s->status.revision),
                                   fmt::format("{}", s->status.restarts),

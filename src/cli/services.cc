@@ -136,15 +136,18 @@ bool wait_for_workload(Context& context, const ObjectName& object, unsigned time
     const uint32_t wanted = wanted_replicas(*service);
     const bool current = s.observed_generation == service->metadata.generation;
     const std::string line =
-        fmt::format("[OK] {} [Total: {}, Pending: {}, Running: {}]{}", current ? s.phase : "Waiting", wanted,
-                    wanted - std::min(wanted, s.ready_replicas), s.ready_replicas, hindrance_of(s));
+        fmt::format("[OK] {} [Total: {}, Pending: {}, Running: {}]{}", current ? text(s.phase) : "Waiting",
+                    wanted, wanted - std::min(wanted, s.ready_replicas), s.ready_replicas, hindrance_of(s));
     if (line != last) fmt::print(stderr, "{}\n", line);
     last = line;
-    if (current && (s.phase == "Running" || s.phase == "Stopped" || s.phase == "Succeeded")) return true;
-    const bool failed = current && s.phase == "Failed";
+    if (current &&
+        (s.phase == objects::WorkloadPhase::running || s.phase == objects::WorkloadPhase::stopped ||
+         s.phase == objects::WorkloadPhase::succeeded))
+      return true;
+    const bool failed = current && s.phase == objects::WorkloadPhase::failed;
     if (failed || std::chrono::steady_clock::now() >= deadline) {
       std::string why = failed ? "it failed" + (s.ended.empty() ? "" : ": " + s.ended)
-                               : fmt::format("it is {} after {} s", s.phase, timeout_seconds);
+                               : fmt::format("it is {} after {} s", text(s.phase), timeout_seconds);
       for (const objects::Condition& c : s.conditions)
         if (c.type == "Progressing" && !c.message.empty()) why += ": " + c.message;
       fmt::print(stderr, "carve: {0}: {1}; carve logs {0} shows its output\n", object.text(), harmless(why));

@@ -124,8 +124,8 @@ bool complete(Context& context, SubmitOptions& options) {
         context,
         "no program is given; add it after --, as in carve submit custom -q QUEUE -- PROGRAM ARGUMENT...");
   // Manifests name the engine's image, so this machine needs none.
-  if (!options.render && spec.engine == "spark" && !find_spark(context, options)) return false;
-  if (!options.render && spec.engine == "ray" && !find_ray(context, options)) return false;
+  if (!options.render && spec.engine == JobEngine::spark && !find_spark(context, options)) return false;
+  if (!options.render && spec.engine == JobEngine::ray && !find_ray(context, options)) return false;
   char folder[4096] = "";
   if (!options.render && getcwd(folder, sizeof folder) != nullptr) spec.run.workdir = folder;
   if (!options.render)  // They are of this machine.
@@ -172,7 +172,10 @@ void add_submit(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("submit", "Submit a job to a queue; print its name");
   auto options = std::make_shared<SubmitOptions>();
   objects::JobSpec& spec = options->spec;
-  verb->add_option("ENGINE", spec.engine, "spark, ray or custom")
+  verb->add_option_function<std::string>(
+          "ENGINE",
+          [options](const std::string& word) { options->spec.engine = Word<JobEngine>::from(word); },
+          "spark, ray or custom")
       ->required()
       ->check(CLI::IsMember({"spark", "ray", "custom"}));
   verb->add_option("-q,--queue", spec.queue, "The queue")->required();

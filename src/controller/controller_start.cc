@@ -191,7 +191,7 @@ Outcome<void> Records::check() {
     if (job.end > static_cast<uint32_t>(workload::JobEnd::cancelled))
       return failure(FailureKind::failed_precondition, "job {} has an unknown end {}", job.uid, job.end);
   for (const PodRecord& pod : *pods)
-    if (pod.role > static_cast<uint32_t>(workload::PodRole::task))
+    if (pod.role > static_cast<uint32_t>(PodRole::task))
       return failure(FailureKind::failed_precondition, "pod {} has an unknown role {}", pod.program,
                      pod.role);
   return {};

@@ -86,7 +86,8 @@ TEST_F(ServiceThreadTest, the_end_of_a_program_leads_to_a_turn) {
   usleep(100'000);  // The turns of the last calls end, and the wait of an hour begins.
   ASSERT_GT(pid(), 0);
   kill(pid(), SIGKILL);
-  EXPECT_TRUE(is_soon([&] { return status().phase == "CrashLoopBackOff"; })) << api::write(status());
+  EXPECT_TRUE(is_soon([&] { return status().phase == objects::WorkloadPhase::crash_loop_back_off; }))
+      << api::write(status());
   EXPECT_EQ(status().ready_replicas, 0u);
 }
 

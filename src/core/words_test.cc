@@ -6,6 +6,7 @@
 #include "core/enforcement.h"
 #include "core/reachability.h"
 #include "core/slice.h"
+#include "core/word.h"
 
 namespace carve {
 namespace {
@@ -42,6 +43,26 @@ TEST(Words, a_choice_reads_like_a_message) {
   EXPECT_EQ(choice({}), "");
   EXPECT_EQ(choice(Words<LatencyClass>::words), "batch or latency");
   EXPECT_EQ(choice(Words<Isolation>::words), "none, memory or memory+compute");
+}
+
+TEST(Word, keeps_an_unknown_word_and_equals_no_value) {
+  const auto known = Word<Policy>::from("fixed-share"), unknown = Word<Policy>::from("later");
+  EXPECT_EQ(known.value(), Policy::fixed_share);
+  EXPECT_EQ(known, Policy::fixed_share);
+  EXPECT_NE(known, unknown);
+  EXPECT_EQ(text(known), "fixed-share");
+  EXPECT_EQ(unknown.value(), std::nullopt);
+  EXPECT_EQ(text(unknown), "later");
+  EXPECT_FALSE(unknown.empty());
+  for (size_t i = 0; i < std::size(Words<Policy>::words); ++i) EXPECT_NE(unknown, static_cast<Policy>(i));
+}
+
+TEST(Word, is_empty_without_a_text) {
+  const Word<Policy> absent;
+  EXPECT_TRUE(absent.empty());
+  EXPECT_EQ(absent, Word<Policy>::from(""));
+  EXPECT_EQ(text(absent), "");
+  EXPECT_NE(absent, Policy::fixed_share);
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 namespace carve::engines {
 namespace {
 
-using workload::PodRole;
 using workload::QueueGpu;
 
 constexpr std::string_view mgpu_prefix = "emr.serverless.mgpu.";
@@ -53,9 +52,9 @@ class PodReader {
 
   Result<EnginePods, api::FieldErrors> run() {
     switch (request_.engine) {
-      case Engine::spark: read_spark(); break;
-      case Engine::ray: read_ray(); break;
-      case Engine::custom: read_custom(); break;
+      case JobEngine::spark: read_spark(); break;
+      case JobEngine::ray: read_ray(); break;
+      case JobEngine::custom: read_custom(); break;
     }
     check_vendors();
     check_keys();
@@ -205,16 +204,16 @@ class PodReader {
     for (const auto& [key, value] : parameters_) {
       const bool is_ours =
           key.starts_with(mgpu_prefix) || key.starts_with(carve_prefix) || is_key_of(request_.engine, key);
-      const bool is_foreign = request_.engine != Engine::spark || !key.starts_with(spark_prefix);
+      const bool is_foreign = request_.engine != JobEngine::spark || !key.starts_with(spark_prefix);
       if (!is_ours && is_foreign)
         out_.warnings.push_back(
             fmt::format("{} has no effect: it is not a parameter of a {} job", key, engine));
     }
   }
 
-  static bool is_key_of(Engine engine, std::string_view key) {
-    if (engine == Engine::ray) return key == worker_amount || key == worker_vendor;
-    return engine == Engine::custom && (key == custom_enabled || key == custom_amount);
+  static bool is_key_of(JobEngine engine, std::string_view key) {
+    if (engine == JobEngine::ray) return key == worker_amount || key == worker_vendor;
+    return engine == JobEngine::custom && (key == custom_enabled || key == custom_amount);
   }
 
   void read_slices() {
@@ -249,7 +248,7 @@ class PodReader {
       out_.warnings.push_back(fmt::format(
           "queue {} divides GPUs, and the job requests none, so its pods see no device; for one set {}{}=1, "
           "{} and {}",
-          queue, request_.engine == Engine::custom ? fmt::format("{}=true, ", custom_enabled) : "",
+          queue, request_.engine == JobEngine::custom ? fmt::format("{}=true, ", custom_enabled) : "",
           amount_key_, core_key, memory_key));
     if (has_core != has_memory) {
       const std::string_view there = has_core ? core_key : memory_key;
@@ -304,7 +303,7 @@ class PodReader {
     const uint64_t fitting = out_.need.memory.count / request_.context_bytes;
     if (fitting >= out_.tasks_at_once) return;
     const uint64_t needed_mib = ((request_.context_bytes * out_.tasks_at_once) + (1 << 20) - 1) >> 20;
-    const std::string_view tasks_key = request_.engine == Engine::ray ? ray_cpus_key : executor_cores;
+    const std::string_view tasks_key = request_.engine == JobEngine::ray ? ray_cpus_key : executor_cores;
     out_.warnings.push_back(fmt::format(
         "{} simultaneous tasks have {} contexts of {}, {} MiB in all, if each uses CUDA, and a slice "
         "has {} MiB, so {} fit; set {}={} or more, or {}={}",
@@ -326,7 +325,7 @@ std::string value_of(const Parameters& parameters, std::string_view key) {
   return found == parameters.end() ? "" : found->second;
 }
 
-api::FieldErrors check_carve_keys(Engine engine, const Parameters& parameters) {
+api::FieldErrors check_carve_keys(JobEngine engine, const Parameters& parameters) {
   const struct {
     std::string_view key;
     uint64_t least, most;
@@ -340,7 +339,7 @@ api::FieldErrors check_carve_keys(Engine engine, const Parameters& parameters) {
     const std::string field = "spec.parameters." + key;
     const auto* const known =
         std::ranges::find(keys, std::string_view(key), [](const auto& k) { return k.key; });
-    if (engine != Engine::ray || known == std::end(keys)) {
+    if (engine != JobEngine::ray || known == std::end(keys)) {
       errors.add_message(field, value,
                          fmt::format("{}: no such key; there are {}, {} and {}, of Ray", key, ray_cpus_key,
                                      ray_memory_key, ray_store_key));

@@ -32,8 +32,6 @@ inline constexpr std::string_view ray_store_key = "carve.ray.worker.store.bytes"
 inline constexpr uint64_t min_ray_object_store = uint64_t{75} << 20;  // Ray rejects less.
 inline constexpr uint64_t max_memory_mib = uint64_t{1} << 30;         // 1 PiB: more than any device has.
 
-enum class Engine : uint8_t { spark, ray, custom };
-
 // The part of a queue that limits the requests of its jobs.
 struct QueueTerms {
   std::string name;
@@ -42,7 +40,7 @@ struct QueueTerms {
 };
 
 struct EngineRequest {
-  Engine engine = Engine::custom;
+  JobEngine engine = JobEngine::custom;
   Parameters parameters;
   QueueTerms queue;
   uint32_t workers = 1;               // For Ray.
@@ -52,7 +50,7 @@ struct EngineRequest {
 };
 
 struct PodGroup {
-  workload::PodRole role = workload::PodRole::task;
+  PodRole role = PodRole::task;
   uint32_t count = 1;
   bool has_gpu = true;
 
@@ -72,15 +70,9 @@ struct EnginePods {
 Result<EnginePods, api::FieldErrors> engine_pods(const EngineRequest&);
 
 // Returns the errors in the keys that begin with "carve.": only Ray's workers have such keys.
-api::FieldErrors check_carve_keys(Engine, const Parameters&);
+api::FieldErrors check_carve_keys(JobEngine, const Parameters&);
 
 // Returns the value of a parameter; empty if it is not set.
 std::string value_of(const Parameters&, std::string_view key);
 
 }  // namespace carve::engines
-
-template <>
-struct carve::Words<carve::engines::Engine> {
-  static constexpr const char* kind = "engine";
-  static constexpr std::string_view words[] = {"spark", "ray", "custom"};
-};

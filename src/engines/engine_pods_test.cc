@@ -7,7 +7,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-using workload::PodRole;
 using workload::QueueGpu;
 
 constexpr uint64_t context = 256 << 20, usable = uint64_t{22731} << 20;
@@ -31,7 +30,7 @@ Parameters custom(const char* core = "30", const char* memory = "1000") {
           {"emr.serverless.mgpu.memory", memory}};
 }
 
-EngineRequest request(Engine engine, Parameters parameters, QueueGpu gpu = QueueGpu::mgpu,
+EngineRequest request(JobEngine engine, Parameters parameters, QueueGpu gpu = QueueGpu::mgpu,
                       bool strict = false) {
   return {.engine = engine,
           .parameters = std::move(parameters),
@@ -57,7 +56,7 @@ Parameters with(Parameters parameters, const char* key, const char* value) {
 }
 
 TEST(EnginePods, of_spark_are_a_master_executors_and_a_driver_with_equal_slices) {
-  const auto pods = engine_pods(request(Engine::spark, spark()));
+  const auto pods = engine_pods(request(JobEngine::spark, spark()));
   ASSERT_TRUE(pods) << pods.error().front().message;
   EXPECT_THAT(pods->groups,
               ElementsAre(PodGroup{PodRole::head, 1, false}, PodGroup{PodRole::executor, 2, true},
@@ -68,7 +67,7 @@ TEST(EnginePods, of_spark_are_a_master_executors_and_a_driver_with_equal_slices)
   EXPECT_EQ(pods->tasks_at_once, 10u);
   EXPECT_THAT(pods->warnings, IsEmpty());
   const auto whole = engine_pods(request(
-      Engine::spark, without(without(spark(), "emr.serverless.mgpu.core"), "emr.serverless.mgpu.memory"),
+      JobEngine::spark, without(without(spark(), "emr.serverless.mgpu.core"), "emr.serverless.mgpu.memory"),
       QueueGpu::gpu));
   ASSERT_TRUE(whole) << whole.error().front().message;
   EXPECT_EQ(whole->need.share, whole_device);
@@ -82,14 +81,14 @@ TEST(EnginePods, of_spark_run_the_floor_of_the_reciprocal_task_amount) {
   } rows[] = {{"0.1", 10}, {"0.3", 3}, {"0.11", 9}, {"0.05", 20}, {"0.5", 2}, {"1", 1}, {".25", 4}};
   for (const auto& row : rows) {
     const auto pods = engine_pods(
-        request(Engine::spark, with(spark(row.amount, "32"), "emr.serverless.mgpu.memory", "9000")));
+        request(JobEngine::spark, with(spark(row.amount, "32"), "emr.serverless.mgpu.memory", "9000")));
     ASSERT_TRUE(pods) << row.amount;
     EXPECT_EQ(pods->tasks_at_once, row.tasks) << row.amount;
   }
 }
 
 TEST(EnginePods, of_ray_have_workers_with_slices_and_of_custom_jobs_tasks) {
-  EngineRequest asked = request(Engine::ray, ray());
+  EngineRequest asked = request(JobEngine::ray, ray());
   asked.workers = 3;
   const auto workers = engine_pods(asked);
   ASSERT_TRUE(workers) << workers.error().front().message;
@@ -97,13 +96,13 @@ TEST(EnginePods, of_ray_have_workers_with_slices_and_of_custom_jobs_tasks) {
               ElementsAre(PodGroup{PodRole::head, 1, false}, PodGroup{PodRole::worker, 3, true},
                           PodGroup{PodRole::driver, 1, false}));
   EXPECT_EQ(workers->need.slices, 3u);
-  asked = request(Engine::custom, custom());
+  asked = request(JobEngine::custom, custom());
   asked.tasks = 4;
   const auto tasks = engine_pods(asked);
   ASSERT_TRUE(tasks) << tasks.error().front().message;
   EXPECT_THAT(tasks->groups, ElementsAre(PodGroup{PodRole::task, 4, true}));
   EXPECT_EQ(tasks->need.memory, 1000_MiB);  // Not rounded (S4-6).
-  const auto plain = engine_pods(request(Engine::custom, {}, QueueGpu::none));
+  const auto plain = engine_pods(request(JobEngine::custom, {}, QueueGpu::none));
   ASSERT_TRUE(plain);
   EXPECT_EQ(plain->need.slices, 0u);
   EXPECT_EQ(plain->need.gpu, QueueGpu::none);
@@ -119,71 +118,72 @@ TEST(EnginePods, are_refused_with_the_key_and_the_way_out) {
     EngineRequest asked;
     const char* message;
   } rows[] = {
-      {request(Engine::custom, custom(), QueueGpu::gpu),
+      {request(JobEngine::custom, custom(), QueueGpu::gpu),
        "queue q provides whole GPUs: leave out emr.serverless.mgpu.core and emr.serverless.mgpu.memory, or "
        "choose an mGPU queue"},
-      {request(Engine::custom, custom(), QueueGpu::none),
+      {request(JobEngine::custom, custom(), QueueGpu::none),
        "queue q provides no GPU: leave out emr.serverless.mgpu.core and emr.serverless.mgpu.memory, or "
        "choose an mGPU queue"},
-      {request(Engine::custom,
+      {request(JobEngine::custom,
                without(without(custom(), "emr.serverless.mgpu.core"), "emr.serverless.mgpu.memory"),
                QueueGpu::none),
        "queue q provides no GPU: leave out serverless.custom.job.task.gpus, or choose a GPU queue"},
-      {request(Engine::custom,
+      {request(JobEngine::custom,
                without(without(custom(), "emr.serverless.mgpu.core"), "emr.serverless.mgpu.memory")),
        "queue q divides GPUs: set emr.serverless.mgpu.core and emr.serverless.mgpu.memory"},
-      {request(Engine::ray, without(ray(), "emr.serverless.mgpu.core")),
+      {request(JobEngine::ray, without(ray(), "emr.serverless.mgpu.core")),
        "emr.serverless.mgpu.memory is set but emr.serverless.mgpu.core is not: set both"},
-      {request(Engine::ray, without(ray(), "emr.serverless.mgpu.memory")),
+      {request(JobEngine::ray, without(ray(), "emr.serverless.mgpu.memory")),
        "emr.serverless.mgpu.core is set but emr.serverless.mgpu.memory is not: set both"},
-      {request(Engine::ray, without(ray(), "serverless.ray.worker.gpu.amount")),
+      {request(JobEngine::ray, without(ray(), "serverless.ray.worker.gpu.amount")),
        "emr.serverless.mgpu.core and emr.serverless.mgpu.memory need serverless.ray.worker.gpu.amount=1"},
-      {request(Engine::ray, with(ray(), "serverless.ray.worker.gpu.amount", "2")),
+      {request(JobEngine::ray, with(ray(), "serverless.ray.worker.gpu.amount", "2")),
        "serverless.ray.worker.gpu.amount 2: with mGPU a pod has one device; set it to 1"},
-      {request(Engine::ray, with(ray(), "serverless.ray.worker.gpu.amount", "x")),
+      {request(JobEngine::ray, with(ray(), "serverless.ray.worker.gpu.amount", "x")),
        "serverless.ray.worker.gpu.amount: 'x' is not a whole number from 0 to 4294967295"},
-      {request(Engine::custom, with(custom(), "emr.serverless.mgpu.cores", "3")),
+      {request(JobEngine::custom, with(custom(), "emr.serverless.mgpu.cores", "3")),
        "emr.serverless.mgpu.cores: no such key; there are emr.serverless.mgpu.core and "
        "emr.serverless.mgpu.memory"},
-      {request(Engine::custom, without(custom(), "serverless.custom.job.gpu.enabled")),
+      {request(JobEngine::custom, without(custom(), "serverless.custom.job.gpu.enabled")),
        "serverless.custom.job.task.gpus needs serverless.custom.job.gpu.enabled=true"},
-      {request(Engine::custom, custom("4")),
+      {request(JobEngine::custom, custom("4")),
        "emr.serverless.mgpu.core: '4' is not a whole number from 5 to 99, in percent"},
-      {request(Engine::custom, custom("100")),
+      {request(JobEngine::custom, custom("100")),
        "emr.serverless.mgpu.core: '100' is not a whole number from 5 to 99, in percent"},
-      {request(Engine::custom, custom("7"), QueueGpu::mgpu, true),
+      {request(JobEngine::custom, custom("7"), QueueGpu::mgpu, true),
        "emr.serverless.mgpu.core: '7' is neither a multiple of 5 nor 99, and queue q is strict"},
-      {request(Engine::custom, custom("30", "255"), QueueGpu::mgpu, true),
+      {request(JobEngine::custom, custom("30", "255"), QueueGpu::mgpu, true),
        "emr.serverless.mgpu.memory: 255 MiB is less than 256 MiB, and queue q is strict"},
-      {request(Engine::custom, custom("30", "200")),
+      {request(JobEngine::custom, custom("30", "200")),
        "emr.serverless.mgpu.memory: 200 MiB is less than the 256 MiB that one context takes"},
-      {request(Engine::custom, custom("30", "22732")),
+      {request(JobEngine::custom, custom("30", "22732")),
        "emr.serverless.mgpu.memory: 22732 MiB is more than the 22731 MiB of the largest device"},
-      {request(Engine::custom, custom("30", "1.5")),
+      {request(JobEngine::custom, custom("30", "1.5")),
        "emr.serverless.mgpu.memory: '1.5' is not a whole number from 1, in MiB"},
-      {request(Engine::spark, spark("0.6")),
+      {request(JobEngine::spark, spark("0.6")),
        "spark.task.resource.gpu.amount: '0.6' must be at most 0.5 or a whole number"},
-      {request(Engine::spark, spark("2")),
+      {request(JobEngine::spark, spark("2")),
        "spark.task.resource.gpu.amount: '2' is more than the 1 of spark.executor.resource.gpu.amount"},
-      {request(Engine::spark, spark("a")), "spark.task.resource.gpu.amount: 'a' is not a number such as 0.1"},
-      {request(Engine::spark, without(spark(), "spark.executor.resource.gpu.amount")),
+      {request(JobEngine::spark, spark("a")),
+       "spark.task.resource.gpu.amount: 'a' is not a number such as 0.1"},
+      {request(JobEngine::spark, without(spark(), "spark.executor.resource.gpu.amount")),
        "spark.task.resource.gpu.amount needs spark.executor.resource.gpu.amount: the tasks share the "
        "executor's device"},
-      {request(Engine::spark, with(whole_devices(spark()), "spark.driver.resource.gpu.amount", "2"),
+      {request(JobEngine::spark, with(whole_devices(spark()), "spark.driver.resource.gpu.amount", "2"),
                QueueGpu::gpu),
        "spark.driver.resource.gpu.amount 2: pods of another role have 1, and all slices of a job must be "
        "equal"},
-      {request(Engine::ray, with(whole_devices(ray()), "serverless.ray.worker.gpu.amount", "17"),
+      {request(JobEngine::ray, with(whole_devices(ray()), "serverless.ray.worker.gpu.amount", "17"),
                QueueGpu::gpu),
        "serverless.ray.worker.gpu.amount 17: a pod has at most 16 devices"},
-      {request(Engine::custom, with(custom(), "serverless.custom.job.gpu.enabled", "yes")),
+      {request(JobEngine::custom, with(custom(), "serverless.custom.job.gpu.enabled", "yes")),
        "serverless.custom.job.gpu.enabled: 'yes' is neither true nor false"},
-      {request(Engine::custom, without(whole_devices(custom()), "serverless.custom.job.task.gpus"),
+      {request(JobEngine::custom, without(whole_devices(custom()), "serverless.custom.job.task.gpus"),
                QueueGpu::gpu),
        "serverless.custom.job.gpu.enabled needs serverless.custom.job.task.gpus=1, the devices of each task"},
-      {request(Engine::spark, with(spark(), "spark.executor.instances", "0")),
+      {request(JobEngine::spark, with(spark(), "spark.executor.instances", "0")),
        "spark.executor.instances: '0' is not a whole number from 1 to 1024"},
-      {request(Engine::spark, with(spark(), "spark.executor.cores", "two")),
+      {request(JobEngine::spark, with(spark(), "spark.executor.cores", "two")),
        "spark.executor.cores: 'two' is not a whole number from 1 to 4096"},
   };
   for (const auto& row : rows) EXPECT_THAT(refusals(row.asked), ElementsAre(row.message));
@@ -197,15 +197,15 @@ TEST(EnginePods, are_rejected_for_an_unknown_carve_key_or_an_invalid_number) {
     EngineRequest asked;
     std::string message;
   } rows[] = {
-      {request(Engine::ray, with(ray(), "carve.ray.worker.cpu", "4")),
+      {request(JobEngine::ray, with(ray(), "carve.ray.worker.cpu", "4")),
        "carve.ray.worker.cpu: no such key; " + known},
-      {request(Engine::custom, with(custom(), "carve.ray.worker.cpus", "4")),
+      {request(JobEngine::custom, with(custom(), "carve.ray.worker.cpus", "4")),
        "carve.ray.worker.cpus: no such key; " + known},
-      {request(Engine::ray, with(ray(), "carve.ray.worker.cpus", "0")),
+      {request(JobEngine::ray, with(ray(), "carve.ray.worker.cpus", "0")),
        "carve.ray.worker.cpus: '0' is not a whole number from 1 to 4096"},
-      {request(Engine::ray, with(ray(), "carve.ray.worker.memory.bytes", "2g")),
+      {request(JobEngine::ray, with(ray(), "carve.ray.worker.memory.bytes", "2g")),
        "carve.ray.worker.memory.bytes: '2g' is not a whole number from 1 to 9223372036854775807, in bytes"},
-      {request(Engine::ray, with(ray(), "carve.ray.worker.store.bytes", "1000")),
+      {request(JobEngine::ray, with(ray(), "carve.ray.worker.store.bytes", "1000")),
        "carve.ray.worker.store.bytes: '1000' is not a whole number from 78643200 to 9223372036854775807, in "
        "bytes"},
   };
@@ -218,22 +218,22 @@ TEST(EnginePods, warn_of_keys_without_effect) {
     const auto pods = engine_pods(asked);
     return pods ? pods->warnings : std::vector<std::string>{pods.error().front().message};
   };
-  EXPECT_THAT(warnings(request(Engine::ray, with(ray(), "serverless.ray.worker.cpu", "4"))),
+  EXPECT_THAT(warnings(request(JobEngine::ray, with(ray(), "serverless.ray.worker.cpu", "4"))),
               ElementsAre("serverless.ray.worker.cpu has no effect: it is not a parameter of a ray job"));
-  EXPECT_THAT(warnings(request(Engine::custom, with(custom(), "spark.executor.cores", "4"))),
+  EXPECT_THAT(warnings(request(JobEngine::custom, with(custom(), "spark.executor.cores", "4"))),
               ElementsAre("spark.executor.cores has no effect: it is not a parameter of a custom job"));
   EXPECT_THAT(
-      warnings(request(Engine::spark, with(spark(), "serverless.ray.worker.gpu.amount", "1"))),
+      warnings(request(JobEngine::spark, with(spark(), "serverless.ray.worker.gpu.amount", "1"))),
       ElementsAre("serverless.ray.worker.gpu.amount has no effect: it is not a parameter of a spark job"));
-  EXPECT_THAT(warnings(request(Engine::spark, with(spark(), "emr.serverless.gpu.core", "5"))),
+  EXPECT_THAT(warnings(request(JobEngine::spark, with(spark(), "emr.serverless.gpu.core", "5"))),
               ElementsAre("emr.serverless.gpu.core has no effect: it is not a parameter of a spark job"));
-  for (const auto& asked : {request(Engine::ray, ray()), request(Engine::custom, custom()),
-                            request(Engine::spark, with(spark(), "spark.any", "x"))})
+  for (const auto& asked : {request(JobEngine::ray, ray()), request(JobEngine::custom, custom()),
+                            request(JobEngine::spark, with(spark(), "spark.any", "x"))})
     EXPECT_THAT(warnings(asked), IsEmpty());
 }
 
 TEST(EnginePods, of_an_mgpu_queue_without_a_gpu_have_a_warning) {
-  for (const Engine engine : {Engine::spark, Engine::ray, Engine::custom}) {
+  for (const JobEngine engine : {JobEngine::spark, JobEngine::ray, JobEngine::custom}) {
     const auto pods = engine_pods(request(engine, {}));
     ASSERT_TRUE(pods);
     ASSERT_EQ(pods->warnings.size(), 1u);
@@ -244,14 +244,14 @@ TEST(EnginePods, of_an_mgpu_queue_without_a_gpu_have_a_warning) {
 
 TEST(EnginePods, have_every_core_of_the_vendor) {
   for (const char* core : {"5", "99", "30"})
-    EXPECT_THAT(refusals(request(Engine::custom, custom(core))), IsEmpty());
-  EXPECT_THAT(refusals(request(Engine::custom, custom("7"))), IsEmpty());
+    EXPECT_THAT(refusals(request(JobEngine::custom, custom(core))), IsEmpty());
+  EXPECT_THAT(refusals(request(JobEngine::custom, custom("7"))), IsEmpty());
   for (const char* core : {"5", "95", "99"})
-    EXPECT_THAT(refusals(request(Engine::custom, custom(core), QueueGpu::mgpu, true)), IsEmpty());
+    EXPECT_THAT(refusals(request(JobEngine::custom, custom(core), QueueGpu::mgpu, true)), IsEmpty());
 }
 
 TEST(EnginePods, warn_with_both_numbers_if_tasks_cannot_run_at_once) {
-  const auto few_cores = engine_pods(request(Engine::spark, spark("0.1", "4")));
+  const auto few_cores = engine_pods(request(JobEngine::spark, spark("0.1", "4")));
   ASSERT_TRUE(few_cores);
   EXPECT_THAT(few_cores->warnings,
               ElementsAre("spark.executor.cores 4 lets 4 tasks of an executor run at the same time, and "
@@ -260,19 +260,20 @@ TEST(EnginePods, warn_with_both_numbers_if_tasks_cannot_run_at_once) {
                                                {"0.0001", "4", "amount=0.25"},
                                                {"0.001", "3", "amount=0.3333"},
                                                {"0.05", "4", "spark.executor.cores=20"}}) {
-    const auto many = engine_pods(request(Engine::spark, spark(amount, cores)));
+    const auto many = engine_pods(request(JobEngine::spark, spark(amount, cores)));
     ASSERT_TRUE(many);
     EXPECT_THAT(many->warnings.front(), ::testing::EndsWith(way_out));
     EXPECT_EQ(many->tasks_at_once, static_cast<unsigned>(std::stoi(cores)));
   }
-  const auto small = engine_pods(request(Engine::spark, with(spark(), "emr.serverless.mgpu.memory", "1000")));
+  const auto small =
+      engine_pods(request(JobEngine::spark, with(spark(), "emr.serverless.mgpu.memory", "1000")));
   ASSERT_TRUE(small);
   EXPECT_THAT(
       small->warnings,
       ElementsAre("10 simultaneous tasks have 10 contexts of 256 MiB, 2560 MiB in all, if each uses CUDA, "
                   "and a slice has 1000 MiB, so 3 fit; set emr.serverless.mgpu.memory=2560 or more, "
                   "or spark.executor.cores=3"));
-  const auto busy = engine_pods(request(Engine::ray, with(ray(), "carve.ray.worker.cpus", "20")));
+  const auto busy = engine_pods(request(JobEngine::ray, with(ray(), "carve.ray.worker.cpus", "20")));
   ASSERT_TRUE(busy);
   EXPECT_THAT(
       busy->warnings,

@@ -8,7 +8,6 @@ namespace carve::engines {
 namespace {
 
 using workload::PodId;
-using workload::PodRole;
 
 constexpr const char* spark_driver_script = "spark.driver.resource.gpu.discoveryScript";
 constexpr const char* spark_executor_script = "spark.executor.resource.gpu.discoveryScript";
@@ -228,10 +227,10 @@ PodProgram ray_program(const objects::JobSpec& spec, const EnginePods& pods, Pod
 PodProgram pod_program(const objects::JobSpec& spec, const std::string& job, const EnginePods& pods, PodId id,
                        const EnginePlaces& places) {
   PodProgram out;
-  switch (parse<Engine>(spec.engine).value_or(Engine::custom)) {
-    case Engine::spark: out = spark_program(spec, pods, id, places); break;
-    case Engine::ray: out = ray_program(spec, pods, id, places); break;
-    case Engine::custom: out.command = spec.run.command; break;
+  switch (spec.engine.value().value_or(JobEngine::custom)) {
+    case JobEngine::spark: out = spark_program(spec, pods, id, places); break;
+    case JobEngine::ray: out = ray_program(spec, pods, id, places); break;
+    case JobEngine::custom: out.command = spec.run.command; break;
   }
   out.env["CARVE_JOB"] = job;
   out.env["CARVE_ROLE"] = text(id.role);
@@ -337,9 +336,9 @@ class Deriver {
 std::vector<objects::DerivedParameter> derived_parameters(const objects::JobSpec& spec,
                                                           const EnginePods& pods) {
   Deriver deriver(spec, pods);
-  const auto engine = parse<Engine>(spec.engine).value_or(Engine::custom);
-  if (engine == Engine::ray) deriver.derive_ray();
-  if (engine == Engine::spark) deriver.derive_spark();
+  const auto engine = spec.engine.value().value_or(JobEngine::custom);
+  if (engine == JobEngine::ray) deriver.derive_ray();
+  if (engine == JobEngine::spark) deriver.derive_spark();
   return deriver.result();
 }
 
@@ -350,7 +349,7 @@ std::vector<std::string> replaced_parameters(const objects::JobSpec& spec) {
   for (const std::string_view name : own_variables)
     if (spec.run.env.contains(std::string(name)))
       out.push_back(fmt::format("variable {} has no effect: each program of a job gets its own", name));
-  if (parse<Engine>(spec.engine) != Engine::spark) return out;
+  if (spec.engine.value() != JobEngine::spark) return out;
   for (const char* key : spark_fixed_keys)
     if (spec.parameters.contains(key))
       out.push_back(fmt::format("{} has no effect: each job gets its own master, addresses and secret", key));

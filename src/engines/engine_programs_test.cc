@@ -14,13 +14,12 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::Pair;
 using workload::PodId;
-using workload::PodRole;
 
 const char* const vendor_script = "/opt/emr/current/spark/examples/src/main/scripts/getGpusResources.sh";
 
 objects::JobSpec spark_job() {
   return {.queue = "q",
-          .engine = "spark",
+          .engine = JobEngine::spark,
           .parameters = {{"spark.driver.resource.gpu.amount", "1"},
                          {"spark.driver.resource.gpu.discoveryScript", vendor_script},
                          {"spark.executor.resource.gpu.amount", "1"},
@@ -96,7 +95,7 @@ TEST(EnginePrograms, of_sparks_driver_have_their_configuration_in_a_file) {
 
 TEST(EnginePrograms, say_which_variables_have_no_effect) {
   EXPECT_THAT(replaced_parameters(spark_job()), IsEmpty());
-  objects::JobSpec custom{.engine = "custom"};
+  objects::JobSpec custom{.engine = JobEngine::custom};
   custom.run.env = {{"CARVE_JOB", "a"}, {"LANG", "C"}};
   EXPECT_THAT(replaced_parameters(custom),
               ElementsAre("variable CARVE_JOB has no effect: each program of a job gets its own"));
@@ -168,7 +167,7 @@ TEST(EnginePrograms, sizes_that_the_user_set_are_not_derived) {
 
 TEST(EnginePrograms, of_ray_share_a_network_and_no_folder_and_no_agent_port) {
   const objects::JobSpec spec{.queue = "q",
-                              .engine = "ray",
+                              .engine = JobEngine::ray,
                               .parameters = {{"serverless.ray.worker.gpu.amount", "1"},
                                              {"emr.serverless.mgpu.core", "30"},
                                              {"emr.serverless.mgpu.memory", "4096"}},
@@ -204,7 +203,7 @@ TEST(EnginePrograms, of_ray_share_a_network_and_no_folder_and_no_agent_port) {
 // a socket's path has at most 107 bytes. Without --memory each node claims the memory of the whole machine.
 TEST(EnginePrograms, of_ray_have_short_folders_and_their_own_memory) {
   const objects::JobSpec spec{
-      .queue = "q", .engine = "ray", .run = {.command = {"a"}}, .engine_home = "/ray"};
+      .queue = "q", .engine = JobEngine::ray, .run = {.command = {"a"}}, .engine_home = "/ray"};
   EnginePlaces longest = places();
   longest.job_folder = "/tmp/carve-7fffffffffffffff";
   const EnginePods pods = pods_of(spec);

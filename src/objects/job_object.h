@@ -2,14 +2,15 @@
 // with its slice is a pod.
 #pragma once
 
+#include "core/job_words.h"
 #include "objects/service_object.h"
 
 namespace carve::objects {
 
 struct JobSpec {
-  std::string queue;                      // Name of its queue.
-  std::string compute_group = "default";  // One of the queue's groups.
-  std::string engine = "custom";          // "spark", "ray", "custom"
+  std::string queue;                           // Name of its queue.
+  std::string compute_group = "default";       // One of the queue's groups.
+  Word<JobEngine> engine = JobEngine::custom;  // "spark", "ray", "custom"
   std::map<std::string, std::string>
       parameters;                 // Parameters of the engine, and Carve's own (spark.md, ray.md).
   Run run;                        // The application. An image is rejected.
@@ -29,13 +30,14 @@ struct JobSpec {
 inline constexpr std::string_view log_end_event = "end";
 
 struct PodStatus {
-  std::string role;                  // "driver", "executor", "head", "worker", "task"
+  Word<PodRole> role;                // "driver", "executor", "head", "worker", "task"
   uint32_t index = 0;                // Among the pods of its role, from 0.
   std::string slice;                 // Empty if it has none. Its program's name has the same form.
   std::string program;               // Name of its program.
   std::string node;                  // Name of its node.
   std::vector<std::string> devices;  // UUIDs.
-  std::string state;     // "Waiting", "Granted", "Running", "Succeeded", "Failed", "Lost", "Ended"
+  // "Waiting", "Granted", "Running", "Stopping", "Succeeded", "Failed", "Lost", "Ended"
+  Word<PodState> state;
   std::string exit;      // "exit status 1", "signal 9", ...; empty if it has not ended.
   uint32_t attempt = 0;  // From 0; rises with each retry.
 };
@@ -49,7 +51,7 @@ struct DerivedParameter {
 
 struct JobStatus {
   uint32_t observed_generation = 0;  // The generation of `spec` that this status describes.
-  std::string phase;         // "Queued", "Starting", "Running", "Succeeded", "Failed", "Cancelled", "Lost",
+  Word<JobPhase> phase;      // "Queued", "Starting", "Running", "Succeeded", "Failed", "Cancelled", "Lost",
                              // "Deleting"
   uint32_t position = 0;     // Position in its queue, from 1; 0 if it does not wait.
   std::string reason;        // Why it waits, or why it ended this way.

@@ -6,7 +6,9 @@
 
 #include "core/device_readings.h"
 #include "core/enforcement.h"
+#include "core/node_phase.h"
 #include "core/reachability.h"
+#include "core/word.h"
 #include "objects/object.h"
 
 namespace carve::objects {
@@ -68,7 +70,7 @@ struct NodeAgentStatus {
 };
 
 struct NodeStatus {
-  std::string state;                        // "Starting", "Running", "Stopped"
+  Word<NodePhase> state;                    // "Starting", "Running", "Stopped"
   std::string started_at;                   // When it became Running.
   uint32_t ready_in_seconds = 0;            // For a starting node.
   uint64_t cpu_milli = 0;                   // Thousandths of a core of the machine; 0 if not known yet.

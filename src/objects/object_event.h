@@ -2,10 +2,12 @@
 // uid) and reason. A repetition raises its count and replaces its message.
 #pragma once
 
-#include "core/words.h"
+#include "core/word.h"
 #include "objects/object.h"
 
 namespace carve::objects {
+
+enum class EventType : uint8_t { normal, warning };
 
 // The reason of an event. The list is closed, so the number of events per object is bounded.
 enum class EventReason : uint8_t {
@@ -69,6 +71,12 @@ enum class EventReason : uint8_t {
 };
 
 }  // namespace carve::objects
+
+template <>
+struct carve::Words<carve::objects::EventType> {
+  static constexpr const char* kind = "type of an event";
+  static constexpr std::string_view words[] = {"Normal", "Warning"};
+};
 
 template <>
 struct carve::Words<carve::objects::EventReason> {
@@ -145,8 +153,8 @@ struct ObjectEvent {
   std::string kind;  // Kind of the object: "Service"
   std::string namespace_;
   std::string name;
-  std::string uid;   // Identifies the object among all that had this name; empty if unknown.
-  std::string type;  // "Normal" or "Warning"
+  std::string uid;       // Identifies the object among all that had this name; empty if unknown.
+  Word<EventType> type;  // "Normal" or "Warning"
   EventReason reason = EventReason::created;
   std::string message;  // Message of the last time.
   uint64_t count = 0;

@@ -4,7 +4,9 @@
 #include <optional>
 
 #include "core/restart_policy.h"
+#include "objects/autoscale_metric.h"
 #include "objects/object.h"
+#include "objects/states.h"
 
 namespace carve::objects {
 
@@ -67,10 +69,10 @@ struct Toleration {
 };
 
 struct Autoscale {
-  uint32_t min = 1;            // Fewest replicas.
-  uint32_t max = 1;            // Most replicas.
-  std::string metric = "qps";  // "qps", "gpuUtilization", "concurrency"
-  uint32_t target = 1;         // Value of the metric per replica.
+  uint32_t min = 1;                                     // Fewest replicas.
+  uint32_t max = 1;                                     // Most replicas.
+  Word<AutoscaleMetric> metric = AutoscaleMetric::qps;  // "qps", "gpuUtilization", "concurrency"
+  uint32_t target = 1;                                  // Value of the metric per replica.
 };
 
 struct ServiceSpec {
@@ -103,7 +105,8 @@ struct ReplicaStatus {
   std::string slice;                 // Name of its slice.
   std::string node;                  // Name of its node.
   std::vector<std::string> devices;  // UUIDs.
-  std::string state;  // "Starting", "Running", "Ready", "CrashLoopBackOff", "ImagePullFailed", "Stopping",
+  Word<ReplicaState>
+      state;          // "Starting", "Running", "Ready", "CrashLoopBackOff", "ImagePullFailed", "Stopping",
                       // "Succeeded", "Failed"
   uint32_t port = 0;  // Where its program listens; 0 without a port.
   uint32_t restarts = 0;  // Restarts of its program.
@@ -114,7 +117,7 @@ struct ReplicaStatus {
 struct ServiceStatus {
   uint32_t observed_generation = 0;  // The generation of `spec` that this status describes.
   std::string updated_at;            // When the controller saw this generation.
-  std::string phase;                 // "Waiting", "Running", "Updating", "Stopped", "Succeeded", "Failed",
+  Word<WorkloadPhase> phase;         // "Waiting", "Running", "Updating", "Stopped", "Succeeded", "Failed",
                                      // "CrashLoopBackOff", "ImagePullFailed", "Deleting"
   uint32_t replicas = 0;             // Replicas that hold a slice, including those that are being stopped.
   uint32_t desired_replicas = 0;     // spec.replicas, or the number that autoscaling decided.

@@ -12,7 +12,6 @@ namespace carve::render {
 namespace {
 
 using api::Json;
-using workload::PodRole;
 
 constexpr const char* image_word = "IMAGE";  // Carve's job has no image; the user replaces it.
 constexpr uint32_t basis_points_per_percent = 100;
@@ -48,10 +47,10 @@ class JobRendering {
   Manifests run() {
     warn_of_the_rest();
     std::string text;
-    switch (parse<engines::Engine>(spec_.engine).value_or(engines::Engine::custom)) {
-      case engines::Engine::custom: text = yaml::yaml_text(indexed_job()); break;
-      case engines::Engine::ray: text = yaml::yaml_text(ray_job()); break;
-      case engines::Engine::spark: text = spark_command() + yaml::yaml_text(spark_template()); break;
+    switch (spec_.engine.value().value_or(JobEngine::custom)) {
+      case JobEngine::custom: text = yaml::yaml_text(indexed_job()); break;
+      case JobEngine::ray: text = yaml::yaml_text(ray_job()); break;
+      case JobEngine::spark: text = spark_command() + yaml::yaml_text(spark_template()); break;
     }
     return {.text = std::move(text), .warnings = std::move(warnings_)};
   }
@@ -66,7 +65,7 @@ class JobRendering {
   }
 
  private:
-  std::string name() const { return metadata_.name.empty() ? spec_.engine + "-job" : metadata_.name; }
+  std::string name() const { return metadata_.name.empty() ? text(spec_.engine) + "-job" : metadata_.name; }
 
   Json metadata() const {
     Json out{{"name", name()}};
@@ -246,7 +245,7 @@ class JobRendering {
 
   void warn_of_the_rest() {
     warnings_.push_back(fmt::format("the image is unknown: replace {} with it", image_word));
-    if (parse<engines::Engine>(spec_.engine) == engines::Engine::spark)
+    if (spec_.engine.value() == JobEngine::spark)
       for (const auto& [field, value] :
            {std::pair{"deadlineSeconds", spec_.deadline_seconds}, {"retries", spec_.retries}})
         if (value != 0)

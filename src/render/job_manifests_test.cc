@@ -44,7 +44,7 @@ TEST(JobManifests, of_a_custom_job_are_an_indexed_job_with_our_resources) {
 
 TEST(JobManifests, of_ray_are_a_ray_job_whose_head_has_no_gpu) {
   const std::string text = rendered({.queue = "q",
-                                     .engine = "ray",
+                                     .engine = JobEngine::ray,
                                      .parameters = mgpu({{"serverless.ray.worker.gpu.amount", "1"},
                                                          {"carve.ray.worker.cpus", "4"},
                                                          {"carve.ray.worker.memory.bytes", "3000000000"},
@@ -64,7 +64,7 @@ TEST(JobManifests, of_ray_are_a_ray_job_whose_head_has_no_gpu) {
 TEST(JobManifests, of_spark_are_a_pod_template_and_the_command_that_reads_it) {
   const std::string text = rendered(
       {.queue = "q",
-       .engine = "spark",
+       .engine = JobEngine::spark,
        .parameters = mgpu({{"spark.executor.resource.gpu.amount", "1"}, {"spark.executor.instances", "2"}}),
        .run = {.command = {"app.py"}}});
   EXPECT_THAT(text, HasSubstr("spark.kubernetes.executor.podTemplateFile=j.yaml"));
@@ -78,7 +78,7 @@ TEST(JobManifests, of_spark_are_merged_into_the_users_template) {
     more["spark.executor.resource.gpu.amount"] = "1";
     more["spark.kubernetes.executor.podTemplateFile"] = "my pod.yaml";
     return rendered(
-        {.queue = "q", .engine = "spark", .parameters = mgpu(more), .run = {.command = {"app.py"}}});
+        {.queue = "q", .engine = JobEngine::spark, .parameters = mgpu(more), .run = {.command = {"app.py"}}});
   };
   const std::string text = with({{"spark.kubernetes.driver.podTemplateFile", "driver.yaml"}});
   EXPECT_THAT(text, HasSubstr("podTemplateFile=j-executor.yaml"));
@@ -95,7 +95,7 @@ TEST(JobManifests, of_spark_are_merged_into_the_users_template) {
 
 TEST(JobManifests, of_spark_say_which_limits_they_do_not_have) {
   const Manifests out = manifests({.queue = "q",
-                                   .engine = "spark",
+                                   .engine = JobEngine::spark,
                                    .parameters = mgpu({{"spark.executor.resource.gpu.amount", "1"}}),
                                    .run = {.command = {"app.py"}},
                                    .retries = 2,
@@ -109,7 +109,7 @@ TEST(JobManifests, of_spark_say_which_limits_they_do_not_have) {
 TEST(JobManifests, of_spark_keep_how_many_tasks_run_at_once) {
   const auto command = [](const char* cores, const char* amount) {
     return rendered({.queue = "q",
-                     .engine = "spark",
+                     .engine = JobEngine::spark,
                      .parameters = mgpu({{"spark.executor.resource.gpu.amount", "1"},
                                          {"spark.executor.cores", cores},
                                          {"spark.task.resource.gpu.amount", amount}}),

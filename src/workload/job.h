@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "core/failure.h"
-#include "core/words.h"
+#include "core/job_words.h"
 #include "workload/restart.h"
 
 namespace carve::workload {
@@ -39,8 +39,6 @@ inline constexpr size_t max_job_pods = 1024;
 inline constexpr unsigned max_job_retries = 100;
 inline constexpr Ns job_grace_ns = second_ns / 2;              // From SIGTERM to SIGKILL.
 inline constexpr Ns default_job_ttl_ns = 604'800 * second_ns;  // From the job's end to its removal.
-
-enum class PodRole : uint8_t { driver, executor, head, worker, task };
 
 struct PodId {
   PodRole role = PodRole::task;
@@ -85,7 +83,6 @@ struct Pod {
   std::optional<Ns> terminated_at;  // Time of SIGTERM to the running program.
 };
 
-enum class JobPhase : uint8_t { queued, starting, running, succeeded, failed, cancelled, lost };
 enum class JobEnd : uint8_t { all_succeeded, program_failed, program_lost, deadline, cancelled };
 
 struct JobObserved {
@@ -130,19 +127,7 @@ struct JobAction {
 // longer belong to it. The job is validated.
 std::vector<JobAction> actions(const Job&, const JobObserved&, Ns now);
 
+// Returns any phase but `deleting`.
 JobPhase phase(const Job&, const JobObserved&);
 
 }  // namespace carve::workload
-
-template <>
-struct carve::Words<carve::workload::PodRole> {
-  static constexpr const char* kind = "role of a pod";
-  static constexpr std::string_view words[] = {"driver", "executor", "head", "worker", "task"};
-};
-
-template <>
-struct carve::Words<carve::workload::JobPhase> {
-  static constexpr const char* kind = "phase of a job";
-  static constexpr std::string_view words[] = {"Queued", "Starting",  "Running", "Succeeded",
-                                               "Failed", "Cancelled", "Lost"};
-};

@@ -47,12 +47,12 @@ SlicingCheck instance_state(std::span<const PoolNode> nodes, Ns now) {
   const PoolNode* stopped = nullptr;
   for (const PoolNode& node : nodes) {
     if (node.gpus == 0) continue;
-    const NodeState state = state_of(node, now);
-    check.is_ok |= state == NodeState::running;
-    if (state == NodeState::starting &&
+    const NodePhase state = state_of(node, now);
+    check.is_ok |= state == NodePhase::running;
+    if (state == NodePhase::starting &&
         (starting == nullptr || ready_in(node, now) < ready_in(*starting, now)))
       starting = &node;
-    if (state == NodeState::stopped && stopped == nullptr) stopped = &node;
+    if (state == NodePhase::stopped && stopped == nullptr) stopped = &node;
   }
   if (check.is_ok) return check;
   if (starting != nullptr) {
@@ -131,9 +131,9 @@ Outcome<NodePool> validated(NodePool pool) {
   return pool;
 }
 
-NodeState state_of(const PoolNode& node, Ns now) {
-  if (node.is_stopped || after(node.answered_at, node_silence_ns) <= now) return NodeState::stopped;
-  return node.is_ready ? NodeState::running : NodeState::starting;
+NodePhase state_of(const PoolNode& node, Ns now) {
+  if (node.is_stopped || after(node.answered_at, node_silence_ns) <= now) return NodePhase::stopped;
+  return node.is_ready ? NodePhase::running : NodePhase::starting;
 }
 
 Ns ready_in(const PoolNode& node, Ns now, Ns expected_start) {

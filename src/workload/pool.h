@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/node_phase.h"
 #include "core/request.h"
 #include "workload/restart.h"
 
@@ -94,8 +95,7 @@ struct PoolNode {
   Ns answered_at = 0;  // The agent's last answer.
 };
 
-enum class NodeState : uint8_t { starting, running, stopped };
-NodeState state_of(const PoolNode&, Ns now);
+NodePhase state_of(const PoolNode&, Ns now);
 
 // Returns the time until a starting node is expected to run, at least 0.
 Ns ready_in(const PoolNode&, Ns now, Ns expected_start = default_expected_start_ns);

@@ -89,16 +89,16 @@ TEST(Pool, the_state_of_a_node) {
   constexpr Ns s = second_ns;
   PoolNode n = node("n1");
   n.started_at = n.answered_at = 100 * s;
-  EXPECT_EQ(state_of(n, 110 * s - 1), NodeState::running);
-  EXPECT_EQ(state_of(n, 110 * s), NodeState::stopped) << "no answer for 10 s";
+  EXPECT_EQ(state_of(n, 110 * s - 1), NodePhase::running);
+  EXPECT_EQ(state_of(n, 110 * s), NodePhase::stopped) << "no answer for 10 s";
   n.is_ready = false;
-  EXPECT_EQ(state_of(n, 100 * s), NodeState::starting);
+  EXPECT_EQ(state_of(n, 100 * s), NodePhase::starting);
   EXPECT_EQ(ready_in(n, 100 * s), 600 * s);
   EXPECT_EQ(ready_in(n, 340 * s), 360 * s);
   EXPECT_EQ(ready_in(n, 900 * s), 0);
   EXPECT_EQ(ready_in(n, 110 * s, 20 * s), 10 * s);
   n.is_stopped = true;
-  EXPECT_EQ(state_of(n, 100 * s), NodeState::stopped);
+  EXPECT_EQ(state_of(n, 100 * s), NodePhase::stopped);
 }
 
 TEST(Pool, a_system_label_cannot_be_edited_on_a_node) {

@@ -89,7 +89,7 @@ struct FuzzedController {
   // Gives the object the status of a cluster that runs: its dashboard's token is secret too.
   void show_token(const ObjectKey& key) {
     const auto shown = objects.update(key, [](Object& object) -> Outcome<void> {
-      object.status = objects::JobStatus{.phase = "Running", .dashboard_token = secret};
+      object.status = objects::JobStatus{.phase = JobPhase::running, .dashboard_token = secret};
       return {};
     });
     if (!shown) abort();

@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto same = engines::read_parameters(again);
     if (!same || same->values != read->values || !same->warnings.empty()) std::abort();
   }
-  for (const engines::Engine engine : {engines::Engine::spark, engines::Engine::ray, engines::Engine::custom})
+  for (const JobEngine engine : {JobEngine::spark, JobEngine::ray, JobEngine::custom})
     for (const workload::QueueGpu gpu :
          {workload::QueueGpu::none, workload::QueueGpu::gpu, workload::QueueGpu::mgpu}) {
       const auto pods = engines::engine_pods(

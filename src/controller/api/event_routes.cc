@@ -15,7 +15,8 @@ http::Response shown_events(const std::vector<KeptEvent>& events) {
                          .namespace_ = event.key.object.namespace_,
                          .name = event.key.object.name,
                          .uid = event.key.uid,
-                         .type = objects::is_warning(event.key.reason) ? "Warning" : "Normal",
+                         .type = objects::is_warning(event.key.reason) ? objects::EventType::warning
+                                                                       : objects::EventType::normal,
                          .reason = event.key.reason,
                          .message = event.message,
                          .count = event.count,

@@ -68,7 +68,7 @@ TEST(EventRoutes, an_event_is_shown_immediately_for_its_object_and_in_the_full_l
   ASSERT_EQ(list.items.size(), 1u);
   const objects::ObjectEvent& event = list.items[0];
   EXPECT_EQ(event.kind + " " + event.namespace_ + "/" + event.name, "Service default/a");
-  EXPECT_EQ(event.type, "Normal");
+  EXPECT_EQ(event.type, objects::EventType::normal);
   EXPECT_EQ(event.message, "2 replicas, account root");
   EXPECT_EQ(event.count, 1u);
   EXPECT_EQ(event.first_at, "1970-01-01T00:00:01.000Z");

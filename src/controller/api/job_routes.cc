@@ -166,8 +166,8 @@ std::optional<http::Response> refused_job(const Call& call, const Submission& su
         fmt::format("{} jobs are waiting, the limit; submit again later", workload::max_waiting_jobs));
   auto job = submitted(call, submission);
   if (!job) return std::move(job.error());
-  if (job->spec.engine_home.empty() && job->spec.engine != carve::text(engines::Engine::custom)) {
-    const bool is_spark = job->spec.engine == carve::text(engines::Engine::spark);
+  if (job->spec.engine_home.empty() && job->spec.engine != JobEngine::custom) {
+    const bool is_spark = job->spec.engine == JobEngine::spark;
     return refuse(api::FieldErrors{
         {.field = "spec.engineHome",
          .value = "",
@@ -235,7 +235,7 @@ Outcome<Object> planned_job(const Call& call, const Submission& submission) {
     return failure(FailureKind::failed_precondition, "the queue of {} has changed; submit again", text(key));
   Object object;
   object.key = key;
-  if (key.name.empty()) object.key.name = new_name(call, submission, job->spec.engine);
+  if (key.name.empty()) object.key.name = new_name(call, submission, text(job->spec.engine));
   object.owner_uid = owner->uid;
   object.account = owner->account;
   object.created_ns = call.context.views.now_ns();
@@ -243,7 +243,7 @@ Outcome<Object> planned_job(const Call& call, const Submission& submission) {
   object.labels = submission.metadata.labels;
   object.annotations = submission.metadata.annotations;
   object.spec = submission.spec;
-  objects::JobStatus status{.phase = "Queued",
+  objects::JobStatus status{.phase = JobPhase::queued,
                             .submitted_at = os::rfc3339(object.created_ns, os::Decimals::milliseconds),
                             .derived = engines::derived_parameters(job->spec, job->pods),
                             .warnings = warnings_of(*job)};
@@ -336,7 +336,7 @@ Object with_present_status(const Call& call, const Object& object) {
   if (!position && !hours) return object;
   if (!object.status.is_readable()) return object;
   auto status = object.status.as<objects::JobStatus>();
-  if (position && (status.phase == "Queued" || object.key.kind == Kind::ray_cluster)) {
+  if (position && (status.phase == JobPhase::queued || object.key.kind == Kind::ray_cluster)) {
     status.position = position->position;
     status.reason = position->reason;
   }

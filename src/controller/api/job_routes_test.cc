@@ -212,7 +212,7 @@ TEST_F(JobRoutes, a_cluster_is_kept_once_and_its_token_is_its_users) {
               HasSubstr("job a has this name"));
   ASSERT_TRUE(
       objects.update({objects::Kind::ray_cluster, "default", "c"}, [](Object& object) -> Outcome<void> {
-        object.status = objects::JobStatus{.phase = "Running", .dashboard_token = "p2"};
+        object.status = objects::JobStatus{.phase = JobPhase::running, .dashboard_token = "p2"};
         return {};
       }));
   views.hours = JobHours{.gpu_hours = "1.500000"};

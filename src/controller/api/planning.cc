@@ -135,8 +135,9 @@ Outcome<Object> new_object(const Call& call, const ObjectKey& key, const Submiss
 }
 
 TypedJson status_with(const TypedJson& status, const std::vector<std::string>& warnings) {
-  objects::ServiceStatus out =
-      status.is_readable() ? status.as<objects::ServiceStatus>() : objects::ServiceStatus{.phase = "Waiting"};
+  objects::ServiceStatus out = status.is_readable()
+                                   ? status.as<objects::ServiceStatus>()
+                                   : objects::ServiceStatus{.phase = objects::WorkloadPhase::waiting};
   out.warnings = warnings;
   return out;
 }

@@ -39,7 +39,7 @@ struct PoolRoutes : testing::Test {
   PoolRoutes() {
     for (const char* name : {"n1", "n2"}) {
       const objects::NodeStatus status{
-          .state = "Running", .gpus = 2, .memory_unit = {.desired = "1GiB", .effective = "1GiB"}};
+          .state = NodePhase::running, .gpus = 2, .memory_unit = {.desired = "1GiB", .effective = "1GiB"}};
       EXPECT_TRUE(objects.add({.key = node_key(name), .spec = objects::NodeSpec{}, .status = status}));
     }
   }

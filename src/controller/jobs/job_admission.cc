@@ -201,7 +201,7 @@ std::vector<ForecastCapacity::HeldPlace> JobReconciler::places_of_job(const Obje
   const JobForm& form = *known.form;
   std::map<PodId, PodRecord> records;
   for (PodRecord& record : records_.pods(job.uid))
-    records[{static_cast<workload::PodRole>(record.role), record.index}] = std::move(record);
+    records[{static_cast<PodRole>(record.role), record.index}] = std::move(record);
   std::vector<Amounts> missing;
   const workload::JobNeed& need = form.pods.need;
   const auto pods =
@@ -300,7 +300,7 @@ void JobReconciler::admit_job(const Object& object, Ns now) {
   JobRecord record = records_.job(object.uid);
   CachedJob& known = known_.at(object.uid);
   changed_ = true;
-  if (known.form->spec.engine != carve::text(engines::Engine::custom) && record.secret.empty()) {
+  if (known.form->spec.engine != JobEngine::custom && record.secret.empty()) {
     const auto port = effects_.free_port(Effects::PortUse::engine, records_.ports());
     if (!port) return os::log::warning(cause_of(object), "{}: {}", text(object.key), port.error().message);
     record.port = *port;

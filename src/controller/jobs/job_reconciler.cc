@@ -18,7 +18,6 @@ using Action = workload::JobAction;
 using workload::JobEnd;
 using workload::PodId;
 using workload::PodProgram;
-using workload::PodRole;
 using workload::ProgramState;
 
 constexpr Ns start_patience = 5 * workload::second_ns;  // Time for a supervisor to begin.

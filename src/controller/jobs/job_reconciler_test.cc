@@ -75,7 +75,7 @@ TEST(JobReconciler, runs_each_task_once_in_its_slice_and_ends_the_slices) {
   JobStage s;
   s.submit("a", 2);
   s.turn(4);
-  EXPECT_EQ(s.status("a").phase, "Running");
+  EXPECT_EQ(text(s.status("a").phase), "Running");
   EXPECT_THAT(s.machine.live, testing::SizeIs(2));
   const ProgramStart& start = s.machine.starts.at("a-task-1");
   EXPECT_THAT(start.command, ElementsAre("train"));
@@ -84,7 +84,7 @@ TEST(JobReconciler, runs_each_task_once_in_its_slice_and_ends_the_slices) {
   EXPECT_EQ(start.node, "n1");
   s.exit_all(0);
   s.turn(4);
-  EXPECT_EQ(s.status("a").phase, "Succeeded");
+  EXPECT_EQ(text(s.status("a").phase), "Succeeded");
   EXPECT_EQ(s.status("a").exit_status, 0u);
   EXPECT_THAT(s.machine.live, IsEmpty());
   EXPECT_THAT(s.machine.started_twice, IsEmpty());
@@ -95,13 +95,13 @@ TEST(JobReconciler, returns_a_job_to_its_queue_if_a_node_refuses_one_of_its_slic
   s.machine.capacity = 2;  // The forecast does not know this limit.
   s.submit("a", 3);
   s.turn(6);
-  EXPECT_EQ(s.status("a").phase, "Queued");
+  EXPECT_EQ(text(s.status("a").phase), "Queued");
   EXPECT_EQ(s.status("a").reason, "no device has the capacity");
   EXPECT_THAT(s.machine.live, IsEmpty());
   EXPECT_THAT(s.machine.starts, IsEmpty());
   s.machine.capacity = 3;
   s.turn(60);
-  EXPECT_EQ(s.status("a").phase, "Running");
+  EXPECT_EQ(text(s.status("a").phase), "Running");
   EXPECT_THAT(s.machine.live, testing::SizeIs(3));
 }
 
@@ -121,8 +121,8 @@ TEST(JobReconciler, says_where_each_waiting_job_is_and_what_the_devices_lack) {
   EXPECT_EQ(behind->reason, "a is before it");
   s.cancel("a");
   s.turn(6);
-  EXPECT_EQ(s.status("a").phase, "Cancelled");
-  EXPECT_EQ(s.status("b").phase, "Running");
+  EXPECT_EQ(text(s.status("a").phase), "Cancelled");
+  EXPECT_EQ(text(s.status("b").phase), "Running");
   EXPECT_EQ(s.positions.size(), 0u);
 }
 
@@ -134,7 +134,7 @@ TEST(JobReconciler, a_job_that_fits_on_no_empty_device_keeps_no_other_job_waitin
   s.turn(3);
   s.add({.key = {objects::Kind::node, "default", "n1"}, .uid = "n1", .status = two_devices_of_16_gib()});
   s.turn(6);
-  EXPECT_EQ(s.status("b").phase, "Running");
+  EXPECT_EQ(text(s.status("b").phase), "Running");
   ASSERT_TRUE(s.positions.find("1-large"));
   EXPECT_THAT(s.positions.find("1-large")->reason, HasSubstr("all devices have room for 6 of the job's 7"));
   // A node that comes later has room for it.
@@ -143,7 +143,7 @@ TEST(JobReconciler, a_job_that_fits_on_no_empty_device_keeps_no_other_job_waitin
   s.machine.nodes.push_back("n2");
   s.add({.key = {objects::Kind::node, "default", "n2"}, .uid = "n2", .status = second});
   s.turn(20);
-  EXPECT_EQ(s.status("large").phase, "Running");
+  EXPECT_EQ(text(s.status("large").phase), "Running");
 }
 
 TEST(JobReconciler, a_deleted_job_has_the_phase_deleting) {
@@ -157,7 +157,7 @@ TEST(JobReconciler, a_deleted_job_has_the_phase_deleting) {
     return {};
   }));
   s.turn(2);
-  EXPECT_EQ(s.status("a").phase, "Deleting");
+  EXPECT_EQ(text(s.status("a").phase), "Deleting");
   s.turn(12);
   EXPECT_FALSE(s.objects->find(JobStage::key("a"))) << "killed after its grace period";
 }
@@ -172,7 +172,7 @@ TEST(JobReconciler, starts_a_failed_task_again_and_ends_the_others_if_it_fails_t
   EXPECT_EQ(s.machine.programs.at("a-task-1").seen.attempt, 1u);
   s.machine.end_program("a-task-0", 4);
   s.turn(20);
-  EXPECT_EQ(s.status("a").phase, "Failed");
+  EXPECT_EQ(text(s.status("a").phase), "Failed");
   EXPECT_EQ(s.status("a").exit_status, 4u);
   EXPECT_EQ(s.status("a").reason, "task 0: exit status 4");
   EXPECT_THAT(s.machine.live, IsEmpty());
@@ -193,16 +193,16 @@ TEST(JobReconciler, returns_a_job_to_its_queue_if_its_node_is_drained) {
   };
   set_draining(true);
   s.turn(20);
-  EXPECT_EQ(s.status("a").phase, "Queued");
+  EXPECT_EQ(text(s.status("a").phase), "Queued");
   EXPECT_THAT(s.machine.live, IsEmpty());
   set_draining(false);
   s.turn(40);
-  EXPECT_EQ(s.status("a").phase, "Running");
+  EXPECT_EQ(text(s.status("a").phase), "Running");
   EXPECT_EQ(s.machine.programs.at("a-task-0").seen.attempt, 1u) << "it had succeeded before";
   EXPECT_EQ(s.machine.programs.at("a-task-1").seen.attempt, 2u);
   s.exit_all(0);
   s.turn(6);
-  EXPECT_EQ(s.status("a").phase, "Succeeded");
+  EXPECT_EQ(text(s.status("a").phase), "Succeeded");
 }
 
 TEST(JobReconciler, a_job_whose_program_cannot_be_started_fails_with_the_reason) {
@@ -210,7 +210,7 @@ TEST(JobReconciler, a_job_whose_program_cannot_be_started_fails_with_the_reason)
   s.machine.refuses_start = "this machine has no user with the uid 7";
   s.submit("a", 1, 1);
   s.turn(40);
-  EXPECT_EQ(s.status("a").phase, "Failed");
+  EXPECT_EQ(text(s.status("a").phase), "Failed");
   EXPECT_EQ(s.status("a").reason, s.machine.refuses_start);
   EXPECT_THAT(s.machine.live, IsEmpty());
 }
@@ -221,7 +221,7 @@ TEST(JobReconciler, a_slice_that_a_user_ended_fails_its_task) {
   s.turn(4);
   s.machine.live.clear();
   s.turn(6);
-  EXPECT_EQ(s.status("a").phase, "Failed");
+  EXPECT_EQ(text(s.status("a").phase), "Failed");
   EXPECT_EQ(s.status("a").exit_status, 137u);
 }
 
@@ -232,7 +232,7 @@ TEST(JobReconciler, asks_again_for_a_slice_whose_answer_was_lost) {
   s.turn(3);
   s.machine.loses_answers = false;
   s.turn(6);
-  EXPECT_EQ(s.status("a").phase, "Running");
+  EXPECT_EQ(text(s.status("a").phase), "Running");
   EXPECT_THAT(s.machine.granted_twice, IsEmpty());
   EXPECT_THAT(s.machine.live, testing::SizeIs(2));
 }
@@ -260,7 +260,7 @@ TEST(JobReconciler, that_is_killed_at_any_call_ends_in_the_same_state) {
       }
       EXPECT_TRUE(killed || calls > 8);
       for (const char* job : {"a", "b"}) {
-        EXPECT_EQ(s.status(job).phase, "Succeeded") << job;
+        EXPECT_EQ(text(s.status(job).phase), "Succeeded") << job;
         for (const objects::PodStatus& pod : s.status(job).pods)
           EXPECT_EQ(s.machine.programs.at(pod.program).seen.attempt, 1u);
       }
@@ -282,7 +282,7 @@ TEST(JobReconciler, keeps_a_cluster_whose_slices_have_their_own_sizes_until_it_i
   const auto status = [&] {
     return *api::read<objects::JobStatus>(s.objects->find(key)->status.json(), api::Reading::lenient);
   };
-  EXPECT_EQ(status().phase, "Running");
+  EXPECT_EQ(text(status().phase), "Running");
   EXPECT_EQ(status().dashboard, "http://127.0.0.1:20000");
   EXPECT_EQ(status().dashboard_token, "secret-1");
   EXPECT_EQ(s.machine.live.at("c-worker-0").memory_bytes, (4096_MiB).count);
@@ -291,10 +291,10 @@ TEST(JobReconciler, keeps_a_cluster_whose_slices_have_their_own_sizes_until_it_i
   s.restart();
   s.machine.end_program("c-worker-1", 0);  // An exit with status 0 does not end the cluster either.
   s.turn(4);
-  EXPECT_EQ(status().phase, "Starting");
+  EXPECT_EQ(text(status().phase), "Starting");
   EXPECT_THAT(status().reason, testing::MatchesRegex("worker 1 ended: .*; it is started again"));
   s.turn(20);
-  EXPECT_EQ(status().phase, "Running");
+  EXPECT_EQ(text(status().phase), "Running");
   EXPECT_EQ(status().reason, "");
   EXPECT_EQ(s.machine.programs.at("c-worker-1").seen.attempt, 2u);
   EXPECT_EQ(s.machine.programs.at("c-worker-0").seen.attempt, 1u);
@@ -352,13 +352,13 @@ TEST(JobReconciler, gives_a_cluster_more_and_fewer_workers_while_the_others_run_
   s.turn(6);
   EXPECT_THAT(s.slices(), ElementsAre("c-worker-0", "c-worker-1", "c-worker-2", "c-worker-4"));
   EXPECT_EQ(s.machine.live.at("c-worker-4").memory_bytes, (2048_MiB).count);
-  EXPECT_EQ(s.cluster_status().phase, "Running");
+  EXPECT_EQ(text(s.cluster_status().phase), "Running");
   EXPECT_EQ(s.cluster_status().gpu, "3 of 2 GiB, 30%; 1 of 4 GiB, 50%");
   s.scale(1, 2);
   s.turn(8);
   EXPECT_THAT(s.slices(), ElementsAre("c-worker-0", "c-worker-1", "c-worker-3"));
   EXPECT_EQ(s.machine.live.at("c-worker-3").memory_bytes, (4096_MiB).count);
-  EXPECT_EQ(s.cluster_status().phase, "Running");
+  EXPECT_EQ(text(s.cluster_status().phase), "Running");
   EXPECT_THAT(s.cluster_status().pods, testing::SizeIs(4));
   EXPECT_FALSE(s.machine.programs.contains("c-worker-2")) << "it is forgotten with its log";
   for (const char* program : {"c-head-0", "c-worker-0", "c-worker-1"}) EXPECT_EQ(s.attempt(program), 1u);
@@ -375,7 +375,7 @@ TEST(JobReconciler, lets_further_workers_of_a_cluster_wait_in_their_queue_all_or
   s.scale(8, 1);  // The machine's slices are on no device of the forecast, which has room for six.
   s.turn(4);
   EXPECT_THAT(s.slices(), testing::SizeIs(2)) << "none of the seven";
-  EXPECT_EQ(s.cluster_status().phase, "Running");
+  EXPECT_EQ(text(s.cluster_status().phase), "Running");
   EXPECT_EQ(s.cluster_status().slices, 9u);
   const auto position = s.positions.find("1-c");
   ASSERT_TRUE(position);
@@ -399,7 +399,7 @@ TEST(JobReconciler, gives_further_workers_back_if_a_node_refuses_one_of_them) {
   s.turn(5);
   EXPECT_THAT(s.slices(), ElementsAre("c-worker-0", "c-worker-1"));
   EXPECT_THAT(s.positions.find("1-c")->reason, "2 more workers wait: no device has the capacity");
-  EXPECT_EQ(s.cluster_status().phase, "Running");
+  EXPECT_EQ(text(s.cluster_status().phase), "Running");
   s.machine.capacity = 4;
   s.turn(80);
   EXPECT_THAT(s.slices(), testing::SizeIs(4));
@@ -430,7 +430,7 @@ TEST(JobReconciler, that_is_killed_while_a_cluster_changes_ends_in_the_same_stat
         }
       }
       EXPECT_THAT(s.slices(), ElementsAre("c-worker-0", "c-worker-1"));
-      EXPECT_EQ(s.cluster_status().phase, "Running");
+      EXPECT_EQ(text(s.cluster_status().phase), "Running");
       EXPECT_THAT(s.machine.started_twice, IsEmpty());
       EXPECT_THAT(s.machine.granted_twice, IsEmpty());
     }

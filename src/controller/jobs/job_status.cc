@@ -8,20 +8,22 @@
 namespace carve::controller {
 namespace {
 
+using objects::PodState;
 using workload::JobEnd;
 using workload::PodId;
 using workload::ProgramState;
 
 std::string moment(int64_t ns) { return ns == 0 ? "" : os::rfc3339(ns, os::Decimals::milliseconds); }
 
-std::string state_of(const PodRecord& pod, const ObservedProgram& program) {
-  if (program.state == ProgramState::running) return pod.terminated_ns == 0 ? "Running" : "Stopping";
+PodState state_of(const PodRecord& pod, const ObservedProgram& program) {
+  using enum PodState;
+  if (program.state == ProgramState::running) return pod.terminated_ns == 0 ? running : stopping;
   if (program.state == ProgramState::exited && program.attempt == pod.attempt) {
-    if (pod.terminated_ns != 0) return "Ended";
-    if (program.is_lost) return "Lost";
-    return program.exit_status == 0 ? "Succeeded" : "Failed";
+    if (pod.terminated_ns != 0) return ended;
+    if (program.is_lost) return lost;
+    return program.exit_status == 0 ? succeeded : failed;
   }
-  return pod.is_granted ? "Granted" : "Waiting";
+  return pod.is_granted ? granted : waiting;
 }
 
 // Returns how the program ended. The slice's addition to it (exit_of) is kept when the slice has ended.
@@ -34,10 +36,10 @@ std::string kept_exit(const objects::PodStatus& now, const std::vector<objects::
 }
 
 objects::PodStatus pod_status(const JobStatusInput& in, PodId id) {
-  objects::PodStatus out{.role = std::string(carve::text(id.role)),
+  objects::PodStatus out{.role = id.role,
                          .index = id.index,
                          .program = pod_name(in.object.key.name, id),
-                         .state = "Waiting"};
+                         .state = PodState::waiting};
   const auto pod = in.pods.find(id);
   if (pod == in.pods.end()) return out;
   const PodRecord& record = pod->second;
@@ -56,7 +58,7 @@ objects::PodStatus pod_status(const JobStatusInput& in, PodId id) {
 // Returns the exit status of the first main pod that failed.
 uint32_t exit_status(const JobStatusInput& in) {
   for (const auto& [id, program] : in.programs) {
-    const bool is_main = id.role == workload::PodRole::driver || id.role == workload::PodRole::task;
+    const bool is_main = id.role == PodRole::driver || id.role == PodRole::task;
     if (is_main && program.state == ProgramState::exited && program.exit_status != 0)
       return program.exit_status;
   }
@@ -66,8 +68,8 @@ uint32_t exit_status(const JobStatusInput& in) {
 std::string failed_pods(const JobStatusInput& in, const objects::JobStatus& status) {
   std::string out;
   for (const objects::PodStatus& pod : status.pods)
-    if (pod.state == "Failed" || pod.state == "Lost")
-      out += fmt::format("{}{} {}: {}", out.empty() ? "" : "; ", pod.role, pod.index, pod.exit);
+    if (pod.state == PodState::failed || pod.state == PodState::lost)
+      out += fmt::format("{}{} {}: {}", out.empty() ? "" : "; ", text(pod.role), pod.index, pod.exit);
   if (!out.empty()) return out;
   return in.why_not_started.empty() ? "its programs were stopped" : in.why_not_started;
 }
@@ -76,8 +78,8 @@ std::string failed_pods(const JobStatusInput& in, const objects::JobStatus& stat
 std::string restarting_pods(const objects::JobStatus& status) {
   std::string out;
   for (const objects::PodStatus& pod : status.pods)
-    if (pod.state == "Failed" || pod.state == "Lost" || pod.state == "Succeeded")
-      out += fmt::format("{}{} {} ended: {}; it is started again", out.empty() ? "" : "; ", pod.role,
+    if (pod.state == PodState::failed || pod.state == PodState::lost || pod.state == PodState::succeeded)
+      out += fmt::format("{}{} {} ended: {}; it is started again", out.empty() ? "" : "; ", text(pod.role),
                          pod.index, pod.exit);
   return out;
 }
@@ -106,7 +108,7 @@ objects::JobStatus job_status(const JobStatusInput& in, objects::JobStatus befor
   objects::JobStatus out = std::move(before);
   const bool had_end = !out.finished_at.empty();
   out.observed_generation = in.object.generation;
-  out.phase = in.object.is_ending ? "Deleting" : carve::text(phase(in.job, in.observed));
+  out.phase = in.object.is_ending ? JobPhase::deleting : phase(in.job, in.observed);
   out.submitted_at = moment(in.object.created_ns);
   out.admitted_at = moment(in.record.admitted_ns);
   out.finished_at = moment(in.record.finished_ns);
@@ -115,9 +117,9 @@ objects::JobStatus job_status(const JobStatusInput& in, objects::JobStatus befor
   out.memory_bytes = in.form.pods.need.memory.count;
   out.share_bp = in.form.pods.need.share.basis_points;
   const bool has_head = std::ranges::any_of(in.programs, [](const auto& one) {
-    return one.first.role == workload::PodRole::head && one.second.state == ProgramState::running;
+    return one.first.role == PodRole::head && one.second.state == ProgramState::running;
   });
-  const bool is_shown = has_head && in.form.spec.engine == carve::text(engines::Engine::ray);
+  const bool is_shown = has_head && in.form.spec.engine == JobEngine::ray;
   out.dashboard = is_shown ? fmt::format("http://127.0.0.1:{}", in.record.port) : "";
   out.dashboard_token = is_shown ? in.record.secret : "";
   // Programs that are stopped because the job has an end keep the state that they had at that time.

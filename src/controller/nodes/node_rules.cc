@@ -10,20 +10,10 @@ namespace carve::controller {
 namespace {
 
 using objects::Kind;
-using workload::NodeState;
 
 std::string label_of(const Object& node, std::string_view key) {
   const auto found = node.labels.find(std::string(key));
   return found == node.labels.end() ? "" : found->second;
-}
-
-std::string_view shown_state(NodeState state) {
-  switch (state) {
-    case NodeState::starting: return "Starting";
-    case NodeState::running: return "Running";
-    case NodeState::stopped: break;
-  }
-  return "Stopped";
 }
 
 std::string moment(int64_t utc_ns) { return os::rfc3339(utc_ns, os::Decimals::milliseconds); }
@@ -128,14 +118,14 @@ objects::NodeStatus observed_status(const Object& node, const NodeObservation& s
   objects::NodeStatus out = before;
   out.agent.reset();
   const workload::PoolNode timed = timed_node(node, seen);
-  const NodeState state = workload::state_of(timed, now_ns);
-  out.state = shown_state(state);
+  const NodePhase state = workload::state_of(timed, now_ns);
+  out.state = state;
   out.ready_in_seconds =
-      state == NodeState::starting
+      state == NodePhase::starting
           ? static_cast<uint32_t>(workload::ready_in(timed, now_ns, expected_start_ns) / workload::second_ns)
           : 0;
   const std::string refusal = refusal_of(node);
-  out.conditions = {condition("Ready", state == NodeState::running, out.state, ""),
+  out.conditions = {condition("Ready", state == NodePhase::running, text(out.state), ""),
                     condition("Schedulable", refusal.empty(), refusal.empty() ? "Open" : "Refuses", refusal)};
   date(out.conditions, before.conditions, now_ns);
   const std::string placement = label_of(node, workload::placement_label);
@@ -249,8 +239,8 @@ workload::PoolNode pool_node(const Object& node, int64_t now_ns) {
                          .labels = {node.labels.begin(), node.labels.end()},
                          .is_initialised = status.is_initialised,
                          .gpus = status.gpus,
-                         .is_stopped = status.state == "Stopped",
-                         .is_ready = status.state == "Running",
+                         .is_stopped = status.state == NodePhase::stopped,
+                         .is_ready = status.state == NodePhase::running,
                          .started_at = now_ns + int64_t{status.ready_in_seconds} * workload::second_ns -
                                        workload::default_expected_start_ns,
                          .answered_at = now_ns};
@@ -285,7 +275,7 @@ objects::PoolStatus pool_status(const Object& pool, const std::vector<Pointer>& 
   out.nodes = static_cast<uint32_t>(own.size());
   for (const workload::PoolNode& node : own) {
     out.gpus += node.gpus;
-    out.running_gpu_nodes += node.gpus > 0 && workload::state_of(node, now_ns) == NodeState::running ? 1 : 0;
+    out.running_gpu_nodes += node.gpus > 0 && workload::state_of(node, now_ns) == NodePhase::running ? 1 : 0;
   }
   for (const workload::LabelDrift& drift :
        workload::drift(objects::node_pool(pool.key.name, pool_spec(pool)), own))

@@ -28,16 +28,16 @@ NodeObservation seen() {
 
 TEST(NodeRules, a_node_runs_while_its_agent_answers) {
   NodeObservation observation = seen();
-  EXPECT_EQ(observed_status(node("a"), observation, now).state, "Running");
-  EXPECT_EQ(observed_status(node("a"), observation, now + 10 * second).state, "Stopped");
-  EXPECT_EQ(observed_status(node("a", {.stopped = true}), observation, now).state, "Stopped");
+  EXPECT_EQ(text(observed_status(node("a"), observation, now).state), "Running");
+  EXPECT_EQ(text(observed_status(node("a"), observation, now + 10 * second).state), "Stopped");
+  EXPECT_EQ(text(observed_status(node("a", {.stopped = true}), observation, now).state), "Stopped");
   observation.settings.starting = true;
   const auto starting = observed_status(node("a"), observation, now);
-  EXPECT_EQ(starting.state, "Starting");
+  EXPECT_EQ(text(starting.state), "Starting");
   EXPECT_EQ(starting.ready_in_seconds, 540u);
   EXPECT_EQ(observed_status(node("a"), observation, now, 90 * second).ready_in_seconds, 30u);
   EXPECT_EQ(observed_status(node("a"), observation, now, 0).ready_in_seconds, 0u) << "it is late";
-  EXPECT_EQ(observed_status(node("a"), {.answered_ns = now}, now).state, "Starting");
+  EXPECT_EQ(text(observed_status(node("a"), {.answered_ns = now}, now).state), "Starting");
 }
 
 TEST(NodeRules, a_node_reports_whole_units_of_memory) {
@@ -135,21 +135,21 @@ TEST(NodeRules, the_slicing_check_reports_the_first_failure) {
     const objects::Slicing slicing = slicing_of(pool, list, now);
     return slicing.available ? "" : slicing.checks.back().message;
   };
-  const auto in_pool = [](const char* state, uint32_t gpus, uint32_t ready_in = 0) {
+  const auto in_pool = [](NodePhase state, uint32_t gpus, uint32_t ready_in = 0) {
     return node("n1", {.pool = "p"}, {.state = state, .ready_in_seconds = ready_in, .gpus = gpus});
   };
   EXPECT_EQ(
       message("public", {}),
       "pool 'p' is of type public: GPU slicing needs an EAS resource group or a Lingjun resource quota");
   EXPECT_EQ(message("eas", {}), "pool 'p' has no GPU: its GPU column is 0");
-  EXPECT_THAT(message("eas", {in_pool("Starting", 2, 350)}), HasSubstr("about 6 min left"));
-  EXPECT_EQ(message("lingjun", {in_pool("Stopped", 2)}), "node n1 is Stopped: start it");
-  EXPECT_EQ(message("eas", {in_pool("Running", 2)}), "");
+  EXPECT_THAT(message("eas", {in_pool(NodePhase::starting, 2, 350)}), HasSubstr("about 6 min left"));
+  EXPECT_EQ(message("lingjun", {in_pool(NodePhase::stopped, 2)}), "node n1 is Stopped: start it");
+  EXPECT_EQ(message("eas", {in_pool(NodePhase::running, 2)}), "");
 }
 
 TEST(NodeRules, damaged_stored_values_get_the_defaults) {
   EXPECT_TRUE(node_spec({.spec = TypedJson::read<objects::NodeSpec>("[1")}).schedulable);
-  EXPECT_EQ(node_status({.status = TypedJson::read<objects::NodeStatus>("7")}).state, "");
+  EXPECT_EQ(text(node_status({.status = TypedJson::read<objects::NodeStatus>("7")}).state), "");
   EXPECT_EQ(pool_spec({.spec = TypedJson::read<objects::PoolSpec>("")}).type, "eas");
   const auto taints = pool_node(node("a", {}, {.taints = {"k=v:NoSchedule", ":=", "x"}}), now).taints;
   EXPECT_EQ(taints.size(), 1u);

@@ -46,7 +46,7 @@ void NodeSync::update_node(const std::string& name, int64_t now_ns) {
   const Pointer node = objects_.find(node_key(name));
   if (!node) return;
   const bool restarted = has_restarted(*node, seen);
-  const std::string before = node_status(*node).state;
+  const Word<NodePhase> before = node_status(*node).state;
   edit(node->key, [&](Object& object) {
     objects::NodeStatus status = observed_status(object, seen, now_ns, expected_start_ns_);
     if (restarted) {
@@ -60,7 +60,7 @@ void NodeSync::update_node(const std::string& name, int64_t now_ns) {
   if (restarted) os::log::info("node {}: restarted, the desired settings are effective", name);
   if (restarted || seen.slices.empty()) forced_.erase(name);
   if (const auto after = objects_.find(node_key(name)); after && node_status(*after).state != before)
-    os::log::info("node {}: {}", name, node_status(*after).state);
+    os::log::info("node {}: {}", name, text(node_status(*after).state));
 }
 
 void NodeSync::carry_out(const workload::PoolAction& action) {

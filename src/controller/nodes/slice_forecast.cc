@@ -92,7 +92,7 @@ SliceForecast::Node SliceForecast::node_of(const Object& object) {
   Node out{.name = object.key.name,
            .pool = node_spec(object).pool,
            .mode = status.mode.effective,
-           .is_open = status.state == "Running" && refusal_of(object).empty(),
+           .is_open = status.state == NodePhase::running && refusal_of(object).empty(),
            .spreads = status.placement == "spread",
            .has_policy_per_slice = status.has_policy_per_slice,
            .admits_best_effort = status.admits_best_effort,

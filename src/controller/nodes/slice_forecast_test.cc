@@ -22,7 +22,7 @@ Object node_object(const std::string& name, const objects::NodeSpec& spec,
 // Devices of 24 GiB, empty.
 objects::NodeStatus with_devices(unsigned count, const char* mode = "memory-and-compute") {
   objects::NodeStatus out{
-      .state = "Running", .mode = {.effective = mode}, .memory_unit = {.effective = "1GiB"}};
+      .state = NodePhase::running, .mode = {.effective = mode}, .memory_unit = {.effective = "1GiB"}};
   for (unsigned i = 0; i < count; ++i)
     out.devices.push_back(
         {.index = i, .usable_bytes = 24 * gib, .free_bytes = 24 * gib, .free_share_bp = 10'000});
@@ -33,7 +33,7 @@ TEST(SliceForecast, nodes_that_pack_come_before_those_that_spread) {
   NoJournal journal;
   ObjectRegistry objects(journal, {}, 0);
   const auto add = [&](const std::string& name, uint64_t free, const char* placement,
-                       const objects::NodeSpec& spec, const char* state = "Running") {
+                       const objects::NodeSpec& spec, NodePhase state = NodePhase::running) {
     objects::NodeStatus status{.state = state, .placement = placement};
     status.devices = {{.free_bytes = free}};
     ASSERT_TRUE(objects.add(node_object(name, spec, status)));
@@ -44,7 +44,7 @@ TEST(SliceForecast, nodes_that_pack_come_before_those_that_spread) {
   add("c", 5, "spread", {});
   add("d", 9, "spread", {.pool = "p"});
   add("e", 1, "binpack", {.schedulable = false});
-  add("f", 1, "binpack", {}, "Stopped");
+  add("f", 1, "binpack", {}, NodePhase::stopped);
   add("g", 1, "binpack", {.stopped = true});
   EXPECT_THAT(*SliceForecast(objects).nodes_to_ask({}, {}), ElementsAre("b", "a", "d", "c"));
   EXPECT_EQ(SliceForecast(objects).nodes_to_ask({.pool = "p"}, {}).error().kind,
@@ -65,7 +65,7 @@ TEST(SliceForecast, a_request_that_fits_on_no_empty_node_is_rejected_permanently
   objects::NodeStatus status = with_devices(2);
   status.cpu_milli = 8000;
   for (objects::NodeDeviceStatus& device : status.devices) device.free_bytes = 0;
-  status.state = "Stopped";
+  status.state = NodePhase::stopped;
   ASSERT_TRUE(objects.add(node_object("n1", {}, status)));
   EXPECT_EQ(checked(24), "") << "the devices are full now";
   EXPECT_EQ(checked(30),
@@ -79,7 +79,8 @@ TEST(SliceForecast, a_node_gets_requests_that_its_mode_provides) {
   const auto asked = [](const char* mode, const Amounts& request) {
     NoJournal journal;
     ObjectRegistry objects(journal, {}, 0);
-    EXPECT_TRUE(objects.add(node_object("n1", {}, {.state = "Running", .mode = {.effective = mode}})));
+    EXPECT_TRUE(
+        objects.add(node_object("n1", {}, {.state = NodePhase::running, .mode = {.effective = mode}})));
     const auto out = SliceForecast(objects).nodes_to_ask({}, request);
     EXPECT_TRUE(out || out.error().kind == FailureKind::failed_precondition);
     return out.has_value();
@@ -102,7 +103,7 @@ TEST(SliceForecast, a_node_with_a_taint_takes_what_tolerates_it) {
   NoJournal journal;
   ObjectRegistry objects(journal, {}, 0);
   const auto add = [&](const char* name, const char* taint) {
-    objects::NodeStatus status{.state = "Running"};
+    objects::NodeStatus status{.state = NodePhase::running};
     if (*taint != '\0') status.taints = {taint};
     ASSERT_TRUE(objects.add(node_object(name, {}, status)));
   };
@@ -120,7 +121,7 @@ TEST(SliceForecast, a_pool_may_refuse_slices_without_a_share) {
   NoJournal journal;
   ObjectRegistry objects(journal, {}, 0);
   ASSERT_TRUE(objects.add({.key = pool_key("p"), .spec = objects::PoolSpec{.best_effort = "refuse"}}));
-  ASSERT_TRUE(objects.add(node_object("a", {.pool = "p"}, {.state = "Running"})));
+  ASSERT_TRUE(objects.add(node_object("a", {.pool = "p"}, {.state = NodePhase::running})));
   EXPECT_EQ(SliceForecast(objects).nodes_to_ask({}, {}).error().message,
             "no node accepts it: pool p of node a refuses slices without a share");
   EXPECT_TRUE(SliceForecast(objects).nodes_to_ask({}, {.share_bp = 100}));

@@ -90,10 +90,10 @@ Result<JobForm, std::string> job_form(const Object& job, const Object& queue, co
 
 std::vector<workload::PodSpec> cluster_pods(const workload::JobNeed& need,
                                             const std::vector<uint32_t>& workers) {
-  std::vector<workload::PodSpec> out{{.id = {workload::PodRole::head, 0}, .needs_slice = false}};
+  std::vector<workload::PodSpec> out{{.id = {PodRole::head, 0}, .needs_slice = false}};
   for (uint32_t group = 0; group < workers.size(); ++group)
     for (uint32_t place = 0; place < workers[group]; ++place)
-      out.push_back({.id = {workload::PodRole::worker, workload::slice_index(need, group, place)}});
+      out.push_back({.id = {PodRole::worker, workload::slice_index(need, group, place)}});
   std::ranges::sort(out, {}, &workload::PodSpec::id);
   return out;
 }

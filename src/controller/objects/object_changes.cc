@@ -16,6 +16,9 @@ namespace {
 
 using enum objects::EventReason;
 using objects::Kind;
+using objects::PodState;
+using objects::ReplicaState;
+using objects::WorkloadPhase;
 using Events = std::vector<ChangeEvent>;
 
 const objects::Condition* condition_of(const objects::ServiceStatus& status, std::string_view type) {
@@ -39,12 +42,13 @@ std::string replica_text(const objects::ReplicaStatus& replica) {
 }
 
 bool runs(const objects::ReplicaStatus& replica) {
-  return replica.state == "Running" || replica.state == "Ready";
+  return replica.state == ReplicaState::running || replica.state == ReplicaState::ready;
 }
 
 // Returns whether its program ended on its own since then.
 bool has_failed(const objects::ReplicaStatus& before, const objects::ReplicaStatus& after) {
-  return (after.state == "CrashLoopBackOff" || after.state == "ImagePullFailed") &&
+  return (after.state == ReplicaState::crash_loop_back_off ||
+          after.state == ReplicaState::image_pull_failed) &&
          (before.state != after.state || after.restarts > before.restarts);
 }
 
@@ -57,9 +61,9 @@ void add_replica_events(Events& out, const objects::ReplicaStatus& before,
     out.push_back({replica_started, after.restarts == 0 ? name + " started"
                                                         : fmt::format("{} started (start number {})", name,
                                                                       after.restarts + 1)});
-  if (after.state == "Ready" && before.state != "Ready")
+  if (after.state == ReplicaState::ready && before.state != ReplicaState::ready)
     out.push_back({replica_ready, fmt::format("{} is serving at the endpoint", name)});
-  if (after.state == "Running" && before.state == "Ready")
+  if (after.state == ReplicaState::running && before.state == ReplicaState::ready)
     out.push_back(
         {replica_not_ready, fmt::format("{} fails its probes and was removed from the endpoint", name)});
 }
@@ -80,7 +84,7 @@ void add_events_of_replicas(Events& out, const objects::ServiceStatus& before,
   for (const objects::ReplicaStatus& replica : before.replica_list) {
     if (find(after, replica.slice) != nullptr) continue;
     // While a program runs, the last exit belongs to a previous attempt.
-    const bool has_ended = !runs(replica) && replica.state != "Starting";
+    const bool has_ended = !runs(replica) && replica.state != ReplicaState::starting;
     out.push_back(
         {replica_ended, replica.last_exit.empty() || !has_ended
                             ? fmt::format("{} ended", replica_text(replica))
@@ -115,9 +119,10 @@ void add_status_events(Events& out, const objects::ServiceStatus& before,
       failed != nullptr && (progress == nullptr || progress->message != failed->message))
     out.push_back({step_failed, failed->message});
   add_events_of_replicas(out, before, after);
-  const bool was_rolling =
-      before.phase != "Running" && before.phase != "Stopped" && before.phase != "Deleting";
-  if (after.phase == "Running" && was_rolling && after.updated_replicas != before.updated_replicas)
+  const bool was_rolling = before.phase != WorkloadPhase::running && before.phase != WorkloadPhase::stopped &&
+                           before.phase != WorkloadPhase::deleting;
+  if (after.phase == WorkloadPhase::running && was_rolling &&
+      after.updated_replicas != before.updated_replicas)
     out.push_back(
         {rollout_completed, fmt::format("revision {} runs with {} of {} replicas available", after.revision,
                                         after.updated_replicas, after.desired_replicas)});
@@ -199,10 +204,11 @@ void add_device_events(Events& out, const objects::NodeStatus& before, const obj
 void add_node_status_events(Events& out, const Object& node, const objects::NodeStatus& before,
                             const objects::NodeStatus& after) {
   if (after.state != before.state)
-    out.push_back({after.state == "Running"    ? node_running
-                   : after.state == "Starting" ? node_starting
-                                               : node_stopped,
-                   fmt::format("{} -> {}", before.state.empty() ? "unknown" : before.state, after.state)});
+    out.push_back(
+        {after.state == NodePhase::running    ? node_running
+         : after.state == NodePhase::starting ? node_starting
+                                              : node_stopped,
+         fmt::format("{} -> {}", before.state.empty() ? "unknown" : text(before.state), text(after.state))});
   const bool refuses = !node.spec.as<objects::NodeSpec>().schedulable;
   if (refuses && before.slices > 0 && after.slices == 0) out.push_back({drained, "its last slice has ended"});
   add_setting_event(out, policy_changed, before.policy, after.policy);
@@ -249,13 +255,13 @@ void add_budget_events(Events& out, const Object& before, const Object& after) {
                                                now.holds ? "; new jobs of its account wait" : "")});
 }
 
-// Returns the event of a job's end, or null for another phase.
-const objects::EventReason* end_reason(std::string_view phase) {
-  static constexpr std::pair<std::string_view, objects::EventReason> ends[] = {
-      {"Succeeded", job_succeeded}, {"Failed", job_failed}, {"Cancelled", job_cancelled}, {"Lost", job_lost}};
-  const auto* const found =
-      std::ranges::find(ends, phase, &std::pair<std::string_view, objects::EventReason>::first);
-  return found == std::end(ends) ? nullptr : &found->second;
+// Returns the event of a job's end, or no value for another phase.
+std::optional<objects::EventReason> end_reason(const Word<JobPhase>& phase) {
+  if (phase == JobPhase::succeeded) return job_succeeded;
+  if (phase == JobPhase::failed) return job_failed;
+  if (phase == JobPhase::cancelled) return job_cancelled;
+  if (phase == JobPhase::lost) return job_lost;
+  return std::nullopt;
 }
 
 // Returns "workers[0]: 2 -> 3; workers[1]: ..." for the groups whose number changed.
@@ -284,17 +290,17 @@ void add_job_events(Events& out, const Object& before, const Object& after) {
   if (then.admitted_at.empty() && !now.admitted_at.empty())
     out.push_back(
         {admitted, fmt::format("{} slice{} requested", now.slices, now.slices == 1 ? " is" : "s are")});
-  if (!then.admitted_at.empty() && now.phase == "Queued" && then.phase != "Queued")
+  if (!then.admitted_at.empty() && now.phase == JobPhase::queued && then.phase != JobPhase::queued)
     out.push_back({requeued, now.reason});
   for (const objects::PodStatus& pod : now.pods) {
     const auto known = std::ranges::find(then.pods, pod.program, &objects::PodStatus::program);
     const bool is_new =
         known == then.pods.end() || known->state != pod.state || known->attempt != pod.attempt;
-    if (is_new && (pod.state == "Failed" || pod.state == "Lost"))
-      out.push_back({pod_failed, fmt::format("{} {} ended: {}", pod.role, pod.index, pod.exit)});
+    if (is_new && (pod.state == PodState::failed || pod.state == PodState::lost))
+      out.push_back({pod_failed, fmt::format("{} {} ended: {}", text(pod.role), pod.index, pod.exit)});
   }
   if (now.phase == then.phase) return;
-  if (const auto* reason = end_reason(now.phase)) out.push_back({*reason, now.reason});
+  if (const auto reason = end_reason(now.phase)) out.push_back({*reason, now.reason});
 }
 
 }  // namespace

@@ -27,7 +27,8 @@ ChangeEvent event(objects::EventReason reason, std::string message) { return {re
 
 struct ServiceState {
   objects::ServiceSpec spec = {.replicas = 2};
-  objects::ServiceStatus status = {.phase = "Running", .desired_replicas = 2, .revision = 1};
+  objects::ServiceStatus status = {
+      .phase = objects::WorkloadPhase::running, .desired_replicas = 2, .revision = 1};
 
   Object object() const { return object_with(objects::Kind::service, spec, status); }
 };
@@ -44,7 +45,7 @@ objects::ReplicaStatus replica(std::string state, uint32_t restarts = 0, std::st
           .revision = 1,
           .slice = "a-1-0",
           .node = "n1",
-          .state = std::move(state),
+          .state = Word<objects::ReplicaState>::from(std::move(state)),
           .restarts = restarts,
           .last_exit = std::move(last_exit)};
 }
@@ -89,11 +90,11 @@ TEST(ObjectChanges, a_revision_is_announced_and_its_rollout_is_completed) {
   EXPECT_THAT(after_change({}, [](ServiceState& s) { s.status.revision = 2; }),
               ElementsAre(event(revised, "revision 2")));
   ServiceState rolling;
-  rolling.status.phase = "Updating";
+  rolling.status.phase = objects::WorkloadPhase::updating;
   rolling.status.updated_replicas = 1;
   EXPECT_THAT(after_change(rolling,
                            [](ServiceState& s) {
-                             s.status.phase = "Running";
+                             s.status.phase = objects::WorkloadPhase::running;
                              s.status.updated_replicas = 2;
                            }),
               ElementsAre(event(rollout_completed, "revision 1 runs with 2 of 2 replicas available")));
@@ -129,11 +130,11 @@ TEST(ObjectChanges, a_failing_replica_reports_its_last_exit_each_time) {
 
 TEST(ObjectChanges, each_attempt_of_a_pod_that_fails_is_an_event) {
   const auto failed = [](uint32_t attempt) {
-    return objects::JobStatus{.phase = "Running",
+    return objects::JobStatus{.phase = JobPhase::running,
                               .admitted_at = "2026-11-26T08:00:00Z",
-                              .pods = {{.role = "task",
+                              .pods = {{.role = PodRole::task,
                                         .program = "a-task-0",
-                                        .state = "Failed",
+                                        .state = objects::PodState::failed,
                                         .exit = "exit status 7",
                                         .attempt = attempt}}};
   };
@@ -188,7 +189,7 @@ TEST(ObjectChanges, a_deadline_a_failed_step_and_an_autoscaling_are_events) {
 
 struct NodeState {
   objects::NodeSpec spec;
-  objects::NodeStatus status = {.state = "Running"};
+  objects::NodeStatus status = {.state = NodePhase::running};
   std::map<std::string, std::string> labels;
 
   Object object() const {
@@ -219,7 +220,7 @@ TEST(ObjectChanges, a_node_is_cordoned_drained_and_stopped) {
   EXPECT_THAT(after_node_change(draining, [](NodeState& n) { n.status.slices = 1; }), IsEmpty());
   EXPECT_THAT(after_node_change(draining, [](NodeState& n) { n.status.slices = 0; }),
               ElementsAre(event(drained, "its last slice has ended")));
-  EXPECT_THAT(after_node_change({}, [](NodeState& n) { n.status.state = "Stopped"; }),
+  EXPECT_THAT(after_node_change({}, [](NodeState& n) { n.status.state = NodePhase::stopped; }),
               ElementsAre(event(node_stopped, "Running -> Stopped")));
 }
 

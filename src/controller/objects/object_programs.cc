@@ -9,7 +9,7 @@ std::vector<ObjectProgram> programs_of(const Object& object) {
   std::vector<ObjectProgram> out;
   if (is_queued(object.key.kind)) {
     for (const objects::PodStatus& pod : object.status.as<objects::JobStatus>().pods)
-      if (pod.attempt > 0) out.push_back({.name = pod.program, .role = pod.role, .index = pod.index});
+      if (pod.attempt > 0) out.push_back({.name = pod.program, .role = text(pod.role), .index = pod.index});
     return out;
   }
   if (!objects::text_of(object.key.kind).is_workload) return out;
@@ -19,7 +19,6 @@ std::vector<ObjectProgram> programs_of(const Object& object) {
 }
 
 std::vector<std::string_view> roles_of(const Object& object) {
-  using workload::PodRole;
   const auto words = [](std::initializer_list<PodRole> roles) {
     std::vector<std::string_view> out;
     for (const PodRole role : roles) out.push_back(carve::text(role));
@@ -27,10 +26,10 @@ std::vector<std::string_view> roles_of(const Object& object) {
   };
   if (object.key.kind == objects::Kind::ray_cluster) return words({PodRole::head, PodRole::worker});
   if (object.key.kind != objects::Kind::job) return {"replica"};
-  switch (carve::parse<engines::Engine>(job_spec(object).engine).value_or(engines::Engine::custom)) {
-    case engines::Engine::spark: return words({PodRole::driver, PodRole::executor, PodRole::head});
-    case engines::Engine::ray: return words({PodRole::driver, PodRole::head, PodRole::worker});
-    case engines::Engine::custom: break;
+  switch (job_spec(object).engine.value().value_or(JobEngine::custom)) {
+    case JobEngine::spark: return words({PodRole::driver, PodRole::executor, PodRole::head});
+    case JobEngine::ray: return words({PodRole::driver, PodRole::head, PodRole::worker});
+    case JobEngine::custom: break;
   }
   return words({PodRole::task});
 }

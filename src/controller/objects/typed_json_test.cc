@@ -5,6 +5,7 @@
 #include "controller/objects/kind_table.h"
 #include "objects/node_object.h"
 #include "objects/queue_object.h"
+#include "objects/service_object.h"
 
 namespace carve::controller {
 namespace {
@@ -31,6 +32,18 @@ TEST(TypedJson, keeps_a_text_that_was_read_byte_for_byte) {
   EXPECT_EQ(spec.json(), stored);
   EXPECT_EQ(spec.as<objects::QueueSpec>().weight, 2u);
   EXPECT_EQ(spec.as<objects::QueueSpec>().gpu, "mgpu");
+}
+
+// A later version may have more phases and states.
+TEST(TypedJson, keeps_an_unknown_state_when_another_field_changes) {
+  TypedJson status = row_of(objects::Kind::service).read_status(R"({"phase":"Resting","revision":1})");
+  ASSERT_TRUE(status.is_readable());
+  objects::ServiceStatus changed = status.as<objects::ServiceStatus>();
+  EXPECT_EQ(text(changed.phase), "Resting");
+  EXPECT_NE(changed.phase, objects::WorkloadPhase::running);
+  changed.revision = 2;
+  status.set(changed);
+  EXPECT_NE(status.json().find(R"("phase":"Resting")"), std::string::npos) << status.json();
 }
 
 TEST(TypedJson, that_cannot_be_read_has_the_defaults_and_its_text) {

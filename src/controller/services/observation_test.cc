@@ -55,12 +55,12 @@ TEST(ServiceReconciler, a_program_that_ends_is_started_again_and_its_exit_is_sho
   s.machine.end_program("a-1-0", 3);
   s.reconciler->reconcile(s.machine.now);
   EXPECT_THAT(s.machine.servers, IsEmpty()) << "it is withdrawn at once";
-  EXPECT_EQ(s.status().replica_list.at(0).state, "CrashLoopBackOff");
+  EXPECT_EQ(text(s.status().replica_list.at(0).state), "CrashLoopBackOff");
   EXPECT_EQ(s.status().replica_list.at(0).last_exit, "exit status 3");
   s.settle();
   EXPECT_EQ(s.machine.programs["a-1-0"].seen.attempt, 2u);
   EXPECT_EQ(s.status().restarts, 1u);
-  EXPECT_EQ(s.status().phase, "Running");
+  EXPECT_EQ(text(s.status().phase), "Running");
   EXPECT_EQ(s.status().replica_list.at(0).last_exit, "exit status 3") << "of the attempt before";
 }
 
@@ -76,7 +76,7 @@ TEST(ServiceReconciler, a_program_that_its_supervisor_has_not_executed_is_not_re
   s.machine.now += 60 * workload::second_ns;
   s.reconciler->reconcile(s.machine.now);
   EXPECT_EQ(s.status().ready_replicas, 0u);
-  EXPECT_EQ(s.status().replica_list.at(0).state, "Starting");
+  EXPECT_EQ(text(s.status().replica_list.at(0).state), "Starting");
   program.is_waiting = false;
   program.started_at = s.machine.now;
   s.settle();
@@ -109,7 +109,7 @@ TEST(ServiceReconciler, a_slice_that_a_user_ended_is_replaced) {
   ASSERT_TRUE(s.machine.end_slice("n1", "a-1-1"));
   s.settle();
   EXPECT_THAT(s.slices(), ElementsAre("a-1-0", "a-1-1"));
-  EXPECT_EQ(s.status().phase, "Running");
+  EXPECT_EQ(text(s.status().phase), "Running");
 }
 
 TEST(ServiceReconciler, a_replica_whose_slice_was_taken_is_served_no_longer) {
@@ -154,7 +154,7 @@ TEST(ServiceReconciler, a_silent_agent_holds_up_the_replicas_of_no_other_node) {
   EXPECT_EQ(s.machine.programs["a-1-1"].seen.attempt, 2u);
   s.machine.silent_nodes.clear();
   s.settle();
-  EXPECT_EQ(s.status().phase, "Running");
+  EXPECT_EQ(text(s.status().phase), "Running");
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ TEST(RunOnce, the_program_of_a_run_once_service_keeps_its_log_until_the_service_
   s.settle();
   const auto is_kept = [&] {
     return s.status().replica_list.size() == 1 && s.status().replica_list[0].slice == "a-1-0" &&
-           s.status().replica_list[0].state == "Failed" &&
+           s.status().replica_list[0].state == objects::ReplicaState::failed &&
            s.status().replica_list[0].last_exit == "exit status 3" && s.machine.programs.contains("a-1-0");
   };
   EXPECT_THAT(s.slices(), IsEmpty());
@@ -36,18 +36,18 @@ TEST(RunOnce, the_program_of_a_run_once_service_keeps_its_log_until_the_service_
   s.apply(spec);
   s.settle();
   EXPECT_EQ(s.machine.programs.at("a-1-0").seen.attempt, 1u) << "it begins again";
-  EXPECT_EQ(s.status().phase, "Running");
+  EXPECT_EQ(text(s.status().phase), "Running");
   EXPECT_EQ(s.status().replica_list.size(), 1u);
   s.machine.end_program("a-1-0", 0);
   s.settle();
-  EXPECT_EQ(s.status().replica_list.at(0).state, "Succeeded");
+  EXPECT_EQ(text(s.status().replica_list.at(0).state), "Succeeded");
 
   s.machine.starts.clear();
   spec.stopped = true;
   spec.run.command = {"another"};
   s.apply(spec);
   s.reconciler->reconcile(s.machine.now);
-  EXPECT_NE(s.status().phase, "Succeeded") << "the end of another program is not the end of this one";
+  EXPECT_NE(text(s.status().phase), "Succeeded") << "the end of another program is not the end of this one";
   s.settle();
   EXPECT_EQ(s.machine.starts.at("a-2-0").command, std::vector<std::string>{"another"});
   EXPECT_FALSE(s.machine.programs.contains("a-1-0"));
@@ -100,14 +100,14 @@ TEST(RunOnce, killed_between_any_two_steps_a_run_once_service_keeps_one_log) {
       ASSERT_EQ(s.status().replica_list.size(), 1u) << kill_at;
       EXPECT_EQ(s.status().replica_list[0].last_exit, "exit status 3") << kill_at;
       EXPECT_EQ(s.status().ended, "exit status 3") << kill_at;
-      EXPECT_EQ(s.status().phase, "Failed") << kill_at;
+      EXPECT_EQ(text(s.status().phase), "Failed") << kill_at;
 
       spec.run.command = {"another"};
       spec.stopped = true;
       s.apply(spec);
       settle_after_kill();
       EXPECT_EQ(s.machine.programs.size(), 1u) << kill_at;
-      EXPECT_EQ(s.status().phase, "Running") << kill_at;
+      EXPECT_EQ(text(s.status().phase), "Running") << kill_at;
       EXPECT_THAT(s.machine.started_twice, IsEmpty()) << kill_at;
 
       s.machine.end_program("a-2-0", 0);

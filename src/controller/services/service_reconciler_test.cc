@@ -86,7 +86,7 @@ TEST(ServiceReconciler, starts_each_replica_once_in_its_slice_and_publishes_it_w
   s.settle();
   EXPECT_THAT(s.slices(), ElementsAre("a-1-0", "a-1-1"));
   EXPECT_EQ(s.machine.servers.size(), 2u);
-  EXPECT_EQ(s.status().phase, "Running");
+  EXPECT_EQ(text(s.status().phase), "Running");
   EXPECT_EQ(s.status().ready_replicas, 2u);
   EXPECT_EQ(s.status().endpoint, "http://127.0.0.1:18000");
   EXPECT_EQ(s.status().memory_text, "4 GiB");
@@ -139,7 +139,8 @@ TEST(ServiceReconciler, a_refusal_by_the_memory_quota_is_named_in_the_exit_of_it
 TEST(ServiceReconciler, a_service_scales_by_its_load_and_its_spec_stays) {
   ServiceStage s;
   objects::ServiceSpec wanted = sample_spec(1);
-  wanted.autoscale = objects::Autoscale{.min = 1, .max = 3, .metric = "qps", .target = 10};
+  wanted.autoscale =
+      objects::Autoscale{.min = 1, .max = 3, .metric = objects::AutoscaleMetric::qps, .target = 10};
   s.apply(wanted);
   s.settle();
   EXPECT_EQ(s.status().desired_replicas, 1u);
@@ -149,7 +150,7 @@ TEST(ServiceReconciler, a_service_scales_by_its_load_and_its_spec_stays) {
   }
   EXPECT_EQ(s.status().desired_replicas, 3u);
   EXPECT_EQ(s.machine.servers.size(), 3u);
-  EXPECT_EQ(s.status().phase, "Running");
+  EXPECT_EQ(text(s.status().phase), "Running");
   EXPECT_THAT(s.objects->find(s.key)->spec.json(), HasSubstr("\"replicas\":1,"));
   s.restart();
   s.settle(5);
@@ -258,18 +259,18 @@ TEST(ServiceReconciler, the_status_names_what_keeps_a_service_from_running) {
   s.settle();
   s.machine.end_program("a-1-0", 3);
   s.reconciler->reconcile(s.machine.now);
-  EXPECT_EQ(s.status().phase, "CrashLoopBackOff");
+  EXPECT_EQ(text(s.status().phase), "CrashLoopBackOff");
   EXPECT_THAT(s.status().conditions.at(1).message, HasSubstr("will be started again: exit status 3"));
   s.machine.now += 2 * workload::second_ns;
   s.reconciler->reconcile(s.machine.now);
   s.machine.open_ports.clear();
   s.settle(4);
-  EXPECT_EQ(s.status().phase, "Waiting");
+  EXPECT_EQ(text(s.status().phase), "Waiting");
   EXPECT_EQ(s.status().conditions.at(1).reason, "NotReady");
   EXPECT_THAT(s.status().conditions.at(1).message, HasSubstr("the program must listen on $PORT"));
   s.remove();
   s.reconciler->reconcile(s.machine.now);
-  EXPECT_EQ(s.status().phase, "Deleting");
+  EXPECT_EQ(text(s.status().phase), "Deleting");
 }
 
 TEST(ServiceReconciler, a_serving_service_stays_available_while_it_scales) {
@@ -294,7 +295,7 @@ TEST(ServiceReconciler, a_rollout_keeps_as_many_replicas_served_as_are_desired) 
     EXPECT_LE(s.machine.live.size(), 4u) << "one more than desired";
   }
   EXPECT_THAT(s.slices(), ElementsAre("a-2-0", "a-2-1", "a-2-2"));
-  EXPECT_EQ(s.status().phase, "Running");
+  EXPECT_EQ(text(s.status().phase), "Running");
 }
 
 TEST(ServiceReconciler, a_service_without_capacity_reports_it_and_keeps_its_replicas) {
@@ -303,11 +304,11 @@ TEST(ServiceReconciler, a_service_without_capacity_reports_it_and_keeps_its_repl
   s.apply(sample_spec(2));
   s.settle();
   EXPECT_THAT(s.slices(), ElementsAre("a-1-0"));
-  EXPECT_EQ(s.status().phase, "Waiting");
+  EXPECT_EQ(text(s.status().phase), "Waiting");
   EXPECT_EQ(s.status().ready_replicas, 1u);
   s.machine.capacity = 2;
   s.settle(120);
-  EXPECT_EQ(s.status().phase, "Running");
+  EXPECT_EQ(text(s.status().phase), "Running");
 }
 
 TEST(ServiceReconciler, a_replica_without_enough_cores_waits_and_reports_the_amounts) {
@@ -340,7 +341,7 @@ TEST(ServiceReconciler, a_deleted_service_ends_its_programs_and_slices) {
   EXPECT_EQ(s.objects->find(s.key), nullptr);
   s.apply(sample_spec(1));  // Its slices have the names of the previous ones.
   s.settle();
-  EXPECT_EQ(s.status().phase, "Running");
+  EXPECT_EQ(text(s.status().phase), "Running");
 }
 
 TEST(ServiceReconciler, a_slice_that_may_have_been_granted_is_requested_again_under_its_identity) {
@@ -357,7 +358,7 @@ TEST(ServiceReconciler, a_slice_that_may_have_been_granted_is_requested_again_un
   EXPECT_EQ(s.machine.granted_by.size(), 1u);
   EXPECT_THAT(s.slices(), ElementsAre("a-1-0"));
   EXPECT_EQ(s.machine.programs["a-1-0"].seen.attempt, 1u);
-  EXPECT_EQ(s.status().phase, "Running");
+  EXPECT_EQ(text(s.status().phase), "Running");
 }
 
 TEST(ServiceReconciler, a_drained_node_gives_its_replicas_to_another_node_and_the_others_stay) {
@@ -392,7 +393,7 @@ TEST(ServiceReconciler, a_drained_node_gives_its_replicas_to_another_node_and_th
   EXPECT_THAT(s.slices(), ElementsAre("a-1-1", "a-1-64"));
   EXPECT_EQ(s.machine.node_of["a-1-64"], "n2");
   EXPECT_EQ(s.machine.programs["a-1-1"].seen.attempt, 1u);
-  EXPECT_EQ(s.status().phase, "Running");
+  EXPECT_EQ(text(s.status().phase), "Running");
   EXPECT_EQ(s.status().revision, 1u);
 }
 
@@ -418,7 +419,7 @@ TEST(ServiceReconciler, killed_between_any_two_steps_it_ends_in_the_desired_stat
     }
     s.apply(sample_spec(2, "last"));
     s.settle(150);
-    EXPECT_EQ(s.status().phase, "Running") << "seed " << seed;
+    EXPECT_EQ(text(s.status().phase), "Running") << "seed " << seed;
     EXPECT_EQ(s.machine.live.size(), 2u) << "seed " << seed;
     EXPECT_EQ(s.machine.servers.size(), 2u) << "seed " << seed;
     EXPECT_THAT(s.machine.started_twice, IsEmpty()) << "seed " << seed;

@@ -36,9 +36,9 @@ AutoscaleDecision ServiceScaler::decide(const std::string& uid, const ScaleInput
   workload::AutoscaleInput input;
   for (const workload::Replica& replica : in.observed.replicas)
     input.ready += carries_load(replica, in.spec.port.has_value()) ? 1 : 0;
-  if (wanted.metric == "qps")
+  if (wanted.metric == objects::AutoscaleMetric::qps)
     input.load_milli = service.load.per_second_milli();
-  else if (wanted.metric == "concurrency")
+  else if (wanted.metric == objects::AutoscaleMetric::concurrency)
     input.load_milli = service.load.mean_level_milli();
   else
     input.load_milli = busy_milli(in);
@@ -47,7 +47,8 @@ AutoscaleDecision ServiceScaler::decide(const std::string& uid, const ScaleInput
     input.fits = static_cast<unsigned>(
         std::ranges::count_if(in.observed.replicas, [](const auto& replica) { return !replica.retired_at; }));
   AutoscaleDecision decision = service.scaler.decide(
-      {.min = wanted.min, .max = wanted.max, .target = wanted.target, .metric = wanted.metric}, input, now);
+      {.min = wanted.min, .max = wanted.max, .target = wanted.target, .metric = text(wanted.metric)}, input,
+      now);
   const bool is_same =
       service.shown && service.shown->replicas == decision.replicas && service.shown->limit == decision.limit;
   if (!is_same || now >= workload::after(service.shown_at, shown_for_ns)) {

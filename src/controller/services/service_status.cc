@@ -12,23 +12,23 @@
 namespace carve::controller {
 namespace {
 
+using objects::ReplicaState;
+using objects::WorkloadPhase;
 using workload::EndpointState;
 using workload::ProgramState;
 
-const char* phase_text(workload::ServicePhase phase) {
+WorkloadPhase shown_phase(workload::ServicePhase phase) {
   using enum workload::ServicePhase;
   switch (phase) {
-    case stopped: return "Stopped";
-    case waiting: return "Waiting";
-    case running: return "Running";
-    case updating: return "Updating";
+    case stopped: return WorkloadPhase::stopped;
+    case waiting: return WorkloadPhase::waiting;
+    case running: return WorkloadPhase::running;
+    case updating: return WorkloadPhase::updating;
     case failed: break;
   }
-  return "Failed";
+  return WorkloadPhase::failed;
 }
 
-constexpr std::string_view crash_loop = "CrashLoopBackOff";
-constexpr std::string_view image_pull_failed = "ImagePullFailed";
 constexpr std::string_view engine_failed = "exit status 125:";  // podman's own status
 
 // Returns whether podman ended because it has no image: its own status, with one of its messages.
@@ -59,27 +59,28 @@ bool lacks_image(const StatusInput& in, const std::string& slice) {
 }
 
 // Returns why programs are restarted repeatedly.
-std::string_view crash_text(const StatusInput& in) {
+WorkloadPhase crash_phase(const StatusInput& in) {
   const bool no_image = std::ranges::any_of(
       in.replicas, [&](const ReplicaRecord& replica) { return lacks_image(in, replica.slice); });
-  return no_image ? image_pull_failed : crash_loop;
+  return no_image ? WorkloadPhase::image_pull_failed : WorkloadPhase::crash_loop_back_off;
 }
 
 // Returns the phase for lists: why replicas are missing, if it is known.
-std::string_view phase_text(const StatusInput& in, const workload::ServiceStatus& counted,
-                            const std::string& ended) {
-  if (in.object.is_ending) return "Deleting";
-  if (!ended.empty()) return ended == succeeded_exit ? "Succeeded" : "Failed";
-  if (counted.phase == workload::ServicePhase::waiting && counted.crash_looping > 0) return crash_text(in);
-  return phase_text(counted.phase);
+WorkloadPhase phase_of(const StatusInput& in, const workload::ServiceStatus& counted,
+                       const std::string& ended) {
+  if (in.object.is_ending) return WorkloadPhase::deleting;
+  if (!ended.empty()) return ended == succeeded_exit ? WorkloadPhase::succeeded : WorkloadPhase::failed;
+  if (counted.phase == workload::ServicePhase::waiting && counted.crash_looping > 0) return crash_phase(in);
+  return shown_phase(counted.phase);
 }
 
-std::string_view state_text(const StatusInput& in, const workload::Replica& replica,
-                            const std::string& slice) {
-  if (replica.retired_at) return "Stopping";
-  if (replica.program == ProgramState::exited) return lacks_image(in, slice) ? image_pull_failed : crash_loop;
-  if (replica.program == ProgramState::not_started) return "Starting";
-  return replica.endpoint == EndpointState::serving ? "Ready" : "Running";
+ReplicaState state_of(const StatusInput& in, const workload::Replica& replica, const std::string& slice) {
+  using enum ReplicaState;
+  if (replica.retired_at) return stopping;
+  if (replica.program == ProgramState::exited)
+    return lacks_image(in, slice) ? image_pull_failed : crash_loop_back_off;
+  if (replica.program == ProgramState::not_started) return starting;
+  return replica.endpoint == EndpointState::serving ? ready : running;
 }
 
 objects::ReplicaStatus replica_status(const StatusInput& in, size_t i, const objects::ServiceStatus& before) {
@@ -89,7 +90,7 @@ objects::ReplicaStatus replica_status(const StatusInput& in, size_t i, const obj
                              .revision = record.revision,
                              .slice = record.slice,
                              .node = record.node,
-                             .state = std::string(state_text(in, observed, record.slice)),
+                             .state = state_of(in, observed, record.slice),
                              .port = record.port,
                              .restarts = record.restarts};
   const auto slice = in.slices.find(record.slice);
@@ -97,7 +98,7 @@ objects::ReplicaStatus replica_status(const StatusInput& in, size_t i, const obj
     for (const ObservedPart& part : slice->second.parts) out.devices.push_back(part.device);
   if (const auto program = in.programs.find(record.slice); program != in.programs.end()) {
     out.last_exit = exit_of(program->second, slice == in.slices.end() ? nullptr : &slice->second);
-    if (program->second.is_waiting && out.state == "Running") out.state = "Starting";
+    if (program->second.is_waiting && out.state == ReplicaState::running) out.state = ReplicaState::starting;
   }
   const auto known = std::ranges::find(before.replica_list, record.slice, &objects::ReplicaStatus::slice);
   // While the next attempt runs, the end of the previous one is shown.
@@ -117,7 +118,7 @@ objects::ReplicaStatus ended_status(const ReplicaRecord& record, const objects::
                              .restarts = record.restarts};
   const auto known = std::ranges::find(before.replica_list, record.slice, &objects::ReplicaStatus::slice);
   if (known != before.replica_list.end()) out.last_exit = known->last_exit;
-  out.state = out.last_exit == succeeded_exit ? "Succeeded" : "Failed";
+  out.state = out.last_exit == succeeded_exit ? ReplicaState::succeeded : ReplicaState::failed;
   return out;
 }
 
@@ -185,7 +186,7 @@ objects::Condition pull_condition(const StatusInput& in) {
   }
   return {.type = "Progressing",
           .status = "True",
-          .reason = std::string(image_pull_failed),
+          .reason = std::string(carve::text(WorkloadPhase::image_pull_failed)),
           .message =
               fmt::format("image '{}' cannot be pulled and will be tried again: {}", in.spec.run.image, why)};
 }
@@ -238,11 +239,12 @@ objects::Condition progressing(const StatusInput& in, const workload::ServiceSta
             .message = drained + ": " + in.problem};
   if (!drained.empty())
     return {.type = "Progressing", .status = "True", .reason = "NodeDrained", .message = drained};
-  if (counted.crash_looping > 0 && crash_text(in) == image_pull_failed) return pull_condition(in);
+  if (counted.crash_looping > 0 && crash_phase(in) == WorkloadPhase::image_pull_failed)
+    return pull_condition(in);
   if (counted.crash_looping > 0)
     return {.type = "Progressing",
             .status = "True",
-            .reason = std::string(crash_text(in)),
+            .reason = std::string(carve::text(crash_phase(in))),
             .message = fmt::format("{} program{} ended and will be started again{}", counted.crash_looping,
                                    counted.crash_looping == 1 ? "" : "s", last_exit(in))};
   if (std::string why = not_ready(in); !why.empty())
@@ -321,7 +323,7 @@ objects::ServiceStatus service_status(const StatusInput& in, const objects::Serv
                              .updated_at = before.observed_generation == in.object.generation
                                                ? before.updated_at
                                                : os::rfc3339(now, os::Decimals::milliseconds),
-                             .phase = std::string(phase_text(in, counted, ended)),
+                             .phase = phase_of(in, counted, ended),
                              .replicas = static_cast<uint32_t>(in.observed.replicas.size()),
                              .desired_replicas = in.desired.replicas,
                              .ready_replicas = counted.ready,

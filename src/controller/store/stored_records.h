@@ -109,7 +109,7 @@ struct JobRecord {
 struct PodRecord {
   std::string program;  // Its name: JOB-ROLE-INDEX. Also the name of the slice.
   std::string uid;      // Uid of the job.
-  uint32_t role = 0;    // workload::PodRole.
+  uint32_t role = 0;    // PodRole.
   uint32_t index = 0;
   std::string request_id;     // Id of the request, which is granted once; empty for no slice.
   std::string node;           // Where the slice is requested; empty if not chosen.

@@ -11,6 +11,8 @@
 namespace carve::dialects {
 namespace {
 
+using objects::AutoscaleMetric;
+
 using api::Json;
 
 constexpr uint64_t max_gpu_memory = 1'000'000;  // GB or GiB: more than any device has.
@@ -270,8 +272,9 @@ class Translation {
 
   void read_strategy(const JsonMember& scaler, objects::Autoscale& out) {
     const JsonMember strategies = reader_.object(scaler, "strategies");
-    for (const auto& [name, metric] :
-         {std::pair("gpu", "gpuUtilization"), {"qps", "qps"}, {"concurrency", "concurrency"}}) {
+    for (const auto& [name, metric] : {std::pair("gpu", AutoscaleMetric::gpu_utilization),
+                                       {"qps", AutoscaleMetric::qps},
+                                       {"concurrency", AutoscaleMetric::concurrency}}) {
       const JsonMember load = reader_.value(strategies, name);
       if (!load) continue;
       if (out.target != 0) {
@@ -281,7 +284,7 @@ class Translation {
       }
       out.target = static_cast<uint32_t>(reader_.whole_as_text(load, 1, UINT32_MAX).value_or(1));
       out.metric = metric;
-      if (!service_.spec.port && out.metric != "gpuUtilization")
+      if (!service_.spec.port && out.metric != AutoscaleMetric::gpu_utilization)
         errors_.add(load.path, shown_json(*load.value),
                     "requires a port of the service; add containers[0].port, or use strategies.gpu");
     }

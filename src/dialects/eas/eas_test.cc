@@ -35,7 +35,7 @@ std::string summary(const objects::Service& service) {
   if (spec.port) add("port", fmt::format("{}", *spec.port));
   add("update", fmt::format("{}/{}", spec.update.max_surge, spec.update.max_unavailable), "1/0");
   if (const auto& by = spec.autoscale)
-    add("scale", fmt::format("{}-{} by {} {}", by->min, by->max, by->target, by->metric));
+    add("scale", fmt::format("{}-{} by {} {}", by->min, by->max, by->target, text(by->metric)));
   add("grace", fmt::format("{}", spec.termination_grace_period_seconds), "30");
   return out;
 }

@@ -8,8 +8,6 @@
 namespace carve::objects {
 namespace {
 
-using workload::PodRole;
-
 constexpr const char* ray_amount_key = "serverless.ray.worker.gpu.amount";
 
 void check_worker_groups(const std::vector<objects::RayWorkers>& workers, ErrorList& errors) {
@@ -68,7 +66,7 @@ Result<objects::RayCluster, api::FieldErrors> read_ray_cluster(std::string_view 
   check_worker_groups(spec.workers, errors);
   if (spec.engine_home.empty())
     errors.add("spec.engineHome", "", "is required: the folder of the program ray, such as /opt/ray/bin");
-  errors.add_all(engines::check_carve_keys(engines::Engine::ray, spec.parameters));
+  errors.add_all(engines::check_carve_keys(JobEngine::ray, spec.parameters));
   for (const auto& [key, value] : spec.parameters)
     if (!key.starts_with("carve."))
       errors.add("spec.parameters", key, "{} has no effect on a cluster; there are {}, {} and {}", typed(key),
@@ -87,7 +85,7 @@ Result<engines::EnginePods, api::FieldErrors> cluster_pods(const objects::RayClu
   uint32_t replicas = 0;
   for (size_t i = 0; i < spec.workers.size(); ++i) {
     const objects::RayWorkers& workers = spec.workers[i];
-    const auto pods = engines::engine_pods({.engine = engines::Engine::ray,
+    const auto pods = engines::engine_pods({.engine = JobEngine::ray,
                                             .parameters = keys_of(workers, spec.parameters),
                                             .queue = queue,
                                             .workers = workers.replicas,
@@ -120,7 +118,7 @@ objects::JobSpec job_of_cluster(const objects::RayClusterSpec& spec) {
                   spec.engine_home + ":/usr/local/bin:/usr/bin:/bin");  // PATH of submitted programs.
   return {.queue = spec.queue,
           .compute_group = spec.compute_group,
-          .engine = std::string(carve::text(engines::Engine::ray)),
+          .engine = JobEngine::ray,
           .parameters = spec.parameters,
           .run = {.env = std::move(env)},
           .engine_home = spec.engine_home,

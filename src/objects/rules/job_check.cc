@@ -59,18 +59,18 @@ void check_parameters(const engines::Parameters& parameters, ErrorList& errors) 
 
 // Ray has workers and custom jobs have tasks; the other engines use other fields for their number.
 void check_counts(const objects::JobSpec& spec, ErrorList& errors) {
-  const auto engine = parse<engines::Engine>(spec.engine);
+  const auto engine = spec.engine.value();
   if (!engine) return;
   const auto refuse = [&](const char* field, uint32_t count) {
-    const char* way_out = *engine == engines::Engine::spark ? "spec.parameters: spark.executor.instances"
-                          : *engine == engines::Engine::ray ? "spec.workers"
-                                                            : "spec.tasks";
-    errors.add(field, fmt::format("{}", count), "{} has no effect on a {} job; set {}", count, spec.engine,
-               way_out);
+    const char* way_out = *engine == JobEngine::spark ? "spec.parameters: spark.executor.instances"
+                          : *engine == JobEngine::ray ? "spec.workers"
+                                                      : "spec.tasks";
+    errors.add(field, fmt::format("{}", count), "{} has no effect on a {} job; set {}", count,
+               text(spec.engine), way_out);
   };
   constexpr uint32_t not_set = 1;
-  if (*engine != engines::Engine::ray && spec.workers != not_set) refuse("spec.workers", spec.workers);
-  if (*engine != engines::Engine::custom && spec.tasks != not_set) refuse("spec.tasks", spec.tasks);
+  if (*engine != JobEngine::ray && spec.workers != not_set) refuse("spec.workers", spec.workers);
+  if (*engine != JobEngine::custom && spec.tasks != not_set) refuse("spec.tasks", spec.tasks);
 }
 
 }  // namespace
@@ -96,9 +96,9 @@ Result<objects::Job, api::FieldErrors> read_job(std::string_view json) {
   ErrorList errors;
   const objects::JobSpec& spec = job.spec;
   errors.add_all(check_programs(job.metadata, spec));
-  if (!parse<engines::Engine>(spec.engine))
-    errors.add("spec.engine", spec.engine, "{} is not one of {}", typed(spec.engine),
-               choice(Words<engines::Engine>::words));
+  if (!spec.engine.value())
+    errors.add("spec.engine", text(spec.engine), "{} is not one of {}", typed(text(spec.engine)),
+               choice(Words<JobEngine>::words));
   if (spec.run.command.empty()) errors.add("spec.run.command", "", "is required: the program to run");
   check_counts(spec, errors);
   if (spec.retries > workload::max_job_retries)
@@ -110,7 +110,7 @@ Result<objects::Job, api::FieldErrors> read_job(std::string_view json) {
 }
 
 engines::EngineRequest engine_request(const objects::JobSpec& spec, engines::QueueTerms queue) {
-  return {.engine = parse<engines::Engine>(spec.engine).value_or(engines::Engine::custom),
+  return {.engine = spec.engine.value().value_or(JobEngine::custom),
           .parameters = spec.parameters,
           .queue = std::move(queue),
           .workers = spec.workers,

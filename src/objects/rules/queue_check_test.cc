@@ -94,7 +94,7 @@ TEST(JobCheck, a_job_may_have_no_name) {
   const auto job = read_job(
       R"({"apiVersion":"carve.dev/v1","kind":"Job","metadata":{},"spec":{"queue":"q","run":{"command":["a"]}}})");
   ASSERT_TRUE(job) << job.error().front().message;
-  EXPECT_EQ(engine_request(job->spec, {.name = "q"}).engine, engines::Engine::custom);
+  EXPECT_EQ(engine_request(job->spec, {.name = "q"}).engine, JobEngine::custom);
   EXPECT_FALSE(read_job(R"({"metadata":{"name":"A!"},"spec":{"queue":"q","run":{"command":["a"]}}})"));
 }
 

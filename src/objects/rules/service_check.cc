@@ -129,14 +129,13 @@ void check_autoscale(const objects::ServiceSpec& spec, ErrorList& errors) {
   if (autoscale.min > autoscale.max)
     errors.add("spec.autoscale.max", fmt::format("{}", autoscale.max), "{} is less than min, which is {}",
                autoscale.max, autoscale.min);
-  constexpr std::string_view metrics[] = {"qps", "gpuUtilization", "concurrency"};
-  if (std::ranges::find(metrics, autoscale.metric) == std::end(metrics))
-    errors.add("spec.autoscale.metric", autoscale.metric, "{} is not {}", typed(autoscale.metric),
-               choice(metrics));
-  else if (autoscale.metric != "gpuUtilization" && !spec.port)
-    errors.add("spec.autoscale.metric", autoscale.metric,
-               "{} is measured at the service's port; add port, or use gpuUtilization",
-               typed(autoscale.metric));
+  const std::string metric = text(autoscale.metric);
+  if (!autoscale.metric.value())
+    errors.add("spec.autoscale.metric", metric, "{} is not {}", typed(metric),
+               choice(Words<AutoscaleMetric>::words));
+  else if (autoscale.metric != AutoscaleMetric::gpu_utilization && !spec.port)
+    errors.add("spec.autoscale.metric", metric,
+               "{} is measured at the service's port; add port, or use gpuUtilization", typed(metric));
   if (autoscale.target == 0) errors.add("spec.autoscale.target", "0", "0 must be at least 1");
 }
 

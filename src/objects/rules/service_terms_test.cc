@@ -109,7 +109,8 @@ TEST(ServiceCheck, a_valid_service_has_no_error) {
   service.spec.replicas = 64;
   service.spec.run = {.command = {}, .image = "registry/a:1", .env = {{"A", ""}}, .workdir = "/"};
   service.spec.readiness.http_get = objects::HttpGet{.path = "/ready?a=1"};
-  service.spec.autoscale = objects::Autoscale{.min = 1, .max = 64, .metric = "concurrency", .target = 5};
+  service.spec.autoscale =
+      objects::Autoscale{.min = 1, .max = 64, .metric = AutoscaleMetric::concurrency, .target = 5};
   EXPECT_EQ(check(service), api::FieldErrors{});
 }
 
@@ -253,8 +254,10 @@ TEST(ServiceCheck, each_rule_names_its_field) {
        "0 is not 1 to 64"},
       {[](Service& s) { s.spec.autoscale = objects::Autoscale{.max = 65}; }, "spec.autoscale.max",
        "65 is not 1 to 64"},
-      {[](Service& s) { s.spec.autoscale = objects::Autoscale{.metric = "rps"}; }, "spec.autoscale.metric",
-       "'rps' is not qps, gpuUtilization or concurrency"},
+      {[](Service& s) {
+         s.spec.autoscale = objects::Autoscale{.metric = Word<AutoscaleMetric>::from("rps")};
+       },
+       "spec.autoscale.metric", "'rps' is not qps, gpuUtilization or concurrency"},
       {[](Service& s) { s.spec.autoscale = objects::Autoscale{.target = 0}; }, "spec.autoscale.target",
        "0 must be at least 1"},
       {[](Service& s) {

@@ -7,6 +7,7 @@
 
 #include <random>
 
+#include "wire/api/json_schema.h"
 #include "wire/api/json_value.h"
 
 namespace carve::api {
@@ -85,6 +86,23 @@ TEST(Documents, a_mistake_is_named_with_its_place_and_value) {
 
 TEST(Documents, a_client_reads_past_what_it_does_not_know) {
   EXPECT_TRUE(read<Version>(R"({"version": "9", "colour": "blue"})", Reading::lenient));
+}
+
+struct Stated {
+  Word<Policy> state = Policy::fixed_share;
+};
+
+TEST(Documents, an_unknown_word_is_kept_where_another_version_may_have_more) {
+  EXPECT_EQ(write(Stated{}), R"({"state":"fixed-share"})");
+  for (const char* text : {R"({"state":"later"})", R"({"state":""})", R"({"state":"native-burst-share"})"}) {
+    const auto stated = read<Stated>(text, Reading::strict);
+    ASSERT_TRUE(stated) << text;
+    EXPECT_EQ(write(*stated), text);
+  }
+  EXPECT_EQ(read<Stated>(R"({"state":5})", Reading::lenient).error(),
+            "state: 5 is not a text; write it in quotes");
+  EXPECT_EQ(schema<Stated>(), R"({"type":"object","additionalProperties":false,)"
+                              R"("properties":{"state":{"type":"string","default":"fixed-share"}}})");
 }
 
 TEST(Documents, nothing_after_the_character_nul_is_ignored) {

@@ -4,8 +4,8 @@
 //   struct Mount { std::string path; std::optional<Bytes> size; };   // {"path": "/a", "size_bytes": 5}
 //
 // A value is a document, a list, a map of values by name, a text, a whole number, true or false, an amount
-// (Bytes, Share), a UUID, or an enumeration, which is written as its word (core/words.h). An absent field
-// keeps its default.
+// (Bytes, Share), a UUID, or an enumeration, which is written as its word (core/words.h). A Word may also be
+// unknown (core/word.h). An absent field keeps its default.
 //
 // A server reads strictly, because an unknown key is a mistake that the caller should see. A client reads
 // leniently, because a newer agent may send more fields. Errors have the place and the value:
@@ -37,6 +37,7 @@
 
 #include "core/device.h"
 #include "core/fields.h"
+#include "core/word.h"
 #include "core/words.h"
 #include "wire/api/field_error.h"
 
@@ -73,6 +74,10 @@ template <class T>
 struct is_optional : std::false_type {};
 template <class T>
 struct is_optional<std::optional<T>> : std::true_type {};
+template <class T>
+struct is_word : std::false_type {};
+template <class E>
+struct is_word<Word<E>> : std::true_type {};
 template <class T>
 struct is_map : std::false_type {};  // By name. A map of texts is a special case with shorter errors.
 template <class T>
@@ -181,7 +186,7 @@ void write(Json& value, const T& from) {
   } else if constexpr (is_map<T>::value) {
     put_object(value);
     for (const auto& [key, each] : from) detail::write(added_member(value, key), each);
-  } else if constexpr (Worded<T>) {
+  } else if constexpr (Worded<T> || is_word<T>::value) {
     put(value, std::string(text(from)));
   } else if constexpr (std::is_same_v<T, Bytes>) {
     put(value, from.count);
@@ -260,6 +265,10 @@ void read(const Json& value, T& out, Reading reading, const std::string& path, F
     const auto known = parse<T>(word);
     if (!known) return refuse(value, choice(Words<T>::words).c_str(), path, errors);
     out = *known;
+  } else if constexpr (is_word<T>::value) {
+    std::string word;
+    if (const char* wanted = get(value, word)) return refuse(value, wanted, path, errors);
+    out = T::from(std::move(word));
   } else if constexpr (std::is_same_v<T, Bytes>) {
     detail::read(value, out.count, reading, path, errors);
   } else if constexpr (std::is_same_v<T, Share>) {

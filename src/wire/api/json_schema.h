@@ -21,6 +21,8 @@ std::string schema_default(const T& value) {
     return value == 0 ? "" : fmt::format(",\"default\":{}", value);
   else if constexpr (std::is_same_v<T, std::string>)
     return value.empty() ? "" : ",\"default\":" + quoted(value);
+  else if constexpr (is_word<T>::value)
+    return schema_default(text(value));
   else
     return "";
 }

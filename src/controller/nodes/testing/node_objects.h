@@ -9,7 +9,7 @@ namespace carve::controller {
 
 // Returns two free devices of 16 GiB whose memory and compute are divided.
 inline objects::NodeStatus two_devices_of_16_gib() {
-  objects::NodeStatus node{.state = "Running"};
+  objects::NodeStatus node{.state = NodePhase::running};
   node.mode.effective = "memory-and-compute";
   for (uint32_t index = 0; index < 2; ++index)
     node.devices.push_back({.index = index,
