@@ -172,7 +172,7 @@ Outcome<std::unique_ptr<Records>> Records::open(const Options& o) {
 
 // Checks all records that the reconcilers later read and rely on.
 Outcome<void> Records::check() {
-  auto known_objects = journal.objects();
+  auto known_objects = store.all<Object>();
   if (!known_objects) return tl::unexpected(known_objects.error());
   for (const Object& object : *known_objects)
     if (auto sound = check_stored(object); !sound) return sound;
@@ -201,15 +201,15 @@ Outcome<void> Records::read() {
   auto known_nodes = store.all<NodeRecord>();
   if (!known_nodes) return tl::unexpected(known_nodes.error());
   nodes = std::move(*known_nodes);
-  auto known_tokens = journal.tokens();
+  auto known_tokens = store.all<Token>();
   if (!known_tokens) return tl::unexpected(known_tokens.error());
   const auto version = store.version();
   if (!version) return tl::unexpected(version.error());
-  objects.emplace(journal, std::exchange(checked_, {}), *version);
-  tokens.emplace(journal, std::move(*known_tokens));
-  const auto known_events = journal.events();
+  objects.emplace(store, std::exchange(checked_, {}), *version);
+  tokens.emplace(store, std::move(*known_tokens));
+  const auto known_events = store.all<KeptEvent>();
   if (!known_events) return tl::unexpected(known_events.error());
-  events.emplace(*objects, journal, *known_events);
+  events.emplace(*objects, store, *known_events);
   return {};
 }
 
@@ -333,7 +333,7 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
                .node_actions = this,
                .hosts = known_hosts(o),
                .events = &events_,
-               .answers = &records.journal,
+               .answers = &records.store,
                .account_quota_percent = o.account_quota_percent,
                .allows_unknown_gpu_requests = o.allows_unknown_gpu_requests,
                .read_logs =

@@ -15,7 +15,7 @@
 #include "controller/later_answer.h"
 #include "controller/log_streams.h"
 #include "controller/service_thread.h"
-#include "controller/store_journal.h"
+#include "controller/store/controller_store.h"
 #include "os/fd.h"
 #include "os/kept_socket.h"
 #include "tls/tls.h"
@@ -47,14 +47,13 @@ class Records {
   static Outcome<std::unique_ptr<Records>> open(const Options&);
 
   ControllerStore store;
-  StoreJournal journal;
   std::vector<NodeRecord> nodes;
   std::optional<ObjectRegistry> objects;
   std::optional<ObjectEvents> events;
   std::optional<TokenBook> tokens;
 
  private:
-  explicit Records(ControllerStore opened) : store(std::move(opened)), journal(store) {}
+  explicit Records(ControllerStore opened) : store(std::move(opened)) {}
   Outcome<void> read();
   Outcome<void> check();
 

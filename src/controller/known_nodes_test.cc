@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "client/testing/agent_stub.h"
-#include "controller/store_journal.h"
 #include "os/clock.h"
 
 namespace carve::controller {
@@ -28,8 +27,7 @@ struct Directory {
 api::KnownNodeList polled(ControllerStore store, const std::vector<NodeAddress>& addresses,
                           const std::vector<NodeRecord>& earlier, bool (*done)(const api::KnownNode&)) {
   os::Loop loop;
-  StoreJournal journal(store);
-  ObjectRegistry objects(journal, {}, *store.version());
+  ObjectRegistry objects(store, {}, *store.version());
   NodeSync node_sync(objects, {}, os::utc_ns());
   KnownNodes nodes(loop, store, addresses, earlier, node_sync);
   nodes.begin();

@@ -36,6 +36,14 @@ class TypedJson {
     return out;
   }
 
+  // Returns a text whose type is not known yet. It has no value.
+  static TypedJson unread(std::string json) {
+    struct Unknown {};
+    TypedJson out;
+    out.content_ = std::make_shared<ContentOf<Unknown>>(std::move(json), false, Unknown{});
+    return out;
+  }
+
   const std::string& json() const { return content_ ? content_->json : empty_json(); }
   bool is_readable() const { return !content_ || content_->is_readable; }
 

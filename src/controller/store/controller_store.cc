@@ -4,6 +4,8 @@
 #include <functional>
 #include <initializer_list>
 
+#include "controller/objects/kind_table.h"
+#include "controller/store/object_columns.h"
 #include "sqlite/rows.h"
 
 namespace carve::controller {
@@ -20,7 +22,7 @@ struct Table<NodeRecord> {
   static constexpr const char *name = "node", *key = "name";
 };
 template <>
-struct Table<ObjectRecord> {
+struct Table<Object> {
   static constexpr const char *name = "object", *key = "kind, name_space, name";
 };
 template <>
@@ -44,15 +46,15 @@ struct Table<PodRecord> {
   static constexpr const char *name = "pod", *key = "program";
 };
 template <>
-struct Table<TokenRecord> {
+struct Table<Token> {
   static constexpr const char *name = "token", *key = "name";
 };
 template <>
-struct Table<EventRecord> {
+struct Table<KeptEvent> {
   static constexpr const char *name = "event", *key = "kind, name_space, name, uid, reason";
 };
 template <>
-struct Table<AnswerRecord> {
+struct Table<KeptAnswer> {
   static constexpr const char *name = "answer", *key = "caller, key";
 };
 
@@ -65,9 +67,9 @@ std::string creation() {
 
 const std::string& script() {
   static const std::string text =
-      creation<NodeRecord>() + creation<ObjectRecord>() + creation<WorkloadRecord>() +
-      creation<RevisionRecord>() + creation<ReplicaRecord>() + creation<JobRecord>() + creation<PodRecord>() +
-      creation<TokenRecord>() + creation<EventRecord>() + creation<AnswerRecord>() +
+      creation<NodeRecord>() + creation<Object>() + creation<WorkloadRecord>() + creation<RevisionRecord>() +
+      creation<ReplicaRecord>() + creation<JobRecord>() + creation<PodRecord>() + creation<Token>() +
+      creation<KeptEvent>() + creation<KeptAnswer>() +
       fmt::format("CREATE TABLE audit (id INTEGER PRIMARY KEY AUTOINCREMENT, {}) STRICT;",
                   rows::declarations<AuditRecord>()) +
       "CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER) STRICT;"
@@ -115,7 +117,7 @@ namespace {
 // Schema 6 had events without the uid of their object.
 const std::string& upgrade() {
   static const std::string text =
-      "ALTER TABLE event RENAME TO old_event;" + creation<EventRecord>() +
+      "ALTER TABLE event RENAME TO old_event;" + creation<KeptEvent>() +
       "INSERT INTO event (kind, name_space, name, uid, reason, message, count, first_ns, last_ns) "
       "SELECT kind, name_space, name, '', reason, message, count, first_ns, last_ns FROM old_event;"
       "DROP TABLE old_event;";
@@ -156,6 +158,18 @@ void ControllerStore::limit_pages(int64_t pages) {
   database_.limit_pages(pages);
 }
 
+namespace {
+
+template <class Record>
+void finish(Record&) {}
+void finish(Object& object) {
+  const KindRow& row = row_of(object.key.kind);
+  object.spec = row.read_spec(object.spec.json());
+  object.status = row.read_status(object.status.json());
+}
+
+}  // namespace
+
 template <class Record, class... Values>
 Outcome<std::vector<Record>> ControllerStore::select(const char* where, const Values&... values) {
   std::vector<Record> out;
@@ -168,8 +182,13 @@ Outcome<std::vector<Record>> ControllerStore::select(const char* where, const Va
   while (s.row()) {
     int column = 0;
     std::string wrong;
-    if (!rows::read(s, column, out.emplace_back(), wrong))
+    if (rows::read(s, column, out.emplace_back(), wrong)) {
+      finish(out.back());
+      continue;
+    }
+    if (!std::is_same_v<Record, KeptEvent> || !sqlite::is_utf8(wrong))
       return database_.unknown_value(fmt::format("an invalid {} '{}'", Table<Record>::name, wrong));
+    out.pop_back();  // Another version has more events.
   }
   if (!s.done()) return database_.trouble("reading");
   return out;
@@ -179,14 +198,14 @@ Outcome<std::vector<Record>> ControllerStore::all() {
   return select<Record>("");
 }
 template Outcome<std::vector<NodeRecord>> ControllerStore::all();
-template Outcome<std::vector<ObjectRecord>> ControllerStore::all();
+template Outcome<std::vector<Object>> ControllerStore::all();
 template Outcome<std::vector<WorkloadRecord>> ControllerStore::all();
 template Outcome<std::vector<RevisionRecord>> ControllerStore::all();
 template Outcome<std::vector<ReplicaRecord>> ControllerStore::all();
 template Outcome<std::vector<JobRecord>> ControllerStore::all();
 template Outcome<std::vector<PodRecord>> ControllerStore::all();
-template Outcome<std::vector<TokenRecord>> ControllerStore::all();
-template Outcome<std::vector<EventRecord>> ControllerStore::all();
+template Outcome<std::vector<Token>> ControllerStore::all();
+template Outcome<std::vector<KeptEvent>> ControllerStore::all();
 
 template <>
 Outcome<std::vector<AuditRecord>> ControllerStore::all() {
@@ -215,9 +234,9 @@ Outcome<void> ControllerStore::write(const std::vector<NodeRecord>& nodes) {
   });
 }
 
-Outcome<void> ControllerStore::write(const std::vector<ObjectRecord>& objects) {
+Outcome<void> ControllerStore::write(std::span<const Object> objects) {
   return transact([&](sqlite3* db) {
-    for (const ObjectRecord& object : objects)
+    for (const Object& object : objects)
       if (const int code = first_error(
               {[&] { return insert(db, object); }, [&] { return set_version(db, object.version); }}))
         return code;
@@ -225,18 +244,24 @@ Outcome<void> ControllerStore::write(const std::vector<ObjectRecord>& objects) {
   });
 }
 
-Outcome<void> ControllerStore::remove(const ObjectRecord& object, uint64_t version) {
+Outcome<void> ControllerStore::remove(const ObjectKey& key, uint64_t version) {
+  const std::string kind(objects::text_of(key.kind).kind);
+  const auto objects =
+      select<Object>("WHERE kind = ? AND name_space = ? AND name = ?", kind, key.namespace_, key.name);
+  if (!objects) return tl::unexpected(objects.error());
+  if (objects->empty()) return {};
+  const std::string& uid = objects->front().uid;
   return transact([&](sqlite3* db) {
     return first_error({
         [&] {
-          return run(db, "DELETE FROM object WHERE kind = ? AND name_space = ? AND name = ?", object.kind,
-                     object.name_space, object.name);
+          return run(db, "DELETE FROM object WHERE kind = ? AND name_space = ? AND name = ?", kind,
+                     key.namespace_, key.name);
         },
-        [&] { return run(db, "DELETE FROM workload WHERE uid = ?", object.uid); },
-        [&] { return run(db, "DELETE FROM revision WHERE uid = ?", object.uid); },
-        [&] { return run(db, "DELETE FROM replica WHERE uid = ?", object.uid); },
-        [&] { return run(db, "DELETE FROM job WHERE uid = ?", object.uid); },
-        [&] { return run(db, "DELETE FROM pod WHERE uid = ?", object.uid); },
+        [&] { return run(db, "DELETE FROM workload WHERE uid = ?", uid); },
+        [&] { return run(db, "DELETE FROM revision WHERE uid = ?", uid); },
+        [&] { return run(db, "DELETE FROM replica WHERE uid = ?", uid); },
+        [&] { return run(db, "DELETE FROM job WHERE uid = ?", uid); },
+        [&] { return run(db, "DELETE FROM pod WHERE uid = ?", uid); },
         [&] { return set_version(db, version); },
     });
   });
@@ -283,24 +308,24 @@ Outcome<void> ControllerStore::remove(const PodRecord& pod) {
   return transact([&](sqlite3* db) { return run(db, "DELETE FROM pod WHERE program = ?", pod.program); });
 }
 
-Outcome<void> ControllerStore::write(const TokenRecord& token) {
+Outcome<void> ControllerStore::write(const Token& token) {
   return transact([&](sqlite3* db) { return insert(db, token); });
 }
 
-Outcome<void> ControllerStore::remove(const TokenRecord& token) {
+Outcome<void> ControllerStore::remove(const Token& token) {
   return transact([&](sqlite3* db) { return run(db, "DELETE FROM token WHERE name = ?", token.name); });
 }
 
-Outcome<void> ControllerStore::write(const std::vector<EventRecord>& events,
-                                     const std::vector<EventRecord>& removed) {
+Outcome<void> ControllerStore::write(std::span<const KeptEvent> events, std::span<const EventKey> removed) {
   return transact([&](sqlite3* db) {
-    for (const EventRecord& event : events)
+    for (const KeptEvent& event : events)
       if (const int code = insert(db, event)) return code;
-    for (const EventRecord& event : removed)
+    for (const EventKey& key : removed)
       if (const int code = run(
               db,
               "DELETE FROM event WHERE kind = ? AND name_space = ? AND name = ? AND uid = ? AND reason = ?",
-              event.kind, event.name_space, event.name, event.uid, event.reason))
+              std::string(objects::text_of(key.object.kind).kind), key.object.namespace_, key.object.name,
+              key.uid, std::string(carve::text(key.reason))))
         return code;
     return SQLITE_OK;
   });
@@ -384,7 +409,7 @@ Outcome<void> ControllerStore::append(const AuditRecord& line) {
   return {};
 }
 
-Outcome<void> ControllerStore::write(const AnswerRecord& answer, int64_t oldest_ns, size_t kept) {
+Outcome<void> ControllerStore::write(const KeptAnswer& answer, int64_t oldest_ns, size_t kept) {
   return transact([&](sqlite3* db) {
     return first_error({
         [&] { return insert(db, answer); },
@@ -402,15 +427,10 @@ Outcome<void> ControllerStore::write(const AnswerRecord& answer, int64_t oldest_
   });
 }
 
-Outcome<std::vector<ObjectRecord>> ControllerStore::objects_named(const std::string& kind,
-                                                                  const std::string& name_space,
-                                                                  const std::string& name) {
-  return select<ObjectRecord>("WHERE kind = ? AND name_space = ? AND name = ?", kind, name_space, name);
-}
-
-Outcome<std::vector<AnswerRecord>> ControllerStore::answers(const std::string& caller,
-                                                            const std::string& key) {
-  return select<AnswerRecord>("WHERE caller = ? AND key = ?", caller, key);
+Outcome<std::optional<KeptAnswer>> ControllerStore::find(const std::string& caller, const std::string& key) {
+  auto answers = select<KeptAnswer>("WHERE caller = ? AND key = ?", caller, key);
+  if (!answers) return tl::unexpected(answers.error());
+  return answers->empty() ? std::nullopt : std::optional(std::move(answers->front()));
 }
 
 Outcome<uint64_t> ControllerStore::version() {

@@ -1,13 +1,19 @@
 // controller.db: the controller's persistent state, in one SQLite file (sqlite/database.h). An acknowledged
-// change survives a power failure. The records are in stored_records.h. Any thread may use the store.
+// change survives a power failure. It is the journal of the registry, of the tokens, of the events and of the
+// kept answers; the records of the reconcilers are in stored_records.h. Any thread may use the store.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "controller/objects/object_events.h"
+#include "controller/objects/object_registry.h"
+#include "controller/objects/token_book.h"
+#include "controller/store/kept_answer.h"
 #include "controller/store/stored_records.h"
 #include "os/mutex.h"
 #include "sqlite/database.h"
@@ -16,7 +22,7 @@ namespace carve::controller {
 
 inline constexpr size_t max_audit_records = 100'000;
 
-class ControllerStore {
+class ControllerStore final : public Journal, public TokenJournal, public AnswerJournal, public EventJournal {
  public:
   struct Opened;
   // `now_s` is part of a damaged file's new name. Fails without permission, on a full disk and for a file of
@@ -26,12 +32,10 @@ class ControllerStore {
   // Moves the files of a closed database aside because its contents are damaged. Returns the new path.
   static Outcome<std::string> move_aside(const std::string& path, int64_t now_s, const std::string& damage);
 
-  // Returns all records of a type, ordered by their key. Record is a struct of stored_records.h.
+  // Returns all records of a type, ordered by their key. Record is Object, Token, KeptEvent or a struct of
+  // stored_records.h. Events with a reason or of a kind that is not known here are left out.
   template <class Record>
   Outcome<std::vector<Record>> all();
-  // Returns the object with this name, if there is one.
-  Outcome<std::vector<ObjectRecord>> objects_named(const std::string& kind, const std::string& name_space,
-                                                   const std::string& name);
   // Returns the revisions of an object, oldest first.
   Outcome<std::vector<RevisionRecord>> revisions(const std::string& uid);
 
@@ -40,9 +44,9 @@ class ControllerStore {
   // Writes the nodes; a node is identified by its name.
   Outcome<void> write(const std::vector<NodeRecord>& nodes);
   // Writes the objects, and records the version of the last one as the newest resource version.
-  Outcome<void> write(const std::vector<ObjectRecord>&);
+  Outcome<void> write(std::span<const Object>) override;
   // Deletes the object with its revisions, replicas, workload and job record, and pods.
-  Outcome<void> remove(const ObjectRecord&, uint64_t version);
+  Outcome<void> remove(const ObjectKey&, uint64_t version) override;
   // Writes the record with its revision, and deletes all but the newest `kept` revisions.
   Outcome<void> write(const WorkloadRecord&, const RevisionRecord&, unsigned kept);
   Outcome<void> write(const WorkloadRecord&);
@@ -51,19 +55,22 @@ class ControllerStore {
   Outcome<void> write(const JobRecord&);
   Outcome<void> write(const PodRecord&);
   Outcome<void> remove(const PodRecord&);
-  Outcome<void> write(const TokenRecord&);
-  Outcome<void> remove(const TokenRecord&);
+  Outcome<void> write(const Token&) override;
+  Outcome<void> remove(const Token&) override;
   // If the table is full, deletes the oldest line of the caller with the most lines. Root's lines stay as
   // long as they are at most a quarter.
   Outcome<void> append(const AuditRecord&);
   // Writes the first events and deletes the others; an event is identified by its object and its reason.
-  Outcome<void> write(const std::vector<EventRecord>&, const std::vector<EventRecord>& removed);
+  Outcome<void> write(std::span<const KeptEvent>, std::span<const EventKey> removed) override;
 
   // Writes the answer and deletes answers from before `oldest_ns`. If there are more than `kept`, deletes the
   // oldest one of the caller with the most.
-  Outcome<void> write(const AnswerRecord&, int64_t oldest_ns, size_t kept);
+  Outcome<void> write(const KeptAnswer&, int64_t oldest_ns, size_t kept);
+  Outcome<void> write(const KeptAnswer& answer) override {
+    return write(answer, answer.at_ns - answer_lifetime_ns, max_kept_answers);
+  }
   // Returns the answer with this key, if there is one.
-  Outcome<std::vector<AnswerRecord>> answers(const std::string& caller, const std::string& key);
+  Outcome<std::optional<KeptAnswer>> find(const std::string& caller, const std::string& key) override;
 
   // Returns the last resource version that was assigned.
   Outcome<uint64_t> version();

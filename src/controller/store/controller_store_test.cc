@@ -7,6 +7,9 @@
 #include <fstream>
 #include <map>
 
+#include "controller/objects/kind_table.h"
+#include "objects/service_object.h"
+
 namespace carve::controller {
 namespace {
 
@@ -89,19 +92,17 @@ TEST(ControllerStore, a_damaged_file_is_moved_aside_and_kept) {
 
 TEST(ControllerStore, events_of_the_schema_before_are_kept_without_a_uid) {
   const Directory dir;
-  const EventRecord event{.kind = "Service",
-                          .name_space = "default",
-                          .name = "a",
-                          .uid = "u",
-                          .reason = "Created",
-                          .message = "1 replica",
-                          .count = 3,
-                          .first_ns = 1,
-                          .last_ns = 2};
+  const KeptEvent event{.key = {.object = {objects::Kind::service, "default", "a"},
+                                .uid = "u",
+                                .reason = objects::EventReason::created},
+                        .message = "1 replica",
+                        .count = 3,
+                        .first_ns = 1,
+                        .last_ns = 2};
   {
     auto opened = ControllerStore::open(dir.file(), 1);
     ASSERT_TRUE(opened);
-    ASSERT_TRUE(opened->store.write(std::vector<EventRecord>{event}, {}));
+    ASSERT_TRUE(opened->store.write(std::span(&event, 1), {}));
   }
   {
     sqlite3* db = nullptr;
@@ -120,9 +121,117 @@ TEST(ControllerStore, events_of_the_schema_before_are_kept_without_a_uid) {
   auto opened = ControllerStore::open(dir.file(), 1);
   ASSERT_TRUE(opened) << opened.error().message;
   EXPECT_EQ(opened->moved_aside, "");
-  EventRecord expected = event;
-  expected.uid.clear();
-  EXPECT_THAT(*opened->store.all<EventRecord>(), testing::ElementsAre(expected));
+  KeptEvent expected = event;
+  expected.key.uid.clear();
+  EXPECT_THAT(*opened->store.all<KeptEvent>(), testing::ElementsAre(expected));
+}
+
+void execute(const Directory& dir, const char* sql) {
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(dir.file().c_str(), &db), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(db, sql, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
+  sqlite3_close(db);
+}
+
+Object service(std::string name) {
+  Object out{.key = {objects::Kind::service, "default", std::move(name)},
+             .labels = {{"team", "caf\xc3\xa9"}},
+             .annotations = {{"a", ""}},
+             .account = "research",
+             .owner_uid = 1000,
+             .generation = 3,
+             .version = 7,
+             .created_ns = 5,
+             .is_ending = true};
+  out.uid = "uid-" + out.key.name;
+  out.spec = row_of(objects::Kind::service).read_spec(R"({"replicas": 3, "later": [1]})");
+  out.status = objects::ServiceStatus{.phase = objects::WorkloadPhase::running};
+  return out;
+}
+
+TEST(ControllerStore, an_object_comes_back_with_its_values_and_its_text) {
+  const Directory dir;
+  const Object written[] = {service("a"), service("b")};
+  ASSERT_TRUE(opened(dir).write(written));
+  ControllerStore store = opened(dir);
+  const auto read = store.all<Object>();
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_THAT(*read, ElementsAre(written[0], written[1]));
+  EXPECT_EQ(read->front().spec.as<objects::ServiceSpec>().replicas, 3u);
+  EXPECT_EQ(read->front().spec.json(), R"({"replicas": 3, "later": [1]})");
+  EXPECT_EQ(read->front().status.as<objects::ServiceStatus>().phase, objects::WorkloadPhase::running);
+  EXPECT_EQ(*store.version(), 7u);
+}
+
+TEST(ControllerStore, an_object_is_removed_with_its_records_and_no_other) {
+  const Directory dir;
+  ControllerStore store = opened(dir);
+  const Object written[] = {service("a"), service("b")};
+  ASSERT_TRUE(store.write(written));
+  for (const char* name : {"a", "b"}) {
+    ASSERT_TRUE(store.write(WorkloadRecord{.uid = fmt::format("uid-{}", name)}));
+    ASSERT_TRUE(
+        store.write(ReplicaRecord{.slice = fmt::format("{}-1-0", name), .uid = fmt::format("uid-{}", name)}));
+  }
+  ASSERT_TRUE(store.remove(written[0].key, 8));
+  ASSERT_TRUE(store.remove({objects::Kind::service, "default", "other"}, 9));
+  EXPECT_THAT(*store.all<Object>(), ElementsAre(written[1]));
+  EXPECT_EQ(store.all<ReplicaRecord>()->size(), 1u);
+  EXPECT_EQ(store.all<WorkloadRecord>()->front().uid, "uid-b");
+  EXPECT_EQ(*store.version(), 8u);
+}
+
+TEST(ControllerStore, an_object_that_no_version_wrote_is_an_error) {
+  for (const char* change : {"UPDATE object SET kind = 'Serivce'", "UPDATE object SET labels = '[1'",
+                             "UPDATE object SET annotations = '{\"texts\":{\"a\":1}}'",
+                             "UPDATE object SET spec = CAST(x'ff' AS TEXT)"}) {
+    const Directory dir;
+    ASSERT_TRUE(opened(dir).write(std::vector<Object>{service("a")}));
+    execute(dir, change);
+    const auto read = opened(dir).all<Object>();
+    ASSERT_FALSE(read) << change;
+    EXPECT_EQ(read.error().kind, FailureKind::failed_precondition);
+    EXPECT_THAT(read.error().message, HasSubstr("an invalid object"));
+  }
+}
+
+TEST(ControllerStore, an_event_of_a_later_version_is_left_out_and_a_damaged_one_is_an_error) {
+  const Directory dir;
+  std::vector<KeptEvent> events(3);
+  for (size_t i = 0; i < events.size(); ++i) events[i].key.uid = fmt::format("u{}", i);
+  ASSERT_TRUE(opened(dir).write(events, {}));
+  execute(
+      dir,
+      "UPDATE event SET reason = 'Later' WHERE uid = 'u0'; UPDATE event SET kind = 'Later' WHERE uid = 'u2'");
+  EXPECT_THAT(*opened(dir).all<KeptEvent>(), ElementsAre(events[1]));
+  execute(dir, "UPDATE event SET message = CAST(x'ff' AS TEXT) WHERE uid = 'u1'");
+  EXPECT_FALSE(opened(dir).all<KeptEvent>());
+}
+
+TEST(ControllerStore, a_removed_event_is_the_one_of_its_object_and_reason) {
+  const Directory dir;
+  ControllerStore store = opened(dir);
+  std::vector<KeptEvent> events(2);
+  events[1].key.reason = objects::EventReason::deleted;
+  ASSERT_TRUE(store.write(events, {}));
+  ASSERT_TRUE(store.write({}, std::span(&events[0].key, 1)));
+  EXPECT_THAT(*store.all<KeptEvent>(), ElementsAre(events[1]));
+}
+
+TEST(ControllerStore, a_token_with_an_unknown_role_is_a_viewers) {
+  const Directory dir;
+  const Token token{.name = "ci",
+                    .role = http::Role::operate,
+                    .account = "research",
+                    .sha256 = "ab",
+                    .created_ns = 1,
+                    .expires_ns = 2};
+  ASSERT_TRUE(opened(dir).write(token));
+  EXPECT_THAT(*opened(dir).all<Token>(), ElementsAre(token));
+  execute(dir, "UPDATE token SET role = 'emperor'");
+  EXPECT_EQ(opened(dir).all<Token>()->front().role, http::Role::viewer);
+  ASSERT_TRUE(opened(dir).remove(token));
+  EXPECT_THAT(*opened(dir).all<Token>(), IsEmpty());
 }
 
 TEST(ControllerStore, a_file_of_another_schema_is_refused_with_the_option_that_helps) {
@@ -204,37 +313,37 @@ TEST(ControllerStore, a_caller_with_many_answers_displaces_none_of_a_caller_with
   const Directory dir;
   ControllerStore store = opened(dir);
   const auto write = [&](const std::string& caller, int number) {
-    ASSERT_TRUE(store.write(AnswerRecord{.caller = caller,
-                                         .key = fmt::format("k{}", number),
-                                         .sha256 = "x",
-                                         .at_ns = number,
-                                         .status = 201,
-                                         .body = ""},
+    ASSERT_TRUE(store.write(KeptAnswer{.caller = caller,
+                                       .key = fmt::format("k{}", number),
+                                       .sha256 = "x",
+                                       .at_ns = number,
+                                       .status = 201,
+                                       .body = ""},
                             0, 10));
   };
   for (int i = 0; i < 3; ++i) write("root", i);
   for (int i = 10; i < 60; ++i) write("busy", i);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(store.answers("root", fmt::format("k{}", i))->size(), 1u) << i;
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(store.find("root", fmt::format("k{}", i))->has_value()) << i;
   size_t busy = 0;
-  for (int i = 10; i < 60; ++i) busy += store.answers("busy", fmt::format("k{}", i))->size();
+  for (int i = 10; i < 60; ++i) busy += store.find("busy", fmt::format("k{}", i))->has_value();
   EXPECT_EQ(busy, 7u);
-  EXPECT_EQ(store.answers("busy", "k59")->size(), 1u) << "its newest are kept";
+  EXPECT_TRUE(store.find("busy", "k59")->has_value()) << "its newest are kept";
 }
 
 TEST(ControllerStore, keeps_the_newest_answers) {
   const Directory dir;
   ControllerStore store = opened(dir);
   const auto answer = [](const char* key, int64_t at_ns) {
-    return AnswerRecord{.caller = "a", .key = key, .sha256 = "x", .at_ns = at_ns, .status = 201, .body = key};
+    return KeptAnswer{.caller = "a", .key = key, .sha256 = "x", .at_ns = at_ns, .status = 201, .body = key};
   };
   for (const auto& [key, at] : {std::pair("k1", 1), std::pair("k2", 2), std::pair("k3", 3)})
     ASSERT_TRUE(store.write(answer(key, at), 0, 2));
-  EXPECT_THAT(*store.answers("a", "k1"), IsEmpty());
-  EXPECT_THAT(*store.answers("a", "k2"), ElementsAre(answer("k2", 2)));
-  EXPECT_THAT(*store.answers("b", "k2"), IsEmpty());
+  EXPECT_EQ(*store.find("a", "k1"), std::nullopt);
+  EXPECT_EQ(*store.find("a", "k2"), answer("k2", 2));
+  EXPECT_EQ(*store.find("b", "k2"), std::nullopt);
   ASSERT_TRUE(store.write(answer("k4", 9), 3, 10));
-  EXPECT_THAT(*store.answers("a", "k2"), IsEmpty()) << "older than the lifetime";
-  EXPECT_THAT(*store.answers("a", "k3"), ElementsAre(answer("k3", 3)));
+  EXPECT_EQ(*store.find("a", "k2"), std::nullopt) << "older than the lifetime";
+  EXPECT_EQ(*store.find("a", "k3"), answer("k3", 3));
 }
 
 }  // namespace

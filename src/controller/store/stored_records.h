@@ -1,5 +1,6 @@
-// The rows of controller.db. Each struct is a table, each field a column (sqlite/rows.h). Times are UTC
-// nanoseconds since 1970.
+// Rows of controller.db. Each struct is a table, each field a column (sqlite/rows.h). Times are UTC nanoseconds
+// since 1970. The other tables have objects, tokens, events (object_columns.h) and kept answers
+// (kept_answer.h).
 #pragma once
 
 #include <cstdint>
@@ -17,26 +18,6 @@ struct NodeRecord {
   int64_t agent_started_ns = 0;
 
   friend bool operator==(const NodeRecord&, const NodeRecord&) = default;
-};
-
-// An object (controller/objects/object_record.h); labels, annotations, spec and status are JSON.
-struct ObjectRecord {
-  std::string kind;  // "Service"
-  std::string name_space;
-  std::string name;
-  std::string account;
-  std::string uid;
-  uint32_t owner_uid = 0;
-  uint32_t generation = 0;
-  uint64_t version = 0;
-  int64_t created_ns = 0;
-  bool is_ending = false;
-  std::string labels;
-  std::string annotations;
-  std::string spec;
-  std::string status;
-
-  friend bool operator==(const ObjectRecord&, const ObjectRecord&) = default;
 };
 
 // Decisions of the controller about a workload that must survive a restart.
@@ -120,47 +101,6 @@ struct PodRecord {
   int64_t terminated_ns = 0;  // SIGTERM to the current attempt; 0 if none was sent.
 
   friend bool operator==(const PodRecord&, const PodRecord&) = default;
-};
-
-// A token: its name, rights and hash. The token itself is not stored.
-struct TokenRecord {
-  std::string name;
-  std::string role;     // "viewer", "user", "operator"
-  std::string account;  // Account whose objects it may change.
-  std::string sha256;   // Digest of the token, in hex.
-  int64_t created_ns = 0;
-  int64_t expires_ns = 0;  // 0 if never.
-
-  friend bool operator==(const TokenRecord&, const TokenRecord&) = default;
-};
-
-// The answer to a request with an Idempotency-Key.
-struct AnswerRecord {
-  std::string caller;
-  std::string key;
-  std::string sha256;  // Digest of the request, in hex.
-  int64_t at_ns = 0;
-  uint32_t status = 0;
-  std::string type;
-  std::string etag;
-  std::string body;
-
-  friend bool operator==(const AnswerRecord&, const AnswerRecord&) = default;
-};
-
-// An event of an object: what happened to it, how often, and when. One row for each object and reason.
-struct EventRecord {
-  std::string kind;  // Kind of the object: "Service"
-  std::string name_space;
-  std::string name;
-  std::string uid;      // Uid of the object; empty if unknown.
-  std::string reason;   // "ReplicaFailed"
-  std::string message;  // Message of the last time.
-  uint64_t count = 0;
-  int64_t first_ns = 0;
-  int64_t last_ns = 0;
-
-  friend bool operator==(const EventRecord&, const EventRecord&) = default;
 };
 
 // One line of the audit log: a change that a caller made, or that was rejected.
