@@ -8,17 +8,22 @@
 namespace carve::controller {
 
 Outcome<WorkloadRecords> WorkloadRecords::read(ControllerStore& store) {
-  WorkloadRecords out(store);
-  auto workloads = store.all<WorkloadRecord>();
+  const auto workloads = store.all<WorkloadRecord>();
   if (!workloads) return tl::unexpected(workloads.error());
-  for (WorkloadRecord& r : *workloads) out.workloads_[r.uid] = r;
-  auto revisions = store.all<RevisionRecord>();
+  const auto revisions = store.all<RevisionRecord>();
   if (!revisions) return tl::unexpected(revisions.error());
-  for (RevisionRecord& r : *revisions) out.revisions_[r.uid][r.revision] = revision_of(r);
-  auto replicas = store.all<ReplicaRecord>();
+  const auto replicas = store.all<ReplicaRecord>();
   if (!replicas) return tl::unexpected(replicas.error());
-  for (ReplicaRecord& r : *replicas) out.replicas_[r.uid][r.slice] = r;
-  return out;
+  return WorkloadRecords(store, *workloads, *revisions, *replicas);
+}
+
+WorkloadRecords::WorkloadRecords(WorkloadJournal& journal, const std::vector<WorkloadRecord>& workloads,
+                                 const std::vector<RevisionRecord>& revisions,
+                                 const std::vector<ReplicaRecord>& replicas)
+    : journal_(&journal) {
+  for (const WorkloadRecord& r : workloads) workloads_[r.uid] = r;
+  for (const RevisionRecord& r : revisions) revisions_[r.uid][r.revision] = revision_of(r);
+  for (const ReplicaRecord& r : replicas) replicas_[r.uid][r.slice] = r;
 }
 
 WorkloadRecords::Revision WorkloadRecords::revision_of(const RevisionRecord& record) {
@@ -74,13 +79,13 @@ std::vector<uint32_t> WorkloadRecords::endpoint_ports() const {
 Outcome<void> WorkloadRecords::write(const WorkloadRecord& record) {
   if (const auto found = workloads_.find(record.uid); found != workloads_.end() && found->second == record)
     return {};
-  if (auto written = store_->write(record); !written) return written;
+  if (auto written = journal_->write(record); !written) return written;
   workloads_[record.uid] = record;
   return {};
 }
 
 Outcome<void> WorkloadRecords::write(const WorkloadRecord& record, const RevisionRecord& revision) {
-  if (auto written = store_->write(record, revision, max_kept_revisions); !written) return written;
+  if (auto written = journal_->write(record, revision, max_kept_revisions); !written) return written;
   workloads_[record.uid] = record;
   auto& kept = revisions_[record.uid];
   kept[revision.revision] = revision_of(revision);
@@ -98,13 +103,13 @@ Outcome<void> WorkloadRecords::write(const WorkloadRecord& record, const Revisio
 Outcome<void> WorkloadRecords::write(const ReplicaRecord& record) {
   auto& known = replicas_[record.uid];
   if (const auto found = known.find(record.slice); found != known.end() && found->second == record) return {};
-  if (auto written = store_->write(record); !written) return written;
+  if (auto written = journal_->write(record); !written) return written;
   known[record.slice] = record;
   return {};
 }
 
 Outcome<void> WorkloadRecords::remove(const ReplicaRecord& record) {
-  if (auto removed = store_->remove(record); !removed) return removed;
+  if (auto removed = journal_->remove(record); !removed) return removed;
   replicas_[record.uid].erase(record.slice);
   return {};
 }

@@ -17,6 +17,9 @@ inline constexpr unsigned max_kept_revisions = 10;
 class WorkloadRecords {
  public:
   static Outcome<WorkloadRecords> read(ControllerStore&);
+  // Has these records; `journal` has them too.
+  WorkloadRecords(WorkloadJournal& journal, const std::vector<WorkloadRecord>&,
+                  const std::vector<RevisionRecord>&, const std::vector<ReplicaRecord>&);
 
   // Returns the record of an object, or a new one if it has none.
   WorkloadRecord workload(const std::string& uid) const;
@@ -38,9 +41,7 @@ class WorkloadRecords {
   void forget(const std::string& uid);
 
  private:
-  explicit WorkloadRecords(ControllerStore& store) : store_(&store) {}
-
-  ControllerStore* store_;
+  WorkloadJournal* journal_;
   std::map<std::string, WorkloadRecord> workloads_;  // Keyed by uid.
   struct Revision {
     std::string spec;

@@ -15,6 +15,7 @@
 #include "controller/objects/token_book.h"
 #include "controller/store/kept_answer.h"
 #include "controller/store/stored_records.h"
+#include "controller/store/workload_journal.h"
 #include "os/mutex.h"
 #include "sqlite/database.h"
 
@@ -22,7 +23,11 @@ namespace carve::controller {
 
 inline constexpr size_t max_audit_records = 100'000;
 
-class ControllerStore final : public Journal, public TokenJournal, public AnswerJournal, public EventJournal {
+class ControllerStore final : public Journal,
+                              public TokenJournal,
+                              public AnswerJournal,
+                              public EventJournal,
+                              public WorkloadJournal {
  public:
   struct Opened;
   // `now_s` is part of a damaged file's new name. Fails without permission, on a full disk and for a file of
@@ -47,11 +52,10 @@ class ControllerStore final : public Journal, public TokenJournal, public Answer
   Outcome<void> write(std::span<const Object>) override;
   // Deletes the object with its revisions, replicas, workload and job record, and pods.
   Outcome<void> remove(const ObjectKey&, uint64_t version) override;
-  // Writes the record with its revision, and deletes all but the newest `kept` revisions.
-  Outcome<void> write(const WorkloadRecord&, const RevisionRecord&, unsigned kept);
-  Outcome<void> write(const WorkloadRecord&);
-  Outcome<void> write(const ReplicaRecord&);
-  Outcome<void> remove(const ReplicaRecord&);
+  Outcome<void> write(const WorkloadRecord&, const RevisionRecord&, unsigned kept) override;
+  Outcome<void> write(const WorkloadRecord&) override;
+  Outcome<void> write(const ReplicaRecord&) override;
+  Outcome<void> remove(const ReplicaRecord&) override;
   Outcome<void> write(const JobRecord&);
   Outcome<void> write(const PodRecord&);
   Outcome<void> remove(const PodRecord&);

@@ -1,6 +1,6 @@
 // The world that outlives a controller of one service, for simulations: agents with their slices, programs
-// with their attempts, the endpoint, the controller's records. Agents lose requests, answers, or time; each
-// fault is drawn from one seed. The world keeps the first property that was broken.
+// with their attempts, the endpoint. Agents lose requests, answers, or time; each fault is drawn from one
+// seed. The world keeps the first property that was broken.
 #pragma once
 
 #include <algorithm>
@@ -8,24 +8,32 @@
 #include <map>
 #include <random>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "workload/service.h"
 
-namespace carve::workload {
+namespace carve::controller {
+
+using workload::EndpointState;
+using workload::Ns;
+using workload::ProgramState;
+using workload::ReplicaId;
+using workload::second_ns;
 
 struct SimulatedRequest {
   bool ends = false;  // Otherwise it requests the slice.
   ReplicaId id;
-  uint64_t request = 0;
+  std::string request;  // Its id.
 };
 
 struct SimulatedAgent {
   size_t capacity = 4;
   bool answers = true;
-  bool is_drained = false;               // It grants no slice, and its replicas move.
-  std::map<ReplicaId, uint64_t> slices;  // With the granted request.
-  std::set<uint64_t> granted;            // All requests, including those of ended slices.
-  std::deque<SimulatedRequest> late;     // Received but not carried out.
+  bool is_drained = false;                  // It grants no slice, and its replicas move.
+  std::map<ReplicaId, std::string> slices;  // With the granted request.
+  std::set<std::string> granted;            // All requests, including those of ended slices.
+  std::deque<SimulatedRequest> late;        // Received but not carried out.
 };
 
 struct SimulatedProgram {
@@ -38,22 +46,6 @@ struct SimulatedProgram {
 struct SimulatedSupervisor {
   ReplicaId id;
   uint32_t attempt = 0;
-};
-
-// A replica's record in controller.db.
-struct SimulatedRecord {
-  uint64_t request = 0;
-  std::optional<size_t> agent;
-  bool is_granted = false;
-  uint32_t attempt = 0;
-  unsigned failures = 0;
-  std::optional<Ns> retired_at, terminated_at;
-};
-
-struct SimulatedDocument {
-  unsigned spec = 1;  // The program; a change is a rollout.
-  unsigned replicas = 2;
-  Rollout rollout;
 };
 
 enum class SimulatedAnswer : uint8_t { granted, refused, none };
@@ -70,7 +62,7 @@ class SimulatedWorld {
       violation = fmt::format("at {} s: {}: {}-{}", now / second_ns, property, id.revision, id.index);
   }
 
-  SimulatedAnswer grant(size_t agent, ReplicaId id, uint64_t request) {
+  SimulatedAnswer grant(size_t agent, ReplicaId id, const std::string& request) {
     return receive(agent, {.ends = false, .id = id, .request = request});
   }
   void end_slice(size_t agent, ReplicaId id) { receive(agent, {.ends = true, .id = id}); }
@@ -129,19 +121,12 @@ class SimulatedWorld {
   bool faults = true;
   Ns now = 1000 * second_ns;
   bool has_port = true;
-  SimulatedDocument document;
   std::string violation;  // The first one; empty if none.
 
   std::vector<SimulatedAgent> agents{3};
   std::map<ReplicaId, SimulatedProgram> programs;
   std::vector<SimulatedSupervisor> late_supervisors;
   std::map<ReplicaId, EndpointState> endpoint;
-
-  std::map<ReplicaId, SimulatedRecord> records;
-  uint64_t last_request = 0;
-  unsigned present_spec = 0;  // Spec of the current revision.
-  uint32_t revision = 0, complete_revision = 0;
-  Ns revised_at = 0;
 
  private:
   // An agent carries out requests in the order of their arrival. A request or its answer may be lost, and a
@@ -175,4 +160,4 @@ class SimulatedWorld {
   }
 };
 
-}  // namespace carve::workload
+}  // namespace carve::controller
