@@ -120,8 +120,8 @@ CLI::App* add_named(CLI::App* eas, const char* name, const char* help,
 // Resource groups are node pools, their instances nodes.
 void list_instances(Context& context, const std::string& pool) {
   const auto json = whole_list(context.controller(), list_path(objects::Kind::node) + "?");
-  answered(context, json, [&](const std::string& text) {
-    const auto list = api::read<objects::NodeList>(text, api::Reading::lenient);
+  answered(context, json, [&](const std::string& nodes) {
+    const auto list = api::read<objects::NodeList>(nodes, api::Reading::lenient);
     std::vector<std::vector<std::string>> rows;
     for (const objects::Node& node : list ? list->items : std::vector<objects::Node>{})
       if (node.spec.pool == pool)

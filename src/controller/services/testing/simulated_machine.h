@@ -219,16 +219,24 @@ class SimulatedMachine final : public Effects, public Journal, public WorkloadJo
     world_.require(before.request_id == after.request_id, "a replica is created twice", id);
     if (before.retired_ns == after.retired_ns) return;
     world_.require(before.retired_ns == 0, "a replica is retired twice", id);
-    world_.require(!is_desired(id) || !world_.has_port || !world_.answers_probe(id) || has_other(id),
+    world_.require(!gives_way(id) || !world_.has_port || !world_.answers_probe(id) || has_other(id),
                    "the only ready replica of an ordinal is superseded", id);
   }
 
-  // Returns whether the document has the replica, so that it is only retired for another one of its ordinal.
-  bool is_desired(ReplicaId id) const {
-    for (const auto& [key, object] : objects)
-      if (key.kind == objects::Kind::service)
-        return workloads.at(object.uid).revision == id.revision &&
-               workload::ordinal(id) < object.spec.as<objects::ServiceSpec>().replicas;
+  // Returns whether a replica that is retired gives way to another one of its ordinal. The document has the
+  // ordinal. One of the current revision is retired for nothing else; one of an old revision may also be
+  // retired because the rollout allows it, but then no other of an old revision is left.
+  bool gives_way(ReplicaId id) const {
+    for (const auto& [key, object] : objects) {
+      if (key.kind != objects::Kind::service) continue;
+      const auto spec = object.spec.as<objects::ServiceSpec>();
+      if (object.is_ending || spec.stopped || workload::ordinal(id) >= spec.replicas) return false;
+      const uint32_t current = workloads.at(object.uid).revision;
+      return id.revision == current || std::ranges::any_of(replicas, [&](const auto& entry) {
+               return entry.first != id && entry.first.revision != current && entry.second.is_granted &&
+                      workload::ordinal(entry.first) == workload::ordinal(id) && entry.second.retired_ns == 0;
+             });
+    }
     return false;
   }
 
