@@ -122,7 +122,8 @@ TEST(ServiceCheck, each_rule_names_its_field) {
   } rows[] = {
       {[](Service& s) { s.api_version = "v1"; }, "apiVersion", "apiVersion: 'v1' is not carve.dev/v1"},
       {[](Service& s) { s.kind = "service"; }, "kind", "kind: 'service' is not Service"},
-      {[](Service& s) { s.metadata.name = ""; }, "metadata.name", "'' is not a name; use 1 to 48 of a-z"},
+      {[](Service& s) { s.metadata.name = ""; }, "metadata.name",
+       "'' is not a name; use 1 to 48 characters from a-z"},
       {[](Service& s) { s.metadata.name = "a-"; }, "metadata.name", "'a-' is not a name"},
       {[](Service& s) { s.metadata.name = "A"; }, "metadata.name", "'A' is not a name"},
       {[](Service& s) { s.metadata.name = std::string(49, 'a'); }, "metadata.name", "is not a name"},
