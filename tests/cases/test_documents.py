@@ -36,3 +36,10 @@ def test_every_command_shown_is_one(document):
         known = subprocess.run([BUILD / "bin/carve", *words, "--help"], capture_output=True, text=True).stdout
         for option in re.findall(r"(--[a-z][a-z-]*)", rest.split(" -- ")[0]):
             assert option in known or option == "--help", f"{document.name}: carve {verb} {option}"
+
+
+def test_every_reason_of_an_event_is_on_the_page():
+    header = (ROOT / "src/objects/object_event.h").read_text()
+    words = re.findall(r'"(\w+)"', header.partition("Words<carve::objects::EventReason>")[2].partition("};")[0])
+    page = (ROOT / "docs/monitoring.md").read_text()
+    assert len(words) > 40 and [word for word in words if f"`{word}`" not in page] == []
