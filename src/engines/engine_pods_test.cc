@@ -39,9 +39,9 @@ EngineRequest request(JobEngine engine, Parameters parameters, QueueGpu gpu = Qu
           .largest_device_bytes = usable};
 }
 
-std::vector<std::string> refusals(const EngineRequest& asked) {
+std::vector<std::string> refusals(const EngineRequest& requested) {
   std::vector<std::string> out;
-  if (const auto pods = engine_pods(asked); !pods)
+  if (const auto pods = engine_pods(requested); !pods)
     for (const api::FieldError& error : pods.error()) out.push_back(error.message);
   return out;
 }
@@ -88,17 +88,17 @@ TEST(EnginePods, of_spark_run_the_floor_of_the_reciprocal_task_amount) {
 }
 
 TEST(EnginePods, of_ray_have_workers_with_slices_and_of_custom_jobs_tasks) {
-  EngineRequest asked = request(JobEngine::ray, ray());
-  asked.workers = 3;
-  const auto workers = engine_pods(asked);
+  EngineRequest requested = request(JobEngine::ray, ray());
+  requested.workers = 3;
+  const auto workers = engine_pods(requested);
   ASSERT_TRUE(workers) << workers.error().front().message;
   EXPECT_THAT(workers->groups,
               ElementsAre(PodGroup{PodRole::head, 1, false}, PodGroup{PodRole::worker, 3, true},
                           PodGroup{PodRole::driver, 1, false}));
   EXPECT_EQ(workers->need.slices, 3u);
-  asked = request(JobEngine::custom, custom());
-  asked.tasks = 4;
-  const auto tasks = engine_pods(asked);
+  requested = request(JobEngine::custom, custom());
+  requested.tasks = 4;
+  const auto tasks = engine_pods(requested);
   ASSERT_TRUE(tasks) << tasks.error().front().message;
   EXPECT_THAT(tasks->groups, ElementsAre(PodGroup{PodRole::task, 4, true}));
   EXPECT_EQ(tasks->need.memory, 1000_MiB);  // Not rounded (S4-6).
@@ -115,7 +115,7 @@ Parameters whole_devices(Parameters parameters) {
 TEST(EnginePods, are_refused_with_the_key_and_the_way_out) {
   const std::string core = "emr.serverless.mgpu.core";
   const struct {
-    EngineRequest asked;
+    EngineRequest requested;
     const char* message;
   } rows[] = {
       {request(JobEngine::custom, custom(), QueueGpu::gpu),
@@ -186,7 +186,7 @@ TEST(EnginePods, are_refused_with_the_key_and_the_way_out) {
       {request(JobEngine::spark, with(spark(), "spark.executor.cores", "two")),
        "spark.executor.cores: 'two' is not a whole number from 1 to 4096"},
   };
-  for (const auto& row : rows) EXPECT_THAT(refusals(row.asked), ElementsAre(row.message));
+  for (const auto& row : rows) EXPECT_THAT(refusals(row.requested), ElementsAre(row.message));
 }
 
 TEST(EnginePods, are_rejected_for_an_unknown_carve_key_or_an_invalid_number) {
@@ -194,7 +194,7 @@ TEST(EnginePods, are_rejected_for_an_unknown_carve_key_or_an_invalid_number) {
       "there are carve.ray.worker.cpus, carve.ray.worker.memory.bytes and carve.ray.worker.store.bytes, of "
       "Ray";
   const struct {
-    EngineRequest asked;
+    EngineRequest requested;
     std::string message;
   } rows[] = {
       {request(JobEngine::ray, with(ray(), "carve.ray.worker.cpu", "4")),
@@ -209,13 +209,13 @@ TEST(EnginePods, are_rejected_for_an_unknown_carve_key_or_an_invalid_number) {
        "carve.ray.worker.store.bytes: '1000' is not a whole number from 78643200 to 9223372036854775807, in "
        "bytes"},
   };
-  for (const auto& row : rows) EXPECT_THAT(refusals(row.asked), ElementsAre(row.message));
+  for (const auto& row : rows) EXPECT_THAT(refusals(row.requested), ElementsAre(row.message));
 }
 
 // A key without effect is never dropped silently.
 TEST(EnginePods, warn_of_keys_without_effect) {
-  const auto warnings = [](const EngineRequest& asked) {
-    const auto pods = engine_pods(asked);
+  const auto warnings = [](const EngineRequest& requested) {
+    const auto pods = engine_pods(requested);
     return pods ? pods->warnings : std::vector<std::string>{pods.error().front().message};
   };
   EXPECT_THAT(warnings(request(JobEngine::ray, with(ray(), "serverless.ray.worker.cpu", "4"))),
@@ -227,9 +227,9 @@ TEST(EnginePods, warn_of_keys_without_effect) {
       ElementsAre("serverless.ray.worker.gpu.amount has no effect: it is not a parameter of a spark job"));
   EXPECT_THAT(warnings(request(JobEngine::spark, with(spark(), "emr.serverless.gpu.core", "5"))),
               ElementsAre("emr.serverless.gpu.core has no effect: it is not a parameter of a spark job"));
-  for (const auto& asked : {request(JobEngine::ray, ray()), request(JobEngine::custom, custom()),
-                            request(JobEngine::spark, with(spark(), "spark.any", "x"))})
-    EXPECT_THAT(warnings(asked), IsEmpty());
+  for (const auto& requested : {request(JobEngine::ray, ray()), request(JobEngine::custom, custom()),
+                                request(JobEngine::spark, with(spark(), "spark.any", "x"))})
+    EXPECT_THAT(warnings(requested), IsEmpty());
 }
 
 TEST(EnginePods, of_an_mgpu_queue_without_a_gpu_have_a_warning) {
