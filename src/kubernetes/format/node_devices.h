@@ -11,31 +11,9 @@
 #include <vector>
 
 #include "core/device.h"
+#include "core/node_mode.h"
 #include "core/slice.h"
 #include "kubernetes/format/annotation.h"
-
-namespace carve::kubernetes {
-
-// The limits that a node's slices have.
-enum class NodeMode : uint32_t { memory_and_compute = 0, memory = 1, none = 2, exclusive = 3 };
-
-// How slices without a share are treated where shares are enforced.
-enum class BestEffort : uint32_t { admit = 0, refuse = 1 };
-
-}  // namespace carve::kubernetes
-
-namespace carve {
-template <>
-struct Words<kubernetes::NodeMode> {
-  static constexpr const char* kind = "mode";
-  static constexpr std::string_view words[] = {"memory-and-compute", "memory", "none", "exclusive"};
-};
-template <>
-struct Words<kubernetes::BestEffort> {
-  static constexpr const char* kind = "rule for slices without a share";
-  static constexpr std::string_view words[] = {"admit", "refuse"};
-};
-}  // namespace carve
 
 namespace carve::kubernetes {
 

@@ -91,7 +91,7 @@ class Cluster {
   void put_node(unsigned n) {
     kubernetes::NodeDevices devices = a10_devices(n, 1 + n % 3, usable);
     devices.policy.effective = n == 3 ? Policy::native_burst_share : Policy::fixed_share;
-    if (n == 2) devices.mode.desired = devices.mode.effective = kubernetes::NodeMode::none;
+    if (n == 2) devices.mode.desired = devices.mode.effective = NodeMode::none;
     if (below(4) == 0) devices.devices.front().health = "xid 79";
     const kubernetes::ObjectMeta object = node_object("n" + std::to_string(n), devices);
     nodes_[object.name] = object;

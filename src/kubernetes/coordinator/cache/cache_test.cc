@@ -113,7 +113,7 @@ TEST(Cache, a_plan_moves_parts_that_differ_as_a_whole) {
 TEST(Cache, refusals_have_the_names_of_the_rules) {
   Cache cache = cache_with(2, 1);
   kubernetes::NodeDevices shares_nothing = a10_devices(7, 1);
-  shares_nothing.mode.desired = shares_nothing.mode.effective = kubernetes::NodeMode::exclusive;
+  shares_nothing.mode.desired = shares_nothing.mode.effective = NodeMode::exclusive;
   cache.set_node(node_object("whole", shares_nothing));
   cache.set_node(node_object("empty", a10_devices(8, 0)));
   place_pod(cache, pod_object("large", 20_GiB), "n0");
@@ -135,7 +135,7 @@ TEST(Cache, refusals_have_the_names_of_the_rules) {
 TEST(Cache, the_17th_isolated_slice_waits_where_memory_is_isolated) {
   Cache cache = cache_with(1, 1);
   kubernetes::NodeDevices sharing = a10_devices(1, 1);
-  sharing.mode.desired = sharing.mode.effective = kubernetes::NodeMode::none;
+  sharing.mode.desired = sharing.mode.effective = NodeMode::none;
   cache.set_node(node_object("sharing", sharing));
   for (int i = 0; i < 16; ++i) {
     place_pod(cache, pod_object("isolated-" + std::to_string(i), 256_MiB), "n0");
@@ -167,7 +167,7 @@ TEST(Cache, shares_are_weights_under_native_burst) {
   Cache cache(Strategy::binpack);
   kubernetes::NodeDevices devices = a10_devices(0, 1);
   devices.policy.effective = Policy::native_burst_share;
-  devices.best_effort = kubernetes::BestEffort::refuse;
+  devices.best_effort = BestEffort::refuse;
   cache.set_node(node_object("n0", devices));
   for (int i = 0; i < 3; ++i) {
     const auto slices = place_pod(cache, pod_object("p" + std::to_string(i), 1_GiB, 6000), "n0");

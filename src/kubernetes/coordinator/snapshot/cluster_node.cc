@@ -69,7 +69,7 @@ Result<ClusterNode, std::string> read_node(const kubernetes::ObjectMeta& object)
                   .cpu_milli = given->cpu,
                   .memory = {given->memory},
                   .placement = given->placement,
-                  .refuses_best_effort = given->best_effort == kubernetes::BestEffort::refuse};
+                  .refuses_best_effort = given->best_effort == BestEffort::refuse};
   std::set<Uuid> uuids;
   for (const kubernetes::NodeDevice& device : given->devices) {
     if (!uuids.insert(device.uuid).second)

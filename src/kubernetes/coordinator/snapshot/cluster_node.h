@@ -14,7 +14,7 @@ namespace carve::kubernetes::coordinator {
 
 // The settings of a node that determine how it serves a request.
 struct NodeKind {
-  kubernetes::NodeMode mode = kubernetes::NodeMode::memory_and_compute;
+  NodeMode mode = NodeMode::memory_and_compute;
   bool is_mode_named = false;  // A label requests the mode; otherwise it is the default.
   Policy policy = Policy::fixed_share;
 

@@ -33,7 +33,7 @@ TEST(ClusterNode, is_what_its_annotations_say) {
                                         R"("policy":{"effective":"native-burst-share"})"));
   ASSERT_TRUE(node) << node.error();
   EXPECT_EQ(node->name, "n1");
-  EXPECT_EQ(node->kind, (NodeKind{kubernetes::NodeMode::memory, true, Policy::native_burst_share}));
+  EXPECT_EQ(node->kind, (NodeKind{NodeMode::memory, true, Policy::native_burst_share}));
   EXPECT_EQ(node->devices.at(0).usable, 1_GiB);
   EXPECT_EQ(node->devices.at(0).trouble, "");
   EXPECT_EQ(node->devices.at(1).trouble, "xid 79");
@@ -76,7 +76,7 @@ TEST(ClusterNode, kinds_have_numbers_of_their_own) {
     for (const bool is_named : {false, true})
       for (uint32_t policy = 0; policy < 3; ++policy)
         numbers.insert(
-            number_of({static_cast<kubernetes::NodeMode>(mode), is_named, static_cast<Policy>(policy)}));
+            number_of({static_cast<NodeMode>(mode), is_named, static_cast<Policy>(policy)}));
   EXPECT_EQ(numbers.size(), node_kinds);
   EXPECT_LT(*numbers.rbegin(), node_kinds);
 }

@@ -3,8 +3,6 @@
 namespace carve::kubernetes::coordinator {
 namespace {
 
-using kubernetes::NodeMode;
-
 constexpr std::string_view ack = "ack";
 
 // Returns the isolation that the slice has on a node of this mode, or no value if the mode does not provide

@@ -5,8 +5,6 @@
 namespace carve::kubernetes::coordinator {
 namespace {
 
-using kubernetes::NodeMode;
-
 constexpr NodeKind default_kind{};
 constexpr NodeKind kind_of(NodeMode mode) { return {.mode = mode, .is_mode_named = true}; }
 

@@ -59,14 +59,14 @@ kubernetes::NodeDevices devices_of(const api::AgentReport& agent, const LabelSet
   out.links = agent.links;
   out.cpu = host.cpu_milli;
   out.memory = host.memory_bytes;
-  const Setting<kubernetes::NodeMode> mode = mode_of(agent, desired);
+  const Setting<NodeMode> mode = mode_of(agent, desired);
   out.mode = {.desired = desired.mode, .effective = mode.effective, .blocked_by = mode.blocked_by};
   out.policy = {.desired = desired.policy,
                 .effective = agent.node.policy.effective.value_or(agent.node.policy.desired),
                 .blocked_by = holders_named(agent.slices, agent.node.policy.blocked_by)};
   out.placement = desired.placement;
   out.best_effort =
-      agent.node.admit_best_effort ? kubernetes::BestEffort::admit : kubernetes::BestEffort::refuse;
+      agent.node.admit_best_effort ? BestEffort::admit : BestEffort::refuse;
   out.enforcement = text(enforced_by_guest);
   out.simulated = !agent.version.simulated.empty();
   return out;
@@ -112,7 +112,7 @@ std::string pending_text(const char* name, const kubernetes::NodeSetting<Value>&
 
 Condition pending(const kubernetes::NodeDevices& devices) {
   std::vector<std::string> messages;
-  if (const auto desired = devices.mode.desired.value_or(kubernetes::NodeMode::memory_and_compute);
+  if (const auto desired = devices.mode.desired.value_or(NodeMode::memory_and_compute);
       desired != devices.mode.effective)
     messages.push_back(pending_text("mode", devices.mode, desired));
   if (const auto desired = devices.policy.desired.value_or(Policy::fixed_share);
@@ -162,12 +162,12 @@ Totals held_totals(const kubernetes::ObjectsByUid& pods, const std::string& node
   return out;
 }
 
-Setting<kubernetes::NodeMode> mode_of(const api::AgentReport& agent, const LabelSettings& desired) {
-  Setting<kubernetes::NodeMode> out;
-  out.desired = desired.mode.value_or(kubernetes::NodeMode::memory_and_compute);
+Setting<NodeMode> mode_of(const api::AgentReport& agent, const LabelSettings& desired) {
+  Setting<NodeMode> out;
+  out.desired = desired.mode.value_or(NodeMode::memory_and_compute);
   out.effective = out.desired;
   if (const auto stored = agent.node.labels.find(stored_mode_label); stored != agent.node.labels.end())
-    out.effective = parse<kubernetes::NodeMode>(stored->second).value_or(out.desired);
+    out.effective = parse<NodeMode>(stored->second).value_or(out.desired);
   return settled(std::move(out), holders_of(agent.slices));
 }
 

@@ -80,7 +80,7 @@ Totals held_totals(const kubernetes::ObjectsByUid& pods, const std::string& node
                    const std::vector<api::Device>&);
 
 // The node's mode is stored as a label of the agent, so it survives a restart (core/setting.h).
-Setting<kubernetes::NodeMode> mode_of(const api::AgentReport&, const LabelSettings&);
+Setting<NodeMode> mode_of(const api::AgentReport&, const LabelSettings&);
 
 // Returns the change to send to the agent, or no value if it follows the labels already.
 

@@ -71,7 +71,7 @@ TEST(Advertisement, says_devices_and_totals) {
   EXPECT_EQ(*again, ad.devices);
   EXPECT_EQ(again->devices.at(1).context, 256u << 20);
   EXPECT_TRUE(again->simulated);
-  EXPECT_EQ(again->mode.effective, kubernetes::NodeMode::memory_and_compute);
+  EXPECT_EQ(again->mode.effective, NodeMode::memory_and_compute);
 }
 
 TEST(Advertisement, shares_that_are_weights_add_up_to_more) {
@@ -145,18 +145,18 @@ TEST(Advertisement, totals_never_fall_below_what_pods_hold) {
 TEST(Advertisement, a_changed_mode_waits_for_the_pods) {
   AdvertisementInput in = input();
   in.agent->node.labels["carve.dev/mode"] = "none";
-  in.desired->mode = kubernetes::NodeMode::memory;
+  in.desired->mode = NodeMode::memory;
   in.agent->slices = {slice_of("a", "web-1"), slice_of("b", "web-0"), slice_of("c", "web-0")};
   Advertisement ad = advertise(in);
-  EXPECT_EQ(ad.devices.mode.effective, kubernetes::NodeMode::none);
+  EXPECT_EQ(ad.devices.mode.effective, NodeMode::none);
   EXPECT_THAT(ad.devices.mode.blocked_by, ElementsAre("a/web-0", "a/web-1"));
   EXPECT_EQ(ad.conditions.at(1).message, "mode none -> memory (blocked by a/web-0, a/web-1)");
-  EXPECT_FALSE(agent_change(*in.agent, {.mode = kubernetes::NodeMode::memory}));
+  EXPECT_FALSE(agent_change(*in.agent, {.mode = NodeMode::memory}));
   in.agent->slices.clear();
   ad = advertise(in);
-  EXPECT_EQ(ad.devices.mode.effective, kubernetes::NodeMode::memory);
+  EXPECT_EQ(ad.devices.mode.effective, NodeMode::memory);
   EXPECT_FALSE(ad.conditions.at(1).is_true);
-  EXPECT_EQ(agent_change(*in.agent, {.mode = kubernetes::NodeMode::memory})->labels.at("carve.dev/mode"),
+  EXPECT_EQ(agent_change(*in.agent, {.mode = NodeMode::memory})->labels.at("carve.dev/mode"),
             "memory");
 }
 
@@ -180,9 +180,9 @@ TEST(LabelSettings, are_our_labels_and_their_synonyms) {
       {{}, {}},
       {{{"kubernetes.io/hostname", "n1"}}, {}},
       {{{"carve.dev/bookkeeper", "dra"}}, {.way = Way::dra}},
-      {{{"ack.node.gpu.schedule", "share"}}, {.mode = kubernetes::NodeMode::none}},
+      {{{"ack.node.gpu.schedule", "share"}}, {.mode = NodeMode::none}},
       {{{"vke.node.gpu.schedule", "mgpu"}, {"carve.dev/mode", "memory-and-compute"}},
-       {.mode = kubernetes::NodeMode::memory_and_compute}},
+       {.mode = NodeMode::memory_and_compute}},
       {{{"vke.volcengine.com/mgpu-compute-policy", "native-burst-share"},
         {"ack.node.gpu.placement", "spread"}},
        {.policy = Policy::native_burst_share, .placement = Strategy::spread}}};

@@ -30,7 +30,7 @@ Result<LabelSettings, std::string> read_label_settings(const std::map<std::strin
     if (!way) return tl::unexpected(fmt::format("labels: {}: {}", bookkeeper_label, way.error().message));
     out.way = *way;
   }
-  out.mode = word_of<kubernetes::NodeMode>(*read, workload::mode_label);
+  out.mode = word_of<NodeMode>(*read, workload::mode_label);
   out.policy = word_of<Policy>(*read, workload::compute_policy_label);
   out.placement = word_of<Strategy>(*read, workload::placement_label).value_or(Strategy::binpack);
   return out;

@@ -19,7 +19,7 @@ enum class Way : uint8_t { extender = 0, dra = 1 };
 
 struct LabelSettings {
   Way way = Way::extender;
-  std::optional<kubernetes::NodeMode> mode;
+  std::optional<NodeMode> mode;
   std::optional<Policy> policy;
   Strategy placement = Strategy::binpack;
 
