@@ -15,9 +15,9 @@ using Models = uint64_t;  // One bit per model that a fleet knows.
 inline constexpr Models any_model = ~Models{0};
 inline constexpr unsigned max_models = 64;
 // One bit per kind of node: nodes of one kind have the same settings, which the caller numbers.
-using NodeKinds = uint32_t;
+using NodeKinds = uint64_t;
 inline constexpr NodeKinds any_kind = ~NodeKinds{0};
-inline constexpr unsigned max_node_kinds = 32;
+inline constexpr unsigned max_node_kinds = 64;
 inline constexpr uint32_t any_device = UINT32_MAX;
 inline constexpr uint8_t any_policy = UINT8_MAX;
 

@@ -46,7 +46,7 @@ ViewNode view_of(const kubernetes::ObjectMeta& object, const std::vector<coordin
     return out;
   }
   out.devices = std::move(*devices);
-  auto state = coordinator::read_node(object);
+  auto state = fleet::read_node(object);
   if (!state) {
     out.problem = state.error();
     return out;
@@ -55,7 +55,7 @@ ViewNode view_of(const kubernetes::ObjectMeta& object, const std::vector<coordin
   std::vector<const kubernetes::PodSlices*> here;
   for (const coordinator::ClusterPod& pod : pods)
     if (pod.slices && pod.slices->node == object.name) here.push_back(&*pod.slices);
-  out.in_use = coordinator::device_uses(*out.state, here);
+  out.in_use = fleet::device_uses(*out.state, here);
   return out;
 }
 

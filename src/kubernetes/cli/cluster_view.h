@@ -19,9 +19,9 @@ struct ViewNode {
   kubernetes::ObjectMeta object;
   std::optional<kubernetes::NodeDevices> devices;  // No value if there is a `problem`.
   bool has_slots = true;  // False if kubelet offers no slot, so that no pod with a slice fits.
-  std::optional<coordinator::ClusterNode> state;
+  std::optional<fleet::GpuNode> state;
   std::string problem;
-  std::vector<coordinator::DeviceUse> in_use;  // A row for each device of `state`.
+  std::vector<fleet::DeviceUse> in_use;  // A row for each device of `state`.
 };
 
 struct ClusterView {

@@ -10,8 +10,8 @@ DeviceList device_rows(const ClusterView& view) {
   for (const ViewNode& node : view.nodes) {
     if (!node.state) continue;
     for (size_t i = 0; i < node.state->devices.size(); ++i) {
-      const coordinator::ClusterDevice& device = node.state->devices[i];
-      const coordinator::DeviceUse& cached = node.in_use[i];
+      const fleet::GpuDevice& device = node.state->devices[i];
+      const fleet::DeviceUse& cached = node.in_use[i];
       out.devices.push_back(
           {.node = node.object.name,
            .device = static_cast<uint32_t>(i),

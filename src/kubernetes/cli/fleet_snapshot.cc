@@ -21,13 +21,13 @@ FleetNode node_of(const ViewNode& node) {
   FleetNode out{.name = node.object.name,
                 .model = node.state->devices.front().model,
                 .mode = std::string(text(node.state->kind.mode)),
-                .policy = std::string(text(node.state->kind.policy)),
+                .policy = std::string(text(node.state->kind.policy.value_or(Policy::fixed_share))),
                 .cpu_milli = node.state->cpu_milli,
                 .host_memory_bytes = node.state->memory.count,
                 .devices = {},
                 .links = {}};
   if (!node.devices->links.empty()) out.links = node.devices->links;
-  for (const coordinator::ClusterDevice& device : node.state->devices)
+  for (const fleet::GpuDevice& device : node.state->devices)
     out.devices.push_back(
         {.uuid = text(device.uuid), .memory_bytes = device.usable.count, .trouble = device.trouble});
   return out;
@@ -57,9 +57,8 @@ std::string obstacle(const ClusterView& view, const FleetSlice& slice) {
       view.nodes, [&](const ViewNode& each) { return each.state && each.object.name == slice.node; });
   if (node == view.nodes.end()) return fmt::format("node {} is not described", slice.node);
   for (const std::string& uuid : slice.devices)
-    if (std::ranges::none_of(node->state->devices, [&](const coordinator::ClusterDevice& device) {
-          return text(device.uuid) == uuid;
-        }))
+    if (std::ranges::none_of(node->state->devices,
+                             [&](const fleet::GpuDevice& device) { return text(device.uuid) == uuid; }))
       return fmt::format("node {} has no device {}", slice.node, uuid);
   return "";
 }

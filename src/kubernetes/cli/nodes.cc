@@ -37,7 +37,7 @@ NodeRow row_of(const ViewNode& node) {
     row.memory.count += device.usable;
     if (std::ranges::find(row.models, device.model) == row.models.end()) row.models.push_back(device.model);
   }
-  for (const coordinator::DeviceUse& cached : node.in_use) {
+  for (const fleet::DeviceUse& cached : node.in_use) {
     row.memory_used.count += cached.memory.count;
     row.compute_used_percent += cached.is_exclusive ? 100 : cached.promised.basis_points / 100;
     row.slices += cached.slices;

@@ -17,7 +17,7 @@ const ViewNode* find_node(const ClusterView& view, const std::string& name) {
 std::string device_name(const ViewNode* node, const Uuid& uuid) {
   if (node != nullptr && node->state) {
     const auto& devices = node->state->devices;
-    const auto found = std::ranges::find(devices, uuid, &coordinator::ClusterDevice::uuid);
+    const auto found = std::ranges::find(devices, uuid, &fleet::GpuDevice::uuid);
     if (found != devices.end()) return std::to_string(found - devices.begin());
   }
   return text(uuid);

@@ -47,7 +47,7 @@ void Cache::set_node(const kubernetes::ObjectMeta& object) {
   const uint64_t version = version_of(object);
   if (version != 0 && version == node.version) return;  // Listed again, unchanged.
   node.version = version;
-  auto state = read_node(object);
+  auto state = fleet::read_node(object);
   if (!state) {
     erase_state(node);
     node.problem = std::move(state.error());
@@ -75,7 +75,7 @@ void Cache::replace_nodes(const kubernetes::ObjectsByUid& by_uid) {
 
 void Cache::count_models(const CachedNode& node, int change) {
   if (!node.state) return;
-  for (const ClusterDevice& device : node.state->devices) {
+  for (const fleet::GpuDevice& device : node.state->devices) {
     const auto count = devices_of_model_.try_emplace(device.model, 0).first;
     count->second += change;
     if (count->second == 0) devices_of_model_.erase(count);
@@ -83,8 +83,8 @@ void Cache::count_models(const CachedNode& node, int change) {
 }
 
 // A fleet number refers to the same devices as long as it is used.
-void Cache::set_state(CachedNode& node, ClusterNode state) {
-  const auto same_model = [](const ClusterDevice& a, const ClusterDevice& b) {
+void Cache::set_state(CachedNode& node, fleet::GpuNode state) {
+  const auto same_model = [](const fleet::GpuDevice& a, const fleet::GpuDevice& b) {
     return a.uuid == b.uuid && a.model == b.model;
   };
   const bool stays = node.state && node.number && node.state->kind == state.kind &&
@@ -108,32 +108,15 @@ void Cache::erase_state(CachedNode& node) {
 void Cache::join_fleet(CachedNode& node) {
   invariant(node.state && !node.number);
   node.problem.clear();
-  place::Fleet& fleet = engine_->fleet();
-  const unsigned models = fleet.models();
-  std::map<unsigned, size_t> devices_of;
-  std::vector<unsigned> model_of;
-  for (const ClusterDevice& device : node.state->devices) {
-    const auto model = fleet.model(device.model);
-    if (!model) {
-      node.problem = fmt::format("a cluster has at most {} device models; {} is one too many",
-                                 place::max_models, device.model);
-      return;
-    }
-    ++devices_of[*model];
-    model_of.push_back(*model);
+  const unsigned models = engine_->fleet().models();
+  const auto joined = fleet::join(engine_->fleet(), *node.state);
+  if (engine_->fleet().models() != models) asks_.forget_kinds();
+  if (!joined) {
+    node.problem = joined.error();
+    return;
   }
-  if (devices_of.empty()) return;
-  if (fleet.models() != models) asks_.forget_kinds();
-  const auto most = std::ranges::max_element(devices_of, {}, [](const auto& entry) { return entry.second; });
-  place::NodeState state{.host_free = {UINT64_MAX}};
-  state.model = static_cast<uint8_t>(most->first);
-  state.kind = static_cast<uint8_t>(number_of(node.state->kind));
-  state.mixed = devices_of.size() > 1;
-  std::vector<place::DeviceState> devices(node.state->devices.size());
-  for (size_t i = 0; state.mixed && i < devices.size(); ++i)
-    devices[i].model = static_cast<uint8_t>(model_of[i]);
-  node.number = fleet.add(state, devices);
-  if (node.state->links) fleet.set_topology(*node.number, *node.state->links);
+  if (!*joined) return;
+  node.number = *joined;
   recount(node);
   for (const std::string& uid : node.pods) count(pods_.at(uid), node);
 }
@@ -165,16 +148,11 @@ void Cache::rebuild_if_sparse() {
 // Computes the engine's states from all pods of the node, so that an earlier error does not persist.
 void Cache::recount(CachedNode& node) {
   if (!node.state) return;
-  const std::vector<DeviceUse> uses = device_uses(*this, node);
+  const std::vector<fleet::DeviceUse> uses = device_uses(*this, node);
   note_overcommitted(node, uses);
   if (!node.number) return;
   place::Fleet& fleet = engine_->fleet();
-  for (unsigned i = 0; i < uses.size(); ++i) {
-    const place::DeviceState& old = fleet.devices(*node.number)[i];
-    place::DeviceState state = state_of(node.state->devices[i], uses[i], node.state->refuses_best_effort);
-    state.model = old.model;
-    if (state != old) fleet.set_device(*node.number, i, state);
-  }
+  fleet::set_uses(fleet, *node.number, *node.state, uses);
   uint64_t cpu = 0;
   for (const std::string& uid : node.pods)
     if (const CachedPod& pod = pods_.find(uid)->second; pod.asked != nullptr) cpu += pod.asked->request.cpu;
@@ -183,7 +161,7 @@ void Cache::recount(CachedNode& node) {
   if (free != fleet.node(*node.number).cpu_free) fleet.set_host(*node.number, free, {UINT64_MAX});
 }
 
-void Cache::note_overcommitted(const CachedNode& node, const std::vector<DeviceUse>& uses) {
+void Cache::note_overcommitted(const CachedNode& node, const std::vector<fleet::DeviceUse>& uses) {
   bool is_over = false;
   for (size_t i = 0; i < uses.size(); ++i) is_over |= is_overcommitted(node.state->devices[i], uses[i]);
   if (is_over)
@@ -362,8 +340,8 @@ void Cache::erase_slices(CachedPod& pod) {
 void Cache::count(CachedPod& pod, const CachedNode& node) {
   invariant(pod.counted.empty());
   if (!node.number || !pod.slices || pod.asked == nullptr) return;
-  const auto* const asks = pod.asked->on(node.state->kind, engine_->fleet());
-  if (asks == nullptr) return;
+  const auto& asks = pod.asked->on(node.state->kind, engine_->fleet());
+  if (!asks) return;
   const place::Application application = engine_->application(pod.application);
   for (const ContainerAsk& ask : *asks) {
     const auto slice = pod.slices->containers.find(ask.container);
@@ -388,11 +366,11 @@ void Cache::uncount(CachedPod& pod) {
   pod.counted.clear();
 }
 
-std::vector<DeviceUse> device_uses(const Cache& cache, const CachedNode& node) {
+std::vector<fleet::DeviceUse> device_uses(const Cache& cache, const CachedNode& node) {
   if (!node.state) return {};
   std::vector<const kubernetes::PodSlices*> slices;
   for (const std::string& uid : node.pods) slices.push_back(&*cache.find_pod(uid)->slices);
-  return device_uses(*node.state, slices);
+  return fleet::device_uses(*node.state, slices);
 }
 
 }  // namespace carve::kubernetes::coordinator

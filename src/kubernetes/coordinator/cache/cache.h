@@ -99,12 +99,12 @@ class Cache {
   void uncount(CachedPod&);
 
   void count_models(const CachedNode&, int change);
-  void set_state(CachedNode&, ClusterNode);
+  void set_state(CachedNode&, fleet::GpuNode);
   void erase_state(CachedNode&);
   void join_fleet(CachedNode&);
   void leave_fleet(CachedNode&);
   void recount(CachedNode&);
-  void note_overcommitted(const CachedNode&, const std::vector<DeviceUse>&);
+  void note_overcommitted(const CachedNode&, const std::vector<fleet::DeviceUse>&);
   void rebuild_if_sparse();
   void forget_if_empty(const std::string& node);
 
@@ -120,6 +120,6 @@ class Cache {
 };
 
 // Returns what the pods' slices take of each device of the node; empty if the node has no readable state.
-std::vector<DeviceUse> device_uses(const Cache&, const CachedNode&);
+std::vector<fleet::DeviceUse> device_uses(const Cache&, const CachedNode&);
 
 }  // namespace carve::kubernetes::coordinator

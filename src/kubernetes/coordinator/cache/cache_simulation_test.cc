@@ -265,7 +265,7 @@ class Cluster {
   // The running cache grants no device more than it has.
   void check_cache() const {
     for (const auto& [name, node] : nodes_)
-      for (const DeviceUse& device : device_uses(*cache_, name)) {
+      for (const fleet::DeviceUse& device : device_uses(*cache_, name)) {
         ASSERT_LE(device.memory, usable);
         ASSERT_LE(device.promised, whole_device);
       }

@@ -49,9 +49,10 @@ TEST(Cache, a_pod_gets_the_part_of_a_device_that_it_requests) {
   EXPECT_THAT(slice.parts, ElementsAre(kubernetes::PlacedPart{device_uuid(0, 0), 4_GiB, {3000}}));
   EXPECT_EQ(slice.isolation, Isolation::memory_and_compute);
   EXPECT_EQ(slices.node, "n0");
-  EXPECT_THAT(device_uses(cache, "n0"), ElementsAre(DeviceUse{4_GiB, {3000}, 1, 1, false}, DeviceUse{}));
+  EXPECT_THAT(device_uses(cache, "n0"),
+              ElementsAre(fleet::DeviceUse{4_GiB, {3000}, 1, 1, false}, fleet::DeviceUse{}));
   cache.remove_pod("uid-of-p");
-  EXPECT_THAT(device_uses(cache, "n0"), ElementsAre(DeviceUse{}, DeviceUse{}));
+  EXPECT_THAT(device_uses(cache, "n0"), ElementsAre(fleet::DeviceUse{}, fleet::DeviceUse{}));
 }
 
 // A pod with the annotation carve.dev/parts.
@@ -69,10 +70,11 @@ TEST(Cache, parts_that_differ_are_placed_together_on_different_devices) {
               ElementsAre(kubernetes::PlacedPart{device_uuid(0, 0), 4_GiB, {1000}},
                           kubernetes::PlacedPart{device_uuid(0, 1), 16_GiB, {3000}}));
   EXPECT_EQ(slices.containers.at("c").isolation, Isolation::memory_and_compute);
-  EXPECT_THAT(device_uses(cache, "n0"),
-              ElementsAre(DeviceUse{20_GiB, {1000}, 2, 2, false}, DeviceUse{16_GiB, {3000}, 1, 1, false}));
+  EXPECT_THAT(device_uses(cache, "n0"), ElementsAre(fleet::DeviceUse{20_GiB, {1000}, 2, 2, false},
+                                                    fleet::DeviceUse{16_GiB, {3000}, 1, 1, false}));
   cache.remove_pod("uid-of-p");
-  EXPECT_THAT(device_uses(cache, "n0"), ElementsAre(DeviceUse{16_GiB, {}, 1, 1, false}, DeviceUse{}));
+  EXPECT_THAT(device_uses(cache, "n0"),
+              ElementsAre(fleet::DeviceUse{16_GiB, {}, 1, 1, false}, fleet::DeviceUse{}));
 }
 
 TEST(Cache, parts_that_do_not_all_fit_wait_with_what_each_lacks) {
@@ -105,8 +107,8 @@ TEST(Cache, a_plan_moves_parts_that_differ_as_a_whole) {
   const ClusterConsolidation plan = plan_consolidation(cache, 4);
   EXPECT_FALSE(plan.emptied.empty());
   for (const ClusterConsolidation::Move& move : plan.moves) EXPECT_EQ(move.from.size(), move.to.size());
-  EXPECT_THAT(device_uses(cache, "n0"),
-              ElementsAre(DeviceUse{16_GiB, {3000}, 1, 1, false}, DeviceUse{4_GiB, {1000}, 1, 1, false}))
+  EXPECT_THAT(device_uses(cache, "n0"), ElementsAre(fleet::DeviceUse{16_GiB, {3000}, 1, 1, false},
+                                                    fleet::DeviceUse{4_GiB, {1000}, 1, 1, false}))
       << "a plan changes nothing";
 }
 

@@ -20,9 +20,9 @@ std::map<std::string, std::string> unreadable_objects(const Cache& cache) {
   return out;
 }
 
-std::vector<DeviceUse> device_uses(const Cache& cache, const std::string& name) {
+std::vector<fleet::DeviceUse> device_uses(const Cache& cache, const std::string& name) {
   const CachedNode* const node = cache.find_node(name);
-  return node == nullptr ? std::vector<DeviceUse>() : device_uses(cache, *node);
+  return node == nullptr ? std::vector<fleet::DeviceUse>() : device_uses(cache, *node);
 }
 
 std::vector<std::string> device_models(const Cache& cache) {

@@ -17,7 +17,7 @@ std::vector<std::string_view> node_names(const Cache&);
 std::map<std::string, std::string> unreadable_objects(const Cache&);
 
 // Returns what is in use of each device of the node; empty if there is no readable node of that name.
-std::vector<DeviceUse> device_uses(const Cache&, const std::string& node);
+std::vector<fleet::DeviceUse> device_uses(const Cache&, const std::string& node);
 // Returns the models of all devices.
 std::vector<std::string> device_models(const Cache&);
 

@@ -30,10 +30,11 @@ std::vector<Uuid> uuids_of(const Amounts& asked) {
 
 }  // namespace
 
-const std::vector<ContainerAsk>* SharedAsk::on(const NodeKind& kind, const place::Fleet& fleet) {
+const Result<std::vector<ContainerAsk>, fleet::Refusal>& SharedAsk::on(const fleet::NodeKind& kind,
+                                                                       const place::Fleet& fleet) {
   auto found = by_kind.find(number_of(kind));
   if (found == by_kind.end()) found = by_kind.emplace(number_of(kind), asks_on(request, kind, fleet)).first;
-  return found->second ? &*found->second : nullptr;
+  return found->second;
 }
 
 std::shared_ptr<SharedAsk> AskCache::shared(const kubernetes::PodRequest& request) {
@@ -54,22 +55,16 @@ void AskCache::forget_kinds() {
   std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
 }
 
-std::optional<std::vector<ContainerAsk>> asks_on(const kubernetes::PodRequest& request, const NodeKind& kind,
-                                                 const place::Fleet& fleet) {
-  static_assert(node_kinds <= place::max_node_kinds);
+Result<std::vector<ContainerAsk>, fleet::Refusal> asks_on(const kubernetes::PodRequest& request,
+                                                          const fleet::NodeKind& kind,
+                                                          const place::Fleet& fleet) {
   std::vector<ContainerAsk> out;
   for (const auto& [container, asked] : request.containers) {
     auto on_node = request_on(asked, request.dialect, kind);
-    if (!on_node) return std::nullopt;
+    if (!on_node) return tl::unexpected(std::move(on_node.error()));
     ContainerAsk& ask = out.emplace_back();
     ask.container = container;
-    ask.shape = place::shape_of(*on_node, fleet);
-    ask.shape.kinds = place::NodeKinds{1} << number_of(kind);
-    if (kind.policy == Policy::native_burst_share && !on_node->exclusive) {
-      ask.shape.share = {};  // A weight; it reserves nothing.
-      for (place::PartShape& part : ask.shape.parts) part.share = {};
-      ask.shape.best_effort = false;
-    }
+    ask.shape = fleet::shape_on(*on_node, kind, fleet);
     ask.request = std::move(*on_node);
     ask.devices = uuids_of(asked.amounts);
     ask.strategy = asked.amounts.strategy;

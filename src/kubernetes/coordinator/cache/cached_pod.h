@@ -25,13 +25,13 @@ struct ContainerAsk {
 // The part that equal requests share.
 struct SharedAsk {
   kubernetes::PodRequest request;
-  // The containers by kind number, in placement order, the largest first. No value if nodes of the kind
-  // cannot serve the request.
-  std::map<unsigned, std::optional<std::vector<ContainerAsk>>> by_kind;
+  // The containers by kind number, in placement order, the largest first, or why nodes of the kind cannot
+  // serve the request.
+  std::map<unsigned, Result<std::vector<ContainerAsk>, fleet::Refusal>> by_kind;
 
-  // Returns what each container requests on nodes of the kind, or null if they cannot serve the request. It
-  // is computed once for each kind.
-  const std::vector<ContainerAsk>* on(const NodeKind&, const place::Fleet&);
+  // Returns what each container requests on nodes of the kind, or why they cannot serve the request. It is
+  // computed once for each kind.
+  const Result<std::vector<ContainerAsk>, fleet::Refusal>& on(const fleet::NodeKind&, const place::Fleet&);
 };
 
 class AskCache {
@@ -45,10 +45,10 @@ class AskCache {
   std::map<std::string, std::weak_ptr<SharedAsk>> known_;
 };
 
-// Returns what each container requests on nodes of the kind, the largest first; no value if one of them
-// cannot run there.
-std::optional<std::vector<ContainerAsk>> asks_on(const kubernetes::PodRequest&, const NodeKind&,
-                                                 const place::Fleet&);
+// Returns what each container requests on nodes of the kind, the largest first, or why one of them cannot run
+// there.
+Result<std::vector<ContainerAsk>, fleet::Refusal> asks_on(const kubernetes::PodRequest&,
+                                                          const fleet::NodeKind&, const place::Fleet&);
 
 struct CachedPod {
   std::string uid;

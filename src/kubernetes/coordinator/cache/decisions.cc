@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/invariant.h"
+#include "fleet/choice.h"
 #include "kubernetes/coordinator/cache/cache_views.h"
 #include "kubernetes/coordinator/cache/node_fit.h"
 #include "place/explain.h"
@@ -53,7 +54,7 @@ std::vector<std::string_view> filter_nodes(Cache& cache, const std::string& uid,
     return out;
   }
   std::vector<const CachedNode*> nodes(names.size(), nullptr);  // Null for nodes that can serve no pod.
-  std::bitset<node_kinds> kinds;
+  std::bitset<fleet::node_kinds> kinds;
   for (size_t i = 0; i < names.size(); ++i) {
     const CachedNode* const node = cache.find_node(names[i]);
     out[i] = no_agent;
@@ -61,7 +62,7 @@ std::vector<std::string_view> filter_nodes(Cache& cache, const std::string& uid,
     nodes[i] = node;
     kinds.set(number_of(node->state->kind));
   }
-  for (unsigned kind = 0; kind < node_kinds; ++kind)
+  for (unsigned kind = 0; kind < fleet::node_kinds; ++kind)
     if (kinds.test(kind)) filter_kind(cache, *pod, nodes, kind, out);
   return out;
 }
@@ -71,38 +72,19 @@ std::vector<uint8_t> prioritize_nodes(Cache& cache, const std::string& uid,
   std::vector<uint8_t> out(nodes.size(), 0);
   const CachedPod* const pod = cache.find_pod(uid);
   if (pod == nullptr || pod->asked == nullptr) return out;
-  place::Engine& engine = cache.engine();
-  const place::Application application = engine.application(pod->application);
-  std::vector<uint8_t> bytes(nodes.size(), 0);
-  struct OfKind {
-    std::optional<place::Assignment> found;
-    std::vector<uint8_t> scores;  // By the node's number. Empty if no node of the kind can serve the pod.
-  };
-  std::map<unsigned, OfKind> kinds;
-  std::optional<size_t> best;
-  bool is_best_chosen = false;  // By the engine, over all nodes of its kind.
+  std::vector<fleet::Candidate> candidates(nodes.size());
   for (size_t i = 0; i < nodes.size(); ++i) {
     const CachedNode* const node = cache.find_node(nodes[i]);
     if (node == nullptr || !node->number) continue;
-    const auto [kind, is_new] = kinds.try_emplace(number_of(node->state->kind));
-    OfKind& known = kind->second;
-    if (is_new) {
-      const auto* const asks = asks_on(cache, *pod, *node);
-      if (asks == nullptr || asks->empty()) continue;
-      const place::RequestClass k = engine.request_class(asks->front().shape);
-      known.found = engine.find(k, application);
-      const auto scores = engine.scores(k);
-      known.scores.assign(scores.begin(), scores.end());
-    }
-    bytes[i] = known.scores.empty() ? 0 : known.scores[*node->number];
-    if (bytes[i] == 0) continue;
-    const bool is_chosen = known.found && known.found->node == *node->number;
-    if (!best || std::pair(is_chosen, bytes[i]) > std::pair(is_best_chosen, bytes[*best]))
-      best = i, is_best_chosen = is_chosen;
+    const auto* const asks = asks_on(cache, *pod, *node);
+    if (asks != nullptr && !asks->empty())
+      candidates[i] = {.number = node->number, .shape = &asks->front().shape};
   }
+  const fleet::Ranking ranking =
+      fleet::rank(cache.engine(), candidates, cache.engine().application(pod->application));
   for (size_t i = 0; i < nodes.size(); ++i)
-    out[i] = static_cast<uint8_t>(bytes[i] * (best_score - 1) / UINT8_MAX);
-  if (best) out[*best] = best_score;
+    out[i] = static_cast<uint8_t>(ranking.scores[i] * (best_score - 1) / UINT8_MAX);
+  if (ranking.best) out[*ranking.best] = best_score;
   return out;
 }
 

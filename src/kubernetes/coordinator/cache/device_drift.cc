@@ -28,8 +28,8 @@ std::vector<DeviceDrift> ledger_drift(const Cache& cache, const std::string& nam
                                       const kubernetes::NodeLedger& ledger) {
   const CachedNode* const found = cache.find_node(name);
   if (found == nullptr || !found->state) return {};
-  const ClusterNode& node = *found->state;
-  const std::vector<DeviceUse> uses = device_uses(cache, *found);
+  const fleet::GpuNode& node = *found->state;
+  const std::vector<fleet::DeviceUse> uses = device_uses(cache, *found);
   std::vector<DeviceDrift> out;
   for (unsigned i = 0; i < node.devices.size(); ++i) {
     DeviceDrift device{.node = name,

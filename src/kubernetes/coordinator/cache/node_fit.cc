@@ -5,19 +5,18 @@
 #include <utility>
 
 #include "core/invariant.h"
+#include "fleet/choice.h"
 #include "place/explain.h"
 #include "place/rules.h"
 
 namespace carve::kubernetes::coordinator {
 namespace {
 
-constexpr std::string_view other_mode = "other mode";
-constexpr std::string_view other_policy = "other policy";
 constexpr std::string_view other_device = "other device";
 constexpr std::string_view together = "the containers together";
 constexpr std::string_view kept_for_another = "kept for a preempting pod";
 
-kubernetes::PlacedSlice slice_of(const ContainerAsk& ask, const ClusterNode& node,
+kubernetes::PlacedSlice slice_of(const ContainerAsk& ask, const fleet::GpuNode& node,
                                  const place::Assignment& assignment) {
   const Request& request = ask.request;
   kubernetes::PlacedSlice out{
@@ -29,31 +28,18 @@ kubernetes::PlacedSlice slice_of(const ContainerAsk& ask, const ClusterNode& nod
   }
   if (request.spill.count != 0) out.spill = request.spill.count;
   for (const place::PartPlace& place : assignment.places()) {
-    const ClusterDevice& device = node.devices[place.device];
+    const fleet::GpuDevice& device = node.devices[place.device];
     const Bytes memory = request.exclusive ? device.usable : place.memory;
     out.parts.push_back({device.uuid, memory, share_of(request, out.parts.size())});
   }
   return out;
 }
 
-// Returns why no node of this kind serves the request.
-std::string_view refusal_of_kind(const kubernetes::PodRequest& request, const NodeKind& kind) {
-  const bool names_other = std::ranges::any_of(request.containers, [&](const auto& entry) {
-    return entry.second.amounts.policy.value_or(kind.policy) != kind.policy;
-  });
-  return names_other ? other_policy : other_mode;
-}
-
-std::optional<Strategy> strategy_on(const ContainerAsk& ask, const ClusterNode& node) {
-  if (ask.strategy) return ask.strategy;
-  return node.placement == Strategy::binpack ? std::optional<Strategy>() : node.placement;
-}
-
 // Places the containers one after the other, in a fleet that has only this node.
 std::optional<std::vector<DeviceChoice>> choose_in_turn(const place::Fleet& fleet, const CachedNode& node,
                                                         std::span<const ContainerAsk> asks) {
   const auto states = fleet.devices(*node.number);
-  place::Engine alone(strategy_on(asks.front(), *node.state).value_or(Strategy::binpack));
+  place::Engine alone(fleet::strategy_on(asks.front().strategy, *node.state).value_or(Strategy::binpack));
   for (unsigned i = 0; i < fleet.models(); ++i) alone.fleet().model(fleet.model_name(i));
   const uint32_t here = alone.fleet().add(fleet.node(*node.number), states);
   if (node.state->links) alone.fleet().set_topology(here, *node.state->links);
@@ -84,7 +70,8 @@ int32_t priority_of(const CachedPod& pod) { return pod.priority.value_or(0); }
 
 const std::vector<ContainerAsk>* asks_on(Cache& cache, const CachedPod& pod, const CachedNode& node) {
   invariant(pod.asked != nullptr && node.state);
-  return pod.asked->on(node.state->kind, cache.engine().fleet());
+  const auto& asks = pod.asked->on(node.state->kind, cache.engine().fleet());
+  return asks ? &*asks : nullptr;
 }
 
 bool is_simple(const std::vector<ContainerAsk>& asks) {
@@ -99,8 +86,9 @@ std::optional<std::vector<DeviceChoice>> choose_devices(Cache& cache, const Cach
   if (asks == nullptr || asks->empty()) return std::nullopt;
   if (!is_simple(*asks)) return choose_in_turn(engine.fleet(), node, *asks);
   const ContainerAsk& ask = asks->front();
-  const auto found = engine.find_on(engine.request_class(ask.shape), *node.number,
-                                    engine.application(pod.application), strategy_on(ask, *node.state));
+  const auto found =
+      engine.find_on(engine.request_class(ask.shape), *node.number, engine.application(pod.application),
+                     fleet::strategy_on(ask.strategy, *node.state));
   if (!found) return std::nullopt;
   return std::vector<DeviceChoice>{{&ask, *found}};
 }
@@ -115,8 +103,9 @@ kubernetes::PodSlices slices_of(std::span<const DeviceChoice> chosen, const Cach
 std::string_view refusal(Cache& cache, const CachedPod& pod, const CachedNode& node) {
   if (!node.state || !node.number) return no_agent;
   const place::Fleet& fleet = cache.engine().fleet();
-  const auto* const asks = asks_on(cache, pod, node);
-  if (asks == nullptr || asks->empty()) return refusal_of_kind(pod.asked->request, node.state->kind);
+  const auto& asks = pod.asked->on(node.state->kind, fleet);
+  if (!asks) return asks.error().rule;
+  if (asks->empty()) return fleet::other_mode;
   for (const ContainerAsk& ask : *asks)
     if (!place::fitting(fleet, *node.number, ask.shape))
       return place::broken_rule(fleet, *node.number, ask.shape);

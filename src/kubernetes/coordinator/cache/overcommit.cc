@@ -10,9 +10,9 @@ std::vector<Overcommit> overcommitted_devices(const Cache& cache) {
   std::vector<Overcommit> out;
   for (const std::string& name : cache.overcommitted_nodes()) {
     const CachedNode& node = *cache.find_node(name);
-    const std::vector<DeviceUse> uses = device_uses(cache, node);
+    const std::vector<fleet::DeviceUse> uses = device_uses(cache, node);
     for (unsigned i = 0; i < uses.size(); ++i) {
-      const ClusterDevice& device = node.state->devices[i];
+      const fleet::GpuDevice& device = node.state->devices[i];
       if (!is_overcommitted(device, uses[i])) continue;
       Overcommit& row = out.emplace_back();
       row = {.node = name,
@@ -25,7 +25,7 @@ std::vector<Overcommit> overcommitted_devices(const Cache& cache) {
       for (const std::string& uid : node.pods) {
         const CachedPod& pod = *cache.find_pod(uid);
         const kubernetes::PodSlices* const one = &*pod.slices;
-        const Bytes memory = device_uses(*node.state, {&one, 1})[i].memory;
+        const Bytes memory = fleet::device_uses(*node.state, {&one, 1})[i].memory;
         if (memory.count != 0) row.pods.push_back({pod.full_name, memory});
       }
       std::ranges::sort(row.pods, [](const auto& a, const auto& b) {

@@ -7,10 +7,10 @@
 namespace carve::kubernetes::coordinator {
 namespace {
 
-std::vector<Bytes> memory_on(const ClusterNode& node, const kubernetes::PodSlices& slices) {
+std::vector<Bytes> memory_on(const fleet::GpuNode& node, const kubernetes::PodSlices& slices) {
   const kubernetes::PodSlices* const one = &slices;
   std::vector<Bytes> out;
-  for (const DeviceUse& cached : device_uses(node, {&one, 1})) out.push_back(cached.memory);
+  for (const fleet::DeviceUse& cached : fleet::device_uses(node, {&one, 1})) out.push_back(cached.memory);
   return out;
 }
 
@@ -22,8 +22,8 @@ kubernetes::PodSlices resized_of(const kubernetes::PodSlices& slices, const kube
   return out;
 }
 
-bool has_device(const ClusterNode& node, const Uuid& uuid) {
-  return std::ranges::find(node.devices, uuid, &ClusterDevice::uuid) != node.devices.end();
+bool has_device(const fleet::GpuNode& node, const Uuid& uuid) {
+  return std::ranges::find(node.devices, uuid, &fleet::GpuDevice::uuid) != node.devices.end();
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ Result<kubernetes::PodSlices, std::string> reserve_change(Cache& cache, const st
       if (!node.state || !has_device(*node.state, part.device))
         return tl::unexpected(fmt::format("node {} does not describe device {}; try again when its agent has",
                                           node.name, text(part.device)));
-  const std::vector<DeviceUse> uses = device_uses(cache, node);
+  const std::vector<fleet::DeviceUse> uses = device_uses(cache, node);
   kubernetes::PodSlices changed = resized_of(*resized, resize);
   for (auto& [container, slice] : changed.containers) slice.memory_before.reset();
   const std::vector<Bytes> old = memory_on(*node.state, resized_of(*pod->slices, resize)),

@@ -5,12 +5,12 @@
 namespace carve::kubernetes::coordinator {
 namespace {
 
-constexpr NodeKind default_kind{};
-constexpr NodeKind kind_of(NodeMode mode) { return {.mode = mode, .is_mode_named = true}; }
+constexpr fleet::NodeKind default_kind{};
+constexpr fleet::NodeKind kind_of(NodeMode mode) { return {.mode = mode, .is_mode_named = true}; }
 
-std::string isolation_on(const Amounts& asked, const NodeKind& kind, const char* dialect = "carve") {
+std::string isolation_on(const Amounts& asked, const fleet::NodeKind& kind, const char* dialect = "carve") {
   const auto request = request_on({.amounts = asked, .unit = {}, .units = {}}, dialect, kind);
-  return request ? std::string(text(request->isolated())) : request.error();
+  return request ? std::string(text(request->isolated())) : request.error().message;
 }
 
 // For each node mode: what a request without an isolation gets there.
@@ -70,7 +70,7 @@ TEST(RequestOn, whole_devices_go_to_every_mode) {
   for (const NodeMode mode :
        {NodeMode::memory_and_compute, NodeMode::memory, NodeMode::none, NodeMode::exclusive}) {
     const auto request = request_on({.amounts = whole, .unit = {}, .units = {}}, "carve", kind_of(mode));
-    ASSERT_TRUE(request) << request.error();
+    ASSERT_TRUE(request) << request.error().message;
     EXPECT_TRUE(request->exclusive);
     EXPECT_EQ(request->devices, 2u);
   }
@@ -79,11 +79,11 @@ TEST(RequestOn, whole_devices_go_to_every_mode) {
 TEST(RequestOn, units_and_parts_are_kept) {
   const auto units = request_on({.amounts = {.memory_bytes = 2ull << 30}, .unit = 128ull << 20, .units = 16},
                                 "ack", default_kind);
-  ASSERT_TRUE(units) << units.error();
+  ASSERT_TRUE(units) << units.error().message;
   EXPECT_EQ(units->memory_units, (MemoryUnits{16, MemoryUnit::mib_128}));
   const auto part =
       request_on({.amounts = {.memory_bp = 5000}, .unit = {}, .units = {}}, "hami", default_kind);
-  ASSERT_TRUE(part) << part.error();
+  ASSERT_TRUE(part) << part.error().message;
   EXPECT_EQ(std::get<OfUsable>(part->memory).part, Share{5000});
   EXPECT_FALSE(request_on({}, "carve", default_kind)) << "it asks for no memory";
 }

@@ -65,8 +65,7 @@ kubernetes::NodeDevices devices_of(const api::AgentReport& agent, const LabelSet
                 .effective = agent.node.policy.effective.value_or(agent.node.policy.desired),
                 .blocked_by = holders_named(agent.slices, agent.node.policy.blocked_by)};
   out.placement = desired.placement;
-  out.best_effort =
-      agent.node.admit_best_effort ? BestEffort::admit : BestEffort::refuse;
+  out.best_effort = agent.node.admit_best_effort ? BestEffort::admit : BestEffort::refuse;
   out.enforcement = text(enforced_by_guest);
   out.simulated = !agent.version.simulated.empty();
   return out;

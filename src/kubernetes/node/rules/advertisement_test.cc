@@ -156,8 +156,7 @@ TEST(Advertisement, a_changed_mode_waits_for_the_pods) {
   ad = advertise(in);
   EXPECT_EQ(ad.devices.mode.effective, NodeMode::memory);
   EXPECT_FALSE(ad.conditions.at(1).is_true);
-  EXPECT_EQ(agent_change(*in.agent, {.mode = NodeMode::memory})->labels.at("carve.dev/mode"),
-            "memory");
+  EXPECT_EQ(agent_change(*in.agent, {.mode = NodeMode::memory})->labels.at("carve.dev/mode"), "memory");
 }
 
 TEST(Advertisement, a_changed_policy_is_reported_to_the_agent_and_names_the_pods) {

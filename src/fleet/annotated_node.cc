@@ -1,9 +1,9 @@
-#include "kubernetes/coordinator/snapshot/cluster_node.h"
+#include "fleet/annotated_node.h"
 
 #include <algorithm>
 #include <set>
 
-namespace carve::kubernetes::coordinator {
+namespace carve::fleet {
 namespace {
 
 constexpr const char* cordoned = "cordoned";
@@ -45,7 +45,7 @@ Result<std::optional<place::Topology>, std::string> read_links(const kubernetes:
 
 }  // namespace
 
-Result<ClusterNode, std::string> read_node(const kubernetes::ObjectMeta& object) {
+Result<GpuNode, std::string> read_node(const kubernetes::ObjectMeta& object) {
   const std::string text_of_devices = annotation(object, kubernetes::devices_annotation);
   if (text_of_devices.empty())
     return tl::unexpected(
@@ -60,31 +60,50 @@ Result<ClusterNode, std::string> read_node(const kubernetes::ObjectMeta& object)
   const auto links = read_links(*given);
   if (!links) return tl::unexpected(links.error());
 
-  ClusterNode out{.kind = {.mode = given->mode.effective,
-                           .is_mode_named = given->mode.desired.has_value(),
-                           .policy = given->policy.effective},
-                  .name = object.name,
-                  .devices = {},
-                  .links = *links,
-                  .cpu_milli = given->cpu,
-                  .memory = {given->memory},
-                  .placement = given->placement,
-                  .refuses_best_effort = given->best_effort == BestEffort::refuse};
+  GpuNode out{.kind = {.mode = given->mode.effective,
+                       .is_mode_named = given->mode.desired.has_value(),
+                       .policy = given->policy.effective},
+              .name = object.name,
+              .devices = {},
+              .links = *links,
+              .cpu_milli = given->cpu,
+              .memory = {given->memory},
+              .placement = given->placement,
+              .refuses_best_effort = given->best_effort == BestEffort::refuse};
   std::set<Uuid> uuids;
   for (const kubernetes::NodeDevice& device : given->devices) {
     if (!uuids.insert(device.uuid).second)
       return tl::unexpected(
           fmt::format("{}: device {} is listed twice", kubernetes::devices_annotation, text(device.uuid)));
-    ClusterDevice& added = out.devices.emplace_back();
+    GpuDevice& added = out.devices.emplace_back();
     added = {.uuid = device.uuid,
+             .index = device.i,
              .model = device.model,
              .usable = {device.usable},
              .context = {device.context},
              .migrates = device.migrates,
-             .trouble = device.health == kubernetes::healthy ? "" : device.health};
+             .trouble = device.health == kubernetes::healthy ? "" : device.health,
+             .policy = {}};
     if (cordon->contains(device.uuid)) added.trouble = cordoned;
   }
   return out;
 }
 
-}  // namespace carve::kubernetes::coordinator
+std::vector<DeviceUse> device_uses(const GpuNode& node, std::span<const kubernetes::PodSlices* const> pods) {
+  std::vector<DeviceUse> out(node.devices.size());
+  for (const kubernetes::PodSlices* const pod : pods)
+    for (const auto& [container, slice] : pod->containers)
+      for (const kubernetes::PlacedPart& part : slice.parts) {
+        const auto device = std::ranges::find(node.devices, part.device, &GpuDevice::uuid);
+        if (device == node.devices.end()) continue;
+        add(out[static_cast<size_t>(device - node.devices.begin())],
+            {.memory = held_memory(slice, part),
+             .share = part.share,
+             .isolation = slice.isolation,
+             .policy = slice.policy,
+             .is_exclusive = slice.exclusive.value_or(false)});
+      }
+  return out;
+}
+
+}  // namespace carve::fleet

@@ -1,10 +1,10 @@
-#include "kubernetes/coordinator/snapshot/cluster_node.h"
+#include "fleet/annotated_node.h"
 
 #include <gmock/gmock.h>
 
 #include <set>
 
-namespace carve::kubernetes::coordinator {
+namespace carve::fleet {
 namespace {
 
 using testing::HasSubstr;
@@ -26,7 +26,7 @@ std::string device(const char* uuid, const std::string& more = "") {
   return fmt::format(R"({{"uuid":"{}","model":"NVIDIA A10","usable":1073741824{}}})", uuid, more);
 }
 
-TEST(ClusterNode, is_what_its_annotations_say) {
+TEST(AnnotatedNode, is_what_its_annotations_say) {
   const auto node = read_node(node_with(device(first) + "," + device(second, R"(,"health":"xid 79")"),
                                         R"(,"links":["X NV12","NV12 X"],"cpu":64000,"placement":"spread",)"
                                         R"("mode":{"desired":"none","effective":"memory"},)"
@@ -41,7 +41,7 @@ TEST(ClusterNode, is_what_its_annotations_say) {
   EXPECT_EQ(node->placement, Strategy::spread);
 }
 
-TEST(ClusterNode, a_cordoned_device_serves_nothing_new) {
+TEST(AnnotatedNode, a_cordoned_device_serves_nothing_new) {
   const auto node =
       read_node(node_with(device(first) + "," + device(second), "", fmt::format(" {} , ", second)));
   ASSERT_TRUE(node) << node.error();
@@ -49,7 +49,7 @@ TEST(ClusterNode, a_cordoned_device_serves_nothing_new) {
   EXPECT_EQ(node->devices.at(1).trouble, "cordoned");
 }
 
-TEST(ClusterNode, unreadable_annotations_are_not_used) {
+TEST(AnnotatedNode, unreadable_annotations_are_not_used) {
   const std::pair<kubernetes::ObjectMeta, const char*> rows[] = {
       {{}, "it has no annotation carve.dev/devices"},
       {node_with("", R"(,"new":1)"), "new"},
@@ -70,16 +70,18 @@ TEST(ClusterNode, unreadable_annotations_are_not_used) {
   EXPECT_THAT(read_node(node_with(many)).error(), HasSubstr("33 devices; a node has at most 32"));
 }
 
-TEST(ClusterNode, kinds_have_numbers_of_their_own) {
+TEST(AnnotatedNode, kinds_have_numbers_of_their_own) {
   std::set<unsigned> numbers;
   for (uint32_t mode = 0; mode < 4; ++mode)
     for (const bool is_named : {false, true})
-      for (uint32_t policy = 0; policy < 3; ++policy)
-        numbers.insert(
-            number_of({static_cast<NodeMode>(mode), is_named, static_cast<Policy>(policy)}));
+      for (const std::optional<Policy> policy :
+           {std::optional<Policy>(), std::optional(Policy::fixed_share),
+            std::optional(Policy::guaranteed_burst_share), std::optional(Policy::native_burst_share)})
+        for (const MemoryUnit unit : {MemoryUnit::gib, MemoryUnit::mib_128})
+          numbers.insert(number_of({static_cast<NodeMode>(mode), is_named, policy, unit}));
   EXPECT_EQ(numbers.size(), node_kinds);
   EXPECT_LT(*numbers.rbegin(), node_kinds);
 }
 
 }  // namespace
-}  // namespace carve::kubernetes::coordinator
+}  // namespace carve::fleet
