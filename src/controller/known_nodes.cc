@@ -65,14 +65,9 @@ void KnownNodes::poll_all() {
 void KnownNodes::take(Node& node, const Poll& poll) {
   for (const NodeChange& change : node.known.update(poll)) write_log(change);
   if (poll.answer)
-    node_sync_.answered(node.known.record().name,
-                        {.answered_ns = poll.ended_ns,
-                         .agent_started_ns = static_cast<int64_t>(poll.answer->version.started_ns),
-                         .has_answered = true,
-                         .settings = poll.answer->node,
-                         .devices = poll.answer->devices,
-                         .slices = poll.answer->slices,
-                         .host = this_host()});
+    node_sync_.answered(
+        node.known.record().name,
+        {.answered_ns = poll.ended_ns, .has_answered = true, .report = *poll.answer, .host = this_host()});
   node_sync_.turn(os::utc_ns());
   if (std::exchange(node.polls_again, false)) begin_poll(node);
   if (node.known.must_be_stored()) store(false);

@@ -49,6 +49,7 @@ struct NodeDeviceStatus {
   uint32_t free_share_bp = 0;    // Part of its compute that no slice was promised.
   std::string exclusive_to;      // The slice that holds the whole device, or empty.
   std::string policy;            // The effective policy; empty if unknown.
+  bool migrates = false;         // Managed memory may exceed the device's memory.
 };
 
 // A slice of the node.
@@ -90,8 +91,11 @@ struct NodeStatus {
   uint32_t slices = 0;                      // Number of slices.
   std::vector<NodeSliceStatus> slice_list;  // The slices.
   std::vector<NodeDeviceStatus> devices;    // One entry per device.
-  std::vector<Condition> conditions;        // The current condition of each type.
-  std::optional<NodeAgentStatus> agent;     // Absent before the agent has answered for the first time.
+  std::vector<std::string>
+      links;  // Links between the devices, a line for each, as `nvidia-smi topo -m` prints
+              // it. Empty if unknown.
+  std::vector<Condition> conditions;     // The current condition of each type.
+  std::optional<NodeAgentStatus> agent;  // Absent before the agent has answered for the first time.
 };
 
 struct Node {

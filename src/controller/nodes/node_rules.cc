@@ -19,9 +19,9 @@ std::string label_of(const Object& node, std::string_view key) {
 std::string moment(int64_t utc_ns) { return os::rfc3339(utc_ns, os::Decimals::milliseconds); }
 
 objects::GpuMemUnits gpu_mem_units(const NodeObservation& seen) {
-  const uint64_t size = size_of(seen.settings.memory_unit).count;
-  objects::GpuMemUnits out{.unit = std::string(text(seen.settings.memory_unit))};
-  for (const api::Device& device : seen.devices) {
+  const uint64_t size = size_of(seen.report.node.memory_unit).count;
+  objects::GpuMemUnits out{.unit = std::string(text(seen.report.node.memory_unit))};
+  for (const api::Device& device : seen.report.devices) {
     out.capacity += device.usable_bytes / size;
     out.allocated += (device.granted_bytes + size - 1) / size;
   }
@@ -29,7 +29,7 @@ objects::GpuMemUnits gpu_mem_units(const NodeObservation& seen) {
 }
 
 uint32_t isolated_slices(const NodeObservation& seen, const std::string& device) {
-  return static_cast<uint32_t>(std::ranges::count_if(seen.slices, [&](const api::Slice& slice) {
+  return static_cast<uint32_t>(std::ranges::count_if(seen.report.slices, [&](const api::Slice& slice) {
     return slice.isolation != Isolation::none &&
            std::ranges::find(slice.parts, device, &api::SlicePart::uuid) != slice.parts.end();
   }));
@@ -37,7 +37,7 @@ uint32_t isolated_slices(const NodeObservation& seen, const std::string& device)
 
 std::vector<objects::NodeDeviceStatus> devices_of(const NodeObservation& seen) {
   std::vector<objects::NodeDeviceStatus> out;
-  for (const api::Device& device : seen.devices)
+  for (const api::Device& device : seen.report.devices)
     out.push_back({.index = device.index,
                    .uuid = device.uuid,
                    .name = device.name,
@@ -47,12 +47,13 @@ std::vector<objects::NodeDeviceStatus> devices_of(const NodeObservation& seen) {
                    .context_bytes = device.context_bytes,
                    .slices = device.slices,
                    .isolated_slices = isolated_slices(seen, device.uuid),
-                   .free_share_bp = seen.settings.overcommit_compute
+                   .free_share_bp = seen.report.node.overcommit_compute
                                         ? whole_device.basis_points
                                         : whole_device.basis_points -
                                               std::min(device.share_granted_bp, whole_device.basis_points),
                    .exclusive_to = device.exclusive_to,
-                   .policy = device.policy.effective ? std::string(text(*device.policy.effective)) : ""});
+                   .policy = device.policy.effective ? std::string(text(*device.policy.effective)) : "",
+                   .migrates = device.migrates});
   return out;
 }
 
@@ -60,7 +61,7 @@ constexpr std::string_view mixed_policy = "mixed";  // The node's devices have d
 
 objects::NodeSetting policy_of(const Object& node, const NodeObservation& seen) {
   const std::string wanted = label_of(node, workload::compute_policy_label);
-  const api::PolicySetting& policy = seen.settings.policy;
+  const api::PolicySetting& policy = seen.report.node.policy;
   return {.desired = wanted.empty() ? std::string(text(policy.desired)) : wanted,
           .effective = policy.effective ? std::string(text(*policy.effective)) : std::string(mixed_policy),
           .blocked_by = policy.blocked_by};
@@ -68,9 +69,9 @@ objects::NodeSetting policy_of(const Object& node, const NodeObservation& seen) 
 
 objects::NodeSetting unit_of(const Object& node, const NodeObservation& seen) {
   const std::string wanted = label_of(node, workload::memory_unit_label);
-  return {.desired = wanted.empty() ? std::string(text(seen.settings.desired_memory_unit)) : wanted,
-          .effective = std::string(text(seen.settings.memory_unit)),
-          .blocked_by = seen.settings.memory_unit_blocked_by};
+  return {.desired = wanted.empty() ? std::string(text(seen.report.node.desired_memory_unit)) : wanted,
+          .effective = std::string(text(seen.report.node.memory_unit)),
+          .blocked_by = seen.report.node.memory_unit_blocked_by};
 }
 
 objects::NodeSetting mode_of(const Object& node) {
@@ -100,10 +101,10 @@ void date(std::vector<objects::Condition>& conditions, const std::vector<objects
 // Only the state and its times, without labels and taints.
 workload::PoolNode timed_node(const Object& node, const NodeObservation& seen) {
   return {.name = node.key.name,
-          .gpus = static_cast<unsigned>(seen.devices.size()),
+          .gpus = static_cast<unsigned>(seen.report.devices.size()),
           .is_stopped = node_spec(node).stopped,
-          .is_ready = seen.has_answered && !seen.devices.empty() && !seen.settings.starting,
-          .started_at = seen.agent_started_ns != 0 ? seen.agent_started_ns : seen.answered_ns,
+          .is_ready = seen.has_answered && !seen.report.devices.empty() && !seen.report.node.starting,
+          .started_at = seen.agent_started_ns() != 0 ? seen.agent_started_ns() : seen.answered_ns,
           .answered_at = seen.answered_ns};
 }
 
@@ -132,26 +133,27 @@ objects::NodeStatus observed_status(const Object& node, const NodeObservation& s
   out.placement = placement.empty() ? "binpack" : placement;
   out.mode = mode_of(node);
   if (!seen.has_answered) return out;
-  out.started_at = moment(seen.agent_started_ns);
+  out.started_at = moment(seen.agent_started_ns());
   if (before.started_at != out.started_at) out.removed_labels.clear();  // The agent was restarted.
   out.cpu_milli = seen.host.cpu_milli;
   out.memory_bytes = seen.host.memory_bytes;
-  out.gpus = static_cast<uint32_t>(seen.devices.size());
+  out.gpus = static_cast<uint32_t>(seen.report.devices.size());
   out.gpu_mem_units = gpu_mem_units(seen);
   out.policy = policy_of(node, seen);
-  out.has_policy_per_slice = seen.settings.policy_per_slice;
-  out.contexts_in_slice = seen.settings.contexts_in_slice;
-  out.admits_best_effort = seen.settings.admit_best_effort;
+  out.has_policy_per_slice = seen.report.node.policy_per_slice;
+  out.contexts_in_slice = seen.report.node.contexts_in_slice;
+  out.admits_best_effort = seen.report.node.admit_best_effort;
   out.memory_unit = unit_of(node, seen);
-  out.slices = static_cast<uint32_t>(seen.slices.size());
+  out.slices = static_cast<uint32_t>(seen.report.slices.size());
   out.slice_list.clear();
-  for (const api::Slice& slice : seen.slices) {
+  for (const api::Slice& slice : seen.report.slices) {
     const auto kind = slice.labels.find("carve.dev/kind"), name = slice.labels.find("carve.dev/name");
     out.slice_list.push_back({.name = slice.name,
                               .kind = kind == slice.labels.end() ? "" : kind->second,
                               .workload = name == slice.labels.end() ? "" : name->second});
   }
   out.devices = devices_of(seen);
+  out.links = seen.report.links;
   return out;
 }
 
@@ -187,7 +189,7 @@ std::optional<T> wanted_setting(const Object& node, std::string_view key, T defa
 
 // Labels of the agent with this meaning would make it reject the change.
 void remove_labels(const NodeObservation& seen, LabelMeaning meaning, api::NodeChange& out) {
-  for (const auto& [key, value] : seen.settings.labels)
+  for (const auto& [key, value] : seen.report.node.labels)
     if (meaning_of(key) == meaning) out.removed_labels.push_back(key);
 }
 
@@ -198,19 +200,19 @@ std::optional<api::NodeChange> agent_change(const Object& node, const NodeObserv
   api::NodeChange out;
   bool changes = false;
   const auto policy = wanted_setting(node, workload::compute_policy_label, Policy::fixed_share);
-  if (policy && *policy != seen.settings.policy.desired) {
+  if (policy && *policy != seen.report.node.policy.desired) {
     out.policy = policy;
     remove_labels(seen, LabelMeaning::policy, out);
     changes = true;
   }
   const auto unit = wanted_setting(node, workload::memory_unit_label, MemoryUnit::gib);
-  if (unit && *unit != seen.settings.desired_memory_unit) {
+  if (unit && *unit != seen.report.node.desired_memory_unit) {
     remove_labels(seen, LabelMeaning::memory_unit, out);
     out.memory_unit = unit;
     out.when_free = true;
     changes = true;
   }
-  if (const std::string refusal = refusal_of(node); refusal != seen.settings.grants_refused) {
+  if (const std::string refusal = refusal_of(node); refusal != seen.report.node.grants_refused) {
     out.refuse_grants = refusal;
     changes = true;
   }
@@ -218,9 +220,9 @@ std::optional<api::NodeChange> agent_change(const Object& node, const NodeObserv
 }
 
 bool has_restarted(const Object& node, const NodeObservation& seen) {
-  return node_spec(node).restarting && seen.has_answered && seen.slices.empty() &&
-         seen.settings.policy.effective == seen.settings.policy.desired &&
-         seen.settings.memory_unit == seen.settings.desired_memory_unit && !agent_change(node, seen);
+  return node_spec(node).restarting && seen.has_answered && seen.report.slices.empty() &&
+         seen.report.node.policy.effective == seen.report.node.policy.desired &&
+         seen.report.node.memory_unit == seen.report.node.desired_memory_unit && !agent_change(node, seen);
 }
 
 std::set<workload::Taint> taints_of(const Object& node) {

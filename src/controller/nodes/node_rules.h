@@ -13,9 +13,7 @@
 #include "controller/objects/object_registry.h"
 #include "objects/node_object.h"
 #include "objects/pool_object.h"
-#include "wire/api/device.h"
-#include "wire/api/node.h"
-#include "wire/api/slice.h"
+#include "wire/api/agent_report.h"
 #include "workload/host_fit.h"
 #include "workload/pool.h"
 
@@ -25,13 +23,12 @@ using Pointer = ObjectRegistry::Pointer;
 
 // The last answer of an agent.
 struct NodeObservation {
-  int64_t answered_ns = 0;  // UTC; before the first answer, the controller's start.
-  int64_t agent_started_ns = 0;
+  int64_t answered_ns = 0;    // UTC; before the first answer, the controller's start.
   bool has_answered = false;  // To this controller.
-  api::Node settings;
-  std::vector<api::Device> devices;
-  std::vector<api::Slice> slices;
+  api::AgentReport report;
   workload::HostResources host;  // Resources of its machine.
+
+  int64_t agent_started_ns() const { return static_cast<int64_t>(report.version.started_ns); }
 };
 
 ObjectKey node_key(const std::string& name);

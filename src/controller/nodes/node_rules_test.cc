@@ -19,10 +19,11 @@ Object node(const std::string& name, objects::NodeSpec spec = {}, objects::NodeS
 }
 
 NodeObservation seen() {
-  NodeObservation out{.answered_ns = now, .agent_started_ns = now - 60 * second, .has_answered = true};
-  out.devices = {{.index = 0, .usable_bytes = (22ull << 30) + 5, .granted_bytes = (2ull << 30) + 1},
-                 {.index = 1, .usable_bytes = 22ull << 30}};
-  out.settings.policy.effective = Policy::fixed_share;
+  NodeObservation out{.answered_ns = now, .has_answered = true};
+  out.report.version.started_ns = now - 60 * second;
+  out.report.devices = {{.index = 0, .usable_bytes = (22ull << 30) + 5, .granted_bytes = (2ull << 30) + 1},
+                        {.index = 1, .usable_bytes = 22ull << 30}};
+  out.report.node.policy.effective = Policy::fixed_share;
   return out;
 }
 
@@ -31,7 +32,7 @@ TEST(NodeRules, a_node_runs_while_its_agent_answers) {
   EXPECT_EQ(text(observed_status(node("a"), observation, now).state), "Running");
   EXPECT_EQ(text(observed_status(node("a"), observation, now + 10 * second).state), "Stopped");
   EXPECT_EQ(text(observed_status(node("a", {.stopped = true}), observation, now).state), "Stopped");
-  observation.settings.starting = true;
+  observation.report.node.starting = true;
   const auto starting = observed_status(node("a"), observation, now);
   EXPECT_EQ(text(starting.state), "Starting");
   EXPECT_EQ(starting.ready_in_seconds, 540u);
@@ -45,7 +46,7 @@ TEST(NodeRules, a_node_reports_whole_units_of_memory) {
   auto units = observed_status(node("a"), observation, now).gpu_mem_units;
   EXPECT_EQ(units.capacity, 44u);
   EXPECT_EQ(units.allocated, 3u);
-  observation.settings.memory_unit = MemoryUnit::mib_128;
+  observation.report.node.memory_unit = MemoryUnit::mib_128;
   units = observed_status(node("a"), observation, now).gpu_mem_units;
   EXPECT_EQ(units.unit, "128MiB");
   EXPECT_EQ(units.capacity, 352u);
@@ -58,7 +59,7 @@ TEST(NodeRules, an_agent_gets_only_the_differing_settings) {
   const Object wanted =
       node("a", {.schedulable = false, .cordoned = "root since then"}, {},
            {{"carve.dev/compute-policy", "native-burst-share"}, {"carve.dev/memory-unit", "128MiB"}});
-  observation.settings.labels[policy_label] = "fixed-share";
+  observation.report.node.labels[policy_label] = "fixed-share";
   const auto change = agent_change(wanted, observation);
   ASSERT_TRUE(change);
   EXPECT_EQ(change->policy, Policy::native_burst_share);
@@ -72,8 +73,8 @@ TEST(NodeRules, an_agent_gets_only_the_differing_settings) {
 
 TEST(NodeRules, a_removed_label_leaves_the_default) {
   NodeObservation observation = seen();
-  observation.settings.policy.desired = Policy::native_burst_share;
-  observation.settings.desired_memory_unit = MemoryUnit::mib_128;
+  observation.report.node.policy.desired = Policy::native_burst_share;
+  observation.report.node.desired_memory_unit = MemoryUnit::mib_128;
   EXPECT_FALSE(agent_change(node("a"), observation)) << "the agent's own settings stay";
   const objects::NodeStatus removed{.removed_labels = {std::string(workload::compute_policy_label),
                                                        std::string(workload::memory_unit_label)}};
@@ -82,8 +83,8 @@ TEST(NodeRules, a_removed_label_leaves_the_default) {
   EXPECT_EQ(change->policy, Policy::fixed_share);
   EXPECT_EQ(change->memory_unit, MemoryUnit::gib);
   EXPECT_TRUE(change->when_free);
-  observation.settings.policy.desired = Policy::fixed_share;
-  observation.settings.desired_memory_unit = MemoryUnit::gib;
+  observation.report.node.policy.desired = Policy::fixed_share;
+  observation.report.node.desired_memory_unit = MemoryUnit::gib;
   EXPECT_FALSE(agent_change(node("a", {}, removed), observation));
 }
 
@@ -91,10 +92,10 @@ TEST(NodeRules, a_restart_ends_when_no_slice_runs_and_the_agent_follows) {
   const Object restarting = node("a", {.restarting = true});
   NodeObservation observation = seen();
   EXPECT_FALSE(has_restarted(restarting, observation));  // The agent still grants slices.
-  observation.settings.grants_refused = refusal_of(restarting);
+  observation.report.node.grants_refused = refusal_of(restarting);
   EXPECT_TRUE(has_restarted(restarting, observation));
   EXPECT_FALSE(has_restarted(node("a"), observation));
-  observation.slices.push_back({.name = "s"});
+  observation.report.slices.push_back({.name = "s"});
   EXPECT_FALSE(has_restarted(restarting, observation));
 }
 
@@ -103,7 +104,7 @@ TEST(NodeRules, removed_labels_are_forgotten_when_the_agent_was_restarted) {
   objects::NodeStatus status = observed_status(node("a"), observation, now);
   status.removed_labels = {"carve.dev/mode"};
   EXPECT_EQ(observed_status(node("a", {}, status), observation, now).removed_labels.size(), 1u);
-  observation.agent_started_ns += second;
+  observation.report.version.started_ns += second;
   EXPECT_TRUE(observed_status(node("a", {}, status), observation, now).removed_labels.empty());
 }
 

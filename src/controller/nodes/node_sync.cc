@@ -33,12 +33,12 @@ void NodeSync::edit(const ObjectKey& key, Edit change) {
 }
 
 void NodeSync::answered(const std::string& name, NodeObservation seen) {
-  const bool is_first = seen_[name].agent_started_ns == 0;
+  const bool is_first = seen_[name].agent_started_ns() == 0;
   seen_[name] = std::move(seen);
   const Pointer node = objects_.find(node_key(name));
   if (!node || !is_first || !node_status(*node).started_at.empty()) return;
   // A new node begins with the labels that its agent was started with.
-  edit(node->key, [&](Object& object) { object.labels.merge(agent_labels(seen_[name].settings)); });
+  edit(node->key, [&](Object& object) { object.labels.merge(agent_labels(seen_[name].report.node)); });
 }
 
 void NodeSync::update_node(const std::string& name, int64_t now_ns) {
@@ -58,7 +58,7 @@ void NodeSync::update_node(const std::string& name, int64_t now_ns) {
     object.status = std::move(status);
   });
   if (restarted) os::log::info("node {}: restarted, the desired settings are effective", name);
-  if (restarted || seen.slices.empty()) forced_.erase(name);
+  if (restarted || seen.report.slices.empty()) forced_.erase(name);
   if (const auto after = objects_.find(node_key(name)); after && node_status(*after).state != before)
     os::log::info("node {}: {}", name, text(node_status(*after).state));
 }
@@ -103,7 +103,7 @@ AgentRequest NodeSync::request_for(const std::string& name) const {
   if (!node || seen == seen_.end()) return out;
   out.change = agent_change(*node, seen->second);
   if (forced_.contains(name))
-    for (const api::Slice& slice : seen->second.slices) out.ended_slices.push_back(slice.name);
+    for (const api::Slice& slice : seen->second.report.slices) out.ended_slices.push_back(slice.name);
   return out;
 }
 
