@@ -31,18 +31,6 @@ Result<std::set<Uuid>, std::string> read_cordon(std::string_view text) {
   return out;
 }
 
-Result<std::optional<place::Topology>, std::string> read_links(const kubernetes::NodeDevices& given) {
-  if (given.links.empty()) return std::optional<place::Topology>();
-  std::string matrix;
-  for (size_t i = 0; i < given.devices.size(); ++i) matrix += fmt::format("\tGPU{}", i);
-  for (size_t i = 0; i < given.links.size(); ++i) matrix += fmt::format("\nGPU{}\t{}", i, given.links[i]);
-  auto links = place::Topology::read(matrix, static_cast<unsigned>(given.devices.size()));
-  if (!links)
-    return tl::unexpected(
-        fmt::format("{}: links: {}", kubernetes::devices_annotation, links.error().message));
-  return std::optional(*links);
-}
-
 }  // namespace
 
 Result<GpuNode, std::string> read_node(const kubernetes::ObjectMeta& object) {
@@ -57,8 +45,9 @@ Result<GpuNode, std::string> read_node(const kubernetes::ObjectMeta& object) {
                                       given->devices.size(), place::max_node_devices));
   const auto cordon = read_cordon(annotation(object, kubernetes::cordon_annotation));
   if (!cordon) return tl::unexpected(cordon.error());
-  const auto links = read_links(*given);
-  if (!links) return tl::unexpected(links.error());
+  const auto links = read_links(given->links, given->devices.size());
+  if (!links)
+    return tl::unexpected(fmt::format("{}: links: {}", kubernetes::devices_annotation, links.error()));
 
   GpuNode out{.kind = {.mode = given->mode.effective,
                        .is_mode_named = given->mode.desired.has_value(),

@@ -36,4 +36,9 @@ struct GpuNode {
   bool refuses_best_effort = false;
 };
 
+// Reads how the node's devices are connected, from a line for each device as `nvidia-smi topo -m` prints it.
+// No value if there is no line. Fails with a message.
+Result<std::optional<place::Topology>, std::string> read_links(const std::vector<std::string>& lines,
+                                                               size_t devices);
+
 }  // namespace carve::fleet

@@ -28,7 +28,9 @@ std::optional<Isolation> granted_isolation(const Amounts& amounts, NodeMode mode
 Result<Request, Refusal> request_on(const Amounts& amounts, const NodeKind& kind) {
   auto read = request_of(amounts, kind.unit);
   if (!read) return tl::unexpected(Refusal{invalid_request, read.error().message});
-  Request& out = *read;
+  auto valid = validated(std::move(*read));
+  if (!valid) return tl::unexpected(Refusal{invalid_request, valid.error().message});
+  Request& out = *valid;
   if (kind.policy && amounts.policy.value_or(*kind.policy) != *kind.policy)
     return tl::unexpected(
         Refusal{other_policy, fmt::format("it needs policy {}, and the node's effective policy is {}",
@@ -39,9 +41,10 @@ Result<Request, Refusal> request_on(const Amounts& amounts, const NodeKind& kind
     if (!out.isolation)
       return tl::unexpected(Refusal{other_mode, fmt::format("the node's mode is {}", text(kind.mode))});
   }
-  auto valid = validated(std::move(out));
-  if (!valid) return tl::unexpected(Refusal{invalid_request, valid.error().message});
-  return std::move(*valid);
+  // Amounts that need a limit are invalid without it: isolation none has no quota to spill from.
+  auto granted = validated(std::move(out));
+  if (!granted) return tl::unexpected(Refusal{other_mode, granted.error().message});
+  return std::move(*granted);
 }
 
 place::RequestShape shape_on(const Request& request, const NodeKind& kind, const place::Fleet& fleet) {

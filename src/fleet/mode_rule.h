@@ -29,6 +29,8 @@ inline constexpr std::string_view invalid_request = "invalid request";
 struct Refusal {
   std::string_view rule;  // The short name of the broken rule, a constant.
   std::string message;    // Without the node's name.
+  // A smaller request that the node would serve. Empty if there is none.
+  std::string advice = {};
 
   friend bool operator==(const Refusal&, const Refusal&) = default;
 };

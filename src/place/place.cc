@@ -272,13 +272,14 @@ Answer place(std::span<const DeviceSnapshot> devices, const Request& request, St
   const auto assignment = engine.find(engine.request_class(shape), application);
   if (!assignment) {
     if (std::string unequal = unequal_sizes(devices, shape); !unequal.empty()) {
-      answer.summary = std::move(unequal);
+      answer.summary = answer.reasons = std::move(unequal);
       answer.is_lasting = true;
       return answer;
     }
     answer.summary = shape.parts.empty() ? summarised(answer.verdicts, request)
                                          : parts_summary(devices, states, shape, request);
     if (needs_one_size(shape)) answer.summary += "; a percentage needs devices of one size";
+    answer.reasons = answer.summary;
     if (const std::string advice = explain(engine.fleet(), shape).advice; !advice.empty())
       answer.summary += "; " + advice;
     answer.summary +=

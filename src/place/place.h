@@ -65,6 +65,7 @@ struct Answer {
   std::vector<Verdict> verdicts;  // One per device, in the snapshot's order.
   // Without a placement: the reason in one message, and a change that would make the request fit.
   std::string summary;
+  std::string reasons;  // The summary without the change.
   // Without a placement: free capacity would not help, because too few devices have one size.
   bool is_lasting = false;
 };

@@ -82,7 +82,7 @@ def test_the_mode_of_the_node_gives_the_isolation(world, services):
     services.apply((EXAMPLES / "application.yaml").read_text())
     def reasons():
         return [c["message"] for c in services.service("chat", "application")["status"]["conditions"] if c["reason"] == "SliceRefused"]
-    assert until(reasons, 30) and "no node's mode provides a share of compute: node n1 has mode none" in reasons()[0]
+    assert until(reasons, 30) and "no node's mode provides a share of compute: node n1: the node's mode is none" in reasons()[0]
 
 
 def test_a_manifest_in_units_of_the_node_runs_unchanged(world, services):

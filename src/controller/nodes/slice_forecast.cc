@@ -1,30 +1,22 @@
 #include "controller/nodes/slice_forecast.h"
 
 #include <algorithm>
-#include <numeric>
+#include <functional>
 #include <sstream>
 
 #include "controller/nodes/node_rules.h"
 #include "core/invariant.h"
+#include "fleet/answered_node.h"
+#include "fleet/choice.h"
+#include "fleet/refusals.h"
 #include "objects/rules/service_terms.h"
 #include "wire/api/json.h"
 
 namespace carve::controller {
 namespace {
 
-constexpr std::string_view exclusive_mode = "exclusive", none_mode = "none", memory_mode = "memory";
-
-// Returns whether a node of this mode offers what the request names.
-bool suits(std::string_view mode, const Amounts& request) {
-  if (request.exclusive) return true;
-  if (mode == exclusive_mode) return false;
-  const auto isolation = request.isolation;
-  if (mode == none_mode)
-    return !request.has_share() && isolation.value_or(Isolation::none) == Isolation::none;
-  if (mode == memory_mode)
-    return !request.has_share() && isolation.value_or(Isolation::memory) == Isolation::memory;
-  return isolation != Isolation::none;
-}
+// The strategy that chooses the node. It is also the default of Kubernetes' coordinator.
+constexpr Strategy node_strategy = Strategy::binpack;
 
 constexpr std::string_view refuse_word = "refuse";  // Value of a pool's bestEffort.
 
@@ -33,40 +25,36 @@ std::string named_in(const Amounts& request) {
   return request.has_share() ? "a share of compute" : "a part of a device";
 }
 
-place::DeviceSnapshot snapshot_of(const objects::NodeDeviceStatus& device, bool contexts_in_slice) {
-  place::DeviceSnapshot out;
-  out.device.index = device.index;
-  if (const auto uuid = parse_uuid(device.uuid)) out.device.uuid = *uuid;
-  out.device.name = device.name;
-  out.device.native = Bytes{device.usable_bytes};  // Only the usable bytes count, whatever the total is.
-  out.free = Bytes{device.free_bytes};
-  out.free_share = Share{device.free_share_bp};
-  out.context = Bytes{contexts_in_slice ? device.context_bytes : 0};
-  out.slices = device.slices;
-  out.isolated = device.isolated_slices;
-  out.exclusive = !device.exclusive_to.empty();
-  out.policy = parse<Policy>(device.policy);
-  out.trouble = device.health.reason;
-  return out;
+uint32_t free_cpu(const fleet::GpuNode& node, const workload::HostResources& requested) {
+  if (node.cpu_milli == 0) return UINT32_MAX;
+  return static_cast<uint32_t>(
+      std::min<uint64_t>(node.cpu_milli - std::min(requested.cpu_milli, node.cpu_milli), UINT32_MAX));
 }
 
-uint64_t free_bytes(const std::vector<place::DeviceSnapshot>& devices) {
-  return std::accumulate(
-      devices.begin(), devices.end(), uint64_t{0},
-      [](uint64_t sum, const place::DeviceSnapshot& device) { return sum + device.free.count; });
+Bytes free_memory(const fleet::GpuNode& node, const workload::HostResources& requested) {
+  if (node.memory.count == 0) return {UINT64_MAX};
+  return minus(node.memory, Bytes{requested.memory_bytes});
 }
 
-// Under native-burst-share a share is a weight, which uses up no promised compute.
-bool is_weight(const Amounts& request, const place::DeviceSnapshot& device) {
-  return request.policy.value_or(device.policy.value_or(Policy::fixed_share)) == Policy::native_burst_share;
+// Returns the slice's part on a device.
+fleet::HeldPart held_part(const Request& request, size_t part, const fleet::GpuDevice& device, Bytes memory) {
+  return {.memory = request.exclusive ? device.usable : memory,
+          .share = share_of(request, part),
+          .isolation = request.isolated(),
+          .policy = request.policy.value_or(device.policy.value_or(Policy::fixed_share)),
+          .is_exclusive = request.exclusive};
+}
+
+Bytes needed(const Request& request, size_t part, const fleet::GpuDevice& device) {
+  return need(request, part, {.uuid = {}, .index = 0, .name = {}, .native = device.usable, .reserved = {}});
 }
 
 }  // namespace
 
 std::optional<Isolation> isolation_of(const Object& node) {
-  const std::string& mode = node_status(node).mode.effective;
-  if (mode == none_mode) return Isolation::none;
-  return mode == memory_mode ? std::optional(Isolation::memory) : std::nullopt;
+  const auto mode = parse<NodeMode>(node_status(node).mode.effective);
+  if (mode == NodeMode::none) return Isolation::none;
+  return mode == NodeMode::memory ? std::optional(Isolation::memory) : std::nullopt;
 }
 
 bool is_best_effort(const Amounts& request) { return !request.exclusive && !request.has_share(); }
@@ -89,33 +77,74 @@ SliceForecast::SliceForecast(const ObjectRegistry& objects) {
 
 SliceForecast::Node SliceForecast::node_of(const Object& object) {
   const objects::NodeStatus& status = node_status(object);
-  Node out{.name = object.key.name,
+  Node out{.gpu = {.name = object.key.name},
+           .uses = {},
            .pool = node_spec(object).pool,
-           .mode = status.mode.effective,
            .is_open = status.state == NodePhase::running && refusal_of(object).empty(),
-           .spreads = status.placement == "spread",
-           .has_policy_per_slice = status.has_policy_per_slice,
-           .admits_best_effort = status.admits_best_effort,
-           .isolation = isolation_of(object),
            .taints = taints_of(object),
-           .unit = parse<MemoryUnit>(status.memory_unit.effective).value_or(MemoryUnit::gib),
-           .devices = {},
-           .host = {.cpu_milli = status.cpu_milli, .memory_bytes = status.memory_bytes},
            .host_requested = {}};
-  for (const objects::NodeDeviceStatus& device : status.devices)
-    out.devices.push_back(snapshot_of(device, status.contexts_in_slice));
+  if (auto read = fleet::read_node(object.key.name, object.labels, status)) {
+    out.gpu = std::move(*read);
+    out.uses = fleet::device_uses(status);
+  }
+  return out;
+}
+
+SliceForecast::Node* SliceForecast::find(const std::string& name) {
+  const auto found = std::ranges::find(nodes_, name, [](const Node& node) { return node.gpu.name; });
+  return found == nodes_.end() ? nullptr : &*found;
+}
+
+place::Engine& SliceForecast::engine() {
+  if (engine_.engine == nullptr) {
+    engine_.engine = std::make_unique<place::Engine>(node_strategy);
+    for (Node& node : nodes_) {
+      const auto joined = fleet::join(engine_.engine->fleet(), node.gpu);
+      node.number = joined ? *joined : std::nullopt;
+      update_engine(node);
+    }
+  }
+  return *engine_.engine;
+}
+
+void SliceForecast::update_engine(const Node& node) {
+  if (engine_.engine == nullptr || !node.number) return;
+  place::Fleet& fleet = engine_.engine->fleet();
+  fleet::set_uses(fleet, *node.number, node.gpu, node.uses);
+  fleet.set_host(*node.number, free_cpu(node.gpu, node.host_requested),
+                 free_memory(node.gpu, node.host_requested));
+}
+
+SliceForecast::KindRequests SliceForecast::requests_on_kinds(const Amounts& amounts,
+                                                             const workload::HostResources& host) {
+  KindRequests out;
+  for (const Node& node : nodes_) {
+    const auto [entry, is_new] = out.try_emplace(number_of(node.gpu.kind), tl::unexpected(fleet::Refusal()));
+    if (!is_new) continue;
+    auto request = fleet::request_on(amounts, node.gpu.kind);
+    if (!request) {
+      entry->second = tl::unexpected(std::move(request.error()));
+      continue;
+    }
+    place::RequestShape shape = fleet::shape_on(*request, node.gpu.kind, engine().fleet());
+    shape.cpu_milli = static_cast<uint32_t>(std::min<uint64_t>(host.cpu_milli, UINT32_MAX));
+    shape.host_memory = {host.memory_bytes};
+    entry->second = KindRequest{std::move(*request), std::move(shape)};
+  }
   return out;
 }
 
 // Returns why the node is never a candidate, as a message about it; empty if its mode, taints and pool allow
 // it.
-std::string SliceForecast::objection(const Node& node, const Tolerations& tolerations,
-                                     const Amounts& request) {
+std::string SliceForecast::objection(const Node& node, const Tolerations& tolerations, const Amounts& amounts,
+                                     const Result<KindRequest, fleet::Refusal>& request) {
+  const std::string& name = node.gpu.name;
   if (const workload::Taint* taint = workload::effect_of(node.taints, tolerations).repels)
-    return fmt::format("node {} has the taint {}={}:{}", node.name, taint->key, taint->value, taint->effect);
-  if (!suits(node.mode, request)) return fmt::format("node {} has mode {}", node.name, node.mode);
-  if (node.pool_refuses_best_effort && is_best_effort(request))
-    return fmt::format("pool {} of node {} refuses slices without a share", node.pool, node.name);
+    return fmt::format("node {} has the taint {}={}:{}", name, taint->key, taint->value, taint->effect);
+  if (!request && request.error().rule == fleet::other_mode)
+    return fmt::format("node {}: {}", name, request.error().message);
+  if (node.pool_refuses_best_effort && is_best_effort(amounts))
+    return fmt::format("pool {} of node {} refuses slices without a share", node.pool, name);
   return "";
 }
 
@@ -125,136 +154,122 @@ void SliceForecast::count_replicas(const ObjectRegistry& registry) {
     if (replicas.empty()) continue;
     const workload::HostResources request = host_request(service_form(*object));
     for (const objects::ReplicaStatus& replica : replicas)
-      if (const auto node = std::ranges::find(nodes_, replica.node, &Node::name); node != nodes_.end())
+      if (Node* const node = find(replica.node)) {
         node->host_requested += request;
+        update_engine(*node);
+      }
   }
 }
 
-Outcome<std::vector<const SliceForecast::Node*>> SliceForecast::candidates(const NodeChoice& choice,
-                                                                           const Amounts& request) const {
+Outcome<std::vector<SliceForecast::Candidate>> SliceForecast::candidates(const NodeChoice& choice,
+                                                                         const Amounts& amounts,
+                                                                         const KindRequests& requests) {
   const std::string& pool = choice.pool;
   if (!pool.empty() && !pools_.contains(pool))
     return failure(FailureKind::failed_precondition, "spec.pool: there is no pool '{}'", pool);
   const Tolerations tolerations = objects::tolerations_of(choice.tolerations);
-  std::vector<const Node*> out;
+  std::vector<Candidate> out;
   std::vector<std::string> objections;
   bool is_by_mode = true;
-  for (const Node& node : nodes_) {
+  for (Node& node : nodes_) {
     if (!node.is_open || (!pool.empty() && node.pool != pool)) continue;
-    std::string why = objection(node, tolerations, request);
+    const auto& request = requests.at(number_of(node.gpu.kind));
+    std::string why = objection(node, tolerations, amounts, request);
     if (why.empty()) {
-      out.push_back(&node);
+      out.push_back({&node, &request, workload::effect_of(node.taints, tolerations).avoids});
       continue;
     }
-    is_by_mode &= !suits(node.mode, request);
+    is_by_mode &= !request && request.error().rule == fleet::other_mode;
     objections.push_back(std::move(why));
   }
   if (out.empty() && !objections.empty() && is_by_mode)
     return failure(FailureKind::failed_precondition,
                    "no node's mode provides {}: {}; set another mode with carve label node",
-                   named_in(request), fmt::join(objections, ", "));
+                   named_in(amounts), fmt::join(objections, ", "));
   if (out.empty() && !objections.empty())
     return failure(FailureKind::failed_precondition, "no node accepts it: {}", fmt::join(objections, ", "));
   if (out.empty())
     return failure(FailureKind::unavailable,
                    "no node{} runs and grants slices now; carve get nodes shows their states",
                    pool.empty() ? "" : " of pool " + pool);
-  std::ranges::stable_sort(out, [&](const Node* a, const Node* b) {
-    const bool avoids_a = workload::effect_of(a->taints, tolerations).avoids;
-    const bool avoids_b = workload::effect_of(b->taints, tolerations).avoids;
-    if (avoids_a != avoids_b) return avoids_b;
-    if (a->spreads != b->spreads) return b->spreads;
-    const uint64_t free_of_a = free_bytes(a->devices), free_of_b = free_bytes(b->devices);
-    return a->spreads ? free_of_a > free_of_b : free_of_a < free_of_b;
-  });
+  std::ranges::stable_partition(out, [](const Candidate& candidate) { return !candidate.is_avoided; });
   return out;
 }
 
-// Returns the agent's answer to the request, as the node reads it (node/api/requests.h).
-Outcome<place::Answer> SliceForecast::answer_of(const Node& node, const Amounts& wanted) {
-  Outcome<Request> request = request_of(wanted, node.unit);
-  if (!request) return tl::unexpected(request.error());
-  if (!request->isolation && !request->exclusive) request->isolation = node.isolation;
-  const auto valid = validated(std::move(*request));
-  if (!valid) return tl::unexpected(valid.error());
-  std::vector<place::DeviceSnapshot> devices = node.devices;
-  for (place::DeviceSnapshot& device : devices) {
-    device.shared_out = !node.admits_best_effort && device.free_share < whole_device && !device.exclusive;
-    if (is_weight(wanted, device)) device.free_share = whole_device;
-    if (node.has_policy_per_slice) device.policy.reset();
+// Returns the candidates that can serve the request now, the best first: those that taints avoid come last.
+std::vector<size_t> SliceForecast::order(const std::vector<Candidate>& candidates) {
+  std::vector<size_t> out;
+  for (const bool is_avoided : {false, true}) {
+    std::vector<fleet::Candidate> group(candidates.size());
+    for (size_t i = 0; i < candidates.size(); ++i)
+      if (candidates[i].is_avoided == is_avoided && *candidates[i].request)
+        group[i] = {.number = candidates[i].node->number, .shape = &(*candidates[i].request)->shape};
+    const fleet::Ranking ranking = fleet::rank(engine(), group);
+    const size_t first = out.size();
+    for (size_t i = 0; i < group.size(); ++i)
+      if (ranking.scores[i] != 0) out.push_back(i);
+    std::ranges::stable_sort(out.begin() + static_cast<std::ptrdiff_t>(first), out.end(), std::greater{},
+                             [&](size_t i) { return std::pair(i == ranking.best, ranking.scores[i]); });
   }
-  return place::place(devices, *valid, node.spreads ? Strategy::spread : Strategy::binpack);
+  return out;
 }
 
 Outcome<std::vector<std::string>> SliceForecast::nodes_to_ask(const NodeChoice& choice,
-                                                              const Amounts& request) const {
-  auto found = candidates(choice, request);
+                                                              const Amounts& amounts) {
+  const KindRequests requests = requests_on_kinds(amounts, {});
+  const auto found = candidates(choice, amounts, requests);
   if (!found) return tl::unexpected(found.error());
-  std::ranges::stable_partition(*found, [&](const Node* node) {
-    const auto answer = answer_of(*node, request);
-    return answer && answer->placement;
-  });
   std::vector<std::string> out;
-  for (const Node* node : *found) out.push_back(node->name);
+  std::vector<bool> has_room(found->size(), false);
+  for (const size_t i : order(*found)) {
+    out.push_back((*found)[i].node->gpu.name);
+    has_room[i] = true;
+  }
+  for (size_t i = 0; i < found->size(); ++i)
+    if (!has_room[i]) out.push_back((*found)[i].node->gpu.name);
   return out;
 }
 
-void SliceForecast::take(Node& node, const Amounts& request, const place::Placement& placement) {
-  for (const place::PlacementPart& part : placement.parts) {
-    place::DeviceSnapshot& device = node.devices[part.device];
-    invariant(device.free >= part.memory, "a placement fits");
-    device.free.count -= part.memory.count;
-    if (!is_weight(request, device))
-      device.free_share.basis_points -= std::min(part.share.basis_points, device.free_share.basis_points);
-    ++device.slices;
-    device.isolated +=
-        request.isolation.value_or(node.isolation.value_or(Isolation::memory)) != Isolation::none;
-    device.exclusive |= request.exclusive;
-  }
-}
-
 void SliceForecast::replace_slices(const std::string& name, const std::vector<LivingSlice>& slices) {
-  const auto node = std::ranges::find(nodes_, name, &Node::name);
-  if (node == nodes_.end()) return;
-  for (place::DeviceSnapshot& device : node->devices) {
-    device.free = device.device.native;
-    device.free_share = whole_device;
-    device.slices = device.isolated = 0;
-    device.exclusive = false;
-    const std::string uuid(text(device.device.uuid));
+  Node* const node = find(name);
+  if (node == nullptr) return;
+  for (size_t i = 0; i < node->uses.size(); ++i) {
+    const fleet::GpuDevice& device = node->gpu.devices[i];
+    const std::string uuid(text(device.uuid));
+    node->uses[i] = {};
     for (const LivingSlice& slice : slices) {
       const auto part = std::ranges::find(slice.parts, uuid, &LivingSlice::Part::device);
       if (part == slice.parts.end()) continue;
-      device.free = minus(device.free, Bytes{slice.is_exclusive ? device.free.count : part->memory_bytes});
-      device.free_share.basis_points -= std::min(part->share_bp, device.free_share.basis_points);
-      ++device.slices;
-      ++device.isolated;
-      device.exclusive |= slice.is_exclusive;
+      const Share share{part->share_bp};
+      fleet::add(node->uses[i], {.memory = slice.is_exclusive ? device.usable : Bytes{part->memory_bytes},
+                                 .share = share,
+                                 .isolation = slice.isolation.value_or(default_isolation(share)),
+                                 .policy = slice.policy,
+                                 .is_exclusive = slice.is_exclusive});
     }
-    if (device.slices == 0) device.policy.reset();
   }
+  update_engine(*node);
 }
 
 void SliceForecast::set_host_requested(const std::string& name, const workload::HostResources& requested) {
-  const auto node = std::ranges::find(nodes_, name, &Node::name);
-  if (node != nodes_.end()) node->host_requested = requested;
+  Node* const node = find(name);
+  if (node == nullptr) return;
+  node->host_requested = requested;
+  update_engine(*node);
 }
 
 SliceForecast SliceForecast::emptied() const {
   SliceForecast out = *this;
-  std::erase_if(out.nodes_, [](const Node& node) { return node.devices.empty(); });
+  std::erase_if(out.nodes_, [](const Node& node) { return node.gpu.devices.empty(); });
   for (Node& node : out.nodes_) {
     node.is_open = true;
-    node.mode.clear();
-    node.isolation.reset();
+    node.gpu.kind.mode = NodeMode::memory_and_compute;
+    node.gpu.kind.policy.reset();
     node.taints.clear();
     node.pool_refuses_best_effort = false;
     node.host_requested = {};
-    for (place::DeviceSnapshot& device : node.devices) {
-      device.free = device.device.native;
-      device.free_share = whole_device;
-      device.slices = device.isolated = 0;
-      device.exclusive = false;
+    node.uses.assign(node.gpu.devices.size(), {});
+    for (fleet::GpuDevice& device : node.gpu.devices) {
       device.policy.reset();
       device.trouble.clear();
     }
@@ -282,99 +297,112 @@ PoolCapacity SliceForecast::capacity(const std::string& pool) const {
   PoolCapacity out;
   for (const Node& node : nodes_) {
     if (!pool.empty() && node.pool != pool) continue;
-    for (const place::DeviceSnapshot& device : node.devices) {
-      out.memory_bytes += device.device.native.count;
+    for (const fleet::GpuDevice& device : node.gpu.devices) {
+      out.memory_bytes += device.usable.count;
       out.compute_bp += whole_device.basis_points;
-      out.largest_device_bytes = std::max(out.largest_device_bytes, device.device.native.count);
+      out.largest_device_bytes = std::max(out.largest_device_bytes, device.usable.count);
       out.context_bytes = std::max(out.context_bytes, device.context.count);
     }
   }
   return out;
 }
 
-std::optional<ForecastPlace> SliceForecast::place_of(const std::string& name,
-                                                     const std::string& devices) const {
-  const auto node = std::ranges::find(nodes_, name, &Node::name);
-  if (node == nodes_.end()) return std::nullopt;
-  ForecastPlace out{.node = name, .devices = {}};
+std::optional<ForecastPlace> SliceForecast::place_of(const std::string& name, const std::string& devices) {
+  const Node* const node = find(name);
+  if (node == nullptr) return std::nullopt;
+  ForecastPlace out{.node = name, .devices = {}, .memory = {}};
   std::istringstream words(devices);
   for (std::string uuid; words >> uuid;)
-    for (const place::DeviceSnapshot& device : node->devices)
-      if (std::string(text(device.device.uuid)) == uuid) out.devices.push_back(device.device.index);
+    for (const fleet::GpuDevice& device : node->gpu.devices)
+      if (std::string(text(device.uuid)) == uuid) out.devices.push_back(device.index);
   return out;
 }
 
-bool SliceForecast::take_at(const ForecastPlace& place, const Amounts& request) {
-  const auto node = std::ranges::find(nodes_, place.node, &Node::name);
-  if (node == nodes_.end()) return false;
-  const auto wanted_there = request_of(request, node->unit);
-  if (!wanted_there) return false;
-  place::Placement wanted;
-  for (const uint32_t index : place.devices) {
-    const auto device = std::ranges::find(node->devices, index,
-                                          [](const place::DeviceSnapshot& d) { return d.device.index; });
-    if (device == node->devices.end() || device->exclusive || wanted.parts.size() == wanted_there->devices)
-      return false;
-    place::PlacementPart part{.memory = need(*wanted_there, wanted.parts.size(), device->device),
-                              .share = share_of(*wanted_there, wanted.parts.size())};
-    if (request.exclusive ? device->slices != 0
-                          : device->free < part.memory || device->free_share < part.share)
-      return false;
-    if (request.exclusive) part.memory = device->free;
-    part.device = static_cast<size_t>(device - node->devices.begin());
-    wanted.parts.push_back(part);
+// Returns the request of a slice that the node has. Its mode or policy may be another one since the grant.
+std::optional<Request> SliceForecast::held_request(const Node& node, const Amounts& amounts) {
+  if (auto request = fleet::request_on(amounts, node.gpu.kind)) return std::move(*request);
+  auto other = request_of(amounts, node.gpu.kind.unit);
+  return other ? std::optional(std::move(*other)) : std::nullopt;
+}
+
+bool SliceForecast::take_at(const ForecastPlace& place, const Amounts& amounts) {
+  Node* const node = find(place.node);
+  if (node == nullptr) return false;
+  const auto request = held_request(*node, amounts);
+  if (!request || place.devices.size() > request->devices) return false;
+  std::vector<fleet::DeviceUse> uses = node->uses;
+  for (size_t part = 0; part < place.devices.size(); ++part) {
+    const auto found = std::ranges::find(node->gpu.devices, place.devices[part], &fleet::GpuDevice::index);
+    if (found == node->gpu.devices.end()) return false;
+    const fleet::GpuDevice& device = *found;
+    fleet::DeviceUse& use = uses[static_cast<size_t>(found - node->gpu.devices.begin())];
+    if (use.is_exclusive || (request->exclusive && use.slices != 0)) return false;
+    fleet::add(use, held_part(*request, part, device, needed(*request, part, device)));
+    if (use.memory > device.usable || use.promised > whole_device) return false;
   }
-  take(*node, request, wanted);
+  node->uses = std::move(uses);
+  update_engine(*node);
   return true;
 }
 
-void SliceForecast::release_at(const ForecastPlace& place, const Amounts& request) {
-  const auto node = std::ranges::find(nodes_, place.node, &Node::name);
-  if (node == nodes_.end()) return;
-  const auto held = request_of(request, node->unit);
-  if (!held) return;
-  for (place::DeviceSnapshot& device : node->devices) {
-    const auto at = std::ranges::find(place.devices, device.device.index);
+void SliceForecast::release_at(const ForecastPlace& place, const Amounts& amounts) {
+  Node* const node = find(place.node);
+  if (node == nullptr) return;
+  const auto request = held_request(*node, amounts);
+  if (!request) return;
+  for (size_t i = 0; i < node->gpu.devices.size(); ++i) {
+    const fleet::GpuDevice& device = node->gpu.devices[i];
+    const auto at = std::ranges::find(place.devices, device.index);
     const auto part = static_cast<size_t>(at - place.devices.begin());
-    if (part >= std::min<size_t>(place.devices.size(), held->devices)) continue;
-    device.free.count += need(*held, part, device.device).count;
-    device.free = std::min(device.free, device.device.native);
-    device.free_share.basis_points = std::min(
-        device.free_share.basis_points + share_of(*held, part).basis_points, whole_device.basis_points);
-    device.slices -= std::min<unsigned>(device.slices, 1);
-    device.isolated -= std::min<unsigned>(device.isolated, 1);
-    device.exclusive &= !request.exclusive;
+    if (part >= std::min<size_t>(place.devices.size(), request->devices)) continue;
+    fleet::remove(node->uses[i], held_part(*request, part, device, needed(*request, part, device)));
   }
+  update_engine(*node);
 }
 
-Outcome<ForecastPlace> SliceForecast::place(const NodeChoice& choice, const Amounts& request,
+fleet::Refusal SliceForecast::refusal_on(const Candidate& candidate) {
+  const auto& request = *candidate.request;
+  if (!request) return request.error();
+  const Node& node = *candidate.node;
+  return fleet::refusal_on(engine().fleet(), node.number, node.gpu, node.uses, request->request,
+                           request->shape);
+}
+
+Outcome<ForecastPlace> SliceForecast::place(const NodeChoice& choice, const Amounts& amounts,
                                             const workload::HostResources& host) {
-  const auto order = candidates(choice, request);
-  if (!order) return tl::unexpected(order.error());
-  std::vector<std::string> lacking;
-  for (const Node* candidate : *order) {
-    const auto answer = answer_of(*candidate, request);
-    if (!answer) return tl::unexpected(answer.error());
-    if (!answer->placement) {
-      lacking.push_back(fmt::format("node {}: {}", candidate->name, answer->summary));
-      continue;
+  const KindRequests requests = requests_on_kinds(amounts, host);
+  const auto found = candidates(choice, amounts, requests);
+  if (!found) return tl::unexpected(found.error());
+  const std::vector<size_t> serving = order(*found);
+  if (serving.empty()) {
+    std::vector<std::string> lacking;
+    bool is_invalid = true;
+    for (const Candidate& candidate : *found) {
+      const fleet::Refusal why = refusal_on(candidate);
+      is_invalid &= why.rule == fleet::invalid_request;
+      lacking.push_back(fmt::format("node {}: {}{}{}", candidate.node->gpu.name, why.message,
+                                    why.advice.empty() ? "" : "; ", why.advice));
     }
-    Node& node = *std::ranges::find(nodes_, candidate->name, &Node::name);
-    if (const std::string problem = workload::host_problem(host, node.host, node.host_requested);
-        !problem.empty()) {
-      lacking.push_back(fmt::format("node {}: {}", candidate->name, problem));
-      continue;
-    }
-    take(node, request, *answer->placement);
-    node.host_requested += host;
-    ForecastPlace out{.node = node.name, .devices = {}};
-    for (const place::PlacementPart& part : answer->placement->parts) {
-      out.devices.push_back(node.devices[part.device].device.index);
-      out.memory.push_back(part.memory);
-    }
-    return out;
+    if (is_invalid) return failure(FailureKind::invalid_argument, "{}", refusal_on(found->front()).message);
+    return failure(FailureKind::insufficient_capacity, "{}", fmt::join(lacking, "; "));
   }
-  return failure(FailureKind::insufficient_capacity, "{}", fmt::join(lacking, "; "));
+  const Candidate& best = (*found)[serving.front()];
+  Node& node = *best.node;
+  const KindRequest& chosen = **best.request;
+  const auto assignment =
+      engine().find_on(engine().request_class(chosen.shape), *node.number, place::no_application,
+                       fleet::strategy_on(chosen.request.strategy, node.gpu));
+  invariant(assignment.has_value(), "a node with a score can serve");
+  ForecastPlace out{.node = node.gpu.name, .devices = {}, .memory = {}};
+  for (const place::PartPlace& part : assignment->places()) {
+    const fleet::GpuDevice& device = node.gpu.devices[part.device];
+    fleet::add(node.uses[part.device], held_part(chosen.request, out.devices.size(), device, part.memory));
+    out.devices.push_back(device.index);
+    out.memory.push_back(part.memory);
+  }
+  node.host_requested += host;
+  update_engine(node);
+  return out;
 }
 
 }  // namespace carve::controller

@@ -2,11 +2,13 @@
 // answers. The agents decide: other slices may come between a forecast and a request, so a forecast reserves
 // nothing.
 //
-// It holds a snapshot of the nodes' devices, on which it places slices as the agents do (place/place.h).
-// Pure: objects go in, values come out.
+// It holds a snapshot of the nodes' devices in the form of fleet/, which Kubernetes' coordinator shares: the
+// engine chooses the node, and the node's own strategy its devices, as its agent does. Pure: objects go in,
+// values come out.
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,7 +16,9 @@
 
 #include "controller/objects/object_registry.h"
 #include "controller/objects/service_form.h"
-#include "place/place.h"
+#include "fleet/device_use.h"
+#include "fleet/mode_rule.h"
+#include "place/engine.h"
 #include "wire/api/slice.h"
 #include "workload/pool.h"
 
@@ -45,6 +49,8 @@ struct LivingSlice {
   };
   std::vector<Part> parts;
   bool is_exclusive = false;
+  std::optional<Isolation> isolation = {};  // If no value, as much as its share allows.
+  Policy policy = Policy::fixed_share;
 };
 
 // Returns the observed slices, by name.
@@ -54,6 +60,8 @@ std::vector<LivingSlice> living_slices(const std::map<std::string, Observed>& sl
   for (const auto& [name, slice] : slices) {
     LivingSlice& living = out.emplace_back();
     living.is_exclusive = slice.is_exclusive;
+    living.isolation = slice.isolation;
+    living.policy = parse<Policy>(slice.policy).value_or(Policy::fixed_share);
     for (const auto& part : slice.parts)
       living.parts.push_back({part.device, part.memory_bytes, part.share_bp});
   }
@@ -98,7 +106,7 @@ class SliceForecast {
   PoolCapacity capacity(const std::string& pool) const;
 
   // Returns the place of a slice on these devices, given as UUIDs separated by blanks.
-  std::optional<ForecastPlace> place_of(const std::string& node, const std::string& devices) const;
+  std::optional<ForecastPlace> place_of(const std::string& node, const std::string& devices);
 
   // Takes the slice at this place, or returns false and takes nothing. release_at() is the inverse.
   bool take_at(const ForecastPlace&, const Amounts&);
@@ -106,10 +114,10 @@ class SliceForecast {
 
   // Returns the candidate nodes for a slice, in the order to try them. Candidates run, reject no slice, have
   // no taint that repels it, and have the mode and pool that the request names. Nodes with room come before
-  // the others, and nodes that pack (binpack) before those that spread; of the former the node with the least
-  // free memory comes first, of the latter the one with the most. Fails with failed_precondition if there is
-  // no such pool or no node may take it, and with unavailable if no node can be reached now.
-  Outcome<std::vector<std::string>> nodes_to_ask(const NodeChoice&, const Amounts&) const;
+  // the others: first the engine's choice, then by its scores. Nodes with a taint that avoids the slice come
+  // after the others. Fails with failed_precondition if there is no such pool or no node may take it, and
+  // with unavailable if no node can be reached now.
+  Outcome<std::vector<std::string>> nodes_to_ask(const NodeChoice&, const Amounts&);
 
   // Returns where a slice would be granted for a program that requests `host` of the node's machine, and
   // counts both for the next one. Fails like nodes_to_ask(), and with insufficient_capacity if it fits on no
@@ -118,26 +126,58 @@ class SliceForecast {
 
  private:
   struct Node {
-    std::string name, pool, mode;
+    fleet::GpuNode gpu;  // Without devices if placement cannot use the node.
+    std::vector<fleet::DeviceUse> uses;
+    std::string pool;
     bool is_open = false;  // It runs and rejects no slice.
-    bool spreads = false, has_policy_per_slice = false, admits_best_effort = true;
-    std::optional<Isolation> isolation;
     std::set<workload::Taint> taints;
     bool pool_refuses_best_effort = false;
-    MemoryUnit unit = MemoryUnit::gib;
-    std::vector<place::DeviceSnapshot> devices;
-    workload::HostResources host, host_requested;  // The machine's, and those requested by its replicas.
+    workload::HostResources host_requested;  // By its replicas.
+    std::optional<uint32_t> number = {};     // In the engine's fleet. No value if it has no device.
+  };
+  // The request on the nodes of one kind.
+  struct KindRequest {
+    Request request;
+    place::RequestShape shape;
+  };
+  using KindRequests =
+      std::map<unsigned, Result<KindRequest, fleet::Refusal>>;  // Keyed by the kind's number.
+  struct Candidate {
+    Node* node;
+    const Result<KindRequest, fleet::Refusal>* request;
+    bool is_avoided;  // A taint avoids the slice.
+  };
+  // The engine over all nodes. It is built when first needed, and a copy of a forecast builds its own.
+  struct OwnEngine {
+    std::unique_ptr<place::Engine> engine;
+
+    OwnEngine() = default;
+    OwnEngine(const OwnEngine&) {}
+    OwnEngine(OwnEngine&&) = default;
+    OwnEngine& operator=(const OwnEngine&) {
+      engine.reset();
+      return *this;
+    }
+    OwnEngine& operator=(OwnEngine&&) = default;
+    ~OwnEngine() = default;
   };
 
   static Node node_of(const Object&);
   using Tolerations = std::vector<workload::Toleration>;
-  static std::string objection(const Node&, const Tolerations&, const Amounts&);
-  static Outcome<place::Answer> answer_of(const Node&, const Amounts&);
-  static void take(Node&, const Amounts&, const place::Placement&);
-  Outcome<std::vector<const Node*>> candidates(const NodeChoice&, const Amounts&) const;
+  static std::string objection(const Node&, const Tolerations&, const Amounts&,
+                               const Result<KindRequest, fleet::Refusal>&);
+  static std::optional<Request> held_request(const Node&, const Amounts&);
+  Node* find(const std::string& name);
+  place::Engine& engine();
+  void update_engine(const Node&);
+  KindRequests requests_on_kinds(const Amounts&, const workload::HostResources&);
+  Outcome<std::vector<Candidate>> candidates(const NodeChoice&, const Amounts&, const KindRequests&);
+  std::vector<size_t> order(const std::vector<Candidate>&);
+  fleet::Refusal refusal_on(const Candidate&);
 
   std::map<std::string, bool> pools_;  // By name: whether the pool rejects slices without a share.
   std::vector<Node> nodes_;
+  OwnEngine engine_;
 };
 
 }  // namespace carve::controller

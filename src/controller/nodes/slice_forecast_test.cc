@@ -29,28 +29,82 @@ objects::NodeStatus with_devices(unsigned count, const char* mode = "memory-and-
   return out;
 }
 
-TEST(SliceForecast, nodes_that_pack_come_before_those_that_spread) {
+TEST(SliceForecast, the_fullest_node_with_room_comes_first) {
   NoJournal journal;
   ObjectRegistry objects(journal, {}, 0);
   const auto add = [&](const std::string& name, uint64_t free, const char* placement,
                        const objects::NodeSpec& spec, NodePhase state = NodePhase::running) {
-    objects::NodeStatus status{.state = state, .placement = placement};
-    status.devices = {{.free_bytes = free}};
+    objects::NodeStatus status = with_devices(1);
+    status.state = state;
+    status.placement = placement;
+    status.devices[0].free_bytes = free * gib;
     ASSERT_TRUE(objects.add(node_object(name, spec, status)));
   };
-  EXPECT_EQ(SliceForecast(objects).nodes_to_ask({}, {}).error().kind, FailureKind::unavailable);
+  const Amounts request{.memory_bytes = 4 * gib};
+  EXPECT_EQ(SliceForecast(objects).nodes_to_ask({}, request).error().kind, FailureKind::unavailable);
   add("a", 9, "binpack", {.pool = "p"});
   add("b", 5, "binpack", {});
   add("c", 5, "spread", {});
-  add("d", 9, "spread", {.pool = "p"});
-  add("e", 1, "binpack", {.schedulable = false});
-  add("f", 1, "binpack", {}, NodePhase::stopped);
-  add("g", 1, "binpack", {.stopped = true});
-  EXPECT_THAT(*SliceForecast(objects).nodes_to_ask({}, {}), ElementsAre("b", "a", "d", "c"));
-  EXPECT_EQ(SliceForecast(objects).nodes_to_ask({.pool = "p"}, {}).error().kind,
+  add("d", 12, "spread", {.pool = "p"});
+  add("e", 4, "binpack", {.schedulable = false});
+  add("f", 4, "binpack", {}, NodePhase::stopped);
+  add("g", 4, "binpack", {.stopped = true});
+  add("h", 3, "binpack", {});
+  EXPECT_THAT(*SliceForecast(objects).nodes_to_ask({}, request), ElementsAre("b", "c", "a", "d", "h"))
+      << "h has no room: it is last";
+  EXPECT_EQ(SliceForecast(objects).nodes_to_ask({.pool = "p"}, request).error().kind,
             FailureKind::failed_precondition);
   ASSERT_TRUE(objects.add({.key = pool_key("p")}));
-  EXPECT_THAT(*SliceForecast(objects).nodes_to_ask({.pool = "p"}, {}), ElementsAre("a", "d"));
+  EXPECT_THAT(*SliceForecast(objects).nodes_to_ask({.pool = "p"}, request), ElementsAre("a", "d"));
+}
+
+// The node's own strategy chooses its devices, as its agent does.
+TEST(SliceForecast, a_node_that_spreads_takes_its_emptiest_device) {
+  for (const char* placement : {"binpack", "spread"}) {
+    NoJournal journal;
+    ObjectRegistry objects(journal, {}, 0);
+    objects::NodeStatus status = with_devices(2);
+    status.placement = placement;
+    status.devices[0].free_bytes = 12 * gib;
+    ASSERT_TRUE(objects.add(node_object("a", {}, status)));
+    const auto place = SliceForecast(objects).place({}, {.memory_bytes = gib});
+    ASSERT_TRUE(place);
+    EXPECT_THAT(place->devices, ElementsAre(std::string(placement) == "spread" ? 1u : 0u)) << placement;
+  }
+}
+
+TEST(SliceForecast, spill_needs_a_device_that_migrates) {
+  NoJournal journal;
+  ObjectRegistry objects(journal, {}, 0);
+  objects::NodeStatus status = with_devices(1);
+  const Amounts request{.memory_bytes = gib, .spill_bytes = gib};
+  ASSERT_TRUE(objects.add(node_object("a", {}, status)));
+  EXPECT_THAT(SliceForecast(objects).place({}, request).error().message, HasSubstr("managed memory"));
+  status.devices[0].migrates = true;
+  ASSERT_TRUE(objects.add(node_object("b", {}, status)));
+  EXPECT_EQ(SliceForecast(objects).place({}, request)->node, "b");
+}
+
+TEST(SliceForecast, a_node_with_too_many_devices_is_not_used) {
+  NoJournal journal;
+  ObjectRegistry objects(journal, {}, 0);
+  ASSERT_TRUE(objects.add(node_object("a", {}, with_devices(33))));
+  EXPECT_EQ(SliceForecast(objects).place({}, {.memory_bytes = gib}).error().message,
+            "node a: the node has no devices");
+  ASSERT_TRUE(objects.add(node_object("b", {}, with_devices(32))));
+  EXPECT_EQ(SliceForecast(objects).place({}, {.memory_bytes = gib})->node, "b");
+}
+
+TEST(SliceForecast, a_copy_places_for_itself) {
+  NoJournal journal;
+  ObjectRegistry objects(journal, {}, 0);
+  ASSERT_TRUE(objects.add(node_object("a", {}, with_devices(1))));
+  SliceForecast first(objects);
+  ASSERT_TRUE(first.place({}, {.memory_bytes = 20 * gib}));
+  SliceForecast second = first;
+  EXPECT_FALSE(second.place({}, {.memory_bytes = 8 * gib})) << "the first slice counts";
+  ASSERT_TRUE(first.place({}, {.memory_bytes = 4 * gib}));
+  EXPECT_TRUE(second.place({}, {.memory_bytes = 4 * gib})) << "the second one does not";
 }
 
 TEST(SliceForecast, a_request_that_fits_on_no_empty_node_is_rejected_permanently) {
@@ -74,8 +128,10 @@ TEST(SliceForecast, a_request_that_fits_on_no_empty_node_is_rejected_permanently
 }
 
 TEST(SliceForecast, a_node_gets_requests_that_its_mode_provides) {
-  const Amounts plain, shared{.share_bp = 2000}, whole{.exclusive = true}, none{.isolation = Isolation::none},
-      memory{.isolation = Isolation::memory}, both{.isolation = Isolation::memory_and_compute};
+  const Amounts plain{.memory_bytes = gib}, shared{.memory_bytes = gib, .share_bp = 2000},
+      whole{.exclusive = true}, none{.memory_bytes = gib, .isolation = Isolation::none},
+      memory{.memory_bytes = gib, .isolation = Isolation::memory},
+      both{.memory_bytes = gib, .share_bp = 2000, .isolation = Isolation::memory_and_compute};
   const auto asked = [](const char* mode, const Amounts& request) {
     NoJournal journal;
     ObjectRegistry objects(journal, {}, 0);
@@ -181,7 +237,7 @@ TEST(SliceForecast, a_node_with_room_comes_first) {
   full.devices[0].free_bytes = gib;
   nodes.add("full", full);
   nodes.add("large", with_devices(1));
-  const SliceForecast forecast(nodes.objects);
+  SliceForecast forecast(nodes.objects);
   EXPECT_THAT(*forecast.nodes_to_ask({}, {.memory_bytes = gib}), ElementsAre("full", "large"));
   EXPECT_THAT(*forecast.nodes_to_ask({}, {.memory_bytes = 2 * gib}), ElementsAre("large", "full"));
 }

@@ -73,6 +73,7 @@ ObservedSlice observed(const api::Slice& slice) {
   out.memory_bytes = slice.parts.front().quota_bytes;
   out.share_bp = slice.parts.front().share_bp;
   out.is_exclusive = slice.exclusive;
+  out.isolation = slice.isolation;
   out.policy = text(slice.policy);
   out.refused_at = static_cast<int64_t>(slice.refused_ns);
   out.busy_percent = busy_percent(slice);

@@ -66,7 +66,8 @@ struct ObservedSlice {
   std::string state;
   std::string workload;  // Name of the object that it was requested for; empty if there is none.
   bool is_exclusive = false;
-  Ns refused_at = 0;  // When its quota last rejected memory, UTC; 0 if never.
+  std::optional<Isolation> isolation;  // No value if the slice has no part.
+  Ns refused_at = 0;                   // When its quota last rejected memory, UTC; 0 if never.
   // Percentage of its share that its programs used in the last 60 s; of its devices now if it has no share.
   uint32_t busy_percent = 0;
 };

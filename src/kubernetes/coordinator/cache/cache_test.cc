@@ -82,7 +82,8 @@ TEST(Cache, parts_that_do_not_all_fit_wait_with_what_each_lacks) {
   place_pod(cache, pod_object("other", 16_GiB), "n0");
   EXPECT_EQ(refusal(cache, pod_of_parts("p", "8GiB,7GiB"), "n0"), "a device for each part");
   EXPECT_THAT(explain_waiting(cache, "uid-of-p"), HasSubstr("0/1 nodes can serve: 1 a device for each part"));
-  EXPECT_THAT(explain_waiting(cache, "uid-of-p"), HasSubstr("part 1: device 0: 8 GiB needed, 6347 MiB free"));
+  EXPECT_THAT(explain_waiting(cache, "uid-of-p"),
+              HasSubstr("part 1 (8 GiB) fits on device 1 only; part 2 (7 GiB) fits on device 1 only"));
   EXPECT_EQ(refusal(cache, pod_of_parts("q", "2GiB,30GiB"), "n0"), "too small");
   EXPECT_EQ(refusal(cache, pod_of_parts("r", "1GiB,2GiB,3GiB"), "n0"), "too few devices");
   EXPECT_EQ(refusal(cache, pod_of_parts("s", "2GiB,16GiB"), "n0"), "");

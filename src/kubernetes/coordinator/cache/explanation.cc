@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fleet/refusals.h"
 #include "kubernetes/coordinator/cache/cache_views.h"
 #include "kubernetes/coordinator/cache/node_fit.h"
 #include "place/explain.h"
@@ -19,6 +20,7 @@ struct Refusals {
   size_t nodes = 0, serving = 0;
   std::map<std::string_view, size_t> by_rule;  // Number of nodes by rule.
   std::vector<const CachedNode*> nearest;      // Those with the largest free block first.
+  const CachedNode* other = nullptr;           // The first node whose settings do not allow the pod.
 };
 
 uint64_t largest_free_block(const place::Fleet& fleet, uint32_t node) {
@@ -39,8 +41,11 @@ Refusals refusals_of(Cache& cache, const CachedPod& pod, std::span<const std::st
     out.serving += why.empty();
     if (why.empty()) continue;
     ++out.by_rule[why];
-    if (node->number && asks_on(cache, pod, *node) != nullptr)
+    if (!node->number) continue;
+    if (asks_on(cache, pod, *node) != nullptr)
       by_room.emplace_back(largest_free_block(cache.engine().fleet(), *node->number), node);
+    else if (out.other == nullptr)
+      out.other = node;
   }
   std::ranges::stable_sort(by_room, std::greater{}, &std::pair<uint64_t, const CachedNode*>::first);
   for (const auto& [free, node] : by_room) out.nearest.push_back(node);
@@ -56,29 +61,17 @@ std::string summary_of(const Refusals& refusals) {
   return out;
 }
 
-// Returns what each device of the node lacks for a request with the same amounts on each device.
-std::string lacks(const place::Fleet& fleet, const place::RequestShape& shape, const CachedNode& node) {
-  std::string out;
-  for (unsigned i = 0; i < node.state->devices.size(); ++i) {
-    const place::DeviceState& state = fleet.devices(*node.number)[i];
-    for (const place::DeviceRule& rule : place::device_rules()) {
-      if (rule.holds(state, fleet.node(*node.number).first + i, shape)) continue;
-      out += fmt::format("{}device {}: {}", out.empty() ? "" : "; ", i,
-                         rule.otherwise(state, shape, {node.state->devices[i].trouble, ""}));
-      break;
-    }
-  }
-  return out;
-}
-
-// Returns what each device of the node lacks for the container, for each part if the parts differ.
-std::string lacks(const place::Fleet& fleet, const ContainerAsk& ask, const CachedNode& node) {
-  if (ask.shape.parts.empty()) return lacks(fleet, ask.shape, node);
-  std::string out;
-  for (unsigned part = 0; part < ask.shape.devices; ++part)
-    if (const std::string why = lacks(fleet, place::shape_of_part(ask.shape, part), node); !why.empty())
-      out += fmt::format("{}part {}: {}", out.empty() ? "" : "; ", part + 1, why);
-  return out;
+// Returns why the node cannot serve the pod. Empty if each container alone fits there.
+std::string message_on(Cache& cache, const CachedPod& pod, const CachedNode& node) {
+  const place::Fleet& fleet = cache.engine().fleet();
+  const auto& asks = pod.asked->on(node.state->kind, fleet);
+  if (!asks) return asks.error().message;
+  for (const ContainerAsk& ask : *asks)
+    if (!place::fitting(fleet, *node.number, ask.shape))
+      return fleet::refusal_on(fleet, node.number, *node.state, device_uses(cache, node), ask.request,
+                               ask.shape)
+          .message;
+  return "";
 }
 
 // Returns which smaller request would fit, and where.
@@ -131,11 +124,15 @@ std::string explain_waiting(Cache& cache, const std::string& uid, std::span<cons
   if (pod == nullptr || pod->asked == nullptr) return std::string(unknown_pod);
   const Refusals refusals = refusals_of(cache, *pod, names);
   std::string out = summary_of(refusals);
-  if (refusals.serving != 0 || refusals.nearest.empty()) return out;
+  if (refusals.serving != 0) return out;
+  if (refusals.nearest.empty() && refusals.other != nullptr)
+    return out +
+           fmt::format(". Nearest {}: {}", refusals.other->name, message_on(cache, *pod, *refusals.other));
+  if (refusals.nearest.empty()) return out;
   const CachedNode& nearest = *refusals.nearest.front();
   const std::vector<ContainerAsk>& asks = *asks_on(cache, *pod, nearest);
   if (asks.empty()) return out;
-  if (const std::string why = lacks(cache.engine().fleet(), asks.front(), nearest); !why.empty())
+  if (const std::string why = message_on(cache, *pod, nearest); !why.empty())
     out += fmt::format(". Nearest {}: {}", nearest.name, why);
   if (refusals.nodes < cache.nodes().size()) return out;  // The text may name one of the other nodes.
   const std::string advice = what_would_fit(cache, asks.front().shape);
