@@ -6,7 +6,7 @@
 #include <string>
 
 #include "controller/nodes/node_actions.h"
-#include "wire/api/controller.h"
+#include "controller/nodes/node_rules.h"
 
 namespace carve::controller {
 
@@ -14,10 +14,10 @@ class AgentCalls {
  public:
   // `node` is the state from the last poll. Fails without a call if the node is unreachable or did not
   // respond before.
-  Outcome<AgentAnswer> ask(const api::KnownNode& node, const AgentCall&, int64_t now_ns);
+  Outcome<AgentAnswer> ask(const NodeObservation& node, const AgentCall&, int64_t now_ns);
 
  private:
-  std::map<std::string, uint64_t> silent_since_ns_;  // UTC, keyed by node.
+  std::map<std::string, int64_t> silent_since_ns_;  // UTC, keyed by node.
 };
 
 }  // namespace carve::controller

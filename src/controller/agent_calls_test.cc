@@ -12,9 +12,9 @@ using client::json_answer;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-api::KnownNode node_at(const std::string& socket, uint64_t last_seen_ns = 10) {
-  return {
-      .name = "n1", .socket = socket, .reachability = Reachability::reachable, .last_seen_ns = last_seen_ns};
+NodeObservation node_at(const std::string& socket, int64_t last_seen_ns = 10) {
+  return {.record = {.name = "n1", .socket = socket, .last_seen_ns = last_seen_ns},
+          .reachability = Reachability::reachable};
 }
 
 TEST(AgentCalls, an_answer_is_passed_on_with_its_status_and_its_type) {
@@ -42,7 +42,7 @@ TEST(AgentCalls, a_silent_agent_is_called_again_after_its_next_response_to_a_pol
 
 TEST(AgentCalls, an_unreachable_node_is_not_called) {
   AgentStub agent({{"GET /v1/version", json_answer(200, "{}")}});
-  api::KnownNode node = node_at(agent.socket());
+  NodeObservation node = node_at(agent.socket());
   node.reachability = Reachability::unreachable;
   node.problem = "no agent listens";
   const auto refused = AgentCalls().ask(node, {"GET", "/v1/version"}, 20);

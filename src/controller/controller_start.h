@@ -86,7 +86,7 @@ class Api : Views, NodeActions {
                                             const Options&);
 
   api::ControllerVersion version() const override { return version_; }
-  api::KnownNodeList nodes() const override { return nodes_.document(); }
+  std::vector<NodeObservationPointer> nodes() const override { return nodes_.seen(); }
   LogReader logs(const Object&, const LogQuery&) const override;
   http::EventStream follow_logs(const Object&, const LogQuery&) override;
   Outcome<std::vector<Revision>> revisions(const std::string& uid) const override;
@@ -111,6 +111,8 @@ class Api : Views, NodeActions {
   Api(os::Loop&, KnownNodes&, NodeSync&, Records&, Services&, const Options&, std::string endpoint,
       os::Fd unix_socket, os::Fd tcp_socket, const std::optional<tls::Identity>&);
   void deliver_changes(os::Loop&, ObjectRegistry&);
+  // Returns null if there is no node of this name.
+  NodeObservationPointer node_named(const std::string& name) const;
   void write_events();
 
   os::Loop& loop_;

@@ -60,11 +60,16 @@ Outcome<std::vector<Revision>> Api::revisions(const std::string& uid) const {
   return out;
 }
 
+NodeObservationPointer Api::node_named(const std::string& name) const {
+  for (NodeObservationPointer& node : nodes_.seen())
+    if (node->record.name == name) return std::move(node);
+  return nullptr;
+}
+
 Outcome<std::vector<std::string>> Api::slices_in_units(const std::string& name) {
-  const auto known = nodes_.document().nodes;
-  const auto node = std::ranges::find(known, name, &api::KnownNode::name);
-  if (node == known.end()) return failure(FailureKind::not_found, "there is no node {}", name);
-  const client::AgentClient agent(node->socket, {.patience = std::chrono::seconds(1)});
+  const NodeObservationPointer node = node_named(name);
+  if (node == nullptr) return failure(FailureKind::not_found, "there is no node {}", name);
+  const client::AgentClient agent(node->record.socket, {.patience = std::chrono::seconds(1)});
   const auto list = agent.slices();
   if (!list) return failure(FailureKind::unavailable, "node {}: {}", name, list.error().detail);
   std::vector<std::string> out;
@@ -74,9 +79,8 @@ Outcome<std::vector<std::string>> Api::slices_in_units(const std::string& name) 
 }
 
 Outcome<AgentAnswer> Api::ask_agent(const std::string& name, const AgentCall& call) {
-  const auto known = nodes_.document().nodes;
-  const auto node = std::ranges::find(known, name, &api::KnownNode::name);
-  if (node == known.end()) return failure(FailureKind::not_found, "there is no node {}", name);
+  const NodeObservationPointer node = node_named(name);
+  if (node == nullptr) return failure(FailureKind::not_found, "there is no node {}", name);
   return agent_calls_.ask(*node, call, os::utc_ns());
 }
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "controller/agent_poll.h"
+#include "controller/nodes/node_rules.h"
 #include "controller/store/controller_store.h"
-#include "wire/api/controller.h"
 
 namespace carve::controller {
 
@@ -30,29 +30,25 @@ class KnownNode {
   // `earlier` is the database's record of the node, or null.
   KnownNode(NodeAddress, const NodeRecord* earlier);
 
-  // Takes a poll and returns the changes.
-  std::vector<NodeChange> update(const Poll&);
+  // Takes a poll of the node, whose machine has these resources, and returns the changes.
+  std::vector<NodeChange> update(const Poll&, const workload::HostResources& host = {});
 
-  api::KnownNode document() const;
+  const NodeObservationPointer& seen() const { return seen_; }
 
   // Returns whether the record must be written to the database now: the database has no record of this node,
   // an outdated fact, or a last answer that is 60 s older than the current one or than the last one before
   // the agent was lost.
   bool must_be_stored() const;
   // Returns whether the record differs from the database's in any way.
-  bool differs_from_stored() const { return record_.first_seen_ns != 0 && record_ != stored_; }
-  const NodeRecord& record() const { return record_; }
-  void was_stored() { stored_ = record_; }
+  bool differs_from_stored() const { return record().first_seen_ns != 0 && record() != stored_; }
+  const NodeRecord& record() const { return seen_->record; }
+  void was_stored() { stored_ = record(); }
 
  private:
   std::string text_of(const api::AgentReport&) const;
 
-  NodeRecord record_;
+  NodeObservationPointer seen_;
   NodeRecord stored_;
-  Reachability reachability_ = Reachability::unknown;
-  std::string problem_;
-  std::vector<api::NodeDevice> devices_;
-  uint32_t slices_ = 0;
 };
 
 }  // namespace carve::controller

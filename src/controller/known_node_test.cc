@@ -54,11 +54,11 @@ TEST(KnownNode, tells_each_change_once) {
        {"info node a: agent restarted, carved 0.1.0 at /s with 1 device, 1 slice"},
        Reachability::reachable},
   };
-  EXPECT_EQ(node.document().reachability, Reachability::unknown);
+  EXPECT_EQ(node.seen()->reachability, Reachability::unknown);
   for (const auto& row : rows) {
     EXPECT_EQ(texts(node.update(row.poll)), row.changes) << row.poll.ended_ns;
-    EXPECT_EQ(node.document().reachability, row.reachability);
-    EXPECT_EQ(node.document().problem.empty(), row.reachability == Reachability::reachable);
+    EXPECT_EQ(node.seen()->reachability, row.reachability);
+    EXPECT_EQ(node.seen()->problem.empty(), row.reachability == Reachability::reachable);
   }
 }
 
@@ -66,13 +66,13 @@ TEST(KnownNode, shows_the_last_answer_while_it_is_unreachable) {
   KnownNode node({"a", "/s"}, nullptr);
   node.update(answered(7));
   node.update(failed(9));
-  const api::KnownNode document = node.document();
-  EXPECT_EQ(document.problem, "no agent listens at /s");
-  EXPECT_EQ(document.devices.size(), 2u);
-  EXPECT_EQ(document.devices[1].usable_bytes, 22u);
-  EXPECT_EQ(document.devices[1].free_bytes, 11u);
-  EXPECT_EQ(document.slices, 1u);
-  EXPECT_EQ(document.last_seen_ns, 7u);
+  const NodeObservation& seen = *node.seen();
+  EXPECT_EQ(seen.problem, "no agent listens at /s");
+  EXPECT_EQ(seen.report.devices.size(), 2u);
+  EXPECT_EQ(seen.report.devices[1].usable_bytes, 22u);
+  EXPECT_EQ(seen.report.devices[1].free_bytes, 11u);
+  EXPECT_EQ(seen.report.slices.size(), 1u);
+  EXPECT_EQ(seen.record.last_seen_ns, 7);
 }
 
 TEST(KnownNode, of_the_database_keeps_its_first_answer_and_follows_its_socket) {
@@ -83,10 +83,10 @@ TEST(KnownNode, of_the_database_keeps_its_first_answer_and_follows_its_socket) {
                            .agent_version = "0.0.9",
                            .agent_started_ns = 2};
   KnownNode node({"a", "/s"}, &earlier);
-  EXPECT_EQ(node.document().first_seen_ns, 3u);
-  EXPECT_EQ(node.document().last_seen_ns, 4u);
-  EXPECT_EQ(node.document().agent_version, "0.0.9");
-  EXPECT_THAT(node.document().devices, IsEmpty());
+  EXPECT_EQ(node.record().first_seen_ns, 3);
+  EXPECT_EQ(node.record().last_seen_ns, 4);
+  EXPECT_EQ(node.record().agent_version, "0.0.9");
+  EXPECT_THAT(node.seen()->report.devices, IsEmpty());
   node.update(answered(7));
   EXPECT_EQ(node.record(), (NodeRecord{.name = "a",
                                        .socket = "/s",

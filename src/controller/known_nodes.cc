@@ -63,11 +63,8 @@ void KnownNodes::poll_all() {
 }
 
 void KnownNodes::take(Node& node, const Poll& poll) {
-  for (const NodeChange& change : node.known.update(poll)) write_log(change);
-  if (poll.answer)
-    node_sync_.answered(
-        node.known.record().name,
-        {.answered_ns = poll.ended_ns, .has_answered = true, .report = *poll.answer, .host = this_host()});
+  for (const NodeChange& change : node.known.update(poll, this_host())) write_log(change);
+  if (poll.answer) node_sync_.answered(node.known.record().name, node.known.seen());
   node_sync_.turn(os::utc_ns());
   if (std::exchange(node.polls_again, false)) begin_poll(node);
   if (node.known.must_be_stored()) store(false);
@@ -94,9 +91,9 @@ void KnownNodes::end() {
   for (const Node& node : nodes_) node.poller->stop();
 }
 
-api::KnownNodeList KnownNodes::document() const {
-  api::KnownNodeList out;
-  for (const Node& node : nodes_) out.nodes.push_back(node.known.document());
+std::vector<NodeObservationPointer> KnownNodes::seen() const {
+  std::vector<NodeObservationPointer> out;
+  for (const Node& node : nodes_) out.push_back(node.known.seen());
   return out;
 }
 

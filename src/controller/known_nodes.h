@@ -27,7 +27,8 @@ class KnownNodes {
   // Writes the last answers and ends the pollers.
   void end();
 
-  api::KnownNodeList document() const;
+  // Returns the nodes in the order of the command line.
+  std::vector<NodeObservationPointer> seen() const;
 
  private:
   struct Node {

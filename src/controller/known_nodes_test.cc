@@ -24,22 +24,25 @@ struct Directory {
 };
 
 // Polls the nodes until `done`, then stops like the controller. Returns the nodes.
-api::KnownNodeList polled(ControllerStore store, const std::vector<NodeAddress>& addresses,
-                          const std::vector<NodeRecord>& earlier, bool (*done)(const api::KnownNode&)) {
+std::vector<NodeObservationPointer> polled(ControllerStore store, const std::vector<NodeAddress>& addresses,
+                                           const std::vector<NodeRecord>& earlier,
+                                           bool (*done)(const NodeObservationPointer&)) {
   os::Loop loop;
   ObjectRegistry objects(store, {}, *store.version());
   NodeSync node_sync(objects, {}, os::utc_ns());
   KnownNodes nodes(loop, store, addresses, earlier, node_sync);
   nodes.begin();
   loop.every(os::millisecond, [&] {
-    if (std::ranges::all_of(nodes.document().nodes, done)) loop.stop();
+    if (std::ranges::all_of(nodes.seen(), done)) loop.stop();
   });
   loop.run();
   nodes.end();
-  return nodes.document();
+  return nodes.seen();
 }
 
-const auto is_known = [](const api::KnownNode& node) { return node.reachability != Reachability::unknown; };
+const auto is_known = [](const NodeObservationPointer& node) {
+  return node->reachability != Reachability::unknown;
+};
 
 std::map<std::string, std::string> answers(int started_ns) {
   return {{"GET /v1/version",
@@ -53,12 +56,12 @@ TEST(KnownNodes, are_listed_in_their_order_and_one_that_does_not_answer_stops_no
   const Directory dir;
   AgentStub agent(answers(5));
   const auto list = polled(dir.store(), {{"b", "/nowhere/carved.sock"}, {"a", agent.socket()}}, {}, is_known);
-  ASSERT_EQ(list.nodes.size(), 2u);
-  EXPECT_EQ(list.nodes[0].name, "b");
-  EXPECT_EQ(list.nodes[0].reachability, Reachability::unreachable);
-  EXPECT_NE(list.nodes[0].problem, "");
-  EXPECT_EQ(list.nodes[1].reachability, Reachability::reachable);
-  EXPECT_EQ(list.nodes[1].devices.size(), 1u);
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[0]->record.name, "b");
+  EXPECT_EQ(list[0]->reachability, Reachability::unreachable);
+  EXPECT_NE(list[0]->problem, "");
+  EXPECT_EQ(list[1]->reachability, Reachability::reachable);
+  EXPECT_EQ(list[1]->report.devices.size(), 1u);
   // A node that never answered is not in the database.
   const auto stored = dir.store().all<NodeRecord>();
   ASSERT_EQ(stored->size(), 1u);
@@ -77,9 +80,9 @@ TEST(KnownNodes, keep_their_first_answer_over_a_restart_with_and_without_an_agen
 
   const auto away =
       polled(dir.store(), {{"a", "/nowhere/carved.sock"}}, *dir.store().all<NodeRecord>(), is_known);
-  EXPECT_EQ(away.nodes[0].first_seen_ns, static_cast<uint64_t>(first.first_seen_ns));
-  EXPECT_EQ(away.nodes[0].last_seen_ns, static_cast<uint64_t>(first.last_seen_ns));
-  EXPECT_EQ(away.nodes[0].agent_version, "1");
+  EXPECT_EQ(away[0]->record.first_seen_ns, first.first_seen_ns);
+  EXPECT_EQ(away[0]->record.last_seen_ns, first.last_seen_ns);
+  EXPECT_EQ(away[0]->record.agent_version, "1");
 
   AgentStub next(answers(6));
   polled(dir.store(), {{"a", next.socket()}}, *dir.store().all<NodeRecord>(), is_known);
@@ -95,7 +98,7 @@ TEST(KnownNodes, that_the_command_line_does_not_name_are_kept_and_not_shown) {
   AgentStub agent(answers(5));
   polled(dir.store(), {{"a", agent.socket()}}, {}, is_known);
   const auto list = polled(dir.store(), {{"b", agent.socket()}}, *dir.store().all<NodeRecord>(), is_known);
-  EXPECT_EQ(list.nodes.size(), 1u);
+  EXPECT_EQ(list.size(), 1u);
   EXPECT_EQ(dir.store().all<NodeRecord>()->size(), 2u);
 }
 

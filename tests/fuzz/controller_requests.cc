@@ -22,7 +22,7 @@ constexpr const char* secret = "do-not-show-this";
 const ObjectKey kept{objects::Kind::service, "default", "kept"};
 
 struct FuzzedViews final : ViewsFake {
-  FuzzedViews() { known.nodes = {{.name = "n1", .reachability = Reachability::reachable}}; }
+  FuzzedViews() { known = {{.record = {.name = "n1"}, .reachability = Reachability::reachable}}; }
   LogReader logs(const Object&, const LogQuery&) const override {
     return [] { return Outcome<std::string>(secret); };
   }

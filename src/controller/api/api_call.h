@@ -10,6 +10,7 @@
 #include "controller/billing/bill_query.h"
 #include "controller/billing/job_hours.h"
 #include "controller/nodes/node_actions.h"
+#include "controller/nodes/node_rules.h"
 #include "controller/objects/job_form.h"
 #include "controller/objects/object_events.h"
 #include "controller/objects/object_registry.h"
@@ -61,7 +62,8 @@ class Views {
  public:
   virtual ~Views() = default;
   virtual api::ControllerVersion version() const = 0;
-  virtual api::KnownNodeList nodes() const = 0;
+  // Returns the nodes in the order of the command line.
+  virtual std::vector<NodeObservationPointer> nodes() const = 0;
   // Returns a reader for the log lines of the object's programs. If there are several programs, each line has
   // its replica. The reader may run in any thread and may take any time.
   virtual LogReader logs(const Object&, const LogQuery&) const = 0;

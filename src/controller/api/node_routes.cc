@@ -17,34 +17,34 @@
 namespace carve::controller {
 namespace {
 
-std::string moment(uint64_t utc_ns) {
-  return utc_ns == 0 ? "" : os::rfc3339(static_cast<int64_t>(utc_ns), os::Decimals::nanoseconds);
+std::string moment(int64_t utc_ns) {
+  return utc_ns == 0 ? "" : os::rfc3339(utc_ns, os::Decimals::nanoseconds);
 }
 
 // Returns the node's object with the last known state of its agent.
-Object with_agent(Object node, const api::KnownNode& known) {
+Object with_agent(Object node, const NodeObservation& known) {
   objects::NodeStatus status = node_status(node);
-  status.agent = objects::NodeAgentStatus{.socket = known.socket,
+  status.agent = objects::NodeAgentStatus{.socket = known.record.socket,
                                           .reachability = known.reachability,
                                           .problem = known.problem,
-                                          .version = known.agent_version,
-                                          .started_at = moment(known.agent_started_ns),
-                                          .first_seen_at = moment(known.first_seen_ns),
-                                          .last_seen_at = moment(known.last_seen_ns)};
+                                          .version = known.record.agent_version,
+                                          .started_at = moment(known.record.agent_started_ns),
+                                          .first_seen_at = moment(known.record.first_seen_ns),
+                                          .last_seen_at = moment(known.record.last_seen_ns)};
   node.status = std::move(status);
   return node;
 }
 
 struct FoundNode {
   Pointer object;
-  api::KnownNode known;
+  NodeObservationPointer known;
 };
 
 // Returns the nodes of the command line, in its order.
 std::vector<FoundNode> known_nodes(const Call& call) {
   std::vector<FoundNode> out;
-  for (api::KnownNode& known : call.context.views.nodes().nodes)
-    if (Pointer object = call.context.objects.find(node_key(known.name)))
+  for (NodeObservationPointer& known : call.context.views.nodes())
+    if (Pointer object = call.context.objects.find(node_key(known->record.name)))
       out.push_back({std::move(object), std::move(known)});
   return out;
 }
@@ -52,10 +52,10 @@ std::vector<FoundNode> known_nodes(const Call& call) {
 Outcome<FoundNode> named_node(const Call& call) {
   std::vector<FoundNode> all = known_nodes(call);
   const auto found =
-      std::ranges::find(all, call.names[0], [](const FoundNode& node) { return node.known.name; });
+      std::ranges::find(all, call.names[0], [](const FoundNode& node) { return node.known->record.name; });
   if (found != all.end()) return std::move(*found);
   std::vector<std::string> names;
-  for (const FoundNode& node : all) names.push_back(node.known.name);
+  for (const FoundNode& node : all) names.push_back(node.known->record.name);
   return failure(FailureKind::not_found, "there is no node {}; the controller has {}",
                  call.names[0].substr(0, 80), fmt::join(names, ", "));
 }
@@ -72,7 +72,7 @@ Outcome<FoundNode> changeable_node(const Call& call) {
   return node;
 }
 
-http::Response shown_node(const Object& node, const api::KnownNode& known) {
+http::Response shown_node(const Object& node, const NodeObservation& known) {
   http::Response response{200, "application/json", document_of(with_agent(node, known))};
   response.headers.push_back({"ETag", fmt::format("\"{}\"", node.version)});
   return response;
@@ -87,7 +87,7 @@ http::Response kept(const Call& call, const FoundNode& node, const std::function
   if (!updated) return refuse(updated.error());
   if (call.context.node_actions != nullptr) call.context.node_actions->poll();
   const Pointer now = call.context.objects.find(node.object->key);
-  return shown_node(now ? *now : **updated, node.known);
+  return shown_node(now ? *now : **updated, *node.known);
 }
 
 http::Response kept_spec(const Call& call, const std::function<void(objects::NodeSpec&)>& edit) {
@@ -236,7 +236,7 @@ http::Response list_nodes(const Call& call) {
   const ListPage page = page_of(nodes, *query);
   std::string items;
   for (const Pointer& node : page.objects)
-    items += (items.empty() ? "" : ",") + document_of(with_agent(*node, known.at(node->key).known));
+    items += (items.empty() ? "" : ",") + document_of(with_agent(*node, *known.at(node->key).known));
   return {200, "application/json",
           fmt::format(R"({{"items":[{}],"metadata":{{"resourceVersion":"{}","continue":"{}"}}}})", items,
                       version, page.next)};
@@ -244,7 +244,7 @@ http::Response list_nodes(const Call& call) {
 
 http::Response get_node(const Call& call) {
   const auto node = named_node(call);
-  return node ? shown_node(*node->object, node->known) : refuse(node.error());
+  return node ? shown_node(*node->object, *node->known) : refuse(node.error());
 }
 
 http::Response patch_node(const Call& call) {
@@ -344,7 +344,7 @@ http::Response restart_node(const Call& call) {
   const auto node = changeable_node(call);
   if (!node) return refuse(node.error());
   if (query->contains("force") && query->at("force") != "false" && call.context.node_actions != nullptr)
-    call.context.node_actions->end_slices(node->known.name);
+    call.context.node_actions->end_slices(node->known->record.name);
   return kept_spec(call, [](objects::NodeSpec& spec) {
     spec.stopped = false;
     spec.restarting = true;
@@ -362,13 +362,14 @@ http::Response end_node_slices(const Call& call) {
   const auto node = changeable_node(call);
   if (!node) return refuse(node.error());
   if (refusal_of(*node->object).empty())
-    return refuse(FailureKind::failed_precondition,
-                  fmt::format("node {0} grants slices; cordon it first: carve cordon {0}", node->known.name));
+    return refuse(
+        FailureKind::failed_precondition,
+        fmt::format("node {0} grants slices; cordon it first: carve cordon {0}", node->known->record.name));
   if (call.context.node_actions != nullptr) {
-    call.context.node_actions->end_slices(node->known.name);
+    call.context.node_actions->end_slices(node->known->record.name);
     call.context.node_actions->poll();
   }
-  return shown_node(*node->object, node->known);
+  return shown_node(*node->object, *node->known);
 }
 
 }  // namespace carve::controller

@@ -147,15 +147,15 @@ TypedJson status_with(const TypedJson& status, const std::vector<std::string>& w
 namespace {
 
 // Returns the pool's context from its nodes with GPUs; an empty name means all nodes.
-PoolContext context_of_pool(const std::string& name, const std::vector<api::KnownNode>& nodes,
+PoolContext context_of_pool(const std::string& name, const std::vector<NodeObservationPointer>& nodes,
                             const ObjectRegistry& objects) {
   PoolContext out;
-  for (const api::KnownNode& node : nodes) {
-    const Pointer object = objects.find(node_key(node.name));
+  for (const NodeObservationPointer& node : nodes) {
+    const Pointer object = objects.find(node_key(node->record.name));
     const objects::NodeSpec spec = object ? node_spec(*object) : objects::NodeSpec();
-    if (node.devices.empty() || (!name.empty() && spec.pool != name)) continue;
+    if (node->report.devices.empty() || (!name.empty() && spec.pool != name)) continue;
     out.eas.pool_instance_types.push_back(spec.instance_type);
-    for (const api::NodeDevice& device : node.devices)
+    for (const api::Device& device : node->report.devices)
       out.eas.largest_usable_bytes = std::max(out.eas.largest_usable_bytes.value_or(0), device.usable_bytes);
   }
   const Pointer pool = objects.find(pool_key(name));
@@ -167,7 +167,7 @@ PoolContext context_of_pool(const std::string& name, const std::vector<api::Know
 
 SubmissionContext submission_context(const Call& call) {
   return {.allows_unknown_gpu_requests = call.context.allows_unknown_gpu_requests,
-          .of_pool = [nodes = call.context.views.nodes().nodes, &objects = call.context.objects](
+          .of_pool = [nodes = call.context.views.nodes(), &objects = call.context.objects](
                          const std::string& pool) { return context_of_pool(pool, nodes, objects); }};
 }
 

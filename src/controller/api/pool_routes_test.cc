@@ -20,8 +20,8 @@ constexpr uint32_t pool_operators[] = {0};
 
 struct TwoNodes final : ViewsFake {
   TwoNodes() {
-    known.nodes = {{.name = "n1", .socket = "/run/a", .reachability = Reachability::reachable},
-                   {.name = "n2", .reachability = Reachability::unreachable, .problem = "no agent"}};
+    known = {{.record = {.name = "n1", .socket = "/run/a"}, .reachability = Reachability::reachable},
+             {.record = {.name = "n2"}, .reachability = Reachability::unreachable, .problem = "no agent"}};
   }
 };
 
@@ -248,8 +248,8 @@ TEST_F(PoolRoutes, the_pool_determines_the_unit_of_gpu_memory_in_pai_eas) {
   const char* eas = R"({"metadata":{"name":"a","resource":"p","gpu_memory":1},
     "containers":[{"command":"serve"}]})";
   const auto with_devices = [&](const char* name) {
-    for (api::KnownNode& node : views.known.nodes)
-      if (node.name == name) node.devices = {{.usable_bytes = 24'000'000'000}};
+    for (NodeObservation& node : views.known)
+      if (node.record.name == name) node.report.devices = {{.usable_bytes = 24'000'000'000}};
   };
   apply_pool("{}");
   with_devices("n1");

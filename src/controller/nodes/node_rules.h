@@ -7,10 +7,12 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "controller/objects/object_registry.h"
+#include "controller/store/stored_records.h"
 #include "objects/node_object.h"
 #include "objects/pool_object.h"
 #include "wire/api/agent_report.h"
@@ -21,8 +23,11 @@ namespace carve::controller {
 
 using Pointer = ObjectRegistry::Pointer;
 
-// The last answer of an agent.
+// The state of a node as the controller knows it, with the last answer of its agent.
 struct NodeObservation {
+  NodeRecord record;  // Its row of the database: the last answer to any controller that used it.
+  Reachability reachability = Reachability::unknown;
+  std::string problem;        // Why it is unreachable, as a message, or empty.
   int64_t answered_ns = 0;    // UTC; before the first answer, the controller's start.
   bool has_answered = false;  // To this controller.
   api::AgentReport report;
@@ -30,6 +35,8 @@ struct NodeObservation {
 
   int64_t agent_started_ns() const { return static_cast<int64_t>(report.version.started_ns); }
 };
+// An observation never changes, so threads may share it.
+using NodeObservationPointer = std::shared_ptr<const NodeObservation>;
 
 ObjectKey node_key(const std::string& name);
 ObjectKey pool_key(const std::string& name);

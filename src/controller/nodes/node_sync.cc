@@ -11,13 +11,13 @@ NodeSync::NodeSync(ObjectRegistry& objects, const std::vector<std::string>& node
                    int64_t expected_start_ns)
     : objects_(objects), expected_start_ns_(expected_start_ns) {
   for (const std::string& name : nodes) {
-    seen_[name].answered_ns = now_ns;
+    seen_[name] = std::make_shared<const NodeObservation>(NodeObservation{.answered_ns = now_ns});
     if (objects_.find(node_key(name))) continue;
     Object node{.key = node_key(name)};
     node.created_ns = now_ns;
     node.uid = fmt::format("{:x}-{}", now_ns, name);
     node.spec = objects::NodeSpec{};
-    node.status = observed_status(node, seen_[name], now_ns, expected_start_ns_);
+    node.status = observed_status(node, *seen_[name], now_ns, expected_start_ns_);
     if (const auto added = objects_.add(std::move(node)); !added)
       os::log::error("node {}: {}", name, added.error().message);
   }
@@ -32,17 +32,18 @@ void NodeSync::edit(const ObjectKey& key, Edit change) {
   if (!edited) os::log::error("{}", edited.error().message);
 }
 
-void NodeSync::answered(const std::string& name, NodeObservation seen) {
-  const bool is_first = seen_[name].agent_started_ns() == 0;
-  seen_[name] = std::move(seen);
+void NodeSync::answered(const std::string& name, NodeObservationPointer seen) {
+  NodeObservationPointer& known = seen_[name];
+  const bool is_first = known == nullptr || known->agent_started_ns() == 0;
+  known = std::move(seen);
   const Pointer node = objects_.find(node_key(name));
   if (!node || !is_first || !node_status(*node).started_at.empty()) return;
   // A new node begins with the labels that its agent was started with.
-  edit(node->key, [&](Object& object) { object.labels.merge(agent_labels(seen_[name].report.node)); });
+  edit(node->key, [&](Object& object) { object.labels.merge(agent_labels(known->report.node)); });
 }
 
 void NodeSync::update_node(const std::string& name, int64_t now_ns) {
-  const NodeObservation& seen = seen_[name];
+  const NodeObservation& seen = *seen_.at(name);
   const Pointer node = objects_.find(node_key(name));
   if (!node) return;
   const bool restarted = has_restarted(*node, seen);
@@ -101,9 +102,9 @@ AgentRequest NodeSync::request_for(const std::string& name) const {
   const Pointer node = objects_.find(node_key(name));
   const auto seen = seen_.find(name);
   if (!node || seen == seen_.end()) return out;
-  out.change = agent_change(*node, seen->second);
+  out.change = agent_change(*node, *seen->second);
   if (forced_.contains(name))
-    for (const api::Slice& slice : seen->second.report.slices) out.ended_slices.push_back(slice.name);
+    for (const api::Slice& slice : seen->second->report.slices) out.ended_slices.push_back(slice.name);
   return out;
 }
 

@@ -25,7 +25,7 @@ class NodeSync {
            int64_t expected_start_ns = workload::default_expected_start_ns);
 
   // Takes an agent's answer.
-  void answered(const std::string& node, NodeObservation);
+  void answered(const std::string& node, NodeObservationPointer);
   // Writes the changes of the nodes and pools. Called after each answer and at intervals.
   void turn(int64_t now_ns);
   // Returns the request to the node's agent.
@@ -42,7 +42,7 @@ class NodeSync {
 
   ObjectRegistry& objects_;
   int64_t expected_start_ns_;
-  std::map<std::string, NodeObservation> seen_;  // Keyed by node, for all nodes of the command line.
+  std::map<std::string, NodeObservationPointer> seen_;  // Keyed by node, for all nodes of the command line.
   std::set<std::string> forced_;
 };
 

@@ -140,7 +140,8 @@ std::string SliceForecast::objection(const Node& node, const Tolerations& tolera
                                      const Result<KindRequest, fleet::Refusal>& request) {
   const std::string& name = node.gpu.name;
   if (const workload::Taint* taint = workload::effect_of(node.taints, tolerations).repels)
-    return fmt::format("node {} has the taint {}={}:{}", name, taint->key, taint->value, taint->effect);
+    return fmt::format("node {} has the taint {}={}:{}", name, taint->key, taint->value,
+                       carve::text(taint->effect));
   if (!request && request.error().rule == fleet::other_mode)
     return fmt::format("node {}: {}", name, request.error().message);
   if (node.pool_refuses_best_effort && is_best_effort(amounts))

@@ -22,36 +22,6 @@ struct ControllerVersion {
   uint64_t started_ns = 0;
 };
 
-// A device as its agent last reported it.
-struct NodeDevice {
-  uint32_t index = 0;  // NVML's index on its node.
-  std::string uuid;    // "GPU-..."
-  std::string name;    // "NVIDIA A10"
-  DeviceHealth health;
-  uint64_t usable_bytes = 0;
-  uint64_t free_bytes = 0;
-};
-
-// A node that the controller was started with. The devices and the number of slices are those of the agent's
-// last response; they are absent until the agent has responded to this controller once.
-struct KnownNode {
-  std::string name;
-  std::string socket;  // Socket of its agent.
-  Reachability reachability = Reachability::unknown;
-  std::string problem;            // Why it is unreachable, as a message, or empty.
-  std::string agent_version;      // Empty if the agent has never responded.
-  uint64_t agent_started_ns = 0;  // 0 if the agent has never responded.
-  uint64_t first_seen_ns = 0;     // First response to any controller with this database, or 0.
-  uint64_t last_seen_ns = 0;      // The last response; 0 if none.
-  std::vector<NodeDevice> devices;
-  uint32_t slices = 0;  // Live slices that the controller's user may see.
-};
-
-// GET /v1/nodes of the controller, in the order of its command line
-struct KnownNodeList {
-  std::vector<KnownNode> nodes;
-};
-
 // POST /v1/tokens of the controller
 struct TokenRequest {
   std::string name;

@@ -14,14 +14,13 @@ inline constexpr uint32_t operators[] = {0};
 struct Prepared : ViewsFake {
   Prepared() {
     now = 1'000;
-    known.nodes = {{.name = "secret-a",
-                    .socket = "/secret",
-                    .reachability = Reachability::reachable,
-                    .devices = {{.index = 1, .usable_bytes = 22, .free_bytes = 11}},
-                    .slices = 3},
-                   {.name = "secret-b",
-                    .reachability = Reachability::unreachable,
-                    .problem = "no agent listens at /secret"}};
+    known = {{.record = {.name = "secret-a", .socket = "/secret"},
+              .reachability = Reachability::reachable,
+              .report = {.devices = {{.index = 1, .usable_bytes = 22, .free_bytes = 11}},
+                         .slices = std::vector<api::Slice>(3)}},
+             {.record = {.name = "secret-b"},
+              .reachability = Reachability::unreachable,
+              .problem = "no agent listens at /secret"}};
   }
   api::ControllerVersion version() const override {
     return {.program = "carve-controller", .version = "1.2.3", .pid = 7, .state = "/secret", .started_ns = 5};

@@ -11,7 +11,11 @@ namespace carve::controller {
 
 struct ViewsFake : Views, NodeActions {
   api::ControllerVersion version() const override { return {}; }
-  api::KnownNodeList nodes() const override { return known; }
+  std::vector<NodeObservationPointer> nodes() const override {
+    std::vector<NodeObservationPointer> out;
+    for (const NodeObservation& node : known) out.push_back(std::make_shared<const NodeObservation>(node));
+    return out;
+  }
   LogReader logs(const Object&, const LogQuery&) const override {
     return [] { return std::string(); };
   }
@@ -48,7 +52,7 @@ struct ViewsFake : Views, NodeActions {
     return answer(call);
   }
 
-  api::KnownNodeList known;
+  std::vector<NodeObservation> known;
   int64_t now = 1'800'000'000'000'000'000;
   std::optional<JobPosition> position;  // Returned for every job.
   size_t waiting = 0;
