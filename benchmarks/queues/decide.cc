@@ -25,9 +25,10 @@ class Devices final : public Capacity {
  public:
   explicit Devices(uint64_t free) : free_(free) {}
   bool take(uint64_t job, const JobNeed& need) override {
-    if (need.slices > free_) return false;
-    free_ -= need.slices;
-    held_.emplace_back(job, need.slices);
+    const uint64_t slices = slice_count(need);
+    if (slices > free_) return false;
+    free_ -= slices;
+    held_.emplace_back(job, slices);
     return true;
   }
   bool take_same(uint64_t job, const Capacity& other) override {
@@ -51,6 +52,12 @@ class Devices final : public Capacity {
 constexpr uint64_t devices = 256;
 constexpr uint32_t largest_job = 64;
 
+// Slices that each take all of a device.
+JobNeed need_of(uint32_t slices, Ns deadline) {
+  const Amounts amounts{.memory_bytes = (16_GiB).count, .share_bp = whole_device.basis_points};
+  return {.groups = {{.slices = slices, .amounts = amounts}}, .deadline = deadline};
+}
+
 double milliseconds(bool backfill) {
   std::vector<Queue> queues;
   for (size_t i = 0; i < max_queues; ++i)
@@ -61,20 +68,11 @@ double milliseconds(bool backfill) {
     waiting.push_back({.id = id + devices,
                        .queue = queues[id % max_queues].name,
                        .priority = static_cast<int32_t>(id % 3),
-                       .need = {.slices = 1 + static_cast<uint32_t>(id * 37 % largest_job),
-                                .memory = 16_GiB,
-                                .share = whole_device,
-                                .deadline = 3600 * second_ns}});
+                       .need = need_of(1 + static_cast<uint32_t>(id * 37 % largest_job), 3600 * second_ns)});
   std::vector<RunningJob> running;
   Devices free(devices);
   for (uint64_t id = 0; backfill && id < devices / 2; ++id) {
-    running.push_back({id,
-                       queues[id % max_queues].name,
-                       {.slices = 1,
-                        .memory = 16_GiB,
-                        .share = whole_device,
-                        .deadline = static_cast<Ns>(id + 1) * second_ns},
-                       0});
+    running.push_back({id, queues[id % max_queues].name, need_of(1, static_cast<Ns>(id + 1) * second_ns), 0});
     free.take(id, running.back().need);
   }
   const Amount total{Bytes{devices * (16_GiB).count}, devices * whole_device.basis_points};

@@ -61,6 +61,8 @@ class PodReader {
     read_slices();
     if (errors_.empty()) check_contexts();
     if (!errors_.empty()) return tl::unexpected(errors_.all());
+    if (slices_ > 0) out_.need.groups.push_back({.slices = slices_, .amounts = std::move(amounts_)});
+    out_.need.device_memory = Bytes{request_.largest_device_bytes};
     return std::move(out_);
   }
 
@@ -92,17 +94,17 @@ class PodReader {
       refuse(key, "{} {}: with mGPU a pod has one device; set it to 1", key, amount);
     else if (amount > max_whole_devices)
       refuse(key, "{} {}: a pod has at most {} devices", key, amount, max_whole_devices);
-    else if (out_.need.devices != 0 && out_.need.devices != amount)
+    else if (devices_ != 0 && devices_ != amount)
       refuse(key, "{} {}: pods of another role have {}, and all slices of a job must be equal", key, amount,
-             out_.need.devices);
+             devices_);
     else
-      out_.need.devices = amount;
+      devices_ = amount;
     return true;
   }
 
   void add_group(PodRole role, uint32_t count, bool has_gpu) {
     out_.groups.push_back({.role = role, .count = count, .has_gpu = has_gpu});
-    if (has_gpu) out_.need.slices += count;
+    if (has_gpu) slices_ += count;
   }
 
   void read_spark() {
@@ -130,9 +132,9 @@ class PodReader {
     if (!has_executor)
       return refuse(task_amount, "{} needs {}: the tasks share the executor's device", task_amount,
                     executor_amount);
-    if (*amount > nano * std::max(out_.need.devices, 1U))
+    if (*amount > nano * std::max(devices_, 1U))
       return refuse(task_amount, "{}: {} is more than the {} of {}", task_amount, objects::typed(text),
-                    out_.need.devices, executor_amount);
+                    devices_, executor_amount);
     const uint64_t at_once = nano / std::min(*amount, nano);
     if (out_.executor_cores < at_once) {
       // With more tasks than a machine has cores, the amount is the mistake.
@@ -222,8 +224,7 @@ class PodReader {
         refuse(key, "{}: no such key; there are {} and {}", key, core_key, memory_key);
     const std::string& queue = request_.queue.name;
     const bool has_core = has(core_key), has_memory = has(memory_key);
-    const bool has_gpu = out_.need.slices > 0;
-    out_.need.gpu = has_gpu ? request_.queue.gpu : QueueGpu::none;
+    const bool has_gpu = slices_ > 0;
     switch (request_.queue.gpu) {
       case QueueGpu::none:
         if (has_core || has_memory)
@@ -239,8 +240,7 @@ class PodReader {
           refuse(has_core ? core_key : memory_key,
                  "queue {} provides whole GPUs: leave out {} and {}, or choose an mGPU queue", queue,
                  core_key, memory_key);
-        out_.need.share = has_gpu ? whole_device : Share{};
-        out_.need.memory = Bytes{has_gpu ? request_.largest_device_bytes : 0};
+        amounts_ = {.devices = std::max(devices_, 1U), .exclusive = true};
         return;
       case QueueGpu::mgpu: break;
     }
@@ -272,7 +272,7 @@ class PodReader {
     if (request_.queue.strict && *core % core_step_percent != 0 && *core != max_core_percent)
       return refuse(core_key, "{}: {} is neither a multiple of {} nor {}, and queue {} is strict", core_key,
                     objects::typed(text), core_step_percent, max_core_percent, request_.queue.name);
-    out_.need.share = Share{static_cast<uint32_t>(*core) * 100};
+    amounts_.share_bp = static_cast<uint32_t>(*core) * 100;
   }
 
   void read_memory() {
@@ -291,7 +291,7 @@ class PodReader {
     if (request_.largest_device_bytes != 0 && memory.count > request_.largest_device_bytes)
       return refuse(memory_key, "{}: {} MiB is more than the {} of the largest device", memory_key, *mib,
                     text_of(request_.largest_device_bytes));
-    out_.need.memory = memory;
+    amounts_.memory_bytes = memory.count;
   }
 
   static std::string text_of(uint64_t bytes) { return std::string(carve::text(Bytes{bytes})); }
@@ -299,8 +299,8 @@ class PodReader {
   // Every process that uses CUDA has a context in its slice. Python workers of Spark keep theirs between
   // stages.
   void check_contexts() {
-    if (request_.context_bytes == 0 || out_.need.gpu != QueueGpu::mgpu || out_.tasks_at_once < 2) return;
-    const uint64_t fitting = out_.need.memory.count / request_.context_bytes;
+    if (request_.context_bytes == 0 || !amounts_.memory_bytes || out_.tasks_at_once < 2) return;
+    const uint64_t fitting = *amounts_.memory_bytes / request_.context_bytes;
     if (fitting >= out_.tasks_at_once) return;
     const uint64_t needed_mib = ((request_.context_bytes * out_.tasks_at_once) + (1 << 20) - 1) >> 20;
     const std::string_view tasks_key = request_.engine == JobEngine::ray ? ray_cpus_key : executor_cores;
@@ -308,12 +308,15 @@ class PodReader {
         "{} simultaneous tasks have {} contexts of {}, {} MiB in all, if each uses CUDA, and a slice "
         "has {} MiB, so {} fit; set {}={} or more, or {}={}",
         out_.tasks_at_once, out_.tasks_at_once, text_of(request_.context_bytes), needed_mib,
-        out_.need.memory.count >> 20, fitting, memory_key, needed_mib, tasks_key, fitting));
+        *amounts_.memory_bytes >> 20, fitting, memory_key, needed_mib, tasks_key, fitting));
   }
 
   const EngineRequest& request_;
   const Parameters& parameters_;
   std::string_view amount_key_;  // The key that gives pods of this engine a GPU.
+  uint32_t devices_ = 0;         // Devices of each slice; 0 means 1.
+  uint32_t slices_ = 0;
+  Amounts amounts_{.policy = Policy::fixed_share};  // Amounts of each slice. The vendor's shares are limits.
   EnginePods out_;
   objects::ErrorList errors_;
 };

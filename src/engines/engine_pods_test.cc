@@ -61,16 +61,16 @@ TEST(EnginePods, of_spark_are_a_master_executors_and_a_driver_with_equal_slices)
   EXPECT_THAT(pods->groups,
               ElementsAre(PodGroup{PodRole::head, 1, false}, PodGroup{PodRole::executor, 2, true},
                           PodGroup{PodRole::driver, 1, true}));
-  EXPECT_EQ(pods->need.slices, 3u);
-  EXPECT_EQ(pods->need.memory, 4096_MiB);
-  EXPECT_EQ(pods->need.share, Share{3000});
+  EXPECT_EQ(workload::slice_count(pods->need), 3u);
+  EXPECT_EQ(workload::first_amount(pods->need).memory, 4096_MiB);
+  EXPECT_EQ(workload::first_amount(pods->need).compute_bp, 3000u);
   EXPECT_EQ(pods->tasks_at_once, 10u);
   EXPECT_THAT(pods->warnings, IsEmpty());
   const auto whole = engine_pods(request(
       JobEngine::spark, without(without(spark(), "emr.serverless.mgpu.core"), "emr.serverless.mgpu.memory"),
       QueueGpu::gpu));
   ASSERT_TRUE(whole) << whole.error().front().message;
-  EXPECT_EQ(whole->need.share, whole_device);
+  EXPECT_EQ(workload::first_amount(whole->need).compute_bp, 10'000u);
 }
 
 // Spark itself prints "runnable tasks = 9" for 0.11, and 3 for 0.3.
@@ -95,17 +95,17 @@ TEST(EnginePods, of_ray_have_workers_with_slices_and_of_custom_jobs_tasks) {
   EXPECT_THAT(workers->groups,
               ElementsAre(PodGroup{PodRole::head, 1, false}, PodGroup{PodRole::worker, 3, true},
                           PodGroup{PodRole::driver, 1, false}));
-  EXPECT_EQ(workers->need.slices, 3u);
+  EXPECT_EQ(workload::slice_count(workers->need), 3u);
   requested = request(JobEngine::custom, custom());
   requested.tasks = 4;
   const auto tasks = engine_pods(requested);
   ASSERT_TRUE(tasks) << tasks.error().front().message;
   EXPECT_THAT(tasks->groups, ElementsAre(PodGroup{PodRole::task, 4, true}));
-  EXPECT_EQ(tasks->need.memory, 1000_MiB);  // Not rounded (S4-6).
+  EXPECT_EQ(workload::first_amount(tasks->need).memory, 1000_MiB);  // Not rounded (S4-6).
   const auto plain = engine_pods(request(JobEngine::custom, {}, QueueGpu::none));
   ASSERT_TRUE(plain);
-  EXPECT_EQ(plain->need.slices, 0u);
-  EXPECT_EQ(plain->need.gpu, QueueGpu::none);
+  EXPECT_EQ(workload::slice_count(plain->need), 0u);
+  EXPECT_EQ(workload::gpu_of(plain->need), QueueGpu::none);
 }
 
 Parameters whole_devices(Parameters parameters) {

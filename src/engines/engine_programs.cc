@@ -142,12 +142,12 @@ PodProgram spark_program(const objects::JobSpec& spec, const EnginePods& pods, P
   out.env["SPARK_MASTER_OPTS"] = fmt::format("{} -Dspark.master.rest.enabled=false", common);
   out.env["SPARK_WORKER_OPTS"] = common;
   out.env["SPARK_WORKER_DIR"] = folder + "/work";
-  const bool has_gpu =
-      std::ranges::find(pods.groups, PodRole::executor, &PodGroup::role)->has_gpu && pods.need.slices > 0;
+  const bool has_gpu = std::ranges::find(pods.groups, PodRole::executor, &PodGroup::role)->has_gpu &&
+                       !pods.need.groups.empty();
   if (has_gpu)
     out.env["SPARK_WORKER_OPTS"] =
         fmt::format("{} -Dspark.worker.resource.gpu.amount={} -Dspark.worker.resource.gpu.discoveryScript={}",
-                    common, std::max(pods.need.devices, 1U), discovery_script(places));
+                    common, pods.need.groups.front().amounts.devices, discovery_script(places));
   return out;
 }
 
@@ -190,7 +190,7 @@ std::vector<std::string> ray_command(const objects::JobSpec& spec, const EngineP
                 (store != derived.end() ? store->value : value_of(spec.parameters, ray_store_key)));
   for (const std::string& word :
        {fmt::format("--address=127.0.0.1:{}", ray_port),
-        fmt::format("--num-gpus={}", has_gpu ? std::max(pods.need.devices, 1U) : 0),
+        fmt::format("--num-gpus={}", has_gpu ? pods.need.groups.front().amounts.devices : 0),
         fmt::format("--num-cpus={}", or_else(value_of(spec.parameters, ray_cpus_key), "1")),
         fmt::format("--memory={}", or_else(value_of(spec.parameters, ray_memory_key),
                                            fmt::format("{}", default_ray_memory))),
@@ -289,17 +289,18 @@ class Deriver {
   std::vector<objects::DerivedParameter> result() { return std::move(out_); }
 
  private:
-  bool has_slices() const { return pods_.need.gpu == workload::QueueGpu::mgpu; }
+  bool has_slices() const { return workload::gpu_of(pods_.need) == workload::QueueGpu::mgpu; }
   uint64_t smallest_memory() const {
-    uint64_t out = pods_.need.memory.count;
-    for (const workload::SliceGroup& group : pods_.need.more) out = std::min(out, group.memory.count);
+    uint64_t out = UINT64_MAX;
+    for (const workload::SliceGroup& group : pods_.need.groups)
+      out = std::min(out, workload::amount_on(group.amounts, 0, pods_.need.device_memory).memory.count);
     return out;
   }
 
   // RAPIDS' pool is measured in parts of the device that the executor sees, which has the slice's memory.
   // XGBoost allocates outside of that pool, so it gets half of the slice.
   void derive_rapids() {
-    const uint64_t memory = pods_.need.memory.count;
+    const uint64_t memory = workload::first_amount(pods_.need).memory.count;
     derive("spark.rapids.memory.gpu.reserve", fmt::format("{}", std::min(max_rapids_reserve, memory / 8)),
            "an eighth of the slice, at most 640 MiB");
     derive("spark.rapids.sql.concurrentGpuTasks",

@@ -74,18 +74,16 @@ class JobRendering {
     return out;
   }
 
-  static Json limits(const workload::JobNeed& need) {
-    Json out = Json::object();
-    if (need.gpu == workload::QueueGpu::gpu) out[dialects::keys::devices] = std::max(need.devices, 1U);
-    if (need.gpu != workload::QueueGpu::mgpu) return out;
-    out[dialects::keys::memory] = kubernetes::quantity_of_bytes(need.memory.count);
-    out[dialects::keys::compute] = need.share.basis_points / basis_points_per_percent;
-    return out;
+  static Json limits(const Amounts& amounts) {
+    if (amounts.exclusive) return {{dialects::keys::devices, amounts.devices}};
+    return {{dialects::keys::memory, kubernetes::quantity_of_bytes(amounts.memory_bytes.value_or(0))},
+            {dialects::keys::compute, amounts.share_bp.value_or(0) / basis_points_per_percent}};
   }
 
   Json annotations() const {
     Json out = Json::object();
-    if (pods_.need.gpu == workload::QueueGpu::mgpu) out[dialects::keys::policy] = text(Policy::fixed_share);
+    if (workload::gpu_of(pods_.need) == workload::QueueGpu::mgpu)
+      out[dialects::keys::policy] = text(Policy::fixed_share);
     return out;
   }
 
@@ -99,10 +97,9 @@ class JobRendering {
   static Json container(const char* container_name) {
     return {{"name", container_name}, {"image", image_word}};
   }
-  // A container with the amounts of each of the equal slices.
-  static Json container(const char* container_name, const workload::JobNeed& need) {
+  static Json container(const char* container_name, const Amounts& amounts) {
     Json out = container(container_name);
-    out["resources"]["limits"] = limits(need);
+    out["resources"]["limits"] = limits(amounts);
     return out;
   }
 
@@ -117,7 +114,7 @@ class JobRendering {
 
   Json indexed_job() const {
     const engines::PodGroup& tasks = pods_.groups.front();
-    Json task = tasks.has_gpu ? container("task", pods_.need) : container("task");
+    Json task = tasks.has_gpu ? container("task", pods_.need.groups.front().amounts) : container("task");
     task["command"] = spec_.run.command;
     if (!spec_.run.workdir.empty()) task["workingDir"] = spec_.run.workdir;
     task["env"] = variables();
@@ -141,12 +138,11 @@ class JobRendering {
     head["template"] = pod(with_variables(container("ray-head")));
     Json groups = Json::array();
     if (!workers->has_gpu) groups.push_back(ray_group("workers", workers->count, 0, container("ray-worker")));
-    const auto parts =
-        workers->has_gpu ? workload::equal_parts(pods_.need) : std::vector<workload::JobNeed>();
-    for (size_t i = 0; i < parts.size(); ++i)
-      groups.push_back(ray_group(parts.size() == 1 ? "workers" : fmt::format("workers-{}", i),
-                                 parts[i].slices, std::max(parts[i].devices, 1U),
-                                 container("ray-worker", parts[i])));
+    const std::vector<workload::SliceGroup>& slices = pods_.need.groups;
+    for (size_t i = 0; i < slices.size(); ++i)
+      groups.push_back(ray_group(slices.size() == 1 ? "workers" : fmt::format("workers-{}", i),
+                                 slices[i].slices, slices[i].amounts.devices,
+                                 container("ray-worker", slices[i].amounts)));
     return {{"headGroupSpec", head}, {"workerGroupSpecs", groups}};
   }
 
@@ -196,8 +192,9 @@ class JobRendering {
   Json spark_template() const {
     Json out{{"apiVersion", "v1"}, {"kind", "Pod"}};
     const std::string container_name = spark_container();
-    const Json made = pod(with_variables(pods_.need.slices > 0 ? container(container_name.c_str(), pods_.need)
-                                                               : container(container_name.c_str())));
+    const Json made = pod(with_variables(
+        pods_.need.groups.empty() ? container(container_name.c_str())
+                                  : container(container_name.c_str(), pods_.need.groups.front().amounts)));
     for (const auto& [key, value] : made.items()) out[key] = value;
     return out;
   }

@@ -17,13 +17,12 @@ struct QueueUse {
   uint64_t jobs = 0;
 
   void add(const JobNeed& need) {
-    const Wide devices = Wide{need.slices} * std::max(need.devices, 1U);
-    memory += devices * need.memory.count;
-    compute_bp += devices * need.share.basis_points;
-    for (const SliceGroup& group : need.more) {
-      memory += Wide{group.slices} * group.memory.count;
-      compute_bp += Wide{group.slices} * group.share.basis_points;
-    }
+    for (const SliceGroup& group : need.groups)
+      for (uint32_t device = 0; device < group.amounts.device_count(); ++device) {
+        const Amount amount = amount_on(group.amounts, device, need.device_memory);
+        memory += Wide{group.slices} * amount.memory.count;
+        compute_bp += Wide{group.slices} * amount.compute_bp;
+      }
     slices += slice_count(need);
   }
 };
@@ -259,47 +258,61 @@ class QueuePass {
 
 }  // namespace
 
-std::vector<JobNeed> equal_parts(const JobNeed& need) {
-  std::vector<JobNeed> out{need};
-  out.front().more.clear();
-  for (const SliceGroup& group : need.more) {
-    out.push_back(out.front());
-    out.back().slices = group.slices;
-    out.back().memory = group.memory;
-    out.back().share = group.share;
-  }
+QueueGpu gpu_of(const JobNeed& need) {
+  if (need.groups.empty()) return QueueGpu::none;
+  return need.groups.front().amounts.exclusive ? QueueGpu::gpu : QueueGpu::mgpu;
+}
+
+Amount amount_on(const Amounts& amounts, uint32_t device, Bytes device_memory) {
+  invariant(device < amounts.device_count(), "the slice has the device");
+  if (amounts.exclusive) return {device_memory, whole_device.basis_points};
+  const Part part = amounts.parts.empty() ? Part{.memory_bytes = amounts.memory_bytes,
+                                                 .memory_bp = amounts.memory_bp,
+                                                 .memory_units = amounts.memory_units,
+                                                 .share_bp = amounts.share_bp}
+                                          : amounts.parts[device];
+  invariant(!part.memory_units, "a job requests no units");
+  Amount out{.compute_bp = part.share_bp.value_or(0)};
+  if (part.memory_bytes) out.memory = Bytes{*part.memory_bytes};
+  if (part.memory_bp)
+    out.memory.count =
+        static_cast<uint64_t>(Wide{device_memory.count} * *part.memory_bp / whole_device.basis_points);
+  if (amounts.total_memory_bytes) out.memory = Bytes{*amounts.total_memory_bytes / amounts.devices};
   return out;
 }
 
-uint32_t slice_index(const JobNeed& need, uint32_t group, uint32_t place_in_group) {
-  return place_in_group * static_cast<uint32_t>(need.more.size() + 1) + group;
+Amount first_amount(const JobNeed& need) {
+  if (need.groups.empty()) return {};
+  return amount_on(need.groups.front().amounts, 0, need.device_memory);
 }
 
-JobNeed need_of_slice(const JobNeed& need, uint32_t index) {
-  return equal_parts(need)[index % (need.more.size() + 1)];
+uint32_t slice_index(const JobNeed& need, uint32_t group, uint32_t place_in_group) {
+  return place_in_group * static_cast<uint32_t>(need.groups.size()) + group;
+}
+
+const Amounts& amounts_of_slice(const JobNeed& need, uint32_t index) {
+  invariant(!need.groups.empty(), "a job with slices has a group");
+  return need.groups[index % need.groups.size()].amounts;
 }
 
 std::vector<uint32_t> group_counts(const JobNeed& need) {
-  std::vector<uint32_t> out{need.slices};
-  for (const SliceGroup& group : need.more) out.push_back(group.slices);
+  std::vector<uint32_t> out;
+  for (const SliceGroup& group : need.groups) out.push_back(group.slices);
   return out;
 }
 
 JobNeed with_counts(const JobNeed& need, const std::vector<uint32_t>& counts) {
-  invariant(counts.size() == need.more.size() + 1, "each group has a number");
-  std::vector<JobNeed> parts = equal_parts(need);
-  for (size_t i = 0; i < parts.size(); ++i) parts[i].slices = counts[i];
-  std::erase_if(parts, [](const JobNeed& part) { return part.slices == 0; });
-  invariant(!parts.empty(), "a group has slices");
-  JobNeed out = parts.front();
-  for (size_t i = 1; i < parts.size(); ++i)
-    out.more.push_back({.slices = parts[i].slices, .memory = parts[i].memory, .share = parts[i].share});
+  invariant(counts.size() == need.groups.size(), "each group has a number");
+  JobNeed out = need;
+  for (size_t i = 0; i < counts.size(); ++i) out.groups[i].slices = counts[i];
+  std::erase_if(out.groups, [](const SliceGroup& group) { return group.slices == 0; });
+  invariant(!out.groups.empty(), "a group has slices");
   return out;
 }
 
 uint64_t slice_count(const JobNeed& need) {
-  uint64_t out = need.slices;
-  for (const SliceGroup& group : need.more) out += group.slices;
+  uint64_t out = 0;
+  for (const SliceGroup& group : need.groups) out += group.slices;
   return out;
 }
 
@@ -318,20 +331,23 @@ Outcome<Queue> validated(Queue queue) {
 }
 
 Outcome<void> check(const Queue& queue, const JobNeed& need, size_t waiting) {
-  if (need.gpu != queue.gpu && need.gpu != QueueGpu::none) {
+  const QueueGpu gpu = gpu_of(need);
+  if (gpu != queue.gpu && gpu != QueueGpu::none) {
     const char* gives = queue.gpu == QueueGpu::gpu    ? "provides whole GPUs"
                         : queue.gpu == QueueGpu::mgpu ? "divides GPUs"
                                                       : "provides no GPU";
-    const char* asks = need.gpu == QueueGpu::gpu ? "requests whole GPUs" : "requests slices";
+    const char* asks = gpu == QueueGpu::gpu ? "requests whole GPUs" : "requests slices";
     return failure(FailureKind::invalid_argument, "queue {} {}, but the job {}; choose another queue",
                    queue.name, gives, asks);
   }
-  if ((need.gpu == QueueGpu::none) != (need.slices == 0) || slice_count(need) > max_job_slices)
+  if ((gpu == QueueGpu::none) != (slice_count(need) == 0) || slice_count(need) > max_job_slices)
     return failure(FailureKind::invalid_argument,
                    "the job has {} slices; it must have 1 to {}, or none if it requests no GPU",
                    slice_count(need), max_job_slices);
-  const auto is_too_large = [](const SliceGroup& group) { return group.share > whole_device; };
-  if (need.share > whole_device || std::ranges::any_of(need.more, is_too_large))
+  const auto is_too_large = [](const SliceGroup& group) {
+    return group.amounts.share_bp > whole_device.basis_points;
+  };
+  if (std::ranges::any_of(need.groups, is_too_large))
     return failure(FailureKind::invalid_argument,
                    "the compute share of one slice is too large; use at most 100%");
   if (queue.max_slices != 0 && slice_count(need) > queue.max_slices)

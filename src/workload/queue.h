@@ -23,8 +23,8 @@
 #include <string>
 #include <vector>
 
+#include "core/amounts.h"
 #include "core/failure.h"
-#include "core/request.h"
 #include "workload/restart.h"
 
 namespace carve::workload {
@@ -60,32 +60,34 @@ Outcome<Queue> validated(Queue);
 // Equal slices of one job.
 struct SliceGroup {
   uint32_t slices = 0;
-  Bytes memory;  // Per slice.
-  Share share;   // Per slice.
+  Amounts amounts;  // Amounts of each slice, without memory units.
 
   friend bool operator==(const SliceGroup&, const SliceGroup&) = default;
 };
 
-// The resources that a job needs. Its slices are equal, except for those in `more`.
+// The resources that a job needs.
 struct JobNeed {
-  QueueGpu gpu = QueueGpu::mgpu;
-  uint32_t slices = 0;                // 0 only with QueueGpu::none.
-  uint32_t devices = 0;               // Whole devices per slice; 0 means 1.
-  Bytes memory;                       // Per slice and device.
-  Share share;                        // Per slice and device; whole devices have 100 %.
-  Ns deadline = 0;                    // Longest time from its admission to its end; 0 for no limit.
-  std::vector<SliceGroup> more = {};  // Further slices of other sizes: workers of a Ray cluster.
+  std::vector<SliceGroup> groups;  // Empty if the job requests no GPU. A Ray cluster may have several.
+  Bytes device_memory;             // Usable memory of the pool's largest device; 0 if unknown.
+  Ns deadline = 0;                 // Longest time from its admission to its end; 0 for no limit.
 };
 
-// Splits the need into needs of equal slices: that of its first group, then one for each group of `more`.
-std::vector<JobNeed> equal_parts(const JobNeed&);
+// Returns the kind of queue that the job needs.
+QueueGpu gpu_of(const JobNeed&);
+
+// Returns the memory and compute that a slice takes of its device with this index, for its queue's quota. A
+// whole device and a part of one are counted as if the device had `device_memory`.
+Amount amount_on(const Amounts&, uint32_t device, Bytes device_memory);
+
+// Returns the amount that a slice of the first group takes of its first device, or nothing if the job requests no GPU.
+Amount first_amount(const JobNeed&);
 
 // Returns the index of a slice of a group: the groups take turns, so a slice keeps its index if a group grows
 // or shrinks.
 uint32_t slice_index(const JobNeed&, uint32_t group, uint32_t place_in_group);
 
-// Returns the need of the slice with this index.
-JobNeed need_of_slice(const JobNeed&, uint32_t index);
+// Returns the amounts of the slice with this index. The job has a group.
+const Amounts& amounts_of_slice(const JobNeed&, uint32_t index);
 
 // Returns the number of slices of each group.
 std::vector<uint32_t> group_counts(const JobNeed&);

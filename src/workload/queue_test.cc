@@ -20,13 +20,14 @@ class Pool : public Capacity {
   bool take(uint64_t job, const JobNeed& need) override {
     std::vector<Amount> left = free_;
     std::vector<Part> parts;
+    const Amount amount = first_amount(need);
     for (size_t device = 0; device < left.size(); ++device)
-      while (parts.size() < need.slices && left[device].memory >= need.memory &&
-             left[device].compute_bp >= need.share.basis_points) {
-        left[device] = minus(left[device], need);
-        parts.push_back({device, need});
+      while (parts.size() < slice_count(need) && left[device].memory >= amount.memory &&
+             left[device].compute_bp >= amount.compute_bp) {
+        left[device] = minus(left[device], amount);
+        parts.push_back({device, amount});
       }
-    if (parts.size() < need.slices) return false;
+    if (parts.size() < slice_count(need)) return false;
     free_ = left;
     held_[job] = parts;
     return true;
@@ -37,8 +38,8 @@ class Pool : public Capacity {
     const std::vector<Part>& parts = dynamic_cast<const Pool&>(other).held_.at(job);
     for (const Part& part : parts) {
       Amount& device = left[part.device];
-      if (device.memory < part.need.memory || device.compute_bp < part.need.share.basis_points) return false;
-      device = minus(device, part.need);
+      if (device.memory < part.amount.memory || device.compute_bp < part.amount.compute_bp) return false;
+      device = minus(device, part.amount);
     }
     free_ = left;
     held_[job] = parts;
@@ -47,8 +48,8 @@ class Pool : public Capacity {
 
   void release(uint64_t job) override {
     for (const Part& part : held_.at(job)) {
-      free_[part.device].memory.count += part.need.memory.count;
-      free_[part.device].compute_bp += part.need.share.basis_points;
+      free_[part.device].memory.count += part.amount.memory.count;
+      free_[part.device].compute_bp += part.amount.compute_bp;
     }
     held_.erase(job);
   }
@@ -62,19 +63,23 @@ class Pool : public Capacity {
  private:
   struct Part {
     size_t device;
-    JobNeed need;
+    Amount amount;
   };
-  static Amount minus(const Amount& a, const JobNeed& need) {
-    return {Bytes{a.memory.count - need.memory.count}, a.compute_bp - need.share.basis_points};
+  static Amount minus(const Amount& a, const Amount& b) {
+    return {Bytes{a.memory.count - b.memory.count}, a.compute_bp - b.compute_bp};
   }
 
   std::vector<Amount> free_;
   std::map<uint64_t, std::vector<Part>> held_;
 };
 
-// A job of `slices` whole devices.
+SliceGroup group(uint32_t slices, Bytes memory, Share share) {
+  return {.slices = slices, .amounts = {.memory_bytes = memory.count, .share_bp = share.basis_points}};
+}
+
+// A job of `slices` slices that each take all of a device.
 JobNeed whole(uint32_t slices, Ns deadline = 0) {
-  return {.slices = slices, .memory = 16_GiB, .share = whole_device, .deadline = deadline};
+  return {.groups = {group(slices, 16_GiB, whole_device)}, .deadline = deadline};
 }
 
 Queue queue(const char* name) { return {.name = name}; }
@@ -196,8 +201,7 @@ TEST(Queue, one_pass_over_four_devices_as_a_table) {
 TEST(Queue, a_dominant_share_is_the_larger_of_memory_and_compute) {
   // The paper's example: users with high memory and with high compute demand get equal dominant shares.
   Pool pool(9);
-  const JobNeed memory{.slices = 1, .memory = 4_GiB, .share = {500}},
-      compute{.slices = 1, .memory = 1_GiB, .share = {3000}};
+  const JobNeed memory{.groups = {group(1, 4_GiB, {500})}}, compute{.groups = {group(1, 1_GiB, {3000})}};
   std::vector<WaitingJob> waiting;
   for (uint64_t id = 0; id < 200; ++id)
     waiting.push_back({id, id % 2 == 0 ? "a" : "b", 0, id % 2 == 0 ? memory : compute});
@@ -221,14 +225,14 @@ TEST(Queue, a_job_that_does_not_belong_to_its_queue_is_refused_with_a_message) {
             "queue q provides whole GPUs, but the job requests slices; choose another queue");
   EXPECT_EQ(message(none, whole(1)),
             "queue q provides no GPU, but the job requests slices; choose another queue");
-  EXPECT_EQ(message(none, {.gpu = QueueGpu::none}), "");
-  EXPECT_EQ(message(queue("q"), {.gpu = QueueGpu::none}), "");
+  EXPECT_EQ(message(none, {}), "");
+  EXPECT_EQ(message(queue("q"), {}), "");
   EXPECT_EQ(message(small, whole(3)),
             "the job has 3 slices, and queue q has at most 2 in all; request fewer");
   EXPECT_EQ(message(queue("q"), whole(0)),
             "the job has 0 slices; it must have 1 to 1024, or none if it requests no GPU");
   EXPECT_NE(message(queue("q"), whole(1025)), "");
-  EXPECT_NE(message(queue("q"), {.slices = 1, .share = {10001}}), "");
+  EXPECT_NE(message(queue("q"), {.groups = {group(1, {}, {10001})}}), "");
   EXPECT_NE(message(queue("q"), whole(1, -1)), "");
   EXPECT_EQ(message(queue("q"), whole(1), 9999), "");
   EXPECT_EQ(check(queue("q"), whole(1), 10'000).error().kind, FailureKind::insufficient_capacity);
@@ -273,7 +277,7 @@ TEST(Queue, amounts_beyond_64_bits_are_compared) {
   Pool pool(1);
   Queue heavy = queue("b");
   heavy.weight = max_queue_weight;
-  const JobNeed huge{.slices = 1024, .memory = {UINT64_MAX}, .share = whole_device};
+  const JobNeed huge{.groups = {group(1024, {UINT64_MAX}, whole_device)}};
   const std::vector<RunningJob> running{{8, "a", huge}, {9, "b", huge}};
   const std::vector<WaitingJob> waiting{{1, "a", 0, whole(1)}, {2, "b", 0, whole(1)}};
   EXPECT_EQ(text(decide(std::vector{queue("a"), heavy}, waiting, running, {Bytes{UINT64_MAX}, UINT64_MAX},
@@ -298,9 +302,9 @@ class History {
 
   void arrive() {
     const Queue& q = queues_[dice_() % queues_.size()];
-    JobNeed need{.slices = 1 + static_cast<uint32_t>(dice_() % devices_)};
-    need.memory = Bytes{(1 + dice_() % 16) << 30};
-    need.share = {static_cast<uint32_t>(1 + dice_() % 10'000)};
+    const uint32_t slices = 1 + static_cast<uint32_t>(dice_() % devices_);
+    const Bytes memory{(1 + dice_() % 16) << 30};
+    JobNeed need{.groups = {group(slices, memory, {static_cast<uint32_t>(1 + dice_() % 10'000)})}};
     need.deadline = dice_() % 4 == 0 ? 0 : static_cast<Ns>(1 + dice_() % 50) * second_ns;
     waiting_.push_back(
         {++last_id_, q.name, queues_.size() == 1 ? 0 : static_cast<int32_t>(dice_() % 2), need});
@@ -357,7 +361,7 @@ class History {
     for (const Queue& q : queues_) {
       uint64_t jobs = 0, slices = 0;
       for (const RunningJob& job : running_)
-        if (job.queue == q.name) ++jobs, slices += job.need.slices;
+        if (job.queue == q.name) ++jobs, slices += slice_count(job.need);
       ASSERT_TRUE(q.max_running == 0 || jobs <= q.max_running);
       ASSERT_TRUE(q.max_slices == 0 || slices <= q.max_slices);
     }
@@ -425,19 +429,39 @@ TEST(Queue, any_history_keeps_the_order_and_the_limits_and_admits_every_job) {
 }
 
 TEST(JobNeed, of_groups_gives_each_slice_an_index_that_stays_if_a_group_gets_more) {
-  JobNeed need{.slices = 2, .memory = 4_GiB, .share = Share{3000}};
-  need.more = {{.slices = 1, .memory = 8_GiB, .share = Share{5000}}};
+  const JobNeed need{.groups = {group(2, 4_GiB, {3000}), group(1, 8_GiB, {5000})}};
   EXPECT_EQ(slice_index(need, 0, 1), 2u);
   EXPECT_EQ(slice_index(need, 1, 0), 1u);
-  EXPECT_EQ(need_of_slice(need, 1).memory, 8_GiB);
-  EXPECT_EQ(need_of_slice(need, 4).memory, 4_GiB);
+  EXPECT_EQ(amounts_of_slice(need, 1), need.groups[1].amounts);
+  EXPECT_EQ(amounts_of_slice(need, 4), need.groups[0].amounts);
   EXPECT_EQ(group_counts(need), (std::vector<uint32_t>{2, 1}));
   const JobNeed more = with_counts(need, {0, 3});
   EXPECT_EQ(slice_count(more), 3u);
-  EXPECT_EQ(more.memory, 8_GiB);
-  EXPECT_TRUE(more.more.empty());
+  EXPECT_EQ(more.groups, (std::vector{group(3, 8_GiB, {5000})}));
   EXPECT_EQ(group_counts(with_counts(need, {5, 2})), (std::vector<uint32_t>{5, 2}));
-  EXPECT_EQ(slice_index({.slices = 3}, 0, 2), 2u) << "equal slices are counted";
+  EXPECT_EQ(slice_index(whole(3), 0, 2), 2u) << "equal slices are counted";
+}
+
+TEST(JobNeed, counts_each_device_of_a_slice_for_the_quota) {
+  const Amounts whole_devices{.devices = 2, .exclusive = true};
+  EXPECT_EQ(amount_on(whole_devices, 1, 22_GiB), (Amount{22_GiB, 10'000}));
+  const Amounts unequal{.devices = 0,
+                        .parts = {{.memory_bytes = (8_GiB).count, .share_bp = 3000}, {.memory_bp = 2500}}};
+  EXPECT_EQ(amount_on(unequal, 0, 16_GiB), (Amount{8_GiB, 3000}));
+  EXPECT_EQ(amount_on(unequal, 1, 16_GiB), (Amount{4_GiB, 0}));
+  EXPECT_EQ(amount_on({.total_memory_bytes = (6_GiB).count, .devices = 3}, 2, {}), (Amount{2_GiB, 0}));
+  EXPECT_EQ(gpu_of({}), QueueGpu::none);
+  EXPECT_EQ(gpu_of({.groups = {{.slices = 1, .amounts = whole_devices}}}), QueueGpu::gpu);
+  EXPECT_EQ(gpu_of({.groups = {{.slices = 1, .amounts = unequal}}}), QueueGpu::mgpu);
+  EXPECT_EQ(first_amount({}), Amount{});
+
+  // Two jobs of 1 slice with parts of 8 and 4 GiB exceed a quota of 20 GiB, one doesn't.
+  Pool pool(8);
+  Queue limited = queue("a"), other = queue("b");
+  limited.quota = Amount{20_GiB, 80'000};
+  const JobNeed need{.groups = {{.slices = 1, .amounts = unequal}}, .device_memory = 16_GiB};
+  const std::vector<WaitingJob> waiting{{1, "a", 0, need}, {2, "a", 0, need}, {3, "b", 0, whole(1)}};
+  EXPECT_EQ(text(decide(std::vector{limited, other}, waiting, {}, pool.total(), pool, 0)), "1 3 2 |");
 }
 
 }  // namespace

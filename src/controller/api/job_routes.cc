@@ -91,8 +91,8 @@ Result<SubmittedJob, http::Response> submitted(const Call& call, const Submissio
   auto pods = pods_of_submitted(object, out.spec.queue, queue, sizes_of(call, queue.pool));
   if (!pods) return tl::unexpected(refuse(std::move(pods.error())));
   out.pods = std::move(*pods);
-  const uint32_t devices =
-      workload::slice_count(out.pods.need) == 0 ? 0 : std::max(out.pods.need.devices, 1u);
+  const std::vector<workload::SliceGroup>& groups = out.pods.need.groups;
+  const uint32_t devices = groups.empty() ? 0 : groups.front().amounts.device_count();
   if (const auto problem = objects::visible_devices_problem(out.spec.run.env, devices); !problem.empty()) {
     const std::string field = submission.kind == Kind::ray_cluster ? "spec.env.CUDA_VISIBLE_DEVICES"
                                                                    : "spec.run.env.CUDA_VISIBLE_DEVICES";
@@ -188,8 +188,9 @@ std::vector<std::string> warnings_of(const SubmittedJob& job) {
 void set_slices(objects::JobStatus& status, const SubmittedJob& job) {
   status.gpu = slice_text(job.pods.need);
   status.slices = static_cast<uint32_t>(workload::slice_count(job.pods.need));
-  status.memory_bytes = job.pods.need.memory.count;
-  status.share_bp = job.pods.need.share.basis_points;
+  const workload::Amount amount = workload::first_amount(job.pods.need);
+  status.memory_bytes = amount.memory.count;
+  status.share_bp = static_cast<uint32_t>(amount.compute_bp);
 }
 
 // Returns the object with the document's labels and annotations and, for a cluster, its numbers of workers.

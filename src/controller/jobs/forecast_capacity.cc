@@ -7,17 +7,15 @@ namespace carve::controller {
 bool ForecastCapacity::take(uint64_t job, const workload::JobNeed& need) {
   if (held_back_.contains(job)) return false;
   std::vector<HeldPlace> held;
-  for (const workload::JobNeed& part : workload::equal_parts(need)) {
-    const Amounts request = slice_terms(part);
-    for (uint32_t i = 0; i < part.slices; ++i) {
-      auto place = forecast_.place({.pool = pool_}, request);
+  for (const workload::SliceGroup& group : need.groups)
+    for (uint32_t i = 0; i < group.slices; ++i) {
+      auto place = forecast_.place({.pool = pool_}, group.amounts);
       if (!place) {
         for (const HeldPlace& taken : held) forecast_.release_at(taken.place, taken.request);
         return false;
       }
-      held.push_back({.request = request, .place = std::move(*place)});
+      held.push_back({.request = group.amounts, .place = std::move(*place)});
     }
-  }
   held_[job] = std::move(held);
   return true;
 }
@@ -49,16 +47,14 @@ std::string ForecastCapacity::problem(const workload::JobNeed& need) const {
   SliceForecast forecast = forecast_;
   const uint64_t count = workload::slice_count(need);
   uint64_t number = 0;
-  for (const workload::JobNeed& part : workload::equal_parts(need)) {
-    const Amounts request = slice_terms(part);
-    for (uint32_t i = 0; i < part.slices; ++i) {
+  for (const workload::SliceGroup& group : need.groups)
+    for (uint32_t i = 0; i < group.slices; ++i) {
       ++number;
-      const auto place = forecast.place({.pool = pool_}, request);
+      const auto place = forecast.place({.pool = pool_}, group.amounts);
       if (place) continue;
       if (count == 1) return place.error().message;
       return fmt::format("slice {} of {}: {}", number, count, place.error().message);
     }
-  }
   return "";
 }
 

@@ -19,7 +19,9 @@ SliceForecast two_devices() {
 }
 
 workload::JobNeed slices(uint32_t count, uint32_t percent) {
-  return {.slices = count, .memory = 1_GiB, .share = Share{percent * 100}};
+  const Amounts amounts{
+      .memory_bytes = (1_GiB).count, .share_bp = percent * 100, .policy = Policy::fixed_share};
+  return {.groups = {{.slices = count, .amounts = amounts}}};
 }
 
 TEST(ForecastCapacity, takes_all_slices_of_a_job_or_none) {
@@ -34,10 +36,10 @@ TEST(ForecastCapacity, takes_all_slices_of_a_job_or_none) {
 TEST(ForecastCapacity, takes_slices_of_several_sizes_or_none) {
   ForecastCapacity capacity(two_devices(), "", {});
   workload::JobNeed need = slices(2, 30);
-  need.more = {{.slices = 2, .memory = 1_GiB, .share = Share{8000}}};
+  need.groups.push_back(slices(2, 80).groups.front());
   EXPECT_FALSE(capacity.take(1, need));
   EXPECT_THAT(capacity.problem(need), testing::HasSubstr("slice 4 of 4: node n1: "));
-  need.more.front().share = Share{4000};
+  need.groups.back() = slices(2, 40).groups.front();
   EXPECT_TRUE(capacity.take(2, need));
   EXPECT_FALSE(capacity.take(3, slices(1, 65)));
   capacity.release(2);
@@ -46,13 +48,12 @@ TEST(ForecastCapacity, takes_slices_of_several_sizes_or_none) {
 
 TEST(ForecastCapacity, whole_devices_are_taken_and_released) {
   ForecastCapacity capacity(two_devices(), "", {});
-  workload::JobNeed whole{.gpu = workload::QueueGpu::gpu, .slices = 2, .share = whole_device};
+  workload::JobNeed whole{.groups = {{.slices = 2, .amounts = {.exclusive = true}}}};
   EXPECT_TRUE(capacity.take(1, whole));
   EXPECT_FALSE(capacity.take(2, slices(1, 5)));
   capacity.release(1);
   EXPECT_TRUE(capacity.take(2, slices(1, 5)));
-  whole.slices = 1;
-  whole.devices = 2;
+  whole.groups = {{.slices = 1, .amounts = {.devices = 2, .exclusive = true}}};
   EXPECT_FALSE(capacity.take(3, whole));
 }
 

@@ -113,11 +113,13 @@ void JobReconciler::add_job(PoolTurn& pool, const ObjectRegistry::Pointer& objec
   if (known.form->job.stays)
     need = workload::with_counts(need, admitted_workers(*record, workload::group_counts(need)));
   ++status.running;
-  for (const workload::JobNeed& part : workload::equal_parts(need)) {
-    status.slices += part.slices;
-    const uint64_t devices = uint64_t{part.slices} * std::max(part.devices, 1U);
-    status.memory_bytes += devices * part.memory.count;
-    status.compute_bp += devices * part.share.basis_points;
+  for (const workload::SliceGroup& group : need.groups) {
+    status.slices += group.slices;
+    for (uint32_t device = 0; device < group.amounts.device_count(); ++device) {
+      const workload::Amount amount = workload::amount_on(group.amounts, device, need.device_memory);
+      status.memory_bytes += group.slices * amount.memory.count;
+      status.compute_bp += group.slices * amount.compute_bp;
+    }
   }
   pool.running.push_back(
       {.id = id, .queue = queue, .need = std::move(need), .admitted_at = record->admitted_ns});
@@ -210,7 +212,7 @@ std::vector<ForecastCapacity::HeldPlace> JobReconciler::places_of_job(const Obje
           : form.job.pods;
   for (const workload::PodSpec& pod : pods) {
     if (!pod.needs_slice) continue;
-    Amounts request = slice_terms(workload::need_of_slice(need, pod.id.index));
+    Amounts request = workload::amounts_of_slice(need, pod.id.index);
     const auto record = records.find(pod.id);
     if (record != records.end() && record->second.is_granted) {
       if (auto place = forecast.place_of(record->second.node, record->second.devices))

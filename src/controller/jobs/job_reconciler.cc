@@ -42,7 +42,7 @@ void forget_slice(PodRecord& record) {
 
 api::SliceRequest slice_request(const Object& job, const JobForm& form, const PodRecord& record) {
   api::SliceRequest request{.request_id = record.request_id,
-                            .amounts = slice_terms(workload::need_of_slice(form.pods.need, record.index))};
+                            .amounts = workload::amounts_of_slice(form.pods.need, record.index)};
   request.name = record.program;
   request.lifetime = Lifetime::until_deleted;
   request.account = job.account;

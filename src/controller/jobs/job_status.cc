@@ -114,8 +114,9 @@ objects::JobStatus job_status(const JobStatusInput& in, objects::JobStatus befor
   out.finished_at = moment(in.record.finished_ns);
   out.gpu = slice_text(in.form.pods.need);
   out.slices = static_cast<uint32_t>(workload::slice_count(in.form.pods.need));
-  out.memory_bytes = in.form.pods.need.memory.count;
-  out.share_bp = in.form.pods.need.share.basis_points;
+  const workload::Amount amount = workload::first_amount(in.form.pods.need);
+  out.memory_bytes = amount.memory.count;
+  out.share_bp = static_cast<uint32_t>(amount.compute_bp);
   const bool has_head = std::ranges::any_of(in.programs, [](const auto& one) {
     return one.first.role == PodRole::head && one.second.state == ProgramState::running;
   });

@@ -7,10 +7,9 @@ namespace carve::controller {
 Outcome<void> check_fits_empty(SliceForecast empty, const std::string& pool, const workload::JobNeed& need) {
   const uint64_t slices = workload::slice_count(need);
   uint64_t granted = 0;
-  for (const workload::JobNeed& part : workload::equal_parts(need)) {
-    const Amounts request = slice_terms(part);
-    for (uint32_t i = 0; i < part.slices; ++i, ++granted) {
-      const auto place = empty.place({.pool = pool}, request);
+  for (const workload::SliceGroup& group : need.groups)
+    for (uint32_t i = 0; i < group.slices; ++i, ++granted) {
+      const auto place = empty.place({.pool = pool}, group.amounts);
       if (place) continue;
       if (place.error().kind != FailureKind::insufficient_capacity) return {};
       if (granted == 0)
@@ -22,7 +21,6 @@ Outcome<void> check_fits_empty(SliceForecast empty, const std::string& pool, con
                      "all slices are granted together; request smaller or fewer slices",
                      granted, slices, slice_text(need));
     }
-  }
   return {};
 }
 

@@ -102,32 +102,25 @@ std::string pod_name(const std::string& job, workload::PodId id) {
   return fmt::format("{}-{}-{}", job, carve::text(id.role), id.index);
 }
 
-// The vendor's shares are limits, so the policy is fixed-share.
-Amounts slice_terms(const workload::JobNeed& need) {
-  Amounts out{.devices = std::max(need.devices, 1U)};
-  if (need.gpu == workload::QueueGpu::gpu) {
-    out.exclusive = true;
-    return out;
-  }
-  out.memory_bytes = need.memory.count;
-  out.share_bp = need.share.basis_points;
-  out.policy = Policy::fixed_share;
-  return out;
+namespace {
+
+// The amounts of one slice: "1000 MiB, 30%", "2 whole devices" or "8GiB:30%,4GiB:10%".
+std::string slice_text(const Amounts& amounts) {
+  if (amounts.exclusive)
+    return fmt::format("{} whole device{}", amounts.devices, amounts.devices == 1 ? "" : "s");
+  if (!amounts.parts.empty()) return carve::text(amounts.parts);
+  return fmt::format("{}, {}", std::string_view(carve::text(Bytes{amounts.memory_bytes.value_or(0)})),
+                     std::string_view(carve::text(Share{amounts.share_bp.value_or(0)})));
 }
 
+}  // namespace
+
 std::string slice_text(const workload::JobNeed& need) {
-  if (!need.more.empty()) {
-    std::string all;
-    for (const workload::JobNeed& part : workload::equal_parts(need))
-      all += fmt::format("{}{} of {}", all.empty() ? "" : "; ", part.slices, slice_text(part));
-    return all;
-  }
-  if (need.gpu == workload::QueueGpu::none) return "";
-  if (need.gpu == workload::QueueGpu::mgpu)
-    return fmt::format("{}, {}", std::string_view(carve::text(need.memory)),
-                       std::string_view(carve::text(need.share)));
-  const uint32_t devices = std::max(need.devices, 1U);
-  return fmt::format("{} whole device{}", devices, devices == 1 ? "" : "s");
+  if (need.groups.size() == 1) return slice_text(need.groups.front().amounts);
+  std::string all;
+  for (const workload::SliceGroup& group : need.groups)
+    all += fmt::format("{}{} of {}", all.empty() ? "" : "; ", group.slices, slice_text(group.amounts));
+  return all;
 }
 
 }  // namespace carve::controller

@@ -60,9 +60,6 @@ std::vector<workload::PodSpec> cluster_pods(const workload::JobNeed&, const std:
 // Returns the name of a pod's program and slice: JOB-ROLE-INDEX.
 std::string pod_name(const std::string& job, workload::PodId);
 
-// Returns the request of each of the equal slices to a node, without its name and owner.
-Amounts slice_terms(const workload::JobNeed&);
-
 // Returns the amounts of each slice: "1000 MiB, 30%", "2 of 4 GiB, 30%; 1 of 8 GiB, 50%"; empty if the job
 // has no slice.
 std::string slice_text(const workload::JobNeed&);

@@ -95,11 +95,8 @@ Result<engines::EnginePods, api::FieldErrors> cluster_pods(const objects::RayClu
       for (const api::FieldError& error : pods.error()) errors.add_all({renamed(error, i)});
       continue;
     }
-    if (i == 0)
-      out.need = pods->need;
-    else
-      out.need.more.push_back(
-          {.slices = workers.replicas, .memory = pods->need.memory, .share = pods->need.share});
+    out.need.device_memory = pods->need.device_memory;
+    std::ranges::move(pods->need.groups, std::back_inserter(out.need.groups));
     replicas += workers.replicas;
     out.tasks_at_once = pods->tasks_at_once;
     for (const std::string& warning : pods->warnings)

@@ -33,10 +33,10 @@ TEST(RayCluster, has_a_head_without_a_slice_and_workers_of_each_size) {
   EXPECT_THAT(pods->groups, ElementsAre(engines::PodGroup{PodRole::head, 1, false},
                                         engines::PodGroup{PodRole::worker, 3, true}));
   EXPECT_EQ(workload::slice_count(pods->need), 3u);
-  EXPECT_EQ(workload::need_of_slice(pods->need, 0).memory, 4096_MiB);
-  EXPECT_EQ(workload::need_of_slice(pods->need, 2).memory, 4096_MiB);
-  EXPECT_EQ(workload::need_of_slice(pods->need, 1).memory, 8192_MiB);
-  EXPECT_EQ(workload::need_of_slice(pods->need, 1).share, Share{5000});
+  EXPECT_EQ(workload::amounts_of_slice(pods->need, 0).memory_bytes, (4096_MiB).count);
+  EXPECT_EQ(workload::amounts_of_slice(pods->need, 2).memory_bytes, (4096_MiB).count);
+  EXPECT_EQ(workload::amounts_of_slice(pods->need, 1).memory_bytes, (8192_MiB).count);
+  EXPECT_EQ(workload::amounts_of_slice(pods->need, 1).share_bp, 5000u);
 }
 
 TEST(RayCluster, has_whole_devices_on_a_gpu_queue) {
@@ -44,8 +44,8 @@ TEST(RayCluster, has_whole_devices_on_a_gpu_queue) {
   spec.workers = {{.replicas = 2}};
   const auto pods = pods_of_two_sizes(spec, QueueGpu::gpu);
   ASSERT_TRUE(pods) << pods.error().front().message;
-  EXPECT_EQ(pods->need.share, whole_device);
-  EXPECT_EQ(pods->need.slices, 2u);
+  EXPECT_EQ(workload::first_amount(pods->need).compute_bp, 10'000u);
+  EXPECT_EQ(workload::slice_count(pods->need), 2u);
 }
 
 TEST(RayCluster, is_refused_with_the_field_of_its_document) {
