@@ -39,7 +39,7 @@ const std::vector<std::string> heading_of_clusters = {"NAME",    "QUEUE", "PHASE
                                                       "WORKERS", "GPU",   "DASHBOARD"};
 
 std::vector<std::string> row_of(const objects::Queue& queue) {
-  return {harmless(queue.metadata.name),           harmless(queue.spec.gpu),
+  return {harmless(queue.metadata.name),           harmless(text(queue.spec.gpu)),
           shown_or_dash(queue.spec.pool),          fmt::format("{}", queue.spec.weight),
           fmt::format("{}", queue.status.waiting), fmt::format("{}", queue.status.running),
           fmt::format("{}", queue.status.slices)};
@@ -118,7 +118,7 @@ void detail(const char* name, const std::string& value) {
 void describe(const objects::Queue& queue) {
   const objects::QueueSpec& spec = queue.spec;
   detail("name", queue.metadata.name);
-  detail("gpu", spec.gpu);
+  detail("gpu", text(spec.gpu));
   detail("pool", spec.pool);
   detail("weight", fmt::format("{}", spec.weight));
   if (spec.quota)
@@ -132,7 +132,7 @@ void describe(const objects::Queue& queue) {
   detail("max slices", limit(spec.max_slices));
   detail("strict", spec.strict ? "yes" : "no");
   detail("backfill", spec.backfill ? "yes" : "no");
-  detail("billing", spec.billing);
+  detail("billing", text(spec.billing));
   detail("groups", fmt::format("{}", fmt::join(spec.compute_groups, ", ")));
   detail("waiting", fmt::format("{}", queue.status.waiting));
   detail("running", fmt::format("{} with {} slices: {}, {} % of one device", queue.status.running,

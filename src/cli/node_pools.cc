@@ -75,7 +75,7 @@ std::string slicing_text(const objects::Slicing& slicing) {
 std::vector<std::string> cells_of(const objects::Pool& pool) {
   const objects::PoolStatus& s = pool.status;
   return {harmless(pool.metadata.name),
-          harmless(pool.spec.type),
+          harmless(text(pool.spec.type)),
           fmt::format("{}", s.nodes),
           fmt::format("{}", s.gpus),
           fmt::format("{}", s.running_gpu_nodes),
@@ -120,14 +120,14 @@ void describe(const objects::Node& node) {
 void describe(const objects::Pool& pool) {
   const objects::PoolStatus& s = pool.status;
   line("name", pool.metadata.name);
-  line("type", pool.spec.type);
+  line("type", text(pool.spec.type));
   line("nodes", fmt::format("{}, {} running with a GPU", s.nodes, s.running_gpu_nodes));
   line("gpu", fmt::format("{}", s.gpus));
   line("sync", pool.spec.label_sync ? "on" : "off");
   line("sharing", pool.spec.sharing ? "on" : "off");
   for (const auto& [key, value] : pool.spec.labels) line("label", key + "=" + value);
   for (const objects::PoolTaint& t : pool.spec.taints)
-    line("taint", fmt::format("{}={}:{}", t.key, t.value, t.effect));
+    line("taint", fmt::format("{}={}:{}", t.key, t.value, text(t.effect)));
   for (const objects::PoolDrift& d : s.drift)
     line("drift", fmt::format("node {}: {} is {}, the pool has {}", d.node, d.label,
                               d.node_value.empty() ? "absent" : d.node_value, d.pool_value));

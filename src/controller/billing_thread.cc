@@ -46,7 +46,7 @@ class AgentUsage final : public UsageSource {
 
 bool is_prepaid(const ObjectRegistry& objects, const std::string& queue) {
   const auto object = objects.find(queue_key(queue));
-  return object && queue_spec(*object).billing == "prepaid";
+  return object && queue_spec(*object).billing == QueueBilling::prepaid;
 }
 
 // Copies the records of these nodes. A node that does not respond is logged once, until it responds.

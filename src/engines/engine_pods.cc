@@ -8,8 +8,6 @@
 namespace carve::engines {
 namespace {
 
-using workload::QueueGpu;
-
 constexpr std::string_view mgpu_prefix = "emr.serverless.mgpu.";
 constexpr std::string_view driver_amount = "spark.driver.resource.gpu.amount";
 constexpr std::string_view executor_amount = "spark.executor.resource.gpu.amount";

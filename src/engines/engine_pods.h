@@ -35,7 +35,7 @@ inline constexpr uint64_t max_memory_mib = uint64_t{1} << 30;         // 1 PiB: 
 // The part of a queue that limits the requests of its jobs.
 struct QueueTerms {
   std::string name;
-  workload::QueueGpu gpu = workload::QueueGpu::mgpu;
+  QueueGpu gpu = QueueGpu::mgpu;
   bool strict = false;
 };
 

@@ -7,7 +7,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-using workload::QueueGpu;
 
 constexpr uint64_t context = 256 << 20, usable = uint64_t{22731} << 20;
 

@@ -289,7 +289,7 @@ class Deriver {
   std::vector<objects::DerivedParameter> result() { return std::move(out_); }
 
  private:
-  bool has_slices() const { return workload::gpu_of(pods_.need) == workload::QueueGpu::mgpu; }
+  bool has_slices() const { return workload::gpu_of(pods_.need) == QueueGpu::mgpu; }
   uint64_t smallest_memory() const {
     uint64_t out = UINT64_MAX;
     for (const workload::SliceGroup& group : pods_.need.groups)

@@ -1,23 +1,25 @@
 // kind: Pool. A node pool: nodes that share labels and taints (workload/pool.h).
 #pragma once
 
+#include "core/pool_words.h"
+#include "core/word.h"
 #include "objects/object.h"
 
 namespace carve::objects {
 
 struct PoolTaint {
-  std::string key;     // As in Kubernetes.
-  std::string value;   // As in Kubernetes.
-  std::string effect;  // "NoSchedule", "PreferNoSchedule", "NoExecute"
+  std::string key;           // As in Kubernetes.
+  std::string value;         // As in Kubernetes.
+  Word<TaintEffect> effect;  // "NoSchedule", "PreferNoSchedule", "NoExecute"
 };
 
 struct PoolSpec {
-  std::string type = "eas";                   // "eas", "lingjun", "public", "ecs", "vci"
+  Word<PoolType> type = PoolType::eas;        // "eas", "lingjun", "public", "ecs", "vci"
   std::map<std::string, std::string> labels;  // Labels of a new node.
   std::vector<PoolTaint> taints;              // Taints of a new node.
   bool label_sync = false;                    // Nodes follow later changes of labels and taints.
   bool sharing = true;                        // Slices may be created on its nodes.
-  std::string best_effort = "allow";          // "allow" or "refuse" slices without a share.
+  Word<BestEffortRule> best_effort = BestEffortRule::allow;  // "allow" or "refuse" slices without a share.
 };
 
 // A label of the pool that a node lacks, or has with another value.

@@ -3,6 +3,8 @@
 
 #include <optional>
 
+#include "core/pool_words.h"
+#include "core/word.h"
 #include "objects/object.h"
 
 namespace carve::objects {
@@ -15,7 +17,8 @@ struct QueueQuota {
 };
 
 struct QueueSpec {
-  std::string gpu = "mgpu";         // "none"; "gpu" for whole devices; "mgpu" for parts of them. Immutable.
+  Word<QueueGpu> gpu =
+      QueueGpu::mgpu;               // "none"; "gpu" for whole devices; "mgpu" for parts of them. Immutable.
   std::string pool;                 // Empty for any node.
   std::optional<QueueQuota> quota;  // Amount that it can always reclaim; nothing if absent.
   uint32_t weight = 1;              // Of its part in the pool, relative to other queues.
@@ -23,7 +26,7 @@ struct QueueSpec {
   uint32_t max_slices = 0;          // Over all its running jobs; 0 for no limit.
   bool strict = false;    // Only the steps of the vendor: 5, 10, ... 95, 99 percent; 256 MiB or more.
   bool backfill = false;  // A later job that does not delay the head may pass it.
-  std::string billing = "onDemand";                       // "onDemand", "prepaid"
+  Word<QueueBilling> billing = QueueBilling::on_demand;   // "onDemand", "prepaid"
   std::vector<std::string> compute_groups = {"default"};  // Names that a job may give as `computeGroup`.
 };
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "core/pool_words.h"
 #include "core/restart_policy.h"
 #include "objects/autoscale_metric.h"
 #include "objects/object.h"
@@ -62,10 +63,10 @@ struct Update {
 
 // Lets replicas run on nodes with a taint (workload/pool.h). "Exists" tolerates any value of the key.
 struct Toleration {
-  std::string key;                  // Empty with "Exists" for every key.
-  std::string operator_ = "Equal";  // "Equal", "Exists"
-  std::string value;                // The taint's value, for "Equal".
-  std::string effect;               // "NoSchedule", "PreferNoSchedule", "NoExecute"; empty for every effect.
+  std::string key;                                                 // Empty with "Exists" for every key.
+  Word<TolerationOperator> operator_ = TolerationOperator::equal;  // "Equal", "Exists"
+  std::string value;                                               // The taint's value, for "Equal".
+  Word<TaintEffect> effect;  // "NoSchedule", "PreferNoSchedule", "NoExecute"; empty for every effect.
 };
 
 struct Autoscale {

@@ -82,7 +82,7 @@ class JobRendering {
 
   Json annotations() const {
     Json out = Json::object();
-    if (workload::gpu_of(pods_.need) == workload::QueueGpu::mgpu)
+    if (workload::gpu_of(pods_.need) == QueueGpu::mgpu)
       out[dialects::keys::policy] = text(Policy::fixed_share);
     return out;
   }

@@ -82,10 +82,10 @@ class Rendering {
   }
 
   static Json toleration(const objects::Toleration& one) {
-    Json out{{"operator", one.operator_}};
+    Json out{{"operator", text(one.operator_)}};
     for (const auto& [key, value] :
-         {std::pair{"key", &one.key}, {"value", &one.value}, {"effect", &one.effect}})
-      if (!value->empty()) out[key] = *value;
+         {std::pair{"key", one.key}, {"value", one.value}, {"effect", text(one.effect)}})
+      if (!value.empty()) out[key] = value;
     return out;
   }
 

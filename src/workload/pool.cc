@@ -70,29 +70,18 @@ SlicingCheck instance_state(std::span<const PoolNode> nodes, Ns now) {
 
 }  // namespace
 
-std::string_view text(PoolType type) {
-  switch (type) {
-    case PoolType::eas: return "eas";
-    case PoolType::lingjun: return "lingjun";
-    case PoolType::public_group: return "public";
-    case PoolType::ecs: return "ecs";
-    case PoolType::vci: break;
-  }
-  return "vci";
-}
-
 bool tolerates(const Toleration& toleration, const Taint& taint) {
   if (!toleration.key.empty() && toleration.key != taint.key) return false;
   if (toleration.value && *toleration.value != taint.value) return false;
-  return toleration.effect.empty() || toleration.effect == taint.effect;
+  return !toleration.effect || toleration.effect == taint.effect;
 }
 
-TaintEffect effect_of(const std::set<Taint>& taints, std::span<const Toleration> tolerations) {
-  TaintEffect out;
+TaintResult effect_of(const std::set<Taint>& taints, std::span<const Toleration> tolerations) {
+  TaintResult out;
   for (const Taint& taint : taints) {
     if (std::ranges::any_of(tolerations, [&](const Toleration& one) { return tolerates(one, taint); }))
       continue;
-    if (taint.effect == "PreferNoSchedule")
+    if (taint.effect == TaintEffect::prefer_no_schedule)
       out.avoids = true;
     else if (out.repels == nullptr)
       out.repels = &taint;

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/node_phase.h"
+#include "core/pool_words.h"
 #include "core/request.h"
 #include "workload/restart.h"
 
@@ -41,7 +42,7 @@ using Labels = std::map<std::string, std::string, std::less<>>;
 struct Taint {
   std::string key;
   std::string value;
-  std::string effect;
+  TaintEffect effect = TaintEffect::no_schedule;
 
   friend auto operator<=>(const Taint&, const Taint&) = default;
 };
@@ -50,21 +51,18 @@ struct Taint {
 struct Toleration {
   std::string key;
   std::optional<std::string> value;  // Absent for every value.
-  std::string effect;
+  std::optional<TaintEffect> effect;
 };
 
 bool tolerates(const Toleration&, const Taint&);
 
 // The effect of a node's taints on a service: with `repels` it is never placed there; with `avoids` only if
 // no other node is available. The repelling taint is the first that is not tolerated.
-struct TaintEffect {
+struct TaintResult {
   const Taint* repels = nullptr;
   bool avoids = false;
 };
-TaintEffect effect_of(const std::set<Taint>&, std::span<const Toleration>);
-
-enum class PoolType : uint8_t { eas, lingjun, public_group, ecs, vci };
-std::string_view text(PoolType);  // "eas", "lingjun", "public", "ecs", "vci"
+TaintResult effect_of(const std::set<Taint>&, std::span<const Toleration>);
 
 struct NodePool {
   std::string name;

@@ -31,7 +31,7 @@ std::string text(const std::vector<PoolAction>& list) {
 
 TEST(Pool, labels_of_new_and_of_existing_nodes) {
   NodePool p = pool(), synchronised = pool();
-  p.taints = synchronised.taints = {{"gpu", "yes", "NoSchedule"}};
+  p.taints = synchronised.taints = {{"gpu", "yes", TaintEffect::no_schedule}};
   synchronised.synchronises_labels = true;
   PoolNode fresh = node("n1"), differs = node("n2"), same = node("n3");
   differs.is_initialised = same.is_initialised = true;
@@ -52,29 +52,30 @@ TEST(Pool, a_synchronising_pool_removes_a_taint_from_its_nodes_when_its_spec_dro
   NodePool p = pool();
   PoolNode tainted = node("n1");
   tainted.labels = p.labels, tainted.is_initialised = true;
-  tainted.taints = {{"gpu", "yes", "NoSchedule"}};
+  tainted.taints = {{"gpu", "yes", TaintEffect::no_schedule}};
   EXPECT_TRUE(actions(p, std::vector{tainted}).empty()) << "existing nodes follow only with synchronisation";
   p.synchronises_labels = true;
   const std::vector<PoolAction> expected{
-      {.kind = Kind::remove_taint, .node = "n1", .taint = {"gpu", "yes", "NoSchedule"}}};
+      {.kind = Kind::remove_taint, .node = "n1", .taint = {"gpu", "yes", TaintEffect::no_schedule}}};
   EXPECT_EQ(actions(p, std::vector{tainted}), expected);
 }
 
 TEST(Pool, a_taint_is_tolerated_by_key_value_and_effect) {
-  const Taint taint{"gpu", "a10", "NoSchedule"};
-  EXPECT_TRUE(tolerates({.key = "gpu", .value = "a10", .effect = "NoSchedule"}, taint));
+  const Taint taint{"gpu", "a10", TaintEffect::no_schedule};
+  EXPECT_TRUE(tolerates({.key = "gpu", .value = "a10", .effect = TaintEffect::no_schedule}, taint));
   EXPECT_TRUE(tolerates({.key = "gpu", .value = "a10"}, taint));
   EXPECT_TRUE(tolerates({.key = "gpu"}, taint));
   EXPECT_TRUE(tolerates({}, taint));
   EXPECT_FALSE(tolerates({.key = "gpu", .value = "t4"}, taint));
   EXPECT_FALSE(tolerates({.key = "gpus"}, taint));
-  EXPECT_FALSE(tolerates({.key = "gpu", .effect = "NoExecute"}, taint));
+  EXPECT_FALSE(tolerates({.key = "gpu", .effect = TaintEffect::no_execute}, taint));
 }
 
 TEST(Pool, a_preference_avoids_and_the_other_effects_repel) {
-  const std::set<Taint> taints{
-      {"a", "", "PreferNoSchedule"}, {"b", "", "NoSchedule"}, {"c", "", "NoExecute"}};
-  const TaintEffect plain = effect_of(taints, {});
+  const std::set<Taint> taints{{"a", "", TaintEffect::prefer_no_schedule},
+                               {"b", "", TaintEffect::no_schedule},
+                               {"c", "", TaintEffect::no_execute}};
+  const TaintResult plain = effect_of(taints, {});
   ASSERT_NE(plain.repels, nullptr);
   EXPECT_EQ(plain.repels->key, "b");
   EXPECT_TRUE(plain.avoids);
@@ -212,7 +213,7 @@ TEST(Pool, any_history_ends_without_drift_if_the_pool_synchronises) {
       const std::string key = fmt::format("k{}", dice() % 3), value = fmt::format("v{}", dice() % 3);
       if (dice() % 4 == 0) nodes.push_back(node(fmt::format("n{}", step).c_str()));
       if (dice() % 4 == 0) p.labels[key] = value;
-      if (dice() % 8 == 0) p.taints.insert({key, value, "NoSchedule"});
+      if (dice() % 8 == 0) p.taints.insert({key, value, TaintEffect::no_schedule});
       if (dice() % 8 == 0) p.synchronises_labels = !p.synchronises_labels;
       if (dice() % 4 == 0 && !nodes.empty()) nodes[dice() % nodes.size()].labels[key] = value;
       carry_out(dice() % 2 == 0);

@@ -25,6 +25,7 @@
 
 #include "core/amounts.h"
 #include "core/failure.h"
+#include "core/pool_words.h"
 #include "workload/restart.h"
 
 namespace carve::workload {
@@ -41,8 +42,6 @@ struct Amount {
 
   friend bool operator==(const Amount&, const Amount&) = default;
 };
-
-enum class QueueGpu : uint8_t { none, gpu, mgpu };  // Devices of a queue's jobs.
 
 struct Queue {
   std::string name;

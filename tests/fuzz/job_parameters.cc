@@ -33,8 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!same || same->values != read->values || !same->warnings.empty()) std::abort();
   }
   for (const JobEngine engine : {JobEngine::spark, JobEngine::ray, JobEngine::custom})
-    for (const workload::QueueGpu gpu :
-         {workload::QueueGpu::none, workload::QueueGpu::gpu, workload::QueueGpu::mgpu}) {
+    for (const QueueGpu gpu : {QueueGpu::none, QueueGpu::gpu, QueueGpu::mgpu}) {
       const auto pods = engines::engine_pods(
           {.engine = engine, .parameters = read->values, .queue = {.name = "q", .gpu = gpu}});
       if (!pods && (pods.error().empty() || pods.error().size() > api::max_field_errors)) std::abort();

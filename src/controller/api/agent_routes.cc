@@ -90,7 +90,7 @@ Outcome<api::SliceRequest> own_request(const Call& call) {
   if (!node) return std::move(*request);
   const std::string pool_name = node_spec(*node).pool;
   const auto pool = call.context.objects.find(pool_key(pool_name));
-  if (pool && pool_spec(*pool).best_effort == "refuse" && is_best_effort(request->amounts))
+  if (pool && pool_spec(*pool).best_effort == BestEffortRule::refuse && is_best_effort(request->amounts))
     return failure(FailureKind::failed_precondition, "{}", best_effort_problem(pool_name));
   Amounts& amounts = request->amounts;
   if (!amounts.isolation && !amounts.exclusive) amounts.isolation = isolation_of(*node);

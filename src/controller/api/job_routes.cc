@@ -65,11 +65,11 @@ std::optional<http::Response> refused_queue(const Call& call, const Submission& 
                                 spec.pool.substr(0, 80))}});
   const auto present = call.context.objects.find(queue_key(submission.metadata.name));
   if (!present) return std::nullopt;
-  const std::string& before = queue_spec(*present).gpu;
+  const Word<QueueGpu> before = queue_spec(*present).gpu;
   if (before == spec.gpu) return std::nullopt;
-  const char* is = before == "gpu"    ? "a GPU queue"
-                   : before == "mgpu" ? "an mGPU queue"
-                                      : "a queue without GPU";
+  const char* is = before == QueueGpu::gpu    ? "a GPU queue"
+                   : before == QueueGpu::mgpu ? "an mGPU queue"
+                                              : "a queue without GPU";
   return refuse_as("carve:immutable",
                    fmt::format("queue {} is {}: GPU and mGPU are mutually exclusive; create another queue",
                                submission.metadata.name, is));

@@ -159,7 +159,7 @@ PoolContext context_of_pool(const std::string& name, const std::vector<NodeObser
       out.eas.largest_usable_bytes = std::max(out.eas.largest_usable_bytes.value_or(0), device.usable_bytes);
   }
   const Pointer pool = objects.find(pool_key(name));
-  out.application.is_elastic_pool = pool && pool_spec(*pool).type == text(workload::PoolType::vci);
+  out.application.is_elastic_pool = pool && pool_spec(*pool).type == PoolType::vci;
   return out;
 }
 

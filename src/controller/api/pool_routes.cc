@@ -135,8 +135,7 @@ std::string eas_slicing_problem(const Call& call, const std::string& name) {
   std::vector<std::string> names;
   for (const Pointer& pool : call.context.objects.list(Kind::pool)) {
     const auto checked = objects::node_pool(pool->key.name, pool_spec(*pool));
-    if (checked.type == workload::PoolType::eas || checked.type == workload::PoolType::lingjun)
-      names.push_back(pool->key.name);
+    if (checked.type == PoolType::eas || checked.type == PoolType::lingjun) names.push_back(pool->key.name);
   }
   if (call.context.objects.list(Kind::pool).empty()) return "";
   return fmt::format(
@@ -158,7 +157,7 @@ std::optional<http::Response> refused_by_pool(const Call& call, const std::vecto
     if (name.empty() || !objects::text_of(submission.kind).is_workload) continue;
     const Pointer pool = call.context.objects.find(pool_key(name));
     if (!pool) return refuse_unknown(call, submission);
-    if (pool_spec(*pool).best_effort == "refuse" && asks_best_effort_anew(call, submission))
+    if (pool_spec(*pool).best_effort == BestEffortRule::refuse && asks_best_effort_anew(call, submission))
       return refuse(FailureKind::failed_precondition, best_effort_problem(name));
     if (!asks_anew(call, submission)) continue;
     const std::string problem = slicing_problem(*pool, nodes, call.context.views.now_ns());

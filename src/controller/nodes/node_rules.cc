@@ -230,7 +230,9 @@ std::set<workload::Taint> taints_of(const Object& node) {
   for (const std::string& taint : node_status(node).taints) {
     const size_t equal = taint.find('='), colon = taint.rfind(':');
     if (equal == std::string::npos || colon == std::string::npos || colon < equal) continue;
-    out.insert({taint.substr(0, equal), taint.substr(equal + 1, colon - equal - 1), taint.substr(colon + 1)});
+    // An effect of a newer version repels.
+    const TaintEffect effect = parse<TaintEffect>(taint.substr(colon + 1)).value_or(TaintEffect::no_schedule);
+    out.insert({taint.substr(0, equal), taint.substr(equal + 1, colon - equal - 1), effect});
   }
   return out;
 }

@@ -130,7 +130,7 @@ TEST(NodeRules, a_policy_of_no_node_is_a_problem) {
 
 TEST(NodeRules, the_slicing_check_reports_the_first_failure) {
   const auto message = [](const char* type, std::vector<Object> nodes) {
-    const Object pool{.key = pool_key("p"), .spec = objects::PoolSpec{.type = type}};
+    const Object pool{.key = pool_key("p"), .spec = objects::PoolSpec{.type = Word<PoolType>::from(type)}};
     std::vector<Pointer> list;
     for (Object& one : nodes) list.push_back(std::make_shared<const Object>(std::move(one)));
     const objects::Slicing slicing = slicing_of(pool, list, now);
@@ -151,7 +151,7 @@ TEST(NodeRules, the_slicing_check_reports_the_first_failure) {
 TEST(NodeRules, damaged_stored_values_get_the_defaults) {
   EXPECT_TRUE(node_spec({.spec = TypedJson::read<objects::NodeSpec>("[1")}).schedulable);
   EXPECT_EQ(text(node_status({.status = TypedJson::read<objects::NodeStatus>("7")}).state), "");
-  EXPECT_EQ(pool_spec({.spec = TypedJson::read<objects::PoolSpec>("")}).type, "eas");
+  EXPECT_EQ(pool_spec({.spec = TypedJson::read<objects::PoolSpec>("")}).type, PoolType::eas);
   const auto taints = pool_node(node("a", {}, {.taints = {"k=v:NoSchedule", ":=", "x"}}), now).taints;
   EXPECT_EQ(taints.size(), 1u);
 }

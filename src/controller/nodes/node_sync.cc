@@ -74,7 +74,7 @@ void NodeSync::carry_out(const workload::PoolAction& action) {
     objects::NodeStatus status = node_status(node);
     if (action.kind == Step::initialise) status.is_initialised = true;
     const std::string taint =
-        fmt::format("{}={}:{}", action.taint.key, action.taint.value, action.taint.effect);
+        fmt::format("{}={}:{}", action.taint.key, action.taint.value, carve::text(action.taint.effect));
     if (action.kind == Step::set_taint) status.taints.push_back(taint);
     if (action.kind == Step::remove_taint) std::erase(status.taints, taint);
     node.status = std::move(status);

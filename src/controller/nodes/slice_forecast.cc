@@ -18,8 +18,6 @@ namespace {
 // The strategy that chooses the node. It is also the default of Kubernetes' coordinator.
 constexpr Strategy node_strategy = Strategy::binpack;
 
-constexpr std::string_view refuse_word = "refuse";  // Value of a pool's bestEffort.
-
 std::string named_in(const Amounts& request) {
   if (request.isolation) return fmt::format("isolation {}", text(*request.isolation));
   return request.has_share() ? "a share of compute" : "a part of a device";
@@ -67,7 +65,7 @@ std::string best_effort_problem(const std::string& pool) {
 
 SliceForecast::SliceForecast(const ObjectRegistry& objects) {
   for (const Pointer& pool : objects.list(objects::Kind::pool))
-    pools_.emplace(pool->key.name, pool_spec(*pool).best_effort == refuse_word);
+    pools_.emplace(pool->key.name, pool_spec(*pool).best_effort == BestEffortRule::refuse);
   for (const Pointer& node : objects.list(objects::Kind::node)) {
     Node& added = nodes_.emplace_back(node_of(*node));
     const auto pool = pools_.find(added.pool);

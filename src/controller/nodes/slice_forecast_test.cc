@@ -176,7 +176,8 @@ TEST(SliceForecast, a_node_with_a_taint_takes_what_tolerates_it) {
 TEST(SliceForecast, a_pool_may_refuse_slices_without_a_share) {
   NoJournal journal;
   ObjectRegistry objects(journal, {}, 0);
-  ASSERT_TRUE(objects.add({.key = pool_key("p"), .spec = objects::PoolSpec{.best_effort = "refuse"}}));
+  ASSERT_TRUE(
+      objects.add({.key = pool_key("p"), .spec = objects::PoolSpec{.best_effort = BestEffortRule::refuse}}));
   ASSERT_TRUE(objects.add(node_object("a", {.pool = "p"}, {.state = NodePhase::running})));
   EXPECT_EQ(SliceForecast(objects).nodes_to_ask({}, {}).error().message,
             "no node accepts it: pool p of node a refuses slices without a share");

@@ -73,7 +73,7 @@ Result<JobForm, std::string> job_form(const Object& job, const Object& queue, co
   of_queue.strict = false;
   of_queue.max_slices = 0;
   of_queue.compute_groups = {out.spec.compute_group};
-  const bool has_whole_devices = of_queue.gpu == carve::text(workload::QueueGpu::gpu);
+  const bool has_whole_devices = of_queue.gpu == QueueGpu::gpu;
   auto pods = pods_of_submitted(job, queue.key.name, of_queue, has_whole_devices ? sizes : DeviceSizes{});
   if (!pods) return tl::unexpected(pods.error().front().message);
   out.pods = std::move(*pods);

@@ -11,8 +11,8 @@ namespace carve::controller {
 namespace {
 
 TEST(TypedJson, has_the_json_of_its_value) {
-  const TypedJson spec = objects::QueueSpec{.gpu = "gpu", .weight = 3};
-  EXPECT_EQ(spec.json(), api::write(objects::QueueSpec{.gpu = "gpu", .weight = 3}));
+  const TypedJson spec = objects::QueueSpec{.gpu = QueueGpu::gpu, .weight = 3};
+  EXPECT_EQ(spec.json(), api::write(objects::QueueSpec{.gpu = QueueGpu::gpu, .weight = 3}));
   EXPECT_EQ(spec.as<objects::QueueSpec>().weight, 3u);
   EXPECT_TRUE(spec.is_readable());
 }
@@ -20,7 +20,7 @@ TEST(TypedJson, has_the_json_of_its_value) {
 TEST(TypedJson, without_a_value_is_an_empty_object_with_the_defaults_of_every_type) {
   const TypedJson none;
   EXPECT_EQ(none.json(), "{}");
-  EXPECT_EQ(none.as<objects::QueueSpec>().gpu, "mgpu");
+  EXPECT_EQ(none.as<objects::QueueSpec>().gpu, QueueGpu::mgpu);
   EXPECT_TRUE(none.as<objects::NodeSpec>().schedulable);
   EXPECT_EQ(none, TypedJson::read<objects::NodeSpec>("{}"));
 }
@@ -31,7 +31,7 @@ TEST(TypedJson, keeps_a_text_that_was_read_byte_for_byte) {
   const TypedJson spec = row_of(objects::Kind::queue).read_spec(stored);
   EXPECT_EQ(spec.json(), stored);
   EXPECT_EQ(spec.as<objects::QueueSpec>().weight, 2u);
-  EXPECT_EQ(spec.as<objects::QueueSpec>().gpu, "mgpu");
+  EXPECT_EQ(spec.as<objects::QueueSpec>().gpu, QueueGpu::mgpu);
 }
 
 // A later version may have more phases and states.

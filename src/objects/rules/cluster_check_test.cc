@@ -11,7 +11,6 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using workload::QueueGpu;
 
 objects::RayClusterSpec two_sizes() {
   return {.queue = "q",

@@ -10,7 +10,6 @@
 namespace carve::objects {
 
 inline constexpr size_t max_pool_taints = 32;
-inline constexpr std::string_view taint_effects[] = {"NoSchedule", "PreferNoSchedule", "NoExecute"};
 
 // Parses the JSON text strictly and returns the pool with labels in Carve's own terms, or every error.
 Result<objects::Pool, api::FieldErrors> read_pool(std::string_view json);

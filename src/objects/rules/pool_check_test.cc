@@ -19,7 +19,7 @@ TEST(PoolCheck, the_names_of_the_console_of_pai_eas_are_types) {
         R"({{"apiVersion":"carve.dev/v1","kind":"Pool","metadata":{{"name":"p"}},"spec":{{"type":"{}"}}}})",
         given));
     ASSERT_TRUE(pool) << given << pool.error().front().message;
-    EXPECT_EQ(pool->spec.type, type);
+    EXPECT_EQ(text(pool->spec.type), type);
   }
 }
 
@@ -93,7 +93,7 @@ TEST(Pools, have_labels_in_our_words) {
               "taints":[{"key":"gpu","value":"a10","effect":"NoSchedule"}]}})");
   ASSERT_TRUE(pool) << pool.error().front().message;
   const workload::NodePool made = node_pool("p", pool->spec);
-  EXPECT_EQ(made.type, workload::PoolType::public_group);
+  EXPECT_EQ(made.type, PoolType::public_group);
   EXPECT_EQ(made.labels.at("carve.dev/mode"), "none");
   EXPECT_TRUE(made.synchronises_labels);
   EXPECT_EQ(made.taints.size(), 1u);

@@ -54,11 +54,12 @@ Result<objects::Queue, api::FieldErrors> read_queue(std::string_view json) {
   const objects::QueueSpec& spec = queue.spec;
   if (queue.metadata.namespace_ != "default")
     errors.add("metadata.namespace", queue.metadata.namespace_, "queues have no namespace; leave it out");
-  if (!parse<workload::QueueGpu>(spec.gpu))
-    errors.add("spec.gpu", spec.gpu, "{} is not one of {}", typed(spec.gpu),
-               choice(Words<workload::QueueGpu>::words));
-  if (spec.billing != "onDemand" && spec.billing != "prepaid")
-    errors.add("spec.billing", spec.billing, "{} is neither onDemand nor prepaid", typed(spec.billing));
+  if (!spec.gpu.value())
+    errors.add("spec.gpu", text(spec.gpu), "{} is not one of {}", typed(text(spec.gpu)),
+               choice(Words<QueueGpu>::words));
+  if (!spec.billing.value())
+    errors.add("spec.billing", text(spec.billing), "{} is neither onDemand nor prepaid",
+               typed(text(spec.billing)));
   if (spec.quota) check_quota(*spec.quota, errors);
   check_groups(spec.compute_groups, errors);
   if (errors.empty() && wrong.empty())
@@ -70,14 +71,12 @@ Result<objects::Queue, api::FieldErrors> read_queue(std::string_view json) {
 }
 
 engines::QueueTerms queue_terms(std::string name, const objects::QueueSpec& spec) {
-  return {.name = std::move(name),
-          .gpu = parse<workload::QueueGpu>(spec.gpu).value_or(workload::QueueGpu::mgpu),
-          .strict = spec.strict};
+  return {.name = std::move(name), .gpu = spec.gpu.value().value_or(QueueGpu::mgpu), .strict = spec.strict};
 }
 
 workload::Queue workload_queue(std::string name, const objects::QueueSpec& spec, uint64_t device_bytes) {
   workload::Queue out{.name = std::move(name),
-                      .gpu = parse<workload::QueueGpu>(spec.gpu).value_or(workload::QueueGpu::mgpu),
+                      .gpu = spec.gpu.value().value_or(QueueGpu::mgpu),
                       .quota = {},
                       .weight = spec.weight,
                       .max_running = spec.max_running,

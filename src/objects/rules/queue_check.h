@@ -22,9 +22,3 @@ engines::QueueTerms queue_terms(std::string name, const objects::QueueSpec&);
 workload::Queue workload_queue(std::string name, const objects::QueueSpec&, uint64_t device_bytes);
 
 }  // namespace carve::objects
-
-template <>
-struct carve::Words<carve::workload::QueueGpu> {
-  static constexpr const char* kind = "GPU of a queue";
-  static constexpr std::string_view words[] = {"none", "gpu", "mgpu"};
-};

@@ -108,16 +108,17 @@ void check_tolerations(const std::vector<objects::Toleration>& tolerations, Erro
   for (size_t i = 0; i < std::min(tolerations.size(), max_tolerations); ++i) {
     const objects::Toleration& one = tolerations[i];
     const std::string field = fmt::format("spec.tolerations[{}]", i);
-    if (one.operator_ != "Equal" && one.operator_ != "Exists")
-      errors.add(field + ".operator", one.operator_, "{} is neither Equal nor Exists", typed(one.operator_));
-    else if (one.operator_ == "Exists" && !one.value.empty())
+    if (!one.operator_.value())
+      errors.add(field + ".operator", text(one.operator_), "{} is neither Equal nor Exists",
+                 typed(text(one.operator_)));
+    else if (one.operator_ == TolerationOperator::exists && !one.value.empty())
       errors.add(field + ".value", one.value,
                  "must be empty with operator Exists; leave it out, or use operator Equal");
-    else if (one.operator_ == "Equal" && one.key.empty())
+    else if (one.operator_ == TolerationOperator::equal && one.key.empty())
       errors.add(field + ".key", "", "is required except with operator Exists, which then matches every key");
-    if (!one.effect.empty() && std::ranges::find(taint_effects, one.effect) == std::end(taint_effects))
-      errors.add(field + ".effect", one.effect, "{} is not one of {}", typed(one.effect),
-                 fmt::join(taint_effects, ", "));
+    if (!one.effect.empty() && !one.effect.value())
+      errors.add(field + ".effect", text(one.effect), "{} is not one of {}", typed(text(one.effect)),
+                 fmt::join(Words<TaintEffect>::words, ", "));
   }
 }
 

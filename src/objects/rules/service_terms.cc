@@ -184,8 +184,8 @@ std::vector<workload::Toleration> tolerations_of(const std::vector<objects::Tole
   for (const objects::Toleration& one : tolerations) {
     workload::Toleration& toleration = out.emplace_back();
     toleration.key = one.key;
-    toleration.effect = one.effect;
-    if (one.operator_ == "Equal") toleration.value = one.value;
+    toleration.effect = one.effect.value();
+    if (one.operator_ == TolerationOperator::equal) toleration.value = one.value;
   }
   return out;
 }

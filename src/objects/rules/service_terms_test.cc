@@ -220,12 +220,16 @@ TEST(ServiceCheck, each_rule_names_its_field) {
       {[](Service& s) { s.spec.run.workdir = "/a\nb"; }, "spec.run.workdir", "is not an absolute path"},
       {[](Service& s) { s.spec.run.env["A"] = std::string(65'536, 'x'); }, "spec.run.env",
        "65539 bytes are too many; use at most 65536"},
-      {[](Service& s) { s.spec.tolerations = {{.key = "a", .operator_ = "In"}}; },
+      {[](Service& s) {
+         s.spec.tolerations = {{.key = "a", .operator_ = Word<TolerationOperator>::from("In")}};
+       },
        "spec.tolerations[0].operator", "'In' is neither Equal nor Exists"},
-      {[](Service& s) { s.spec.tolerations = {{.key = "a", .operator_ = "Exists", .value = "b"}}; },
+      {[](Service& s) {
+         s.spec.tolerations = {{.key = "a", .operator_ = TolerationOperator::exists, .value = "b"}};
+       },
        "spec.tolerations[0].value", "must be empty with operator Exists"},
       {[](Service& s) { s.spec.tolerations = {{.value = "b"}}; }, "spec.tolerations[0].key", "is required"},
-      {[](Service& s) { s.spec.tolerations = {{.key = "a", .effect = "Never"}}; },
+      {[](Service& s) { s.spec.tolerations = {{.key = "a", .effect = Word<TaintEffect>::from("Never")}}; },
        "spec.tolerations[0].effect", "'Never' is not one of NoSchedule"},
       {[](Service& s) { s.spec.port = 0; }, "spec.port", "0 is not 1 to 65535"},
       {[](Service& s) { s.spec.port = 65'536; }, "spec.port", "65536 is not 1 to 65535"},
