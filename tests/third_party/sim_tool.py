@@ -34,6 +34,12 @@ with tempfile.TemporaryDirectory(prefix="carve-sim.") as top:
     d = os.path.join(top, "set")
     check("--help", call("--help").returncode == 0 and "carve-sim create DIR SPEC" in call("--help").stdout)
     check("profiles", "demo15" in call("profiles").stdout and " 15360 MiB usable" in call("profiles").stdout)
+    listed = json.loads(call("profiles", "-o", "json").stdout)
+    check("profiles -o json", {"profile", "name", "usable_bytes"} <= set(listed[0]) and
+          [x["profile"] for x in listed if x["usable_bytes"] == 15360 << 20])
+    refused(2, "the only other format is json", "profiles", "-o", "yaml")
+    refused(2, "--force is not an option of profiles", "profiles", "--force")
+    refused(2, "-o is not an option of create", "create", d, "a10", "-o", "json")
     refused(2, "a verb is missing")
     refused(2, "'dance' is not a verb", "dance")
     refused(2, "is not an option", "show", d, "--colour")

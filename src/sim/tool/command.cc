@@ -1,5 +1,7 @@
 #include "sim/tool/command.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdio>
 #include <iostream>
@@ -26,13 +28,23 @@ constexpr const char help_text[] =
     "      mps                                        its programs are clients of an MPS server\n"
     "      no-accounting                              NVML keeps no accounts of processes\n"
     "      clear                                      ends all faults; broken contexts stay broken\n"
-    "  carve-sim profiles\n"
+    "  carve-sim profiles [-o json]\n"
     "      The devices that can be simulated.\n"
     "\n"
     "A program uses the set with SIMGPU_DIR=DIR (not needed for /run/simgpu) and "
     "LD_LIBRARY_PATH=.../lib/carve/sim\n"
     "(lib/carve/sim/550 for driver 550; create prints the folder).\n"
     "SIMGPU_LOG=FILE lists the calls that the simulator does not support.\n";
+
+struct Verb {
+  std::string_view name;
+  int (*act)(const Arguments&);
+  std::array<std::string_view, 4> options;
+};
+constexpr Verb verbs[] = {{"create", create, {"force", "seed"}},
+                          {"show", show, {"o"}},
+                          {"fault", fault, {"device", "count", "above", "pid"}},
+                          {"profiles", profiles, {"o"}}};
 
 int help(const Arguments&) { return std::fputs(help_text, stdout), 0; }
 
@@ -66,17 +78,36 @@ Command parse_command(int argc, char** argv) {
       return {.act = help, .arguments = {}};
   if (verb.empty()) throw Usage("a verb is missing; use create, show, fault or profiles");
   const Arguments arguments = parse_arguments(argc, argv);
-  if (verb == "create") return {create, arguments};
-  if (verb == "show") return {show, arguments};
-  if (verb == "fault") return {fault, arguments};
-  if (verb == "profiles") return {profiles, arguments};
-  throw Usage("'" + verb + "' is not a verb; use create, show, fault or profiles");
+  const auto* const found = std::ranges::find(verbs, verb, &Verb::name);
+  if (found == std::end(verbs))
+    throw Usage("'" + verb + "' is not a verb; use create, show, fault or profiles");
+  for (const auto& [option, value] : arguments.options)
+    if (std::ranges::find(found->options, option) == std::end(found->options))
+      throw Usage((option == "o" ? "-" : "--") + option + " is not an option of " + verb);
+  return {found->act, arguments};
 }
 
 int complain(const std::exception& reason) {
   const bool usage = dynamic_cast<const Usage*>(&reason) != nullptr;
   std::cerr << "carve-sim: " << reason.what() << (usage ? "; carve-sim --help prints the usage\n" : "\n");
   return usage ? 2 : 1;
+}
+
+std::string quoted(const std::string& s) {
+  std::string out = "\"";
+  for (const char c : s)
+    if (c == '"' || c == '\\')
+      out += std::string("\\") + c;
+    else if (static_cast<unsigned char>(c) >= 0x20)
+      out += c;
+  return out + '"';
+}
+
+bool wants_json(const Arguments& arguments) {
+  const auto format = arguments.options.find("o");
+  if (format == arguments.options.end()) return false;
+  if (format->second != "json") throw Usage("-o " + format->second + ": the only other format is json");
+  return true;
 }
 
 uint64_t whole_number(const std::string& text, const std::string& what) {

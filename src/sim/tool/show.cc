@@ -23,16 +23,6 @@ std::string uuid_text(const uint8_t (&u)[16]) {
   return s;
 }
 
-std::string quoted(const std::string& s) {
-  std::string out = "\"";
-  for (const char c : s)
-    if (c == '"' || c == '\\')
-      out += std::string("\\") + c;
-    else if (static_cast<unsigned char>(c) >= 0x20)
-      out += c;
-  return out + '"';
-}
-
 struct Row {
   unsigned context;
   int pid;
@@ -132,10 +122,7 @@ int show(const Arguments& arguments) {
       throw Refused(dir + " was made by another release; create it again with carve-sim create");
     case Opened::unreadable: throw Refused(dir + ": cannot open its files for reading and writing");
   }
-  const auto format = arguments.options.find("o");
-  if (format != arguments.options.end() && format->second != "json")
-    throw Usage("-o " + format->second + ": the only other format is json");
-  format != arguments.options.end() ? print_json(set) : print_text(set);
+  wants_json(arguments) ? print_json(set) : print_text(set);
   return 0;
 }
 

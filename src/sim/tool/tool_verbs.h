@@ -26,6 +26,8 @@ inline constexpr const char* set_stopped =
 
 uint64_t whole_number(const std::string& text, const std::string& what);
 uint64_t nanoseconds(const std::string& text, const std::string& what);  // 500ms, 2s, 20us, 7ns
+bool wants_json(const Arguments&);       // -o json; throws Usage for another format.
+std::string quoted(const std::string&);  // As a JSON string.
 
 int create(const Arguments&);
 int show(const Arguments&);
