@@ -91,7 +91,7 @@ void remove(Context& context, const DeleteOptions& options) {
         "no object is given; add objects, such as service/NAME, or a file of documents with -f FILE");
   if (options.words.empty()) return remove_documents(context, options.documents, options.wait);
   if (const auto slice = slice_named(options.words); slice && !slice->empty())
-    return stop_slices(context, context.agent(), {*slice});
+    return stop_slices(context, context.agent(), {*slice}, StopWait::until_ended, print_name);
   const auto objects = parse_objects(options.words, options.name_space);
   if (!objects) return usage(objects.error());
   if (objects->front().name.empty()) return usage("no object is given; add one, such as service/NAME");

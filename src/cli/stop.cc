@@ -45,14 +45,15 @@ bool wait_for_end(Context& context, const client::AgentClient& agent, const api:
 }  // namespace
 
 void stop_slices(Context& context, const client::AgentClient& agent, const std::vector<std::string>& names,
-                 StopWait wait, const char* line) {
+                 StopWait wait, const std::function<void(const std::string&)>& report) {
   std::vector<api::Slice> stopped;
   for (const std::string& name : names)
     answered(context, agent.end(name), [&](const api::Slice& slice) { stopped.push_back(slice); });
   for (const api::Slice& slice : stopped)
-    if (wait == StopWait::none || wait_for_end(context, agent, slice))
-      fmt::print(fmt::runtime(line), slice.name);
+    if (wait == StopWait::none || wait_for_end(context, agent, slice)) report(slice.name);
 }
+
+void print_name(const std::string& name) { fmt::print("{}\n", name); }
 
 void add_stop(CLI::App& app, Context& context) {
   CLI::App* verb =
@@ -63,7 +64,8 @@ void add_stop(CLI::App& app, Context& context) {
   verb->add_flag("--no-wait", *does_not_wait, "Return as soon as the signal was sent to the processes");
   verb->footer("  carve stop a b");
   verb->callback([&context, names, does_not_wait] {
-    stop_slices(context, context.agent(), *names, *does_not_wait ? StopWait::none : StopWait::until_ended);
+    stop_slices(context, context.agent(), *names, *does_not_wait ? StopWait::none : StopWait::until_ended,
+                print_name);
   });
 }
 

@@ -250,7 +250,8 @@ void stop_all_slices(Context& context, const client::AgentClient& agent) {
   std::vector<std::string> names;
   for (const api::Slice& slice : slices ? slices->slices : std::vector<api::Slice>())
     names.push_back(slice.name);
-  stop_slices(context, agent, names, StopWait::until_ended, "slice       {} ended\n");
+  stop_slices(context, agent, names, StopWait::until_ended,
+              [](const std::string& name) { fmt::print("slice       {} ended\n", name); });
 }
 
 // Ends the HAProxy of the services' endpoints, which outlives the controller.

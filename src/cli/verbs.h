@@ -85,10 +85,11 @@ void add_completion(CLI::App& app, Context& context);
 void add_version(CLI::App& app, Context& context);
 void add_hook(CLI::App& app, Context& context);
 
-// Ends the slices, waits until each has ended, and prints it on a line of this format.
+// Ends the slices, waits until each has ended, and calls `report` with its name.
 enum class StopWait { none, until_ended };
 void stop_slices(Context& context, const client::AgentClient& agent, const std::vector<std::string>& names,
-                 StopWait wait = StopWait::until_ended, const char* line = "{}\n");
+                 StopWait wait, const std::function<void(const std::string&)>& report);
+void print_name(const std::string&);
 
 // Adds -o to a reading verb that prints in these forms.
 void add_output(CLI::App* verb, Context& context, const std::vector<std::string>& forms = {"table", "json"});
