@@ -153,7 +153,9 @@ Totals held_totals(const kubernetes::ObjectsByUid& pods, const std::string& node
         const auto device = std::ranges::find(devices, text(part.device), &api::Device::uuid);
         const bool is_whole = placed.exclusive.value_or(false);
         const uint64_t usable = device != devices.end() ? device->usable_bytes : 0;
-        out.memory_bytes += is_whole ? std::max(usable, part.memory.count) : held_memory(placed, part).count;
+        const uint64_t held =
+            is_whole ? std::max(usable, part.memory.count) : held_memory(placed, part).count;
+        if (__builtin_add_overflow(out.memory_bytes, held, &out.memory_bytes)) out.memory_bytes = UINT64_MAX;
         basis_points += is_whole ? compute_of_device * 100 : part.share.basis_points;
       }
   }
