@@ -11,7 +11,7 @@
 namespace carve::kubernetes {
 namespace {
 
-// Returns "2026-01-31T10:20:30Z" as 20260131102030, or 0 for any other form of text.
+// Returns "2026-01-31T10:20:30Z" as 20260131102030. Returns 0 if the text has another form.
 uint64_t digits_of(const std::string& time) {
   constexpr size_t time_digits = 14;
   uint64_t out = 0;
@@ -31,7 +31,7 @@ class MetaCollector {
 
   ObjectMeta object;
 
-  // `path` begins at the object.
+  // Takes a value at `path`, which is relative to the object.
   void value(std::span<const JsonLevel> path, const std::string& text) {
     if (is_path(path, {"status", "nominatedNodeName"})) object.nominated_node = text;
     if (path.size() < 2 || path[0].key != "metadata") return;
@@ -58,7 +58,7 @@ class MetaCollector {
     owner_uid_.clear();
     owner_controls_ = false;
   }
-  // Returns the object that was read, and begins a new one.
+  // Returns the object that was read and starts a new one.
   ObjectMeta taken() { return std::exchange(object, {}); }
 
  private:

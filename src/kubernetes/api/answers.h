@@ -1,6 +1,6 @@
 // Responses of Kubernetes' API server to a client that requests only metadata: pages of a list, and the lines
 // of a watch. The forms are those of the API concepts ("Efficient detection of changes", meta.k8s.io/v1
-// PartialObjectMetadata). Only the fields below are kept, and nothing is built from the rest.
+// PartialObjectMetadata). Only the fields below are read; the rest of a document is skipped.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct ListPage {
 struct WatchEvent {
   enum class Type { added, modified, deleted, bookmark, error };
   Type type = Type::error;
-  ObjectMeta object;    // A bookmark has only the version.
+  ObjectMeta object;    // A bookmark sets only resource_version.
   uint32_t code = 0;    // HTTP status of an error.
   std::string message;  // Message of an error.
 };
@@ -65,15 +65,15 @@ struct ServerVersion {
 // Limit for hostile input. No object of the API is nested this deep.
 inline constexpr size_t max_json_depth = 64;
 
-// Keys of the labels and annotations to keep. If empty, all are kept.
+// Keys of the labels and annotations to read. If empty, all are read.
 using KeptKeys = std::span<const std::string_view>;
 
-// Reads the body of a list. Fails with a message.
+// Parses the body of a list. Fails with a message.
 Result<ListPage, std::string> read_list_page(std::string_view json, KeptKeys = {});
 Result<WatchEvent, std::string> read_watch_event(std::string_view line, KeptKeys = {});
-// Reads one object, as returned by GET.
+// Parses one object, as returned by GET.
 Result<ObjectMeta, std::string> read_object(std::string_view json);
-// Fails with a message. The minor version of some vendors is "36+".
+// Parses the body of GET /version. Some vendors return a minor version such as "36+". Fails with a message.
 Result<ServerVersion, std::string> read_server_version(std::string_view json);
 // Returns empty strings if the JSON is not a Status.
 ApiStatus read_status(std::string_view json);

@@ -26,7 +26,7 @@ const ObjectMeta& expected() {
   return object;
 }
 
-TEST(Answers, a_page_has_the_metadata_of_its_items) {
+TEST(Answers, a_page_contains_the_metadata_of_its_items) {
   const auto page = read_list_page(fmt::format(
       R"({{"metadata":{{"resourceVersion":"9","continue":"abc","remainingItemCount":5}},"items":[{},{{"metadata":{{"name":"b","uid":"u2"}}}}]}})",
       pod));
@@ -35,10 +35,10 @@ TEST(Answers, a_page_has_the_metadata_of_its_items) {
   EXPECT_EQ(page->next, "abc");
   ASSERT_EQ(page->items.size(), 2u);
   EXPECT_EQ(page->items[0], expected());
-  EXPECT_EQ(page->items[1].labels.size(), 0u) << "nothing of the item before";
+  EXPECT_EQ(page->items[1].labels.size(), 0u) << "values of the previous item are cleared";
 }
 
-TEST(Answers, labels_and_annotations_of_other_keys_are_not_kept) {
+TEST(Answers, labels_and_annotations_with_other_keys_are_skipped) {
   const std::vector<std::string_view> keys{"carve.dev/slices"};
   const std::string list = fmt::format(R"({{"metadata":{{"resourceVersion":"9"}},"items":[{}]}})", pod);
   const std::string line = fmt::format(R"({{"type":"ADDED","object":{}}})", pod);
@@ -50,7 +50,7 @@ TEST(Answers, labels_and_annotations_of_other_keys_are_not_kept) {
   }
 }
 
-TEST(Answers, an_event_has_its_type_and_its_object) {
+TEST(Answers, a_watch_event_contains_its_type_and_object) {
   const auto event = read_watch_event(fmt::format(R"({{"type":"MODIFIED","object":{}}})", pod));
   ASSERT_TRUE(event) << event.error();
   EXPECT_EQ(event->type, WatchEvent::Type::modified);
@@ -93,7 +93,7 @@ TEST(Answers, invalid_lists_are_rejected) {
   EXPECT_TRUE(read_list_page(R"({"metadata":{"resourceVersion":"1"},"items":[]})"));
 }
 
-TEST(ApiStatus, has_reason_and_message) {
+TEST(ApiStatus, contains_reason_and_message) {
   const ApiStatus status = read_status(
       R"({"kind":"Status","status":"Failure","message":"pods \"a\" not found","reason":"NotFound","code":404})");
   EXPECT_EQ(status.reason, "NotFound");
@@ -101,7 +101,7 @@ TEST(ApiStatus, has_reason_and_message) {
   EXPECT_EQ(read_status("<html>").message, "");
 }
 
-TEST(ServerVersion, has_numbers_and_a_text) {
+TEST(ServerVersion, contains_the_numbers_and_the_text) {
   const auto version = read_server_version(R"({"major":"1","minor":"36","gitVersion":"v1.36.2"})");
   ASSERT_TRUE(version) << version.error();
   EXPECT_EQ(version->text, "1.36.2");
@@ -112,7 +112,7 @@ TEST(ServerVersion, has_numbers_and_a_text) {
     EXPECT_FALSE(read_server_version(text)) << text;
 }
 
-TEST(Answers, one_object_is_read_as_those_of_a_list) {
+TEST(Answers, a_single_object_is_parsed_like_an_item_of_a_list) {
   const auto object = read_object(
       R"({"kind":"PartialObjectMetadata","metadata":{"name":"a","namespace":"n","uid":"u","labels":{"x":"y"},)"
       R"("ownerReferences":[{"uid":"o","controller":true}]},"status":{"uid":"other"}})");

@@ -2,9 +2,10 @@
 // over HTTPS; SimulatedApiClient (kubernetes/api/testing) sends them to a server in memory under virtual
 // time. The clock is part of the interface, so a simulation runs the callers' code unchanged.
 //
-// No call blocks. All functions are called, and call back, in one thread; none calls back before it returns.
-// A write without a response may have happened, and one whose connection was closed may be sent twice. A
-// write must therefore name a uid, a name or a resourceVersion that makes a second one fail.
+// No call blocks. All functions must be called in one thread, which also runs the callbacks; no function
+// calls back before it returns. A write without a response may have been carried out, and a write whose
+// connection was closed may be sent twice. Therefore a write must contain a uid, a name or a resourceVersion
+// that makes the second attempt fail.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +20,13 @@ using Nanoseconds = int64_t;  // Of CLOCK_MONOTONIC.
 inline constexpr Nanoseconds second_ns = 1'000'000'000;
 
 inline constexpr size_t max_answer_bytes = 64
-                                           << 20;  // 500 objects of a page, whole, have at most 1.5 MB each.
-inline constexpr size_t max_watch_line_bytes = 4 << 20;  // etcd's limit of an object is 1.5 MB.
+                                           << 20;  // a page of 500 whole objects of up to 1.5 MB could be larger
+inline constexpr size_t max_watch_line_bytes = 4 << 20;  // etcd limits an object to 1.5 MB.
 
-// Content types of a body.
+// Content types of a request's body.
 inline constexpr const char* json_type = "application/json";
 inline constexpr const char* merge_patch_type = "application/merge-patch+json";
-// Merges some lists, such as a node's conditions, by a key of their objects; a merge patch replaces them.
+// Merges some lists, such as a node's conditions, by a key of their items. A merge patch replaces lists.
 inline constexpr const char* strategic_merge_patch_type = "application/strategic-merge-patch+json";
 
 // Accept header of a client that requests only metadata (meta.k8s.io/v1 PartialObjectMetadata).
@@ -39,7 +40,7 @@ struct ApiRequest {
   std::string body = {};
   std::string content_type = json_type;  // The body's content type.
   std::string accept = json_type;
-  Nanoseconds deadline_ns = 30 * second_ns;  // From the call to the end of the response; 0 means none.
+  Nanoseconds deadline_ns = 30 * second_ns;  // From the call to the end of the response. 0 means no limit.
 };
 
 struct ApiAnswer {
@@ -47,8 +48,8 @@ struct ApiAnswer {
   std::string body;
   unsigned retry_after_seconds = 0;  // From the header; 0 if it is absent.
   std::string problem;               // Why the request failed; empty on success.
-  // False if the server has not seen the request, or has rejected it. True with a 409: the request may have
-  // been sent twice, and the first one may have succeeded.
+  // False if the server did not receive the request or rejected it. True for a 409: the request may have been
+  // sent twice, and the first one may have succeeded.
   bool may_have_happened = true;
 
   bool is_success() const { return status >= 200 && status < 300; }
@@ -63,7 +64,7 @@ constexpr bool refuses_write(unsigned status) {
 class ApiCall {
  public:
   virtual ~ApiCall() = default;
-  // Reports that the connection of this call seems dead; later calls use another one. Has no effect on a
+  // Reports that this call's connection seems dead, so that later calls use another one. Has no effect on a
   // timer.
   virtual void distrust_connection() {}
 };
@@ -71,8 +72,8 @@ class ApiCall {
 class ApiClient {
  public:
   using Answered = std::function<void(ApiAnswer)>;
-  // `line` gets the lines of a 200 response, without their ends. `ended` is called once after them, with
-  // status 200 if the server closed the response, and 0 if the connection was lost.
+  // `line` receives each line of a 200 response without its line end. Then `ended` is called once: with
+  // status 200 if the server ended the response, or 0 if the connection was lost.
   struct Lines {
     std::function<void(std::string_view line)> line;
     Answered ended;
@@ -80,7 +81,7 @@ class ApiClient {
 
   virtual ~ApiClient() = default;
   [[nodiscard]] virtual std::unique_ptr<ApiCall> send(ApiRequest, Answered) = 0;
-  // Watches have a connection of their own, because they hold it for minutes.
+  // Watches use a separate connection, because they occupy it for minutes.
   [[nodiscard]] virtual std::unique_ptr<ApiCall> watch(ApiRequest, Lines) = 0;
   [[nodiscard]] virtual std::unique_ptr<ApiCall> after(Nanoseconds, std::function<void()>) = 0;
   virtual Nanoseconds now() const = 0;

@@ -1,4 +1,4 @@
-// The fake's own rules, on which the programs' tests rely.
+// Tests the rules of the fake on which other programs' tests rely.
 #include "kubernetes/api/testing/api_server_fake.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@ using nlohmann::json;
 
 constexpr const char* pods_of_a = "/api/v1/namespaces/a/pods";
 
-// A server and a client that waits for each answer.
+// A server and a client that waits for each response.
 struct CalledServer {
   VirtualTime time;
   ApiServerFake server;
@@ -21,7 +21,7 @@ struct CalledServer {
 
   ApiAnswer ask(const std::string& method, const std::string& target, const json& body = nullptr,
                 const char* type = json_type) {
-    ApiAnswer out{.status = 0, .body = "", .problem = "never called back"};
+    ApiAnswer out{.status = 0, .body = "", .problem = "the call got no response"};
     const auto call = client.send(
         {.method = method, .target = target, .body = body.is_null() ? "" : body.dump(), .content_type = type},
         [&](const ApiAnswer& answer) { out = answer; });
@@ -40,7 +40,7 @@ json binding(const std::string& uid, const char* node) {
           {"target", {{"kind", "Node"}, {"name", node}}}};
 }
 
-TEST(ApiServerFake, binds_a_pod_once_and_only_by_its_uid) {
+TEST(ApiServerFake, binds_a_pod_once_and_only_with_its_uid) {
   CalledServer a;
   ASSERT_EQ(a.ask("POST", pods_of_a, named("p")).status, 201u);
   const std::string target = std::string(pods_of_a) + "/p/binding?timeout=2s", uid = a.uid_of("p");
@@ -56,10 +56,10 @@ TEST(ApiServerFake, binds_a_pod_once_and_only_by_its_uid) {
   const ApiAnswer second = a.ask("POST", target, binding(uid, "n2"));
   EXPECT_EQ(second.status, 409u);
   EXPECT_TRUE(second.may_have_happened) << "it may be the second try of one call";
-  EXPECT_EQ(changes, 1u) << "the annotation and the node are one write";
+  EXPECT_EQ(changes, 1u) << "the annotation and the node are set in one write";
 }
 
-TEST(ApiServerFake, an_answer_that_is_lost_after_the_write_is_no_answer) {
+TEST(ApiServerFake, a_response_that_is_lost_after_a_write_is_reported_as_missing) {
   CalledServer a;
   a.server.add_fault({.kind = ApiFault::Kind::lose_answer, .method = "POST"});
   const ApiAnswer answer = a.ask("POST", pods_of_a, named("p"));
@@ -73,7 +73,7 @@ TEST(ApiServerFake, unsupported_requests_are_reported) {
   CalledServer a;
   a.server.add_fault({.kind = ApiFault::Kind::hang});
   const ApiAnswer late = a.ask("POST", pods_of_a, named("p"));
-  EXPECT_EQ(late.problem, "no answer in time");
+  EXPECT_EQ(late.problem, "no response in time");
   EXPECT_TRUE(late.may_have_happened);
   a.client.set_connected(false);
   EXPECT_FALSE(a.ask("POST", pods_of_a, named("p")).may_have_happened);
@@ -85,26 +85,26 @@ TEST(ApiServerFake, unsupported_requests_are_reported) {
   EXPECT_FALSE(a.ask("PATCH", std::string(pods_of_a) + "/p", {{"a", 1}}, merge_patch_type).may_have_happened);
 }
 
-TEST(ApiServerFake, a_merge_patch_changes_what_it_names) {
+TEST(ApiServerFake, a_merge_patch_changes_only_the_named_fields) {
   CalledServer a;
   a.server.put("/api/v1/nodes", {{"metadata", {{"name", "n"}, {"labels", {{"a", "1"}, {"b", "2"}}}}},
                                  {"status", {{"phase", "x"}}}});
   const json patch = {{"metadata", {{"labels", {{"a", nullptr}, {"c", "3"}}}}}, {"status", {{"phase", "y"}}}};
   const json node = json::parse(a.ask("PATCH", "/api/v1/nodes/n", patch, merge_patch_type).body);
   EXPECT_EQ(node["metadata"]["labels"], json({{"b", "2"}, {"c", "3"}}));
-  EXPECT_EQ(node["status"]["phase"], "x") << "the status is a resource of its own";
+  EXPECT_EQ(node["status"]["phase"], "x") << "the status is a separate resource";
   const uint64_t version = a.server.version();
   EXPECT_EQ(
       json::parse(a.ask("PATCH", "/api/v1/nodes/n/status", patch, merge_patch_type).body)["status"]["phase"],
       "y");
   EXPECT_EQ(a.ask("PATCH", "/api/v1/nodes/n/status", patch, merge_patch_type).status, 200u);
-  EXPECT_EQ(a.server.version(), version + 1) << "a patch that changes nothing writes nothing";
+  EXPECT_EQ(a.server.version(), version + 1) << "a patch without changes is not a write";
   const json stale = {{"metadata", {{"resourceVersion", std::to_string(version)}}}};
   EXPECT_EQ(a.ask("PATCH", "/api/v1/nodes/n", stale, merge_patch_type).status, 409u);
   EXPECT_EQ(a.ask("PATCH", "/api/v1/nodes/n", stale).status, 415u);
 }
 
-TEST(ApiServerFake, a_lease_is_replaced_only_in_its_version) {
+TEST(ApiServerFake, replaces_a_lease_only_if_the_version_matches) {
   CalledServer a;
   const std::string leases = "/apis/coordination.k8s.io/v1/namespaces/s/leases";
   json lease = json::parse(a.ask("POST", leases, named("l")).body);
@@ -117,7 +117,7 @@ TEST(ApiServerFake, a_lease_is_replaced_only_in_its_version) {
   EXPECT_EQ(json::parse(a.ask("GET", leases + "/l").body)["spec"]["holderIdentity"], "n1_x");
 }
 
-TEST(ApiServerFake, a_bound_pod_is_deleted_when_its_containers_have_ended) {
+TEST(ApiServerFake, deletes_a_bound_pod_after_its_containers_have_ended) {
   CalledServer a;
   a.server.put("/api/v1/pods",
                {{"metadata", {{"name", "p"}, {"namespace", "a"}}}, {"spec", {{"nodeName", "n"}}}});
@@ -148,7 +148,7 @@ TEST(ApiServerFake, reviews_tokens_and_access) {
   EXPECT_EQ(allowed("other")["status"]["allowed"], false);
 }
 
-TEST(ApiServerFake, lists_in_pages_of_one_version) {
+TEST(ApiServerFake, all_pages_of_a_list_have_the_same_version) {
   CalledServer a;
   for (const char* name : {"p", "q", "r"}) a.server.put("/api/v1/nodes", named(name));
   const auto first = read_list_page(a.ask("GET", "/api/v1/nodes?limit=2").body);

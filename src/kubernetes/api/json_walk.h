@@ -1,4 +1,5 @@
-// Reads a JSON document without building it: a subclass gets each string, number and boolean with its path.
+// Reads a JSON document without building a tree: a subclass receives each string, number and boolean with its
+// path.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,12 +16,12 @@ struct JsonLevel {
   bool is_list = false;
 };
 
-// Returns whether the path has these keys.
+// Returns whether the path consists of these keys.
 bool is_path(std::span<const JsonLevel> path, std::initializer_list<std::string_view> keys);
 
 class JsonWalk : private nlohmann::json_sax<nlohmann::json> {
  public:
-  // Returns false, and sets a problem, if the text is not JSON or is nested too deep.
+  // Returns false and sets the problem if the text is not JSON or is nested too deeply.
   bool read(std::string_view text);
   const std::string& problem() const { return problem_; }
 

@@ -11,7 +11,7 @@ namespace carve::kubernetes {
 namespace {
 
 constexpr size_t uuid_chars = 36;
-constexpr unsigned max_lease_seconds = 86'400;  // So that no sum overflows.
+constexpr unsigned max_lease_seconds = 86'400;  // Prevents overflow of sums.
 
 class LeaseWalk final : public JsonWalk {
  public:

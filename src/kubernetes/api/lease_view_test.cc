@@ -19,25 +19,25 @@ Lease lease(const std::string& holder, int renewal, unsigned seconds = 15) {
           .resource_version = "1"};
 }
 
-TEST(LeaseView, is_held_for_10_s_from_before_a_renewal_that_was_seen) {
+TEST(LeaseView, is_held_for_10_s_from_the_request_before_a_renewal) {
   LeaseView view("n1");
   EXPECT_FALSE(view.is_held(0));
   view.take(lease("n1" + uuid, 1), 1 * second_ns);
-  EXPECT_FALSE(view.is_held(1 * second_ns)) << "the first one may be of any time";
+  EXPECT_FALSE(view.is_held(1 * second_ns)) << "the first renewal may be of any age";
   EXPECT_EQ(view.problem(), "no renewal of the Lease has been seen");
   view.take(lease("n1" + uuid, 2), 3 * second_ns);
   EXPECT_TRUE(view.is_held(3 * second_ns));
   EXPECT_EQ(view.problem(), "");
-  EXPECT_TRUE(view.is_held(11 * second_ns - 1)) << "counted from the request before";
+  EXPECT_TRUE(view.is_held(11 * second_ns - 1)) << "counted from the previous request";
   EXPECT_FALSE(view.is_held(11 * second_ns));
   view.take(lease("n1" + uuid, 2), 12 * second_ns);
-  EXPECT_FALSE(view.is_held(12 * second_ns)) << "read again, not renewed";
+  EXPECT_FALSE(view.is_held(12 * second_ns)) << "read again without a renewal";
   view.take(lease("n1" + uuid, 3), 13 * second_ns);
   EXPECT_TRUE(view.is_held(22 * second_ns - 1)) << "renewed after the request at 12 s";
   EXPECT_FALSE(view.is_held(22 * second_ns));
 }
 
-TEST(LeaseView, another_holder_ends_it_at_once) {
+TEST(LeaseView, another_holder_ends_it_immediately) {
   const struct {
     std::string holder;
     const char* problem;
@@ -59,7 +59,7 @@ TEST(LeaseView, another_holder_ends_it_at_once) {
   }
 }
 
-TEST(LeaseView, a_late_answer_changes_nothing) {
+TEST(LeaseView, ignores_a_late_response) {
   LeaseView view("n1");
   view.take(lease("n2" + uuid, 1), 0);
   view.take(lease("n2" + uuid, 2), 5 * second_ns);
@@ -67,7 +67,7 @@ TEST(LeaseView, a_late_answer_changes_nothing) {
   EXPECT_FALSE(view.is_held(5 * second_ns));
 }
 
-TEST(LeaseView, a_lease_that_is_too_short_is_not_trusted) {
+TEST(LeaseView, does_not_trust_a_lease_that_is_too_short) {
   LeaseView view("n1");
   view.take(lease("n1" + uuid, 1, 12), 0);
   view.take(lease("n1" + uuid, 2, 12), 1);
@@ -77,8 +77,8 @@ TEST(LeaseView, a_lease_that_is_too_short_is_not_trusted) {
 
 constexpr Nanoseconds ms = second_ns / 1000;
 
-// Two holders that follow client-go's rules on one Lease, each with a view that sees it late. Holders, reads
-// and responses pause at any time.
+// Two holders that follow client-go's rules on one Lease, each with a view that sees the Lease with a delay.
+// Holders, reads and responses pause at random times.
 class TwoHolders {
  public:
   explicit TwoHolders(uint64_t seed) : dice_(seed) {}
@@ -93,7 +93,7 @@ class TwoHolders {
       machines_[i].last_write = now_;
     }
   }
-  std::string broken;  // The broken rule. Empty if there is none.
+  std::string broken;  // The rule that was broken; empty if none was.
   uint64_t held = 0, changes = 0;
 
  private:
@@ -105,7 +105,7 @@ class TwoHolders {
     LeaseView view;
     std::string seen;
     Nanoseconds seen_at = 0, next_try = 0, next_read = 0;
-    Nanoseconds last_write = -60 * second_ns;  // Begin of the last write that the view allowed.
+    Nanoseconds last_write = -60 * second_ns;  // Start of the last write that the view allowed.
     std::vector<Read> reads = {};
   };
 
@@ -148,7 +148,7 @@ class TwoHolders {
   Machine machines_[2] = {{.view = LeaseView("n0"), .seen = ""}, {.view = LeaseView("n1"), .seen = ""}};
 };
 
-TEST(LeaseView, a_write_that_it_lets_through_is_over_when_the_next_holder_begins) {
+TEST(LeaseView, a_write_that_it_allows_ends_before_the_next_holder_starts) {
   uint64_t held = 0, changes = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     TwoHolders holders(seed);
@@ -161,12 +161,12 @@ TEST(LeaseView, a_write_that_it_lets_through_is_over_when_the_next_holder_begins
   EXPECT_GT(changes, 400u);
 }
 
-TEST(LeaseView, a_term_is_a_holder_since_it_came) {
+TEST(LeaseView, the_term_changes_whenever_the_lease_gets_a_holder) {
   LeaseView view("h1");
   EXPECT_EQ(view.term(), "");
   Lease lease{.holder = "h1_0b2c7c3e-1d1f-4c59-9f1a-2f5a3c1d7e01", .renew_time = "1", .duration_seconds = 15};
   view.take(lease, 0);
-  EXPECT_EQ(view.term(), "") << "it does not say when the holder came";
+  EXPECT_EQ(view.term(), "") << "the Lease has no acquireTime";
   lease.acquire_time = "1";
   view.take(lease, 1);
   const std::string first = view.term();
@@ -179,7 +179,7 @@ TEST(LeaseView, a_term_is_a_holder_since_it_came) {
   EXPECT_NE(view.term(), first);
 }
 
-TEST(LeaseView, reads_the_object) {
+TEST(LeaseView, parses_a_lease) {
   const auto read = read_lease(
       R"({"kind":"Lease","metadata":{"name":"l","resourceVersion":"7"},"spec":{"holderIdentity":"n1_x",)"
       R"("leaseDurationSeconds":15,"renewTime":"2026-01-01T00:00:00.000000Z","leaseTransitions":3}})");

@@ -106,7 +106,7 @@ void ListWatch::take(const WatchEvent& event) {
 }
 
 void ListWatch::ended(Nanoseconds now) {
-  if (!is_busy_) return;  // It was given up already.
+  if (!is_busy_) return;  // Already abandoned.
   if (!has_line_) return wait(now, 0);
   is_busy_ = false;
   wake_at_ = now;
@@ -115,7 +115,7 @@ void ListWatch::ended(Nanoseconds now) {
 void ListWatch::failed(unsigned status, unsigned retry_after_seconds, Nanoseconds now) {
   if (!is_busy_) return;
   problem_ = status == 0 ? std::string("no answer") : fmt::format("status {}", status);
-  // The server no longer keeps the version, or the list that was being read.
+  // The server no longer has this version, or the list that was being read has expired.
   if (status == gone) list_again();
   wait(now, retry_after_seconds);
 }
@@ -131,7 +131,7 @@ void ListWatch::wait(Nanoseconds now, unsigned retry_after_seconds) {
   const Nanoseconds reported = retry_after_seconds * second_ns;
   wake_at_ = now + std::max(random(random_), std::min(reported, max_retry_ns));
   retry_ns_ = std::min(2 * retry_ns_, max_retry_ns);
-  invariant(wake_at_ >= now && wake_at_ <= now + max_retry_ns, "no server decides when the next request is");
+  invariant(wake_at_ >= now && wake_at_ <= now + max_retry_ns, "retries are at random times");
 }
 
 }  // namespace carve::kubernetes

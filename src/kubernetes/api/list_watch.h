@@ -1,6 +1,6 @@
 // Follows the metadata of many objects on the API server: a list in pages, then a watch from the list's
 // version. ListWatch decides what to request and when; its user sends the requests and passes the responses
-// in. It uses no socket, clock or random device: equal responses give equal requests.
+// to it. It uses no socket, clock or random device, so the same responses lead to the same requests.
 //
 // Sources: Kubernetes API concepts, "Efficient detection of changes", "410 Gone responses", "Watch
 // bookmarks".
@@ -19,8 +19,8 @@
 
 namespace carve::kubernetes {
 
-// Limit of the wait before a retry: it doubles with each failure, up to max_retry_ns. The wait is a random time
-// below the limit.
+// Limit of the wait before the first retry. The limit doubles with each failure, up to max_retry_ns, and each
+// wait is a random time below it.
 inline constexpr Nanoseconds first_retry_ns = 800'000'000;
 inline constexpr Nanoseconds max_retry_ns = 30 * second_ns;
 inline constexpr Nanoseconds silence_ns = 90 * second_ns;  // A watch silent for this long is reopened.
@@ -31,7 +31,7 @@ struct Selection {
   std::string path;            // "/api/v1/pods"
   std::string label_selector;  // "carve.dev/sliced=true". Empty means all.
   std::string field_selector;
-  bool is_whole = false;  // Request whole objects, with their status. Otherwise only metadata.
+  bool is_whole = false;  // Request whole objects with their status instead of only metadata.
   std::vector<std::string_view> keys = {};  // Labels and annotations to read. Empty means all.
 };
 
@@ -39,7 +39,7 @@ class ListWatch {
  public:
   // Receives the objects; ListWatch keeps none itself.
   struct Sink {
-    // A list is complete; objects missing from it are gone.
+    // Called when a list is complete; objects that it does not contain are gone.
     std::function<void(ObjectsByUid)> replaced;
     std::function<void(const ObjectMeta&)> changed;  // Added or modified.
     std::function<void(const ObjectMeta&)> removed;
@@ -53,22 +53,23 @@ class ListWatch {
 
   // Returns the request to send now, or no value while one is in progress or until wake_at().
   std::optional<Request> next(Nanoseconds now);
-  // Returns when to call next() again; or, with a silent watch, when to call ended().
+  // Returns when to call next() again, or, if a watch stays silent, when to call ended().
   Nanoseconds wake_at() const { return wake_at_; }
 
-  // Take responses; late ones are ignored. `retry_after_seconds` comes from the response's header and is 0 if
-  // absent.
+  // These functions take responses and ignore late ones. `retry_after_seconds` comes from the response's
+  // header and is 0 if absent.
   void list_answered(std::string_view body, Nanoseconds now);
   void watch_line(std::string_view line, Nanoseconds now);
-  // The watch was closed by the server, by this program after silence, or by a broken connection.
+  // Call this when the server closed the watch, when this program closed it after silence, or when its
+  // connection broke.
   void ended(Nanoseconds now);
-  // The request returned a status other than 200, or no response (0).
+  // Call this when the request returned a status other than 200, or no response (status 0).
   void failed(unsigned status, unsigned retry_after_seconds, Nanoseconds now);
 
   // Returns whether a list has been completed.
   bool is_complete() const { return is_complete_; }
   const std::string& resource_version() const { return version_; }
-  const std::string& problem() const { return problem_; }  // Why the last request failed, or empty.
+  const std::string& problem() const { return problem_; }  // Why the last request failed; empty if it did not.
   uint64_t lists() const { return lists_; }                // Number of lists begun, including the first.
 
  private:

@@ -25,7 +25,7 @@ struct Copy {
   }
 };
 
-TEST(ListWatch, lists_in_pages_and_watches_from_there) {
+TEST(ListWatch, lists_in_pages_and_then_watches_from_the_lists_version) {
   ApiServerModel server;
   for (const char* name : {"a", "b", "c"}) server.put(name);
   Copy copy;
@@ -55,7 +55,7 @@ TEST(ListWatch, lists_in_pages_and_watches_from_there) {
   EXPECT_THAT(watch.next(5)->target, HasSubstr("resourceVersion=5")) << "the bookmark's version";
 }
 
-TEST(ListWatch, a_version_that_is_gone_is_listed_again) {
+TEST(ListWatch, lists_again_when_the_version_is_gone) {
   ApiServerModel server;
   server.put("a");
   Copy copy;
@@ -63,13 +63,13 @@ TEST(ListWatch, a_version_that_is_gone_is_listed_again) {
   watch.list_answered(*server.list(watch.next(0)->target, 9), 0);
   ASSERT_TRUE(watch.next(0)->is_watch);
   watch.watch_line(R"({"type":"ERROR","object":{"code":410,"message":"too old"}})", 0);
-  watch.watch_line(server.bookmark(), 0);  // Nothing counts after an error.
+  watch.watch_line(server.bookmark(), 0);  // Ignored after an error.
   EXPECT_FALSE(watch.next(watch.wake_at())->is_watch);
   EXPECT_EQ(watch.lists(), 2u);
   EXPECT_EQ(copy.objects.size(), 1u) << "the copy stays until the new one is complete";
 }
 
-TEST(ListWatch, a_list_whose_next_page_is_gone_begins_again) {
+TEST(ListWatch, restarts_a_list_whose_next_page_is_gone) {
   ApiServerModel server;
   for (const char* name : {"a", "b", "c"}) server.put(name);
   Copy copy;
@@ -84,10 +84,10 @@ TEST(ListWatch, a_list_whose_next_page_is_gone_begins_again) {
   EXPECT_FALSE(watch.is_complete());
   watch.list_answered(*server.list(request->target, 9), watch.wake_at());
   EXPECT_TRUE(watch.is_complete());
-  EXPECT_EQ(copy.objects.size(), 2u) << "nothing is left of the first page";
+  EXPECT_EQ(copy.objects.size(), 2u) << "the first page was discarded";
 }
 
-TEST(ListWatch, a_watch_is_requested_for_5_to_10_minutes_at_random) {
+TEST(ListWatch, requests_a_watch_for_a_random_time_of_5_to_10_minutes) {
   ApiServerModel server;
   server.put("a");
   std::set<std::string> targets;
@@ -104,7 +104,7 @@ TEST(ListWatch, a_watch_is_requested_for_5_to_10_minutes_at_random) {
   EXPECT_GT(targets.size(), 25u);
 }
 
-TEST(ListWatch, waits_longer_after_each_failure_and_as_long_as_it_is_reported) {
+TEST(ListWatch, backs_off_after_each_failure_and_honors_retry_after) {
   Copy copy;
   ListWatch watch({.path = "/p", .label_selector = "", .field_selector = ""}, copy.sink(), 1);
   Nanoseconds now = 0, longest = 0;
@@ -123,7 +123,7 @@ TEST(ListWatch, waits_longer_after_each_failure_and_as_long_as_it_is_reported) {
   EXPECT_EQ(watch.problem(), "status 429");
 }
 
-TEST(ListWatch, a_watch_that_ends_without_a_line_is_not_reopened_in_a_tight_loop) {
+TEST(ListWatch, does_not_reopen_a_watch_without_lines_in_a_tight_loop) {
   ApiServerModel server;
   Copy copy;
   ListWatch watch({.path = "/p", .label_selector = "", .field_selector = ""}, copy.sink(), 1);
@@ -137,7 +137,7 @@ TEST(ListWatch, a_watch_that_ends_without_a_line_is_not_reopened_in_a_tight_loop
   EXPECT_GT(now, second_ns);
 }
 
-// A server that changes and fails at random, and a client that may lose any response.
+// A server whose objects change and whose requests fail at random, and a client that may lose any response.
 class History {
  public:
   explicit History(uint64_t seed)
@@ -213,10 +213,10 @@ class History {
   Copy copy_;
   ListWatch client_;
   Nanoseconds now_ = 0;
-  std::optional<uint64_t> watched_;  // The open watch has delivered everything up to this version.
+  std::optional<uint64_t> watched_;  // The open watch has delivered all changes up to this version.
 };
 
-TEST(ListWatch, after_any_history_the_copy_is_the_servers) {
+TEST(ListWatch, the_copy_equals_the_servers_objects_after_any_history) {
   for (uint64_t seed = 1; seed <= 2000; ++seed) {
     History history(seed);
     for (int i = 0; i < 150; ++i) history.step(/*with_faults=*/true);

@@ -8,7 +8,7 @@ WatchedLease::WatchedLease(ApiClient& client, std::string path, std::string host
   poll();
 }
 
-// A request times out after two poll intervals, so the next one is not late by much.
+// A request times out after two poll intervals, so that the next one is only slightly late.
 void WatchedLease::poll() {
   timer_ = client_.after(lease_poll_ns, [this] { poll(); });
   const bool is_held_now = is_held();

@@ -1,4 +1,5 @@
-// Reads a Lease each second over an ApiClient to know whether this host's holder has it (rules in LeaseView).
+// Reads a Lease every second through an ApiClient to determine whether this host's holder has it (rules:
+// LeaseView).
 #pragma once
 
 #include <functional>
@@ -12,15 +13,16 @@ namespace carve::kubernetes {
 
 class WatchedLease {
  public:
-  // `path` is the Lease's: "/apis/coordination.k8s.io/v1/namespaces/carve-system/leases/carve-scheduler".
-  // `changed` is called from the client's callbacks after is_held() has changed, at most lease_poll_ns later.
+  // `path` is that of the Lease:
+  // "/apis/coordination.k8s.io/v1/namespaces/carve-system/leases/carve-scheduler". `changed` is called in the
+  // client's callbacks at most lease_poll_ns after is_held() has changed.
   WatchedLease(ApiClient&, std::string path, std::string host, std::function<void(bool is_held)> changed);
 
   // Returns whether a write of at most max_fenced_write_ns may begin now. Check it before each write.
   bool is_held() const { return view_.is_held(client_.now()); }
-  // Returns a text that changes when another holder has had the Lease; empty if unknown.
+  // Returns a text that changes whenever the Lease has had another holder. Empty if unknown.
   std::string term() const { return view_.term(); }
-  // Returns why it is not held. Empty if it is held, or if the last renewal is too old.
+  // Returns why the Lease is not held. Empty if it is held, or if the last renewal is too old.
   const std::string& problem() const { return problem_.empty() ? view_.problem() : problem_; }
 
  private:
@@ -31,7 +33,7 @@ class WatchedLease {
   const std::string path_;
   const std::function<void(bool)> changed_;
   LeaseView view_;
-  std::string problem_;  // Why the last request failed. Empty if it did not.
+  std::string problem_;  // Why the last request failed; empty if it did not.
   bool was_held_ = false;
   std::unique_ptr<ApiCall> call_, timer_;
 };

@@ -35,7 +35,7 @@ struct Reader {
   }
 };
 
-TEST(WatchedLease, says_when_it_is_held_and_when_no_longer) {
+TEST(WatchedLease, reports_when_the_lease_is_held_and_when_it_is_not) {
   Reader reader;
   reader.time.run_for(3 * second_ns);
   EXPECT_FALSE(reader.lease.is_held());
@@ -50,7 +50,7 @@ TEST(WatchedLease, says_when_it_is_held_and_when_no_longer) {
   EXPECT_THAT(reader.changes, ElementsAre(true, false));
 }
 
-TEST(WatchedLease, without_a_server_it_ends_10_s_after_the_last_renewal) {
+TEST(WatchedLease, without_a_server_the_lease_ends_10_s_after_the_last_renewal) {
   Reader reader;
   reader.renew_for(20, this_holder);
   reader.client.set_connected(false);
@@ -65,7 +65,7 @@ TEST(WatchedLease, without_a_server_it_ends_10_s_after_the_last_renewal) {
   EXPECT_TRUE(reader.lease.is_held());
 }
 
-TEST(WatchedLease, an_answer_that_never_comes_delays_it_by_2_s) {
+TEST(WatchedLease, a_missing_response_delays_the_next_request_by_2_s) {
   Reader reader;
   reader.renew_for(10, this_holder);
   reader.server.add_fault({.kind = ApiFault::Kind::hang, .times = 2});

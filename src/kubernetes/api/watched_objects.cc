@@ -63,7 +63,7 @@ void ObjectWatch::watch_ended(const ApiAnswer& answer) {
   step();
 }
 
-// Each line moves wake_at() on. A timer that is already set is therefore left until it is due.
+// Each line postpones wake_at(). A timer that is already set is kept until it fires.
 void ObjectWatch::arm() {
   const Nanoseconds at = list_watch_.wake_at();
   if (timer_ && timer_at_ <= at) return;
@@ -75,7 +75,7 @@ void ObjectWatch::wake() {
   timer_.reset();
   const Nanoseconds now = client_.now();
   if (call_ && now >= list_watch_.wake_at()) {
-    problem_ = "no answer and no event for 90 s";
+    problem_ = "no response and no event for 90 s";
     call_->distrust_connection();
     call_.reset();
     list_watch_.failed(0, 0, now);

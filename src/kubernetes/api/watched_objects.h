@@ -1,5 +1,5 @@
 // Follows the metadata of all objects of a selection over an ApiClient: ListWatch decides, ObjectWatch sends
-// its requests and keeps its timers. After 90 s of silence the connection is abandoned, also for later
+// its requests and keeps its timers. After 90 s of silence it abandons the connection, also for later
 // requests. WatchedObjects additionally keeps a copy.
 //
 //   ObjectWatch pods(client, {.path = "/api/v1/pods", .label_selector = "carve.dev/sliced=true",
@@ -16,16 +16,16 @@ namespace carve::kubernetes {
 
 class ObjectWatch {
  public:
-  // Starts immediately. The sink is called from the client's callbacks; `seed` determines the random waits.
+  // Starts immediately. The sink is called in the client's callbacks. `seed` determines the random waits.
   ObjectWatch(ApiClient&, Selection, ListWatch::Sink, uint64_t seed);
 
   // Returns whether a list has been completed.
   bool is_complete() const { return list_watch_.is_complete(); }
   const std::string& resource_version() const { return list_watch_.resource_version(); }
-  // Returns why the last request failed; empty if it did not.
+  // Returns why the last request failed. Empty if it did not.
   const std::string& problem() const { return problem_; }
   uint64_t lists() const { return list_watch_.lists(); }  // Number of lists begun, including the first.
-  // Returns when the server last sent a page, a line or a bookmark; 0 if never.
+  // Returns when the server last sent a page, a line or a bookmark. 0 means never.
   Nanoseconds heard_at() const { return heard_at_; }
 
  private:
@@ -37,7 +37,7 @@ class ObjectWatch {
   void wake();
 
   ApiClient& client_;
-  const bool is_whole_;  // From the selection.
+  const bool is_whole_;  // As in the selection.
   ListWatch list_watch_;
   std::string problem_;
   Nanoseconds heard_at_ = 0;
@@ -48,7 +48,7 @@ class ObjectWatch {
 
 class WatchedObjects : public ObjectWatch {
  public:
-  // Called after the copy has the change.
+  // Called after the copy has been updated.
   struct Sink {
     std::function<void()> replaced;
     std::function<void(const ObjectMeta&)> changed, removed;

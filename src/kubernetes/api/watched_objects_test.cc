@@ -25,7 +25,7 @@ json some_pod(const std::string& name, const std::string& phase = "Pending", con
           {"status", {{"phase", phase}}}};
 }
 
-// Built only from the sink's calls: version by uid.
+// Built only from the sink's calls: the version of each object by uid.
 struct Observer {
   std::map<std::string, std::string> versions;
   unsigned replaced = 0;
@@ -42,7 +42,7 @@ struct Observer {
   }
 };
 
-// Returns what a list of the selection has on the server now.
+// Returns the objects that the selection has on the server now.
 std::map<std::string, std::string> stored(const ApiServerFake& server) {
   std::map<std::string, std::string> out;
   for (const json& object : server.all(pods_path))
@@ -88,7 +88,7 @@ TEST(ObjectWatch, follows_only_the_metadata_of_the_selection) {
   EXPECT_EQ(scenario.server.requests().size(), 3u);
 }
 
-TEST(WatchedObjects, the_copy_has_a_change_before_it_is_reported) {
+TEST(WatchedObjects, updates_the_copy_before_it_reports_a_change) {
   Scenario scenario(5);
   std::optional<WatchedObjects> pods;
   std::vector<size_t> sizes;
@@ -110,7 +110,7 @@ TEST(WatchedObjects, the_copy_has_a_change_before_it_is_reported) {
   EXPECT_THAT(sizes, testing::ElementsAre(1, 2, 1));
 }
 
-TEST(ObjectWatch, without_faults_a_day_needs_one_list) {
+TEST(ObjectWatch, lists_once_a_day_without_faults) {
   Scenario scenario(2);
   scenario.start(2);
   for (int minute = 0; minute < 24 * 60; ++minute) {
@@ -125,7 +125,7 @@ TEST(ObjectWatch, without_faults_a_day_needs_one_list) {
   EXPECT_EQ(scenario.watched->problem(), "");
 }
 
-TEST(ObjectWatch, a_silent_watch_is_opened_again_from_its_version) {
+TEST(ObjectWatch, reopens_a_silent_watch_from_its_version) {
   Scenario scenario(3);
   scenario.start(3);
   scenario.time.run_for(second_ns);
@@ -139,7 +139,7 @@ TEST(ObjectWatch, a_silent_watch_is_opened_again_from_its_version) {
   EXPECT_GT(scenario.watched->heard_at(), 80 * second_ns);
 }
 
-TEST(ObjectWatch, waits_as_the_server_requests) {
+TEST(ObjectWatch, waits_as_long_as_the_server_requests) {
   Scenario scenario(4);
   scenario.server.add_fault({.kind = FaultKind::status, .status = 429, .retry_after_seconds = 17});
   scenario.start(4);
@@ -186,7 +186,7 @@ void random_change(std::mt19937_64& dice, Scenario& scenario) {
   if (dice() % 10 == 0) scenario.client.set_connected(true);
 }
 
-TEST(ObjectWatch, after_any_script_of_faults_the_observer_has_the_servers_objects) {
+TEST(ObjectWatch, the_observer_has_the_servers_objects_after_any_script_of_faults) {
   uint64_t replaced = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     std::mt19937_64 dice(seed);
@@ -201,12 +201,12 @@ TEST(ObjectWatch, after_any_script_of_faults_the_observer_has_the_servers_object
     scenario.server.clear_faults();
     scenario.client.set_connected(true);
     scenario.time.run_for(
-        200 * second_ns);  // A watch that hangs is given up after 90 s, then a wait of at most 30 s.
+        200 * second_ns);  // A silent watch is abandoned after 90 s; then a wait of at most 30 s.
     ASSERT_EQ(scenario.observer.versions, stored(scenario.server))
         << "seed " << seed << ": " << scenario.watched->problem();
     replaced += scenario.observer.replaced;
   }
-  EXPECT_GT(replaced, 600u) << "the faults make it list again";
+  EXPECT_GT(replaced, 600u) << "the faults cause new lists";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The output of a verb with --watch: everything at first, then only changes. Pure.
+// The output of a verb with --watch: first the complete output, then only changes. Pure.
 #pragma once
 
 #include <set>
@@ -12,9 +12,9 @@ namespace carve::kubernetes::cli {
 class Changes {
  public:
   // Returns the part of `text` that is new since the previous call: for tables the new lines, for a document
-  // all of it if it differs.
+  // the whole text if it differs.
   std::string since_before(const std::string& text, Form form);
-  // Returns whether since_before() was called since the previous call of this function. It was not if the
+  // Returns whether since_before() has been called since the previous call of this function. False if the
   // last query failed.
   bool take_has_result() { return std::exchange(has_result_, false); }
 

@@ -5,7 +5,7 @@
 namespace carve::kubernetes::cli {
 namespace {
 
-TEST(Changes, are_the_lines_that_tables_did_not_have) {
+TEST(Changes, for_tables_are_the_rows_that_were_not_printed_before) {
   Changes changes;
   EXPECT_EQ(changes.since_before("NAME  USED\na     1\na     1\nb     2\n", Form::table),
             "NAME  USED\na     1\na     1\nb     2\n");
@@ -13,10 +13,10 @@ TEST(Changes, are_the_lines_that_tables_did_not_have) {
   EXPECT_EQ(changes.since_before("NAME  USED\na     1\nb     3\nc     1\n", Form::wide),
             "b     3\nc     1\n");
   EXPECT_EQ(changes.since_before("NAME  USED\na     1\na     1\nb     3\n", Form::table), "a     1\n")
-      << "a row that is there twice is new";
+      << "a second equal row is new";
 }
 
-TEST(Changes, of_a_document_are_all_of_it) {
+TEST(Changes, for_a_document_are_the_whole_document) {
   Changes changes;
   EXPECT_EQ(changes.since_before("{}\n", Form::json), "{}\n");
   EXPECT_EQ(changes.since_before("{}\n", Form::json), "");

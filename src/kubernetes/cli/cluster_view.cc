@@ -10,7 +10,7 @@
 namespace carve::kubernetes::cli {
 namespace {
 
-// Names of the nodes whose kubelet offers no slot: carve-kubelet does not run there.
+// Collects the names of the nodes whose kubelet offers no slot: carve-kubelet does not run there.
 class SlotWalk final : public kubernetes::JsonWalk {
  public:
   std::set<std::string> without;

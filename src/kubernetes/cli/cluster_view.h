@@ -1,5 +1,5 @@
-// The part of the cluster that a caller may read: nodes with devices and pods with slices, as the API server
-// has them. All tables are computed from it. Pure.
+// The part of the cluster that a caller may read: nodes with devices and pods with slices, as stored by the
+// API server. All tables are computed from this view. Pure.
 #pragma once
 
 #include <map>
@@ -18,16 +18,16 @@ namespace carve::kubernetes::cli {
 struct ViewNode {
   kubernetes::ObjectMeta object;
   std::optional<kubernetes::NodeDevices> devices;  // No value if there is a `problem`.
-  bool has_slots = true;  // False if kubelet offers no slot, so that no pod with a slice fits.
+  bool has_slots = true;  // False if kubelet offers no slot; no pod with a slice can then run on the node.
   std::optional<fleet::GpuNode> state;
   std::string problem;
-  std::vector<fleet::DeviceUse> in_use;  // A row for each device of `state`.
+  std::vector<fleet::DeviceUse> in_use;  // One row per device of `state`.
 };
 
 struct ClusterView {
   std::vector<ViewNode> nodes;  // By name.
   std::vector<kubernetes::ObjectMeta> pod_objects;
-  std::vector<coordinator::ClusterPod> pods;  // In the order of their objects; those that run or wait.
+  std::vector<coordinator::ClusterPod> pods;  // The pods that run or wait, in the order of their objects.
   bool has_all_pods = true;                   // If false, the amounts in use are lower bounds.
   std::string nodes_problem;                  // Why the caller cannot list the nodes. Empty if it can.
 };

@@ -45,7 +45,7 @@ bool is_true(const Json& object, const char* key) {
   return found != object.end() && found->is_boolean() && found->get<bool>();
 }
 
-// The spec of a SubjectAccessReview for the user of a TokenReview.
+// Builds the spec of a SubjectAccessReview for the user that a TokenReview returned.
 Json access_of(const Json& user) {
   Json spec{{"nonResourceAttributes", {{"path", "/metrics"}, {"verb", "get"}}}};
   spec["user"] = user.value("username", Json(""));
@@ -54,10 +54,10 @@ Json access_of(const Json& user) {
   return spec;
 }
 
-// A response that waits for the reviews, or for the text. The connection owns it.
+// A response that waits for the reviews or for the text. It is owned by its connection.
 struct WaitingReader {
   http::LaterAnswer* later = nullptr;
-  std::optional<http::Response> early;  // It arrived before the connection waited.
+  std::optional<http::Response> early;  // Set if the response was ready before the connection began to wait.
 
   void give(http::Response response) {
     if (later != nullptr)

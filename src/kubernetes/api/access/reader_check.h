@@ -17,12 +17,12 @@ class ReaderCheck {
  public:
   explicit ReaderCheck(ApiClient& client) : client_(client) {}
 
-  // Provides the text: it calls `done` immediately or later, in this thread.
+  // Passes the text to `done`, either immediately or later in this thread.
   using Done = std::function<void(std::string text)>;
   using Source = std::function<void(Done)>;
 
-  // Returns the source's text to a caller that may read it, else 401, 403 or 503. The source is called only
-  // for callers that may read.
+  // Responds with the source's text if the caller may read it, otherwise with 401, 403 or 503. The source is
+  // called only for callers that may read.
   http::Response answer(const http::Request&, const Source&);
 
  private:
@@ -30,7 +30,7 @@ class ReaderCheck {
   static constexpr size_t max_known = 1'000, max_asked = 64;
 
   struct Known {
-    unsigned status;  // 200 if the reader may read.
+    unsigned status;  // 200 if the caller may read
     Nanoseconds until;
   };
   struct Question {

@@ -50,7 +50,7 @@ struct ReadingScenario {
   }
 };
 
-TEST(ReaderCheck, an_account_that_may_get_metrics_reads_them) {
+TEST(ReaderCheck, lets_an_account_that_may_get_metrics_read_them) {
   ReadingScenario s;
   EXPECT_EQ(s.read("good").body, "series");
   EXPECT_EQ(s.read("").status, 401u);
@@ -58,7 +58,7 @@ TEST(ReaderCheck, an_account_that_may_get_metrics_reads_them) {
   EXPECT_EQ(s.read("other").status, 403u);
 }
 
-TEST(ReaderCheck, an_answer_is_kept_for_a_minute) {
+TEST(ReaderCheck, caches_a_result_for_a_minute) {
   ReadingScenario s;
   s.read("good");
   const size_t asked = s.server.requests().size();
@@ -69,15 +69,15 @@ TEST(ReaderCheck, an_answer_is_kept_for_a_minute) {
   EXPECT_EQ(s.server.requests().size(), 2 * asked);
 }
 
-TEST(ReaderCheck, without_an_api_server_no_reader_is_known) {
+TEST(ReaderCheck, responds_with_503_when_the_api_server_is_down) {
   ReadingScenario s;
   s.client.set_connected(false);
   EXPECT_EQ(s.read("good").status, 503u);
   s.client.set_connected(true);
-  EXPECT_EQ(s.read("good").status, 200u) << "a missing answer is not kept";
+  EXPECT_EQ(s.read("good").status, 200u) << "a failed review is not cached";
 }
 
-TEST(ReaderCheck, a_text_may_come_later) {
+TEST(ReaderCheck, sends_a_text_that_becomes_available_later) {
   ReadingScenario s;
   ReaderCheck::Done done;
   size_t asked = 0;
@@ -87,10 +87,10 @@ TEST(ReaderCheck, a_text_may_come_later) {
     s.time.at(s.time.now() + second_ns, [&] { done("late series"); });
   };
   EXPECT_EQ(s.read("good").body, "late series");
-  EXPECT_EQ(s.read("good").body, "late series") << "whose reader is known";
+  EXPECT_EQ(s.read("good").body, "late series") << "the reader's result is cached";
   EXPECT_EQ(s.read("other").status, 403u);
-  EXPECT_EQ(asked, 2u) << "for readers that may";
-  done("a text whose reader is gone");
+  EXPECT_EQ(asked, 2u) << "not called for readers without access";
+  done("the reader has disconnected");
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ std::string without_line_end(std::string text) {
   return text;
 }
 
-// Returns whether "HOST:PORT" is this machine, without asking a name server.
+// Returns whether "HOST:PORT" is this machine, without a DNS lookup.
 bool is_this_machine(const std::string& host_and_port) {
   if (host_and_port == "localhost" || host_and_port.starts_with("localhost:")) return true;
   const auto with_port = os::parse_tcp_address(host_and_port);
@@ -62,7 +62,7 @@ Outcome<void> check_pem(const std::string& pem, const char* kind, const std::str
   return {};
 }
 
-// Decodes RFC 4648's base64, with line ends in it. Returns no value for other text.
+// Decodes RFC 4648's base64, which may contain line breaks. Returns no value if the text is not base64.
 std::optional<std::string> decoded_base64(std::string_view text) {
   constexpr std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;
@@ -88,7 +88,7 @@ std::optional<std::string> decoded_base64(std::string_view text) {
   return out;
 }
 
-// Reads a kubeconfig's current context. The first failure ends the reading.
+// Reads a kubeconfig's current context. Stops at the first failure.
 class Reader {
  public:
   Reader(const Json& root, const std::string& path, const ConnectionSources& sources)
@@ -120,7 +120,7 @@ class Reader {
     return failure(FailureKind::invalid_argument, "{}: {}", path_,
                    fmt::format(form, std::forward<A>(values)...));
   }
-  // Returns a member's text; empty if absent.
+  // Returns a member's text. Empty if absent.
   static std::string text(const Json& object, const char* key) {
     const auto found = object.find(key);
     return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
@@ -141,7 +141,7 @@ class Reader {
     }
     return nullptr;
   }
-  // Returns the PEM text in KEY-data, or the file that KEY names; empty if both are absent.
+  // Returns the PEM text from KEY-data, or from the file that KEY names. Empty if both are absent.
   Outcome<std::string> pem(const Json& object, const std::string& key, const char* kind,
                            const std::string& where) const {
     std::string out;
@@ -214,7 +214,7 @@ class Reader {
     return take_token(user, where);
   }
 
-  // The file takes precedence over the text, because it may change.
+  // tokenFile takes precedence over token, because the file may change.
   Outcome<void> take_token(const Json& user, const std::string& where) {
     out_.token = text(user, "token");
     if (out_.token.size() > max_credential_bytes || !std::ranges::all_of(out_.token, is_printable))

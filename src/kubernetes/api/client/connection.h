@@ -1,10 +1,10 @@
 // The address of Kubernetes' API server and the credentials for it. They come from the folder of a pod's
 // service account, from a kubeconfig file (YAML or JSON), or from three command-line options.
 //
-// A kubeconfig provides server, certificates, token and context. Settings that would start a program (exec),
-// send a token to any server (insecure-skip-tls-verify), or change the caller's identity (as) are rejected
-// with a message. The forms are those of "client authentication (v1)" and "kubeconfig (v1)" in Kubernetes'
-// reference.
+// From a kubeconfig it reads the server, the certificates, the token and the context. Settings that would
+// start a program (exec), send a token to any server (insecure-skip-tls-verify), or change the caller's
+// identity (as) are rejected with a message. The forms are those of "client authentication (v1)" and
+// "kubeconfig (v1)" in Kubernetes' reference.
 #pragma once
 
 #include <functional>
@@ -15,25 +15,25 @@
 
 namespace carve::kubernetes {
 
-inline constexpr size_t max_credential_bytes = 64 << 10;  // Size of a token, a certificate or a key.
+inline constexpr size_t max_credential_bytes = 64 << 10;  // Limits a token, a certificate or a key.
 
 struct Connection {
   std::string server;      // "https://10.0.0.1:6443", perhaps with a path, without a trailing slash.
   std::string ca_pem;      // If empty, this machine's trusted certificates are used.
   std::string token;       // If empty, the token of the file is used, if any.
-  std::string token_file;  // Read again each minute and after a 401. Empty if none.
-  std::string certificate_pem, key_pem;  // The client's. Empty if none.
+  std::string token_file;  // Read again each minute and after a 401. Empty if there is no file.
+  std::string certificate_pem, key_pem;  // The client's certificate and key. Empty if there are none.
   std::string name_space = "default";
 };
 
-// Command-line options; empty if not given.
+// Command-line options. Empty if not given.
 struct ConnectionOptions {
   std::string kubeconfig;
   std::string apiserver, ca_file, token_file;
 };
 
-// Accessors to this machine; a test replaces them. Each returns an empty string or a failure if there is
-// nothing.
+// Functions that read this machine's files and environment; tests replace them. Each returns an empty string
+// or a failure if the source does not exist.
 struct ConnectionSources {
   std::function<std::string(const char* name)> environment;
   std::function<Outcome<std::string>(const std::string& path)> read_file;
@@ -43,15 +43,15 @@ ConnectionSources this_machine();
 // The folder of a pod's service account.
 inline constexpr const char* service_account_folder = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-// Returns the connection that the options name: --apiserver, else --kubeconfig, else that of this pod.
+// Returns the connection that --apiserver defines, else the one from --kubeconfig, else that of this pod.
 Outcome<Connection> find_connection(const ConnectionOptions&, const ConnectionSources& = this_machine());
 
-// Reads a kubeconfig's current context. `path` is its file: relative file names are resolved from its folder,
-// and messages begin with it.
+// Reads a kubeconfig's current context. `path` is its file: relative paths are resolved against its folder,
+// and messages start with it.
 Outcome<Connection> read_kubeconfig(std::string_view text, const std::string& path, const ConnectionSources&);
 
-// Returns the token in a file, without the line's end. Fails if the file is empty, or has characters that a
-// token cannot have.
+// Reads the token in a file, without its line end. Fails if the file is empty or contains characters that are
+// invalid in a token.
 Outcome<std::string> read_token(const std::string& path, const ConnectionSources&);
 
 }  // namespace carve::kubernetes

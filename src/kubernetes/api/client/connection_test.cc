@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A machine with only these files and variables.
+// A machine that has only these files and environment variables.
 struct Machine {
   std::map<std::string, std::string> files, variables;
 
@@ -31,7 +31,7 @@ struct Machine {
 
 constexpr const char* ca = "-----BEGIN CERTIFICATE-----\nY2E=\n-----END CERTIFICATE-----\n";
 constexpr const char* key = "-----BEGIN EC PRIVATE KEY-----\na2V5\n-----END EC PRIVATE KEY-----\n";
-// Base64 of the same two.
+// The base64 of the two texts above.
 constexpr const char* ca_base64 =
     "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tClkyRT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=";
 constexpr const char* key_base64 =
@@ -60,7 +60,7 @@ Outcome<Connection> read(const std::string& text, const Machine& machine = {}) {
   return read_kubeconfig(text, "/home/a/config", machine.sources());
 }
 
-TEST(Connection, a_kubeconfig_with_data_in_it) {
+TEST(Connection, reads_certificates_and_keys_embedded_in_a_kubeconfig) {
   const auto read_one =
       read(config(fmt::format("server: 'https://10.0.0.1:6443/', certificate-authority-data: {}", ca_base64),
                   fmt::format("client-certificate-data: {}, client-key-data: {}", ca_base64, key_base64)));
@@ -73,7 +73,7 @@ TEST(Connection, a_kubeconfig_with_data_in_it) {
   EXPECT_EQ(read_one->token, "");
 }
 
-TEST(Connection, files_are_named_from_the_kubeconfigs_folder) {
+TEST(Connection, resolves_paths_against_the_kubeconfigs_folder) {
   const Machine machine{.files = {{"/home/a/pki/ca.crt", ca}, {"/run/token", "abc\n"}}, .variables = {}};
   const auto read_one = read(
       config("server: 'https://k:1', certificate-authority: pki/ca.crt", "token: old, tokenFile: /run/token"),
@@ -81,10 +81,10 @@ TEST(Connection, files_are_named_from_the_kubeconfigs_folder) {
   ASSERT_TRUE(read_one) << read_one.error().message;
   EXPECT_EQ(read_one->ca_pem, ca);
   EXPECT_EQ(read_one->token_file, "/run/token");
-  EXPECT_EQ(read_one->token, "") << "the file precedes the text";
+  EXPECT_EQ(read_one->token, "") << "the file takes precedence over the text";
 }
 
-TEST(Connection, json_is_read_too) {
+TEST(Connection, reads_a_kubeconfig_in_json) {
   const auto read_one =
       read(R"({"current-context":"x","contexts":[{"name":"x","context":{"cluster":"c","user":"u"}}],)"
            R"("clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:8001"}}],)"
@@ -94,7 +94,7 @@ TEST(Connection, json_is_read_too) {
   EXPECT_EQ(read_one->name_space, "default");
 }
 
-TEST(Connection, a_rejection_contains_a_fix) {
+TEST(Connection, a_rejection_includes_the_fix) {
   const std::string server = "server: 'https://k:1'";
   const struct {
     std::string cluster, user, message;
@@ -134,7 +134,7 @@ TEST(Connection, a_rejection_contains_a_fix) {
   EXPECT_TRUE(read(config(server + ", insecure-skip-tls-verify: false", "")));
 }
 
-TEST(Connection, missing_parts_are_named) {
+TEST(Connection, missing_parts_are_reported) {
   EXPECT_THAT(read("kind: Config").error().message, HasSubstr("current-context is missing"));
   EXPECT_THAT(read("current-context: a").error().message, HasSubstr("there is no context 'a'"));
   EXPECT_THAT(read("current-context: a\ncontexts: [{name: a, context: {cluster: c}}]").error().message,
@@ -142,7 +142,7 @@ TEST(Connection, missing_parts_are_named) {
   EXPECT_THAT(read("a: 1\n---\nb: 2").error().message, HasSubstr("2 documents; a kubeconfig has one"));
 }
 
-TEST(Connection, of_a_pod) {
+TEST(Connection, uses_the_service_account_inside_a_pod) {
   const std::string folder = service_account_folder;
   Machine machine{
       .files = {{folder + "/token", "t0\n"}, {folder + "/ca.crt", ca}, {folder + "/namespace", "n"}},
@@ -159,7 +159,7 @@ TEST(Connection, of_a_pod) {
       HasSubstr("this program is not running in a pod; use --kubeconfig FILE, or use --apiserver URL"));
 }
 
-TEST(Connection, of_options) {
+TEST(Connection, is_built_from_options) {
   const Machine machine{.files = {{"/ca", ca}, {"/t", "abc"}, {"/bad", "a\x01"}, {"/k", config("", "")}},
                         .variables = {}};
   const auto found =
@@ -186,7 +186,7 @@ TEST(Connection, of_options) {
     EXPECT_THAT(find_connection(row.options, machine.sources()).error().message, HasSubstr(row.message));
 }
 
-TEST(Connection, hostile_bytes_are_read_or_refused_with_the_files_name) {
+TEST(Connection, reads_or_rejects_random_bytes_with_the_files_name) {
   std::mt19937 dice(7);
   const std::string good =
       config(fmt::format("server: 'https://k:1', certificate-authority-data: {}", ca_base64), "token: abc");

@@ -41,7 +41,7 @@ class CurlApiClient::State : public std::enable_shared_from_this<State> {
     running_.erase(transfer.handle());
     transfer.stop();
   }
-  // Later calls use another connection.
+  // Abandons a connection: later calls use another one.
   void leave(const std::shared_ptr<CurlLane>& lane) {
     for (auto& current : lanes_)
       if (lane && current == lane) current.reset();
@@ -54,7 +54,7 @@ class CurlApiClient::State : public std::enable_shared_from_this<State> {
       lane = CurlLane::make(loop_, [weak = weak_from_this()](CurlLane& acted) {
         if (const auto state = weak.lock()) state->deliver(acted);
       });
-    // A transfer that is already due gets one more millisecond.
+    // A transfer that is already past its deadline gets one more millisecond.
     const Nanoseconds patience = transfer->due > 0 ? std::max<Nanoseconds>(transfer->due - now(), 1) : 0;
     if (!transfer->start(lane, connection_, token_, settings_.user_agent, patience)) return false;
     running_[transfer->handle()] = transfer;
@@ -83,8 +83,8 @@ class CurlApiClient::State : public std::enable_shared_from_this<State> {
     return true;
   }
 
-  // Calls back with what libcurl has received. A callback may begin and end calls, including those still in
-  // this loop.
+  // Calls back with the data that libcurl has received. A callback may start and end calls, including those
+  // that this loop has not reached yet.
   void deliver(CurlLane& lane) {
     for (const auto& [handle, transfer] : std::map(running_))
       if (transfer->is_running() && transfer->is_watch()) transfer->deliver_lines();
@@ -114,7 +114,7 @@ class CurlApiClient::State : public std::enable_shared_from_this<State> {
   const CurlClientSettings settings_;
   std::string token_, token_problem_;
   std::optional<Nanoseconds> token_read_at_;
-  std::shared_ptr<CurlLane> lanes_[2];  // For watches, and before it for the rest. Null if not open.
+  std::shared_ptr<CurlLane> lanes_[2];  // For other calls and for watches; null if not open.
   std::map<CURL*, std::shared_ptr<Transfer>> running_;
 };
 

@@ -26,13 +26,13 @@ const LoopbackIdentity& identity() {
 
 json some_node(const std::string& name) { return {{"metadata", {{"name", name}}}}; }
 
-// A server on loopback and its client, in one loop.
+// A server on loopback and its client, in the same loop.
 struct OverLoopback {
   os::Loop loop;
   ApiServerFake server;
   ApiServerSocket socket;
   std::string token_file_text = "first";
-  Nanoseconds time = 1;  // The client's time; 0 for that of the machine.
+  Nanoseconds time = 1;  // The client's time. 0 means the machine's clock.
   std::unique_ptr<CurlApiClient> client;
 
   explicit OverLoopback(bool has_tls = true)
@@ -74,7 +74,7 @@ struct OverLoopback {
   ApiAnswer ask(ApiRequest request) {
     std::optional<ApiAnswer> out;
     const auto call = client->send(std::move(request), [&](ApiAnswer answer) { out = std::move(answer); });
-    EXPECT_FALSE(out) << "called back before it returned";
+    EXPECT_FALSE(out) << "the call called back before it returned";
     run_until([&] { return out.has_value(); });
     return *out;
   }
@@ -100,7 +100,7 @@ struct Watched {
   }
 };
 
-TEST(CurlApiClient, requests_and_answers_pass) {
+TEST(CurlApiClient, transfers_requests_and_responses) {
   for (const bool has_tls : {true, false}) {
     OverLoopback over(has_tls);
     EXPECT_EQ(over.ask("POST", nodes_path, some_node("n1")).status, 201u);
@@ -116,11 +116,11 @@ TEST(CurlApiClient, requests_and_answers_pass) {
     EXPECT_EQ(missing.status, 404u);
     EXPECT_EQ(missing.problem, "status 404: nodes \"n1\" not found");
     EXPECT_FALSE(missing.may_have_happened);
-    EXPECT_EQ(over.socket.accepted(), 1u) << "one connection carries them all";
+    EXPECT_EQ(over.socket.accepted(), 1u) << "all calls use one connection";
   }
 }
 
-TEST(CurlApiClient, a_server_that_the_ca_has_not_signed_sees_no_request) {
+TEST(CurlApiClient, sends_no_request_to_a_server_whose_certificate_is_not_signed_by_the_ca) {
   OverLoopback over;
   const LoopbackIdentity other;
   over.connect({.server = fmt::format("https://127.0.0.1:{}", over.socket.port()),
@@ -133,7 +133,7 @@ TEST(CurlApiClient, a_server_that_the_ca_has_not_signed_sees_no_request) {
   EXPECT_TRUE(over.server.requests().empty());
 }
 
-TEST(CurlApiClient, no_server_is_no_answer) {
+TEST(CurlApiClient, reports_a_server_that_is_not_running) {
   OverLoopback over;
   over.connect({.server = "http://127.0.0.1:1"});
   const ApiAnswer answer = over.ask("POST", nodes_path, some_node("n"));
@@ -142,7 +142,7 @@ TEST(CurlApiClient, no_server_is_no_answer) {
   EXPECT_FALSE(answer.may_have_happened);
 }
 
-TEST(CurlApiClient, a_write_whose_answer_is_lost_may_have_happened) {
+TEST(CurlApiClient, a_write_without_a_response_may_have_happened) {
   OverLoopback over;
   over.server.add_fault({.kind = FaultKind::lose_answer, .method = "POST"});
   const ApiAnswer lost = over.ask("POST", nodes_path, some_node("n"));
@@ -150,7 +150,7 @@ TEST(CurlApiClient, a_write_whose_answer_is_lost_may_have_happened) {
   EXPECT_TRUE(lost.may_have_happened);
   EXPECT_NE(over.server.find(nodes_path, "", "n"), nullptr);
   EXPECT_EQ(over.ask("GET", nodes_path).status, 200u);
-  // A connection that has carried another call may have been closed since, so the write is sent twice.
+  // libcurl sends the write twice: a connection that carried an earlier call may have been closed in between.
   over.server.add_fault({.kind = FaultKind::lose_answer, .method = "POST"});
   const ApiAnswer twice = over.ask("POST", nodes_path, some_node("m"));
   EXPECT_NE(over.server.find(nodes_path, "", "m"), nullptr);
@@ -158,7 +158,7 @@ TEST(CurlApiClient, a_write_whose_answer_is_lost_may_have_happened) {
   EXPECT_TRUE(twice.may_have_happened);
 }
 
-TEST(CurlApiClient, a_connection_without_an_answer_in_time_is_left) {
+TEST(CurlApiClient, abandons_a_connection_without_a_response_in_time) {
   OverLoopback over;
   EXPECT_EQ(over.ask("GET", nodes_path).status, 200u);
   over.server.add_fault({.kind = FaultKind::hang});
@@ -171,7 +171,7 @@ TEST(CurlApiClient, a_connection_without_an_answer_in_time_is_left) {
   EXPECT_EQ(over.socket.accepted(), 2u);
 }
 
-TEST(CurlApiClient, says_how_long_to_wait) {
+TEST(CurlApiClient, reports_the_servers_retry_after) {
   OverLoopback over;
   over.server.add_fault({.kind = FaultKind::status, .status = 429, .retry_after_seconds = 7});
   const ApiAnswer answer = over.ask("GET", nodes_path);
@@ -179,7 +179,7 @@ TEST(CurlApiClient, says_how_long_to_wait) {
   EXPECT_EQ(answer.retry_after_seconds, 7u);
 }
 
-TEST(CurlApiClient, a_watch_calls_back_with_each_whole_line) {
+TEST(CurlApiClient, a_watch_receives_complete_lines) {
   OverLoopback over;
   Watched watch(over);
   over.run_until([&] { return over.server.watches() == 1; });
@@ -189,7 +189,7 @@ TEST(CurlApiClient, a_watch_calls_back_with_each_whole_line) {
   EXPECT_EQ(json::parse(watch.lines[1])["object"]["metadata"]["name"], "b");
   EXPECT_FALSE(watch.end);
   EXPECT_EQ(over.ask("GET", nodes_path).status, 200u);
-  EXPECT_EQ(over.socket.accepted(), 2u) << "watches have a connection of their own";
+  EXPECT_EQ(over.socket.accepted(), 2u) << "watches use a separate connection";
   over.server.end_watches();
   over.run_until([&] { return watch.end.has_value(); });
   EXPECT_EQ(watch.end->status, 200u);
@@ -203,7 +203,7 @@ TEST(CurlApiClient, a_watch_calls_back_with_each_whole_line) {
   EXPECT_NE(cut.end->problem, "");
 }
 
-TEST(CurlApiClient, two_simultaneous_watches_both_get_lines) {
+TEST(CurlApiClient, two_simultaneous_watches_both_receive_lines) {
   for (const bool has_tls : {true, false}) {
     OverLoopback over(has_tls);
     Watched first(over), second(over);
@@ -214,7 +214,7 @@ TEST(CurlApiClient, two_simultaneous_watches_both_get_lines) {
   }
 }
 
-TEST(CurlApiClient, a_refused_watch_has_no_lines) {
+TEST(CurlApiClient, a_rejected_watch_receives_no_lines) {
   OverLoopback over;
   over.server.add_fault({.kind = FaultKind::status, .status = 410});
   Watched watch(over);
@@ -224,7 +224,7 @@ TEST(CurlApiClient, a_refused_watch_has_no_lines) {
   EXPECT_TRUE(watch.lines.empty());
 }
 
-TEST(CurlApiClient, more_than_the_limits_is_refused) {
+TEST(CurlApiClient, rejects_responses_and_lines_above_the_limits) {
   OverLoopback over;
   over.connect(
       {.server = fmt::format("https://127.0.0.1:{}", over.socket.port()), .ca_pem = identity().ca_pem()},
@@ -241,7 +241,7 @@ TEST(CurlApiClient, more_than_the_limits_is_refused) {
   EXPECT_TRUE(watch.lines.empty());
 }
 
-TEST(CurlApiClient, a_call_that_is_ended_is_not_called_back) {
+TEST(CurlApiClient, does_not_call_back_after_a_call_is_cancelled) {
   OverLoopback over;
   bool called = false;
   auto early = over.client->send({.target = nodes_path}, [&](const ApiAnswer&) { called = true; });
@@ -255,7 +255,7 @@ TEST(CurlApiClient, a_call_that_is_ended_is_not_called_back) {
                          {.line =
                               [&](std::string_view) {
                                 ++lines;
-                                watch.reset();  // In its own callback, with more lines to follow.
+                                watch.reset();  // In its own callback, before the last line.
                               },
                           .ended = [&](const ApiAnswer&) { called = true; }});
   over.run_until([&] { return lines > 0; });
@@ -278,36 +278,36 @@ TEST(CurlApiClient, a_call_that_is_ended_is_not_called_back) {
   EXPECT_FALSE(called);
 }
 
-TEST(CurlApiClient, the_tokens_file_is_read_each_minute_and_after_a_401) {
+TEST(CurlApiClient, reads_the_token_file_each_minute_and_after_a_401) {
   OverLoopback over;
   over.server.required_token = "first";
   over.connect(over.with_token_file());
   EXPECT_EQ(over.ask("GET", nodes_path).status, 200u);
   over.token_file_text = "second\n";
   over.time += token_age_ns - 1;
-  EXPECT_EQ(over.ask("GET", nodes_path).status, 200u) << "the first is not a minute old";
+  EXPECT_EQ(over.ask("GET", nodes_path).status, 200u) << "the first token is less than a minute old";
   over.server.required_token = "second";
-  EXPECT_EQ(over.ask("GET", nodes_path).status, 200u) << "read again after the 401";
+  EXPECT_EQ(over.ask("GET", nodes_path).status, 200u) << "the file was read again after the 401";
   EXPECT_EQ(over.server.requests().size(), 4u);
   over.server.required_token = "third";
   const ApiAnswer refused = over.ask("GET", nodes_path);
   EXPECT_EQ(refused.status, 401u);
   EXPECT_THAT(refused.problem, testing::Not(HasSubstr("second")));
-  EXPECT_EQ(over.server.requests().size(), 5u) << "the file has no other token";
+  EXPECT_EQ(over.server.requests().size(), 5u) << "the file still has the same token";
   over.token_file_text = "third";
   over.time += token_age_ns;
   EXPECT_EQ(over.ask("GET", nodes_path).status, 200u);
   EXPECT_EQ(over.server.requests().size(), 6u);
   over.token_file_text = "";
   over.time += token_age_ns;
-  EXPECT_EQ(over.ask("GET", nodes_path).status, 200u) << "the last token is used on";
+  EXPECT_EQ(over.ask("GET", nodes_path).status, 200u) << "the last valid token is kept";
   over.connect(over.with_token_file());
   const ApiAnswer none = over.ask("GET", nodes_path);
   EXPECT_EQ(none.problem, "the file t cannot be read");
   EXPECT_FALSE(none.may_have_happened);
 }
 
-TEST(CurlApiClient, a_distrusted_connection_carries_no_later_watch) {
+TEST(CurlApiClient, sends_no_later_watch_over_a_distrusted_connection) {
   OverLoopback over;
   Watched first(over);
   over.run_until([&] { return over.server.watches() == 1; });
@@ -321,7 +321,7 @@ TEST(CurlApiClient, a_distrusted_connection_carries_no_later_watch) {
   EXPECT_EQ(over.socket.accepted(), 2u);
 }
 
-TEST(CurlApiClient, a_redirection_is_not_followed) {
+TEST(CurlApiClient, does_not_follow_redirects) {
   OverLoopback over(/*has_tls=*/false);
   over.socket.raw_answer =
       fmt::format("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:{}/x\r\nContent-Length: 0\r\n\r\n",
@@ -330,7 +330,7 @@ TEST(CurlApiClient, a_redirection_is_not_followed) {
   EXPECT_EQ(over.socket.accepted(), 1u);
 }
 
-TEST(CurlApiClient, hostile_bytes_end_the_call) {
+TEST(CurlApiClient, random_bytes_end_the_call) {
   OverLoopback over(/*has_tls=*/false);
   std::mt19937 dice(3);
   const std::string good = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n{}\n\n\r\n0\r\n\r\n";
@@ -352,7 +352,7 @@ TEST(CurlApiClient, hostile_bytes_end_the_call) {
   EXPECT_GT(whole, 10u);
 }
 
-TEST(CurlApiClient, keeps_watched_objects_over_lost_connections) {
+TEST(CurlApiClient, keeps_the_watched_objects_when_connections_are_lost) {
   OverLoopback over;
   over.time = 0;
   over.server.page_limit = 3;
@@ -383,7 +383,7 @@ TEST(CurlApiClient, keeps_watched_objects_over_lost_connections) {
   EXPECT_EQ(nodes.lists(), 1u);
 }
 
-// libcurl brings its own OpenSSL. If this program exported its static one to it, libcurl would run with a
+// libcurl has its own OpenSSL. If this program exported its static OpenSSL symbols, libcurl would run with a
 // mixture of both.
 TEST(CurlApiClient, has_its_own_openssl) {
   void* const loaded = dlsym(RTLD_DEFAULT, "SSL_CTX_new");

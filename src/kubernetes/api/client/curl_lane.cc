@@ -7,10 +7,10 @@
 namespace carve::kubernetes {
 namespace {
 
-// With HTTP/2 there is one; more are opened only for a server that speaks HTTP/1.1.
+// With HTTP/2 one connection is used; more are opened only for a server that supports only HTTP/1.1.
 constexpr long max_lane_connections = 16;
-// libcurl's own limit is 100, beyond which it opens connections. The server has its own limit, 250 if written
-// in Go.
+// libcurl opens another connection above its default of 100 streams. The server has its own limit; Go's
+// default is 250.
 constexpr long max_connection_streams = 1000;
 
 }  // namespace
@@ -92,7 +92,7 @@ void CurlLane::take_ended(const std::function<void(CURL*, CURLcode)>& act) {
   int left = 0;
   while (const CURLMsg* message = curl_multi_info_read(multi_, &left)) {
     if (message->msg != CURLMSG_DONE) continue;
-    CURL* const transfer = message->easy_handle;  // A copy: removing the transfer frees the message.
+    CURL* const transfer = message->easy_handle;  // copied, because removing the transfer frees the message.
     act(transfer, message->data.result);
   }
 }

@@ -15,7 +15,8 @@ namespace carve::kubernetes {
 
 class CurlLane : public std::enable_shared_from_this<CurlLane> {
  public:
-  // Calls `acted` after libcurl has moved bytes, outside of libcurl, so it may add and remove transfers.
+  // Calls `acted` after libcurl has sent or received bytes, but never from inside libcurl, so that `acted`
+  // may add and remove transfers.
   static std::shared_ptr<CurlLane> make(os::Loop&, std::function<void(CurlLane&)> acted);
   ~CurlLane();
   CurlLane(const CurlLane&) = delete;
@@ -24,7 +25,7 @@ class CurlLane : public std::enable_shared_from_this<CurlLane> {
   // Adds a transfer. Returns false if memory is exhausted.
   bool add(CURL* transfer) { return curl_multi_add_handle(multi_, transfer) == CURLM_OK; }
   void remove(CURL* transfer) { curl_multi_remove_handle(multi_, transfer); }
-  // Calls `act` for each transfer that has ended since the last call.
+  // Calls `act` for each transfer that has finished since the last call.
   void take_ended(const std::function<void(CURL*, CURLcode)>& act);
 
  private:

@@ -13,7 +13,7 @@ namespace carve::kubernetes {
 namespace {
 
 constexpr long connect_ms = 10'000;
-constexpr unsigned unacknowledged_ms = 30'000;  // A connection without acknowledgments this long is dead.
+constexpr unsigned unacknowledged_ms = 30'000;  // A connection without acknowledgments for this long is dead.
 constexpr long idle_seconds = 15, probe_seconds = 5;
 constexpr long buffer_bytes = 128 << 10;
 constexpr size_t max_problem_bytes = 500;
@@ -67,9 +67,9 @@ void Transfer::set_options(const Connection& connection, const std::string& user
   set(CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
   set(CURLOPT_BUFFERSIZE, buffer_bytes);
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
-  // Waits until it is known whether a new connection can carry several transfers. A connection without TLS
-  // never can here, and libcurl 7.88 finds out only at the end of its first response, which takes minutes for
-  // a watch.
+  // Waits until libcurl knows whether a new connection can carry several transfers. A connection without TLS
+  // never can here, but libcurl 7.88 learns that only at the end of the first response, which takes minutes
+  // for a watch.
   set(CURLOPT_PIPEWAIT, connection.server.starts_with("https://") ? 1L : 0L);
   set(CURLOPT_TCP_KEEPALIVE, 1L);
   set(CURLOPT_TCP_KEEPIDLE, idle_seconds);
@@ -80,7 +80,7 @@ void Transfer::set_options(const Connection& connection, const std::string& user
     curl_easy_setopt(handle_, option, &blob);
   };
   if (!connection.ca_pem.empty()) {
-    // Trusts no other certificate: without this option libcurl adds those of the machine.
+    // Without this option, libcurl also trusts the machine's certificates.
     set(CURLOPT_CAPATH, static_cast<char*>(nullptr));
     set_blob(CURLOPT_CAINFO_BLOB, connection.ca_pem);
   }
@@ -99,7 +99,7 @@ void Transfer::set_request(const Connection& connection) {
     curl_easy_setopt(handle_, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
     curl_easy_setopt(handle_, CURLOPT_POSTFIELDS, request_.body.data());
     add_header("Content-Type: " + request_.content_type);
-    add_header("Expect:");  // Send the body immediately.
+    add_header("Expect:");  // Sends the body without waiting for 100 Continue.
   }
   curl_easy_setopt(handle_, CURLOPT_CUSTOMREQUEST, request_.method.c_str());
 }
@@ -143,7 +143,7 @@ size_t Transfer::receive(char* bytes, size_t, size_t size, void* transfer) {
 
 void Transfer::deliver_lines() {
   if (!is_watch_ || status() != 200) return;
-  const auto call = lines_.line;  // A copy: it may end this call.
+  const auto call = lines_.line;  // A copy, because the callback may end this call.
   size_t begin = 0;
   for (size_t end; is_running() && (end = received_.find('\n', begin)) != std::string::npos; begin = end + 1)
     if (end > begin) call(std::string_view(received_).substr(begin, end - begin));
@@ -159,7 +159,7 @@ ApiAnswer Transfer::answer(CURLcode code) const {
   if (!is_whole) {
     const char* const why = error_[0] != '\0' ? error_ : curl_easy_strerror(code);
     out.problem = !excess_.empty()   ? excess_
-                  : code == CURLE_OK ? std::string("the connection was lost within a line")
+                  : code == CURLE_OK ? std::string("the connection was lost in the middle of a line")
                                      : std::string(why).substr(0, max_problem_bytes);
     out.may_have_happened = has_been_sent();
     return out;

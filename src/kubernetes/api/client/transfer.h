@@ -1,4 +1,4 @@
-// One request over libcurl and what has been received for it.
+// One request over libcurl and the data received for it.
 #pragma once
 
 #include <curl/curl.h>
@@ -25,13 +25,13 @@ class Transfer {
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
 
-  // Begins the request, or begins it again. `patience_ns` limits the time until the response; 0 means no
-  // limit. Returns false if memory is exhausted.
+  // Starts the request, or restarts it. `patience_ns` limits the time until the response; 0 means no limit.
+  // Returns false if memory is exhausted.
   bool start(const std::shared_ptr<CurlLane>&, const Connection&, const std::string& token,
              const std::string& user_agent, Nanoseconds patience_ns);
   void stop();  // Nothing is received afterwards.
 
-  // Calls back with each whole line of a watch. A callback may call stop().
+  // Calls back with each complete line of a watch. A callback may call stop().
   void deliver_lines();
   // Returns the response of a transfer that libcurl ended with this code.
   ApiAnswer answer(CURLcode) const;
@@ -45,7 +45,7 @@ class Transfer {
   bool has_been_sent() const;
 
   bool has_retried = false;  // With another token.
-  Nanoseconds due = 0;       // 0 if there is no deadline.
+  Nanoseconds due = 0;       // 0 if there is no deadline
 
  private:
   static size_t receive(char* bytes, size_t, size_t size, void* transfer);
@@ -63,8 +63,8 @@ class Transfer {
   curl_slist* headers_ = nullptr;
   std::shared_ptr<CurlLane> lane_;
   std::string url_;
-  std::string received_;  // A body, or lines that are not delivered yet.
-  std::string excess_;    // Why the rest is not received. Empty while it is.
+  std::string received_;  // The body, or lines that are not delivered yet.
+  std::string excess_;    // Why the rest is not received; empty until a limit is exceeded.
   char error_[CURL_ERROR_SIZE] = {};
 };
 

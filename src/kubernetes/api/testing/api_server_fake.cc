@@ -36,7 +36,7 @@ std::string kind_of(const std::string& resource) {
 
 bool has_status_subresource(const std::string& resource) { return resource == "pods" || resource == "nodes"; }
 
-// Returns the text at `path` of the object; empty if absent.
+// Returns the text at `path` of the object. Empty if absent.
 std::string text_at(const json& object, std::initializer_list<const char*> path) {
   const json* at = &object;
   for (const char* key : path) {
@@ -56,8 +56,8 @@ bool wants_metadata(const std::string& accept) {
   return accept.find("as=PartialObjectMetadata") != std::string::npos;
 }
 
-// A strategic merge patch merges the list status.conditions by the condition's type. This fake replaces other
-// lists.
+// A strategic merge patch merges the list status.conditions by the condition's type. This fake replaces all
+// other lists.
 void merge_conditions(const json& before, json& change) {
   if (!change.contains("status") || !change["status"].contains("conditions")) return;
   json merged = before.value(json::json_pointer("/status/conditions"), json::array());
@@ -177,7 +177,7 @@ ApiServerFake::Answer ApiServerFake::get(const Request& request, const ApiPath& 
   return {200, (wants_metadata(request.accept) ? metadata_of(*object) : *object).dump()};
 }
 
-// A continued list has the version of its first page.
+// The later pages of a list have the version of its first page.
 ApiServerFake::Answer ApiServerFake::list(const Request& request, const ApiPath& path) {
   const size_t limit = std::min<size_t>(number(parameter(path, "limit"), page_limit), page_limit);
   std::string token = parameter(path, "continue");
@@ -231,7 +231,7 @@ ApiServerFake::Answer ApiServerFake::create(const Request& request, const ApiPat
   return {201, find(path.collection(), name_space, name)->dump()};
 }
 
-// Stores a changed object: depending on the path either the main resource without its status, or only the
+// Stores a changed object: depending on the path, either the main resource without its status, or only the
 // status.
 ApiServerFake::Answer ApiServerFake::store(const ApiPath& path, json object) {
   const json before = *find(path.collection(), path.name_space, path.name);
@@ -275,7 +275,7 @@ ApiServerFake::Answer ApiServerFake::patch(const Request& request, const ApiPath
     return problem(404, "NotFound", fmt::format("{} \"{}\" not found", path.resource, path.name));
   const bool is_strategic = request.content_type == strategic_merge_patch_type;
   if (request.content_type != merge_patch_type && !is_strategic)
-    return problem(415, "UnsupportedMediaType", "the body of the request is no merge patch");
+    return problem(415, "UnsupportedMediaType", "the body of the request is not a merge patch");
   json change = json::parse(request.body, nullptr, false);
   if (!change.is_object()) return problem(400, "BadRequest", "the body is not an object");
   json object = *before;
@@ -284,7 +284,8 @@ ApiServerFake::Answer ApiServerFake::patch(const Request& request, const ApiPath
   return store(path, std::move(object));
 }
 
-// A pod that has a node stays until it is deleted without a grace period: its containers end first.
+// A pod that is bound to a node stays until it is deleted without a grace period, because its containers end
+// first.
 ApiServerFake::Answer ApiServerFake::remove(const Request& request, const ApiPath& path) {
   const json* before = find(path.collection(), path.name_space, path.name);
   if (before == nullptr)

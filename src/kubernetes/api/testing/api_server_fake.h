@@ -3,9 +3,9 @@
 // SubjectAccessReviews, and injected faults. It has no socket and no clock: SimulatedApiClient calls it under
 // virtual time, and ApiServerSocket (kubernetes/api/client/testing) serves it over HTTPS.
 //
-// It does nothing unless requested: no garbage collection, no admission, no defaults. The rules are those of
-// the API concepts and of the pod registry: a second binding and a wrong uid are rejected, and a binding's
-// annotation and the node's name are one write.
+// It has no garbage collection, no admission and no defaults. The rules are those of the API concepts and of
+// the pod registry: a second binding and a wrong uid are rejected, and one write sets a binding's annotation
+// and the node's name.
 #pragma once
 
 #include <deque>
@@ -22,12 +22,12 @@
 
 namespace carve::kubernetes {
 
-// A fault, which happens once for each of `times`.
+// A fault that is injected `times` times.
 struct ApiFault {
   enum class Kind {
-    status,        // Responds with `status`; nothing is done.
-    lose_request,  // Loses the connection; nothing is done.
-    lose_answer,   // Does it, then loses the connection.
+    status,        // Responds with `status` and does nothing.
+    lose_request,  // Loses the connection and does nothing.
+    lose_answer,   // Carries out the request, then loses the connection.
     hang,          // Does nothing and never responds.
     error_event,   // A watch gets an ERROR event with `status` in place of its next line, and ends.
     cut_line,      // A watch gets half of its next line and loses its connection.
@@ -37,7 +37,7 @@ struct ApiFault {
   };
   Kind kind = Kind::status;
   std::string method = "";  // "GET", "WATCH". Empty means any.
-  std::string target = "";  // A part of the target. Empty means any.
+  std::string target = "";  // A substring of the target; empty means any target.
   unsigned status = 500;
   unsigned retry_after_seconds = 0;
   unsigned times = 1;
@@ -49,14 +49,14 @@ class ApiServerFake {
 
   struct Request {
     std::string method, target, body, content_type, accept;
-    std::string token;  // From the Authorization header. Empty if absent.
+    std::string token;  // From the Authorization header; empty if absent.
   };
-  // The other end of a request. The caller holds it as long as its client is waiting.
+  // The client's side of a request. The caller holds it while its client waits.
   class Exchange {
    public:
     virtual ~Exchange() = default;
     virtual void answer(unsigned status, const std::string& body, unsigned retry_after_seconds) = 0;
-    // A 200 response of lines: any number of bytes, then its end.
+    // Begins a 200 response of lines: any number of bytes follow, then the end.
     virtual void begin() = 0;
     virtual void send(const std::string& bytes) = 0;
     virtual void end() = 0;
@@ -64,7 +64,7 @@ class ApiServerFake {
   };
   void handle(const Request&, const std::shared_ptr<Exchange>&);
 
-  // A change, as recorded for a referee.
+  // A recorded change, for tests that check the history.
   struct Change {
     uint64_t version = 0;
     std::string collection;  // "/api/v1/pods"
@@ -75,13 +75,13 @@ class ApiServerFake {
   void add_fault(ApiFault fault) { faults_.push_back(std::move(fault)); }
   void clear_faults();  // Also sends the late lines.
   void release_late();
-  // Forgets old changes: watches from an older version, and continued lists, get 410.
+  // Forgets old changes: watches from an older version and continued lists get 410.
   void compact();
   void send_bookmarks();
   void end_watches();
   size_t watches() const;  // Number of open watches.
 
-  // Writes as another program would. `object` has metadata.name; a new object gets a uid.
+  // Writes an object as another program would. `object` has metadata.name; a new object gets a uid.
   void put(const std::string& collection, Object object);
   bool remove(const std::string& collection, const std::string& name_space, const std::string& name);
   const Object* find(const std::string& collection, const std::string& name_space,
@@ -89,19 +89,19 @@ class ApiServerFake {
   std::vector<Object> all(const std::string& collection) const;
   uint64_t version() const { return version_; }
 
-  // "METHOD TARGET" of each handled request, the newest 10,000.
+  // Returns "METHOD TARGET" of the newest 10,000 handled requests.
   const std::deque<std::string>& requests() const { return requests_; }
 
   size_t page_limit = 500;                    // Maximum number of objects in a page of a list.
-  std::string required_token;                 // Other callers get 401. If empty, all are accepted.
-  std::map<std::string, Object> token_users;  // TokenReview: status.user by token.
+  std::string required_token;                 // Other callers get 401; if empty, all callers are accepted.
+  std::map<std::string, Object> token_users;  // status.user of a TokenReview, by token.
   std::function<bool(const Object& spec)> is_allowed =
-      nullptr;  // Decides a SubjectAccessReview. If null, nothing is allowed.
-  std::string version_text = R"({"major":"1","minor":"36","gitVersion":"v1.36.2"})";  // Of /version.
+      nullptr;  // Decides a SubjectAccessReview; if null, nothing is allowed.
+  std::string version_text = R"({"major":"1","minor":"36","gitVersion":"v1.36.2"})";  // For GET /version.
   std::string now_text = "2026-01-01T00:00:00Z";
 
  private:
-  using Key = std::pair<std::string, std::string>;  // Namespace, name.
+  using Key = std::pair<std::string, std::string>;  // namespace, name.
   using Collection = std::map<Key, Object>;
   struct Answer {
     unsigned status = 200;
@@ -142,7 +142,7 @@ class ApiServerFake {
 
   std::map<std::string, Collection> collections_;
   std::deque<Change> log_;
-  std::map<std::string, Snapshot> lists_;  // By token.
+  std::map<std::string, Snapshot> lists_;  // By continue token.
   std::list<Watch> watches_;
   std::list<ApiFault> faults_;
   std::deque<std::string> requests_;

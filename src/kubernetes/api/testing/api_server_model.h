@@ -15,9 +15,9 @@ namespace carve::kubernetes {
 
 class ApiServerModel {
  public:
-  std::map<std::string, uint64_t> objects;  // Name by version; the uid is the name.
+  std::map<std::string, uint64_t> objects;  // Versions by name; the uid is the name.
   uint64_t version = 1;
-  uint64_t oldest_kept = 1;  // Changes up to here cannot be watched; older lists cannot be continued.
+  uint64_t oldest_kept = 1;  // Changes up to here cannot be watched, and older lists cannot be continued.
 
   void put(const std::string& name) {
     const bool is_new = !objects.contains(name);
@@ -35,7 +35,7 @@ class ApiServerModel {
   }
 
   // Returns a page of at most `page` objects, or no value if the continue token has expired (410 Gone). All
-  // pages of a list have the resource version of the first one.
+  // pages of a list have the resource version of its first page.
   std::optional<std::string> list(const std::string& target, size_t page) {
     const std::string token = parameter(target, "continue");
     uint64_t at = version;
@@ -60,7 +60,7 @@ class ApiServerModel {
         at, more, items);
   }
 
-  // Returns the lines of the changes after the watch's version, or no value for 410.
+  // Returns the lines for the changes after version `from`, or no value for 410.
   std::optional<std::vector<std::string>> watch(uint64_t from) const {
     if (from < oldest_kept) return std::nullopt;
     std::vector<std::string> out;
@@ -94,7 +94,7 @@ class ApiServerModel {
   }
 
   std::deque<Change> log_;
-  std::map<uint64_t, std::map<std::string, uint64_t>> lists_;  // As of the first page, by version.
+  std::map<uint64_t, std::map<std::string, uint64_t>> lists_;  // Objects of the first page, by version.
 };
 
 }  // namespace carve::kubernetes

@@ -1,4 +1,4 @@
-// The watches of the fake: selections, bookmarks, and the faults of lines.
+// The watches of the fake: selectors, bookmarks and injected faults.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,7 +53,8 @@ void ApiServerFake::begin_watch(const Request& request, const ApiPath& path,
   if (!watch.is_over) watches_.push_back(std::move(watch));
 }
 
-// An object that leaves the selection is DELETED for this watch; one that enters it is ADDED.
+// An object that no longer matches the selectors is DELETED for this watch; one that starts to match is
+// ADDED.
 void ApiServerFake::deliver(Watch& watch, const Change& change) {
   if (change.collection != watch.collection || watch.is_over) return;
   const auto is_selected = [&](const std::optional<Object>& object) {

@@ -12,9 +12,9 @@ namespace carve::kubernetes {
 // "/api/v1/namespaces/a/pods/p/status?x=y", split.
 struct ApiPath {
   std::string prefix;      // "/api/v1", "/apis/coordination.k8s.io/v1"
-  std::string name_space;  // Empty means none, or all.
+  std::string name_space;  // Empty if the kind has no namespaces, or for all of them.
   std::string resource;    // "pods". Empty if the path names no resource.
-  std::string name;        // Empty means the collection.
+  std::string name;        // Empty for the whole collection.
   std::string subresource;
   std::map<std::string, std::string> query;  // Decoded.
 

@@ -13,7 +13,7 @@ void VirtualTime::run_until(Nanoseconds end) {
   now_ = end;
 }
 
-// A call in progress. The client owns it until it ends or is cancelled; nothing is called back afterwards.
+// A call in progress. The client owns it until it ends or is cancelled; it does not call back afterwards.
 class SimulatedApiClient::Exchange final : public ApiServerFake::Exchange,
                                            public std::enable_shared_from_this<Exchange> {
  public:
@@ -72,7 +72,7 @@ class SimulatedApiClient::Exchange final : public ApiServerFake::Exchange,
   }
 
  private:
-  // Delivers the messages of one call in their order.
+  // Delivers the messages of one call in order.
   void deliver(std::function<void(Exchange&)> act) {
     if (client_ == nullptr) return;
     last_arrival_ = std::max(last_arrival_, client_->now() + client_->delay());
@@ -97,7 +97,7 @@ class SimulatedApiClient::Exchange final : public ApiServerFake::Exchange,
     ended(std::move(answer));
   }
 
-  SimulatedApiClient* client_;  // Null if it is over.
+  SimulatedApiClient* client_;  // Null when the call is over.
   ApiServerFake* server_ = nullptr;
   ApiRequest request_;
   Lines lines_;

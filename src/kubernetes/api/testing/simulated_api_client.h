@@ -1,5 +1,5 @@
 // A network and a clock for simulations: SimulatedApiClient calls an ApiServerFake under virtual time.
-// Messages in both directions are delayed at random, in the order of each stream; a seed determines the
+// Messages in both directions are delayed at random but stay in order within a stream; a seed determines the
 // delays. Several clients may share one clock and one server.
 #pragma once
 
@@ -37,7 +37,7 @@ class SimulatedApiClient final : public ApiClient {
   std::unique_ptr<ApiCall> after(Nanoseconds, std::function<void()>) override;
   Nanoseconds now() const override { return time_.now(); }
 
-  // Loses all connections, and every new one until the next call.
+  // Loses all connections. New ones are also lost until the next call.
   void set_connected(bool is_connected);
   // Forgets all calls, like a process that is killed: no call gets a response. Requests that were already
   // sent arrive.

@@ -13,7 +13,7 @@
 namespace carve::kubernetes {
 namespace {
 
-// Returns the value of a header; empty if absent. Names are compared as libcurl writes them.
+// Returns the value of a header. Empty if absent. Names must be spelled as libcurl sends them.
 std::string header(const std::string& head, const std::string& name) {
   const size_t begin = head.find("\r\n" + name + ": ");
   if (begin == std::string::npos) return "";
@@ -105,7 +105,7 @@ class ApiServerSocket::Connection final : public std::enable_shared_from_this<Co
     socket_->server_.handle(request, reply);
     return true;
   }
-  // The fake's end of a request. A watch of the fake ends with it.
+  // The server's side of a request. Its destruction ends a watch of the fake.
   class Reply final : public ApiServerFake::Exchange {
    public:
     explicit Reply(std::weak_ptr<Connection> connection) : connection_(std::move(connection)) {}
@@ -142,9 +142,9 @@ class ApiServerSocket::Connection final : public std::enable_shared_from_this<Co
     socket_->loop_.watch_for(fd(), out_.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT);
   }
 
-  ApiServerSocket* socket_;  // Null if it is closed.
+  ApiServerSocket* socket_;  // Null if the socket is closed.
   std::unique_ptr<http::Transport> transport_;
-  std::shared_ptr<Reply> reply_;  // To the current request.
+  std::shared_ptr<Reply> reply_;  // The reply to the current request.
   std::string in_, out_;
   bool is_frozen_ = false;
 };

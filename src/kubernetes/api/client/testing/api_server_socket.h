@@ -22,13 +22,13 @@ class ApiServerSocket {
   ApiServerSocket& operator=(const ApiServerSocket&) = delete;
 
   uint16_t port() const { return port_; }
-  uint64_t accepted() const { return accepted_; }  // Connections so far.
+  uint64_t accepted() const { return accepted_; }  // Number of connections so far.
   size_t open() const { return connections_.size(); }
   void close_connections();
-  // From now on, open connections seem dead: they stay open, but nothing is read from or sent over them.
+  // Makes the open connections seem dead: they stay open, but nothing is read from them or sent over them.
   void freeze_connections();
 
-  // Sends these bytes in response to every request, and closes. If empty, the fake responds.
+  // If not empty, these bytes are sent in response to every request, and the connection is closed.
   std::string raw_answer;
 
  private:
@@ -43,7 +43,7 @@ class ApiServerSocket {
   os::Fd listener_;
   uint16_t port_ = 0;
   uint64_t accepted_ = 0;
-  std::map<int, std::shared_ptr<Connection>> connections_;  // By descriptor.
+  std::map<int, std::shared_ptr<Connection>> connections_;  // By file descriptor.
 };
 
 }  // namespace carve::kubernetes
