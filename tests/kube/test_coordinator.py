@@ -494,7 +494,7 @@ def test_kubectl_carve_is_for_a_namespaces_own_user(carve):
     events = ("get", "events", "-n", "team", "--field-selector=reason=CarveInsufficientCapacity", "-o", "name")
     assert until(lambda: carve.kubectl(*events).strip(), 60)
     assert "too small" in verb("explain", "large", user)
-    assert re.search(r"team +mine +c +n0", verb("slices", user)) and "other namespaces is not known" in verb("slices", user)
+    assert re.search(r"team +mine +c +n0", verb("slices", user)) and "other namespaces is unknown" in verb("slices", user)
     assert "pod/large\npod/mine\n" in verb("slices", "-o", "name", user)
     assert "ClusterRole carve-viewer" in verb("nodes", user, status=1)
     assert "gpuMemoryUnit" in verb("-o", "jsonpath={.settings[*].setting}", "settings")

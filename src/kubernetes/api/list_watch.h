@@ -69,7 +69,7 @@ class ListWatch {
   // Returns whether a list has been completed.
   bool is_complete() const { return is_complete_; }
   const std::string& resource_version() const { return version_; }
-  const std::string& problem() const { return problem_; }  // Why the last request failed; empty if it did not.
+  const std::string& problem() const { return problem_; }  // Why the last request failed, or empty.
   uint64_t lists() const { return lists_; }                // Number of lists begun, including the first.
 
  private:

@@ -200,8 +200,8 @@ TEST(ObjectWatch, the_observer_has_the_servers_objects_after_any_script_of_fault
     }
     scenario.server.clear_faults();
     scenario.client.set_connected(true);
-    scenario.time.run_for(
-        200 * second_ns);  // A silent watch is abandoned after 90 s; then a wait of at most 30 s.
+    scenario.time.run_for(200 *
+                          second_ns);  // A silent watch is abandoned after 90 s; then a wait of at most 30 s.
     ASSERT_EQ(scenario.observer.versions, stored(scenario.server))
         << "seed " << seed << ": " << scenario.watched->problem();
     replaced += scenario.observer.replaced;

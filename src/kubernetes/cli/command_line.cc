@@ -8,11 +8,11 @@
 namespace carve::kubernetes::cli {
 namespace {
 
-// Options without a value; the word after any other option without '=' is its value.
+// Options without a value. For any other option without '=', the next word is its value.
 constexpr std::string_view flags[] = {"-w",           "--watch", "-A",     "--all-namespaces",
                                       "--no-headers", "-h",      "--help", "--version"};
 
-// Returns the number of letters to insert, delete or replace.
+// Returns the edit distance: the number of letters to insert, delete or replace.
 size_t distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t i = 0; i <= b.size(); ++i) row[i] = i;
@@ -39,7 +39,7 @@ Result<std::vector<std::string>, std::string> arranged(std::vector<std::string> 
     ++verb;
     if (has_value && verb != words.end()) ++verb;
   }
-  if (verb == words.end()) return words;  // --help, or no verb at all.
+  if (verb == words.end()) return words;  // --help, or no verb.
   if (std::ranges::find(verbs, *verb) == verbs.end()) {
     const auto nearest =
         std::ranges::min_element(verbs, {}, [&](const std::string& each) { return distance(each, *verb); });
@@ -58,7 +58,7 @@ std::string completions(std::vector<std::string> candidates, const std::string& 
   std::string out;
   for (const std::string& each : candidates)
     if (each.starts_with(prefix)) out += each + "\n";
-  return out + ":4\n";  // ShellCompDirectiveNoFileComp of kubectl's command-line library.
+  return out + ":4\n";  // Means ShellCompDirectiveNoFileComp to kubectl's command-line library.
 }
 
 }  // namespace carve::kubernetes::cli

@@ -1,5 +1,5 @@
-// The command line as a user of kubectl writes it: options before the verb, `help VERB`, a mistyped verb, and
-// completion. Pure.
+// Accepts the command line in the ways in which kubectl's users write it: options before the verb, `help
+// VERB`, mistyped verbs, and completion. Pure.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace carve::kubernetes::cli {
 
-// Returns the words with the verb first, and `help VERB` as `VERB --help`. Fails with a message if the verb
+// Returns the words with the verb first. `help VERB` becomes `VERB --help`. Fails with a message if the verb
 // is unknown.
 Result<std::vector<std::string>, std::string> arranged(std::vector<std::string> words,
                                                        const std::vector<std::string>& verbs);
@@ -20,8 +20,8 @@ inline constexpr const char* completion_script =
     "# Completes `kubectl carve`. Save it as kubectl_complete-carve, executable, in a folder of PATH.\n"
     "exec kubectl-carve __complete \"$@\"\n";
 
-// Returns the candidates that begin with the prefix, as kubectl reads them: one per line, and a last line
-// that keeps the shell from completing file names.
+// Returns the candidates that begin with the prefix in the format of kubectl: one per line, and a last line
+// that prevents the completion of file names.
 std::string completions(std::vector<std::string> candidates, const std::string& prefix);
 
 }  // namespace carve::kubernetes::cli

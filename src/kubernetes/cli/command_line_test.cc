@@ -9,7 +9,7 @@ using ::testing::ElementsAre;
 
 const std::vector<std::string> verbs{"help", "nodes", "devices", "set"};
 
-TEST(CommandLine, the_verb_may_be_anywhere) {
+TEST(CommandLine, accepts_the_verb_in_any_position) {
   EXPECT_THAT(*arranged({"nodes", "-o", "json"}, verbs), ElementsAre("nodes", "-o", "json"));
   EXPECT_THAT(*arranged({"-n", "set", "--as=x", "-w", "nodes", "a"}, verbs),
               ElementsAre("nodes", "-n", "set", "--as=x", "-w", "a"));
@@ -19,7 +19,7 @@ TEST(CommandLine, the_verb_may_be_anywhere) {
   EXPECT_TRUE(arranged({}, verbs)->empty());
 }
 
-TEST(CommandLine, a_mistyped_verb_has_a_proposal) {
+TEST(CommandLine, suggests_a_verb_for_a_mistyped_one) {
   EXPECT_EQ(arranged({"nods"}, verbs).error(), "unknown command 'nods'; did you mean 'nodes'?");
   EXPECT_EQ(arranged({"help", "nods"}, verbs).error(), "unknown command 'nods'; did you mean 'nodes'?");
   EXPECT_EQ(arranged({"frobnicate"}, verbs).error(), "unknown command 'frobnicate'");

@@ -1,4 +1,5 @@
-// kubectl carve consolidate: which slices would have to move to empty devices. Pure; nothing is moved.
+// kubectl carve consolidate: which slices would have to move so that devices become empty. Pure; nothing is
+// moved.
 #pragma once
 
 #include <string>
@@ -15,14 +16,14 @@ struct MoveRow {
   Bytes memory;                       // On each device.
 };
 struct ConsolidationList {
-  std::vector<MoveRow> moves;  // In an order in which each has room.
+  std::vector<MoveRow> moves;  // In an order in which each move fits.
   std::vector<std::string> emptied;
   uint32_t wanted = 0;
   Bytes moved;
 };
 ConsolidationList consolidation_of(const ClusterView&, unsigned wanted);
 Table table_of(const ConsolidationList&);
-// Returns the result in a message.
+// Returns a message with the result.
 std::string summary(const ConsolidationList&);
 
 }  // namespace carve::kubernetes::cli

@@ -39,7 +39,7 @@ int64_t number_at(const Json& object, const char* pointer) {
              : 0;
 }
 
-// A part that the caller may not read is not reported as broken.
+// Returns a row for a part that the caller has no right to read, which is not reported as broken.
 DoctorRow unread(const char* component, const std::string& problem) {
   return {component, problem.find("(Forbidden)") != std::string::npos ? unknown : failed, problem};
 }
@@ -82,7 +82,8 @@ DoctorRow webhook(const char* name, const Answer& answer) {
   return {name, deployed, ""};
 }
 
-// A pod that requests only nvidia.com/gpu reaches the webhook only if the webhook's condition names the key.
+// A pod that requests only nvidia.com/gpu reaches the webhook only if the webhook's match condition contains
+// that key.
 DoctorRow webhook_of_pods(const Answer& answer, const Answer& settings) {
   DoctorRow row = webhook("webhook of pods", answer);
   if (row.state != deployed || text_at(parsed(settings), "/data/plainNvidiaGpu") != "whole") return row;
@@ -136,7 +137,7 @@ bool DoctorReport::has_failed() const {
 }
 
 DoctorReport examine(const DoctorAnswers& answers, const ClusterView* view) {
-  // If the server is unreachable, one row is enough.
+  // If the server is unreachable, its row is the only one.
   if (!answers.version) return {{server(answers.version)}};
   if (is_absent(answers.deployment) && is_absent(answers.daemon_set) && is_absent(answers.mutating))
     return {{server(answers.version),

@@ -1,4 +1,5 @@
-// kubectl carve doctor: each part of an installation as deployed, deploying or failed, with the reason. Pure.
+// kubectl carve doctor: reports each part of an installation as deployed, deploying or failed, with the
+// reason. Pure.
 #pragma once
 
 #include <string>
@@ -10,7 +11,7 @@
 
 namespace carve::kubernetes::cli {
 
-// JSON responses of the API server, or the reason why there is none.
+// A JSON response of the API server, or the reason why it is missing.
 using Answer = Result<std::string, std::string>;
 struct DoctorAnswers {
   Answer version;               // /version

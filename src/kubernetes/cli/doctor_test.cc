@@ -28,7 +28,7 @@ DoctorRow row(const DoctorAnswers& answers, const std::string& component) {
   return {};
 }
 
-TEST(Doctor, a_whole_installation_is_deployed) {
+TEST(Doctor, reports_a_complete_installation_as_deployed) {
   const DoctorAnswers answers = healthy_answers();
   for (const char* component :
        {"API server", "settings", "coordinator", "webhook of pods", "policies", "agents"})
@@ -37,14 +37,14 @@ TEST(Doctor, a_whole_installation_is_deployed) {
   EXPECT_TRUE(examine(answers, nullptr).has_failed()) << "nodes cannot be listed";
 }
 
-TEST(Doctor, an_old_server_is_refused_with_both_versions) {
+TEST(Doctor, reports_both_versions_if_the_server_is_too_old) {
   DoctorAnswers answers = healthy_answers();
   answers.version = std::string(R"({"major":"1","minor":"28+","gitVersion":"v1.28.3"})");
   EXPECT_EQ(row(answers, "API server").state, "Failed");
   EXPECT_EQ(row(answers, "API server").reason, "Kubernetes 1.28.3: Carve needs 1.30 or newer");
 }
 
-TEST(Doctor, a_setting_that_the_webhook_does_not_follow_is_reported) {
+TEST(Doctor, reports_a_setting_that_the_webhook_does_not_follow) {
   DoctorAnswers answers = healthy_answers();
   const auto webhook_with = [](const char* keys) {
     return fmt::format(
@@ -60,7 +60,7 @@ TEST(Doctor, a_setting_that_the_webhook_does_not_follow_is_reported) {
   EXPECT_EQ(row(answers, "webhook of pods").state, "Deployed");
 }
 
-TEST(Doctor, one_cause_has_one_row) {
+TEST(Doctor, reports_one_row_for_one_cause) {
   const Answer away = tl::unexpected(std::string("The connection to the server was refused"));
   DoctorAnswers answers{away, away, away, away, away, away, away};
   EXPECT_EQ(examine(answers, nullptr).components.size(), 1u);
@@ -73,7 +73,7 @@ TEST(Doctor, one_cause_has_one_row) {
   EXPECT_TRUE(report.has_failed());
 }
 
-TEST(Doctor, parts_that_the_caller_may_not_read_are_unknown) {
+TEST(Doctor, reports_parts_that_the_caller_may_not_read_as_unknown) {
   const Answer forbidden =
       tl::unexpected(std::string("Error from server (Forbidden): deployments.apps is forbidden"));
   DoctorAnswers answers = healthy_answers();
@@ -85,10 +85,10 @@ TEST(Doctor, parts_that_the_caller_may_not_read_are_unknown) {
   ASSERT_EQ(report.components.size(), 8u);
   for (size_t i = 1; i < report.components.size(); ++i)
     EXPECT_EQ(report.components[i].state, "Unknown") << report.components[i].component;
-  EXPECT_TRUE(report.has_failed()) << "nothing is known to be right";
+  EXPECT_TRUE(report.has_failed()) << "no part is known to be deployed";
 }
 
-TEST(Doctor, missing_and_unready_parts_have_a_reason) {
+TEST(Doctor, reports_a_reason_for_missing_and_unready_parts) {
   DoctorAnswers answers = healthy_answers();
   answers.deployment = std::string(R"({"spec":{"replicas":2},"status":{}})");
   answers.mutating = std::string(R"({"webhooks":[{"clientConfig":{}}]})");

@@ -15,7 +15,7 @@ namespace {
 
 using api::Json;
 
-constexpr Strategy any_strategy = Strategy::binpack;  // Whether a pod fits does not depend on it.
+constexpr Strategy any_strategy = Strategy::binpack;  // The strategy does not affect whether a pod fits.
 constexpr unsigned max_explained_replicas = 1000;
 
 Explanation explained(coordinator::Cache& cache, const ClusterView& view, const std::string& name,
@@ -31,7 +31,7 @@ Explanation explained(coordinator::Cache& cache, const ClusterView& view, const 
   return out;
 }
 
-// Places one replica after the other, as the coordinator would.
+// Places the replicas one after another, as the coordinator would.
 Explanation explained_replicas(coordinator::Cache& cache, const ClusterView& view,
                                const PodDocument& document, const kubernetes::ObjectMeta& first) {
   Explanation out;
@@ -67,7 +67,7 @@ Explanation explained_replicas(coordinator::Cache& cache, const ClusterView& vie
   return out;
 }
 
-// Returns the request that the translation wrote; empty if the pod requests no slice.
+// Returns the request that the webhook would write. Empty if the pod requests no slice.
 std::string request_of(const Json& pod) {
   const Json::json_pointer at("/metadata/annotations/carve.dev~1request");
   return pod.contains(at) && pod.at(at).is_string() ? pod.at(at).get<std::string>() : "";
@@ -126,7 +126,7 @@ Result<std::vector<Explanation>, api::FieldErrors> explain_manifests(const Clust
   std::vector<Explanation> out;
   for (const std::string& text : translated->documents) {
     auto document = api::parse(text);
-    if (!document) continue;  // It was written by translate().
+    if (!document) continue;  // Always valid, because translate() wrote it.
     for (const PodDocument& each : pods_in(*document)) {
       kubernetes::ObjectMeta pod;
       pod.name_space = "manifest";

@@ -1,5 +1,5 @@
-// Why a pod waits, or where a manifest would go. A cache like the coordinator's is built from what the caller
-// sees. Pure.
+// Explains why a pod waits, or where the pods of a manifest would run, with a cache like the coordinator's
+// that is built from the objects that the caller can read. Pure.
 #pragma once
 
 #include <string>
@@ -13,25 +13,25 @@
 
 namespace carve::kubernetes::cli {
 
-// Returns a cache of the part of the cluster that the caller sees.
+// Builds a cache from the objects that the caller can read.
 coordinator::Cache cache_of(const ClusterView&);
 
 struct Explanation {
   std::string pod;
   std::string message;             // "0/12 nodes can serve: 8 memory, ..."
-  std::vector<std::string> nodes;  // Nodes that can serve it.
+  std::vector<std::string> nodes;  // Nodes that can serve the pod.
 };
 
-// Explains a pod of the cluster. Fails with a message if the caller does not see it.
+// Explains a pod of the cluster. Fails with a message if the caller cannot read it.
 Result<Explanation, std::string> explain_pod(const ClusterView&, const std::string& name_space,
                                              const std::string& name);
 
-// Returns the newest note of CarveInsufficientCapacity in a list of events (events.k8s.io/v1); empty if there
+// Returns the note of the newest CarveInsufficientCapacity event in a list (events.k8s.io/v1). Empty if there
 // is none.
 std::string newest_reason(std::string_view events_json);
 
-// Explains the pods of manifests, all replicas of each, in their order, as the webhook would translate them.
-// Fails with every error.
+// Explains all replicas of the pods in manifests, in their order, as the webhook would translate them. Fails
+// with every error.
 Result<std::vector<Explanation>, api::FieldErrors> explain_manifests(const ClusterView&,
                                                                      std::string_view manifests,
                                                                      const dialects::PodSettings&);

@@ -51,7 +51,7 @@ FleetSlice slice_of(const coordinator::ClusterPod& pod, const std::string& conta
   return out;
 }
 
-// Returns why the document cannot represent the slice; empty if it can.
+// Returns the reason why the document cannot represent the slice. Empty if it can.
 std::string obstacle(const ClusterView& view, const FleetSlice& slice) {
   const auto node = std::ranges::find_if(
       view.nodes, [&](const ViewNode& each) { return each.state && each.object.name == slice.node; });

@@ -17,7 +17,7 @@ constexpr unsigned max_ranges = 8;
 
 std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
-// The expressions and texts of a template, in their order.
+// An expression or literal text of a template.
 struct Piece {
   bool is_expression = false;
   std::string text;
@@ -87,7 +87,7 @@ class Printer {
  public:
   explicit Printer(const std::vector<Piece>& pieces) : pieces_(pieces) {}
 
-  // Prints the pieces from `begin` to the end of the enclosing range; returns the position of that end.
+  // Prints the pieces from `begin` to the end of the enclosing range. Returns the position of that end.
   Result<size_t, std::string> print(const Json& from, size_t begin, unsigned level) {
     for (size_t i = begin; i < pieces_.size(); ++i) {
       const Piece& piece = pieces_[i];
@@ -123,7 +123,7 @@ class Printer {
     const auto values = values_at(from, std::string_view(pieces_[at].text).substr(6));
     if (!values) return tl::unexpected(values.error());
     const std::string before = out;
-    if (values->empty()) {  // Only to find its end.
+    if (values->empty()) {  // Only to find the end of the range.
       auto end = print(Json(), at + 1, level + 1);
       out = before;
       return end;

@@ -1,4 +1,4 @@
-// The part of kubectl's -o jsonpath=TEMPLATE that names fields of a document:
+// The part of kubectl's -o jsonpath=TEMPLATE that selects fields of a document:
 //
 //   {.nodes[0].name}   {.nodes[*].name}   {range .slices[*]}{.pod}{"\\n"}{end}
 //
@@ -13,7 +13,7 @@
 
 namespace carve::kubernetes::cli {
 
-// Returns the text that the template makes of a JSON document, or a message about the template.
+// Prints a JSON document with the template. Fails with a message if the template is invalid.
 Result<std::string, std::string> json_path_text(const std::string& json, std::string_view path_template);
 
 }  // namespace carve::kubernetes::cli

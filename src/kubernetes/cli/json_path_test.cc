@@ -8,7 +8,7 @@ namespace {
 constexpr const char* document =
     R"({"nodes":[{"name":"a","devices":[1,2]},{"name":"b","devices":[]}],"all":true})";
 
-TEST(JsonPath, names_fields_as_kubectl_does) {
+TEST(JsonPath, selects_fields_as_kubectl_does) {
   const std::pair<const char*, const char*> rows[] = {
       {"{.nodes[0].name}", "a"},
       {"{.nodes[*].name}", "a b"},
@@ -25,7 +25,7 @@ TEST(JsonPath, names_fields_as_kubectl_does) {
   }
 }
 
-TEST(JsonPath, rejects_what_it_does_not_know) {
+TEST(JsonPath, rejects_unsupported_templates) {
   for (const char* path : {"{", "{.nodes[}", "{.nodes[?(@.name)]}", "{nodes}", "{end}", "{range .nodes[*]}",
                            "{\"x}", "{.nodes[-1]}"})
     EXPECT_FALSE(json_path_text(document, path)) << path;

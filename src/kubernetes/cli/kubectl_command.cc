@@ -28,7 +28,8 @@ Pipe make_pipe() {
   return {os::Fd(ends[0]), os::Fd(ends[1])};
 }
 
-// Reads both pipes until their ends, so that a full one does not block the program. Returns false on timeout.
+// Reads both pipes to their ends, so that the program does not block on a full pipe. Returns false on
+// timeout.
 bool read_both(Pipe& out, Pipe& err, std::string& output, std::string& errors, int max_seconds) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(max_seconds);
   pollfd waiting[2] = {{out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}};

@@ -1,4 +1,5 @@
-// The caller's own kubectl: it has the address of the cluster and the caller's rights, exec plugins included.
+// Calls the user's own kubectl, which has the cluster's address and the user's credentials, exec plugins
+// included.
 #pragma once
 
 #include <string>
@@ -8,7 +9,7 @@
 
 namespace carve::kubernetes::cli {
 
-// The cluster, as in kubectl's own options. Empty ones are left to kubectl.
+// Options that select the cluster, named as in kubectl. Empty ones are not passed on.
 struct KubectlOptions {
   std::string kubeconfig, context;
   std::vector<std::string> more;  // More kubectl options, passed as they are: "--as=system:admin".
@@ -16,8 +17,8 @@ struct KubectlOptions {
 
 inline constexpr int no_time_limit = 0;
 
-// Runs kubectl and returns its standard output. Fails with the last line of its standard error, or if it has
-// not ended after `max_seconds`. Thread-safe.
+// Runs kubectl and returns its standard output. Fails if kubectl does not exit within `max_seconds`, or with
+// the last line of its standard error. Thread-safe.
 Result<std::string, std::string> run_kubectl(const KubectlOptions&, std::vector<std::string> words,
                                              int max_seconds = no_time_limit);
 

@@ -1,4 +1,4 @@
-// kubectl-carve: with it on PATH, `kubectl carve` shows what Carve does in a cluster.
+// kubectl-carve: if it is on PATH, `kubectl carve` shows Carve's objects in a cluster.
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -114,7 +114,7 @@ constexpr VerbRow verb_rows[] = {
      .show = kubernetes::cli::show_doctor,
      .takes = Takes::installation}};
 
-// Options that kubectl-carve passes on to kubectl.
+// Options that are passed on to kubectl.
 constexpr std::pair<const char*, const char*> passed_options[] = {{"--as", "NAME"},
                                                                   {"--as-group", "GROUP"},
                                                                   {"--as-uid", "UID"},
@@ -142,7 +142,7 @@ void add_kubectl_options(CLI::App& verb, kubernetes::cli::KubectlOptions& option
   }
 }
 
-// Returns a message if the form is unknown.
+// Returns a message if the output format is unknown.
 std::string read_form(const std::string& text, kubernetes::cli::VerbOptions& options) {
   constexpr std::string_view json_path = "jsonpath=";
   if (text.starts_with(json_path)) {
@@ -210,7 +210,7 @@ void add_arguments(CLI::App& verb, const VerbRow& row, kubernetes::cli::VerbOpti
         ->capture_default_str();
 }
 
-// Adds the options of all verbs that call the cluster.
+// Adds the options that all verbs share.
 void add_verb(CLI::App& app, const VerbRow& row, kubernetes::cli::VerbOptions& options, bool& is_watching,
               int& status) {
   CLI::App* const verb = app.add_subcommand(row.name, row.help);

@@ -50,14 +50,14 @@ NodeRow row_of(const ViewNode& node) {
   return row;
 }
 
-// Returns the most frequent word of the group's nodes; in a tie, the alphabetically first.
+// Returns the most frequent value among the group's nodes. Ties go to the alphabetically first value.
 std::string usual(std::span<const NodeRow> group, std::string NodeRow::*word) {
   std::map<std::string, size_t> counts;
   for (const NodeRow& row : group) ++counts[row.*word];
   return std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; })->first;
 }
 
-// Sorts the rows by group, and marks those that differ from the rest of their group.
+// Sorts the rows by group and marks those that differ from the rest of their group.
 void mark_groups(std::vector<NodeRow>& rows) {
   std::ranges::stable_sort(rows, {}, &NodeRow::group);
   for (auto begin = rows.begin(); begin != rows.end();) {

@@ -17,7 +17,7 @@ std::string text_at(const Json& object, const char* pointer) {
   return object.contains(at) && object.at(at).is_string() ? object.at(at).get<std::string>() : "";
 }
 
-// Returns 1 if absent, as in Kubernetes.
+// Returns the number at the pointer. The default is 1, as in Kubernetes.
 unsigned number_at(const Json& object, const char* pointer) {
   const Json::json_pointer at(pointer);
   if (!object.contains(at) || !object.at(at).is_number_unsigned()) return 1;

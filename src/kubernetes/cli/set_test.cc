@@ -23,7 +23,7 @@ kubernetes::ObjectMeta running_pod(const std::vector<std::string>& containers) {
   return bound(pod_object("p", 4_GiB), slices);
 }
 
-TEST(Set, a_resize_is_a_patch_of_the_pod) {
+TEST(Set, writes_a_resize_as_a_patch_of_the_pod) {
   const auto pod = resized_pod(json_of(running_pod({"c"})), {.container = "", .memory = "6Gi"});
   ASSERT_TRUE(pod) << pod.error();
   const std::string resize = api::Json::parse(pod->patch)["metadata"]["annotations"]["carve.dev/resize"];
@@ -32,7 +32,7 @@ TEST(Set, a_resize_is_a_patch_of_the_pod) {
   EXPECT_EQ(resized_pod(json_of(running_pod({"c"})), {.container = "c", .memory = "4096Mi"})->patch, "");
 }
 
-TEST(Set, invalid_resize_requests_are_rejected_before_they_are_written) {
+TEST(Set, rejects_invalid_resize_requests_before_they_are_written) {
   const std::string one = json_of(running_pod({"c"})), two = json_of(running_pod({"c", "d"}));
   const std::tuple<std::string, SliceResize, const char*> rows[] = {
       {two, {"", "6Gi"}, "pod a/p has slices for c, d; select one with --container"},
@@ -49,7 +49,7 @@ TEST(Set, invalid_resize_requests_are_rejected_before_they_are_written) {
   }
 }
 
-TEST(Set, the_end_of_the_resize_is_the_answer) {
+TEST(Set, reports_the_outcome_of_the_resize) {
   kubernetes::ObjectMeta pod = running_pod({"c"});
   using State = ResizeProgress::State;
   EXPECT_EQ(resize_progress(json_of(pod))->state, State::ended);

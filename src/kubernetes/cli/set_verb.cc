@@ -1,5 +1,5 @@
-// kubectl carve set: writes the resize request into the pod, and waits until coordinator and node have
-// answered it.
+// kubectl carve set: writes the resize request into the pod and waits for the coordinator's and the node's
+// answers.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -12,10 +12,10 @@
 namespace carve::kubernetes::cli {
 namespace {
 
-constexpr std::chrono::seconds answer_patience{30};  // A coordinator that takes over needs 15 s.
+constexpr std::chrono::seconds answer_patience{30};  // A standby coordinator takes over within 15 s.
 constexpr std::chrono::milliseconds answer_interval{500};
 
-// Returns the names of refusals, and the notes of those that are not in `known`.
+// Returns the names of the rejection events, and the notes of those that are not in `known`.
 std::vector<RefusalNote> refusals(const VerbOptions& options, const std::vector<RefusalNote>& known) {
   const auto events = get(options, fmt::format("/apis/events.k8s.io/v1/namespaces/{}/events?fieldSelector={}",
                                                api::percent_encoded(options.name_space),
@@ -31,11 +31,11 @@ std::vector<RefusalNote> refusals(const VerbOptions& options, const std::vector<
 std::string unanswered(const VerbOptions& options, const ResizeProgress& progress) {
   if (progress.state == ResizeProgress::State::waits_for_node)
     return fmt::format(
-        "node {} has not changed the slice of pod {}/{} for {} s; the larger amount stays reserved until it "
-        "has. See kubectl carve nodes {}",
+        "node {} has not changed the slice of pod {}/{} for {} s; the larger amount stays reserved until the "
+        "change is done. See kubectl carve nodes {}",
         progress.slices.node, options.name_space, options.pod, answer_patience.count(), progress.slices.node);
   return fmt::format(
-      "the change of pod {}/{} is requested, and no coordinator has answered for {} s; see kubectl carve "
+      "the change of pod {}/{} is requested, but no coordinator has answered for {} s; see kubectl carve "
       "doctor",
       options.name_space, options.pod, answer_patience.count());
 }

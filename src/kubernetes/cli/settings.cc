@@ -22,7 +22,8 @@ std::string pending_of(const coordinator::ClusterSettings& settings, const coord
                      blockers.empty() ? "" : fmt::format(" (blocked by {})", blockers));
 }
 
-// Returns the settings that the active coordinator has written; empty if none has.
+// Returns the settings in effect, which the active coordinator writes. Empty if no coordinator has written
+// them.
 std::map<std::string, std::string> effective_texts(std::string_view config_map_json) {
   std::map<std::string, std::string> out;
   const auto object = kubernetes::read_object(config_map_json);
@@ -51,7 +52,7 @@ Result<SettingList, api::FieldErrors> setting_rows(std::string_view config_map_j
     if (const auto used = effective.find(key); used != effective.end() && used->second != row.value) {
       row.pending = fmt::format("{} -> {} ({})", used->second, row.value,
                                 row.setting == "strategy" ? "when the coordinator is restarted"
-                                                          : "not read by the coordinator yet");
+                                                          : "not yet read by the coordinator");
       row.value = used->second;
     }
     out.settings.push_back(std::move(row));

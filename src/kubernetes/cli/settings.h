@@ -1,4 +1,4 @@
-// kubectl carve settings: the cluster's settings, and what has not taken effect yet. Pure.
+// kubectl carve settings: the cluster's settings, and the changes that have not taken effect yet. Pure.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct SettingList {
   std::vector<SettingRow> settings;
 };
 
-// Reads ConfigMap carve-settings. Fails with every error.
+// Parses the ConfigMap carve-settings. Fails with every error.
 Result<SettingList, api::FieldErrors> setting_rows(std::string_view config_map_json,
                                                    const coordinator::PodsInUnits&);
 Table table_of(const SettingList&);

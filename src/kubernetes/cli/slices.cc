@@ -23,7 +23,7 @@ std::string device_name(const ViewNode* node, const Uuid& uuid) {
   return text(uuid);
 }
 
-// Returns a container's request as it was given.
+// Returns a container's request in the form in which the user wrote it.
 std::string asked_by(const coordinator::ClusterPod& pod, const std::string& container) {
   if (!pod.request) return "";
   const auto amounts = pod.request->containers.find(container);

@@ -8,7 +8,7 @@
 namespace carve::kubernetes::cli {
 namespace {
 
-// Characters of UTF-8, for the width of a column.
+// Counts the UTF-8 characters of a cell, which are the width of a column.
 size_t width_of(const std::string& cell) {
   return static_cast<size_t>(
       std::ranges::count_if(cell, [](unsigned char byte) { return (byte & 0xC0) != 0x80; }));

@@ -1,4 +1,4 @@
-// Rows of texts under headings, and the forms in which a verb prints its result.
+// A table of texts, and the formats in which a verb prints its result.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@ struct Table {
   std::vector<std::string> headings;
   std::vector<std::vector<std::string>> rows;  // An empty string is shown as "-".
   std::vector<std::string> names = {};         // A name per row, for -o name: "node/n1". May be empty.
-  size_t unnamed_rows = 0;                     // Last rows without a name, such as a sum.
+  size_t unnamed_rows = 0;                     // Number of rows at the end without a name, such as a sum.
 };
 
 enum class Headings : uint8_t { shown, hidden };
-// Returns the lines, columns aligned.
+// Returns the lines of the table with aligned columns.
 std::string table_text(const Table&, Headings = Headings::shown);
-// Returns a line for each different name, in the order of the rows.
+// Returns one line per distinct name, in the order of the rows.
 std::string names_text(const Table&);
 
 enum class Form { table, wide, json, yaml, name, json_path };
 
-// Returns a document (JSON) in the form json or yaml.
+// Prints a JSON document as JSON or YAML.
 std::string document_text(const std::string& json, Form);
 
 }  // namespace carve::kubernetes::cli

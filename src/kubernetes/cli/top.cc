@@ -10,7 +10,7 @@
 namespace carve::kubernetes::cli {
 namespace {
 
-// Reads where the pods of a list run, and whether their containers are ready.
+// Reads on which nodes the pods of a list run, and whether their containers are ready.
 class AgentWalk final : public kubernetes::JsonWalk {
  public:
   std::map<std::string, AgentPod> by_node;

@@ -1,5 +1,5 @@
-// kubectl carve top: what devices and slices use now, as the agents of the nodes measure it. Pure; verbs.cc
-// calls the agents.
+// kubectl carve top: the current usage of devices and slices, as measured by the agents of the nodes. Pure;
+// verbs.cc calls the agents.
 #pragma once
 
 #include <string>
@@ -15,28 +15,28 @@ namespace carve::kubernetes::cli {
 // The pod of a node's agent.
 struct AgentPod {
   std::string node;
-  std::string name;     // The pod's. Empty if there is none.
-  std::string problem;  // Why it cannot be called. Empty if it can.
+  std::string name;     // The pod's name; empty if there is no pod.
+  std::string problem;  // Why it cannot be called; empty if it can.
 };
-// Returns a row for each node of the list, by name. `pods_json` has the agents' pods. Both are lists from the
-// API server. Fails with a message.
+// Returns one row per node of the list, sorted by name. `pods_json` contains the agents' pods. Both arguments
+// are lists from the API server. Fails with a message.
 Result<std::vector<AgentPod>, std::string> agents_of(std::string_view nodes_json, std::string_view pods_json);
 
-// What `carve top -o json` prints on a node.
+// The output of `carve top -o json` on a node.
 struct AgentTop {
   std::vector<api::Device> devices;
   std::vector<api::Slice> slices;
 };
 struct AgentAnswer {
   std::string node;
-  Result<std::string, std::string> text;  // Fails with the reason.
+  Result<std::string, std::string> text;  // Fails with a message.
 };
 
 struct UsedDevice {
   std::string node;
   uint32_t device = 0;
   std::string model;
-  Bytes memory_used, memory;  // As the driver reports it; usable.
+  Bytes memory_used, memory;  // Driver-reported memory in use, and usable memory.
   uint32_t utilization_percent = 0;
   uint32_t slices = 0;
   std::string health;
@@ -47,9 +47,9 @@ struct UsedPart {
   std::string slice;
   std::string node;
   uint32_t device = 0;
-  Bytes memory_charged, memory_driver, memory;  // The last one is the quota.
-  uint32_t compute_percent = 0;                 // Granted. 0 if it has no share.
-  // In the last second. No value if shares are not enforced here.
+  Bytes memory_charged, memory_driver, memory;  // `memory` is the quota.
+  uint32_t compute_percent = 0;                 // Granted; 0 if the slice has no share.
+  // Used in the last second. No value if shares are not enforced on the device.
   std::optional<uint32_t> compute_used_percent;
 };
 struct SilentNode {
@@ -58,9 +58,9 @@ struct SilentNode {
 struct TopList {
   std::vector<UsedDevice> devices;
   std::vector<UsedPart> slices;
-  std::vector<SilentNode> silent;  // Nodes that did not answer.
+  std::vector<SilentNode> silent;  // Nodes that did not respond.
 };
-// An empty `name_space` means all pods.
+// If `name_space` is empty, all pods are included.
 TopList top_rows(const std::vector<AgentAnswer>&, const std::string& name_space);
 Table device_table(const TopList&);
 Table slice_table(const TopList&, Form);

@@ -29,7 +29,7 @@ std::string top_of(const std::string& name_space) {
          R"("compute":{"achieved_1s_bp":2900}}]}]})";
 }
 
-TEST(Top, an_agent_is_called_if_its_container_is_ready) {
+TEST(Top, calls_an_agent_if_its_container_is_ready) {
   const auto agents = agents_of(nodes_json, agents_json);
   ASSERT_TRUE(agents) << agents.error();
   ASSERT_EQ(agents->size(), 3u);
@@ -39,7 +39,7 @@ TEST(Top, an_agent_is_called_if_its_container_is_ready) {
   EXPECT_EQ((*agents)[2].problem, "no agent runs on it");
 }
 
-TEST(Top, rows_have_what_the_agents_measure) {
+TEST(Top, prints_the_agents_measurements) {
   const TopList list = top_rows({{"n1", top_of("b")}, {"n2", top_of("a")}}, "");
   ASSERT_EQ(list.slices.size(), 2u);
   EXPECT_EQ(list.slices[0].namespace_, "a");
@@ -54,7 +54,7 @@ TEST(Top, rows_have_what_the_agents_measure) {
   EXPECT_EQ(top_rows({{"n1", top_of("b")}, {"n2", top_of("a")}}, "b").slices.size(), 1u);
 }
 
-TEST(Top, nodes_that_do_not_answer_are_named) {
+TEST(Top, reports_nodes_that_do_not_respond) {
   const TopList list = top_rows({{"n1", top_of("a")},
                                  {"n2", tl::unexpected(std::string("no agent runs on it"))},
                                  {"n3", std::string("{")},

@@ -10,7 +10,7 @@
 namespace carve::kubernetes::cli {
 namespace {
 
-constexpr size_t max_asked_at_once = 8;  // Each is a kubectl with about 50 MB.
+constexpr size_t max_asked_at_once = 8;  // Each call runs a kubectl with about 50 MB.
 constexpr int max_answer_seconds = 15;
 
 Result<std::string, std::string> ask_agent(const VerbOptions& options, const AgentPod& agent) {
@@ -21,7 +21,7 @@ Result<std::string, std::string> ask_agent(const VerbOptions& options, const Age
                      max_answer_seconds);
 }
 
-// Returns a response for each agent, in their order.
+// Returns the agents' responses in the order of the agents.
 std::vector<AgentAnswer> ask_agents(const VerbOptions& options, const std::vector<AgentPod>& agents) {
   std::vector<AgentAnswer> out;
   for (const AgentPod& agent : agents) out.push_back({agent.node, std::string()});

@@ -13,7 +13,7 @@ namespace {
 
 using api::Json;
 
-// Returns one of Carve's limits in the text; empty if it has none.
+// Returns one of Carve's limits that the text contains. Empty if it contains none.
 std::string known_limit_in(std::string_view text) {
   for (const dialects::DialectRow& row : dialects::dialect_rows())
     if (row.dialect != dialects::Dialect::nvidia)

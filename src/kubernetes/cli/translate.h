@@ -1,4 +1,4 @@
-// Manifests as the cluster's webhook would translate them, without a cluster.
+// Translates manifests as the cluster's webhook would, without a cluster.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@
 namespace carve::kubernetes::cli {
 
 struct Translation {
-  std::vector<std::string> documents;  // With pods as the cluster would store them, each as JSON on one line.
+  std::vector<std::string> documents;  // JSON on one line, with pods as the cluster would store them.
   std::vector<std::string> warnings;
 };
 
-// Translates the pods of each document (pod_documents.h); a document of another kind comes back as it is,
-// with a warning if it has Carve's limits. Fails with every error of every document;
-// a message begins with the name of the object.
+// Translates the pods of each document (pod_documents.h). A document of another kind is returned unchanged,
+// with a warning if it contains Carve's limits. Fails with every error of every document; each message starts
+// with the object's name.
 Result<Translation, api::FieldErrors> translate(std::string_view manifests, const dialects::PodSettings&);
 
 }  // namespace carve::kubernetes::cli

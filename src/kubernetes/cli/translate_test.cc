@@ -9,7 +9,7 @@ namespace {
 
 using testing::HasSubstr, testing::StartsWith;
 
-TEST(Translate, a_template_becomes_what_the_cluster_keeps_of_its_pods) {
+TEST(Translate, writes_templates_with_the_translated_pod) {
   const auto translated = translate(R"(
 kind: StatefulSet
 spec:
@@ -30,7 +30,7 @@ spec: {clusterIP: None}
             R"({"kind":"Service","spec":{"clusterIP":"None"}})");
 }
 
-TEST(Translate, the_errors_of_all_documents_are_reported) {
+TEST(Translate, reports_the_errors_of_all_documents) {
   const auto translated = translate(R"(
 kind: Pod
 spec: {containers: [{name: a, resources: {limits: {aliyun.com/gpu-mem: 0}}}]}
@@ -51,7 +51,7 @@ spec: {containers: [{name: b, resources: {limits: {carve.dev/memory: 5}}}]}
   EXPECT_THAT(translated.error()[2].message, StartsWith("other: container b: carve.dev/memory: 5"));
 }
 
-TEST(Translate, lists_and_cron_jobs_have_pods_too) {
+TEST(Translate, translates_pods_in_lists_and_cron_jobs) {
   const auto translated = translate(R"(
 kind: CronJob
 metadata: {name: nightly}
@@ -77,7 +77,7 @@ items:
                 {}));
 }
 
-TEST(Translate, limits_in_a_kind_that_is_not_known_are_a_warning) {
+TEST(Translate, warns_about_limits_in_an_unknown_kind) {
   const auto translated = translate(
       "kind: RayCluster\nspec: {headGroupSpec: {template: {spec: {containers: [{resources: {limits: "
       "{nvidia.com/gpumem: 5}}}]}}}}",
@@ -88,7 +88,7 @@ TEST(Translate, limits_in_a_kind_that_is_not_known_are_a_warning) {
               HasSubstr("a document has nvidia.com/gpumem, but its kind is unknown"));
 }
 
-TEST(Translate, documents_that_are_no_pods_pass) {
+TEST(Translate, returns_documents_without_pods_unchanged) {
   for (const char* text : {"kind: Deployment", "kind: 5", "a: 1", R"({"kind": "Job", "spec": 1})"}) {
     const auto translated = translate(text, {});
     ASSERT_TRUE(translated) << text;

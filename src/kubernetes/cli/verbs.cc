@@ -44,9 +44,9 @@ Result<ClusterView, std::string> with_named_nodes(ClusterView view, const std::v
 // The lists that a verb needs.
 enum class Needs : uint8_t { nodes, pods };
 
-// Returns the nodes of the selector that have an agent, and all pods with slices. A caller who may not list
-// the pods of all namespaces gets those of one, or none if the verb needs no pods. A caller who may not list
-// nodes gets none.
+// Returns the selected nodes that have an agent, and all pods with slices. If the caller may not list the
+// pods of all namespaces, it contains those of one namespace, or none if the verb needs no pods. If the
+// caller may not list nodes, it contains no nodes.
 Result<ClusterView, std::string> partial_view(const VerbOptions& options, Needs needs = Needs::pods) {
   const std::string selector =
       "carve.dev/node" + (options.selector.empty() ? std::string() : "," + options.selector);
@@ -59,7 +59,7 @@ Result<ClusterView, std::string> partial_view(const VerbOptions& options, Needs 
   const bool has_all = pods.has_value();
   if (!has_all) {
     if (!is_forbidden(pods.error())) return tl::unexpected(pods.error());
-    fmt::print(stderr, "kubectl-carve: warning: {}; the usage of other namespaces is not known\n",
+    fmt::print(stderr, "kubectl-carve: warning: {}; the usage of other namespaces is unknown\n",
                pods.error());
     pods = get(options,
                fmt::format("/api/v1/namespaces/{}/{}", api::percent_encoded(namespace_of(options)), query));
@@ -96,7 +96,7 @@ int print_explanations(const VerbOptions& options, const std::vector<Explanation
   return print(options, ExplanationList{pods}, table);
 }
 
-// Prints the coordinator's event, for a caller who cannot list nodes.
+// Prints the coordinator's event for a caller who cannot list nodes.
 int explain_by_events(const VerbOptions& options, const ClusterView& cluster, const std::string& name_space,
                       const std::string& name) {
   const auto events = get(
@@ -175,7 +175,8 @@ int show_explanation(const VerbOptions& options) {
       explain_manifests(*cluster, *manifests, coordinator::pod_settings(*settings, std::move(models)));
   if (why && why->empty())
     return complain(
-        "no pod of the manifests requests a slice, or their kind is unknown; see kubectl carve translate");
+        "no pod in the manifests requests a slice, or the kind of a manifest is unknown; see kubectl carve "
+        "translate");
   if (why) return print_explanations(options, *why);
   for (const api::FieldError& error : why.error()) complain(error.message);
   return failed_status;

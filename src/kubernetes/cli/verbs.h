@@ -1,5 +1,5 @@
-// The verbs of kubectl-carve that call the cluster: options, calls of kubectl, output. Each returns the
-// exit status.
+// The verbs of kubectl-carve that call the cluster: they take the options, call kubectl and print. Each
+// returns the exit status.
 #pragma once
 
 #include <string>
@@ -24,7 +24,7 @@ struct VerbOptions {
   std::string pod, file;           // For explain; exactly one is given.
   unsigned devices = 1;            // For consolidate: number of devices to empty.
   std::string container, memory;   // For set: the pod's container and the new amount.
-  Changes* changes = nullptr;      // With --watch: what was printed before.
+  Changes* changes = nullptr;      // With --watch: the output printed before.
   std::string by;                  // For nodes: the label to group by. Empty means no groups.
 };
 
@@ -34,16 +34,17 @@ int show_slices(const VerbOptions&);
 int show_explanation(const VerbOptions&);
 // Fails if fewer devices can be emptied.
 int show_consolidation(const VerbOptions&);
-// Fails if a node does not answer; the others are printed.
+// Fails if a node does not respond; the other nodes are printed.
 int show_top(const VerbOptions&);
-// Changes the memory of a running pod's slice. Fails if the change is refused or gets no answer.
+// Changes the memory of a running pod's slice. Fails if the change is rejected or gets no answer.
 int set_slice(const VerbOptions&);
 int show_settings(const VerbOptions&);
-// Prints the nodes and slices of the cluster as carve-replay reads them.
+// Prints the nodes and slices of the cluster as input for carve-replay.
 int show_snapshot(const VerbOptions&);
 int show_doctor(const VerbOptions&);
 
-// Calls the verb every 2 s and prints what changes, until a round has no result; returns its exit status.
+// Calls the verb every 2 s and prints what has changed, until a call fails. Returns the exit status of that
+// call.
 int watch(int (*show)(const VerbOptions&), VerbOptions);
 
 }  // namespace carve::kubernetes::cli

@@ -48,7 +48,7 @@ kubernetes::PodSlices slices_on(const std::string& node, unsigned number, Bytes 
   return out;
 }
 
-// Two nodes of two devices, a running pod, a waiting one, and a node that cannot be read.
+// Two nodes with two devices each, a running pod, a waiting pod, and a node that cannot be read.
 ClusterView two_nodes() {
   kubernetes::NodeDevices changing = a10_devices(1, 2);
   changing.policy = {
@@ -66,7 +66,7 @@ ClusterView two_nodes() {
   return *view;
 }
 
-TEST(Views, the_snapshot_has_what_can_be_read) {
+TEST(Views, the_snapshot_contains_everything_that_can_be_read) {
   std::vector<std::string> left_out;
   const FleetSnapshot snapshot = snapshot_of(two_nodes(), left_out);
   ASSERT_EQ(snapshot.nodes.size(), 2u);
@@ -85,7 +85,7 @@ TEST(Views, the_snapshot_has_what_can_be_read) {
   EXPECT_THAT(left_out.back(), "slice a/p/c: node n1 is not described");
 }
 
-TEST(Views, nodes_show_what_is_used_and_pending) {
+TEST(Views, nodes_show_their_usage_and_pending_changes) {
   const NodeList list = node_rows(two_nodes(), MemoryUnit::gib);
   ASSERT_EQ(list.nodes.size(), 3u);
   EXPECT_EQ(list.nodes[1].name, "n1");
@@ -100,7 +100,7 @@ TEST(Views, nodes_show_what_is_used_and_pending) {
   EXPECT_THAT(table_text(table_of(list, Form::wide)), HasSubstr("NVIDIA A10"));
 }
 
-TEST(Views, nodes_of_a_group_that_differ_are_marked) {
+TEST(Views, nodes_that_differ_from_their_group_are_marked) {
   std::vector<kubernetes::ObjectMeta> nodes;
   for (unsigned i = 0; i < 4; ++i) {
     kubernetes::NodeDevices devices = a10_devices(i, 1);
@@ -120,7 +120,7 @@ TEST(Views, nodes_of_a_group_that_differ_are_marked) {
   EXPECT_THAT(text, ::testing::StartsWith("GROUP  NAME"));
 }
 
-TEST(Views, devices_end_with_their_sum) {
+TEST(Views, the_devices_table_ends_with_a_total) {
   const DeviceList list = device_rows(two_nodes());
   ASSERT_EQ(list.devices.size(), 4u);
   EXPECT_EQ(list.devices[3].memory_used, 4_GiB);
@@ -130,7 +130,7 @@ TEST(Views, devices_end_with_their_sum) {
   EXPECT_THAT(text, HasSubstr("\nall   4"));
 }
 
-TEST(Views, amounts_that_a_caller_sees_partly_are_lower_bounds) {
+TEST(Views, amounts_are_lower_bounds_if_the_caller_cannot_list_all_pods) {
   ClusterView view = two_nodes();
   view.has_all_pods = false;
   EXPECT_THAT(table_text(table_of(device_rows(view), Form::table)), HasSubstr(">= 4 GiB/"));
@@ -165,7 +165,7 @@ TEST(Views, amounts_of_a_slice_are_totals) {
               ::testing::StartsWith("n0    0"));
 }
 
-// carve-kubelet does not run there, so kubelet offers no slot.
+// carve-kubelet does not run on the node, so kubelet offers no slot.
 TEST(Views, a_node_without_slots_serves_nothing) {
   Json nodes = Json::parse(list_of({labelled(node_object("n0", a10_devices(0, 1)))}));
   nodes["items"][0]["status"]["allocatable"] = {{"cpu", "8"}, {"carve.dev/slot", "0"}};
@@ -181,13 +181,13 @@ TEST(Views, a_node_without_slots_serves_nothing) {
   EXPECT_TRUE(read_view(nodes.dump(), list_of({}))->nodes[0].has_slots);
 }
 
-TEST(Views, documents_have_the_same_words) {
+TEST(Views, documents_and_tables_use_the_same_words) {
   const std::string json = api::write(device_rows(two_nodes()));
   EXPECT_EQ(Json::parse(document_text(json, Form::json))["devices"][3]["memory_used_bytes"], 4ull << 30);
   EXPECT_THAT(document_text(json, Form::yaml), HasSubstr("\n  memory_used_bytes: 4294967296"));
 }
 
-TEST(Views, a_waiting_pod_is_explained_by_the_books) {
+TEST(Views, a_waiting_pod_is_explained_from_the_cache) {
   const ClusterView view = two_nodes();
   const auto why = explain_pod(view, "a", "waiting");
   ASSERT_TRUE(why) << why.error();
@@ -197,7 +197,7 @@ TEST(Views, a_waiting_pod_is_explained_by_the_books) {
   EXPECT_FALSE(explain_pod(view, "a", "other"));
 }
 
-TEST(Views, manifests_are_explained_before_they_exist) {
+TEST(Views, manifests_are_explained_before_their_pods_exist) {
   const auto why = explain_manifests(two_nodes(), R"(
 kind: Pod
 metadata: {name: new}
@@ -235,7 +235,7 @@ spec:
   EXPECT_THAT(explain(5).message, HasSubstr("3 of 5 replicas fit. The next one: 0/3 nodes can serve"));
 }
 
-TEST(Views, the_newest_event_has_the_reason) {
+TEST(Views, the_newest_event_contains_the_reason) {
   EXPECT_EQ(newest_reason(
                 R"({"items":[{"reason":"CarveInsufficientCapacity","eventTime":"2026-01-02","note":"new"},)"
                 R"({"reason":"CarveInsufficientCapacity","eventTime":"2026-01-01","note":"old"},)"
@@ -244,7 +244,7 @@ TEST(Views, the_newest_event_has_the_reason) {
   for (const char* text : {"", "[]", "{}", R"({"items":5})"}) EXPECT_EQ(newest_reason(text), "");
 }
 
-TEST(Views, a_plan_is_printed_and_nothing_is_moved) {
+TEST(Views, a_plan_is_printed_but_not_carried_out) {
   std::vector<kubernetes::ObjectMeta> pods;
   for (unsigned device = 0; device < 2; ++device) {
     kubernetes::PodSlices slices = slices_on("n0", 0, 4_GiB, 0);
@@ -264,7 +264,7 @@ TEST(Views, a_plan_is_printed_and_nothing_is_moved) {
             "no device can be emptied by moving slices");
 }
 
-TEST(Views, settings_show_what_is_pending) {
+TEST(Views, settings_show_pending_changes) {
   const auto list = setting_rows(R"({"data":{"gpuMemoryUnit":"1GiB","gpuMemoryUnitWhenFree":"128MiB"}})",
                                  {{1u << 30, {"a/web-0"}}});
   ASSERT_TRUE(list);
@@ -273,7 +273,7 @@ TEST(Views, settings_show_what_is_pending) {
   EXPECT_FALSE(setting_rows(R"({"data":{"sharing":"no"}})", {}));
 }
 
-TEST(Views, a_setting_is_shown_when_it_is_in_effect) {
+TEST(Views, a_setting_is_shown_once_it_is_in_effect) {
   const std::string map =
       Json{{"metadata",
             {{"name", "carve-settings"},
@@ -287,7 +287,7 @@ TEST(Views, a_setting_is_shown_when_it_is_in_effect) {
   const auto list = setting_rows(map, {});
   ASSERT_TRUE(list);
   EXPECT_EQ(list->settings[0].value, "1GiB");
-  EXPECT_EQ(list->settings[0].pending, "1GiB -> 128MiB (not read by the coordinator yet)");
+  EXPECT_EQ(list->settings[0].pending, "1GiB -> 128MiB (not yet read by the coordinator)");
   EXPECT_EQ(unit_in_effect(map), MemoryUnit::gib);
   EXPECT_THAT(table_text(table_of(*list)),
               HasSubstr("binpack -> spread (when the coordinator is restarted)"));

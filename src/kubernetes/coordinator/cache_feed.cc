@@ -16,7 +16,7 @@ const kubernetes::Selection node_selection{
     .label_selector = "carve.dev/node=extender",
     .field_selector = "",
     .keys = {kubernetes::devices_annotation, kubernetes::cordon_annotation, kubernetes::ledger_annotation}};
-// A pod that has ended leaves the selection, and the watch reports it as deleted.
+// A pod that has ended no longer matches the selection, and the watch reports it as deleted.
 const kubernetes::Selection pod_selection{
     .path = "/api/v1/pods",
     .label_selector = "carve.dev/sliced=true",
@@ -59,8 +59,8 @@ CacheFeed::CacheFeed(kubernetes::ApiClient& client, Cache& cache, Hooks hooks, u
                      seed_++);
 }
 
-// The scheduler withdraws a nomination while only some of the victims are gone, because the extender still
-// refuses the pod. The coordinator therefore keeps it for nomination_ns after the node was first seen, or
+// While some of the victims still run, the extender rejects the pod, and the scheduler withdraws its
+// nomination. The coordinator therefore keeps a nomination for nomination_ns after it was first seen, or
 // until the pod is bound or gone.
 void CacheFeed::nominated(const kubernetes::ObjectMeta& pod) {
   Nomination& nomination = nominations_[pod.uid];
@@ -104,8 +104,8 @@ void CacheFeed::list_pods_again(kubernetes::Nanoseconds not_before) {
 }
 
 std::string CacheFeed::not_ready() const {
-  if (!nodes_->is_complete()) return "the nodes are not listed yet";
-  if (timer_ || !pods_->is_complete()) return "the pods are not listed yet";
+  if (!nodes_->is_complete()) return "the nodes have not been listed yet";
+  if (timer_ || !pods_->is_complete()) return "the pods have not been listed yet";
   return "";
 }
 

@@ -1,9 +1,9 @@
 // Fills the cache from the API server: two watches of the metadata of nodes and pods, and a watch of the few
 // pods that wait for a node after a preemption.
 //
-// When the coordinator's scheduler acquires the Lease, list_pods_again() is called. The list begins after all
-// writes of the other coordinator have ended, so it includes all its bindings. The cache makes no decisions
-// until that list is complete.
+// list_pods_again() is called when the scheduler next to this coordinator acquires the Lease. The list begins
+// after all writes of the other coordinator have ended, so it includes all of that coordinator's bindings.
+// The cache makes no decisions until that list is complete.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@
 
 namespace carve::kubernetes::coordinator {
 
-// How long capacity that a pod has freed by preemption is reserved for it.
+// How long the capacity that preemption has freed is reserved for the preempting pod.
 inline constexpr kubernetes::Nanoseconds nomination_ns = 60 * kubernetes::second_ns;
 
 class CacheFeed {
@@ -29,10 +29,10 @@ class CacheFeed {
   };
   CacheFeed(kubernetes::ApiClient&, Cache&, Hooks, uint64_t seed);
 
-  // Lists the pods again. The list begins at `not_before` or later.
+  // Lists the pods again, not before `not_before`.
   void list_pods_again(kubernetes::Nanoseconds not_before);
 
-  // Returns why the cache is not complete; empty if it is.
+  // Returns why the cache is not complete. Empty if it is.
   std::string not_ready() const;
   const kubernetes::WatchedObjects& nodes() const { return *nodes_; }
   const kubernetes::ObjectWatch& pods() const { return *pods_; }
@@ -46,17 +46,17 @@ class CacheFeed {
   Cache& cache_;
   const Hooks hooks_;
   uint64_t seed_;
-  uint64_t earlier_lists_ = 0;  // Lists by watches that were replaced.
+  uint64_t earlier_lists_ = 0;  // Lists made by earlier watches.
   std::optional<kubernetes::WatchedObjects> nodes_;
-  std::optional<kubernetes::ObjectWatch> pods_;  // Keeps no objects: the cache has the needed fields.
-  // Pods that wait for a node after a preemption, and when each of them is forgotten.
+  std::optional<kubernetes::ObjectWatch> pods_;  // Keeps no objects; the cache has the fields that it needs.
+  // Pods that wait for a node after a preemption, and when each nomination is forgotten.
   std::optional<kubernetes::WatchedObjects> nominated_;
   struct Nomination {
     std::string node;
-    std::unique_ptr<kubernetes::ApiCall> end;  // Null when its time limit has passed.
+    std::unique_ptr<kubernetes::ApiCall> end;  // Null once the time limit has passed.
   };
   std::map<std::string, Nomination> nominations_;  // By uid.
-  std::unique_ptr<kubernetes::ApiCall> timer_;     // Until the next list of pods. Null if none is due.
+  std::unique_ptr<kubernetes::ApiCall> timer_;     // Until the next list of pods; null if none is due.
 };
 
 }  // namespace carve::kubernetes::coordinator

@@ -1,5 +1,5 @@
-// The coordinator's check of the cluster's objects, every 60 s. It finds overcommitted devices, ledgers of
-// nodes that differ from the cache, and annotations that cannot be read. It only reports; no pod is evicted.
+// The coordinator's check of the cluster's objects, which runs every 60 s. It finds overcommitted devices,
+// node ledgers that differ from the cache, and unreadable annotations. It only reports and evicts no pod.
 // Pure.
 #pragma once
 
@@ -24,7 +24,7 @@ struct ClusterFindings {
   size_t drifting_devices = 0;
 };
 
-// Returns all findings. `nodes` is by uid.
+// Returns all findings. `nodes` are by uid.
 ClusterFindings check_cluster(const Cache&, const kubernetes::ObjectsByUid& nodes);
 
 }  // namespace carve::kubernetes::coordinator

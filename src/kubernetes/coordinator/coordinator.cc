@@ -15,14 +15,14 @@ namespace {
 
 constexpr kubernetes::Nanoseconds check_interval_ns = 60 * kubernetes::second_ns;
 constexpr kubernetes::Nanoseconds settle_interval_ns = 10 * kubernetes::second_ns;
-constexpr size_t max_findings_reported = 32;  // New findings of one check.
+constexpr size_t max_findings_reported = 32;  // Limits the new findings of one check.
 constexpr kubernetes::Nanoseconds same_finding_ns = 600 * kubernetes::second_ns;
 
 http::Response plain(unsigned status, std::string text) {
   return {.status = status, .type = "text/plain", .content = std::move(text) + "\n"};
 }
 
-// A review that waits for the rules of its namespace. The connection owns it.
+// A review that waits for the settings of its namespace. It is owned by its connection.
 struct WaitingReview {
   http::LaterAnswer* later = nullptr;
 };
@@ -101,10 +101,10 @@ void Coordinator::settings_changed() {
   if (is_active()) cluster_settings_.mark_effective(*strategy_);
 }
 
-// A coordinator that was killed may have a write in progress. Its successor on this host begins its list when
-// that write has ended. Between two hosts the Lease's duration is longer than both. If the Lease had no other
-// holder since the last list, because the API server was unreachable or the scheduler stopped for some
-// seconds, all bindings were made by this coordinator, and its cache has them.
+// A coordinator that was killed may have a write in progress, so its successor on this host starts its list
+// after that write must have ended. Between two hosts, the Lease's duration covers both the write and the
+// list. If the Lease had no other holder since the last list, because the API server was unreachable or the
+// scheduler stopped for some seconds, all bindings were made by this coordinator and are in its cache.
 void Coordinator::list_for_this_term() {
   const std::string term = lease_.term();
   if (!term.empty() && term == listed_term_) return;
@@ -134,11 +134,11 @@ void Coordinator::settle() {
   check();
 }
 
-// The scheduler's own event reports only that a total is too small, not what would make room.
+// The scheduler's own event only reports that a total is too small; this one reports what would make room.
 void Coordinator::report_unasked() {
   Cache& cache = cluster_->cache;
   for (const std::string& uid : cluster_->unasked.due(waiting_pods(cache), client_.now())) {
-    if (fits_somewhere(cache, uid)) continue;  // The scheduler has reasons of its own, and reports them.
+    if (fits_somewhere(cache, uid)) continue;  // The scheduler has other reasons and reports them.
     const std::string full_name = full_name_of(cache, uid);
     const size_t slash = full_name.find('/');
     events_.waits({.name_space = full_name.substr(0, slash), .name = full_name.substr(slash + 1), .uid = uid},
@@ -153,8 +153,8 @@ void Coordinator::check() {
   if (is_active()) report(found.findings);
 }
 
-// Writes one event for each finding while it lasts, and another one if it returns after 10 minutes. Findings
-// beyond max_findings_reported are left to the next checks.
+// Writes one event per finding while the finding lasts, and another one if it returns after 10 minutes.
+// Findings beyond max_findings_reported wait for the next checks.
 void Coordinator::report(const std::vector<Finding>& findings) {
   const kubernetes::Nanoseconds now = client_.now();
   std::set<std::string> current;
@@ -176,7 +176,7 @@ void Coordinator::report(const std::vector<Finding>& findings) {
   });
 }
 
-// Returns the part of the object that an event needs.
+// Returns the metadata of the object that an event needs.
 std::optional<kubernetes::ObjectMeta> Coordinator::object_of(const Finding& finding) const {
   if (finding.kind == "Pod") {
     const size_t slash = finding.name.find('/');

@@ -1,8 +1,8 @@
 // The coordinator without its sockets: the cache and its feed, the extender, the webhooks, health and
 // metrics. It uses an ApiClient, so tests run it under virtual time.
 //
-// All replicas keep a cache and answer webhooks. Only the replica next to the scheduler that holds the Lease
-// writes bindings, events and the ConfigMap (docs/decisions/0018-the-schedulers-lease.md).
+// All replicas keep a cache and serve the webhooks. Only the replica whose scheduler holds the Lease writes
+// bindings, events and the ConfigMap (docs/decisions/0018-the-schedulers-lease.md).
 #pragma once
 
 #include <functional>
@@ -36,7 +36,7 @@ struct CoordinatorSettings {
   std::string version;
   bool allows_unknown_gpu_requests = false;
   std::function<int64_t()> utc_ns;
-  // Returns why the webhooks have no certificate; empty if they have one.
+  // Returns why the webhooks have no certificate. Empty if they have one.
   std::function<std::string()> certificate_problem;
 };
 
@@ -50,15 +50,15 @@ class Coordinator {
   http::Response health(const http::Request&);
 
   bool is_active() const { return lease_.is_held(); }
-  // Returns why this replica is not ready; empty if it is.
+  // Returns why this replica is not ready. Empty if it is.
   std::string not_ready() const;
   CoordinatorFigures figures() const;
 
  private:
-  // Parts that start when the settings are known.
+  // Parts that are started after the settings have been read.
   struct Cluster {
     Cluster(Coordinator&, Strategy);
-    // Returns why no write may begin now; empty if one may.
+    // Returns why no write may start now. Empty if one may.
     std::string write_problem(const Coordinator&) const;
 
     Cache cache;
@@ -73,8 +73,8 @@ class Coordinator {
   void settings_changed();
   void lease_changed(bool is_held);
   void list_for_this_term();
-  void settle();  // Every 10 s.
-  void check();   // Every 60 s.
+  void settle();  // Runs every 10 s.
+  void check();   // Runs every 60 s.
   void report_unasked();
   void report(const std::vector<Finding>&);
   std::optional<kubernetes::ObjectMeta> object_of(const Finding&) const;
@@ -87,17 +87,17 @@ class Coordinator {
   kubernetes::ApiClient& client_;
   const CoordinatorSettings settings_;
   const kubernetes::Nanoseconds started_;
-  CoordinatorFigures counts_;  // Only the counters are used.
+  CoordinatorFigures counts_;  // Only its counters are used.
   EventWriter events_;
   NamespaceReader namespaces_;
   kubernetes::ReaderCheck readers_;
   WatchedVersion version_;
   std::optional<Cluster> cluster_;
   kubernetes::Nanoseconds check_at_ = 0;
-  std::map<std::string, kubernetes::Nanoseconds> reported_;  // When each finding got its event.
-  std::optional<Strategy> strategy_;                         // The strategy that the cache uses.
+  std::map<std::string, kubernetes::Nanoseconds> reported_;  // When each finding was last reported.
+  std::optional<Strategy> strategy_;                         // The strategy with which the cache was built.
   WatchedSettings cluster_settings_;
-  std::string listed_term_;  // The Lease's term when the pods were last listed; empty if unknown.
+  std::string listed_term_;  // Term of the Lease at the last list of pods; empty if unknown.
   kubernetes::WatchedLease lease_;
   std::unique_ptr<kubernetes::ApiCall> timer_;
 };

@@ -1,5 +1,5 @@
-// Failures, seen by the whole coordinator: the rows of docs/kubernetes-node.md that begin at the API server
-// or at the coordinator itself.
+// Failures at the API server or in the coordinator, as the whole coordinator handles them: rows of
+// docs/kubernetes-node.md.
 #include <gmock/gmock.h>
 
 #include "kubernetes/coordinator/testing/coordinator_scenario.h"
@@ -13,9 +13,9 @@ using kubernetes::second_ns;
 using ::testing::HasSubstr;
 
 constexpr const char* bound_text = R"({"Error":""})";
-constexpr const char* cached_pods = "status.phase";  // Part of the target of the cache's list and watch.
+constexpr const char* cached_pods = "status.phase";  // A part of the target of the cache's list and watch.
 
-// Sends a bind and does not wait for its response.
+// Sends a bind request without waiting for its response.
 void send_bind(CoordinatorScenario& s, const nlohmann::json& pod, Asker& asker) {
   s.filter(pod, {"n0"});
   const Json question{{"PodName", pod["metadata"]["name"].get<std::string>()},
@@ -27,7 +27,7 @@ void send_bind(CoordinatorScenario& s, const nlohmann::json& pod, Asker& asker) 
   asker.subscription = std::get<http::LaterContent>(response.content).begin(asker);
 }
 
-// Kills the coordinator: it answers no further calls.
+// Kills the coordinator, which then sends no more responses, and starts another one.
 void kill_and_start_again(CoordinatorScenario& s) {
   s.client.forget_calls();
   s.coordinator.reset();
@@ -35,7 +35,7 @@ void kill_and_start_again(CoordinatorScenario& s) {
   s.time.run_for(10 * second_ns);
 }
 
-TEST(CoordinatorFailures, while_it_lists_again_it_filters_and_binds) {
+TEST(CoordinatorFailures, filters_and_binds_only_after_the_new_list) {
   CoordinatorScenario s;
   s.begin();
   s.time.run_for(10 * second_ns);
@@ -47,18 +47,18 @@ TEST(CoordinatorFailures, while_it_lists_again_it_filters_and_binds) {
   s.server.add_fault({.kind = ApiFault::Kind::hang, .method = "GET", .target = cached_pods});
   s.create_pod("any", 1_GiB);
   s.time.run_for(5 * second_ns);
-  ASSERT_EQ(s.coordinator->figures().relists["pods"], lists + 1) << "the list is sent, and not answered";
+  ASSERT_EQ(s.coordinator->figures().relists["pods"], lists + 1) << "the list has not been answered yet";
   EXPECT_EQ(s.ready(), "ok\n");
   EXPECT_EQ(s.bind(s.create_pod("second", 8_GiB)), bound_text);
   EXPECT_THAT(s.bind(s.create_pod("third", 8_GiB)), HasSubstr("no longer fits on node n0: memory"));
   s.server.remove(pods_path, "a", "first");
   s.time.run_for(60 * second_ns);
   EXPECT_EQ(s.bind(*s.server.find(pods_path, "a", "third")), bound_text)
-      << "the deleted pod has left the cache, and the bound ones have not";
+      << "the deleted pod is gone from the cache, but the bound pods are not";
   EXPECT_THAT(s.bind(s.create_pod("fourth", 8_GiB)), HasSubstr("memory"));
 }
 
-TEST(CoordinatorFailures, a_death_between_reservation_and_write_leaves_nothing) {
+TEST(CoordinatorFailures, a_crash_between_reservation_and_write_leaves_no_binding) {
   CoordinatorScenario s;
   s.begin();
   s.time.run_for(10 * second_ns);
@@ -70,20 +70,20 @@ TEST(CoordinatorFailures, a_death_between_reservation_and_write_leaves_nothing) 
   EXPECT_FALSE((*s.server.find(pods_path, "a", "first"))["spec"].contains("nodeName"));
 }
 
-TEST(CoordinatorFailures, a_death_behind_the_write_leaves_what_was_written) {
+TEST(CoordinatorFailures, a_crash_after_the_write_keeps_the_binding) {
   CoordinatorScenario s;
   s.begin();
   s.time.run_for(10 * second_ns);
   Asker asker;
   const auto first = s.create_pod("first", 20_GiB);
   send_bind(s, first, asker);
-  kill_and_start_again(s);  // Requests already sent arrive.
+  kill_and_start_again(s);  // Requests that were already sent still arrive.
   ASSERT_EQ((*s.server.find(pods_path, "a", "first"))["spec"]["nodeName"], "n0");
   EXPECT_THAT(s.bind(s.create_pod("second", 20_GiB)), HasSubstr("no longer fits on node n0: memory"));
-  EXPECT_EQ(s.bind(first), bound_text) << "the scheduler's second try";
+  EXPECT_EQ(s.bind(first), bound_text) << "the scheduler's second attempt";
 }
 
-TEST(CoordinatorFailures, without_an_api_server_binds_fail_in_2_s_and_then_at_once) {
+TEST(CoordinatorFailures, binds_fail_within_2_s_without_an_api_server_and_then_immediately) {
   CoordinatorScenario s;
   s.begin();
   s.time.run_for(10 * second_ns);
@@ -128,7 +128,7 @@ TEST(CoordinatorFailures, a_pause_without_another_holder_needs_no_list) {
   EXPECT_EQ(lists(), before + 3) << "the pods are listed because their state is unknown";
 }
 
-TEST(CoordinatorFailures, a_node_that_is_deleted_leaves_with_its_last_pod) {
+TEST(CoordinatorFailures, a_deleted_node_stays_cached_until_its_last_pod_is_gone) {
   CoordinatorScenario s;
   s.begin();
   s.time.run_for(10 * second_ns);
@@ -140,7 +140,7 @@ TEST(CoordinatorFailures, a_node_that_is_deleted_leaves_with_its_last_pod) {
   EXPECT_THAT(s.filter(next, {"n0"}), HasSubstr("no agent"));
   s.server.put(nodes_path, node);
   s.time.run_for(second_ns);
-  EXPECT_THAT(s.filter(next, {"n0"}), HasSubstr("memory")) << "the pod has kept its share";
+  EXPECT_THAT(s.filter(next, {"n0"}), HasSubstr("memory")) << "the pod still has its slice";
   s.server.remove(pods_path, "a", "p");
   s.time.run_for(second_ns);
   EXPECT_THAT(s.filter(next, {"n0"}), HasSubstr(R"("NodeNames":["n0"])"));

@@ -1,4 +1,5 @@
-// carve-coordinator's command line: the rows, the rules of their values, and the rules between them.
+// carve-coordinator's command line: the options, the checks of their values, and the constraints between
+// them.
 #include "kubernetes/coordinator/coordinator_options.h"
 
 #include "os/option_rows.h"
@@ -53,7 +54,7 @@ const std::vector<os::OptionRow<Options>>& rows() {
        .store = os::keep<&Options::connection, &kubernetes::ConnectionOptions::kubeconfig>},
       {.name = "--apiserver",
        .value = "URL",
-       .help = "the API server, in place of --kubeconfig; with --ca and --token-file",
+       .help = "API server to use instead of --kubeconfig; requires --ca and --token-file",
        .store = os::keep<&Options::connection, &kubernetes::ConnectionOptions::apiserver>},
       {.name = "--ca",
        .value = "FILE",
@@ -69,11 +70,11 @@ const std::vector<os::OptionRow<Options>>& rows() {
        .store = set_namespace},
       {.name = "--lease",
        .value = "NAMESPACE/NAME",
-       .help = "the Lease of the scheduler of this pod [carve-system/carve-scheduler]",
+       .help = "Lease of the scheduler in this pod [carve-system/carve-scheduler]",
        .store = set_lease},
       {.name = "--identity",
        .value = "HOST",
-       .help = "the part of that scheduler's name in the Lease before '_' [the host name]",
+       .help = "identity of that scheduler in the Lease, up to '_' [the host name]",
        .store = os::keep<&Options::identity>},
       {.name = "--extender",
        .value = "HOST:PORT",
@@ -90,7 +91,7 @@ const std::vector<os::OptionRow<Options>>& rows() {
       {.name = "--tls-cert",
        .value = "FILE",
        .help = "PEM file with the certificate of --webhook and its chain\n"
-               "[the coordinator makes it, in Secret carve-tls]",
+               "[created by the coordinator, in Secret carve-tls]",
        .store = os::keep<&Options::tls_certificate>},
       {.name = "--tls-key",
        .value = "FILE",
@@ -116,7 +117,7 @@ const os::CommandLine& line() {
   return line;
 }
 
-// Checks the rules between the options.
+// Checks the constraints between options.
 Outcome<void> consistent(const Options& o) {
   if (o.tls_certificate.empty() != o.tls_key.empty())
     return failure(FailureKind::invalid_argument, "{} requires {}; TLS needs a certificate and its key",
@@ -128,7 +129,7 @@ Outcome<void> consistent(const Options& o) {
         "--extender {}: must be a loopback address, because any client can bind pods; use 127.0.0.1:{}",
         os::text(o.extender), o.extender.port);
   if (o.identity.empty() || o.identity.find('_') != o.identity.npos)
-    return failure(FailureKind::invalid_argument, "--identity '{}' is not a host's name", shown(o.identity));
+    return failure(FailureKind::invalid_argument, "--identity '{}' is not a host name", shown(o.identity));
   return {};
 }
 

@@ -18,17 +18,18 @@ struct Options {
   os::TcpAddress extender{.host = "127.0.0.1", .port = 9470};
   os::TcpAddress webhook{.host = "0.0.0.0", .port = 9443};
   os::TcpAddress health{.host = "0.0.0.0", .port = 9471};
-  std::string tls_certificate, tls_key;  // PEM files, both or none. If none, the coordinator makes its own.
+  std::string tls_certificate, tls_key;  // PEM files; if empty, the coordinator issues its own.
   bool allows_unknown_gpu_requests = false;
   std::string log_level = "info";
 
-  // `serve` runs the coordinator. The others print a text.
+  // `serve` runs the coordinator. The other modes print a text.
   enum class Mode { serve, help, version, completion } mode = Mode::serve;
 
   std::string lease_path() const;
 };
 
-// Returns the options, or a message about the wrong option (exit status 2). `host_name` is this machine's.
+// Returns the options. Fails with a message about the invalid option (exit status 2). `host_name` is this
+// machine's.
 Outcome<Options> parse_options(int argc, char** argv, const std::string& host_name);
 
 std::string help_text();

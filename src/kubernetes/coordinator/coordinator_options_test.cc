@@ -14,7 +14,7 @@ Outcome<Options> parse(std::vector<std::string> words) {
   return parse_options(static_cast<int>(arguments.size()), arguments.data(), "n1");
 }
 
-TEST(CoordinatorOptions, defaults_are_those_of_a_pod) {
+TEST(CoordinatorOptions, defaults_fit_a_pod) {
   const auto o = parse({});
   ASSERT_TRUE(o) << o.error().message;
   EXPECT_EQ(os::text(o->extender), "127.0.0.1:9470");
@@ -24,7 +24,7 @@ TEST(CoordinatorOptions, defaults_are_those_of_a_pod) {
   EXPECT_EQ(o->lease_path(), "/apis/coordination.k8s.io/v1/namespaces/carve-system/leases/carve-scheduler");
 }
 
-TEST(CoordinatorOptions, every_option_is_kept) {
+TEST(CoordinatorOptions, parses_every_option) {
   const auto o =
       parse({"--apiserver=https://h:1", "--ca=/ca", "--token-file=/t", "--lease=kube-system/kube-scheduler",
              "--identity=n2", "--extender=127.0.0.1:0", "--webhook=[::]:1", "--health=127.0.0.1:2",
@@ -41,7 +41,7 @@ TEST(CoordinatorOptions, every_option_is_kept) {
   EXPECT_EQ(parse({"--kubeconfig=/k"})->connection.kubeconfig, "/k");
 }
 
-TEST(CoordinatorOptions, a_wrong_option_is_rejected_with_its_rule) {
+TEST(CoordinatorOptions, rejects_an_invalid_option_with_the_reason) {
   const std::pair<std::vector<std::string>, const char*> rows[] = {
       {{"--lease=carve-scheduler"}, "--lease 'carve-scheduler' is not NAMESPACE/NAME"},
       {{"--lease=a/../b"}, "is not NAMESPACE/NAME"},
@@ -49,7 +49,7 @@ TEST(CoordinatorOptions, a_wrong_option_is_rejected_with_its_rule) {
       {{"--extender=0.0.0.0:9470"}, "--extender 0.0.0.0:9470: must be a loopback address"},
       {{"--webhook=9443"}, "'9443' is not an address and a port, such as 0.0.0.0:9443"},
       {{"--tls-cert=/c"}, "--tls-cert requires --tls-key"},
-      {{"--identity=a_b"}, "--identity 'a_b' is not a host's name"},
+      {{"--identity=a_b"}, "--identity 'a_b' is not a host name"},
       {{"--log-level=loud"}, "loud"}};
   for (const auto& [words, message] : rows) {
     const auto o = parse(words);
@@ -59,7 +59,7 @@ TEST(CoordinatorOptions, a_wrong_option_is_rejected_with_its_rule) {
   }
 }
 
-TEST(CoordinatorOptions, help_and_completion_name_the_options) {
+TEST(CoordinatorOptions, help_and_completion_list_the_options) {
   EXPECT_THAT(help_text(), HasSubstr("--lease NAMESPACE/NAME"));
   EXPECT_THAT(completion_script(), HasSubstr("--kubeconfig"));
   EXPECT_EQ(parse({"--help"})->mode, Options::Mode::help);

@@ -11,7 +11,7 @@
 namespace carve::kubernetes::coordinator {
 namespace {
 
-// The scheduler has a connection for each pod that it binds, and the API server one for each review.
+// The scheduler opens one connection per pod that it binds, and the API server one per review.
 constexpr size_t max_coordinator_connections = 512;
 
 http::Response refuse_bytes(unsigned status, const std::string& detail) {
@@ -26,7 +26,7 @@ http::Server::Hooks hooks_of(http::Handler handle, size_t body_bytes) {
           .connections_from_address = max_coordinator_connections};
 }
 
-// The names by which the API server calls the webhooks.
+// Returns the names under which the API server calls the webhooks.
 std::string certificate_names(const Options& o) {
   return fmt::format("carve-coordinator.{0}.svc,carve-coordinator.{0}.svc.cluster.local,localhost,127.0.0.1",
                      o.name_space);
@@ -58,7 +58,7 @@ int print(Options::Mode mode) {
 Outcome<kubernetes::Connection> find_api_server(const Options& o) {
   os::log::set_level(o.log_level);
   auto connection = kubernetes::find_connection(o.connection);
-  // A wrong file is not a mistake in the command line.
+  // An unusable file is not an error of the command line.
   if (!connection) return failure(FailureKind::unavailable, "{}", connection.error().message);
   return connection;
 }
@@ -135,7 +135,7 @@ void Service::serve_certificate(const CertifiedKey& key) {
 int serve(os::Loop& loop, const os::Fd& signals) {
   loop.watch(signals.get(), EPOLLIN, [&](uint32_t) { loop.stop(); });
   loop.run();
-  os::log::info("coordinator ended; pods run on");
+  os::log::info("coordinator stopped; pods keep running");
   return 0;
 }
 

@@ -18,22 +18,22 @@ namespace carve::kubernetes::coordinator {
 
 std::string host_name();
 
-// Prints the message and returns the exit status: 2 for a wrong command line, else 1.
+// Prints the message. Returns the exit status: 2 for an invalid command line, otherwise 1.
 int complain(const Failure&);
 
-// Prints the help, the version or the completion; returns the exit status.
+// Prints the help, the version or the completion script. Returns the exit status.
 int print(Options::Mode);
 
 // Finds the API server and the credentials for it.
 Outcome<kubernetes::Connection> find_api_server(const Options&);
 
-// The listening sockets, which are opened before requests can be answered.
+// The listening sockets. They are opened before requests can be answered, so connections wait.
 struct Listeners {
   os::Fd extender, webhook, health;
 };
 Outcome<Listeners> listen(const Options&);
 
-// The coordinator behind its three ports.
+// The coordinator and its three ports.
 class Service {
  public:
   static Outcome<std::unique_ptr<Service>> begin(os::Loop&, kubernetes::ApiClient&, Listeners,
@@ -44,13 +44,13 @@ class Service {
   std::string certificate_problem() const;
   void serve_certificate(const CertifiedKey&);
 
-  std::optional<tls::Identity> identity_;  // For new connections; no value before there is a certificate.
+  std::optional<tls::Identity> identity_;  // For new connections; no value until there is a certificate.
   Coordinator coordinator_;
-  std::optional<WebhookCertificates> certificates_;  // No value if they come from files.
+  std::optional<WebhookCertificates> certificates_;  // No value if the certificates come from files.
   std::optional<http::Server> extender_, webhook_, health_;
 };
 
-// Serves until a signal; returns the exit status.
+// Serves until a signal arrives. Returns the exit status.
 int serve(os::Loop&, const os::Fd& signals);
 
 }  // namespace carve::kubernetes::coordinator

@@ -12,11 +12,11 @@ using api::Json;
 using kubernetes::second_ns;
 using ::testing::HasSubstr;
 
-TEST(Coordinator, binds_when_its_scheduler_holds_the_lease) {
+TEST(Coordinator, binds_while_its_scheduler_holds_the_lease) {
   CoordinatorScenario s;
   s.begin();
   const auto pod = s.create_pod("p", 4_GiB);
-  EXPECT_NE(s.bind(pod), R"({"Error":""})") << "nothing is known yet";
+  EXPECT_NE(s.bind(pod), R"({"Error":""})") << "nothing has been listed yet";
   s.time.run_for(10 * second_ns);
   EXPECT_TRUE(s.coordinator->is_active());
   EXPECT_EQ(s.ready(), "ok\n");
@@ -32,8 +32,8 @@ TEST(Coordinator, a_new_holder_lists_before_it_binds) {
   s.holder = "h2_0b2c7c3e-1d1f-4c59-9f1a-2f5a3c1d7e02";
   s.begin();
   s.time.run_for(20 * second_ns);
-  EXPECT_EQ(s.ready(), "ok\n") << "a replica that waits answers webhooks";
-  // Another coordinator binds, and the watch of this one is late.
+  EXPECT_EQ(s.ready(), "ok\n") << "a standby replica serves webhooks";
+  // Another coordinator binds, and this coordinator's watch is delayed.
   s.server.add_fault({.kind = kubernetes::ApiFault::Kind::late, .method = "WATCH", .target = "pods"});
   kubernetes::PodSlices slices{.node = "n0"};
   slices.containers["c"].parts = {{device_uuid(0, 0), 20_GiB, {}}};
@@ -47,7 +47,7 @@ TEST(Coordinator, a_new_holder_lists_before_it_binds) {
   EXPECT_THAT(s.bind(s.create_pod("ours", 20_GiB)), HasSubstr("no longer fits on node n0: memory"));
 }
 
-TEST(Coordinator, a_waiting_pod_has_one_event) {
+TEST(Coordinator, writes_one_event_for_a_waiting_pod) {
   CoordinatorScenario s;
   s.begin();
   s.time.run_for(10 * second_ns);
@@ -60,8 +60,9 @@ TEST(Coordinator, a_waiting_pod_has_one_event) {
   EXPECT_EQ(std::ranges::count(requests, "POST /apis/events.k8s.io/v1/namespaces/a/events"), 1);
 }
 
-// The scheduler's own plugin rejects nodes whose totals are used up, so the extender is never called.
-TEST(Coordinator, a_pod_about_which_the_scheduler_does_not_ask_has_its_event) {
+// The scheduler's own plugin rejects nodes whose totals are used up, so the scheduler never calls the
+// extender.
+TEST(Coordinator, writes_an_event_for_a_pod_that_the_scheduler_does_not_send) {
   CoordinatorScenario s;
   s.begin();
   s.time.run_for(10 * second_ns);
@@ -74,7 +75,7 @@ TEST(Coordinator, a_pod_about_which_the_scheduler_does_not_ask_has_its_event) {
   EXPECT_EQ(events[0]["reason"], "CarveInsufficientCapacity");
   EXPECT_THAT(events[0]["note"].get<std::string>(), HasSubstr("0/1 nodes can serve"));
   s.time.run_for(180 * second_ns);
-  EXPECT_EQ(s.server.all("/apis/events.k8s.io/v1/events").size(), 1u) << "its reason has not changed";
+  EXPECT_EQ(s.server.all("/apis/events.k8s.io/v1/events").size(), 1u) << "the reason has not changed";
 }
 
 TEST(Coordinator, a_changed_setting_takes_effect_when_it_is_written) {
@@ -84,7 +85,7 @@ TEST(Coordinator, a_changed_setting_takes_effect_when_it_is_written) {
   // The decision is made when the review arrives, even if the response comes later.
   const auto memory = [&] { return s.review({{"aliyun.com/gpu-mem", "2"}})["patch"]; };
   const auto before = memory();
-  s.time.run_for(second_ns);  // Not at the time of a poll.
+  s.time.run_for(second_ns);  // Between two polls.
   const auto effective = [&] {
     const auto object = *s.server.find(config_maps, "carve-system", "carve-settings");
     return Json::parse(object["metadata"]["annotations"]["carve.dev/effective-settings"].get<std::string>());
@@ -117,7 +118,7 @@ TEST(Coordinator, settings_decide_what_the_webhook_writes) {
       << "the last readable settings stay in effect";
 }
 
-TEST(Coordinator, a_namespace_may_refuse_sharing_and_has_its_quotas) {
+TEST(Coordinator, a_namespace_may_disable_sharing_and_has_its_quotas) {
   CoordinatorScenario s;
   s.begin();
   s.time.run_for(10 * second_ns);
@@ -135,7 +136,7 @@ TEST(Coordinator, a_namespace_may_refuse_sharing_and_has_its_quotas) {
     EXPECT_EQ(s.review({{"carve.dev/memory", "4Gi"}}, name)["status"]["code"], 503) << name;
 }
 
-TEST(Coordinator, the_memory_unit_changes_when_it_is_free) {
+TEST(Coordinator, changes_the_memory_unit_when_no_pod_uses_it) {
   CoordinatorScenario s;
   s.begin();
   s.time.run_for(10 * second_ns);
@@ -161,7 +162,7 @@ TEST(Coordinator, the_memory_unit_changes_when_it_is_free) {
   EXPECT_FALSE(s.coordinator->figures().pending["gpuMemoryUnit"]);
 }
 
-TEST(Coordinator, an_overcommitted_device_is_reported_and_no_pod_is_evicted) {
+TEST(Coordinator, reports_an_overcommitted_device_and_evicts_no_pod) {
   CoordinatorScenario s;
   s.begin();
   s.time.run_for(10 * second_ns);
@@ -176,7 +177,7 @@ TEST(Coordinator, an_overcommitted_device_is_reported_and_no_pod_is_evicted) {
   EXPECT_EQ(s.coordinator->figures().overcommitted_devices, 1u);
   s.time.run_for(200 * second_ns);
   const auto events = s.server.all("/apis/events.k8s.io/v1/events");
-  ASSERT_EQ(events.size(), 1u) << "one event a message";
+  ASSERT_EQ(events.size(), 1u) << "one event per message";
   EXPECT_EQ(events[0]["reason"], "CarveOvercommitted");
   EXPECT_EQ(events[0]["regarding"]["kind"], "Node");
   EXPECT_EQ(events[0]["regarding"]["name"], "n0");
@@ -190,7 +191,7 @@ TEST(Coordinator, an_overcommitted_device_is_reported_and_no_pod_is_evicted) {
   EXPECT_EQ(s.coordinator->figures().overcommitted_devices, 0u);
 }
 
-TEST(Coordinator, a_ledger_that_differs_from_the_cache_is_reported) {
+TEST(Coordinator, reports_a_ledger_that_differs_from_the_cache) {
   CoordinatorScenario s;
   s.begin();
   s.time.run_for(10 * second_ns);
@@ -244,7 +245,7 @@ TEST(Coordinator, a_ledger_that_differs_from_the_cache_is_reported) {
   EXPECT_NE(s.server.find(pods_path, "a", "p"), nullptr) << "no pod is evicted";
 }
 
-TEST(Coordinator, unreadable_annotations_have_an_event) {
+TEST(Coordinator, writes_an_event_for_unreadable_annotations) {
   CoordinatorScenario s;
   s.begin();
   s.time.run_for(10 * second_ns);
@@ -268,7 +269,7 @@ TEST(Coordinator, unreadable_annotations_have_an_event) {
                             HasSubstr("Pod carve.dev/slices version 9: this program reads 1")));
 }
 
-TEST(Coordinator, preemption_is_proposed_to_schedulers_that_ask_for_it) {
+TEST(Coordinator, supports_preemption_only_for_schedulers_that_request_it) {
   CoordinatorScenario c;
   c.begin();
   c.time.run_for(10 * second_ns);
@@ -288,7 +289,7 @@ TEST(Coordinator, preemption_is_proposed_to_schedulers_that_ask_for_it) {
               HasSubstr(R"("FailedNodes":{"n0":"carve: memory"},"FailedAndUnresolvableNodes":{})"));
 }
 
-TEST(Coordinator, a_nominated_pod_keeps_its_room_for_60_s) {
+TEST(Coordinator, keeps_room_for_a_nominated_pod_for_60_s) {
   CoordinatorScenario s;
   s.begin();
   s.time.run_for(10 * second_ns);
@@ -325,7 +326,7 @@ TEST(Coordinator, a_replica_without_settings_or_certificate_is_not_ready) {
   EXPECT_TRUE(s.coordinator->figures().pending["strategy"]);
 }
 
-TEST(Coordinator, other_paths_and_bodies_are_refused) {
+TEST(Coordinator, rejects_other_paths_and_bodies) {
   CoordinatorScenario s;
   s.begin();
   s.time.run_for(10 * second_ns);

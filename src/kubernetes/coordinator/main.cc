@@ -1,5 +1,5 @@
-// carve-coordinator: chooses the devices of pods in a Kubernetes cluster. It answers the scheduler's extender
-// calls and the API server's webhooks, and needs no privilege on its machine.
+// carve-coordinator: chooses the devices of pods in a Kubernetes cluster. It serves the scheduler's extender
+// calls and the API server's webhooks, and runs unprivileged.
 #include "kubernetes/coordinator/coordinator_start.h"
 #include "os/ending_signals.h"
 
@@ -12,22 +12,22 @@ int main(int argc, char** argv) {
   if (!options) return complain(options.error());
   if (options->mode != Options::Mode::serve) return print(options->mode);
 
-  // Take the signals. Beyond this point a signal ends the loop, not the process.
+  // Block the signals. Beyond this point a signal ends the loop, not the process.
   const os::Fd signals = os::take_ending_signals();
 
   // Find the API server. Beyond this point its address and credentials are known.
   const auto connection = find_api_server(*options);
   if (!connection) return complain(connection.error());
 
-  // Listen. Beyond this point the program has its ports.
+  // Listen. Beyond this point the program holds its ports.
   auto listeners = listen(*options);
   if (!listeners) return complain(listeners.error());
 
-  // Connect to the API server with the first call. Beyond this point calls may be made.
+  // Create the API client, which connects with the first call. Beyond this point calls may be made.
   os::Loop loop;
   kubernetes::CurlApiClient client(loop, *connection, {.user_agent = "carve-coordinator/" CARVE_VERSION});
 
-  // Begin to watch nodes, pods, the settings and the Lease. Beyond this point the cache is being filled.
+  // Start to watch nodes, pods, the settings and the Lease. Beyond this point the cache is being filled.
   const auto service = Service::begin(loop, client, std::move(*listeners), *options);
   if (!service) return complain(service.error());
 

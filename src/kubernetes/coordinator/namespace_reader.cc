@@ -6,7 +6,7 @@ namespace carve::kubernetes::coordinator {
 
 namespace {
 
-// Any program that reaches the webhook may send a review, and its namespace becomes part of a path.
+// Any program that reaches the webhook may send a review, and the review's namespace becomes part of a path.
 bool is_namespace(const std::string& name) {
   return !name.empty() && name.size() <= 63 &&
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == name.npos;
@@ -25,8 +25,7 @@ void NamespaceReader::read(const std::string& name, Done done) {
   if (!is_new) return;
   reading->second.rules.name = name;
   if (!is_namespace(name)) {
-    reading->second.call =
-        client_.after(0, [this, name] { finish(name, "not a valid name of a namespace"); });
+    reading->second.call = client_.after(0, [this, name] { finish(name, "not a valid namespace name"); });
     return;
   }
   reading->second.call =

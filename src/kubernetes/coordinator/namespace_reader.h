@@ -1,4 +1,5 @@
-// The rules of a namespace, read when a pod with slices is created in it and kept for 5 s.
+// Reads the settings and quotas of a namespace when a pod with slices is created in it, and caches them for 5
+// s.
 #pragma once
 
 #include <functional>
@@ -14,12 +15,12 @@ namespace carve::kubernetes::coordinator {
 
 class NamespaceReader {
  public:
-  // The rules, or null with the reason in `problem`.
+  // Called with the rules, or with null and the reason in `problem`.
   using Done = std::function<void(const NamespaceRules*, const std::string& problem)>;
 
   explicit NamespaceReader(kubernetes::ApiClient& client) : client_(client) {}
 
-  // Returns the rules if they are cached, or null; read() then calls `done` once, later.
+  // Returns the rules if they are cached. Otherwise returns null, and read() calls `done` once, later.
   const NamespaceRules* find(const std::string& name);
   void read(const std::string& name, Done done);
 

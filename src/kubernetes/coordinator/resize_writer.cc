@@ -25,7 +25,7 @@ bool has_resize(const kubernetes::ObjectMeta& pod) {
   return pod.annotations.contains(kubernetes::resize_annotation);
 }
 
-// Searches the text, so that the slices of a list of 50,000 pods need not be parsed.
+// Searches the text, so that the slices of 50,000 listed pods need not be parsed.
 bool may_be_changing(const kubernetes::ObjectMeta& pod) {
   const auto slices = pod.annotations.find(kubernetes::slices_annotation);
   return slices != pod.annotations.end() && slices->second.find("memory_before") != std::string::npos;
@@ -94,7 +94,7 @@ void ResizeWriter::write_slices(const std::string& uid) {
                  : fmt::format(R"({},"{}":null)", slices, kubernetes::resize_annotation));
 }
 
-// Writes the pod if the node has reported the result of the change. Returns whether it has.
+// Writes the pod if the node has reported the outcome of the change. Returns whether it has.
 bool ResizeWriter::end_change(const kubernetes::ObjectMeta& pod, const kubernetes::PodSlices& slices) {
   const std::vector<kubernetes::ChangeResult>& results = results_[slices.node];
   std::set<std::string> rejected, all;
@@ -129,7 +129,7 @@ bool ResizeWriter::end_change(const kubernetes::ObjectMeta& pod, const kubernete
   return true;
 }
 
-// Writes the event first, so that a user who waits for the end of the request finds the reason.
+// Writes the event first, so that the reason exists when a user sees that the request was removed.
 void ResizeWriter::refuse(const kubernetes::ObjectMeta& pod, const std::string& message) {
   answers_[pod.uid] = {.step = Step::reject, .pod = pod, .before = {}, .after = {}, .call = {}};
   events_.write(pod, {.reason = "CarveRefused", .action = "ChangeSlice", .message = message},
@@ -140,7 +140,7 @@ void ResizeWriter::refuse(const kubernetes::ObjectMeta& pod, const std::string& 
                 });
 }
 
-// The coordinator may only update the status of pods; such a write may also change annotations.
+// The coordinator may only update the status of pods, but such a write can also change annotations.
 void ResizeWriter::patch(const std::string& uid, const std::string& annotations) {
   Answer& answer = answers_.at(uid);
   answer.call =
@@ -159,7 +159,7 @@ void ResizeWriter::answered(const std::string& uid, const kubernetes::ApiAnswer&
     if (const auto pod = kubernetes::read_object(answer.body)) return changed(uid, *pod);
     return read_pod(uid);
   }
-  // 409: the pod has a newer version. The watch delivers it, with its resize request.
+  // After a 409 the pod has a newer version, which the watch delivers with its resize request.
   const bool is_known = kubernetes::refuses_write(answer.status) || !answer.may_have_happened;
   if (answer.status == 404) return give_up_gone(uid);
   if (is_known) return give_up(uid, answer.problem);
@@ -211,7 +211,7 @@ void ResizeWriter::changed(const std::string& uid, const kubernetes::ObjectMeta&
                                  "; scheduler and quotas still count the pod's limits"});
 }
 
-// The answer may be older or newer than the watch.
+// The response may be older or newer than the watch.
 void ResizeWriter::give_up_gone(const std::string& uid) {
   give_up(uid, "the pod is gone");
   forget(uid);
@@ -221,7 +221,7 @@ void ResizeWriter::give_up(const std::string& uid, const std::string& problem) {
   const auto answer = answers_.extract(uid);
   const kubernetes::ObjectMeta& pod = answer.mapped().pod;
   if (answer.mapped().step == Step::begin) cache_.end_change(uid);
-  os::log::warning("cannot answer the resize request of pod {}/{} yet: {}", pod.name_space, pod.name,
+  os::log::warning("cannot complete the resize request of pod {}/{} yet: {}", pod.name_space, pod.name,
                    problem);
 }
 

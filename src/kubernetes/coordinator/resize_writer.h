@@ -1,12 +1,12 @@
-// Answers resize requests. A pod with the annotation carve.dev/resize gets new amounts in carve.dev/slices,
-// or an event with the reason; either way the resize request is removed. The pod's agent then changes the
-// slice and writes the result into its node's annotation carve.dev/ledger. After that, the change ends: the
-// cache releases the larger amount, or the pod gets its old amounts again and an event with the node's
-// reason.
+// Handles resize requests. A pod with the annotation carve.dev/resize gets new amounts in carve.dev/slices,
+// or an event with the reason for its rejection; in both cases the resize request is removed. The pod's agent
+// then changes the slice and writes the result into its node's annotation carve.dev/ledger. Then the change
+// ends: either the cache releases the larger amount, or the pod gets its old amounts again and an event with
+// the node's reason.
 //
-// Only the replica next to the active scheduler writes. Each write has the pod's resourceVersion that was
-// read, so a newer resize request is never removed unseen. The totals of the scheduler and of quotas do not
-// change.
+// Only the replica whose scheduler holds the Lease writes. Each write contains the resourceVersion that was
+// read, so a newer resize request is never removed unseen. The totals that the scheduler and quotas count do
+// not change.
 #pragma once
 
 #include <functional>
@@ -25,19 +25,20 @@ namespace carve::kubernetes::coordinator {
 
 class ResizeWriter {
  public:
-  // `fence` returns why no write may begin now; empty if one may.
+  // `fence` returns why no write may start now, or an empty text if one may.
   ResizeWriter(kubernetes::ApiClient& client, Cache& cache, EventWriter& events,
                std::function<std::string()> fence)
       : client_(client), cache_(cache), events_(events), fence_(std::move(fence)) {}
 
-  // Answers the resize request of a pod from the watch, if it has one and none is being answered.
+  // Handles the resize request of a pod from the watch, unless the pod has none or it is already being
+  // handled.
   void consider(const kubernetes::ObjectMeta& pod);
-  // Answers the resize requests of the last list, and those whose answer could not be written.
+  // Handles the resize requests of the last list, and those whose outcome could not be written.
   void consider_all();
-  // Replaces the known pods by a list. Their resize requests wait for consider_all().
+  // Replaces the known pods by those of a list. Their resize requests wait for consider_all().
   void listed(const kubernetes::ObjectsByUid&);
   void forget(const std::string& uid);  // Called when the pod is gone.
-  // Ends the changes whose results are in the annotation of a node from the watch or a list.
+  // Ends the changes whose outcome is in the annotation of this node, which comes from the watch or a list.
   void node_seen(const kubernetes::ObjectMeta& node);
 
  private:
@@ -65,11 +66,11 @@ class ResizeWriter {
   Cache& cache_;
   EventWriter& events_;
   const std::function<std::string()> fence_;
-  // The newest known objects of pods with a resize request or a change that has not ended.
+  // The newest known objects of the pods that have a resize request or an unfinished change.
   kubernetes::ObjectsByUid resizing_;
   std::map<std::string, std::vector<kubernetes::ChangeResult>> results_;  // By node.
-  std::map<std::string, Answer> answers_;                                 // On their way, by the pod's uid.
-  std::map<std::string, std::string> done_;  // By the pod's uid: the version whose request was answered last.
+  std::map<std::string, Answer> answers_;                                 // In progress, by the pod's uid.
+  std::map<std::string, std::string> done_;  // By the pod's uid: the last version handled.
 };
 
 }  // namespace carve::kubernetes::coordinator

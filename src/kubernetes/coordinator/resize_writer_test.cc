@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 constexpr const char* resized_pods = "/api/v1/pods";
 constexpr const char* written_events = "/apis/events.k8s.io/v1/events";
 
-// A pod with 4 GiB on a device of 22731 MiB, and the watch that delivers it.
+// A pod with 4 GiB on a device of 22731 MiB, and the watch that delivers the pod.
 struct ResizeScenario {
   kubernetes::VirtualTime time;
   kubernetes::ApiServerFake server;
@@ -72,7 +72,7 @@ struct ResizeScenario {
     const auto slices = kubernetes::read_slices(annotations()["carve.dev/slices"].get<std::string>());
     return slices->containers.at("c").parts.front().memory;
   }
-  // Writes the agent's result of the change to this much memory.
+  // Writes the agent's report that the slice was changed to this amount of memory.
   void node_reports(Bytes memory, const std::string& refusal = "") {
     kubernetes::ObjectMeta node = node_object("n0", a10_devices(0, 1));
     const std::string uid = (*server.find(resized_pods, "a", "p"))["metadata"]["uid"];
@@ -93,7 +93,7 @@ struct ResizeScenario {
   }
 };
 
-TEST(ResizeWriter, a_resize_becomes_new_amounts_and_an_event) {
+TEST(ResizeWriter, a_resize_writes_the_new_amounts_and_an_event) {
   ResizeScenario s;
   s.resize(6_GiB);
   EXPECT_EQ(s.written(), 6_GiB);
@@ -112,10 +112,10 @@ TEST(ResizeWriter, a_resize_becomes_new_amounts_and_an_event) {
   EXPECT_EQ(s.reserved_now(), 1_GiB);
 }
 
-TEST(ResizeWriter, a_change_that_the_node_rejects_is_taken_back) {
+TEST(ResizeWriter, a_change_that_the_node_rejects_is_reverted) {
   ResizeScenario s;
   s.resize(10_MiB);
-  s.node_reports(20_MiB, "of another change");
+  s.node_reports(20_MiB, "result of another change");
   EXPECT_TRUE(s.is_changing());
   s.node_reports(10_MiB, "container c: less than the 256 MiB that one context takes");
   EXPECT_FALSE(s.is_changing());
@@ -129,7 +129,7 @@ TEST(ResizeWriter, a_change_that_the_node_rejects_is_taken_back) {
 }
 
 // The result may arrive before the pod's newest object, or before the coordinator starts.
-TEST(ResizeWriter, a_change_ends_after_a_restart_and_outside_the_fence_it_waits) {
+TEST(ResizeWriter, a_change_ends_after_a_restart_but_waits_outside_the_fence) {
   ResizeScenario s;
   s.resize(1_GiB);
   s.fence = "another coordinator holds the lease";
@@ -148,7 +148,7 @@ TEST(ResizeWriter, a_change_ends_after_a_restart_and_outside_the_fence_it_waits)
   EXPECT_EQ(s.notes().size(), 1u);
 }
 
-TEST(ResizeWriter, a_refused_resize_is_removed_with_its_reason) {
+TEST(ResizeWriter, a_rejected_resize_is_removed_with_an_event) {
   ResizeScenario s;
   for (const char* text : {"", "{", R"({"v":2})", R"({"v":1,"containers":{"c":{"memory":-1}}})",
                            R"({"v":1,"containers":{"c":{"memory":1048576,"share":5}}})",
@@ -166,8 +166,8 @@ TEST(ResizeWriter, a_refused_resize_is_removed_with_its_reason) {
   EXPECT_THAT(waits.notes().back(), HasSubstr("the pod has no slices yet"));
 }
 
-// Resize requests and removals while no watch was open appear only in the next list.
-TEST(ResizeWriter, a_list_brings_resizes_and_takes_those_of_pods_that_are_gone) {
+// Resize requests that were added or removed while no watch was open appear only in the next list.
+TEST(ResizeWriter, a_list_adds_resizes_and_removes_those_of_deleted_pods) {
   ResizeScenario s;
   s.fence = "another coordinator holds the lease";
   s.resize(6_GiB);
@@ -176,7 +176,7 @@ TEST(ResizeWriter, a_list_brings_resizes_and_takes_those_of_pods_that_are_gone) 
   s.fence.clear();
   s.resizes.consider_all();
   s.time.run_for(10 * second_ns);
-  EXPECT_EQ(s.written(), 4_GiB) << "no list has the pod";
+  EXPECT_EQ(s.written(), 4_GiB) << "no list contains the pod";
   const kubernetes::ObjectMeta pod = *kubernetes::read_object(resizing.dump());
   s.resizes.listed({{pod.uid, pod}});
   s.resizes.consider_all();
@@ -184,7 +184,7 @@ TEST(ResizeWriter, a_list_brings_resizes_and_takes_those_of_pods_that_are_gone) 
   EXPECT_EQ(s.written(), 6_GiB);
 }
 
-TEST(ResizeWriter, a_pod_that_is_gone_is_not_requested_again) {
+TEST(ResizeWriter, a_deleted_pod_is_not_requested_again) {
   ResizeScenario s;
   s.server.add_fault({.kind = kubernetes::ApiFault::Kind::status,
                       .method = "PATCH",
@@ -211,9 +211,9 @@ TEST(ResizeWriter, writes_only_inside_the_fence) {
   EXPECT_TRUE(s.notes().empty());
 }
 
-// Whatever happens to the write, the cache ends with the pod's amounts, and the resize request is answered
+// Whatever happens to the write, the cache must end with the pod's amounts, and the resize request is handled
 // once.
-TEST(ResizeWriter, a_write_with_an_unknown_end_is_found_out) {
+TEST(ResizeWriter, determines_the_outcome_of_a_write_without_a_response) {
   using Kind = kubernetes::ApiFault::Kind;
   for (const Kind kind : {Kind::status, Kind::lose_request, Kind::lose_answer, Kind::hang})
     for (const unsigned status : {500u, 409u, 429u, 403u}) {
@@ -232,10 +232,10 @@ TEST(ResizeWriter, a_write_with_an_unknown_end_is_found_out) {
     }
 }
 
-TEST(ResizeWriter, a_newer_resize_is_not_removed_unseen) {
+TEST(ResizeWriter, a_newer_resize_request_is_not_removed_unseen) {
   ResizeScenario s;
   s.server.add_fault({.kind = kubernetes::ApiFault::Kind::late, .method = "WATCH", .target = "pods"});
-  s.resize(6_GiB);  // Its event is late.
+  s.resize(6_GiB);  // Its event arrives late.
   s.resize(7_GiB);
   s.server.release_late();
   s.time.run_for(20 * second_ns);

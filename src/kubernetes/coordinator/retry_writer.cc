@@ -21,7 +21,7 @@ RetryWriter::RetryWriter(kubernetes::ApiClient& client, Cache& cache, std::funct
 }
 
 void RetryWriter::refused(const kubernetes::ObjectMeta& pod, std::span<const std::string_view> nodes) {
-  if (pod.name_space.empty()) return;  // The request did not name the pod.
+  if (pod.name_space.empty()) return;  // The request did not contain the pod's name.
   Waiting& waiting = waiting_[pod.uid];
   waiting.pod = {.name_space = pod.name_space, .name = pod.name, .uid = pod.uid};
   waiting.check_at = client_.now() + waiting.interval;
@@ -55,14 +55,14 @@ void RetryWriter::turn() {
   }
 }
 
-// The coordinator may only update the status of pods; such a write may also change labels. The uid makes the
-// write fail for another pod of that name.
+// The coordinator may only update the status of pods, but such a write can also change labels. The uid makes
+// the write fail if another pod now has the name.
 void RetryWriter::write(Waiting& waiting) {
   if (waiting.nodes || waiting.asked >= cache_.nodes().size()) {
     waiting.interval = std::min(2 * waiting.interval, max_retry_interval_ns);
     waiting.asked = 0;
   }
-  os::log::info("pod {}/{} fits now and the scheduler has not retried it; writing label {}",
+  os::log::info("pod {}/{} fits now, but the scheduler has not retried it; writing label {}",
                 waiting.pod.name_space, waiting.pod.name, retry_label);
   waiting.call = client_.send(
       {.method = "PATCH",

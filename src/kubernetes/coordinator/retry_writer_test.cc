@@ -11,9 +11,9 @@ using namespace coordinator::testing;
 using kubernetes::second_ns;
 using ::testing::HasSubstr;
 
-// The scheduler sees that a pod is gone and calls the extender for the waiting pod, while the cache still has
-// the old state. No later change of the cluster may make the scheduler try again.
-TEST(RetryWriter, a_pod_that_an_outdated_cache_refused_is_tried_again) {
+// The scheduler sees that a pod is gone and calls the extender for the waiting pod while the cache still has
+// the old state. No later change of the cluster makes the scheduler retry.
+TEST(RetryWriter, a_pod_that_an_outdated_cache_rejected_is_retried) {
   CoordinatorScenario s;
   s.begin();
   s.time.run_for(10 * second_ns);
@@ -24,7 +24,7 @@ TEST(RetryWriter, a_pod_that_an_outdated_cache_refused_is_tried_again) {
   };
   s.bind(pod);
   s.time.run_for(20 * second_ns);
-  EXPECT_EQ(writes(), 0) << "it does not fit";
+  EXPECT_EQ(writes(), 0) << "the pod does not fit";
   s.server.add_fault({.kind = kubernetes::ApiFault::Kind::late, .method = "WATCH", .target = "pods"});
   s.server.remove(pods_path, "a", "first");
   EXPECT_THAT(s.bind(pod), HasSubstr("no longer fits on node n0: memory"));
@@ -35,8 +35,8 @@ TEST(RetryWriter, a_pod_that_an_outdated_cache_refused_is_tried_again) {
   EXPECT_EQ(s.bind(pod), R"({"Error":""})");
 }
 
-// The scheduler sends the nodes that match the pod's selector.
-TEST(RetryWriter, a_pod_is_tried_again_if_a_node_of_the_request_has_room) {
+// The scheduler sends only the nodes that match the pod's selector.
+TEST(RetryWriter, a_pod_is_retried_if_a_node_in_the_request_has_room) {
   CoordinatorScenario s;
   const kubernetes::ObjectMeta other = node_object("n1", a10_devices(1, 1));
   s.server.put(nodes_path, {{"metadata",
@@ -82,8 +82,8 @@ TEST(RetryWriter, a_pod_is_retried_until_the_scheduler_has_considered_all_nodes)
       << "300 nodes in samples of 100";
 }
 
-// The scheduler may not have checked the node with room, and may keep missing it.
-TEST(RetryWriter, a_pod_that_is_refused_again_is_tried_ever_less_often) {
+// The scheduler may not have checked the node with room, and may miss it again.
+TEST(RetryWriter, a_pod_that_is_rejected_again_is_retried_less_and_less_often) {
   CoordinatorScenario s;
   s.begin();
   s.time.run_for(10 * second_ns);

@@ -1,6 +1,6 @@
 // Two coordinators and their schedulers at one API server, with faults: kills, pauses, lost connections, 410.
-// A referee adds up what the annotations of pods grant at each change of a pod. It shares no code with the
-// cache.
+// After each change of a pod, a referee that shares no code with the cache adds up the grants in the
+// annotations of pods.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -25,7 +25,7 @@ constexpr const char* lease_path =
 constexpr kubernetes::Nanoseconds lease_duration_ns = 15 * second_ns, renew_deadline_ns = 10 * second_ns;
 
 // A scheduler and its coordinator. The scheduler keeps binding until it finds that it did not renew the Lease
-// in time; after having been stopped, it finds that out late.
+// in time. After a pause of its process, it finds that late.
 struct Host {
   Host(std::string host, kubernetes::VirtualTime& time, kubernetes::ApiServerFake& server, uint64_t seed)
       : name(std::move(host)), client(time, server, seed) {}
@@ -33,10 +33,10 @@ struct Host {
   std::string name;
   kubernetes::SimulatedApiClient client;
   std::optional<Coordinator> coordinator;
-  unsigned starts = 0;                        // The scheduler's; each start has another identity.
-  bool leads = false;                         // As the scheduler sees it.
-  kubernetes::Nanoseconds renewed_at = 0;     // Also as the scheduler sees it.
-  kubernetes::Nanoseconds stopped_until = 0;  // SIGSTOP.
+  unsigned starts = 0;                        // Starts of the scheduler; each has another identity.
+  bool leads = false;                         // As the scheduler believes.
+  kubernetes::Nanoseconds renewed_at = 0;     // As the scheduler believes.
+  kubernetes::Nanoseconds stopped_until = 0;  // Paused by SIGSTOP until then.
   std::string identity() const { return fmt::format("{}_00000000-0000-0000-0000-{:012}", name, starts); }
 };
 
@@ -123,7 +123,7 @@ class Simulation {
                             {"status", {{"phase", "Pending"}}}});
   }
 
-  // One turn of the host's scheduler: it binds as long as it believes that it leads, then looks at the Lease.
+  // One turn of the host's scheduler: it binds while it believes that it is the leader, then reads the Lease.
   void schedule(Host& host) {
     if (time_.now() < host.stopped_until) return;
     if (host.leads) bind_one(host);
@@ -131,7 +131,7 @@ class Simulation {
     const bool is_ours = holder_ == host.identity();
     const bool is_free = time_.now() - lease_renewed_at_ > lease_duration_ns;
     if (host.leads && (!is_ours || time_.now() - host.renewed_at > renew_deadline_ns)) {
-      host.leads = false;  // It ends, and is restarted.
+      host.leads = false;  // The scheduler exits and is restarted.
       ++host.starts;
     } else if (is_ours || is_free) {
       if (!host.leads) {
@@ -162,7 +162,7 @@ class Simulation {
           {.method = "POST", .path = path, .query = "", .body = question.dump()});
     };
     const http::Response filtered = ask("/filter", {{"Pod", pod}, {"NodeNames", names}});
-    if (filtered.status != 200) return;  // It has not read the settings yet.
+    if (filtered.status != 200) return;  // The coordinator has not read the settings yet.
     const auto passing = nlohmann::json::parse(std::get<std::string>(filtered.content))["NodeNames"];
     if (passing.empty()) return;
     auto response = ask("/bind", {{"PodName", pod["metadata"]["name"]},
@@ -217,7 +217,7 @@ TEST(TwoCoordinators, no_device_is_granted_twice) {
   }
   os::log::set_level("info");
   EXPECT_GE(binds, 10 * histories);
-  EXPECT_GE(takeovers, 3 * histories) << "the Lease went from one to the other";
+  EXPECT_GE(takeovers, 3 * histories) << "the Lease changed its holder";
 }
 
 }  // namespace

@@ -91,17 +91,16 @@ void WatchedSettings::mark_effective(Strategy used) {
 }
 
 void WatchedSettings::patch(const std::string& body) {
-  write_ =
-      client_.send({.method = "PATCH",
-                    .target = path_,
-                    .body = body,
-                    .content_type = kubernetes::merge_patch_type,
-                    .deadline_ns = settings_interval_ns},
-                   [this](const kubernetes::ApiAnswer& answer) {
-                     const auto ended = std::move(write_);
-                     if (!answer.is_success())
-                       os::log::warning("ConfigMap {} is not written: {}", settings_name, answer.problem);
-                   });
+  write_ = client_.send({.method = "PATCH",
+                         .target = path_,
+                         .body = body,
+                         .content_type = kubernetes::merge_patch_type,
+                         .deadline_ns = settings_interval_ns},
+                        [this](const kubernetes::ApiAnswer& answer) {
+                          const auto ended = std::move(write_);
+                          if (!answer.is_success())
+                            os::log::warning("cannot write ConfigMap {}: {}", settings_name, answer.problem);
+                        });
 }
 
 }  // namespace carve::kubernetes::coordinator

@@ -1,5 +1,5 @@
-// The API server's version, read every 10 minutes, because a control plane may be upgraded while this program
-// runs. If a read fails, the last version stays.
+// Tracks the API server's version, which it reads every 10 minutes because a control plane may be upgraded
+// while this program runs. If a read fails, the last version is kept.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,9 @@ class WatchedVersion {
  public:
   explicit WatchedVersion(kubernetes::ApiClient& client) : client_(client) { poll(); }
 
-  const std::optional<kubernetes::ServerVersion>& now() const { return version_; }  // No value at first.
+  const std::optional<kubernetes::ServerVersion>& now() const {
+    return version_;
+  }  // Empty before the first read.
 
  private:
   void poll();

@@ -15,7 +15,7 @@ constexpr size_t max_levels = 64;
 constexpr const char* configurations[] = {
     "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/carve",
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/carve"};
-// Keys of the Secret: the bundle, the newest CA's key, the certificate, its key, its names.
+// Keys of the Secret: the bundle, the newest CA's key, the serving certificate, its key, and its names.
 constexpr const char *ca_file = "ca.crt", *ca_key_file = "ca.key", *serving_file = "tls.crt",
                      *serving_key_file = "tls.key", *names_file = "names";
 
@@ -133,7 +133,7 @@ void WebhookCertificates::take(const CertificateSet& set) {
   if (!is_key_of(set.serving.key_pem, set.serving.certificate_pem)) {
     if (set_.serving.key_pem.empty())
       problem_ =
-          fmt::format("Secret {} has no certificate yet; the active replica makes it", certificate_secret);
+          fmt::format("Secret {} has no certificate yet; the active replica creates it", certificate_secret);
     return;
   }
   problem_.clear();
@@ -142,8 +142,8 @@ void WebhookCertificates::take(const CertificateSet& set) {
   if (is_other) hooks_.serve(set_.serving);
 }
 
-// A write requires the version that was read, so two replicas that both consider themselves active make one
-// change.
+// A write requires the version that was read, so if two replicas both consider themselves active, only one
+// write succeeds.
 void WebhookCertificates::rotate(StoredCertificates stored) {
   const RotationStep step = next_step(stored.set, names_, hooks_.utc_s());
   if (step == RotationStep::none) return write_bundle(0);
@@ -153,21 +153,20 @@ void WebhookCertificates::rotate(StoredCertificates stored) {
     return;
   }
   stored.set = *next;
-  call_ =
-      client_.send({.method = "PATCH",
-                    .target = path_,
-                    .body = secret_patch(stored),
-                    .content_type = kubernetes::merge_patch_type},
-                   [this, set = std::move(*next)](const kubernetes::ApiAnswer& answer) {
-                     const auto ended = std::move(call_);
-                     if (!answer.is_success()) {
-                       os::log::warning("Secret {} is not written: {}", certificate_secret, answer.problem);
-                       return;
-                     }
-                     os::log::info("webhook certificates: {} CA in the bundle", set.cas.size());
-                     take(set);
-                     write_bundle(0);
-                   });
+  call_ = client_.send({.method = "PATCH",
+                        .target = path_,
+                        .body = secret_patch(stored),
+                        .content_type = kubernetes::merge_patch_type},
+                       [this, set = std::move(*next)](const kubernetes::ApiAnswer& answer) {
+                         const auto ended = std::move(call_);
+                         if (!answer.is_success()) {
+                           os::log::warning("cannot write Secret {}: {}", certificate_secret, answer.problem);
+                           return;
+                         }
+                         os::log::info("webhook certificates: {} CA in the bundle", set.cas.size());
+                         take(set);
+                         write_bundle(0);
+                       });
 }
 
 void WebhookCertificates::write_bundle(size_t configuration) {

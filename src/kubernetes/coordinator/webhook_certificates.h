@@ -1,6 +1,6 @@
-// The webhooks' certificate, kept in Secret carve-tls. Each replica loads it; the active one makes and renews
-// it (certificates/rotation.h), and writes the bundle of CAs into the two webhook configurations, so that the
-// API server trusts it.
+// The webhooks' certificate, stored in Secret carve-tls. Each replica loads it. The active replica issues and
+// renews it (certificates/rotation.h) and writes the bundle of CAs into the two webhook configurations, so
+// that the API server trusts it.
 #pragma once
 
 #include <functional>
@@ -17,9 +17,9 @@ namespace carve::kubernetes::coordinator {
 inline constexpr const char* certificate_secret = "carve-tls";
 inline constexpr kubernetes::Nanoseconds certificate_interval_ns = 60 * kubernetes::second_ns;
 inline constexpr kubernetes::Nanoseconds first_certificate_interval_ns =
-    2 * kubernetes::second_ns;  // Until there is one.
+    2 * kubernetes::second_ns;  // Until a certificate exists.
 
-// Reads and writes the Secret's document. A Secret without data is an empty set.
+// Converts between a CertificateSet and the Secret's document. A Secret without data is an empty set.
 struct StoredCertificates {
   CertificateSet set;
   std::string resource_version;
@@ -27,8 +27,8 @@ struct StoredCertificates {
 Result<StoredCertificates, std::string> read_secret(std::string_view json);
 std::string secret_patch(const StoredCertificates&);
 
-// Returns the patch that gives each webhook of a configuration this bundle (strategic merge: webhooks are
-// merged by name). Empty if they have it, or if there are no webhooks.
+// Returns the patch that sets this bundle in each webhook of a configuration (a strategic merge patch, which
+// merges webhooks by name). Empty if all webhooks have the bundle, or if there are no webhooks.
 Result<std::string, std::string> bundle_patch(std::string_view configuration_json, const std::string& bundle);
 
 class WebhookCertificates {
@@ -36,13 +36,13 @@ class WebhookCertificates {
   struct Hooks {
     std::function<bool()> is_active;
     std::function<int64_t()> utc_s;
-    // Called when a different certificate is to be served.
+    // Called when a different certificate has to be served.
     std::function<void(const CertifiedKey&)> serve;
   };
-  // `names` is comma-separated. Starts immediately.
+  // Starts immediately. `names` is comma-separated.
   WebhookCertificates(kubernetes::ApiClient&, std::string name_space, std::string names, Hooks);
 
-  // Returns why there is no certificate; empty if there is one.
+  // Returns why there is no certificate. Empty if there is one.
   const std::string& problem() const { return problem_; }
 
  private:

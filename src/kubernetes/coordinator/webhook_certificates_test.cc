@@ -41,7 +41,7 @@ struct CertificateScenario {
   }
 };
 
-TEST(WebhookCertificates, the_active_replica_makes_them_once) {
+TEST(WebhookCertificates, the_active_replica_creates_them_once) {
   CertificateScenario s;
   s.begin();
   s.time.run_for(10 * second_ns);
@@ -50,7 +50,7 @@ TEST(WebhookCertificates, the_active_replica_makes_them_once) {
   EXPECT_EQ(s.stored().serving.certificate_pem, s.served[0]);
   const uint64_t version = s.server.version();
   s.time.run_for(600 * second_ns);
-  EXPECT_EQ(s.server.version(), version) << "nothing is written without a reason";
+  EXPECT_EQ(s.server.version(), version) << "nothing is written without a change";
 }
 
 TEST(WebhookCertificates, another_replica_waits_and_loads_them) {
@@ -59,7 +59,7 @@ TEST(WebhookCertificates, another_replica_waits_and_loads_them) {
   s.begin();
   s.time.run_for(10 * second_ns);
   EXPECT_TRUE(s.served.empty());
-  EXPECT_THAT(s.certificates->problem(), HasSubstr("the active replica makes it"));
+  EXPECT_THAT(s.certificates->problem(), HasSubstr("the active replica creates it"));
   kubernetes::SimulatedApiClient other(s.time, s.server, 2);
   const WebhookCertificates active(other, "carve-system", "localhost,127.0.0.1",
                                    {.is_active = [] { return true; },
@@ -70,7 +70,7 @@ TEST(WebhookCertificates, another_replica_waits_and_loads_them) {
   EXPECT_EQ(s.certificates->problem(), "");
 }
 
-TEST(WebhookCertificates, a_certificate_is_renewed_and_served) {
+TEST(WebhookCertificates, a_renewed_certificate_is_served) {
   CertificateScenario s;
   s.begin();
   s.time.run_for(10 * second_ns);
@@ -80,17 +80,17 @@ TEST(WebhookCertificates, a_certificate_is_renewed_and_served) {
   EXPECT_EQ(s.stored().serving.certificate_pem, s.served[1]);
 }
 
-TEST(WebhookCertificates, a_conflict_leaves_what_another_replica_wrote) {
+TEST(WebhookCertificates, a_conflict_keeps_the_certificate_of_another_replica) {
   CertificateScenario s;
   s.begin();
   s.time.run_for(10 * second_ns);
   StoredCertificates old = *read_secret(s.server.find(secrets, "carve-system", "carve-tls")->dump());
   EXPECT_NE(old.resource_version, "");
   const Json patch = Json::parse(secret_patch(old));
-  EXPECT_EQ(patch["metadata"]["resourceVersion"], old.resource_version) << "the write names what it replaces";
+  EXPECT_EQ(patch["metadata"]["resourceVersion"], old.resource_version) << "a stale version is rejected";
 }
 
-TEST(WebhookCertificates, a_missing_secret_is_named) {
+TEST(WebhookCertificates, a_missing_secret_is_reported) {
   CertificateScenario s;
   s.server.remove(secrets, "carve-system", "carve-tls");
   s.begin();
@@ -98,7 +98,7 @@ TEST(WebhookCertificates, a_missing_secret_is_named) {
   EXPECT_THAT(s.certificates->problem(), HasSubstr("Secret carve-tls: "));
 }
 
-TEST(WebhookCertificates, a_bundle_is_written_where_it_differs) {
+TEST(WebhookCertificates, the_bundle_is_written_where_it_differs) {
   const std::string configuration =
       R"({"webhooks":[{"name":"pods.carve.dev","clientConfig":{"caBundle":"QQ=="}},{"name":"b","clientConfig":{}}]})";
   const auto patch = bundle_patch(configuration, "A");
@@ -109,7 +109,7 @@ TEST(WebhookCertificates, a_bundle_is_written_where_it_differs) {
   for (const char* text : {"", "[]", "{"}) EXPECT_FALSE(bundle_patch(text, "A")) << text;
 }
 
-TEST(WebhookCertificates, a_secret_of_other_texts_is_an_empty_set) {
+TEST(WebhookCertificates, a_secret_with_invalid_texts_is_an_empty_set) {
   for (const char* text :
        {R"({"data":{"ca.crt":"!!","tls.key":5}})", R"({"data":[]})", "{}", R"({"metadata":5})"}) {
     const auto read = read_secret(text);

@@ -11,7 +11,7 @@ using testing::HasSubstr;
 
 constexpr const char* uuid = "GPU-00000000-0000-0000-0000-000000000001";
 
-TEST(PodSlices, is_one_line_that_reads_back) {
+TEST(PodSlices, is_one_line_that_parses_back) {
   const std::string text = fmt::format(
       R"({{"v":1,"node":"n1","containers":{{"web":{{"parts":[["{}",2147483648,0]],"isolation":"memory",)"
       R"("policy":"fixed-share","latency_class":"batch","unit":134217728,"units":16}}}}}})",
@@ -23,7 +23,7 @@ TEST(PodSlices, is_one_line_that_reads_back) {
   EXPECT_EQ(api::write(*slices), text);
 }
 
-TEST(PodSlices, parts_have_three_values) {
+TEST(PodSlices, a_part_has_three_values) {
   const std::pair<std::string, const char*> rows[] = {
       {R"(["GPU-1",5,0])", "containers.a.parts[0][0]: \"GPU-1\" is not the UUID of a device"},
       {fmt::format(R"(["{}",5])", uuid), "is not a list of 3 values"},
@@ -39,7 +39,7 @@ TEST(PodSlices, parts_have_three_values) {
               HasSubstr("carve.dev/slices version 2: this program reads 1"));
 }
 
-TEST(PodSlices, the_version_may_be_anywhere_and_is_never_missing) {
+TEST(PodSlices, the_version_may_be_anywhere_but_must_not_be_missing) {
   for (const char* text : {R"( {"v" : 1, "node":"n"})", R"({"node":"n","v":1})", R"({"v":1,"node":"n"})"})
     EXPECT_TRUE(read_slices(text)) << text;
   for (const char* text : {R"({"node":"n"})", R"({"v":11,"node":"n"})", R"({"v":1,"v":2,"node":"n"})"})
@@ -66,7 +66,7 @@ TEST(NodeLedger, the_longest_names_fit_the_annotation) {
   EXPECT_EQ(*read, ledger);
 }
 
-TEST(NodeDevices, is_one_line_that_reads_back) {
+TEST(NodeDevices, is_one_line_that_parses_back) {
   const std::string text = fmt::format(
       R"({{"v":1,"boot":"b","devices":[{{"i":0,"uuid":"{}","model":"NVIDIA A10","usable":23835181056,)"
       R"("context":268435456,"migrates":true,"health":"ok"}}],"links":["X"],"cpu":64000,"memory":5,)"

@@ -1,4 +1,5 @@
-// Annotation carve.dev/devices of a node: its devices and settings, as its agent sees them. One line of JSON:
+// Annotation carve.dev/devices of a node: its devices and settings, as reported by its agent. One line of
+// JSON:
 //
 //   {"v":1,"boot":"4c1f...","devices":[{"i":0,"uuid":"GPU-1a2b...","model":"NVIDIA A10","usable":23835181056,
 //    "context":268435456,"migrates":true,"health":"ok"}],"links":["X NV12","NV12 X"],"cpu":64000,
@@ -18,7 +19,7 @@
 namespace carve::kubernetes {
 
 inline constexpr const char* devices_annotation = "carve.dev/devices";
-inline constexpr const char* cordon_annotation = "carve.dev/cordon";  // Comma-separated UUIDs of devices.
+inline constexpr const char* cordon_annotation = "carve.dev/cordon";  // Comma-separated UUIDs.
 inline constexpr uint32_t devices_version = 1;
 inline constexpr const char* healthy = "ok";
 
@@ -27,14 +28,14 @@ struct NodeDevice {
   Uuid uuid;
   std::string model;     // "NVIDIA A10"
   uint64_t usable = 0;   // Bytes.
-  uint64_t context = 0;  // Bytes of one context that a slice pays for; 0 if the reserve pays.
+  uint64_t context = 0;  // Bytes of one context charged to a slice; 0 if reserved.
   bool migrates = false;
-  std::string health = healthy;  // Otherwise the reason why it serves no slice.
+  std::string health = healthy;  // Otherwise why the device serves no slice.
 
   friend bool operator==(const NodeDevice&, const NodeDevice&) = default;
 };
 
-// A value that changes when its last holder is gone. Holders are pods, as NAMESPACE/NAME.
+// A setting that changes when its last holder is gone. Holders are pods, as NAMESPACE/NAME.
 template <class Value>
 struct NodeSetting {
   std::optional<Value> desired;  // No value if no label requests one.
@@ -48,7 +49,7 @@ struct NodeDevices {
   uint32_t v = devices_version;
   std::string boot;  // Boot id of the node's kernel.
   std::vector<NodeDevice> devices;
-  std::vector<std::string> links;  // A line for each device, as `nvidia-smi topo -m` prints it.
+  std::vector<std::string> links;  // One line per device, as printed by `nvidia-smi topo -m`.
   uint64_t cpu = 0;                // Thousandths of a core.
   uint64_t memory = 0;             // Bytes of the host.
   NodeSetting<NodeMode> mode;

@@ -1,4 +1,4 @@
-// Annotation carve.dev/request of a pod: what its containers requested, as given and as numbers. The webhook
+// Annotation carve.dev/request of a pod: the requests of its containers, as given and as numbers. The webhook
 // writes it when the pod is created, and it never changes. One line of JSON:
 //
 //   {"v":1,"dialect":"ack","given":{"web":{"aliyun.com/gpu-mem":"16"}},
@@ -21,12 +21,12 @@ inline constexpr uint32_t request_version = 1;
 
 // The slice of a container.
 struct RequestedSlice {
-  Amounts amounts;                // Includes the bytes of memory that was requested in units.
+  Amounts amounts;                // The memory includes the bytes of requested units.
   std::optional<uint64_t> unit;   // Bytes of a memory unit, if the memory was requested in units.
   std::optional<uint32_t> units;  // Over all devices.
 };
 
-// Returns the bytes over all devices; no value if they depend on the device.
+// Returns the bytes over all devices, or no value if they depend on the device.
 inline std::optional<uint64_t> total_memory(const Amounts& amounts) {
   if (amounts.parts.empty()) {
     if (!amounts.memory_bytes) return std::nullopt;
@@ -39,7 +39,7 @@ inline std::optional<uint64_t> total_memory(const Amounts& amounts) {
   }
   return out;
 }
-// Returns the basis points of a device over all devices.
+// Returns the sum of the basis points over all devices.
 inline uint64_t total_share(const Amounts& amounts) {
   uint64_t out = uint64_t{amounts.share_bp.value_or(0)} * amounts.devices;
   for (const Part& part : amounts.parts) out += part.share_bp.value_or(0);
@@ -50,10 +50,10 @@ struct PodRequest {
   uint32_t v = request_version;
   std::string dialect;
   std::map<std::string, std::map<std::string, std::string>>
-      given;  // The limits, by container, exactly as given.
+      given;  // The limits by container, exactly as given.
   std::map<std::string, RequestedSlice> containers;
   uint64_t cpu = 0;                        // Thousandths of a core that the containers request.
-  std::optional<int32_t> priority;         // The pod's, from its class. Absent if unknown.
+  std::optional<int32_t> priority;         // From the pod's class; absent if unknown.
   std::optional<std::string> application;  // uid of the object that controls the pod.
 };
 

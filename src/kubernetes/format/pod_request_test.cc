@@ -7,7 +7,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(PodRequest, is_one_line_that_reads_back) {
+TEST(PodRequest, is_one_line_that_parses_back) {
   PodRequest request{.dialect = "ack", .given = {{"web", {{"aliyun.com/gpu-mem", "16"}}}}, .cpu = 4000};
   request.containers["web"] = {.amounts = {.memory_bytes = 2ull << 30}, .unit = 128 << 20, .units = 16};
   const std::string text = api::write(request);
@@ -19,7 +19,7 @@ TEST(PodRequest, is_one_line_that_reads_back) {
   EXPECT_EQ(api::write(*read), text);
 }
 
-TEST(PodRequest, unreadable_annotations_are_rejected) {
+TEST(PodRequest, rejects_unreadable_annotations) {
   const std::pair<std::string, const char*> rows[] = {
       {R"({"v":2})", "version 2: this program reads 1; upgrade it"},
       {R"({"dialect":"ack"})", "version 0: this program reads 1"},

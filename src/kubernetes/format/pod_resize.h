@@ -1,6 +1,6 @@
 // Annotation carve.dev/resize of a pod: new amounts for slices of running containers. Written by users who
 // may update slices.carve.dev (kubectl carve set). The coordinator removes it after it has changed
-// carve.dev/slices, or has refused. One line of JSON:
+// carve.dev/slices or rejected the request. One line of JSON:
 //
 //   {"v":1,"containers":{"web":{"memory":6442450944}}}
 #pragma once

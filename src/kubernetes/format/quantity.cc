@@ -42,7 +42,7 @@ constexpr Suffix suffixes[] = {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Takes the digits, including decimal places, off the front of the text.
+// Removes the leading digits and decimal places from the text.
 std::optional<Decimal> take_decimal(std::string_view& text) {
   Decimal out;
   size_t digits = 0;
@@ -61,7 +61,8 @@ std::optional<Decimal> take_decimal(std::string_view& text) {
   return digits == 0 ? std::nullopt : std::optional(out);
 }
 
-// Returns the exponent of "e3" or "E-2", the number of places to add or remove; no value for other text.
+// Returns the exponent of "e3" or "E-2", which is the number of places to add or remove. No value for other
+// text.
 std::optional<int> exponent(std::string_view text) {
   if (text.size() < 2 || (text.front() != 'e' && text.front() != 'E')) return std::nullopt;
   text.remove_prefix(1);

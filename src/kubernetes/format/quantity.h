@@ -12,11 +12,12 @@ namespace carve::kubernetes {
 // Returns the number if it is whole and from 0 to 2^63 - 1, otherwise no value.
 std::optional<uint64_t> parse_quantity(std::string_view text);
 
-// Returns the suffix if only an amount of bytes can have it: Ki and larger, and M and larger, since no count
-// on a node needs these. Empty if there is none.
+// Returns the suffix if it can only belong to an amount of bytes: Ki and above, and M and above, because no
+// count on a node is that large. Empty otherwise.
 std::string_view byte_suffix(std::string_view text);
 
-// Returns a whole number of MiB as Kubernetes writes it: "4Gi", "4097Mi". `bytes` is a multiple of 1 MiB.
+// Returns a whole number of MiB as Kubernetes writes it: "4Gi", "4097Mi". `bytes` must be a multiple of 1
+// MiB.
 std::string quantity_of_bytes(uint64_t bytes);
 
 }  // namespace carve::kubernetes

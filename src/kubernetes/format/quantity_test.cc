@@ -5,7 +5,7 @@
 namespace carve::kubernetes {
 namespace {
 
-TEST(Quantity, whole_numbers_in_any_spelling) {
+TEST(Quantity, parses_whole_numbers_in_any_spelling) {
   const std::pair<const char*, uint64_t> rows[] = {{"0", 0},
                                                    {"16", 16},
                                                    {"2k", 2000},
@@ -56,7 +56,7 @@ TEST(Quantity, quantities_that_are_not_whole_have_no_value) {
     EXPECT_EQ(parse_quantity(text), std::nullopt) << text;
 }
 
-TEST(Quantity, bytes_are_written_in_the_largest_whole_unit) {
+TEST(Quantity, writes_bytes_in_the_largest_whole_unit) {
   EXPECT_EQ(quantity_of_bytes(4ull << 30), "4Gi");
   EXPECT_EQ(quantity_of_bytes((4ull << 30) + (1 << 20)), "4097Mi");
 }

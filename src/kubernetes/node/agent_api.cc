@@ -15,7 +15,7 @@ class SocketAgentApi final : public AgentApi {
 
   Answer<api::AgentReport> report() override {
     auto report = agent_.report();
-    // The client advises the user to start an agent by hand, which is wrong on a cluster's node.
+    // The client's message advises the user to start an agent by hand, which is wrong on a node of a cluster.
     if (!report && report.error().type == "carve:no-agent")
       report.error().detail = fmt::format(
           "no agent responds at {}; see its log: container agent of DaemonSet carve-agent, or carved.service",

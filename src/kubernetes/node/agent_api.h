@@ -1,5 +1,5 @@
-// The calls that this program makes to the agent (client::AgentClient), as an interface that tests replace. Calls
-// block their thread, so the loop's thread makes none.
+// The calls from this program to the agent (client::AgentClient), as an interface that tests replace. The
+// calls block, so the loop's thread must not make them.
 #pragma once
 
 #include <memory>
@@ -16,11 +16,11 @@ class AgentApi {
   template <class T>
   using Answer = Result<T, api::Problem>;
 
-  // The agent at this socket. Thread-safe. A call that gets no response within 5 s fails.
+  // Returns the API of the agent at this socket. Thread-safe. A call without a response within 5 s fails.
   static std::unique_ptr<AgentApi> at(const std::string& socket);
   virtual ~AgentApi() = default;
 
-  // Like the calls of the same name in client::AgentClient.
+  // These calls work like those of the same name in client::AgentClient.
   virtual Answer<api::AgentReport> report() = 0;
   virtual Answer<api::Node> change_node(const api::NodeChange&) = 0;
   virtual Answer<api::Slice> grant(const api::SliceRequest&) = 0;

@@ -1,4 +1,4 @@
-// Reads the agent's state each second and runs the jobs that change it, in its own thread.
+// Reads the agent's state every second and runs the jobs that change it, in a thread of its own.
 #pragma once
 
 #include <functional>
@@ -12,11 +12,12 @@ namespace carve::kubernetes::node {
 class AgentWorker {
  public:
   using Job = std::function<void(AgentApi&)>;
-  // `reported` is called in the worker's thread with each report, or with a message on failure.
+  // `reported` is called in the worker's thread with each report, or with a message if the report cannot be
+  // read.
   AgentWorker(AgentApi& agent, std::function<void(Result<api::AgentReport, std::string>)> reported)
       : agent_(agent), reported_(std::move(reported)), worker_({.turn = [this] { return turn(); }}) {}
 
-  // Runs the job soon, and reads the state afterwards.
+  // Runs the job soon and reads the state afterwards.
   void run(Job job);
   void poll() { worker_.wake(); }
 
@@ -25,7 +26,7 @@ class AgentWorker {
 
   AgentApi& agent_;
   const std::function<void(Result<api::AgentReport, std::string>)> reported_;
-  os::Worker worker_;  // Last, because it uses the others.
+  os::Worker worker_;  // Declared last, because it uses the other members.
 };
 
 }  // namespace carve::kubernetes::node

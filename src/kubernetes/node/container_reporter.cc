@@ -29,7 +29,7 @@ RuntimeCapability ContainerReporter::capability() const {
   return capability_;
 }
 
-// If a runtime does not respond, its last known capability stays.
+// If a runtime does not respond, its last known capability is kept.
 void ContainerReporter::ask_capability(int64_t now) {
   if (asked_at_ != 0 && now - asked_at_ < capability_age_ns) return;
   const auto facts = runtime_.facts();
@@ -48,20 +48,20 @@ void ContainerReporter::ask_capability(int64_t now) {
     capability_ = found;
   }
   os::log::info("container runtime {} {}: {}", facts->name, facts->version,
-                found.has_cdi ? "CDI is on" : found.message);
+                found.has_cdi ? "CDI is enabled" : found.message);
   hooks_.found(found);
 }
 
 void ContainerReporter::report(const ContainerReport& container) {
   const auto info = runtime_.info(container.id);
   const auto pid = info ? pid_of(*info) : std::nullopt;
-  if (!pid) return;  // It has ended, or is tried again.
+  if (!pid) return;  // The container has ended, or will be retried.
   if (container.is_shared && !mounts_attach_directory(*info, container.slot)) {
     reported_.insert(container.key());
     return;
   }
   const auto mounts = os::read_file(fmt::format("/proc/{}/mountinfo", *pid));
-  // Without CAP_SYS_PTRACE the mounts of most containers cannot be read; then only the agent verifies the
+  // Without CAP_SYS_PTRACE, the mounts of most containers cannot be read. Then only the agent verifies the
   // process.
   if (mounts && !has_attach_directory(*mounts, container.slot)) {
     reported_.insert(container.key());
@@ -83,7 +83,7 @@ void ContainerReporter::report(const ContainerReport& container) {
 void ContainerReporter::report_containers() {
   const auto agent = agent_.report();
   if (!agent) {
-    reported_.clear();  // The next agent gets them again.
+    reported_.clear();  // Sends them to the next agent again.
     return;
   }
   const auto containers = runtime_.running();

@@ -1,6 +1,6 @@
 // Reports the running containers of the agent's slices to the agent, and finds out whether the runtime
-// supports CDI. It looks for an expected container every 200 ms, for a minute; otherwise it polls the runtime
-// every 5 s.
+// supports CDI. While a container is expected, it polls the runtime every 200 ms for up to a minute,
+// otherwise every 5 s.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ class ContainerReporter {
  public:
   // Both are called in the reporter's thread.
   struct Hooks {
-    std::function<void(const RuntimeCapability&)> found;  // When the capability has changed.
+    std::function<void(const RuntimeCapability&)> found;  // Called when the capability has changed.
     std::function<void(const PodContainer&, const std::string& message)> not_mounted;
   };
 
@@ -30,7 +30,7 @@ class ContainerReporter {
         hooks_(std::move(hooks)),
         worker_({.turn = [this] { return turn(); }}) {}
 
-  // A container is about to start. Thread-safe.
+  // Announces that a container is about to start. Thread-safe.
   void expect() EXCLUDES(mutex_);
   RuntimeCapability capability() const EXCLUDES(mutex_);
 
@@ -48,9 +48,9 @@ class ContainerReporter {
   std::string last_problem_;
   mutable os::Mutex mutex_;
   RuntimeCapability capability_ GUARDED_BY(mutex_) = {
-      .is_known = false, .has_cdi = false, .message = "the container runtime has not answered yet"};
+      .is_known = false, .has_cdi = false, .message = "the container runtime has not responded yet"};
   int64_t expected_until_ GUARDED_BY(mutex_) = 0;
-  os::Worker worker_;  // Last, because it uses the others.
+  os::Worker worker_;  // Declared last, because it uses the other members.
 };
 
 }  // namespace carve::kubernetes::node

@@ -80,7 +80,7 @@ TEST_F(ContainerStarterTest, gives_up_before_kubelet_does) {
   EXPECT_EQ(refused.size(), 1u);
 }
 
-TEST_F(ContainerStarterTest, stops_when_kubelet_has_left) {
+TEST_F(ContainerStarterTest, stops_when_kubelet_has_stopped_waiting) {
   empty_lists = 1 << 20;
   is_over = true;
   EXPECT_FALSE(start());
@@ -97,7 +97,7 @@ TEST_F(ContainerStarterTest, waits_for_the_previous_slice_and_looks_up_its_pod) 
 }
 
 TEST_F(ContainerStarterTest, rejects_permanent_errors_immediately) {
-  agent.refusals = {api::problem_of(FailureKind::already_exists, "it has other terms")};
+  agent.refusals = {api::problem_of(FailureKind::already_exists, "the slice has other terms")};
   EXPECT_EQ(start().error().message, "it has other terms");
   EXPECT_THAT(refused, ElementsAre("web-0: it has other terms"));
   SeenPod bare = pod("u1");
@@ -117,7 +117,7 @@ TEST_F(ContainerStarterTest, starts_nothing_without_runtime_agent_or_pod) {
   answer = tl::unexpected(std::string("pod a/web-0 cannot be read"));
   EXPECT_EQ(start().error().message, "pod a/web-0 cannot be read");
   answer = std::optional<SeenPod>();
-  EXPECT_THAT(start().error().message, HasSubstr("which the API server does not have"));
+  EXPECT_THAT(start().error().message, HasSubstr("which is not on this node"));
   EXPECT_TRUE(agent.asked.empty());
 }
 

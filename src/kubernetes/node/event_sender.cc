@@ -13,7 +13,7 @@ void EventSender::send(const EventNote& note) {
                          .body = event_document(note, node_, utc_ns_(), ++number_)},
                         [this, place](const kubernetes::ApiAnswer& answer) {
                           if (!answer.is_success())
-                            os::log::debug("an event was not written: {}", answer.problem);
+                            os::log::debug("cannot write an event: {}", answer.problem);
                           calls_.erase(place);
                         });
 }

@@ -1,5 +1,5 @@
-// Sends the events about pods and the node that are due (rules/sent_notes.h). An event that the API server
-// does not accept is lost, because nothing waits for events.
+// Sends the due events about pods and the node (rules/sent_notes.h). An event that the API server does not
+// accept is lost, because nothing waits for events.
 #pragma once
 
 #include <list>
@@ -15,7 +15,7 @@ inline constexpr size_t max_events_in_flight = 64;
 
 class EventSender {
  public:
-  // `utc_ns` returns the wall clock's time.
+  // `utc_ns` returns the wall-clock time.
   EventSender(kubernetes::ApiClient& client, std::string node, std::function<int64_t()> utc_ns)
       : client_(client), node_(std::move(node)), utc_ns_(std::move(utc_ns)) {}
 

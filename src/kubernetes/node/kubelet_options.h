@@ -13,14 +13,14 @@ namespace carve::kubernetes::node {
 struct Options {
   enum class Mode { serve, help, version, completion };
   Mode mode = Mode::serve;
-  std::string node;          // If empty, from NODE_NAME.
-  std::string agent_socket;  // If empty, found as carve does.
+  std::string node;          // If empty, NODE_NAME is used.
+  std::string agent_socket;  // If empty, found in the same way as by carve.
   std::string kubelet_dir = "/var/lib/kubelet";
-  std::string plugin_dir;     // If empty, device-plugins in kubelet's folder.
-  std::string pod_resources;  // If empty, pod-resources/kubelet.sock in kubelet's folder.
+  std::string plugin_dir;     // If empty, device-plugins in kubelet's directory.
+  std::string pod_resources;  // If empty, pod-resources/kubelet.sock in kubelet's directory.
   std::string runtime = "/run/containerd/containerd.sock";
-  std::optional<os::TcpAddress> metrics{{.host = "0.0.0.0", .port = 9472}};  // No value disables it.
-  std::string tls_certificate, tls_key;  // The port's PEM files, both or none. If none, one is made.
+  std::optional<os::TcpAddress> metrics{{.host = "0.0.0.0", .port = 9472}};  // No value disables /metrics.
+  std::string tls_certificate, tls_key;  // PEM files; if empty, a certificate is created.
   kubernetes::ConnectionOptions api;
   std::string log_level = "info";
 };

@@ -17,7 +17,7 @@ Outcome<Options> parse(std::vector<std::string> words, const std::string& node_n
   return parse_options(static_cast<int>(words.size()), pointers.data(), node_name);
 }
 
-TEST(KubeletOptions, paths_follow_kubelets_folder) {
+TEST(KubeletOptions, paths_follow_kubelets_directory) {
   const auto plain = parse({});
   ASSERT_TRUE(plain) << plain.error().message;
   EXPECT_EQ(plain->node, "n1");
@@ -29,7 +29,7 @@ TEST(KubeletOptions, paths_follow_kubelets_folder) {
   EXPECT_EQ(moved->pod_resources, "/k/pod-resources/kubelet.sock");
 }
 
-TEST(KubeletOptions, a_node_has_a_name) {
+TEST(KubeletOptions, a_node_name_is_required) {
   for (const char* name : {"N1", "a/b", "a b", "n_1"})
     EXPECT_THAT(parse({"--node-name", name}, "").error().message, HasSubstr("is not a valid node name"))
         << name;
@@ -39,7 +39,7 @@ TEST(KubeletOptions, a_node_has_a_name) {
   EXPECT_EQ(parse({"--help"}, "")->mode, Options::Mode::help);
 }
 
-TEST(KubeletOptions, the_port_of_metrics_has_an_address_or_is_off) {
+TEST(KubeletOptions, the_metrics_port_has_an_address_or_is_off) {
   EXPECT_EQ(os::text(*parse({})->metrics), "0.0.0.0:9472");
   EXPECT_EQ(os::text(*parse({"--metrics", "127.0.0.1:0"})->metrics), "127.0.0.1:0");
   EXPECT_FALSE(parse({"--metrics", "off"})->metrics);

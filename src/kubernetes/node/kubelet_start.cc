@@ -83,7 +83,7 @@ ApiSide::ApiSide(os::Loop& loop, const kubernetes::Connection& connection, const
                       [this](const std::string& slice) {
                         agent_worker_->run([slice](AgentApi& agent_api) {
                           if (const auto done = agent_api.end_when_empty(slice); !done)
-                            os::log::warning("slice {} is not released: {}", slice, done.error().detail);
+                            os::log::warning("cannot release slice {}: {}", slice, done.error().detail);
                         });
                       },
                   .update =
@@ -91,7 +91,7 @@ ApiSide::ApiSide(os::Loop& loop, const kubernetes::Connection& connection, const
                         agent_worker_->run([this, update](AgentApi& agent_api) {
                           const auto done = agent_api.change(update.slice, update.change);
                           const std::string refusal = done ? "" : done.error().detail;
-                          if (!done) os::log::warning("slice {} is not updated: {}", update.slice, refusal);
+                          if (!done) os::log::warning("cannot update slice {}: {}", update.slice, refusal);
                           // After any other failure the agent's state is unknown, so the update is retried.
                           const bool is_rejected = !done && done.error().status / 100 == 4;
                           if (done || is_rejected)
@@ -133,7 +133,7 @@ ApiSide::ApiSide(os::Loop& loop, const kubernetes::Connection& connection, const
 
 ApiSide::~ApiSide() = default;
 
-// The agent is called in its own thread.
+// The agent is called in a separate thread.
 void ApiSide::give_metrics(const kubernetes::ReaderCheck::Done& done) {
   agent_worker_->run([this, done](AgentApi& agent_api) {
     auto text = agent_api.metrics();
@@ -154,7 +154,7 @@ ContainerStarter::PodAnswer ApiSide::pod(const std::string& name_space, const st
   auto future = answer->get_future();
   if (future.wait_for(loop_patience) != std::future_status::ready)
     return tl::unexpected(
-        fmt::format("pod {}/{} cannot be read: carve-kubelet is busy or is ending", name_space, name));
+        fmt::format("pod {}/{} cannot be read: carve-kubelet is busy or shutting down", name_space, name));
   return future.get();
 }
 
@@ -189,7 +189,7 @@ PluginHandlers PluginSide::handlers() {
               }};
 }
 
-// Waits for the runtime's first response, at most 5 s.
+// Waits up to 5 s for the runtime's first response.
 RuntimeCapability PluginSide::known_runtime() const {
   RuntimeCapability out = api_.runtime();
   for (int i = 0; !out.is_known && i < 50; ++i) {
@@ -204,10 +204,11 @@ Outcome<std::optional<api::SlotFiles>> PluginSide::allocated(ContainerSlot slot)
     const os::MutexLock lock(mutex_);
     uses_.use(slot);
   }
-  // Without the agent the old file stays; the container's start then fails until the agent is back.
+  // If the agent does not respond, the old file stays, and the container's start fails until the agent is
+  // back.
   if (const auto done = agent_.withdraw_slot(slot); !done)
     os::log::warning("slot {}: {}", text(slot), done.error().detail);
-  // An unknown runtime acts on mounts in any case.
+  // A runtime whose CDI support is unknown still mounts the files.
   if (known_runtime().has_cdi) return std::nullopt;
   auto files = agent_.slot_files(slot);
   if (!files) return failure(FailureKind::unavailable, "slot {}: {}", text(slot), files.error().detail);
@@ -224,7 +225,7 @@ ContainerStarter::Sources PluginSide::sources(const Options& options) {
                             const api::Slice& slice) { granted(request, slice); },
           .refused =
               [this](const std::optional<PodContainer>& pod, const std::string& message) {
-                os::log::warning("a container does not start: {}", message);
+                os::log::warning("cannot start a container: {}", message);
                 if (pod)
                   api_.note({.about = about(*pod),
                              .severity = Severity::warning,
@@ -253,7 +254,7 @@ int serve(os::Loop& loop, const os::Fd& signals) {
   loop.watch(signals.get(), EPOLLIN, [&](uint32_t) { loop.stop(); });
   loop.run();
   loop.forget(signals.get());
-  os::log::info("carve-kubelet ended; slices and containers keep running");
+  os::log::info("carve-kubelet stopped; slices and containers keep running");
   return 0;
 }
 

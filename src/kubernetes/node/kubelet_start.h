@@ -19,13 +19,13 @@
 
 namespace carve::kubernetes::node {
 
-// Prints the message and returns the exit status: 2 for a wrong command line, else 1.
+// Prints the message. Returns the exit status: 2 for an invalid command line, otherwise 1.
 int complain(const Failure&);
 
-// Prints the help, the version or the completion; returns the exit status.
+// Prints the help, the version or the completion script. Returns the exit status.
 int print(Options::Mode);
 
-// The listening socket of /metrics, which is opened before metrics can be served.
+// The listening socket of /metrics. It is opened before metrics can be served, so connections wait.
 struct MetricsListener {
   os::Fd socket;
   tls::Identity identity;
@@ -40,7 +40,7 @@ class ApiSide {
           std::optional<MetricsListener>);
   ~ApiSide();
 
-  // Called in other threads. Waits for the loop, at most 5 s.
+  // Must be called in other threads than the loop's. Waits up to 5 s for the loop.
   ContainerStarter::PodAnswer pod(const std::string& name_space, const std::string& name);
   void note(const EventNote&);
   void look_for_orphans() { agent_worker_->poll(); }
@@ -78,10 +78,10 @@ class PluginSide {
   ContainerStarter starter_;
   os::Mutex mutex_;
   SlotUses uses_ GUARDED_BY(mutex_);
-  std::unique_ptr<PluginRegistrar> registrar_;  // Last, because its threads use the others.
+  std::unique_ptr<PluginRegistrar> registrar_;  // Declared last, because its threads use the other members.
 };
 
-// Runs the loop until a signal comes. Returns the exit status.
+// Runs the loop until a signal arrives. Returns the exit status.
 int serve(os::Loop&, const os::Fd& signals);
 
 }  // namespace carve::kubernetes::node

@@ -21,18 +21,18 @@ int main(int argc, char** argv) {
   const auto connection = kubernetes::find_connection(options->api);
   if (!connection) return complain(connection.error());
 
-  // Listen. Beyond this point the port of /metrics is this program's.
+  // Listen. Beyond this point the program holds the port of /metrics.
   auto metrics = listen(*options);
   if (!metrics) return complain(metrics.error());
 
-  // Take the signals. Beyond this point a signal ends the loop, not the process.
+  // Block the signals. Beyond this point a signal ends the loop, not the process.
   const os::Fd signals = os::take_ending_signals();
 
   // Set up the agent and the runtime. Neither has to be running yet.
   const auto agent = AgentApi::at(client::find_socket(options->agent_socket));
   const auto runtime = ContainerRuntime::at(options->runtime);
 
-  // Keep the node's object. Beyond this point the cluster sees what the agent has.
+  // Maintain the node's object. Beyond this point the cluster sees the agent's state.
   os::Loop loop;
   ApiSide api(loop, *connection, *options, *agent, *runtime, std::move(*metrics));
 

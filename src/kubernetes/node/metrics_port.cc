@@ -5,7 +5,7 @@
 namespace carve::kubernetes::node {
 namespace {
 
-constexpr int64_t self_made_days = 3650;  // Readers cannot verify it, so it is not renewed.
+constexpr int64_t self_made_days = 3650;  // Readers cannot verify it anyway, so it is not renewed.
 constexpr size_t max_readers = 16;
 
 http::Response plain_response(unsigned status, const std::string& text) {

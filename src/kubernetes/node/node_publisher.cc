@@ -80,7 +80,7 @@ void NodePublisher::tell(const std::vector<EventNote>& notes) {
   for (const EventNote& note : notes) effects_.note(note);
 }
 
-// With only some of the pods, the others' slices would look like drift.
+// If only some of the pods were known, the slices of the others would look like drift.
 void NodePublisher::find_drift() {
   if (!agent_ || !seen_ || !pods_.is_complete()) return;
   if (!std::exchange(is_drift_known_, true)) {
@@ -116,7 +116,7 @@ void NodePublisher::step() {
                                           .has_other_plugin = seen_->has_other_plugin(),
                                           .drift = std::move(ledger)});
   tell(events_.of_conditions(wanted.conditions, about_node()));
-  // Patch the annotation first: a reader of the totals then finds the devices.
+  // Patch the annotation first, so that a reader of the totals finds the devices.
   if (auto body = metadata_patch(*seen_, wanted))
     return patch(node_target(), kubernetes::merge_patch_type, *body);
   if (auto body = status_patch(*seen_, wanted, effects_.now_text()))

@@ -1,6 +1,6 @@
-// Keeps this node's object in the API as rules/advertisement.h decides, and passes changes on to the agent:
-// settings that labels change, and slices whose pods are gone. It caches the node's pods, so containers can
-// start while the API server is unreachable. Everything runs in the thread of the client's loop.
+// Keeps this node's object up to date as rules/advertisement.h decides, and passes changes to the agent:
+// settings that labels change, and slices whose pods are gone. It caches the node's pods, so that containers
+// can start while the API server is unreachable. Everything runs in the thread of the client's loop.
 #pragma once
 
 #include <functional>
@@ -24,9 +24,9 @@ namespace carve::kubernetes::node {
 
 inline constexpr kubernetes::Nanoseconds pod_patience_ns = 2 * kubernetes::second_ns;
 inline constexpr kubernetes::Nanoseconds same_update_ns =
-    30 * kubernetes::second_ns;                // Until the same change is sent to the agent again.
+    30 * kubernetes::second_ns;                // Before the same change is sent to the agent again.
 inline constexpr size_t max_asked_pods = 512;  // Twice as many as there are slots.
-// Minimum delay until the same patch is sent again, in case another program, or the API server, keeps undoing
+// Minimum delay before the same patch is sent again, in case another program or the API server keeps undoing
 // it.
 inline constexpr kubernetes::Nanoseconds same_patch_ns = 5 * kubernetes::second_ns;
 
@@ -47,22 +47,22 @@ class NodePublisher {
 
   NodePublisher(kubernetes::ApiClient&, Settings, Effects);
 
-  // Takes the agent's last report, or a message on failure.
+  // Takes the agent's last report, or a message if it cannot be read.
   void agent_reported(Result<api::AgentReport, std::string>);
   void runtime_found(const RuntimeCapability&);
-  // Takes the agent's response to an update. The refusal is empty if the update is carried out.
+  // Takes the agent's response to an update. `refusal` is empty if the update was carried out.
   void updated(const SliceUpdate&, const std::string& refusal);
 
-  // The agent refused the change that change_agent sent.
+  // Takes the agent's rejection of the change that change_agent sent.
   void change_refused(const std::string& refusal);
 
   // Returns the metrics of the watches and of the node.
   KubeletFigures figures() const;
 
   using PodAnswer = Result<std::optional<SeenPod>, std::string>;
-  // Requests a pod from the API server; the result has no pod if there is none of that name. The cache may
-  // still have a deleted pod of that name, so it is used only if the API server does not respond within
-  // pod_patience_ns.
+  // Requests a pod from the API server. The result has no pod if the API server has no pod of that name. The
+  // cached copy is used only if the API server does not respond within pod_patience_ns, because the cache may
+  // still contain a deleted pod of that name.
   void find_pod(const std::string& name_space, const std::string& name, std::function<void(PodAnswer)> found);
 
  private:
@@ -92,27 +92,28 @@ class NodePublisher {
   kubernetes::NodeLedger drift_;
   bool is_drift_known_ = false;  // The drift in the node's object was assumed.
   ReportEvents events_;
-  bool is_stale_ = true;    // The node's object has changed since it was read.
-  std::string last_patch_;  // The newest body; last_patch_at_ has its time.
+  bool is_stale_ = true;    // The node's object has changed since the last read.
+  std::string last_patch_;  // The newest body, sent at last_patch_at_.
   kubernetes::Nanoseconds last_patch_at_ = 0;
   std::string last_problem_;
   kubernetes::Nanoseconds retry_ns_ = kubernetes::first_retry_ns;
-  std::unique_ptr<kubernetes::ApiCall> call_;   // A read or a patch of the node. Null if none is in progress.
-  std::unique_ptr<kubernetes::ApiCall> retry_;  // Null if nothing has failed.
+  std::unique_ptr<kubernetes::ApiCall> call_;   // Read or patch in progress, or null.
+  std::unique_ptr<kubernetes::ApiCall> retry_;  // Null unless a request has failed.
   std::map<std::string, std::unique_ptr<kubernetes::ApiCall>>
-      orphans_;  // By slice: the request for its pod, while it is in progress.
-  // Requested pods, by "NAMESPACE/NAME". The API server may become unreachable before the watch reports them.
+      orphans_;  // By slice: the request for its pod, if one is in progress.
+  // Requested pods, by "NAMESPACE/NAME". They are needed if the API server becomes unreachable before the
+  // watch reports them.
   std::map<std::string, SeenPod> asked_;
   UpdateAnswers updates_;  // The newest updates by slice.
   std::map<std::string, kubernetes::Nanoseconds>
       updated_at_;                              // When the agent got them; a rejection may be temporary.
-  std::optional<api::NodeChange> sent_change_;  // To the agent. No value after it was away.
+  std::optional<api::NodeChange> sent_change_;  // To the agent; no value after it was unreachable.
   kubernetes::Nanoseconds change_sent_at_ = 0;
   std::string change_refusal_;  // The refusal of `sent_change_`.
   StaticPods static_pods_;
   uint64_t next_question_ = 0;
   std::map<uint64_t, std::unique_ptr<kubernetes::ApiCall>> questions_;
-  kubernetes::ObjectWatch nodes_;  // Last, with the pods, because they call the others.
+  kubernetes::ObjectWatch nodes_;  // Declared last, with the pods, because they call the other members.
   kubernetes::WatchedObjects pods_;
 };
 

@@ -1,4 +1,4 @@
-// The node's object and its pods, against an API server in memory, under virtual time.
+// The publisher of the node's object against an in-memory API server under virtual time.
 #include "kubernetes/node/node_publisher.h"
 
 #include <gmock/gmock.h>
@@ -50,7 +50,7 @@ class NodePublisherTest : public testing::Test {
       if (one["type"] == type) return one[field];
     return "";
   }
-  // Returns the answer to a question about a pod: "none", its uid, or the problem.
+  // Returns the result of a request for a pod: "none", its uid, or the problem.
   std::string find(const char* name) {
     std::string out = "never called back";
     publisher->find_pod("a", name, [&](NodePublisher::PodAnswer pod) {
@@ -77,19 +77,19 @@ class NodePublisherTest : public testing::Test {
   std::unique_ptr<NodePublisher> publisher;
 };
 
-TEST_F(NodePublisherTest, the_node_object_shows_what_the_agent_has) {
+TEST_F(NodePublisherTest, the_node_object_shows_the_agents_state) {
   begin();
   EXPECT_EQ(node()["metadata"]["labels"]["carve.dev/node"], "extender");
   EXPECT_TRUE(
       kubernetes::read_devices(node()["metadata"]["annotations"]["carve.dev/devices"].get<std::string>()));
   EXPECT_EQ(node()["status"]["capacity"]["carve.dev/memory"], std::to_string(22731ull << 20));
-  EXPECT_EQ(node()["status"]["capacity"]["cpu"], "2") << "what others wrote stays";
+  EXPECT_EQ(node()["status"]["capacity"]["cpu"], "2") << "values of other programs are kept";
   EXPECT_EQ(node()["status"]["allocatable"]["carve.dev/compute"], "100");
   EXPECT_EQ(condition("CarveReady", "status"), "True");
   EXPECT_THAT(changes, IsEmpty());
 }
 
-TEST_F(NodePublisherTest, it_writes_once_and_again_when_kubelet_zeroes_it) {
+TEST_F(NodePublisherTest, it_writes_once_and_again_after_kubelet_resets_the_totals) {
   begin();
   const auto version = server.version();
   publisher->agent_reported(*agent.report());
@@ -102,7 +102,7 @@ TEST_F(NodePublisherTest, it_writes_once_and_again_when_kubelet_zeroes_it) {
   EXPECT_EQ(node()["status"]["allocatable"]["carve.dev/memory"], std::to_string(22731ull << 20));
 }
 
-TEST_F(NodePublisherTest, a_label_is_reported_to_the_agent) {
+TEST_F(NodePublisherTest, a_label_is_passed_to_the_agent) {
   begin();
   json labelled = node();
   labelled["metadata"]["labels"]["carve.dev/compute-policy"] = "native-burst-share";
@@ -112,14 +112,14 @@ TEST_F(NodePublisherTest, a_label_is_reported_to_the_agent) {
   EXPECT_EQ(changes[0].policy, Policy::native_burst_share);
 }
 
-TEST_F(NodePublisherTest, a_setting_that_the_agent_refuses_is_reported_once_and_sent_again_after_a_pause) {
+TEST_F(NodePublisherTest, a_rejected_setting_is_reported_once_and_sent_again_after_a_pause) {
   begin();
   json labelled = node();
   labelled["metadata"]["labels"]["carve.dev/compute-policy"] = "native-burst-share";
   server.put(nodes, labelled);
   const auto seconds = [&](int count) {
     for (int i = 0; i < count; ++i) {
-      publisher->agent_reported(*agent.report());  // Without the change.
+      publisher->agent_reported(*agent.report());  // The change is missing from the report.
       time.run_for(second_ns);
       if (!changes.empty()) publisher->change_refused("slice a holds a part of device 0");
     }
@@ -129,11 +129,11 @@ TEST_F(NodePublisherTest, a_setting_that_the_agent_refuses_is_reported_once_and_
   EXPECT_EQ(std::ranges::count(notes, "CarveRefused", &EventNote::reason), 1);
   seconds(40);
   EXPECT_EQ(changes.size(), 2u);
-  EXPECT_EQ(std::ranges::count(notes, "CarveRefused", &EventNote::reason), 1) << "it is the same refusal";
+  EXPECT_EQ(std::ranges::count(notes, "CarveRefused", &EventNote::reason), 1) << "the rejection is the same";
 
   publisher->agent_reported(tl::unexpected(std::string("no agent at /s")));
   seconds(2);
-  EXPECT_EQ(changes.size(), 3u) << "an agent that comes back gets it at once";
+  EXPECT_EQ(changes.size(), 3u) << "an agent that returns gets the change immediately";
 }
 
 TEST_F(NodePublisherTest, a_patch_that_is_always_undone_is_not_repeated_endlessly) {
@@ -151,7 +151,7 @@ TEST_F(NodePublisherTest, a_patch_that_is_always_undone_is_not_repeated_endlessl
   EXPECT_LT(server.requests().size() - before, 60u);
 }
 
-TEST_F(NodePublisherTest, without_the_agent_the_condition_reports_it) {
+TEST_F(NodePublisherTest, the_condition_reports_a_missing_agent) {
   begin();
   publisher->agent_reported(tl::unexpected(std::string("no agent at /s")));
   time.run_for(10 * second_ns);
@@ -174,7 +174,7 @@ TEST_F(NodePublisherTest, slices_of_pods_that_are_gone_are_released) {
   EXPECT_THAT(released, testing::Contains("1"));
 }
 
-TEST_F(NodePublisherTest, nothing_is_released_without_a_proof) {
+TEST_F(NodePublisherTest, nothing_is_released_without_proof) {
   begin();
   agent.state.slices = {slice_of("3", "gone", "u-gone")};
   client.set_connected(false);
@@ -187,7 +187,7 @@ TEST_F(NodePublisherTest, nothing_is_released_without_a_proof) {
   EXPECT_THAT(released, ElementsAre("3"));
 }
 
-TEST_F(NodePublisherTest, a_pod_is_requested_and_the_cached_copy_is_used_without_a_server) {
+TEST_F(NodePublisherTest, the_cached_pod_is_used_only_if_the_api_server_does_not_respond) {
   put_pod("web-0");
   begin();
   const std::string uid = uid_of("web-0");
@@ -206,11 +206,11 @@ TEST_F(NodePublisherTest, a_recreated_pod_is_not_mistaken_for_its_predecessor) {
   server.add_fault({.kind = kubernetes::ApiFault::Kind::late, .method = "WATCH", .target = "/pods"});
   server.remove(pods, "a", "web-0");
   put_pod("web-0");
-  EXPECT_EQ(find("web-0"), uid_of("web-0")) << "the watch is late, the GET is not";
+  EXPECT_EQ(find("web-0"), uid_of("web-0")) << "the watch is late but the GET is not";
   EXPECT_NE(find("web-0"), before);
 }
 
-TEST_F(NodePublisherTest, a_requested_pod_is_kept_before_the_watch_reports_it) {
+TEST_F(NodePublisherTest, a_requested_pod_is_cached_before_the_watch_reports_it) {
   begin();
   server.add_fault({.kind = kubernetes::ApiFault::Kind::late, .method = "WATCH", .target = "/pods"});
   put_pod("web-0");
@@ -220,7 +220,7 @@ TEST_F(NodePublisherTest, a_requested_pod_is_kept_before_the_watch_reports_it) {
   EXPECT_EQ(find("web-0"), uid);
 }
 
-TEST_F(NodePublisherTest, new_amounts_are_reported_to_the_agent_once) {
+TEST_F(NodePublisherTest, new_amounts_are_passed_to_the_agent_once) {
   put_pod("web-0");
   begin();
   agent.state.slices = {slice_of("1", "web-0", uid_of("web-0"))};
@@ -236,10 +236,10 @@ TEST_F(NodePublisherTest, new_amounts_are_reported_to_the_agent_once) {
               ElementsAre(::testing::Field(&SliceUpdate::change, api::SliceChange{.memory_bytes = 2048})));
   time.run_for(40 * second_ns);
   publisher->agent_reported(*agent.report());
-  EXPECT_EQ(updates.size(), 2u) << "the agent may have refused it for a while";
+  EXPECT_EQ(updates.size(), 2u) << "the agent may have rejected the update temporarily";
 }
 
-// The coordinator waits for the result of a change that it has begun.
+// The coordinator waits for the result of a change that it has started.
 TEST_F(NodePublisherTest, the_result_of_a_change_is_written_until_the_change_has_ended) {
   put_pod("web-0");
   begin();
@@ -260,7 +260,7 @@ TEST_F(NodePublisherTest, the_result_of_a_change_is_written_until_the_change_has
   agent.state.slices[0].parts.push_back({.uuid = AgentApiFake::uuid, .quota_bytes = 4096});
   publisher->agent_reported(*agent.report());
   request(R"(,"memory_before":4096)");
-  EXPECT_THAT(results(), IsEmpty()) << "the agent has not answered";
+  EXPECT_THAT(results(), IsEmpty()) << "the agent has not responded";
   ASSERT_EQ(updates.size(), 1u);
   EXPECT_TRUE(updates[0].is_awaited);
   publisher->updated(updates[0], "the slice holds 3 KiB");
@@ -268,7 +268,7 @@ TEST_F(NodePublisherTest, the_result_of_a_change_is_written_until_the_change_has
   publisher->agent_reported(*agent.report());
   time.run_for(5 * second_ns);
   EXPECT_EQ(updates.size(), 2u);
-  ASSERT_EQ(results().size(), 1u) << "the update is repeated, and its last result stays";
+  ASSERT_EQ(results().size(), 1u) << "the update is repeated, and its last result is kept";
   EXPECT_EQ(results()[0].memory, 2048u);
   EXPECT_THAT(results()[0].refusal, HasSubstr("the slice holds 3 KiB"));
   agent.state.slices[0].parts[0].quota_bytes = 2048;
@@ -281,10 +281,10 @@ TEST_F(NodePublisherTest, the_result_of_a_change_is_written_until_the_change_has
   agent.state.slices.clear();
   publisher->agent_reported(*agent.report());
   request(R"(,"memory_before":4096)");
-  EXPECT_EQ(results().size(), 1u) << "the container begins with the new amounts";
+  EXPECT_EQ(results().size(), 1u) << "the container starts with the new amounts";
 }
 
-TEST_F(NodePublisherTest, a_ledger_that_differs_from_the_pods_is_written_when_it_lasts) {
+TEST_F(NodePublisherTest, a_difference_between_ledger_and_pods_is_written_if_it_persists) {
   put_pod("web-0");
   begin();
   const auto written = [&] { return node()["metadata"]["annotations"].contains("carve.dev/ledger"); };
@@ -297,7 +297,7 @@ TEST_F(NodePublisherTest, a_ledger_that_differs_from_the_pods_is_written_when_it
   agent.state.slices = {slice_of("1", "web-0", uid_of("web-0"))};
   agent.state.slices[0].parts.push_back({.uuid = AgentApiFake::uuid, .quota_bytes = 2048});
   report_for(20);
-  EXPECT_FALSE(written()) << "the pod's annotation may be on its way";
+  EXPECT_FALSE(written()) << "the pod's annotation may arrive late";
   report_for(20);
   ASSERT_TRUE(written());
   const auto ledger =
@@ -315,7 +315,7 @@ TEST_F(NodePublisherTest, a_ledger_that_differs_from_the_pods_is_written_when_it
   EXPECT_FALSE(written()) << "nothing differs any more";
 }
 
-TEST_F(NodePublisherTest, the_ledger_annotation_of_an_earlier_program_stays) {
+TEST_F(NodePublisherTest, the_ledger_annotation_of_an_earlier_program_is_kept) {
   json labelled = node();
   labelled["metadata"]["annotations"]["carve.dev/ledger"] =
       api::write(kubernetes::NodeLedger{.parts = {{.slice = "1",
@@ -339,7 +339,7 @@ TEST_F(NodePublisherTest, the_ledger_annotation_of_an_earlier_program_stays) {
   EXPECT_FALSE(seen.empty());
 }
 
-TEST_F(NodePublisherTest, a_static_pod_that_requests_a_slice_has_an_event) {
+TEST_F(NodePublisherTest, a_static_pod_that_requests_a_slice_gets_an_event) {
   const auto put = [&](const char* name, bool is_mirror, const json& limits) {
     json pod = {
         {"metadata", {{"name", name}, {"namespace", "a"}}},

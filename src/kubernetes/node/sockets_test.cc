@@ -1,4 +1,4 @@
-// The gRPC traffic: the plugin with kubelet, pod resources, the runtime.
+// Tests the gRPC calls: the plugin with kubelet, pod resources, and the runtime.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
@@ -20,7 +20,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-// Waits until `is_true` returns true; returns false after a minute.
+// Waits until `is_true` returns true. Returns false after a minute.
 bool until(const std::function<bool()>& is_true) {
   for (int i = 0; i < 6000; ++i) {
     if (is_true()) return true;
@@ -104,7 +104,7 @@ TEST_F(SocketsTest, the_plugin_waits_for_kubelet_and_serves_slots) {
   EXPECT_EQ(kubelet->start_container({"s017"}).error(), "s017: pod a/b was not placed by Carve");
 }
 
-TEST_F(SocketsTest, a_new_kubelet_gets_the_plugin_again) {
+TEST_F(SocketsTest, the_plugin_registers_with_a_restarted_kubelet) {
   kubelet->start();
   begin();
   for (int start = 0; start < 3; ++start) {
@@ -115,7 +115,7 @@ TEST_F(SocketsTest, a_new_kubelet_gets_the_plugin_again) {
   }
 }
 
-TEST_F(SocketsTest, a_removed_plugin_socket_is_made_again) {
+TEST_F(SocketsTest, a_removed_plugin_socket_is_created_again) {
   kubelet->start();
   begin();
   ASSERT_TRUE(until([&] { return kubelet->registrations().size() == 1; }));
@@ -126,7 +126,7 @@ TEST_F(SocketsTest, a_removed_plugin_socket_is_made_again) {
   EXPECT_TRUE(kubelet->allocate({"s000"}));
 }
 
-TEST_F(SocketsTest, the_plugin_ends_with_its_program) {
+TEST_F(SocketsTest, the_plugin_disappears_when_its_program_ends) {
   kubelet->start();
   begin();
   ASSERT_TRUE(until([&] { return kubelet->registrations().size() == 1; }));
@@ -142,7 +142,7 @@ TEST_F(SocketsTest, pod_resources_are_read_or_fail_with_a_message) {
   const std::vector<ContainerDevices> resources = {{{"a", "p", "c"}, "carve.dev/slot", {"s001"}},
                                                    {{"a", "p", "c"}, "carve.dev/slot", {"s001", "s002"}}};
   kubelet->set_resources(resources);
-  ASSERT_TRUE(until([&] { return list->list().has_value(); })) << "it connects again";
+  ASSERT_TRUE(until([&] { return list->list().has_value(); })) << "the client connects again";
   const auto read = list->list();
   EXPECT_THAT(containers_with(*read, {1}), ElementsAre(ContainerName{"a", "p", "c"}));
   EXPECT_EQ(read->size(), 2u);
@@ -151,7 +151,7 @@ TEST_F(SocketsTest, pod_resources_are_read_or_fail_with_a_message) {
   EXPECT_TRUE(list->list());
 }
 
-TEST_F(SocketsTest, the_agent_is_reported_of_containers_and_pods_of_bypasses) {
+TEST_F(SocketsTest, running_containers_are_reported_to_the_agent_and_bypasses_to_the_pod) {
   kubelet->start();
   AgentApiFake agent;
   api::Slice slice;
@@ -178,7 +178,7 @@ TEST_F(SocketsTest, the_agent_is_reported_of_containers_and_pods_of_bypasses) {
                                       const std::lock_guard lock(mutex);
                                       not_mounted.push_back(pod.name + ": " + message);
                                     }});
-    // This very process plays the container's, and has no attach directory mounted.
+    // The test's own process acts as the container's process and has no attach directory mounted.
     ASSERT_TRUE(until([&] {
       const std::lock_guard lock(mutex);
       return !not_mounted.empty() && found.has_cdi;

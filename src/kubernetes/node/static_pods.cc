@@ -25,7 +25,7 @@ void StaticPods::answered(const kubernetes::ObjectMeta& pod, const kubernetes::A
   const auto ended = seen_.find(pod.uid);
   if (ended == seen_.end()) return;
   const std::unique_ptr<kubernetes::ApiCall> call = std::move(ended->second);
-  if (!answer.is_success()) {  // The next look reads it again.
+  if (!answer.is_success()) {  // The next look reads the pod again.
     seen_.erase(ended);
     return;
   }

@@ -1,5 +1,5 @@
-// Reports static pods that request slices. Kubelet starts them from files of the node: no webhook, scheduler
-// or quota sees them, so their containers run without the slices that they request. Each gets an event.
+// Reports static pods that request slices. kubelet starts them from files on the node, without the webhook,
+// the scheduler or quotas, so their containers run without the requested slices. Each such pod gets an event.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ class StaticPods {
   StaticPods(kubernetes::ApiClient& client, std::function<void(const EventNote&)> note)
       : client_(client), note_(std::move(note)) {}
 
-  // Takes all pods of the node. It reads each mirror pod once, because the metadata does not have the limits.
+  // Takes all pods of the node. Reads each mirror pod once, because the metadata does not contain the limits.
   void look(const kubernetes::ObjectsByUid&);
 
  private:
@@ -26,7 +26,7 @@ class StaticPods {
 
   kubernetes::ApiClient& client_;
   const std::function<void(const EventNote&)> note_;
-  // By uid. Null after the pod was read.
+  // By uid. Null after the pod has been read.
   std::map<std::string, std::unique_ptr<kubernetes::ApiCall>> seen_;
 };
 

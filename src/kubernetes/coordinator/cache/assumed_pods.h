@@ -1,4 +1,4 @@
-// Pods that a decision assumes to be gone or placed. The destructor restores the cache.
+// Temporarily removes or places pods in the cache, to evaluate a decision. The destructor restores the cache.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ class AssumedPods {
 
   // Assumes that the pod's slices are gone.
   void remove(const CachedPod&);
-  // Assumes that the pod, which has no slices, gets these.
+  // Assumes that the pod, which has no slices, has been given these.
   void place(const CachedPod&, kubernetes::PodSlices);
 
  private:

@@ -11,14 +11,14 @@
 namespace carve::kubernetes::coordinator {
 namespace {
 
-constexpr size_t min_unused_numbers = 64;  // Fewer never cause a rebuild of the fleet.
+constexpr size_t min_unused_numbers = 64;  // Minimum number that causes a rebuild of the fleet.
 
 const std::string& application_of(const kubernetes::PodRequest& request) {
   static const std::string none;
   return request.application ? *request.application : none;
 }
 
-// Returns the version, a number that grows (Kubernetes KEP-5504); 0 if it is not a number.
+// Returns resourceVersion as a number, which grows (Kubernetes KEP-5504). Returns 0 if it is not a number.
 uint64_t version_of(const kubernetes::ObjectMeta& object) {
   uint64_t out = 0;
   const std::string& text = object.resource_version;
@@ -26,7 +26,7 @@ uint64_t version_of(const kubernetes::ObjectMeta& object) {
   return problem == std::errc() && end == text.data() + text.size() ? out : 0;
 }
 
-// Returns the keys of known entries that are missing from the list.
+// Returns the keys of the known entries that the list does not contain.
 template <class Known, class Listed>
 std::vector<std::string> missing(const Known& known, const Listed& listed) {
   std::vector<std::string> out;
@@ -45,7 +45,7 @@ void Cache::set_node(const kubernetes::ObjectMeta& object) {
   CachedNode& node = nodes_[object.name];
   node.name = object.name;
   const uint64_t version = version_of(object);
-  if (version != 0 && version == node.version) return;  // Listed again, unchanged.
+  if (version != 0 && version == node.version) return;  // Unchanged since it was last listed.
   node.version = version;
   auto state = fleet::read_node(object);
   if (!state) {
@@ -82,7 +82,7 @@ void Cache::count_models(const CachedNode& node, int change) {
   }
 }
 
-// A fleet number refers to the same devices as long as it is used.
+// A fleet number refers to the same devices while it is in use.
 void Cache::set_state(CachedNode& node, fleet::GpuNode state) {
   const auto same_model = [](const fleet::GpuDevice& a, const fleet::GpuDevice& b) {
     return a.uuid == b.uuid && a.model == b.model;
@@ -137,7 +137,7 @@ void Cache::rebuild_if_sparse() {
   engine_ = std::make_unique<place::Engine>(strategy_);
   asks_.forget_kinds();
   for (auto& [uid, pod] : pods_) pod.counted.clear();
-  std::map<std::string_view, CachedNode*> in_order;  // Equal caches then have equal fleets.
+  std::map<std::string_view, CachedNode*> in_order;  // By name, so that equal caches have equal fleets.
   for (auto& [name, node] : nodes_) in_order.emplace(name, &node);
   for (const auto& [name, node] : in_order) {
     node->number.reset();
@@ -145,7 +145,7 @@ void Cache::rebuild_if_sparse() {
   }
 }
 
-// Computes the engine's states from all pods of the node, so that an earlier error does not persist.
+// Recomputes the engine's states from all pods of the node, so that an earlier error does not persist.
 void Cache::recount(CachedNode& node) {
   if (!node.state) return;
   const std::vector<fleet::DeviceUse> uses = device_uses(*this, node);
@@ -194,8 +194,8 @@ CachedPod& Cache::cached_pod(const ClusterPod& object) {
 void Cache::set_pod(const kubernetes::ObjectMeta& object) {
   const uint64_t version = version_of(object);
   if (const auto found = pods_.find(object.uid); found != pods_.end() && version != 0) {
-    // The binder reads single pods and can be ahead of the watch or a list, which then bring older objects.
-    // In a repeated list nearly all pods are unchanged.
+    // The binder reads single pods and can be ahead of the watch or of a list, which then deliver older
+    // objects. In a repeated list nearly all pods are unchanged.
     const CachedPod& known = found->second;
     if (version < known.version || (version == known.version && known.is_known)) return;
   }
@@ -215,7 +215,7 @@ void Cache::set_pod(const kubernetes::ObjectMeta& object) {
     if (!pod.slices || *pod.slices != *read.slices) add_slices(pod, std::move(*read.slices));
   } else if (pod.slices && !pod.is_reserved && read.problem.empty()) {
     pod.change.reset();
-    erase_slices(pod);  // The annotation is gone. If it cannot be read, the slices stay as they were.
+    erase_slices(pod);  // The annotation was removed. An unreadable one would leave the slices as they were.
   }
 }
 
@@ -223,7 +223,7 @@ void Cache::remove_pod(const std::string& uid) {
   if (pods_.contains(uid)) erase_pod(uid);
 }
 
-// Frees each object after reading it, so that there is never a second copy of all 50,000.
+// Frees each object after reading it, so that there are never two copies of all 50,000 pods.
 void Cache::replace_pods(kubernetes::ObjectsByUid by_uid) {
   for (const std::string& uid : missing(pods_, by_uid)) {
     CachedPod& pod = pods_.at(uid);
@@ -239,7 +239,7 @@ Result<void, std::string> Cache::know_pod(const kubernetes::ObjectMeta& object) 
   if (!read.request)
     return tl::unexpected(fmt::format(
         "pod {} has no readable annotation {}: {}", read.full_name(), kubernetes::request_annotation,
-        read.problem.empty() ? "it did not pass through the webhook" : read.problem));
+        read.problem.empty() ? "the webhook has not processed the pod" : read.problem));
   cached_pod(read);
   return {};
 }
@@ -294,7 +294,7 @@ void Cache::release(const std::string& uid) {
 
 void Cache::begin_change(const std::string& uid, kubernetes::PodSlices to) {
   CachedPod& pod = pods_.at(uid);
-  invariant(pod.slices && !pod.is_reserved && !pod.change, "a placed pod has one change at a time");
+  invariant(pod.slices && !pod.is_reserved && !pod.change, "a placed pod has at most one change at a time");
   pod.change = CachedPod::Change{.from = *pod.slices, .to = std::move(to)};
   add_change(pod);
 }
@@ -335,8 +335,8 @@ void Cache::erase_slices(CachedPod& pod) {
   forget_if_empty(name);
 }
 
-// Adds the pod's slices to the engine's placements, for its guards and to keep replicas apart. The devices'
-// states include them already.
+// Adds the pod's slices to the engine's placements, which its guards and the spreading of replicas need. The
+// devices' states already include them.
 void Cache::count(CachedPod& pod, const CachedNode& node) {
   invariant(pod.counted.empty());
   if (!node.number || !pod.slices || pod.asked == nullptr) return;

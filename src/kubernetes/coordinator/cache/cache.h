@@ -1,12 +1,13 @@
-// The coordinator's cache: which pod holds which part of which device of the cluster.
+// The coordinator's cache: the slices that each pod of the cluster holds on each device.
 //
-// It is built from the API server's objects only. It also holds decisions that no object confirms yet: a
-// reservation stays until its pod is seen with it, the pod is gone, or the caller knows that the binding was
-// not written.
+// It is built only from the API server's objects and from decisions that no object confirms yet: a
+// reservation stays until the pod is seen with its slices, the pod is gone, or the caller knows that the
+// binding was not written.
 //
 // Cache only holds the state. Decisions are functions over it (decisions.h, preemption.h, slice_changes.h,
 // explanation.h, consolidation_plan.h), and so are the views (cache_views.h, overcommit.h, device_drift.h).
-// They use no clock, socket or random number, so equal caches give equal results. One thread uses a cache.
+// They use no clock, socket or random number, so equal caches give equal results. A cache must be used by one
+// thread only.
 #pragma once
 
 #include <map>
@@ -25,8 +26,8 @@ namespace carve::kubernetes::coordinator {
 
 class Cache {
  public:
-  // Not noexcept: the library then stores the hashes next to the keys, and a look-up does not compute those
-  // of the keys that it passes.
+  // Not noexcept, so that the standard library stores the hashes next to the keys. A look-up then does not
+  // recompute the hashes of the keys that it passes.
   struct Hash {
     using is_transparent = void;
     size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
@@ -36,37 +37,37 @@ class Cache {
 
   explicit Cache(Strategy);
 
-  // Objects as the API server has them. A removed node stays in the cache until its last pod is gone, but
-  // serves no new pod.
+  // Adds or updates a node as stored by the API server. A removed node stays in the cache until its last pod
+  // is gone, but serves no new pods.
   void set_node(const kubernetes::ObjectMeta&);
   void remove_node(const std::string& name);
   void replace_nodes(const kubernetes::ObjectsByUid&);
   void set_pod(const kubernetes::ObjectMeta&);
   void remove_pod(const std::string& uid);
-  // Replaces the pods with those of a list. Reservations stay, since the list may be older.
+  // Replaces the pods with those of a list. Reservations are kept, because the list may be older.
   void replace_pods(kubernetes::ObjectsByUid);
 
-  // Adds a pod as the scheduler sends it, which may be ahead of the watch. Fails with a message if the
+  // Adds a pod from a request of the scheduler, which may be ahead of the watch. Fails with a message if the
   // webhook has not written its request.
   Result<void, std::string> know_pod(const kubernetes::ObjectMeta&);
 
-  // Records that the pod has preempted others and waits for the node. For pods of lower priority it counts as
-  // placed there until it is bound or the nomination is forgotten.
+  // Records that the pod has preempted others and waits for the node. For pods of lower priority the pod
+  // counts as placed there until it is bound or the nomination is forgotten.
   void nominate(const kubernetes::ObjectMeta& pod, const std::string& node);
   void forget_nomination(const std::string& uid);
 
-  // Gives a known pod these slices in place of those that it had.
+  // Gives a known pod these slices instead of its previous ones.
   void place(const std::string& uid, kubernetes::PodSlices);
   // Calls place() and marks the slices as reserved until an object confirms them. The pod's nomination ends.
   void reserve(const std::string& uid, kubernetes::PodSlices);
   void remove_slices(const std::string& uid);
-  // Ends a reservation whose binding was not written, and will not be. Other pods are left as they are.
+  // Ends a reservation whose binding was not written and will not be. Has no effect on other pods.
   void release(const std::string& uid);
 
   // Counts the larger of the current and the new amounts of a placed pod, until the pod is seen with the new
-  // ones or the change is ended.
+  // amounts or the change is ended.
   void begin_change(const std::string& uid, kubernetes::PodSlices to);
-  // Ends a change that was not written, and will not be.
+  // Ends a change that was not written and will not be.
   void end_change(const std::string& uid);
 
   const ByText<CachedNode>& nodes() const { return nodes_; }
@@ -75,8 +76,8 @@ class Cache {
   const CachedNode* find_node(std::string_view name) const { return find(nodes_, name); }
   const CachedPod* find_pod(std::string_view uid) const { return find(pods_, uid); }
 
-  // The engine that places requests. A decision updates its index; only the cache changes its nodes and what
-  // is placed on them.
+  // The engine that places requests. A decision updates its index; only the cache changes its nodes and
+  // placements.
   place::Engine& engine() { return *engine_; }
 
   const std::set<std::string>& overcommitted_nodes() const { return overcommitted_nodes_; }
@@ -119,7 +120,7 @@ class Cache {
   size_t rebuilds_ = 0;
 };
 
-// Returns what the pods' slices take of each device of the node; empty if the node has no readable state.
+// Returns how much of each device of the node the pods' slices use. Empty if the node has no readable state.
 std::vector<fleet::DeviceUse> device_uses(const Cache&, const CachedNode&);
 
 }  // namespace carve::kubernetes::coordinator

@@ -1,7 +1,7 @@
 // Random histories of a cluster: nodes and pods come and go, events arrive late and in any order among
-// objects, lists replace watches, bindings fail or their answers are lost, a coordinator dies and its
+// objects, lists replace watches, bindings fail or their responses are lost, and a coordinator dies and its
 // successor starts from a list. After every step the API server's objects grant no device more than it has.
-// At the end a cache that is built from these objects gives the same answers as the running one.
+// At the end, a cache that is built from these objects makes the same decisions as the running one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +50,8 @@ class Cluster {
     check_cache();
   }
 
-  // Delivers all events and ends all bindings. The cache then equals one that is built from the objects.
+  // Delivers all events and ends all bindings. Afterwards the cache must equal one that is built from the
+  // objects.
   void settle() {
     while (!in_flight_.empty()) land();
     deliver_list();
@@ -73,7 +74,7 @@ class Cluster {
 
   unsigned below(unsigned n) { return static_cast<unsigned>(random_() % n); }
 
-  // Compares the answers of both caches about new pods.
+  // Compares the decisions of both caches about new pods.
   void compare_answers(Cache& fresh) {
     std::vector<std::string_view> names;
     for (const auto& [name, node] : nodes_) names.push_back(name);
@@ -129,7 +130,7 @@ class Cluster {
     pods_.erase(gone);
   }
 
-  // Events of one object keep their order. Events of different objects may overtake each other.
+  // Events of one object stay in order. Events of different objects may overtake each other.
   void deliver() {
     deliver_list();
     if (events_.empty()) return;
@@ -161,7 +162,7 @@ class Cluster {
     out.replace_pods(pods);
     return out;
   }
-  // A list shows the moment of its request. It arrives later, before the events that follow it.
+  // A list has the state of the moment of its request, but arrives later, before the events that follow it.
   void list_again() {
     events_.clear();
     list_.emplace();
@@ -199,17 +200,17 @@ class Cluster {
       if (refusals[i].empty() && (!best || scores[i] > scores[*best])) best = i;
     if (!best) return;
     const auto slices = reserve_devices(*cache_, uid, std::string(names[*best]));
-    ASSERT_TRUE(slices) << slices.error();  // The filter has passed.
+    ASSERT_TRUE(slices) << slices.error();  // The pod has passed the filter.
     bind(uid, *slices);
   }
 
   void bind(const std::string& uid, const kubernetes::PodSlices& slices) {
     if (below(4) == 0)
-      cache_->release(uid);  // The API server refused it; nothing is written.
+      cache_->release(uid);  // The API server rejected the binding, so nothing is written.
     else
       in_flight_.emplace_back(uid, slices);
   }
-  // A request arrives at the API server or is lost. In both cases its answer may be lost.
+  // A request either arrives at the API server or is lost. In both cases its response may be lost.
   void land() {
     if (in_flight_.empty()) return;
     const auto [uid, slices] = in_flight_.front();
@@ -225,7 +226,7 @@ class Cluster {
   bool is_in_flight(const std::string& uid) const {
     return std::ranges::any_of(in_flight_, [&](const auto& binding) { return binding.first == uid; });
   }
-  // The coordinator reads the pod of an unconfirmed reservation.
+  // Does what the coordinator does for an unconfirmed reservation: it reads the pod.
   void find_out(const std::string& uid) {
     const auto pod = pods_.find(uid);
     if (pod == pods_.end()) {
@@ -238,9 +239,10 @@ class Cluster {
     }
   }
 
-  // Adds up the grants of the objects, without the cache.
+  // Checks the sums of the objects' grants, without the cache.
   void check_objects() const {
-    std::map<Uuid, std::tuple<uint64_t, uint64_t, unsigned, bool>> taken;  // Memory, share, slices, whole.
+    std::map<Uuid, std::tuple<uint64_t, uint64_t, unsigned, bool>>
+        taken;  // Memory, share, number of slices, whole device.
     for (const auto& [uid, pod] : pods_) {
       const auto found = pod.annotations.find(kubernetes::slices_annotation);
       if (found == pod.annotations.end()) continue;
@@ -262,7 +264,7 @@ class Cluster {
       ASSERT_LE(std::get<1>(sums), whole_device.basis_points) << text(device);
     }
   }
-  // The running cache grants no device more than it has.
+  // Checks that the running cache grants no device more than it has.
   void check_cache() const {
     for (const auto& [name, node] : nodes_)
       for (const fleet::DeviceUse& device : device_uses(*cache_, name)) {
@@ -278,12 +280,12 @@ class Cluster {
   std::map<std::string, kubernetes::ObjectMeta> pods_;   // By uid.
   std::deque<Event> events_;
   std::optional<std::pair<kubernetes::ObjectsByUid, kubernetes::ObjectsByUid>>
-      list_;                                                             // Nodes and pods; on its way.
+      list_;  // Nodes and pods of a list that has not arrived yet.
   std::deque<std::pair<std::string, kubernetes::PodSlices>> in_flight_;  // Bindings.
   unsigned created_ = 0;
 };
 
-TEST(CacheSimulation, no_history_gives_a_device_out_twice) {
+TEST(CacheSimulation, grants_no_device_twice_in_any_history) {
   const char* const is_long = getenv("CARVE_LONG");
   const unsigned histories = is_long != nullptr && *is_long != '\0' ? 10'000 : 150;
   for (uint64_t seed = 0; seed < histories && !::testing::Test::HasFatalFailure(); ++seed) {

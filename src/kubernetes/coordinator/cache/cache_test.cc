@@ -27,7 +27,7 @@ Cache cache_with(unsigned nodes, unsigned devices, Strategy strategy = Strategy:
   return cache;
 }
 
-// The pod is created, the scheduler binds it to the node, and the watch shows it.
+// Creates the pod, binds it to the node as the scheduler would, and shows the cache the bound pod.
 kubernetes::PodSlices place_pod(Cache& cache, const kubernetes::ObjectMeta& pod, const std::string& node) {
   cache.set_pod(pod);
   const auto slices = reserve_devices(cache, pod.uid, node);
@@ -42,7 +42,7 @@ std::string refusal(Cache& cache, const kubernetes::ObjectMeta& pod, const std::
   return std::string(filter_nodes(cache, pod.uid, Names{node}).front());
 }
 
-TEST(Cache, a_pod_gets_the_part_of_a_device_that_it_requests) {
+TEST(Cache, a_pod_gets_the_requested_part_of_a_device) {
   Cache cache = cache_with(1, 2);
   const auto slices = place_pod(cache, pod_object("p", 4_GiB, 3000), "n0");
   const kubernetes::PlacedSlice& slice = slices.containers.at("c");
@@ -62,7 +62,7 @@ kubernetes::ObjectMeta pod_of_parts(const std::string& name, const char* parts) 
   return pod_object(name, request);
 }
 
-TEST(Cache, parts_that_differ_are_placed_together_on_different_devices) {
+TEST(Cache, unequal_parts_are_placed_together_on_different_devices) {
   Cache cache = cache_with(2, 2);
   place_pod(cache, pod_object("other", 16_GiB), "n0");
   const auto slices = place_pod(cache, pod_of_parts("p", "4GiB:10%,16GiB:30%"), "n0");
@@ -77,7 +77,7 @@ TEST(Cache, parts_that_differ_are_placed_together_on_different_devices) {
               ElementsAre(fleet::DeviceUse{16_GiB, {}, 1, 1, false}, fleet::DeviceUse{}));
 }
 
-TEST(Cache, parts_that_do_not_all_fit_wait_with_what_each_lacks) {
+TEST(Cache, a_pod_whose_unequal_parts_do_not_all_fit_waits_with_a_reason_per_part) {
   Cache cache = cache_with(1, 2);
   place_pod(cache, pod_object("other", 16_GiB), "n0");
   EXPECT_EQ(refusal(cache, pod_of_parts("p", "8GiB,7GiB"), "n0"), "a device for each part");
@@ -89,7 +89,7 @@ TEST(Cache, parts_that_do_not_all_fit_wait_with_what_each_lacks) {
   EXPECT_EQ(refusal(cache, pod_of_parts("s", "2GiB,16GiB"), "n0"), "");
 }
 
-TEST(Cache, parts_that_differ_are_weights_under_native_burst) {
+TEST(Cache, unequal_parts_are_weights_under_native_burst) {
   Cache cache(Strategy::binpack);
   kubernetes::NodeDevices devices = a10_devices(0, 2);
   devices.policy.effective = Policy::native_burst_share;
@@ -100,7 +100,7 @@ TEST(Cache, parts_that_differ_are_weights_under_native_burst) {
   }
 }
 
-TEST(Cache, a_plan_moves_parts_that_differ_as_a_whole) {
+TEST(Cache, a_plan_moves_unequal_parts_as_a_whole) {
   Cache cache = cache_with(3, 2);
   place_pod(cache, pod_of_parts("p", "4GiB:10%,16GiB:30%"), "n0");
   place_pod(cache, pod_object("q", 1_GiB), "n1");
@@ -113,7 +113,7 @@ TEST(Cache, a_plan_moves_parts_that_differ_as_a_whole) {
       << "a plan changes nothing";
 }
 
-TEST(Cache, refusals_have_the_names_of_the_rules) {
+TEST(Cache, refusals_contain_the_names_of_the_rules) {
   Cache cache = cache_with(2, 1);
   kubernetes::NodeDevices shares_nothing = a10_devices(7, 1);
   shares_nothing.mode.desired = shares_nothing.mode.effective = NodeMode::exclusive;
@@ -135,7 +135,7 @@ TEST(Cache, refusals_have_the_names_of_the_rules) {
   EXPECT_EQ(refusal(cache, pod_object("share-2", 1_GiB, 3000), "n1"), "compute");
 }
 
-TEST(Cache, the_17th_isolated_slice_waits_where_memory_is_isolated) {
+TEST(Cache, the_17th_isolated_slice_waits_only_where_memory_is_isolated) {
   Cache cache = cache_with(1, 1);
   kubernetes::NodeDevices sharing = a10_devices(1, 1);
   sharing.mode.desired = sharing.mode.effective = NodeMode::none;
@@ -151,7 +151,7 @@ TEST(Cache, the_17th_isolated_slice_waits_where_memory_is_isolated) {
   EXPECT_THAT(explain_waiting(cache, pod.uid), HasSubstr("1/2 nodes can serve: 1 16 slices on every device"));
 }
 
-TEST(Cache, a_migration_that_makes_room_is_named) {
+TEST(Cache, a_migration_that_makes_room_is_proposed) {
   Cache cache = cache_with(2, 1);
   place_pod(cache, pod_object("large", 10_GiB), "n0");
   place_pod(cache, pod_object("small", 6_GiB), "n0");
@@ -163,7 +163,7 @@ TEST(Cache, a_migration_that_makes_room_is_named) {
   EXPECT_EQ(refusal(cache, pod, "n0"), "memory") << "nothing is moved";
   const kubernetes::ObjectMeta huge = pod_object("huge", 20_GiB);
   cache.set_pod(huge);
-  EXPECT_THAT(explain_waiting(cache, huge.uid), Not(HasSubstr("migration"))) << "no single migration helps";
+  EXPECT_THAT(explain_waiting(cache, huge.uid), Not(HasSubstr("migration"))) << "one migration is not enough";
 }
 
 TEST(Cache, shares_are_weights_under_native_burst) {
@@ -180,7 +180,7 @@ TEST(Cache, shares_are_weights_under_native_burst) {
   EXPECT_EQ(refusal(cache, pod_object("without-a-share", 1_GiB), "n0"), "");
 }
 
-TEST(Cache, whole_devices_and_shared_ones_exclude_each_other) {
+TEST(Cache, whole_and_shared_slices_exclude_each_other) {
   Cache cache = cache_with(1, 2);
   kubernetes::PodRequest request{.dialect = "carve"};
   request.containers["c"].amounts.exclusive = true;
@@ -194,8 +194,8 @@ TEST(Cache, whole_devices_and_shared_ones_exclude_each_other) {
                         "device 1: an exclusive slice holds the device"));
 }
 
-// The largest is placed first; each gets its own slice.
-TEST(Cache, containers_of_a_pod_fit_together_or_not_at_all) {
+// The largest container is placed first, and each gets its own slice.
+TEST(Cache, containers_of_a_pod_are_placed_together_or_not_at_all) {
   Cache cache = cache_with(1, 2);
   kubernetes::PodRequest request{.dialect = "carve"};
   request.containers["small"].amounts = {.memory_bytes = (4_GiB).count};
@@ -211,7 +211,7 @@ TEST(Cache, containers_of_a_pod_fit_together_or_not_at_all) {
   EXPECT_EQ(refusal(two, pod_object("p", request), "n0"), "the containers together");
 }
 
-TEST(Cache, a_request_may_name_devices) {
+TEST(Cache, a_request_may_select_devices_by_uuid) {
   Cache cache = cache_with(1, 3);
   kubernetes::PodRequest request{.dialect = "carve"};
   request.containers["c"].amounts = {.memory_bytes = (16_GiB).count};
@@ -221,11 +221,11 @@ TEST(Cache, a_request_may_name_devices) {
   EXPECT_EQ(place_pod(cache, pod_object("q", request), "n0").containers.at("c").parts.front().device,
             device_uuid(0, 2));
   EXPECT_EQ(refusal(cache, pod_object("r", request), "n0"), "other device");
-  request.containers["c"].amounts.device_uuids = {"what is no UUID"};
+  request.containers["c"].amounts.device_uuids = {"a text that is not a UUID"};
   EXPECT_EQ(refusal(cache, pod_object("s", request), "n0"), "other device");
 }
 
-TEST(Cache, the_strategies_of_pod_and_node_choose_the_device) {
+TEST(Cache, the_strategies_of_the_pod_and_the_node_choose_the_device) {
   Cache cache = cache_with(1, 2);
   kubernetes::NodeDevices spread = a10_devices(1, 2);
   spread.placement = Strategy::spread;
@@ -248,20 +248,20 @@ TEST(Cache, the_strategies_of_pod_and_node_choose_the_device) {
   EXPECT_EQ(device_of("f", "spread", Strategy::binpack), 0);
 }
 
-TEST(Cache, one_node_has_the_highest_score) {
+TEST(Cache, exactly_one_node_has_the_highest_score) {
   Cache cache = cache_with(3, 1);
   place_pod(cache, pod_object("standing", 8_GiB), "n1");
   const kubernetes::ObjectMeta pod = pod_object("p", 4_GiB);
   cache.set_pod(pod);
   const auto scores = prioritize_nodes(cache, pod.uid, Names{"n0", "n1", "n2", "other"});
-  EXPECT_EQ(scores[1], 10) << "binpack fills it";
+  EXPECT_EQ(scores[1], 10) << "binpack prefers this node";
   EXPECT_LT(scores[0], 10);
   EXPECT_EQ(scores[3], 0);
   EXPECT_EQ(prioritize_nodes(cache, pod.uid, Names{"n2"}).front(), 10);
 }
 
-// Covers the time between the reservation and the object that confirms it.
-TEST(Cache, a_reservation_stays_until_its_result_is_known) {
+// Covers the time between a reservation and the object that confirms it.
+TEST(Cache, a_reservation_is_kept_until_its_outcome_is_known) {
   Cache cache = cache_with(2, 1);
   const kubernetes::ObjectMeta pod = pod_object("p", 20_GiB), other = pod_object("q", 20_GiB);
   ASSERT_TRUE(cache.know_pod(pod));
@@ -277,7 +277,7 @@ TEST(Cache, a_reservation_stays_until_its_result_is_known) {
   cache.replace_pods({{other.uid, other}});
   EXPECT_THAT(unconfirmed_pods(cache), ElementsAre(pod.uid)) << "the list may be older than the pod";
   cache.set_pod(pod);
-  EXPECT_THAT(unconfirmed_pods(cache), ElementsAre(pod.uid)) << "the object is from before the binding";
+  EXPECT_THAT(unconfirmed_pods(cache), ElementsAre(pod.uid)) << "the object is older than the binding";
 
   cache.release(pod.uid);
   EXPECT_TRUE(reserve_devices(cache, other.uid, "n0"));
@@ -301,7 +301,7 @@ TEST(Cache, a_removed_node_keeps_the_slices_of_its_pods) {
       << "the node is removed with its last pod";
 }
 
-TEST(Cache, pods_may_come_before_their_node) {
+TEST(Cache, pods_may_arrive_before_their_node) {
   Cache earlier = cache_with(1, 2), later(Strategy::binpack);
   const kubernetes::ObjectMeta pod = pod_object("p", 4_GiB, 3000);
   const auto slices = place_pod(earlier, pod, "n0");
@@ -310,7 +310,7 @@ TEST(Cache, pods_may_come_before_their_node) {
   EXPECT_EQ(device_uses(later, "n0"), device_uses(earlier, "n0"));
 }
 
-TEST(Cache, a_node_that_cannot_be_read_serves_nothing_new) {
+TEST(Cache, an_unreadable_node_serves_no_new_pods) {
   Cache cache = cache_with(1, 1);
   const auto slices = place_pod(cache, pod_object("p", 4_GiB), "n0");
   kubernetes::ObjectMeta damaged = node_object("n0", a10_devices(0, 1));
@@ -323,7 +323,7 @@ TEST(Cache, a_node_that_cannot_be_read_serves_nothing_new) {
   EXPECT_EQ(device_uses(cache, "n0").front().memory, 4_GiB);
 }
 
-TEST(Cache, slices_that_cannot_be_read_stay_reserved_as_they_were) {
+TEST(Cache, unreadable_slices_keep_their_last_reservation) {
   Cache cache = cache_with(1, 1);
   const kubernetes::ObjectMeta pod = pod_object("p", 4_GiB);
   place_pod(cache, pod, "n0");
@@ -354,7 +354,7 @@ TEST(Cache, one_message_explains_why_a_pod_waits) {
             "less it fits on n2");
 }
 
-TEST(Cache, the_engine_is_rebuilt_when_many_nodes_have_left) {
+TEST(Cache, the_engine_is_rebuilt_after_many_nodes_were_removed) {
   Cache cache = cache_with(2, 1);
   const kubernetes::ObjectMeta pod = pod_object("p", 4_GiB);
   place_pod(cache, pod, "n0");
@@ -369,7 +369,7 @@ TEST(Cache, the_engine_is_rebuilt_when_many_nodes_have_left) {
   EXPECT_EQ(refusal(cache, pod_object("q", 20_GiB), "n1"), "");
 }
 
-TEST(Cache, views_show_models_units_and_what_is_granted_twice) {
+TEST(Cache, views_show_models_units_and_overcommitted_devices) {
   Cache cache(Strategy::binpack);
   cache.set_node(node_object("n0", a10_devices(0, 1)));
   kubernetes::PodRequest request{.dialect = "ack"};
@@ -393,7 +393,7 @@ TEST(Cache, views_show_models_units_and_what_is_granted_twice) {
   EXPECT_THAT(device_models(cache), IsEmpty());
 }
 
-TEST(Cache, an_older_state_that_arrives_late_changes_nothing) {
+TEST(Cache, ignores_an_older_state_that_arrives_late) {
   Cache cache(Strategy::binpack);
   cache.set_node(node_object("n0", a10_devices(0, 1)));
   const auto at = [](kubernetes::ObjectMeta pod, const char* version) {
@@ -410,8 +410,8 @@ TEST(Cache, an_older_state_that_arrives_late_changes_nothing) {
   EXPECT_EQ(device_uses(cache, "n0").front().memory, Bytes{});
 }
 
-// In a repeated list 50,000 pods are unchanged. Reading one takes 13 us.
-TEST(Cache, a_version_that_was_read_is_not_read_again) {
+// After a repeated list, 50,000 pods may be unchanged, and parsing one takes 13 us.
+TEST(Cache, does_not_parse_a_version_twice) {
   Cache cache(Strategy::binpack);
   const auto at = [](kubernetes::ObjectMeta object, const char* version) {
     object.resource_version = version;
@@ -436,10 +436,10 @@ TEST(Cache, a_version_that_was_read_is_not_read_again) {
 
   cache.remove_node("n0");
   cache.set_node(node);
-  EXPECT_EQ(refusal(cache, pod_object("q", 1_GiB), "n0"), "") << "a node that comes back is read again";
+  EXPECT_EQ(refusal(cache, pod_object("q", 1_GiB), "n0"), "") << "a node that returns is read again";
 }
 
-TEST(Cache, a_plan_empties_devices_and_moves_nothing) {
+TEST(Cache, a_plan_empties_devices_but_moves_nothing) {
   Cache cache(Strategy::spread);
   for (unsigned n = 0; n < 2; ++n) cache.set_node(node_object("n" + std::to_string(n), a10_devices(n, 2)));
   const std::pair<const char*, const char*> pods[] = {{"p", "n0"}, {"q", "n0"}, {"r", "n1"}};
@@ -459,7 +459,7 @@ TEST(Cache, a_plan_empties_devices_and_moves_nothing) {
     EXPECT_EQ(move.from.size(), 1u);
   }
   EXPECT_EQ(device_uses(cache, "n0").front().memory, 4_GiB);
-  EXPECT_TRUE(plan_consolidation(cache, 4).emptied.size() < 4u) << "the slices need some device";
+  EXPECT_TRUE(plan_consolidation(cache, 4).emptied.size() < 4u) << "the slices cannot do without all devices";
 }
 
 }  // namespace

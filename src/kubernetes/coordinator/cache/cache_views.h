@@ -10,21 +10,21 @@
 
 namespace carve::kubernetes::coordinator {
 
-// Returns the names of all nodes, in no order. They are valid until the cache changes.
+// Returns the names of all nodes in no particular order. They are valid until the cache changes.
 std::vector<std::string_view> node_names(const Cache&);
 
-// Returns why objects cannot be read, by "node NAME" or "pod NAMESPACE/NAME".
+// Returns the reason why each unreadable object cannot be read, by "node NAME" or "pod NAMESPACE/NAME".
 std::map<std::string, std::string> unreadable_objects(const Cache&);
 
-// Returns what is in use of each device of the node; empty if there is no readable node of that name.
+// Returns how much of each device of the node is in use. Empty if the node is unknown or unreadable.
 std::vector<fleet::DeviceUse> device_uses(const Cache&, const std::string& node);
 // Returns the models of all devices.
 std::vector<std::string> device_models(const Cache&);
 
-// Returns pods that request memory in units, as NAMESPACE/NAME, by the unit's bytes.
+// Returns the pods that request memory in units, as NAMESPACE/NAME, by the unit's size in bytes.
 std::map<uint64_t, std::vector<std::string>> pods_in_units(const Cache&);
 
-// Returns the uids of reservations that no object confirms yet.
+// Returns the uids of the pods whose reservations no object confirms yet.
 std::vector<std::string> unconfirmed_pods(const Cache&);
 bool is_unconfirmed(const Cache&, const std::string& uid);
 // Returns the uids of pods that wait for a node and are not being deleted.

@@ -1,4 +1,4 @@
-// A node in the cache: its devices, and what its pods' slices take of them.
+// A node in the cache: its devices, and how much of them its pods' slices use.
 #pragma once
 
 #include <map>
@@ -14,10 +14,10 @@
 namespace carve::kubernetes::coordinator {
 
 struct CachedNode {
-  std::optional<uint32_t> number;  // In the engine's fleet. First, because a filter reads it of every node.
+  std::optional<uint32_t> number;       // In the engine's fleet. First, because filters read it.
   std::optional<fleet::GpuNode> state;  // No value if the node is gone or cannot be read.
   std::string name;
-  std::string problem;              // Why its annotations cannot be read.
+  std::string problem;              // Why its annotations cannot be read; empty if they can.
   uint64_t version = 0;             // resourceVersion of the object that was read.
   std::set<std::string> pods;       // uids of pods that have slices here.
   std::set<std::string> nominated;  // uids of pods that wait for this node after a preemption.
@@ -25,7 +25,7 @@ struct CachedNode {
   bool is_empty() const { return !state && problem.empty() && pods.empty() && nominated.empty(); }
 };
 
-// Returns the devices of the parts as a set; no value if the node does not have one of them.
+// Returns the devices of the parts as a set, or no value if the node lacks one of them.
 std::optional<place::DeviceSet> device_set(const fleet::GpuNode&, const std::vector<kubernetes::PlacedPart>&);
 
 }  // namespace carve::kubernetes::coordinator

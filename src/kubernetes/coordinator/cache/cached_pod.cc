@@ -5,7 +5,8 @@
 namespace carve::kubernetes::coordinator {
 namespace {
 
-// Orders containers by how hard they are to place: whole devices, then total memory and compute.
+// Orders containers by the difficulty of their placement: first by whole devices, then by total memory and
+// compute.
 bool is_larger(const ContainerAsk& a, const ContainerAsk& b) {
   const auto key = [](const ContainerAsk& ask) {
     const place::RequestShape& s = ask.shape;
@@ -21,7 +22,7 @@ bool is_larger(const ContainerAsk& a, const ContainerAsk& b) {
   return key(a) > key(b);
 }
 
-// A string that is not a UUID is replaced by a UUID that no device has.
+// Replaces a string that is not a UUID by a UUID that no device has.
 std::vector<Uuid> uuids_of(const Amounts& asked) {
   std::vector<Uuid> out;
   for (const std::string& text : asked.device_uuids) out.push_back(parse_uuid(text).value_or(Uuid{}));
@@ -70,7 +71,7 @@ Result<std::vector<ContainerAsk>, fleet::Refusal> asks_on(const kubernetes::PodR
     ask.strategy = asked.amounts.strategy;
   }
   std::ranges::stable_sort(out, is_larger);
-  // The CPU request is the whole pod's, so it counts once.
+  // The CPU request is that of the whole pod, so it counts only once.
   if (!out.empty())
     out.front().shape.cpu_milli = static_cast<uint32_t>(std::min<uint64_t>(request.cpu, UINT32_MAX));
   return out;

@@ -5,14 +5,14 @@
 namespace carve::kubernetes::coordinator {
 namespace {
 
-// Returns whether the node has not carried out a change of the container's slice yet.
+// Returns whether a change of the container's slice is waiting for the node.
 bool changes_container(const CachedPod& pod, const std::string& container) {
   if (!pod.slices) return false;
   const auto slice = pod.slices->containers.find(container);
   return slice != pod.slices->containers.end() && slice->second.memory_before.has_value();
 }
 
-// Returns the pod's part of the device on the node; null if it has none.
+// Returns the pod's part of the device on the node, or null if it has none.
 const kubernetes::PlacedPart* granted_part(const CachedPod& pod, const std::string& node,
                                            const kubernetes::LedgerPart& part) {
   if (!pod.slices || pod.slices->node != node) return nullptr;
@@ -48,7 +48,7 @@ std::vector<DeviceDrift> ledger_drift(const Cache& cache, const std::string& nam
                            .ledger_share = {part.share_bp},
                            .reserved_share = {}};
       if (const CachedPod* const pod = cache.find_pod(part.uid)) {
-        if (pod->change || pod->is_reserved) continue;  // It is being written.
+        if (pod->change || pod->is_reserved) continue;  // The pod is being written.
         if (changes_container(*pod, part.container)) continue;
         const kubernetes::PlacedPart* const granted = granted_part(*pod, name, part);
         if (granted != nullptr) row.in_use = granted->memory, row.reserved_share = granted->share;
@@ -68,7 +68,7 @@ std::string text(const DeviceDrift& drift) {
   std::string out = fmt::format(
       "device {} ({}) of node {}: the cache grants {} of {}, and the node's ledger differs: ", drift.device,
       text(drift.uuid), drift.node, text(drift.granted).c_str(), text(drift.usable).c_str());
-  constexpr size_t max_named_rows = 4;  // An event has at most 1 kB.
+  constexpr size_t max_named_rows = 4;  // An event note has at most 1 kB.
   for (size_t i = 0; i < std::min(drift.rows.size(), max_named_rows); ++i) {
     const DeviceDrift::Row& row = drift.rows[i];
     out += fmt::format("{}{}: {} in the ledger, {} in the cache", i == 0 ? "" : "; ", row.holder,

@@ -1,4 +1,4 @@
-// Devices for which a node's ledger and the cache have different slices.
+// Devices on which the slices in a node's ledger differ from those in the cache.
 #pragma once
 
 #include <string>
@@ -19,10 +19,10 @@ struct DeviceDrift {
     Bytes ledger, in_use;
     Share ledger_share, reserved_share;
   };
-  std::vector<Row> rows;  // The largest amounts in the ledger first.
+  std::vector<Row> rows;  // Sorted by amount in the ledger, the largest first.
 };
 
-// Returns the node's devices that differ, by device.
+// Returns the devices of the node whose slices differ, sorted by device.
 std::vector<DeviceDrift> ledger_drift(const Cache&, const std::string& node, const kubernetes::NodeLedger&);
 
 // Returns a message with the device, amounts and pods.

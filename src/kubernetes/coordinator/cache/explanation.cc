@@ -12,14 +12,14 @@
 namespace carve::kubernetes::coordinator {
 namespace {
 
-// A proposal takes 10 us for each tried slice, in the loop that answers the scheduler.
+// A migration proposal takes 10 us per tried slice, in the loop that also responds to the scheduler.
 constexpr size_t max_migration_nodes = 16, max_migration_candidates = 256;
 
-// The rules that keep a pod from some nodes.
+// The rules that exclude nodes for a pod.
 struct Refusals {
   size_t nodes = 0, serving = 0;
   std::map<std::string_view, size_t> by_rule;  // Number of nodes by rule.
-  std::vector<const CachedNode*> nearest;      // Those with the largest free block first.
+  std::vector<const CachedNode*> nearest;      // Nodes with the largest free block first.
   const CachedNode* other = nullptr;           // The first node whose settings do not allow the pod.
 };
 
@@ -61,7 +61,7 @@ std::string summary_of(const Refusals& refusals) {
   return out;
 }
 
-// Returns why the node cannot serve the pod. Empty if each container alone fits there.
+// Returns why the node cannot serve the pod. Empty if each container would fit there without the others.
 std::string message_on(Cache& cache, const CachedPod& pod, const CachedNode& node) {
   const place::Fleet& fleet = cache.engine().fleet();
   const auto& asks = pod.asked->on(node.state->kind, fleet);
@@ -74,7 +74,7 @@ std::string message_on(Cache& cache, const CachedPod& pod, const CachedNode& nod
   return "";
 }
 
-// Returns which smaller request would fit, and where.
+// Returns the smaller request that would fit, and where.
 std::string what_would_fit(Cache& cache, const place::RequestShape& shape) {
   const place::Refusal refused = place::explain(cache.engine().fleet(), shape);
   std::string out;
@@ -92,8 +92,8 @@ std::string what_would_fit(Cache& cache, const place::RequestShape& shape) {
   return out;
 }
 
-// Returns the pod, as NAMESPACE/NAME, that would make room if it moved; empty if no single one does. Pods of
-// several slices are not candidates, because their slices have to stay on one node.
+// Returns the pod (NAMESPACE/NAME) whose migration would make room. Empty if no single migration does. Pods
+// with several slices are not candidates, because all slices of a pod must stay on one node.
 std::string migration_for(Cache& cache, const CachedPod& asking, const ContainerAsk& ask,
                           std::span<const CachedNode* const> nodes) {
   std::map<std::string_view, const CachedPod*> in_order;
@@ -134,7 +134,7 @@ std::string explain_waiting(Cache& cache, const std::string& uid, std::span<cons
   if (asks.empty()) return out;
   if (const std::string why = message_on(cache, *pod, nearest); !why.empty())
     out += fmt::format(". Nearest {}: {}", nearest.name, why);
-  if (refusals.nodes < cache.nodes().size()) return out;  // The text may name one of the other nodes.
+  if (refusals.nodes < cache.nodes().size()) return out;  // The text may name a node that is not in `nodes`.
   const std::string advice = what_would_fit(cache, asks.front().shape);
   out += advice;
   if (!is_simple(asks)) return out;

@@ -35,7 +35,7 @@ kubernetes::PlacedSlice slice_of(const ContainerAsk& ask, const fleet::GpuNode& 
   return out;
 }
 
-// Places the containers one after the other, in a fleet that has only this node.
+// Places the containers one after another in a fleet that contains only this node.
 std::optional<std::vector<DeviceChoice>> choose_in_turn(const place::Fleet& fleet, const CachedNode& node,
                                                         std::span<const ContainerAsk> asks) {
   const auto states = fleet.devices(*node.number);
@@ -113,7 +113,7 @@ std::string_view refusal(Cache& cache, const CachedPod& pod, const CachedNode& n
   return asks->size() == 1 ? other_device : together;
 }
 
-// Pods that are being deleted make room for the nominated ones, and still count for the others.
+// Pods that are being deleted make room for the nominated pods but still count for other pods.
 void place_nominated(AssumedPods& assumed, Cache& cache, const CachedPod& asking, const CachedNode& node) {
   if (!node.state || !node.number) return;
   for (const std::string& uid : node.nominated) {

@@ -1,4 +1,5 @@
-// Whether a pod fits on one node, and on which of its devices. The decisions are built from these functions.
+// Checks whether a pod fits on one node, and on which of its devices. The decisions are built from these
+// functions.
 #pragma once
 
 #include <optional>
@@ -19,21 +20,21 @@ struct DeviceChoice {
   place::Assignment assignment;
 };
 
-// Returns what each container of the pod requests on the node, or null if nodes of its kind cannot serve the
-// pod. The pod has a request, and the node a state.
+// Returns what each container of the pod requests on the node, or null if nodes of this kind cannot serve the
+// pod. The pod must have a request, and the node must have a state.
 const std::vector<ContainerAsk>* asks_on(Cache&, const CachedPod&, const CachedNode&);
 
 // Returns whether only one container requests a slice and any device may serve it.
 bool is_simple(const std::vector<ContainerAsk>&);
 
-// Returns the devices for each container; no value if they do not fit.
+// Returns the devices for each container, or no value if they do not fit.
 std::optional<std::vector<DeviceChoice>> choose_devices(Cache&, const CachedPod&, const CachedNode&);
-// Returns the slices that these choices make.
+// Returns the slices that result from these choices.
 kubernetes::PodSlices slices_of(std::span<const DeviceChoice>, const CachedNode&);
 
-// Returns the short name of the rule that rejects the node for the pod; empty if the pod fits.
+// Returns the short name of the rule that rejects the pod on this node. Empty if the pod fits.
 std::string_view refusal(Cache&, const CachedPod&, const CachedNode&);
-// The same, with the nominated pods of higher priority placed on the node.
+// Like refusal(), but with the nominated pods of higher priority placed on the node.
 std::string_view refusal_with_nominated(Cache&, const CachedPod&, const CachedNode&);
 
 // Places the pods of higher priority that are nominated for the node.

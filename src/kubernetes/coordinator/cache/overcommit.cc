@@ -43,7 +43,7 @@ std::string text(const Overcommit& row) {
       "slices. Pods: ",
       row.device, text(row.uuid), row.node, text(row.granted).c_str(), row.isolated, text(row.usable).c_str(),
       max_isolated_slices);
-  constexpr size_t max_named_pods = 8;  // An event has at most 1 kB.
+  constexpr size_t max_named_pods = 8;  // An event note has at most 1 kB.
   for (size_t i = 0; i < std::min(row.pods.size(), max_named_pods); ++i)
     out += fmt::format("{}{} {}", i == 0 ? "" : ", ", row.pods[i].pod, text(row.pods[i].memory).c_str());
   if (row.pods.size() > max_named_pods) out += fmt::format(", and {} more", row.pods.size() - max_named_pods);

@@ -1,4 +1,4 @@
-// Devices for which the annotations of pods grant more than there is.
+// Devices of which the pods' annotations grant more than exists.
 #pragma once
 
 #include <string>
@@ -8,21 +8,21 @@
 
 namespace carve::kubernetes::coordinator {
 
-// The device has shrunk, or annotations were forged.
+// Happens if a device has shrunk or annotations were forged.
 struct Overcommit {
   std::string node;
   unsigned device = 0;
   Uuid uuid;
   Bytes granted, usable;
-  unsigned isolated = 0;  // Slices whose memory is limited.
+  unsigned isolated = 0;  // Number of slices whose memory is limited.
   struct Grant {
     std::string pod;  // NAMESPACE/NAME
     Bytes memory;
   };
-  std::vector<Grant> pods;  // The largest first.
+  std::vector<Grant> pods;  // Sorted by size, the largest first.
 };
 
-// Returns the overcommitted devices, by node and device.
+// Returns the overcommitted devices, sorted by node and device.
 std::vector<Overcommit> overcommitted_devices(const Cache&);
 
 // Returns a message with the device, amounts and pods.

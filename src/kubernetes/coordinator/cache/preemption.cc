@@ -23,7 +23,7 @@ Candidate candidate_of(const CachedPod& pod) {
   return out;
 }
 
-// Returns whether the pod on a node may be removed for the other.
+// Returns whether `pod`, which is on a node, may be removed for `other`.
 bool may_be_removed(const CachedPod& pod, const CachedPod& other) {
   return &pod != &other && !pod.is_deleting && !pod.is_reserved && pod.priority &&
          *pod.priority < other.priority.value_or(0);
@@ -85,7 +85,7 @@ std::optional<std::vector<std::string>> complete_victims(Cache& cache, const std
     if (may_be_removed(other, *pod)) candidates.push_back(candidate_of(other));
   }
   if (fits_without(cache, uid, node_name, gone)) return out;
-  // Remove whole priorities, the lowest first, until the pod fits.
+  // Remove all pods of one priority at a time, the lowest first, until the pod fits.
   std::ranges::sort(candidates, {}, [](const Candidate& c) { return std::tie(c.priority, c.uid); });
   std::vector<Candidate> removed;
   for (bool fits = false; !fits;) {
@@ -97,7 +97,8 @@ std::optional<std::vector<std::string>> complete_victims(Cache& cache, const std
     }
     fits = fits_without(cache, uid, node_name, gone);
   }
-  // Keep the pods that need not go: the highest priority first, then the smallest, then the oldest.
+  // Put back the pods that need not be removed: the highest priority first, then the smallest, then the
+  // oldest.
   std::ranges::sort(removed, [](const Candidate& a, const Candidate& b) {
     return std::tuple(b.priority, a.memory, a.created, a.uid) <
            std::tuple(a.priority, b.memory, b.created, b.uid);

@@ -1,4 +1,4 @@
-// Preemption: which pods make room for another one. Nothing is changed.
+// Preemption: chooses the pods that make room for another one. The cache is not changed.
 #pragma once
 
 #include <optional>
@@ -11,23 +11,22 @@
 
 namespace carve::kubernetes::coordinator {
 
-// Number of nodes that the scheduler's dry run considers (minCandidateNodesAbsolute of
-// DefaultPreemptionArgs).
+// Number of nodes that the scheduler's dry run examines (minCandidateNodesAbsolute of DefaultPreemptionArgs).
 inline constexpr size_t max_preemptible_nodes = 100;
-// Per request; each takes about 20 us.
+// Limit per request of the scheduler; each try takes about 20 us.
 inline constexpr size_t max_preemption_tries = 500;
 
-// Returns whether the pod would fit on the node if these pods were gone from it.
+// Returns whether the pod would fit on the node without these pods.
 bool fits_without(Cache&, const std::string& uid, const std::string& node, std::span<const std::string> pods);
 
-// Adds pods of lower priority to those that a scheduler would remove from the node, until the pod fits there:
-// the lowest priorities first, then few large pods, then the newest. No value if that does not help.
+// Adds pods of lower priority to the scheduler's victims on the node until the pod fits there. It prefers the
+// lowest priorities, then few large pods, then the newest. Returns no value if the pod does not fit even so.
 std::optional<std::vector<std::string>> complete_victims(Cache&, const std::string& uid,
                                                          const std::string& node,
                                                          std::span<const std::string> given);
 
-// Returns the positions of the first max_preemptible_nodes nodes that could serve the pod if all pods of
-// lower priority were gone from them.
+// Returns the positions of the first max_preemptible_nodes nodes that could serve the pod if all their pods
+// of lower priority were removed.
 std::vector<size_t> preemptible_nodes(Cache&, const std::string& uid,
                                       std::span<const std::string_view> nodes);
 

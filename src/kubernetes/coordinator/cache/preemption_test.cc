@@ -25,7 +25,7 @@ kubernetes::ObjectMeta pod_of_priority(const std::string& name, Bytes memory, st
   return out;
 }
 
-// A node of two devices of 22731 MiB, and pods that are put on one of them.
+// A node with two devices of 22731 MiB, and pods that are placed on one of them.
 struct PreemptionScenario {
   Cache cache{Strategy::binpack};
 
@@ -56,7 +56,7 @@ struct PreemptionScenario {
   }
 };
 
-TEST(Preemption, the_schedulers_victims_are_completed_on_one_device) {
+TEST(Preemption, completes_the_schedulers_victims_on_one_device) {
   PreemptionScenario s;
   s.put(0, pod_of_priority("a", 12_GiB, 0, 1));
   s.put(1, pod_of_priority("b", 12_GiB, 0, 2));
@@ -69,7 +69,7 @@ TEST(Preemption, the_schedulers_victims_are_completed_on_one_device) {
   EXPECT_FALSE(s.victims({"c", "d"}, 23_GiB)) << "no device has that much";
 }
 
-TEST(Preemption, the_lowest_priority_goes_first_and_few_large_ones) {
+TEST(Preemption, removes_the_lowest_priority_first_and_few_large_pods) {
   PreemptionScenario s;
   s.put(0, pod_of_priority("middle", 16_GiB, 50));
   s.put(0, pod_of_priority("one", 5_GiB, 50));
@@ -80,7 +80,7 @@ TEST(Preemption, the_lowest_priority_goes_first_and_few_large_ones) {
   EXPECT_THAT(s.victims({}, 20_GiB), Optional(UnorderedElementsAre("lower", "low"))) << "2 GiB may stay";
 }
 
-TEST(Preemption, pods_that_may_not_go_stay) {
+TEST(Preemption, keeps_pods_that_may_not_be_removed) {
   PreemptionScenario s;
   s.put(0, pod_of_priority("unknown", 20_GiB, std::nullopt));
   s.put(1, pod_of_priority("equal", 20_GiB, 100));
@@ -94,7 +94,7 @@ TEST(Preemption, pods_that_may_not_go_stay) {
   EXPECT_FALSE(complete_victims(t.cache, "uid-of-high", "n9", {}));
 }
 
-TEST(Preemption, helps_on_nodes_where_lower_priorities_hold_enough) {
+TEST(Preemption, selects_nodes_where_lower_priorities_hold_enough) {
   Cache cache{Strategy::binpack};
   const auto put = [&](unsigned node, kubernetes::ObjectMeta pod, bool is_deleting = false) {
     kubernetes::PodSlices slices{.node = "n" + std::to_string(node)};
@@ -114,13 +114,13 @@ TEST(Preemption, helps_on_nodes_where_lower_priorities_hold_enough) {
   cache.set_pod(high);
   cache.set_pod(huge);
   EXPECT_THAT(preemptible_nodes(cache, high.uid, nodes), ElementsAre(0, 4))
-      << "n3 empties without a preemption";
+      << "n3 has room without a preemption";
   EXPECT_THAT(preemptible_nodes(cache, huge.uid, nodes), IsEmpty()) << "no device has that much";
   EXPECT_THAT(preemptible_nodes(cache, "other", nodes), IsEmpty());
   EXPECT_EQ(device_uses(cache, "n0").front().memory, 20_GiB) << "nothing has changed";
 }
 
-TEST(Preemption, room_that_was_made_is_kept_from_lower_priorities) {
+TEST(Preemption, keeps_the_room_from_pods_of_lower_priority) {
   PreemptionScenario s;
   s.put(0, pod_of_priority("stays", 12_GiB, 0));
   s.put(1, pod_of_priority("leaving", 12_GiB, 0), true);
@@ -144,7 +144,7 @@ TEST(Preemption, room_that_was_made_is_kept_from_lower_priorities) {
   EXPECT_EQ(s.refusal_of(pod_of_priority("thief", 12_GiB, 0)), "memory");
 }
 
-TEST(Preemption, a_forgotten_nomination_keeps_nothing) {
+TEST(Preemption, a_forgotten_nomination_keeps_no_room) {
   PreemptionScenario s;
   const kubernetes::ObjectMeta high = pod_of_priority("high", 20_GiB, 100);
   s.put(0, pod_of_priority("stays", 12_GiB, 0));

@@ -5,7 +5,7 @@
 namespace carve::kubernetes::coordinator {
 namespace {
 
-constexpr uint64_t max_resize_bytes = uint64_t{1} << 50;  // More than any node has; sums stay below 2^64.
+constexpr uint64_t max_resize_bytes = uint64_t{1} << 50;  // Exceeds any node; sums stay below 2^64.
 
 // Returns the memory on each device, or a message.
 Result<Bytes, std::string> divided(uint64_t memory, size_t devices) {
@@ -29,7 +29,7 @@ uint64_t total(const kubernetes::PlacedSlice& slice) {
   return out;
 }
 
-// Counts the memory in the units of the request, if it still is a whole number of them.
+// Counts the memory in the units of the request if it is still a whole number of units.
 void count_units(kubernetes::PlacedSlice& slice) {
   const uint64_t memory = total(slice);
   if (!slice.unit || *slice.unit == 0 || !slice.units) return;

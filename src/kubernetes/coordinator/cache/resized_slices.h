@@ -1,5 +1,5 @@
-// The slices of a pod after a resize request of its owner. Whether the devices have room is decided in
-// slice_changes.h. Pure.
+// Computes the slices of a pod after its owner's resize request. slice_changes.h decides whether the devices
+// have room. Pure.
 #pragma once
 
 #include <set>
@@ -14,15 +14,16 @@ namespace carve::kubernetes::coordinator {
 Result<kubernetes::PodSlices, std::string> resized_slices(const kubernetes::PodSlices&,
                                                           const kubernetes::PodResize&);
 
-// Returns whether the node has not carried out a change of these slices yet.
+// Returns whether a change of these slices is waiting for the node.
 bool is_changing(const kubernetes::PodSlices&);
-// Returns the slices after the change. Containers whose change was rejected have their earlier amounts.
+// Returns the slices after the change. Containers whose change was rejected keep their earlier amounts.
 kubernetes::PodSlices changed_slices(const kubernetes::PodSlices&, const std::set<std::string>& rejected);
 
-// Returns the slices of `a`, each part with the larger memory of both. Both have the same parts.
+// Returns the slices of `a`, with the larger memory of `a` and `b` for each part. Both must have the same
+// parts.
 kubernetes::PodSlices larger_of(const kubernetes::PodSlices& a, const kubernetes::PodSlices& b);
 
-// Returns "container c: 6 GiB in place of 4 GiB" for each container that differs.
+// Returns "container c: 6 GiB in place of 4 GiB" for each container whose memory differs.
 std::string difference(const kubernetes::PodSlices& before, const kubernetes::PodSlices& after);
 
 }  // namespace carve::kubernetes::coordinator

@@ -14,7 +14,7 @@ std::vector<Bytes> memory_on(const fleet::GpuNode& node, const kubernetes::PodSl
   return out;
 }
 
-// Returns the slices of the containers that the resize request names.
+// Returns the slices of the containers named in the resize request.
 kubernetes::PodSlices resized_of(const kubernetes::PodSlices& slices, const kubernetes::PodResize& resize) {
   kubernetes::PodSlices out{.node = slices.node};
   for (const auto& [container, slice] : slices.containers)
@@ -33,18 +33,18 @@ Result<kubernetes::PodSlices, std::string> reserve_change(Cache& cache, const st
   const CachedPod* const pod = cache.find_pod(uid);
   if (pod == nullptr || !pod->slices || pod->is_reserved)
     return tl::unexpected(std::string("the pod has no slices yet; change the limits of its manifest"));
-  if (pod->change) return tl::unexpected(std::string("an earlier change has not finished"));
+  if (pod->change) return tl::unexpected(std::string("an earlier change is still in progress"));
   if (is_changing(*pod->slices))
-    return tl::unexpected(fmt::format(
-        "node {} has not carried out the last change of the pod's slices yet; try again when it has",
-        pod->slices->node));
+    return tl::unexpected(
+        fmt::format("node {} has not carried out the last change of the pod's slices yet; try again later",
+                    pod->slices->node));
   auto resized = resized_slices(*pod->slices, resize);
   if (!resized) return resized;
   const CachedNode& node = *cache.find_node(pod->slices->node);
   for (const auto& [container, slice] : resized->containers)
     for (const kubernetes::PlacedPart& part : slice.parts)
       if (!node.state || !has_device(*node.state, part.device))
-        return tl::unexpected(fmt::format("node {} does not describe device {}; try again when its agent has",
+        return tl::unexpected(fmt::format("node {} does not list device {}; try again when its agent does",
                                           node.name, text(part.device)));
   const std::vector<fleet::DeviceUse> uses = device_uses(cache, node);
   kubernetes::PodSlices changed = resized_of(*resized, resize);

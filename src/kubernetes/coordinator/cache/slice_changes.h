@@ -1,5 +1,6 @@
-// Whether the amounts of a running pod's slices can change. The larger of the old and the new amount stays
-// reserved from the write of a change until the node has carried it out, so that no outcome exceeds a device.
+// Decides whether the amounts of a running pod's slices can change. From the write of a change until the node
+// has carried it out, the larger of the old and the new amount stays reserved, so that no outcome exceeds a
+// device.
 #pragma once
 
 #include <string>
@@ -9,7 +10,7 @@
 
 namespace carve::kubernetes::coordinator {
 
-// Chooses the new amounts of the pod's slices and begins the change in the cache (Cache::begin_change()).
+// Chooses the new amounts of the pod's slices and starts the change in the cache (Cache::begin_change()).
 // Fails with a message if the devices have no room.
 Result<kubernetes::PodSlices, std::string> reserve_change(Cache&, const std::string& uid,
                                                           const kubernetes::PodResize&);

@@ -19,7 +19,7 @@ kubernetes::PodResize resize_of(Bytes memory, const std::string& container = "c"
   return out;
 }
 
-// A node of two devices of 22731 MiB; a pod of 4 GiB and one of 10 GiB on the first of them.
+// A node with two devices of 22731 MiB, and pods of 4 GiB and 10 GiB on the first device.
 struct ChangeScenario {
   Cache cache{Strategy::binpack};
   kubernetes::ObjectMeta pod = pod_object("p", 4_GiB);
@@ -47,7 +47,7 @@ TEST(Changes, a_resize_is_divided_over_the_devices_of_the_slice) {
   ASSERT_TRUE(more) << more.error();
   EXPECT_EQ(more->containers.at("c").parts[1].memory, 5_GiB);
   EXPECT_EQ(more->containers.at("c").memory_before, (4_GiB).count);
-  EXPECT_EQ(more->containers.at("c").units, 8u) << "units change when the node has carried it out";
+  EXPECT_EQ(more->containers.at("c").units, 8u) << "units change once the node has carried out the change";
   EXPECT_EQ(changed_slices(*more, {}).containers.at("c").units, 10u);
   EXPECT_EQ(changed_slices(*more, {"c"}), slices);
   EXPECT_EQ(difference(slices, *more), "container c: 10 GiB in place of 8 GiB");
@@ -71,7 +71,7 @@ TEST(Changes, a_resize_is_divided_over_the_devices_of_the_slice) {
   }
 }
 
-TEST(Changes, the_larger_amount_is_reserved_until_the_outcome_is_known) {
+TEST(Changes, keep_the_larger_amount_reserved_until_the_outcome_is_known) {
   ChangeScenario s;
   const auto settled = [&](const kubernetes::PodSlices& slices) {
     return bound(s.pod, changed_slices(slices, {}));
@@ -103,7 +103,7 @@ TEST(Changes, the_larger_amount_is_reserved_until_the_outcome_is_known) {
   EXPECT_EQ(s.reserved_now(), 10_GiB);
 }
 
-TEST(Changes, a_device_without_room_is_named) {
+TEST(Changes, report_a_device_without_room) {
   ChangeScenario s;
   const auto full = reserve_change(s.cache, s.pod.uid, resize_of(16_GiB));
   ASSERT_FALSE(full);
@@ -119,10 +119,10 @@ TEST(Changes, a_device_without_room_is_named) {
   EXPECT_FALSE(reserve_change(s.cache, "other uid", resize_of(1_GiB)));
   s.cache.remove_node("n0");
   EXPECT_THAT(reserve_change(s.cache, "uid-of-other", resize_of(1_GiB)).error(),
-              HasSubstr("does not describe device"));
+              HasSubstr("does not list device"));
 }
 
-TEST(Changes, the_other_containers_of_the_pod_are_counted_as_others) {
+TEST(Changes, count_the_other_containers_of_the_pod) {
   Cache cache{Strategy::binpack};
   cache.set_node(node_object("n0", a10_devices(0, 1)));
   kubernetes::PodSlices slices{.node = "n0"};

@@ -10,7 +10,7 @@ const std::string names = "carve-coordinator.carve-system.svc,127.0.0.1";
 
 CertificateSet begun(int64_t now_s = start_s) { return *after_step(RotationStep::begin, {}, names, now_s); }
 
-TEST(Rotation, an_empty_secret_is_filled) {
+TEST(Rotation, fills_an_empty_secret) {
   EXPECT_EQ(next_step({}, names, start_s), RotationStep::begin);
   const CertificateSet set = begun();
   ASSERT_EQ(set.cas.size(), 1u);
@@ -22,7 +22,7 @@ TEST(Rotation, an_empty_secret_is_filled) {
   EXPECT_EQ(facts_of(set.serving.certificate_pem)->not_after_s, start_s + serving_days * day_s);
 }
 
-TEST(Rotation, a_serving_certificate_is_renewed_after_60_days) {
+TEST(Rotation, renews_a_serving_certificate_after_60_days) {
   const CertificateSet set = begun();
   EXPECT_EQ(next_step(set, names, start_s + 60 * day_s - 1), RotationStep::none);
   EXPECT_EQ(next_step(set, names, start_s + 60 * day_s), RotationStep::make_serving);
@@ -31,15 +31,15 @@ TEST(Rotation, a_serving_certificate_is_renewed_after_60_days) {
   EXPECT_EQ(next_step(*renewed, names, start_s + 60 * day_s), RotationStep::none);
 }
 
-TEST(Rotation, other_names_need_another_certificate) {
+TEST(Rotation, issues_a_new_certificate_if_the_names_change) {
   EXPECT_EQ(next_step(begun(), names + ",10.0.0.1", start_s), RotationStep::make_serving);
 }
 
-TEST(Rotation, unusable_certificates_are_replaced) {
+TEST(Rotation, replaces_unusable_certificates) {
   CertificateSet set = begun();
   const CertificateSet other = begun();
   set.serving = other.serving;
-  EXPECT_EQ(next_step(set, names, start_s), RotationStep::make_serving) << "another CA has signed it";
+  EXPECT_EQ(next_step(set, names, start_s), RotationStep::make_serving) << "signed by another CA";
   set = begun();
   set.serving.key_pem = other.serving.key_pem;
   EXPECT_EQ(next_step(set, names, start_s), RotationStep::make_serving);
@@ -49,12 +49,12 @@ TEST(Rotation, unusable_certificates_are_replaced) {
   set = begun();
   set.cas[0] = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
   EXPECT_EQ(next_step(set, names, start_s), RotationStep::begin);
-  EXPECT_EQ(next_step(begun(), names, start_s + ca_days * day_s), RotationStep::begin) << "all has ended";
+  EXPECT_EQ(next_step(begun(), names, start_s + ca_days * day_s), RotationStep::begin) << "all have expired";
 }
 
-// Walks through two and a half years in steps of a day: at each moment the certificate is valid, and a server
+// Simulates two and a half years in steps of a day. At each moment the certificate is valid, and a server
 // that loaded the bundle a day ago trusts it.
-TEST(Rotation, a_bundle_of_yesterday_trusts_the_certificate_of_today) {
+TEST(Rotation, yesterdays_bundle_trusts_todays_certificate) {
   CertificateSet set = begun();
   std::vector<std::vector<std::string>> bundles(1, set.cas);
   size_t changes = 0;
@@ -80,7 +80,7 @@ TEST(Rotation, a_bundle_of_yesterday_trusts_the_certificate_of_today) {
   EXPECT_LT(changes, 25u);
 }
 
-TEST(Rotation, a_bundle_is_divided) {
+TEST(Rotation, splits_a_bundle_into_certificates) {
   const CertificateSet a = begun(), b = begun();
   const auto parts = certificates_in(a.cas[0] + "text\n" + b.cas[0] + "-----BEGIN CERTIFICATE-----\nAA");
   EXPECT_THAT(parts, ::testing::ElementsAre(a.cas[0], b.cas[0]));

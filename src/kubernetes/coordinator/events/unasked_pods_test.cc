@@ -9,19 +9,19 @@ using kubernetes::second_ns;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(UnaskedPods, a_pod_is_due_when_the_scheduler_is_silent_about_it) {
+TEST(UnaskedPods, a_pod_is_due_if_the_scheduler_does_not_send_it) {
   UnaskedPods pods;
-  EXPECT_THAT(pods.due({"a", "b"}, second_ns), IsEmpty()) << "they are new";
+  EXPECT_THAT(pods.due({"a", "b"}, second_ns), IsEmpty()) << "both pods are new";
   pods.asked("a", 2 * second_ns);
   EXPECT_THAT(pods.due({"a", "b"}, 11 * second_ns), ElementsAre("b"));
   EXPECT_THAT(pods.due({"a", "b"}, 21 * second_ns), IsEmpty());
   EXPECT_THAT(pods.due({"a", "b"}, 71 * second_ns), ElementsAre("b"));
   EXPECT_THAT(pods.due({"a"}, 602 * second_ns), ElementsAre("a"));
-  EXPECT_THAT(pods.due({"b"}, 603 * second_ns), IsEmpty()) << "it is new again";
+  EXPECT_THAT(pods.due({"b"}, 603 * second_ns), IsEmpty()) << "the pod is new again";
   EXPECT_EQ(pods.pods(), 1u) << "a is bound or gone";
 }
 
-TEST(UnaskedPods, a_round_has_a_limit_and_the_next_one_continues) {
+TEST(UnaskedPods, a_round_is_limited_and_the_next_one_continues) {
   UnaskedPods pods;
   std::vector<std::string> many;
   for (size_t i = 0; i < max_looks + 1; ++i) many.push_back(std::to_string(100 + i));

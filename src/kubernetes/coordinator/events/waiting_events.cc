@@ -10,7 +10,7 @@
 namespace carve::kubernetes::coordinator {
 namespace {
 
-// RFC 3339 with microseconds, as MicroTime has it.
+// Returns the time in RFC 3339 with microseconds, the format of MicroTime.
 std::string micro_time(int64_t utc_ns) {
   const time_t seconds = utc_ns / 1'000'000'000;
   tm parts{};
@@ -20,7 +20,7 @@ std::string micro_time(int64_t utc_ns) {
   return fmt::format("{}.{:06}Z", text, utc_ns % 1'000'000'000 / 1000);
 }
 
-// Cuts between two characters of UTF-8.
+// Cuts the text between two UTF-8 characters.
 std::string cut(std::string text, size_t bytes) {
   if (text.size() <= bytes) return text;
   while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0) == 0x80) --bytes;
@@ -32,7 +32,8 @@ std::string namespace_of(const kubernetes::ObjectMeta& about) {
   return about.name_space.empty() ? "default" : about.name_space;
 }
 
-// The API server appends five letters to it; with them it is a name (RFC 1123) of at most 253 bytes.
+// Returns a prefix to which the API server appends five letters; the result must be a name (RFC 1123) of at
+// most 253 bytes.
 std::string name_prefix(const std::string& name) {
   constexpr size_t max_prefix_bytes = 200;
   std::string out = name.substr(0, max_prefix_bytes);

@@ -1,6 +1,6 @@
-// Events CarveInsufficientCapacity of waiting pods (events.k8s.io/v1). The scheduler retries a waiting pod at
-// each change of the cluster; the pod gets at most one event a minute, and only if its message has changed.
-// WaitingEvents decides and has no clock; EventWriter sends.
+// Events CarveInsufficientCapacity of waiting pods (events.k8s.io/v1). The scheduler retries a waiting pod
+// after each change of the cluster. The pod gets at most one event per minute, and only if the message has
+// changed. WaitingEvents decides and has no clock; EventWriter writes the events.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@
 namespace carve::kubernetes::coordinator {
 
 inline constexpr kubernetes::Nanoseconds event_interval_ns = 60 * kubernetes::second_ns;
-inline constexpr size_t max_note_bytes = 1023;  // Event.note has less than 1 kB (events.k8s.io/v1).
+inline constexpr size_t max_note_bytes = 1023;  // Event.note must be shorter than 1 kB (events.k8s.io/v1).
 
 class WaitingEvents {
  public:
   // Returns whether the pod may get an event now.
   bool may_be_due(const std::string& uid, kubernetes::Nanoseconds now) const;
-  // Returns whether the pod gets an event with this message now, and records it as written.
+  // Returns whether the pod gets an event with this message now. If so, records it as written.
   bool is_due(const std::string& uid, const std::string& message, kubernetes::Nanoseconds now);
   void forget(const std::string& uid) { last_.erase(uid); }
   size_t pods() const { return last_.size(); }
 
  private:
-  static constexpr size_t max_pods = 100'000;  // Beyond this the oldest is forgotten.
+  static constexpr size_t max_pods = 100'000;  // When exceeded, the oldest pod is forgotten.
   struct Last {
     std::string message;
     kubernetes::Nanoseconds at;
@@ -36,16 +36,16 @@ class WaitingEvents {
   std::map<std::string, Last> last_;  // By the pod's uid.
 };
 
-// The fields of an event other than its note.
+// The fields of an event except its note.
 struct EventForm {
-  std::string kind = "Pod";  // The object's kind; without a namespace, its events are in `default`.
+  std::string kind = "Pod";  // Kind of the object; events of objects without a namespace are in `default`.
   bool is_warning = true;
   std::string reason;    // "CarveInsufficientCapacity"
   std::string action;    // "Scheduling"
   std::string instance;  // The replica that writes the event.
   int64_t at_utc_ns = 0;
 };
-// Returns the Event object about `about`; the note is cut to its limit.
+// Returns the Event object for `about`. The note is cut to its limit.
 std::string event_body(const kubernetes::ObjectMeta& about, const std::string& note, const EventForm&);
 
 class EventWriter {
@@ -53,12 +53,12 @@ class EventWriter {
   EventWriter(kubernetes::ApiClient& client, std::string instance, std::function<int64_t()> utc_ns)
       : client_(client), instance_(std::move(instance)), utc_ns_(std::move(utc_ns)) {}
 
-  // Writes the event if it is due. An event whose write fails is lost: the next message has its own.
-  // `why` is called before this returns, and only if an event may be due.
+  // Writes the event if it is due. If the write fails, the event is lost; the next message gets its own
+  // event. `why` is called before this function returns, and only if an event may be due.
   void waits(const kubernetes::ObjectMeta& pod, const std::function<std::string()>& why);
   void forget(const std::string& uid) { rule_.forget(uid); }
 
-  // Writes an event without the limit above. `ended` is called when it is written or lost.
+  // Writes an event regardless of the limit above. `ended` is called when the event is written or lost.
   struct Note {
     std::string kind = "Pod";
     bool is_warning = true;
@@ -67,7 +67,7 @@ class EventWriter {
   void write(const kubernetes::ObjectMeta& about, const Note&, std::function<void()> ended = {});
 
  private:
-  static constexpr size_t max_writes = 64;  // In progress at a time. Further events are dropped.
+  static constexpr size_t max_writes = 64;  // Writes in progress; further events are dropped.
 
   kubernetes::ApiClient& client_;
   const std::string instance_;

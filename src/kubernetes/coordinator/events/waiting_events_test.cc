@@ -17,19 +17,19 @@ kubernetes::ObjectMeta waiting_pod() {
   return out;
 }
 
-TEST(WaitingEvents, a_pod_gets_one_event_a_minute_if_its_message_changes) {
+TEST(WaitingEvents, a_pod_gets_one_event_per_minute_if_its_message_changes) {
   WaitingEvents events;
   EXPECT_TRUE(events.is_due("u", "8 memory", 0));
   EXPECT_FALSE(events.is_due("u", "8 memory", 120 * second_ns)) << "the message is the same";
   EXPECT_TRUE(events.is_due("u", "7 memory", 130 * second_ns));
-  EXPECT_FALSE(events.is_due("u", "6 memory", 189 * second_ns)) << "not a minute has passed";
+  EXPECT_FALSE(events.is_due("u", "6 memory", 189 * second_ns)) << "less than a minute has passed";
   EXPECT_TRUE(events.is_due("u", "6 memory", 190 * second_ns));
   EXPECT_TRUE(events.is_due("v", "6 memory", 190 * second_ns));
   events.forget("u");
   EXPECT_EQ(events.pods(), 1u);
 }
 
-TEST(WaitingEvents, the_event_names_its_pod_and_is_cut_to_its_limit) {
+TEST(WaitingEvents, an_event_refers_to_its_pod_and_its_note_is_cut_to_the_limit) {
   std::string note(max_note_bytes - 1, 'x');
   note += "\xC3\xA9 and more";
   const auto event = nlohmann::json::parse(
@@ -46,7 +46,7 @@ TEST(WaitingEvents, the_event_names_its_pod_and_is_cut_to_its_limit) {
             std::string(199, 'a') + "-");
 }
 
-TEST(WaitingEvents, a_waiting_pod_has_its_event_in_the_cluster) {
+TEST(WaitingEvents, the_event_of_a_waiting_pod_is_written_to_the_cluster) {
   kubernetes::VirtualTime time;
   kubernetes::ApiServerFake server;
   kubernetes::SimulatedApiClient client(time, server, 1);

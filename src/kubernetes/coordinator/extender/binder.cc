@@ -9,7 +9,8 @@
 namespace carve::kubernetes::coordinator {
 namespace {
 
-// Returns whether the word can be part of a path. Kubernetes names have no characters that need an escape.
+// Returns whether the text is safe as a path segment. Kubernetes names contain no characters that need
+// escaping.
 bool is_path_word(std::string_view word) {
   return !word.empty() && word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == word.npos &&
          word != "." && word != "..";
@@ -34,7 +35,7 @@ void Binder::bind(const BindQuestion& question, const kubernetes::PodSlices& sli
   const std::string uid = question.uid;
   const auto [write, is_new] = writes_.try_emplace(uid);
   if (!is_new) {
-    // The scheduler tries again while the result of the first write is not known.
+    // The scheduler retries before the outcome of the first write is known.
     write->second.call.reset();
     write->second.may_be_done = true;
     write->second.is_done = false;
@@ -67,11 +68,11 @@ void Binder::answered(const std::string& uid, const kubernetes::ApiAnswer& answe
     cache_.release(uid);
     return finish(uid, answer.problem);
   }
-  // 409: already bound, perhaps by the first attempt, or another pod has the name now. The client may have
-  // sent an attempt twice, so the pod is also read when the only attempt was refused.
+  // On a 409 the pod is already bound, perhaps by the first attempt, or another pod now has its name. The
+  // client may have sent the request twice, so the pod is read even if its only attempt was rejected.
   if (answer.status == 409 || (kubernetes::refuses_write(answer.status) && !write.may_be_done))
     return read_pod(uid);
-  // The result is unknown: the scheduler tries again, and the pod is read when the write has ended.
+  // The outcome is unknown. The scheduler retries, and the pod is read after the write has ended.
   write.may_be_done = true;
   if (Done done = std::exchange(write.done, nullptr)) done(answer.problem);
   find_out_later(uid);
@@ -111,7 +112,7 @@ void Binder::pod_answered(const std::string& uid, const kubernetes::ApiAnswer& a
   if (!pod) return find_out_later(uid);
   if (pod->uid != uid) {
     cache_.release(uid);
-    return finish(uid, fmt::format("pod {}/{} was created again", pod->name_space, pod->name));
+    return finish(uid, fmt::format("pod {}/{} was deleted and created again", pod->name_space, pod->name));
   }
   if (pod->annotations.contains(kubernetes::slices_annotation)) {
     cache_.set_pod(*pod);
@@ -129,7 +130,7 @@ size_t Binder::open() const {
       std::ranges::count_if(writes_, [](const auto& entry) { return !entry.second.is_done; }));
 }
 
-// Destroys the call whose answer is being handled, so callers do nothing after it.
+// Destroys the call whose response is being handled, so callers must do nothing afterwards.
 void Binder::finish(const std::string& uid, const std::string& error) {
   auto write = writes_.extract(uid);
   if (write.mapped().done) write.mapped().done(error);

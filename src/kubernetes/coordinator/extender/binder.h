@@ -1,10 +1,10 @@
 // Writes a reservation of the cache to the API server: a pod's node and its slices, in one request. If the
-// answer is lost, it finds out whether the write was done.
+// response is lost, it determines whether the write was carried out.
 //
 // A reservation ends in one of three ways: the pod is seen with its slices; the only attempt was never sent;
-// or the pod is read without slices when no write can still be in progress. A refusal applies to the last
-// attempt only: an API server that has just started refuses everything (403), but its predecessor may have
-// carried out the attempt before. The pod is therefore read after a refusal too.
+// or the pod is read without slices when no write can still be in progress. A rejection applies only to the
+// last attempt: an API server that has just started rejects everything (403), but its predecessor may have
+// carried out the previous attempt. Therefore the pod is also read after a rejection.
 #pragma once
 
 #include <functional>
@@ -18,29 +18,29 @@
 
 namespace carve::kubernetes::coordinator {
 
-// The client's deadline of a write. The server's (`timeout=`) is shorter, because it begins when the server
+// The client's deadline for a write. The server's (`timeout=`) is shorter, because it starts when the server
 // has read the request.
 inline constexpr kubernetes::Nanoseconds bind_deadline_ns = 2 * kubernetes::second_ns;
 inline constexpr unsigned server_bind_seconds = 1;
-// Delay until the pod of an unanswered write is read. The write has ended on both sides by then.
+// Delay before the pod of a write without a response is read. By then the write has ended on both sides.
 inline constexpr kubernetes::Nanoseconds find_out_after_ns = 2 * bind_deadline_ns;
 
-// Delay until the pod of a successful write is read if the watch has not shown it. The watch may have broken
-// and the pod may be gone, so that no list has it either.
+// Delay before the pod of a successful write is read if the watch has not shown the pod. The watch may have
+// broken and the pod may be gone, in which case no list contains it either.
 inline constexpr kubernetes::Nanoseconds confirm_after_ns = 10 * kubernetes::second_ns;
 
 class Binder {
  public:
-  // An empty message is success.
+  // An empty message means success.
   using Done = std::function<void(const std::string& error)>;
 
   Binder(kubernetes::ApiClient& client, Cache& cache) : client_(client), cache_(cache) {}
 
-  // Writes the slices that are reserved for the pod. `done` is called once, after this returns, unless the
-  // binder is destroyed before.
+  // Writes the slices that are reserved for the pod. `done` is called once, after this function has returned,
+  // unless the binder is destroyed first.
   void bind(const BindQuestion&, const kubernetes::PodSlices&, Done done);
 
-  // Returns the number of reservations whose result is not known yet.
+  // Returns the number of reservations whose outcome is unknown.
   size_t open() const;
 
  private:

@@ -18,7 +18,7 @@ using FaultKind = ApiFault::Kind;
 
 constexpr const char* stored_pods = "/api/v1/pods";
 
-// One node of one device, and a waiting pod.
+// A node with one device, and a waiting pod.
 struct BindScenario {
   kubernetes::VirtualTime time;
   kubernetes::ApiServerFake server;
@@ -55,7 +55,7 @@ struct BindScenario {
   Bytes reserved_now() const { return device_uses(cache, "n0").front().memory; }
 };
 
-TEST(Binder, node_and_slices_are_one_write) {
+TEST(Binder, writes_the_node_and_the_slices_in_one_request) {
   BindScenario s;
   s.bind(kubernetes::second_ns);
   EXPECT_THAT(s.answers, ::testing::ElementsAre(""));
@@ -68,7 +68,7 @@ TEST(Binder, node_and_slices_are_one_write) {
   EXPECT_THAT(s.server.requests().back(), HasSubstr("POST /api/v1/namespaces/a/pods/p/binding?timeout=1s"));
 }
 
-TEST(Binder, a_refused_write_gives_the_reservation_back) {
+TEST(Binder, a_rejected_write_releases_the_reservation) {
   BindScenario s;
   s.server.add_fault({.kind = FaultKind::status, .method = "POST", .status = 403});
   s.bind();
@@ -77,12 +77,12 @@ TEST(Binder, a_refused_write_gives_the_reservation_back) {
   EXPECT_EQ(s.binder.open(), 0u);
 }
 
-TEST(Binder, a_lost_answer_of_a_done_write_is_found_out) {
+TEST(Binder, recognizes_a_completed_write_whose_response_was_lost) {
   BindScenario s;
   s.server.add_fault({.kind = FaultKind::lose_answer, .method = "POST"});
   s.bind(bind_deadline_ns + kubernetes::second_ns);
   ASSERT_EQ(s.answers.size(), 1u);
-  EXPECT_NE(s.answers.at(0), "") << "the result is not known yet";
+  EXPECT_NE(s.answers.at(0), "") << "the outcome is not known yet";
   EXPECT_EQ(s.reserved_now(), 4_GiB);
   s.time.run_for(30 * kubernetes::second_ns);
   EXPECT_TRUE(s.is_bound());
@@ -90,7 +90,7 @@ TEST(Binder, a_lost_answer_of_a_done_write_is_found_out) {
   EXPECT_EQ(s.reserved_now(), 4_GiB);
 }
 
-TEST(Binder, the_schedulers_second_try_finds_the_pod_bound_here) {
+TEST(Binder, a_second_attempt_finds_the_pod_bound_here) {
   BindScenario s;
   s.server.add_fault({.kind = FaultKind::lose_answer, .method = "POST"});
   s.bind(bind_deadline_ns + kubernetes::second_ns);
@@ -100,21 +100,21 @@ TEST(Binder, the_schedulers_second_try_finds_the_pod_bound_here) {
   EXPECT_EQ(s.binder.open(), 0u);
 }
 
-TEST(Binder, a_rejection_of_the_second_attempt_does_not_concern_the_first) {
+TEST(Binder, a_rejection_of_the_second_attempt_does_not_release_the_first) {
   BindScenario s;
   s.server.add_fault({.kind = FaultKind::lose_answer, .method = "POST"});
   s.bind(bind_deadline_ns + kubernetes::second_ns);
   s.server.add_fault({.kind = FaultKind::status, .method = "POST", .status = 403});
   s.bind(kubernetes::second_ns);
   EXPECT_THAT(s.answers.at(1), HasSubstr("403"));
-  EXPECT_EQ(s.reserved_now(), 4_GiB) << "a new API server refuses a write that its predecessor may have done";
+  EXPECT_EQ(s.reserved_now(), 4_GiB) << "the API server's predecessor may have carried out the write";
   s.time.run_for(30 * kubernetes::second_ns);
   EXPECT_TRUE(s.is_bound());
   EXPECT_EQ(s.reserved_now(), 4_GiB);
   EXPECT_EQ(s.binder.open(), 0u);
 }
 
-TEST(Binder, a_lost_request_is_given_back_when_it_cannot_arrive_any_more) {
+TEST(Binder, a_lost_request_is_released_when_it_can_no_longer_arrive) {
   BindScenario s;
   s.server.add_fault({.kind = FaultKind::hang, .method = "POST"});
   s.bind(bind_deadline_ns + kubernetes::second_ns);
@@ -143,7 +143,7 @@ TEST(Binder, a_deleted_or_recreated_pod_releases_its_reservation) {
   }
 }
 
-TEST(Binder, a_bound_pod_that_no_watch_shows_is_read) {
+TEST(Binder, reads_a_bound_pod_that_no_watch_shows) {
   for (const bool is_gone : {false, true}) {
     BindScenario s;
     s.bind(kubernetes::second_ns);
@@ -157,7 +157,7 @@ TEST(Binder, a_bound_pod_that_no_watch_shows_is_read) {
   }
 }
 
-TEST(Binder, an_unreachable_api_server_is_retried_until_it_responds) {
+TEST(Binder, retries_an_unreachable_api_server_until_it_responds) {
   BindScenario s;
   s.client.set_connected(false);
   s.bind(60 * kubernetes::second_ns);
@@ -168,7 +168,7 @@ TEST(Binder, an_unreachable_api_server_is_retried_until_it_responds) {
   EXPECT_EQ(s.reserved_now(), Bytes{});
 }
 
-TEST(Binder, names_that_would_be_other_paths_are_not_sent) {
+TEST(Binder, does_not_send_names_that_would_change_the_path) {
   BindScenario s;
   s.question.pod = "../p";
   s.bind();

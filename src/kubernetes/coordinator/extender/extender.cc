@@ -15,7 +15,8 @@ http::Response plain(unsigned status, std::string text) {
 
 http::Response json(std::string text) { return {.content = std::move(text)}; }
 
-// A bind that waits for the API server. The connection owns it: a closed connection takes no response.
+// A bind that waits for the API server. It is owned by its connection, because a closed connection takes no
+// response.
 struct WaitingBind {
   http::LaterAnswer* later = nullptr;
 };
@@ -65,8 +66,8 @@ http::Response Extender::prioritize(const std::string& body) {
       prioritize_answer(question->nodes, prioritize_nodes(cache_, question->pod.uid, question->nodes)));
 }
 
-// The scheduler has chosen victims by the node's totals. Without this response it would remove pods whose
-// devices do not make room, or too few. Its violations of disruption budgets are passed on.
+// The scheduler has chosen victims by the node's totals. Without this response it would remove too few pods,
+// or pods whose devices do not make room. Its violations of disruption budgets are passed through.
 http::Response Extender::preempt(const std::string& body) {
   auto question = read_preempt_question(body);
   if (!question) return plain(400, question.error());
@@ -93,7 +94,7 @@ http::Response Extender::bind(const std::string& body) {
   });
   return {.content = http::LaterContent{[waiting](http::LaterAnswer& later) {
             waiting->later = &later;
-            // A closed connection only drops the response; the write continues.
+            // If the connection closes, only the response is dropped; the write continues.
             return std::shared_ptr<void>(waiting.get(), [waiting](void*) { waiting->later = nullptr; });
           }}};
 }

@@ -1,5 +1,5 @@
 // The scheduler extender's four verbs over HTTP: filter, prioritize, preempt and bind, each a POST. The first
-// three are answered from the cache, a binding when the API server has answered.
+// three are answered from the cache, and bind after the API server has responded.
 #pragma once
 
 #include <functional>
@@ -12,24 +12,24 @@
 namespace carve::kubernetes::coordinator {
 
 // Returns whether the scheduler's dry run of a preemption calls an extender for nodes that only the extender
-// refuses. Before kubernetes #135486 it does not: it finds that no pod has to leave, and ends in an error.
-// The change was merged after 1.37; that 1.38 has it was not measured.
+// refuses. Before kubernetes #135486 it does not: it finds that no pod has to be removed, and fails. The
+// change was merged after 1.37 and is expected in 1.38, which was not tested.
 constexpr bool preempts_for_extenders(const kubernetes::ServerVersion& version) {
   return std::pair(version.major, version.minor) >= std::pair(1u, 38u);
 }
 
-inline constexpr size_t max_question_bytes = 8 << 20;  // 100,000 names and a pod of etcd's limit.
+inline constexpr size_t max_question_bytes = 8 << 20;  // 100,000 names and a pod of etcd's maximum size.
 
 class Extender {
  public:
   struct Hooks {
-    // Returns why no binding may be written now; empty if it may. Of two coordinators only one may.
+    // Returns why no binding may be written now. Empty if one may. Only one of two coordinators may write.
     std::function<std::string()> fence;
     // Returns whether the scheduler preempts pods for an extender: preempts_for_extenders().
     std::function<bool()> preempts;
-    // Returns why the cache is not complete yet; empty if it is.
+    // Returns why the cache is not complete yet. Empty if it is.
     std::function<std::string()> not_ready;
-    // Called for each response: the verb, its duration, and the error of a binding (empty if it succeeded).
+    // Called for each response with the verb, the duration, and the error of a binding (empty on success).
     std::function<kubernetes::Nanoseconds()> now;
     std::function<void(std::string_view verb, kubernetes::Nanoseconds took, const std::string& error)>
         answered;

@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 
 constexpr const char* pods_path = "/api/v1/pods";
 
-// Takes a response as a connection does.
+// Takes a response in place of a connection.
 struct Asker final : http::LaterAnswer {
   std::string body;
   std::shared_ptr<void> subscription;
@@ -59,7 +59,7 @@ struct Cluster {
     for (unsigned n = 0; n < nodes; ++n)
       cache.set_node(node_object("n" + std::to_string(n), a10_devices(n, 1)));
   }
-  // Returns the pod as the scheduler sends it.
+  // Returns the pod in the form in which the scheduler sends it.
   nlohmann::json create_pod(const std::string& name, const kubernetes::PodRequest& request) {
     server.put(pods_path, {{"metadata",
                             {{"name", name},
@@ -91,7 +91,7 @@ struct Cluster {
   }
 };
 
-TEST(Extender, a_pod_is_filtered_scored_and_bound) {
+TEST(Extender, filters_scores_and_binds_a_pod) {
   Cluster cluster;
   const auto pod = cluster.create_pod("p", 20_GiB);
   EXPECT_THAT(cluster.filter(pod, {"n0", "n1", "other"}),
@@ -108,7 +108,7 @@ TEST(Extender, a_pod_is_filtered_scored_and_bound) {
   EXPECT_THAT(cluster.answered, ElementsAre("filter", "prioritize", "bind", "filter", "bind refused"));
 }
 
-TEST(Extender, a_preemption_that_makes_no_room_is_left_out) {
+TEST(Extender, leaves_out_a_preemption_that_makes_no_room) {
   Cluster cluster;
   std::vector<std::string> uids;
   for (const char* node : {"n0", "n1"})
@@ -131,14 +131,14 @@ TEST(Extender, a_preemption_that_makes_no_room_is_left_out) {
   EXPECT_THAT(cluster.filter(pod, {"n0", "n1"}), HasSubstr(R"("NodeNames":[])"));
 }
 
-TEST(Extender, from_1_38_on_the_scheduler_may_preempt_for_an_extender) {
+TEST(Extender, supports_preemption_from_kubernetes_1_38) {
   for (const auto& [minor, preempts] :
        std::map<unsigned, bool>{{30, false}, {37, false}, {38, true}, {40, true}})
     EXPECT_EQ(preempts_for_extenders({.major = 1, .minor = minor}), preempts) << minor;
   EXPECT_TRUE(preempts_for_extenders({.major = 2, .minor = 0}));
 }
 
-TEST(Extender, nodes_that_a_preemption_helps_are_listed_if_the_scheduler_supports_it) {
+TEST(Extender, lists_nodes_where_preemption_helps_if_the_scheduler_supports_it) {
   Cluster cluster;
   const auto with_priority = [&](const std::string& name, int32_t priority) {
     kubernetes::PodRequest request{.dialect = "carve"};
@@ -163,10 +163,10 @@ TEST(Extender, nodes_that_a_preemption_helps_are_listed_if_the_scheduler_support
   EXPECT_EQ(nlohmann::json::parse(cluster.ask("/preempt", question))["NodeNameToMetaVictims"].dump(),
             fmt::format(R"({{"n0":{{"NumPDBViolations":0,"Pods":[{{"UID":"{}"}}]}}}})",
                         low["metadata"]["uid"].get<std::string>()))
-      << "a candidate without victims is completed";
+      << "victims are added to a candidate without any";
 }
 
-TEST(Extender, a_question_may_have_100000_names) {
+TEST(Extender, accepts_a_request_with_100000_names) {
   Cluster cluster;
   const auto pod = cluster.create_pod("p", 4_GiB);
   std::vector<std::string> names = {"n1"};
@@ -178,7 +178,7 @@ TEST(Extender, a_question_may_have_100000_names) {
   EXPECT_EQ(answer["FailedAndUnresolvableNodes"].size(), 100'001u);
 }
 
-TEST(Extender, why_a_pod_waits_is_reported) {
+TEST(Extender, reports_why_a_pod_waits) {
   Cluster cluster(1);
   const auto pod = cluster.create_pod("p", 23_GiB);
   EXPECT_THAT(cluster.filter(pod, {"n0"}), HasSubstr(R"("n0":"carve: too small")"));
@@ -199,14 +199,14 @@ TEST(Extender, binds_only_inside_the_fence_and_with_a_complete_cache) {
   EXPECT_THAT(cluster.server.requests(), IsEmpty());
 }
 
-TEST(Extender, a_pod_that_the_webhook_did_not_see_fits_nowhere) {
+TEST(Extender, rejects_a_pod_that_the_webhook_has_not_processed_on_all_nodes) {
   Cluster cluster;
   EXPECT_EQ(cluster.filter({{"metadata", {{"name", "p"}, {"namespace", "a"}, {"uid", "u"}}}}, {"n0"}),
             R"({"NodeNames":[],"Error":"carve: pod a/p has no readable annotation carve.dev/request: )"
-            R"(it did not pass through the webhook"})");
+            R"(the webhook has not processed the pod"})");
 }
 
-TEST(Extender, a_closed_connection_gets_no_response_and_the_write_continues) {
+TEST(Extender, continues_a_write_after_its_connection_closes) {
   Cluster cluster;
   const auto pod = cluster.create_pod("p", 4_GiB);
   cluster.filter(pod, {"n0"});
@@ -225,7 +225,7 @@ TEST(Extender, a_closed_connection_gets_no_response_and_the_write_continues) {
   EXPECT_EQ((*cluster.server.find(pods_path, "a", "p"))["spec"]["nodeName"], "n0");
 }
 
-TEST(Extender, other_paths_methods_and_bodies_are_refused) {
+TEST(Extender, rejects_other_paths_methods_and_bodies) {
   Cluster cluster;
   EXPECT_EQ(cluster.extender.handle({.method = "GET", .path = "/filter", .query = "", .body = ""}).status,
             405u);

@@ -23,7 +23,7 @@ std::optional<std::string_view> JsonCursor::value() {
   while (at_ != end_) {
     const char c = *at_;
     const bool is_end = c == '}' || c == ']';
-    if (depth == 0 && (is_end || c == ',')) break;  // Behind a number or a literal.
+    if (depth == 0 && (is_end || c == ',')) break;  // After a number or a literal.
     ++at_;
     if (c == '"' && !pass_text()) return std::nullopt;
     if (c == '{' || c == '[') ++depth;

@@ -12,14 +12,14 @@ namespace {
 
 using kubernetes::JsonLevel;
 
-constexpr std::string_view prefix = "carve: ";  // Begins the messages in the scheduler's events.
+constexpr std::string_view prefix = "carve: ";  // Starts the messages in the scheduler's events.
 
 bool is_same(std::string_view a, std::string_view b) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; };
   return std::ranges::equal(a, b, {}, lower, lower);
 }
 
-// Takes a value of the pod's metadata. `path` begins there.
+// Takes a value of the pod's metadata. `path` is relative to the metadata.
 void take_meta_value(kubernetes::ObjectMeta& pod, std::span<const JsonLevel> path, const std::string& text) {
   if (path.size() == 2 && path[0].key == "annotations") pod.annotations[path[1].key] = text;
   if (path.size() != 1) return;
@@ -38,8 +38,8 @@ class MetaReader final : public kubernetes::JsonWalk {
   }
 };
 
-// JSON escapes none of the characters that the API server allows in a name, so names are returned as they
-// were read.
+// The API server allows no characters in a name that JSON escapes, so names are written back as they were
+// read.
 bool is_node_name(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~' && c != '\\'; });
 }
@@ -58,7 +58,7 @@ class PreemptReader final : public kubernetes::JsonWalk {
     if (is_same(path[0].key, "pod") && path[1].key == "metadata")
       return take_meta_value(out.pod, path.subspan(2), text);
     if (!is_same(path[0].key, "nodenametometavictims")) return;
-    Victims& victims = out.nodes[path[1].key];  // NumPDBViolations is always present, and so is every node.
+    Victims& victims = out.nodes[path[1].key];  // NumPDBViolations is always present.
     if (path.size() == 3 && is_same(path[2].key, "numpdbviolations"))
       std::from_chars(text.data(), text.data() + text.size(), victims.violations);
     if (path.size() == 5 && is_same(path[2].key, "pods") && path[3].is_list && is_same(path[4].key, "uid"))
@@ -103,7 +103,7 @@ Result<NodesQuestion, std::string> read_nodes_question(std::string_view json) {
     return at.value().has_value();
   });
   if (!is_read || !at.is_at_end())
-    return tl::unexpected(fmt::format("not a request of a scheduler: byte {} cannot be read", at.position()));
+    return tl::unexpected(fmt::format("not a request from a scheduler: cannot parse byte {}", at.position()));
   MetaReader reader;
   if (!meta.empty() && !reader.read(meta)) return tl::unexpected("the pod's metadata: " + reader.problem());
   if (reader.out.uid.empty()) return tl::unexpected(std::string("the request has no pod with a uid"));
@@ -129,7 +129,7 @@ Result<BindQuestion, std::string> read_bind_question(std::string_view json) {
 
 std::string filter_answer(std::span<const std::string_view> nodes, std::span<const std::string_view> refusals,
                           std::span<const size_t> preemptible) {
-  std::string passing, failing, lasting;  // Preemption may help the failing nodes, but not the lasting ones.
+  std::string passing, failing, lasting;  // Preemption may help only the failing nodes.
   for (size_t i = 0; i < nodes.size(); ++i) {
     const bool is_preemptible = !preemptible.empty() && preemptible.front() == i;
     if (is_preemptible) preemptible = preemptible.subspan(1);

@@ -1,5 +1,5 @@
 // The messages between kube-scheduler and an extender (k8s.io/kube-scheduler/extender/v1, v0.36.2). Go
-// ignores the case of member names when reading, and writes the names of the fields.
+// ignores the case of member names when it reads, and writes them as the fields are named.
 #pragma once
 
 #include <map>
@@ -12,8 +12,8 @@
 
 namespace carve::kubernetes::coordinator {
 
-// ExtenderArgs of an extender with nodeCacheCapable: the pod's metadata and the names of nodes. The names are
-// parts of the text that was read.
+// ExtenderArgs of an extender with nodeCacheCapable: the pod's metadata and the names of nodes. The names
+// refer to the parsed text.
 struct NodesQuestion {
   kubernetes::ObjectMeta pod;
   std::vector<std::string_view> nodes;
@@ -41,17 +41,18 @@ Result<PreemptQuestion, std::string> read_preempt_question(std::string_view json
 // ExtenderPreemptionResult: the remaining nodes.
 std::string preempt_answer(const std::map<std::string, Victims>&);
 
-// ExtenderFilterResult. `refusals` has a rule for each node in the request's order, empty if the node passes.
-// `preemptible` has the ascending positions of refused nodes where the removal of pods would help.
+// ExtenderFilterResult. `refusals` contains a rule for each node in the request's order, or an empty text if
+// the node passes. `preemptible` contains the ascending positions of rejected nodes where the removal of pods
+// would help.
 std::string filter_answer(std::span<const std::string_view> nodes, std::span<const std::string_view> refusals,
                           std::span<const size_t> preemptible);
-// ExtenderFilterResult with an error; the scheduler tries the pod again later.
+// ExtenderFilterResult with an error; the scheduler retries the pod later.
 std::string filter_error(const std::string& message);
 
 // HostPriorityList.
 std::string prioritize_answer(std::span<const std::string_view> nodes, std::span<const uint8_t> scores);
 
-// ExtenderBindingResult; an empty message means success.
+// ExtenderBindingResult. An empty message means success.
 std::string bind_answer(const std::string& error);
 
 }  // namespace carve::kubernetes::coordinator

@@ -8,8 +8,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Go writes structs without tags with the field names as members; the pod's own members are tagged.
-TEST(ExtenderMessages, a_question_has_the_pods_metadata_and_names_of_nodes) {
+// Go writes the field names of structs without tags as member names; the pod's own fields are tagged.
+TEST(ExtenderMessages, a_request_contains_the_pods_metadata_and_node_names) {
   const auto question = read_nodes_question(
       R"({"Pod":{"metadata":{"name":"p","namespace":"a","uid":"u","annotations":{"carve.dev/request":"{}"},)"
       R"("managedFields":[{"uid":"no"}]},"spec":{"containers":[{"name":"c"}]}},"Nodes":null,)"
@@ -24,15 +24,15 @@ TEST(ExtenderMessages, a_question_has_the_pods_metadata_and_names_of_nodes) {
               ElementsAre("n1"));
 }
 
-// Names are copied into the response as they were read, so a name with JSON escapes is rejected.
-TEST(ExtenderMessages, a_name_has_the_characters_of_a_nodes_name) {
+// Names are copied into the response as they were read, so names with JSON escapes are rejected.
+TEST(ExtenderMessages, rejects_characters_that_node_names_cannot_have) {
   for (const char* name : {"a\\u0062", "a\\\"b", "a b", "a\nb", "a\x7f", "\xc3\xa4"})
     EXPECT_FALSE(read_nodes_question(
         fmt::format(R"({{"Pod":{{"metadata":{{"uid":"u"}}}},"NodeNames":["{}"]}})", name)))
         << name;
 }
 
-TEST(ExtenderMessages, members_without_use_may_have_any_value_and_any_order) {
+TEST(ExtenderMessages, unused_members_may_have_any_value_and_order) {
   for (const char* other : {"null", "-1.5e3", "true", R"("]}\"{[\\")", R"({"a":[{"b":"}"},[]]})", "[ ]"}) {
     const std::string json = fmt::format(
         R"( {{"Nodes" : {0} , "NodeNames":[ "n1" , "n2" ],"Pod":{{"spec":{0},"metadata":{{"uid":"u"}} }} }} )",
@@ -44,7 +44,7 @@ TEST(ExtenderMessages, members_without_use_may_have_any_value_and_any_order) {
   }
 }
 
-TEST(ExtenderMessages, a_question_without_its_end_is_refused) {
+TEST(ExtenderMessages, rejects_a_truncated_request) {
   const std::string whole =
       R"({"Pod":{"metadata":{"uid":"u"},"spec":{"a":["\""]}},"Nodes":null,"NodeNames":["n1","n2"]})";
   ASSERT_TRUE(read_nodes_question(whole));
@@ -54,7 +54,7 @@ TEST(ExtenderMessages, a_question_without_its_end_is_refused) {
     EXPECT_FALSE(read_nodes_question(whole + behind)) << behind;
 }
 
-TEST(ExtenderMessages, a_bind_names_pod_and_node) {
+TEST(ExtenderMessages, a_bind_request_contains_the_pod_and_the_node) {
   const auto question = read_bind_question(R"({"PodName":"p","PodNamespace":"a","PodUID":"u","Node":"n1"})");
   ASSERT_TRUE(question) << question.error();
   EXPECT_EQ(question->pod, "p");
@@ -63,7 +63,7 @@ TEST(ExtenderMessages, a_bind_names_pod_and_node) {
   EXPECT_EQ(question->node, "n1");
 }
 
-TEST(ExtenderMessages, a_preemption_names_victims_by_node) {
+TEST(ExtenderMessages, a_preemption_request_contains_the_victims_by_node) {
   const auto question = read_preempt_question(
       R"({"Pod":{"metadata":{"name":"p","uid":"u"}},"NodeNameToVictims":null,"NodeNameToMetaVictims":)"
       R"({"n1":{"Pods":[{"UID":"a"},{"UID":"b"}],"NumPDBViolations":1},"n2":{"Pods":null,"NumPDBViolations":0}}})");
@@ -79,7 +79,7 @@ TEST(ExtenderMessages, a_preemption_names_victims_by_node) {
     EXPECT_FALSE(read_preempt_question(text)) << text;
 }
 
-TEST(ExtenderMessages, invalid_requests_are_rejected) {
+TEST(ExtenderMessages, rejects_invalid_requests) {
   for (const char* text :
        {"", "{", "[]", "null", "{}", R"({"Pod":{"metadata":{"name":"p"}}})", R"({"Pod":"u"})",
         R"({"Pod":{"metadata":{"uid":"u"}},"NodeNames":[1]})", R"({"Pod":{"metadata":{"uid":"u"}},"Nodes":})",
@@ -90,7 +90,7 @@ TEST(ExtenderMessages, invalid_requests_are_rejected) {
   EXPECT_FALSE(read_nodes_question(std::string(100'000, '[')));
 }
 
-TEST(ExtenderMessages, answers_have_the_names_that_the_scheduler_reads) {
+TEST(ExtenderMessages, responses_use_the_names_that_the_scheduler_reads) {
   const std::vector<std::string_view> names = {"n1", "n2", "n3"}, refusals = {"", "memory", ""};
   EXPECT_EQ(
       filter_answer(names, refusals, {}),

@@ -20,13 +20,12 @@ std::string metrics_text(const CoordinatorFigures& f) {
   Exposition out;
   out.family("carve_coordinator_info", "gauge", "The version of the coordinator.");
   out.sample({{"version", f.version}}, "1");
-  out.family("carve_coordinator_active", "gauge",
-             "1 if this replica is next to the scheduler that holds the Lease.");
+  out.family("carve_coordinator_active", "gauge", "1 if the scheduler of this replica holds the Lease.");
   out.sample({}, f.is_active ? "1" : "0");
   out.family("carve_extender_seconds_count", "counter", "Responses to the scheduler.");
   by_word(out, "verb", f.verbs, [](const VerbFigures& v) { return number(v.answers); });
   out.family("carve_extender_seconds_sum", "counter",
-             "Total duration of the responses to the scheduler, in seconds.");
+             "Total time spent on responses to the scheduler, in seconds.");
   by_word(out, "verb", f.verbs, [](const VerbFigures& v) { return api::seconds_of(v.took_ns); });
   out.family("carve_binds_total", "counter", "Bindings that the scheduler requested.");
   by_word(out, "result", f.binds, number);

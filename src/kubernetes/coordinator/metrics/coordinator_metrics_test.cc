@@ -8,7 +8,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(CoordinatorMetrics, every_series_of_the_documents_is_there) {
+TEST(CoordinatorMetrics, all_documented_series_exist) {
   CoordinatorFigures figures{.version = "1", .is_active = true};
   figures.verbs["filter"].answers = 1;
   figures.binds["bound"] = 1;

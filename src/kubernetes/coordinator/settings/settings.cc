@@ -11,10 +11,10 @@ using objects::ErrorList;
 using objects::typed;
 
 constexpr size_t max_listed_words = 32;
-constexpr size_t max_word_bytes = 253;  // Longest Kubernetes name.
-constexpr size_t max_named_pods = 3;    // In a message.
+constexpr size_t max_word_bytes = 253;  // Maximum length of a Kubernetes name.
+constexpr size_t max_named_pods = 3;    // Limits the pods that a message lists.
 
-// Splits "a, b" into its words.
+// Splits "a, b" at commas.
 std::vector<std::string> words_of(const std::string& text) {
   std::vector<std::string> out;
   std::string word;
@@ -58,7 +58,7 @@ class SettingsReader {
   }
 
  private:
-  // Returns whether the value is the second of the two; refuses other values.
+  // Returns whether the value is the second of the two. Rejects other values.
   std::optional<bool> second_of(const std::string& key, const std::string& value, const char* first,
                                 const char* second) {
     if (value == first) return false;
@@ -113,7 +113,7 @@ class SettingsReader {
     for (const std::string& name : out)
       if (name.size() > max_word_bytes ||
           name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") != name.npos)
-        refuse(key, name, "a name has a to z, 0 to 9, - and .");
+        refuse(key, name, "a name may contain only a to z, 0 to 9, '-' and '.'");
     return out;
   }
   void read_schedulers(const std::string& key, const std::string& value) {

@@ -1,4 +1,4 @@
-// The cluster's settings: the keys of ConfigMap carve-settings. They are read strictly, so a misspelt key is
+// The cluster's settings: the keys of ConfigMap carve-settings. Parsing is strict, so a misspelt key is
 // rejected with a message. Pure.
 #pragma once
 
@@ -15,7 +15,7 @@
 namespace carve::kubernetes::coordinator {
 
 inline constexpr const char* settings_name = "carve-settings";
-// Annotation of the ConfigMap: the settings that have not taken effect yet.
+// Annotation of the ConfigMap that contains the settings that have not taken effect yet.
 inline constexpr const char* settings_annotation = "carve.dev/settings";
 
 // The member `data` of a ConfigMap.
@@ -23,10 +23,10 @@ using SettingsData = std::map<std::string, std::string>;
 
 struct ClusterSettings {
   MemoryUnit unit = MemoryUnit::gib;    // gpuMemoryUnit
-  std::optional<MemoryUnit> when_free;  // gpuMemoryUnitWhenFree: the unit once no pod has the current one.
+  std::optional<MemoryUnit> when_free;  // gpuMemoryUnitWhenFree: used once no pod uses the current unit.
   std::set<dialects::Dialect> dialects{dialects::Dialect::carve, dialects::Dialect::ack,
                                        dialects::Dialect::vke, dialects::Dialect::hami};
-  bool is_sharing = true;              // sharing; a namespace's label overrides it.
+  bool is_sharing = true;              // sharing; overridden by a namespace's label.
   bool plain_nvidia_is_whole = false;  // plainNvidiaGpu
   bool init_containers_share = false;  // initContainers
   Strategy strategy = Strategy::binpack;
@@ -36,29 +36,29 @@ struct ClusterSettings {
   friend bool operator==(const ClusterSettings&, const ClusterSettings&) = default;
 };
 
-// Reads the settings; an absent key gets its default. Fails with every error.
+// Parses the settings. A missing key gets its default. Fails with every error.
 Result<ClusterSettings, api::FieldErrors> read_settings(const SettingsData&);
 
-// Returns the part of the settings that the admission of pods uses. `models` are those of the cluster's
-// nodes.
+// Returns the settings that the admission of pods needs. `models` are the device models in the cluster.
 dialects::PodSettings pod_settings(const ClusterSettings&, std::vector<std::string> models);
 
-// Annotation of the ConfigMap: the settings that the active coordinator uses, as a JSON object of texts.
+// Annotation of the ConfigMap that contains the settings that the active coordinator uses, as a JSON object
+// of texts.
 inline constexpr const char* effective_annotation = "carve.dev/effective-settings";
-// Returns the text of each setting by its key, as a ConfigMap has it.
+// Returns the text of each setting by its key, as in the ConfigMap.
 std::map<std::string, std::string> setting_texts(const ClusterSettings&);
 
-// Pods that requested memory in units, as NAMESPACE/NAME, by the unit's bytes.
+// Pods that requested memory in units, as NAMESPACE/NAME, by the unit's size in bytes.
 using PodsInUnits = std::map<uint64_t, std::vector<std::string>>;
 
-// Returns why a change of the settings is refused; empty if it is allowed.
+// Returns why a change of the settings is rejected. Empty if it is allowed.
 api::FieldErrors refuse_change(const ClusterSettings& before, const ClusterSettings& after,
                                const PodsInUnits&);
 
 // The pending change to gpuMemoryUnitWhenFree.
 struct UnitChange {
   MemoryUnit effective, desired;
-  std::vector<std::string> blocked_by;  // Pods in the current unit. If empty, the change is due.
+  std::vector<std::string> blocked_by;  // Pods that use the current unit; if empty, the change is due.
 };
 std::optional<UnitChange> pending_unit(const ClusterSettings&, const PodsInUnits&);
 

@@ -9,14 +9,14 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-TEST(Settings, absent_keys_have_defaults) {
+TEST(Settings, missing_keys_have_defaults) {
   const auto read = read_settings({});
   ASSERT_TRUE(read);
   EXPECT_EQ(*read, ClusterSettings{});
-  EXPECT_FALSE(read->plain_nvidia_is_whole) << "nvidia.com/gpu alone is NVIDIA's";
+  EXPECT_FALSE(read->plain_nvidia_is_whole) << "only nvidia.com/gpu belongs to NVIDIA";
 }
 
-TEST(Settings, every_key_is_read) {
+TEST(Settings, every_key_is_parsed) {
   const auto read = read_settings({{"gpuMemoryUnit", "128MiB"},
                                    {"gpuMemoryUnitWhenFree", "1GiB"},
                                    {"dialects", "carve, ack"},
@@ -40,7 +40,7 @@ TEST(Settings, every_key_is_read) {
   EXPECT_THAT(pods.models, ElementsAre("NVIDIA A10"));
 }
 
-TEST(Settings, a_bad_value_is_refused_with_its_rule) {
+TEST(Settings, an_invalid_value_is_rejected_with_the_reason) {
   const std::pair<SettingsData, const char*> rows[] = {
       {{{"gpuMemoryUnit", "64MiB"}}, "gpuMemoryUnit 64MiB: must be 1GiB or 128MiB"},
       {{{"gpuMemoryUnitWhenFree", "2GiB"}}, "gpuMemoryUnitWhenFree 2GiB: must be 1GiB or 128MiB"},
@@ -50,7 +50,7 @@ TEST(Settings, a_bad_value_is_refused_with_its_rule) {
       {{{"initContainers", "own"}}, "initContainers own: must be refuse or share"},
       {{{"strategy", "best"}}, "strategy best: must be binpack, spread"},
       {{{"schedulers", " , "}}, "must name at least one"},
-      {{{"schedulers", "A_b"}}, "schedulers A_b: a name has a to z"},
+      {{{"schedulers", "A_b"}}, "schedulers A_b: a name may contain only a to z"},
       {{{"gpuMemoryunit", "1GiB"}},
        "unknown setting 'gpuMemoryunit'; the settings are dialects, gpuMemoryUnit"}};
   for (const auto& [data, message] : rows) {
@@ -61,7 +61,7 @@ TEST(Settings, a_bad_value_is_refused_with_its_rule) {
   EXPECT_EQ(read_settings({{"sharing", "1"}, {"strategy", "1"}}).error().size(), 2u);
 }
 
-TEST(Settings, the_unit_stays_while_pods_requested_in_it_exist) {
+TEST(Settings, the_unit_stays_while_pods_use_it) {
   const ClusterSettings before, after{.unit = MemoryUnit::mib_128};
   const PodsInUnits pods{{1u << 30, {"a/web-0", "a/web-1", "b/x", "b/y"}}, {128u << 20, {"b/z"}}};
   const auto errors = refuse_change(before, after, pods);

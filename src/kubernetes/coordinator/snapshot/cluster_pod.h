@@ -1,4 +1,4 @@
-// A pod, read from the cluster's objects: what its containers requested and where their slices are.
+// A pod, read from the cluster's objects: its containers' requests and slices.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,11 @@ struct ClusterPod {
   std::string uid;
   std::string name_space;
   std::string name;
-  std::optional<kubernetes::PodRequest> request;  // No value if there is no readable request.
+  std::optional<kubernetes::PodRequest> request;  // No value if the pod has no readable request.
   std::optional<kubernetes::PodSlices> slices;    // No value if the pod is not placed.
   bool is_deleting = false;
-  uint64_t created = 0;  // As in kubernetes::ObjectMeta.
-  std::string problem;   // Why a part of it could not be read.
+  uint64_t created = 0;  // Creation time, as in kubernetes::ObjectMeta.
+  std::string problem;   // Why a part of the pod could not be read.
 
   std::string full_name() const { return name_space + "/" + name; }
 };

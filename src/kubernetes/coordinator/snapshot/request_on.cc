@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::string_view ack = "ack";
 
-// Returns the amounts without those that have no effect: whole devices have no limits.
+// Returns the amounts without those that have no effect, because a whole device has no limits.
 Amounts effective(Amounts amounts) {
   if (!amounts.exclusive) return amounts;
   amounts.memory_bytes.reset();
@@ -28,7 +28,7 @@ Result<Request, fleet::Refusal> request_on(const kubernetes::RequestedSlice& ask
   if (dialect == ack && is_compute_promised && !out->exclusive && !asked.amounts.has_share())
     return tl::unexpected(
         fleet::Refusal{fleet::other_mode, fmt::format("the node's mode is {}", text(kind.mode))});
-  out->strategy.reset();  // The coordinator decides it, not the node.
+  out->strategy.reset();  // Decided by the coordinator, not by the node.
   if (asked.unit && asked.units)
     out->memory_units = {
         *asked.units, *asked.unit == size_of(MemoryUnit::gib).count ? MemoryUnit::gib : MemoryUnit::mib_128};

@@ -13,7 +13,7 @@ std::string isolation_on(const Amounts& asked, const fleet::NodeKind& kind, cons
   return request ? std::string(text(request->isolated())) : request.error().message;
 }
 
-// For each node mode: what a request without an isolation gets there.
+// What a request without an isolation gets in each node mode.
 TEST(RequestOn, a_request_takes_the_nodes_mode) {
   const Amounts memory{.memory_bytes = 2ull << 30}, both{.memory_bytes = 2ull << 30, .share_bp = 3000};
   EXPECT_EQ(isolation_on(memory, default_kind), "memory");
@@ -25,7 +25,7 @@ TEST(RequestOn, a_request_takes_the_nodes_mode) {
   EXPECT_EQ(isolation_on(both, kind_of(NodeMode::none)), "the node's mode is none");
 }
 
-TEST(RequestOn, parts_that_differ_take_the_nodes_mode) {
+TEST(RequestOn, unequal_parts_take_the_nodes_mode) {
   const Amounts memory{.parts = *parse_parts("8GiB,4GiB")}, both{.parts = *parse_parts("8GiB:30%,4GiB:10%")};
   EXPECT_EQ(isolation_on(memory, default_kind), "memory");
   EXPECT_EQ(isolation_on(memory, kind_of(NodeMode::none)), "none");
@@ -34,7 +34,7 @@ TEST(RequestOn, parts_that_differ_take_the_nodes_mode) {
   EXPECT_EQ(isolation_on(both, kind_of(NodeMode::none)), "the node's mode is none");
 }
 
-TEST(RequestOn, a_requested_isolation_goes_to_nodes_that_provide_it) {
+TEST(RequestOn, a_requested_isolation_selects_nodes_that_provide_it) {
   Amounts asked{.memory_bytes = 2ull << 30, .isolation = Isolation::none};
   EXPECT_EQ(isolation_on(asked, kind_of(NodeMode::none)), "none");
   EXPECT_EQ(isolation_on(asked, default_kind), "the node's mode is memory-and-compute");
@@ -44,9 +44,9 @@ TEST(RequestOn, a_requested_isolation_goes_to_nodes_that_provide_it) {
   EXPECT_EQ(isolation_on(asked, default_kind), "memory");
 }
 
-// A node whose label promises memory and compute takes no ACK request for only memory; a node with the
-// default does.
-TEST(RequestOn, an_ack_request_for_only_memory) {
+// An ACK request for only memory is rejected by a node whose label promises memory and compute, and accepted
+// by a node with the default.
+TEST(RequestOn, an_ack_request_for_only_memory_avoids_nodes_that_promise_compute) {
   const Amounts memory{.memory_bytes = 2ull << 30};
   EXPECT_EQ(isolation_on(memory, default_kind, "ack"), "memory");
   EXPECT_EQ(isolation_on(memory, kind_of(NodeMode::memory_and_compute), "ack"),
@@ -56,14 +56,14 @@ TEST(RequestOn, an_ack_request_for_only_memory) {
   EXPECT_EQ(isolation_on(both, kind_of(NodeMode::memory_and_compute), "ack"), "memory+compute");
 }
 
-TEST(RequestOn, policies_meet_or_the_node_is_another) {
+TEST(RequestOn, a_node_with_another_policy_is_rejected) {
   const Amounts asked{.memory_bytes = 2ull << 30, .share_bp = 3000, .policy = Policy::native_burst_share};
   EXPECT_EQ(isolation_on(asked, default_kind),
             "it needs policy native-burst-share, and the node's effective policy is fixed-share");
   EXPECT_EQ(isolation_on(asked, {.policy = Policy::native_burst_share}), "memory+compute");
 }
 
-TEST(RequestOn, whole_devices_go_to_every_mode) {
+TEST(RequestOn, whole_devices_fit_every_mode) {
   Amounts whole{.devices = 2};
   whole.exclusive = true;
   whole.spill_bytes = 1 << 30;  // Has no effect.
@@ -85,7 +85,7 @@ TEST(RequestOn, units_and_parts_are_kept) {
       request_on({.amounts = {.memory_bp = 5000}, .unit = {}, .units = {}}, "hami", default_kind);
   ASSERT_TRUE(part) << part.error().message;
   EXPECT_EQ(std::get<OfUsable>(part->memory).part, Share{5000});
-  EXPECT_FALSE(request_on({}, "carve", default_kind)) << "it asks for no memory";
+  EXPECT_FALSE(request_on({}, "carve", default_kind)) << "it requests no memory";
 }
 
 }  // namespace

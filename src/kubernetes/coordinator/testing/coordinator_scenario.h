@@ -73,7 +73,7 @@ struct CoordinatorScenario {
                     {"renewTime", "2026-01-01T00:00:00." + std::to_string(100000 + renewals++) + "Z"}}}});
     time.at(time.now() + 2 * second_ns, [this] { renew(); });
   }
-  // Returns the pod as the scheduler sends it.
+  // Returns the pod in the form in which the scheduler sends it.
   nlohmann::json create_pod(const std::string& name, const kubernetes::PodRequest& request) {
     server.put(pods_path, {{"metadata",
                             {{"name", name},

@@ -12,14 +12,14 @@ namespace {
 
 using api::Json;
 
-// Returns the limit that a quota's key counts: K for "requests.K", "limits.K" or K.
+// Returns the resource that a quota's key counts: K for "requests.K", "limits.K" or K.
 std::string_view counted_by(std::string_view key) {
   for (const std::string_view prefix : {"requests.", "limits."})
     if (key.starts_with(prefix)) return key.substr(prefix.size());
   return key;
 }
 
-// Returns Carve's key for the same amount.
+// Returns Carve's resource for the same amount.
 const char* our_key(std::string_view foreign) {
   const bool is_compute = foreign == dialects::keys::ack_core || foreign == dialects::keys::vke_core ||
                           foreign == dialects::keys::hami_cores;
@@ -31,8 +31,8 @@ bool has_quota_on(const NamespaceRules& rules, std::string_view limit) {
                              [&](const std::string& key) { return counted_by(key) == limit; });
 }
 
-// As with cpu and memory in Kubernetes, a container without an amount that a quota counts is rejected.
-// Otherwise a percentage of a device or a whole device would bypass a quota on bytes.
+// As with cpu and memory in Kubernetes, rejects a container that does not request an amount that a quota
+// counts. Otherwise a percentage of a device or a whole device would bypass a quota on bytes.
 std::string uncounted_amount(const NamespaceRules& rules, const kubernetes::PodRequest& request) {
   namespace keys = dialects::keys;
   const bool counts_memory = has_quota_on(rules, keys::memory),

@@ -1,5 +1,6 @@
-// A namespace's rules for its pods: whether they may share devices, and which quotas would have no effect
-// because the webhook replaces the key that they name or the pod has no such total.
+// A namespace's rules for its pods: whether they may share devices, and which quotas would have no effect,
+// either because the webhook replaces the resource that they count or because the pod requests no amount of
+// it.
 #pragma once
 
 #include <optional>
@@ -20,10 +21,10 @@ struct NamespaceRules {
   std::vector<std::string> quota_keys;  // From all its ResourceQuotas: "requests.aliyun.com/gpu-mem".
 };
 
-// Reads the keys of a ResourceQuotaList's spec.hard. Fails with a message.
+// Parses the keys of spec.hard in a ResourceQuotaList. Fails with a message.
 Result<std::vector<std::string>, std::string> read_quota_keys(std::string_view json);
 
-// Returns why the pod is refused in this namespace; empty if it is allowed. `shares` is the cluster's
+// Returns why the pod is rejected in this namespace. Empty if it is allowed. `shares` is the cluster's
 // setting.
 std::string refusal_in(const NamespaceRules&, const kubernetes::PodRequest&, bool shares);
 

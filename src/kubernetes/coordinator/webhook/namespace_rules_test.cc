@@ -26,7 +26,7 @@ TEST(NamespaceRules, the_label_overrides_the_clusters_setting) {
   EXPECT_EQ(refusal_in(off, request_in("carve", true), true), "") << "whole devices are not shared";
 }
 
-TEST(NamespaceRules, a_quota_on_a_foreign_key_refuses_its_dialect) {
+TEST(NamespaceRules, a_quota_on_a_foreign_resource_rejects_its_dialect) {
   const NamespaceRules rules{.name = "a",
                              .quota_keys = {"requests.cpu", "requests.aliyun.com/gpu-mem", "limits.memory"}};
   EXPECT_EQ(refusal_in(rules, request_in("ack"), true),
@@ -40,7 +40,7 @@ TEST(NamespaceRules, a_quota_on_a_foreign_key_refuses_its_dialect) {
               HasSubstr("set requests.carve.dev/compute"));
 }
 
-TEST(NamespaceRules, an_amount_that_a_quota_does_not_count_is_rejected) {
+TEST(NamespaceRules, rejects_a_request_without_the_amount_that_a_quota_counts) {
   const NamespaceRules memory{.name = "a", .quota_keys = {"requests.carve.dev/memory"}},
       compute{.name = "a", .quota_keys = {"requests.carve.dev/compute"}},
       devices{.name = "a", .quota_keys = {"requests.carve.dev/devices"}};
@@ -58,13 +58,13 @@ TEST(NamespaceRules, an_amount_that_a_quota_does_not_count_is_rejected) {
       "container web: namespace a has a quota on requests.carve.dev/compute; request a share of compute "
       "as well");
   EXPECT_EQ(refusal_in(compute, part, true), "");
-  EXPECT_EQ(refusal_in(compute, whole, true), "") << "100 for each device are counted";
+  EXPECT_EQ(refusal_in(compute, whole, true), "") << "each whole device counts as 100";
   EXPECT_THAT(refusal_in(devices, whole, true),
               HasSubstr("which counts nothing; set requests.carve.dev/compute"));
   EXPECT_THAT(refusal_in(devices, amount, true), HasSubstr("counts nothing"));
 }
 
-TEST(NamespaceRules, the_keys_of_all_quotas_are_read) {
+TEST(NamespaceRules, reads_the_keys_of_all_quotas) {
   const auto keys = read_quota_keys(
       R"({"kind":"ResourceQuotaList","items":[{"spec":{"hard":{"pods":"5","requests.carve.dev/memory":"8Gi"}}},)"
       R"({"spec":{}},{"spec":{"hard":{"cpu":1}}}]})");

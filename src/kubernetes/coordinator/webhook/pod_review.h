@@ -1,5 +1,5 @@
-// The mutating webhook for pods. dialects/pod/admission.h decides how it changes a pod, and
-// dialects/pod/reapplication.h does so when the pod's manifest is applied again.
+// The mutating webhook for pods. dialects/pod/admission.h decides how it changes a new pod, and
+// dialects/pod/reapplication.h how it changes a pod whose manifest is applied again.
 #pragma once
 
 #include <optional>
@@ -13,17 +13,17 @@
 namespace carve::kubernetes::coordinator {
 
 struct PodReview {
-  std::string answer;  // An AdmissionReview: the patch, or a 422 refusal with every message.
+  std::string answer;  // An AdmissionReview: the patch, or a rejection (422) with every message.
   std::string uid;     // The review's uid.
   std::string name_space;
   bool is_allowed = false;
   std::optional<kubernetes::PodRequest> request;  // Set if the pod has slices and is allowed.
 };
 
-// Fails with a message if the text is not a review of the creation or update of a pod.
+// Reviews the creation or update of a pod. Fails with a message if the text is not such a review.
 Result<PodReview, std::string> review_pod(std::string_view json, const dialects::PodSettings&);
 
-// Returns the review as changed by the namespace's rules. `shares` is the cluster's setting.
+// Returns the review after the namespace's rules were applied. `shares` is the cluster's setting.
 PodReview in_namespace(PodReview, const NamespaceRules&, bool shares);
 // Returns the review of a pod whose namespace could not be read.
 PodReview without_namespace(PodReview, const std::string& problem);

@@ -40,7 +40,7 @@ Json patched(const Json& pod, const Json& response) {
   return pod.patch(*api::parse(bytes));
 }
 
-TEST(PodReview, the_patch_makes_what_admission_makes) {
+TEST(PodReview, the_patch_produces_the_admitted_pod) {
   dialects::PodSettings settings;
   settings.unit = MemoryUnit::mib_128;
   const Json pod = pod_with({{"aliyun.com/gpu-mem", "16"}});
@@ -61,7 +61,7 @@ TEST(PodReview, a_pod_without_a_request_is_not_patched) {
   EXPECT_FALSE(response.contains("patch"));
 }
 
-TEST(PodReview, a_refusal_has_every_message) {
+TEST(PodReview, a_rejection_contains_every_message) {
   Json pod = pod_with({{"carve.dev/memory", "4096"}});
   pod["spec"]["hostPID"] = true;
   const Json response = response_to(pod);
@@ -72,7 +72,7 @@ TEST(PodReview, a_refusal_has_every_message) {
   EXPECT_THAT(response["status"]["message"].get<std::string>(), HasSubstr("hostPID"));
 }
 
-TEST(PodReview, the_namespace_has_the_last_word) {
+TEST(PodReview, the_namespaces_rules_are_applied_last) {
   Json pod = pod_with({{"aliyun.com/gpu-mem", "4"}});
   const auto review = review_pod(review_of(pod).dump(), {});
   ASSERT_TRUE(review && review->request);
@@ -90,13 +90,13 @@ TEST(PodReview, the_namespace_has_the_last_word) {
   }
 }
 
-TEST(PodReview, warnings_reach_the_user) {
+TEST(PodReview, warnings_are_returned_to_the_user) {
   Json pod = pod_with({{"nvidia.com/gpumem", 3000}});
   pod["metadata"]["annotations"]["hami.io/node-scheduler-policy"] = "spread";
   EXPECT_EQ(response_to(pod)["warnings"][0], "hami.io/node-scheduler-policy has no effect here");
 }
 
-TEST(PodReview, every_example_is_patched_into_its_admitted_form_and_stays_unchanged) {
+TEST(PodReview, every_example_is_patched_into_its_admitted_form_once) {
   dialects::PodSettings settings;
   settings.unit = MemoryUnit::gib;
   settings.models = {"NVIDIA A10", "NVIDIA H100"};
@@ -121,7 +121,7 @@ TEST(PodReview, every_example_is_patched_into_its_admitted_form_and_stays_unchan
   EXPECT_GT(patches, 5u);
 }
 
-TEST(PodReview, a_deep_pod_is_read) {
+TEST(PodReview, a_deeply_nested_pod_is_parsed) {
   Json pod = pod_with({{"carve.dev/memory", "4Gi"}});
   Json* at = &pod["metadata"]["managedFields"];
   for (int i = 0; i < 30; ++i) at = &(*at)["f:x"];
@@ -131,17 +131,17 @@ TEST(PodReview, a_deep_pod_is_read) {
   EXPECT_FALSE(review_pod(review_of(pod).dump(), {}));
 }
 
-TEST(PodReview, an_update_takes_the_repeated_limits_away) {
+TEST(PodReview, an_update_removes_the_repeated_limits) {
   Json review = review_of(pod_with({{"cpu", "1"}}));
   review["request"]["operation"] = "UPDATE";
   review["request"]["oldObject"] = pod_with({{"cpu", "1"}});
   const auto plain = review_pod(review.dump(), {});
   ASSERT_TRUE(plain) << plain.error();
   EXPECT_TRUE(plain->is_allowed);
-  EXPECT_FALSE(plain->request) << "no namespace is asked";
+  EXPECT_FALSE(plain->request) << "no namespace is read";
 }
 
-TEST(PodReview, reviews_that_do_not_create_a_pod_are_rejected) {
+TEST(PodReview, rejects_reviews_that_do_not_create_a_pod) {
   Json update = review_of(pod_with({}));
   update["request"]["operation"] = "UPDATE";
   Json unnamed = review_of(pod_with({}));

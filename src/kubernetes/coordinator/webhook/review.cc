@@ -38,7 +38,7 @@ std::string answer(const std::string& uid, Json response) {
 }  // namespace
 
 Result<Review, std::string> read_review(std::string_view json) {
-  // The review of an update has the object twice.
+  // The review of an update contains the object twice.
   const auto review = api::parse(json, api::Decimals::as_doubles, max_object_levels, 2 * api::max_nodes);
   if (!review) return tl::unexpected(review.error());
   if (!review->is_object() || text_at(*review, "kind") != "AdmissionReview" ||

@@ -1,5 +1,5 @@
-// An AdmissionReview and its answer (admission.k8s.io/v1; Kubernetes' documentation "Dynamic Admission
-// Control"), for the webhooks of any kind of object.
+// An AdmissionReview and its response (admission.k8s.io/v1; Kubernetes' documentation "Dynamic Admission
+// Control"), for webhooks of any kind of object.
 #pragma once
 
 #include <string>
@@ -19,14 +19,14 @@ struct Review {
   std::string uid;
   std::string operation;   // "CREATE"
   std::string name_space;  // Empty if the object has none.
-  api::Json object;        // Null if there is none, as in a DELETE.
-  api::Json old_object;    // Null if there is none, as in a CREATE.
+  api::Json object;        // Null if absent, as in a DELETE.
+  api::Json old_object;    // Null if absent, as in a CREATE.
 };
 
-// Fails with a message if the text is not a review.
+// Parses a review. Fails with a message.
 Result<Review, std::string> read_review(std::string_view json);
 
-// Each returns the response document. The patch of `accept` changes `before` into `after`.
+// Each returns the response document. The patch of `accept` transforms `before` into `after`.
 std::string accept(const std::string& uid, const api::Json& before, const api::Json& after,
                    const std::vector<std::string>& warnings);
 std::string accept(const std::string& uid);

@@ -39,7 +39,7 @@ Result<std::string, std::string> review_settings(std::string_view json, const Po
   if (!review->object.is_object()) return accept(review->uid);
   const auto after = settings_of(review->object);
   if (!after) return refuse(review->uid, unprocessable, message_of(after.error()));
-  // Settings that cannot be read have no effect, so any change of them is an improvement.
+  // Unreadable settings have no effect, so any change of them is an improvement.
   const auto before = review->old_object.is_object() ? settings_of(review->old_object) : ClusterSettings{};
   const auto errors = before ? refuse_change(*before, *after, pods) : api::FieldErrors();
   if (!errors.empty()) return refuse(review->uid, unprocessable, message_of(errors));

@@ -1,4 +1,4 @@
-// The validating webhook of ConfigMap carve-settings.
+// The validating webhook for ConfigMap carve-settings.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace carve::kubernetes::coordinator {
 
-// The scheduler that calls the coordinator: its own, or the cluster's (--lease).
+// Which scheduler calls the coordinator: Carve's own, or the cluster's (--lease).
 enum class SchedulerBeside : uint8_t { own, of_cluster };
 
-// Returns the response to a review of the settings; a deletion is allowed. Fails with a message if the text
+// Returns the response to a review of the settings. Deletions are allowed. Fails with a message if the text
 // is not a review.
 Result<std::string, std::string> review_settings(std::string_view json, const PodsInUnits&, SchedulerBeside);
 
-// Reads the settings of a ConfigMap's JSON text. Fails with every error.
+// Parses the settings in a ConfigMap's JSON text. Fails with every error.
 Result<ClusterSettings, api::FieldErrors> read_settings_object(std::string_view json);
 
 }  // namespace carve::kubernetes::coordinator

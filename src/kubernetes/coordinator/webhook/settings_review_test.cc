@@ -21,7 +21,7 @@ Json response_to(const Json& object, const Json& old, const PodsInUnits& pods = 
 
 Json settings(const Json& data) { return {{"kind", "ConfigMap"}, {"data", data}}; }
 
-TEST(SettingsReview, a_bad_value_is_refused_with_every_message) {
+TEST(SettingsReview, rejects_invalid_values_with_every_message) {
   const Json response = response_to(settings({{"gpuMemoryUnit", "64MiB"}, {"sharing", "no"}}), settings({}));
   EXPECT_EQ(response["allowed"], false);
   EXPECT_EQ(response["status"]["code"], 422);
@@ -29,7 +29,7 @@ TEST(SettingsReview, a_bad_value_is_refused_with_every_message) {
             "gpuMemoryUnit 64MiB: must be 1GiB or 128MiB; sharing no: must be disabled or enabled");
 }
 
-TEST(SettingsReview, the_unit_changes_only_without_pods_in_it) {
+TEST(SettingsReview, the_unit_changes_only_if_no_pod_uses_it) {
   const Json to = settings({{"gpuMemoryUnit", "128MiB"}}), from = settings({{"gpuMemoryUnit", "1GiB"}});
   const Json refused = response_to(to, from, {{1u << 30, {"a/web-0"}}});
   EXPECT_EQ(refused["allowed"], false);
@@ -38,7 +38,7 @@ TEST(SettingsReview, the_unit_changes_only_without_pods_in_it) {
   EXPECT_EQ(response_to(to, settings({{"gpuMemoryUnit", "no"}}), {{1u << 30, {"a/web-0"}}})["allowed"], true);
 }
 
-TEST(SettingsReview, settings_that_need_other_manifests_cause_a_warning) {
+TEST(SettingsReview, warns_about_settings_that_need_other_manifests) {
   const Json whole = settings({{"plainNvidiaGpu", "whole"}});
   const Json response = response_to(whole, settings({}));
   EXPECT_EQ(response["allowed"], true);
@@ -47,7 +47,7 @@ TEST(SettingsReview, settings_that_need_other_manifests_cause_a_warning) {
   EXPECT_FALSE(response_to(whole, whole).contains("warnings"));
 }
 
-TEST(SettingsReview, a_scheduler_that_does_not_ask_is_refused) {
+TEST(SettingsReview, rejects_a_scheduler_that_does_not_call_this_coordinator) {
   const Json both = settings({{"schedulers", "carve-scheduler, default-scheduler"}});
   const Json refused = response_to(both, settings({}));
   EXPECT_EQ(refused["allowed"], false);
@@ -60,14 +60,14 @@ TEST(SettingsReview, a_scheduler_that_does_not_ask_is_refused) {
   EXPECT_FALSE(response_to(other, other).contains("warnings"));
 }
 
-TEST(SettingsReview, a_deletion_passes_and_other_texts_are_no_review) {
+TEST(SettingsReview, allows_a_deletion_and_rejects_other_documents) {
   EXPECT_EQ(response_to(nullptr, settings({}))["allowed"], true);
   for (const char* text :
        {"", "{}", "[]", R"({"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"})"})
     EXPECT_FALSE(review_settings(text, {}, SchedulerBeside::own)) << text;
 }
 
-TEST(SettingsReview, a_config_map_is_read) {
+TEST(SettingsReview, parses_a_config_map) {
   EXPECT_EQ(read_settings_object(R"({"data":{"gpuMemoryUnit":"128MiB"}})")->unit, MemoryUnit::mib_128);
   EXPECT_TRUE(read_settings_object(R"({"metadata":{}})"));
   EXPECT_FALSE(read_settings_object("[]"));

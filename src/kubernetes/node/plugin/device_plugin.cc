@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr ptrdiff_t max_streams = 64;      // Woken at the same time; others end at their next check.
+constexpr ptrdiff_t max_streams = 64;      // Woken together; others end at their next check.
 constexpr milliseconds stream_check{500};  // How often a stream checks whether kubelet is gone.
 constexpr milliseconds register_patience{2000};
 constexpr const char* api_version = "v1beta1";
@@ -47,8 +47,8 @@ void add_files(const api::SlotFiles& files, v1beta1::ContainerAllocateResponse* 
     added->set_container_path(node);
     added->set_permissions("rw");
   }
-  // The guest library reads the numbers as those of the slice's devices, and stops after the last one
-  // (guest/context/visible_devices.h). So the driver counts only the slice's devices, whichever they are.
+  // The guest library takes the numbers as those of the slice's devices and stops after the last one
+  // (guest/context/visible_devices.h). Thus the driver counts only the slice's devices, whichever they are.
   std::string numbers = "0";
   for (unsigned number = 1; number < max_slice_devices; ++number) numbers += fmt::format(",{}", number);
   (*response->mutable_envs())["CUDA_VISIBLE_DEVICES"] = numbers;
@@ -71,7 +71,8 @@ class Service final : public v1beta1::DevicePlugin::Service {
     return grpc::Status::OK;
   }
 
-  // The list never changes, so it is sent once. When the stream ends, kubelet knows that the plugin is gone.
+  // The list never changes, so it is sent only once. When the stream ends, kubelet knows that the plugin is
+  // gone.
   grpc::Status ListAndWatch(grpc::ServerContext* context, const v1beta1::Empty*,
                             grpc::ServerWriter<v1beta1::ListAndWatchResponse>* writer) override {
     v1beta1::ListAndWatchResponse list;
@@ -121,7 +122,7 @@ class Service final : public v1beta1::DevicePlugin::Service {
                                  const v1beta1::PreStartContainerRequest* request,
                                  v1beta1::PreStartContainerResponse*) override {
     if (request->devices_ids_size() != 1)
-      return refused(fmt::format("the container has {} slots; {} is 1 for each container with a slice",
+      return refused(fmt::format("the container has {} slots; {} must be 1 for each container with a slice",
                                  request->devices_ids_size(), slot_resource));
     const auto slot = parse_container_slot(request->devices_ids(0));
     if (!slot) return refused(fmt::format("there is no slot '{}'", request->devices_ids(0).substr(0, 80)));
@@ -130,7 +131,7 @@ class Service final : public v1beta1::DevicePlugin::Service {
   }
 
   const PluginHandlers handlers_;
-  // No os::Mutex: gRPC's headers have macros of the same names as its annotations.
+  // Not an os::Mutex, because gRPC's headers define macros with the names of its annotations.
   std::atomic<bool> ends_ = false;
   std::counting_semaphore<> ended_{0};
 };
@@ -165,7 +166,7 @@ Outcome<std::unique_ptr<DevicePlugin>> DevicePlugin::serve(const std::string& fo
   const std::string path = folder + "/" + plugin_socket_name;
   if (!plugin->begin("unix:" + path))
     return failure(FailureKind::unavailable,
-                   "cannot serve the device plugin at {}; name kubelet's folder with --plugin-dir", path);
+                   "cannot serve the device plugin at {}; set kubelet's folder with --plugin-dir", path);
   return plugin;
 }
 
@@ -183,7 +184,7 @@ Outcome<void> register_plugin(const std::string& folder) {
   v1beta1::Empty answer;
   const grpc::Status status = stub->Register(&context, request, &answer);
   if (!status.ok())
-    return failure(FailureKind::unavailable, "kubelet at {} does not register {}: {}", path, slot_resource,
+    return failure(FailureKind::unavailable, "kubelet at {} did not register {}: {}", path, slot_resource,
                    status.error_message());
   return {};
 }

@@ -12,7 +12,7 @@ namespace carve::kubernetes::node {
 namespace {
 
 constexpr int first_wait_ms = 100, max_wait_ms = 3000;
-// A change that no inotify event reported is found after this time.
+// Limits the time until a change is found that inotify did not report.
 constexpr int check_ms = 5000;
 
 }  // namespace
@@ -50,7 +50,7 @@ void PluginRegistrar::step() {
   const File kubelet = file_at(folder_ + "/" + kubelet_socket_name);
   std::string problem;
   if (kubelet.inode == 0) {
-    problem = "there is no kubelet at " + folder_;
+    problem = "kubelet is not running at " + folder_;
   } else if (own_.inode == 0 || file_at(folder_ + "/" + plugin_socket_name) != own_) {
     plugin_.reset();
     auto plugin = DevicePlugin::serve(folder_, handlers_);

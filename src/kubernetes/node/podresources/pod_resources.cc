@@ -10,7 +10,7 @@ namespace carve::kubernetes::node {
 namespace {
 
 constexpr std::chrono::seconds patience{2};
-// kubelet's own client accepts as much (k8s.io/kubernetes, pkg/kubelet/apis/podresources,
+// kubelet's own client has the same limit (k8s.io/kubernetes, pkg/kubelet/apis/podresources,
 // defaultPodResourcesMaxSize).
 constexpr int max_list_bytes = 16 << 20;
 

@@ -1,5 +1,5 @@
 // kubelet's list of the devices of each container (k8s.io/kubelet, podresources v1). A call waits at most 2
-// s. kubelet answers 100 calls a second and rejects more, which is a failure like any other.
+// s. kubelet rejects more than 100 calls per second, which is a failure like any other.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace carve::kubernetes::node {
 
 class PodResources {
  public:
-  // Connects on the first call, and again after kubelet has restarted.
+  // Returns the list at this socket. Connects on the first call, and again after kubelet has restarted.
   static std::unique_ptr<PodResources> at(const std::string& socket);
   virtual ~PodResources() = default;
   // Thread-safe.

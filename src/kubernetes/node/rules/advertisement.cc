@@ -16,7 +16,7 @@ std::string holder_text(const api::Slice& slice) {
   return "slice " + slice.name;
 }
 
-// Returns the pods that have slices, without duplicates, sorted by name.
+// Returns the pods that have slices, without duplicates and sorted by name.
 std::vector<std::string> holders_of(const std::vector<api::Slice>& slices) {
   std::set<std::string> out;
   for (const api::Slice& slice : slices)
@@ -86,20 +86,21 @@ Condition not_ready(std::string reason, std::string message) {
       .type = ready_condition, .is_true = false, .reason = std::move(reason), .message = std::move(message)};
 }
 
-// Returns why the node takes no pod with a slice, if it takes none.
+// Returns the condition that keeps pods with slices off the node, if there is one.
 std::optional<Condition> obstacle(const AdvertisementInput& in) {
   if (!in.desired) return not_ready("WrongLabel", in.desired.error());
   if (!in.agent) return not_ready("NoAgent", in.agent_problem);
   if (in.desired->way == Way::dra)
     return not_ready("NoDriver",
-                     fmt::format("{}=dra: this carve-kubelet has no DRA driver; set the label to extender",
+                     fmt::format("{}=dra: this carve-kubelet has no DRA driver; set the label to 'extender'",
                                  bookkeeper_label));
   if (in.agent->node.bookkeeper != Bookkeeper::kubernetes)
     return not_ready("OtherBookkeeper",
                      "the agent manages the slices of this node; start carved with --bookkeeper kubernetes");
   if (in.has_other_plugin)
-    return not_ready("CarveOtherPlugin",
-                     "nvidia.com/gpu is allocatable on this node too; remove NVIDIA's device plugin from it");
+    return not_ready(
+        "CarveOtherPlugin",
+        "nvidia.com/gpu is also allocatable on this node; remove NVIDIA's device plugin from it");
   return std::nullopt;
 }
 

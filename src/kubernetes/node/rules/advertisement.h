@@ -1,6 +1,6 @@
 // A node's advertisement in the cluster: its devices and settings (annotation carve.dev/devices), its totals
-// (capacity and allocatable), its label and its conditions. Pure: the input is the state of the agent, the
-// node's object and the runtime; the output is what the node should have.
+// (capacity and allocatable), its label and its conditions. Pure: computes the desired contents of the node's
+// object from the state of the agent, the object and the runtime.
 #pragma once
 
 #include <map>
@@ -21,7 +21,8 @@ namespace carve::kubernetes::node {
 inline constexpr const char* node_label = "carve.dev/node";  // Its value is the node's access: "extender".
 inline constexpr const char* memory_resource = "carve.dev/memory";    // Bytes.
 inline constexpr const char* compute_resource = "carve.dev/compute";  // Percent of one device.
-// kubernetes.md 2: with native-burst-share shares are weights, up to 100 for each of a device's slices.
+// With native-burst-share, shares are weights, and each of a device's slices may have up to 100
+// (kubernetes.md 2).
 inline constexpr unsigned compute_of_device = 100, compute_of_weights = 1600;
 
 struct HostFacts {
@@ -53,19 +54,19 @@ inline constexpr const char* no_cdi_reason = "NoCdi";
 
 struct AdvertisementInput {
   std::string node;
-  std::optional<api::AgentReport> agent;  // No value if it does not respond.
-  std::string agent_problem;              // Why it does not.
+  std::optional<api::AgentReport> agent;  // No value if the agent does not respond.
+  std::string agent_problem;              // Why the agent does not respond.
   Result<LabelSettings, std::string> desired;
   RuntimeCapability runtime;
   HostFacts host;
-  kubernetes::ObjectsByUid pods;      // This node's, by uid.
-  bool has_other_plugin = false;      // nvidia.com/gpu is allocatable here too.
-  kubernetes::NodeLedger drift = {};  // The ledger's differences that last.
+  kubernetes::ObjectsByUid pods;      // The pods of this node, by uid.
+  bool has_other_plugin = false;      // Whether nvidia.com/gpu is also allocatable here.
+  kubernetes::NodeLedger drift = {};  // The persistent differences of the ledger.
 };
 
 struct Advertisement {
-  bool is_known = false;             // If false, the agent has not reported and only the conditions count.
-  std::optional<std::string> label;  // For carve.dev/node. No value if the node takes no pod with a slice.
+  bool is_known = false;             // If false, only the conditions are valid.
+  std::optional<std::string> label;  // Value of carve.dev/node; absent if no slices fit.
   kubernetes::NodeDevices devices;
   kubernetes::NodeLedger drift;
   Totals totals;
@@ -74,15 +75,15 @@ struct Advertisement {
 
 Advertisement advertise(const AdvertisementInput&);
 
-// Returns the amounts that the annotations of these pods hold on the node. The totals never fall below them,
-// because kubelet counts them when it admits its pods again after a restart.
+// Returns the amounts that these pods hold on the node according to their annotations. The totals must not
+// fall below them, because kubelet counts them when it admits its pods again after a restart.
 Totals held_totals(const kubernetes::ObjectsByUid& pods, const std::string& node,
                    const std::vector<api::Device>&);
 
-// The node's mode is stored as a label of the agent, so it survives a restart (core/setting.h).
+// The agent stores the node's mode as a label, so the mode survives a restart (core/setting.h).
 Setting<NodeMode> mode_of(const api::AgentReport&, const LabelSettings&);
 
-// Returns the change to send to the agent, or no value if it follows the labels already.
+// Returns the change to send to the agent, or no value if the agent already follows the labels.
 
 std::optional<api::NodeChange> agent_change(const api::AgentReport&, const LabelSettings&);
 

@@ -61,7 +61,7 @@ kubernetes::ObjectMeta pod_with(const std::string& parts, const std::string& nod
 
 const Condition& ready(const Advertisement& ad) { return ad.conditions.front(); }
 
-TEST(Advertisement, says_devices_and_totals) {
+TEST(Advertisement, contains_devices_and_totals) {
   const Advertisement ad = advertise(input());
   EXPECT_TRUE(ready(ad).is_true) << ready(ad).message;
   EXPECT_EQ(ad.label, "extender");
@@ -74,13 +74,13 @@ TEST(Advertisement, says_devices_and_totals) {
   EXPECT_EQ(again->mode.effective, NodeMode::memory_and_compute);
 }
 
-TEST(Advertisement, shares_that_are_weights_add_up_to_more) {
+TEST(Advertisement, shares_that_are_weights_have_larger_totals) {
   AdvertisementInput in = input();
   in.agent->node.policy.effective = Policy::native_burst_share;
   EXPECT_EQ(advertise(in).totals.compute_percent, 3200u);
 }
 
-TEST(Advertisement, a_device_that_serves_no_slice_is_marked_and_counted) {
+TEST(Advertisement, marks_and_counts_a_device_that_serves_no_slice) {
   AdvertisementInput in = input();
   in.agent->devices[0].health.state = HealthState::lost;
   in.agent->devices[1].mode = DeviceMode::mig;
@@ -90,12 +90,12 @@ TEST(Advertisement, a_device_that_serves_no_slice_is_marked_and_counted) {
   EXPECT_EQ(ad.totals, (Totals{2 * usable, 200}));
 }
 
-TEST(Advertisement, a_node_that_cannot_serve_advertises_what_its_pods_hold) {
+TEST(Advertisement, a_node_that_cannot_serve_advertises_only_what_its_pods_hold) {
   const std::pair<std::function<void(AdvertisementInput&)>, const char*> rows[] = {
       {[](auto& in) { in.desired = tl::unexpected(std::string("labels: x and y differ")); },
        "x and y differ"},
       {[](auto& in) { in.desired->way = Way::dra; }, "has no DRA driver"},
-      {[](auto& in) { in.has_other_plugin = true; }, "nvidia.com/gpu is allocatable"},
+      {[](auto& in) { in.has_other_plugin = true; }, "nvidia.com/gpu is also allocatable"},
       {[](auto& in) { in.agent->node.bookkeeper = Bookkeeper::agent; }, "--bookkeeper kubernetes"}};
   for (const auto& [spoil, message] : rows) {
     AdvertisementInput in = input();
@@ -110,7 +110,7 @@ TEST(Advertisement, a_node_that_cannot_serve_advertises_what_its_pods_hold) {
   }
 }
 
-TEST(Advertisement, a_runtime_without_cdi_is_named) {
+TEST(Advertisement, reports_a_runtime_without_cdi) {
   AdvertisementInput in = input();
   in.runtime = {.has_cdi = false, .message = "containerd 1.6.20 has no CDI"};
   const Advertisement ad = advertise(in);
@@ -142,7 +142,7 @@ TEST(Advertisement, totals_never_fall_below_what_pods_hold) {
   EXPECT_EQ(advertise(in).totals, (Totals{3 * usable, 200}));
 }
 
-TEST(Advertisement, a_changed_mode_waits_for_the_pods) {
+TEST(Advertisement, a_mode_change_waits_for_the_pods) {
   AdvertisementInput in = input();
   in.agent->node.labels["carve.dev/mode"] = "none";
   in.desired->mode = NodeMode::memory;
@@ -159,7 +159,7 @@ TEST(Advertisement, a_changed_mode_waits_for_the_pods) {
   EXPECT_EQ(agent_change(*in.agent, {.mode = NodeMode::memory})->labels.at("carve.dev/mode"), "memory");
 }
 
-TEST(Advertisement, a_changed_policy_is_reported_to_the_agent_and_names_the_pods) {
+TEST(Advertisement, a_changed_policy_is_sent_to_the_agent_and_lists_the_blocking_pods) {
   AdvertisementInput in = input();
   in.desired->policy = Policy::native_burst_share;
   EXPECT_EQ(agent_change(*in.agent, *in.desired)->policy, Policy::native_burst_share);
@@ -173,7 +173,7 @@ TEST(Advertisement, a_changed_policy_is_reported_to_the_agent_and_names_the_pods
             "compute-policy fixed-share -> native-burst-share (blocked by a/web-1)");
 }
 
-TEST(LabelSettings, are_our_labels_and_their_synonyms) {
+TEST(LabelSettings, accept_carves_labels_and_their_synonyms) {
   using Labels = std::map<std::string, std::string>;
   const std::pair<Labels, LabelSettings> good[] = {
       {{}, {}},
@@ -198,7 +198,7 @@ TEST(LabelSettings, are_our_labels_and_their_synonyms) {
     EXPECT_THAT(read_label_settings(labels).error(), HasSubstr(message));
 }
 
-TEST(NodeObject, is_patched_where_it_differs) {
+TEST(NodeObject, is_patched_only_where_it_differs) {
   const Advertisement ad = advertise(input());
   const auto fresh =
       read_node_object(R"({"metadata":{"name":"n1","uid":"u"},"status":{"capacity":{"cpu":"2"}}})");
@@ -227,7 +227,7 @@ TEST(NodeObject, is_patched_where_it_differs) {
   EXPECT_TRUE((*removed)["metadata"]["labels"]["carve.dev/node"].is_null());
 }
 
-TEST(NodeObject, has_only_conditions_of_carve) {
+TEST(NodeObject, reads_only_carves_conditions) {
   const auto node = read_node_object(
       R"({"metadata":{"name":"n1","uid":"u"},"status":{"allocatable":{"nvidia.com/gpu":"8"},"conditions":)"
       R"([{"type":"Ready","status":"True"},{"type":"CarveReady","status":"True","reason":"Ready","message":"m"}]}})");

@@ -10,7 +10,7 @@ bool has_label(const RuntimeContainer& container, const char* label, const std::
   return found != container.labels.end() && found->second == value;
 }
 
-// Returns whether a live slice is this container's own.
+// Returns whether this container is the holder of a live slice.
 bool holds_a_slice(const std::vector<api::Slice>& slices, const RuntimeContainer& container) {
   return std::ranges::any_of(slices, [&](const api::Slice& slice) {
     return slice.holder && slice.holder->pod && has_label(container, pod_uid_label, slice.holder->pod->uid) &&

@@ -1,6 +1,6 @@
-// Which running containers are reported to the agent. The agent needs the first process of a container to
-// prove which processes belong to it when their cgroup path names no pod, and to see processes that never
-// attach.
+// Selects the running containers that are reported to the agent. The agent needs the first process of a
+// container to prove which processes belong to it if their cgroup path does not contain a pod, and to see
+// processes that never attach.
 #pragma once
 
 #include <set>
@@ -16,16 +16,16 @@ struct ContainerReport {
   std::string slice;
   std::string slot;
   PodContainer holder;
-  std::string id;  // The runtime's.
-  // It is not the holder, but an init container with the holder's slot, if its mounts confirm that.
+  std::string id;  // The runtime's id of the container.
+  // True for an init container that has the holder's slot but is not the holder, if its mounts confirm that.
   bool is_shared = false;
 
-  // Identifies a report after it was made.
+  // Identifies a report that was made.
   std::string key() const { return slice + " " + id; }
 };
 
-// Returns the running containers of the slices' holders, and those of their pods that hold no slice, without
-// those already reported.
+// Returns the running containers of the slices' holders, and the containers of their pods that hold no slice.
+// Leaves out those that were already reported.
 std::vector<ContainerReport> to_report(const std::vector<api::Slice>&, const std::vector<RuntimeContainer>&,
                                        const std::set<std::string>& reported);
 

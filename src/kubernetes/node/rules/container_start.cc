@@ -15,9 +15,9 @@ StartDecision undecided(Kind kind, fmt::format_string<A...> form, A&&... values)
   return {.kind = kind, .request = {}, .message = fmt::format(form, std::forward<A>(values)...), .pod = {}};
 }
 
-// Returns the candidates whose container can be starting: the pod exists and has not ended. If at least one
-// of them is not being deleted, those being deleted do not start: kubelet keeps their devices until they have
-// ended.
+// Returns the candidates whose container may be starting, because the pod exists and has not ended. If at
+// least one of them is not being deleted, those being deleted are left out: kubelet keeps their devices until
+// they have ended.
 std::vector<StartCandidate> startable(std::span<const StartCandidate> candidates) {
   std::vector<StartCandidate> out;
   for (const StartCandidate& candidate : candidates)
@@ -59,12 +59,12 @@ api::SliceRequest request_for(const StartContext& context, const StartCandidate&
   return out;
 }
 
-// Returns why the node cannot provide these parts; empty if it has the devices.
+// Returns why the node cannot provide these parts. Empty if it has the devices.
 std::string trouble_of(const kubernetes::PlacedSlice& placed, const std::map<Uuid, Bytes>& devices) {
-  if (placed.parts.empty()) return "it names no device";
+  if (placed.parts.empty()) return "it lists no device";
   std::set<Uuid> named;
   for (const kubernetes::PlacedPart& part : placed.parts) {
-    if (!named.insert(part.device).second) return fmt::format("it names device {} twice", text(part.device));
+    if (!named.insert(part.device).second) return fmt::format("it lists device {} twice", text(part.device));
     const auto device = devices.find(part.device);
     if (device == devices.end()) return fmt::format("this node has no device {}", text(part.device));
     if (part.memory > device->second)
@@ -75,7 +75,7 @@ std::string trouble_of(const kubernetes::PlacedSlice& placed, const std::map<Uui
 }
 
 StartDecision decide_one(const StartContext& context, const StartCandidate& candidate) {
-  invariant(candidate.pod, "only a container of a known pod starts");
+  invariant(candidate.pod, "a container cannot start before its pod is known");
   const SeenPod& pod = *candidate.pod;
   const auto annotation = pod.meta.annotations.find(kubernetes::slices_annotation);
   if (annotation == pod.meta.annotations.end())
@@ -115,7 +115,7 @@ StartDecision decide_start(const StartContext& context, std::span<const StartCan
   const std::vector<StartCandidate> left = startable(candidates);
   if (left.empty())
     return undecided(Kind::retry,
-                     "slot {} belongs to pod {}, which the API server does not have on this node",
+                     "slot {} belongs to pod {}, which is not on this node according to the API server",
                      text(context.slot), candidates.front().container.text());
   if (left.size() > 1)
     return undecided(Kind::retry, "kubelet reports slot {} for pod {} and for pod {}", text(context.slot),

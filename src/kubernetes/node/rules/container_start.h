@@ -1,9 +1,10 @@
-// Whether a container may start with the slot that kubelet gave it (PreStartContainer), and with which slice.
+// Decides whether a container may start with the slot that kubelet gave it (PreStartContainer), and with
+// which slice.
 //
-// kubelet passes the slot and not the container, so the container is looked up in kubelet's list of pod
-// resources. The list may be late, and may name a container that has ended. The slice comes from the pod's
+// kubelet passes the slot but not the container, so the container is looked up in kubelet's list of pod
+// resources. The list may be late and may contain a container that has ended. The slice comes from the pod's
 // annotation carve.dev/slices, which only the coordinator writes, with the binding. A container never starts
-// with another container's slice, and never without its own: an uncertain start is retried.
+// with another container's slice or without its own, so an uncertain start is retried.
 #pragma once
 
 #include <map>
@@ -22,7 +23,7 @@ namespace carve::kubernetes::node {
 
 inline constexpr const char* slot_resource = "carve.dev/slot";
 
-// A container as named in the list of pod resources.
+// A container as identified in the list of pod resources.
 struct ContainerName {
   std::string name_space, pod, container;
 
@@ -40,7 +41,8 @@ struct ContainerDevices {
 // Returns the containers that have the slot, without duplicates.
 std::vector<ContainerName> containers_with(const std::vector<ContainerDevices>&, ContainerSlot);
 
-// A container that may be the one, with its pod; no pod if the API server has none of that name.
+// A container that may be the one that starts, with its pod. It has no pod if the API server has no pod of
+// that name.
 struct StartCandidate {
   ContainerName container;
   std::optional<SeenPod> pod;
@@ -49,25 +51,25 @@ struct StartCandidate {
 struct StartContext {
   std::string node;  // This node.
   ContainerSlot slot;
-  std::map<Uuid, Bytes> devices;  // The agent's, with their usable memory.
+  std::map<Uuid, Bytes> devices;  // The agent's devices and their usable memory.
 };
 
 struct StartDecision {
   enum class Kind {
-    grant,   // The agent gets `request`.
-    retry,   // It may be different in a moment.
-    refuse,  // kubelet tries again later; the pod shows the message.
+    grant,   // Send `request` to the agent.
+    retry,   // The result may change soon.
+    refuse,  // kubelet retries later; the pod shows the message.
   };
   Kind kind = Kind::refuse;
-  api::SliceRequest request;             // With `grant`.
-  std::string message;                   // Why not. Empty with `grant`.
-  std::optional<PodContainer> pod = {};  // The container's pod, if it is known.
+  api::SliceRequest request;             // For `grant`.
+  std::string message;                   // The reason; empty for `grant`.
+  std::optional<PodContainer> pod = {};  // The container's pod, if known.
 };
 
 StartDecision decide_start(const StartContext&, std::span<const StartCandidate>);
 
-// Returns whether the agent's refusal is temporary: the slot's previous container still has processes, memory
-// is not free yet, or the agent is not running. Otherwise the request itself is refused.
+// Returns whether the agent's rejection is temporary: the slot's previous container still has processes,
+// memory is not free yet, or the agent is not running. Otherwise the request itself was rejected.
 bool may_pass(const api::Problem&);
 
 }  // namespace carve::kubernetes::node

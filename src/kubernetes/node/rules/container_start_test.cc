@@ -44,7 +44,7 @@ StartDecision decide(const SeenPod& seen, const std::string& container = "main")
   return decide_start(context(), std::span(&candidate, 1));
 }
 
-TEST(ContainerStart, requests_the_slice_of_the_annotation) {
+TEST(ContainerStart, requests_the_slice_in_the_annotation) {
   const auto decision = decide(pod(slices_on(
       "n1", "main", part(second_device, 3ull << 30, 2500) + "," + part(first_device, 1ull << 30, 500))));
   ASSERT_EQ(decision.kind, Kind::grant) << decision.message;
@@ -60,7 +60,7 @@ TEST(ContainerStart, requests_the_slice_of_the_annotation) {
   EXPECT_EQ(*request.holder->pod, (PodContainer{"a", "web-0", "u1", "main"}));
 }
 
-TEST(ContainerStart, a_whole_device_is_requested_without_amounts) {
+TEST(ContainerStart, requests_a_whole_device_without_amounts) {
   const std::string annotation = fmt::format(
       R"({{"v":1,"node":"n1","containers":{{"main":{{"parts":[["{}",0,10000]],"exclusive":true}}}}}})",
       first_device);
@@ -70,7 +70,7 @@ TEST(ContainerStart, a_whole_device_is_requested_without_amounts) {
   EXPECT_EQ(decision.request.placed[0].share_bp, 0u);
 }
 
-TEST(ContainerStart, refuses_what_is_not_for_this_node_and_container) {
+TEST(ContainerStart, rejects_slices_of_other_nodes_and_containers) {
   const std::string good = part(first_device, 1 << 30, 0);
   struct Row {
     SeenPod pod;
@@ -83,7 +83,7 @@ TEST(ContainerStart, refuses_what_is_not_for_this_node_and_container) {
       {pod(slices_on("n2", "main", good)), "was placed on node n2, and this is node n1"},
       {pod(slices_on("n1", "main", good), "n2"), "was placed on node n2, and this is node n1"},
       {pod(slices_on("n1", "other", good)), "carve.dev/slices has no slice for container main"},
-      {pod(slices_on("n1", "main", "")), "it names no device"},
+      {pod(slices_on("n1", "main", "")), "it lists no device"},
       {pod(slices_on("n1", "main", part("GPU-00000000-0000-0000-0000-000000000003", 1, 0))),
        "this node has no device GPU-00000000-0000-0000-0000-000000000003"},
       {pod(slices_on("n1", "main", part(first_device, (16ull << 30) + 1, 0))), "which has 16 GiB usable"},
@@ -95,7 +95,7 @@ TEST(ContainerStart, refuses_what_is_not_for_this_node_and_container) {
   }
 }
 
-TEST(ContainerStart, waits_until_kubelet_names_one_container_of_a_pod_that_exists) {
+TEST(ContainerStart, waits_until_kubelet_reports_one_container_of_an_existing_pod) {
   const SeenPod running = pod(slices_on("n1", "main", part(first_device, 1 << 30, 0)));
   SeenPod over = running, deleting = running;
   over.is_over = true;
@@ -109,7 +109,7 @@ TEST(ContainerStart, waits_until_kubelet_names_one_container_of_a_pod_that_exist
       {{{name, running}, {other, over}}, Kind::grant},
       {{{name, running}, {other, std::nullopt}}, Kind::grant},
       {{{name, running}, {other, deleting}}, Kind::grant},
-      {{{name, deleting}}, Kind::grant},  // Deleted while it starts.
+      {{{name, deleting}}, Kind::grant},  // The pod is deleted while it starts.
   };
   for (size_t row = 0; row < rows.size(); ++row)
     EXPECT_EQ(decide_start(context(), rows[row].first).kind, rows[row].second) << row;
@@ -124,7 +124,7 @@ TEST(ContainerStart, finds_the_container_among_duplicates_and_other_resources) {
   EXPECT_THAT(containers_with(all, {19}), IsEmpty());
 }
 
-TEST(ContainerStart, waits_for_what_the_agent_may_grant_in_a_moment) {
+TEST(ContainerStart, waits_for_a_temporary_rejection_of_the_agent) {
   for (const FailureKind kind :
        {FailureKind::insufficient_capacity, FailureKind::failed_precondition, FailureKind::unavailable})
     EXPECT_TRUE(may_pass(api::problem_of(kind, "")));
@@ -134,7 +134,7 @@ TEST(ContainerStart, waits_for_what_the_agent_may_grant_in_a_moment) {
   EXPECT_TRUE(may_pass({.type = "carve:no-agent"}));
 }
 
-TEST(PodObject, has_node_and_phase) {
+TEST(PodObject, has_a_node_and_a_phase) {
   const auto pod = read_pod_object(
       R"({"metadata":{"name":"p","namespace":"a","uid":"u","annotations":{"x":"y"}},"spec":{"nodeName":"n1",)"
       R"("containers":[{"name":"main"}]},"status":{"phase":"Succeeded","conditions":[{"phase":"Running"}]}})");

@@ -21,7 +21,7 @@ std::string metrics_text(const KubeletFigures& f, const std::optional<std::strin
   api::Exposition out;
   out.family("carve_kubelet_info", "gauge", "The version of carve-kubelet, always 1.");
   out.sample({{"version", f.version}}, "1");
-  out.family("carve_agent_up", "gauge", "1 if the node's agent answers.");
+  out.family("carve_agent_up", "gauge", "1 if the node's agent responds.");
   out.sample({}, agent ? "1" : "0");
   out.family("carve_watch_lag_seconds", "gauge", "Seconds since the last message from the API server.");
   for (const auto& [resource, ns] : f.watch_lag_ns) out.sample({{"resource", resource}}, api::seconds_of(ns));

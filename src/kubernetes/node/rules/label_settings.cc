@@ -8,7 +8,7 @@ namespace {
 constexpr std::string_view understood[] = {workload::mode_label, workload::compute_policy_label,
                                            workload::placement_label};
 
-// Returns the label's value as one of the words, which the translation has checked.
+// Converts the label's value, which the translation has already checked.
 template <class E>
 std::optional<E> word_of(const workload::Labels& labels, std::string_view key) {
   const auto found = labels.find(key);

@@ -14,7 +14,7 @@ namespace carve::kubernetes::node {
 
 inline constexpr const char* bookkeeper_label = "carve.dev/bookkeeper";
 
-// How pods reach the node's devices: the scheduler extender with the device plugin, or DRA.
+// How pods get the node's devices: through the scheduler extender and the device plugin, or through DRA.
 enum class Way : uint8_t { extender = 0, dra = 1 };
 
 struct LabelSettings {
@@ -26,8 +26,8 @@ struct LabelSettings {
   friend bool operator==(const LabelSettings&, const LabelSettings&) = default;
 };
 
-// Fails with a message if a label has an invalid value, or if two synonyms differ; the node then advertises
-// nothing. Other labels are ignored.
+// Reads the settings; other labels are ignored. Fails with a message if a label has an invalid value or if
+// two synonyms differ; the node then advertises nothing.
 Result<LabelSettings, std::string> read_label_settings(const std::map<std::string, std::string>& labels);
 
 }  // namespace carve::kubernetes::node

@@ -1,8 +1,8 @@
-// Parts of slices in the agent's ledger that the annotations of the node's pods do not have: a slice of a pod
-// that is gone but whose processes still run, a slice that is larger than its pod's annotation because its
-// programs hold the memory, and a slice that was granted without a pod. The coordinator's cache does not know
-// of them and may grant the memory again; the agent then refuses the later start. A pod whose slice is not
-// granted yet is no drift: its container has not started.
+// Finds parts of slices in the agent's ledger that the annotations of the node's pods do not contain: a slice
+// of a pod that is gone but whose processes still run, a slice that is larger than in its pod's annotation
+// because its programs hold the memory, and a slice that was granted without a pod. The coordinator's cache
+// does not contain them and may grant the memory again; the agent then rejects the later start. A pod whose
+// slice has not been granted yet is not drift, because its container has not started.
 #pragma once
 
 #include <map>
@@ -17,19 +17,19 @@
 
 namespace carve::kubernetes::node {
 
-// A slice may outlive its pod's object, and may follow a changed annotation, with a short delay.
+// For a short time, a slice may outlive its pod's object or lag behind a changed annotation.
 inline constexpr kubernetes::Nanoseconds drift_patience_ns = 30 * kubernetes::second_ns;
 
-// `pods` are this node's, by uid. Returns the parts in the order of slices and devices.
+// Returns the parts in the order of slices and devices. `pods` are those of this node, by uid.
 std::vector<kubernetes::LedgerPart> find_drift(const std::vector<api::Slice>&, const std::string& node,
                                                const kubernetes::ObjectsByUid& pods);
 
-// Holds findings back until they have lasted for drift_patience_ns. It has no clock.
+// Reports findings only after they have lasted for drift_patience_ns. It has no clock.
 class LastingDrift {
  public:
-  // Differences written by an earlier carve-kubelet count as lasting.
+  // Treats the differences that an earlier carve-kubelet wrote as lasting.
   void assume(const kubernetes::NodeLedger& written);
-  // Takes the current differences and returns the lasting ones.
+  // Takes the current differences. Returns those that have lasted.
   kubernetes::NodeLedger lasting(const std::vector<kubernetes::LedgerPart>& found,
                                  kubernetes::Nanoseconds now);
 

@@ -50,7 +50,7 @@ std::vector<DriftRow> drift_rows() {
   whole.exclusive = true;
   shared.parts[0].share_bp = 3000;
   return {{"equal", ledger_slice("s", "p", 4), pods_holding("p", one_part(4)), false},
-          {"more in the ledger", ledger_slice("s", "p", 6), pods_holding("p", one_part(4)), true},
+          {"the ledger has more memory", ledger_slice("s", "p", 6), pods_holding("p", one_part(4)), true},
           {"another share", shared, pods_holding("p", one_part(4, 2000)), true},
           {"the same share", shared, pods_holding("p", one_part(4, 3000)), false},
           {"a pod that is gone", ledger_slice("s", "gone", 4), pods_holding("p", one_part(4)), true},
@@ -59,7 +59,7 @@ std::vector<DriftRow> drift_rows() {
           {"another container", ledger_slice("s", "p", 4), {}, true},
           {"whole devices", whole, pods_holding("p", one_part(2, 10000, R"(,"exclusive":true)")), false},
           {"a slice without a pod", unheld, {}, true},
-          {"a claim, which has other bookkeeping", claimed, {}, false},
+          {"a claim, which is not in the annotations", claimed, {}, false},
           {"an ended slice", ended, {}, false}};
 }
 
@@ -78,14 +78,14 @@ TEST(LedgerDrift, is_what_the_annotations_do_not_grant) {
                                                         .share_bp = 0}));
 }
 
-TEST(LedgerDrift, counts_when_it_lasts) {
+TEST(LedgerDrift, is_reported_only_if_it_lasts) {
   LastingDrift memory;
   auto found = find_drift({ledger_slice("s", "gone", 4)}, "n1", {});
   EXPECT_THAT(memory.lasting(found, second_ns).parts, IsEmpty());
   EXPECT_THAT(memory.lasting(found, 30 * second_ns).parts, IsEmpty());
   EXPECT_EQ(memory.lasting(found, 31 * second_ns).parts, found);
   EXPECT_THAT(memory.lasting({}, 32 * second_ns).parts, IsEmpty());
-  EXPECT_THAT(memory.lasting(found, 33 * second_ns).parts, IsEmpty()) << "it began anew";
+  EXPECT_THAT(memory.lasting(found, 33 * second_ns).parts, IsEmpty()) << "the time started again";
   found[0].memory = 5;
   EXPECT_THAT(memory.lasting(found, 70 * second_ns).parts, IsEmpty()) << "another amount";
   LastingDrift successor;
@@ -93,7 +93,7 @@ TEST(LedgerDrift, counts_when_it_lasts) {
   EXPECT_EQ(successor.lasting(found, 0).parts, found);
 }
 
-TEST(LedgerDrift, of_many_slices_fits_an_annotation) {
+TEST(LedgerDrift, fits_an_annotation_even_with_many_slices) {
   std::vector<api::Slice> slices;
   for (int i = 0; i < 40; ++i) {
     slices.push_back(

@@ -1,4 +1,4 @@
-// The Node object: the parts that are read, and the patches that make it match what the node advertises.
+// The Node object: the parts that are read, and the patches that bring it up to date with the advertisement.
 #pragma once
 
 #include <map>
@@ -14,19 +14,19 @@ namespace carve::kubernetes::node {
 struct SeenNode {
   kubernetes::ObjectMeta meta;
   std::map<std::string, std::string> capacity, allocatable;  // Quantities.
-  std::vector<Condition> conditions;                         // Only Carve's: their types begin with Carve.
+  std::vector<Condition> conditions;                         // Only Carve's, whose types start with Carve.
 
   bool has_other_plugin() const;
 };
 
-// Reads the whole object, as returned by GET. Fails with a message.
+// Parses the whole object, as returned by GET. Fails with a message.
 Result<SeenNode, std::string> read_node_object(std::string_view json);
 
-// Returns a merge patch of nodes/N, or no value if annotation and label are up to date.
+// Returns a merge patch for nodes/N, or no value if the annotation and the label are up to date.
 std::optional<std::string> metadata_patch(const SeenNode&, const Advertisement&);
 
-// Returns a strategic merge patch of nodes/N/status, or no value if it is up to date. `now` is in RFC 3339,
-// for changed conditions.
+// Returns a strategic merge patch for nodes/N/status, or no value if the status is up to date. `now` is in
+// RFC 3339 and is set in changed conditions.
 std::optional<std::string> status_patch(const SeenNode&, const Advertisement&, const std::string& now);
 
 }  // namespace carve::kubernetes::node

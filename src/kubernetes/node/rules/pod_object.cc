@@ -34,14 +34,14 @@ namespace {
 bool is_of_dialect(std::string_view limit) {
   if (limit.starts_with(dialects::keys::prefix)) return true;
   for (const dialects::DialectRow& row : dialects::dialect_rows()) {
-    if (row.dialect == dialects::Dialect::nvidia) continue;  // It belongs to NVIDIA's plugin.
+    if (row.dialect == dialects::Dialect::nvidia) continue;  // Handled by NVIDIA's device plugin.
     for (const char* key : row.limits)
       if (limit == key) return true;
   }
   return false;
 }
 
-// A container's name may come after its limits.
+// Finds the first container with a limit. A container's name may follow its limits.
 class LimitWalk final : public kubernetes::JsonWalk {
  public:
   std::string found;

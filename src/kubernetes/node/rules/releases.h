@@ -1,5 +1,5 @@
-// Finds slices that have lost their pod. A pod keeps its slices until it is gone from the API or is terminal,
-// also while it is terminating; the agent then ends them with their last process.
+// Finds slices whose pod is gone. A pod keeps its slices, also while it is terminating, until it is gone from
+// the API or its phase is terminal. Then the agent ends each slice with its last process.
 #pragma once
 
 #include <map>
@@ -19,12 +19,12 @@ struct OrphanCandidate {
   PodContainer holder;
 };
 
-// `pods` are this node's, by uid, without those that have ended.
+// Returns the slices without a pod. `pods` are those of this node, by uid, except those that have ended.
 std::vector<OrphanCandidate> find_orphans(const std::vector<api::Slice>&,
                                           const kubernetes::ObjectsByUid& pods);
 
-// Returns whether the response to a GET of the holder's pod proves that this very pod is gone or has ended. A
-// response without that information is no proof.
+// Returns whether the response to a GET of the holder's pod proves that exactly this pod is gone or has
+// ended. A response without that information proves nothing.
 bool proves_gone(const kubernetes::ApiAnswer&, const PodContainer& holder);
 
 }  // namespace carve::kubernetes::node

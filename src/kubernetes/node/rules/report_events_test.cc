@@ -39,13 +39,13 @@ struct EventScenario {
   }
 };
 
-TEST(ReportEvents, a_quiet_node_has_none) {
+TEST(ReportEvents, a_node_without_incidents_has_no_events) {
   EventScenario s;
   EXPECT_THAT(s.reported(), IsEmpty());
   EXPECT_THAT(s.reported(), IsEmpty());
 }
 
-TEST(ReportEvents, a_device_that_is_lost_and_serves_again) {
+TEST(ReportEvents, report_a_lost_device_and_its_recovery) {
   EventScenario s;
   s.reported();
   s.report.devices[0].health = {.state = HealthState::lost, .reason = "lost from the bus"};
@@ -58,7 +58,7 @@ TEST(ReportEvents, a_device_that_is_lost_and_serves_again) {
               ElementsAre("- CarveDeviceRecovered n1: device 0 (GPU-1, NVIDIA A10) serves slices again"));
 }
 
-TEST(ReportEvents, errors_of_the_driver_name_the_device_and_the_pod) {
+TEST(ReportEvents, driver_errors_contain_the_device_and_the_pod) {
   EventScenario s;
   s.report.devices[0].xids = {{.code = 31, .count = 2}};
   s.report.slices[0].xids = {{.code = 31, .count = 2}};
@@ -67,7 +67,7 @@ TEST(ReportEvents, errors_of_the_driver_name_the_device_and_the_pod) {
                           "memory page fault), 2 times",
                           "! CarveXid a/web-0: container main: its processes caused Xid 31 (GPU memory "
                           "page fault), 2 times"))
-      << "what the first report has is reported too";
+      << "the contents of the first report are also reported";
   EXPECT_THAT(s.reported(), IsEmpty());
   s.report.devices[0].xids[0].count = 3;
   EXPECT_EQ(s.reported().size(), 1u);
@@ -79,7 +79,7 @@ TEST(ReportEvents, errors_of_the_driver_name_the_device_and_the_pod) {
                           "reported Xid 79"));
 }
 
-TEST(ReportEvents, a_pod_that_breaks_its_limits_is_reported) {
+TEST(ReportEvents, report_a_pod_that_breaks_its_limits) {
   EventScenario s;
   s.reported();
   s.report.slices[0].violations = {
@@ -94,10 +94,10 @@ TEST(ReportEvents, a_pod_that_breaks_its_limits_is_reported) {
   EXPECT_THAT(s.reported(), IsEmpty());
   s.report.slices[0].holder.reset();
   s.report.slices[0].violations[0].count = 2;
-  EXPECT_THAT(s.reported(), IsEmpty()) << "the slice is of no pod";
+  EXPECT_THAT(s.reported(), IsEmpty()) << "the slice belongs to no pod";
 }
 
-TEST(ReportEvents, conditions_are_reported_when_they_begin_or_change) {
+TEST(ReportEvents, report_conditions_when_they_begin_or_change) {
   EventScenario s;
   Condition ready{.type = ready_condition, .is_true = true, .reason = "Ready", .message = "2 devices"};
   EXPECT_THAT(s.reported(ready), IsEmpty());

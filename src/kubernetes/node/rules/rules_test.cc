@@ -1,4 +1,4 @@
-// Small rules: slots, runtimes, releases, events.
+// Tests the small rules: slots, runtimes, releases, events.
 #include <gmock/gmock.h>
 
 #include "kubernetes/node/rules/container_reports.h"
@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-TEST(SlotChoice, takes_what_has_been_unused_for_longest) {
+TEST(SlotChoice, takes_the_slot_that_has_been_unused_longest) {
   SlotUses uses;
   for (const uint32_t number : {0u, 1u, 2u, 0u}) uses.use({number});
   EXPECT_THAT(choose_slots(uses, {"s000", "s001", "s002"}, {}, 2), ElementsAre("s001", "s002"));
@@ -30,7 +30,7 @@ TEST(SlotChoice, takes_what_has_been_unused_for_longest) {
   EXPECT_EQ(all_slots().back(), "s255");
 }
 
-TEST(RuntimeCapability, comes_from_the_configuration_else_from_the_version) {
+TEST(RuntimeCapability, is_read_from_the_configuration_or_derived_from_the_version) {
   struct Row {
     RuntimeFacts facts;
     bool has_cdi;
@@ -39,7 +39,7 @@ TEST(RuntimeCapability, comes_from_the_configuration_else_from_the_version) {
   const Row rows[] = {
       {{"containerd", "v2.4.2", R"({"containerd":{"enableCDI":false},"enableCDI":true})"}, true, ""},
       {{"containerd", "1.7.2", R"({"enableCDI":true})"}, true, ""},
-      {{"containerd", "1.7.2", R"({"enableCDI":false})"}, false, "containerd 1.7.2 has CDI off"},
+      {{"containerd", "1.7.2", R"({"enableCDI":false})"}, false, "containerd 1.7.2 has CDI disabled"},
       {{"containerd", "v2.0.0-rc.1", ""}, true, ""},
       {{"containerd", "1.6.20~ds1", "{"}, false, "containerd 1.6.20~ds1 has no CDI; use containerd 1.7"},
       {{"cri-o", "1.30.1", ""}, true, ""},
@@ -62,7 +62,7 @@ TEST(RuntimeCapability, finds_the_first_process) {
     EXPECT_EQ(pid_of(bad), std::nullopt) << bad;
 }
 
-TEST(RuntimeCapability, sees_the_attach_directory_in_the_mounts) {
+TEST(RuntimeCapability, recognizes_the_attach_directory_in_the_mounts) {
   const std::string mounts =
       "1 0 8:1 / / rw - ext4 /dev/sda rw\n36 1 0:22 /carve/carved.sock.run/attach/s017 /run/carve ro - tmpfs "
       "t rw\n";
@@ -72,7 +72,7 @@ TEST(RuntimeCapability, sees_the_attach_directory_in_the_mounts) {
   EXPECT_FALSE(has_attach_directory("", "s017"));
 }
 
-TEST(Releases, orphans_are_slices_whose_pod_is_not_here) {
+TEST(Releases, orphans_are_slices_whose_pod_is_not_on_this_node) {
   std::vector<api::Slice> slices(4);
   for (size_t i = 0; i < slices.size(); ++i) slices[i].name = std::string(1, static_cast<char>('a' + i));
   slices[0].holder = Holder{.pod = PodContainer{"n", "p", "u1", "c"}, .claim = {}};
@@ -83,7 +83,7 @@ TEST(Releases, orphans_are_slices_whose_pod_is_not_here) {
   EXPECT_EQ(orphans[0].slice, "b");
 }
 
-TEST(Releases, only_a_proof_releases) {
+TEST(Releases, require_a_proof) {
   const PodContainer holder{"n", "p", "u1", "c"};
   const auto pod = [](const char* uid, const char* phase) {
     return fmt::format(R"({{"metadata":{{"name":"p","uid":"{}"}},"status":{{"phase":"{}"}}}})", uid, phase);
@@ -99,7 +99,7 @@ TEST(Releases, only_a_proof_releases) {
   EXPECT_FALSE(proves_gone({.status = 200, .body = "{"}, holder));
 }
 
-TEST(ContainerReports, an_init_container_is_proved_by_its_mounts) {
+TEST(ContainerReports, an_init_container_is_confirmed_by_its_mounts) {
   api::Slice slice;
   slice.name = "a";
   slice.slot = "s017";
@@ -130,7 +130,7 @@ TEST(ContainerReports, an_init_container_is_proved_by_its_mounts) {
     EXPECT_FALSE(mounts_attach_directory(text, "s017")) << text;
 }
 
-TEST(SliceUpdates, follow_the_annotation_where_one_amount_holds) {
+TEST(SliceUpdates, follow_the_annotation_of_slices_with_one_amount) {
   constexpr const char* uuids[] = {"GPU-00000000-0000-0000-0000-000000000001",
                                    "GPU-00000000-0000-0000-0000-000000000002"};
   api::Slice slice;
@@ -158,7 +158,7 @@ TEST(SliceUpdates, follow_the_annotation_where_one_amount_holds) {
   EXPECT_THAT(updates(part(0, 4096, 500) + "," + part(1, 4096, 500), "n2"), IsEmpty());
 }
 
-TEST(SliceUpdates, their_notes_name_the_container) {
+TEST(SliceUpdates, their_notes_contain_the_container) {
   SliceUpdate update{
       .slice = "a", .holder = {"n", "p", "u1", "main"}, .change = {.memory_bytes = 6ull << 30}};
   EXPECT_EQ(update_note(update, ""), "container main: the slice now has 6 GiB of each device");
@@ -169,7 +169,8 @@ TEST(SliceUpdates, their_notes_name_the_container) {
 }
 
 TEST(SliceUpdatesDeathTest, an_update_without_an_amount_has_no_note) {
-  EXPECT_DEATH((void)update_note({}, ""), "slice_updates\\.cc:[0-9]+: .*an update changes an amount");
+  EXPECT_DEATH((void)update_note({}, ""),
+               "slice_updates\\.cc:[0-9]+: .*an update changes at least one amount");
 }
 
 TEST(KubeletMetrics, are_listed_with_those_of_the_agent) {

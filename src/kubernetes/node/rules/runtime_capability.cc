@@ -10,7 +10,7 @@
 namespace carve::kubernetes::node {
 namespace {
 
-// Reads one value of a JSON document.
+// Reads one value from a JSON document.
 class ValueWalk final : public kubernetes::JsonWalk {
  public:
   explicit ValueWalk(const char* key) : key_(key) {}
@@ -34,7 +34,7 @@ struct Release {
   friend auto operator<=>(const Release&, const Release&) = default;
 };
 
-// Returns the first two numbers of a version: 2.4 for "v2.4.2"; no value for other text.
+// Returns the first two numbers of a version, such as 2.4 for "v2.4.2", or no value for other text.
 std::optional<Release> release_of(std::string_view version) {
   if (version.starts_with('v')) version.remove_prefix(1);
   Release out;
@@ -55,7 +55,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return out;
 }
 
-// Looks for a mount at /run/carve whose source ends with this text.
+// Searches for a mount at /run/carve whose source ends with this text.
 class MountWalk final : public kubernetes::JsonWalk {
  public:
   explicit MountWalk(std::string ending) : ending_(std::move(ending)) {}
@@ -88,7 +88,7 @@ RuntimeCapability capability_of(const RuntimeFacts& facts) {
   const std::string shown = fmt::format("{} {}", facts.name.substr(0, 40), facts.version.substr(0, 40));
   if (said)
     return {.has_cdi = false,
-            .message = fmt::format("{} has CDI off; set enable_cdi = true in its configuration", shown)};
+            .message = fmt::format("{} has CDI disabled; set enable_cdi = true in its configuration", shown)};
   const auto release = release_of(facts.version);
   if ((facts.name == "containerd" && release >= Release{2, 0}) ||
       (facts.name == "cri-o" && release >= Release{1, 23}))
@@ -114,7 +114,7 @@ bool has_attach_directory(std::string_view mountinfo, std::string_view slot) {
   while (!mountinfo.empty()) {
     const size_t end = std::min(mountinfo.find('\n'), mountinfo.size());
     const auto words = words_of(mountinfo.substr(0, end));
-    // Mount id, parent, device, root in its filesystem, mount point.
+    // The fields are mount id, parent, device, root in its filesystem, mount point.
     if (words.size() > 4 && words[4] == "/run/carve" && words[3].ends_with(ending)) return true;
     mountinfo.remove_prefix(std::min(end + 1, mountinfo.size()));
   }

@@ -1,5 +1,6 @@
-// Decides which events are sent. A note about an object is sent once in 10 minutes, whatever other notes come
-// between, and an object gets at most 25 notes with one reason in that time. Pure: it has no clock.
+// Decides which events are sent. The same note about an object is sent at most once in 10 minutes, whatever
+// other notes come in between, and an object gets at most 25 notes with the same reason in that time. Pure:
+// it has no clock.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +18,17 @@ inline constexpr size_t max_notes_kept = 4096;
 
 class SentNotes {
  public:
-  // Returns whether the note is sent now, and records it as sent.
+  // Returns whether the note must be sent now. If so, records it as sent.
   bool is_due(const EventNote& note, int64_t now_ns);
   size_t notes() const { return sent_.size(); }
 
  private:
   struct Key {
     std::string object_and_reason;
-    size_t note_hash = 0;  // A note has up to 1 KiB.
+    size_t note_hash = 0;  // Kept instead of the note, which may have 1 KiB.
     auto operator<=>(const Key&) const = default;
   };
-  std::map<Key, int64_t> sent_;  // When it was sent.
+  std::map<Key, int64_t> sent_;  // The time when each was sent.
 };
 
 }  // namespace carve::kubernetes::node

@@ -23,7 +23,7 @@ TEST(SentNotes, two_containers_that_crash_in_turn_get_one_event_each_in_10_minut
   EXPECT_TRUE(notes.is_due(note("container b"), 610 * s));
 }
 
-TEST(SentNotes, other_objects_and_reasons_have_their_own) {
+TEST(SentNotes, other_objects_and_reasons_have_their_own_limits) {
   SentNotes notes;
   EXPECT_TRUE(notes.is_due(note("x"), 0));
   EXPECT_TRUE(notes.is_due(note("x", "v"), 0));
@@ -33,7 +33,7 @@ TEST(SentNotes, other_objects_and_reasons_have_their_own) {
   EXPECT_FALSE(notes.is_due(refused, 0));
 }
 
-TEST(SentNotes, a_note_that_changes_all_the_time_is_limited) {
+TEST(SentNotes, a_note_that_keeps_changing_is_limited) {
   SentNotes notes;
   size_t sent = 0;
   for (int64_t at = 0; at < 600; ++at) sent += notes.is_due(note(std::to_string(at) + " MiB"), at * s);
@@ -41,7 +41,7 @@ TEST(SentNotes, a_note_that_changes_all_the_time_is_limited) {
   EXPECT_TRUE(notes.is_due(note("again"), 600 * s));
 }
 
-TEST(SentNotes, the_oldest_is_forgotten_when_there_are_many) {
+TEST(SentNotes, the_oldest_note_is_forgotten_when_there_are_too_many) {
   SentNotes notes;
   for (size_t i = 0; i < max_notes_kept + 1; ++i)
     EXPECT_TRUE(notes.is_due(note("x", std::to_string(i)), static_cast<int64_t>(i)));

@@ -9,7 +9,7 @@ std::string namespace_of(const EventNote& note) {
   return note.about.name_space.empty() ? "default" : note.about.name_space;
 }
 
-// Returns a moment as MicroTime has it: RFC 3339 with six decimals.
+// Returns the time in RFC 3339 with six decimals, the format of MicroTime.
 std::string micro_time(int64_t utc_ns) {
   const time_t seconds = static_cast<time_t>(utc_ns / 1'000'000'000);
   tm parts{};
@@ -19,7 +19,7 @@ std::string micro_time(int64_t utc_ns) {
   return fmt::format("{}.{:06}Z", date, utc_ns % 1'000'000'000 / 1000);
 }
 
-// Cuts between characters of UTF-8.
+// Cuts the text between two UTF-8 characters.
 std::string cut(std::string text, size_t most) {
   if (text.size() <= most) return text;
   size_t end = most;

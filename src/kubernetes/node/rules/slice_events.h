@@ -6,7 +6,7 @@
 
 namespace carve::kubernetes::node {
 
-inline constexpr size_t max_note_bytes = 1024;  // The API server refuses a longer note.
+inline constexpr size_t max_note_bytes = 1024;  // The API server rejects longer notes.
 
 struct AboutObject {
   std::string kind;  // "Pod", "Node"
@@ -27,7 +27,7 @@ struct EventNote {
 
 // Returns the body to POST. `number` makes the name unique.
 std::string event_document(const EventNote&, const std::string& node, int64_t utc_ns, uint64_t number);
-// Returns where to POST it. Events about nodes are in the namespace default.
+// Returns the path to POST to. Events about nodes are in the namespace default.
 std::string event_target(const EventNote&);
 
 }  // namespace carve::kubernetes::node

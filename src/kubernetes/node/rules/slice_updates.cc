@@ -38,7 +38,7 @@ bool has_one_amount(const api::Slice& slice, const kubernetes::PlacedSlice& plac
 }  // namespace
 
 std::string update_note(const SliceUpdate& update, const std::string& refusal) {
-  invariant(update.change.memory_bytes || update.change.share_bp, "an update changes an amount");
+  invariant(update.change.memory_bytes || update.change.share_bp, "an update changes at least one amount");
   std::string amounts;
   if (update.change.memory_bytes) amounts = text(Bytes{*update.change.memory_bytes});
   if (update.change.share_bp)
@@ -79,7 +79,7 @@ std::optional<std::string> refusal_of(const std::vector<api::Slice>& slices, con
     if (slice.state == SliceState::ended || !slice.holder || !slice.holder->pod) continue;
     if (slice.holder->pod->uid != holder.uid || slice.holder->pod->container != holder.container) continue;
     if (!has_one_amount(slice, placed))
-      return fmt::format("container {}: the slice has other devices than the pod's annotation",
+      return fmt::format("container {}: the slice's devices differ from the pod's annotation",
                          holder.container);
     if (slice.parts[0].quota_bytes == placed.parts[0].memory.count) continue;
     const auto answer = answers.find(slice.name);

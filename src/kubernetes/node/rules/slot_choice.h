@@ -1,6 +1,6 @@
-// Chooses the slot that kubelet should take: the one that has been unused for longest. A runtime's cache of
-// CDI files then has the most time to drop the file of the slot's previous container. Pure; the caller counts
-// the uses.
+// Chooses the slot that kubelet should take: the one that has been unused for the longest time, so that a
+// runtime's cache of CDI files has had the most time to drop the file of the slot's previous container. Pure;
+// the caller counts the uses.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace carve::kubernetes::node {
 
 class SlotUses {
  public:
-  // Records that the slot is being given to a container, or serves one, now.
+  // Records that the slot is being given to a container or is serving one.
   void use(ContainerSlot);
-  // Returns when it was last used, as a growing number; 0 if never.
+  // Returns a number that grows with the time of the last use. 0 means never used.
   uint64_t last(ContainerSlot slot) const { return last_[slot.number]; }
 
  private:
@@ -23,8 +23,8 @@ class SlotUses {
   uint64_t last_[max_container_slots] = {};
 };
 
-// Returns `size` names: the required ones, then the available ones that have been unused for longest, the
-// lowest first among equals. Invalid names are left out, so there may be fewer.
+// Returns `size` names: first the required ones, then the available ones that have been unused the longest;
+// ties go to the lowest slot. Invalid names are left out, so there may be fewer.
 std::vector<std::string> choose_slots(const SlotUses&, const std::vector<std::string>& available,
                                       const std::vector<std::string>& must_include, size_t size);
 

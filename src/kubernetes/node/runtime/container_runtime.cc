@@ -11,7 +11,7 @@ namespace carve::kubernetes::node {
 namespace {
 
 constexpr std::chrono::seconds patience{2};
-constexpr int max_answer_bytes = 16 << 20;  // As kubelet's own client.
+constexpr int max_answer_bytes = 16 << 20;  // The limit of kubelet's own client.
 
 namespace cri = ::runtime::v1;
 

@@ -13,7 +13,8 @@ namespace carve::kubernetes::node {
 
 class ContainerRuntime {
  public:
-  // Connects on the first call, and again after the runtime has restarted.
+  // Returns the runtime at this socket. Connects on the first call, and again after the runtime has
+  // restarted.
   static std::unique_ptr<ContainerRuntime> at(const std::string& socket);
   virtual ~ContainerRuntime() = default;
   virtual Result<RuntimeFacts, std::string> facts() = 0;

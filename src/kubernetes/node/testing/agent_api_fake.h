@@ -1,4 +1,4 @@
-// An agent for tests: it grants every request unless it is set to refuse.
+// An agent for tests, which grants every request unless it is set to reject it.
 #pragma once
 
 #include <map>
@@ -68,7 +68,7 @@ class AgentApiFake final : public AgentApi {
   static constexpr const char* uuid = "GPU-00000000-0000-0000-0000-000000000001";
   api::AgentReport state;
   bool is_gone = false;
-  std::vector<api::Problem> refusals;  // For the next grants.
+  std::vector<api::Problem> refusals;  // Responses to the next grants.
   std::vector<api::SliceRequest> asked;
   std::vector<std::string> withdrawn, released;
   std::map<std::string, api::ContainerStarted> containers;  // By slice.

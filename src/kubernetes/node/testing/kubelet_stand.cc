@@ -1,18 +1,18 @@
 // kubelet, a container runtime and an API server in one program, for tests of the real carve-kubelet with a
-// real agent. It reads a command a line and answers each with a line of JSON:
+// real agent. It reads one command per line and prints a line of JSON for each:
 //
-//   folder PATH                  begins: sockets in PATH, node n1 in the API; answers with the API server's URL
-//   pod NAME ANNOTATION          puts a running pod a/NAME on the node, carve.dev/slices as given (none: "-");
-//                                answers with its uid
-//   remove NAME                  the pod is gone
-//   devices NAME CONTAINER SLOT  the container has the slot, as pod resources say; "-" for NAME: none has any
-//   allocate SLOT                what the plugin answers
-//   start SLOT                   PreStartContainer: null, or the message
-//   container ID UID NAME PID    a container runs
-//   restart                      kubelet is killed and starts again
-//   registrations                how often the plugin has registered since kubelet's start
-//   api off|on                   the API server answers no call, or does again
-//   node, events                 the object; the reasons and notes of events
+//   folder PATH                  create the sockets in PATH and node n1; prints the API server's URL
+//   pod NAME ANNOTATION          put a running pod a/NAME on the node with this carve.dev/slices ("-" means
+//                                none); prints its uid
+//   remove NAME                  remove the pod
+//   devices NAME CONTAINER SLOT  give the slot to the container in pod resources; NAME "-" removes all
+//   allocate SLOT                call Allocate; prints the plugin's response
+//   start SLOT                   call PreStartContainer; prints null or the message
+//   container ID UID NAME PID    add a running container
+//   restart                      kill kubelet and start it again
+//   registrations                print the number of registrations since kubelet's start
+//   api off|on                   stop or resume responding as the API server
+//   node, events                 print the node object, or the events' reasons and notes
 #include <fmt/format.h>
 
 #include <future>
@@ -33,7 +33,7 @@ using nlohmann::json;
 
 constexpr const char* pods = "/api/v1/pods";
 
-// The API server in a thread of its own.
+// The API server, which runs in its own thread.
 class ServedApi {
  public:
   ServedApi() : socket_(loop_, server_), thread_([this] { loop_.run(); }) {

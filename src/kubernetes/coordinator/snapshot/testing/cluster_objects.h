@@ -1,4 +1,4 @@
-// Objects of a cluster for tests, as the API server would have them.
+// Objects of a cluster for tests, as the API server would return them.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace carve::kubernetes::coordinator::testing {
 
-// Makes the device's UUID from both numbers.
+// Builds the device's UUID from both numbers.
 inline Uuid device_uuid(unsigned node, unsigned device) {
   Uuid out;
   out.bytes[12] = static_cast<uint8_t>(node >> 8);
@@ -49,7 +49,7 @@ inline kubernetes::ObjectMeta pod_object(const std::string& name, const kubernet
   return out;
 }
 
-// A pod of one container that requests memory, and a share of compute unless it is 0.
+// A pod with one container that requests memory and, unless it is 0, a share of compute.
 inline kubernetes::ObjectMeta pod_object(const std::string& name, Bytes memory, uint32_t share_bp = 0,
                                          uint32_t devices = 1) {
   kubernetes::PodRequest request{.dialect = "carve"};
