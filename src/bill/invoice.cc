@@ -10,14 +10,14 @@ namespace {
 
 using ledger::Stamp;
 
-// Holds the exact sum of a slice part: at most 2^63 ns, 2^40 units and 2^50 price in millionths, 2^64 for
-// usable bytes x 10,000 basis points. The product has 217 bits.
+// Holds the exact sum of a slice part: the product of at most 2^63 ns, 2^40 units, a price of 2^50
+// millionths, and 2^64 for usable bytes x 10,000 basis points has 217 bits.
 using Exact = boost::multiprecision::int256_t;
 
 constexpr Ns hour_ns = 3600 * second_ns;
 using U128 = unsigned __int128;
 
-// Terms for an interval, on the record's own time (see the header).
+// The terms during one interval, on the record's own time axis (see the header).
 struct Segment {
   Ns from = 0;
   Ns to = 0;
@@ -25,7 +25,7 @@ struct Segment {
   Share share;
 };
 
-// The denominator is below 2^127.
+// The denominator must be below 2^127.
 U128 rounded_half_even(U128 numerator, U128 denominator) {
   invariant(denominator != 0, "a device has usable memory");
   U128 quotient = numerator / denominator;
@@ -43,7 +43,7 @@ Exact rounded_half_even(const Exact& numerator, const Exact& denominator) {
   return quotient;
 }
 
-// Returns the time of `next` on the record's own time axis, or the reason why it cannot come after `last`.
+// Returns the time of `next` on the record's own time axis. Fails if it cannot follow `last`.
 Outcome<Ns> following(Ns moment, const Stamp& last, const Stamp& next, const char* what) {
   if (next.utc_ns < 0 || next.monotonic_ns < 0)
     return failure(FailureKind::invalid_argument, "its {} has a negative time", what);
@@ -67,11 +67,12 @@ Outcome<void> check_terms(const Segment& segment, const BilledDevice& device) {
   return {};
 }
 
-// Returns the segments of one part, ordered by time. Empty ones are left out, but there is at least one.
+// Returns the segments of one part, ordered by time. Empty segments are left out, but at least one is
+// returned.
 Outcome<std::vector<Segment>> segments(const ledger::UsageRecord& record, const SlicePart& part,
                                        const Stamp& now) {
   if (record.from.utc_ns < 0 || record.from.monotonic_ns < 0)
-    return failure(FailureKind::invalid_argument, "its begin has a negative time");
+    return failure(FailureKind::invalid_argument, "its start has a negative time");
   std::vector<Segment> list;
   const Stamp* last = &record.from;
   Ns moment = record.from.utc_ns;
@@ -83,7 +84,7 @@ Outcome<std::vector<Segment>> segments(const ledger::UsageRecord& record, const 
     moment = *to;
     return {};
   };
-  // Differing parts keep their amounts; the terms of a period have only those of the first part.
+  // Unequal parts keep their amounts, because the terms of a period contain only those of the first part.
   const bool may_change = record.slice.has_equal_parts();
   for (const ledger::Period& period : record.periods)
     if (const auto good = add(period.to, may_change ? period.terms.memory : part.memory,
@@ -91,7 +92,7 @@ Outcome<std::vector<Segment>> segments(const ledger::UsageRecord& record, const 
         !good)
       return tl::unexpected(good.error());
   const auto good =
-      add(record.to ? *record.to : now, part.memory, part.share, record.to ? "end" : "time until now");
+      add(record.to ? *record.to : now, part.memory, part.share, record.to ? "end" : "current time");
   if (!good) return tl::unexpected(good.error());
   const Segment end = list.back();
   std::erase_if(list, [](const Segment& segment) { return segment.from == segment.to; });
@@ -99,7 +100,7 @@ Outcome<std::vector<Segment>> segments(const ledger::UsageRecord& record, const 
   return list;
 }
 
-// Returns the dates of the tariffs and the edges of the window, in order.
+// Returns the dates of the tariffs and the edges of the window in ascending order.
 std::vector<Ns> cuts_of(const Tariffs& tariffs, const Window& window) {
   std::vector<Ns> cuts{window.from, window.to};
   for (const Tariff& tariff : tariffs.all()) cuts.push_back(tariff.from);
@@ -127,8 +128,8 @@ std::vector<Segment> split(std::vector<Segment> list, const std::vector<Ns>& cut
   return out;
 }
 
-// Returns the time that the minimum and the granularity add to an ended record of this duration. Nothing is
-// added if the sum does not fit 64 bits, which would take a duration of 292 years.
+// Returns the time that the minimum and the granularity add to an ended record of this duration. Adds nothing
+// if the sum exceeds 64 bits, which would take a duration of 292 years.
 Ns rounding_up(const Tariff* tariff, Ns duration) {
   invariant(duration >= 0, "no record ends before its grant");
   if (tariff == nullptr) return 0;
@@ -138,18 +139,18 @@ Ns rounding_up(const Tariff* tariff, Ns duration) {
   return billed - duration;
 }
 
-// The exact sums of one slice part from its grant on.
+// The exact sums of one slice part since its grant.
 struct Sums {
   Exact gpu_hours = 0;  // Millionths x hour_ns x 10,000 x usable bytes.
   Exact amount = 0;     // As above, x millionths_per_one.
 };
 
-// Returns the number by which the exact GPU-hours of a device are divided.
+// Returns the divisor of the exact GPU-hours on a device.
 Exact divisor_of(const BilledDevice& device) {
   return Exact{whole_device.basis_points} * device.usable.count * hour_ns;
 }
 
-// A ratio: at most 1.
+// A ratio of at most 1.
 struct Ratio {
   uint64_t part = 1;
   uint64_t whole = 1;
@@ -164,7 +165,7 @@ Ratio ratio_of(const Line& line) {
   return {};
 }
 
-// Prices the only line of its part without the exact sums, if all products fit 127 bits. Returns whether they
+// Prices the only line of a part without the exact sums if all products fit 127 bits. Returns whether they
 // do.
 bool price_alone(Line& line) {
   const Ratio ratio = ratio_of(line);
@@ -186,7 +187,7 @@ bool price_alone(Line& line) {
 enum class Lines : uint8_t { one, several };  // Lines of a part.
 
 // Fills in the fields that follow from the terms and the tariff, and adds the line to the sums. Fails if a
-// rounded number does not fit 64 bits.
+// rounded number exceeds 64 bits.
 Outcome<void> price(Line& line, const Tariff* tariff, Lines lines, Sums& sums) {
   invariant(line.billed >= 0, "a line has a duration");
   const BilledDevice& device = line.device;
@@ -205,7 +206,7 @@ Outcome<void> price(Line& line, const Tariff* tariff, Lines lines, Sums& sums) {
     line.unpriced = Unpriced::no_tariff;
   else if (!line.usage->prepaid)
     line.price = tariff->price;
-  invariant(line.units.count > 0 && line.price.count >= 0, "the numbers of a tariff were checked");
+  invariant(line.units.count > 0 && line.price.count >= 0, "the numbers of a tariff are validated");
   if (lines == Lines::one && price_alone(line)) return {};
   const Exact scale = Exact{whole_device.basis_points} * device.usable.count;
   const Sums before = sums;
@@ -257,7 +258,7 @@ bool adds_up(const Total& lines, const Sums& exact, const BilledDevice& device) 
          lines.amount == rounded_half_even(exact.amount, divisor * millionths_per_one);
 }
 
-// Data that all lines of an invoice share.
+// The data that all lines of an invoice share.
 struct Terms {
   const Tariffs& tariffs;
   const Window& window;
@@ -265,7 +266,7 @@ struct Terms {
   std::vector<Ns> cuts;
 };
 
-// Adds the lines of one part of a slice that are in the window.
+// Adds the lines of one part of a slice that are inside the window.
 Outcome<void> add_lines(const Usage& usage, const SlicePart& slice_part, const Terms& all,
                         std::vector<Line>& lines) {
   const Window& window = all.window;
@@ -285,7 +286,7 @@ Outcome<void> add_lines(const Usage& usage, const SlicePart& slice_part, const T
     invariant(segment.from <= segment.to && (is_last || segment.to == list[i + 1].from),
               "the lines of a part follow one another");
     invariant(segment.from == segment.to || all.tariffs.at(segment.to - 1) == tariff,
-              "a line has one tariff");
+              "a line has only one tariff");
     Line line{.usage = &usage, .device = **device, .from = segment.from, .to = segment.to};
     line.open = is_last && !usage.record.to;
     line.billed = segment.to - segment.from;
@@ -299,11 +300,11 @@ Outcome<void> add_lines(const Usage& usage, const SlicePart& slice_part, const T
     invariant(!inside || segment.to <= window.to, "no line crosses the edge of the window");
     if (inside && line.billed > 0) lines.push_back(std::move(line));
   }
-  invariant(list.size() == 1 || adds_up(of_lines, sums, **device), "the lines add up to their part");
+  invariant(list.size() == 1 || adds_up(of_lines, sums, **device), "the lines add up to their part's sum");
   return {};
 }
 
-// Adds the lines of all parts, or none.
+// Adds the lines of all parts, or none of them if one fails.
 Outcome<void> add_lines(const Usage& usage, const Terms& all, std::vector<Line>& lines) {
   const Slice& slice = usage.record.slice;
   if (slice.parts.empty()) return failure(FailureKind::invalid_argument, "its slice has no part");
@@ -332,7 +333,7 @@ std::string quotient(const Exact& numerator, const Exact& denominator) {
   return text(static_cast<__int128>(rounded_half_even(numerator * millionths_per_one, denominator)));
 }
 
-// Formats without trailing zeros: "10", "2.5".
+// Formats a number without trailing zeros: "10", "2.5".
 std::string shortened(std::string number) {
   number.erase(number.find_last_not_of('0') + 1);
   if (number.ends_with('.')) number.pop_back();
@@ -419,7 +420,7 @@ SmallerSlice smaller_slice(const Line& line, Ns busy, Bytes peak) {
   const Exact hours = Exact{line.billed} * line.units.count * std::max(by_share, by_memory);
   const auto rounded = [](const Exact& sum, const Exact& divisor, Millionths most) {
     const Exact count = rounded_half_even(sum, divisor);
-    return count > most.count ? most : Millionths{static_cast<int64_t>(count)};  // Like the line.
+    return count > most.count ? most : Millionths{static_cast<int64_t>(count)};  // Rounded like the line's.
   };
   const Exact divisor = divisor_of(line.device);
   out.gpu_hours = rounded(hours, divisor, line.gpu_hours);

@@ -1,5 +1,5 @@
-// An invoice: a sum over usage records. A line is one slice on one device for one interval with constant
-// terms and one tariff:
+// An invoice is a sum over usage records. A line covers one slice on one device for one interval with
+// constant terms and one tariff:
 //
 //   GPU-hours = seconds / 3600 x the model's GPU-hour units x ratio
 //   ratio     = max(compute share / 100 %, memory quota / usable memory of the device)
@@ -8,19 +8,19 @@
 // memory counts if the slice has no compute share. 1 hour on an A10 (10 units, 22731 MiB usable) with 30 %
 // and 4096 MiB is 1 x 10 x max(0.30, 0.1802) = 3.000000 GPU-hours.
 //
-// Exactness. All sums are integers. GPU-hours and amounts are rounded half to even at six decimals, once: a
-// line is the rounded sum of its slice part up to its end minus the rounded sum up to its begin. When an
-// interval is split into lines (at changes of terms, at tariff dates, at the edges of a window), these
-// therefore add up to the line of the whole interval, and the invoices of adjacent windows add up to that of
-// both. A line differs from its own formula by less than 0.000001.
+// Exactness. All sums are integers. GPU-hours and amounts are rounded only once, half to even at six
+// decimals: a line is the rounded sum of its slice part up to its end minus the rounded sum up to its start.
+// Therefore, when an interval is split into lines (at changes of terms, at tariff dates, at the edges of a
+// window), these add up to the line of the whole interval, and the invoices of adjacent windows add up to the
+// invoice of both. A line differs from its own formula by less than 0.000001.
 //
-// Time. A time in a record is its grant in UTC plus the durations since then (ledger::duration_ns()), so a
-// clock step within one boot changes nothing. When a record has ended, its whole time is raised to the
-// minimum and rounded up to the granularity of the tariff at its end, and the last line has the added time. A
-// record that has not ended counts until now.
+// Time. A time in a record is computed as the time of its grant in UTC plus the durations since then
+// (ledger::duration_ns()), so a clock step within one boot changes nothing. When a record has ended, its
+// whole duration is raised to the minimum and rounded up to the granularity of the tariff at its end, and the
+// added time is in the last line. A record that has not ended counts until now.
 //
-// A record that breaks a rule has no line. It is listed in Invoice::refused with the reason, and all other
-// records are billed. Time without a price has a line with the reason, and the total counts its seconds.
+// An invalid record has no line. It is listed in Invoice::refused with the reason, and all other records are
+// billed. Time without a price has a line with the reason, and the total includes its seconds.
 #pragma once
 
 #include <optional>
@@ -42,8 +42,8 @@ struct BilledDevice {
   friend bool operator==(const BilledDevice&, const BilledDevice&) = default;
 };
 
-// A usage record with the controller's additions. An agent numbers its records, so node and id together are
-// unique.
+// A usage record with the data that the controller adds. An agent numbers its records, so node and id
+// together are unique.
 struct Usage {
   std::string node;
   ledger::UsageRecord record;
@@ -58,7 +58,7 @@ struct Usage {
   friend bool operator==(const Usage&, const Usage&) = default;
 };
 
-// The interval [from, to) in UTC nanoseconds.
+// The half-open interval [from, to) in UTC nanoseconds.
 struct Window {
   Ns from = 0;
   Ns to = INT64_MAX;
@@ -67,17 +67,17 @@ struct Window {
 enum class RatioBy : uint8_t { whole_device, share, memory };
 enum class Unpriced : uint8_t {
   no,
-  no_tariff,  // No tariff was valid. The units are Carve's defaults, so the GPU-hours are known.
+  no_tariff,  // No tariff was valid; the GPU-hours use Carve's default units.
   no_units,   // The device's model has no units.
 };
 
 struct Line {
-  const Usage* usage = nullptr;  // Points into the records that the invoice was made of.
+  const Usage* usage = nullptr;  // Points into the records of the invoice.
   BilledDevice device;
-  Ns from = 0;  // UTC.
+  Ns from = 0;  // In UTC.
   Ns to = 0;
   bool open = false;  // The record has not ended, and the line ends now.
-  Ns billed = 0;      // Nanoseconds: to - from, plus the rounding of a record's last line.
+  Ns billed = 0;      // Nanoseconds: to - from, plus any rounding of the record's end.
   Bytes memory;       // Granted.
   Share share;        // Granted; 0 means no share.
   RatioBy ratio_by = RatioBy::memory;
@@ -102,14 +102,14 @@ struct Total {
 };
 
 struct Invoice {
-  std::string currency;     // Empty without tariffs.
-  std::vector<Line> lines;  // Ordered by node, record, part of the slice, time.
+  std::string currency;     // Empty if there are no tariffs.
+  std::vector<Line> lines;  // Ordered by node, record, slice part and time.
   std::vector<RefusedUsage> refused;
 };
 
-// Returns the invoice for the part of the records inside the window. The order of the records does not change
-// it. Equal records count as one; records with the same node and id but different contents are all rejected.
-// The lines point into `records`.
+// Returns the invoice for the part of the records inside the window. The order of the records does not
+// matter. Identical records count as one. Records with the same node and id but different contents are all
+// rejected. The lines point into `records`.
 Invoice invoice(std::span<const Usage> records, const Tariffs&, const Window&, const ledger::Stamp& now);
 
 Total total(std::span<const Line>);
@@ -117,8 +117,8 @@ Total total(std::span<const Line>);
 enum class GroupBy : uint8_t { account, queue, workload, device };  // workload is "NAMESPACE/KIND/NAME".
 std::map<std::string, Total> totals(std::span<const Line>, GroupBy);
 
-// The smallest slice that could be requested and would have covered a slice's usage: whole percent of its
-// device's compute, whole MiB.
+// The smallest slice that could be requested and would have covered a slice's usage, in whole percent of its
+// device's compute and whole MiB.
 struct SmallerSlice {
   Bytes memory;
   Share share;  // 0 if none was granted.
@@ -126,16 +126,16 @@ struct SmallerSlice {
   Millionths amount;
 };
 
-// Returns the slice for the line's interval, given how long the slice was busy and the most memory that it
-// held. No amount is larger than the granted one. 0 GPU-hours if the model has no units.
+// Returns the slice for the line's interval from the slice's busy time and its peak memory. No amount exceeds
+// the granted one. It has 0 GPU-hours if the model has no units.
 SmallerSlice smaller_slice(const Line&, Ns busy, Bytes peak);
-// The minimum that jobs may request (requirements S4-8); a context takes about as much memory.
+// The minimum that jobs may request (requirements S4-8). A context takes about this share of the memory.
 inline constexpr Share min_smaller_share{500};
 inline constexpr Bytes min_smaller_memory = 256_MiB;
 
-// Returns the formula with the line's numbers:
-// "1.000000 h x 10 x max(30/100 = 0.300000, 4096/22731 = 0.180194) = 3.000000". A time that was rounded up
-// begins "0.016667 h (0.005000 h, and 0.011667 h by minimum and granularity)".
+// Returns the formula with the line's numbers: "1.000000 h x 10 x max(30/100 = 0.300000, 4096/22731 =
+// 0.180194) = 3.000000". A duration that was rounded up is shown as "0.016667 h (0.005000 h, and 0.011667 h
+// by minimum and granularity)".
 std::string explain(const Line&);
 
 }  // namespace carve::bill

@@ -17,7 +17,7 @@ using ::testing::StartsWith;
 constexpr Ns hour = 3600 * second_ns;
 constexpr Bytes usable = 22731_MiB;
 
-// Returns a time of the boot "a", which began at 1 h UTC.
+// Returns a time during boot "a", which began at 1 h UTC.
 Stamp at(Ns since_boot) { return {hour + since_boot, "a", since_boot}; }
 
 Uuid uuid(uint8_t number) {
@@ -26,7 +26,7 @@ Uuid uuid(uint8_t number) {
   return id;
 }
 
-// A record on one A10, from 1 h after the boot on.
+// A record on one A10 that begins 1 h after the boot.
 Usage usage(uint64_t id, Bytes memory, Share share, Ns duration = hour) {
   Usage u;
   u.node = "n1";
@@ -52,7 +52,7 @@ Invoice bill(const std::vector<Usage>& records, const Tariffs& prices = tariffs(
 }
 
 // The source prints 4069 where its parameter is 4096; both give 3 (requirements S4-13, S4-14).
-TEST(Invoice, the_worked_examples) {
+TEST(Invoice, reproduces_the_worked_examples) {
   struct Row {
     Bytes memory;
     Share share;
@@ -115,7 +115,7 @@ TEST(Invoice, a_line_costs_its_gpu_hours_times_the_price) {
   EXPECT_EQ(prepaid.lines[0].unpriced, Unpriced::no);
 }
 
-TEST(Invoice, exclusive_slices_and_slices_of_several_devices) {
+TEST(Invoice, bills_exclusive_slices_and_slices_of_several_devices) {
   Usage u = usage(1, usable, {});
   u.record.slice.exclusive = true;
   u.record.slice.parts.push_back({uuid(2), usable, {}, {}});
@@ -132,7 +132,7 @@ TEST(Invoice, each_part_of_a_slice_has_a_line_with_its_own_amounts) {
   u.record.slice.parts[0].memory = {usable.count / 10};
   u.record.slice.parts.push_back({uuid(2), {usable.count / 2}, {1000}, {}});
   u.devices.push_back({uuid(2), "NVIDIA A10", usable});
-  // A change of the class leaves the amounts of each part.
+  // A change of the latency class leaves the amounts of each part unchanged.
   ledger::Period before{ledger::terms_of(u.record.slice), u.record.from};
   before.to.utc_ns += 1'000'000'000;
   before.to.monotonic_ns += 1'000'000'000;
@@ -140,18 +140,18 @@ TEST(Invoice, each_part_of_a_slice_has_a_line_with_its_own_amounts) {
   u.record.slice.latency = LatencyClass::latency;
   const std::vector<Usage> records{u};
   const Invoice i = bill(records);
-  ASSERT_EQ(i.lines.size(), 4u) << "each part before and after the change";
+  ASSERT_EQ(i.lines.size(), 4u) << "each part has a line before and after the change";
   for (const size_t first : {0, 1}) {
     EXPECT_EQ(i.lines[first].share, Share{3000});
     EXPECT_EQ(i.lines[first].memory.count, usable.count / 10);
     EXPECT_EQ(i.lines[first + 2].share, Share{1000});
     EXPECT_EQ(i.lines[first + 2].memory.count, usable.count / 2);
   }
-  // An hour: 0.3 by the share of the first part, and 0.5 by the memory of the second.
+  // In one hour the first part costs 0.3 by its share, and the second 0.5 by its memory.
   EXPECT_EQ(text(total(i.lines).gpu_hours), "8.000000");
 }
 
-TEST(Invoice, granularity_and_minimum_apply_to_the_whole_time_of_an_ended_record) {
+TEST(Invoice, granularity_and_minimum_apply_to_the_whole_duration_of_an_ended_record) {
   struct Row {
     Ns duration;
     Ns granularity;
@@ -175,7 +175,7 @@ TEST(Invoice, granularity_and_minimum_apply_to_the_whole_time_of_an_ended_record
     EXPECT_EQ(i.lines.size(), row.billed == 0 ? 0u : 1u);
     EXPECT_EQ(i.lines.empty() ? 0 : i.lines[0].billed, row.billed) << row.duration;
   }
-  // Three terms of 0.4 s are 1.2 s, and the last line has the remaining 0.8 s of the 2 s.
+  // Three terms of 0.4 s take 1.2 s, which are rounded up to 2 s; the last line has the remaining 0.8 s.
   Usage u = usage(1, 1_GiB, {5000}, 1'200'000'000);
   u.record.periods = {{Terms{1_GiB, {1000}}, at(hour + 400'000'000)},
                       {Terms{2_GiB, {1000}}, at(hour + 800'000'000)}};
@@ -198,7 +198,7 @@ TEST(Invoice, an_open_record_counts_until_now) {
   const Invoice i = invoice(records, tariffs(), {}, at(hour + 1));
   ASSERT_EQ(i.lines.size(), 1u);
   EXPECT_TRUE(i.lines[0].open);
-  EXPECT_EQ(i.lines[0].billed, 1) << "the rounding comes with the end";
+  EXPECT_EQ(i.lines[0].billed, 1) << "the duration is rounded when the record ends";
   EXPECT_FALSE(bill({usage(1, 1_GiB, {5000})}).lines[0].open);
 }
 
@@ -216,7 +216,7 @@ TEST(Invoice, lines_end_at_changes_of_terms_at_tariff_dates_and_at_the_window) {
     EXPECT_EQ(text(i.lines[l].amount), amounts[l]);
     EXPECT_FALSE(i.lines[l].open);
   }
-  EXPECT_TRUE(bill(records, tariffs(), {0, 2 * hour}).lines.empty()) << "a window ends before its `to`";
+  EXPECT_TRUE(bill(records, tariffs(), {0, 2 * hour}).lines.empty()) << "a window excludes its `to`";
   EXPECT_TRUE(bill(records, tariffs(), {6 * hour, 9 * hour}).lines.empty());
 }
 
@@ -225,12 +225,12 @@ TEST(Invoice, a_clock_step_within_one_boot_changes_nothing) {
   const Total before = total(bill(records).lines);
   records[0].record.to->utc_ns -= 30 * 60 * second_ns;
   EXPECT_EQ(total(bill(records).lines), before);
-  records[0].record.to->boot_id = "b";  // Over a boot, UTC counts.
+  records[0].record.to->boot_id = "b";  // Across boots the UTC times count.
   records[0].record.to->monotonic_ns = 0;
   EXPECT_EQ(text(total(bill(records).lines).gpu_hours), "2.500000");
 }
 
-TEST(Invoice, a_time_without_a_price_is_listed_and_counted) {
+TEST(Invoice, lists_and_counts_time_without_a_price) {
   std::vector<Usage> records{usage(1, 1_GiB, {5000}), usage(2, 1_GiB, {5000})};
   records[1].devices[0].model = "NVIDIA H100";
   const Invoice i = bill(records);
@@ -250,7 +250,7 @@ TEST(Invoice, a_time_without_a_price_is_listed_and_counted) {
   EXPECT_EQ(total(none.lines).amount, 0);
 }
 
-TEST(Invoice, a_record_that_breaks_a_rule_is_refused_and_the_others_are_billed) {
+TEST(Invoice, rejects_an_invalid_record_and_bills_the_others) {
   struct Row {
     const char* message;
     void (*change)(Usage&);
@@ -264,9 +264,9 @@ TEST(Invoice, a_record_that_breaks_a_rule_is_refused_and_the_others_are_billed) 
        [](Usage& u) {
          u.record.periods = {{Terms{}, at(9 * hour)}};
        }},
-      {"its time until now is before an earlier time of the record",
+      {"its current time is before an earlier time of the record",
        [](Usage& u) { u.record.to.reset(), u.record.from = at(101 * hour); }},
-      {"its begin has a negative time", [](Usage& u) { u.record.from.utc_ns = INT64_MIN; }},
+      {"its start has a negative time", [](Usage& u) { u.record.from.utc_ns = INT64_MIN; }},
       {"its end has a negative time", [](Usage& u) { u.record.to->monotonic_ns = INT64_MIN; }},
       {"its end is after the year 2262", [](Usage& u) { u.record.to->monotonic_ns = INT64_MAX; }},
       {"its slice has no part", [](Usage& u) { u.record.slice.parts.clear(); }},
@@ -291,7 +291,7 @@ TEST(Invoice, a_record_that_breaks_a_rule_is_refused_and_the_others_are_billed) 
   }
 }
 
-TEST(Invoice, an_amount_beyond_64_bits_is_refused) {
+TEST(Invoice, rejects_an_amount_beyond_64_bits) {
   Tariff t = tariff(0, max_price);
   t.units["NVIDIA A10"] = max_units;
   std::vector<Usage> records{usage(1, usable, whole_device, 80'000 * hour),
@@ -303,7 +303,7 @@ TEST(Invoice, an_amount_beyond_64_bits_is_refused) {
   EXPECT_EQ(text(i.lines.at(0).amount), "277777777777.777778");
 }
 
-TEST(Invoice, a_record_that_was_copied_twice_is_billed_once) {
+TEST(Invoice, bills_a_duplicated_record_once) {
   std::vector<Usage> records{usage(7, 1_GiB, {5000}), usage(7, 1_GiB, {5000})};
   EXPECT_EQ(bill(records).lines.size(), 1u);
   records[1].node = "n2";
@@ -315,7 +315,7 @@ TEST(Invoice, a_record_that_was_copied_twice_is_billed_once) {
   EXPECT_EQ(i.refused[1].message, "record 7 of node n1: 2 different records have this id");
 }
 
-TEST(Invoice, totals_by_group) {
+TEST(Invoice, groups_add_up_to_the_total) {
   std::vector<Usage> records{usage(1, 1_GiB, {5000}), usage(2, 1_GiB, {2500}), usage(3, 1_GiB, {1000})};
   records[1].account = "bob", records[1].queue = "", records[2].name = "spark-2";
   const Invoice i = bill(records);
@@ -326,7 +326,7 @@ TEST(Invoice, totals_by_group) {
   EXPECT_EQ(text(totals(i.lines, GroupBy::device).at(text(uuid(1))).gpu_hours), "8.500000");
 }
 
-// Random records, each also in pieces.
+// Random records, each whole and divided into pieces.
 class Random {
  public:
   explicit Random(unsigned seed) : dice_(seed) {}
@@ -366,7 +366,7 @@ TEST(Invoice, splitting_a_record_into_lines_changes_no_total) {
     const std::vector<Usage> whole{random.record(1)};
     const Total expected = total(invoice(whole, prices, {}, now).lines);
 
-    std::vector<Usage> in_periods = whole;  // Changes of terms that change nothing.
+    std::vector<Usage> in_periods = whole;  // With changes of terms that change nothing.
     const Ns duration = ledger::duration_ns(whole[0].record.from, end_of(whole[0], now));
     std::vector<Ns> cuts(random.below(20));
     for (Ns& cut : cuts) cut = random.below(duration + 1);
@@ -375,7 +375,7 @@ TEST(Invoice, splitting_a_record_into_lines_changes_no_total) {
       in_periods[0].record.periods.push_back({ledger::terms_of(whole[0].record.slice), at(hour + cut)});
     ASSERT_EQ(total(invoice(in_periods, prices, {}, now).lines), expected);
 
-    Total in_windows;  // Adjacent windows, each with its own invoice.
+    Total in_windows;  // The sum over adjacent windows, each with its own invoice.
     Ns from = 0;
     cuts.push_back(INT64_MAX - 2 * hour);
     for (const Ns cut : cuts) {
@@ -387,7 +387,7 @@ TEST(Invoice, splitting_a_record_into_lines_changes_no_total) {
   }
 }
 
-// Two records are rounded on their own: each may gain a granularity and the minimum, and 0.0000005.
+// Two records are rounded separately: each may gain one granularity, the minimum, and 0.0000005.
 TEST(Invoice, splitting_a_record_in_two_changes_the_total_by_at_most_the_rounding) {
   const Stamp now = at(60 * hour);
   for (unsigned seed = 0; seed < 2000; ++seed) {
@@ -405,7 +405,7 @@ TEST(Invoice, splitting_a_record_in_two_changes_the_total_by_at_most_the_roundin
     const std::vector<Usage> halves{first, second};
     const Total one = total(invoice(whole, prices, {}, now).lines);
     const Total two = total(invoice(halves, prices, {}, now).lines);
-    // One granularity of a whole A10, at 10 units and a price of 1, in millionths.
+    // One granularity of a whole A10 at 10 units and a price of 1, in millionths.
     const __int128 bound = 1 + (__int128{t.granularity} * 10 * millionths_per_one + hour - 1) / hour;
     const auto is_within = [&](__int128 a, __int128 b) { return a - b <= bound && b - a <= bound; };
     ASSERT_TRUE(is_within(one.gpu_hours, two.gpu_hours));
@@ -417,7 +417,7 @@ TEST(Invoice, splitting_a_record_in_two_changes_the_total_by_at_most_the_roundin
   }
 }
 
-TEST(Invoice, the_order_of_the_records_does_not_matter) {
+TEST(Invoice, does_not_depend_on_the_order_of_the_records) {
   const Stamp now = at(60 * hour);
   for (unsigned seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -441,7 +441,7 @@ TEST(Invoice, the_order_of_the_records_does_not_matter) {
   }
 }
 
-TEST(Invoice, a_smaller_slice_has_what_was_used_and_costs_no_more) {
+TEST(Invoice, a_smaller_slice_covers_the_usage_and_costs_no_more) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     Random random(seed);
     const Tariffs prices = random.prices();
@@ -464,8 +464,8 @@ TEST(Invoice, a_smaller_slice_has_what_was_used_and_costs_no_more) {
   }
 }
 
-// Records and tariffs are data of other programs: whatever they contain, they are billed or refused.
-TEST(Invoice, extreme_records_are_billed_or_refused) {
+// Records and tariffs come from other programs: whatever they contain, they must be billed or rejected.
+TEST(Invoice, extreme_records_are_billed_or_rejected) {
   size_t billed = 0, refused = 0;
   for (unsigned seed = 0; seed < 20'000; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -515,7 +515,7 @@ TEST(InvoiceDeathTest, no_total_has_a_negative_amount) {
   EXPECT_DEATH((void)total(made.lines), "invoice\\.cc:[0-9]+: .*no number of a line is negative");
 }
 
-TEST(InvoiceDeathTest, a_smaller_slice_needs_a_device_with_memory) {
+TEST(InvoiceDeathTest, a_smaller_slice_requires_a_device_with_memory) {
   const std::vector<Usage> records{usage(1, 1_GiB, {5000})};
   Invoice made = bill(records);
   made.lines[0].device.usable = {};

@@ -16,9 +16,9 @@ Outcome<void> check(const Tariff& tariff) {
       !std::ranges::all_of(tariff.currency, [](char c) { return c >= 'A' && c <= 'Z'; }))
     return failure(FailureKind::invalid_argument, "currency '{}': must be three capital letters, such as EUR",
                    tariff.currency.substr(0, 40));
-  if (tariff.from < 0) return failure(FailureKind::invalid_argument, "from: must be in 1970 or later");
+  if (tariff.from < 0) return failure(FailureKind::invalid_argument, "from: must not be before 1970");
   if (tariff.price.count < 0 || tariff.price > max_price)
-    return failure(FailureKind::invalid_argument, "pricePerGpuHour {}: it is 0 to {}", text(tariff.price),
+    return failure(FailureKind::invalid_argument, "pricePerGpuHour {}: must be 0 to {}", text(tariff.price),
                    text(max_price, 0));
   for (const auto& [model, units] : tariff.units)
     if (model.empty() || units.count <= 0 || units > max_units)
@@ -29,14 +29,15 @@ Outcome<void> check(const Tariff& tariff) {
     return failure(FailureKind::invalid_argument, "granularity: must be above 0 and at most {} s",
                    max_granularity_ns / second_ns);
   if (tariff.minimum < 0 || tariff.minimum > max_granularity_ns)
-    return failure(FailureKind::invalid_argument, "minimum: it is 0 to {} s", max_granularity_ns / second_ns);
+    return failure(FailureKind::invalid_argument, "minimum: must be 0 to {} s",
+                   max_granularity_ns / second_ns);
   return {};
 }
 
 }  // namespace
 
 Outcome<Millionths> parse_millionths(std::string_view what, std::string_view given, Millionths max) {
-  invariant(max.count >= 0, "a limit is not negative");
+  invariant(max.count >= 0, "a limit must not be negative");
   const auto decimal = leading_decimal(given);
   if (!decimal || decimal->length != given.size() || decimal->decimals > max_decimals)
     return failure(FailureKind::invalid_argument,
@@ -47,7 +48,7 @@ Outcome<Millionths> parse_millionths(std::string_view what, std::string_view giv
   for (unsigned i = decimal->decimals; i < max_decimals; ++i)
     overflow |= __builtin_mul_overflow(scaled, uint64_t{10}, &scaled);
   if (overflow || scaled > static_cast<uint64_t>(max.count))
-    return failure(FailureKind::invalid_argument, "{} '{}': it is at most {}", what, given.substr(0, 40),
+    return failure(FailureKind::invalid_argument, "{} '{}': must be at most {}", what, given.substr(0, 40),
                    text(max, 0));
   return Millionths{static_cast<int64_t>(scaled)};
 }
@@ -80,11 +81,11 @@ Outcome<Tariffs> Tariffs::from(std::vector<Tariff> given) {
   std::ranges::stable_sort(given, {}, &Tariff::from);
   for (size_t i = 1; i < given.size(); ++i) {
     if (given[i].from == given[i - 1].from)
-      return failure(FailureKind::invalid_argument, "two tariffs begin at {}; change the date of one",
+      return failure(FailureKind::invalid_argument, "two tariffs start at {}; change the date of one of them",
                      text_utc(given[i].from));
     if (given[i].currency != given[i - 1].currency)
       return failure(FailureKind::invalid_argument,
-                     "tariffs in {} and in {}: an invoice has one currency; use only one of them",
+                     "tariffs in {} and in {}: an invoice has one currency; use the same one in all tariffs",
                      given[i - 1].currency, given[i].currency);
   }
   Tariffs tariffs;

@@ -5,7 +5,7 @@
 namespace carve::bill {
 namespace {
 
-TEST(Millionths, are_read_from_their_text) {
+TEST(Millionths, are_parsed_exactly) {
   struct Row {
     const char* text;
     int64_t count;  // -1 if rejected.
@@ -37,10 +37,10 @@ TEST(Millionths, are_read_from_their_text) {
   EXPECT_EQ(parse_millionths("pricePerGpuHour", "1e3", max_price).error().message,
             "pricePerGpuHour '1e3': must be a decimal number with at most 6 decimals, such as 0.30");
   EXPECT_EQ(parse_millionths("gpuHourUnits", "1000001", max_units).error().message,
-            "gpuHourUnits '1000001': it is at most 1000000");
+            "gpuHourUnits '1000001': must be at most 1000000");
 }
 
-TEST(Millionths, are_rounded_half_to_even_when_they_are_shown) {
+TEST(Millionths, are_formatted_rounded_half_to_even) {
   struct Row {
     __int128 count;
     unsigned decimals;
@@ -79,7 +79,7 @@ TEST(Tariffs, are_valid_from_their_date_until_the_next_one) {
   EXPECT_EQ(shipped_units().at("NVIDIA A10"), Millionths{10'000'000});
 }
 
-TEST(Tariffs, that_cannot_be_valid_are_refused) {
+TEST(Tariffs, are_rejected_if_they_contradict_each_other_or_exceed_a_limit) {
   const auto message = [](auto change) {
     std::vector<Tariff> list{tariff_from(0), tariff_from(second_ns)};
     change(list[1]);
@@ -88,12 +88,12 @@ TEST(Tariffs, that_cannot_be_valid_are_refused) {
   };
   EXPECT_EQ(message([](Tariff&) {}), "");
   EXPECT_EQ(message([](Tariff& t) { t.from = 0; }),
-            "two tariffs begin at 1970-01-01T00:00:00Z; change the date of one");
+            "two tariffs start at 1970-01-01T00:00:00Z; change the date of one of them");
   EXPECT_EQ(message([](Tariff& t) { t.currency = "USD"; }),
-            "tariffs in EUR and in USD: an invoice has one currency; use only one of them");
+            "tariffs in EUR and in USD: an invoice has one currency; use the same one in all tariffs");
   EXPECT_EQ(message([](Tariff& t) { t.currency = "eur"; }),
             "currency 'eur': must be three capital letters, such as EUR");
-  EXPECT_EQ(message([](Tariff& t) { t.price = {-1}; }), "pricePerGpuHour -0.000001: it is 0 to 1000000000");
+  EXPECT_EQ(message([](Tariff& t) { t.price = {-1}; }), "pricePerGpuHour -0.000001: must be 0 to 1000000000");
   EXPECT_NE(message([](Tariff& t) { t.price = {max_price.count + 1}; }), "");
   EXPECT_EQ(message([](Tariff& t) { t.units["NVIDIA A10"] = {0}; }),
             "gpuHourUnits 0.000000 of model 'NVIDIA A10': must be above 0 and at most 1000000");

@@ -11,7 +11,7 @@ struct CgroupMount {
   std::string root;   // The mounted part of the hierarchy: "/", "/docker/1a2b".
   std::string point;  // "/sys/fs/cgroup/cpu,cpuacct"
   bool is_v2 = false;
-  std::vector<std::string> controllers;  // Controllers of a v1 hierarchy, among other options.
+  std::vector<std::string> controllers;  // The controllers of a v1 hierarchy, among other options.
 };
 
 std::vector<std::string> split(std::string_view text, char separator) {
@@ -21,7 +21,7 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return out;
 }
 
-// Returns the path without the escapes of proc(5): "\040" is a blank.
+// Returns the path without the escapes of proc(5), such as "\040" for a blank.
 std::string unescaped(const std::string& text) {
   const auto is_octal = [](char c) { return c >= '0' && c <= '7'; };
   std::string out;
@@ -37,7 +37,7 @@ std::string unescaped(const std::string& text) {
   return out;
 }
 
-// Reads "ID PARENT MAJOR:MINOR ROOT MOUNT OPTIONS [TAGS] - TYPE SOURCE OPTIONS" (proc(5)).
+// Parses "ID PARENT MAJOR:MINOR ROOT MOUNT OPTIONS [TAGS] - TYPE SOURCE OPTIONS" (proc(5)).
 std::optional<CgroupMount> read_mount(const std::string& line) {
   const size_t dash = line.find(" - cgroup");
   if (dash == std::string::npos) return std::nullopt;
@@ -53,7 +53,7 @@ bool has(const std::vector<std::string>& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-// Returns this process's path in the v1 hierarchy with the controller, or in the v2 tree.
+// Returns this process's path in the v1 hierarchy of the controller, or in the v2 tree.
 std::optional<std::string> own_path(std::string_view cgroup, bool is_v2, std::string_view controller) {
   for (const std::string& line : split(cgroup, '\n')) {
     const size_t first = line.find(':'), second = line.find(':', first + 1);

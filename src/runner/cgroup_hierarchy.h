@@ -1,7 +1,8 @@
 // Finds this process's cgroups: pure functions over the texts of /proc/self/mountinfo and /proc/self/cgroup.
 //
-// A controller (cpu, memory) is in one hierarchy at a time: in a v1 hierarchy if one is mounted with it,
-// otherwise in the v2 tree. A hybrid machine has both: its controllers are in v1, and its v2 tree has none.
+// A controller (cpu, memory) belongs to one hierarchy at a time: to a v1 hierarchy if one is mounted with it,
+// otherwise to the v2 tree. A hybrid machine has both kinds: its controllers are in v1, and its v2 tree has
+// none.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,8 @@ struct OwnCgroups {
   friend bool operator==(const OwnCgroups&, const OwnCgroups&) = default;
 };
 
-// `mountinfo` and `cgroup` are the texts of the two files. A path that is not below the root of its mount, as
-// in a container without a cgroup namespace, counts as the root of the mount.
+// Returns the cgroups from the texts of the two files. A path that is not below the root of its mount, as in
+// a container without a cgroup namespace, is taken as the root of the mount.
 OwnCgroups find_own_cgroups(std::string_view mountinfo, std::string_view cgroup);
 
 }  // namespace carve::runner

@@ -15,7 +15,7 @@ constexpr const char* v1_mounts =
     "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n";
 constexpr const char* v2_mount = "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
 
-TEST(CgroupHierarchy, version_1_has_a_hierarchy_for_each_controller) {
+TEST(CgroupHierarchy, version_1_has_one_hierarchy_per_controller) {
   const OwnCgroups found =
       find_own_cgroups(v1_mounts, "5:memory:/a/b\n4:cpuset:/\n3:cpu,cpuacct:/a\n1:name=systemd:/\n");
   EXPECT_EQ(found.cpu, own_cgroup(CgroupVersion::v1, "/sys/fs/cgroup/cpu,cpuacct/a"));
@@ -39,7 +39,7 @@ TEST(CgroupHierarchy, a_hybrid_machine_has_its_controllers_in_version_1) {
   EXPECT_EQ(found.memory, own_cgroup(CgroupVersion::v1, "/sys/fs/cgroup/memory/m"));
 }
 
-TEST(CgroupHierarchy, a_mounted_part_of_a_hierarchy_is_seen_from_its_root) {
+TEST(CgroupHierarchy, paths_are_relative_to_the_mounted_part_of_a_hierarchy) {
   const char* mount = "41 31 0:38 /docker/1a /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
   EXPECT_EQ(find_own_cgroups(mount, "0::/docker/1a/x\n").cpu->directory, "/sys/fs/cgroup/x");
   EXPECT_EQ(find_own_cgroups(mount, "0::/docker/1a\n").cpu->directory, "/sys/fs/cgroup");
@@ -47,12 +47,12 @@ TEST(CgroupHierarchy, a_mounted_part_of_a_hierarchy_is_seen_from_its_root) {
   EXPECT_EQ(find_own_cgroups(mount, "0::/../other\n").cpu->directory, "/sys/fs/cgroup");
 }
 
-TEST(CgroupHierarchy, a_mount_point_may_have_a_blank) {
+TEST(CgroupHierarchy, a_mount_point_may_contain_a_blank) {
   EXPECT_EQ(find_own_cgroups("1 2 0:1 / /a\\040b rw - cgroup2 cgroup2 rw\n", "0::/\n").cpu->directory,
             "/a b");
 }
 
-TEST(CgroupHierarchy, without_a_mount_or_a_line_there_is_none) {
+TEST(CgroupHierarchy, finds_no_cgroup_without_a_mount_or_a_line) {
   EXPECT_EQ(find_own_cgroups("", "0::/\n"), OwnCgroups{});
   EXPECT_EQ(find_own_cgroups(v2_mount, ""), OwnCgroups{});
   EXPECT_EQ(find_own_cgroups("nonsense - cgroup\n", "nonsense\n"), OwnCgroups{});

@@ -16,7 +16,7 @@ struct flock whole_lock(short type) {
   return out;
 }
 
-// The text is "PID START BOOT".
+// Parses "PID START BOOT".
 std::optional<os::ProcessId> read_process(const os::Fd& file) {
   char text[128] = "";
   if (pread(file.get(), text, sizeof text - 1, 0) <= 0) return std::nullopt;
@@ -49,7 +49,7 @@ std::optional<os::ProcessId> living_supervisor(const std::string& path) {
   struct flock wanted = whole_lock(F_RDLCK);
   if (!file || fcntl(file.get(), F_OFD_GETLK, &wanted) != 0 || wanted.l_type == F_UNLCK) return std::nullopt;
   const auto process = read_process(file);
-  return process ? process : os::ProcessId{};  // It has the lock but has not written yet.
+  return process ? process : os::ProcessId{};  // It holds the lock but has not written yet.
 }
 
 bool signal_session(const os::ProcessId& supervisor, int signal) {

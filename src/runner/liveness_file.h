@@ -1,7 +1,8 @@
-// The file that identifies a supervisor without its program's directory, which the program can write: the
-// supervisor's process, and a lock that it holds until its program has ended. The launcher creates it in a
-// folder of the controller and passes it to the supervisor as an open file. So even if a program removes
-// everything in its directory, it is seen to run, is not started a second time, and can be ended.
+// A file that identifies a supervisor even if the program has changed its own directory: it contains the
+// supervisor's process id, and the supervisor holds a lock on it until the program has ended. The launcher
+// creates it in a folder of the controller and passes it to the supervisor as an open file. So even if a
+// program removes everything in its directory, it still counts as running, is not started a second time, and
+// can be stopped.
 #pragma once
 
 #include <optional>
@@ -12,14 +13,15 @@
 
 namespace carve::runner {
 
-// Takes the lock for this process and writes the process's id. Returns an empty descriptor if another
-// supervisor holds it. `former` is the supervisor that held it before, unless another process has its number.
+// Takes the lock for this process and writes its process id. Returns an empty descriptor if another
+// supervisor holds the lock. `former` receives the supervisor that held the lock before, unless its pid now
+// belongs to another process.
 os::Fd hold_liveness_file(const std::string& path, std::optional<os::ProcessId>& former);
 
-// Returns the supervisor that holds the lock; no value if there is none.
+// Returns the supervisor that holds the lock, or no value if none does.
 std::optional<os::ProcessId> living_supervisor(const std::string& path);
 
-// Sends the signal to the processes of the supervisor's session, except for the supervisor itself, and to its
+// Sends the signal to the processes of the supervisor's session, except the supervisor itself, and to its
 // children in other sessions. Returns whether there were any.
 bool signal_session(const os::ProcessId& supervisor, int signal);
 

@@ -42,7 +42,7 @@ bool LogWriter::open_newest() {
     return false;
   }
   size_ = static_cast<uint64_t>(seen.st_size);
-  // A killed supervisor may have left a part of a line.
+  // A killed supervisor may have left an incomplete line.
   char last = '\n';
   if (size_ > 0 && pread(file_.get(), &last, 1, seen.st_size - 1) == 1 && last != '\n') append("\n");
   return true;
@@ -62,7 +62,7 @@ bool LogWriter::append(const std::string& line) {
     size_ += line.size();
     return true;
   }
-  // The disk is full. A partial line would become the beginning of the next one.
+  // The disk is full. A partial line would be joined with the next one.
   if (written > 0 && ftruncate(file_.get(), static_cast<off_t>(size_)) != 0)
     size_ += static_cast<uint64_t>(written);
   return false;
@@ -70,7 +70,7 @@ bool LogWriter::append(const std::string& line) {
 
 void LogWriter::write_line(LogStream stream, std::string_view content, bool is_whole, int64_t now_ns) {
   invariant(content.size() <= max_log_line_bytes && content.find('\n') == content.npos,
-            "a line of the program never looks like several lines");
+            "a record contains exactly one line end");
   const auto line = [&](LogStream from, std::string_view what, bool whole) {
     return fmt::format("{} {} {} {}\n", os::rfc3339(now_ns, os::Decimals::nanoseconds), text(from),
                        whole ? 'F' : 'P', what);
@@ -85,7 +85,7 @@ void LogWriter::write_line(LogStream stream, std::string_view content, bool is_w
 void LogWriter::write(LogStream stream, std::string_view bytes, int64_t now_ns) {
   std::string& partial = partial_[static_cast<size_t>(stream)];
   while (!bytes.empty()) {
-    invariant(partial.size() < max_log_line_bytes, "a full line was written");
+    invariant(partial.size() < max_log_line_bytes, "a full line was flushed");
     const size_t end = std::min(bytes.find('\n'), bytes.size());
     const size_t taken = std::min(end, max_log_line_bytes - partial.size());
     partial.append(bytes.substr(0, taken));

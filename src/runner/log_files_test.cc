@@ -33,7 +33,7 @@ std::vector<std::string> texts(const std::vector<LogLine>& lines) {
   return out;
 }
 
-TEST(LogFiles, a_line_has_its_time_and_its_stream_in_pieces_of_any_size) {
+TEST(LogFiles, a_line_has_its_time_and_stream_whatever_the_size_of_the_pieces) {
   const Folder folder;
   LogWriter log = *LogWriter::open(folder.path);
   log.write(LogStream::standard_output, "hel", at);
@@ -45,8 +45,8 @@ TEST(LogFiles, a_line_has_its_time_and_its_stream_in_pieces_of_any_size) {
                                 time + " stdout F rest\n");
 }
 
-// The writer asserts that no line of a program looks like several lines.
-TEST(LogFiles, any_bytes_in_any_pieces_are_lines_of_their_stream) {
+// The writer asserts that each record contains exactly one line end.
+TEST(LogFiles, any_bytes_in_any_pieces_become_lines_of_their_stream) {
   const Folder folder;
   LogWriter log = *LogWriter::open(folder.path);
   std::mt19937 dice(1);
@@ -67,10 +67,10 @@ TEST(LogFiles, any_bytes_in_any_pieces_are_lines_of_their_stream) {
     whole += line[38] == 'F' ? 1 : 0;
   }
   EXPECT_GE(lines, whole);
-  EXPECT_LE(whole - ends, 1u) << "the last line may have no end";
+  EXPECT_LE(whole - ends, 1u) << "the last line may lack its end";
 }
 
-TEST(LogFiles, a_long_line_is_cut_and_joined_again) {
+TEST(LogFiles, a_long_line_is_split_and_joined_again) {
   const Folder folder;
   const std::string line(max_log_line_bytes * 2 + 5, 'x');
   LogWriter log = *LogWriter::open(folder.path);
@@ -78,12 +78,12 @@ TEST(LogFiles, a_long_line_is_cut_and_joined_again) {
   EXPECT_THAT(texts(read_log(folder.path.parent_path(), folder.path.filename(), {})), ElementsAre(line));
 }
 
-TEST(LogFiles, rotate_and_keep_the_newest) {
+TEST(LogFiles, rotates_and_keeps_the_newest_files) {
   const Folder folder;
   LogWriter log = *LogWriter::open(folder.path, 1000);
   for (int i = 0; i < 500; ++i) log.write(LogStream::standard_output, fmt::format("line {}\n", i), at + i);
   for (unsigned n = 0; n < max_log_files; ++n) EXPECT_LE(folder.text(static_cast<int>(n)).size(), 1000u) << n;
-  EXPECT_EQ(folder.text(max_log_files), "") << "no further file";
+  EXPECT_EQ(folder.text(max_log_files), "") << "there are no more files";
   const auto lines = texts(read_log(folder.path.parent_path(), folder.path.filename(), {}));
   EXPECT_EQ(lines.back(), "line 499");
   EXPECT_GT(lines.size(), 80u);
@@ -92,7 +92,7 @@ TEST(LogFiles, rotate_and_keep_the_newest) {
               ElementsAre("line 498", "line 499"));
 }
 
-TEST(LogFiles, each_attempt_has_its_own_lines) {
+TEST(LogFiles, reads_only_the_lines_of_the_selected_attempt) {
   const Folder folder;
   for (int attempt = 1; attempt <= 3; ++attempt) {
     LogWriter log = *LogWriter::open(folder.path);
@@ -107,7 +107,7 @@ TEST(LogFiles, each_attempt_has_its_own_lines) {
               IsEmpty());
 }
 
-TEST(LogFiles, no_link_leads_to_a_file_of_another_user) {
+TEST(LogFiles, does_not_follow_links_to_files_of_another_user) {
   const Folder folder, other;
   std::ofstream(other.path / "0.log") << "2026 stdout F secret\n";
   std::filesystem::create_directory_symlink(other.path, folder.path / "log");
@@ -118,7 +118,7 @@ TEST(LogFiles, no_link_leads_to_a_file_of_another_user) {
   EXPECT_THAT(read_log(folder.path, "log", {}), IsEmpty());
 }
 
-TEST(LogFiles, lines_of_another_form_are_left_out) {
+TEST(LogFiles, leaves_out_lines_in_another_format) {
   const Folder folder;
   std::ofstream(folder.path / "0.log")
       << "garbage\n2026 stdout F good\n2026 nothing F bad\n2026 stdout X bad\n\n\xff\n2026 stdout F";

@@ -1,4 +1,4 @@
-// The readers of a log. The files are renumbered at each rotation, so a reader holds them open and identifies
+// The readers of a log. The files are renamed at each rotation, so a reader keeps them open and identifies
 // them by their inodes.
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -16,12 +16,12 @@
 namespace carve::runner {
 namespace {
 
-constexpr unsigned max_opens = 10;  // Limit for a log that is rotated in the meantime.
+constexpr unsigned max_opens = 10;  // The log may be rotated while it is being opened.
 constexpr size_t max_file_line_bytes = 2 * max_log_line_bytes;
-// A LogWriter's file has at most its limit plus the line that exceeded it. The owner of the file can make it
-// any size; then only its end is read.
+// A file written by a LogWriter has at most the limit plus the line that exceeded it. The owner of the file
+// can give it any size; then only its end is read.
 constexpr uint64_t max_readable_bytes = max_log_file_bytes + max_file_line_bytes;
-// The size read for one piece without a complete line in it: more than the longest joined line has.
+// Size of a read if a piece contains no complete line: more than the longest joined line.
 constexpr size_t max_piece_bytes = 4 * max_joined_line_bytes;
 
 std::string name_of(unsigned number) { return fmt::format("{}.log", number); }
@@ -29,10 +29,10 @@ std::string name_of(unsigned number) { return fmt::format("{}.log", number); }
 struct OpenFile {
   os::Fd fd;
   ino_t inode = 0;
-  std::string unread = {};          // A line without its end, so far.
-  uint64_t whole_lines = 0;         // Bytes of the file up to the end of the last line read.
-  bool is_followed_by_gap = false;  // Files between it and the next one were deleted before they were opened.
-  bool is_inside_line = false;      // The next bytes are the rest of a line whose beginning was skipped.
+  std::string unread = {};          // Incomplete line read so far.
+  uint64_t whole_lines = 0;         // Offset of the end of the last complete line read.
+  bool is_followed_by_gap = false;  // Files between it and the next one were deleted unread.
+  bool is_inside_line = false;      // The next bytes belong to a line whose start was skipped.
 };
 
 // Skips all but the last `max_readable_bytes` of the unread part. Returns whether it skipped anything.
@@ -55,7 +55,8 @@ std::optional<OpenFile> open_file(int folder, unsigned number) {
   return out;
 }
 
-// The directory is in a folder of the controller; the last component may be a link of the program's user.
+// The directory is in a folder of the controller; the last component may be a link that the program's user
+// created.
 os::Fd open_folder(const std::string& path) {
   return os::Fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
 }
@@ -63,10 +64,10 @@ os::Fd open_folder(const std::string& path) {
 // Files of a log, from the oldest to the newest.
 struct OpenFiles {
   std::vector<OpenFile> files;
-  bool has_gap = false;  // The known file no longer exists, and files after it were deleted.
+  bool has_gap = false;  // The known file is gone, and files after it were deleted.
 };
 
-// Opens the files that are newer than the one with the inode `known`, or all if it is 0.
+// Opens the files that are newer than the one with inode `known`, or all files if `known` is 0.
 OpenFiles open_newer(int folder, ino_t known) {
   OpenFiles out;
   for (unsigned opens = 0; opens < max_opens; ++opens) {
@@ -79,7 +80,7 @@ OpenFiles open_newer(int folder, ino_t known) {
       }
       if (file) out.files.push_back(std::move(*file));
     }
-    // If 0.log is still the same, there was no rotation, and each file was opened once.
+    // If 0.log is still the same file, there was no rotation, and each file was opened once.
     const auto newest = open_file(folder, 0);
     if (!newest || (out.files.empty() ? newest->inode == known : newest->inode == out.files.front().inode))
       break;
@@ -89,8 +90,8 @@ OpenFiles open_newer(int folder, ino_t known) {
   return out;
 }
 
-// Calls `act` for each complete line in the next `max_bytes`, approximately. Returns the bytes that it has
-// read; fewer than `max_bytes` at the file's end.
+// Calls `act` for each complete line in about the next `max_bytes`. Returns the number of bytes read, which
+// is less than `max_bytes` at the end of the file.
 size_t read_lines(OpenFile& file, size_t max_bytes, const std::function<void(std::string_view)>& act) {
   char block[64 << 10];
   size_t out = 0;
@@ -110,7 +111,7 @@ size_t read_lines(OpenFile& file, size_t max_bytes, const std::function<void(std
   return out;
 }
 
-// A line of a file; no value if it has another form.
+// A line of a file. No value if it has another format.
 struct FileLine {
   LogLine line;
   bool is_whole;
@@ -135,7 +136,7 @@ bool is_attempt_mark(const LogLine& line) {
 // Joins the parts of long lines.
 class LineJoiner {
  public:
-  // Returns the line that this part completes.
+  // Returns the complete line if this part completes one.
   std::optional<LogLine> add(FileLine part) {
     std::string& open = open_[static_cast<size_t>(part.line.stream)];
     invariant(open.size() < max_joined_line_bytes, "a joined line of this size was returned");
@@ -180,7 +181,7 @@ class KeptLines {
   size_t bytes_ = 0;
 };
 
-// The lines of the last attempt and of the one before it, of everything read so far.
+// Of everything read so far, the lines of the last attempt and of the one before it.
 class LineCollector {
  public:
   void add(std::string_view text, const LogSelection& selection) {
@@ -197,7 +198,7 @@ class LineCollector {
     joiner_.clear();
     last_.add({.time = "", .stream = LogStream::system, .text = std::string(log_gap_line)}, {});
   }
-  // Keeps the lines of all attempts from now on.
+  // From now on, keeps the lines of all attempts.
   void follow() { follows_ = true; }
   bool has_lines() const { return !last_.empty(); }
   std::vector<LogLine> take_last() { return last_.take(); }
@@ -226,19 +227,19 @@ struct LogFollower::State {
   std::string folder;
   LogSelection selection;
   LineCollector lines;
-  // The file being read, and the newer ones. They stay readable when they are deleted.
+  // The file being read and the newer ones. They stay readable after they are deleted.
   std::deque<OpenFile> files;
 
-  // Reads the newest lines of the last attempt and begins with them.
+  // Starts with the newest lines of the last attempt.
   void begin_with_tail(std::vector<OpenFile> all) {
-    invariant(!all.empty(), "a log without files has not begun");
+    invariant(!all.empty(), "a log without files has not started");
     for (OpenFile& file : all) {
       if (skip_excess(file)) lines.add_gap();
       read_lines(file, max_readable_bytes, [&](std::string_view text) { lines.add(text, selection); });
     }
     files.push_back(std::move(all.back()));
   }
-  // Begins with the first line of the last attempt, which was not read yet.
+  // Starts with the first line of the last attempt, which has not been read yet.
   void begin_with_attempt(std::vector<OpenFile> all) {
     size_t first = 0;
     uint64_t at = 0;
@@ -278,11 +279,12 @@ LogFollower& LogFollower::operator=(LogFollower&&) noexcept = default;
 std::vector<LogLine> LogFollower::next(size_t max_bytes) {
   auto& files = state_->files;
   const os::Fd folder = open_folder(state_->folder);
-  // A file is complete before the next one is made, so the newer ones are opened before the rest is read.
+  // A file is complete before the next one is created, so the newer files are opened before the rest of this
+  // one is read.
   OpenFiles newer = open_newer(folder.get(), files.empty() ? 0 : files.back().inode);
   if (files.empty()) {
     state_->begin(std::move(newer.files));
-  } else if (files.size() <= max_log_files) {  // Otherwise the reader is late and first reads its open files.
+  } else if (files.size() <= max_log_files) {  // Otherwise the reader lags and reads its open files first.
     files.back().is_followed_by_gap = newer.has_gap;
     std::ranges::move(newer.files, std::back_inserter(files));
   }
@@ -294,7 +296,7 @@ std::vector<LogLine> LogFollower::next(size_t max_bytes) {
     if (got >= left) {
       without_line += got;
       if (state_->lines.has_lines() || without_line >= max_piece_bytes) break;
-      left = max_bytes;  // The piece is part of one long line.
+      left = max_bytes;  // The piece is in the middle of one long line.
       continue;
     }
     if (files.size() == 1) break;

@@ -19,7 +19,7 @@ struct WrittenLog {
     path = mkdtemp(name);
   }
   ~WrittenLog() { std::filesystem::remove_all(path); }
-  // Writes the lines from `first` to `last` like a continuing attempt.
+  // Writes the lines from `first` to `last` as a running attempt would.
   void write(int first, int last) {
     LogWriter log = *LogWriter::open(path, max_bytes);
     for (int i = first; i <= last; ++i) log.write(LogStream::standard_output, fmt::format("{}\n", i), i);
@@ -43,7 +43,7 @@ std::vector<int> from_to(int first, int last) {
   return out;
 }
 
-TEST(LogFollower, returns_each_line_once_over_rotations) {
+TEST(LogFollower, returns_each_line_once_across_rotations) {
   WrittenLog log;
   log.begin(1);
   LogFollower follower(log.path, ".", {});
@@ -57,7 +57,7 @@ TEST(LogFollower, returns_each_line_once_over_rotations) {
   }
 }
 
-TEST(LogFollower, says_where_lines_are_missing_after_too_many_rotations) {
+TEST(LogFollower, reports_missing_lines_after_too_many_rotations) {
   WrittenLog log;
   LogFollower follower(log.path, ".", {});
   log.write(0, 9);
@@ -69,7 +69,7 @@ TEST(LogFollower, says_where_lines_are_missing_after_too_many_rotations) {
   EXPECT_EQ(gap->stream, LogStream::system);
   const int last_before = std::stoi(std::prev(gap)->text), first_after = std::stoi(std::next(gap)->text);
   got.erase(gap);
-  EXPECT_EQ(got.front().text, "10") << "the file that was open is kept";
+  EXPECT_EQ(got.front().text, "10") << "the open file is still readable";
   EXPECT_EQ(got.back().text, "499");
   std::vector<int> wanted = from_to(10, last_before);
   std::ranges::copy(from_to(first_after, 499), std::back_inserter(wanted));
@@ -82,7 +82,7 @@ TEST(LogFollower, reads_a_long_attempt_in_pieces_from_its_first_line) {
   log.begin(1);
   log.write(0, 9);
   log.begin(2);
-  log.write(10, 99);  // Over four files.
+  log.write(10, 99);  // Across four files.
   LogFollower follower(log.path, ".", {});
   std::vector<int> got;
   for (std::vector<int> piece; !(piece = numbers(follower.next(1))).empty();) {
@@ -90,7 +90,7 @@ TEST(LogFollower, reads_a_long_attempt_in_pieces_from_its_first_line) {
     std::ranges::copy(piece, std::back_inserter(got));
   }
   EXPECT_EQ(got, from_to(10, 99));
-  log.write(100, 500);  // Its file is deleted in the meantime, and stays readable.
+  log.write(100, 500);  // Meanwhile the file is deleted, but stays readable.
   got.clear();
   for (std::vector<LogLine> piece; !(piece = follower.next(1)).empty();)
     for (const LogLine& line : piece)
@@ -99,7 +99,7 @@ TEST(LogFollower, reads_a_long_attempt_in_pieces_from_its_first_line) {
   EXPECT_EQ(got.back(), 500);
 }
 
-TEST(LogFollower, begins_with_the_selected_lines_and_continues_with_the_next_attempt) {
+TEST(LogFollower, starts_with_the_selected_lines_and_continues_with_the_next_attempt) {
   WrittenLog log(1 << 20);
   log.begin(1);
   log.write(0, 9);
@@ -113,7 +113,7 @@ TEST(LogFollower, begins_with_the_selected_lines_and_continues_with_the_next_att
   EXPECT_EQ(numbers(follower.next()), from_to(30, 41));
 }
 
-TEST(LogFollower, a_line_that_is_longer_than_a_piece_is_not_the_end) {
+TEST(LogFollower, a_line_longer_than_a_piece_does_not_end_the_reading) {
   WrittenLog log(max_log_file_bytes);
   LogWriter writer = *LogWriter::open(log.path);
   writer.write(LogStream::standard_output, std::string(400 << 10, 'x') + "\nend\n", 1);
@@ -124,7 +124,7 @@ TEST(LogFollower, a_line_that_is_longer_than_a_piece_is_not_the_end) {
   EXPECT_THAT(sizes, ElementsAre(400u << 10, 3u));
 }
 
-TEST(LogFollower, waits_for_the_end_of_a_line_and_for_the_folder) {
+TEST(LogFollower, waits_for_the_rest_of_a_line_and_for_the_folder) {
   WrittenLog log;
   LogFollower follower(log.path, "log", {});
   EXPECT_THAT(follower.next(), IsEmpty());
@@ -138,7 +138,7 @@ TEST(LogFollower, waits_for_the_end_of_a_line_and_for_the_folder) {
   EXPECT_EQ(lines[0].text, "abc");
 }
 
-TEST(LogReader, a_part_of_a_line_does_not_become_a_part_of_the_next_one) {
+TEST(LogReader, does_not_join_a_partial_line_with_the_next_one) {
   const WrittenLog log;
   std::ofstream(log.path / "0.log") << "2026 stdout F 7\n2026 stdout F cut";
   log.begin(2);
@@ -168,7 +168,7 @@ TEST(LogReader, holds_no_more_than_its_limit) {
   EXPECT_GT(bytes, max_read_bytes / 2);
 }
 
-TEST(LogReader, short_lines_are_kept_up_to_their_number) {
+TEST(LogReader, keeps_short_lines_up_to_the_byte_limit) {
   WrittenLog log(max_log_file_bytes);
   const int count = static_cast<int>(max_read_lines) + 1000;
   log.write(1, count);
@@ -178,8 +178,8 @@ TEST(LogReader, short_lines_are_kept_up_to_their_number) {
   EXPECT_THAT(read_log(log.path, ".", {.tail = 0}), IsEmpty());
 }
 
-// A program can give its log any size without writing to it.
-TEST(LogReader, reads_the_end_of_a_file_of_two_terabytes) {
+// A program can give its log any size without writing that much.
+TEST(LogReader, reads_only_the_end_of_a_file_of_two_terabytes) {
   WrittenLog log;
   log.begin(1);
   log.write(0, 9);
@@ -202,7 +202,7 @@ TEST(LogReader, reads_the_end_of_a_file_of_two_terabytes) {
   }
 }
 
-TEST(LogFollower, goes_on_behind_what_a_program_made_of_its_log) {
+TEST(LogFollower, continues_after_a_program_has_replaced_its_log) {
   WrittenLog log(1 << 20);
   LogFollower follower(log.path, ".", {});
   log.write(0, 9);
@@ -218,7 +218,7 @@ TEST(LogFollower, goes_on_behind_what_a_program_made_of_its_log) {
   EXPECT_THAT(all, ElementsAre(std::string(log_gap_line), "10"));
 }
 
-TEST(LogReader, leaves_out_what_is_no_file) {
+TEST(LogReader, leaves_out_files_that_are_not_regular) {
   const WrittenLog log;
   std::filesystem::create_directory(log.path / "0.log");
   ASSERT_EQ(mkfifo((log.path / "1.log").c_str(), 0666), 0);

@@ -16,7 +16,7 @@
 namespace carve::runner {
 namespace {
 
-constexpr int64_t patience_ns = os::second;  // After the program's end.
+constexpr int64_t patience_ns = os::second;  // How long to read after the program has ended.
 
 bool make_pipe(os::Fd& reading, os::Fd& writing) {
   int ends[2];
@@ -49,19 +49,19 @@ void ProgramOutput::redirect() {
 }
 
 void ProgramOutput::begin() {
-  // The main thread reads SIGCHLD and the signals for the program.
+  // The main thread handles SIGCHLD and the signals for the program.
   reader_ = os::start_thread([this] { read_until_closed(); });
 }
 
 void ProgramOutput::add_line(const std::string& text) {
   const os::MutexLock lock(mutex_);
-  // A line end in a name would begin a line that the supervisor did not write.
+  // A line end in a name would start a line that the supervisor did not write.
   log_.write(LogStream::system, escaped(text) + "\n", os::utc_ns());
 }
 
 void ProgramOutput::finish() {
   if (!std::exchange(is_redirected_, false)) return;
-  if (!reader_.joinable()) begin();  // No program was started, and its runner has printed why.
+  if (!reader_.joinable()) begin();  // If no program was started, the runner has printed the reason.
   const os::Fd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   dup2(null.get(), STDOUT_FILENO);
   dup2(null.get(), STDERR_FILENO);

@@ -1,6 +1,6 @@
-// The output of a supervised program. Both streams go through pipes to a thread that writes the log, so the
-// program is never stopped by a full disk: lines are then lost and counted (runner/log_files.h). The
-// supervisor's own messages are lines of the same log.
+// The output of a supervised program. Both streams go through pipes to a thread that writes the log, so that
+// a full disk never blocks the program: lines are then lost and counted (runner/log_files.h). The
+// supervisor's own messages are written to the same log.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ namespace carve::runner {
 
 class ProgramOutput {
  public:
-  // Opens the log in the folder, and the pipes.
+  // Opens the log in the folder and creates the pipes.
   static Outcome<std::unique_ptr<ProgramOutput>> open(const std::string& folder);
   ~ProgramOutput();
   ProgramOutput(const ProgramOutput&) = delete;
@@ -24,14 +24,15 @@ class ProgramOutput {
 
   // Redirects this process's standard output and error to the pipes.
   void redirect();
-  // Begins to read the pipes. Called when the program's process exists: a process forked while another thread
-  // runs could not use locks that the thread holds.
+  // Starts to read the pipes. Call it after the program's process has been forked: a process that is forked
+  // while another thread runs could not use locks that the thread holds.
   void begin();
   void add_line(const std::string& text) EXCLUDES(mutex_);
-  // After redirect(): closes this process's ends of the pipes, and writes the data left in them. Surviving
-  // descendants of the program may hold the other ends: their output is read for one more second.
+  // Must be called after redirect(). Closes this process's ends of the pipes and writes the data left in
+  // them. Surviving descendants of the program may hold the other ends, so their output is read for one more
+  // second.
   void finish();
-  // Returns the last line of standard error or of the supervisor, cut; empty if there was none.
+  // Returns the last line of standard error or of the supervisor, truncated. Empty if there was none.
   std::string last_error() EXCLUDES(mutex_);
 
  private:
@@ -40,8 +41,8 @@ class ProgramOutput {
 
   os::Mutex mutex_;
   LogWriter log_ GUARDED_BY(mutex_);
-  os::Fd out_, err_;                // The reading ends.
-  os::Fd out_to_log_, err_to_log_;  // The writing ends, until redirect().
+  os::Fd out_, err_;                // The read ends.
+  os::Fd out_to_log_, err_to_log_;  // The write ends, until redirect().
   bool is_redirected_ = false;
   const os::Wakeup finished_;  // Set by finish().
   std::thread reader_;

@@ -21,13 +21,13 @@ constexpr uint64_t cpu_period_us = 100'000;
 
 bool make_if_absent(const std::string& path) { return mkdir(path.c_str(), 0755) == 0 || errno == EEXIST; }
 
-// Returns why this process may make no cgroups there; empty if it may.
+// Returns why this process cannot create cgroups there. Empty if it can.
 std::string problem_of(const std::string& directory) {
   if (make_if_absent(directory)) return "";
   return fmt::format("cannot create the cgroup {}: {}", directory, strerror(errno));
 }
 
-// Returns whether the cgroup has only this process and its parent.
+// Returns whether the cgroup contains only this process and its parent.
 bool is_ours_alone(const std::string& directory) {
   std::istringstream lines(os::read_file(directory + "/cgroup.procs").value_or(""));
   for (int pid = 0; lines >> pid;)
@@ -35,21 +35,21 @@ bool is_ours_alone(const std::string& directory) {
   return true;
 }
 
-// Moves this process and its parent into their own cgroup: a cgroup (v2) with processes gives no controller
-// to those below it.
+// Moves this process and its parent into a child cgroup of their own, because a v2 cgroup that contains
+// processes cannot delegate controllers to its children.
 void move_below(const std::string& own) {
   const std::string leaf = own + "/controller";
   if (!is_ours_alone(own) || !make_if_absent(leaf)) return;
   for (const pid_t pid : {getppid(), getpid()}) os::write_file(leaf + "/cgroup.procs", std::to_string(pid));
 }
 
-// Gives the controller to the cgroups (v2) below the directory.
+// Enables the controller for the child cgroups (v2). Returns whether that succeeded.
 bool delegates(const std::string& directory, const char* controller) {
   return os::write_file(directory + "/cgroup.subtree_control", std::string("+") + controller);
 }
 
-// Creates the folders, each below the one before, and gives them the controller if they are of v2. Returns
-// why that failed; empty if it succeeded.
+// Creates the folders, each inside the previous one, and in v2 enables the controller in them. Returns why
+// that failed. Empty on success.
 std::string make_folders(CgroupVersion version, const std::string& own,
                          const std::vector<std::string>& folders, const char* controller) {
   const auto refusal = [&](const std::string& directory) {
@@ -124,7 +124,7 @@ ReplicaCgroups::ReplicaCgroups(const OwnCgroups& own, const std::string& folder)
   for (const Group* group : {&cpu_, &memory_})
     if (!group->directory.empty() && group->version == CgroupVersion::v2)
       problems_.with_slice =
-          "this machine has only cgroup v2, where the agent gives the slice another cgroup";
+          "this machine has only cgroup v2, where the agent moves the slice into another cgroup";
   remove_unused();
 }
 
@@ -155,7 +155,7 @@ Outcome<JoinedCgroups> ReplicaCgroups::make(const std::string& name, const Repli
     const auto directory = make_directory(group, name);
     if (!directory) return tl::unexpected(directory.error());
     if (auto done = limit(group.version, *directory); !done) return done;
-    if (!joined.insert(*directory).second) return {};  // In v2 both limits are in one cgroup.
+    if (!joined.insert(*directory).second) return {};  // In v2 both limits are in the same cgroup.
     auto file = open_process_file(*directory);
     if (!file) return tl::unexpected(file.error());
     out.process_files.push_back(std::move(*file));

@@ -21,15 +21,15 @@
 namespace carve::runner {
 namespace {
 
-// The child's report before it executes the program. End of file means that the program was executed.
+// The child's report before it executes the program. An end of file means that the program was executed.
 struct ChildReport {
   enum Phase : int { entered, not_entered, not_executed } phase;
   int error;
   bool cgroup;
 };
 
-// Signals that a user or a supervisor sends to this process for the program. The terminal sends its own
-// signals (SIGINT, SIGQUIT, SIGWINCH) to the program directly, so these are passed on only if a process sent
+// Signals that a user or a supervisor sends to this process for the program. The terminal also sends its
+// signals (SIGINT, SIGQUIT, SIGWINCH) to the program directly, so those are passed on only if a process sent
 // them.
 constexpr int passed_on[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT};
 
@@ -56,11 +56,11 @@ class Signals {
   os::Fd fd_;
 };
 
-constexpr int max_away_tries = 300;  // Waits 30 s: an agent that is being replaced is back by then.
+constexpr int max_away_tries = 300;  // 30 s: a new agent has taken over by then.
 constexpr timespec away_interval{.tv_sec = 0, .tv_nsec = 100'000'000};
 
-// Calls the agent; for a supervised program it retries while the agent is away. The slice outlives the agent,
-// and the request may be repeated.
+// Calls the agent. For a supervised program it retries while the agent is unavailable, because the slice
+// outlives the agent and the request may be repeated.
 template <class Call>
 auto call_patiently(const Run& run, Call call) {
   for (int tries = 0;; ++tries) {
@@ -72,10 +72,10 @@ auto call_patiently(const Run& run, Call call) {
   }
 }
 
-// Returns the CUDA_VISIBLE_DEVICES of a program that has entered: numbers within the slice, because programs
-// such as vLLM parse them as numbers, and the guest library counts in the same way
-// (guest/context/visible_devices.h). `entered` has the UUIDs that the agent left, or all devices of the slice
-// if the caller has no list.
+// Returns the CUDA_VISIBLE_DEVICES of a program that has entered: device numbers within the slice, because
+// programs such as vLLM parse them as numbers, and the guest library counts in the same way
+// (guest/context/visible_devices.h). `entered` contains the UUIDs that the agent selected, or all devices of
+// the slice if the caller's environment has no list.
 std::string program_list(const Run& run, const std::string& entered, bool has_list) {
   std::vector<std::string> left;
   for (size_t at = 0; !entered.empty() && at <= entered.size();) {
@@ -93,9 +93,10 @@ std::string program_list(const Run& run, const std::string& entered, bool has_li
   return out;
 }
 
-// Enters the slice and sets its environment. Returns the answer, which is empty for a program without a
-// slice. A caller's CUDA_VISIBLE_DEVICES counts the node's devices. A document's counts those of the slice.
-// So does that of a program in a slice, which is not the next slice's.
+// Enters the slice and sets its environment. Returns the agent's response, which is empty for a program
+// without a slice. The numbers in a caller's CUDA_VISIBLE_DEVICES are those of the node's devices; in a
+// document they are those of the slice. The list of a program that itself runs in a slice refers to that
+// slice, not to the new one.
 client::Answer<api::Entered> enter(const Run& run) {
   if (run.slice.empty()) return api::Entered{};
   const char* const given = std::getenv("CUDA_VISIBLE_DEVICES");
@@ -118,10 +119,10 @@ client::Answer<api::Entered> enter(const Run& run) {
 [[noreturn]] void become(const Run& run, const Signals& signals, pid_t parent, int report_to, int started) {
   if (run.is_supervised) {
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);               // Without its supervisor the program's end would be lost.
-    if (getppid() != parent) _exit(failed_status);  // The parent was killed before, so no signal comes.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);               // Otherwise its exit status would be lost.
+    if (getppid() != parent) _exit(failed_status);  // The parent was killed earlier, so no signal arrives.
   }
-  // Waits until the parent has recorded this process. A parent that is killed before closes the pipe.
+  // Waits until the parent has recorded this process. If the parent is killed first, the pipe is closed.
   char go = 0;
   if (::read(started, &go, 1) != 1) _exit(failed_status);
   if (const auto prepared = run.prepare ? run.prepare() : Outcome<void>(); !prepared) {
@@ -155,16 +156,16 @@ void pass_on(const Run& run, const signalfd_siginfo& got, pid_t program) {
 
 // Returns whether a shell waits for this process on a terminal. If so, this process stops when the program
 // stops: the shell then shows its prompt, and `fg` continues both. Otherwise the process that stopped the
-// program (a supervisor, a debugger, the agent) only continues the program, so this process must not stop.
+// program (a supervisor, a debugger, the agent) continues only the program, so this process must not stop.
 bool is_job() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (tcgetpgrp(fd) == getpgrp()) return true;
   return false;
 }
 
-// Returns a child that has ended or stopped, with its status; 0 if there is none now, -1 if there is no
-// child. Before a supervised program that has ended is waited for, the rest of its process group is killed:
-// until then no other group can have the number.
+// Returns a child that has ended or stopped, with its status. Returns 0 if there is none now, and -1 if there
+// are no children. When a supervised program has ended, the rest of its process group is killed before the
+// program is waited for, because until then no other group can get its number.
 pid_t changed_child(const Run& run, pid_t program, bool cgroup, int& status) {
   siginfo_t seen{};
   constexpr int changes = WEXITED | WSTOPPED | WNOHANG;
@@ -175,7 +176,7 @@ pid_t changed_child(const Run& run, pid_t program, bool cgroup, int& status) {
   return waitpid(seen.si_pid, &status, WNOHANG | WUNTRACED);
 }
 
-// Waits for the program, and without a cgroup for its descendants too, unless it is supervised: the agent
+// Waits for the program and, if there is no cgroup, for its descendants, unless it is supervised: the agent
 // ends the processes that a supervisor leaves behind. Returns the exit status.
 int see_through(const Run& run, pid_t program, bool cgroup, int signals) {
   int result = failed_status;
@@ -228,7 +229,7 @@ int exit_status(int wait_status) {
 }
 
 int run(const Run& run) {
-  // The slice ends with its last process, or with this process if none entered.
+  // The slice ends with its last process, or with this process if no process entered it.
   const auto give_back = [&] {
     if (!run.is_supervised && !run.slice.empty()) (void)run.agent.end(run.slice);
     return failed_status;
@@ -238,7 +239,7 @@ int run(const Run& run) {
     return give_back();
   };
   const Signals signals;
-  // All descendants of a supervised program stay below its supervisor, so that the owner of a listening
+  // Keeps all descendants of a supervised program below its supervisor, so that the owner of a listening
   // socket can be found there.
   if (run.is_supervised || !run.slice.empty()) prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (!run.slice.empty()) {
@@ -265,7 +266,7 @@ int run(const Run& run) {
   if (run.started) run.started(child);
   if (write(to_child.get(), "", 1) != 1) run.say("the program's process was killed before it was executed");
   to_child.reset();
-  from_parent.reset();  // Kept until now: a write to a pipe without a reader would end this process.
+  from_parent.reset();  // Kept until now, because writing to a pipe without a reader would end this process.
 
   ChildReport message{};
   bool cgroup = run.slice.empty();  // Without a slice, no descendants are waited for.

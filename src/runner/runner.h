@@ -1,4 +1,4 @@
-// How a program becomes a slice's program (docs/decisions/0002). Three processes take part:
+// Runs a program in a slice (docs/decisions/0002). Three processes take part:
 //
 //   the runner  requests the slice, forks, waits, and passes signals and the exit status through
 //   its child   requests to enter the slice, sets the environment that the agent returns, and executes the
@@ -21,41 +21,42 @@
 
 namespace carve::runner {
 
-// Exit statuses, like those of shells and container engines. 128 + N: signal N ended the program.
+// Exit statuses, like those of shells and container engines. 128 + N means that signal N ended the program.
 inline constexpr int failed_status = 125;  // An error of Carve.
 inline constexpr int not_executable_status = 126;
 inline constexpr int no_program_status = 127;
 
-// The name of the slice, in the environment of its programs.
+// Environment variable with the name of the slice, set for its programs.
 inline constexpr const char* slice_variable = "CARVE_SLICE";
 
 struct Run {
   const client::AgentClient& agent;  // The slice's agent.
-  std::string slice;                 // Granted, not yet entered; empty to run the program without a slice.
+  std::string slice;                 // Granted but not yet entered; empty to run without a slice.
   std::vector<std::string> program;  // The program and its arguments; not empty.
-  // Messages to the user who started the program: a text, or the agent's rejection.
+  // Prints a message for the user who started the program: a text, or the agent's rejection.
   std::function<void(const std::string&)> say;
   std::function<void(const api::Problem&)> complain;
-  // Runs under a supervisor, and may be restarted in the same slice: the slice is not released. The program
-  // has its own process group, which gets the signals, and which is killed when the program has ended. The
-  // kernel kills the program if this process is killed, unless the program changed its user.
+  // True for a program under a supervisor, which may be restarted in the same slice, so the slice is not
+  // released. The program gets its own process group, which receives the signals and is killed when the
+  // program has ended. The kernel kills the program if this process is killed, unless the program changed its
+  // user.
   bool is_supervised = false;
   // Called in the program's process before it enters the slice; may be null.
   std::function<Outcome<void>()> prepare = nullptr;
-  std::function<void(pid_t)> started = nullptr;          // Called with its process, before it is executed.
+  std::function<void(pid_t)> started = nullptr;          // Called with its pid before it is executed.
   std::function<void(int wait_status)> ended = nullptr;  // Called with the program's waitpid() status.
   std::vector<std::string> devices = {};  // UUIDs of the slice's devices in its order; empty if unknown.
 };
 
-// Runs the program in the slice and waits for it, and without a cgroup for its descendants too. Returns the
+// Runs the program in the slice and waits for it and, if there is no cgroup, for its descendants. Returns the
 // exit status. The slice ends with its last process, or immediately if no process could enter it.
 int run(const Run& run);
 
-// Sets the variables that the agent returns. The loader's lists, LD_PRELOAD and LD_LIBRARY_PATH, are put in
-// front of the current values.
+// Sets the variables that the agent returned. LD_PRELOAD and LD_LIBRARY_PATH are prepended to the current
+// values.
 void set_environment(const std::map<std::string, std::string>& environment);
 
-// Returns the exit status of a process for a shell, from its waitpid() status.
+// Converts a waitpid() status into the exit status that a shell would report.
 int exit_status(int wait_status);
 
 }  // namespace carve::runner

@@ -21,7 +21,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::StartsWith;
 
-// A slice "a" whose agent allows everything, unless a response is replaced.
+// A slice "a" and an agent that allows everything unless a test replaces a response.
 struct World {
   explicit World(std::map<std::string, std::string> instead = {}, unsigned unanswered = 0)
       : agent(merged(std::move(instead)), unanswered) {}
@@ -32,7 +32,7 @@ struct World {
     answers.emplace("DELETE /v1/slices/a", json_answer(200, R"({"name": "a"})"));
     return answers;
   }
-  // The runner gets a process of its own: a signal to it must not go to the stub's thread.
+  // Runs the runner in a separate process, because a signal to it must not reach the stub's thread.
   int run(std::vector<std::string> program, bool is_supervised = false) {
     int ends[2];
     EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
@@ -74,14 +74,14 @@ TEST(Runner, passes_the_exit_status_through) {
   EXPECT_EQ(world.run({"sh", "-c", "kill -9 $$"}), 128 + SIGKILL);
 }
 
-TEST(Runner, asks_for_supervision_then_enters_then_executes_with_the_agents_environment) {
+TEST(Runner, requests_supervision_then_enters_then_executes_with_the_agents_environment) {
   World world;
   EXPECT_EQ(world.run({"sh", "-c", "test \"$CARVE_TEST\" = 'from the agent'"}), 0);
   EXPECT_THAT(world.agent.requests(),
               ElementsAre(StartsWith("POST /v1/slices/a/supervise"), StartsWith("POST /v1/slices/a/enter")));
 }
 
-// A killed agent does not respond; the next one does.
+// A killed agent does not respond, but its successor does.
 TEST(Runner, waits_for_the_next_agent_only_under_a_supervisor) {
   World world({}, 3);
   EXPECT_EQ(world.run({"sh", "-c", "exit 7"}, true), 7);
@@ -90,10 +90,10 @@ TEST(Runner, waits_for_the_next_agent_only_under_a_supervisor) {
   EXPECT_EQ(std::ranges::count_if(requests, [](const auto& r) { return r.find("/supervise") != r.npos; }), 4);
   EXPECT_EQ(std::ranges::count_if(requests, [](const auto& r) { return r.find("/enter") != r.npos; }), 1);
   World alone({}, 1);
-  EXPECT_EQ(alone.run({"true"}), failed_status) << "carve run says so at once";
+  EXPECT_EQ(alone.run({"true"}), failed_status) << "carve run reports the error immediately";
 }
 
-TEST(Runner, says_why_a_program_cannot_be_executed) {
+TEST(Runner, reports_why_a_program_cannot_be_executed) {
   World world;
   EXPECT_EQ(world.run({"/nowhere/program"}), no_program_status);
   EXPECT_EQ(world.said, "/nowhere/program: there is no such program\n");
@@ -102,7 +102,7 @@ TEST(Runner, says_why_a_program_cannot_be_executed) {
   EXPECT_THAT(other.said, StartsWith("/tmp: "));
 }
 
-TEST(Runner, gives_the_slice_back_if_it_cannot_be_supervised) {
+TEST(Runner, releases_the_slice_if_it_cannot_be_supervised) {
   World world(
       {{"POST /v1/slices/a/supervise", json_answer(409, R"({"detail": "it is supervised already"})")}});
   EXPECT_EQ(world.run({"true"}), failed_status);
@@ -110,14 +110,14 @@ TEST(Runner, gives_the_slice_back_if_it_cannot_be_supervised) {
   EXPECT_THAT(world.agent.requests(), Contains(StartsWith("DELETE /v1/slices/a")));
 }
 
-TEST(Runner, gives_the_slice_back_if_the_program_cannot_enter) {
+TEST(Runner, releases_the_slice_if_the_program_cannot_enter) {
   World world(
       {{"POST /v1/slices/a/enter", json_answer(409, R"({"detail": "a program entered it before"})")}});
   EXPECT_EQ(world.run({"true"}), failed_status);
   EXPECT_THAT(world.agent.requests(), Contains(StartsWith("DELETE /v1/slices/a")));
 }
 
-TEST(Runner, puts_libraries_in_front_and_replaces_other_variables) {
+TEST(Runner, prepends_libraries_and_replaces_other_variables) {
   setenv("LD_LIBRARY_PATH", "/old", 1);
   unsetenv("LD_PRELOAD");
   setenv("CARVE_TEST", "old", 1);
@@ -129,7 +129,7 @@ TEST(Runner, puts_libraries_in_front_and_replaces_other_variables) {
   unsetenv("LD_PRELOAD");
 }
 
-// The program sends the signal to its parent, the runner, which passes it on: the program's trap ends it.
+// The program sends the signal to its parent, the runner, which passes it on. Then the program's trap exits.
 TEST(Runner, passes_signals_on_to_the_program) {
   World world;
   EXPECT_EQ(world.run({"sh", "-c", "trap 'exit 42' USR1; kill -USR1 $PPID; while :; do sleep 0.01; done"}),

@@ -1,6 +1,6 @@
-// carve-supervise: runs one program in its slice, keeps its exit status and its output. It is started by the
-// controller's launcher, as the user of the program, and outlives the controller. It reads its
-// SuperviseRequest from standard input.
+// carve-supervise: runs one program in its slice and keeps its exit status and output. The controller's
+// launcher starts it as the program's user. It outlives the controller and reads a SuperviseRequest from
+// standard input.
 #include <cstdio>
 #include <iostream>
 #include <iterator>
@@ -13,14 +13,13 @@
 namespace {
 
 constexpr const char* help =
-    "carve-supervise: runs one program in its slice and keeps its exit status and its output.\n"
+    "carve-supervise: runs one program in its slice and keeps its exit status and output.\n"
     "\n"
-    "The controller (carve-controller) starts it, as the user of the program; users do not. It reads what to "
-    "do\n"
-    "from standard input, as one JSON document, and takes no options.\n"
+    "The controller (carve-controller) starts it as the program's user; users do not start it. It reads its\n"
+    "request from standard input as one JSON document and takes no options.\n"
     "\n"
-    "Exit status: 0 the program has ended, 3 another supervisor has the directory, 4 this attempt was begun\n"
-    "before, 125 any other failure; the reason is on stderr.\n";
+    "Exit status: 0 the program has ended, 3 another supervisor holds the directory, 4 this attempt was already\n"
+    "started, 125 any other failure; the reason is on stderr.\n";
 
 }  // namespace
 
@@ -42,6 +41,6 @@ int main(int argc, char** argv) {
                request ? "the command is missing" : request.error());
     return runner::failed_status;
   }
-  setsid();  // Its session marks the processes that it starts. Fails if the launcher has made one.
+  setsid();  // Its session identifies the processes that it starts. Fails if the launcher has created one.
   return runner::supervise(*request);
 }

@@ -21,7 +21,7 @@
 namespace carve::runner {
 namespace {
 
-// Replaces the environment by the request's.
+// Replaces the whole environment by that of the request.
 void set_whole_environment(const std::map<std::string, std::string>& env) {
   clearenv();
   for (const auto& [name, value] : env) setenv(name.c_str(), value.c_str(), 1);
@@ -32,13 +32,13 @@ int complain(const std::string& message, int status) {
   return status;
 }
 
-// Kills the rest of a program's process group after its supervisor was killed. A group of this number in the
-// supervisor's session must be the same one: neither number is given to a new process while the group has a
+// Kills the rest of a program's process group after its supervisor was killed. A group with this number in
+// the supervisor's session must be the same group, because neither number is reused while the group has a
 // process.
 void kill_remains(const SupervisorState& before) {
   if (before.ended_ns != 0 || before.program_pid == 0 || before.boot_id != os::boot_id()) return;
   const auto now = os::stat_of(before.supervisor_pid);
-  if (now && now->id.start != before.supervisor_start) return;  // Another process has the number.
+  if (now && now->id.start != before.supervisor_start) return;  // The pid now belongs to another process.
   for (const os::ProcessStat& process : os::all_processes()) {
     if (process.session != before.supervisor_pid || process.group != before.program_pid) continue;
     kill(-before.program_pid, SIGKILL);
@@ -55,8 +55,8 @@ SupervisorState begun_state(uint32_t attempt) {
           .boot_id = os::boot_id()};
 }
 
-// Only the program's process joins the cgroups: a memory limit never kills its supervisor. The kernel checks
-// the rights of the launcher, which opened the files.
+// Only the program's process joins the cgroups, so that a memory limit never kills its supervisor. The kernel
+// checks the rights of the launcher, which opened the files.
 Outcome<void> join_cgroups(uint32_t files) {
   for (uint32_t i = 0; i < files; ++i)
     if (write(first_cgroup_file + static_cast<int>(i), "0", 1) != 1)
@@ -65,7 +65,7 @@ Outcome<void> join_cgroups(uint32_t files) {
   return {};
 }
 
-// The program gets none of the files.
+// Closes the files when the program is executed, so that the program inherits none of them.
 void close_files_at_exec(uint32_t files) {
   for (uint32_t i = 0; i < files; ++i) fcntl(first_cgroup_file + static_cast<int>(i), F_SETFD, FD_CLOEXEC);
 }
@@ -81,7 +81,7 @@ bool enter_workdir(const SuperviseRequest& request) {
   return (home != request.env.end() && chdir(home->second.c_str()) == 0) || chdir("/") == 0;
 }
 
-// Runs the program. Fills in the state, which is written once the program has a process.
+// Runs the program and fills in the state, which is written once the program has a process.
 void run_program(const SuperviseRequest& request, const std::string& directory, ProgramOutput& output,
                  SupervisorState& state) {
   if (!enter_workdir(request)) {
@@ -114,7 +114,7 @@ void run_program(const SuperviseRequest& request, const std::string& directory, 
   state.exit_status = static_cast<uint32_t>(status);
 }
 
-// Its status is not used: the next start replaces anything that it could not remove.
+// Ignores the exit status: the next start replaces anything that was not removed.
 void clean_up(const std::vector<std::string>& command) {
   if (command.empty()) return;
   std::vector<char*> words;
@@ -129,8 +129,8 @@ void clean_up(const std::vector<std::string>& command) {
 
 int supervise(const SuperviseRequest& request) {
   close_files_at_exec(request.cgroup_files + (request.has_liveness_file ? 1 : 0));
-  // The program's user may have no rights to the folders above the directory, and the working directory
-  // changes.
+  // Opened first, because the program's user may have no rights to the folders above the directory, and the
+  // working directory changes.
   const os::Fd folder(open(request.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return complain(fmt::format("{}: {}", request.directory, strerror(errno)), failed_status);
   const std::string directory = fmt::format("/proc/self/fd/{}", folder.get());
@@ -143,12 +143,12 @@ int supervise(const SuperviseRequest& request) {
   auto state = read_state(directory);
   if (!state) return complain(state.error().message, failed_status);
   if (state->attempt >= request.attempt)
-    return complain(fmt::format("attempt {} was begun before", request.attempt), begun_status);
+    return complain(fmt::format("attempt {} was already started", request.attempt), begun_status);
   kill_remains(*state);
   auto output = ProgramOutput::open(directory + "/" + log_folder_name);
   if (!output) return complain(output.error().message, failed_status);
 
-  // The attempt is begun. Beyond this point no other supervisor starts the program for it.
+  // The attempt is recorded. Beyond this point no other supervisor starts the program for it.
   *state = begun_state(request.attempt);
   if (const auto written = write_state(directory, *state); !written)
     return complain(written.error().message, failed_status);
@@ -171,7 +171,7 @@ int supervise(const SuperviseRequest& request) {
     state->start_error = (*output)->last_error();
   }
 
-  // The program has ended. Beyond this point only its end is written.
+  // The program has ended. Beyond this point only the outcome is written.
   state->ended_ns = os::utc_ns();
   const auto written = write_state(directory, *state);
   if (request.has_liveness_file) close(first_cgroup_file + static_cast<int>(request.cgroup_files));

@@ -1,12 +1,12 @@
-// Runs a program once and keeps its output and its end in the program's directory
+// Runs a program once and keeps its output and its outcome in the program's directory
 // (runner/supervisor_state.h).
 //
-// If one of them is killed:
-// * The supervisor, before it wrote that the attempt was begun: nothing was started; the attempt may be
+// If a process is killed:
+// * The supervisor, before it recorded the attempt: nothing was started, and the attempt may be repeated.
+// * The supervisor, later: the kernel kills the program, and the agent kills the other processes of the
+//   slice. The next supervisor kills the rest of the program's process group. The attempt is lost and is not
 //   repeated.
-// * The supervisor, later: the kernel kills the program, and the agent the other processes of the slice. The
-//   next supervisor kills the rest of the program's process group. The attempt is lost and is not repeated.
-// * The program: its process group is killed with it, and the end is written.
+// * The program: its process group is killed too, and the outcome is written.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +20,25 @@
 namespace carve::runner {
 
 // Exit statuses of carve-supervise.
-inline constexpr int supervised_status = 3;  // Another supervisor has the directory.
-inline constexpr int begun_status = 4;       // This attempt was already begun.
+inline constexpr int supervised_status = 3;  // Another supervisor holds the directory.
+inline constexpr int begun_status = 4;       // This attempt was already started.
 
 inline constexpr int first_cgroup_file = 3;
 
-// The input of carve-supervise on its standard input, as JSON: neither the command nor the environment is on
-// a command line that other users could read.
+// The standard input of carve-supervise, as JSON. The command and the environment are not on the command
+// line, which other users could read.
 struct SuperviseRequest {
-  std::string directory;     // It exists. Relative to the working directory of carve-supervise.
+  std::string directory;     // Must exist; relative to the working directory of carve-supervise.
   std::string agent_socket;  // Socket of the slice's agent; unused without a slice.
   std::string slice;         // Empty if the program runs without a slice.
   uint32_t attempt = 1;
   std::string workdir;  // If empty, HOME, or / if the user cannot enter it.
   std::vector<std::string> command;
   std::map<std::string, std::string> env;  // The whole environment of the program.
-  // The number of open files, from first_cgroup_file on, by which the program joins its cgroups
+  // The number of open files, starting at first_cgroup_file, through which the program joins its cgroups
   // (runner/replica_cgroup.h).
   uint32_t cgroup_files = 0;
-  // They are followed by the open liveness file, which the supervisor closes when its program has ended
+  // Whether the open liveness file follows them. The supervisor closes it when its program has ended
   // (runner/liveness_file.h).
   bool has_liveness_file = false;
   std::string memory_events;         // Counts kills by the memory limit; empty if there is no limit.
@@ -47,8 +47,8 @@ struct SuperviseRequest {
                                      // written; empty if none.
 };
 
-// Runs the program of the request to its end, like carve-supervise. Returns the exit status of the
-// supervisor: 0, supervised_status, begun_status, or failed_status of runner/runner.h.
+// Runs the program of the request until it ends, like carve-supervise. Returns the supervisor's exit status:
+// 0, supervised_status, begun_status, or failed_status from runner/runner.h.
 int supervise(const SuperviseRequest&);
 
 }  // namespace carve::runner

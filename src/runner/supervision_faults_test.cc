@@ -1,4 +1,4 @@
-// Faults: processes, files and locks around a supervised program are killed, held or forged.
+// Fault tests: processes, files and locks around a supervised program are killed, held or forged.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Waits until the condition is true; false after half a minute.
+// Waits until the condition is true. Returns false after half a minute.
 bool is_soon(const std::function<bool()>& condition) {
   for (int i = 0; i < 30'000; ++i) {
     if (condition()) return true;
@@ -32,7 +32,7 @@ bool is_soon(const std::function<bool()>& condition) {
   return false;
 }
 
-// A program's directory. Its supervisors are children of the test, each in a session of its own.
+// A program's directory. Its supervisors are children of the test, each in its own session.
 struct FaultFolder {
   FaultFolder() {
     char name[] = "/tmp/carve-faults-XXXXXX";
@@ -79,7 +79,7 @@ bool runs(const SupervisorState& state) {
   return bool(os::open_process({.pid = state.program_pid, .start = state.program_start}));
 }
 
-TEST(SupervisionFaults, of_two_supervisors_for_one_attempt_one_starts_the_program) {
+TEST(SupervisionFaults, one_of_two_supervisors_for_an_attempt_starts_the_program) {
   for (int round = 0; round < 40; ++round) {
     const FaultFolder folder;
     const pid_t pids[] = {folder.begin("echo x >> ran"), folder.begin("echo x >> ran")};
@@ -95,23 +95,23 @@ TEST(SupervisionFaults, of_two_supervisors_for_one_attempt_one_starts_the_progra
   }
 }
 
-// The times between which a supervisor writes something.
+// Conditions that hold at the moments between two writes of a supervisor.
 bool has_lock(const FaultFolder& f) { return std::filesystem::exists(f.path / lock_file_name); }
 bool is_begun(const FaultFolder& f) { return f.seen().state.attempt == 1; }
 bool has_program(const FaultFolder& f) { return f.seen().state.program_pid != 0; }
 bool has_run(const FaultFolder& f) { return f.text("ran") == "1\n"; }
 
-TEST(SupervisionFaults, a_supervisor_killed_at_any_moment_starts_no_program_twice_and_leaves_none) {
+TEST(SupervisionFaults, a_supervisor_killed_at_any_moment_starts_no_program_twice_and_leaves_none_running) {
   for (int round = 0; round < 24; ++round) {
     const FaultFolder folder;
     constexpr bool (*moments[])(const FaultFolder&) = {has_lock, is_begun, has_program, has_run};
     const pid_t supervisor = folder.begin("echo 1 >> ran; sleep 600 & wait");
     ASSERT_TRUE(is_soon([&] { return moments[round % 4](folder); }));
-    for (int more = round * 20; more > 0; --more) getppid();  // Not always the first instant.
+    for (int more = round * 20; more > 0; --more) getppid();  // Waits for a varying time.
     kill(supervisor, SIGKILL);
     ASSERT_EQ(FaultFolder::wait(supervisor), 1000 + SIGKILL);
 
-    // A child that was not executed yet also has the lock, until the kernel has killed it.
+    // A child that has not been executed yet also holds the lock until the kernel has killed it.
     ASSERT_TRUE(is_soon([&] { return !folder.seen().is_supervised; }));
     const SeenProgram seen = folder.seen();
     EXPECT_EQ(seen.phase(), seen.state.attempt == 0 ? ProgramPhase::never_started : ProgramPhase::lost);
@@ -136,7 +136,7 @@ TEST(SupervisionFaults, processes_of_a_killed_supervisor_end_before_the_next_att
   FaultFolder::wait(supervisor);
   EXPECT_TRUE(is_soon([&] { return !runs(folder.seen().state); }));
   const os::Fd left = os::open_process(stat->id);
-  ASSERT_TRUE(left) << "the kernel kills the program only";
+  ASSERT_TRUE(left) << "the kernel kills only the program";
   EXPECT_EQ(FaultFolder::wait(folder.begin("true", 2)), 0);
   EXPECT_TRUE(is_soon([&] { return !os::alive(left); }));
 }
@@ -149,7 +149,7 @@ TEST(SupervisionFaults, the_process_group_ends_with_its_program) {
   EXPECT_TRUE(is_soon([&] { return !child || !os::open_process(child->id); }));
 }
 
-TEST(SupervisionFaults, a_descendant_that_keeps_writing_does_not_keep_the_supervisor) {
+TEST(SupervisionFaults, a_descendant_that_keeps_writing_does_not_delay_the_supervisor) {
   const FaultFolder folder;
   const pid_t supervisor = folder.begin(
       "setsid sh -c 'echo $$ > child; while :; do echo on; done' & "
@@ -167,13 +167,13 @@ TEST(SupervisionFaults, a_signal_is_distinguished_from_an_exit_status) {
   EXPECT_EQ(exit_text(folder.seen().state), "signal 9");
 }
 
-TEST(SupervisionFaults, the_program_reads_no_input) {
+TEST(SupervisionFaults, the_program_has_no_input_and_no_other_files) {
   const FaultFolder folder;
   EXPECT_EQ(FaultFolder::wait(folder.begin("readlink /proc/self/fd/0; ls /proc/$$/fd | wc -l")), 0);
   EXPECT_THAT(folder.log(), testing::Contains("/dev/null"));
 }
 
-TEST(SupervisionFaults, without_a_workdir_the_program_runs_in_the_home_or_at_the_root) {
+TEST(SupervisionFaults, the_default_workdir_is_home_or_the_root) {
   for (const auto& [home, at] : {std::pair("/tmp", "/tmp"), std::pair("/no/such/home", "/")}) {
     const FaultFolder folder;
     const pid_t pid = fork();
@@ -184,7 +184,7 @@ TEST(SupervisionFaults, without_a_workdir_the_program_runs_in_the_home_or_at_the
   }
 }
 
-TEST(SupervisionFaults, readers_never_keep_a_supervisor_from_its_start) {
+TEST(SupervisionFaults, readers_never_prevent_a_supervisor_from_starting) {
   const FaultFolder folder;
   ASSERT_EQ(FaultFolder::wait(folder.begin("true")), 0);
   const pid_t reader = fork();
@@ -196,7 +196,7 @@ TEST(SupervisionFaults, readers_never_keep_a_supervisor_from_its_start) {
   waitpid(reader, nullptr, 0);
 }
 
-TEST(SupervisionFaults, a_program_that_runs_or_has_ended_is_never_seen_as_lost) {
+TEST(SupervisionFaults, a_program_that_runs_or_has_ended_never_appears_lost) {
   const FaultFolder folder;
   for (uint32_t attempt = 1; attempt < 16; ++attempt) {
     const pid_t supervisor = folder.begin("true", attempt);
@@ -206,7 +206,7 @@ TEST(SupervisionFaults, a_program_that_runs_or_has_ended_is_never_seen_as_lost) 
   }
 }
 
-TEST(SupervisionFaults, forged_files_are_refused_without_waiting) {
+TEST(SupervisionFaults, forged_files_are_rejected_without_blocking) {
   const FaultFolder folder;
   const std::string state = folder.path / state_file_name;
   ASSERT_EQ(mkfifo(state.c_str(), 0666), 0);
@@ -221,11 +221,11 @@ TEST(SupervisionFaults, forged_files_are_refused_without_waiting) {
   std::filesystem::create_directory(folder.path / log_folder_name);
   ASSERT_EQ(mkfifo((folder.path / log_folder_name / "0.log").c_str(), 0666), 0);
   EXPECT_TRUE(read_log(folder.path, log_folder_name, {}).empty());
-  EXPECT_EQ(FaultFolder::wait(folder.begin("true")), failed_status) << "the log is no file";
+  EXPECT_EQ(FaultFolder::wait(folder.begin("true")), failed_status) << "the log is not a regular file";
   EXPECT_EQ(folder.seen().phase(), ProgramPhase::never_started);
 }
 
-TEST(SupervisionFaults, a_state_of_another_boot_or_with_forged_numbers_kills_nothing) {
+TEST(SupervisionFaults, a_state_of_another_boot_or_with_forged_numbers_kills_no_process) {
   const FaultFolder folder;
   const pid_t other = fork();
   if (other == 0) {
@@ -239,7 +239,7 @@ TEST(SupervisionFaults, a_state_of_another_boot_or_with_forged_numbers_kills_not
                              .program_pid = other,
                              .program_start = os::stat_of(other)->id.start,
                              .supervisor_pid = other,
-                             .boot_id = "an earlier one"};
+                             .boot_id = "an earlier process"};
   ASSERT_TRUE(write_state(folder.path, good));
   EXPECT_EQ(FaultFolder::wait(folder.begin("true", 2)), 0);
   SupervisorState forged = good;

@@ -18,7 +18,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// A directory of a program, whose supervisors are children of the test.
+// A program's directory, whose supervisors are children of the test.
 struct Supervised {
   std::filesystem::path path;
   Supervised() {
@@ -57,21 +57,21 @@ struct Supervised {
       if (std::find(lines.begin(), lines.end(), line) != lines.end()) return;
       usleep(10'000);
     }
-    FAIL() << "the program did not say " << line;
+    FAIL() << "the program did not print " << line;
   }
 };
 
-TEST(Supervision, of_a_supervisor_that_is_killed_while_it_cleans_up_keeps_the_exit_status) {
+TEST(Supervision, keeps_the_exit_status_if_the_supervisor_is_killed_during_cleanup) {
   const Supervised s;
   SuperviseRequest request = s.request("echo runs; exit 3");
   const std::string pid_file = s.path / "cleanup";
   request.cleanup = {"/bin/sh", "-c", "echo $$ > " + pid_file + "; exec sleep 600"};
   const pid_t supervisor = Supervised::begin(request);
   while (s.seen().state.program_ended_ns == 0) usleep(1000);
-  // Until the child of posix_spawn has executed the cleanup, it holds the supervisor's lock, too.
+  // Until the child of posix_spawn has executed the cleanup, it also holds the supervisor's lock.
   pid_t cleanup = 0;
   while (!(std::ifstream(pid_file) >> cleanup)) usleep(1000);
-  EXPECT_EQ(s.seen().phase(), ProgramPhase::running) << "nothing else may start there";
+  EXPECT_EQ(s.seen().phase(), ProgramPhase::running) << "no other attempt may start there";
   EXPECT_TRUE(is_cleaning_up(s.seen().state, s.seen().state.program_ended_ns));
   EXPECT_FALSE(is_cleaning_up(s.seen().state, s.seen().state.program_ended_ns + clean_up_patience_ns));
   kill(supervisor, SIGKILL);
@@ -94,7 +94,7 @@ TEST(Supervision, keeps_the_exit_status_and_both_streams) {
   EXPECT_THAT(s.log(LogStream::standard_error), ElementsAre("err"));
 }
 
-TEST(Supervision, an_attempt_is_begun_once_by_however_many_supervisors) {
+TEST(Supervision, an_attempt_is_started_once_however_many_supervisors_try) {
   for (int round = 0; round < 8; ++round) {
     const Supervised s;
     std::vector<pid_t> all;
@@ -141,10 +141,10 @@ TEST(Supervision, a_program_does_not_outlive_a_killed_supervisor) {
   for (int i = 0; i < 3000 && os::alive(program); ++i) usleep(10'000);
   EXPECT_FALSE(os::alive(program));
   EXPECT_FALSE(s.seen().is_supervised);
-  EXPECT_EQ(s.seen().state.ended_ns, 0) << "it is known to be lost";
+  EXPECT_EQ(s.seen().state.ended_ns, 0) << "the program counts as lost";
 }
 
-TEST(Supervision, says_what_could_not_be_started) {
+TEST(Supervision, reports_what_could_not_be_started) {
   const Supervised s;
   SuperviseRequest request = s.request("");
   request.command = {"/no/such/program"};
@@ -156,7 +156,7 @@ TEST(Supervision, says_what_could_not_be_started) {
   EXPECT_EQ(s.seen().state.exit_status, 125u);
 }
 
-TEST(Supervision, much_output_is_kept_within_its_files) {
+TEST(Supervision, long_output_is_kept_within_its_files) {
   const Supervised s;
   EXPECT_EQ(Supervised::wait(
                 Supervised::begin(s.request("head -c 60000000 /dev/zero | tr '\\0' 'x' | fold -w 1000"))),

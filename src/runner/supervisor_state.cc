@@ -16,7 +16,7 @@
 namespace carve::runner {
 namespace {
 
-constexpr unsigned max_reads = 100;  // Until two are equal; a supervisor writes its state five times.
+constexpr unsigned max_reads = 100;  // Until two reads are equal; a state is written five times.
 
 struct flock whole_file(short type) {
   struct flock out {};
@@ -78,8 +78,9 @@ Outcome<SeenProgram> read_directory(const std::string& directory) {
   const os::Fd folder(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (!folder && errno == ENOENT) return SeenProgram{};
   if (!folder) return failure(FailureKind::unavailable, "{} cannot be read: {}", directory, strerror(errno));
-  // No state is written twice. If the state is equal before and after the check of the lock, both are from
-  // one moment: a supervisor that began or ended in between is not mistaken for a killed one.
+  // No state is written twice. So if the state is the same before and after the check of the lock, state and
+  // lock belong to the same moment, and a supervisor that started or ended in between is not mistaken for a
+  // killed one.
   auto state = read_state_in(folder.get(), directory);
   for (unsigned reads = 1; state; ++reads) {
     const auto supervised = is_supervised(folder.get(), directory);
@@ -95,13 +96,13 @@ Outcome<SeenProgram> read_directory(const std::string& directory) {
 
 }  // namespace
 
-// The supervisor is checked before its state is read and again after it: a program that ends in the meantime
-// is seen as running, and the next read sees its end.
+// The supervisor is checked before and after its state is read. A program that ends in the meantime appears
+// as running, and the next read shows its end.
 Outcome<SeenProgram> read_program(const std::string& directory, const std::string& liveness_file) {
   const bool is_live = !liveness_file.empty() && living_supervisor(liveness_file);
   auto seen = read_directory(directory);
   if (!is_live || !living_supervisor(liveness_file)) return seen;
-  // The content of the program's directory does not matter.
+  // Whatever the program's directory contains.
   if (!seen) return SeenProgram{.state = {}, .is_live = true};
   seen->is_live = true;
   return seen;

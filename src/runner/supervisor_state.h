@@ -1,12 +1,12 @@
 // The files of a supervised program, in its directory:
 //
-//   lock        held by the supervisor for its life
-//   state.json  SupervisorState: which attempt was begun, and how it ended
+//   lock        held while the supervisor runs
+//   state.json  SupervisorState: which attempt was started, and how it ended
 //   log/0.log   the newest lines of the program's output (runner/log_files.h)
 //
 // The directory belongs to the program's user, so a reader trusts none of the files: they may be replaced by
-// FIFOs or symbolic links, and state.json may name any process. A program's own writes there only affect how
-// the program itself is shown.
+// FIFOs or symbolic links, and state.json may name any process. A program that writes there only affects
+// how it is itself displayed.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ namespace carve::runner {
 inline constexpr const char* state_file_name = "state.json";
 inline constexpr const char* lock_file_name = "lock";
 inline constexpr const char* log_folder_name = "log";
-inline constexpr unsigned program_file_mode = 0640;  // The controller reads as the group of the directory.
+inline constexpr unsigned program_file_mode = 0640;  // The controller reads with the group of the directory.
 inline constexpr size_t max_state_bytes = 4096;
 
-// `attempt` counts the starts in one directory. An attempt is never begun twice: the state is on disk before
-// the program is executed.
+// `attempt` counts the starts in one directory. No attempt is started twice, because the state is on disk
+// before the program is executed.
 struct SupervisorState {
   uint32_t attempt = 0;
-  int64_t started_ns = 0;              // UTC; start of the attempt, once executed of the program.
-  int64_t ended_ns = 0;                // UTC; 0 if it has not ended, or its supervisor was killed.
-  int64_t program_ended_ns = 0;        // UTC; the end of the program, before the supervisor cleans up.
+  int64_t started_ns = 0;              // UTC; start of the attempt, later of the program.
+  int64_t ended_ns = 0;                // UTC; 0 while it runs, or if its supervisor was killed.
+  int64_t program_ended_ns = 0;        // UTC; before the supervisor cleans up.
   uint32_t exit_status = 0;            // As in a shell (runner/runner.h).
   uint32_t signal = 0;                 // The signal that ended the program; 0 if none did.
   uint64_t exceeded_memory_bytes = 0;  // The memory limit that killed one of its processes; 0 if none did.
@@ -36,17 +36,17 @@ struct SupervisorState {
   uint64_t program_start = 0;          // Field 22 of /proc/PID/stat.
   int32_t supervisor_pid = 0;
   uint64_t supervisor_start = 0;
-  std::string boot_id;  // The process ids are those of this boot.
+  std::string boot_id;  // The process ids belong to this boot.
   std::string
       start_error;  // The last line of a program or container engine that could not start; otherwise empty.
 
   friend bool operator==(const SupervisorState&, const SupervisorState&) = default;
 };
 
-// Longest time for which a supervisor that cleans up is not killed.
+// How long a supervisor may clean up before it may be killed.
 inline constexpr int64_t clean_up_patience_ns = 10'000'000'000;
 
-// Returns whether the program has ended and its supervisor cleans up.
+// Returns whether the program has ended and its supervisor is cleaning up.
 bool is_cleaning_up(const SupervisorState&, int64_t utc_ns);
 
 // Returns why the program ended: "exit status 1", "signal 9", "signal 9: its memory limit of 64 MiB was
@@ -55,25 +55,26 @@ std::string exit_text(const SupervisorState&);
 
 enum class ProgramPhase : uint8_t {
   never_started,
-  running,  // Its supervisor lives.
+  running,  // Its supervisor is running.
   ended,
-  lost,  // Its supervisor was killed before it could write the end; the kernel killed the program with it.
+  lost,  // Its supervisor and program were killed before the end was written.
 };
 
 struct SeenProgram {
   SupervisorState state;
-  bool is_supervised = false;  // A supervisor lives, according to the lock in the directory.
-  bool is_live = false;        // The liveness file shows that the program runs, whatever is in the directory.
+  bool is_supervised = false;  // The lock in the directory is held by a supervisor.
+  bool is_live = false;        // According to the liveness file, whatever the directory contains.
 
   ProgramPhase phase() const;
 };
 
-// Returns the state in the files at one moment. If the directory does not exist, the program was never
-// started. `liveness_file` is its path (runner/liveness_file.h), empty if there is none.
+// Reads the files as of one moment. If the directory does not exist, the program was never started.
+// `liveness_file` is a path (runner/liveness_file.h), or empty if there is no such file.
 Outcome<SeenProgram> read_program(const std::string& directory, const std::string& liveness_file = "");
 
-// The supervisor's part. hold_liveness() marks the lock file, which is open for writing, until the process
-// has ended; a reader tests the mark without taking a lock, so it never prevents the start of a supervisor.
+// Used by the supervisor. hold_liveness() marks the lock file, which must be open for writing, until the
+// process has ended. A reader tests the mark without taking a lock, so it never prevents a supervisor from
+// starting.
 Outcome<SupervisorState> read_state(const std::string& directory);
 Outcome<void> write_state(const std::string& directory, const SupervisorState&);
 Outcome<void> hold_liveness(int lock);

@@ -122,7 +122,7 @@ def test_invoices_are_the_same_after_kills_and_equal_the_usage_records(world, se
 def test_tariffs_that_do_not_go_together_and_wrong_questions_are_refused(services):
     tariff = (EXAMPLES / "tariff.yaml").read_text()
     services.apply(tariff)
-    assert "two tariffs begin at 2026-09-01T00:00:00Z; change the date of one" in \
+    assert "two tariffs start at 2026-09-01T00:00:00Z; change the date of one" in \
         services.apply(tariff.replace("name: autumn", "name: other"), status=1)
     assert "tariffs in EUR and in USD" in services.apply(
         tariff.replace("name: autumn", "name: other").replace("2026-09", "2026-10").replace("EUR", "USD"), status=1)

@@ -85,7 +85,7 @@ def test_the_program_runs_in_its_slice_and_the_slice_outlives_it(world, program)
 def test_an_attempt_that_was_begun_is_not_begun_again(world, program):
     program.run(["sh", "-c", "echo once"])
     again = program.begin(["sh", "-c", "echo twice"])
-    assert again.wait(60) == 4 and "attempt 1 was begun before" in again.stderr.read()
+    assert again.wait(60) == 4 and "attempt 1 was already started" in again.stderr.read()
     assert program.said() == ["once"]
 
 
