@@ -12,7 +12,7 @@ namespace {
 
 using api::Json;
 
-// Keys at the top of values.yaml, as `helm create` writes it.
+// Top-level keys of values.yaml in the form that `helm create` generates.
 constexpr const char* helm_keys[] = {
     "replicaCount",   "imagePullSecrets", "nameOverride",       "fullnameOverride",
     "serviceAccount", "podAnnotations",   "podSecurityContext", "securityContext",

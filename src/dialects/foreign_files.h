@@ -1,4 +1,5 @@
-// Files of other tools that are not documents: compose files, and the files of Helm charts and kustomize.
+// Recognizes files of other tools that are not documents: Compose files, and the files of Helm charts and
+// kustomize.
 #pragma once
 
 #include <optional>
@@ -8,10 +9,10 @@
 
 namespace carve::dialects {
 
-// Returns the error that names the tool and how to get its manifests; no value for any other file.
+// Returns an error that names the tool and explains how to get its manifests, or no value for any other file.
 std::optional<api::FieldError> foreign_file_problem(std::string_view json);
 
-// The same for a text that could not be parsed as YAML: a template of a Helm chart.
+// Like the function above, for a text that is not valid YAML because it is a template of a Helm chart.
 std::optional<api::FieldError> helm_template_problem(std::string_view text);
 
 }  // namespace carve::dialects

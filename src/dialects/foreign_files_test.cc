@@ -16,7 +16,7 @@ std::string foreign_problem(const std::string& yaml) {
   return problem ? problem->message : "";
 }
 
-TEST(ForeignFiles, each_names_its_tool_and_the_way_out) {
+TEST(ForeignFiles, each_error_names_the_tool_and_the_fix) {
   EXPECT_THAT(foreign_problem("services:\n  model: {image: x}\n  db: {image: y}\n"),
               HasSubstr("services: this is a Compose file with the services model, db, which Carve does not "
                         "support; write"));
@@ -34,7 +34,7 @@ TEST(ForeignFiles, each_names_its_tool_and_the_way_out) {
       HasSubstr("kubectl kustomize DIR | carve apply -f -"));
 }
 
-TEST(ForeignFiles, a_template_that_is_not_yaml_is_named) {
+TEST(ForeignFiles, recognizes_a_template_that_is_not_yaml) {
   const auto is_template = [](const char* text) { return helm_template_problem(text).has_value(); };
   EXPECT_TRUE(is_template("metadata: {name: {{ .Release.Name }}}\n"));
   EXPECT_TRUE(is_template("{{- if .Values.gpu.enabled }}\nkind: Pod\n{{- end }}\n"));
@@ -44,7 +44,7 @@ TEST(ForeignFiles, a_template_that_is_not_yaml_is_named) {
   EXPECT_FALSE(is_template(""));
 }
 
-TEST(ForeignFiles, documents_are_none) {
+TEST(ForeignFiles, accepts_documents) {
   for (const char* text :
        {"apiVersion: carve.dev/v1\nkind: Service\nmetadata: {name: a}\nspec: {run: {command: [x]}}\n",
         "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: []}\n",

@@ -1,4 +1,5 @@
-// A JSON document whose members are either read, or reported as members without effect.
+// Reads the members of a JSON document and records which ones were read; the others are reported as having no
+// effect.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +15,10 @@
 
 namespace carve::dialects {
 
-// Returns a value as in the document, cut to a line.
+// Returns the value as in the document, cut to one line.
 std::string shown_json(const api::Json& value);
 
-// A member and its path, or no value.
+// A member and its path, or no member.
 struct JsonMember {
   const api::Json* value = nullptr;
   std::string path;
@@ -33,31 +34,31 @@ class JsonReader {
 
   JsonMember root() const { return {.value = &root_, .path = ""}; }
 
-  // Returns the object or list; reports an error if the member has another type. Returns none if `of` is
+  // Returns the object or list. Reports an error if the member has another type. Returns no member if `of` is
   // none.
   JsonMember object(const JsonMember& of, const std::string& key);
   JsonMember list(const JsonMember& of, const std::string& key);
-  // Returns a list item that is an object.
+  // Returns an item of a list, which must be an object.
   JsonMember item(const JsonMember& list, size_t index);
 
-  // Returns a member and marks it as read: "max_surge", or "rolling_strategy.max_surge" in nested objects, as
-  // one key, or split at some of its dots.
+  // Returns a member and marks it as read. The key "rolling_strategy.max_surge" may be written as nested
+  // objects, as one key, or split at some of its dots.
   JsonMember value(const JsonMember& of, const std::string& key);
-  // The same for a list, whose items are marked as read.
+  // Like value(), but for a list, whose items are marked as read.
   JsonMember list_value(const JsonMember& of, const std::string& key);
 
-  // Returns the member with exactly this key, which may have dots.
+  // Returns the member with exactly this key, which may contain dots.
   JsonMember named(const JsonMember& of, const std::string& key);
 
-  // Returns the member's value; reports an error if it has another type. No value if it is missing, or after
-  // an error.
+  // Returns the member's value. Reports an error if it has another type. Returns no value if it is missing or
+  // after an error.
   std::optional<uint64_t> whole(const JsonMember&, uint64_t low, uint64_t high = UINT64_MAX);
-  // The same for a number that may also be written as 4.0, "4" or "4.0".
+  // Like whole(), but the number may also be written as 4.0, "4" or "4.0".
   std::optional<uint64_t> whole_as_text(const JsonMember&, uint64_t low, uint64_t high = UINT64_MAX);
-  std::string text(const JsonMember&);                // Empty if it is missing, or after an error.
+  std::string text(const JsonMember&);                // Empty if missing or after an error.
   std::vector<std::string> texts(const JsonMember&);  // The texts of a list.
 
-  // Returns all members of an object of texts, and marks them as read.
+  // Returns all members of an object of texts and marks them as read.
   std::map<std::string, std::string> members(const JsonMember& object);
 
   // Returns a message for each member that was not read.
@@ -72,7 +73,7 @@ class JsonReader {
 
   const api::Json& root_;
   objects::ErrorList& errors_;
-  std::set<const api::Json*> entered_;  // Objects and lists whose members are read.
+  std::set<const api::Json*> entered_;  // Objects and lists of which members were read.
   std::set<const api::Json*> read_;
 };
 

@@ -22,7 +22,7 @@ constexpr Synonym synonyms[] = {
     {"gpuMemoryUnit", workload::memory_unit_label},
 };
 
-// The words of a synonym that differ from Carve's. A synonym with such words has no others.
+// Values of a synonym that differ from Carve's. Such a synonym has no other values.
 struct SynonymWord {
   std::string_view key;
   std::string_view word;
@@ -56,12 +56,12 @@ Result<std::string, std::string> our_value(std::string_view key, std::string_vie
   }
   if (!allowed.empty())
     return tl::unexpected(
-        fmt::format("{} '{}': it is one of {}", key, shortened(value), fmt::join(allowed, ", ")));
+        fmt::format("{} '{}': must be one of {}", key, shortened(value), fmt::join(allowed, ", ")));
   const std::string ours = our_key(key);
   const auto checked = workload::check_label(ours, value);
   if (checked) return std::string(value);
   if (ours == workload::memory_unit_label)
-    return tl::unexpected(fmt::format("{} {}: it is 1GiB or 128MiB", key, shortened(value)));
+    return tl::unexpected(fmt::format("{} {}: must be 1GiB or 128MiB", key, shortened(value)));
   std::string message = checked.error().message;
   if (message.starts_with(ours)) message.replace(0, ours.size(), key);
   return tl::unexpected(std::move(message));
@@ -71,9 +71,9 @@ Result<workload::Labels, api::FieldErrors> our_labels(const std::map<std::string
                                                       const std::string& field) {
   objects::ErrorList errors;
   workload::Labels out;
-  std::map<std::string, std::string> said_by;  // Carve's key to the document's key.
+  std::map<std::string, std::string> said_by;  // The document's key for each of Carve's keys.
   if (labels.size() > max_labels)
-    errors.add(field, "", "{} labels are too many; the maximum is {}", labels.size(), max_labels);
+    errors.add(field, "", "{} labels are too many; use at most {}", labels.size(), max_labels);
   for (const auto& [key, value] : labels) {
     const std::string place = field + "." + key;
     auto translated = our_value(key, value);
@@ -84,10 +84,9 @@ Result<workload::Labels, api::FieldErrors> our_labels(const std::map<std::string
     const std::string ours = our_key(key);
     const auto [entry, is_new] = out.emplace(ours, *translated);
     if (!is_new && entry->second != *translated)
-      errors.add_message(
-          place, value,
-          fmt::format("{}: {} and {} are synonyms for one label and have different values; keep one of them",
-                      field, said_by[ours], key));
+      errors.add_message(place, value,
+                         fmt::format("{}: {} and {} are synonyms but have different values; keep one of them",
+                                     field, said_by[ours], key));
     if (is_new) said_by[ours] = key;
   }
   if (!errors.empty()) return tl::unexpected(errors.all());

@@ -1,5 +1,5 @@
-// The four system labels of a node under all their names. Clusters of Volcengine and of Alibaba Cloud have
-// labels with the same meaning and other words; each is translated to Carve's, and only Carve's are stored.
+// The four system labels of a node under all their names. Clusters of Volcengine and Alibaba Cloud use other
+// names and values for the same settings. Each is translated to Carve's, and only Carve's labels are stored.
 //
 //   | Carve's                   | others                                                                    |
 //   |---------------------------|---------------------------------------------------------------------------|
@@ -20,13 +20,13 @@
 
 namespace carve::dialects {
 
-// Returns Carve's name of the label.
+// Returns Carve's key for the label.
 std::string our_key(std::string_view key);
 
-// Returns Carve's word for the label's value, or a message about an invalid value.
+// Returns Carve's value for the label's value. Fails with a message if the value is invalid.
 Result<std::string, std::string> our_value(std::string_view key, std::string_view value);
 
-// Returns all labels in Carve's terms, or every error: an invalid value, and two names of one label with
+// Returns all labels with Carve's keys and values. Fails with every error: an invalid value, or synonyms with
 // different values. `field` is the path for the errors: "spec.labels".
 Result<workload::Labels, api::FieldErrors> our_labels(const std::map<std::string, std::string>& labels,
                                                       const std::string& field);

@@ -1,4 +1,4 @@
-// The load that decides how many replicas a service has.
+// The load that determines how many replicas a service has.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The errors of one document. A message begins with its field, and at most api::max_field_errors are kept.
+// The errors of one document. A message starts with its field, and at most api::max_field_errors are kept.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ class ErrorList {
   void add(const std::string& field, const std::string& value, fmt::format_string<A...> form, A&&... values) {
     add_message(field, value, field + ": " + fmt::format(form, std::forward<A>(values)...));
   }
-  // A field that is checked more than once keeps each message once.
+  // Adds a message once, even if the field is checked more than once.
   void add_message(const std::string& field, const std::string& value, std::string message) {
     if (errors_.size() == api::max_field_errors) return;
     for (const api::FieldError& known : errors_)
@@ -35,7 +35,7 @@ class ErrorList {
   api::FieldErrors errors_;
 };
 
-// Returns a user's text for a message: in quotes, cut to a line.
+// Returns a user's text for a message: in quotes and cut to one line.
 inline std::string typed(const std::string& text) {
   return fmt::format("'{}'", text.size() > 60 ? text.substr(0, 57) + "..." : text);
 }

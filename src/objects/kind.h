@@ -1,4 +1,4 @@
-// The kinds of objects in one table, with their names in documents, paths and commands.
+// All kinds of objects in one table, with their names in documents, paths and commands.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ constexpr bool has_row_for_each_kind(const Table& table) {
       table, kinds, {}, [](const auto& row) { return row.kind; }, &KindText::value);
 }
 
-// Returns the kind that a user named in any of these forms.
+// Returns the kind that a user specified in any of these forms.
 constexpr std::optional<Kind> parse_kind(std::string_view word) {
   for (const KindText& k : kinds)
     if (word == k.kind || word == k.singular || word == k.plural || word == k.shortcut) return k.value;

@@ -9,7 +9,7 @@ namespace {
 using api::read_all;
 using api::Reading;
 
-TEST(Objects, have_lower_camel_case_fields) {
+TEST(Objects, use_lower_camel_case_fields) {
   const Service service{.api_version = std::string(api_version),
                         .metadata = {.name = "a", .namespace_ = "b"},
                         .spec = {.update = {.max_surge = 2}}};
@@ -22,7 +22,7 @@ TEST(Objects, have_lower_camel_case_fields) {
   EXPECT_EQ(api::write(*again), text);
 }
 
-TEST(Objects, all_errors_of_a_document_are_reported_at_once) {
+TEST(Objects, all_errors_of_a_document_are_reported_together) {
   const auto read = read_all<Service>(
       R"({"metadata":{"name":7},"spec":{"replcas":2,"replicas":"x","run":{"env":{"A":1,"B":2}}}})",
       Reading::strict);
@@ -37,7 +37,7 @@ TEST(Objects, all_errors_of_a_document_are_reported_at_once) {
       << read.error()[4].message;
 }
 
-TEST(Objects, the_number_of_errors_is_bounded) {
+TEST(Objects, the_number_of_reported_errors_is_limited) {
   std::string text = R"({"spec":{"run":{"command":[)";
   for (int i = 0; i < 1000; ++i) text += "1,";
   const auto read = read_all<Service>(text + "1]}}}", Reading::strict);

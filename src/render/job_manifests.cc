@@ -13,12 +13,12 @@ namespace {
 
 using api::Json;
 
-constexpr const char* image_word = "IMAGE";  // Carve's job has no image; the user replaces it.
+constexpr const char* image_word = "IMAGE";  // Carve's jobs have no image, so the user replaces this.
 constexpr uint32_t basis_points_per_percent = 100;
-// The field in which Kubernetes shows the task of a pod of an indexed Job.
+// The field in which Kubernetes stores the task index of a pod of an indexed Job.
 constexpr const char* index_field = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
 
-// Returns the words as a shell reads them.
+// Quotes the words for a shell.
 std::string shell_text(const std::vector<std::string>& words) {
   std::string out;
   for (const std::string& word : words) {
@@ -130,7 +130,7 @@ class JobRendering {
     return {{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", metadata()}, {"spec", spec}};
   }
 
-  // The fields are from KubeRay's RayCluster, ray.io/v1: headGroupSpec and workerGroupSpecs, each with
+  // The fields are those of KubeRay's RayCluster, ray.io/v1: headGroupSpec and workerGroupSpecs, each with
   // rayStartParams and a pod template.
   Json ray_cluster() const {
     const auto workers = std::ranges::find(pods_.groups, PodRole::worker, &engines::PodGroup::role);
@@ -163,7 +163,7 @@ class JobRendering {
     return container;
   }
 
-  // The fields are from KubeRay's RayJob: entrypoint and rayClusterSpec.
+  // The fields are those of KubeRay's RayJob: entrypoint and rayClusterSpec.
   Json ray_job() const {
     Json spec{{"entrypoint", shell_text(spec_.run.command)},
               {"shutdownAfterJobFinishes", true},
@@ -199,9 +199,10 @@ class JobRendering {
     return out;
   }
 
-  // The names spark.kubernetes.* are from Spark's page "Running Spark on Kubernetes". If an amount is set,
-  // Spark itself requests `VENDOR/gpu` from Kubernetes, so only the template has the amounts. The number of
-  // concurrent tasks then follows from the cores that Spark counts, and the pod requests all of them.
+  // The names spark.kubernetes.* are from Spark's page "Running Spark on Kubernetes". If a GPU amount is set,
+  // Spark itself requests `VENDOR/gpu` from Kubernetes, so the amounts are only in the template. The number
+  // of concurrent tasks then follows from the number of cores that Spark assumes, and the pod requests all of
+  // them.
   std::string spark_command() const {
     std::vector<std::string> words{"spark-submit", "--master", "k8s://https://SERVER", "--deploy-mode",
                                    "cluster"};
@@ -210,7 +211,7 @@ class JobRendering {
       words.push_back(key + "=" + value);
     };
     add("spark.kubernetes.container.image", image_word);
-    std::set<std::string> replaced;  // Keys of the user's templates, which the merged ones replace.
+    std::set<std::string> replaced;  // Keys of the user's templates, which are merged instead.
     std::string merges;
     for (const engines::PodGroup& group : pods_.groups) {
       if (!group.has_gpu) continue;
@@ -235,23 +236,23 @@ class JobRendering {
     words.insert(words.end(), spec_.run.command.begin(), spec_.run.command.end());
     return fmt::format("# Save this template as {}.yaml{} and run:\n{}#   {}\n", name(),
                        merges.empty() ? ""
-                                      : fmt::format(", merge it into yours, whose container is named {},",
+                                      : fmt::format(", merge it into yours (whose container is named {}),",
                                                     spark_container()),
                        merges, shell_text(words));
   }
 
   void warn_of_the_rest() {
-    warnings_.push_back(fmt::format("the image is unknown: replace {} with it", image_word));
+    warnings_.push_back(fmt::format("the image is unknown; replace {} with it", image_word));
     if (spec_.engine.value() == JobEngine::spark)
       for (const auto& [field, value] :
            {std::pair{"deadlineSeconds", spec_.deadline_seconds}, {"retries", spec_.retries}})
         if (value != 0)
           warnings_.push_back(
-              fmt::format("spec.{} {} is not rendered: spark-submit has no such limit", field, value));
-    if (spec_.priority != 0) warnings_.emplace_back("spec.priority is not rendered: use a PriorityClass");
+              fmt::format("spec.{} {} is not rendered; spark-submit has no such limit", field, value));
+    if (spec_.priority != 0) warnings_.emplace_back("spec.priority is not rendered; use a PriorityClass");
     if (!metadata_.account.empty())
-      warnings_.emplace_back("metadata.account is not rendered: the namespace pays");
-    warnings_.push_back(fmt::format("queue {} is not rendered: use Kueue or a ResourceQuota", spec_.queue));
+      warnings_.emplace_back("metadata.account is not rendered; the namespace pays");
+    warnings_.push_back(fmt::format("queue {} is not rendered; use Kueue or a ResourceQuota", spec_.queue));
   }
 
   const objects::Metadata& metadata_;

@@ -1,4 +1,4 @@
-// A job or a Ray cluster as Kubernetes manifests, run there by its engine's own operator or scheduler:
+// Renders a job or a Ray cluster as Kubernetes manifests, which its engine's own operator or scheduler runs:
 //
 //   custom      a Job (batch/v1) with an index for each task
 //   ray         a RayJob of KubeRay (ray.io/v1) with its cluster
@@ -6,7 +6,7 @@
 //   RayCluster  a RayCluster of KubeRay
 //
 // Each container with a GPU has Carve's resources (carve.dev/memory, compute, devices), which `carve apply`
-// and the cluster's webhook read. Parts of a job without a counterpart in Kubernetes are warnings.
+// and the cluster's webhook read. Settings of a job without a counterpart in Kubernetes cause warnings.
 #pragma once
 
 #include "engines/engine_pods.h"
@@ -16,9 +16,9 @@
 
 namespace carve::render {
 
-// `pods` is engine_pods() of the job.
+// `pods` is the result of engine_pods() for the job.
 Manifests job_manifests(const objects::Metadata&, const objects::JobSpec&, const engines::EnginePods& pods);
-// `pods` is cluster_pods() of the cluster.
+// `pods` is the result of cluster_pods() for the cluster.
 Manifests cluster_manifests(const objects::Metadata&, const objects::RayClusterSpec&,
                             const engines::EnginePods& pods);
 

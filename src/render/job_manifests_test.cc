@@ -29,7 +29,7 @@ engines::Parameters mgpu(engines::Parameters more) {
   return more;
 }
 
-TEST(JobManifests, of_a_custom_job_are_an_indexed_job_with_our_resources) {
+TEST(JobManifests, a_custom_job_becomes_an_indexed_job_with_carves_resources) {
   const std::string text = rendered({.queue = "q",
                                      .parameters = mgpu({{"serverless.custom.job.gpu.enabled", "true"},
                                                          {"serverless.custom.job.task.gpus", "1"}}),
@@ -42,7 +42,7 @@ TEST(JobManifests, of_a_custom_job_are_an_indexed_job_with_our_resources) {
     EXPECT_THAT(text, HasSubstr(line));
 }
 
-TEST(JobManifests, of_ray_are_a_ray_job_whose_head_has_no_gpu) {
+TEST(JobManifests, a_ray_job_becomes_a_kuberay_job_whose_head_has_no_gpu) {
   const std::string text = rendered({.queue = "q",
                                      .engine = JobEngine::ray,
                                      .parameters = mgpu({{"serverless.ray.worker.gpu.amount", "1"},
@@ -58,10 +58,10 @@ TEST(JobManifests, of_ray_are_a_ray_job_whose_head_has_no_gpu) {
         "activeDeadlineSeconds: 60", "num-cpus: \"4\"", "memory: \"3000000000\"",
         "object-store-memory: \"100000000\"", "carve.dev/memory: \"1000Mi\""})
     EXPECT_THAT(text, HasSubstr(line));
-  EXPECT_EQ(text.find("carve.dev/memory"), text.rfind("carve.dev/memory")) << "of the workers alone";
+  EXPECT_EQ(text.find("carve.dev/memory"), text.rfind("carve.dev/memory")) << "only the workers have slices";
 }
 
-TEST(JobManifests, of_spark_are_a_pod_template_and_the_command_that_reads_it) {
+TEST(JobManifests, a_spark_job_becomes_a_pod_template_and_a_command) {
   const std::string text = rendered(
       {.queue = "q",
        .engine = JobEngine::spark,
@@ -73,7 +73,7 @@ TEST(JobManifests, of_spark_are_a_pod_template_and_the_command_that_reads_it) {
   EXPECT_THAT(text, HasSubstr("kind: \"Pod\""));
 }
 
-TEST(JobManifests, of_spark_are_merged_into_the_users_template) {
+TEST(JobManifests, a_spark_template_is_merged_into_the_users_template) {
   const auto with = [](engines::Parameters more) {
     more["spark.executor.resource.gpu.amount"] = "1";
     more["spark.kubernetes.executor.podTemplateFile"] = "my pod.yaml";
@@ -85,7 +85,7 @@ TEST(JobManifests, of_spark_are_merged_into_the_users_template) {
   EXPECT_THAT(
       text,
       HasSubstr("kubectl patch --local -f 'my pod.yaml' --patch-file j.yaml -o yaml > j-executor.yaml"));
-  EXPECT_THAT(text, Not(HasSubstr("podTemplateFile=my"))) << "Spark takes the last one, without the slice";
+  EXPECT_THAT(text, Not(HasSubstr("podTemplateFile=my"))) << "Spark uses the last one, which has no slice";
   EXPECT_THAT(text, HasSubstr("spark.kubernetes.driver.podTemplateFile=driver.yaml"))
       << "the driver has no slice";
   EXPECT_THAT(text, HasSubstr("name: \"spark\""));
@@ -93,20 +93,20 @@ TEST(JobManifests, of_spark_are_merged_into_the_users_template) {
               HasSubstr("name: \"main\""));
 }
 
-TEST(JobManifests, of_spark_say_which_limits_they_do_not_have) {
+TEST(JobManifests, a_spark_job_warns_about_limits_that_spark_does_not_have) {
   const Manifests out = manifests({.queue = "q",
                                    .engine = JobEngine::spark,
                                    .parameters = mgpu({{"spark.executor.resource.gpu.amount", "1"}}),
                                    .run = {.command = {"app.py"}},
                                    .retries = 2,
                                    .deadline_seconds = 60});
-  for (const char* warning : {"spec.deadlineSeconds 60 is not rendered: spark-submit has no such limit",
-                              "spec.retries 2 is not rendered: spark-submit has no such limit"})
+  for (const char* warning : {"spec.deadlineSeconds 60 is not rendered; spark-submit has no such limit",
+                              "spec.retries 2 is not rendered; spark-submit has no such limit"})
     EXPECT_THAT(out.warnings, testing::Contains(warning));
 }
 
-// Without the amounts of resources Spark only counts cores.
-TEST(JobManifests, of_spark_keep_how_many_tasks_run_at_once) {
+// Without GPU amounts, Spark counts only cores.
+TEST(JobManifests, a_spark_job_keeps_the_number_of_concurrent_tasks) {
   const auto command = [](const char* cores, const char* amount) {
     return rendered({.queue = "q",
                      .engine = JobEngine::spark,
@@ -122,7 +122,7 @@ TEST(JobManifests, of_spark_keep_how_many_tasks_run_at_once) {
   EXPECT_THAT(command("8", "0.1"), Not(HasSubstr("request.cores")));
 }
 
-TEST(JobManifests, of_a_cluster_are_a_ray_cluster_with_a_group_for_each_size) {
+TEST(JobManifests, a_ray_cluster_has_one_group_per_worker_size) {
   const objects::RayClusterSpec spec{.queue = "q",
                                      .workers = {{.replicas = 2, .mgpu_core = 30, .mgpu_memory = 1000},
                                                  {.replicas = 1, .mgpu_core = 50, .mgpu_memory = 8192}},
@@ -137,7 +137,7 @@ TEST(JobManifests, of_a_cluster_are_a_ray_cluster_with_a_group_for_each_size) {
         "groupName: \"workers-1\"", "replicas: 2", "replicas: 1", "carve.dev/memory: \"1000Mi\"",
         "carve.dev/compute: 50", "num-cpus: \"4\"", "num-gpus: \"0\"", "name: \"A\""})
     EXPECT_THAT(text, HasSubstr(line));
-  EXPECT_THAT(text, Not(HasSubstr("/ray/bin"))) << "the image has its own";
+  EXPECT_THAT(text, Not(HasSubstr("/ray/bin"))) << "the image has its own Ray";
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ constexpr uint64_t mib_bytes = 1 << 20;
 constexpr const char* name_label = "app.kubernetes.io/name";
 constexpr uint32_t hundred_percent = 100;
 
-// Returns one of Carve's amounts as a Kubernetes quantity: "4GiB" is "4Gi", "512MB" is "512M", "1024B" is
-// "1024".
+// Converts one of Carve's amounts into a Kubernetes quantity: "4GiB" into "4Gi", "512MB" into "512M", "1024B"
+// into "1024".
 std::string quantity_text(const std::string& amount) {
   return amount.ends_with('B') ? amount.substr(0, amount.size() - 1) : amount;
 }
@@ -36,7 +36,7 @@ class Rendering {
   }
 
  private:
-  // The port of the program: in a cluster each pod has an address of its own.
+  // Returns the program's port, because in a cluster each pod has its own address.
   uint32_t target_port() const { return spec_.target_port.value_or(*spec_.port); }
 
   Json selector() const { return {{name_label, metadata_.name}}; }
@@ -110,10 +110,9 @@ class Rendering {
 
   std::map<std::string, std::string> variables() const {
     std::map<std::string, std::string> out = spec_.run.env;
-    // A program with a target port does not read PORT, and `carve apply` of the manifests recognises it by
-    // that.
+    // A program with a target port does not read PORT, which is how `carve apply` recognizes such manifests.
     if (spec_.port && !spec_.target_port)
-      out.emplace("PORT", fmt::format("{}", target_port()));  // As each replica gets it on Carve's own nodes.
+      out.emplace("PORT", fmt::format("{}", target_port()));  // As for each replica on Carve's own nodes.
     return out;
   }
 
@@ -151,12 +150,12 @@ class Rendering {
     render_isolation(*terms->gpu);
   }
 
-  // To every dialect with a share, a share implies memory+compute.
+  // In every dialect with a share, a share implies memory+compute.
   void render_isolation(const Amounts& terms) {
     if (!terms.isolation) return;
     if (terms.has_share() && *terms.isolation != Isolation::memory_and_compute)
       errors_.add("spec.gpu.isolation", std::string(text(*terms.isolation)),
-                  "a share of compute has isolation {} in Kubernetes; leave one of them out",
+                  "a share of compute implies isolation {} in Kubernetes; leave one of them out",
                   text(Isolation::memory_and_compute));
     else
       annotations_[dialects::keys::isolation] = text(*terms.isolation);
@@ -203,7 +202,7 @@ class Rendering {
                   objects::typed(spec_.gpu->share), step, dialects::keys::ack_core);
     else if (terms.devices > 1)
       errors_.add("spec.gpu.share", spec_.gpu->share,
-                  "several devices in units share memory only in Kubernetes; request the memory in GiB");
+                  "devices with memory in units have no share in Kubernetes; request the memory in GiB");
     else if (percent)
       limits_[dialects::keys::ack_core] = *percent;
   }
@@ -217,10 +216,10 @@ class Rendering {
 
   void warn_of_the_rest() {
     const std::pair<bool, const char*> rows[] = {
-        {spec_.run.image.empty(), "spec.run.image is absent: Kubernetes starts containers only, so add one"},
-        {!spec_.pool.empty(), "spec.pool is not rendered: choose nodes with a nodeSelector"},
-        {spec_.autoscale.has_value(), "spec.autoscale is not rendered: use a HorizontalPodAutoscaler"},
-        {!metadata_.account.empty(), "metadata.account is not rendered: the namespace pays"}};
+        {spec_.run.image.empty(), "spec.run.image is missing, but Kubernetes runs only containers; add one"},
+        {!spec_.pool.empty(), "spec.pool is not rendered; choose nodes with a nodeSelector"},
+        {spec_.autoscale.has_value(), "spec.autoscale is not rendered; use a HorizontalPodAutoscaler"},
+        {!metadata_.account.empty(), "metadata.account is not rendered; the namespace pays"}};
     for (const auto& [is_there, message] : rows)
       if (is_there) warnings_.emplace_back(message);
   }

@@ -1,5 +1,5 @@
-// A service as Kubernetes manifests: a Deployment, and a Service if it has a port. `carve apply` translates
-// them to the same slices (pod_requests.h):
+// Renders a service as Kubernetes manifests: a Deployment, and a Service if it has a port. `carve apply`
+// translates them back into the same slices (pod_requests.h):
 //
 //   | spec.gpu of the service       | limits of the container                                              |
 //   |-------------------------------|----------------------------------------------------------------------|
@@ -9,8 +9,8 @@
 //   | memory "16 units"             | aliyun.com/gpu-mem, gpu-core.percentage, label gpu-count: ACK's      |
 //   | policy, isolation             | annotations carve.dev/policy, carve.dev/isolation                    |
 //
-// An amount that Kubernetes cannot express in whole percents or MiB is an error, or is rounded up with a
-// warning. Fields without a counterpart are warnings.
+// An amount that cannot be expressed in whole percents or MiB is either an error or rounded up with a
+// warning. Fields without a counterpart cause warnings.
 #pragma once
 
 #include <string>
@@ -23,11 +23,11 @@
 namespace carve::render {
 
 struct Manifests {
-  std::string text;  // YAML, with a line `---` between two documents.
+  std::string text;  // YAML documents separated by `---` lines.
   std::vector<std::string> warnings;
 };
 
-// Returns the manifests, or every error. The service was checked.
+// Returns the manifests. Fails with every error. The service must be valid.
 Result<Manifests, api::FieldErrors> manifests_of(const objects::Metadata&, const objects::ServiceSpec&);
 
 }  // namespace carve::render

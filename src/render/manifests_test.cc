@@ -23,7 +23,7 @@ objects::ServiceSpec rendered_spec(const objects::Gpu& gpu) {
 
 objects::Metadata named(const char* name) { return {.name = name}; }
 
-// Returns the service that the first of the rendered manifests becomes.
+// Applies the rendered manifests and returns the service that the first one becomes.
 objects::Service applied(const Manifests& manifests) {
   const auto documents = yaml::documents_of(manifests.text);
   EXPECT_TRUE(documents) << manifests.text;
@@ -32,7 +32,7 @@ objects::Service applied(const Manifests& manifests) {
   return service ? service->service : objects::Service();
 }
 
-// A Kubernetes manifest with a share always has an isolation.
+// A Kubernetes manifest with a share always implies an isolation.
 objects::ReplicaTerms with_isolation(objects::ReplicaTerms terms) {
   if (terms.gpu && terms.gpu->has_share() && !terms.gpu->isolation)
     terms.gpu->isolation = Isolation::memory_and_compute;
@@ -71,7 +71,7 @@ TEST(Render, rendered_manifests_are_applied_with_the_same_terms) {
   }
 }
 
-TEST(Render, the_program_and_its_surroundings_come_back) {
+TEST(Render, the_program_and_its_environment_survive_a_round_trip) {
   objects::ServiceSpec spec = rendered_spec({.memory = "4GiB", .share = "30%"});
   spec.replicas = 3;
   spec.run.env = {{"yes", "no"}, {"TEXT", "two\nlines: \"quoted\" # and 010"}};
@@ -93,7 +93,7 @@ TEST(Render, the_program_and_its_surroundings_come_back) {
   EXPECT_EQ(back.spec.run.env, spec.run.env);
 }
 
-TEST(Render, a_port_becomes_a_service_of_the_cluster_and_a_probe) {
+TEST(Render, a_port_becomes_a_kubernetes_service_and_a_probe) {
   objects::ServiceSpec spec = rendered_spec({.memory = "4GiB"});
   spec.port = 8000;
   spec.readiness.http_get = objects::HttpGet{.path = "/ready"};
@@ -112,7 +112,7 @@ TEST(Render, a_port_becomes_a_service_of_the_cluster_and_a_probe) {
   EXPECT_TRUE(dialects::selects(*address, dialects::pod_face(documents->front())));
 }
 
-TEST(Render, a_target_port_comes_back) {
+TEST(Render, a_target_port_survives_a_round_trip) {
   objects::ServiceSpec spec = rendered_spec({.memory = "4GiB"});
   spec.replicas = 1;
   spec.port = 8000;
@@ -129,21 +129,22 @@ TEST(Render, a_target_port_comes_back) {
   EXPECT_EQ(again->service.spec.target_port, 30000u);
 }
 
-TEST(Render, amounts_that_kubernetes_cannot_count_are_rejected) {
+TEST(Render, rejects_amounts_that_kubernetes_cannot_express) {
   const auto refused = [](const objects::Gpu& gpu) {
     const auto manifests = manifests_of(named("a"), rendered_spec(gpu));
-    return manifests ? std::string("it was rendered") : manifests.error().front().message;
+    return manifests ? std::string("the service was rendered") : manifests.error().front().message;
   };
   EXPECT_EQ(refused({.memory = "4GiB", .share = "12.5%"}),
             "spec.gpu.share: '12.5%' is not a whole percent, which carve.dev/compute counts");
   EXPECT_THAT(refused({.memory = "12.5%"}), HasSubstr("which nvidia.com/gpumem-percentage counts"));
   EXPECT_THAT(refused({.memory = "4 units", .share = "7%"}), HasSubstr("is not in steps of 5 %"));
-  EXPECT_THAT(refused({.memory = "4 units", .share = "10%", .devices = 2}), HasSubstr("share memory only"));
+  EXPECT_THAT(refused({.memory = "4 units", .share = "10%", .devices = 2}),
+              HasSubstr("have no share in Kubernetes"));
   EXPECT_THAT(refused({.memory = "4GiB", .share = "10%", .isolation = "memory"}),
-              HasSubstr("has isolation memory+compute in Kubernetes"));
+              HasSubstr("implies isolation memory+compute in Kubernetes"));
 }
 
-TEST(Render, rounded_and_omitted_fields_cause_a_warning) {
+TEST(Render, warns_about_rounded_and_omitted_fields) {
   objects::ServiceSpec spec = rendered_spec({.memory = "20GB"});
   spec.run.image.clear();
   spec.pool = "a10";
@@ -159,7 +160,7 @@ TEST(Render, rounded_and_omitted_fields_cause_a_warning) {
   EXPECT_THAT(manifests->text, HasSubstr(R"(carve.dev/memory: "19074Mi")"));
 }
 
-TEST(Render, yaml_quotes_every_text) {
+TEST(Render, yaml_texts_are_always_quoted) {
   const auto json = api::parse(R"({"a":"1","on":[],"list":["x",{"b":true,"c":{}},[]],"empty":{},"9":null})");
   ASSERT_TRUE(json);
   EXPECT_EQ(yaml::yaml_text(*json),

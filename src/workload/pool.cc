@@ -100,12 +100,12 @@ Outcome<void> check_label(std::string_view key, std::string_view value) {
     std::string allowed;
     for (const std::string_view v : system->values)
       if (!v.empty()) allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", v);
-    return failure(FailureKind::invalid_argument, "{} '{}': it is one of {}", key, value.substr(0, 80),
+    return failure(FailureKind::invalid_argument, "{} '{}': must be one of {}", key, value.substr(0, 80),
                    allowed);
   }
   if (key.empty() || key.size() > max_label_bytes || value.size() > max_label_bytes)
     return failure(FailureKind::invalid_argument,
-                   "label '{}': a key has 1 to {} bytes and a value at most {}", key.substr(0, 80),
+                   "label '{}': a key must have 1 to {} bytes and a value at most {}", key.substr(0, 80),
                    max_label_bytes, max_label_bytes);
   return {};
 }

@@ -121,7 +121,7 @@ TEST(Pool, a_system_label_cannot_be_edited_on_a_node) {
   EXPECT_EQ(check_edit(n, "carve.dev/compute-policy", "native-burst-share").error().kind,
             FailureKind::failed_precondition);
   EXPECT_EQ(message("carve.dev/memory-unit", "64MiB"),
-            "carve.dev/memory-unit '64MiB': it is one of 1GiB, 128MiB");
+            "carve.dev/memory-unit '64MiB': must be one of 1GiB, 128MiB");
   EXPECT_NE(message("carve.dev/placement", ""), "");
   EXPECT_NE(message("", "a"), "");
   EXPECT_NE(message("team", std::string(max_label_bytes + 1, 'a')), "");
@@ -134,7 +134,7 @@ TEST(Pool, a_pool_that_cannot_be_kept_is_refused) {
   value.labels["carve.dev/mode"] = "memory+compute";
   EXPECT_FALSE(validated(name));
   EXPECT_EQ(validated(value).error().message,
-            "carve.dev/mode 'memory+compute': it is one of memory-and-compute, memory, none, exclusive");
+            "carve.dev/mode 'memory+compute': must be one of memory-and-compute, memory, none, exclusive");
 }
 
 TEST(Pool, slicing_names_the_first_check_that_fails) {

@@ -17,13 +17,13 @@ void refuse(api::FieldErrors& errors, const std::string& field, const std::strin
     errors.push_back({.field = field, .value = "", .message = message});
 }
 
-// Returns the number, from 1, of the line that has the byte before `offset`.
+// Returns the number of the line, counted from 1, that contains the byte before `offset`.
 size_t line_of(std::string_view text, size_t offset) {
   const std::string_view before = text.substr(0, offset > 0 ? offset - 1 : 0);
   return 1 + static_cast<size_t>(std::ranges::count(before, '\n'));
 }
 
-// Returns the position of the first byte that begins no character, or of a control character; npos if there
+// Returns the position of the first byte that is not valid UTF-8 or is a control character, or npos if there
 // is none. yaml-cpp treats the character 4 as the end of its input.
 size_t unreadable_byte(std::string_view text) {
   using Utf8 = boost::locale::utf::utf_traits<char>;
@@ -44,7 +44,7 @@ bool is_separator(std::string_view line) {
   return line.starts_with("---") && (line.size() == 3 || space.find(line[3]) != std::string_view::npos);
 }
 
-// Returns where the section's content begins: after a separator, space and comment lines.
+// Returns the position of the section's content, after a separator, space and comment lines.
 size_t content_of(std::string_view section) {
   size_t at = is_separator(section) ? 3 : 0;
   while ((at = section.find_first_not_of(space, at)) != std::string_view::npos && section[at] == '#')
@@ -52,14 +52,14 @@ size_t content_of(std::string_view section) {
   return std::min(at, section.size());
 }
 
-// Parses consecutive JSON objects. `offset` is the position of the first in the whole text.
+// Parses consecutive JSON objects. `offset` is the position of the first one in the whole text.
 void read_json(std::string_view text, size_t offset, size_t end, DocumentRoom& room,
                std::vector<std::string>& documents, api::FieldErrors& errors) {
   while (offset < end && documents.size() <= max_documents) {
     if (text[offset] != '{')
       return refuse(
           errors, "",
-          fmt::format("line {}: a JSON document is an object, '{{...}}'; begin a document of YAML with "
+          fmt::format("line {}: a JSON document must be an object, '{{...}}'; start a YAML document with "
                       "a line '---'",
                       line_of(text, offset + 1)));
     const auto parsed =
@@ -83,8 +83,8 @@ std::string_view written_in(std::string_view section) {
   return section;
 }
 
-// Records the written form of each new document of this section. Two YAML documents of one section have no
-// text of their own.
+// Records the original text of each new document of this section. If a section has two YAML documents,
+// neither has a text of its own.
 void keep_written(std::string_view section, const std::vector<std::string>& documents,
                   std::vector<SourceDocument>& out) {
   const bool is_json = section[content_of(section)] == '{';
@@ -95,7 +95,7 @@ void keep_written(std::string_view section, const std::vector<std::string>& docu
   }
 }
 
-// Reads the part of the text between two separators, which begins in this line.
+// Parses the part of the text between two separators, which starts in this line.
 void read_section(std::string_view text, size_t begin, size_t end, size_t line, DocumentRoom& room,
                   std::vector<std::string>& documents, api::FieldErrors& errors) {
   const std::string_view section = text.substr(begin, end - begin);

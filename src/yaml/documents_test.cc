@@ -115,8 +115,8 @@ TEST(Documents, ambiguous_values_are_rejected_with_their_line) {
       {"{\"a\": {\"b\": 1,\n\"b\": 2}}", "line 2: a.b: the key occurs twice"},
       {"x: 1\n---\n\n{\"a\":\n}\n", "line 5: the document is not JSON"},
       {"{a: b}", "line 1: the document is not JSON"},
-      {"{} x", "line 1: a JSON document is an object"},
-      {"[{}]", "line 1: a JSON document is an object"},
+      {"{} x", "line 1: a JSON document must be an object"},
+      {"[{}]", "line 1: a JSON document must be an object"},
       {"- a", "line 1: the document is a list"},
       {"a", "line 1: the document is one value"},
       {"--- a\n", "line 1: the document is one value"},
@@ -163,7 +163,7 @@ TEST(Documents, all_errors_are_reported_with_field_and_value) {
   EXPECT_EQ(documents_of(many).error().size(), api::max_field_errors);
 }
 
-TEST(Documents, copies_by_alias_are_bounded) {
+TEST(Documents, copies_made_by_aliases_are_limited) {
   std::string bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n";
   for (char c = 'b'; c < 'k'; ++c) {
     bomb += fmt::format("{0}: &{0} [", c);
@@ -184,8 +184,8 @@ TEST(Documents, copies_by_alias_are_bounded) {
               HasSubstr("line 16: a15[0]: the document is nested deeper"));
 }
 
-// A text of 1 MiB could have 130,000 values, which take seconds to read.
-TEST(Documents, the_number_of_values_and_keys_is_bounded) {
+// A text of 1 MiB could contain 130,000 values, which would take seconds to read.
+TEST(Documents, the_number_of_values_and_keys_is_limited) {
   const auto refused = [](const std::string& text) {
     const auto documents = documents_of(text);
     return !documents &&
@@ -204,11 +204,11 @@ TEST(Documents, the_number_of_values_and_keys_is_bounded) {
   EXPECT_TRUE(refused(aliases));
   EXPECT_TRUE(refused(keys + "}"));
   EXPECT_TRUE(refused(list + "1]"));
-  EXPECT_TRUE(refused(many)) << "all documents count together";
+  EXPECT_TRUE(refused(many)) << "the limit applies to all documents together";
   EXPECT_FALSE(refused(many.substr(0, many.size() / 2)));
 }
 
-TEST(Documents, size_depth_and_number_are_bounded) {
+TEST(Documents, size_depth_and_number_are_limited) {
   EXPECT_FALSE(documents_of(std::string(api::max_document_bytes + 1, ' ')));
   EXPECT_FALSE(documents_of("a: " + std::string(100'000, '[')));
   EXPECT_THAT(documents_of("a: " + std::string(40, '[') + std::string(40, ']')).error().front().message,
@@ -221,7 +221,7 @@ TEST(Documents, size_depth_and_number_are_bounded) {
   std::string many;
   for (size_t i = 0; i < max_documents; ++i) many += "{}";
   EXPECT_EQ(documents_of(many)->size(), max_documents);
-  std::string wrong;  // Would take minutes if each document after the last error were read.
+  std::string wrong;  // Takes minutes if parsing continues after the last error.
   while (wrong.size() < api::max_document_bytes - 16) wrong += "a: 010\n---\n";
   EXPECT_EQ(documents_of(wrong).error().size(), api::max_field_errors);
   EXPECT_THAT(documents_of(many + "{}").error().front().message, HasSubstr("more than 256 documents"));

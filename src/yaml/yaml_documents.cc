@@ -1,5 +1,5 @@
-// yaml-cpp parses; this file receives its events and writes JSON. yaml-cpp's own tree is not used: it keeps
-// the first of two equal keys and reads 010 as 8.
+// yaml-cpp parses; this file handles its events and writes JSON. yaml-cpp's own tree is not used, because it
+// keeps the first of two equal keys and reads 010 as 8.
 #include "yaml/yaml_documents.h"
 
 #include <yaml-cpp/eventhandler.h>
@@ -132,7 +132,7 @@ class Writer : public YAML::EventHandler {
     room_.nodes -= nodes;
     counted_ += nodes;
   }
-  // Keys are texts, as JSON's are: `1: a` is {"1": "a"}.
+  // Keys are texts, as in JSON: `1: a` becomes {"1": "a"}.
   void set_key(const YAML::Mark& mark, const std::string& tag, const std::string& text) {
     Level& level = levels_.back();
     level.key = text;
@@ -167,7 +167,7 @@ class Writer : public YAML::EventHandler {
     }
     return read.type == ScalarType::text ? api::quoted(text) : read.json;
   }
-  // Writes the comma and the key before a value.
+  // Writes the comma and the key that precede a value.
   void begin_value() {
     if (levels_.empty()) return;
     Level& level = levels_.back();
@@ -182,7 +182,7 @@ class Writer : public YAML::EventHandler {
   }
   void write(const YAML::Mark& mark, const std::string& json, YAML::anchor_t anchor, size_t height = 0) {
     if (levels_.empty() && json != "null")
-      stop(mark, "the document is one value; write an object with fields");
+      stop(mark, "the document is a single value; write an object with fields");
     begin_value();
     const size_t begin = out_.size();
     out_ += json;

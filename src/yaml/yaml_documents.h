@@ -25,9 +25,8 @@
 
 namespace carve::yaml {
 
-// Appends a JSON text to `documents` for each document of the text that is an object. Empty documents are
-// left out. `room` is the remaining room for all of them, and is lowered. Errors name the line, counted from
-// `first_line`.
+// Appends the JSON text of each document that is an object to `documents`. Empty documents are left out.
+// `room` limits all documents together and is reduced. Errors contain the line, counted from `first_line`.
 struct DocumentRoom {
   size_t bytes = 0;
   size_t nodes = 0;  // Values and keys.

@@ -14,7 +14,7 @@ bool is_any(std::string_view text, std::initializer_list<std::string_view> words
   return std::ranges::find(words, text) != words.end();
 }
 
-// Takes the digits at the beginning of `rest`.
+// Removes the digits at the start of `rest` and returns them.
 std::string_view take_digits(std::string_view& rest) {
   const size_t end = std::min(rest.find_first_not_of("0123456789"), rest.size());
   const std::string_view digits = rest.substr(0, end);
@@ -28,7 +28,7 @@ bool take(std::string_view& rest, std::string_view any_of) {
   return true;
 }
 
-// 0x1F and 0o17.
+// Parses 0x1F and 0o17.
 Scalar prefixed(std::string_view text) {
   const std::string_view digits = text.substr(2);
   const int base = text[1] == 'x' ? 16 : 8;
@@ -42,7 +42,7 @@ Scalar prefixed(std::string_view text) {
   return {.type = ScalarType::integer, .json = fmt::format("{}", value), .message = {}};
 }
 
-// [-+]? digits [. digits] [e [-+]? digits], with a digit before or after the point.
+// Parses [-+]? digits [. digits] [e [-+]? digits], with a digit before or after the point.
 Scalar number(std::string_view text) {
   std::string_view rest = text;
   const bool is_negative = rest.starts_with('-');
@@ -63,14 +63,14 @@ Scalar number(std::string_view text) {
     return {.type = type,
             .json = {},
             .message = fmt::format(
-                "{} begins with 0, which YAML 1.1 and 1.2 read as different numbers; write "
+                "{} starts with 0, which YAML 1.1 and 1.2 read as different numbers; write "
                 "{}{} for the number, or '{}' for the text",
                 text.substr(0, 40), is_negative ? "-" : "", digits.substr(0, 40), text.substr(0, 40))};
   }
   std::string json = fmt::format("{}{}", is_negative ? "-" : "", whole.empty() ? "0" : whole);
   if (has_point) json += fmt::format(".{}", decimals.empty() ? "0" : decimals);
   json += exponent;
-  double value = 0;  // JSON parsers reject a number that no double can approximate.
+  double value = 0;  // JSON parsers reject numbers outside the range of a double.
   if (std::from_chars(json.data(), json.data() + json.size(), value).ec != std::errc())
     return {.type = type, .json = {}, .message = fmt::format("{} is out of range", text.substr(0, 40))};
   return {.type = type, .json = std::move(json), .message = {}};

@@ -8,7 +8,7 @@ namespace {
 
 using api::Json;
 
-// Words that YAML 1.1 reads as values, in lower case.
+// Words that YAML 1.1 reads as other types, in lower case.
 constexpr std::string_view reserved[] = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"};
 
 std::string key_text(const std::string& key) {
@@ -26,7 +26,7 @@ std::string key_text(const std::string& key) {
 
 bool is_block(const Json& value) { return value.is_structured() && !value.empty(); }
 
-// Appends the value behind "key:" or "-".
+// Appends the value after "key:" or "-".
 void append(std::string& out, const Json& value, size_t indent);
 
 void append_members(std::string& out, const Json& object, size_t indent, bool first_is_begun) {

@@ -1,5 +1,5 @@
-// JSON values as YAML: blocks, with every text in JSON's double quotes, which mean the same in YAML 1.1 and
-// 1.2.
+// JSON values as YAML: block style, with every text in JSON's double quotes, which mean the same in YAML 1.1
+// and 1.2.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace carve::yaml {
 
-// Returns the object or list as lines of YAML.
+// Formats the object or list as lines of YAML.
 std::string yaml_text(const api::Json&);
 
 }  // namespace carve::yaml

@@ -171,7 +171,7 @@ def test_a_system_label_is_not_edited(nodes):
     assert nodes.one("node", "n1")["metadata"]["labels"] == {POLICY: "native-burst-share", "zone": "a", "carve.dev/placement": "spread"}
     status, problem = nodes.patch("n2", {"metadata": {"labels": {"ack.node.gpu.schedule": "cgpu", "vke.node.gpu.schedule": "mgpu"}}})
     assert (status, problem["type"]) == (422, "carve:invalid")
-    assert "are synonyms for one label and have different values" in problem["detail"]
+    assert "are synonyms but have different values" in problem["detail"]
 
 
 def test_a_node_without_its_labels_has_the_defaults_again(nodes):
@@ -293,7 +293,7 @@ def test_the_memory_unit_changes_when_no_slice_in_units_runs(world, nodes):
     assert "UNITS" in heading and "WORKLOAD" in heading and "2 x 1 GiB" in row, row
     holding(world, "b", "--memory", "1GiB")
     status, problem = nodes.patch("n1", {"metadata": {"labels": {"gpuMemoryUnit": "64MiB"}}})
-    assert (status, problem["type"]) == (422, "carve:invalid") and "gpuMemoryUnit 64MiB: it is 1GiB or 128MiB" in problem["detail"]
+    assert (status, problem["type"]) == (422, "carve:invalid") and "gpuMemoryUnit 64MiB: must be 1GiB or 128MiB" in problem["detail"]
     status, problem = nodes.patch("n1", {"metadata": {"labels": {"gpuMemoryUnit": "128MiB"}}})
     assert (status, problem["type"], problem["blockedBy"]) == (409, "carve:blocked", ["a"])
     refused = world.carve("node", "set", "--memory-unit", "128MiB")

@@ -34,10 +34,10 @@ REFUSED = {
             "vke-numbers": "container-multiple-gpu: 3 numbers for 2 containers",
             "vke-init": "init container warm: a kubelet restart may then kill the pod; request it in a container"},
     "hami": {"hami-none-of-it": "nvidia.com/use-gputype: no device is of this model; the models are NVIDIA A10",
-             "hami-both": "nvidia.com/gpumem and nvidia.com/gpumem-percentage exclude each other",
+             "hami-both": "nvidia.com/gpumem and nvidia.com/gpumem-percentage are mutually exclusive",
              "hami-scheduler-named": "'hami-scheduler' does not use Carve; leave it out, or use carve-scheduler",
              "hami-runtime": "env NVIDIA_VISIBLE_DEVICES overrides the devices of the slice; remove it",
-             "hami-mig": "nvidia.com/vgpu-mode: 'mig'; slices are not MIG devices, leave it out"}}
+             "hami-mig": "nvidia.com/vgpu-mode: 'mig'; slices are not MIG devices; leave it out"}}
 
 
 @pytest.fixture(scope="module")

@@ -92,7 +92,7 @@ TEST(Submission, a_service_of_a_cluster_that_serves_nothing_is_refused_by_its_fi
   const std::tuple<std::string, const char*, const char*> rows[] = {
       {two + address("a", "app: c"), "spec.selector", "the Service 'a' selects the pods of no Deployment"},
       {two + address("a", "tier: web"), "spec.selector", "the Service 'a' selects the pods of a, b, and an"},
-      {two + address("a", ""), "spec.selector", "the Service has no selector; add labels of the pods"},
+      {two + address("a", ""), "spec.selector", "the Service has no selector; add the labels of its pods"},
       {deployment("a", "a", "serve", 1, "team") + address("a", "app: a"), "spec.selector",
        "of no Deployment"},
       {two + address("a", "app: a", "name: x"), "spec.ports[0].port", "the Service has no port"},

@@ -16,13 +16,13 @@ using objects::ApplicationGpu;
 using objects::ApplicationSpec;
 
 constexpr std::string_view gpu_types[] = {"none", "mGPU", "GPU"};
-constexpr uint64_t max_compute = 1'000'000;  // Devices: more than any node has; larger numbers count as this.
-constexpr uint64_t max_mib = 1'000'000'000'000;  // More than any device has; larger numbers count as this.
+constexpr uint64_t max_compute = 1'000'000;      // Devices; more than any node has. Limits larger numbers.
+constexpr uint64_t max_mib = 1'000'000'000'000;  // More than any device has. Limits larger numbers.
 
 // Volcengine's names of the policies, in the order of Carve's.
 constexpr std::string_view policy_names[] = {"固定配额", "固定争抢", "争抢模式"};
 
-// Returns basis points of one device, or no value if the text has another form than "3" or "0.25".
+// Returns the basis points of one device, or no value if the text does not have the form "3" or "0.25".
 std::optional<uint64_t> parse_compute(std::string_view text) {
   const auto number = leading_decimal(text);
   if (!number || number->length != text.size() || number->digits == 0 || number->decimals > 2)
@@ -34,7 +34,7 @@ std::optional<uint64_t> parse_compute(std::string_view text) {
   return std::min(number->digits, max_compute) * unit;
 }
 
-// Returns MiB, or no value if the text is neither like "4096" nor an amount of whole MiB.
+// Returns the MiB, or no value if the text is neither a number like "4096" nor an amount of whole MiB.
 std::optional<uint64_t> parse_mib(std::string_view text) {
   const auto number = leading_decimal(text);
   if (number && number->length == text.size() && number->decimals == 0)
@@ -44,7 +44,7 @@ std::optional<uint64_t> parse_mib(std::string_view text) {
   return std::min(bytes->count >> 20, max_mib);
 }
 
-// Checks spec.gpu. The messages begin with "gpu.", as the form's fields do.
+// Checks spec.gpu. Messages start with "gpu." and the field's name, as in the form.
 class GpuFields {
  public:
   GpuFields(const ApplicationGpu& gpu, objects::ErrorList& errors) : gpu_(gpu), errors_(errors) {}
@@ -80,7 +80,7 @@ class GpuFields {
     refuse_others("whole devices", /*allows_devices=*/true);
     const uint32_t devices = gpu_.devices.value_or(1);
     if (devices < 1 || devices > max_slice_devices)
-      add("devices", fmt::format("{}", devices), "{} is not 1 to {}", devices, max_slice_devices);
+      add("devices", fmt::format("{}", devices), "{} is not between 1 and {}", devices, max_slice_devices);
     return objects::Gpu{.devices = devices, .exclusive = true};
   }
 
@@ -93,14 +93,14 @@ class GpuFields {
     } else if (!gpu_.devices) {
       add("devices", "", "is required with multiDevice; use 2 to {}", max_slice_devices);
     } else if (*gpu_.devices < 2 || *gpu_.devices > max_slice_devices) {
-      add("devices", value, "{} is not 2 to {}", value, max_slice_devices);
+      add("devices", value, "{} is not between 2 and {}", value, max_slice_devices);
     } else {
       return *gpu_.devices;
     }
     return 0;
   }
 
-  // Returns the policy's word; empty for the node's.
+  // Returns the policy, or an empty text for the node's policy.
   std::string policy() {
     const auto* const name = std::ranges::find(policy_names, gpu_.policy);
     if (name != std::end(policy_names))
@@ -134,7 +134,8 @@ class GpuFields {
     return "";
   }
 
-  // Returns the share of each device; empty if there is none. `devices` is 0 if the number is invalid.
+  // Returns the share of each device. Empty if the application has none. `devices` is 0 if the number is
+  // invalid.
   std::string share(uint32_t devices, const std::string& policy_word) {
     const std::string& compute = gpu_.compute;
     if (compute.empty()) {

@@ -1,4 +1,4 @@
-// Applications: their documents, their rules, and the service that each one runs as. Amounts of a GPU are per
+// Applications: their documents, their rules, and the services that run them. Amounts of a GPU are per
 // replica; with multiDevice they are divided equally over its devices.
 //
 //   | gpu.type | memory               | compute                                  | devices         |
@@ -23,7 +23,7 @@ namespace carve::dialects {
 inline constexpr uint64_t min_single_device_mib = 256;  // Exclusive.
 inline constexpr uint64_t min_multi_device_mib = 1024;  // Exclusive.
 
-// Context that the document lacks: the pool named by spec.pool.
+// Context that is not in the document: the pool named by spec.pool.
 struct ApplicationContext {
   bool is_elastic_pool = false;  // The pool's type is vci.
 };
@@ -34,11 +34,11 @@ struct ApplicationService {
 };
 
 // Parses the JSON text of an application strictly. spec.gpu.compute and spec.gpu.memory may also be numbers,
-// whose digits are kept: 0.30 becomes the text "0.30". If there are errors, the part that could be parsed may
-// still be checked.
+// whose digits are kept: 0.30 becomes the text "0.30". If there are errors, also returns the part that could
+// be parsed, so that it can be checked.
 api::PartlyRead<objects::Application> read_application(std::string_view json);
 
-// Returns the spec of the service that the application runs as, or every error of the application.
+// Returns the spec of the service that runs the application. Fails with every error of the application.
 Result<ApplicationService, api::FieldErrors> service_of(const objects::Application&,
                                                         const ApplicationContext&);
 

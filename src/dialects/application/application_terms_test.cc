@@ -11,7 +11,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// The JSON text of an application with these fields of gpu, as YAML, and with these lines of spec.
+// Returns the JSON text of an application with these fields of spec.gpu and these other lines of spec, both
+// as YAML.
 std::string application(const std::string& gpu, const std::string& lines = "") {
   const auto documents = yaml::documents_of(
       fmt::format("apiVersion: carve.dev/v1\nkind: Application\nmetadata: {{name: a}}\nspec:\n  gpu: {{{}}}\n"
@@ -34,7 +35,7 @@ std::string summary(const std::optional<objects::Gpu>& gpu) {
                      gpu->policy.empty() ? "-" : gpu->policy);
 }
 
-TEST(Application, each_form_of_a_gpu_gives_its_slice) {
+TEST(Application, each_form_of_gpu_results_in_its_slice) {
   const std::pair<const char*, const char*> rows[] = {
       {"", "none"},
       {"type: none", "none"},
@@ -63,7 +64,7 @@ TEST(Application, each_form_of_a_gpu_gives_its_slice) {
   }
 }
 
-TEST(Application, each_rule_of_the_gpu_names_its_field) {
+TEST(Application, each_rule_for_gpu_reports_its_field) {
   const std::string mgpu = "type: mGPU, ", good = mgpu + "memory: 4096, compute: 0.5";
   const std::string multi = mgpu + "multiDevice: true, ";
   const std::string neither = " is neither a positive whole number nor 0.01 to 0.99 with at most 2 decimals";
@@ -75,8 +76,8 @@ TEST(Application, each_rule_of_the_gpu_names_its_field) {
       {"type: GPU, compute: 0.5", "spec.gpu.compute",
        "gpu.compute: type GPU has whole devices; leave compute out"},
       {"type: GPU, multiDevice: true", "spec.gpu.multiDevice", "gpu.multiDevice: type GPU has whole devices"},
-      {"type: GPU, devices: 17", "spec.gpu.devices", "gpu.devices: 17 is not 1 to 16"},
-      {"type: GPU, devices: 0", "spec.gpu.devices", "gpu.devices: 0 is not 1 to 16"},
+      {"type: GPU, devices: 17", "spec.gpu.devices", "gpu.devices: 17 is not between 1 and 16"},
+      {"type: GPU, devices: 0", "spec.gpu.devices", "gpu.devices: 0 is not between 1 and 16"},
       {mgpu + "memory: 4096, compute: 0", "spec.gpu.compute", "gpu.compute: 0" + neither},
       {mgpu + "memory: 4096, compute: 0.00", "spec.gpu.compute", "gpu.compute: 0.00" + neither},
       {mgpu + "memory: 4096, compute: 0.005", "spec.gpu.compute", "gpu.compute: 0.005" + neither},
@@ -108,9 +109,10 @@ TEST(Application, each_rule_of_the_gpu_names_its_field) {
        "固定争抢, 争抢模式)"},
       {multi + "memory: 2048, compute: 1", "spec.gpu.devices",
        "gpu.devices: is required with multiDevice; use 2 to 16"},
-      {multi + "memory: 2048, compute: 1, devices: 1", "spec.gpu.devices", "gpu.devices: 1 is not 2 to 16"},
+      {multi + "memory: 2048, compute: 1, devices: 1", "spec.gpu.devices",
+       "gpu.devices: 1 is not between 2 and 16"},
       {multi + "memory: 34GiB, compute: 17, devices: 17", "spec.gpu.devices",
-       "gpu.devices: 17 is not 2 to 16"},
+       "gpu.devices: 17 is not between 2 and 16"},
       {multi + "memory: 1024, compute: 1, devices: 2", "spec.gpu.memory",
        "gpu.memory: 1024 MiB; multi-device sharing needs more than 1024 MiB"},
       {multi + "memory: 2048, compute: 0.3, devices: 3", "spec.gpu.memory",
@@ -147,8 +149,8 @@ TEST(Application, the_other_rules_are_those_of_a_service) {
       {"  cpu: {request: '2', limit: '1'}\n",
        "spec.cpu.limit: 1 is less than the request 2; raise the limit"},
       {"  memory: {request: 2GiB, limit: 1GiB}\n", "spec.memory.limit: 1GiB is less than the request 2GiB"},
-      {"  replicas: 65\n", "spec.replicas: 65 is not 0 to 64"},
-      {"  port: 0\n", "spec.port: 0 is not 1 to 65535"},
+      {"  replicas: 65\n", "spec.replicas: 65 is not between 0 and 64"},
+      {"  port: 0\n", "spec.port: 0 is not between 1 and 65535"},
       {"  replcas: 2\n", "spec.replcas: no such field; there are cpu, elasticContainer, gpu"},
       {"  replicas: 1.5\n", "spec.replicas: 1.5 is not a non-negative whole number"},
       {"  pool: 1.5\n", "spec.pool: 1.5 is not a text; write it in quotes"},
@@ -160,7 +162,7 @@ TEST(Application, the_other_rules_are_those_of_a_service) {
   }
 }
 
-TEST(Application, all_errors_are_returned_at_once) {
+TEST(Application, all_errors_are_returned_together) {
   const auto service = translated(
       R"({"kind": "App", "spec": {"gpu": {"type": "mGPU", "memory": 1, "compute": 2.5}, "elasticContainer": true}})");
   ASSERT_FALSE(service);

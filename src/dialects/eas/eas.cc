@@ -15,7 +15,7 @@ using objects::AutoscaleMetric;
 
 using api::Json;
 
-constexpr uint64_t max_gpu_memory = 1'000'000;  // GB or GiB: more than any device has.
+constexpr uint64_t max_gpu_memory = 1'000'000;  // GB or GiB; more than any device has.
 constexpr uint64_t max_cpu = 1'000'000;         // Cores.
 constexpr uint64_t max_memory = 1'000'000'000;  // MB.
 
@@ -28,7 +28,7 @@ constexpr MemoryUnit binary_unit{.name = "GiB", .bytes = 1ull << 30};
 
 bool is_ml(const std::string& instance_type) { return instance_type.starts_with("ml"); }
 
-// Reads one document; each function reads one part.
+// Translates one document; each function reads one part of it.
 class Translation {
  public:
   Translation(const Json& document, const EasContext& context)
@@ -54,7 +54,7 @@ class Translation {
   }
 
  private:
-  // Returns a member of metadata, even if the document has it as "metadata.name" at the top, as PAI's SDK and
+  // Returns a member of metadata. It may also be at the top level as "metadata.name", where PAI's SDK and
   // eascmd's -D write it.
   JsonMember metadata(const std::string& key) { return reader_.value(reader_.root(), "metadata." + key); }
 
@@ -89,8 +89,8 @@ class Translation {
 
   std::string pool_text() const { return pool_.empty() ? "the controller" : "pool " + pool_; }
 
-  // The unit follows the type, so the replica may not run on a node of another kind. Nodes without a type may
-  // be of any kind.
+  // The unit depends on the instance type, so the replica must not run on a node of another kind. Nodes
+  // without a type may be of any kind.
   bool may_have_type(const std::string& instance_type) {
     const auto is_other = [&](const std::string& type) {
       return !type.empty() && is_ml(type) != is_ml(instance_type);
@@ -101,11 +101,11 @@ class Translation {
                 "{}: {} has a node of type {}, on which gpu_memory would be {}; set metadata.resource to a "
                 "pool whose nodes are all {}",
                 objects::typed(instance_type), pool_text(), *other, is_ml(*other) ? "GB" : "GiB",
-                is_ml(instance_type) ? "ml.*" : "of such a type");
+                is_ml(instance_type) ? "ml.*" : "of one type");
     return false;
   }
 
-  // Returns the unit of gpu_memory, or no value if the pool's instance types contradict each other.
+  // Returns the unit of gpu_memory, or no value if the instance types of the pool use different units.
   std::optional<MemoryUnit> memory_unit(const std::string& instance_type) {
     const auto& types = context_.pool_instance_types;
     if (!instance_type.empty()) {
@@ -184,7 +184,7 @@ class Translation {
                               .limit = fmt::format("{}MB", *megabytes)};
   }
 
-  // Returns a number of instances: 2, or "25%" of them.
+  // Returns a number of instances from a number such as 2 or a percentage such as "25%".
   std::optional<uint32_t> instances(const JsonMember& member, bool rounds_up) {
     const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
     const std::string as_text = member && member.value->is_string() ? member.value->get<std::string>() : "0";
@@ -215,7 +215,7 @@ class Translation {
         errors_.add(
             "metadata.rolling_strategy", "",
             "max_surge and max_unavailable are both 0, so no instance could be replaced; set one to 1");
-      update.max_unavailable = 1;  // Like Kubernetes if percentages are rounded to 0.
+      update.max_unavailable = 1;  // As in Kubernetes if both percentages are rounded to 0.
     }
     if (const auto seconds =
             reader_.whole_as_text(metadata("eas.termination_grace_period"), 0, objects::max_seconds))
@@ -243,7 +243,7 @@ class Translation {
     read_env(reader_.list(container, "env"));
   }
 
-  // PAI's strategies whose load can be measured here: the metrics of `carve eas autoscale`.
+  // Reads PAI's scaling strategies whose load can be measured here: the metrics of `carve eas autoscale`.
   void read_autoscaler() {
     const JsonMember root = reader_.root();
     JsonMember scaler = reader_.object(root, "autoscaler");

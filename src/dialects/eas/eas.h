@@ -34,17 +34,17 @@
 
 namespace carve::dialects {
 
-// The annotation with the document's original name; metadata.name is the same in lower case, with `-` for
-// `_`.
+// The annotation that holds the document's original name. metadata.name is the same name in lower case, with
+// `-` for `_`.
 inline constexpr const char* eas_name_annotation = "eas.carve.dev/name";
 
 inline constexpr uint32_t max_eas_instances = 64;
 
-// Context that the document lacks: the nodes of the pool named by metadata.resource.
+// Context that is not in the document: the nodes of the pool named by metadata.resource.
 struct EasContext {
   std::vector<std::string> pool_instance_types;  // Types of the nodes with GPUs.
   std::optional<uint64_t>
-      largest_usable_bytes;  // Largest usable memory of one device; not checked if absent.
+      largest_usable_bytes;  // Largest usable memory of one device; if absent, not checked.
 };
 
 struct EasService {
@@ -52,31 +52,30 @@ struct EasService {
   std::vector<std::string> warnings;
 };
 
-// Returns the service described by the document, with the document in spec.source, or every error of the
-// document.
+// Returns the service that the document describes, with the document itself in spec.source. Fails with every
+// error.
 Result<EasService, api::FieldErrors> from_eas(std::string_view json, const EasContext&);
 
 // Returns whether the document is from PAI-EAS: a JSON object without apiVersion and kind.
 bool is_eas(std::string_view json);
 
-// Returns metadata.resource of the document, which is the pool whose nodes are the context. Empty if it is
-// missing, or if the text is not JSON.
+// Returns metadata.resource of the document, which is the pool whose nodes form the context. Empty if it is
+// missing or if the text is not JSON.
 std::string eas_pool(std::string_view json);
 
-// Returns the name in the document; empty if it is missing, or if the text is not JSON.
+// Returns the name in the document. Empty if it is missing or if the text is not JSON.
 std::string eas_name(std::string_view json);
 
-// Returns whether the document describes a whole service. One without a name is a fragment, and so is one
-// without containers, even if it has the service's name: it has nothing to run.
+// Returns whether the document describes a whole service. A document without a name is a fragment. So is a
+// document without containers, even with the service's name, because there is nothing to run.
 bool is_whole_eas(std::string_view json);
 
-// Returns the document with the members of the fragment: objects are merged, every other value is replaced,
-// and null removes one (RFC 7396), like PAI's UpdateService.
+// Merges the fragment into the document: objects are merged, null removes a member, and any other value
+// replaces it (RFC 7396), like PAI's UpdateService.
 Result<std::string, api::FieldErrors> merged(std::string_view json, std::string_view fragment);
 
-// Returns the document with each "metadata.instance=2" set at its path; missing objects on the path are
-// added. A number, true, false, null, an object, a list or a quoted text is set as such, any other value as a
-// text.
+// Applies changes such as "metadata.instance=2" to the document. Missing objects on a path are added. A
+// number, true, false, null, an object, a list or a quoted text is set as such, and anything else as a text.
 Result<std::string, api::FieldErrors> modified(std::string_view json, std::span<const std::string> overrides);
 
 }  // namespace carve::dialects

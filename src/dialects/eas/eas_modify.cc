@@ -1,4 +1,4 @@
-// Changes of an EAS document by the client: `modify NAME -Dmetadata.instance=2`.
+// Changes that the client makes to an EAS document: `modify NAME -Dmetadata.instance=2`.
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -18,7 +18,7 @@ struct Step {
   std::optional<size_t> index;
 };
 
-// Parses "containers[0].port". No value if it is not a path.
+// Parses "containers[0].port". Returns no value if the text is not a path.
 std::optional<std::vector<Step>> steps_of(std::string_view path) {
   std::vector<Step> steps;
   while (!path.empty()) {
@@ -40,7 +40,7 @@ std::optional<std::vector<Step>> steps_of(std::string_view path) {
   return steps.empty() || steps.size() > api::max_depth ? std::nullopt : std::optional(steps);
 }
 
-// Returns the value at the step, adding it if it is missing, or a message.
+// Returns the value at the step, which is added if it is missing. Fails with a message.
 Result<Json*, std::string> enter(Json& at, const Step& step, const std::string& path) {
   const std::string shown = path.empty() ? "the document" : path;
   if (step.index) {
@@ -54,7 +54,7 @@ Result<Json*, std::string> enter(Json& at, const Step& step, const std::string& 
   }
   if (at.is_null()) at = Json::object();
   if (at.is_array())
-    return tl::unexpected(fmt::format("{0} is a list of {1}; its first item is {0}[0]", shown, at.size()));
+    return tl::unexpected(fmt::format("{0} is a list of {1} items; the first is {0}[0]", shown, at.size()));
   if (!at.is_object()) return tl::unexpected(fmt::format("{} is not an object", shown));
   return &at[step.key];
 }
@@ -79,7 +79,8 @@ Result<void, std::string> set(Json& document, const std::string& change) {
   return {};
 }
 
-// A flat key of the fragment, "metadata.gpu_memory", changes the nested member if the document has one.
+// Sets a flat key of the fragment, such as "metadata.gpu_memory", in the nested object if the document has
+// that member there.
 void set_nested(Json& document, const std::string& key, const Json& value) {
   if (key.find('.') == std::string::npos || value.is_object()) return;
   Json* at = &document;
@@ -99,7 +100,7 @@ void set_nested(Json& document, const std::string& key, const Json& value) {
   document.erase(key);
 }
 
-// A fragment's name replaces the document's, which may be at another of its places.
+// Replaces the document's name, which may be in another place than the fragment's.
 void set_name(Json& document, const std::string& name) {
   const bool has_place = !document.contains("metadata") || document["metadata"].is_object();
   if (name.empty() || !has_place) return;
@@ -108,7 +109,7 @@ void set_name(Json& document, const std::string& name) {
   document["metadata"]["name"] = name;
 }
 
-// Returns the document's text, or an error if the text could not be parsed again.
+// Returns the document's text. Fails if the text could not be parsed again.
 Result<std::string, api::FieldErrors> text_of(const Json& document) {
   std::string text = document.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
   const auto again = api::parse(text);

@@ -40,7 +40,8 @@ std::string summary(const objects::Service& service) {
   return out;
 }
 
-// A document with these members of metadata in addition to the name, and with these members next to metadata.
+// Returns a document with these members of metadata in addition to the name, and these members next to
+// metadata.
 std::string document(const std::string& metadata, const std::string& others = "") {
   return fmt::format(R"({{"metadata": {{"name": "a"{}{}}}, {}{}"containers": [{{"command": "serve"}}]}})",
                      metadata.empty() ? "" : ", ", metadata, others, others.empty() ? "" : ", ");
@@ -50,7 +51,7 @@ std::string of_type(const std::string& type) {
   return fmt::format(R"("cloud": {{"computing": {{"instances": [{{"type": "{}"}}]}}}})", type);
 }
 
-TEST(Eas, each_rule_gives_its_result) {
+TEST(Eas, each_field_is_translated) {
   const struct {
     std::string json;
     std::vector<std::string> pool_types;
@@ -107,7 +108,7 @@ TEST(Eas, each_rule_gives_its_result) {
        {"gpu_core_percentage is ignored without gpu_memory"}},
       // Whole devices.
       {document(R"("gpu": 0)"), {}, "a x1"},
-      // Numbers as texts, and with a fraction of 0.
+      // Numbers as texts or with a fraction of 0.
       {document(R"("gpu_memory": "20", "gpu_core_percentage": "5", "gpu": "0", "instance": "2")"),
        {},
        "a x2 memory=20GiB share=5% policy=fixed-share"},
@@ -141,14 +142,14 @@ TEST(Eas, each_rule_gives_its_result) {
        "a x10 update=3/2"},
       {document(R"("rolling_strategy": {"max_surge": 0})"), {}, "a x1 update=0/1"},
       {document(R"("rolling_strategy": {"max_surge": 0, "max_unavailable": "2%"})"), {}, "a x1 update=0/1"},
-      // Programs.
+      // Programs and images.
       {R"({"name": "My_Model_2", "containers": [{"image": "r/i:1", "port": 8000}]})",
        {},
        "my-model-2 x1 image=r/i:1 run= port=8000"},
       {R"({"metadata": {"name": "a"}, "containers": [{"script": "a\nb", "command": "", "env": [{"name": "A", "value": "1"}, {"name": "B"}]}]})",
        {},
        "a x1 run=/bin/sh|-c|a\nb env=A:1 env=B:"},
-      // No effect.
+      // Fields without effect.
       {document(R"("rpc": {"keepalive": 5}, "workspace_id": 1)",
                 R"("processor": "pmml", "model_path": "oss://a")"),
        {},
@@ -175,7 +176,7 @@ TEST(Eas, each_rule_gives_its_result) {
   }
 }
 
-TEST(Eas, each_error_names_its_field) {
+TEST(Eas, each_error_reports_its_field) {
   const struct {
     std::string json;
     EasContext context;
@@ -346,7 +347,7 @@ TEST(Eas, each_error_names_its_field) {
   }
 }
 
-TEST(Eas, all_errors_are_returned_at_once) {
+TEST(Eas, all_errors_are_returned_together) {
   const auto eas =
       from_eas(R"({"metadata": {"instance": 0, "gpu_memory": 1.5, "gpu_core_percentage": 0}})", {});
   ASSERT_FALSE(eas);
@@ -356,14 +357,14 @@ TEST(Eas, all_errors_are_returned_at_once) {
                                   "metadata.gpu_core_percentage", "containers[0].command"));
 }
 
-TEST(Eas, a_name_is_kept_as_it_was_given) {
+TEST(Eas, keeps_the_original_name) {
   const auto eas = from_eas(R"({"metadata": {"name": "My_Model"}, "containers": [{"image": "i"}]})", {});
   ASSERT_TRUE(eas);
   EXPECT_EQ(eas->service.metadata.name, "my-model");
   EXPECT_EQ(eas->service.metadata.annotations.at(eas_name_annotation), "My_Model");
 }
 
-TEST(Eas, a_slice_is_exact_to_the_byte) {
+TEST(Eas, slice_sizes_are_exact_to_the_byte) {
   const auto bytes = [](const std::string& type) {
     return objects::terms_of(from_eas(document(slice, of_type(type)), {})->service.spec)->gpu->memory_bytes;
   };
@@ -371,11 +372,11 @@ TEST(Eas, a_slice_is_exact_to_the_byte) {
   EXPECT_EQ(bytes("ecs.x"), 21'474'836'480u);
 }
 
-TEST(Eas, kinds_of_documents_are_distinguished) {
+TEST(Eas, distinguishes_eas_documents_from_other_documents) {
   EXPECT_TRUE(is_eas(R"({"metadata": {"name": "a"}})"));
   EXPECT_FALSE(is_eas(R"({"kind": "Service"})"));
   EXPECT_FALSE(is_eas(R"({"apiVersion": "carve.dev/v1"})"));
-  EXPECT_FALSE(is_eas(R"({"metadata": {"name": "a"}, "spec": {}})")) << "a document of ours without its kind";
+  EXPECT_FALSE(is_eas(R"({"metadata": {"name": "a"}, "spec": {}})")) << "a Carve document without its kind";
   EXPECT_FALSE(is_eas("[]"));
   EXPECT_FALSE(is_eas("{"));
   EXPECT_EQ(eas_pool(document(R"("resource": "p")")), "p");
@@ -384,7 +385,7 @@ TEST(Eas, kinds_of_documents_are_distinguished) {
   EXPECT_EQ(eas_pool("{"), "");
 }
 
-TEST(EasModify, values_are_set_at_their_paths) {
+TEST(EasModify, sets_values_at_their_paths) {
   const std::pair<std::vector<std::string>, const char*> rows[] = {
       {{}, R"({"metadata":{"name":"a","instance":1},"c":[{"port":1}]})"},
       {{"metadata.instance=2", "metadata.name=b"},
@@ -403,7 +404,7 @@ TEST(EasModify, values_are_set_at_their_paths) {
   }
 }
 
-TEST(EasModify, a_path_that_leads_nowhere_is_refused) {
+TEST(EasModify, rejects_paths_that_do_not_exist) {
   std::string deep = "a";
   for (int i = 0; i < 100'000; ++i) deep += ".a";
   const std::pair<std::string, const char*> rows[] = {
@@ -417,7 +418,7 @@ TEST(EasModify, a_path_that_leads_nowhere_is_refused) {
       {deep + "=2", "must be PATH=VALUE"},
       {"name.x=2", "name is not an object"},
       {"name[0]=2", "name is not a list"},
-      {"c.x=2", "c is a list of 1; its first item is c[0]"},
+      {"c.x=2", "c is a list of 1 items; the first is c[0]"},
       {"c[2]=2", "c has 1 items; the next index is 1"},
   };
   for (const auto& [change, message] : rows) {
@@ -428,7 +429,7 @@ TEST(EasModify, a_path_that_leads_nowhere_is_refused) {
   EXPECT_FALSE(modified("{", {}));
 }
 
-TEST(EasModify, a_fragment_is_merged_into_the_document) {
+TEST(EasModify, merges_a_fragment_into_the_document) {
   const char* document =
       R"({"name": "a", "metadata": {"instance": 1, "cpu": 2}, "containers": [{"port": 1}]})";
   const auto out = merged(document, R"({"metadata": {"instance": 3, "cpu": null}})");
@@ -444,9 +445,9 @@ TEST(EasModify, a_fragment_is_merged_into_the_document) {
             *api::parse(R"({"metadata": {"instance": 3}, "metadata.gpu": 2, "metadata.x": 1})"));
   const auto renamed = merged(document, R"({"name": "c", "metadata": {"instance": 2}})");
   ASSERT_TRUE(renamed);
-  EXPECT_EQ(eas_name(*renamed), "c") << "a fragment for another service is seen as such";
+  EXPECT_EQ(eas_name(*renamed), "c") << "a fragment for another service is recognized";
   EXPECT_EQ(eas_name(*merged(R"({"metadata.name": "a"})", R"({"metadata": {"name": "d"}})")), "d");
-  EXPECT_TRUE(merged(document, R"({"name": "a", "metadata": 5})")) << "its errors are those of the document";
+  EXPECT_TRUE(merged(document, R"({"name": "a", "metadata": 5})")) << "the errors are those of the document";
   EXPECT_EQ(eas_name(document), "a");
   EXPECT_EQ(eas_name(R"({"metadata": {"name": "b"}})"), "b");
   EXPECT_EQ(eas_name(R"({"metadata": {}})"), "");

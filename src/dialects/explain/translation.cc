@@ -13,12 +13,13 @@ namespace {
 
 using api::Json;
 
-// Paths have a blank between two keys, because keys contain dots and slashes. In a manifest, POD begins the
-// path of the pod's metadata and spec, CONTAINER that of the container that runs.
+// The keys of a path are separated by blanks, because keys contain dots and slashes. In a manifest, POD
+// stands for the path of the object that contains the pod's metadata and spec, and CONTAINER for the path of
+// the container that runs.
 struct Rule {
   std::string_view dialects;  // Separated by blanks.
   std::string_view from;
-  std::string_view to;  // In {metadata, spec, slice}.
+  std::string_view to;  // A path from {metadata, spec, slice}.
   std::string_view message;
 };
 
@@ -33,7 +34,7 @@ constexpr Rule rules[] = {
      "GB (10^9 bytes) on instance types ml*, GiB on all others; the type is the document's, else that of the "
      "pool's nodes"},
     {"eas", "metadata gpu_core_percentage", "spec gpu share", "percent of one device; it needs gpu_memory"},
-    {"eas", "metadata gpu_core_percentage", "spec gpu policy", "a share of PAI-EAS is a maximum"},
+    {"eas", "metadata gpu_core_percentage", "spec gpu policy", "PAI-EAS treats a share as a maximum"},
     {"eas", "metadata gpu", "spec gpu devices",
      "whole devices; gpu_memory and gpu_core_percentage are ignored"},
     {"eas", "metadata cpu", "spec cpu limit", "cores, requested and limited"},
@@ -51,7 +52,7 @@ constexpr Rule rules[] = {
     {"eas", "containers 0 command", "spec run command", "a line for /bin/sh -c"},
     {"eas", "containers 0 script", "spec run command", "a line for /bin/sh -c"},
     {"eas", "containers 0 env", "spec run env", "name and value of each variable"},
-    {"eas", "containers 0 port", "spec port", "each replica gets a PORT of its own"},
+    {"eas", "containers 0 port", "spec port", "each replica gets its own PORT"},
 
     {"application", "spec gpu memory", "spec gpu memory",
      "MiB unless it has a unit; a total, divided equally over the devices"},
@@ -59,10 +60,10 @@ constexpr Rule rules[] = {
      "of one device; with multiDevice a total, divided equally over the devices"},
     {"application", "spec gpu policy", "spec gpu policy", "the policy's name, or Volcengine's name for it"},
     {"application", "spec gpu devices", "spec gpu devices", "devices of each replica"},
-    {"application", "spec gpu type", "spec gpu exclusive", "type GPU has whole devices, mGPU a part"},
+    {"application", "spec gpu type", "spec gpu exclusive", "type GPU requests whole devices"},
 
     {"ack", "CONTAINER resources limits aliyun.com/gpu-mem", "spec gpu memory",
-     "the node's memory units, divided equally over the devices"},
+     "in the node's memory unit; divided equally over the devices"},
     {"ack", "CONTAINER resources limits aliyun.com/gpu-core.percentage", "spec gpu share",
      "percent of one device; also sets isolation to memory+compute"},
     {"ack", "POD metadata labels aliyun.com/gpu-count", "spec gpu devices", "devices of each replica"},
@@ -72,7 +73,7 @@ constexpr Rule rules[] = {
      "percent in total, divided equally over the devices; also sets isolation to memory+compute; without "
      "memory, "
      "100 "
-     "is a whole device"},
+     "is one whole device"},
     {"vke", "POD metadata annotations vke.volcengine.com/container-multiple-gpu", "spec gpu devices",
      "devices of each replica"},
     {"vke", "POD metadata annotations vke.volcengine.com/mgpu-compute-policy", "spec gpu policy",
@@ -90,26 +91,27 @@ constexpr Rule rules[] = {
     {"kubernetes", "CONTAINER resources limits carve.dev/devices", "spec gpu devices",
      "devices of each replica; whole devices if nothing else is requested"},
     {"kubernetes", "POD metadata annotations carve.dev/parts", "spec gpu parts",
-     "memory and share of each of carve.dev/devices"},
+     "memory and share of each device"},
     {all_manifests, "POD metadata annotations carve.dev/policy", "spec gpu policy", "the policy's name"},
     {all_manifests, "POD metadata annotations carve.dev/isolation", "spec gpu isolation",
      "the isolation's name"},
     {all_manifests, "spec replicas", "spec replicas", "the number of replicas"},
-    {all_manifests, "CONTAINER image", "spec run image", "the container that requests a GPU, or the first"},
-    {all_manifests, "CONTAINER command", "spec run command", "the program, in place of an ENTRYPOINT"},
-    {all_manifests, "CONTAINER args", "spec run args", "with an image; else appended to the command"},
+    {all_manifests, "CONTAINER image", "spec run image",
+     "the first container that requests a GPU, or the first"},
+    {all_manifests, "CONTAINER command", "spec run command", "the program; replaces the ENTRYPOINT"},
+    {all_manifests, "CONTAINER args", "spec run args", "with an image; otherwise appended to the command"},
     {all_manifests, "CONTAINER env", "spec run env", "variables that have a value"},
     {all_manifests, "CONTAINER resources limits cpu", "spec cpu limit", "cores"},
     {all_manifests, "CONTAINER resources limits memory", "spec memory limit", "Gi is GiB, G is GB"},
 };
 
-// The second step, which all kinds share: the request of each slice.
+// The second step, which all kinds share: the translation into the request for each slice.
 constexpr Rule slice_rules[] = {
     {"", "spec gpu memory", "slice memory_bytes", "bytes of each device"},
-    {"", "spec gpu memory", "slice memory_units", "units; the node's memory unit at the grant is their size"},
+    {"", "spec gpu memory", "slice memory_units", "in the node's memory unit at the time of the grant"},
     {"", "spec gpu memory", "slice memory_bp", "basis points of each device's usable memory"},
     {"", "spec gpu share", "slice share_bp", "basis points of each device's time"},
-    {"", "spec gpu devices", "slice devices", "different devices, each with this memory and share"},
+    {"", "spec gpu devices", "slice devices", "number of devices; each has this memory and share"},
     {"", "spec gpu exclusive", "slice exclusive", "whole devices"},
     {"", "spec gpu parts", "slice parts",
      "memory and share of each device, in the order of the program's devices"},
@@ -124,7 +126,7 @@ bool has_word(std::string_view words, std::string_view word) {
   return false;
 }
 
-// Parses the index from a list's key.
+// Parses the index in a list's key.
 std::optional<size_t> index_of(std::string_view key) {
   size_t out = 0;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), out);
@@ -132,7 +134,7 @@ std::optional<size_t> index_of(std::string_view key) {
   return out;
 }
 
-// Returns the member of the object, or the item of the list; a key with a dot may match nested objects.
+// Returns the member of the object or the item of the list. A key with a dot may also match nested objects.
 const Json* member_at(const Json& of, std::string_view key) {
   if (of.is_array()) {
     const auto index = index_of(key);
@@ -145,7 +147,7 @@ const Json* member_at(const Json& of, std::string_view key) {
   return outer == nullptr ? nullptr : member_at(*outer, key.substr(dot + 1));
 }
 
-// Returns the value at the path. PAI's SDK writes a path as one key with dots.
+// Returns the value at the path. PAI's SDK may write a path as one key with dots.
 const Json* found_at(const Json& document, std::string_view path) {
   std::string flat(path);
   std::ranges::replace(flat, ' ', '.');
@@ -160,7 +162,7 @@ const Json* found_at(const Json& document, std::string_view path) {
   return value;
 }
 
-// Returns the path in this document: a Deployment has the pod's path in its template.
+// Returns the path in this document, because the pod of a Deployment is in its template.
 std::string path_in(const Json& document, std::string_view path) {
   const bool has_template = found_at(document, "spec template") != nullptr;
   constexpr std::string_view pod = "POD ", container = "CONTAINER ";
@@ -174,7 +176,8 @@ std::string path_in(const Json& document, std::string_view path) {
   return std::string(path);
 }
 
-// Returns the path as a user writes it: "spec.containers[0].resources.limits.aliyun.com/gpu-mem".
+// Returns the path in the form in which users write it:
+// "spec.containers[0].resources.limits.aliyun.com/gpu-mem".
 std::string shown_path(std::string_view path) {
   std::string out;
   for (size_t at = 0; at < path.size();) {
@@ -194,7 +197,7 @@ std::string shown_value(const Json& value) {
 
 Json json_of(const std::string& text) { return api::parse(text).value_or(Json()); }
 
-// Returns the request of each slice, without default values.
+// Returns the request for each slice, without default values.
 Json slice_of(const objects::ServiceSpec& spec) {
   Json out = Json::object();
   const auto terms = objects::terms_of(spec);
@@ -210,7 +213,7 @@ Json slice_of(const objects::ServiceSpec& spec) {
   return out;
 }
 
-// Returns the row if the document has the field; `to` is its translation, if any.
+// Returns the row if the document has the field. `to` is the path of its translation, if any.
 std::optional<api::TranslatedField> row_of(const Rule& rule, const Json& from, const Json& to) {
   const std::string path = path_in(from, rule.from);
   const Json* const given = found_at(from, path);
@@ -227,9 +230,9 @@ std::optional<api::TranslatedField> row_of(const Rule& rule, const Json& from, c
 }  // namespace
 
 std::string field_in_source(std::string_view dialect, std::string_view source, std::string_view field) {
-  std::optional<Json> document;  // Parsed if a rule names the field.
+  std::optional<Json> document;  // Parsed only if a rule matches the field.
   std::string out(field);
-  size_t matched = 0;  // Bytes of the field that the longest rule names.
+  size_t matched = 0;  // Length of the longest rule that matches the field.
   for (const Rule& rule : rules) {
     const std::string to = shown_path(rule.to);
     const bool is_within = field.starts_with(to) &&

@@ -25,7 +25,7 @@ std::vector<std::string> shown(const std::vector<api::TranslatedField>& rows) {
   return out;
 }
 
-TEST(Translation, a_document_of_pai_eas) {
+TEST(Translation, lists_the_fields_of_a_pai_eas_document) {
   const std::string text = R"({"metadata":{"name":"My_Model","instance":2,"gpu_memory":20,
     "gpu_core_percentage":30,"rolling_strategy":{"max_surge":1}},
     "cloud":{"computing":{"instances":[{"type":"ml.gu7i"}]}},"containers":[{"command":"serve"}]})";
@@ -44,7 +44,7 @@ TEST(Translation, a_document_of_pai_eas) {
                                 "spec.gpu.share 30% -> slice.share_bp 3000"));
 }
 
-TEST(Translation, a_field_of_the_service_has_its_name_in_the_document) {
+TEST(Translation, finds_the_documents_field_for_a_field_of_the_service) {
   const auto in_eas = [](const char* field) {
     return field_in_source("eas",
                            R"({"metadata.instance":2,"metadata":{"gpu_memory":4,"gpu_core_percentage":5},
@@ -55,7 +55,7 @@ TEST(Translation, a_field_of_the_service_has_its_name_in_the_document) {
   EXPECT_EQ(in_eas("spec.gpu.memory"), "metadata.gpu_memory");
   EXPECT_EQ(in_eas("spec.replicas"), "metadata.instance");
   EXPECT_EQ(in_eas("spec.run.env.CUDA_VISIBLE_DEVICES"), "containers[0].env.CUDA_VISIBLE_DEVICES");
-  EXPECT_EQ(in_eas("spec.run.image"), "spec.run.image") << "the document has none";
+  EXPECT_EQ(in_eas("spec.run.image"), "spec.run.image") << "the document has no such field";
   EXPECT_EQ(in_eas("spec.gpuX"), "spec.gpuX");
   EXPECT_EQ(field_in_source("vke", R"({"spec":{"template":{"metadata":{"annotations":
       {"vke.volcengine.com/mgpu-compute-policy":"fixed-share"}},"spec":{"containers":[{"name":"c"},{"image":"x",
@@ -69,7 +69,7 @@ TEST(Translation, a_field_of_the_service_has_its_name_in_the_document) {
   EXPECT_EQ(field_in_source("", "{}", "spec.gpu.policy"), "spec.gpu.policy");
 }
 
-TEST(Translation, ignored_fields_have_no_translation) {
+TEST(Translation, omits_ignored_fields) {
   const std::string text =
       R"({"metadata":{"name":"a","gpu_core_percentage":30},"containers":[{"command":"serve"}]})";
   const auto eas = from_eas(text, {});
@@ -80,7 +80,7 @@ TEST(Translation, ignored_fields_have_no_translation) {
       Contains("metadata.gpu_core_percentage 30 ->  "));
 }
 
-TEST(Translation, reads_manifests_of_deployments_and_of_pods) {
+TEST(Translation, lists_the_fields_of_deployments_and_pods) {
   const std::string limits = R"("containers":[{"name":"c","image":"x","resources":{"limits":
     {"vke.volcengine.com/mgpu-memory":"4096","vke.volcengine.com/mgpu-core":30}}}])";
   const auto rows = [](const std::string& text) {
@@ -110,7 +110,7 @@ TEST(Translation, reads_manifests_of_deployments_and_of_pods) {
                                  "mgpu-memory 4096 -> spec.gpu.memory 4096MiB"));
 }
 
-TEST(Translation, an_application_and_a_carve_service) {
+TEST(Translation, lists_the_fields_of_applications_and_carve_services) {
   const std::string text = R"({"apiVersion":"carve.dev/v1","kind":"Application","metadata":{"name":"a"},
     "spec":{"gpu":{"type":"mGPU","multiDevice":true,"devices":2,"memory":"4096","compute":"0.5"},
     "run":{"command":["x"]}}})";

@@ -28,7 +28,7 @@ constexpr const char* mirror_annotation = "kubernetes.io/config.mirror";
 constexpr std::string_view hami_prefix = "hami.io/";
 constexpr std::string_view nvidia_prefix = "nvidia.com/";
 
-// Variables of ACK's cGPU and of HAMi: they lift limits, or choose how compute is limited.
+// Variables of ACK's cGPU and of HAMi that lift limits or choose how compute is limited.
 constexpr std::string_view foreign_variables[] = {"CGPU_DISABLE", "CUDA_DISABLE_CONTROL",
                                                   "CUDA_TASK_PRIORITY", "GPU_CORE_UTILIZATION_POLICY"};
 
@@ -40,7 +40,7 @@ struct RunningContainer {
   std::string name;
 };
 
-// Removes the member, and the object around it if that becomes empty.
+// Removes the member, and also the object around it if that becomes empty.
 void remove(Json& of, const char* object, const char* key) {
   Json* const around = member(of, object);
   if (around == nullptr || !around->is_object()) return;
@@ -145,8 +145,8 @@ class Admission {
     return is_theirs && std::ranges::find(known, annotation) == known.end();
   }
 
-  // Adds warnings about variables that lift or change a limit in the products that read them. The names are
-  // in lists of containers.
+  // Adds warnings about variables that lift or change a limit in the products that read them. `names` are
+  // lists of containers.
   void warn_of_variables() {
     for (const RunningContainer& container : running_) {
       const Json& json = source_["spec"][container.list][container.position];
@@ -159,8 +159,8 @@ class Admission {
     }
   }
 
-  // kubelet gives the devices of an init container to the first container that requests some, so both have
-  // one slot. In kubelet's order sidecars come before containers: the slot would go to a sidecar with a
+  // kubelet gives the devices of an init container to the first container that requests devices, so both have
+  // one slot. In kubelet's order, sidecars come before containers, so the slot would go to a sidecar with a
   // request.
   void read_sharing(const PodParts& pod, const JsonMember& item, const RunningContainer& init) {
     const auto refuse = [&](const std::string& message) {
@@ -184,12 +184,12 @@ class Admission {
     read_container_request(reader, own);
     if (const auto asked = own.containers.find(index);
         asked != own.containers.end() && asked->second != wanted)
-      refuse(fmt::format("it shares the slice of container {}, so it must request the same amounts",
+      refuse(fmt::format("shares the slice of container {} and must request the same amounts",
                          running_[index].name));
   }
 
-  // The annotation names containers. The API server also requires distinct names, but only after its
-  // webhooks.
+  // Checks the names, because the annotation refers to containers by name. The API server also requires
+  // unique names, but checks them only after the webhooks.
   void check_names() {
     std::set<std::string> names;
     for (const char* list : {"containers", "initContainers"}) {
@@ -199,9 +199,9 @@ class Admission {
         const std::string name = text_member((*containers)[i], "name");
         const std::string field = fmt::format("spec.{}[{}].name", list, i);
         if (name.empty()) {
-          errors_.add(field, name, "a container of a pod with slices needs a name");
+          errors_.add(field, name, "is required for a container of a pod with slices");
         } else if (!names.insert(name).second) {
-          errors_.add(field, name, "another container of the pod has this name");
+          errors_.add(field, name, "must be unique in the pod");
         }
       }
     }
@@ -249,7 +249,7 @@ class Admission {
     tolerate();
   }
 
-  // Removes the limits of the dialect and returns their original values; removes requests of slots.
+  // Removes the limits of the dialect and returns their original values. Also removes requests of slots.
   static std::map<std::string, std::string> take_given(Json& container) {
     std::map<std::string, std::string> out;
     Json& resources = container["resources"];
@@ -259,7 +259,7 @@ class Admission {
         resources["limits"].erase(key);
         remove(resources, "requests", key);
       }
-    remove(resources, "requests", keys::slot);  // An extended resource's request equals its limit.
+    remove(resources, "requests", keys::slot);  // The request of an extended resource must equal its limit.
     return out;
   }
 
@@ -279,7 +279,7 @@ class Admission {
     return out;
   }
 
-  // An amount that depends on the device, such as a part of its memory, is not added up by scheduler and
+  // An amount that depends on the device, such as a part of its memory, is not counted by the scheduler and
   // quotas.
   void write_limits(Json& limits, const Amounts& asked) const {
     if (const auto bytes = kubernetes::total_memory(requested_slice(asked).amounts))
@@ -290,7 +290,7 @@ class Admission {
     limits[keys::slot] = "1";
   }
 
-  // The API server has resolved the pod's class before it calls webhooks.
+  // The API server resolves the pod's priority class before it calls webhooks.
   std::optional<int32_t> priority() const {
     const Json* const value = member(source_["spec"], "priority");
     if (value == nullptr || !value->is_number_integer()) return std::nullopt;
@@ -323,7 +323,7 @@ class Admission {
   const PodSettings& settings_;
   const std::vector<DefaultedLimit> defaulted_;
   std::vector<std::string> warnings_;
-  const Json source_;  // Read while pod_ changes.
+  const Json source_;  // The original, which is read while pod_ changes.
   objects::ErrorList errors_;
   JsonReader reader_;
   PodRequests requests_;
@@ -336,7 +336,8 @@ api::FieldErrors one_error(std::string field, std::string message) {
   return {{.field = std::move(field), .value = "", .message = std::move(message)}};
 }
 
-// Returns the pod before its admission, from its annotation; no value if it has no readable one.
+// Returns the pod before its admission, reconstructed from its annotation, or no value if it has no readable
+// one.
 std::optional<Json> before_admission(const Json& pod) {
   const Json* const metadata = member(pod, "metadata");
   const Json* const annotations = metadata == nullptr ? nullptr : member(*metadata, "annotations");
@@ -364,7 +365,7 @@ std::optional<Json> before_admission(const Json& pod) {
   return out;
 }
 
-// A copy of a pod that ran (kubectl get -o yaml | kubectl replace --force) names its previous node.
+// A copy of a pod that ran (kubectl get -o yaml | kubectl replace --force) contains its previous node.
 std::vector<std::string> leave_node(Json& pod, Json& same) {
   const std::string node = text_member(pod["spec"], "nodeName");
   if (node.empty()) return {};
@@ -380,8 +381,8 @@ Result<AdmittedPod, api::FieldErrors> with_warnings(Result<AdmittedPod, api::Fie
   return admitted;
 }
 
-// Compares the fields that an admission writes, and nothing that other webhooks may change between two calls.
-// Limits that a LimitRange has written between them are not compared either.
+// Compares the fields that an admission writes, but nothing that other webhooks may change between two calls.
+// Limits that a LimitRange may have written in between are not compared either.
 bool same_marks(Json a, Json b) {
   for (Json* const pod : {&a, &b})
     for (const DefaultedLimit& limit : defaulted_limits(b)) remove_limit(*pod, limit);
@@ -390,7 +391,7 @@ bool same_marks(Json a, Json b) {
   };
   if (annotation(a) != annotation(b)) return false;
   const auto limits = [](const Json& pod) {
-    std::vector<std::optional<uint64_t>> out;  // The API server may write them in another form.
+    std::vector<std::optional<uint64_t>> out;  // Parsed, because the API server may write another form.
     for (const char* list : {"containers", "initContainers"})
       if (const Json* const containers = member(pod["spec"], list))
         for (const Json& container : *containers)

@@ -1,8 +1,8 @@
-// The stored form of a pod in the cluster: the webhook's translation of any dialect.
+// Translates a pod in any dialect into the form that the cluster stores, for the webhook.
 //
-// Limits of other dialects become Carve's, which scheduler and quotas add up; the original request and its
-// meaning are in the annotation carve.dev/request (kubernetes/format/pod_request.h). Pods that request
-// nothing from Carve are not changed.
+// Limits of other dialects are replaced by Carve's, which the scheduler and quotas add up. The original
+// request and its meaning are kept in the annotation carve.dev/request (kubernetes/format/pod_request.h).
+// Pods that request nothing from Carve are not changed.
 #pragma once
 
 #include <string>
@@ -21,9 +21,9 @@ struct AdmittedPod {
   std::vector<std::string> warnings;
 };
 
-// Returns the pod to store, or all its errors. A pod that was admitted already comes back unchanged: the API
-// server may call the webhook again after others have changed the pod. Annotations of Carve that this
-// translation would not write are removed.
+// Returns the pod to store. Fails with all errors. A pod that was already admitted is returned unchanged,
+// because the API server may call the webhook again after other webhooks have changed the pod. Carve's
+// annotations that this translation would not write are removed.
 Result<AdmittedPod, api::FieldErrors> admit(const api::Json& pod, const PodSettings&);
 
 }  // namespace carve::dialects

@@ -47,7 +47,7 @@ std::string refusal(const Json& pod, const PodSettings& settings = {}) {
   return admitted ? "" : admitted.error().front().message;
 }
 
-TEST(Admission, the_example_of_the_memory_unit) {
+TEST(Admission, translates_the_example_of_the_memory_unit) {
   const Json pod = pod_of("aliyun.com/gpu-mem: 16, cpu: 2", "ownerReferences: [{uid: u1, controller: true}]");
   const auto admitted = admit(pod, unit_of(MemoryUnit::mib_128));
   ASSERT_TRUE(admitted) << admitted.error().front().message;
@@ -68,7 +68,7 @@ TEST(Admission, the_example_of_the_memory_unit) {
   EXPECT_EQ(large->pod["spec"]["containers"][0]["resources"]["limits"]["carve.dev/memory"], "16Gi");
 }
 
-TEST(Admission, every_example_is_admitted_twice_alike) {
+TEST(Admission, admitting_every_example_again_changes_nothing) {
   for (const auto& [limits, metadata, result] : testing::accepted()) {
     const auto admitted = admit(pod_of(limits, metadata), unit_of(MemoryUnit::gib));
     ASSERT_TRUE(admitted) << limits << ": " << admitted.error().front().message;
@@ -79,17 +79,17 @@ TEST(Admission, every_example_is_admitted_twice_alike) {
   }
 }
 
-TEST(Admission, every_refusal_is_that_of_one_machine) {
+TEST(Admission, rejections_have_the_same_messages_as_on_one_machine) {
   for (const auto& [limits, metadata, message] : testing::refused())
     EXPECT_EQ(refusal(pod_of(limits, metadata)).substr(0, message.size()), message) << limits;
   EXPECT_EQ(refusal(pod_of("aliyun.com/gpu-mem: 0"), unit_of(MemoryUnit::gib)),
-            "aliyun.com/gpu-mem: 0; a whole number of 1 GiB from 1 up");
+            "aliyun.com/gpu-mem: 0; must be a whole number of 1 GiB from 1 up");
   EXPECT_EQ(refusal(pod_of("aliyun.com/gpu-mem: 16", "labels: {aliyun.com/gpu-count: '3'}"),
                     unit_of(MemoryUnit::mib_128)),
             "aliyun.com/gpu-count: 3 does not divide 16 units of 128 MiB equally");
 }
 
-TEST(Admission, totals_of_the_container_are_what_is_counted) {
+TEST(Admission, writes_the_totals_of_each_container) {
   const std::tuple<const char*, const char*, const char*, const char*> rows[] = {
       {"carve.dev/memory: 12Gi, carve.dev/devices: 3, carve.dev/compute: 30", "", "12Gi", "30"},
       {"nvidia.com/gpu: 2, nvidia.com/gpumem: 3000, nvidia.com/gpucores: 30", "", "6000Mi", "60"},
@@ -108,7 +108,7 @@ TEST(Admission, totals_of_the_container_are_what_is_counted) {
   }
 }
 
-TEST(Admission, parts_that_differ_count_in_all) {
+TEST(Admission, writes_the_sum_of_unequal_parts) {
   const auto admitted = admit(
       pod_of("carve.dev/devices: 3", "annotations: {carve.dev/parts: '8Gi:30%,4Gi:10%,2 units:12.5%'}"), {});
   ASSERT_TRUE(admitted) << admitted.error().front().message;
@@ -122,7 +122,7 @@ TEST(Admission, parts_that_differ_count_in_all) {
   EXPECT_FALSE(percent->pod["spec"]["containers"][0]["resources"]["limits"].contains("carve.dev/memory"));
 }
 
-TEST(Admission, forged_annotations_are_forgotten) {
+TEST(Admission, removes_forged_annotations) {
   const char* forged = R"('{"v":1,"dialect":"carve","given":{"c":{"carve.dev/memory":"1Gi"}},)"
                        R"("containers":{"c":{"memory_bytes":1073741824,"devices":1}}}')";
   const std::string marks = fmt::format(
@@ -139,7 +139,7 @@ TEST(Admission, forged_annotations_are_forgotten) {
   EXPECT_FALSE(plain->pod["metadata"].contains("labels"));
 }
 
-TEST(Admission, several_containers_have_slices_of_their_own) {
+TEST(Admission, gives_each_of_several_containers_its_own_slice) {
   const Json pod = json_of_yaml(R"(
 metadata: {name: a, annotations: {vke.volcengine.com/container-multiple-gpu: "2,1"}}
 spec:
@@ -162,7 +162,7 @@ spec:
   EXPECT_FALSE(request.containers.contains("setup"));
 }
 
-TEST(Admission, a_request_of_slots_gives_way_to_the_limit) {
+TEST(Admission, replaces_a_request_of_slots_by_the_limit) {
   const auto admitted = admit(json_of_yaml(R"(
 spec:
   containers:
@@ -176,7 +176,7 @@ spec:
   EXPECT_EQ(admit(admitted->pod, {})->pod, admitted->pod) << "again";
 }
 
-TEST(Admission, rules_over_a_whole_pod) {
+TEST(Admission, checks_rules_that_concern_the_whole_pod) {
   const auto two = [](const char* a, const char* b) {
     return json_of_yaml(
         fmt::format("metadata: {{}}\nspec: {{containers: [{{name: a, resources: {{limits: {{{}}}}}}}, "
@@ -205,7 +205,7 @@ TEST(Admission, rules_over_a_whole_pod) {
             "init container i: a kubelet restart may then kill the pod; request it in a container");
   EXPECT_EQ(refusal(pod_of("carve.dev/memory: 4Gi", "", "nodeName: n1")),
             "spec.nodeName: Carve's scheduler chooses the node; use nodeSelector");
-  EXPECT_EQ(refusal(pod_of("cpu: 1", "", "nodeName: n1")), "") << "it asks for no slice";
+  EXPECT_EQ(refusal(pod_of("cpu: 1", "", "nodeName: n1")), "") << "the pod requests no slice";
   EXPECT_EQ(refusal(json_of_yaml("kind: Pod")), "spec: is required");
 }
 
@@ -231,7 +231,7 @@ TEST(Admission, an_init_container_may_share_the_first_slice) {
   EXPECT_EQ(refusal(asked),
             "init container i: a kubelet restart may then kill the pod; request it in a container");
   EXPECT_EQ(refusal(pod("carve.dev/memory: 5Gi, carve.dev/compute: 30"), share),
-            "init container i: it shares the slice of container a, so it must request the same amounts");
+            "init container i: shares the slice of container a and must request the same amounts");
   EXPECT_EQ(refusal(pod("aliyun.com/gpu-mem: 4"), share),
             "container i uses dialect ack, and another container uses carve; keep one");
   EXPECT_EQ(refusal(pod("carve.dev/memory: 4Gi, carve.dev/compute: 30",
@@ -245,7 +245,7 @@ TEST(Admission, an_init_container_may_share_the_first_slice) {
             "init container i: no container has a slice to share; request it in a container");
 }
 
-TEST(Admission, containers_have_names_that_differ) {
+TEST(Admission, containers_must_have_unique_names) {
   const auto named = [](const char* first, const char* second) {
     return json_of_yaml(
         fmt::format("spec: {{containers: [{{{}resources: {{limits: {{carve.dev/memory: 1Gi}}}}}}], "
@@ -253,15 +253,15 @@ TEST(Admission, containers_have_names_that_differ) {
                     first, second));
   };
   EXPECT_EQ(refusal(named("", "name: b, ")),
-            "spec.containers[0].name: a container of a pod with slices needs a name");
+            "spec.containers[0].name: is required for a container of a pod with slices");
   EXPECT_EQ(refusal(named("name: a, ", "")),
-            "spec.initContainers[0].name: a container of a pod with slices needs a name");
+            "spec.initContainers[0].name: is required for a container of a pod with slices");
   EXPECT_EQ(refusal(named("name: a, ", "name: a, ")),
-            "spec.initContainers[0].name: another container of the pod has this name");
+            "spec.initContainers[0].name: must be unique in the pod");
   EXPECT_EQ(refusal(named("name: a, ", "name: b, ")), "");
 }
 
-TEST(Admission, models_are_named_by_parts_of_their_names) {
+TEST(Admission, selects_models_by_parts_of_their_names) {
   const auto admitted = admit(pod_of("nvidia.com/gpumem: 3000", "annotations: {nvidia.com/use-gputype: A10}"),
                               unit_of(MemoryUnit::gib));
   ASSERT_TRUE(admitted);
@@ -275,16 +275,16 @@ TEST(Admission, models_are_named_by_parts_of_their_names) {
   EXPECT_THAT(warned->warnings, ::testing::ElementsAre("hami.io/node-scheduler-policy has no effect here"));
 }
 
-TEST(Admission, settings_that_keep_a_pod_from_devices_are_rejected) {
+TEST(Admission, rejects_settings_that_keep_a_pod_from_devices) {
   const char* const limits = "nvidia.com/gpumem: 3000";
   EXPECT_EQ(refusal(pod_of(limits, "annotations: {nvidia.com/nouse-gpuuuid: GPU-1}")),
             "nvidia.com/nouse-gpuuuid is not supported; list the allowed devices in nvidia.com/use-gpuuuid");
   EXPECT_EQ(refusal(pod_of(limits, "annotations: {nvidia.com/vgpu-mode: mig}")),
-            "nvidia.com/vgpu-mode: 'mig'; slices are not MIG devices, leave it out");
+            "nvidia.com/vgpu-mode: 'mig'; slices are not MIG devices; leave it out");
   EXPECT_EQ(refusal(pod_of(limits, "annotations: {nvidia.com/vgpu-mode: hami-core}")), "");
 }
 
-TEST(Admission, settings_without_effect_cause_a_warning) {
+TEST(Admission, warns_about_settings_without_effect) {
   const auto warnings = [](const char* limits, const char* annotation, const char* variable) {
     Json pod = pod_of(limits, fmt::format("annotations: {{{}}}", annotation).c_str());
     pod["spec"]["containers"][0]["env"] = {{{"name", variable}, {"value", "true"}}};
@@ -301,7 +301,7 @@ TEST(Admission, settings_without_effect_cause_a_warning) {
   EXPECT_THAT(warnings("cpu: 3", "a: b", "CGPU_DISABLE"), ::testing::IsEmpty());
 }
 
-// The annotation is in the form of Kubernetes 1.36.2 (plugin/pkg/admission/limitranger/admission.go).
+// Returns the annotation in the format of Kubernetes 1.36.2 (plugin/pkg/admission/limitranger/admission.go).
 std::string defaulted_by_range(const std::string& items) {
   return "annotations: {kubernetes.io/limit-ranger: 'LimitRanger plugin set: " + items + "'}";
 }
@@ -315,14 +315,14 @@ TEST(Admission, a_limit_range_does_not_mix_dialects) {
   ASSERT_TRUE(admitted) << admitted.error().front().message;
   const Json& limits = admitted->pod["spec"]["containers"][0]["resources"]["limits"];
   EXPECT_EQ(limits.dump(), R"({"carve.dev/memory":"1Gi","carve.dev/slot":"1","carve.dev/compute":50})")
-      << "a max of compute rejects containers without it";
+      << "a max of compute rejects containers without compute";
   EXPECT_EQ(request_of(admitted->pod).dialect, "ack");
   EXPECT_FALSE(request_of(admitted->pod).containers.at("c").amounts.share_bp);
   EXPECT_EQ(admit(admitted->pod, unit_of(MemoryUnit::gib))->pod, admitted->pod);
   EXPECT_THAT(refusal(pod_of("aliyun.com/gpu-mem: 1, carve.dev/memory: 2Gi, carve.dev/compute: 50",
                              defaulted_by_range("carve.dev/compute limit for container c"))),
               HasSubstr("mixes carve.dev/memory and aliyun.com/gpu-mem"))
-      << "the owner wrote both";
+      << "the owner set both";
   EXPECT_FALSE(admit(pod_of("nvidia.com/gpu: 1, carve.dev/memory: 2Gi",
                             defaulted_by_range("carve.dev/memory limit for container c")),
                      [] {
@@ -331,17 +331,17 @@ TEST(Admission, a_limit_range_does_not_mix_dialects) {
                        return settings;
                      }())
                    ->is_sliced)
-      << "NVIDIA's plugin serves it";
+      << "NVIDIA's plugin serves the limit";
 }
 
-TEST(Admission, a_slice_from_only_a_limit_range_causes_a_warning) {
+TEST(Admission, warns_about_a_slice_that_comes_only_from_a_limit_range) {
   const auto admitted = admit(
       pod_of("carve.dev/memory: 2Gi", defaulted_by_range("carve.dev/memory limit for container c")), {});
   ASSERT_TRUE(admitted);
   EXPECT_TRUE(admitted->is_sliced);
   ASSERT_EQ(admitted->warnings.size(), 1u);
   EXPECT_THAT(admitted->warnings[0], HasSubstr("container c has a slice because a LimitRange"));
-  // Compute without memory is no request, and ordinary init containers have no slice.
+  // Compute without memory is not a request, and ordinary init containers have no slice.
   const auto plain = admit(
       pod_of("carve.dev/compute: 50", defaulted_by_range("carve.dev/compute limit for container c")), {});
   ASSERT_TRUE(plain) << plain.error().front().message;
@@ -354,10 +354,10 @@ TEST(Admission, a_slice_from_only_a_limit_range_causes_a_warning) {
              "initContainers: [{name: i, image: i, resources: {limits: {carve.dev/memory: 2Gi}}}]");
   EXPECT_EQ(refusal(init), "");
   const Json kept = admit(init, {})->pod["spec"]["initContainers"][0]["resources"]["limits"];
-  EXPECT_EQ(kept.dump(), R"({"carve.dev/memory":"2Gi"})") << "it has no slot, so no slice";
+  EXPECT_EQ(kept.dump(), R"({"carve.dev/memory":"2Gi"})") << "the container has no slot and thus no slice";
 }
 
-TEST(Admission, a_copy_of_a_pod_that_ran_leaves_its_node) {
+TEST(Admission, removes_the_node_from_a_copy_of_a_pod_that_ran) {
   Json copy = admit(pod_of("aliyun.com/gpu-mem: 2"), unit_of(MemoryUnit::gib))->pod;
   copy["spec"]["nodeName"] = "n1";
   copy["metadata"]["annotations"]["carve.dev/slices"] = "{}";
@@ -369,7 +369,7 @@ TEST(Admission, a_copy_of_a_pod_that_ran_leaves_its_node) {
   EXPECT_THAT(again->warnings[0], HasSubstr("spec.nodeName n1 is left out"));
 }
 
-TEST(Admission, mirror_pods_pass_unchanged) {
+TEST(Admission, mirror_pods_are_not_changed) {
   const Json pod = pod_of("carve.dev/memory: 5", "annotations: {kubernetes.io/config.mirror: x}");
   EXPECT_EQ(Json::diff(pod, admit(pod, {})->pod), Json::array());
 }

@@ -1,5 +1,5 @@
-// Carve's own keys. Amounts are totals of the container, because scheduler, quotas and autoscaler add them
-// up.
+// Carve's own keys. Amounts are totals of the container, because the scheduler, quotas and the autoscaler add
+// them up.
 #include <algorithm>
 #include <sstream>
 
@@ -32,14 +32,14 @@ std::optional<uint32_t> carve_devices(ContainerReader& reader) {
   return static_cast<uint32_t>(*count);
 }
 
-// Returns the bytes of each device; no value after an error.
+// Returns the bytes on each device, or no value after an error.
 std::optional<uint64_t> memory_of(ContainerReader& reader, const JsonMember& memory, uint32_t devices) {
   const auto bytes = kubernetes::parse_quantity(given(memory));
   if (!bytes || *bytes == 0) {
     reader.refuse(memory, "{}{}: {} is not an amount of memory; write 4Gi or 4096Mi", at(reader),
                   keys::memory, given(memory));
   } else if (*bytes < mib_bytes) {
-    // A small number was meant as GiB, a large one as MiB.
+    // The user probably meant a small number as GiB and a large number as MiB.
     const std::string larger =
         *bytes < 1024 ? fmt::format("{}Gi", *bytes) : kubernetes::quantity_of_bytes(*bytes * mib_bytes);
     reader.refuse(memory, "{}{}: {} is {} bytes; write {} or {}Mi", at(reader), keys::memory, given(memory),
@@ -56,7 +56,7 @@ std::optional<uint64_t> memory_of(ContainerReader& reader, const JsonMember& mem
   return std::nullopt;
 }
 
-// Returns the basis points of each device; no value after an error.
+// Returns the basis points of each device, or no value after an error.
 std::optional<uint32_t> share_of(ContainerReader& reader, const JsonMember& compute, uint32_t devices) {
   const auto percent = kubernetes::parse_quantity(given(compute));
   if (percent && *percent >= devices && *percent <= uint64_t{100} * devices && *percent * 100 % devices == 0)
@@ -64,8 +64,8 @@ std::optional<uint32_t> share_of(ContainerReader& reader, const JsonMember& comp
   reader.refuse(compute, "{}{}: {} on {} device{}; {}", at(reader), keys::compute, given(compute), devices,
                 devices == 1 ? "" : "s",
                 percent && *percent >= devices && *percent <= uint64_t{100} * devices
-                    ? "it does not divide into whole 0.01 %"
-                    : "1 to 100 for each device");
+                    ? "does not divide into whole 0.01 %"
+                    : "must be 1 to 100 for each device");
   return std::nullopt;
 }
 
@@ -79,7 +79,7 @@ Result<Part, std::string> parse_part_memory(std::string_view text) {
   return Part{.memory_bytes = *bytes};
 }
 
-// Returns the amounts of a container with differing devices, or no value after an error.
+// Returns the amounts of a container with unequal parts, or no value after an error.
 std::optional<Amounts> read_parts(ContainerReader& reader, const JsonMember& member, uint32_t devices) {
   const std::string text = reader.text(member);
   auto parts = parse_parts(text, parse_part_memory);
@@ -94,7 +94,7 @@ std::optional<Amounts> read_parts(ContainerReader& reader, const JsonMember& mem
   }
   for (const Part& part : *parts)
     if (part.share_bp.has_value() != parts->front().share_bp.has_value()) {
-      reader.refuse(member, "{}: give a compute share on each device or on none of them", keys::parts);
+      reader.refuse(member, "{}: request a compute share on each device or on none", keys::parts);
       return std::nullopt;
     }
   Amounts out{.parts = std::move(*parts)};
@@ -111,13 +111,13 @@ std::vector<std::string> words_of(ContainerReader& reader, const char* key) {
   return out;
 }
 
-// If the dialect has the word as well, both must be the same.
+// If the dialect also has a value, both must be equal.
 template <Worded E>
 void read_word(ContainerReader& reader, const char* key, std::optional<E>& out) {
   const JsonMember member = reader.annotation(key);
   const auto word = reader.word<E>(member, key);
   if (word && out && *out != *word)
-    reader.refuse(member, "{}: {} contradicts {}, which the pod requests too; keep one", key, text(*word),
+    reader.refuse(member, "{}: {} contradicts {}, which the pod also requests; keep one", key, text(*word),
                   text(*out));
   if (word) out = word;
 }
@@ -127,7 +127,7 @@ void read_strategy(ContainerReader& reader, Amounts& out) {
   if (!member) return;
   out.strategy = parse_node_strategy(reader.text(member));
   if (!out.strategy)
-    reader.refuse(member, "{}: {}; it must be {}", keys::strategy, given(member), node_strategy_names());
+    reader.refuse(member, "{}: {}; must be {}", keys::strategy, given(member), node_strategy_names());
 }
 
 void read_spill(ContainerReader& reader, Amounts& out) {
@@ -167,15 +167,15 @@ std::optional<Amounts> read_carve(ContainerReader& reader) {
 void read_slice_annotations(ContainerReader& reader, Amounts& out) {
   for (const auto& [key, member] : reader.annotations_with(keys::prefix))
     if (std::ranges::find(annotations, key) == std::end(annotations))
-      reader.refuse(member, "{}: no such annotation; there are {}", key.substr(0, 80),
+      reader.refuse(member, "{}: unknown annotation; use one of {}", key.substr(0, 80),
                     fmt::join(annotations, ", "));
   for (const char* key : annotations)
     if (const JsonMember label = reader.label(key))
       reader.refuse(label, "{}: a label of this name has no effect; write it as an annotation", key);
   if (const JsonMember parts = reader.annotation(keys::parts); parts && out.parts.empty())
-    reader.refuse(
-        parts, "{}: it is the memory and the share of each of {}; leave out other amounts of the container",
-        keys::parts, keys::devices);
+    reader.refuse(parts,
+                  "{}: sets the memory and share of each of {}; leave out other amounts of the container",
+                  keys::parts, keys::devices);
   read_word(reader, keys::policy, out.policy);
   read_word(reader, keys::isolation, out.isolation);
   read_word(reader, keys::latency_class, out.latency_class);

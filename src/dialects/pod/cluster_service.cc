@@ -16,7 +16,7 @@ constexpr const char* port_field = "spec.ports[0].port";
 constexpr const char* target_field = "spec.ports[0].targetPort";
 constexpr const char* port_variable = "PORT";
 
-// Returns a port as a text, either its number or its name.
+// Returns a port's number or name as a text.
 std::string port_text(JsonReader& reader, const JsonMember& member) {
   if (!member) return "";
   if (member.value->is_string()) return member.value->get<std::string>();
@@ -24,7 +24,7 @@ std::string port_text(JsonReader& reader, const JsonMember& member) {
   return number ? fmt::format("{}", *number) : "";
 }
 
-// Returns whether the word contains a shell's reference to the variable, as in $PORT, ${PORT:-8000} or
+// Returns whether the word contains a shell reference to the variable, such as $PORT, ${PORT:-8000} or
 // $(PORT).
 bool reads_variable(std::string_view word) {
   for (const std::string_view form : {"$PORT", "${PORT", "$(PORT"})
@@ -71,7 +71,7 @@ Result<ClusterService, api::FieldErrors> read_cluster_service(std::string_view j
   if (out.port == 0 && errors.empty())
     errors.add(port_field, "", "the Service has no port; add one, such as 8000");
   if (out.selector.empty() && errors.empty())
-    errors.add("spec.selector", "", "the Service has no selector; add labels of the pods that it is for");
+    errors.add("spec.selector", "", "the Service has no selector; add the labels of its pods");
   if (!protocol.empty() && protocol != "TCP")
     errors.add("spec.ports[0].protocol", protocol, "{}: Carve services support only TCP; leave it out",
                objects::typed(protocol));
@@ -123,7 +123,7 @@ Result<void, api::FieldErrors> give_port(const ClusterService& service, const Po
     target = ContainerReader::number(service.target, 1, UINT16_MAX);
   if (!target)
     errors.add(target_field, service.target,
-               "{} is not the name of a port of the container; write the number at which the program listens",
+               "{} is not the name of a port of the container; use the number at which it listens",
                objects::typed(service.target));
   spec.port = service.port;
   spec.target_port.reset();

@@ -1,5 +1,5 @@
-// A cluster's document of kind Service (apiVersion v1). It does not become an object: it sets the port of the
-// workload whose pods its selector matches.
+// A Kubernetes document of kind Service (apiVersion v1). It does not become an object but sets the port of
+// the workload whose pods its selector matches.
 //
 //   | ports[0]             | service                                                                        |
 //   |----------------------|--------------------------------------------------------------------------------|
@@ -27,13 +27,13 @@ struct ClusterService {
   std::vector<std::string> warnings;
 };
 
-// Returns whether the JSON document is a cluster's kind Service rather than Carve's.
+// Returns whether the JSON document is a Kubernetes Service rather than a Carve Service.
 bool is_cluster_service(std::string_view json);
 
-// Returns the Service, or every error.
+// Parses the Service. Fails with every error.
 Result<ClusterService, api::FieldErrors> read_cluster_service(std::string_view json);
 
-// The part of a manifest's pod that a Service sees.
+// The parts of a manifest's pod that a Service refers to.
 struct PodFace {
   std::map<std::string, std::string> labels;
   std::map<std::string, uint32_t> ports;  // Ports of the container that runs, by name.
@@ -43,7 +43,7 @@ PodFace pod_face(std::string_view manifest);
 // Returns whether the selector matches the labels of the pods.
 bool selects(const ClusterService&, const PodFace&);
 
-// Sets the port of the service that runs the manifest, or returns every error.
+// Sets the port of the service that runs the manifest. Fails with every error.
 Result<void, api::FieldErrors> give_port(const ClusterService&, const PodFace&, objects::ServiceSpec&);
 
 }  // namespace carve::dialects

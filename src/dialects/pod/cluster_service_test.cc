@@ -5,13 +5,13 @@
 namespace carve::dialects {
 namespace {
 
-TEST(ClusterService, a_carve_service_is_not_a_cluster_service) {
+TEST(ClusterService, distinguishes_carve_services_from_kubernetes_services) {
   EXPECT_TRUE(is_cluster_service(R"({"apiVersion":"v1","kind":"Service"})"));
   EXPECT_FALSE(is_cluster_service(R"({"apiVersion":"carve.dev/v1","kind":"Service"})"));
   EXPECT_FALSE(is_cluster_service(R"({"apiVersion":"v1","kind":"Pod"})"));
 }
 
-TEST(ClusterService, the_ports_are_those_of_the_container_that_runs) {
+TEST(ClusterService, uses_the_ports_of_the_container_that_runs) {
   const PodFace face = pod_face(R"({"kind":"Pod","metadata":{"labels":{"app":"a"}},"spec":{"containers":[
       {"name":"proxy","ports":[{"name":"http","containerPort":80}]},
       {"name":"model","ports":[{"name":"http","containerPort":8000},{"name":"bad","containerPort":"x"}],
@@ -21,7 +21,7 @@ TEST(ClusterService, the_ports_are_those_of_the_container_that_runs) {
   EXPECT_TRUE(pod_face("{").labels.empty());
 }
 
-TEST(ClusterService, a_variable_port_gives_each_replica_its_own) {
+TEST(ClusterService, a_port_variable_gives_each_replica_its_own_port) {
   ClusterService service{
       .name = "a", .name_space = {}, .selector = {}, .port = 8000, .target = "30000", .warnings = {}};
   objects::ServiceSpec spec{.replicas = 3};

@@ -53,7 +53,7 @@ std::optional<uint64_t> ContainerReader::count(const JsonMember& member, std::st
   }
   if (number && *number >= range.low && *number <= range.high && *number % range.step == 0) return number;
   const std::string steps = range.step == 1 ? "" : fmt::format(" in steps of {}", range.step);
-  refuse(member, "{}: {}; {}", name, given.substr(0, 40),
+  refuse(member, "{}: {}; must be {}", name, given.substr(0, 40),
          range.text.empty() ? fmt::format("{} to {}{}", range.low, range.high, steps) : range.text);
   return std::nullopt;
 }

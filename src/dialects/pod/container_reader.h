@@ -1,5 +1,5 @@
-// A container of a pod, as a dialect reads it: its limits, and the labels and annotations of its pod. Errors
-// go into a list, so a reader continues and finds all errors of a pod.
+// Reads a container of a pod for a dialect: its limits, and the labels and annotations of its pod. Errors are
+// collected in a list, so that a reader continues and finds all errors of a pod.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ struct PodParts {
 };
 struct ContainerParts {
   std::string name;
-  size_t index = 0;  // Among the pod's containers.
+  size_t index = 0;  // Index among the pod's containers.
   JsonMember limits;
   JsonMember requests;
 };
@@ -35,7 +35,7 @@ struct CountRange {
   uint64_t step = 1;
   std::string text;         // The range as a message shows it; "LOW to HIGH" if empty.
   std::string unit = "";    // The counted unit, such as "MiB".
-  uint64_t unit_bytes = 0;  // Bytes per unit; 0 if it is unknown or not an amount of memory.
+  uint64_t unit_bytes = 0;  // Bytes per unit; 0 if unknown or not an amount of memory.
 };
 
 class ContainerReader {
@@ -49,7 +49,7 @@ class ContainerReader {
   size_t containers() const { return pod_.containers; }
 
   bool has_limit(const char* key) const;
-  // Returns the limit. Kubernetes rejects a request of these resources that differs from its limit.
+  // Returns the limit. Kubernetes rejects a request for these resources that differs from its limit.
   JsonMember limit(const char* key);
   JsonMember label(const char* key) { return json_.named(pod_.labels, key); }
   JsonMember annotation(const char* key) { return json_.named(pod_.annotations, key); }
@@ -58,19 +58,19 @@ class ContainerReader {
   std::vector<std::pair<std::string, JsonMember>> limits_with(std::string_view prefix);
   std::string text(const JsonMember& member) { return json_.text(member); }
 
-  // Returns a quantity, 16 or "16", inside the range; no value if it is missing, or after an error. `name`
-  // begins the message. A suffix of bytes, as in 512Mi, is an error. The suffix k is not, because the API
-  // server writes 2000 as 2k.
+  // Returns a quantity such as 16 or "16" if it is in the range. Returns no value if it is missing or after
+  // an error. `name` starts the message. A suffix of bytes, as in 512Mi, is an error. The suffix k is
+  // allowed, because the API server writes 2000 as 2k.
   std::optional<uint64_t> count(const JsonMember&, std::string_view name, const CountRange&);
-  // Returns the whole number in the text of a label or annotation; no value if it is outside the range.
+  // Returns the whole number in the text of a label or annotation, or no value if it is outside the range.
   static std::optional<uint64_t> number(std::string_view text, uint64_t low, uint64_t high);
-  // Returns the value of a word; no value if it is missing, or after an error.
+  // Returns the enumerator for a word, or no value if the member is missing or after an error.
   template <Worded E>
   std::optional<E> word(const JsonMember& member, std::string_view name) {
     if (!member) return std::nullopt;
     const std::string given = text(member);
     const auto value = parse<E>(given);
-    if (!value) refuse(member, "{}: {}; it is {}", name, given.substr(0, 40), choice(Words<E>::words));
+    if (!value) refuse(member, "{}: {}; must be {}", name, given.substr(0, 40), choice(Words<E>::words));
     return value;
   }
 

@@ -20,7 +20,7 @@ constexpr DialectRow rows[] = {{Dialect::carve, carve_limits, read_carve},
                                {Dialect::hami, hami_limits, read_hami},
                                {Dialect::nvidia, nvidia_limits, read_nvidia}};
 
-// Returns the first limit of the row that the container has, or null.
+// Returns the first limit of the row that the container has, or null if it has none.
 const char* limit_of(const DialectRow& row, const ContainerReader& reader) {
   const auto found = std::ranges::find_if(row.limits, [&](const char* key) { return reader.has_limit(key); });
   return found == row.limits.end() ? nullptr : *found;
@@ -33,7 +33,7 @@ std::span<const DialectRow> dialect_rows() { return rows; }
 const DialectRow* dialect_of(ContainerReader& reader) {
   const DialectRow* out = nullptr;
   for (const DialectRow& row : rows) {
-    for (const char* key : row.limits) reader.limit(key);  // Also those requested without a limit.
+    for (const char* key : row.limits) reader.limit(key);  // Also reports requests without a limit.
     const char* key = limit_of(row, reader);
     if (key == nullptr) continue;
     if (out == nullptr) {
@@ -50,7 +50,7 @@ const DialectRow* dialect_of(ContainerReader& reader) {
 void refuse_unknown_limits(ContainerReader& reader) {
   for (const auto& [key, limit] : reader.limits_with(keys::prefix))
     if (key != keys::slot && std::ranges::find(carve_limits, key) == std::end(carve_limits))
-      reader.refuse(limit, "container {}: {}: no such limit; there are {}", reader.container().name,
+      reader.refuse(limit, "container {}: {}: unknown limit; use one of {}", reader.container().name,
                     key.substr(0, 80), fmt::join(carve_limits, ", "));
 }
 

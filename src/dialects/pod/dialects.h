@@ -1,5 +1,5 @@
-// The dialects of container requests: the limits of each, and how they are read. To add a dialect: a file
-// that reads it, a row here, its rows in testing/dialect_rows.h.
+// The dialects of container requests: the limits of each, and how they are read. A new dialect needs a file
+// that reads it, a row here, and test rows in testing/dialect_rows.h.
 #pragma once
 
 #include <optional>
@@ -12,20 +12,21 @@ namespace carve::dialects {
 struct DialectRow {
   Dialect dialect;
   std::span<const char* const> limits;  // Its keys.
-  // Returns the container's request; no value if there is none, or after an error.
+  // Returns the container's request, or no value if there is none or after an error.
   std::optional<Amounts> (*read)(ContainerReader&);
 };
 
-// In the order of their names in messages.
+// Returns the dialects in the order in which messages list them.
 std::span<const DialectRow> dialect_rows();
 
-// Returns the dialect of the container's limits, or none. Two of them in one container are an error.
+// Returns the dialect of the container's limits, or null. Limits of two dialects in one container are an
+// error.
 const DialectRow* dialect_of(ContainerReader&);
 
-// Rejects unknown limits that begin with Carve's prefix.
+// Rejects unknown limits with Carve's prefix.
 void refuse_unknown_limits(ContainerReader&);
 
-// Reads Carve's annotations about the slices of a pod, in whichever dialect its limits are.
+// Reads Carve's annotations about the slices of a pod, whatever the dialect of its limits.
 void read_slice_annotations(ContainerReader&, Amounts&);
 
 std::optional<Amounts> read_carve(ContainerReader&);

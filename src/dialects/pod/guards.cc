@@ -12,7 +12,7 @@ using api::Json;
 constexpr const char* own_scheduler = "carve-scheduler";
 constexpr const char* container_lists[] = {"containers", "initContainers", "ephemeralContainers"};
 
-// Directories that give a container more than its slice. /var/run is /run.
+// Directories that give a container access beyond its slice. /var/run is /run.
 constexpr std::string_view protected_paths[] = {
     "/run/carve", "/var/run/carve", "/var/lib/carve", "/etc/cdi", "/run/cdi", "/var/run/cdi", "/dev"};
 
@@ -20,7 +20,7 @@ bool is_true(const Json& object, const char* key) {
   return object.is_object() && object.contains(key) && object[key].is_boolean() && object[key].get<bool>();
 }
 
-// Calls the function with the member's items that are objects.
+// Calls the function for each item of the member that is an object.
 template <class F>
 void each_object(const Json& of, const char* key, F&& call) {
   if (!of.is_object() || !of.contains(key) || !of[key].is_array()) return;
@@ -54,8 +54,8 @@ void check_scheduling(const Json& spec, const PodSettings& settings, objects::Er
                objects::typed(runtime));
 }
 
-// Two schedulers that allocate claims do not see each other's allocations in time, and each gives the same
-// devices away (measured: 10 of 10 devices twice). So Carve's scheduler does not allocate claims.
+// Two schedulers that allocate claims do not see each other's allocations in time and allocate the same
+// devices twice (measured: 10 of 10 devices). Therefore Carve's scheduler does not allocate claims.
 void check_claims(const Json& spec, const PodSettings& settings, objects::ErrorList& errors) {
   if (!spec.contains("resourceClaims") || !spec["resourceClaims"].is_array() ||
       spec["resourceClaims"].empty())
@@ -74,7 +74,7 @@ void check_host(const Json& spec, objects::ErrorList& errors) {
   for (const char* key : {"hostPID", "hostIPC"})
     if (is_true(spec, key))
       errors.add(std::string("spec.") + key, "true",
-                 "a pod with a slice may not share the host's; remove it");
+                 "a pod with a slice must not share the host's namespaces; remove it");
   each_object(spec, "volumes", [&](const Json& volume) {
     if (!volume.contains("hostPath")) return;
     const std::string given = text_member(volume["hostPath"], "path");
@@ -93,7 +93,7 @@ void check_containers(const Json& spec, objects::ErrorList& errors) {
     each_object(spec, list, [&](const Json& container) {
       const std::string at = fmt::format("container {}", text_member(container, "name"));
       if (container.contains("securityContext") && is_true(container["securityContext"], "privileged"))
-        errors.add(at, "privileged", "a privileged container sees every device; leave it out");
+        errors.add(at, "privileged", "a privileged container can access every device; leave it out");
       each_object(container, "env", [&](const Json& variable) {
         if (text_member(variable, "name") == "NVIDIA_VISIBLE_DEVICES")
           errors.add(at, "NVIDIA_VISIBLE_DEVICES",

@@ -16,7 +16,7 @@ std::string first_error(const std::string& spec_as_yaml, const PodSettings& sett
   return errors.empty() ? "" : errors.all().front().message;
 }
 
-TEST(Guards, each_has_its_message) {
+TEST(Guards, each_guard_has_its_message) {
   const std::pair<const char*, const char*> rows[] = {
       {"nodeName: n1", "spec.nodeName: Carve's scheduler chooses the node; use nodeSelector"},
       {"schedulerName: other",
@@ -30,13 +30,13 @@ TEST(Guards, each_has_its_message) {
        "claims; move the claims"},
       {"resourceClaims: [{name: nic, resourceClaimTemplateName: x}], schedulerName: default-scheduler",
        "spec.resourceClaims: scheduler carve-scheduler of pods"},
-      {"hostPID: true", "spec.hostPID: a pod with a slice may not share the host's; remove it"},
-      {"hostIPC: true", "spec.hostIPC: a pod with a slice may not share the host's; remove it"},
+      {"hostPID: true", "spec.hostPID: a pod with a slice must not share the host's namespaces; remove it"},
+      {"hostIPC: true", "spec.hostIPC: a pod with a slice must not share the host's namespaces; remove it"},
       {"volumes: [{name: v, hostPath: {path: /run/carve/attach}}]",
        "spec.volumes.v: hostPath '/run/carve/attach' overlaps /run/carve, which gives access beyond the "
        "pod's slice"},
       {"containers: [{name: c, securityContext: {privileged: true}}]",
-       "container c: a privileged container sees every device; leave it out"},
+       "container c: a privileged container can access every device; leave it out"},
       {"initContainers: [{name: i, securityContext: {privileged: true}}]", "container i: a privileged"},
       {"containers: [{name: c, env: [{name: NVIDIA_VISIBLE_DEVICES, value: all}]}]",
        "container c: env NVIDIA_VISIBLE_DEVICES overrides the devices of the slice; remove it"}};
@@ -44,7 +44,7 @@ TEST(Guards, each_has_its_message) {
     EXPECT_THAT(first_error(spec), ::testing::StartsWith(message)) << spec;
 }
 
-TEST(Guards, no_spelling_of_a_path_passes) {
+TEST(Guards, reject_all_spellings_of_a_path) {
   for (const char* path : {"/", "/dev", "/dev/", "/dev/nvidia0", "//dev", "/run", "/run/../run/carve", "/var",
                            "/var/run/cdi/x", "/etc", "/etc/./cdi", "dev", "", "/var/lib", "/x/../dev"})
     EXPECT_NE(first_error(fmt::format("volumes: [{{name: v, hostPath: {{path: '{}'}}}}]", path)), "") << path;
@@ -52,7 +52,7 @@ TEST(Guards, no_spelling_of_a_path_passes) {
     EXPECT_EQ(first_error(fmt::format("volumes: [{{name: v, hostPath: {{path: '{}'}}}}]", path)), "") << path;
 }
 
-TEST(Guards, what_a_pod_may_have) {
+TEST(Guards, allow_harmless_settings) {
   EXPECT_EQ(first_error("schedulerName: default-scheduler, volumes: [{name: v, emptyDir: {}}], containers: "
                         "[{name: c, securityContext: {privileged: false}, env: [{name: A}]}]"),
             "");
@@ -63,7 +63,7 @@ TEST(Guards, what_a_pod_may_have) {
   EXPECT_EQ(first_error("resourceClaims: []"), "");
   settings.schedulers = {"default-scheduler"};
   EXPECT_EQ(first_error("resourceClaims: [{name: nic, resourceClaimName: x}]", settings), "")
-      << "there is one scheduler";
+      << "there is only one scheduler";
 }
 
 TEST(Guards, members_of_other_types_are_ignored) {

@@ -1,15 +1,15 @@
-// The keys by which pods request slices: keys of limits, labels and annotations. Sources: Alibaba Cloud's
-// documents on GPU sharing in ACK, Volcengine's on mGPU in VKE, the README of HAMi.
+// The keys with which pods request slices: limits, labels and annotations. Sources: Alibaba Cloud's documents
+// on GPU sharing in ACK, Volcengine's on mGPU in VKE, the README of HAMi.
 #pragma once
 
 namespace carve::dialects::keys {
 
-// Carve's. Amounts in limits are totals of the container.
+// Carve's keys. Amounts in limits are totals of the container.
 inline constexpr const char* prefix = "carve.dev/";
 inline constexpr const char* memory = "carve.dev/memory";
 inline constexpr const char* compute = "carve.dev/compute";
 inline constexpr const char* devices = "carve.dev/devices";
-// Added at admission: the device that kubelet's plugin gives to a container with a slice.
+// Added by the admission: the device that kubelet's plugin gives to a container with a slice.
 inline constexpr const char* slot = "carve.dev/slot";
 inline constexpr const char* taint = "carve.dev/gpu";  // On nodes; pods with slices tolerate it.
 inline constexpr const char* policy = "carve.dev/policy";
@@ -32,7 +32,7 @@ inline constexpr const char* vke_count = "vke.volcengine.com/container-multiple-
 inline constexpr const char* vke_policy = "vke.volcengine.com/mgpu-compute-policy";
 inline constexpr const char* vke_elastic = "vke.volcengine.com/burst-to-vci";
 
-// On its own it is the resource of NVIDIA's device plugin.
+// Without other keys, this is the resource of NVIDIA's device plugin.
 inline constexpr const char* nvidia_gpu = "nvidia.com/gpu";
 inline constexpr const char* hami_memory = "nvidia.com/gpumem";
 inline constexpr const char* hami_part = "nvidia.com/gpumem-percentage";

@@ -139,7 +139,7 @@ std::vector<std::string> remove_defaults(Json& pod, const std::vector<DefaultedL
       for (const std::string& key : keys) erase_limit(container, key);
     } else if (!is_written) {
       warnings.push_back(fmt::format(
-          "container {} has a slice because a LimitRange of the namespace sets {} (a max is a default too)",
+          "container {} has a slice because a LimitRange of the namespace sets {} (a max is also a default)",
           name, keys::memory));
     }
   });

@@ -20,7 +20,7 @@ using api::Json;
 struct Kind {
   std::string_view name;
   std::string_view api_version;
-  bool has_template;  // Its pods are in spec.template.
+  bool has_template;  // Whether its pods are in spec.template.
 };
 constexpr Kind kinds[] = {{.name = "Pod", .api_version = "v1", .has_template = false},
                           {.name = "Deployment", .api_version = "apps/v1", .has_template = true},
@@ -32,21 +32,21 @@ const Kind* kind_of(const Json& document) {
   return found == std::end(kinds) ? nullptr : found;
 }
 
-// Returns a Kubernetes quantity as one of Carve's amounts: "4Gi" is "4GiB", "1G" is "1GB", "1024" is "1024B".
+// Converts a Kubernetes quantity into Carve's form: "4Gi" into "4GiB", "1G" into "1GB", "1024" into "1024B".
 std::string amount_of(const std::string& quantity) {
   const size_t end = quantity.find_last_of("0123456789");
   const std::string suffix = end == std::string::npos ? "" : quantity.substr(end + 1);
   return suffix == "m" ? quantity : quantity + "B";
 }
 
-// Returns the dialect's name in spec.source.
+// Returns the dialect's name as in spec.source.
 std::string dialect_word(std::optional<Dialect> dialect) {
   if (!dialect || *dialect == Dialect::carve || *dialect == Dialect::nvidia) return "kubernetes";
   return std::string(text(*dialect));
 }
 
-// Returns the text with each $(NAME) of a variable replaced by its value and $$ by $, as Kubernetes does in
-// command, args and values of env (its third_party/forked/golang/expansion). Other references stay.
+// Replaces each $(NAME) of a variable by its value and $$ by $, as Kubernetes does in command, args and the
+// values of env (its third_party/forked/golang/expansion). Other references are kept.
 std::string expanded(std::string_view text, const std::map<std::string, std::string>& env) {
   std::string out;
   for (size_t at = 0; at < text.size(); ++at) {
@@ -106,7 +106,7 @@ class ManifestTranslation {
       for (const char* structural : {"selector", "serviceName"}) reader_.named(spec, structural);
       read_management(reader_.named(spec, "podManagementPolicy"));
       if (kind_.name ==
-          "StatefulSet") {  // Its pods keep their names, so one ends before its successor begins.
+          "StatefulSet") {  // Its pods keep their names, so a pod ends before its replacement starts.
         service_.spec.update.max_surge = 0;
         service_.spec.update.max_unavailable = 1;
         service_.metadata.annotations[replica_names_annotation] = ordinal_names;
@@ -152,7 +152,7 @@ class ManifestTranslation {
     warn_of(request);
   }
 
-  // Replicas start together here, like with Parallel.
+  // Replicas always start together here, as with Parallel.
   void read_management(const JsonMember& policy) {
     if (!policy) return;
     const std::string given = reader_.text(policy);
@@ -188,7 +188,7 @@ class ManifestTranslation {
       if (is_there) warnings_.push_back(fmt::format("the manifest has {}, which has no effect here", what));
   }
 
-  // A Pod's annotations are the service's too, so without_effect() does not name these of HAMi.
+  // A Pod's annotations are also those of the service, so without_effect() does not report HAMi's.
   void warn_of_annotations(const JsonMember& annotations) {
     if (!annotations) return;
     for (const auto& [key, value] : annotations.value->items())
@@ -209,20 +209,20 @@ class ManifestTranslation {
     const auto init = containers_with_gpu(*pod_spec.value, "initContainers");
     if (found.size() > 1)
       errors_.add(pod_spec.path + ".containers", names("containers", found),
-                  "the containers {} request a GPU, and a service runs one container; write a manifest for "
+                  "the containers {} request a GPU, but a service runs one container; write a manifest for "
                   "each of them, or remove the limits of all but one",
                   names("containers", found));
     if (found.empty() && !init.empty())
       errors_.add(pod_spec.path + ".initContainers", names("initContainers", init),
-                  "the init container {} requests a GPU, and init containers do not run here; move the "
-                  "limits to the container that is the program",
+                  "the init container {} requests a GPU, but init containers do not run here; move the "
+                  "limits to the container with the program",
                   names("initContainers", {init.front()}));
   }
 
   void read_container(const JsonMember& container, size_t index, size_t containers,
                       const JsonMember& pod_metadata) {
     if (!container)
-      return errors_.add("containers", "", "there is no container; add one with image or command");
+      return errors_.add("containers", "", "the pod has no container; add one with image or command");
     objects::Run& run = service_.spec.run;
     const std::string name = reader_.text(reader_.named(container, "name"));
     run.image = reader_.text(reader_.named(container, "image"));
@@ -245,10 +245,10 @@ class ManifestTranslation {
     read_resource(parts, "memory", service_.spec.memory);
     read_gpu(pod, parts);
     if (!kind_.has_template) warn_of_annotations(pod.annotations);
-    reader_.members(pod.labels);  // The template's labels are used by its selector.
+    reader_.members(pod.labels);  // The template's labels, which its selector uses.
   }
 
-  // A variable whose value comes from elsewhere is skipped; a warning names its field.
+  // Skips a variable whose value comes from elsewhere; a warning reports its field.
   void read_env(const JsonMember& list) {
     for (size_t i = 0; list && i < list.value->size(); ++i) {
       const JsonMember item = reader_.item(list, i);
@@ -260,7 +260,7 @@ class ManifestTranslation {
     }
   }
 
-  // Returns the quantity as one of Carve's amounts; empty if it is missing, or after an error.
+  // Returns the quantity in Carve's form. Empty if it is missing or after an error.
   std::string quantity(const JsonMember& member, bool is_memory) {
     if (!member) return "";
     const Json& value = *member.value;

@@ -1,7 +1,8 @@
-// Kubernetes manifests on one machine: a Pod, Deployment or StatefulSet to an objects::Service. It takes the
-// name, the namespace, the labels, the annotations, the replicas, and the image, command, args, env and
-// resources (pod_requests.h) of one container: the one that requests a GPU, or the first. Several that
-// request a GPU are an error. Each other field has no effect, and a warning names it.
+// Translates Kubernetes manifests for one machine: a Pod, Deployment or StatefulSet becomes an
+// objects::Service. It uses the name, the namespace, the labels, the annotations, the replicas, and the
+// image, command, args, env and resources (pod_requests.h) of one container: the one that requests a GPU,
+// otherwise the first one. More than one container that requests a GPU is an error. All other fields have no
+// effect and cause a warning.
 #pragma once
 
 #include <string>
@@ -27,7 +28,7 @@ inline constexpr const char* ordinal_names = "ordinal";
 // Returns whether the document is a JSON object of one of the three kinds.
 bool is_manifest(std::string_view json);
 
-// Returns the service described by the manifest, or every error of the manifest.
+// Returns the service that the manifest describes. Fails with every error of the manifest.
 Result<ManifestService, api::FieldErrors> from_manifest(std::string_view json,
                                                         const PodSettings& settings = {});
 

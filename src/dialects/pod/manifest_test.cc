@@ -48,7 +48,7 @@ std::string json_of(const std::string& yaml) {
   return documents ? documents->front() : documents.error().front().message;
 }
 
-// A pod with these limits, and with these members of metadata, as YAML.
+// Returns a pod with these limits and these members of metadata, as YAML.
 std::string pod(const std::string& limits, const std::string& metadata = "",
                 const std::string& container = "") {
   return json_of(
@@ -57,7 +57,7 @@ std::string pod(const std::string& limits, const std::string& metadata = "",
                   metadata.empty() ? "" : ", ", metadata, limits, container.empty() ? "" : ", ", container));
 }
 
-TEST(Manifest, the_example_of_the_memory_unit_is_read_unchanged) {
+TEST(Manifest, translates_the_example_of_the_memory_unit_without_changes) {
   const std::string json = json_of(example);
   EXPECT_TRUE(is_manifest(json));
   const auto manifest = from_manifest(json);
@@ -76,7 +76,7 @@ TEST(Manifest, the_example_of_the_memory_unit_is_read_unchanged) {
   EXPECT_THAT(manifest->warnings, ::testing::IsEmpty());
 }
 
-TEST(Manifest, replicas_are_started_together) {
+TEST(Manifest, warns_that_replicas_are_started_together) {
   const auto with = [](const char* policy) {
     std::string text = example;
     text.replace(text.find("\"Parallel\""), 10, policy);
@@ -90,14 +90,14 @@ TEST(Manifest, replicas_are_started_together) {
             "spec.podManagementPolicy: 'Paralel' is neither Parallel nor OrderedReady");
 }
 
-TEST(Manifest, each_form_of_resources_gives_its_slice) {
+TEST(Manifest, each_form_of_resources_results_in_its_slice) {
   for (const auto& [limits, metadata, result] : testing::accepted()) {
     const auto manifest = from_manifest(pod(limits, metadata));
     ASSERT_TRUE(manifest) << limits << ": " << manifest.error().front().message;
     const auto terms = objects::terms_of(manifest->service.spec);
     ASSERT_TRUE(terms && terms->gpu) << limits;
     const Amounts& here = *terms->gpu;
-    // Fields without meaning on one machine are warnings.
+    // Fields without meaning on one machine cause warnings.
     EXPECT_EQ(result.substr(0, testing::summary(here).size()), testing::summary(here)) << limits;
     EXPECT_EQ(manifest->warnings.empty(), result == testing::summary(here)) << limits;
   }
@@ -106,7 +106,7 @@ TEST(Manifest, each_form_of_resources_gives_its_slice) {
   EXPECT_FALSE(none->service.spec.gpu);
 }
 
-TEST(Manifest, each_rule_of_the_resources_has_its_message) {
+TEST(Manifest, each_rule_for_resources_has_its_message) {
   for (const auto& [limits, metadata, message] : testing::refused()) {
     const auto manifest = from_manifest(pod(limits, metadata));
     ASSERT_FALSE(manifest) << limits << metadata;
@@ -115,7 +115,7 @@ TEST(Manifest, each_rule_of_the_resources_has_its_message) {
   }
 }
 
-TEST(Manifest, the_first_container_is_the_program_without_a_gpu) {
+TEST(Manifest, runs_the_first_container_if_none_requests_a_gpu) {
   const auto manifest = from_manifest(json_of(R"(apiVersion: apps/v1
 kind: Deployment
 metadata: {name: a, namespace: n, annotations: {note: x}, uid: u}
@@ -157,14 +157,14 @@ spec:
                                    "spec.template.spec.containers[1] has no effect here"));
 }
 
-// A pod with these containers and init containers, as YAML.
+// Returns a pod with these containers and init containers, as YAML.
 std::string pod_with_containers(const std::string& containers, const std::string& init = "") {
   return json_of(
       fmt::format("apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {{containers: [{}]{}}}\n",
                   containers, init.empty() ? "" : ", initContainers: [" + init + "]"));
 }
 
-TEST(Manifest, the_container_that_requests_a_gpu_is_the_program) {
+TEST(Manifest, runs_the_container_that_requests_a_gpu) {
   const std::string proxy = "{name: proxy, command: [proxy]}";
   const auto with = [](const std::string& name, const std::string& limits) {
     return fmt::format("{{name: {0}, command: [{0}], resources: {{limits: {{{1}}}}}}}", name, limits);
@@ -179,7 +179,7 @@ TEST(Manifest, the_container_that_requests_a_gpu_is_the_program) {
     ASSERT_TRUE(manifest) << containers << manifest.error().front().message;
     EXPECT_EQ(manifest->service.spec.run.command, (std::vector<std::string>{"model"})) << containers;
     EXPECT_TRUE(manifest->service.spec.gpu) << containers;
-    EXPECT_EQ(manifest->warnings.size(), 1u) << containers;  // The other container.
+    EXPECT_EQ(manifest->warnings.size(), 1u) << containers;  // The warning about the other container.
   }
   const auto numbers = from_manifest(json_of(fmt::format(
       "apiVersion: v1\nkind: Pod\nmetadata: {{name: a, annotations: "
@@ -187,19 +187,19 @@ TEST(Manifest, the_container_that_requests_a_gpu_is_the_program) {
       "'1,2'}}}}\nspec: {{containers: [{}, {}]}}\n",
       proxy, with("model", "vke.volcengine.com/mgpu-core: 30, vke.volcengine.com/mgpu-memory: 4096"))));
   ASSERT_TRUE(numbers) << numbers.error().front().message;
-  EXPECT_EQ(numbers->service.spec.gpu->devices, 2u) << "the number of the second container";
+  EXPECT_EQ(numbers->service.spec.gpu->devices, 2u) << "the second container's number is used";
 }
 
-TEST(Manifest, several_containers_that_request_a_gpu_are_refused) {
+TEST(Manifest, rejects_several_containers_that_request_a_gpu) {
   const std::string gpu = "resources: {limits: {nvidia.com/gpumem: 4096}}";
   const std::string plain = "{name: c, command: [x]}";
   const std::tuple<std::string, const char*, const char*> rows[] = {
       {pod_with_containers("{name: c, command: [x], " + gpu + "}, " + plain + ", {name: d, command: [x], " +
                            gpu + "}"),
        "spec.containers",
-       "the containers 'c', 'd' request a GPU, and a service runs one container; write a manifest"},
+       "the containers 'c', 'd' request a GPU, but a service runs one container; write a manifest"},
       {pod_with_containers(plain, "{name: load, command: [x], " + gpu + "}"), "spec.initContainers",
-       "the init container 'load' requests a GPU, and init containers do not run here; move the limits"}};
+       "the init container 'load' requests a GPU, but init containers do not run here; move the limits"}};
   for (const auto& [json, field, message] : rows) {
     const auto manifest = from_manifest(json);
     ASSERT_FALSE(manifest) << json;
@@ -208,18 +208,18 @@ TEST(Manifest, several_containers_that_request_a_gpu_are_refused) {
   }
 }
 
-TEST(Manifest, references_to_variables_are_expanded_as_kubernetes_does) {
+TEST(Manifest, expands_references_to_variables_as_kubernetes_does) {
   const auto manifest = from_manifest(pod(
       "", "",
       "args: ['$(A)-$(B)', '$$(A)', '$(NONE) $(A', '$A $', '$$$(A)'], env: [{name: A, value: x}, {name: B, "
       "value: '$(A)y$(C)'}, {name: C, value: z}]"));
   ASSERT_TRUE(manifest) << manifest.error().front().message;
-  EXPECT_EQ(manifest->service.spec.run.env.at("B"), "xy$(C)") << "C comes after it";
+  EXPECT_EQ(manifest->service.spec.run.env.at("B"), "xy$(C)") << "C is defined later";
   EXPECT_THAT(manifest->service.spec.run.command,
               ::testing::ElementsAre("serve", "x-xy$(C)", "$(A)", "$(NONE) $(A", "$A $", "$x"));
 }
 
-TEST(Manifest, many_labels_are_refused_in_time) {
+TEST(Manifest, rejects_many_labels_quickly) {
   std::string labels;
   for (int i = 0; i < 60'000; ++i) labels += fmt::format("{}\"k{}\": \"\"", i == 0 ? "" : ",", i);
   const auto manifest = from_manifest(fmt::format(
@@ -229,7 +229,7 @@ TEST(Manifest, many_labels_are_refused_in_time) {
   EXPECT_EQ(manifest.error().front().message, "metadata.labels: there are 60000; use at most 64");
 }
 
-TEST(Manifest, each_error_names_its_field) {
+TEST(Manifest, each_error_reports_its_field) {
   const std::tuple<std::string, const char*, const char*> rows[] = {
       {pod("cpu: two"), "spec.containers[0].resources.limits.cpu", "'two' is not a number of cores"},
       {pod("memory: 4GiB"), "spec.containers[0].resources.limits.memory",
@@ -245,7 +245,7 @@ TEST(Manifest, each_error_names_its_field) {
       {R"({"kind": "Pod", "apiVersion": "v2", "metadata": {"name": "a"}, "spec": {"containers": [{"command": ["x"]}]}})",
        "apiVersion", "'v2' is not v1, which a Pod has"},
       {R"({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}})", "containers",
-       "there is no container"},
+       "the pod has no container"},
       {R"({"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "a"}, "spec": {"replicas": 65, "template": {"spec": {"containers": [{"command": ["x"]}]}}}})",
        "spec.replicas", "65 is not a whole number from 0 to 64"},
       {R"({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}, "spec": {"containers": [{"command": ["x"],
@@ -265,7 +265,7 @@ TEST(Manifest, each_error_names_its_field) {
   EXPECT_FALSE(is_manifest(R"({"kind": 5})"));
 }
 
-TEST(Manifest, an_error_is_reported_once) {
+TEST(Manifest, reports_each_error_once) {
   const auto manifest = from_manifest(
       R"({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}, "spec": {"containers": [{"command": ["x"],
           "resources": {"limits": {"carve.dev/memory": "2Gi"}, "requests": {"carve.dev/memory": "1Gi"}}}]}})");

@@ -28,7 +28,7 @@ std::vector<std::string> comma_list(const std::string& text) {
   return out;
 }
 
-// HAMi compares parts of names: "A10" is "NVIDIA A10".
+// HAMi compares parts of names: "A10" matches "NVIDIA A10".
 bool names(const std::vector<std::string>& words, const std::string& model) {
   return std::ranges::any_of(words,
                              [&](const std::string& word) { return model.find(word) != std::string::npos; });
@@ -59,14 +59,14 @@ void read_choice(ContainerReader& reader, Amounts& out) {
     reader.refuse(unwanted, "{} is not supported; list the allowed devices in {}", keys::hami_no_uuid,
                   keys::hami_use_uuid);
   if (const JsonMember mode = reader.annotation(keys::hami_mode); mode && reader.text(mode) != hami_core_mode)
-    reader.refuse(mode, "{}: {}; slices are not MIG devices, leave it out", keys::hami_mode,
+    reader.refuse(mode, "{}: {}; slices are not MIG devices; leave it out", keys::hami_mode,
                   objects::typed(reader.text(mode)));
   const JsonMember strategy = reader.annotation(keys::hami_strategy);
   if (!strategy) return;
   out.strategy = parse_node_strategy(reader.text(strategy));
   if (!out.strategy)
-    reader.refuse(strategy, "{}: {}; it must be {}", keys::hami_strategy,
-                  objects::typed(reader.text(strategy)), node_strategy_names());
+    reader.refuse(strategy, "{}: {}; must be {}", keys::hami_strategy, objects::typed(reader.text(strategy)),
+                  node_strategy_names());
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ std::optional<Amounts> read_hami(ContainerReader& reader) {
   const JsonMember cores = reader.limit(keys::hami_cores), priority = reader.limit(keys::hami_priority);
   const auto devices = hami_devices(reader);
   if (memory && part) {
-    reader.refuse(part, "{} and {} exclude each other", keys::hami_memory, keys::hami_part);
+    reader.refuse(part, "{} and {} are mutually exclusive", keys::hami_memory, keys::hami_part);
     return std::nullopt;
   }
   const auto mib =

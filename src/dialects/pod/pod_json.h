@@ -1,4 +1,4 @@
-// Reads the JSON of a pod that was not validated yet.
+// Reads the JSON of a pod that has not been validated yet.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@ namespace carve::dialects {
 // The lists of a pod's spec whose containers have resources.
 inline constexpr const char* lists_with_resources[] = {"containers", "initContainers"};
 
-// Returns a member of an object; null if the value is not an object or has no such member.
+// Returns a member of an object, or null if the value is not an object or has no such member.
 api::Json* member(api::Json& object, const char* key);
 const api::Json* member(const api::Json& object, const char* key);
-// The same; returns null for null.
+// Like the function above; also returns null for a null object.
 const api::Json* member(const api::Json* object, const char* key);
 
-// Returns the text of a member, or an empty string if it is missing or not a text.
+// Returns the text of a member. Empty if it is missing or not a text.
 std::string text_member(const api::Json& object, const char* key);
 
 }  // namespace carve::dialects

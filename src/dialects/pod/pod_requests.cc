@@ -6,7 +6,7 @@
 namespace carve::dialects {
 namespace {
 
-// Returns the first limit of the container that is a key of the dialect.
+// Returns the first limit of the container that belongs to the dialect.
 JsonMember first_limit(ContainerReader& reader, const DialectRow& row) {
   for (const char* key : row.limits)
     if (reader.has_limit(key)) return reader.limit(key);

@@ -19,11 +19,12 @@
 namespace carve::dialects {
 
 struct PodRequests {
-  std::optional<Dialect> dialect;        // Absent if no container has a request.
-  std::map<size_t, Amounts> containers;  // Keyed by index; only those with a request.
+  std::optional<Dialect> dialect;        // Absent if no container requests a slice.
+  std::map<size_t, Amounts> containers;  // By index; only containers that request a slice.
 };
 
-// Adds the container's request; errors are added to the list of the reader. A pod has one dialect.
+// Adds the container's request. Errors are added to the reader's list. All containers of a pod must use the
+// same dialect.
 void read_container_request(ContainerReader&, PodRequests&);
 
 }  // namespace carve::dialects

@@ -51,7 +51,7 @@ void take_repeated(Json& container, const std::map<std::string, std::string>& gi
     Json* const amounts = object_in(*resources, kind);
     if (amounts == nullptr) continue;
     for (const auto& [key, value] : given) {
-      const bool is_kept = key == keys::memory || key == keys::compute;  // Amounts of the pod itself.
+      const bool is_kept = key == keys::memory || key == keys::compute;  // The pod's own amounts.
       const auto again = amounts->find(key);
       if (is_kept || again == amounts->end()) continue;
       const std::string now = quantity_text(*again);
@@ -67,7 +67,7 @@ void take_repeated(Json& container, const std::map<std::string, std::string>& gi
 
 bool is_of_carve(const Json& toleration) { return text_member(toleration, "key") == keys::taint; }
 
-// The list is replaced as a whole, so the manifest's list lacks the added toleration.
+// `kubectl apply` replaces the whole list, so the manifest's list lacks the toleration that was added.
 void keep_toleration(Json& spec, const Json& before) {
   if (!before.contains("tolerations") || !before["tolerations"].is_array()) return;
   const Json& old = before["tolerations"];
@@ -81,7 +81,7 @@ void keep_toleration(Json& spec, const Json& before) {
       spec["tolerations"] = now;
       return;
     }
-  spec["tolerations"] = old;  // In its original order, because Kubernetes compares it.
+  spec["tolerations"] = old;  // Kept in the original order, because Kubernetes compares the lists.
 }
 
 }  // namespace

@@ -15,14 +15,14 @@ Json manifest(const Json& limits) {
           {"spec", {{"containers", {{{"name", "c"}, {"resources", {{"limits", limits}}}}}}}}};
 }
 
-// Returns the pod as the API server has it after the manifest was applied.
+// Returns the pod as the API server stores it after the manifest was applied.
 Json admitted(const Json& pod) {
   const auto out = admit(pod, {.unit = MemoryUnit::gib});
   EXPECT_TRUE(out) << out.error().front().message;
   return out->pod;
 }
 
-// `kubectl apply` adds the manifest's fields to the existing pod.
+// Adds the manifest's fields to the existing pod, as `kubectl apply` does.
 Json applied(Json pod, const Json& manifest) {
   pod.merge_patch(manifest["metadata"].is_null() ? Json::object() : Json{{"metadata", manifest["metadata"]}});
   for (const auto& [key, value] : manifest["spec"]["containers"][0]["resources"]["limits"].items())
@@ -32,7 +32,7 @@ Json applied(Json pod, const Json& manifest) {
   return pod;
 }
 
-TEST(Reapplication, a_manifest_that_is_applied_again_changes_nothing) {
+TEST(Reapplication, applying_a_manifest_again_changes_nothing) {
   for (const Json& limits :
        {Json{{"aliyun.com/gpu-mem", "2"}}, Json{{"carve.dev/devices", 1}},
         Json{{"carve.dev/memory", "4Gi"}, {"carve.dev/devices", "2"}},
@@ -47,7 +47,7 @@ TEST(Reapplication, a_manifest_that_is_applied_again_changes_nothing) {
   }
 }
 
-TEST(Reapplication, other_amounts_are_rejected_with_the_way_out) {
+TEST(Reapplication, rejects_other_amounts_with_the_fix) {
   const Json pod = manifest({{"aliyun.com/gpu-mem", "2"}}), before = admitted(pod);
   const auto again = reapplied(applied(before, manifest({{"aliyun.com/gpu-mem", 4}})), before);
   ASSERT_FALSE(again);
@@ -55,7 +55,7 @@ TEST(Reapplication, other_amounts_are_rejected_with_the_way_out) {
               HasSubstr("aliyun.com/gpu-mem of a pod cannot be changed (2, now 4); delete the pod"));
 }
 
-TEST(Reapplication, a_new_toleration_joins_those_of_before) {
+TEST(Reapplication, keeps_earlier_tolerations_and_adds_new_ones) {
   Json pod = manifest({{"aliyun.com/gpu-mem", "2"}});
   const Json before = admitted(pod);
   pod["spec"]["tolerations"] = {{{"key", "b"}, {"operator", "Exists"}}};
@@ -64,7 +64,7 @@ TEST(Reapplication, a_new_toleration_joins_those_of_before) {
   EXPECT_EQ((*again)["spec"]["tolerations"].size(), 2u);
 }
 
-TEST(Reapplication, any_other_pod_is_unchanged) {
+TEST(Reapplication, returns_any_other_pod_unchanged) {
   const Json pod = manifest({{"aliyun.com/gpu-mem", "2"}});
   for (const Json& before : {pod, Json(), Json::object(), Json("text")})
     EXPECT_EQ(*reapplied(pod, before), pod);

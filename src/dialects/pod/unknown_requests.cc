@@ -16,10 +16,11 @@ using api::Json;
 // KAI Scheduler's and Run:ai's fractions of a device (their documents on GPU sharing).
 constexpr std::string_view unknown_annotations[] = {"gpu-fraction", "gpu-memory", "gpu-fraction-num-devices",
                                                     "gpu-fraction-container-name"};
-// HAMi's choice among devices. It accompanies limits, and on its own it also requests a device.
+// HAMi's annotations that select devices. They accompany limits, but without limits they also request a
+// device.
 constexpr std::string_view choices[] = {keys::hami_use_type, keys::hami_no_type, keys::hami_use_uuid,
                                         keys::hami_no_uuid, keys::hami_mode};
-// A cluster may have nodes with devices of other vendors, served by their own plugins.
+// A cluster may have nodes with devices of other vendors, which are served by their own plugins.
 constexpr std::string_view other_makers[] = {"amd.com/", "gpu.intel.com/"};
 
 class Search {
@@ -76,7 +77,7 @@ class Search {
 }  // namespace
 
 bool is_unknown_gpu_resource(std::string_view resource) {
-  if (resource.starts_with(keys::prefix)) return false;  // Unknown keys of Carve have a message of their own.
+  if (resource.starts_with(keys::prefix)) return false;  // Carve's own unknown keys have another message.
   for (const DialectRow& row : dialect_rows())
     if (std::ranges::find(row.limits, resource) != row.limits.end()) return false;
   std::string name(resource);

@@ -27,7 +27,7 @@ std::string pod_with(const std::string& limits, const std::string& annotations =
   return documents ? documents->front() : "";
 }
 
-// Returns the messages for both, one machine and a cluster.
+// Returns the messages on one machine and in a cluster.
 std::vector<std::string> refusals(const std::string& json, PodSettings settings = {}) {
   std::vector<std::string> out;
   if (const auto read = from_manifest(json, settings); !read) out.push_back(read.error().front().message);
@@ -37,7 +37,7 @@ std::vector<std::string> refusals(const std::string& json, PodSettings settings 
   return out;
 }
 
-TEST(UnknownRequests, a_resource_that_looks_like_a_gpu_is_refused_by_name) {
+TEST(UnknownRequests, rejects_a_resource_that_looks_like_a_gpu) {
   for (const char* resource :
        {"volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "hami.io/gpu", "nvidia.com/gpu.shared",
         "nvidia.com/mig-1g.10gb", "tke.cloud.tencent.com/qgpu-core", "nvshare.com/gpu",
@@ -52,7 +52,7 @@ TEST(UnknownRequests, a_resource_that_looks_like_a_gpu_is_refused_by_name) {
     EXPECT_FALSE(is_unknown_gpu_resource(resource)) << resource;
 }
 
-TEST(UnknownRequests, an_annotation_that_requests_a_gpu_is_rejected_by_name) {
+TEST(UnknownRequests, rejects_an_annotation_that_requests_a_gpu) {
   for (const char* annotation :
        {"gpu-fraction: '0.5'", "gpu-memory: '4000'", "nvidia.com/use-gputype: A10"}) {
     const std::string key = std::string(annotation).substr(0, std::string(annotation).rfind(": "));
@@ -65,7 +65,7 @@ TEST(UnknownRequests, an_annotation_that_requests_a_gpu_is_rejected_by_name) {
   EXPECT_THAT(refusals(pod_with("nvidia.com/gpumem: 1000", "gpu-memory: '4000'")), ::testing::SizeIs(2));
 }
 
-TEST(UnknownRequests, the_way_out_names_the_program_and_its_option) {
+TEST(UnknownRequests, the_message_names_the_program_and_the_option_that_allow_the_request) {
   const auto messages = refusals(pod_with("hami.io/gpu: 1"));
   ASSERT_EQ(messages.size(), 2u);
   EXPECT_THAT(messages[0], HasSubstr("start carve-controller with --allow-unknown-gpu-requests"));
@@ -75,7 +75,7 @@ TEST(UnknownRequests, the_way_out_names_the_program_and_its_option) {
   EXPECT_THAT(refusals(pod_with("hami.io/gpu: 1", "gpu-memory: '1'"), settings), ElementsAre());
 }
 
-TEST(UnknownRequests, every_container_and_a_template_are_read) {
+TEST(UnknownRequests, checks_every_container_and_the_template) {
   objects::ErrorList errors;
   const auto json = api::parse(
       R"({"spec": {"containers": [{"name": "a"}, {"name": "b", "resources": {"requests": {"hami.io/gpu": 1},
@@ -86,7 +86,7 @@ TEST(UnknownRequests, every_container_and_a_template_are_read) {
   EXPECT_EQ(errors.all()[1].field, "spec.template.spec.initContainers[0].resources.limits.amd.com/gpu");
   objects::ErrorList in_cluster;
   refuse_unknown_gpu_requests(*json, "", /*has_slice=*/false, of_cluster(), in_cluster);
-  EXPECT_EQ(in_cluster.all().size(), 1u) << "other makers' devices have nodes of their own";
+  EXPECT_EQ(in_cluster.all().size(), 1u) << "devices of other vendors have their own nodes";
 }
 
 }  // namespace

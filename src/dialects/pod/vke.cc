@@ -1,4 +1,4 @@
-// VKE's keys (mGPU): memory in MiB and compute in percent, both totals of the container.
+// VKE's keys (mGPU): memory in MiB and compute in percent, both as totals of the container.
 #include <algorithm>
 
 #include "core/request.h"
@@ -9,17 +9,18 @@ namespace carve::dialects {
 namespace {
 
 constexpr uint64_t max_vke_devices = 8;
-constexpr uint64_t min_memory_mib = 256;         // Per device: more on one device, at least this on several.
-constexpr uint64_t min_total_memory_mib = 1024;  // More than this, on several devices.
+constexpr uint64_t min_memory_mib = 256;         // One device needs more, each of several at least this.
+constexpr uint64_t min_total_memory_mib = 1024;  // Total: more than this on several devices.
 constexpr uint64_t max_vke_memory_mib = 1'000'000'000;
 constexpr const char* core_name = "mgpu-core";
 constexpr const char* memory_name = "mgpu-memory";
-constexpr const char* core_range = "1 to 100, or whole cards as 100, 200, ...";
+constexpr const char* core_range = "must be 1 to 100, or a multiple of 100 for whole cards";
 
-// Returns the container's number in the annotation "2,1,3", one for each container; no value after an error.
+// Returns the container's number in the annotation "2,1,3", which has one number per container. Returns no
+// value after an error.
 std::optional<uint32_t> vke_devices(ContainerReader& reader) {
   const JsonMember annotation = reader.annotation(keys::vke_count);
-  if (!annotation || reader.container().index >= reader.containers()) return 1;  // A sidecar has no number.
+  if (!annotation || reader.container().index >= reader.containers()) return 1;  // Sidecars have no number.
   const std::string given = reader.text(annotation);
   const size_t numbers = static_cast<size_t>(std::ranges::count(given, ',')) + 1;
   if (numbers != reader.containers()) {
@@ -31,7 +32,8 @@ std::optional<uint32_t> vke_devices(ContainerReader& reader) {
   for (size_t i = 0; i < reader.container().index; ++i) rest.remove_prefix(rest.find(',') + 1);
   const auto devices = ContainerReader::number(rest.substr(0, rest.find(',')), 1, max_vke_devices);
   if (!devices) {
-    reader.refuse(annotation, "container-multiple-gpu: {}; 1 to {}", objects::typed(given), max_vke_devices);
+    reader.refuse(annotation, "container-multiple-gpu: {}; must be 1 to {}", objects::typed(given),
+                  max_vke_devices);
     return std::nullopt;
   }
   return static_cast<uint32_t>(*devices);

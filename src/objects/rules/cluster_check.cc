@@ -12,7 +12,7 @@ constexpr const char* ray_amount_key = "serverless.ray.worker.gpu.amount";
 
 void check_worker_groups(const std::vector<objects::RayWorkers>& workers, ErrorList& errors) {
   if (workers.empty() || workers.size() > max_worker_groups)
-    return errors.add("spec.workers", "", "{} groups; there are 1 to {}", workers.size(), max_worker_groups);
+    return errors.add("spec.workers", "", "{} groups; must be 1 to {}", workers.size(), max_worker_groups);
   uint64_t replicas = 0;
   for (size_t i = 0; i < workers.size(); ++i) {
     replicas += workers[i].replicas;
@@ -20,11 +20,11 @@ void check_worker_groups(const std::vector<objects::RayWorkers>& workers, ErrorL
       errors.add(fmt::format("spec.workers[{}].replicas", i), "0", "0 is not a whole number from 1");
   }
   if (replicas > workload::max_job_slices)
-    errors.add("spec.workers", "", "{} replicas in all; there are at most {}", replicas,
+    errors.add("spec.workers", "", "{} replicas in total; must be at most {}", replicas,
                workload::max_job_slices);
 }
 
-// Returns the group as the keys of a Ray job. `common` are the cluster's keys, which were checked.
+// Returns the group as the keys of a Ray job. `common` contains the cluster's keys, which must be valid.
 engines::Parameters keys_of(const objects::RayWorkers& workers, const engines::Parameters& common) {
   engines::Parameters out = common;
   out[ray_amount_key] = "1";
@@ -69,8 +69,8 @@ Result<objects::RayCluster, api::FieldErrors> read_ray_cluster(std::string_view 
   errors.add_all(engines::check_carve_keys(JobEngine::ray, spec.parameters));
   for (const auto& [key, value] : spec.parameters)
     if (!key.starts_with("carve."))
-      errors.add("spec.parameters", key, "{} has no effect on a cluster; there are {}, {} and {}", typed(key),
-                 engines::ray_cpus_key, engines::ray_memory_key, engines::ray_store_key);
+      errors.add("spec.parameters", key, "{} has no effect on a cluster; use one of {}, {} and {}",
+                 typed(key), engines::ray_cpus_key, engines::ray_memory_key, engines::ray_store_key);
   if (api::FieldErrors all = api::joined(std::move(wrong), errors.all()); !all.empty())
     return tl::unexpected(std::move(all));
   return std::move(cluster);

@@ -10,17 +10,18 @@ namespace carve::objects {
 
 inline constexpr size_t max_worker_groups = 32;
 
-// Parses the JSON text strictly and returns the cluster, or every error that can be found without its queue.
+// Parses the JSON text strictly and returns the cluster. Fails with every error that can be found without its
+// queue.
 Result<objects::RayCluster, api::FieldErrors> read_ray_cluster(std::string_view json);
 
-// Devices in the pool of a queue; 0 if unknown.
+// The devices in the pool of a queue. 0 means unknown.
 struct PoolDevices {
   uint64_t context_bytes = 0;         // Size of the largest context.
-  uint64_t largest_device_bytes = 0;  // Usable.
+  uint64_t largest_device_bytes = 0;  // Usable memory.
 };
 
-// Returns the pods: a head without a slice, and the workers, numbered across the groups. The rules are the
-// same as for a Ray job's keys, and the errors name the fields of the document.
+// Returns the pods: a head without a slice, and the workers, which are numbered across the groups. The rules
+// are those for a Ray job's keys, but the errors contain the fields of the document.
 Result<engines::EnginePods, api::FieldErrors> cluster_pods(const objects::RayClusterSpec&,
                                                            const engines::QueueTerms&, const PoolDevices&);
 

@@ -38,7 +38,7 @@ TEST(RayCluster, has_a_head_without_a_slice_and_workers_of_each_size) {
   EXPECT_EQ(workload::amounts_of_slice(pods->need, 1).share_bp, 5000u);
 }
 
-TEST(RayCluster, has_whole_devices_on_a_gpu_queue) {
+TEST(RayCluster, requests_whole_devices_in_a_gpu_queue) {
   objects::RayClusterSpec spec = two_sizes();
   spec.workers = {{.replicas = 2}};
   const auto pods = pods_of_two_sizes(spec, QueueGpu::gpu);
@@ -47,7 +47,7 @@ TEST(RayCluster, has_whole_devices_on_a_gpu_queue) {
   EXPECT_EQ(workload::slice_count(pods->need), 2u);
 }
 
-TEST(RayCluster, is_refused_with_the_field_of_its_document) {
+TEST(RayCluster, is_rejected_with_the_field_of_its_document) {
   const auto message = [](objects::RayWorkers workers, QueueGpu gpu = QueueGpu::mgpu, bool strict = false) {
     objects::RayClusterSpec spec = two_sizes();
     spec.workers[1] = workers;
@@ -75,7 +75,7 @@ TEST(RayCluster, is_refused_with_the_field_of_its_document) {
   for (const auto& row : rows) EXPECT_EQ(row.message, row.wanted);
 }
 
-TEST(RayCluster, has_the_warnings_of_each_size) {
+TEST(RayCluster, warnings_are_those_of_each_worker_size) {
   objects::RayClusterSpec spec = two_sizes();
   spec.parameters["carve.ray.worker.cpus"] = "20";
   const auto pods = pods_of_two_sizes(spec);
@@ -85,7 +85,7 @@ TEST(RayCluster, has_the_warnings_of_each_size) {
                                                     "carve.ray.worker.cpus=16")));
 }
 
-TEST(RayCluster, is_read_strictly_with_all_errors) {
+TEST(RayCluster, is_parsed_strictly_and_reports_all_errors) {
   const auto read = read_ray_cluster(
       R"({"apiVersion":"carve.dev/v1","kind":"RayCluster","metadata":{"name":"a"},"spec":{"queue":"q",)"
       R"("workers":[{"replicas":0}],"engineHome":"ray","parameters":{"x":"1"}}})");

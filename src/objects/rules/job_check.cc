@@ -14,9 +14,9 @@ void check_metadata_of(objects::Metadata metadata, ErrorList& errors) {
   errors.add_all(check_metadata(metadata));
 }
 
-// An empty path counts as absent.
+// Checks a path; an empty one counts as absent.
 void check_path(const char* field, const std::string& path, ErrorList& errors) {
-  constexpr size_t max_path_bytes = 4095;  // PATH_MAX of Linux, without the last NUL.
+  constexpr size_t max_path_bytes = 4095;  // PATH_MAX of Linux without the terminating NUL.
   if (path.empty()) return;
   if (!path.starts_with('/')) return errors.add(field, path, "{} is not an absolute path", typed(path));
   if (path.size() > max_path_bytes)
@@ -29,10 +29,10 @@ void check_path(const char* field, const std::string& path, ErrorList& errors) {
 void check_run(const objects::JobSpec& spec, ErrorList& errors) {
   const objects::Run& run = spec.run;
   if (!run.image.empty())
-    errors.add("spec.run.image", run.image, "jobs run local programs; set one in spec.run.command");
+    errors.add("spec.run.image", run.image, "a job must run a local program; set spec.run.command");
   if (!run.args.empty())
-    errors.add("spec.run.args", run.args.front(),
-               "{}: args are only for an image; write them in spec.run.command", typed(run.args.front()));
+    errors.add("spec.run.args", run.args.front(), "{}: args require an image; write them in spec.run.command",
+               typed(run.args.front()));
   check_path("spec.run.workdir", run.workdir, errors);
   size_t bytes = 0;
   for (const auto& [name, value] : run.env) {
@@ -57,7 +57,8 @@ void check_parameters(const engines::Parameters& parameters, ErrorList& errors) 
                engines::max_parameters_bytes);
 }
 
-// Ray has workers and custom jobs have tasks; the other engines use other fields for their number.
+// The number of programs is set by `workers` for Ray and by `tasks` for custom jobs; the other engines use
+// other fields.
 void check_counts(const objects::JobSpec& spec, ErrorList& errors) {
   const auto engine = spec.engine.value();
   if (!engine) return;
@@ -78,13 +79,14 @@ void check_counts(const objects::JobSpec& spec, ErrorList& errors) {
 api::FieldErrors check_programs(const objects::Metadata& metadata, const objects::JobSpec& spec) {
   ErrorList errors;
   check_metadata_of(metadata, errors);
-  if (spec.queue.empty()) errors.add("spec.queue", "", "is required; carve get queues lists the queues");
+  if (spec.queue.empty())
+    errors.add("spec.queue", "", "is required; list the queues with 'carve get queues'");
   check_run(spec, errors);
   check_parameters(spec.parameters, errors);
   for (const auto& [field, path] :
        {std::pair{"spec.engineHome", &spec.engine_home}, {"spec.python", &spec.python}})
     check_path(field, *path, errors);
-  // It is put into PATH, where colons separate folders.
+  // engine_home is added to PATH, where colons separate folders.
   if (spec.engine_home.find(':') != std::string::npos)
     errors.add("spec.engineHome", spec.engine_home, "{} has a colon, which separates the folders of PATH",
                typed(spec.engine_home));

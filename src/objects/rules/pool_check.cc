@@ -12,7 +12,7 @@
 namespace carve::objects {
 namespace {
 
-// Names in the PAI-EAS console.
+// Names of the pool types in the PAI-EAS console.
 constexpr std::pair<std::string_view, PoolType> type_synonyms[] = {
     {"eas resource group", PoolType::eas},
     {"resource quota", PoolType::lingjun},
@@ -33,13 +33,12 @@ Word<PoolType> type_of(const Word<PoolType>& given) {
 
 void check_taints(const std::vector<objects::PoolTaint>& taints, ErrorList& errors) {
   if (taints.size() > max_pool_taints)
-    errors.add("spec.taints", "", "{} taints are too many; the maximum is {}", taints.size(),
-               max_pool_taints);
+    errors.add("spec.taints", "", "{} taints are too many; use at most {}", taints.size(), max_pool_taints);
   for (size_t i = 0; i < std::min(taints.size(), max_pool_taints); ++i) {
     const objects::PoolTaint& taint = taints[i];
     const std::string field = fmt::format("spec.taints[{}]", i);
     if (taint.key.empty() || taint.key.size() > max_label_bytes || taint.value.size() > max_label_bytes)
-      errors.add(field, taint.key, "a key has 1 to {} bytes and a value at most {}", max_label_bytes,
+      errors.add(field, taint.key, "a key must have 1 to {} bytes and a value at most {}", max_label_bytes,
                  max_label_bytes);
     if (!taint.effect.value())
       errors.add(field + ".effect", text(taint.effect), "{} is not one of {}", typed(text(taint.effect)),

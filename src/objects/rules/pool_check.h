@@ -1,4 +1,4 @@
-// Reads and checks a document of kind Pool.
+// Parses and checks a document of kind Pool.
 #pragma once
 
 #include <string_view>
@@ -11,10 +11,11 @@ namespace carve::objects {
 
 inline constexpr size_t max_pool_taints = 32;
 
-// Parses the JSON text strictly and returns the pool with labels in Carve's own terms, or every error.
+// Parses the JSON text strictly and returns the pool, with its labels in Carve's terms. Fails with every
+// error.
 Result<objects::Pool, api::FieldErrors> read_pool(std::string_view json);
 
-// Returns the pool for workload/pool.h. The spec was checked.
+// Returns the pool for workload/pool.h. The spec must be valid.
 workload::NodePool node_pool(std::string name, const objects::PoolSpec&);
 
 }  // namespace carve::objects

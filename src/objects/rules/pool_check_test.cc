@@ -9,7 +9,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(PoolCheck, the_names_of_the_console_of_pai_eas_are_types) {
+TEST(PoolCheck, accepts_the_type_names_of_the_pai_eas_console) {
   for (const auto& [given, type] : {std::pair{"EAS Resource Group", "eas"},
                                     {"Resource Quota", "lingjun"},
                                     {"Lingjun Resource Quota", "lingjun"},
@@ -23,7 +23,7 @@ TEST(PoolCheck, the_names_of_the_console_of_pai_eas_are_types) {
   }
 }
 
-TEST(Labels, of_other_systems_become_ours) {
+TEST(Labels, of_other_systems_are_translated) {
   const struct {
     const char *key, *value, *ours, *word;
   } rows[] = {
@@ -46,21 +46,21 @@ TEST(Labels, of_other_systems_become_ours) {
   }
 }
 
-TEST(Labels, a_value_that_the_label_cannot_have_is_refused_under_the_name_that_was_typed) {
+TEST(Labels, an_invalid_value_is_reported_under_the_users_key) {
   EXPECT_EQ(dialects::our_value("gpuMemoryUnit", "64MiB").error(),
-            "gpuMemoryUnit 64MiB: it is 1GiB or 128MiB");
+            "gpuMemoryUnit 64MiB: must be 1GiB or 128MiB");
   EXPECT_EQ(dialects::our_value("carve.dev/memory-unit", "").error(),
-            "carve.dev/memory-unit : it is 1GiB or 128MiB");
+            "carve.dev/memory-unit : must be 1GiB or 128MiB");
   EXPECT_EQ(dialects::our_value("ack.node.gpu.schedule", "memory").error(),
-            "ack.node.gpu.schedule 'memory': it is one of share, cgpu, core_mem, default");
+            "ack.node.gpu.schedule 'memory': must be one of share, cgpu, core_mem, default");
   EXPECT_EQ(dialects::our_value("vke.volcengine.com/mgpu-compute-policy", "x").error(),
-            "vke.volcengine.com/mgpu-compute-policy 'x': it is one of fixed-share, guaranteed-burst-share, "
+            "vke.volcengine.com/mgpu-compute-policy 'x': must be one of fixed-share, guaranteed-burst-share, "
             "native-burst-share");
   EXPECT_FALSE(dialects::our_value(std::string(1000, 'k'), "v"));
   EXPECT_FALSE(dialects::our_value("", "v"));
 }
 
-TEST(Labels, two_names_of_one_label_may_not_differ) {
+TEST(Labels, synonyms_must_not_have_different_values) {
   EXPECT_TRUE(
       dialects::our_labels({{"ack.node.gpu.schedule", "cgpu"}, {"carve.dev/mode", "memory"}}, "spec.labels"));
   const auto wrong = dialects::our_labels(
@@ -68,11 +68,11 @@ TEST(Labels, two_names_of_one_label_may_not_differ) {
   ASSERT_FALSE(wrong);
   ASSERT_EQ(wrong.error().size(), 2u);
   EXPECT_THAT(wrong.error()[0].message,
-              HasSubstr("ack.node.gpu.schedule and carve.dev/mode are synonyms for one label"));
+              HasSubstr("ack.node.gpu.schedule and carve.dev/mode are synonyms but have different values"));
   EXPECT_EQ(wrong.error()[1].field, "spec.labels.gpuMemoryUnit");
 }
 
-TEST(Pools, every_error_of_a_document_is_reported_at_once) {
+TEST(Pools, all_errors_of_a_document_are_reported_together) {
   const auto wrong = read_pool(R"({"apiVersion":"carve.dev/v1","kind":"Pool","metadata":{"name":"P!"},
       "spec":{"type":"x","bestEffort":"no","labels":{"gpuMemoryUnit":"64MiB"},
               "taints":[{"key":"","value":"","effect":"Never"}]}})");
@@ -87,7 +87,7 @@ TEST(Pools, every_error_of_a_document_is_reported_at_once) {
       "spec.type: 'x' is not one of eas, lingjun, public, ecs, vci, EAS Resource Group and Resource Quota");
 }
 
-TEST(Pools, have_labels_in_our_words) {
+TEST(Pools, have_labels_in_carves_terms) {
   const auto pool = read_pool(R"({"apiVersion":"carve.dev/v1","kind":"Pool","metadata":{"name":"p"},
       "spec":{"type":"public","labelSync":true,"labels":{"ack.node.gpu.schedule":"share"},
               "taints":[{"key":"gpu","value":"a10","effect":"NoSchedule"}]}})");

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t max_quota_percent = 100'000'000;  // A million devices.
 
-// Returns the basis points of "250%"; no value if it is not a whole percentage.
+// Returns the basis points of a text such as "250%", or no value if it is not a whole percentage.
 std::optional<uint64_t> compute_of(std::string_view text) {
   uint32_t percent = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
@@ -26,7 +26,7 @@ std::optional<uint64_t> compute_of(std::string_view text) {
 void check_quota(const objects::QueueQuota& quota, ErrorList& errors) {
   const bool has_amounts = !quota.memory.empty() || !quota.compute.empty();
   if ((quota.devices != 0) == has_amounts)
-    return errors.add("spec.quota", "", "set devices, or memory and compute");
+    return errors.add("spec.quota", "", "set either devices, or memory and compute");
   if (!has_amounts) return;
   if (const auto bytes = parse_bytes(quota.memory); !bytes)
     errors.add("spec.quota.memory", quota.memory, "{} is not an amount such as 40GiB", typed(quota.memory));
@@ -37,11 +37,11 @@ void check_quota(const objects::QueueQuota& quota, ErrorList& errors) {
 
 void check_groups(const std::vector<std::string>& groups, ErrorList& errors) {
   if (groups.empty() || groups.size() > max_compute_groups)
-    errors.add("spec.computeGroups", "", "{} groups; there are 1 to {}", groups.size(), max_compute_groups);
+    errors.add("spec.computeGroups", "", "{} groups; must be 1 to {}", groups.size(), max_compute_groups);
   for (size_t i = 0; i < std::min(groups.size(), max_compute_groups); ++i)
     if (!is_object_name(groups[i]))
       errors.add(fmt::format("spec.computeGroups[{}]", i), groups[i],
-                 "{} is not a valid name; use 1 to {} characters from a-z, 0-9 and -", typed(groups[i]),
+                 "{} is not a valid name; use 1 to {} characters from a-z, 0-9 and '-'", typed(groups[i]),
                  max_name_bytes);
 }
 

@@ -20,7 +20,7 @@ std::vector<std::string> messages(const api::FieldErrors& errors) {
   return out;
 }
 
-TEST(QueueCheck, every_error_of_a_queue_is_reported_at_once) {
+TEST(QueueCheck, all_errors_of_a_queue_are_reported_together) {
   const auto wrong = read_queue(queue_document(
       R"({"gpu":"half","billing":"free","quota":{"memory":"4","compute":"x"},"computeGroups":["A"]})"));
   ASSERT_FALSE(wrong);
@@ -34,19 +34,19 @@ TEST(QueueCheck, every_error_of_a_queue_is_reported_at_once) {
           "spec.computeGroups[0]: 'A' is not a valid name; use 1 to 48 characters from a-z, 0-9 and -"));
   for (const char* spec : {R"({"quota":{}})", R"({"quota":{"devices":1,"memory":"1GiB","compute":"1%"}})"})
     EXPECT_THAT(messages(read_queue(queue_document(spec)).error()),
-                ElementsAre("spec.quota: set devices, or memory and compute"));
+                ElementsAre("spec.quota: set either devices, or memory and compute"));
   for (const char* weight : {"0", "1001"})
     EXPECT_THAT(messages(read_queue(queue_document(fmt::format(R"({{"weight":{}}})", weight))).error()),
                 ElementsAre(fmt::format("weight {}: must be 1 to 1000", weight)));
   EXPECT_THAT(messages(read_queue(queue_document(R"({"computeGroups":[]})")).error()),
-              ElementsAre("spec.computeGroups: 0 groups; there are 1 to 32"));
+              ElementsAre("spec.computeGroups: 0 groups; must be 1 to 32"));
   EXPECT_THAT(messages(read_queue(R"({"metadata":{"name":"q","namespace":"n"},"spec":{}})").error()),
               ElementsAre("metadata.namespace: queues have no namespace; leave it out"));
   EXPECT_THAT(messages(read_queue(queue_document(R"({"gpu":"none","quota":{"devices":1}})")).error()),
               ElementsAre("queue q provides no GPU: leave out the quota"));
 }
 
-TEST(QueueCheck, a_quota_is_devices_or_amounts) {
+TEST(QueueCheck, a_quota_consists_of_devices_or_of_amounts) {
   const auto devices = read_queue(queue_document(R"({"quota":{"devices":2}})"));
   ASSERT_TRUE(devices) << devices.error().front().message;
   EXPECT_EQ(workload_queue("q", devices->spec, 100).quota, (workload::Amount{Bytes{200}, 20000}));
@@ -55,14 +55,14 @@ TEST(QueueCheck, a_quota_is_devices_or_amounts) {
   EXPECT_EQ(workload_queue("q", amounts->spec, 100).quota, (workload::Amount{40_GiB, 25000}));
 }
 
-TEST(JobCheck, every_error_of_a_job_is_reported_at_once) {
+TEST(JobCheck, all_errors_of_a_job_are_reported_together) {
   const auto wrong = read_job(
       R"({"apiVersion":"carve.dev/v1","kind":"Job","metadata":{"name":"a"},"spec":{"engine":"flink","retries":101,
           "parameters":{"a b":"x"},"python":"python3","run":{"image":"i","workdir":"here","env":{"A=B":"c"}}}})");
   ASSERT_FALSE(wrong);
   EXPECT_THAT(messages(wrong.error()),
-              ElementsAre("spec.queue: is required; carve get queues lists the queues",
-                          "spec.run.image: jobs run local programs; set one in spec.run.command",
+              ElementsAre("spec.queue: is required; list the queues with 'carve get queues'",
+                          "spec.run.image: a job must run a local program; set spec.run.command",
                           "spec.run.workdir: 'here' is not an absolute path",
                           "spec.run.env: 'A=B' is not a valid variable name: printable ASCII characters "
                           "without =, at least one",
@@ -73,7 +73,7 @@ TEST(JobCheck, every_error_of_a_job_is_reported_at_once) {
                           "spec.retries: 101 is not a whole number from 0 to 100"));
 }
 
-TEST(JobCheck, a_job_has_as_many_pods_as_its_engine_has_a_word_for) {
+TEST(JobCheck, the_number_of_pods_is_set_by_the_engines_own_field) {
   const auto wrong = [](const char* more) {
     const auto job = read_job(
         fmt::format(R"({{"metadata":{{}},"spec":{{"queue":"q","run":{{"command":["a"]}},{}}}}})", more));
@@ -90,7 +90,7 @@ TEST(JobCheck, a_job_has_as_many_pods_as_its_engine_has_a_word_for) {
   EXPECT_THAT(wrong(R"("tasks":2)"), ElementsAre());
 }
 
-TEST(JobCheck, a_job_may_have_no_name) {
+TEST(JobCheck, a_job_may_omit_its_name) {
   const auto job = read_job(
       R"({"apiVersion":"carve.dev/v1","kind":"Job","metadata":{},"spec":{"queue":"q","run":{"command":["a"]}}})");
   ASSERT_TRUE(job) << job.error().front().message;

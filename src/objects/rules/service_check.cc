@@ -1,4 +1,4 @@
-// The rules of a service's document, except those of its amounts.
+// The rules for a service's document, except those for its amounts.
 #include <algorithm>
 #include <charconv>
 
@@ -24,10 +24,10 @@ bool has_control(std::string_view text) {
   return std::ranges::any_of(text, [](char c) { return (c >= 0 && c < ' ') || c == 0x7f; });
 }
 
-// Adds an error if the number is not `low` to `high`.
+// Adds an error if the number is not between `low` and `high`.
 void check_range(const std::string& field, uint32_t number, uint32_t low, uint32_t high, ErrorList& errors) {
   if (number < low || number > high)
-    errors.add(field, fmt::format("{}", number), "{} is not {} to {}", number, low, high);
+    errors.add(field, fmt::format("{}", number), "{} is not between {} and {}", number, low, high);
 }
 
 void check_object_name(const std::string& field, const std::string& name, ErrorList& errors) {
@@ -48,11 +48,11 @@ void check_label_key(const std::string& field, const std::string& key, ErrorList
 
 void check_run(const objects::Run& run, ErrorList& errors) {
   if (run.command.empty() && run.image.empty())
-    errors.add("spec.run", "", "there is nothing to run; add command, or image, or both");
+    errors.add("spec.run", "", "there is nothing to run; add command, image or both");
   if (!run.command.empty() && run.command.front().empty())
     errors.add("spec.run.command[0]", "", "the program name is empty; write its path");
   if (run.command.empty() && run.image.empty() && !run.args.empty())
-    errors.add("spec.run.args", run.args.front(), "{}: args need a program; set it in spec.run.command",
+    errors.add("spec.run.args", run.args.front(), "{}: args require a program; set it in spec.run.command",
                typed(run.args.front()));
   if (run.image.size() > max_image_bytes || !is_printable(run.image) || run.image.starts_with('-') ||
       run.image.find(' ') != std::string::npos)
@@ -61,7 +61,7 @@ void check_run(const objects::Run& run, ErrorList& errors) {
                "at the beginning",
                typed(run.image), max_image_bytes);
   if (!run.workdir.empty() && (!run.workdir.starts_with('/') || has_control(run.workdir)))
-    errors.add("spec.run.workdir", run.workdir, "{} is not an absolute path; begin it with /",
+    errors.add("spec.run.workdir", run.workdir, "{} is not an absolute path; start it with '/'",
                typed(run.workdir));
   size_t bytes = 0;
   for (const auto& [name, value] : run.env) {
@@ -77,7 +77,7 @@ void check_target_port(const objects::ServiceSpec& spec, ErrorList& errors) {
   if (!spec.target_port) return;
   const std::string field = "spec.targetPort", value = fmt::format("{}", *spec.target_port);
   check_range(field, *spec.target_port, 1, UINT16_MAX, errors);
-  if (!spec.port) errors.add(field, value, "{} needs a port; add port", value);
+  if (!spec.port) errors.add(field, value, "{} requires a port; add port", value);
   const uint32_t replicas = std::max(spec.replicas, spec.autoscale ? spec.autoscale->max : 0);
   if (replicas > 1)
     errors.add(
@@ -92,7 +92,7 @@ void check_readiness(const objects::ServiceSpec& spec, ErrorList& errors) {
   if (readiness.http_get) {
     const std::string& path = readiness.http_get->path;
     if (!path.starts_with('/') || !is_printable(path) || path.find(' ') != std::string::npos)
-      errors.add("spec.readiness.httpGet.path", path, "{} is not a URL path; begin it with /", typed(path));
+      errors.add("spec.readiness.httpGet.path", path, "{} is not a URL path; start it with '/'", typed(path));
     if (!spec.port)
       errors.add("spec.readiness.httpGet", "", "a service without a port is not probed; add port");
   }
@@ -137,7 +137,7 @@ void check_autoscale(const objects::ServiceSpec& spec, ErrorList& errors) {
   else if (autoscale.metric != AutoscaleMetric::gpu_utilization && !spec.port)
     errors.add("spec.autoscale.metric", metric,
                "{} is measured at the service's port; add port, or use gpuUtilization", typed(metric));
-  if (autoscale.target == 0) errors.add("spec.autoscale.target", "0", "0 must be at least 1");
+  if (autoscale.target == 0) errors.add("spec.autoscale.target", "0", "must be at least 1");
 }
 
 }  // namespace

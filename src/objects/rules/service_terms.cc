@@ -11,7 +11,7 @@
 namespace carve::objects {
 namespace {
 
-// Returns the enumerator of a word, or nothing if it is empty; an unknown word is an error.
+// Returns the enumerator for a word, or no value if it is empty. An unknown word is an error.
 template <Worded E>
 std::optional<E> word(const std::string& text, const std::string& field, ErrorList& errors) {
   if (text.empty()) return std::nullopt;
@@ -20,7 +20,7 @@ std::optional<E> word(const std::string& text, const std::string& field, ErrorLi
   return value;
 }
 
-// Reads the memory and the share of one device. `of` is the path of the two fields, with a dot.
+// Parses the memory and the share of one device. `of` is the path of the two fields, with a dot.
 Part read_part(const std::string& of, const std::string& memory, const std::string& share,
                ErrorList& errors) {
   Part out;
@@ -40,18 +40,18 @@ Part read_part(const std::string& of, const std::string& memory, const std::stri
   return out;
 }
 
-// Reads the parts of differing devices.
+// Parses the parts of a slice whose devices have unequal amounts.
 void read_parts(const objects::Gpu& gpu, Amounts& terms, ErrorList& errors) {
   if (gpu.parts.size() > max_slice_devices)
     return errors.add("spec.gpu.parts", "", "{} are given; a slice has 1 to {}", gpu.parts.size(),
                       max_slice_devices);
   for (const auto& [name, text] : {std::pair{"memory", &gpu.memory}, {"share", &gpu.share}})
     if (!text->empty())
-      errors.add(fmt::format("spec.gpu.{}", name), *text, "each of spec.gpu.parts has its own; leave out {}",
+      errors.add(fmt::format("spec.gpu.{}", name), *text, "each of spec.gpu.parts sets its own; leave out {}",
                  name);
   if (gpu.devices != 1 && gpu.devices != gpu.parts.size())
     errors.add("spec.gpu.devices", fmt::format("{}", gpu.devices),
-               "{} devices are requested, and spec.gpu.parts has {}; leave out devices", gpu.devices,
+               "{} devices are requested, but spec.gpu.parts has {}; leave out devices", gpu.devices,
                gpu.parts.size());
   for (size_t i = 0; i < gpu.parts.size(); ++i) {
     const objects::GpuPart& part = gpu.parts[i];
@@ -61,7 +61,7 @@ void read_parts(const objects::Gpu& gpu, Amounts& terms, ErrorList& errors) {
     else
       terms.parts.push_back(read_part(of, part.memory, part.share, errors));
     if (part.share.empty() != gpu.parts.front().share.empty())
-      errors.add(of + "share", part.share, "give a compute share on each device or on none of them");
+      errors.add(of + "share", part.share, "request a compute share on each device or on none");
   }
 }
 
@@ -78,7 +78,7 @@ void check_exclusive(const objects::Gpu& gpu, ErrorList& errors) {
 Amounts read_gpu(const objects::Gpu& gpu, ErrorList& errors) {
   Amounts terms{.devices = gpu.devices, .exclusive = gpu.exclusive};
   if (gpu.devices < 1 || gpu.devices > max_slice_devices)
-    errors.add("spec.gpu.devices", fmt::format("{}", gpu.devices), "{} is not 1 to {}", gpu.devices,
+    errors.add("spec.gpu.devices", fmt::format("{}", gpu.devices), "{} is not between 1 and {}", gpu.devices,
                max_slice_devices);
   terms.isolation = word<Isolation>(gpu.isolation, "spec.gpu.isolation", errors);
   terms.policy = word<Policy>(gpu.policy, "spec.gpu.policy", errors);
@@ -88,7 +88,7 @@ Amounts read_gpu(const objects::Gpu& gpu, ErrorList& errors) {
   }
   if (!gpu.parts.empty()) {
     read_parts(gpu, terms, errors);
-    terms.devices = 1;  // The number of the parts.
+    terms.devices = 1;  // The number of parts.
   } else if (gpu.memory.empty()) {
     errors.add("spec.gpu.memory", "",
                "the replica has no memory; add an amount, such as 4GiB or 50%, or set exclusive: true");
@@ -106,7 +106,7 @@ Amounts read_gpu(const objects::Gpu& gpu, ErrorList& errors) {
   return terms;
 }
 
-// Reads request and limit by `parse_amount`, which returns a number.
+// Parses request and limit with `parse_amount`, which returns a number.
 template <class Parse>
 void read_resource(const objects::Resource& resource, const std::string& field, Parse parse_amount,
                    uint64_t& request, uint64_t& limit, ErrorList& errors) {
@@ -198,10 +198,10 @@ Result<ReplicaTerms, api::FieldErrors> terms_of(const objects::ServiceSpec& spec
   read_resource(spec.memory, "spec.memory", parse_count, terms.memory_request_bytes, terms.memory_limit_bytes,
                 errors);
   if (!errors.empty()) return tl::unexpected(errors.all());
-  invariant(!terms.gpu || is_consistent(*terms.gpu), "amounts without an error are one request");
+  invariant(!terms.gpu || is_consistent(*terms.gpu), "amounts without an error form a valid request");
   for (const auto& [request, limit] : {std::pair{terms.cpu_request_milli, terms.cpu_limit_milli},
                                        {terms.memory_request_bytes, terms.memory_limit_bytes}})
-    invariant(limit == 0 || request <= limit, "a request is at most its limit");
+    invariant(limit == 0 || request <= limit, "a request does not exceed its limit");
   return terms;
 }
 

@@ -20,7 +20,7 @@ Service valid() {
           .spec = {.gpu = Gpu{.memory = "4GiB", .share = "30%"}, .run = {.command = {"true"}}, .port = 8000}};
 }
 
-TEST(ServiceTerms, amounts_are_exact) {
+TEST(ServiceTerms, keep_amounts_exact) {
   objects::ServiceSpec spec = valid().spec;
   spec.cpu = {.request = "500m", .limit = "1.5"};
   spec.memory = {.request = "", .limit = "512MiB"};
@@ -50,7 +50,7 @@ TEST(ServiceTerms, amounts_are_exact) {
   EXPECT_FALSE(terms_of(spec)->gpu);
 }
 
-TEST(ServiceTerms, cores_are_thousandths) {
+TEST(ServiceTerms, count_cores_in_thousandths) {
   const std::pair<const char*, uint64_t> good[] = {
       {"2", 2000}, {"0.001", 1}, {"1m", 1}, {"1000000", max_cpu_milli}};
   for (const auto& [text, milli] : good) EXPECT_EQ(parse_cores(text).value_or(0), milli) << text;
@@ -59,7 +59,7 @@ TEST(ServiceTerms, cores_are_thousandths) {
     EXPECT_FALSE(parse_cores(text)) << text;
 }
 
-TEST(ServiceTerms, have_the_parts_of_different_devices) {
+TEST(ServiceTerms, keep_unequal_parts) {
   Service service = valid();
   service.spec.gpu = Gpu{.parts = {{"8GiB", "30%"}, {"50%", "10%"}, {"2 units", "5%"}}};
   EXPECT_EQ(check(service), api::FieldErrors{});
@@ -69,8 +69,8 @@ TEST(ServiceTerms, have_the_parts_of_different_devices) {
   EXPECT_EQ(terms->gpu->device_count(), 3u);
 }
 
-// terms_of() asserts that amounts without an error are one request.
-TEST(ServiceTerms, any_combination_of_amounts_is_one_request_or_an_error) {
+// terms_of() asserts that amounts without an error form a valid request.
+TEST(ServiceTerms, any_combination_of_amounts_is_a_valid_request_or_an_error) {
   constexpr const char* memories[] = {"", "4GiB", "50%", "0%", "16 units", "0 units", "1B", "much"};
   constexpr const char* shares[] = {"", "30%", "0%", "101%", "many"};
   constexpr const char* hosts[] = {"", "500m", "2", "1GiB", "0", "x"};
@@ -93,7 +93,7 @@ TEST(ServiceTerms, any_combination_of_amounts_is_one_request_or_an_error) {
   EXPECT_GT(bad, 1000u);
 }
 
-TEST(ServiceTerms, an_amount_is_shown_in_its_own_and_in_binary_units) {
+TEST(ServiceTerms, amounts_are_shown_in_their_own_and_in_binary_units) {
   const std::pair<const char*, const char*> rows[] = {
       {"20GB", "20 GB (18.6 GiB)"},    {"20GiB", "20 GiB"}, {"4096MiB", "4 GiB"},
       {"0.5GB", "0.5 GB (476.8 MiB)"}, {"50%", "50%"},      {"", ""}};
@@ -114,7 +114,7 @@ TEST(ServiceCheck, a_valid_service_has_no_error) {
   EXPECT_EQ(check(service), api::FieldErrors{});
 }
 
-TEST(ServiceCheck, each_rule_names_its_field) {
+TEST(ServiceCheck, each_rule_reports_its_field) {
   const struct {
     void (*change)(Service&);
     const char* field;
@@ -136,7 +136,8 @@ TEST(ServiceCheck, each_rule_names_its_field) {
        "metadata.labels", "there are 65; use at most 64"},
       {[](Service& s) { s.metadata.annotations[""] = ""; }, "metadata.annotations", "the key ''"},
       {[](Service& s) { s.metadata.account = std::string(254, 'a'); }, "metadata.account", "at most 253"},
-      {[](Service& s) { s.spec.replicas = 65; }, "spec.replicas", "spec.replicas: 65 is not 0 to 64"},
+      {[](Service& s) { s.spec.replicas = 65; }, "spec.replicas",
+       "spec.replicas: 65 is not between 0 and 64"},
       {[](Service& s) { s.spec.pool = "a b"; }, "spec.pool", "'a b' is not a valid node pool name"},
       {[](Service& s) { s.spec.gpu->memory = ""; }, "spec.gpu.memory", "the replica has no memory"},
       {[](Service& s) { s.spec.gpu->memory = "4096"; }, "spec.gpu.memory", "'4096' has no unit; try 4GiB"},
@@ -167,7 +168,7 @@ TEST(ServiceCheck, each_rule_names_its_field) {
       {[](Service& s) {
          s.spec.gpu = Gpu{.parts = {{"8GiB", "30%"}, {"4GiB", ""}}};
        },
-       "spec.gpu.parts[1].share", "on each device or on none of them"},
+       "spec.gpu.parts[1].share", "on each device or on none"},
       {[](Service& s) {
          s.spec.gpu = Gpu{.memory = "1GiB", .parts = {{"8GiB", ""}, {"4GiB", ""}}};
        },
@@ -190,8 +191,8 @@ TEST(ServiceCheck, each_rule_names_its_field) {
        "spec.gpu.parts", "17 are given; a slice has 1 to 16"},
       {[](Service& s) { s.spec.gpu->share = "30"; }, "spec.gpu.share", "'30' is not a share; try 30%"},
       {[](Service& s) { s.spec.gpu->share = "0%"; }, "spec.gpu.share", "'0%' is not between 0.01% and 100%"},
-      {[](Service& s) { s.spec.gpu->devices = 0; }, "spec.gpu.devices", "0 is not 1 to 16"},
-      {[](Service& s) { s.spec.gpu->devices = 17; }, "spec.gpu.devices", "17 is not 1 to 16"},
+      {[](Service& s) { s.spec.gpu->devices = 0; }, "spec.gpu.devices", "0 is not between 1 and 16"},
+      {[](Service& s) { s.spec.gpu->devices = 17; }, "spec.gpu.devices", "17 is not between 1 and 16"},
       {[](Service& s) { s.spec.gpu->isolation = "all"; }, "spec.gpu.isolation",
        "'all' is not none, memory or memory+compute"},
       {[](Service& s) { s.spec.gpu->policy = "fixed"; }, "spec.gpu.policy",
@@ -231,40 +232,41 @@ TEST(ServiceCheck, each_rule_names_its_field) {
       {[](Service& s) { s.spec.tolerations = {{.value = "b"}}; }, "spec.tolerations[0].key", "is required"},
       {[](Service& s) { s.spec.tolerations = {{.key = "a", .effect = Word<TaintEffect>::from("Never")}}; },
        "spec.tolerations[0].effect", "'Never' is not one of NoSchedule"},
-      {[](Service& s) { s.spec.port = 0; }, "spec.port", "0 is not 1 to 65535"},
-      {[](Service& s) { s.spec.port = 65'536; }, "spec.port", "65536 is not 1 to 65535"},
+      {[](Service& s) { s.spec.port = 0; }, "spec.port", "0 is not between 1 and 65535"},
+      {[](Service& s) { s.spec.port = 65'536; }, "spec.port", "65536 is not between 1 and 65535"},
       {[](Service& s) { s.spec.readiness.http_get = objects::HttpGet{.path = "x"}; },
-       "spec.readiness.httpGet.path", "'x' is not a URL path; begin it with /"},
+       "spec.readiness.httpGet.path", "'x' is not a URL path; start it with '/'"},
       {[](Service& s) {
          s.spec.port.reset();
          s.spec.readiness.http_get = objects::HttpGet{};
        },
        "spec.readiness.httpGet", "add port"},
       {[](Service& s) { s.spec.readiness.period_seconds = 0; }, "spec.readiness.periodSeconds",
-       "0 is not 1 to"},
+       "0 is not between 1 and"},
       {[](Service& s) { s.spec.readiness.timeout_seconds = 0; }, "spec.readiness.timeoutSeconds",
-       "0 is not 1 to"},
+       "0 is not between 1 and"},
       {[](Service& s) { s.spec.readiness.failure_threshold = 0; }, "spec.readiness.failureThreshold",
        "0 is not"},
       {[](Service& s) { s.spec.update = {.max_surge = 0, .max_unavailable = 0}; }, "spec.update",
        "are both 0"},
-      {[](Service& s) { s.spec.update.max_surge = 65; }, "spec.update.maxSurge", "65 is not 0 to 64"},
+      {[](Service& s) { s.spec.update.max_surge = 65; }, "spec.update.maxSurge",
+       "65 is not between 0 and 64"},
       {[](Service& s) { s.spec.update.progress_deadline_seconds = 0; }, "spec.update.progressDeadlineSeconds",
        "0 is not"},
       {[](Service& s) { s.spec.termination_grace_period_seconds = 90'000; },
-       "spec.terminationGracePeriodSeconds", "90000 is not 0 to 86400"},
+       "spec.terminationGracePeriodSeconds", "90000 is not between 0 and 86400"},
       {[](Service& s) { s.spec.autoscale = objects::Autoscale{.min = 3, .max = 2}; }, "spec.autoscale.max",
        "2 is less than min, which is 3"},
       {[](Service& s) { s.spec.autoscale = objects::Autoscale{.min = 0}; }, "spec.autoscale.min",
-       "0 is not 1 to 64"},
+       "0 is not between 1 and 64"},
       {[](Service& s) { s.spec.autoscale = objects::Autoscale{.max = 65}; }, "spec.autoscale.max",
-       "65 is not 1 to 64"},
+       "65 is not between 1 and 64"},
       {[](Service& s) {
          s.spec.autoscale = objects::Autoscale{.metric = Word<AutoscaleMetric>::from("rps")};
        },
        "spec.autoscale.metric", "'rps' is not qps, gpuUtilization or concurrency"},
       {[](Service& s) { s.spec.autoscale = objects::Autoscale{.target = 0}; }, "spec.autoscale.target",
-       "0 must be at least 1"},
+       "must be at least 1"},
       {[](Service& s) {
          s.spec.port.reset();
          s.spec.autoscale = objects::Autoscale{};
@@ -282,7 +284,7 @@ TEST(ServiceCheck, each_rule_names_its_field) {
   }
 }
 
-TEST(ServiceCheck, all_errors_are_returned_at_once) {
+TEST(ServiceCheck, all_errors_are_returned_together) {
   Service service;
   service.spec.gpu = Gpu{.memory = "1", .share = "1", .devices = 0};
   service.spec.update.max_surge = 0;
@@ -293,7 +295,7 @@ TEST(ServiceCheck, all_errors_are_returned_at_once) {
                                       "spec.gpu.memory", "spec.gpu.share", "spec.run", "spec.update"}));
 }
 
-TEST(VisibleDevicesProblem, a_document_names_devices_of_its_slice) {
+TEST(VisibleDevicesProblem, a_document_selects_among_the_devices_of_its_slice) {
   const auto problem = [](const char* list, uint32_t devices) {
     return visible_devices_problem({{"CUDA_VISIBLE_DEVICES", list}}, devices);
   };

@@ -32,7 +32,7 @@ Result<objects::Budget, api::FieldErrors> read_budget(std::string_view json) {
   if (spec.window != "month") errors.add("spec.window", spec.window, "{} is not month", typed(spec.window));
   check_limit(spec, errors);
   if (spec.at.size() > max_budget_levels)
-    errors.add("spec.at", "", "{} levels are too many; the maximum is {}", spec.at.size(), max_budget_levels);
+    errors.add("spec.at", "", "{} levels are too many; use at most {}", spec.at.size(), max_budget_levels);
   for (const uint32_t percent : spec.at)
     if (percent == 0 || percent > max_budget_percent)
       errors.add("spec.at", fmt::format("{}", percent), "{} is not a whole percentage from 1 to {}", percent,

@@ -1,4 +1,4 @@
-// Reads and checks a document of kind Budget.
+// Parses and checks a document of kind Budget.
 #pragma once
 
 #include <string_view>
@@ -13,10 +13,10 @@ inline constexpr size_t max_budget_levels = 10;
 inline constexpr uint32_t max_budget_percent = 1000;
 inline constexpr bill::Millionths max_budget{1'000'000'000'000 * bill::millionths_per_one};
 
-// Parses the JSON text strictly and returns the budget, or every error.
+// Parses the JSON text strictly and returns the budget. Fails with every error.
 Result<objects::Budget, api::FieldErrors> read_budget(std::string_view json);
 
-// Returns the limit of a checked spec, in GPU-hours or in money.
+// Returns the limit in a valid spec, in GPU-hours or in money.
 bill::Millionths limit_of(const objects::BudgetSpec&);
 
 }  // namespace carve::objects

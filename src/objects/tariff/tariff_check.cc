@@ -11,7 +11,7 @@
 namespace carve::objects {
 namespace {
 
-// Returns the nanoseconds of "90s", "10m" or "2h"; no value for other texts or beyond a day.
+// Returns the nanoseconds of "90s", "10m" or "2h", or no value for other texts or more than a day.
 std::optional<bill::Ns> span_of(std::string_view text) {
   int64_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
@@ -43,7 +43,7 @@ bill::Tariff tariff_of(const objects::TariffSpec& spec, ErrorList& errors) {
   else
     errors.add_message("spec.from", spec.from, from.error().message);
   if (spec.units.size() > max_tariff_units)
-    errors.add("spec.units", "", "{} models are too many; the maximum is {}", spec.units.size(),
+    errors.add("spec.units", "", "{} models are too many; use at most {}", spec.units.size(),
                max_tariff_units);
   std::map<std::string, bill::Millionths, std::less<>> named;
   for (size_t i = 0; i < std::min(spec.units.size(), max_tariff_units); ++i) {
@@ -70,7 +70,7 @@ Result<bill::Tariff, api::FieldErrors> tariff_of(const objects::TariffSpec& spec
   bill::Tariff out = tariff_of(spec, errors);
   if (!errors.empty()) return tl::unexpected(errors.all());
   invariant(out.price.count >= 0 && out.granularity > 0 && out.minimum >= 0,
-            "bill::Tariffs accepts a tariff without an error");
+            "bill::Tariffs accepts every valid tariff");
   return out;
 }
 

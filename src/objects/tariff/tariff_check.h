@@ -1,4 +1,4 @@
-// Reads and checks a document of kind Tariff, as a value of bill/tariff.h.
+// Parses and checks a document of kind Tariff, and converts it into the types of bill/tariff.h.
 #pragma once
 
 #include <string_view>
@@ -11,10 +11,10 @@ namespace carve::objects {
 
 inline constexpr size_t max_tariff_units = 256;
 
-// Parses the JSON text strictly and returns the tariff, or every error.
+// Parses the JSON text strictly and returns the tariff. Fails with every error.
 Result<objects::Tariff, api::FieldErrors> read_tariff(std::string_view json);
 
-// Returns the tariff of the spec, with the shipped units of the models that it does not name, or every error.
+// Returns the tariff in the spec. Models that it does not list get the shipped units. Fails with every error.
 Result<bill::Tariff, api::FieldErrors> tariff_of(const objects::TariffSpec&);
 
 }  // namespace carve::objects

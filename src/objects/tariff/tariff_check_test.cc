@@ -27,7 +27,7 @@ const std::string good =
     R"("currency":"EUR","from":"2026-11-01","pricePerGpuHour":"0.30","granularity":"1m","minimum":"10m",)"
     R"("units":[{"model":"NVIDIA H100","gpuHourUnits":"42.5"}])";
 
-TEST(TariffDocument, its_numbers_are_read_digit_by_digit) {
+TEST(TariffDocument, parses_numbers_exactly) {
   const auto read = read_tariff(document(good));
   ASSERT_TRUE(read) << read.error()[0].message;
   const auto tariff = tariff_of(read->spec);
@@ -60,7 +60,7 @@ TEST(TariffDocument, all_errors_are_reported_together) {
               ElementsAre(HasSubstr("spec.prise: no such field")));
 }
 
-TEST(BudgetDocument, its_limit_is_one_of_two) {
+TEST(BudgetDocument, the_limit_is_either_gpu_hours_or_an_amount) {
   const auto read = [](const std::string& spec) {
     return read_budget(R"({"apiVersion":"carve.dev/v1","kind":"Budget","metadata":{"name":"b"},"spec":{)" +
                        spec + "}}");

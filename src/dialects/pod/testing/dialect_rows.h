@@ -1,5 +1,5 @@
-// Every rule of every dialect as a row: the limits and the metadata of a pod with one container named c, and
-// the result or the message of the rejection. The unit of memory is unknown.
+// Every rule of every dialect as a row: the limits and metadata of a pod with one container named c, and the
+// result or the message of the rejection. The memory unit is unknown.
 #pragma once
 
 #include <fmt/format.h>
@@ -32,8 +32,8 @@ inline std::string summary(const Amounts& r) {
 
 struct DialectExample {
   std::string limits;    // As YAML in braces.
-  std::string metadata;  // The same.
-  std::string result;    // A summary, or the beginning of the message.
+  std::string metadata;  // Also as YAML in braces.
+  std::string result;    // A summary, or the start of the message.
 };
 
 inline std::vector<DialectExample> accepted() {
@@ -109,28 +109,28 @@ inline std::vector<DialectExample> refused() {
        "container c: carve.dev/memory: 10Gi does not divide equally over 3 devices; request a multiple of "
        "3Mi"},
       {c + "memory: 4Gi, " + c + "compute: 130", "",
-       "container c: carve.dev/compute: 130 on 1 device; 1 to 100 for each device"},
+       "container c: carve.dev/compute: 130 on 1 device; must be 1 to 100 for each device"},
       {c + "memory: 4Gi, " + c + "compute: 1, " + c + "devices: 2", "",
-       "container c: carve.dev/compute: 1 on 2 devices; 1 to 100 for each device"},
+       "container c: carve.dev/compute: 1 on 2 devices; must be 1 to 100 for each device"},
       {c + "memory: 21Gi, " + c + "compute: 100, " + c + "devices: 7", "",
-       "container c: carve.dev/compute: 100 on 7 devices; it does not divide into whole 0.01 %"},
+       "container c: carve.dev/compute: 100 on 7 devices; does not divide into whole 0.01 %"},
       {c + "compute: 30", "",
        "container c: carve.dev/compute needs carve.dev/memory; without it, carve.dev/devices requests whole "
        "devices"},
-      {c + "devices: 0", "", "container c: carve.dev/devices: 0; 1 to 16"},
+      {c + "devices: 0", "", "container c: carve.dev/devices: 0; must be 1 to 16"},
       {c + "memroy: 4Gi", "",
-       "container c: carve.dev/memroy: no such limit; there are carve.dev/memory, carve.dev/compute, "
+       "container c: carve.dev/memroy: unknown limit; use one of carve.dev/memory, carve.dev/compute, "
        "carve.dev/devices"},
       {c + "slot: 2", "",
        "container c: carve.dev/slot is set by Carve; request carve.dev/memory or carve.dev/devices instead"},
       {"aliyun.com/gpu-mem: 2, " + c + "computed: 30", "",
-       "container c: carve.dev/computed: no such limit; there are"},
+       "container c: carve.dev/computed: unknown limit; use one of"},
       {c + "memory: 4Gi", annotated(c + "polcy: x"),
-       "carve.dev/polcy: no such annotation; there are carve.dev/policy, carve.dev/isolation"},
+       "carve.dev/polcy: unknown annotation; use one of carve.dev/policy, carve.dev/isolation"},
       {c + "memory: 4Gi", "labels: {" + c + "policy: native-burst-share}",
        "carve.dev/policy: a label of this name has no effect; write it as an annotation"},
       {c + "memory: 4Gi", annotated(c + "policy: burst"),
-       "carve.dev/policy: burst; it is fixed-share, guaranteed-burst-share or native-burst-share"},
+       "carve.dev/policy: burst; must be fixed-share, guaranteed-burst-share or native-burst-share"},
       {c + "devices: 2", annotated(c + "parts: '8Gi:30%,4Gi:x'"),
        "carve.dev/parts: part 2 '4Gi:x': share 'x' is not a share; try 30%"},
       {c + "devices: 2", annotated(c + "parts: '8Gi:30%,4:10%'"),
@@ -138,26 +138,26 @@ inline std::vector<DialectExample> refused() {
       {c + "devices: 2", annotated(c + "parts: '8Gi:30%,1Ki:10%'"),
        "carve.dev/parts: part 2 '1Ki:10%': memory '1Ki' is not an amount of memory in whole MiB"},
       {c + "devices: 2", annotated(c + "parts: '8Gi:30%,4Gi'"),
-       "carve.dev/parts: give a compute share on each device or on none of them"},
+       "carve.dev/parts: request a compute share on each device or on none"},
       {c + "devices: 3", annotated(c + "parts: '8Gi:30%,4Gi:10%'"),
        "container c: carve.dev/parts: 2 parts, but carve.dev/devices is 3; the two must be equal"},
       {c + "memory: 4Gi, " + c + "devices: 2", annotated(c + "parts: '8Gi:30%,4Gi:10%'"),
-       "carve.dev/parts: it is the memory and the share of each of carve.dev/devices; leave out other "
+       "carve.dev/parts: sets the memory and share of each of carve.dev/devices; leave out other "
        "amounts"},
       {n + "gpu: 2, " + n + "gpumem: 4096", annotated(c + "parts: '8Gi,4Gi'"),
-       "carve.dev/parts: it is the memory and the share of each of carve.dev/devices; leave out other "
+       "carve.dev/parts: sets the memory and share of each of carve.dev/devices; leave out other "
        "amounts"},
       {"aliyun.com/gpu-mem: 16", annotated(c + "parts: '8Gi,4Gi'"),
-       "carve.dev/parts: it is the memory and the share of each of carve.dev/devices; leave out other "
+       "carve.dev/parts: sets the memory and share of each of carve.dev/devices; leave out other "
        "amounts"},
       {c + "memory: 4Gi", annotated(c + "strategy: fgd"),
-       "carve.dev/strategy: fgd; it must be binpack or spread"},
+       "carve.dev/strategy: fgd; must be binpack or spread"},
       {c + "memory: 4Gi", annotated(c + "spill: '5'"), "carve.dev/spill: 5 is not an amount of memory"},
       {both + "4096", annotated(v + "mgpu-compute-policy: fixed-share, " + c + "policy: native-burst-share"),
-       "carve.dev/policy: native-burst-share contradicts fixed-share, which the pod requests too; keep one"},
+       "carve.dev/policy: native-burst-share contradicts fixed-share, which the pod also requests; keep one"},
 
-      {"aliyun.com/gpu-mem: 0", "", "aliyun.com/gpu-mem: 0; a whole number of units from 1 up"},
-      {"aliyun.com/gpu-mem: 1.5", "", "aliyun.com/gpu-mem: 1.5; a whole number of units from 1 up"},
+      {"aliyun.com/gpu-mem: 0", "", "aliyun.com/gpu-mem: 0; must be a whole number of units from 1 up"},
+      {"aliyun.com/gpu-mem: 1.5", "", "aliyun.com/gpu-mem: 1.5; must be a whole number of units from 1 up"},
       {"aliyun.com/gpu-mem: 4Gi", "",
        "aliyun.com/gpu-mem: 4Gi has the suffix Gi, but must be a number of the node's units, 1 GiB or 128 "
        "MiB; write the number without Gi"},
@@ -165,12 +165,13 @@ inline std::vector<DialectExample> refused() {
        "aliyun.com/gpu-mem: 512Ki has the suffix Ki, but must be a number of"},
       {"aliyun.com/gpu-core.percentage: 30", "", "aliyun.com/gpu-core.percentage needs aliyun.com/gpu-mem"},
       {"aliyun.com/gpu-mem: 1, aliyun.com/gpu-core.percentage: 7", "",
-       "aliyun.com/gpu-core.percentage: 7; 5 to 100 in steps of 5"},
+       "aliyun.com/gpu-core.percentage: 7; must be 5 to 100 in steps of 5"},
       {"aliyun.com/gpu-mem: 16", "labels: {aliyun.com/gpu-count: '3'}",
        "aliyun.com/gpu-count: 3 does not divide 16 units equally"},
-      {"aliyun.com/gpu-mem: 16", "labels: {aliyun.com/gpu-count: '0'}", "aliyun.com/gpu-count: '0'; 1 to 16"},
+      {"aliyun.com/gpu-mem: 16", "labels: {aliyun.com/gpu-count: '0'}",
+       "aliyun.com/gpu-count: '0'; must be 1 to 16"},
       {"aliyun.com/gpu-mem: 16, aliyun.com/gpu-core.percentage: 30", "labels: {aliyun.com/gpu-count: '2'}",
-       "aliyun.com/gpu-count shares memory only; leave out aliyun.com/gpu-core.percentage"},
+       "aliyun.com/gpu-count shares only memory; leave out aliyun.com/gpu-core.percentage"},
       {"aliyun.com/gpu-mem: 16", "labels: {alibabacloud.com/eci: 'true'}",
        "elastic containers (VCI) do not support mGPU: only node (ECS) deployments do"},
 
@@ -180,20 +181,20 @@ inline std::vector<DialectExample> refused() {
       {both + "1026", cards("4"), "mgpu-memory: 1026 does not divide equally over 4 cards"},
       {both + "1600", cards("8"), "mgpu-memory: 1600 over 8 cards; each needs at least 256 MiB"},
       {both + "4200", cards("7"), "mgpu-core: 30 does not divide into whole 0.01 % over 7 cards"},
-      {both + "4096", cards("9"), "container-multiple-gpu: '9'; 1 to 8"},
+      {both + "4096", cards("9"), "container-multiple-gpu: '9'; must be 1 to 8"},
       {both + "4096", cards("2,1"), "container-multiple-gpu: 2 numbers for 1 container"},
       {both + "4096", annotated(v + "mgpu-compute-policy: burst"),
-       "mgpu-compute-policy: burst; it is fixed-share, guaranteed-burst-share or native-burst-share"},
+       "mgpu-compute-policy: burst; must be fixed-share, guaranteed-burst-share or native-burst-share"},
       {both + "4096", annotated(v + "burst-to-vci: enforce"),
        "elastic containers (VCI) do not support mGPU: only node (ECS) deployments do"},
       {v + "mgpu-memory: 4096", "", "mgpu-memory needs mgpu-core"},
       {v + "mgpu-core: 30", "", "mgpu-core needs mgpu-memory"},
-      {v + "mgpu-core: 150", "", "mgpu-core: 150; 1 to 100, or whole cards as 100, 200, ..."},
+      {v + "mgpu-core: 150", "", "mgpu-core: 150; must be 1 to 100, or a multiple of 100 for whole cards"},
       {v + "mgpu-core: 150, " + v + "mgpu-memory: 4096", "",
-       "mgpu-core: 150; 1 to 100, or whole cards as 100, 200, ..."},
+       "mgpu-core: 150; must be 1 to 100, or a multiple of 100 for whole cards"},
 
       {n + "gpumem: 1, " + n + "gpumem-percentage: 5", "",
-       "nvidia.com/gpumem and nvidia.com/gpumem-percentage exclude each other"},
+       "nvidia.com/gpumem and nvidia.com/gpumem-percentage are mutually exclusive"},
       {n + "gpumem: 512Mi", "",
        "nvidia.com/gpumem: 512Mi has the suffix Mi, but must be a number of MiB; write 512"},
       {n + "gpu: 1, " + n + "gpumem: 4Gi", "",
@@ -205,12 +206,12 @@ inline std::vector<DialectExample> refused() {
       {n + "gpumem: 1, " + n + "gpu: 1Gi", "",
        "nvidia.com/gpu: 1Gi has the suffix Gi, but must be a number; write"},
       {both + "4096Mi", "", "mgpu-memory: 4096Mi has the suffix Mi, but must be a number of MiB; write 4096"},
-      {n + "gpumem: 1, " + n + "gpucores: 120", "", "nvidia.com/gpucores: 120; 0 to 100"},
-      {n + "gpumem-percentage: 101", "", "nvidia.com/gpumem-percentage: 101; 1 to 100"},
-      {n + "gpumem: 1, " + n + "priority: 2", "", "nvidia.com/priority: 2; 0 to 1"},
+      {n + "gpumem: 1, " + n + "gpucores: 120", "", "nvidia.com/gpucores: 120; must be 0 to 100"},
+      {n + "gpumem-percentage: 101", "", "nvidia.com/gpumem-percentage: 101; must be 1 to 100"},
+      {n + "gpumem: 1, " + n + "priority: 2", "", "nvidia.com/priority: 2; must be 0 to 1"},
       {n + "gpumem: 1", annotated("hami.io/gpu-scheduler-policy: x"),
-       "hami.io/gpu-scheduler-policy: 'x'; it must be binpack or spread"},
-      {n + "gpu: 17", "", "nvidia.com/gpu: 17; 1 to 16"},
+       "hami.io/gpu-scheduler-policy: 'x'; must be binpack or spread"},
+      {n + "gpu: 17", "", "nvidia.com/gpu: 17; must be 1 to 16"},
 
       {n + "gpu: 1, aliyun.com/gpu-mem: 4", "",
        "container c mixes aliyun.com/gpu-mem and nvidia.com/gpu; keep one"},
