@@ -31,7 +31,8 @@ std::optional<uint64_t> whole_number(std::string_view text) {
   return out;
 }
 
-// Parses "0.1", "1" or ".25" into billionths, below a million; at most nine decimals.
+// Parses "0.1", "1" or ".25" into billionths. The number must be below a million and have at most nine
+// decimals.
 std::optional<uint64_t> billionths(std::string_view text) {
   const size_t point = text.find('.');
   const std::string_view whole = text.substr(0, point);
@@ -82,11 +83,11 @@ class PodReader {
     return otherwise;
   }
 
-  // Reads the number of devices of each pod of a group, from the key of its engine.
+  // Parses the number of devices of each pod of a group from the engine's key.
   bool read_amount(std::string_view key) {
     const size_t errors_before = errors_.all().size();
     const uint32_t amount = number(key, 0, 0, UINT32_MAX);
-    if (errors_.all().size() != errors_before) return true;  // It has errors already.
+    if (errors_.all().size() != errors_before) return true;  // The value has an error.
     if (amount == 0) return false;
     if (amount > 1 && request_.queue.gpu == QueueGpu::mgpu)
       refuse(key, "{} {}: with mGPU a pod has one device; set it to 1", key, amount);
@@ -117,7 +118,7 @@ class PodReader {
     if (has(task_amount)) read_task_amount(has_executor);
   }
 
-  // Spark runs floor(1 / amount) tasks on one address, and rejects parts above a half (S4-9).
+  // Spark runs floor(1 / amount) tasks on one address and rejects fractions above one half (S4-9).
   void read_task_amount(bool has_executor) {
     const std::string text = value_of(parameters_, task_amount);
     const auto amount = billionths(text);
@@ -135,7 +136,7 @@ class PodReader {
                     devices_, executor_amount);
     const uint64_t at_once = nano / std::min(*amount, nano);
     if (out_.executor_cores < at_once) {
-      // With more tasks than a machine has cores, the amount is the mistake.
+      // If more tasks would run than a machine has cores, the amount is probably the mistake.
       const std::string way_out = at_once <= max_advised_cores
                                       ? fmt::format("{}={}", executor_cores, at_once)
                                       : fmt::format("{}={}", task_amount, part_of(out_.executor_cores));
@@ -193,10 +194,10 @@ class PodReader {
     for (const auto& [key, value] : parameters_)
       if (key.ends_with(".gpu.vendor") && value != "nvidia.com")
         out_.warnings.push_back(
-            fmt::format("{} is {}: the vendor of all devices is nvidia.com", key, objects::typed(value)));
+            fmt::format("{} is {}; must be nvidia.com, as for all devices", key, objects::typed(value)));
   }
 
-  // All keys are passed to Spark, which ignores those that do not begin with "spark."; Ray and a custom job
+  // All keys are passed to Spark, which ignores those that do not start with "spark."; Ray and custom jobs
   // have no keys except Carve's.
   void check_keys() {
     errors_.add_all(check_carve_keys(request_.engine, parameters_));
@@ -207,7 +208,7 @@ class PodReader {
       const bool is_foreign = request_.engine != JobEngine::spark || !key.starts_with(spark_prefix);
       if (!is_ours && is_foreign)
         out_.warnings.push_back(
-            fmt::format("{} has no effect: it is not a parameter of a {} job", key, engine));
+            fmt::format("{} has no effect; it is not a parameter of a {} job", key, engine));
     }
   }
 
@@ -219,7 +220,7 @@ class PodReader {
   void read_slices() {
     for (const auto& [key, value] : parameters_)
       if (key.starts_with(mgpu_prefix) && key != core_key && key != memory_key)
-        refuse(key, "{}: no such key; there are {} and {}", key, core_key, memory_key);
+        refuse(key, "{}: unknown key; use {} and {}", key, core_key, memory_key);
     const std::string& queue = request_.queue.name;
     const bool has_core = has(core_key), has_memory = has(memory_key);
     const bool has_gpu = slices_ > 0;
@@ -244,8 +245,8 @@ class PodReader {
     }
     if (!has_gpu && !has_core && !has_memory)
       out_.warnings.push_back(fmt::format(
-          "queue {} divides GPUs, and the job requests none, so its pods see no device; for one set {}{}=1, "
-          "{} and {}",
+          "queue {} divides GPUs, but the job requests none, so its pods see no device; to get one, "
+          "set {}{}=1, {} and {}",
           queue, request_.engine == JobEngine::custom ? fmt::format("{}=true, ", custom_enabled) : "",
           amount_key_, core_key, memory_key));
     if (has_core != has_memory) {
@@ -294,8 +295,8 @@ class PodReader {
 
   static std::string text_of(uint64_t bytes) { return std::string(carve::text(Bytes{bytes})); }
 
-  // Every process that uses CUDA has a context in its slice. Python workers of Spark keep theirs between
-  // stages.
+  // Every process that uses CUDA has a context in its slice. Spark's Python workers keep their contexts
+  // between stages.
   void check_contexts() {
     if (request_.context_bytes == 0 || !amounts_.memory_bytes || out_.tasks_at_once < 2) return;
     const uint64_t fitting = *amounts_.memory_bytes / request_.context_bytes;
@@ -303,7 +304,7 @@ class PodReader {
     const uint64_t needed_mib = ((request_.context_bytes * out_.tasks_at_once) + (1 << 20) - 1) >> 20;
     const std::string_view tasks_key = request_.engine == JobEngine::ray ? ray_cpus_key : executor_cores;
     out_.warnings.push_back(fmt::format(
-        "{} simultaneous tasks have {} contexts of {}, {} MiB in all, if each uses CUDA, and a slice "
+        "{} simultaneous tasks have {} contexts of {}, {} MiB in total, if each uses CUDA, but a slice "
         "has {} MiB, so {} fit; set {}={} or more, or {}={}",
         out_.tasks_at_once, out_.tasks_at_once, text_of(request_.context_bytes), needed_mib,
         *amounts_.memory_bytes >> 20, fitting, memory_key, needed_mib, tasks_key, fitting));
@@ -311,7 +312,7 @@ class PodReader {
 
   const EngineRequest& request_;
   const Parameters& parameters_;
-  std::string_view amount_key_;  // The key that gives pods of this engine a GPU.
+  std::string_view amount_key_;  // The key that requests GPUs for pods of this engine.
   uint32_t devices_ = 0;         // Devices of each slice; 0 means 1.
   uint32_t slices_ = 0;
   Amounts amounts_{.policy = Policy::fixed_share};  // Amounts of each slice. The vendor's shares are limits.
@@ -342,7 +343,7 @@ api::FieldErrors check_carve_keys(JobEngine engine, const Parameters& parameters
         std::ranges::find(keys, std::string_view(key), [](const auto& k) { return k.key; });
     if (engine != JobEngine::ray || known == std::end(keys)) {
       errors.add_message(field, value,
-                         fmt::format("{}: no such key; there are {}, {} and {}, of Ray", key, ray_cpus_key,
+                         fmt::format("{}: unknown key; use {}, {} and {} for Ray", key, ray_cpus_key,
                                      ray_memory_key, ray_store_key));
       continue;
     }

@@ -1,5 +1,5 @@
-// The pods of a job, from its engine's parameters and its queue: its programs, and each one's part of a GPU.
-// The keys are those of EMR Serverless mGPU (requirements S4-2 to S4-16). Pure.
+// Derives the pods of a job from its engine's parameters and its queue: its programs, and the part of a GPU
+// that each one gets. The keys are those of EMR Serverless mGPU (requirements S4-2 to S4-16). Pure.
 //
 // * An mGPU queue divides devices: emr.serverless.mgpu.core (percent of one device's compute) and
 //   emr.serverless.mgpu.memory (MiB, not rounded) are added to the engine's own GPU amount, which is 1. A GPU
@@ -29,10 +29,10 @@ inline constexpr uint64_t min_strict_memory_mib = 256;  // For a strict queue (S
 inline constexpr std::string_view ray_cpus_key = "carve.ray.worker.cpus";
 inline constexpr std::string_view ray_memory_key = "carve.ray.worker.memory.bytes";
 inline constexpr std::string_view ray_store_key = "carve.ray.worker.store.bytes";
-inline constexpr uint64_t min_ray_object_store = uint64_t{75} << 20;  // Ray rejects less.
-inline constexpr uint64_t max_memory_mib = uint64_t{1} << 30;         // 1 PiB: more than any device has.
+inline constexpr uint64_t min_ray_object_store = uint64_t{75} << 20;  // Ray rejects smaller stores.
+inline constexpr uint64_t max_memory_mib = uint64_t{1} << 30;         // 1 PiB; no device has more.
 
-// The part of a queue that limits the requests of its jobs.
+// The limits of a queue for the requests of its jobs.
 struct QueueTerms {
   std::string name;
   QueueGpu gpu = QueueGpu::mgpu;
@@ -59,20 +59,21 @@ struct PodGroup {
 
 struct EnginePods {
   std::vector<PodGroup> groups;  // In the order in which their programs start.
-  workload::JobNeed need;        // For the whole job, without its deadline.
+  workload::JobNeed need;        // Of the whole job, without its deadline.
   std::vector<std::string> warnings;
   uint32_t executor_cores = 1;  // For Spark.
-  // In one executor: min(cores, floor(1 / spark.task.resource.gpu.amount)). In one Ray worker: its CPUs.
+  // The number of simultaneous tasks in one executor, min(cores, floor(1 / spark.task.resource.gpu.amount)),
+  // or the CPUs of one Ray worker.
   uint32_t tasks_at_once = 1;
 };
 
-// Returns the pods of the job, or every error.
+// Returns the pods of the job. Fails with every error.
 Result<EnginePods, api::FieldErrors> engine_pods(const EngineRequest&);
 
-// Returns the errors in the keys that begin with "carve.": only Ray's workers have such keys.
+// Returns the errors in the keys that start with "carve."; only Ray's workers have such keys.
 api::FieldErrors check_carve_keys(JobEngine, const Parameters&);
 
-// Returns the value of a parameter; empty if it is not set.
+// Returns the value of a parameter. Empty if it is not set.
 std::string value_of(const Parameters&, std::string_view key);
 
 }  // namespace carve::engines

@@ -54,7 +54,7 @@ Parameters with(Parameters parameters, const char* key, const char* value) {
   return parameters;
 }
 
-TEST(EnginePods, of_spark_are_a_master_executors_and_a_driver_with_equal_slices) {
+TEST(EnginePods, spark_has_a_master_executors_and_a_driver_with_equal_slices) {
   const auto pods = engine_pods(request(JobEngine::spark, spark()));
   ASSERT_TRUE(pods) << pods.error().front().message;
   EXPECT_THAT(pods->groups,
@@ -73,7 +73,7 @@ TEST(EnginePods, of_spark_are_a_master_executors_and_a_driver_with_equal_slices)
 }
 
 // Spark itself prints "runnable tasks = 9" for 0.11, and 3 for 0.3.
-TEST(EnginePods, of_spark_run_the_floor_of_the_reciprocal_task_amount) {
+TEST(EnginePods, spark_runs_the_floor_of_the_reciprocal_task_amount) {
   const struct {
     const char* amount;
     uint32_t tasks;
@@ -86,7 +86,7 @@ TEST(EnginePods, of_spark_run_the_floor_of_the_reciprocal_task_amount) {
   }
 }
 
-TEST(EnginePods, of_ray_have_workers_with_slices_and_of_custom_jobs_tasks) {
+TEST(EnginePods, ray_has_workers_and_custom_jobs_have_tasks_with_slices) {
   EngineRequest requested = request(JobEngine::ray, ray());
   requested.workers = 3;
   const auto workers = engine_pods(requested);
@@ -111,7 +111,7 @@ Parameters whole_devices(Parameters parameters) {
   return without(without(std::move(parameters), "emr.serverless.mgpu.core"), "emr.serverless.mgpu.memory");
 }
 
-TEST(EnginePods, are_refused_with_the_key_and_the_way_out) {
+TEST(EnginePods, are_rejected_with_the_key_and_the_fix) {
   const std::string core = "emr.serverless.mgpu.core";
   const struct {
     EngineRequest requested;
@@ -141,7 +141,7 @@ TEST(EnginePods, are_refused_with_the_key_and_the_way_out) {
       {request(JobEngine::ray, with(ray(), "serverless.ray.worker.gpu.amount", "x")),
        "serverless.ray.worker.gpu.amount: 'x' is not a whole number from 0 to 4294967295"},
       {request(JobEngine::custom, with(custom(), "emr.serverless.mgpu.cores", "3")),
-       "emr.serverless.mgpu.cores: no such key; there are emr.serverless.mgpu.core and "
+       "emr.serverless.mgpu.cores: unknown key; use emr.serverless.mgpu.core and "
        "emr.serverless.mgpu.memory"},
       {request(JobEngine::custom, without(custom(), "serverless.custom.job.gpu.enabled")),
        "serverless.custom.job.task.gpus needs serverless.custom.job.gpu.enabled=true"},
@@ -190,16 +190,16 @@ TEST(EnginePods, are_refused_with_the_key_and_the_way_out) {
 
 TEST(EnginePods, are_rejected_for_an_unknown_carve_key_or_an_invalid_number) {
   const std::string known =
-      "there are carve.ray.worker.cpus, carve.ray.worker.memory.bytes and carve.ray.worker.store.bytes, of "
+      "use carve.ray.worker.cpus, carve.ray.worker.memory.bytes and carve.ray.worker.store.bytes for "
       "Ray";
   const struct {
     EngineRequest requested;
     std::string message;
   } rows[] = {
       {request(JobEngine::ray, with(ray(), "carve.ray.worker.cpu", "4")),
-       "carve.ray.worker.cpu: no such key; " + known},
+       "carve.ray.worker.cpu: unknown key; " + known},
       {request(JobEngine::custom, with(custom(), "carve.ray.worker.cpus", "4")),
-       "carve.ray.worker.cpus: no such key; " + known},
+       "carve.ray.worker.cpus: unknown key; " + known},
       {request(JobEngine::ray, with(ray(), "carve.ray.worker.cpus", "0")),
        "carve.ray.worker.cpus: '0' is not a whole number from 1 to 4096"},
       {request(JobEngine::ray, with(ray(), "carve.ray.worker.memory.bytes", "2g")),
@@ -211,37 +211,37 @@ TEST(EnginePods, are_rejected_for_an_unknown_carve_key_or_an_invalid_number) {
   for (const auto& row : rows) EXPECT_THAT(refusals(row.requested), ElementsAre(row.message));
 }
 
-// A key without effect is never dropped silently.
-TEST(EnginePods, warn_of_keys_without_effect) {
+// A key without effect must cause a warning.
+TEST(EnginePods, warn_about_keys_without_effect) {
   const auto warnings = [](const EngineRequest& requested) {
     const auto pods = engine_pods(requested);
     return pods ? pods->warnings : std::vector<std::string>{pods.error().front().message};
   };
   EXPECT_THAT(warnings(request(JobEngine::ray, with(ray(), "serverless.ray.worker.cpu", "4"))),
-              ElementsAre("serverless.ray.worker.cpu has no effect: it is not a parameter of a ray job"));
+              ElementsAre("serverless.ray.worker.cpu has no effect; it is not a parameter of a ray job"));
   EXPECT_THAT(warnings(request(JobEngine::custom, with(custom(), "spark.executor.cores", "4"))),
-              ElementsAre("spark.executor.cores has no effect: it is not a parameter of a custom job"));
+              ElementsAre("spark.executor.cores has no effect; it is not a parameter of a custom job"));
   EXPECT_THAT(
       warnings(request(JobEngine::spark, with(spark(), "serverless.ray.worker.gpu.amount", "1"))),
-      ElementsAre("serverless.ray.worker.gpu.amount has no effect: it is not a parameter of a spark job"));
+      ElementsAre("serverless.ray.worker.gpu.amount has no effect; it is not a parameter of a spark job"));
   EXPECT_THAT(warnings(request(JobEngine::spark, with(spark(), "emr.serverless.gpu.core", "5"))),
-              ElementsAre("emr.serverless.gpu.core has no effect: it is not a parameter of a spark job"));
+              ElementsAre("emr.serverless.gpu.core has no effect; it is not a parameter of a spark job"));
   for (const auto& requested : {request(JobEngine::ray, ray()), request(JobEngine::custom, custom()),
                                 request(JobEngine::spark, with(spark(), "spark.any", "x"))})
     EXPECT_THAT(warnings(requested), IsEmpty());
 }
 
-TEST(EnginePods, of_an_mgpu_queue_without_a_gpu_have_a_warning) {
+TEST(EnginePods, warn_if_a_job_in_an_mgpu_queue_requests_no_gpu) {
   for (const JobEngine engine : {JobEngine::spark, JobEngine::ray, JobEngine::custom}) {
     const auto pods = engine_pods(request(engine, {}));
     ASSERT_TRUE(pods);
     ASSERT_EQ(pods->warnings.size(), 1u);
-    EXPECT_THAT(pods->warnings.front(), ::testing::HasSubstr("divides GPUs, and the job requests none"));
+    EXPECT_THAT(pods->warnings.front(), ::testing::HasSubstr("divides GPUs, but the job requests none"));
     EXPECT_THAT(engine_pods(request(engine, {}, QueueGpu::none))->warnings, IsEmpty());
   }
 }
 
-TEST(EnginePods, have_every_core_of_the_vendor) {
+TEST(EnginePods, allow_every_core_percentage_of_the_vendor) {
   for (const char* core : {"5", "99", "30"})
     EXPECT_THAT(refusals(request(JobEngine::custom, custom(core))), IsEmpty());
   EXPECT_THAT(refusals(request(JobEngine::custom, custom("7"))), IsEmpty());
@@ -249,7 +249,7 @@ TEST(EnginePods, have_every_core_of_the_vendor) {
     EXPECT_THAT(refusals(request(JobEngine::custom, custom(core), QueueGpu::mgpu, true)), IsEmpty());
 }
 
-TEST(EnginePods, warn_with_both_numbers_if_tasks_cannot_run_at_once) {
+TEST(EnginePods, warn_with_both_numbers_if_tasks_cannot_run_at_the_same_time) {
   const auto few_cores = engine_pods(request(JobEngine::spark, spark("0.1", "4")));
   ASSERT_TRUE(few_cores);
   EXPECT_THAT(few_cores->warnings,
@@ -269,15 +269,15 @@ TEST(EnginePods, warn_with_both_numbers_if_tasks_cannot_run_at_once) {
   ASSERT_TRUE(small);
   EXPECT_THAT(
       small->warnings,
-      ElementsAre("10 simultaneous tasks have 10 contexts of 256 MiB, 2560 MiB in all, if each uses CUDA, "
-                  "and a slice has 1000 MiB, so 3 fit; set emr.serverless.mgpu.memory=2560 or more, "
+      ElementsAre("10 simultaneous tasks have 10 contexts of 256 MiB, 2560 MiB in total, if each uses CUDA, "
+                  "but a slice has 1000 MiB, so 3 fit; set emr.serverless.mgpu.memory=2560 or more, "
                   "or spark.executor.cores=3"));
   const auto busy = engine_pods(request(JobEngine::ray, with(ray(), "carve.ray.worker.cpus", "20")));
   ASSERT_TRUE(busy);
   EXPECT_THAT(
       busy->warnings,
-      ElementsAre("20 simultaneous tasks have 20 contexts of 256 MiB, 5120 MiB in all, if each uses CUDA, "
-                  "and a slice has 4096 MiB, so 16 fit; set emr.serverless.mgpu.memory=5120 or more, "
+      ElementsAre("20 simultaneous tasks have 20 contexts of 256 MiB, 5120 MiB in total, if each uses CUDA, "
+                  "but a slice has 4096 MiB, so 16 fit; set emr.serverless.mgpu.memory=5120 or more, "
                   "or carve.ray.worker.cpus=16"));
 }
 

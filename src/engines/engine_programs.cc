@@ -11,22 +11,23 @@ using workload::PodId;
 
 constexpr const char* spark_driver_script = "spark.driver.resource.gpu.discoveryScript";
 constexpr const char* spark_executor_script = "spark.executor.resource.gpu.discoveryScript";
-// Settings specific to each Spark job: the address of its master, and how its programs find and trust each
-// other.
+// Settings that Carve fixes for each Spark job: the address of its master, and how its programs find and
+// trust each other.
 constexpr const char* spark_fixed_keys[] = {"spark.master",       "spark.submit.deployMode",
                                             "spark.driver.host",  "spark.driver.bindAddress",
                                             "spark.authenticate", "spark.authenticate.secret"};
 constexpr const char* rapids_plugin = "com.nvidia.spark.SQLPlugin";
 constexpr const char* default_executor_memory = "1g";
-// For a JVM that only coordinates: 17 s from nothing to a finished job instead of 25 s (measured on 2 cores).
+// For a JVM that only coordinates: a job takes 17 s from start to finish instead of 25 s (measured on 2
+// cores).
 constexpr const char* daemon_options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC";
 constexpr uint64_t max_rapids_reserve = uint64_t{640} << 20;  // RAPIDS' own default.
 
-// The agents' ports are below those that the kernel assigns, and above those of Ray's own processes.
+// The agents' ports are below those that the kernel assigns and above those of Ray's own processes.
 constexpr uint32_t ray_port = 6379, ray_dashboard_port = 8265, first_ray_agent_port = 20000;
 constexpr uint64_t ray_head_memory = 1'000'000'000;
-constexpr uint64_t ray_object_store = 100'000'000;            // Bytes, of a node without a slice.
-constexpr uint64_t max_ray_object_store = uint64_t{2} << 30;  // It is shared memory of the machine.
+constexpr uint64_t ray_object_store = 100'000'000;            // In bytes, for a node without a slice.
+constexpr uint64_t max_ray_object_store = uint64_t{2} << 30;  // Because it uses the machine's shared memory.
 constexpr uint64_t default_ray_memory = 2'000'000'000;
 
 constexpr const char* xgboost_jar = "xgboost4j-spark-gpu";
@@ -38,7 +39,7 @@ std::string or_else(std::string value, std::string otherwise) {
 
 bool is_variable(std::string_view key) { return key.find('.') == std::string_view::npos; }
 
-// Returns the letter of a role, for short paths.
+// Returns the letter for a role, for short paths.
 char letter(PodRole role) { return "dehwt"[static_cast<size_t>(role)]; }
 
 std::string folder_of(const EnginePlaces& places, PodId id) {
@@ -51,8 +52,8 @@ std::string discovery_script(const EnginePlaces& places) {
 
 bool has_prefix(const std::string& key, std::string_view prefix) { return key.starts_with(prefix); }
 
-// The configuration of a Spark application: the user's values, and Carve's for those that the user did not
-// set.
+// The configuration of a Spark application: the user's values, and Carve's values for keys that the user did
+// not set.
 Parameters spark_configuration(const objects::JobSpec& spec, const EnginePods& pods,
                                const EnginePlaces& places) {
   Parameters out;
@@ -69,7 +70,7 @@ Parameters spark_configuration(const objects::JobSpec& spec, const EnginePods& p
   return out;
 }
 
-// Returns the text in the form of Java's properties files.
+// Returns the text in the format of Java's properties files.
 std::string property_text(const std::string& text, std::string_view escaped) {
   std::string out;
   for (const char c : text) {
@@ -158,7 +159,7 @@ std::vector<std::string> ray_start(const objects::JobSpec& spec) {
           "--disable-usage-stats"};
 }
 
-// A driver that begins before the workers have joined sees a cluster without GPUs.
+// A driver that starts before the workers have joined sees a cluster without GPUs.
 std::vector<std::string> ray_driver(const objects::JobSpec& spec, const EnginePods& pods,
                                     const EnginePlaces& places) {
   const auto workers = std::ranges::find(pods.groups, PodRole::worker, &PodGroup::role);
@@ -252,8 +253,7 @@ PodProgram pod_program(const objects::JobSpec& spec, const std::string& job, con
 
 namespace {
 
-// Fills a list of derived parameters with those that the user did not set. A key without a point is a
-// variable of the environment.
+// Collects derived parameters that the user did not set. A key without a dot is an environment variable.
 class Deriver {
  public:
   Deriver(const objects::JobSpec& spec, const EnginePods& pods) : spec_(spec), pods_(pods) {}
@@ -267,7 +267,7 @@ class Deriver {
   void derive_ray() {
     derive(ray_cpus_key, "1", "tasks of one CPU that a worker runs at the same time");
     derive(ray_memory_key, fmt::format("{}", default_ray_memory),
-           "without it, a node claims the whole machine");
+           "otherwise a node claims the whole machine");
     const uint64_t store = has_slices() ? smallest_memory() / 8 : ray_object_store;
     derive(ray_store_key, fmt::format("{}", std::clamp(store, min_ray_object_store, max_ray_object_store)),
            "an eighth of the slice, at least 75 MiB");
@@ -280,7 +280,7 @@ class Deriver {
     derive("spark.cores.max", fmt::format("{}", uint64_t{pods_.executor_cores} * executors->count),
            "cores of all executors");
     derive("spark.executor.memory", default_executor_memory, "memory of one Worker");
-    derive("spark.ui.enabled", "false", "its page would open a port");
+    derive("spark.ui.enabled", "false", "its web page would open a port");
     if (!has_slices()) return;
     derive_frameworks(pods_.tasks_at_once);
     if (value_of(spec_.parameters, "spark.plugins").find(rapids_plugin) != std::string::npos) derive_rapids();
@@ -297,15 +297,15 @@ class Deriver {
     return out;
   }
 
-  // RAPIDS' pool is measured in parts of the device that the executor sees, which has the slice's memory.
-  // XGBoost allocates outside of that pool, so it gets half of the slice.
+  // RAPIDS' pool is a fraction of the device's memory as the executor sees it, which is the slice's memory.
+  // XGBoost allocates outside of that pool, so the pool gets half of the slice.
   void derive_rapids() {
     const uint64_t memory = workload::first_amount(pods_.need).memory.count;
     derive("spark.rapids.memory.gpu.reserve", fmt::format("{}", std::min(max_rapids_reserve, memory / 8)),
            "an eighth of the slice, at most 640 MiB");
     derive("spark.rapids.sql.concurrentGpuTasks",
            fmt::format("{}", std::clamp<uint64_t>(memory / rapids_task_memory, 1, pods_.tasks_at_once)),
-           "one for each 4 GiB of the slice, at most the number of simultaneous tasks");
+           "one per 4 GiB of the slice, at most the number of simultaneous tasks");
     const bool has_xgboost =
         value_of(spec_.parameters, "spark.jars").find(xgboost_jar) != std::string::npos ||
         value_of(spec_.parameters, "spark.jars.packages").find(xgboost_jar) != std::string::npos;
@@ -316,7 +316,7 @@ class Deriver {
            "half of the slice; XGBoost allocates outside the pool");
   }
 
-  // JAX takes three quarters of the memory for each process at its first use, TensorFlow all of it.
+  // By default, JAX takes three quarters of the memory for each process, and TensorFlow all of it.
   void derive_frameworks(uint32_t tasks_at_once) {
     if (!has_slices()) return;
     if (tasks_at_once > 1)
@@ -349,11 +349,11 @@ std::vector<std::string> replaced_parameters(const objects::JobSpec& spec) {
   std::vector<std::string> out;
   for (const std::string_view name : own_variables)
     if (spec.run.env.contains(std::string(name)))
-      out.push_back(fmt::format("variable {} has no effect: each program of a job gets its own", name));
+      out.push_back(fmt::format("variable {} has no effect; each program of a job gets its own", name));
   if (spec.engine.value() != JobEngine::spark) return out;
   for (const char* key : spark_fixed_keys)
     if (spec.parameters.contains(key))
-      out.push_back(fmt::format("{} has no effect: each job gets its own master, addresses and secret", key));
+      out.push_back(fmt::format("{} has no effect; each job gets its own master, addresses and secret", key));
   return out;
 }
 

@@ -48,7 +48,7 @@ PodProgram program(const objects::JobSpec& spec, PodRole role, uint32_t index = 
   return pod_program(spec, "j", pods_of(spec), {role, index}, places());
 }
 
-TEST(EnginePrograms, of_spark_listen_on_the_loopback_at_a_port_that_is_never_another_one) {
+TEST(EnginePrograms, spark_listens_on_the_loopback_at_exactly_one_port) {
   const PodProgram master = program(spark_job(), PodRole::head);
   EXPECT_THAT(master.command, ElementsAre("/share/pod-folder", "/tmp/carve-1a-h0", "/spark/bin/spark-class",
                                           "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1",
@@ -60,7 +60,7 @@ TEST(EnginePrograms, of_spark_listen_on_the_loopback_at_a_port_that_is_never_ano
   EXPECT_THAT(master.cleanup, ElementsAre("rm", "-rf", "/tmp/carve-1a-h0"));
 }
 
-TEST(EnginePrograms, of_sparks_executors_are_workers_that_discover_their_slice) {
+TEST(EnginePrograms, spark_executors_are_workers_that_discover_their_slice) {
   const PodProgram worker = program(spark_job(), PodRole::executor, 1);
   EXPECT_THAT(worker.command,
               ElementsAre("/share/pod-folder", "/tmp/carve-1a-e1", "/spark/bin/spark-class",
@@ -77,8 +77,8 @@ TEST(EnginePrograms, of_sparks_executors_are_workers_that_discover_their_slice) 
   EXPECT_THAT(program(plain, PodRole::executor).env.at("SPARK_WORKER_OPTS"), Not(HasSubstr("resource.gpu")));
 }
 
-// The user's values stay; passwords and the secret are on no command line.
-TEST(EnginePrograms, of_sparks_driver_have_their_configuration_in_a_file) {
+// The user's values are kept. Passwords and the secret are not on a command line.
+TEST(EnginePrograms, spark_drivers_read_their_configuration_from_a_file) {
   const PodProgram driver = program(spark_job(), PodRole::driver);
   EXPECT_THAT(driver.command,
               ElementsAre("/share/pod-folder", "/tmp/carve-1a-d0", "/spark/bin/spark-submit", "--master",
@@ -93,15 +93,15 @@ TEST(EnginePrograms, of_sparks_driver_have_their_configuration_in_a_file) {
   EXPECT_THAT(text, Not(HasSubstr("emr.serverless")));
 }
 
-TEST(EnginePrograms, say_which_variables_have_no_effect) {
+TEST(EnginePrograms, report_variables_without_effect) {
   EXPECT_THAT(replaced_parameters(spark_job()), IsEmpty());
   objects::JobSpec custom{.engine = JobEngine::custom};
   custom.run.env = {{"CARVE_JOB", "a"}, {"LANG", "C"}};
   EXPECT_THAT(replaced_parameters(custom),
-              ElementsAre("variable CARVE_JOB has no effect: each program of a job gets its own"));
+              ElementsAre("variable CARVE_JOB has no effect; each program of a job gets its own"));
 }
 
-TEST(EnginePrograms, of_spark_get_the_users_discovery_script_in_a_variable) {
+TEST(EnginePrograms, spark_gets_the_users_discovery_script_in_a_variable) {
   objects::JobSpec spec = spark_job();
   spec.parameters["spark.executor.resource.gpu.discoveryScript"] = "/own/script";
   const auto variable = [&](PodRole role) { return program(spec, role).env["CARVE_DISCOVERY_SCRIPT"]; };
@@ -113,7 +113,7 @@ TEST(EnginePrograms, of_spark_get_the_users_discovery_script_in_a_variable) {
               HasSubstr("discoveryScript=/share/getGpusResources.sh"));
 }
 
-TEST(EnginePrograms, of_spark_get_other_keys_unchanged_and_say_which_ones_have_no_effect) {
+TEST(EnginePrograms, spark_gets_other_keys_unchanged_and_reports_those_without_effect) {
   objects::JobSpec spec = spark_job();
   spec.parameters.erase("spark.driver.resource.gpu.discoveryScript");
   spec.parameters["my.key"] = "v";
@@ -121,12 +121,12 @@ TEST(EnginePrograms, of_spark_get_other_keys_unchanged_and_say_which_ones_have_n
   spec.parameters["spark.authenticate"] = "false";
   EXPECT_THAT(
       replaced_parameters(spec),
-      ElementsAre("spark.master has no effect: each job gets its own master, addresses and secret",
-                  "spark.authenticate has no effect: each job gets its own master, addresses and secret"));
+      ElementsAre("spark.master has no effect; each job gets its own master, addresses and secret",
+                  "spark.authenticate has no effect; each job gets its own master, addresses and secret"));
   const PodProgram driver = program(spec, PodRole::driver);
   EXPECT_THAT(driver.env.at("CARVE_CONFIGURATION"), HasSubstr("my.key=v\n"));
   EXPECT_THAT(driver.env.at("CARVE_CONFIGURATION"), HasSubstr("spark.authenticate=true\n"));
-  EXPECT_THAT(driver.command, Contains("spark://127.0.0.1:30001")) << "--master is before the file";
+  EXPECT_THAT(driver.command, Contains("spark://127.0.0.1:30001")) << "--master precedes the file";
 }
 
 TEST(EnginePrograms, sizes_that_the_user_set_are_not_derived) {
@@ -165,7 +165,7 @@ TEST(EnginePrograms, sizes_that_the_user_set_are_not_derived) {
   EXPECT_THAT(program(spec, PodRole::head).env, Not(Contains(testing::Key("XLA_PYTHON_CLIENT_PREALLOCATE"))));
 }
 
-TEST(EnginePrograms, of_ray_share_a_network_and_no_folder_and_no_agent_port) {
+TEST(EnginePrograms, ray_nodes_share_a_network_but_no_folder_and_no_agent_port) {
   const objects::JobSpec spec{.queue = "q",
                               .engine = JobEngine::ray,
                               .parameters = {{"serverless.ray.worker.gpu.amount", "1"},
@@ -199,9 +199,10 @@ TEST(EnginePrograms, of_ray_share_a_network_and_no_folder_and_no_agent_port) {
   EXPECT_THAT(driver.env, Contains(Pair("RAY_ADDRESS", "127.0.0.1:6379")));
 }
 
-// Ray's sockets are below the folder, "/session_2026-11-25_13-52-43_123456_1234567/sockets/plasma_store", and
-// a socket's path has at most 107 bytes. Without --memory each node claims the memory of the whole machine.
-TEST(EnginePrograms, of_ray_have_short_folders_and_their_own_memory) {
+// Ray's sockets are below the folder, such as
+// "/session_2026-11-25_13-52-43_123456_1234567/sockets/plasma_store", and a socket's path may have at most
+// 107 bytes. Without --memory each node claims the memory of the whole machine.
+TEST(EnginePrograms, ray_nodes_have_short_folders_and_their_own_memory) {
   const objects::JobSpec spec{
       .queue = "q", .engine = JobEngine::ray, .run = {.command = {"a"}}, .engine_home = "/ray"};
   EnginePlaces longest = places();
@@ -220,7 +221,7 @@ TEST(EnginePrograms, of_ray_have_short_folders_and_their_own_memory) {
   }
 }
 
-TEST(EnginePrograms, of_custom_jobs_are_the_users_with_their_index) {
+TEST(EnginePrograms, custom_jobs_run_the_users_program_with_an_index) {
   objects::JobSpec spec{.queue = "q", .run = {.command = {"train", "--fast"}}, .tasks = 3};
   const PodProgram task = program(spec, PodRole::task, 2);
   EXPECT_THAT(task.command, ElementsAre("train", "--fast"));

@@ -66,7 +66,7 @@ class ParameterReader {
   }
 
  private:
-  // Reads the statements of the line, up to its end or its first error.
+  // Parses the statements of the line up to its end or its first error.
   void read_line() {
     while (true) {
       line_ = trimmed(line_);
@@ -87,7 +87,7 @@ class ParameterReader {
     }
   }
 
-  // A text that was pasted as one line is a comment from its first # or -- on. Its parameters must not be
+  // If a text was pasted as one line, it is a comment from its first # or -- on. Its parameters must not be
   // lost without a warning.
   void keep_comment() {
     const std::vector<std::string> keys = assigned_keys(line_);
@@ -109,7 +109,7 @@ class ParameterReader {
     return false;
   }
 
-  // Reads a quoted text; no value if its quote is not closed in this line.
+  // Parses a quoted text. Returns no value if its quote is not closed in this line.
   std::optional<std::string> read_quoted(std::string_view& at) const {
     const char quote = at.front();
     std::string out;
@@ -124,7 +124,7 @@ class ParameterReader {
     return std::nullopt;
   }
 
-  // 'KEY': 'VALUE'
+  // Parses 'KEY': 'VALUE'.
   bool read_pair() {
     std::string_view at = line_;
     const auto key = read_quoted(at);
@@ -141,7 +141,7 @@ class ParameterReader {
     return keep(*key, std::move(*value), at);
   }
 
-  // Returns the length of an unquoted value: up to the ; or the comment, which a blank precedes.
+  // Returns the length of an unquoted value, which ends at a ; or at a comment preceded by a blank.
   static size_t value_size(std::string_view at, std::string_view comment) {
     for (size_t i = 0; i < at.size(); ++i) {
       if (at[i] == ';') return i;
@@ -150,7 +150,7 @@ class ParameterReader {
     return at.size();
   }
 
-  // KEY=VALUE, or set KEY = VALUE.
+  // Parses KEY=VALUE or set KEY = VALUE.
   bool read_assignment() {
     std::string_view at = line_;
     constexpr std::string_view word = "set";
@@ -199,9 +199,9 @@ class ParameterReader {
 
   std::string_view rest_, line_;
   size_t number_ = 0;
-  std::string lost_gpu_key_;  // The first key in a comment.
+  std::string lost_gpu_key_;  // The first such key in a comment.
   ReadParameters out_;
-  std::map<std::string, size_t> lines_;  // Line of the last one, keyed by key.
+  std::map<std::string, size_t> lines_;  // By key: the line of its last value.
   objects::ErrorList errors_;
 };
 
@@ -220,7 +220,7 @@ Result<ReadParameters, api::FieldErrors> read_parameters(std::string_view text) 
     return tl::unexpected(
         api::FieldErrors{{.field = "parameters",
                           .value = "",
-                          .message = fmt::format("parameters: {} bytes are too many; the maximum is {}",
+                          .message = fmt::format("parameters: {} bytes are too many; use at most {}",
                                                  text.size(), max_parameters_bytes)}});
   return ParameterReader(text).run();
 }

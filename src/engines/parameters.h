@@ -5,10 +5,11 @@
 //   serverless.ray.worker.gpu.amount=1; # comment             the last ; of a line may be missing
 //   set serverless.custom.job.task.gpus = 1; -- comment       blanks around = may be missing
 //
-// The form is chosen for each parameter, so one text may have all three, several on a line. A value of the
-// last two forms is kept as it is written, without the blanks around it, and after `set` without its quotes.
-// In a quoted value, a \ before the quote or before another \ is removed. A comment extends to
-// the end of its line. Parameters in it are a warning, and an error if they are about a GPU and the text sets none.
+// Each parameter may have any form, so a text may mix all three, also on one line. A value of the last two
+// forms is kept as it is written, without surrounding blanks, and after `set` without its quotes. In a quoted
+// value, a \ before the quote or before another \ is removed. A comment extends to the end of its line.
+// Parameters in comments cause a warning, or an error if they concern a GPU and the text sets no parameter
+// for one.
 #pragma once
 
 #include <map>
@@ -28,14 +29,15 @@ using Parameters = std::map<std::string, std::string>;
 
 struct ReadParameters {
   Parameters values;
-  // One for each key that occurs twice, of which the last one wins, and for each comment with parameters.
+  // One for each key that occurs more than once, of which the last value is used, and one for each comment
+  // with parameters.
   std::vector<std::string> warnings;
 };
 
-// Returns the parameters of the text, or every error with its line.
+// Returns the parameters of the text. Fails with every error and its line.
 Result<ReadParameters, api::FieldErrors> read_parameters(std::string_view text);
 
-// Returns whether it is a valid parameter name: no blank, no control character and none of = ; ' " #.
+// Returns whether the text is a valid parameter name: no blank, no control character and none of = ; ' " #.
 bool is_parameter_key(std::string_view);
 
 }  // namespace carve::engines

@@ -7,7 +7,7 @@
 namespace carve::engines {
 namespace {
 
-// The examples of the vendor's page "use mGPU", byte for byte (requirements S4-8, S4-10, S4-12).
+// The examples on the vendor's page "use mGPU", byte for byte (requirements S4-8, S4-10, S4-12).
 constexpr const char* spark_example =
     R"('spark.driver.resource.gpu.discoveryScript': '/opt/emr/current/spark/examples/src/main/scripts/getGpusResources.sh',
 'spark.driver.resource.gpu.vendor': 'nvidia.com',
@@ -31,7 +31,7 @@ constexpr const char* custom_example =
 set serverless.custom.job.gpu.enabled = true; set serverless.custom.job.task.gpus=1; set emr.serverless.mgpu.core=30; set emr.serverless.mgpu.memory=1000;
 )";
 
-TEST(Parameters, are_read_from_the_three_forms_of_the_vendor) {
+TEST(Parameters, are_parsed_in_the_three_forms_of_the_vendor) {
   const std::string script = "/opt/emr/current/spark/examples/src/main/scripts/getGpusResources.sh";
   const auto spark = read_parameters(spark_example);
   ASSERT_TRUE(spark) << spark.error().front().message;
@@ -61,7 +61,7 @@ TEST(Parameters, are_read_from_the_three_forms_of_the_vendor) {
                                         {"emr.serverless.mgpu.memory", "1000"}}));
 }
 
-TEST(Parameters, of_every_form_keep_their_values) {
+TEST(Parameters, keep_their_values_in_every_form) {
   const struct {
     const char *text, *key, *value;
   } rows[] = {
@@ -97,7 +97,7 @@ TEST(Parameters, of_every_form_keep_their_values) {
   }
 }
 
-TEST(Parameters, that_occur_twice_have_the_last_value_and_a_warning) {
+TEST(Parameters, that_occur_twice_have_the_last_value_and_cause_a_warning) {
   const auto read = read_parameters("a=1\nb=2; a=3\nset a = 4");
   ASSERT_TRUE(read);
   EXPECT_EQ(read->values, (Parameters{{"a", "4"}, {"b", "2"}}));
@@ -106,8 +106,8 @@ TEST(Parameters, that_occur_twice_have_the_last_value_and_a_warning) {
                                 "a is set in line 2 and again in line 3; the last value is used, '4'"}));
 }
 
-// The vendor's page shows each block as one line when its line ends are lost.
-TEST(Parameters, that_a_comment_swallows_are_not_lost_silently) {
+// The vendor's page shows each block as one line if its line ends are lost.
+TEST(Parameters, in_a_comment_are_not_lost_silently) {
   for (const std::string example : {custom_example, ray_example, spark_example}) {
     std::string line = "# percent " + example;
     std::ranges::replace(line, '\n', ' ');
@@ -131,10 +131,10 @@ TEST(Parameters, that_a_comment_swallows_are_not_lost_silently) {
   EXPECT_EQ(one->warnings,
             (std::vector<std::string>{"line 2: spark.executor.cores is in a comment, so it is not set"}));
   EXPECT_TRUE(read_parameters("# percent of one device, 1=all\na=1 # spark.x is the name")->warnings.empty());
-  EXPECT_TRUE(read_parameters("# spark.executor.cores=4")) << "comments set no GPU parameter";
+  EXPECT_TRUE(read_parameters("# spark.executor.cores=4")) << "the comment has no GPU parameter";
 }
 
-TEST(Parameters, that_are_wrong_are_refused_with_their_line) {
+TEST(Parameters, that_are_invalid_are_rejected_with_their_line) {
   const struct {
     const char *text, *message;
   } rows[] = {

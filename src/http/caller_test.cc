@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint32_t operators[] = {0, 70};
 
-TEST(Caller, is_anonymous_without_any_right_by_default) {
+TEST(Caller, is_anonymous_without_rights_by_default) {
   const Caller caller;
   EXPECT_TRUE(caller.anonymous());
   EXPECT_FALSE(caller.uid());
@@ -52,7 +52,7 @@ TEST(Caller, has_the_rights_of_its_kind) {
   }
 }
 
-TEST(Caller, of_an_account_sees_no_record_without_an_account) {
+TEST(Caller, a_token_account_cannot_see_records_without_an_account) {
   EXPECT_FALSE(Caller::token("research", Role::user).may_see(1000));
   EXPECT_FALSE(Caller::token("", Role::user).may_see(1000, ""));
 }

@@ -17,9 +17,9 @@ constexpr size_t max_header_bytes = 8 << 10;
 constexpr size_t max_waiting_bytes = max_body_bytes + max_header_bytes;
 constexpr size_t file_piece_bytes = 64 << 10;
 constexpr unsigned max_pipelined_requests = 16;  // In the bytes of one call of receive().
-// "0", an empty line, and its own end. Boost.Beast requires this many bytes of the last chunk in its buffer
-// (1.74.0, an assertion in basic_parser::parse_chunk_header). No chunked body is complete with fewer bytes
-// left.
+// The size of "0", an empty line, and its own line end. Boost.Beast requires this many bytes of the last
+// chunk in its buffer (1.74.0, an assertion in basic_parser::parse_chunk_header). No chunked body is complete
+// with fewer bytes left.
 constexpr size_t min_chunked_end_bytes = 5;
 
 std::string header_of(const Response& response, std::optional<uint64_t> length, bool keep) {
@@ -33,7 +33,7 @@ std::string header_of(const Response& response, std::optional<uint64_t> length, 
   return out + fmt::format("Connection: {}\r\n\r\n", keep ? "keep-alive" : "close");
 }
 
-// Each line of the data is a field of its own. The format ends a line at CR, LF or both.
+// Each line of the data becomes a separate field. The format ends a line at CR, LF or both.
 std::string frame_of(const StreamEvent& event) {
   std::string out = event.id.empty() ? "" : fmt::format("id: {}\n", event.id);
   if (!event.type.empty()) out += fmt::format("event: {}\n", event.type);
@@ -51,7 +51,7 @@ std::string frame_of(const StreamEvent& event) {
 struct Conversation::Parser {
   beast_http::request_parser<beast_http::string_body> beast;
   size_t body_limit = max_body_bytes;
-  Headers headers;  // Headers of the request; trailers of a chunked body are ignored.
+  Headers headers;  // Trailers of a chunked body are ignored.
   // The parser stops after the header, so that the limit of the body can depend on it. Until then the length
   // is not limited: `body_limit(none)` rejects every length (1.74.0, basic_parser::finish_header).
   Parser() {
@@ -128,7 +128,7 @@ Conversation::Parsed Conversation::parse() {
   while (!beast.is_done()) {
     if (pending_.empty()) return Parsed::incomplete;
     const bool in_header = !beast.is_header_done();
-    // The parser has consumed whole lines. It would join a folded line to the one before.
+    // The parser has consumed complete lines. It would append a folded line to the previous one.
     if (in_header && has_folded_line(pending_)) {
       refuse(400, "the request is not HTTP/1.1: a line of the header is folded");
       return Parsed::refused;
@@ -175,7 +175,7 @@ unsigned Conversation::check_header() {
   if (hooks_.body_limit)
     parser_->body_limit = hooks_.body_limit(std::string_view(method.data(), method.size()), path);
   if (const auto length = beast.content_length(); length && *length > parser_->body_limit) return 413;
-  beast.body_limit(parser_->body_limit);  // For a body in chunks, which has no length.
+  beast.body_limit(parser_->body_limit);  // For a chunked body, which has no length.
   beast.eager(true);
   return 0;
 }
@@ -191,7 +191,7 @@ void Conversation::respond(Response response, bool keep, bool with_content) {
   if (const auto* stream = std::get_if<EventStream>(&response.content)) {
     response.type = "text/event-stream";
     response.headers.push_back({"Cache-Control", "no-store"});
-    out_ += header_of(response, std::nullopt, false);  // The content ends with the connection.
+    out_ += header_of(response, std::nullopt, false);  // The end of the connection ends the content.
     if (with_content) return begin_stream(*stream);
     closing_ = true;
   } else if (auto* file = std::get_if<FileRange>(&response.content)) {
@@ -213,7 +213,7 @@ void Conversation::begin_stream(const EventStream& stream) {
   if (stream.subscribe) subscription_ = stream.subscribe(*this);
 }
 
-// The answer may come during this call.
+// The answer may arrive during this call.
 void Conversation::wait_for_answer(const LaterContent& later, bool keep, bool with_content) {
   awaited_ = {keep, with_content};
   subscription_.reset();
@@ -222,9 +222,9 @@ void Conversation::wait_for_answer(const LaterContent& later, bool keep, bool wi
 }
 
 void Conversation::answer(Response response) {
-  invariant(awaited_.has_value(), "a later answer comes once");
+  invariant(awaited_.has_value(), "a later answer arrives only once");
   const Awaited awaited = *awaited_;
-  asked_ns_ = since_ns_;  // The peer was not slow until now; tick() has kept the time.
+  asked_ns_ = since_ns_;  // The peer was not slow until now, because tick() has kept the time.
   awaited_.reset();
   respond(std::move(response), awaited.keep, awaited.with_content);
   if (hooks_.wake) hooks_.wake();
@@ -252,7 +252,7 @@ std::string_view Conversation::unsent() {
     out_.resize(std::min<uint64_t>(file_.length, file_piece_bytes));
     out_sent_ = 0;
     const ssize_t read = pread(file_.file.get(), out_.data(), out_.size(), static_cast<off_t>(file_.offset));
-    if (read <= 0) {  // The file is shorter than in the header; closing the connection signals this.
+    if (read <= 0) {  // The file is shorter than announced; closing the connection signals this.
       broken_ = true;
       return {};
     }
@@ -268,7 +268,7 @@ void Conversation::sent(size_t bytes, int64_t now_ns) {
   since_ns_ = now_ns;
   if (!has_sent_all()) {
     if (out_sent_ < out_.size() / 2) return;
-    out_.erase(0, out_sent_);  // Moves at most as many bytes as were sent.
+    out_.erase(0, out_sent_);  // Moves no more bytes than were sent.
     out_sent_ = 0;
     return;
   }

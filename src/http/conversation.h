@@ -1,14 +1,16 @@
-// One connection's bytes: received bytes become requests, responses become bytes to send. It has no socket
-// and no clock, so that a test and a fuzzer can drive it. The times are CLOCK_MONOTONIC in ns.
+// The protocol of one connection: received bytes become requests, and responses become bytes to send. It has
+// no socket and no clock, so that tests and fuzzers can drive it. Times are in ns of CLOCK_MONOTONIC.
 //
-// A connection has one request at a time, with a whole body, without upgrade. The next request is read when
-// the last response has been sent. A stream is the last response of its connection: later bytes are ignored.
+// A connection handles one request at a time, with its complete body and without upgrade. The next request is
+// read when the last response has been sent. A stream is the last response of its connection: later bytes are
+// ignored.
 //
 // Limits: 8 KiB and 64 lines of header, and 64 KiB of body unless the program sets another limit for the
-// route. At most 10 s may pass from the first byte of a request to its last, and between two reads of
-// response bytes by the peer; 30 s between requests. While a later answer is pending there is no such limit,
-// and at most 72 KiB of further requests are accepted. A stream has no such limit: it gets a comment after
-// every 15 s without another byte, and closes when the queue exceeds its limit.
+// route. At most 10 s may pass from the first to the last byte of a request, and between two reads of
+// response bytes by the peer, and at most 30 s between requests. While a later answer is pending there is no
+// time limit, and at most 72 KiB of further requests are accepted. A stream has no time limit either: a
+// comment is sent after every 15 s without other bytes, and the stream closes when its queue exceeds the
+// limit.
 #pragma once
 
 #include <optional>
@@ -26,7 +28,7 @@ class Conversation final : private Stream, private LaterAnswer {
   struct Hooks {
     std::function<Response(const Request&)> handle;
     Refuse refuse;
-    BodyLimit body_limit = nullptr;        // Without it, every route has max_body_bytes.
+    BodyLimit body_limit = nullptr;        // If null, every route has max_body_bytes.
     std::function<void()> wake = nullptr;  // A stream has bytes to send, or has ended.
     size_t queue_bytes = max_stream_queue_bytes;
   };
@@ -35,26 +37,28 @@ class Conversation final : private Stream, private LaterAnswer {
   Conversation(const Conversation&) = delete;
   Conversation& operator=(const Conversation&) = delete;
 
-  // Takes received bytes. Requires that unsent() is empty and the connection is not over.
+  // Takes received bytes. unsent() must be empty, and the connection must not be over.
   void receive(std::string_view bytes, int64_t now_ns);
-  // Returns the bytes to send next, at most 64 KiB of a file at a time; empty if there are none now.
+  // Returns the bytes to send next, with at most 64 KiB of a file at a time. Empty if there are none now.
   std::string_view unsent();
   void sent(size_t bytes, int64_t now_ns);
   // Called every second. Sends a comment on an idle stream, and ends a connection that missed its deadline.
   void tick(int64_t now_ns);
   // Returns whether the connection is to be closed now.
   bool is_over() const;
-  // Returns whether bytes are lost with the connection: it was late, its queue was full, or a file was short.
+  // Returns whether bytes are lost when the connection closes, because it was late, its queue was full, or a
+  // file was too short.
   bool is_broken() const { return broken_; }
   bool is_streaming() const { return streaming_; }
-  // Returns since when the peer has not sent a complete request; no value while a response is sent.
+  // Returns since when the peer has not sent a complete request, or no value while a response is being sent.
   std::optional<int64_t> waits_since() const;
-  // Returns since when responses have been sent without a pause; no value if none is being sent, and for a
+  // Returns since when responses have been sent without a pause, or no value if none is being sent or for a
   // stream.
   std::optional<int64_t> sends_since() const;
   // Returns the size of an incomplete request, in bytes.
   size_t held_bytes() const;
-  // Returns the bytes in memory of a response that the peer has not read. A stream's queue has its own limit.
+  // Returns the number of bytes in memory of a response that the peer has not read. A stream's queue has its
+  // own limit.
   size_t unsent_bytes() const;
 
  private:
@@ -79,10 +83,10 @@ class Conversation final : private Stream, private LaterAnswer {
 
   Hooks hooks_;
   std::unique_ptr<Parser> parser_;
-  std::string pending_;     // Received, not yet parsed.
-  std::string out_;         // To be sent from `out_sent_` on.
+  std::string pending_;     // Received but not parsed yet.
+  std::string out_;         // To be sent, from `out_sent_` on.
   size_t out_sent_ = 0;     // Bytes.
-  FileRange file_;          // Sent after `out_`; length 0 for none.
+  FileRange file_;          // Sent after `out_`; length 0 means none.
   size_t first_bytes_ = 0;  // Bytes of the stream's header and first events.
   unsigned answered_ = 0;   // Requests since the last call of receive().
   struct Awaited {          // The request that a later answer belongs to.
@@ -93,9 +97,9 @@ class Conversation final : private Stream, private LaterAnswer {
   bool streaming_ = false;
   bool closing_ = false;  // Over when everything has been sent.
   bool broken_ = false;   // Over immediately.
-  int64_t since_ns_;      // When the request being read began, or when bytes were last sent.
-  int64_t asked_ns_ = 0;  // When the request of the current response arrived, or its answer became ready.
-  // Destroyed first: it uses the stream or the later answer, which is this object.
+  int64_t since_ns_;      // Start of the request being read, or last sent bytes.
+  int64_t asked_ns_ = 0;  // When the request arrived, or its later answer was ready.
+  // Destroyed first, because it uses the stream or the later answer, which is this object.
   std::shared_ptr<void> subscription_;
 };
 

@@ -16,15 +16,15 @@ using testing::StartsWith;
 
 constexpr int64_t second = 1'000'000'000;
 
-// A conversation under a virtual clock, whose handler keeps the requests and gives `response`.
+// A conversation under a virtual clock. Its handler records the requests and returns `response`.
 struct Echo {
   size_t queue_bytes = 1000;
   std::vector<Request> seen;
   std::string out;
   int64_t now = 0;
   int woken = 0;
-  Stream* stream = nullptr;        // While a stream is open.
-  std::vector<StreamEvent> first;  // First events of a stream.
+  Stream* stream = nullptr;        // Set while a stream is open.
+  std::vector<StreamEvent> first;  // The first events of a stream.
   std::function<Response()> response = [] { return Response{200, "application/json", "{}"}; };
   Conversation conversation{
       {.handle =
@@ -42,7 +42,7 @@ struct Echo {
        .queue_bytes = queue_bytes},
       0};
 
-  // Takes everything that the conversation has to send.
+  // Takes all bytes that the conversation has to send.
   void read_all() {
     for (std::string_view bytes; !(bytes = conversation.unsent()).empty();) {
       out += bytes;
@@ -65,7 +65,7 @@ struct Echo {
   }
 };
 
-TEST(Http, a_request_in_one_piece_or_byte_by_byte_is_the_same) {
+TEST(Http, parses_a_request_alike_in_one_piece_or_byte_by_byte) {
   const std::string text =
       "POST /v1/slices?x=1 HTTP/1.1\r\nHost: carve\r\nContent-Length: 7\r\n\r\n{\"a\":1}"
       "GET /v1/devices HTTP/1.1\r\nHost: carve\r\n\r\n";
@@ -84,7 +84,7 @@ TEST(Http, a_request_in_one_piece_or_byte_by_byte_is_the_same) {
   }
 }
 
-TEST(Http, a_body_in_chunks_is_the_same_in_any_pieces) {
+TEST(Http, parses_a_chunked_body_alike_in_any_pieces) {
   for (const std::string chunks :
        {"0\r\n\r\n", "1\r\n{\r\n0\r\n\r\n", "2;x=y\r\n{}\r\n1\r\n \r\n0\r\nTrailer: t\r\n\r\n"}) {
     const std::string text = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks;
@@ -101,7 +101,7 @@ TEST(Http, a_body_in_chunks_is_the_same_in_any_pieces) {
   }
 }
 
-TEST(Http, limits_and_nonsense_are_answered_and_hung_up) {
+TEST(Http, responds_to_invalid_requests_and_closes_the_connection) {
   const struct {
     std::string text;
     const char* status;
@@ -126,8 +126,8 @@ TEST(Http, limits_and_nonsense_are_answered_and_hung_up) {
   }
 }
 
-// Headers that a proxy in front of the server could read differently.
-TEST(Http, an_ambiguous_header_is_refused_in_any_pieces) {
+// Headers that a proxy in front of the server could parse differently.
+TEST(Http, rejects_an_ambiguous_header_in_any_pieces) {
   for (const std::string header : {"Transfer-Encoding: xchunked\r\nContent-Length: 2",
                                    "Transfer-Encoding: xchunked",
                                    "Transfer-Encoding: gzip, chunked",
@@ -169,7 +169,7 @@ TEST(Http, an_ambiguous_header_is_refused_in_any_pieces) {
   }
 }
 
-TEST(Http, lines_behind_a_chunked_body_are_no_headers) {
+TEST(Http, ignores_trailers_of_a_chunked_body) {
   Echo e;
   EXPECT_TRUE(
       e.say("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
@@ -179,13 +179,13 @@ TEST(Http, lines_behind_a_chunked_body_are_no_headers) {
   EXPECT_EQ(e.seen[0].headers.count("Host"), 1u);
 }
 
-TEST(Http, a_caller_who_wants_the_connection_closed_gets_that) {
+TEST(Http, closes_the_connection_if_the_caller_requests_it) {
   Echo e;
   EXPECT_FALSE(e.say("GET / HTTP/1.1\r\nConnection: close\r\n\r\n"));
   EXPECT_THAT(e.out, HasSubstr("Connection: close"));
 }
 
-TEST(Http, a_flood_of_requests_is_cut) {
+TEST(Http, cuts_off_a_flood_of_requests) {
   Echo e;
   std::string flood;
   for (int i = 0; i < 1000; ++i) flood += "GET / HTTP/1.1\r\n\r\n";
@@ -193,7 +193,7 @@ TEST(Http, a_flood_of_requests_is_cut) {
   EXPECT_LE(e.seen.size(), 16u);
 }
 
-TEST(Http, broken_requests_in_random_pieces_never_do_harm) {
+TEST(Http, invalid_requests_in_random_pieces_do_no_harm) {
   std::mt19937 dice(11);
   const std::string good = "POST /v1/slices HTTP/1.1\r\nHost: x\r\nContent-Length: 12\r\n\r\n{\"devices\":2}";
   for (int round = 0; round < 3000; ++round) {
@@ -209,14 +209,14 @@ TEST(Http, broken_requests_in_random_pieces_never_do_harm) {
   }
 }
 
-// Returns a file without a name that has this content.
+// Returns an unnamed file with this content.
 os::Fd file_of(const std::string& content) {
   os::Fd file(memfd_create("carve-test", MFD_CLOEXEC));
   EXPECT_EQ(write(file.get(), content.data(), content.size()), static_cast<ssize_t>(content.size()));
   return file;
 }
 
-TEST(Http, headers_reach_the_handler_and_are_found_without_case) {
+TEST(Http, passes_headers_to_the_handler_and_finds_them_ignoring_case) {
   Echo e;
   EXPECT_TRUE(e.say("GET / HTTP/1.1\r\nHost: carve\r\nLAST-event-ID:  7-3 \r\nX: 1\r\nx: 2\r\n\r\n"));
   ASSERT_EQ(e.seen.size(), 1u);
@@ -228,7 +228,7 @@ TEST(Http, headers_reach_the_handler_and_are_found_without_case) {
   EXPECT_EQ(headers.find("Authorization"), nullptr);
 }
 
-TEST(Http, a_request_has_at_most_64_headers) {
+TEST(Http, limits_a_request_to_64_headers) {
   for (const size_t count : {max_headers, max_headers + 1}) {
     Echo e;
     std::string text = "GET / HTTP/1.1\r\n";
@@ -238,7 +238,7 @@ TEST(Http, a_request_has_at_most_64_headers) {
   }
 }
 
-TEST(Http, a_body_has_the_limit_of_its_route) {
+TEST(Http, limits_a_body_by_its_route) {
   const auto chunked = [](size_t bytes) {
     return fmt::format("Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{}\r\n0\r\n\r\n", bytes,
                        std::string(bytes, 'x'));
@@ -262,7 +262,7 @@ TEST(Http, a_body_has_the_limit_of_its_route) {
     }
 }
 
-TEST(Http, a_response_to_head_has_the_length_and_no_content) {
+TEST(Http, responds_to_head_with_the_length_but_without_content) {
   Echo e;
   EXPECT_TRUE(e.say("HEAD / HTTP/1.1\r\n\r\n"));
   EXPECT_THAT(e.out, HasSubstr("Content-Length: 2\r\n"));
@@ -272,7 +272,7 @@ TEST(Http, a_response_to_head_has_the_length_and_no_content) {
   EXPECT_EQ(e.stream, nullptr);
 }
 
-TEST(Http, a_file_range_is_sent_in_pieces_before_the_next_response) {
+TEST(Http, sends_a_file_range_in_pieces_before_the_next_response) {
   std::string content(200'000, 'a');
   content[100] = 'b';
   content[150'100] = 'c';
@@ -298,14 +298,14 @@ TEST(Http, a_file_range_is_sent_in_pieces_before_the_next_response) {
   EXPECT_THAT(e.out, EndsWith("second"));
 }
 
-TEST(Http, a_file_that_became_shorter_closes_the_connection) {
+TEST(Http, closes_the_connection_if_a_file_has_become_shorter) {
   Echo e;
   e.response = [&] { return Response{.content = FileRange{file_of("short"), 0, 100}}; };
   EXPECT_FALSE(e.say("GET /f HTTP/1.1\r\n\r\n"));
   EXPECT_THAT(e.out, EndsWith("short"));
 }
 
-TEST(Stream, has_ids_data_of_several_lines_and_ends_with_the_connection) {
+TEST(Stream, has_ids_and_multi_line_data_and_ends_with_the_connection) {
   Echo e;
   e.first = {{"1", "one"}};
   e.give_stream();
@@ -324,7 +324,7 @@ TEST(Stream, has_ids_data_of_several_lines_and_ends_with_the_connection) {
   EXPECT_TRUE(e.stream->send({"3", "last"}));
   e.stream->end();
   EXPECT_FALSE(e.stream->send({"4", "late"}));
-  EXPECT_FALSE(e.conversation.is_over());  // The last event is still to be sent.
+  EXPECT_FALSE(e.conversation.is_over());  // The last event has not been sent yet.
   e.read_all();
   EXPECT_TRUE(e.conversation.is_over());
 }
@@ -337,14 +337,14 @@ TEST(Stream, is_the_last_response_of_its_connection) {
   EXPECT_EQ(e.seen.size(), 1u);
 }
 
-TEST(Stream, closes_when_the_queue_reaches_its_limit_beyond_the_first_events) {
+TEST(Stream, closes_when_its_queue_exceeds_the_limit_after_the_first_events) {
   Echo e;
   e.first = {{"0", std::string(5000, 'x')}};
   e.give_stream();
   e.conversation.receive("GET /s HTTP/1.1\r\n\r\n", 0);
-  const StreamEvent event{"1", std::string(85, 'Q')};  // 100 bytes with its frame.
+  const StreamEvent event{"1", std::string(85, 'Q')};  // 100 bytes with its framing.
   for (int i = 0; i < 9; ++i) EXPECT_TRUE(e.stream->send({"1", std::string(85, 'Q')})) << i;
-  e.read_all();  // A reader that reads again has the whole queue again, and no more.
+  e.read_all();  // After reading again, a reader has the whole queue again.
   EXPECT_EQ(std::count(e.out.begin(), e.out.end(), 'Q'), 9 * 85);
   int sent = 0;
   while (e.stream->send(event)) ++sent;
@@ -354,7 +354,7 @@ TEST(Stream, closes_when_the_queue_reaches_its_limit_beyond_the_first_events) {
   EXPECT_FALSE(e.stream->send(event));
 }
 
-TEST(Stream, has_a_comment_after_15_s_without_another_byte_and_is_never_late) {
+TEST(Stream, sends_a_comment_after_15_s_of_silence_and_is_never_late) {
   Echo e;
   e.give_stream();
   e.say("GET /s HTTP/1.1\r\n\r\n");
@@ -387,7 +387,7 @@ TEST(Stream, ends_its_subscription_with_the_connection) {
   EXPECT_FALSE(held);
 }
 
-// The handler takes the request to /later and answers when the test calls it.
+// Keeps the requests to /later open and answers when the test calls it.
 struct AnswersLater : Echo {
   LaterAnswer* later = nullptr;
   AnswersLater() {
@@ -401,7 +401,7 @@ struct AnswersLater : Echo {
   }
 };
 
-TEST(Later, an_answer_comes_before_those_of_the_requests_behind_it) {
+TEST(Later, an_answer_is_sent_before_those_of_the_following_requests) {
   AnswersLater echo;
   EXPECT_TRUE(echo.say("GET /later HTTP/1.1\r\n\r\nGET /a HTTP/1.1\r\n\r\n"));
   EXPECT_EQ(echo.out, "");
@@ -416,7 +416,7 @@ TEST(Later, an_answer_comes_before_those_of_the_requests_behind_it) {
   EXPECT_THAT(echo.out, EndsWith("now"));
 }
 
-TEST(Later, has_no_limit_of_time_and_one_of_bytes) {
+TEST(Later, has_no_time_limit_but_a_byte_limit) {
   AnswersLater echo;
   echo.say("GET /later HTTP/1.1\r\n\r\n");
   for (echo.now = 0; echo.now < 600 * second; echo.now += second) echo.conversation.tick(echo.now);
@@ -426,7 +426,7 @@ TEST(Later, has_no_limit_of_time_and_one_of_bytes) {
   EXPECT_FALSE(echo.say(std::string(10 << 10, 'x')));
 }
 
-TEST(Later, may_come_immediately_and_closes_as_the_caller_requests) {
+TEST(Later, may_answer_immediately_and_closes_if_the_caller_requests_it) {
   Echo echo;
   echo.response = [] {
     return Response{.content = LaterContent{[](LaterAnswer& answer) {
@@ -455,7 +455,7 @@ TEST(Later, ends_with_the_connection) {
   EXPECT_FALSE(held);
 }
 
-TEST(Http, a_connection_is_late_10_s_into_a_request_or_response_and_30_s_between_requests) {
+TEST(Http, a_connection_is_late_after_10_s_in_a_message_and_30_s_between_requests) {
   Echo idle;
   idle.conversation.tick(30 * second);
   EXPECT_FALSE(idle.conversation.is_over());
@@ -466,7 +466,7 @@ TEST(Http, a_connection_is_late_10_s_into_a_request_or_response_and_30_s_between
   slow.now = 100 * second;
   slow.say("GET /");
   slow.now = 109 * second;
-  slow.say("x");  // More bytes of the request do not restart it.
+  slow.say("x");  // More bytes of the request do not restart the time.
   slow.conversation.tick(110 * second);
   EXPECT_FALSE(slow.conversation.is_over());
   slow.conversation.tick(110 * second + 1);

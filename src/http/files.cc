@@ -43,7 +43,7 @@ std::string type_of(std::string_view path) {
   return "application/octet-stream";
 }
 
-// A component that is empty or begins with a dot is rejected; "." and ".." begin with a dot.
+// Rejects components that are empty or start with a dot, including "." and "..".
 bool is_servable(std::string_view path) {
   return !path.empty() && path[0] == '/' && path.find("//") == std::string_view::npos &&
          path.find("/.") == std::string_view::npos && !path.ends_with('/');
@@ -95,9 +95,9 @@ ByteRange byte_range(std::string_view header, uint64_t size) {
   const size_t dash = set.find('-');
   if (dash == std::string_view::npos) return {};
   const std::string_view from = trimmed(set.substr(0, dash)), to = trimmed(set.substr(dash + 1));
-  if (from.empty()) {  // The last bytes.
+  if (from.empty()) {  // The last bytes of the file.
     const auto last = number(to);
-    if (!last) return {};  // This includes several ranges, which a server may ignore.
+    if (!last) return {};  // Also for several ranges, which a server may ignore.
     if (*last == 0 || size == 0) return {Kind::none};
     const uint64_t length = std::min(*last, size);
     return {Kind::part, size - length, length};
@@ -123,8 +123,7 @@ bool etag_matches(std::string_view list, std::string_view etag) {
 
 Outcome<Files> Files::open(const std::string& folder, Refuse refuse, std::string unchanging) {
   os::Fd fd(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!fd)
-    return failure(FailureKind::not_found, "the folder {} cannot be served: {}", folder, strerror(errno));
+  if (!fd) return failure(FailureKind::not_found, "cannot serve the folder {}: {}", folder, strerror(errno));
   return Files(std::move(fd), std::move(refuse), std::move(unchanging));
 }
 
@@ -140,7 +139,7 @@ Response Files::answer(const Request& request) const {
   os::Fd file;
   if (path && is_servable(*path)) file = os::open_beneath(folder_.get(), path->substr(1));
   if (!file || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode))
-    return refuse_(404, fmt::format("there is no file {}", request.path.substr(0, 80)));
+    return refuse_(404, fmt::format("file {} not found", request.path.substr(0, 80)));
 
   const auto size = static_cast<uint64_t>(info.st_size);
   const std::string etag = fmt::format("\"{:x}-{:x}-{:x}\"", size, info.st_ino,

@@ -11,7 +11,7 @@
 namespace carve::http {
 namespace {
 
-// A folder "served" with some files, next to a file that must not be reachable.
+// A folder "served" with some files, and next to it a file that must not be reachable.
 struct Folder {
   std::string root = [] {
     char name[] = "/tmp/carve-files-XXXXXX";
@@ -65,7 +65,7 @@ std::string header(const Response& response, std::string_view name) {
   return "";
 }
 
-TEST(Files, have_type_etag_and_cache_rule) {
+TEST(Files, have_a_type_an_etag_and_a_cache_rule) {
   const Folder folder;
   const struct {
     const char *path, *type, *content, *cache;
@@ -87,7 +87,7 @@ TEST(Files, have_type_etag_and_cache_rule) {
   }
 }
 
-TEST(Files, outside_of_the_folder_and_what_is_no_file_are_not_found) {
+TEST(Files, outside_the_folder_or_not_regular_are_not_found) {
   const Folder folder;
   for (const char* path : {"/../secret.txt",
                            "/%2e%2e/secret.txt",
@@ -123,7 +123,7 @@ TEST(Files, outside_of_the_folder_and_what_is_no_file_are_not_found) {
   EXPECT_EQ(header(folder.ask("/app.js", {}, "DELETE"), "Allow"), "GET, HEAD");
 }
 
-TEST(Files, that_the_client_knows_are_not_sent) {
+TEST(Files, are_not_sent_again_if_the_client_has_them) {
   const Folder folder;
   const std::string etag = header(folder.ask("/app.js"), "ETag");
   for (const std::string& list : {etag, "W/" + etag, "\"x\", " + etag, std::string("*"), etag + ",\"y\""}) {
@@ -138,7 +138,7 @@ TEST(Files, that_the_client_knows_are_not_sent) {
   EXPECT_EQ(folder.ask("/app.js", {{"If-None-Match", etag}}).status, 200u);
 }
 
-TEST(Files, have_one_range) {
+TEST(Files, support_a_single_range) {
   const Folder folder;
   const struct {
     const char* range;
@@ -172,10 +172,10 @@ TEST(Files, have_one_range) {
   EXPECT_EQ(folder.ask("/app.js", {{"Range", "bytes=0-3"}, {"If-Range", "\"old\""}}).status, 200u);
 }
 
-TEST(Files, of_a_folder_that_is_missing_are_refused_with_its_name) {
+TEST(Files, a_missing_folder_is_reported_by_name) {
   const auto files = Files::open("/nowhere/console", nullptr);
   ASSERT_FALSE(files);
-  EXPECT_EQ(files.error().message, "the folder /nowhere/console cannot be served: No such file or directory");
+  EXPECT_EQ(files.error().message, "cannot serve the folder /nowhere/console: No such file or directory");
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ std::optional<std::string_view> bearer_token(const Headers& headers) {
 
 std::string_view framing_problem(const Headers& headers, bool is_http_11) {
   const std::string* coding = headers.find("Transfer-Encoding");
-  if (coding != nullptr && !is_http_11) return "HTTP/1.0 has no Transfer-Encoding";
+  if (coding != nullptr && !is_http_11) return "HTTP/1.0 does not support Transfer-Encoding";
   if (coding != nullptr &&
       (headers.count("Transfer-Encoding") > 1 || !equal_without_case(*coding, "chunked")))
     return "the Transfer-Encoding is not chunked";

@@ -5,7 +5,7 @@
 namespace carve::http {
 namespace {
 
-TEST(Bearer, is_one_well_formed_authorization_header) {
+TEST(Bearer, is_exactly_one_well_formed_authorization_header) {
   const struct {
     std::vector<std::string> values;
     std::optional<std::string_view> token;

@@ -11,7 +11,7 @@ namespace carve::http {
 namespace {
 
 constexpr int max_pieces_per_turn = 16;
-constexpr int max_accepts_per_turn = 64;  // A new peer's request is read before many others are accepted.
+constexpr int max_accepts_per_turn = 64;  // Reads new peers' requests before it accepts many others.
 constexpr size_t read_piece_bytes = 16 << 10;
 constexpr int64_t rest_ns = 20 * os::millisecond;
 
@@ -25,7 +25,7 @@ struct Server::Connection {
   Caller caller;
   int64_t accepted_ns;
   bool is_known = false;                // The caller is fully identified, and requests are read.
-  std::shared_ptr<void> question = {};  // Returned by Complete.
+  std::shared_ptr<void> question = {};  // The value returned by Complete.
   size_t held_bytes = 0, unsent_bytes = 0;
   Conversation conversation;
 
@@ -69,7 +69,7 @@ void Server::stop_listening() {
 
 std::vector<int> Server::yielding_peers(const Chosen& chosen) const {
   const int64_t now = hooks_.now_ns();
-  std::vector<std::tuple<bool, int64_t, int>> peers;  // Those that send a request come before slow readers.
+  std::vector<std::tuple<bool, int64_t, int>> peers;  // Peers that send a request come before slow readers.
   for (const auto& [fd, c] : connections_) {
     if (!chosen(*c)) continue;
     if (const auto since = c->conversation.waits_since())
@@ -119,13 +119,13 @@ void Server::accept_some() {
     if (connections_.size() >= hooks_.connections && yielding_peers(any).empty()) return stop_listening();
     os::Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd && errno != EMFILE && errno != ENFILE) return;
-    if (!fd) {  // Without descriptors, behave as if the table were full.
+    if (!fd) {  // If file descriptors run out, behave as if the table were full.
       const std::vector<int> peers = yielding_peers(any);
       if (peers.empty()) return stop_listening();
       close(peers.front());
       continue;
     }
-    // A peer without a place costs no more than this.
+    // A peer for which there is no place costs no more than this.
     const auto place = find_place(hooks_.uid_of(fd.get()));
     if (!place) continue;
     auto caller = hooks_.identify ? hooks_.identify(fd.get()) : Caller();
@@ -174,8 +174,8 @@ void Server::close(int fd) {
   listen();
 }
 
-// A process that has ended left its connection to others, for example to its children. They are other
-// callers, with their own slice, and must connect themselves.
+// Rejects requests over the connection of a process that has ended and has left the connection to others,
+// such as its children. They are other callers, possibly in another slice, and must connect themselves.
 Response Server::refuse_heirs(const Caller& caller) const {
   Response refusal = hooks_.refuse(
       401,
@@ -223,16 +223,16 @@ void Server::tick(int64_t now_ns) {
     c->conversation.tick(now_ns);
     const bool late =
         (!c->is_known || !c->transport->is_established()) && now_ns - c->accepted_ns > request_patience_ns;
-    // A stream belongs to the process that opened it, not to those that have inherited the connection.
+    // A stream belongs to the process that opened it, not to processes that inherited the connection.
     const bool has_heirs = c->conversation.is_streaming() && c->caller.has_ended();
     if (late || has_heirs) ::shutdown(fd, SHUT_RDWR);
     if (late || has_heirs || c->conversation.is_over() || !c->conversation.unsent().empty())
       to_serve.push_back(fd);
   }
   for (const int fd : to_serve)
-    if (connections_.contains(fd)) move_bytes(fd);  // It may have given way.
+    if (connections_.contains(fd)) move_bytes(fd);  // It may have been closed for another peer.
   std::erase_if(busy_, [&](const auto& entry) { return now_ns - entry.second.at_ns > 2 * entry.second.ns; });
-  listen();  // A peer that was just served may be waiting now, and give way.
+  listen();  // A peer that was just served may now be waiting and can be closed.
 }
 
 void Server::count_held(Connection& c) {
@@ -255,7 +255,7 @@ void Server::limit_held() {
   }
 }
 
-// A uid gains half of the elapsed time.
+// Returns the uid's excess time. A uid gains half of the elapsed time.
 int64_t& Server::busy_ns(uint32_t uid) {
   const int64_t now = hooks_.now_ns();
   Busy& busy = busy_[uid];
@@ -286,7 +286,7 @@ void Server::resume() {
 
 void Server::move_bytes(int fd) {
   Connection& c = *connections_.at(fd);
-  if (!c.is_known) return close(fd);  // It is late. The kernel still has its request, which is not read.
+  if (!c.is_known) return close(fd);  // The connection is late. Its request is still in the kernel, unread.
   if (!c.conversation.is_over() && must_rest(c)) return rest(fd);
   for (int piece = 0; piece < max_pieces_per_turn; ++piece) {
     const std::string_view out = c.conversation.unsent();
@@ -301,10 +301,10 @@ void Server::move_bytes(int fd) {
       c.conversation.sent(moved.bytes, hooks_.now_ns());
     count_held(c);
     if (std::max(held_bytes_, unsent_bytes_) > hooks_.held_bytes) limit_held();
-    if (!connections_.contains(fd)) return;  // It gave way.
+    if (!connections_.contains(fd)) return;  // It was closed for another peer.
   }
-  // There may be more bytes in either direction, including bytes that only the transport holds. A turn of the
-  // loop for the other connections comes first.
+  // There may be more bytes in either direction, including bytes that only the transport holds. Let the loop
+  // handle the other connections first.
   loop_.watch_for(fd, EPOLLIN | EPOLLOUT);
 }
 
@@ -312,9 +312,9 @@ void Server::wait_for(const Connection& c, Transport::Until until) {
   loop_.watch_for(c.transport->fd(), until == Transport::Until::writable ? EPOLLOUT : EPOLLIN);
 }
 
-// A stream has bytes to send, or has ended. The program calls this in the middle of its own work, so the
-// connection is served in the next turn of the loop. A socket whose reader has stopped is not writable; if it
-// is shut down, the loop reports it all the same.
+// Called when a stream has bytes to send or has ended. Because the program calls this in the middle of its
+// own work, the connection is served in the next turn of the loop. If the reader has stopped, its socket is
+// not writable; if the socket is shut down, the loop reports it anyway.
 void Server::wake(Connection& c) {
   const int fd = c.transport->fd();
   if (c.conversation.is_broken()) ::shutdown(fd, SHUT_RDWR);

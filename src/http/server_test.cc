@@ -19,21 +19,21 @@ namespace {
 using testing::EndsWith;
 using testing::HasSubstr;
 
-constexpr size_t large_bytes = 8 << 20;  // More than the kernel takes for a socket.
+constexpr size_t large_bytes = 8 << 20;  // More than the kernel buffers for a socket.
 
 Server::Hooks limits(size_t connections = max_connections, size_t held_bytes = max_held_bytes) {
   return {.handle = nullptr, .refuse = nullptr, .connections = connections, .held_bytes = held_bytes};
 }
 
-// A server in the loop of this thread. Clients are sockets; the loop collects the bytes that they receive.
+// A server in this thread's loop. Clients are sockets; the loop collects the bytes that they receive.
 struct Served {
   std::string folder = [] {
     char name[] = "/tmp/carve-http-XXXXXX";
     return std::string(mkdtemp(name));
   }();
   os::Loop loop;
-  std::map<Stream*, Stream*> streams;  // The open ones.
-  std::vector<std::string> callers;    // Callers of the requests.
+  std::map<Stream*, Stream*> streams;  // The open streams.
+  std::vector<std::string> callers;    // The callers of the requests.
   std::function<void(const Caller&)> on_request = nullptr;
   std::optional<Server> server;
 
@@ -99,7 +99,7 @@ TEST(Server, answers_the_requests_of_a_connection) {
 }
 
 // The process that connected ends. Its child has inherited the connection and sends a request.
-TEST(Server, refuses_a_request_on_the_connection_of_a_process_that_has_ended) {
+TEST(Server, rejects_a_request_on_the_connection_of_a_process_that_has_ended) {
   Server::Hooks hooks = limits();
   hooks.identify = [](int socket) -> std::optional<Caller> {
     auto peer = os::peer_of(socket);
@@ -114,10 +114,10 @@ TEST(Server, refuses_a_request_on_the_connection_of_a_process_that_has_ended) {
     const std::string request = "GET /first HTTP/1.1\r\n\r\n";
     char bytes[4096];
     send(socket->get(), request.data(), request.size(), 0);
-    if (recv(socket->get(), bytes, sizeof bytes, 0) <= 0) _exit(1);  // It is identified.
+    if (recv(socket->get(), bytes, sizeof bytes, 0) <= 0) _exit(1);  // The process has been identified.
     if (fork() != 0) _exit(0);
     close(ended[1]);
-    if (read(ended[0], bytes, 1) != 0) _exit(1);  // Until the parent has waited for the child.
+    if (read(ended[0], bytes, 1) != 0) _exit(1);  // Waits until the parent has waited for the child.
     send(socket->get(), request.data(), request.size(), 0);
     ssize_t n = 0;
     while ((n = recv(socket->get(), bytes, sizeof bytes, 0)) > 0)
@@ -167,7 +167,7 @@ TEST(Server, a_stream_ends_with_the_process_that_opened_it) {
   waitpid(child, nullptr, 0);
 }
 
-TEST(Server, reads_no_request_until_its_caller_is_completely_known) {
+TEST(Server, reads_no_request_before_its_caller_is_fully_identified) {
   std::function<void(Caller)> then;
   Server::Hooks hooks = limits();
   hooks.complete = [&then](const Caller&, std::function<void(Caller)> known) {
@@ -188,7 +188,7 @@ TEST(Server, reads_no_request_until_its_caller_is_completely_known) {
   EXPECT_THAT(served.callers, testing::ElementsAre("uid 7 in slice a"));
 }
 
-TEST(Server, a_request_of_a_caller_that_never_becomes_known_is_not_answered) {
+TEST(Server, does_not_answer_a_caller_that_is_never_fully_identified) {
   bool is_asked = false;
   Server::Hooks hooks = limits();
   hooks.complete = [&](const Caller&, const std::function<void(Caller)>&) {
@@ -206,7 +206,7 @@ TEST(Server, a_request_of_a_caller_that_never_becomes_known_is_not_answered) {
   EXPECT_TRUE(served.callers.empty());
 }
 
-TEST(Server, a_connection_that_closes_drops_the_question_about_its_caller) {
+TEST(Server, a_connection_that_closes_cancels_the_identification) {
   int questions = 0, dropped = 0;
   Server::Hooks hooks = limits(1);
   hooks.complete = [&](const Caller&, const std::function<void(Caller)>&) {
@@ -215,7 +215,7 @@ TEST(Server, a_connection_that_closes_drops_the_question_about_its_caller) {
   };
   Served served(1000, std::move(hooks));
   auto first = served.connect("GET /a HTTP/1.1\r\n\r\n");
-  auto second = served.connect("GET /b HTTP/1.1\r\n\r\n");  // The table is full, and the first waits.
+  auto second = served.connect("GET /b HTTP/1.1\r\n\r\n");  // The table is full.
   served.loop.every(os::millisecond, [&] {
     if (dropped == 1) served.loop.stop();
   });
@@ -223,9 +223,9 @@ TEST(Server, a_connection_that_closes_drops_the_question_about_its_caller) {
   EXPECT_EQ(questions, 2);
 }
 
-TEST(Server, closes_a_stream_whose_reader_stops_reading_while_the_others_go_on) {
+TEST(Server, closes_a_stream_whose_reader_stops_but_not_the_others) {
   Served served(100'000);
-  auto stopped = served.connect("GET /stream HTTP/1.1\r\n\r\n");  // It never reads.
+  auto stopped = served.connect("GET /stream HTTP/1.1\r\n\r\n");  // This client never reads.
   auto reader = served.connect("GET /stream HTTP/1.1\r\n\r\n");
   Served::Client other;
   const std::string data(10'000, 'x');
@@ -251,7 +251,7 @@ TEST(Server, closes_a_stream_whose_reader_stops_reading_while_the_others_go_on) 
   EXPECT_EQ(served.streams.size(), 1u);
 }
 
-TEST(Server, refuses_more_streams_than_its_limit_and_answers_other_requests) {
+TEST(Server, rejects_streams_above_its_limit_but_answers_other_requests) {
   Served served(1000);
   std::vector<Served::Client> clients;
   for (size_t i = 0; i < max_streams; ++i) clients.push_back(served.connect("GET /stream HTTP/1.1\r\n\r\n"));
@@ -272,7 +272,7 @@ TEST(Server, refuses_more_streams_than_its_limit_and_answers_other_requests) {
   EXPECT_THAT(other.read, EndsWith("/other"));
 }
 
-TEST(Server, the_longest_waiting_peer_gives_way_if_the_table_is_full) {
+TEST(Server, closes_the_longest_waiting_peer_if_the_table_is_full) {
   Served served(1000, limits(3));
   auto stream = served.connect("GET /stream HTTP/1.1\r\n\r\n");
   auto slow = served.connect("GET / HT");
@@ -287,13 +287,13 @@ TEST(Server, the_longest_waiting_peer_gives_way_if_the_table_is_full) {
   });
   served.loop.run();
   EXPECT_THAT(good.read, EndsWith("/good"));
-  EXPECT_EQ(served.streams.size(), 1u) << "a stream does not give way";
+  EXPECT_EQ(served.streams.size(), 1u) << "a stream is not closed for another peer";
   served.loop.after(os::millisecond, [&] { served.loop.stop(); });
   served.loop.run();
   EXPECT_EQ(slow.closed + silent.closed, 1);
 }
 
-TEST(Server, a_full_table_without_a_waiting_peer_keeps_the_next_one_until_a_place_is_free) {
+TEST(Server, a_full_table_without_waiting_peers_delays_new_connections) {
   Served served(1000, limits(2));
   std::vector<Served::Client> clients;
   for (int i = 0; i < 2; ++i) clients.push_back(served.connect("GET /stream HTTP/1.1\r\n\r\n"));
@@ -333,7 +333,7 @@ struct Users {
   }
 };
 
-// Connects as the user, and returns when the client has a response or is closed.
+// Connects as the user. Returns when the client has a response or its connection is closed.
 Served::Client answer_to(Served& served, Users& users, uint32_t uid, const std::string& path) {
   users.next.push_back(uid);
   Served::Client client = served.connect("GET " + path + " HTTP/1.1\r\n\r\n");
@@ -348,7 +348,7 @@ bool is_closed(const Served::Client& client) {
   return poll(&state, 1, 0) == 1 && (state.revents & POLLHUP) != 0;
 }
 
-TEST(Server, a_slow_reader_gives_way_to_its_own_user_only) {
+TEST(Server, closes_a_slow_reader_only_for_its_own_user) {
   Users users;
   Server::Hooks hooks = users.hooks(16);
   hooks.connections_from_uid = 2;
@@ -367,7 +367,7 @@ TEST(Server, a_slow_reader_gives_way_to_its_own_user_only) {
   EXPECT_FALSE(is_closed(second));
 }
 
-TEST(Server, a_quarter_of_the_places_is_for_root_whatever_other_users_do) {
+TEST(Server, reserves_a_quarter_of_the_places_for_root) {
   Users users;
   Served served(1000, users.hooks(8));
   std::vector<Served::Client> clients;
@@ -379,11 +379,11 @@ TEST(Server, a_quarter_of_the_places_is_for_root_whatever_other_users_do) {
   for (size_t i = 6; i < clients.size(); ++i) EXPECT_THAT(clients[i].read, EndsWith("/b"));
   EXPECT_EQ(served.streams.size(), 6u);
   EXPECT_TRUE(is_closed(clients[6]) && is_closed(clients[7]))
-      << "root's own silent connections give way to root";
+      << "root's own silent connections are closed for root";
 }
 
-// Users reconnect without a pause and send nothing. Each of their connections gives way to the next one.
-TEST(Server, a_flood_of_silent_connections_does_not_keep_root_away) {
+// Users reconnect without a pause but send nothing. Each of their connections is closed for the next one.
+TEST(Server, a_flood_of_silent_connections_does_not_lock_out_root) {
   Users users;
   Server::Hooks hooks = users.hooks(16);
   hooks.connections_from_uid = 4;
@@ -398,7 +398,7 @@ TEST(Server, a_flood_of_silent_connections_does_not_keep_root_away) {
   EXPECT_EQ(std::ranges::count_if(flood, [](const auto& client) { return !is_closed(client); }), 8);
 }
 
-TEST(Server, streams_have_a_limit_for_each_user_and_a_reserve) {
+TEST(Server, streams_have_a_limit_per_user_and_a_reserve) {
   Users users;
   Server::Hooks hooks = users.hooks(16);
   hooks.streams = 4;
@@ -418,9 +418,9 @@ TEST(Server, streams_have_a_limit_for_each_user_and_a_reserve) {
   EXPECT_THAT(stream_of(0), EndsWith("4 streams are open; the limit is 4; close one first"));
 }
 
-// The requests of uid 7 take 60 ms each, by the server's clock. Beyond 100 ms its connections rest, and
-// others are served before it.
-TEST(Server, a_user_whose_requests_take_all_the_time_rests_while_others_are_answered) {
+// Each request of uid 7 takes 60 ms by the server's clock. Above 100 ms its connections are not read, and
+// others are served first.
+TEST(Server, a_user_whose_requests_take_all_the_time_waits_for_the_others) {
   Users users;
   Served served(1000, users.hooks(64));
   served.on_request = [&](const Caller& caller) {
@@ -439,11 +439,11 @@ TEST(Server, a_user_whose_requests_take_all_the_time_rests_while_others_are_answ
       if (std::ranges::all_of(clients, [](const auto& one) { return !one.read.empty(); })) served.loop.stop();
     });
   served.loop.run();
-  EXPECT_EQ(std::ranges::count(served.callers, "uid 7"), 8) << "each is answered in the end";
+  EXPECT_EQ(std::ranges::count(served.callers, "uid 7"), 8) << "each request is answered eventually";
   EXPECT_EQ(std::ranges::count_if(clients, &Served::Client::closed), 0);
 }
 
-TEST(Server, responses_that_are_not_taken_have_a_bound_together) {
+TEST(Server, limits_the_total_size_of_unread_responses) {
   Users users;
   Server::Hooks hooks = users.hooks(64);
   hooks.held_bytes = 3 * large_bytes;
@@ -455,7 +455,7 @@ TEST(Server, responses_that_are_not_taken_have_a_bound_together) {
   for (size_t i = 0; i < clients.size(); ++i) EXPECT_EQ(is_closed(clients[i]), i < 3) << i;
 }
 
-TEST(Server, requests_that_are_not_complete_have_a_bound_together) {
+TEST(Server, limits_the_total_size_of_incomplete_requests) {
   Served served(1000, limits(10, 100'000));
   const std::string half = "POST / HTTP/1.1\r\nContent-Length: 60000\r\n\r\n" + std::string(40'000, 'x');
   std::vector<Served::Client> clients;

@@ -1,5 +1,5 @@
-// Reads and writes the bytes of one connection for the server: a plain socket, or TLS over it (tls/). No call
-// blocks. If no byte could be moved, the result is the event that the loop has to wait for.
+// Reads and writes the bytes of one connection for the server: a plain socket, or TLS over a socket (tls/).
+// No call blocks. If no byte could be transferred, the result is the event for which the loop has to wait.
 #pragma once
 
 #include <memory>
@@ -22,8 +22,8 @@ class Transport {
   virtual int fd() const = 0;
   virtual Moved read(std::span<char> into) = 0;
   virtual Moved write(std::string_view from) = 0;
-  // Returns false until the handshake of an encrypted connection has ended. Until then read() and write()
-  // move no byte.
+  // Returns false until the handshake of an encrypted connection has completed. Until then read() and write()
+  // transfer no bytes.
   virtual bool is_established() const { return true; }
 };
 

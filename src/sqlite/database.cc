@@ -33,7 +33,7 @@ bool is_utf8(std::string_view text) {
 
 namespace {
 
-// Returns the text for a message. Data from a damaged file may have any bytes.
+// Returns the text for a message. Data from a damaged file may contain any bytes.
 std::string printable(std::string text) {
   for (char& c : text)
     if (c < ' ' || c > '~') c = '?';
@@ -85,7 +85,7 @@ tl::unexpected<Failure> Database::trouble(const char* doing, int code) const {
   switch (code != SQLITE_OK ? code : sqlite3_errcode(get())) {
     case SQLITE_FULL:
       return failure(FailureKind::unavailable,
-                     "{}: the disk is full, and nothing was changed; free some space there", what);
+                     "{}: the disk is full and nothing was changed; free some space there", what);
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
     case SQLITE_PERM: return failure(FailureKind::unavailable, "{}: no permission to write there", what);
@@ -103,7 +103,7 @@ tl::unexpected<Failure> Database::unknown_value(const std::string& what) const {
 
 namespace {
 
-// Returns the commands that made the tables and indexes.
+// Returns the commands that created the tables and indexes.
 std::vector<std::string> tables_of(sqlite3* connection) {
   std::vector<std::string> out;
   Statement s(connection, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY sql");
@@ -123,7 +123,7 @@ std::vector<std::string> tables_of_script(const char* script) {
 
 }  // namespace
 
-// Brings a new file to the schema. For a damaged file the connection's error is SQLITE_CORRUPT or
+// Creates the tables of a new file. If the file is damaged, the connection's error is SQLITE_CORRUPT or
 // SQLITE_NOTADB, or the failure's kind is failed_precondition.
 Outcome<void> Database::prepare() {
   sqlite3_busy_timeout(get(), 2000);
@@ -145,7 +145,7 @@ Outcome<void> Database::prepare() {
   if (version == schema_.version - 1 && schema_.upgrade != nullptr) return upgrade();
   if (version != 0)
     return failure(FailureKind::unavailable,
-                   "the {} {} was written by {} carve (schema {}, this one has {}); use that carve, or set "
+                   "the {} {} was written by {} carve (schema {}; this one uses {}); use that carve, or set "
                    "another location with {}",
                    schema_.name, path_, version > schema_.version ? "a newer" : "an older", version,
                    schema_.version, schema_.option);
@@ -161,13 +161,13 @@ Outcome<void> Database::check_tables(int64_t version) const {
   return failure(FailureKind::failed_precondition, "its tables are not those of schema {}", version);
 }
 
-// It is one transaction, so a crash leaves the older file.
+// Upgrades the file in one transaction, so that a crash leaves the older file.
 Outcome<void> Database::upgrade() {
   std::optional<Failure> other_tables;
   const auto done = transact([&](sqlite3*) {
     int code = SQLITE_OK;
     if (!execute(schema_.upgrade)) code = sqlite3_errcode(get());
-    // The script uses the tables and columns of the previous version; a file without them is damaged.
+    // The script uses the tables and columns of the previous version; a file that lacks them is damaged.
     const auto known = code == SQLITE_OK
                            ? check_tables(schema_.version)
                            : failure(FailureKind::failed_precondition,
@@ -186,7 +186,7 @@ Outcome<void> Database::upgrade() {
 Outcome<Database::Opened> Database::open(const std::string& path, const Schema& schema, int64_t now_s) {
   std::string moved_aside, damage;
   for (;;) {
-    // SQLite gives its two other files the mode of this one.
+    // SQLite gives its two other files the mode of this file.
     if (const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600); file >= 0) ::close(file);
     chmod(path.c_str(), 0600);
     sqlite3* connection = nullptr;

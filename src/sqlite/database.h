@@ -1,9 +1,10 @@
-// One SQLite file: connection, statements, transactions, schema version, damage. The file is in WAL mode and
-// each transaction is synced (about 1 ms), so a committed change survives a power failure.
+// A SQLite file: its connection, statements, transactions and schema version, and the detection of damage.
+// The file is in WAL mode, and each transaction is synced (about 1 ms), so a committed change survives a
+// power failure.
 //
-// A file has the version of its schema. One script makes a new file. A file of the previous version is
-// upgraded if the schema has a script for it; a file of any other version is refused and stays unchanged. A
-// damaged file is moved aside, never deleted: `<path>.corrupt-<UTC seconds>`.
+// A file contains the version of its schema. One script creates a new file. A file of the previous version is
+// upgraded if the schema has an upgrade script; a file of any other version is rejected and stays unchanged.
+// A damaged file is moved aside, never deleted: `<path>.corrupt-<UTC seconds>`.
 #pragma once
 
 #include <sqlite3.h>
@@ -18,24 +19,25 @@
 
 namespace carve::sqlite {
 
-// The threads that use a connection: several, or one. For one, SQLite takes no lock for each value that is
-// read.
+// Whether several threads use the connection, or only one. In the second case, SQLite takes no lock for each
+// value that is read.
 enum class Users : uint8_t { several_threads, one_thread };
 
-// The content of a file, for its creation and for messages about it.
+// The contents of a file, for its creation and for messages about it.
 struct Schema {
   const char* name;    // "ledger": the user's name for the file.
   const char* option;  // "--state": the option that names another place.
   int version;         // PRAGMA user_version.
   const char* script;  // Creates the tables of a new file.
   Users users = Users::several_threads;
-  const char* upgrade = nullptr;  // Changes the tables of `version` - 1 to those of `script`; may be null.
+  const char* upgrade = nullptr;  // Converts the tables of `version` - 1; may be null.
 };
 
-// Returns whether the text is UTF-8. A text in a damaged page may not be, and a document cannot have it.
+// Returns whether the text is UTF-8. A text in a damaged page may not be UTF-8, which a document cannot
+// contain.
 bool is_utf8(std::string_view text);
 
-// One prepared statement: bind the values in order, then step. An error is kept and returned by finish().
+// A prepared statement: bind the values in order, then step. An error is kept and returned by finish().
 class Statement {
  public:
   Statement(sqlite3* connection, const char* sql);
@@ -52,14 +54,14 @@ class Statement {
 
   void bind_null();
 
-  // Steps. Returns true while there is a row. The columns are those of the current row, counted from 0.
+  // Steps. Returns true if there is a row. The columns are those of the current row, counted from 0.
   bool row();
   bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   int64_t number(int column) const { return sqlite3_column_int64(statement_, column); }
   std::string text(int column) const;
 
   bool done() { return !row() && code_ == SQLITE_DONE; }
-  // Steps to the end. Returns SQLITE_OK or the error's code, which the connection forgets at its next
+  // Steps to the end. Returns SQLITE_OK or the error's code. The connection forgets its error at the next
   // statement.
   int finish() { return done() ? SQLITE_OK : code_; }
 
@@ -74,11 +76,11 @@ class Statement {
 class Database {
  public:
   struct Opened;
-  // Opens or makes the file, readable only by its owner. `now_s` is part of a damaged file's new name. Fails
-  // without permission, on a full disk and for a file of another schema version.
+  // Opens or creates the file, readable only by its owner. `now_s` is used in a damaged file's new name.
+  // Fails if permission is missing, the disk is full, or the file has another schema version.
   static Outcome<Opened> open(const std::string& path, const Schema& schema, int64_t now_s);
 
-  // Moves the files of a database that is not open aside. Returns the new path.
+  // Moves the files of a database aside, which must not be open. Returns the new path.
   static Outcome<std::string> move_aside(const std::string& path, const Schema& schema, int64_t now_s,
                                          const std::string& damage);
 
@@ -89,10 +91,10 @@ class Database {
   const std::string& path() const { return path_; }
   Statement statement(const char* sql) const { return {get(), sql}; }
 
-  // Carries out one or several SQL commands without values; returns false on an error.
+  // Executes one or several SQL commands without values. Returns false on an error.
   bool execute(const char* sql) const;
-  // Carries out `write` in one transaction. `write` returns SQLITE_OK or an error's code; after an error
-  // nothing is changed, and the failure names the file and the reason.
+  // Runs `write` in one transaction. `write` returns SQLITE_OK or an error's code. After an error nothing has
+  // changed, and the failure contains the file and the reason.
   template <class Write>
   Outcome<void> transact(Write write) {
     if (!execute("BEGIN IMMEDIATE")) return trouble("writing");
@@ -107,10 +109,10 @@ class Database {
     return failed;
   }
 
-  // Returns the failure of `doing` ("reading") with `code`, or with the connection's last error. Damage is
-  // failed_precondition.
+  // Returns the failure of the operation `doing` ("reading") with `code`, or with the connection's last
+  // error. Damage is reported as failed_precondition.
   tl::unexpected<Failure> trouble(const char* doing, int code = SQLITE_OK) const;
-  // Returns the failure for a value in the file that this version does not know: failed_precondition.
+  // Returns the failure for a value in the file that this version does not support: failed_precondition.
   tl::unexpected<Failure> unknown_value(const std::string& what) const;
 
   // Limits the file's size in pages, for tests of a full disk.
@@ -133,7 +135,7 @@ class Database {
 
 struct Database::Opened {
   Database database;
-  std::string moved_aside;  // New path of a damaged file. Empty if the file was sound, or new.
+  std::string moved_aside;  // New path of a damaged file; empty if it was intact or new.
   std::string damage;       // Description of the damage.
 };
 

@@ -40,7 +40,7 @@ std::vector<std::string> names(const Database& database) {
   return out;
 }
 
-TEST(Database, reads_back_what_was_committed_byte_by_byte) {
+TEST(Database, reads_back_committed_data_byte_for_byte) {
   const Directory dir;
   const std::string odd = std::string("a\0b", 3) + "'; DROP TABLE t; --";
   {
@@ -74,7 +74,7 @@ TEST(Database, a_failed_transaction_changes_nothing_and_the_next_one_works) {
   EXPECT_TRUE(insert(opened->database, 2, "d"));
 }
 
-TEST(Database, a_statement_that_is_wrong_has_no_row_and_an_error) {
+TEST(Database, an_invalid_statement_has_no_rows_and_an_error) {
   const Directory dir;
   const auto opened = Database::open(dir.file(), schema, 1);
   Statement s = opened->database.statement("SELECT nothing FROM nowhere");
@@ -83,7 +83,7 @@ TEST(Database, a_statement_that_is_wrong_has_no_row_and_an_error) {
   EXPECT_EQ(s.finish(), SQLITE_ERROR);
 }
 
-TEST(Database, a_full_disk_is_a_message) {
+TEST(Database, a_full_disk_is_reported) {
   const Directory dir;
   auto opened = Database::open(dir.file(), schema, 1);
   opened->database.limit_pages(1);
@@ -94,7 +94,7 @@ TEST(Database, a_full_disk_is_a_message) {
   EXPECT_THAT(last.error().message, HasSubstr("the disk is full"));
 }
 
-TEST(Database, another_version_is_refused_with_the_option_that_helps) {
+TEST(Database, rejects_another_version_and_suggests_the_option) {
   for (const int version : {2, 4}) {
     const Directory dir;
     { ASSERT_TRUE(Database::open(dir.file(), {"store", "--state", version, schema.script}, 1)); }
@@ -105,7 +105,7 @@ TEST(Database, another_version_is_refused_with_the_option_that_helps) {
   }
 }
 
-// The version before `schema` had no name.
+// The version before `schema`, in which the table had no name.
 Schema upgrading() {
   return {.name = "store",
           .option = "--state",
@@ -114,7 +114,7 @@ Schema upgrading() {
           .upgrade = "ALTER TABLE t ADD COLUMN label TEXT"};
 }
 
-TEST(Database, a_file_of_the_version_before_is_upgraded_once) {
+TEST(Database, upgrades_a_file_of_the_previous_version_once) {
   const Directory dir;
   {
     auto opened = Database::open(
@@ -134,7 +134,7 @@ TEST(Database, a_file_of_the_version_before_is_upgraded_once) {
   }
 }
 
-TEST(Database, a_file_with_other_tables_than_the_version_before_is_damaged) {
+TEST(Database, a_file_of_the_previous_version_with_other_tables_is_damaged) {
   for (const char* tables :
        {"CREATE TABLE other (id INTEGER) STRICT;", "CREATE TABLE t (id INTEGER, nbme TEXT) STRICT;"}) {
     const Directory dir;
@@ -159,7 +159,7 @@ TEST(Database, damaged_files_are_moved_aside_and_kept) {
   }
 }
 
-TEST(Database, text_that_is_not_utf8_is_known) {
+TEST(Database, detects_text_that_is_not_utf8) {
   for (const char* good : {"", "a", "\x7f", "\u00e4", "\u20ac", "\U0001f600", "\u07ff", "\uffff"})
     EXPECT_TRUE(is_utf8(good)) << good;
   for (const char* wrong : {"\x80", "\xc0\x80", "\xc1\xbf", "\xc3", "\xc3(", "\xe0\x80\x80", "\xed\xa0\x80",
@@ -168,7 +168,7 @@ TEST(Database, text_that_is_not_utf8_is_known) {
 }
 
 // A damaged page may still be a valid page.
-TEST(Database, other_tables_than_those_of_the_schema_are_damage) {
+TEST(Database, tables_other_than_those_of_the_schema_are_damage) {
   const Directory dir;
   { ASSERT_TRUE(Database::open(dir.file(), schema, 1)); }
   {
@@ -183,7 +183,7 @@ TEST(Database, other_tables_than_those_of_the_schema_are_damage) {
   EXPECT_THAT(moved->damage, HasSubstr("its tables are not those of schema 3"));
 }
 
-TEST(Database, a_place_that_does_not_exist_is_a_message) {
+TEST(Database, a_missing_directory_is_reported) {
   const auto opened = Database::open("/nowhere/at/all/a.db", schema, 1);
   ASSERT_FALSE(opened);
   EXPECT_THAT(opened.error().message, HasSubstr("/nowhere/at/all/a.db"));

@@ -2,9 +2,8 @@
 // columns with its name as prefix: from_utc_ns. Amounts are integers, enumerations are their words, UUIDs are
 // texts. A list or a map has its own table and is not a column. An optional value is NULL if absent.
 //
-// A struct whose columns are not its fields declares each_column(value, visit), which calls
-// visit(name, part of the value) for each column. A type that is none of the above is a column if TextColumn
-// is specialised for it.
+// A struct whose columns differ from its fields declares each_column(value, visit), which calls visit(name,
+// part of the value) for each column. Any other type is a column if TextColumn is specialized for it.
 #pragma once
 
 #include <map>
@@ -19,8 +18,8 @@
 
 namespace carve::sqlite::rows {
 
-// How a value is stored as a text: `static std::string text(const T&)`, and `static bool read(std::string, T&)`,
-// which returns false if the text is not valid.
+// How a value is stored as a text: `static std::string text(const T&)`, and `static bool read(std::string,
+// T&)`, which returns false if the text is invalid.
 template <class T>
 struct TextColumn {};
 
@@ -73,7 +72,7 @@ void visit_columns(const std::string& name, const Visit& visit) {
 
 }  // namespace detail
 
-// Returns the names of the columns of T, in quotes: "id", "from_utc_ns", ...
+// Returns the quoted names of the columns of T: "id", "from_utc_ns", ...
 template <class T>
 std::vector<std::string> columns() {
   std::vector<std::string> out;
@@ -117,8 +116,8 @@ void bind(Statement& s, const T& value) {
   }
 }
 
-// Reads the values of all columns, from `column` on, which is then the next one. Returns false if a text is
-// not a valid value of its field; `wrong` is that text.
+// Reads the values of all columns, starting at `column`, and advances it past the last one. Returns false if
+// a text is not a valid value of its field; `wrong` is then that text.
 template <class T>
 bool read(const Statement& s, int& column, T& value, std::string& wrong) {
   if constexpr (detail::is_optional<T>) {

@@ -25,7 +25,7 @@ struct Row {
   Share share;
   Price price;
   std::optional<Price> discount;
-  std::vector<uint64_t> parts;  // Has its own table.
+  std::vector<uint64_t> parts;  // Stored in its own table.
   std::map<std::string, std::string> labels;
   int64_t change = 0;
   friend bool operator==(const Row&, const Row&) = default;
@@ -81,7 +81,7 @@ TEST(Rows, come_back_as_they_were_written) {
   }
 }
 
-TEST(Rows, an_unknown_word_is_refused_by_name) {
+TEST(Rows, an_unknown_word_is_rejected_by_name) {
   const File file;
   auto opened = Database::open(file.path / "a.db", schema, 1);
   ASSERT_TRUE(opened->database.execute("INSERT INTO t (policy, device) VALUES ('newest', 'GPU')"));

@@ -23,7 +23,7 @@ using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
 using Memory = std::unique_ptr<BIO, Freed<BIO_free>>;
 
-// Returns OpenSSL's reason of the last error, and forgets all errors of the thread.
+// Returns the reason of OpenSSL's last error and clears all errors of the thread.
 std::string reason() {
   const char* text = ERR_reason_error_string(ERR_peek_last_error());
   const std::string out = text != nullptr ? text : "unknown reason";
@@ -31,7 +31,7 @@ std::string reason() {
   return out;
 }
 
-// Without this, OpenSSL prompts at the terminal for the passphrase of an encrypted key.
+// Without this callback, OpenSSL prompts at the terminal for the passphrase of an encrypted key.
 int no_passphrase(char*, int, int, void* asked) {
   *static_cast<bool*>(asked) = true;
   return -1;
@@ -52,7 +52,7 @@ Memory memory_of(const std::string& text) {
   return Memory(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-// The first certificate is the server's, the rest its chain.
+// The first certificate is the server's; the others are its chain.
 Outcome<void> use_certificates(SSL_CTX* context, const std::string& pem, const std::string& path) {
   const Memory file = memory_of(pem);
   const Certificate own(PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr));
@@ -91,7 +91,7 @@ Outcome<void> use_key(SSL_CTX* context, const std::string& pem, const std::strin
   return {};
 }
 
-// OpenSSL's own socket BIO writes with write(2), which raises SIGPIPE if the peer has closed.
+// OpenSSL's own socket BIO uses write(2), which raises SIGPIPE if the peer has closed the connection.
 int bio_write(BIO* bio, const char* bytes, int size) {
   BIO_clear_retry_flags(bio);
   const auto fd = static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio)));
@@ -125,7 +125,7 @@ class TlsTransport final : public http::Transport {
  public:
   TlsTransport(os::Fd socket, std::unique_ptr<SSL, Freed<SSL_free>> ssl)
       : socket_(std::move(socket)), ssl_(std::move(ssl)) {}
-  // Signals to the peer that no byte is missing at the end, unless an error has ended the connection.
+  // Signals to the peer that no bytes are missing at the end, unless an error has ended the connection.
   ~TlsTransport() override {
     if (is_established() && !failed_) SSL_shutdown(ssl_.get());
     ERR_clear_error();
@@ -173,7 +173,7 @@ Outcome<std::shared_ptr<SSL_CTX>> context_of(const NamedText& certificates, cons
   if (!context) return failure(FailureKind::unavailable, "TLS is not available: {}", reason());
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
-  // A repeated write may come from another address, because the conversation's queue has grown.
+  // A repeated write may use another address, because the conversation's queue may have grown.
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                       SSL_MODE_RELEASE_BUFFERS);
   if (const auto used = use_certificates(context.get(), certificates.text, certificates.name); !used)
@@ -211,7 +211,7 @@ std::unique_ptr<http::Transport> Identity::accept(os::Fd socket) const {
   }
   BIO_set_data(bio, reinterpret_cast<void*>(static_cast<intptr_t>(socket.get())));
   BIO_set_init(bio, 1);
-  SSL_set_bio(ssl.get(), bio, bio);  // Takes the BIO.
+  SSL_set_bio(ssl.get(), bio, bio);  // Takes ownership of the BIO.
   SSL_set_accept_state(ssl.get());
   return std::make_unique<TlsTransport>(std::move(socket), std::move(ssl));
 }

@@ -24,7 +24,7 @@ namespace {
 using testing::EndsWith;
 using testing::StartsWith;
 
-// A folder with two keys and a self-signed certificate of the first, made here.
+// A folder with two keys and a self-signed certificate of the first key, which the test creates.
 struct Keys {
   std::string folder = [] {
     char name[] = "/tmp/carve-tls-XXXXXX";
@@ -73,7 +73,7 @@ struct Keys {
 
 constexpr size_t file_bytes = 3'000'000;
 
-// An HTTPS server in the loop of this thread; clients run in another thread.
+// An HTTPS server in this thread's loop; clients run in another thread.
 struct Served {
   Keys keys;
   os::Loop loop;
@@ -112,7 +112,7 @@ struct Served {
             request.method + " " + request.path + " " + std::to_string(request.body.size())};
   }
 
-  // Runs the loop until the client, in a thread of its own, has returned.
+  // Runs the loop until the client, which runs in its own thread, has returned.
   void run(const std::function<void(int fd)>& client) {
     std::thread thread([&] {
       {
@@ -126,7 +126,7 @@ struct Served {
   }
 };
 
-// Returns all bytes until the server closes the connection, without TLS.
+// Sends the bytes without TLS. Returns all bytes until the server closes the connection.
 std::string raw(int fd, const std::string& bytes) {
   send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   std::string out;
@@ -139,7 +139,7 @@ struct Answer {
   bool connected = false;
   std::string version;
   std::string text;
-  bool ended_well = false;  // The server has signalled that no byte is missing.
+  bool ended_well = false;  // The server has signalled that no bytes are missing.
 };
 
 Answer ask(int fd, const std::string& request, int max_version = TLS1_3_VERSION) {
@@ -165,7 +165,7 @@ Answer ask(int fd, const std::string& request, int max_version = TLS1_3_VERSION)
   return out;
 }
 
-TEST(Tls, requests_files_and_streams_pass) {
+TEST(Tls, transfers_requests_files_and_streams) {
   const struct {
     int version;
     const char* name;
@@ -194,7 +194,7 @@ TEST(Tls, requests_files_and_streams_pass) {
   }
 }
 
-TEST(Tls, older_than_1_2_is_refused) {
+TEST(Tls, rejects_versions_older_than_1_2) {
   Served served;
   Answer answer;
   served.run([&](int fd) { answer = ask(fd, "GET / HTTP/1.1\r\n\r\n", TLS1_1_VERSION); });
@@ -202,7 +202,7 @@ TEST(Tls, older_than_1_2_is_refused) {
   EXPECT_EQ(served.handled, 0);
 }
 
-TEST(Tls, bytes_that_are_no_tls_close_the_connection_without_harm) {
+TEST(Tls, bytes_that_are_not_tls_close_only_their_connection) {
   std::mt19937 dice(4);
   Served served;
   Answer after;
@@ -211,7 +211,7 @@ TEST(Tls, bytes_that_are_no_tls_close_the_connection_without_harm) {
     for (int i = 0; i < 50; ++i) {
       std::string bytes(6000, '\0');
       for (char& c : bytes) c = static_cast<char>(dice());
-      if (i % 2 == 0) bytes.replace(0, 5, std::string("\x16\x03\x01\x10\x00", 5));  // Like a handshake.
+      if (i % 2 == 0) bytes.replace(0, 5, std::string("\x16\x03\x01\x10\x00", 5));  // Resembles a handshake.
       const os::Fd fd = *os::connect_to(served.socket_path(), SOCK_STREAM);
       raw(fd.get(), bytes);
     }
@@ -222,7 +222,7 @@ TEST(Tls, bytes_that_are_no_tls_close_the_connection_without_harm) {
   EXPECT_THAT(after.text, EndsWith("GET /a 0"));
 }
 
-TEST(Tls, a_handshake_has_10_s_by_a_virtual_clock) {
+TEST(Tls, a_handshake_is_limited_to_10_s_by_a_virtual_clock) {
   Served served;
   served.loop.every(os::millisecond, [&, ticks = 0]() mutable {
     served.server->tick(os::monotonic_ns() + (++ticks < 20 ? 5 : 11) * os::second);
@@ -231,7 +231,7 @@ TEST(Tls, a_handshake_has_10_s_by_a_virtual_clock) {
   EXPECT_EQ(served.handled, 0);
 }
 
-TEST(Tls, files_that_cannot_serve_are_refused_with_their_names) {
+TEST(Tls, files_that_cannot_be_used_are_rejected_with_their_names) {
   const Keys keys;
   const struct {
     std::string certificate, key, message;

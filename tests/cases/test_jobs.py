@@ -354,7 +354,7 @@ def test_a_job_without_a_gpu_has_no_slice(jobs):
     jobs.queue()
     out = jobs.submit("--wait", *python("import os; print(repr(os.environ.get('CUDA_VISIBLE_DEVICES')))"))
     assert "''" in out.splitlines()
-    assert "queue train divides GPUs, and the job requests none, so its pods see no device" in out
+    assert "queue train divides GPUs, but the job requests none, so its pods see no device" in out
     status = jobs.job(out.splitlines()[0])["status"]
     assert status["phase"] == "Succeeded" and status["slices"] == 0 and status["gpu"] == ""
 

@@ -108,7 +108,7 @@ TEST(RayCluster, is_parsed_strictly_and_reports_all_errors) {
       read_ray_cluster(R"({"metadata":{"name":"a"},"spec":{"queue":"q","workers":[{}],"engineHome":"/r",)"
                        R"("parameters":{"carve.ray.worker.cpu":"2"}}})");
   ASSERT_FALSE(misspelt);
-  EXPECT_THAT(misspelt.error().front().message, HasSubstr("carve.ray.worker.cpu: no such key; there are"));
+  EXPECT_THAT(misspelt.error().front().message, HasSubstr("carve.ray.worker.cpu: unknown key; use"));
   EXPECT_FALSE(
       read_ray_cluster(R"({"metadata":{"name":"a"},"spec":{"queue":"q","workers":[],"engineHome":"/r"}})"));
   EXPECT_TRUE(read_ray_cluster(

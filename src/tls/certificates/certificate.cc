@@ -53,7 +53,8 @@ Key read_key(const std::string& pem) {
   return out;
 }
 
-// RFC 5280: a positive number of at most 20 bytes. 64 random bits are enough to be unique.
+// Sets a serial number, which must be positive and have at most 20 bytes (RFC 5280). 64 random bits are
+// enough to be unique.
 bool set_serial(X509* certificate) {
   uint64_t serial = 0;
   if (RAND_bytes(reinterpret_cast<unsigned char*>(&serial), sizeof serial) != 1) return false;
@@ -83,10 +84,10 @@ struct Issuer {
 // Creates a key and its certificate. Without `issuer` the certificate is self-signed.
 Outcome<CertifiedKey> make(const char* name, const std::vector<Extension>& extensions,
                            const std::optional<Issuer>& issuer, int64_t now_s, int64_t days) {
-  constexpr int64_t clock_difference_s = 300;  // Between two machines; a new certificate tolerates it.
+  constexpr int64_t clock_difference_s = 300;  // Tolerated difference between the clocks of two machines.
   const Key key(EVP_EC_gen("P-256"));
   const Certificate certificate(X509_new());
-  if (!key || !certificate) return refused("a key cannot be made");
+  if (!key || !certificate) return refused("cannot create a key");
   X509* const x = certificate.get();
   bool is_good = X509_set_version(x, X509_VERSION_3) == 1 && set_serial(x) &&
                  ASN1_TIME_set(X509_getm_notBefore(x), now_s - clock_difference_s) != nullptr &&
@@ -99,17 +100,17 @@ Outcome<CertifiedKey> make(const char* name, const std::vector<Extension>& exten
   for (const Extension& extension : extensions)
     is_good = is_good && add_extension(x, by, extension.nid, extension.value);
   if (!is_good || X509_sign(x, issuer ? issuer->key : key.get(), EVP_sha256()) == 0)
-    return refused("a certificate cannot be made");
+    return refused("cannot create a certificate");
   const Memory certificate_pem(BIO_new(BIO_s_mem())), key_pem(BIO_new(BIO_s_mem()));
   if (PEM_write_bio_X509(certificate_pem.get(), x) != 1 ||
       PEM_write_bio_PrivateKey(key_pem.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) != 1)
-    return refused("a certificate cannot be written");
+    return refused("cannot write a certificate");
   return CertifiedKey{.certificate_pem = text_of(certificate_pem.get()), .key_pem = text_of(key_pem.get())};
 }
 
 bool is_ipv4(const std::string& name) { return name.find_first_not_of("0123456789.") == name.npos; }
 
-// Seconds of UTC.
+// Returns the time in seconds of UTC.
 int64_t seconds_of(const ASN1_TIME* time) {
   tm parts{};
   return ASN1_TIME_to_tm(time, &parts) == 1 ? timegm(&parts) : 0;
@@ -129,7 +130,7 @@ Outcome<CertifiedKey> make_serving(const CertifiedKey& ca, const std::vector<std
                                    int64_t now_s, int64_t days) {
   const Certificate ca_certificate = read_certificate(ca.certificate_pem);
   const Key ca_key = read_key(ca.key_pem);
-  if (!ca_certificate || !ca_key) return failure(FailureKind::unavailable, "the CA cannot be read");
+  if (!ca_certificate || !ca_key) return failure(FailureKind::unavailable, "cannot read the CA");
   std::string alternatives;
   for (const std::string& name : names)
     alternatives += (alternatives.empty() ? "" : ",") + std::string(is_ipv4(name) ? "IP:" : "DNS:") + name;

@@ -1,4 +1,4 @@
-// Certificates that a program makes for itself: a CA and the certificates that it signs (OpenSSL, ECDSA
+// Certificates that a program issues for itself: a CA and the certificates that it signs (OpenSSL, ECDSA
 // P-256, SHA-256). Times are arguments, in seconds of UTC.
 #pragma once
 
@@ -18,24 +18,24 @@ struct CertifiedKey {
   std::string key_pem;
 };
 
-// Creates a CA that signs serving certificates and nothing else.
+// Creates a CA that may only sign serving certificates.
 Outcome<CertifiedKey> make_ca(int64_t now_s, int64_t days);
 
-// Creates a serving certificate for these names (DNS names, or IPv4 addresses), signed by the CA.
+// Creates a serving certificate for these names (DNS names or IPv4 addresses), signed by the CA.
 Outcome<CertifiedKey> make_serving(const CertifiedKey& ca, const std::vector<std::string>& names,
                                    int64_t now_s, int64_t days);
 
 struct CertificateFacts {
   int64_t not_before_s = 0, not_after_s = 0;
 };
-// No value if the text has no certificate in PEM form.
+// Returns no value if the text contains no certificate in PEM format.
 std::optional<CertificateFacts> facts_of(const std::string& certificate_pem);
 
-// Returns whether the CA's key has signed the certificate.
+// Returns whether the certificate is signed with the CA's key.
 bool is_signed_by(const std::string& certificate_pem, const std::string& ca_pem);
 // Returns whether the key belongs to the certificate.
 bool is_key_of(const std::string& key_pem, const std::string& certificate_pem);
-// Returns the certificates of a bundle, one text each; at most 8.
+// Returns the certificates of a bundle as separate texts, at most 8.
 std::vector<std::string> certificates_in(const std::string& bundle_pem);
 
 }  // namespace carve::tls
