@@ -139,7 +139,7 @@ Response Files::answer(const Request& request) const {
   os::Fd file;
   if (path && is_servable(*path)) file = os::open_beneath(folder_.get(), path->substr(1));
   if (!file || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode))
-    return refuse_(404, fmt::format("file {} not found", request.path.substr(0, 80)));
+    return refuse_(404, fmt::format("there is no file {}", request.path.substr(0, 80)));
 
   const auto size = static_cast<uint64_t>(info.st_size);
   const std::string etag = fmt::format("\"{:x}-{:x}-{:x}\"", size, info.st_ino,

@@ -155,7 +155,7 @@ TEST(Render, warns_about_rounded_and_omitted_fields) {
       manifests->warnings,
       ElementsAre(
           "spec.gpu.memory: '20GB' is rendered as 19074 MiB, because carve.dev/memory counts whole MiB",
-          HasSubstr("spec.run.image is absent"), HasSubstr("spec.pool is not rendered"),
+          HasSubstr("spec.run.image is missing"), HasSubstr("spec.pool is not rendered"),
           HasSubstr("spec.autoscale is not rendered")));
   EXPECT_THAT(manifests->text, HasSubstr(R"(carve.dev/memory: "19074Mi")"));
 }

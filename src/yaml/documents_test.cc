@@ -100,7 +100,7 @@ TEST(Documents, ambiguous_values_are_rejected_with_their_line) {
       {"", "there is no document"},
       {"# nothing\n---\n", "there is no document"},
       {"a: 1\nb:\n  - c\n  - d: 010\n",
-       "line 4: b[1].d: 010 begins with 0, which YAML 1.1 and 1.2 read as different "
+       "line 4: b[1].d: 010 starts with 0, which YAML 1.1 and 1.2 read as different "
        "numbers; write 10 for the number, or '010' for the text"},
       {"a: -007", "write -7 for"},
       {"a: 00.5", "write 0 for"},
@@ -118,8 +118,8 @@ TEST(Documents, ambiguous_values_are_rejected_with_their_line) {
       {"{} x", "line 1: a JSON document must be an object"},
       {"[{}]", "line 1: a JSON document must be an object"},
       {"- a", "line 1: the document is a list"},
-      {"a", "line 1: the document is one value"},
-      {"--- a\n", "line 1: the document is one value"},
+      {"a", "line 1: the document is a single value"},
+      {"--- a\n", "line 1: the document is a single value"},
       {"a: &x {b: 1}\nc:\n  <<: *x\n", "line 3: c.<<: merge keys are not in YAML 1.2"},
       {"a: !!binary aGk=", "line 1: a: 'aGk=' has the tag 'tag:yaml.org,2002:binary'"},
       {"a: !!int x", "does not match its value"},

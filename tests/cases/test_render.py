@@ -21,7 +21,7 @@ def services(services):
 def test_what_is_rendered_is_applied_with_the_same_slices(world, services, example, memory, share):
     rendered = services.carve("render", "-f", EXAMPLES / example)
     manifests = "".join(line + "\n" for line in rendered.splitlines() if not line.startswith("carve: warning: "))
-    assert "carve: warning: spec.run.image is absent" in rendered
+    assert "carve: warning: spec.run.image is missing" in rendered
     assert services.items() == [], "nothing is kept"
     services.apply(manifests, "--wait")
     parts = [one["parts"][0] for one in world.slices().values()]

@@ -256,7 +256,7 @@ def test_scaled_and_stopped_and_started(world, services):
      ["metadata.name: 'A' is not a name", "spec.run: there is nothing to run; add command", "spec.replicas: 100 is not between 0 and 64"]),
     ('{"metadata":{"name":"a","gpu_memory":1.5},"containers":[{"command":"x"}]}', ["metadata.gpu_memory: 1.5 is not a whole number from 1 up"]),
     ('{"metadata":{"name":"a","gpu_memory":40},"containers":[{"command":"x"}]}', ["40 GiB is more than the 22731 MiB that are usable on the largest device; request at most 22 GiB"]),
-    ("a: 010\n", ["line 1: a: 010 begins with 0", "write 10 for the number"]),
+    ("a: 010\n", ["line 1: a: 010 starts with 0", "write 10 for the number"]),
 ])
 def test_a_wrong_document_is_refused_with_all_its_errors(services, text, messages):
     assert until(lambda: services.nodes()["n1"]["devices"], 30)

@@ -31,7 +31,7 @@ TEST(QueueCheck, all_errors_of_a_queue_are_reported_together) {
           "spec.billing: 'free' is neither onDemand nor prepaid",
           "spec.quota.memory: '4' is not an amount such as 40GiB",
           "spec.quota.compute: 'x' is not a whole percentage such as 250%",
-          "spec.computeGroups[0]: 'A' is not a valid name; use 1 to 48 characters from a-z, 0-9 and -"));
+          "spec.computeGroups[0]: 'A' is not a valid name; use 1 to 48 characters from a-z, 0-9 and '-'"));
   for (const char* spec : {R"({"quota":{}})", R"({"quota":{"devices":1,"memory":"1GiB","compute":"1%"}})"})
     EXPECT_THAT(messages(read_queue(queue_document(spec)).error()),
                 ElementsAre("spec.quota: set either devices, or memory and compute"));
