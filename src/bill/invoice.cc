@@ -46,10 +46,10 @@ Exact rounded_half_even(const Exact& numerator, const Exact& denominator) {
 // Returns the time of `next` on the record's own time axis. Fails if it cannot follow `last`.
 Outcome<Ns> following(Ns moment, const Stamp& last, const Stamp& next, const char* what) {
   if (next.utc_ns < 0 || next.monotonic_ns < 0)
-    return failure(FailureKind::invalid_argument, "its {} has a negative time", what);
+    return failure(FailureKind::invalid_argument, "its {} is before 1970", what);
   const bool one_boot = last.boot_id == next.boot_id;
   if (one_boot ? next.monotonic_ns < last.monotonic_ns : next.utc_ns < last.utc_ns)
-    return failure(FailureKind::invalid_argument, "its {} is before an earlier time of the record", what);
+    return failure(FailureKind::invalid_argument, "its {} is before the previous time in the record", what);
   Ns sum = 0;
   if (__builtin_add_overflow(moment, ledger::duration_ns(last, next), &sum))
     return failure(FailureKind::invalid_argument, "its {} is after the year 2262", what);
@@ -72,7 +72,7 @@ Outcome<void> check_terms(const Segment& segment, const BilledDevice& device) {
 Outcome<std::vector<Segment>> segments(const ledger::UsageRecord& record, const SlicePart& part,
                                        const Stamp& now) {
   if (record.from.utc_ns < 0 || record.from.monotonic_ns < 0)
-    return failure(FailureKind::invalid_argument, "its start has a negative time");
+    return failure(FailureKind::invalid_argument, "its start is before 1970");
   std::vector<Segment> list;
   const Stamp* last = &record.from;
   Ns moment = record.from.utc_ns;
@@ -169,7 +169,7 @@ Ratio ratio_of(const Line& line) {
 // do.
 bool price_alone(Line& line) {
   const Ratio ratio = ratio_of(line);
-  invariant(ratio.part <= ratio.whole, "a slice has at most its whole device");
+  invariant(ratio.part <= ratio.whole, "a slice part has at most one whole device");
   __int128 hours = line.billed, amount = 0;
   const __int128 hour = __int128{hour_ns} * ratio.whole;  // Below 2^92.
   if (__builtin_mul_overflow(hours, __int128{line.units.count}, &hours) ||
@@ -221,7 +221,7 @@ Outcome<void> price(Line& line, const Tariff* tariff, Lines lines, Sums& sums) {
   const Exact divisor = divisor_of(device);
   const Exact gpu_hours = part(before.gpu_hours, sums.gpu_hours, divisor);
   const Exact amount = part(before.amount, sums.amount, divisor * millionths_per_one);
-  invariant(gpu_hours >= 0 && amount >= 0, "the sums of a part never fall");
+  invariant(gpu_hours >= 0 && amount >= 0, "the sums of a part never decrease");
   if (gpu_hours > INT64_MAX || amount > INT64_MAX)
     return failure(FailureKind::invalid_argument,
                    "its amount is too large for an invoice line; check units and price of model '{}'",
@@ -234,7 +234,7 @@ Outcome<void> price(Line& line, const Tariff* tariff, Lines lines, Sums& sums) {
 Outcome<const BilledDevice*> device_of(const Usage& usage, const SlicePart& part) {
   const auto found = std::ranges::find(usage.devices, part.device, &BilledDevice::uuid);
   if (found == usage.devices.end())
-    return failure(FailureKind::not_found, "its device {} is not described", carve::text(part.device));
+    return failure(FailureKind::not_found, "its device {} has no description", carve::text(part.device));
   if (found->usable.count == 0 || found->usable > max_usable)
     return failure(FailureKind::invalid_argument,
                    "its device {} has {} of usable memory; must be above 0 and at most {}",
@@ -307,7 +307,7 @@ Outcome<void> add_lines(const Usage& usage, const SlicePart& slice_part, const T
 // Adds the lines of all parts, or none of them if one fails.
 Outcome<void> add_lines(const Usage& usage, const Terms& all, std::vector<Line>& lines) {
   const Slice& slice = usage.record.slice;
-  if (slice.parts.empty()) return failure(FailureKind::invalid_argument, "its slice has no part");
+  if (slice.parts.empty()) return failure(FailureKind::invalid_argument, "its slice has no parts");
   const size_t before = lines.size();
   for (const SlicePart& part : slice.parts)
     if (auto added = add_lines(usage, part, all, lines); !added) {
@@ -413,7 +413,8 @@ SmallerSlice smaller_slice(const Line& line, Ns busy, Bytes peak) {
         std::max<__int128>((hundred + time - 1) / time, min_smaller_share.basis_points / 100);
     if (percent * 100 < granted_share.basis_points) out.share = Share{static_cast<uint32_t>(percent * 100)};
   }
-  invariant(out.memory <= granted && out.share <= granted_share, "a smaller slice is not larger");
+  invariant(out.memory <= granted && out.share <= granted_share,
+            "a smaller slice does not exceed the granted one");
   if (line.unpriced == Unpriced::no_units) return out;
   const Exact by_share = Exact{out.share.basis_points} * line.device.usable.count;
   const Exact by_memory = Exact{whole_device.basis_points} * out.memory.count;

@@ -255,22 +255,22 @@ TEST(Invoice, rejects_an_invalid_record_and_bills_the_others) {
     const char* message;
     void (*change)(Usage&);
   } const rows[] = {
-      {"its end is before an earlier time of the record", [](Usage& u) { u.record.to = at(0); }},
-      {"its change of terms is before an earlier time of the record",
+      {"its end is before the previous time in the record", [](Usage& u) { u.record.to = at(0); }},
+      {"its change of terms is before the previous time in the record",
        [](Usage& u) {
          u.record.periods = {{Terms{}, at(0)}};
        }},
-      {"its end is before an earlier time of the record",
+      {"its end is before the previous time in the record",
        [](Usage& u) {
          u.record.periods = {{Terms{}, at(9 * hour)}};
        }},
-      {"its current time is before an earlier time of the record",
+      {"its current time is before the previous time in the record",
        [](Usage& u) { u.record.to.reset(), u.record.from = at(101 * hour); }},
-      {"its start has a negative time", [](Usage& u) { u.record.from.utc_ns = INT64_MIN; }},
-      {"its end has a negative time", [](Usage& u) { u.record.to->monotonic_ns = INT64_MIN; }},
+      {"its start is before 1970", [](Usage& u) { u.record.from.utc_ns = INT64_MIN; }},
+      {"its end is before 1970", [](Usage& u) { u.record.to->monotonic_ns = INT64_MIN; }},
       {"its end is after the year 2262", [](Usage& u) { u.record.to->monotonic_ns = INT64_MAX; }},
       {"its slice has no part", [](Usage& u) { u.record.slice.parts.clear(); }},
-      {"its device GPU-01000000-0000-0000-0000-000000000000 is not described",
+      {"its device GPU-01000000-0000-0000-0000-000000000000 has no description",
        [](Usage& u) { u.devices.clear(); }},
       {"its device GPU-01000000-0000-0000-0000-000000000000 has 0 B of usable memory; must be above 0 and at "
        "most 1024 TiB",

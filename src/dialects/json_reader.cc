@@ -89,7 +89,7 @@ std::optional<uint64_t> JsonReader::whole(const JsonMember& member, uint64_t low
     const auto number = member.value->get<uint64_t>();
     if (number >= low && number <= high) return number;
   }
-  refuse(member, high == UINT64_MAX ? fmt::format("a whole number from {} up", low)
+  refuse(member, high == UINT64_MAX ? fmt::format("a whole number of at least {}", low)
                                     : fmt::format("a whole number from {} to {}", low, high));
   return std::nullopt;
 }

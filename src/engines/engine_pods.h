@@ -59,7 +59,7 @@ struct PodGroup {
 
 struct EnginePods {
   std::vector<PodGroup> groups;  // In the order in which their programs start.
-  workload::JobNeed need;        // Of the whole job, without its deadline.
+  workload::JobNeed need;        // For the whole job, except its deadline.
   std::vector<std::string> warnings;
   uint32_t executor_cores = 1;  // For Spark.
   // The number of simultaneous tasks in one executor, min(cores, floor(1 / spark.task.resource.gpu.amount)),

@@ -265,7 +265,7 @@ class Deriver {
   }
 
   void derive_ray() {
-    derive(ray_cpus_key, "1", "tasks of one CPU that a worker runs at the same time");
+    derive(ray_cpus_key, "1", "number of one-CPU tasks that a worker runs at the same time");
     derive(ray_memory_key, fmt::format("{}", default_ray_memory),
            "otherwise a node claims the whole machine");
     const uint64_t store = has_slices() ? smallest_memory() / 8 : ray_object_store;

@@ -180,9 +180,8 @@ class ParameterReader {
 
   bool keep(const std::string& key, std::string value, std::string_view behind) {
     if (!is_parameter_key(key))
-      return refuse(
-          fmt::format("has no valid parameter name; use 1 to {} bytes without blanks and = ; # ' \"",
-                      max_parameter_key_bytes));
+      return refuse(fmt::format("has no valid parameter name; use 1 to {} bytes without blanks or = ; # ' \"",
+                                max_parameter_key_bytes));
     line_ = behind;
     const auto [at, is_new] = out_.values.try_emplace(key, value);
     if (is_new) {

@@ -100,8 +100,8 @@ class LaterAnswer {
   ~LaterAnswer() = default;
 };
 
-// Stands for an answer that the program does not have yet. The status and headers of the response that
-// contains it are ignored.
+// Replaces an answer that the program does not have yet. The status and headers of the response that contains
+// it are ignored.
 struct LaterContent {
   // Called once. The connection holds the returned value until it closes or gets another one; the destructor
   // of that value must end the use of the LaterAnswer.

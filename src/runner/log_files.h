@@ -88,9 +88,9 @@ inline constexpr std::string_view log_gap_line =
 
 // Returns the selected lines of `folder`, a name in `directory`, in order and with the parts of long lines
 // joined. The marks of the attempts are left out. A missing or empty folder has no lines. The owner of the
-// directory is not trusted: symbolic links are not followed, and other than regular files and lines in
-// another format are left out. Of a file larger than any that a LogWriter creates, only the end is read. The
-// file system may block the caller for any time.
+// directory is not trusted: symbolic links are not followed, and files that are not regular or lines in
+// another format are left out. If a file is larger than any that a LogWriter creates, only its end is read.
+// The file system may block the caller for any time.
 std::vector<LogLine> read_log(const std::string& directory, const std::string& folder, const LogSelection&);
 
 // Reads a log while it is being written, across rotations and later attempts.

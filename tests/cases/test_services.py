@@ -253,8 +253,8 @@ def test_scaled_and_stopped_and_started(world, services):
     ("kind: Service\nspec: {replcas: 2}\n", ["spec.replcas: no such field"]),
     ("kind: Servise\n", ["kind: 'Servise' is not a kind; the kinds are Service, Application"]),
     ("apiVersion: carve.dev/v1\nkind: Service\nmetadata: {name: A}\nspec: {replicas: 100}\n",
-     ["metadata.name: 'A' is not a name", "spec.run: there is nothing to run; add command", "spec.replicas: 100 is not between 0 and 64"]),
-    ('{"metadata":{"name":"a","gpu_memory":1.5},"containers":[{"command":"x"}]}', ["metadata.gpu_memory: 1.5 is not a whole number from 1 up"]),
+     ["metadata.name: 'A' is not a valid name", "spec.run: there is nothing to run; add command", "spec.replicas: 100 is not between 0 and 64"]),
+    ('{"metadata":{"name":"a","gpu_memory":1.5},"containers":[{"command":"x"}]}', ["metadata.gpu_memory: 1.5 is not a whole number of at least 1"]),
     ('{"metadata":{"name":"a","gpu_memory":40},"containers":[{"command":"x"}]}', ["40 GiB is more than the 22731 MiB that are usable on the largest device; request at most 22 GiB"]),
     ("a: 010\n", ["line 1: a: 010 starts with 0", "write 10 for the number"]),
 ])

@@ -32,7 +32,7 @@ REFUSED = {
     "vke": {"vke-small": "mgpu-memory: 256; single-card sharing needs more than 256 MiB",
             "vke-elastic": "elastic containers (VCI) do not support mGPU",
             "vke-numbers": "container-multiple-gpu: 3 numbers for 2 containers",
-            "vke-init": "init container warm: a kubelet restart may then kill the pod; request it in a container"},
+            "vke-init": "init container warm: cannot have a slice, because a kubelet restart may then kill the pod; request it in a container"},
     "hami": {"hami-none-of-it": "nvidia.com/use-gputype: no device is of this model; the models are NVIDIA A10",
              "hami-both": "nvidia.com/gpumem and nvidia.com/gpumem-percentage are mutually exclusive",
              "hami-scheduler-named": "'hami-scheduler' does not use Carve; leave it out, or use carve-scheduler",

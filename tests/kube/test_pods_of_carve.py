@@ -249,7 +249,7 @@ def test_an_init_container_runs_in_the_first_containers_slice(web):
     pod["spec"]["initContainers"] = [{"name": "setup", "resources": {"limits": {"carve.dev/memory": "2Gi"}}, **run,
                                       "command": ["/usr/bin/sh", "-c", f"{allocate}; exit 0"]}]
     pod["spec"]["containers"][0].update(command=["/usr/bin/sh", "-c", f"{allocate}; exec sleep 600"], **run)
-    assert "init container setup: a kubelet restart may then kill the pod" in web.refused("create", "-f", "-", stdin=pod)
+    assert "init container setup: cannot have a slice, because a kubelet restart may then kill the pod" in web.refused("create", "-f", "-", stdin=pod)
     web.kubectl(*settings, '{"data":{"initContainers":"share"}}')
     assert until(lambda: "created" in web.kubectl("create", "-f", "-", stdin=pod, check=False))
 

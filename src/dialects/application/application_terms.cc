@@ -155,8 +155,8 @@ class GpuFields {
       add("compute", compute, "{} is more than {} device{}; use at most {}{}", compute.substr(0, 40), devices,
           devices == 1 ? "" : "s", devices, gpu_.multi_device ? "" : ", or set multiDevice: true");
     else if (*points % devices != 0)
-      add("compute", compute, "{} does not divide into whole 0.01 % over {} devices", compute.substr(0, 40),
-          devices);
+      add("compute", compute, "{} does not divide into multiples of 0.01 % over {} devices",
+          compute.substr(0, 40), devices);
     else
       return std::string(text(Share{static_cast<uint32_t>(*points / devices)}));
     return "";

@@ -118,7 +118,7 @@ TEST(Application, each_rule_for_gpu_reports_its_field) {
       {multi + "memory: 2048, compute: 0.3, devices: 3", "spec.gpu.memory",
        "gpu.memory: 2048 MiB does not divide into whole MiB over 3 devices; use a multiple of 3"},
       {multi + "memory: 3072, compute: 1, devices: 3", "spec.gpu.compute",
-       "gpu.compute: 1 does not divide into whole 0.01 % over 3 devices"},
+       "gpu.compute: 1 does not divide into multiples of 0.01 % over 3 devices"},
       {multi + "memory: 2048, compute: 3, devices: 2", "spec.gpu.compute",
        "gpu.compute: 3 is more than 2 devices; use at most 2"},
   };

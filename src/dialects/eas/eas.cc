@@ -73,7 +73,7 @@ class Translation {
         (!std::ranges::all_of(given, is_allowed) || !objects::is_object_name(name)))
       errors_.add(
           member.path, given,
-          "{} is not a name; use 1 to {} letters, digits and _, with a letter or digit first and last",
+          "{} is not a valid name; use 1 to {} letters, digits and _, with a letter or digit first and last",
           objects::typed(given), objects::max_name_bytes);
     service_.metadata.name = name;
     service_.metadata.annotations[eas_name_annotation] = given;

@@ -13,9 +13,9 @@ namespace {
 
 using api::Json;
 
-// The keys of a path are separated by blanks, because keys contain dots and slashes. In a manifest, POD
-// stands for the path of the object that contains the pod's metadata and spec, and CONTAINER for the path of
-// the container that runs.
+// The keys of a path are separated by blanks, because keys contain dots and slashes. In a manifest, POD means
+// the path of the object that contains the pod's metadata and spec, and CONTAINER means the path of the
+// container that runs.
 struct Rule {
   std::string_view dialects;  // Separated by blanks.
   std::string_view from;
@@ -31,9 +31,9 @@ constexpr Rule rules[] = {
     {"eas", "metadata instance", "spec replicas", "the number of replicas"},
     {"eas", "metadata resource", "spec pool", "the node pool"},
     {"eas", "metadata gpu_memory", "spec gpu memory",
-     "GB (10^9 bytes) on instance types ml*, GiB on all others; the type is the document's, else that of the "
+     "GB (10^9 bytes) on instance types ml*, GiB on all others; the type is the document's or that of the "
      "pool's nodes"},
-    {"eas", "metadata gpu_core_percentage", "spec gpu share", "percent of one device; it needs gpu_memory"},
+    {"eas", "metadata gpu_core_percentage", "spec gpu share", "percent of one device; requires gpu_memory"},
     {"eas", "metadata gpu_core_percentage", "spec gpu policy", "PAI-EAS treats a share as a maximum"},
     {"eas", "metadata gpu", "spec gpu devices",
      "whole devices; gpu_memory and gpu_core_percentage are ignored"},

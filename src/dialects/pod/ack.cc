@@ -42,7 +42,7 @@ std::optional<Amounts> read_ack(ContainerReader& reader) {
       memory, keys::ack_memory,
       {.low = 1,
        .high = max_memory_units,
-       .text = fmt::format("a whole number of {} from 1 up", unit),
+       .text = fmt::format("a whole number of {}, at least 1", unit),
        .unit = reader.settings().unit ? "units of " + unit : "the node's units, 1 GiB or 128 MiB",
        .unit_bytes = reader.settings().unit ? size_of(*reader.settings().unit).count : 0});
   if (core && label)

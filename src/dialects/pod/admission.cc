@@ -167,12 +167,13 @@ class Admission {
       errors_.add(fmt::format("init container {}", init.name), init.name, "{}", message);
     };
     if (!settings_.init_containers_share)
-      return refuse("a kubelet restart may then kill the pod; request it in a container");
+      return refuse(
+          "cannot have a slice, because a kubelet restart may then kill the pod; request it in a container");
     if (requests_.containers.empty())
       return refuse("no container has a slice to share; request it in a container");
     if (std::string_view(running_[requests_.containers.rbegin()->first].list) == init.list)
       return refuse(
-          "a sidecar of the pod requests a slice too; request it in the sidecar or in the init container");
+          "a sidecar of the pod also requests a slice; request one in only one of these two containers");
     const auto& [index, wanted] = *requests_.containers.begin();
     const JsonMember resources = reader_.object(item, "resources");
     const ContainerParts parts{.name = init.name,

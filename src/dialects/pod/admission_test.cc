@@ -83,7 +83,7 @@ TEST(Admission, rejections_have_the_same_messages_as_on_one_machine) {
   for (const auto& [limits, metadata, message] : testing::refused())
     EXPECT_EQ(refusal(pod_of(limits, metadata)).substr(0, message.size()), message) << limits;
   EXPECT_EQ(refusal(pod_of("aliyun.com/gpu-mem: 0"), unit_of(MemoryUnit::gib)),
-            "aliyun.com/gpu-mem: 0; must be a whole number of 1 GiB from 1 up");
+            "aliyun.com/gpu-mem: 0; must be a whole number of 1 GiB, at least 1");
   EXPECT_EQ(refusal(pod_of("aliyun.com/gpu-mem: 16", "labels: {aliyun.com/gpu-count: '3'}"),
                     unit_of(MemoryUnit::mib_128)),
             "aliyun.com/gpu-count: 3 does not divide 16 units of 128 MiB equally");
@@ -202,7 +202,8 @@ TEST(Admission, checks_rules_that_concern_the_whole_pod) {
   EXPECT_FALSE(admit(two("nvidia.com/gpu: 1", ""), other_plugin)->is_sliced);
   EXPECT_EQ(refusal(json_of_yaml(
                 "spec: {initContainers: [{name: i, resources: {limits: {aliyun.com/gpu-mem: 1}}}]}")),
-            "init container i: a kubelet restart may then kill the pod; request it in a container");
+            "init container i: cannot have a slice, because a kubelet restart may then kill the pod; request "
+            "it in a container");
   EXPECT_EQ(refusal(pod_of("carve.dev/memory: 4Gi", "", "nodeName: n1")),
             "spec.nodeName: Carve's scheduler chooses the node; use nodeSelector");
   EXPECT_EQ(refusal(pod_of("cpu: 1", "", "nodeName: n1")), "") << "the pod requests no slice";
@@ -229,7 +230,8 @@ TEST(Admission, an_init_container_may_share_the_first_slice) {
             (Json{{"carve.dev/memory", "4Gi"}, {"carve.dev/compute", "30"}, {"carve.dev/slot", "1"}}));
   EXPECT_EQ(admit(admitted->pod, share)->pod, admitted->pod) << "again";
   EXPECT_EQ(refusal(asked),
-            "init container i: a kubelet restart may then kill the pod; request it in a container");
+            "init container i: cannot have a slice, because a kubelet restart may then kill the pod; request "
+            "it in a container");
   EXPECT_EQ(refusal(pod("carve.dev/memory: 5Gi, carve.dev/compute: 30"), share),
             "init container i: shares the slice of container a and must request the same amounts");
   EXPECT_EQ(refusal(pod("aliyun.com/gpu-mem: 4"), share),
@@ -237,8 +239,8 @@ TEST(Admission, an_init_container_may_share_the_first_slice) {
   EXPECT_EQ(refusal(pod("carve.dev/memory: 4Gi, carve.dev/compute: 30",
                         ", {name: s, restartPolicy: Always, resources: {limits: {carve.dev/memory: 1Gi}}}"),
                     share),
-            "init container i: a sidecar of the pod requests a slice too; request it in the sidecar or in "
-            "the init container");
+            "init container i: a sidecar of the pod also requests a slice; request one in only one of "
+            "these two containers");
   EXPECT_EQ(refusal(json_of_yaml(
                         "spec: {initContainers: [{name: i, resources: {limits: {carve.dev/memory: 1Gi}}}]}"),
                     share),

@@ -64,7 +64,7 @@ std::optional<uint32_t> share_of(ContainerReader& reader, const JsonMember& comp
   reader.refuse(compute, "{}{}: {} on {} device{}; {}", at(reader), keys::compute, given(compute), devices,
                 devices == 1 ? "" : "s",
                 percent && *percent >= devices && *percent <= uint64_t{100} * devices
-                    ? "does not divide into whole 0.01 %"
+                    ? "does not divide into multiples of 0.01 %"
                     : "must be 1 to 100 for each device");
   return std::nullopt;
 }

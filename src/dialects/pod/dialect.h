@@ -7,7 +7,6 @@
 
 namespace carve::dialects {
 
-// The vocabulary of a pod.
 enum class Dialect : uint8_t { carve, ack, vke, hami, nvidia };
 
 }  // namespace carve::dialects

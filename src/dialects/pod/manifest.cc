@@ -95,7 +95,7 @@ class ManifestTranslation {
     const std::string version = reader_.text(reader_.named(root, "apiVersion"));
     reader_.named(root, "kind");
     if (version != kind_.api_version)
-      errors_.add("apiVersion", version, "{} is not {}, which a {} has", objects::typed(version),
+      errors_.add("apiVersion", version, "{} is not {}, the version of a {}", objects::typed(version),
                   kind_.api_version, kind_.name);
     read_metadata(reader_.object(root, "metadata"));
     const JsonMember spec = reader_.object(root, "spec");

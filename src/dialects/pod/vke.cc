@@ -92,7 +92,7 @@ std::optional<Amounts> read_vke(ContainerReader& reader) {
       {.low = 1, .high = 100 * uint64_t{*devices}, .text = *devices == 1 ? std::string(core_range) : ""});
   if (!mib || !percent || !is_vke_memory(reader, memory, *mib, *devices)) return std::nullopt;
   if (*percent * 100 % *devices != 0) {
-    reader.refuse(core, "{}: {} does not divide into whole 0.01 % over {} cards", core_name, *percent,
+    reader.refuse(core, "{}: {} does not divide into multiples of 0.01 % over {} cards", core_name, *percent,
                   *devices);
     return std::nullopt;
   }

@@ -55,7 +55,7 @@ TEST(ApiServerFake, binds_a_pod_once_and_only_with_its_uid) {
   EXPECT_EQ(a.ask("POST", target, binding(uid, "n1")).status, 201u);
   const ApiAnswer second = a.ask("POST", target, binding(uid, "n2"));
   EXPECT_EQ(second.status, 409u);
-  EXPECT_TRUE(second.may_have_happened) << "it may be the second try of one call";
+  EXPECT_TRUE(second.may_have_happened) << "the write may be the second attempt of one call";
   EXPECT_EQ(changes, 1u) << "the annotation and the node are set in one write";
 }
 

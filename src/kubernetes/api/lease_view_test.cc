@@ -72,7 +72,7 @@ TEST(LeaseView, does_not_trust_a_lease_that_is_too_short) {
   view.take(lease("n1" + uuid, 1, 12), 0);
   view.take(lease("n1" + uuid, 2, 12), 1);
   EXPECT_FALSE(view.is_held(2));
-  EXPECT_EQ(view.problem(), "leaseDurationSeconds: 12; at least 13 for a fence of 10 s");
+  EXPECT_EQ(view.problem(), "leaseDurationSeconds is 12; must be at least 13 for a fence of 10 s");
 }
 
 constexpr Nanoseconds ms = second_ns / 1000;

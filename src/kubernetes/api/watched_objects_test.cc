@@ -145,7 +145,7 @@ TEST(ObjectWatch, waits_as_long_as_the_server_requests) {
   scenario.start(4);
   scenario.time.run_for(16 * second_ns);
   EXPECT_EQ(scenario.server.requests().size(), 1u);
-  EXPECT_THAT(scenario.watched->problem(), HasSubstr("status 429: a fault of the script"));
+  EXPECT_THAT(scenario.watched->problem(), HasSubstr("status 429: injected fault"));
   scenario.time.run_for(4 * second_ns);
   EXPECT_TRUE(scenario.watched->is_complete());
   EXPECT_EQ(scenario.watched->problem(), "");

@@ -88,7 +88,7 @@ Result<std::string, std::string> run_kubectl(const KubectlOptions& options, std:
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
   if (!has_ended)
-    return tl::unexpected(fmt::format("kubectl {} has no answer after {} s", words.front(), max_seconds));
+    return tl::unexpected(fmt::format("kubectl {} did not respond within {} s", words.front(), max_seconds));
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return output;
   const std::string why = last_line(errors);
   return tl::unexpected(why.empty() ? fmt::format("kubectl {} failed", words.front()) : why);

@@ -84,7 +84,7 @@ constexpr VerbRow verb_rows[] = {
      .show = kubernetes::cli::show_explanation,
      .takes = Takes::pod},
     {.name = "consolidate",
-     .help = "Print which slices would have to move to empty devices, without moving any",
+     .help = "Print which slices would have to move so that devices become empty; nothing is moved",
      .example = "kubectl carve consolidate --devices 2",
      .show = kubernetes::cli::show_consolidation,
      .takes = Takes::devices},
@@ -172,7 +172,7 @@ void add_output_options(CLI::App& verb, kubernetes::cli::VerbOptions& options, b
           },
           "Output format: table, wide, json, yaml, name, jsonpath=TEMPLATE [table]")
       ->type_name("FORM");
-  verb.add_flag("-w,--watch", is_watching, "Also print what changes, until Ctrl-C");
+  verb.add_flag("-w,--watch", is_watching, "Print changes until Ctrl-C");
   verb.add_flag_callback(
       "--no-headers", [&options] { options.headings = kubernetes::cli::Headings::hidden; },
       "Leave out the headings");
@@ -201,7 +201,7 @@ void add_arguments(CLI::App& verb, const VerbRow& row, kubernetes::cli::VerbOpti
     verb.add_option("node", options.nodes, "Names of nodes [all]")->type_name("NODE");
   if (row.takes == Takes::group)
     verb.add_option("--by", options.by,
-                    "Label of a node pool: its nodes are grouped, and marked if they differ")
+                    "Group nodes by this label, and mark those that differ from their group")
         ->type_name("LABEL");
   if (row.takes == Takes::devices)
     verb.add_option("--devices", options.devices, "Number of additional devices to empty, 1 to 1024")
@@ -219,8 +219,8 @@ void add_verb(CLI::App& app, const VerbRow& row, kubernetes::cli::VerbOptions& o
   if (row.takes != Takes::document && row.takes != Takes::installation) {
     CLI::Option* const name_space = verb->add_option("-n,--namespace", options.name_space,
                                                      row.takes == Takes::pod || row.takes == Takes::amounts
-                                                         ? "Namespace of the pod [that of the context]"
-                                                         : "The namespace of pods [all]")
+                                                         ? "Namespace of the pod [the context's]"
+                                                         : "Namespace of the pods [all]")
                                         ->type_name("NAMESPACE");
     if (row.takes != Takes::pod && row.takes != Takes::amounts)
       verb->add_flag_callback(
@@ -228,7 +228,7 @@ void add_verb(CLI::App& app, const VerbRow& row, kubernetes::cli::VerbOptions& o
           ->excludes(name_space);
   }
   if (row.takes != Takes::amounts && row.takes != Takes::installation)
-    verb->add_option("-l,--selector", options.selector, "A label selector of nodes")->type_name("SELECTOR");
+    verb->add_option("-l,--selector", options.selector, "Label selector for nodes")->type_name("SELECTOR");
   add_kubectl_options(*verb, options.kubectl);
   add_arguments(*verb, row, options);
   verb->footer(std::string("  ") + row.example);
@@ -264,7 +264,7 @@ int main(int argc, char** argv) {
                    "The manifests (YAML or JSON), or - for standard input")
       ->required()
       ->type_name("FILE");
-  verb->add_option("--memory-unit", options.unit, "Unit of an integer of aliyun.com/gpu-mem")
+  verb->add_option("--memory-unit", options.unit, "Memory unit of aliyun.com/gpu-mem")
       ->check(CLI::IsMember({"1GiB", "128MiB"}))
       ->default_val("1GiB");
   verb->add_option("-o,--output", options.form, "json or yaml")

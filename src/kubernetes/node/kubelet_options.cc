@@ -82,7 +82,7 @@ const os::CommandLine& line() {
       "kubernetes). It is kubelet's device plugin for carve.dev/slot, requests from the agent the slice of "
       "each container "
       "that starts, and describes the node's devices in the node's object.",
-      "SIGTERM and SIGINT end it; slices and containers keep running, and no container with a slice starts.\n"
+      "SIGTERM and SIGINT end it; slices and containers keep running, but no container with a slice starts.\n"
       "Exit status: 0 ended by a signal, 2 wrong command line, 1 any other failure; the reason is on "
       "stderr.\n"
       "  carve-kubelet --node-name n1 --kubeconfig /etc/kubernetes/carve.conf",
@@ -110,11 +110,11 @@ Outcome<Options> parse_options(int argc, char** argv, const std::string& node_na
   if (out.plugin_dir.empty()) out.plugin_dir = out.kubelet_dir + "/device-plugins";
   if (out.pod_resources.empty()) out.pod_resources = out.kubelet_dir + "/pod-resources/kubelet.sock";
   if (!is_node_name(out.node))
-    return failure(
-        FailureKind::invalid_argument,
-        "--node-name '{}' is not a valid node name: 1 to {} of a-z, 0-9, - and .; give the name that "
-        "`kubectl get nodes` prints, or set NODE_NAME",
-        os::shown(out.node), max_node_name_bytes);
+    return failure(FailureKind::invalid_argument,
+                   "--node-name '{}' is not a valid node name (1 to {} characters from a-z, 0-9, - and .); "
+                   "use the name that "
+                   "`kubectl get nodes` prints, or set NODE_NAME",
+                   os::shown(out.node), max_node_name_bytes);
   if (out.tls_certificate.empty() != out.tls_key.empty())
     return failure(FailureKind::invalid_argument, "{} requires {}; TLS needs a certificate and its key",
                    out.tls_key.empty() ? "--tls-cert" : "--tls-key",

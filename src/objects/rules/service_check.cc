@@ -32,10 +32,10 @@ void check_range(const std::string& field, uint32_t number, uint32_t low, uint32
 
 void check_object_name(const std::string& field, const std::string& name, ErrorList& errors) {
   if (!is_object_name(name))
-    errors.add(
-        field, name,
-        "{} is not a name; use 1 to {} characters from a-z, 0-9 and -, with a letter or digit first and last",
-        typed(name), max_name_bytes);
+    errors.add(field, name,
+               "{} is not a valid name; use 1 to {} characters from a-z, 0-9 and -, with a letter or digit "
+               "first and last",
+               typed(name), max_name_bytes);
 }
 
 void check_label_key(const std::string& field, const std::string& key, ErrorList& errors) {

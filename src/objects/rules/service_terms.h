@@ -21,7 +21,7 @@ inline constexpr size_t max_name_bytes = workload::max_service_name_bytes;  // F
 inline constexpr size_t max_env_bytes = 64 << 10;         // Names, values and two bytes per variable.
 inline constexpr uint64_t max_cpu_milli = 1'000'000'000;  // A million cores; core::Request has 32 bits.
 inline constexpr size_t max_tolerations = 32;
-inline constexpr uint32_t max_seconds = 86'400;  // Of a period, timeout, deadline or grace period.
+inline constexpr uint32_t max_seconds = 86'400;  // For a period, timeout, deadline or grace period.
 
 // The amounts of each replica. 0 means that nothing is requested or that there is no limit. If only a limit
 // is set, the same amount is requested.

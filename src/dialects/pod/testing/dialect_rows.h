@@ -113,7 +113,7 @@ inline std::vector<DialectExample> refused() {
       {c + "memory: 4Gi, " + c + "compute: 1, " + c + "devices: 2", "",
        "container c: carve.dev/compute: 1 on 2 devices; must be 1 to 100 for each device"},
       {c + "memory: 21Gi, " + c + "compute: 100, " + c + "devices: 7", "",
-       "container c: carve.dev/compute: 100 on 7 devices; does not divide into whole 0.01 %"},
+       "container c: carve.dev/compute: 100 on 7 devices; does not divide into multiples of 0.01 %"},
       {c + "compute: 30", "",
        "container c: carve.dev/compute needs carve.dev/memory; without it, carve.dev/devices requests whole "
        "devices"},
@@ -156,8 +156,8 @@ inline std::vector<DialectExample> refused() {
       {both + "4096", annotated(v + "mgpu-compute-policy: fixed-share, " + c + "policy: native-burst-share"),
        "carve.dev/policy: native-burst-share contradicts fixed-share, which the pod also requests; keep one"},
 
-      {"aliyun.com/gpu-mem: 0", "", "aliyun.com/gpu-mem: 0; must be a whole number of units from 1 up"},
-      {"aliyun.com/gpu-mem: 1.5", "", "aliyun.com/gpu-mem: 1.5; must be a whole number of units from 1 up"},
+      {"aliyun.com/gpu-mem: 0", "", "aliyun.com/gpu-mem: 0; must be a whole number of units, at least 1"},
+      {"aliyun.com/gpu-mem: 1.5", "", "aliyun.com/gpu-mem: 1.5; must be a whole number of units, at least 1"},
       {"aliyun.com/gpu-mem: 4Gi", "",
        "aliyun.com/gpu-mem: 4Gi has the suffix Gi, but must be a number of the node's units, 1 GiB or 128 "
        "MiB; write the number without Gi"},
@@ -180,7 +180,7 @@ inline std::vector<DialectExample> refused() {
        "mgpu-memory: 1024 over 2 cards; multi-card sharing needs more than 1024 MiB"},
       {both + "1026", cards("4"), "mgpu-memory: 1026 does not divide equally over 4 cards"},
       {both + "1600", cards("8"), "mgpu-memory: 1600 over 8 cards; each needs at least 256 MiB"},
-      {both + "4200", cards("7"), "mgpu-core: 30 does not divide into whole 0.01 % over 7 cards"},
+      {both + "4200", cards("7"), "mgpu-core: 30 does not divide into multiples of 0.01 % over 7 cards"},
       {both + "4096", cards("9"), "container-multiple-gpu: '9'; must be 1 to 8"},
       {both + "4096", cards("2,1"), "container-multiple-gpu: 2 numbers for 1 container"},
       {both + "4096", annotated(v + "mgpu-compute-policy: burst"),

@@ -258,8 +258,8 @@ Outcome<Connection> of_pod(const ConnectionSources& sources) {
   std::string host = sources.environment("KUBERNETES_SERVICE_HOST");
   const std::string port = sources.environment("KUBERNETES_SERVICE_PORT");
   if (host.empty() || port.empty())
-    return failure(FailureKind::invalid_argument,
-                   "this program is not running in a pod; use --kubeconfig FILE, or {}", other_ways);
+    return failure(FailureKind::invalid_argument, "not running in a pod; use --kubeconfig FILE, or {}",
+                   other_ways);
   if (host.find(':') != std::string::npos) host = "[" + host + "]";
   const std::string folder = service_account_folder;
   auto out = of_options({.kubeconfig = "",
@@ -292,7 +292,7 @@ Outcome<std::string> read_token(const std::string& path, const ConnectionSources
   auto text = sources.read_file(path);
   if (!text) return text;
   std::string token = without_line_end(std::move(*text));
-  if (token.empty()) return failure(FailureKind::invalid_argument, "the file {} has no token", path);
+  if (token.empty()) return failure(FailureKind::invalid_argument, "the file {} contains no token", path);
   if (token.size() > max_credential_bytes || !std::ranges::all_of(token, is_printable))
     return failure(FailureKind::invalid_argument,
                    "the file {} contains characters that are invalid in a token", path);

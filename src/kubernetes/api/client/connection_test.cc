@@ -154,9 +154,8 @@ TEST(Connection, uses_the_service_account_inside_a_pod) {
   EXPECT_EQ(found->ca_pem, ca);
   EXPECT_EQ(found->name_space, "n");
   machine.variables.clear();
-  EXPECT_THAT(
-      find_connection({}, machine.sources()).error().message,
-      HasSubstr("this program is not running in a pod; use --kubeconfig FILE, or use --apiserver URL"));
+  EXPECT_THAT(find_connection({}, machine.sources()).error().message,
+              HasSubstr("not running in a pod; use --kubeconfig FILE, or use --apiserver URL"));
 }
 
 TEST(Connection, is_built_from_options) {

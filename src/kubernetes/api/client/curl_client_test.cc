@@ -220,7 +220,7 @@ TEST(CurlApiClient, a_rejected_watch_receives_no_lines) {
   Watched watch(over);
   over.run_until([&] { return watch.end.has_value(); });
   EXPECT_EQ(watch.end->status, 410u);
-  EXPECT_EQ(watch.end->problem, "status 410: a fault of the script: 410");
+  EXPECT_EQ(watch.end->problem, "status 410: injected fault: 410");
   EXPECT_TRUE(watch.lines.empty());
 }
 
@@ -234,10 +234,10 @@ TEST(CurlApiClient, rejects_responses_and_lines_above_the_limits) {
   over.server.put(nodes_path, big);
   const ApiAnswer answer = over.ask("GET", nodes_path);
   EXPECT_EQ(answer.status, 0u);
-  EXPECT_EQ(answer.problem, "an answer of more than 1000 bytes");
+  EXPECT_EQ(answer.problem, "the response has more than 1000 bytes");
   Watched watch(over);
   over.run_until([&] { return watch.end.has_value(); });
-  EXPECT_EQ(watch.end->problem, "a line of more than 500 bytes");
+  EXPECT_EQ(watch.end->problem, "a line has more than 500 bytes");
   EXPECT_TRUE(watch.lines.empty());
 }
 

@@ -135,7 +135,7 @@ size_t Transfer::receive(char* bytes, size_t, size_t size, void* transfer) {
     end = has_lines ? self.received_.find('\n', begin) : std::string::npos;
     if (std::min(end, self.received_.size()) - begin <= limit) continue;
     self.received_.resize(begin);
-    self.excess_ = fmt::format("{} of more than {} bytes", has_lines ? "a line" : "an answer", limit);
+    self.excess_ = fmt::format("{} has more than {} bytes", has_lines ? "a line" : "the response", limit);
     return 0;  // Ends the transfer.
   }
   return size;

@@ -126,8 +126,7 @@ void ApiServerFake::handle(const Request& request, const std::shared_ptr<Exchang
       take_fault(method, request.target,
                  {FaultKind::status, FaultKind::lose_request, FaultKind::lose_answer, FaultKind::hang});
   if (fault && fault->kind == FaultKind::status) {
-    const Answer answer =
-        problem(fault->status, "Fault", fmt::format("a fault of the script: {}", fault->status));
+    const Answer answer = problem(fault->status, "Fault", fmt::format("injected fault: {}", fault->status));
     return exchange->answer(answer.status, answer.body, fault->retry_after_seconds);
   }
   if (fault && fault->kind == FaultKind::hang) return;

@@ -92,7 +92,7 @@ void ApiServerFake::send_line(Watch& watch, const std::string& line) {
       exchange->lose();
       break;
     case FaultKind::error_event:
-      exchange->send(error_line(fault->status, "a fault of the script"));
+      exchange->send(error_line(fault->status, "injected fault"));
       exchange->end();
       break;
     default:

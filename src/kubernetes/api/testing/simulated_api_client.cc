@@ -24,7 +24,7 @@ class SimulatedApiClient::Exchange final : public ApiServerFake::Exchange,
     const bool is_connected = client_->is_connected_;
     if (request_.deadline_ns > 0)
       client_->time_.at(client_->now() + request_.deadline_ns,
-                        [self = shared_from_this()] { self->fail("no answer in time", self->is_sent_); });
+                        [self = shared_from_this()] { self->fail("no response in time", self->is_sent_); });
     client_->time_.at(client_->now() + client_->delay(), [self = shared_from_this(), is_connected] {
       if (!is_connected) return self->fail("cannot connect", false);
       self->is_sent_ = true;

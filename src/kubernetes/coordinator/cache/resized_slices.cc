@@ -48,7 +48,7 @@ Result<kubernetes::PodSlices, std::string> resized_slices(const kubernetes::PodS
                                                           const kubernetes::PodResize& resize) {
   kubernetes::PodSlices out = now;
   if (resize.containers.empty())
-    return tl::unexpected(fmt::format("{} names no container", kubernetes::resize_annotation));
+    return tl::unexpected(fmt::format("{} lists no container", kubernetes::resize_annotation));
   for (const auto& [container, amounts] : resize.containers) {
     const auto slice = out.containers.find(container);
     if (slice == out.containers.end()) {
@@ -59,12 +59,12 @@ Result<kubernetes::PodSlices, std::string> resized_slices(const kubernetes::PodS
     }
     if (slice->second.exclusive.value_or(false) || slice->second.parts.empty())
       return tl::unexpected(
-          fmt::format("container {} has whole devices, whose memory does not change", container));
+          fmt::format("container {} has whole devices, whose memory cannot change", container));
     const Bytes before = slice->second.parts.front().memory;
     for (const kubernetes::PlacedPart& part : slice->second.parts)
       if (part.memory != before)
         return tl::unexpected(
-            fmt::format("container {} has different amounts on its devices, which do not change", container));
+            fmt::format("container {} has different amounts on its devices, which cannot change", container));
     const auto memory = divided(amounts.memory, slice->second.parts.size());
     if (!memory) return tl::unexpected(fmt::format("container {}: {}", container, memory.error()));
     if (*memory == before) continue;

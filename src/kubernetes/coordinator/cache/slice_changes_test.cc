@@ -62,7 +62,7 @@ TEST(Changes, a_resize_is_divided_over_the_devices_of_the_slice) {
       {resize_of({UINT64_MAX}), "at most 1024 TiB"},
       {resize_of(4_GiB, "x"), "container x has no slice; use one of c, uneven, whole"},
       {resize_of(4_GiB, "whole"), "container whole has whole devices"},
-      {{}, "names no container"},
+      {{}, "lists no container"},
       {resize_of(4_GiB, "uneven"), "container uneven has different amounts on its devices"}};
   for (const auto& [resize, message] : refused) {
     const auto made = resized_slices(slices, resize);

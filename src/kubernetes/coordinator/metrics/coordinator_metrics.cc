@@ -39,7 +39,7 @@ std::string metrics_text(const CoordinatorFigures& f) {
   out.sample({}, number(f.cached_pods));
   out.family("carve_watch_lag_seconds", "gauge", "Seconds since the last message from the API server.");
   by_word(out, "resource", f.watch_lag_ns, [](uint64_t ns) { return api::seconds_of(ns); });
-  out.family("carve_relists_total", "counter", "Lists after the first one.");
+  out.family("carve_relists_total", "counter", "Number of lists of a resource after the first one.");
   by_word(out, "resource", f.relists, number);
   out.family("carve_overcommitted_devices", "gauge",
              "Devices on which pod annotations grant more than the device has.");

@@ -13,7 +13,7 @@ std::string isolation_on(const Amounts& asked, const fleet::NodeKind& kind, cons
   return request ? std::string(text(request->isolated())) : request.error().message;
 }
 
-// What a request without an isolation gets in each node mode.
+// A request without an isolation gets that of the node's mode.
 TEST(RequestOn, a_request_takes_the_nodes_mode) {
   const Amounts memory{.memory_bytes = 2ull << 30}, both{.memory_bytes = 2ull << 30, .share_bp = 3000};
   EXPECT_EQ(isolation_on(memory, default_kind), "memory");

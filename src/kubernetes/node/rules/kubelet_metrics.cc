@@ -25,7 +25,7 @@ std::string metrics_text(const KubeletFigures& f, const std::optional<std::strin
   out.sample({}, agent ? "1" : "0");
   out.family("carve_watch_lag_seconds", "gauge", "Seconds since the last message from the API server.");
   for (const auto& [resource, ns] : f.watch_lag_ns) out.sample({{"resource", resource}}, api::seconds_of(ns));
-  out.family("carve_relists_total", "counter", "Lists after the first one.");
+  out.family("carve_relists_total", "counter", "Number of lists of a resource after the first one.");
   for (const auto& [resource, count] : f.relists) out.sample({{"resource", resource}}, std::to_string(count));
   out.family("carve_setting_pending", "gauge", "1 if a setting has not taken effect yet.");
   for (const auto& [setting, pending] : f.pending) out.sample({{"setting", setting}}, pending ? "1" : "0");
