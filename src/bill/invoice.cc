@@ -46,7 +46,7 @@ Exact rounded_half_even(const Exact& numerator, const Exact& denominator) {
 // Returns the time of `next` on the record's own time axis. Fails if it cannot follow `last`.
 Outcome<Ns> following(Ns moment, const Stamp& last, const Stamp& next, const char* what) {
   if (next.utc_ns < 0 || next.monotonic_ns < 0)
-    return failure(FailureKind::invalid_argument, "its {} is before 1970", what);
+    return failure(FailureKind::invalid_argument, "its {} has a negative time", what);
   const bool one_boot = last.boot_id == next.boot_id;
   if (one_boot ? next.monotonic_ns < last.monotonic_ns : next.utc_ns < last.utc_ns)
     return failure(FailureKind::invalid_argument, "its {} is before the previous time in the record", what);
@@ -72,7 +72,7 @@ Outcome<void> check_terms(const Segment& segment, const BilledDevice& device) {
 Outcome<std::vector<Segment>> segments(const ledger::UsageRecord& record, const SlicePart& part,
                                        const Stamp& now) {
   if (record.from.utc_ns < 0 || record.from.monotonic_ns < 0)
-    return failure(FailureKind::invalid_argument, "its start is before 1970");
+    return failure(FailureKind::invalid_argument, "its start has a negative time");
   std::vector<Segment> list;
   const Stamp* last = &record.from;
   Ns moment = record.from.utc_ns;

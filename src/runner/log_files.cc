@@ -70,7 +70,7 @@ bool LogWriter::append(const std::string& line) {
 
 void LogWriter::write_line(LogStream stream, std::string_view content, bool is_whole, int64_t now_ns) {
   invariant(content.size() <= max_log_line_bytes && content.find('\n') == content.npos,
-            "a record contains exactly one line end");
+            "the content has no line end and fits a line");
   const auto line = [&](LogStream from, std::string_view what, bool whole) {
     return fmt::format("{} {} {} {}\n", os::rfc3339(now_ns, os::Decimals::nanoseconds), text(from),
                        whole ? 'F' : 'P', what);

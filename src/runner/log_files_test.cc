@@ -45,7 +45,7 @@ TEST(LogFiles, a_line_has_its_time_and_stream_whatever_the_size_of_the_pieces) {
                                 time + " stdout F rest\n");
 }
 
-// The writer asserts that each record contains exactly one line end.
+// The writer asserts that no line contains a line end.
 TEST(LogFiles, any_bytes_in_any_pieces_become_lines_of_their_stream) {
   const Folder folder;
   LogWriter log = *LogWriter::open(folder.path);

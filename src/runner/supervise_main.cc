@@ -18,8 +18,8 @@ constexpr const char* help =
     "The controller (carve-controller) starts it as the program's user; users do not start it. It reads its\n"
     "request from standard input as one JSON document and takes no options.\n"
     "\n"
-    "Exit status: 0 the program has ended, 3 another supervisor holds the directory, 4 this attempt was already\n"
-    "started, 125 any other failure; the reason is on stderr.\n";
+    "Exit status: 0 the program has ended, 3 another supervisor holds the directory, 4 this attempt was\n"
+    "already started, 125 any other failure; the reason is on stderr.\n";
 
 }  // namespace
 

@@ -95,7 +95,7 @@ TEST(SupervisionFaults, one_of_two_supervisors_for_an_attempt_starts_the_program
   }
 }
 
-// Conditions that hold at the moments between two writes of a supervisor.
+// Conditions that become true between two writes of a supervisor.
 bool has_lock(const FaultFolder& f) { return std::filesystem::exists(f.path / lock_file_name); }
 bool is_begun(const FaultFolder& f) { return f.seen().state.attempt == 1; }
 bool has_program(const FaultFolder& f) { return f.seen().state.program_pid != 0; }

@@ -181,7 +181,7 @@ TEST(Views, a_node_without_slots_serves_nothing) {
   EXPECT_TRUE(read_view(nodes.dump(), list_of({}))->nodes[0].has_slots);
 }
 
-TEST(Views, documents_and_tables_use_the_same_words) {
+TEST(Views, json_and_yaml_documents_have_the_same_fields) {
   const std::string json = api::write(device_rows(two_nodes()));
   EXPECT_EQ(Json::parse(document_text(json, Form::json))["devices"][3]["memory_used_bytes"], 4ull << 30);
   EXPECT_THAT(document_text(json, Form::yaml), HasSubstr("\n  memory_used_bytes: 4294967296"));

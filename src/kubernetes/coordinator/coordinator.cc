@@ -102,9 +102,9 @@ void Coordinator::settings_changed() {
 }
 
 // A coordinator that was killed may have a write in progress, so its successor on this host starts its list
-// after that write must have ended. Between two hosts, the Lease's duration covers both the write and the
-// list. If the Lease had no other holder since the last list, because the API server was unreachable or the
-// scheduler stopped for some seconds, all bindings were made by this coordinator and are in its cache.
+// after that write must have ended. Between two hosts, the Lease's duration ensures this. If the Lease had no
+// other holder since the last list, because the API server was unreachable or the scheduler stopped for some
+// seconds, all bindings were made by this coordinator and are in its cache.
 void Coordinator::list_for_this_term() {
   const std::string term = lease_.term();
   if (!term.empty() && term == listed_term_) return;

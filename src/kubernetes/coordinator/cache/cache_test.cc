@@ -459,7 +459,7 @@ TEST(Cache, a_plan_empties_devices_but_moves_nothing) {
     EXPECT_EQ(move.from.size(), 1u);
   }
   EXPECT_EQ(device_uses(cache, "n0").front().memory, 4_GiB);
-  EXPECT_TRUE(plan_consolidation(cache, 4).emptied.size() < 4u) << "the slices cannot do without all devices";
+  EXPECT_TRUE(plan_consolidation(cache, 4).emptied.size() < 4u) << "at least one device must keep slices";
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ class PreemptReader final : public kubernetes::JsonWalk {
     if (is_same(path[0].key, "pod") && path[1].key == "metadata")
       return take_meta_value(out.pod, path.subspan(2), text);
     if (!is_same(path[0].key, "nodenametometavictims")) return;
-    Victims& victims = out.nodes[path[1].key];  // NumPDBViolations is always present.
+    Victims& victims = out.nodes[path[1].key];  // Adds every node: NumPDBViolations is always present.
     if (path.size() == 3 && is_same(path[2].key, "numpdbviolations"))
       std::from_chars(text.data(), text.data() + text.size(), victims.violations);
     if (path.size() == 5 && is_same(path[2].key, "pods") && path[3].is_list && is_same(path[4].key, "uid"))
