@@ -129,7 +129,7 @@ struct SmallerSlice {
 // Returns the slice for the line's interval from the slice's busy time and its peak memory. No amount exceeds
 // the granted one. It has 0 GPU-hours if the model has no units.
 SmallerSlice smaller_slice(const Line&, Ns busy, Bytes peak);
-// The minimum that jobs may request (requirements S4-8). A context takes about this share of the memory.
+// The minimums that jobs may request (requirements S4-8). A context takes about that much memory.
 inline constexpr Share min_smaller_share{500};
 inline constexpr Bytes min_smaller_memory = 256_MiB;
 

@@ -315,7 +315,7 @@ TEST(Invoice, bills_a_duplicated_record_once) {
   EXPECT_EQ(i.refused[1].message, "record 7 of node n1: 2 different records have this id");
 }
 
-TEST(Invoice, groups_add_up_to_the_total) {
+TEST(Invoice, totals_can_be_grouped) {
   std::vector<Usage> records{usage(1, 1_GiB, {5000}), usage(2, 1_GiB, {2500}), usage(3, 1_GiB, {1000})};
   records[1].account = "bob", records[1].queue = "", records[2].name = "spark-2";
   const Invoice i = bill(records);

@@ -1,5 +1,5 @@
-// A tariff is the price of a GPU-hour from a date on, with the number of GPU-hour units that one hour of each
-// device model counts. An hour of an A10 counts 10 units.
+// A tariff sets the price of a GPU-hour from a date on, and how many GPU-hour units an hour of each device
+// model counts. An hour of an A10 counts 10 units.
 //
 // Amounts are 64-bit integers that count millionths. A text such as "0.30" is parsed as an exact decimal
 // number, so that no binary fraction occurs between a tariff and an invoice.

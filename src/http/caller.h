@@ -70,8 +70,8 @@ class Caller {
 
   // Returns the caller's name for events and logs: "root", "uid 1000", "account research", "anonymous".
   std::string text() const;
-  // Returns the caller as the cause of log lines, whose budget they use. Operators have a reserved budget
-  // (core/event_budget.h).
+  // Returns the caller as the cause of log lines. Lines count against the budget of their cause; operators
+  // have a reserved budget (core/event_budget.h).
   Cause cause() const { return {.who = text(), .has_reserve = may_operate()}; }
 
  private:

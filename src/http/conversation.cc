@@ -191,7 +191,7 @@ void Conversation::respond(Response response, bool keep, bool with_content) {
   if (const auto* stream = std::get_if<EventStream>(&response.content)) {
     response.type = "text/event-stream";
     response.headers.push_back({"Cache-Control", "no-store"});
-    out_ += header_of(response, std::nullopt, false);  // The end of the connection ends the content.
+    out_ += header_of(response, std::nullopt, false);  // The content ends when the connection closes.
     if (with_content) return begin_stream(*stream);
     closing_ = true;
   } else if (auto* file = std::get_if<FileRange>(&response.content)) {

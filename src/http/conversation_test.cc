@@ -337,14 +337,14 @@ TEST(Stream, is_the_last_response_of_its_connection) {
   EXPECT_EQ(e.seen.size(), 1u);
 }
 
-TEST(Stream, closes_when_its_queue_exceeds_the_limit_after_the_first_events) {
+TEST(Stream, closes_when_its_queue_exceeds_the_limit_not_counting_the_first_events) {
   Echo e;
   e.first = {{"0", std::string(5000, 'x')}};
   e.give_stream();
   e.conversation.receive("GET /s HTTP/1.1\r\n\r\n", 0);
   const StreamEvent event{"1", std::string(85, 'Q')};  // 100 bytes with its framing.
   for (int i = 0; i < 9; ++i) EXPECT_TRUE(e.stream->send({"1", std::string(85, 'Q')})) << i;
-  e.read_all();  // After reading again, a reader has the whole queue again.
+  e.read_all();  // A reader that has caught up has the whole queue again.
   EXPECT_EQ(std::count(e.out.begin(), e.out.end(), 'Q'), 9 * 85);
   int sent = 0;
   while (e.stream->send(event)) ++sent;

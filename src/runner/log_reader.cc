@@ -181,7 +181,7 @@ class KeptLines {
   size_t bytes_ = 0;
 };
 
-// Of everything read so far, the lines of the last attempt and of the one before it.
+// Collects the lines of the last attempt and of the one before it from everything that has been read.
 class LineCollector {
  public:
   void add(std::string_view text, const LogSelection& selection) {

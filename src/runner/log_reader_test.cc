@@ -168,7 +168,7 @@ TEST(LogReader, holds_no_more_than_its_limit) {
   EXPECT_GT(bytes, max_read_bytes / 2);
 }
 
-TEST(LogReader, keeps_short_lines_up_to_the_byte_limit) {
+TEST(LogReader, keeps_short_lines_up_to_the_line_limit) {
   WrittenLog log(max_log_file_bytes);
   const int count = static_cast<int>(max_read_lines) + 1000;
   log.write(1, count);
@@ -202,7 +202,7 @@ TEST(LogReader, reads_only_the_end_of_a_file_of_two_terabytes) {
   }
 }
 
-TEST(LogFollower, continues_after_a_program_has_replaced_its_log) {
+TEST(LogFollower, continues_after_a_program_has_enlarged_its_log) {
   WrittenLog log(1 << 20);
   LogFollower follower(log.path, ".", {});
   log.write(0, 9);

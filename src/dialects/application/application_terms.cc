@@ -16,8 +16,8 @@ using objects::ApplicationGpu;
 using objects::ApplicationSpec;
 
 constexpr std::string_view gpu_types[] = {"none", "mGPU", "GPU"};
-constexpr uint64_t max_compute = 1'000'000;      // Devices; more than any node has. Limits larger numbers.
-constexpr uint64_t max_mib = 1'000'000'000'000;  // More than any device has. Limits larger numbers.
+constexpr uint64_t max_compute = 1'000'000;      // In devices; larger numbers count as this.
+constexpr uint64_t max_mib = 1'000'000'000'000;  // Exceeds any device; larger numbers count as this.
 
 // Volcengine's names of the policies, in the order of Carve's.
 constexpr std::string_view policy_names[] = {"固定配额", "固定争抢", "争抢模式"};

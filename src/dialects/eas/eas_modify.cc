@@ -54,7 +54,8 @@ Result<Json*, std::string> enter(Json& at, const Step& step, const std::string& 
   }
   if (at.is_null()) at = Json::object();
   if (at.is_array())
-    return tl::unexpected(fmt::format("{0} is a list of {1} items; the first is {0}[0]", shown, at.size()));
+    return tl::unexpected(
+        fmt::format("{0} is a list of length {1}; its first item is {0}[0]", shown, at.size()));
   if (!at.is_object()) return tl::unexpected(fmt::format("{} is not an object", shown));
   return &at[step.key];
 }

@@ -424,7 +424,7 @@ TEST(EasModify, rejects_paths_that_do_not_exist) {
       {deep + "=2", "must be PATH=VALUE"},
       {"name.x=2", "name is not an object"},
       {"name[0]=2", "name is not a list"},
-      {"c.x=2", "c is a list of 1 items; the first is c[0]"},
+      {"c.x=2", "c is a list of length 1; its first item is c[0]"},
       {"c[2]=2", "c has 1 items; the next index is 1"},
   };
   for (const auto& [change, message] : rows) {

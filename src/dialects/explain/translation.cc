@@ -97,7 +97,7 @@ constexpr Rule rules[] = {
      "the isolation's name"},
     {all_manifests, "spec replicas", "spec replicas", "the number of replicas"},
     {all_manifests, "CONTAINER image", "spec run image",
-     "the first container that requests a GPU, or the first"},
+     "the container that requests a GPU, or else the first"},
     {all_manifests, "CONTAINER command", "spec run command", "the program; replaces the ENTRYPOINT"},
     {all_manifests, "CONTAINER args", "spec run args", "with an image; otherwise appended to the command"},
     {all_manifests, "CONTAINER env", "spec run env", "variables that have a value"},

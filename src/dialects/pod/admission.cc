@@ -145,8 +145,7 @@ class Admission {
     return is_theirs && std::ranges::find(known, annotation) == known.end();
   }
 
-  // Adds warnings about variables that lift or change a limit in the products that read them. `names` are
-  // lists of containers.
+  // Adds warnings about environment variables that lift or change a limit in the products that read them.
   void warn_of_variables() {
     for (const RunningContainer& container : running_) {
       const Json& json = source_["spec"][container.list][container.position];

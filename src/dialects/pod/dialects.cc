@@ -38,7 +38,7 @@ const DialectRow* dialect_of(ContainerReader& reader) {
     if (key == nullptr) continue;
     if (out == nullptr) {
       out = &row;
-    } else if (out->dialect != Dialect::hami || row.dialect != Dialect::nvidia) {  // HAMi also counts by it.
+    } else if (out->dialect != Dialect::hami || row.dialect != Dialect::nvidia) {  // HAMi's device count.
       reader.refuse(reader.limit(key), "container {} mixes {} and {}; keep one", reader.container().name,
                     limit_of(*out, reader), key);
       return nullptr;

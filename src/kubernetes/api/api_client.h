@@ -19,7 +19,7 @@ namespace carve::kubernetes {
 using Nanoseconds = int64_t;  // Of CLOCK_MONOTONIC.
 inline constexpr Nanoseconds second_ns = 1'000'000'000;
 
-inline constexpr size_t max_answer_bytes = 64 << 20;     // A page has 500 whole objects.
+inline constexpr size_t max_answer_bytes = 64 << 20;     // A page may have 500 whole objects.
 inline constexpr size_t max_watch_line_bytes = 4 << 20;  // etcd limits an object to 1.5 MB.
 
 // Content types of a request's body.

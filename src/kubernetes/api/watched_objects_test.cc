@@ -110,7 +110,7 @@ TEST(WatchedObjects, updates_the_copy_before_it_reports_a_change) {
   EXPECT_THAT(sizes, testing::ElementsAre(1, 2, 1));
 }
 
-TEST(ObjectWatch, lists_once_a_day_without_faults) {
+TEST(ObjectWatch, needs_one_list_in_a_day_without_faults) {
   Scenario scenario(2);
   scenario.start(2);
   for (int minute = 0; minute < 24 * 60; ++minute) {

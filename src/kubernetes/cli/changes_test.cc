@@ -5,7 +5,7 @@
 namespace carve::kubernetes::cli {
 namespace {
 
-TEST(Changes, for_tables_are_the_rows_that_were_not_printed_before) {
+TEST(Changes, a_table_prints_only_rows_that_were_not_printed_before) {
   Changes changes;
   EXPECT_EQ(changes.since_before("NAME  USED\na     1\na     1\nb     2\n", Form::table),
             "NAME  USED\na     1\na     1\nb     2\n");
@@ -16,7 +16,7 @@ TEST(Changes, for_tables_are_the_rows_that_were_not_printed_before) {
       << "a second equal row is new";
 }
 
-TEST(Changes, for_a_document_are_the_whole_document) {
+TEST(Changes, a_changed_document_is_printed_as_a_whole) {
   Changes changes;
   EXPECT_EQ(changes.since_before("{}\n", Form::json), "{}\n");
   EXPECT_EQ(changes.since_before("{}\n", Form::json), "");
@@ -26,7 +26,7 @@ TEST(Changes, for_a_document_are_the_whole_document) {
   EXPECT_EQ(yaml.since_before("a: 2\n", Form::yaml), "---\na: 2\n") << "documents of one stream";
 }
 
-TEST(Changes, know_whether_a_round_had_a_result) {
+TEST(Changes, report_whether_a_round_had_a_result) {
   Changes changes;
   EXPECT_FALSE(changes.take_has_result());
   changes.since_before("a\n", Form::table);

@@ -269,7 +269,7 @@ TEST(Coordinator, writes_an_event_for_unreadable_annotations) {
                             HasSubstr("Pod carve.dev/slices version 9: this program reads 1")));
 }
 
-TEST(Coordinator, supports_preemption_only_for_schedulers_that_request_it) {
+TEST(Coordinator, proposes_preemption_only_to_schedulers_that_support_it) {
   CoordinatorScenario c;
   c.begin();
   c.time.run_for(10 * second_ns);

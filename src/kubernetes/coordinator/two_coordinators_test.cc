@@ -25,7 +25,7 @@ constexpr const char* lease_path =
 constexpr kubernetes::Nanoseconds lease_duration_ns = 15 * second_ns, renew_deadline_ns = 10 * second_ns;
 
 // A scheduler and its coordinator. The scheduler keeps binding until it finds that it did not renew the Lease
-// in time. After a pause of its process, it finds that late.
+// in time. After a pause of its process, it finds this out late.
 struct Host {
   Host(std::string host, kubernetes::VirtualTime& time, kubernetes::ApiServerFake& server, uint64_t seed)
       : name(std::move(host)), client(time, server, seed) {}

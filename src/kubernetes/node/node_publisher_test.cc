@@ -89,7 +89,7 @@ TEST_F(NodePublisherTest, the_node_object_shows_the_agents_state) {
   EXPECT_THAT(changes, IsEmpty());
 }
 
-TEST_F(NodePublisherTest, it_writes_once_and_again_after_kubelet_resets_the_totals) {
+TEST_F(NodePublisherTest, writes_once_and_again_after_kubelet_resets_the_totals) {
   begin();
   const auto version = server.version();
   publisher->agent_reported(*agent.report());

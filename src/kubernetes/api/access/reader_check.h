@@ -30,7 +30,7 @@ class ReaderCheck {
   static constexpr size_t max_known = 1'000, max_asked = 64;
 
   struct Known {
-    unsigned status;  // 200 if the caller may read
+    unsigned status;  // 200 if the caller may read.
     Nanoseconds until;
   };
   struct Question {

@@ -1,8 +1,8 @@
 // The address of Kubernetes' API server and the credentials for it. They come from the folder of a pod's
 // service account, from a kubeconfig file (YAML or JSON), or from three command-line options.
 //
-// From a kubeconfig it reads the server, the certificates, the token and the context. Settings that would
-// start a program (exec), send a token to any server (insecure-skip-tls-verify), or change the caller's
+// Only the server, the certificates, the token and the context are read from a kubeconfig. Settings that
+// would start a program (exec), send a token to any server (insecure-skip-tls-verify), or change the caller's
 // identity (as) are rejected with a message. The forms are those of "client authentication (v1)" and
 // "kubeconfig (v1)" in Kubernetes' reference.
 #pragma once

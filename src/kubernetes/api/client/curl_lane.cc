@@ -92,7 +92,7 @@ void CurlLane::take_ended(const std::function<void(CURL*, CURLcode)>& act) {
   int left = 0;
   while (const CURLMsg* message = curl_multi_info_read(multi_, &left)) {
     if (message->msg != CURLMSG_DONE) continue;
-    CURL* const transfer = message->easy_handle;  // copied, because removing the transfer frees the message.
+    CURL* const transfer = message->easy_handle;  // Copied, because removing the transfer frees the message.
     act(transfer, message->data.result);
   }
 }

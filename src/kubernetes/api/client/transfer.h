@@ -45,7 +45,7 @@ class Transfer {
   bool has_been_sent() const;
 
   bool has_retried = false;  // With another token.
-  Nanoseconds due = 0;       // 0 if there is no deadline
+  Nanoseconds due = 0;       // 0 if there is no deadline.
 
  private:
   static size_t receive(char* bytes, size_t, size_t size, void* transfer);

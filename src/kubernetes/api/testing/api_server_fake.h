@@ -101,7 +101,7 @@ class ApiServerFake {
   std::string now_text = "2026-01-01T00:00:00Z";
 
  private:
-  using Key = std::pair<std::string, std::string>;  // namespace, name.
+  using Key = std::pair<std::string, std::string>;  // Namespace, name.
   using Collection = std::map<Key, Object>;
   struct Answer {
     unsigned status = 200;

@@ -16,9 +16,9 @@ namespace {
 constexpr std::string_view bound_elsewhere = "bound to another node";
 constexpr uint8_t best_score = 10;
 
-// Filters the nodes of one kind. For a pod with one slice and no selected devices, the engine's index
-// contains which nodes can serve it, so one byte is read per node and the rules need not be checked for each
-// device. The index ignores the room that is kept for nominated pods.
+// Filters the nodes of one kind. For a pod with one slice and no selected devices, the engine's index shows
+// which nodes can serve it, so one byte is read per node and the rules need not be checked for each device.
+// The index ignores the room that is kept for nominated pods.
 void filter_kind(Cache& cache, const CachedPod& pod, std::span<const CachedNode* const> nodes, unsigned kind,
                  std::span<std::string_view> out) {
   place::Engine& engine = cache.engine();

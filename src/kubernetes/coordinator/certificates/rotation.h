@@ -1,6 +1,6 @@
 // Decides when the coordinator's CA and serving certificate are created and renewed. A CA is valid for 2
 // years. A serving certificate is valid for 90 days and renewed after 60. Pure: time is an argument, and the
-// caller makes the certificates.
+// caller creates the certificates.
 //
 // A CA is replaced in three steps, a day apart, so that no API server sees a certificate of a CA that it does
 // not trust yet: the new CA is added to the bundle; it signs the serving certificate; the old CA is removed.

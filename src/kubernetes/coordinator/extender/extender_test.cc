@@ -199,7 +199,7 @@ TEST(Extender, binds_only_inside_the_fence_and_with_a_complete_cache) {
   EXPECT_THAT(cluster.server.requests(), IsEmpty());
 }
 
-TEST(Extender, rejects_a_pod_that_the_webhook_has_not_processed_on_all_nodes) {
+TEST(Extender, rejects_all_nodes_for_a_pod_that_the_webhook_has_not_processed) {
   Cluster cluster;
   EXPECT_EQ(cluster.filter({{"metadata", {{"name", "p"}, {"namespace", "a"}, {"uid", "u"}}}}, {"n0"}),
             R"({"NodeNames":[],"Error":"carve: pod a/p has no readable annotation carve.dev/request: )"

@@ -34,7 +34,7 @@ class PluginRegistrar {
 
   void run();
   void step();  // Serves and registers unless already done.
-  void wait();  // Until a file in the directory changes, a retry is due, or stop.
+  void wait();  // Until a file changes, a retry is due, or it must stop.
   bool is_current() const;
 
   const std::string folder_;

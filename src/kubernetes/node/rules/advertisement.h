@@ -66,7 +66,7 @@ struct AdvertisementInput {
 
 struct Advertisement {
   bool is_known = false;             // If false, only the conditions are valid.
-  std::optional<std::string> label;  // Value of carve.dev/node; absent if no slices fit.
+  std::optional<std::string> label;  // Value of carve.dev/node; absent if it takes no slice.
   kubernetes::NodeDevices devices;
   kubernetes::NodeLedger drift;
   Totals totals;
