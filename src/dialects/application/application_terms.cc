@@ -89,7 +89,7 @@ class GpuFields {
     const std::string value = gpu_.devices ? fmt::format("{}", *gpu_.devices) : "";
     if (!gpu_.multi_device) {
       if (gpu_.devices.value_or(1) == 1) return 1;
-      add("devices", value, "{} devices without multiDevice; leave it out, or set multiDevice: true", value);
+      add("devices", value, "{} devices require multiDevice: true; set it, or leave devices out", value);
     } else if (!gpu_.devices) {
       add("devices", "", "is required with multiDevice; use 2 to {}", max_slice_devices);
     } else if (*gpu_.devices < 2 || *gpu_.devices > max_slice_devices) {

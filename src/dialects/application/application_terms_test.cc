@@ -103,7 +103,7 @@ TEST(Application, each_rule_for_gpu_reports_its_field) {
        "gpu.memory: '4096.5' is not a whole number of MiB"},
       {mgpu + "memory: 20GB, compute: 0.5", "spec.gpu.memory",
        "gpu.memory: '20GB' is not a whole number of MiB"},
-      {good + ", devices: 2", "spec.gpu.devices", "gpu.devices: 2 devices without multiDevice"},
+      {good + ", devices: 2", "spec.gpu.devices", "gpu.devices: 2 devices require multiDevice: true"},
       {good + ", policy: fixed", "spec.gpu.policy",
        "gpu.policy: 'fixed' is not fixed-share, guaranteed-burst-share or native-burst-share (固定配额, "
        "固定争抢, 争抢模式)"},

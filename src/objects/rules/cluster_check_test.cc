@@ -47,7 +47,7 @@ TEST(RayCluster, requests_whole_devices_in_a_gpu_queue) {
   EXPECT_EQ(workload::slice_count(pods->need), 2u);
 }
 
-TEST(RayCluster, is_rejected_with_the_field_of_its_document) {
+TEST(RayCluster, errors_contain_the_field_of_the_document) {
   const auto message = [](objects::RayWorkers workers, QueueGpu gpu = QueueGpu::mgpu, bool strict = false) {
     objects::RayClusterSpec spec = two_sizes();
     spec.workers[1] = workers;
