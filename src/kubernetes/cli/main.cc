@@ -172,7 +172,7 @@ void add_output_options(CLI::App& verb, kubernetes::cli::VerbOptions& options, b
           },
           "Output format: table, wide, json, yaml, name, jsonpath=TEMPLATE [table]")
       ->type_name("FORM");
-  verb.add_flag("-w,--watch", is_watching, "Print changes until Ctrl-C");
+  verb.add_flag("-w,--watch", is_watching, "Keep running and print changes until Ctrl-C");
   verb.add_flag_callback(
       "--no-headers", [&options] { options.headings = kubernetes::cli::Headings::hidden; },
       "Leave out the headings");
