@@ -1,7 +1,7 @@
 // Checks that the coverage data agrees with the tables of hooks, and contains everything that any driver
-// exports (the union of what CUDA 11.8, 12.9, 13.0 and 13.5 declare: src/abi/cuda_exports.txt). An entry that
-// takes memory or launches and is neither hooked nor exempt fails here, and is a warning of `carve doctor` on
-// a user's machine.
+// exports (the union of what CUDA 11.8, 12.9, 13.0 and 13.5 declare: src/abi/cuda_exports.txt). An entry
+// point that takes memory or launches work and is neither hooked nor exempt fails this test; on a user's
+// machine, `carve doctor` warns about it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ std::vector<Row> coverage() {
   return rows;
 }
 
-// The reasons have no status: each row is exempt.
+// The file of exempt entry points has no status column: each row is exempt.
 std::vector<Row> exempt_from_nvml() {
   std::vector<Row> rows;
   std::ifstream in(NVML_EXEMPT);
@@ -72,7 +72,7 @@ const Row* row_of(const std::vector<Row>& rows, const std::string& name) {
   return row == rows.end() ? nullptr : &*row;
 }
 
-// Returns whether the name is that of an entry that allocates or launches.
+// Returns whether the name matches an entry point that allocates memory or launches work.
 bool takes_something(const std::string& name) {
   static const char* const like[] = {
       "cuMem*",        "cuArray*",         "cuMipmapped*",      "cuGraphAdd*",
@@ -83,7 +83,7 @@ bool takes_something(const std::string& name) {
   return std::ranges::any_of(like, [&](const char* p) { return matches(p, name); });
 }
 
-TEST(Coverage, of_our_own_table_is_complete_and_true) {
+TEST(Coverage, lists_exactly_the_hooks_of_the_cuda_table) {
   const auto rows = coverage();
   ASSERT_GT(rows.size(), 50u);
   for (const Hook& hook : cuda_table.hooks) {
@@ -98,19 +98,20 @@ TEST(Coverage, of_our_own_table_is_complete_and_true) {
   }
 }
 
-TEST(Coverage, leaves_nothing_out_that_takes_memory_or_launches) {
+TEST(Coverage, covers_every_entry_point_that_takes_memory_or_launches) {
   const auto rows = coverage();
   size_t seen = 0;
   for (const std::string& name : exports(CUDA_EXPORTS)) {
     if (!takes_something(name)) continue;
     ++seen;
-    EXPECT_NE(row_of(rows, name), nullptr) << name << " needs a row: hooked or exempt, and why";
+    EXPECT_NE(row_of(rows, name), nullptr)
+        << name << " needs a row that says 'hooked' or 'exempt', with a reason";
   }
   EXPECT_GT(seen, 200u);
 }
 
-// For the linker, each variant of a hooked entry is a separate entry.
-TEST(Coverage, has_all_variants_of_what_is_hooked) {
+// To the linker, each variant of a hooked entry point is a separate function.
+TEST(Coverage, hooks_all_variants_of_a_hooked_entry_point) {
   const auto rows = coverage();
   const auto names = exports(CUDA_EXPORTS);
   for (const Hook& hook : cuda_table.hooks) {
@@ -123,7 +124,7 @@ TEST(Coverage, has_all_variants_of_what_is_hooked) {
   }
 }
 
-TEST(Coverage, names_nothing_that_no_driver_ever_exported) {
+TEST(Coverage, names_only_entry_points_that_some_driver_exported) {
   const auto cuda = exports(CUDA_EXPORTS), nvml = exports(NVML_EXPORTS);
   ASSERT_GT(cuda.size(), 500u);
   for (const Hook& hook : cuda_table.hooks)
@@ -135,7 +136,7 @@ TEST(Coverage, names_nothing_that_no_driver_ever_exported) {
         << row.pattern;
 }
 
-TEST(Coverage, has_each_entry_of_nvml_either_hooked_or_exempt) {
+TEST(Coverage, has_each_nvml_entry_point_either_hooked_or_exempt) {
   const auto names = exports(NVML_EXPORTS);
   const auto rows = exempt_from_nvml();
   ASSERT_GT(names.size(), 400u);
@@ -147,12 +148,13 @@ TEST(Coverage, has_each_entry_of_nvml_either_hooked_or_exempt) {
     used.insert(row->pattern);
   }
   for (const Row& row : rows) {
-    EXPECT_TRUE(used.contains(row.pattern)) << row.pattern << " matches nothing that an earlier row does not";
+    EXPECT_TRUE(used.contains(row.pattern))
+        << row.pattern << " only matches names that an earlier row matches";
     EXPECT_FALSE(row.reason.empty()) << row.pattern;
   }
 }
 
-TEST(Coverage, has_all_variants_of_what_is_hooked_in_nvml) {
+TEST(Coverage, hooks_all_variants_of_a_hooked_nvml_entry_point) {
   const auto names = exports(NVML_EXPORTS);
   for (const Hook& hook : nvml_table.hooks)
     for (const char* suffix : {"_v1", "_v2", "_v3", "_v4", "V"}) {

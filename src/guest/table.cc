@@ -1,5 +1,5 @@
-// The driver's entries with hooks, sorted, and the entries that are only called. CMake makes the list of
-// exported names from the HOOK rows.
+// The driver's entry points with hooks, sorted, and the entry points that are only called. CMake makes the
+// list of exported names from the HOOK rows.
 #include "guest/linkage/hook.h"
 
 namespace carve::guest {

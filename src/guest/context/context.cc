@@ -1,14 +1,14 @@
-// Contexts. A context takes memory of the device (hundreds of MiB) that no argument names. The agent has
-// measured how much, and every entry that creates a context charges that amount. The end of a context also
-// ends its allocations, so their charges are released with its own.
+// Contexts. A context takes hundreds of MiB of device memory that no argument of a call mentions. The agent
+// has measured how much, and every entry point that creates a context charges that amount. When a context
+// ends, its allocations end too, so their charges are released together with its own.
 //
 // A primary context belongs to the device, and the driver counts its uses. It begins with the first Retain
 // and ends with the last Release, or with a Reset. Only the driver knows whether it exists
 // (cuDevicePrimaryCtxGetState). So the hooks charge before a Retain, and query the driver after every other
-// call. Several threads may retain and release at the same time. `Primary::word` has whether the context is
-// charged and how many Retains are in progress. A release that finds a Retain in progress, or finds that the
-// word has changed, changes nothing. cuDevicePrimaryCtxSetFlags needs no hook: it does not create the context
-// (CUDA driver API, "Primary Context Management").
+// call. Several threads may retain and release at the same time. `Primary::word` holds whether the context is
+// charged and how many Retains are in progress. A release changes nothing if a Retain is in progress or if
+// the word has changed. cuDevicePrimaryCtxSetFlags needs no hook: it does not create the context (CUDA driver
+// API, "Primary Context Management").
 #include <sched.h>
 
 #include "guest/launch/busy_time.h"
@@ -25,11 +25,11 @@ Bytes context_size(const Process& p, unsigned device) {
   return {device < p.device_count ? p.control->devices[device].context_bytes : 0};
 }
 
-// Forgets the allocations of a context that ended.
+// Removes the records of the allocations of a context that ended.
 void forget_allocations(Process& p, uint64_t context) {
   p.allocations.take_all_of(context, [&](const Record& r) {
     give_back(p, r.charge());
-    if (r.bytes == 0) unpin_all_of(p, r.key);  // An array into which other memory was mapped.
+    if (r.bytes == 0) unpin_all_of(p, r.key);  // An array onto which other memory was mapped.
   });
   unspill_all_of(p, context);
   context_ended(p, context);
@@ -55,7 +55,7 @@ CUresult created(CUcontext* context, CUdevice device, Create create) {
 }
 
 // Releases the charge of a context whose last use ends. `all` means that the call ends all uses of the
-// context instead of one.
+// context and not just one.
 template <class Destroy>
 CUresult destroyed(CUcontext context, bool all, Destroy destroy) {
   Process* p = attached();
@@ -166,7 +166,7 @@ bool begin_retain(Process& p, Primary& primary, unsigned index) {
   for (;;) {
     const uint64_t word = primary.word.load();
     if ((word & charging_bit) != 0) {
-      sched_yield();  // Some tens of nanoseconds, or a trim of this process's own pools.
+      sched_yield();  // Takes tens of nanoseconds, or longer while this process trims its own pools.
     } else if ((word & charged_bit) != 0) {
       if (moved(primary, word, word + one_retain)) return true;
     } else if (moved(primary, word, word | charging_bit)) {
@@ -249,7 +249,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
 }
 
 // A green context is a part of the device's primary context, which it keeps alive (CUDA driver API, "Green
-// Contexts"). No call reports what it takes beyond that: it is growth, found by the agent.
+// Contexts"). No call reports what it takes beyond that; the agent finds that memory as growth.
 CUresult cuGreenCtxCreate(CUgreenCtx* context, CUdevResourceDesc description, CUdevice device,
                           unsigned int flags) {
   const CUresult result = retained(

@@ -52,7 +52,7 @@ class Contexts : public DriverTest {
   }
 };
 
-TEST_F(Contexts, are_charged_when_created_and_take_their_allocations_along) {
+TEST_F(Contexts, are_charged_when_created_and_release_their_allocations_when_destroyed) {
   Attached slice(1, 10 << 20, context_bytes);
   CUcontext context = nullptr;
   ASSERT_EQ(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
@@ -67,7 +67,7 @@ TEST_F(Contexts, are_charged_when_created_and_take_their_allocations_along) {
   EXPECT_EQ(slice.used(), 512u);
 }
 
-TEST_F(Contexts, that_do_not_fit_or_are_not_granted_are_refused) {
+TEST_F(Contexts, are_refused_if_they_exceed_the_quota_or_the_device_is_not_granted) {
   Attached slice(1, context_bytes - 1, context_bytes);
   CUcontext context = nullptr;
   EXPECT_EQ(cuCtxCreate_v2(&context, 0, 0), CUDA_ERROR_OUT_OF_MEMORY);
@@ -79,7 +79,7 @@ TEST_F(Contexts, that_do_not_fit_or_are_not_granted_are_refused) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Contexts, that_the_driver_refuses_are_not_charged) {
+TEST_F(Contexts, are_not_charged_if_the_driver_refuses_them) {
   Attached slice(1, 10 << 20, context_bytes);
   CUcontext context = nullptr;
   world->next_result = CUDA_ERROR_DEVICE_UNAVAILABLE;
@@ -89,7 +89,7 @@ TEST_F(Contexts, that_the_driver_refuses_are_not_charged) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Contexts, attached_twice_go_at_the_last_detach) {
+TEST_F(Contexts, stay_charged_until_the_last_detach) {
   Attached slice(1, 10 << 20, context_bytes);
   CUcontext context = nullptr;
   ASSERT_EQ(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
@@ -100,7 +100,7 @@ TEST_F(Contexts, attached_twice_go_at_the_last_detach) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Contexts, a_primary_one_is_charged_from_the_first_retain_to_the_last_release) {
+TEST_F(Contexts, are_charged_from_the_first_retain_to_the_last_release) {
   Attached slice(1, 10 << 20, context_bytes);
   CUcontext context = nullptr;
   ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
@@ -115,7 +115,7 @@ TEST_F(Contexts, a_primary_one_is_charged_from_the_first_retain_to_the_last_rele
   EXPECT_EQ(cuDevicePrimaryCtxRelease_v2(0), CUDA_ERROR_INVALID_CONTEXT);
 }
 
-TEST_F(Contexts, a_reset_gives_back_whatever_the_count) {
+TEST_F(Contexts, are_released_by_a_reset_whatever_their_use_count) {
   Attached slice(1, 10 << 20, context_bytes);
   CUcontext context = nullptr;
   ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
@@ -126,7 +126,7 @@ TEST_F(Contexts, a_reset_gives_back_whatever_the_count) {
   EXPECT_EQ(slice.used(), context_bytes);
 }
 
-TEST_F(Contexts, retained_and_released_by_racing_threads_are_charged_exactly_while_active) {
+TEST_F(Contexts, stay_charged_while_threads_race_to_retain_and_release_them) {
   Attached slice(1, 10 << 20, context_bytes);
   std::vector<std::jthread> threads;
   for (int t = 0; t < 4; ++t) {

@@ -7,8 +7,8 @@ using namespace carve::guest;
 namespace {
 
 // Calls `see(device)` for each of the driver's devices that the slice was granted, in the driver's order,
-// until `see` returns false. These are the devices that CUDA_VISIBLE_DEVICES left, less those of other
-// slices.
+// until `see` returns false. These are the devices that CUDA_VISIBLE_DEVICES allows, without those that only
+// other slices were granted.
 template <class See>
 CUresult each_granted(Process& p, See see) {
   int count = 0;
@@ -54,7 +54,7 @@ CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
   return result;
 }
 
-// The same for programs built against CUDA 3.0, whose sizes have 32 bits.
+// For programs built against CUDA 3.0, in which sizes have 32 bits.
 CUresult cuDeviceTotalMem(unsigned int* bytes, CUdevice device) {
   const CUresult result = driver<&cuDeviceTotalMem>(bytes, device);
   Process* p = enter().process;

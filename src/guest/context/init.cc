@@ -1,5 +1,5 @@
 // The two functions through which every program enters the driver: cuInit, where a process attaches to its
-// slice, and cuGetProcAddress, from which the CUDA runtime gets every other entry.
+// slice, and cuGetProcAddress, from which the CUDA runtime gets every other entry point.
 #include "guest/context/visible_devices.h"
 #include "guest/linkage/hook.h"
 #include "guest/process/process_page.h"

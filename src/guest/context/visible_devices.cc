@@ -19,8 +19,9 @@ constexpr char variable[] = "CUDA_VISIBLE_DEVICES=";
 constexpr char variable_name[] = "CUDA_VISIBLE_DEVICES";
 constexpr size_t name_size = sizeof variable - 1;
 
-// Not on the stack, because another thread may read the variable now and use it later. Two threads that
-// arrive at the same time write the same text. Mapped when needed, and kept; null without memory.
+// The buffer is not on the stack, because another thread may read the variable now and use its value later.
+// Two threads that arrive at the same time write the same text. The buffer is mapped on first use and never
+// unmapped; null if there is no memory.
 constexpr size_t words_size = name_size + (shm::max_devices + 1) * (uuid_text_size + 1);
 constinit std::atomic<char*> words_page{nullptr};
 
@@ -79,7 +80,7 @@ VisibleByUuid::VisibleByUuid(const Process& process) {
 }
 
 // Restores the variable. If another thread has set variables in the meantime, the environment may have moved,
-// so the variable is searched again.
+// so the destructor searches for the variable again.
 VisibleByUuid::~VisibleByUuid() {
   if (!is_changed_) return;
   char** const place = find_variable();

@@ -30,7 +30,7 @@ class Visible : public DriverTest {
   Attached slice;
 };
 
-TEST_F(Visible, the_driver_reads_uuids_of_the_slices_devices_and_nothing_else) {
+TEST_F(Visible, the_driver_reads_only_the_uuids_of_the_slices_devices) {
   EXPECT_EQ(read(nullptr), first + "," + second) << "not set";
   EXPECT_EQ(read("0"), first);
   EXPECT_EQ(read("1,0"), second + "," + first);
@@ -43,21 +43,21 @@ TEST_F(Visible, the_driver_reads_uuids_of_the_slices_devices_and_nothing_else) {
     EXPECT_EQ(read(words), "") << words;
 }
 
-TEST_F(Visible, the_first_word_that_names_no_device_ends_the_list) {
+TEST_F(Visible, the_first_entry_that_names_no_device_ends_the_list) {
   EXPECT_EQ(read("0,2,1"), first);
   EXPECT_EQ(read("0,-1,1"), first);
   EXPECT_EQ(read("0,garbage"), first);
   EXPECT_EQ(read("1,99999999999999999999999999,0"), second);
-  EXPECT_EQ(read("GPU-01,0"), second) << "numbers and UUIDs don't mix";
+  EXPECT_EQ(read("GPU-01,0"), second) << "numbers and UUIDs cannot be mixed";
   EXPECT_EQ(read("0,GPU-01"), first);
 }
 
-TEST_F(Visible, a_device_named_twice_is_the_drivers_to_refuse) {
+TEST_F(Visible, a_repeated_device_stays_in_the_list_for_the_driver_to_reject) {
   EXPECT_EQ(read("1,1,0"), second + "," + second);
   EXPECT_EQ(read("GPU-01,GPU-010"), second + "," + second);
 }
 
-TEST_F(Visible, without_room_nothing_is_written) {
+TEST_F(Visible, nothing_is_written_if_the_output_is_too_small) {
   EXPECT_EQ(read("0,1", 82), "no room");
   EXPECT_EQ(read("0", 0), "no room");
   std::string many = "0";
@@ -80,7 +80,7 @@ TEST_F(Visible, an_unset_variable_is_set_while_the_driver_reads_it) {
   }
 }
 
-TEST_F(Visible, an_unset_variable_that_a_thread_sets_meanwhile_stays_set) {
+TEST_F(Visible, an_unset_variable_that_a_thread_sets_during_cuinit_stays_set) {
   on<&cuInit>([](unsigned) {
     setenv("CUDA_VISIBLE_DEVICES", "1", 1);
     return CUDA_SUCCESS;
@@ -90,7 +90,7 @@ TEST_F(Visible, an_unset_variable_that_a_thread_sets_meanwhile_stays_set) {
   EXPECT_STREQ(getenv("CUDA_VISIBLE_DEVICES"), "1");
 }
 
-TEST_F(Visible, only_the_drivers_own_reading_meets_the_uuids) {
+TEST_F(Visible, the_program_never_sees_the_uuids_in_its_variable) {
   static std::string seen;
   on<&cuInit>([](unsigned) {
     seen = getenv("CUDA_VISIBLE_DEVICES");
@@ -100,11 +100,11 @@ TEST_F(Visible, only_the_drivers_own_reading_meets_the_uuids) {
   const char* const before = getenv("CUDA_VISIBLE_DEVICES");
   EXPECT_EQ(cuInit(0), CUDA_SUCCESS);
   EXPECT_EQ(seen, second);
-  EXPECT_EQ(getenv("CUDA_VISIBLE_DEVICES"), before) << "the same bytes";
+  EXPECT_EQ(getenv("CUDA_VISIBLE_DEVICES"), before) << "the variable was replaced";
   EXPECT_STREQ(before, "1");
 }
 
-TEST_F(Visible, a_variable_that_a_thread_sets_in_the_meantime_stays_set) {
+TEST_F(Visible, a_variable_that_a_thread_changes_during_cuinit_keeps_the_new_value) {
   on<&cuInit>([](unsigned) {
     setenv("CUDA_VISIBLE_DEVICES", "0", 1);
     for (int i = 0; i < 200; ++i) setenv(("CARVE_TEST_" + std::to_string(i)).c_str(), "x", 1);

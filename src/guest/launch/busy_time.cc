@@ -18,7 +18,7 @@ void update(ThreadLaunchState& l, uint32_t first, uint64_t took, uint64_t estima
 
 // The fences that one poll found complete.
 struct CompletedFences {
-  uint64_t ns = 0;  // Estimated work.
+  uint64_t ns = 0;  // The estimated duration of their work.
   uint64_t begun_at = 0, inserted_at = 0;
   uint32_t first = 0, count = 0;
   bool alone = false, guess = false;
@@ -36,9 +36,9 @@ void update_from(ThreadLaunchState& l, const CompletedFences& seen, uint64_t bef
   const uint64_t first_since = l.first_since;
   if (before == 0 || seen.count != 0 || behind) l.first_since = now;
   if (before == 0 || now == 0) return open_window(l, false);
-  // The oldest fence was in front since `first_since` at the latest and still ran at the last poll. Work that
-  // took more than twice its estimate is corrected fully, whatever the windows below show. Without this rule
-  // a kernel longer than a lease would never be measured from one completion to the next.
+  // The oldest fence's work had started by `first_since` at the latest and was still running at the last
+  // poll. Work that took more than twice its estimate is corrected fully, whatever the windows below show.
+  // Without this rule a kernel longer than a lease would never be measured from one completion to the next.
   const uint64_t from = std::max(first_since, seen.inserted_at);
   if (seen.count != 0 && before > from && before - from > 2 * seen.ns) {
     update(l, seen.first, now - from, seen.ns, true);
@@ -60,7 +60,8 @@ void update_from(ThreadLaunchState& l, const CompletedFences& seen, uint64_t bef
   open_window(l, false);
   if (seen.count == 0) return;
   // The work took at most this long, and about this long if it was launched in one piece and the polls were
-  // frequent. If the host is slower than the device, a batch is almost complete when it gets its fence.
+  // frequent. If the host is slower than the device, a batch is almost complete by the time its fence is
+  // inserted.
   const uint64_t took = now - seen.begun_at;
   const bool in_one_piece = seen.inserted_at - seen.begun_at <= took / 8;
   const bool watched = seen.alone && seen.count == 1 && in_one_piece && now - before <= took / 8 + 100'000;
@@ -68,7 +69,8 @@ void update_from(ThreadLaunchState& l, const CompletedFences& seen, uint64_t bef
   if (took < seen.ns || closely || (watched && seen.guess))
     update(l, seen.first, took, seen.ns);
   else if (seen.guess)
-    update(l, seen.first, seen.ns, seen.ns);  // No longer a guess, which would run alone each time.
+    update(l, seen.first, seen.ns, seen.ns);  // No longer a guess: a launch with a guessed duration waits
+                                              // until it can run by itself.
 }
 
 // Returns the estimated ns that the other threads of the process submitted to the device, including ended
@@ -90,8 +92,8 @@ uint32_t lease_number(const Process& p, const ThreadLaunchState& l) {
 }
 
 // Updates the estimates when the thread has waited for all work since it became busy, `took` ns ago. The work
-// took at most that long. `whole` means that the device worked most of that time, for this thread and the
-// others.
+// took at most that long. `whole` means that the device was busy for most of that time with the work of this
+// thread and of the others.
 void update_from_wait(Process& p, ThreadLaunchState& l, uint64_t took, bool whole) {
   // Other slices used the device in between.
   if (l.disturbed || lease_number(p, l) != l.lease_then) return;
@@ -166,7 +168,7 @@ void Waiting::begin() {
   poll_fences(*process_, l, 0);
   running_ = l.in_flight != 0;
   if (!l.shared) l.line->flags.fetch_or(shm::thread_synchronises, std::memory_order_relaxed);
-  // For short work that its own thread waits for, the end of the wait shows when the work ended. Threads that
+  // If a thread waits for its own short work, the end of the wait shows when the work ended. Threads that
   // share a line do not report busy time.
   const shm::LeaseWord word{process_->control->devices[l.device].lease.load(std::memory_order_relaxed)};
   if (l.shared || !word.uncontended()) insert_fences(*process_, l);
@@ -175,7 +177,7 @@ void Waiting::begin() {
 
 void Waiting::end() {
   ThreadLaunchState& l = *state_;
-  if (this_thread_state() != &l) return;  // Another state: a callback in between, or a fork.
+  if (this_thread_state() != &l) return;  // A callback ran in between, or the process forked.
   Process& p = *process_;
   const uint64_t now = monotonic_ns();
   for (StreamEntry& entry : l.stream) {
@@ -190,7 +192,7 @@ void Waiting::end() {
   poll_fences(p, l, 0);
   if (!l.shared) l.line->flags.fetch_and(~shm::thread_synchronises, std::memory_order_relaxed);
   if (l.in_flight != 0 || l.unfenced != 0 || l.without_slot != 0) return;
-  // The device worked until now if it still did when the wait began, or if the wait was long.
+  // The device was busy until now if it was busy when the wait began, or if the wait was long.
   const uint64_t took = now - l.busy_since;
   update_from_wait(p, l, took, running_ || now - from_ >= took / 8);
   if (!l.disturbed) finish_latency_sample(l, took);

@@ -1,6 +1,6 @@
 // Measures when a thread's work ran. A thread is busy from its first launch until it has waited for all its
 // work. In between, completed fences (fences.h) update the estimates of its kernels (estimate.h). Most
-// launches do not come here. gate.h calls these functions once per fence interval of estimated work (200 us,
+// launches do not call these functions. gate.h calls them once per fence interval of estimated work (200 us,
 // for example), at the first launch after the thread was idle, and around calls that wait for the device.
 #pragma once
 
@@ -11,8 +11,8 @@ namespace carve::guest {
 
 // Polls the thread's fences. Returns true if a fence completed. Updates estimates unless `now` is 0.
 bool poll_fences(Process& p, ThreadLaunchState& l, uint64_t now);
-// Discards the open interval, because other slices used the device in between: an interval that contains this
-// moment updates no estimate.
+// Discards the open interval, because other slices used the device during it. No estimate is updated from an
+// interval that contains this moment.
 inline void discard_interval(ThreadLaunchState& l) {
   l.busy_open = false;
   l.disturbed = true;
@@ -23,8 +23,8 @@ void end_busy(ThreadLaunchState& l, uint64_t now);
 inline bool is_idle(const ThreadLaunchState& l) { return l.busy_since == 0; }
 
 // The scope of a program's call that waits for the device. `what` is the stream, or one of these constants.
-// The scope first shows the agent how far the streams are. At its end the thread becomes idle if none of its
-// work is left.
+// The constructor first publishes the progress of the streams to the agent. The destructor marks the thread
+// as idle if none of its work is left.
 inline constexpr uint64_t whole_context = ~uint64_t{0}, unknown_work = ~uint64_t{1};
 class Waiting {
  public:

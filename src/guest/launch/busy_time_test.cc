@@ -31,7 +31,7 @@ class Metering : public LaunchTest {
   }
 };
 
-TEST_F(Metering, of_an_unknown_kernel_marks_each_launch_and_of_a_known_one_each_batch) {
+TEST_F(Metering, inserts_a_fence_per_launch_of_an_unknown_kernel_and_per_batch_of_a_known_one) {
   const StillClock clock;
   ArbitratedSlice slice;
   launches->at_once = true;
@@ -48,7 +48,7 @@ TEST_F(Metering, of_an_unknown_kernel_marks_each_launch_and_of_a_known_one_each_
   EXPECT_LE(launches->fences, 11);
 }
 
-TEST_F(Metering, says_how_far_each_stream_has_come) {
+TEST_F(Metering, reports_the_progress_of_each_stream) {
   ArbitratedSlice slice;
   for (int i = 0; i < 2; ++i) launch(stream(1));
   launch(stream(2));
@@ -68,7 +68,7 @@ TEST_F(Metering, says_how_far_each_stream_has_come) {
   EXPECT_EQ(two.completed, 0u);
 }
 
-TEST_F(Metering, calls_a_thread_busy_from_its_first_launch_until_it_waited_for_all) {
+TEST_F(Metering, reports_a_thread_as_busy_until_it_has_waited_for_all_its_streams) {
   ArbitratedSlice slice;
   EXPECT_FALSE(BusyWord{slice.line().busy}.is_busy());
   launch(stream(1));
@@ -89,7 +89,7 @@ TEST_F(Metering, calls_a_thread_busy_from_its_first_launch_until_it_waited_for_a
   EXPECT_GT(BusyWord{slice.line().busy}.total(0), total);
 }
 
-TEST_F(Metering, puts_a_fence_behind_everything_before_a_thread_waits) {
+TEST_F(Metering, inserts_a_fence_after_unfenced_work_before_a_thread_waits) {
   const StillClock clock;
   ArbitratedSlice slice;
   update_estimates(clock, stream(1));
@@ -111,7 +111,7 @@ TEST_F(Metering, puts_a_fence_behind_everything_before_a_thread_waits) {
   EXPECT_EQ(flags_inside, shm::thread_synchronises);
 }
 
-TEST_F(Metering, puts_no_fence_behind_known_work_that_is_waited_for_where_no_other_slice_waits) {
+TEST_F(Metering, inserts_no_fence_if_the_thread_waits_for_short_work_and_no_other_slice_waits) {
   const StillClock clock;
   ArbitratedSlice slice;
   update_estimates(clock, stream(1));
@@ -134,7 +134,7 @@ TEST_F(Metering, puts_no_fence_behind_known_work_that_is_waited_for_where_no_oth
   EXPECT_EQ(launches->fences, 1) << "another slice waits";
 }
 
-TEST_F(Metering, puts_a_fence_behind_long_work_that_is_not_waited_for) {
+TEST_F(Metering, inserts_fences_after_long_work_that_the_thread_does_not_wait_for) {
   const StillClock clock;
   ArbitratedSlice slice;
   on<&cuStreamSynchronize>([](CUstream s) {
@@ -149,9 +149,9 @@ TEST_F(Metering, puts_a_fence_behind_long_work_that_is_not_waited_for) {
   slice.leave_uncontended();
   launches->fences = 0;
   launch(stream(1));
-  EXPECT_EQ(launches->fences, 0) << "the thread waited each time so far";
+  EXPECT_EQ(launches->fences, 0) << "the thread has waited for each launch so far";
   launch(stream(1));
-  EXPECT_EQ(launches->fences, 2) << "of 2 ms each, and the thread did not wait";
+  EXPECT_EQ(launches->fences, 2) << "each launch takes 2 ms, and the thread did not wait";
   launch(stream(1));
   EXPECT_EQ(launches->fences, 3);
 }
@@ -161,7 +161,7 @@ uint64_t estimate_of_kernel(unsigned kernel) {
       .ns;
 }
 
-TEST_F(Metering, of_a_host_that_is_slower_than_the_device_does_not_shrink_the_estimates) {
+TEST_F(Metering, does_not_shrink_the_estimates_if_the_host_is_slower_than_the_device) {
   const StillClock clock;
   ArbitratedSlice slice;
   update_estimates(clock);
@@ -170,17 +170,17 @@ TEST_F(Metering, of_a_host_that_is_slower_than_the_device_does_not_shrink_the_es
     launch();
     StillClock::pass(20'000);
   }
-  // A batch is complete when it gets its fence. It took at most the time since its first launch.
+  // A batch is complete by the time its fence is inserted. It took at most the time since its first launch.
   EXPECT_GE(estimate_of_kernel(1), 8'000u);
   EXPECT_LE(estimate_of_kernel(1), 40'000u);
 }
 
-TEST_F(Metering, of_a_kernel_whose_end_was_not_seen_is_no_guess_for_ever) {
+TEST_F(Metering, stops_guessing_for_a_kernel_whose_end_was_never_observed) {
   const StillClock clock;
   ArbitratedSlice slice;
   slice.lease(1'000'000);
   for (int i = 0; i < 5; ++i) {
-    launch(stream(1), 7);  // The last one before another thread's turn.
+    launch(stream(1), 7);  // Its lease ends before the kernel does.
     launches->run(stream(1));
     StillClock::pass(5'000'000);
   }
@@ -190,7 +190,7 @@ TEST_F(Metering, of_a_kernel_whose_end_was_not_seen_is_no_guess_for_ever) {
   EXPECT_FALSE(l.fence[0].guess);
 }
 
-TEST_F(Metering, leaves_out_what_other_threads_launched_before_the_wait_ended) {
+TEST_F(Metering, excludes_launches_of_other_threads_from_a_threads_estimates) {
   const StillClock clock;
   ArbitratedSlice slice;
   update_estimates(clock);
@@ -203,14 +203,14 @@ TEST_F(Metering, leaves_out_what_other_threads_launched_before_the_wait_ended) {
   for (int i = 0; i < 10; ++i) {
     launch();
     std::jthread([&] {
-      for (int k = 0; k < 6; ++k) launch(nullptr, 2);  // Of unknown length: 200 us each.
+      for (int k = 0; k < 6; ++k) launch(nullptr, 2);  // Their length is unknown: 200 us each.
     }).join();
     cuStreamSynchronize(nullptr);
   }
   EXPECT_LE(estimate_of_kernel(1), 2 * before);
 }
 
-TEST_F(Metering, notifies_a_waiting_arbiter_immediately_that_the_thread_is_idle) {
+TEST_F(Metering, wakes_a_waiting_arbiter_when_the_thread_becomes_idle) {
   ArbitratedSlice slice;
   slice.set(shm::GateState::lease, UINT64_MAX, 0, true);
   std::atomic<uint32_t>& asleep = slice.heartbeat->arbiter[0].asleep;
@@ -228,7 +228,7 @@ TEST_F(Metering, notifies_a_waiting_arbiter_immediately_that_the_thread_is_idle)
   }));
 }
 
-TEST_F(Metering, ends_a_busy_interval_with_a_copy_that_blocks) {
+TEST_F(Metering, ends_the_busy_interval_at_a_blocking_copy) {
   ArbitratedSlice slice;
   on<&cuMemcpyDtoH_v2>([](void*, CUdeviceptr, size_t) {
     launches->run(nullptr);
@@ -241,7 +241,7 @@ TEST_F(Metering, ends_a_busy_interval_with_a_copy_that_blocks) {
   EXPECT_EQ(slice.work().copied[1], 4096u);
 }
 
-TEST_F(Metering, paces_large_copies_inside_the_device_and_no_others) {
+TEST_F(Metering, paces_only_large_copies_inside_the_device) {
   ArbitratedSlice slice;
   on<&cuMemcpyDtoDAsync_v2>([](CUdeviceptr, CUdeviceptr, size_t, CUstream s) {
     launches->put(s, {});
@@ -257,7 +257,7 @@ TEST_F(Metering, paces_large_copies_inside_the_device_and_no_others) {
   slice.control->devices[0].fallback_period = 0;
   EXPECT_EQ(cuMemcpyHtoDAsync_v2(0, nullptr, 1 << 30, stream(1)), CUDA_SUCCESS);
   EXPECT_EQ(cuMemcpyDtoDAsync_v2(0, 0, 4096, stream(1)), CUDA_SUCCESS);
-  EXPECT_EQ(slice.work().threads_used, 0u) << "no thread has claimed a state";
+  EXPECT_EQ(slice.work().threads_used, 0u) << "no thread has used a line";
   slice.lease(UINT64_MAX);
   EXPECT_EQ(cuMemcpyDtoDAsync_v2(0, 0, 2 << 20, stream(1)), CUDA_SUCCESS);
   EXPECT_EQ(slice.line().submitted, 200'000u);
@@ -267,7 +267,7 @@ TEST_F(Metering, paces_large_copies_inside_the_device_and_no_others) {
   EXPECT_EQ(slice.work().copied[2], 4096u + (2 << 20) + (4 << 20));
 }
 
-TEST_F(Metering, uses_events_where_the_device_cannot_write) {
+TEST_F(Metering, uses_events_if_the_device_cannot_write_fences) {
   ArbitratedSlice slice;
   launches->memory_operations = 0;
   launch(stream(1));
@@ -278,17 +278,17 @@ TEST_F(Metering, uses_events_where_the_device_cannot_write) {
   EXPECT_EQ(one.fenced, 200'000u);
   EXPECT_EQ(one.completed, 0u);
   launch(stream(1));
-  EXPECT_EQ(launches->recorded, 1) << "one at a time";
+  EXPECT_EQ(launches->recorded, 1) << "only one event is in flight";
   EXPECT_EQ(slice.line().unfenced, 200'000u);
   launches->run(stream(1));
   launch(stream(1));
-  EXPECT_EQ(one.completed, 400'000u) << "found complete by a later poll";
+  EXPECT_EQ(one.completed, 400'000u) << "a later poll found the event complete";
   cuStreamSynchronize(stream(1));
   EXPECT_EQ(one.completed, one.fenced);
   EXPECT_FALSE(BusyWord{slice.line().busy}.is_busy());
 }
 
-TEST_F(Metering, turns_to_events_where_the_driver_refuses_fences_again_and_again) {
+TEST_F(Metering, switches_to_events_if_the_driver_keeps_rejecting_fences) {
   ArbitratedSlice slice;
   launches->fence_result = CUDA_ERROR_NOT_SUPPORTED;
   for (int i = 0; i < 20; ++i) {
@@ -300,7 +300,7 @@ TEST_F(Metering, turns_to_events_where_the_driver_refuses_fences_again_and_again
   EXPECT_EQ(slice.work().stream[0].completed, slice.work().stream[0].fenced);
 }
 
-TEST_F(Metering, knows_the_default_stream_of_each_context_as_another) {
+TEST_F(Metering, treats_the_default_stream_of_each_context_as_a_stream_of_its_own) {
   ArbitratedSlice slice;
   cuCtxSetCurrent(reinterpret_cast<CUcontext>(0x1000));
   launch();
@@ -313,7 +313,7 @@ TEST_F(Metering, knows_the_default_stream_of_each_context_as_another) {
   EXPECT_EQ(slice.work().stream[1].fenced, 200'000u);
 }
 
-TEST_F(Metering, knows_the_default_stream_of_each_thread_as_another_where_it_is) {
+TEST_F(Metering, treats_the_per_thread_default_streams_as_separate_streams) {
   ArbitratedSlice slice;
   const auto launch_mine = [] {
     cuLaunchKernel_ptsz(reinterpret_cast<CUfunction>(uint64_t{1}), 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr,
@@ -325,7 +325,7 @@ TEST_F(Metering, knows_the_default_stream_of_each_thread_as_another_where_it_is)
   EXPECT_EQ(slice.work().streams_used, 3u);
 }
 
-TEST_F(Metering, gives_a_destroyed_streams_place_to_another_when_it_is_complete) {
+TEST_F(Metering, reuses_the_entry_of_a_destroyed_stream_once_its_work_is_complete) {
   ArbitratedSlice slice;
   for (uint64_t i = 1; i <= 200; ++i) {
     launch(stream(i));
@@ -339,28 +339,28 @@ TEST_F(Metering, gives_a_destroyed_streams_place_to_another_when_it_is_complete)
   EXPECT_EQ(slice.work().streams_used, 2u) << "its work is still in flight";
 }
 
-TEST_F(Metering, puts_no_fence_into_a_stream_that_another_thread_destroyed) {
+TEST_F(Metering, inserts_no_fence_into_a_stream_that_another_thread_destroyed) {
   const StillClock clock;
   ArbitratedSlice slice;
   update_estimates(clock, stream(1));
-  launch(stream(1));  // Pending.
+  launch(stream(1));  // Has no fence yet.
   std::jthread([] { cuStreamDestroy_v2(stream(1)); }).join();
   cuCtxSynchronize();
   EXPECT_EQ(launches->fences, 0);
   EXPECT_EQ(slice.line().unfenced, 0u);
 }
 
-TEST_F(Metering, forgets_what_was_under_way_in_a_context_that_ended) {
+TEST_F(Metering, discards_the_work_in_flight_of_a_context_that_ended) {
   ArbitratedSlice slice;
   launch(stream(1));
   context_ended(*slice.process, current_context);
   EXPECT_EQ(slice.work().stream[0].completed, slice.work().stream[0].fenced);
   launch(stream(1));
   cuCtxSynchronize();
-  EXPECT_EQ(launches->registered, 2) << "the page may have gone with it";
+  EXPECT_EQ(launches->registered, 2) << "the page's registration may have ended with the context";
 }
 
-TEST_F(Metering, of_more_busy_streams_than_there_are_places_counts_the_rest_as_unfenced) {
+TEST_F(Metering, counts_work_as_unfenced_on_streams_beyond_the_limit) {
   ArbitratedSlice slice;
   for (uint64_t i = 1; i <= shm::work_streams + 6; ++i) launch(stream(i));
   EXPECT_EQ(slice.work().streams_used, shm::work_streams);
@@ -371,7 +371,7 @@ TEST_F(Metering, of_more_busy_streams_than_there_are_places_counts_the_rest_as_u
   EXPECT_FALSE(BusyWord{slice.line().busy}.is_busy());
 }
 
-TEST_F(Metering, of_more_threads_than_there_are_lines_adds_the_rest_up_in_the_last) {
+TEST_F(Metering, sums_threads_beyond_the_limit_in_the_last_line) {
   ArbitratedSlice slice;
   constexpr unsigned threads = shm::work_threads + 10, each = 50;
   {
@@ -396,7 +396,7 @@ TEST_F(Metering, of_more_threads_than_there_are_lines_adds_the_rest_up_in_the_la
   EXPECT_EQ(slice.line(shm::work_threads - 1).unfenced, 0u);
 }
 
-TEST_F(Metering, gives_an_ended_threads_line_to_the_next_and_its_sums_only_grow) {
+TEST_F(Metering, reuses_the_line_of_an_ended_thread_without_resetting_its_sums) {
   ArbitratedSlice slice;
   for (unsigned i = 1; i <= 5; ++i) {
     std::jthread([] { launch(stream(1)); }).join();
@@ -406,18 +406,18 @@ TEST_F(Metering, gives_an_ended_threads_line_to_the_next_and_its_sums_only_grow)
   }
 }
 
-TEST_F(Metering, starts_over_in_a_page_that_another_image_left_with_fences_in_flight) {
+TEST_F(Metering, resets_a_page_in_which_the_previous_image_left_fences_in_flight) {
   ArbitratedSlice slice;
   slice.work().stream[0].fenced = 77;
   slice.work().thread[5].device = 1;
   slice.work().thread[5].unfenced = 9;
   launch(stream(1));
-  EXPECT_EQ(slice.work().streams_used, 1u) << "the place is free";
+  EXPECT_EQ(slice.work().streams_used, 1u) << "the entry is free";
   EXPECT_EQ(slice.work().thread[5].device, 0u);
   EXPECT_EQ(slice.work().thread[5].unfenced, 0u);
 }
 
-TEST_F(Metering, does_not_hang_on_nonsense_in_its_own_page) {
+TEST_F(Metering, survives_invalid_values_in_its_own_page) {
   ArbitratedSlice slice;
   slice.lease(100'000);
   launch(stream(1));

@@ -69,7 +69,7 @@ void finish_latency_sample(ThreadLaunchState& l, uint64_t took) {
   if (driver<&cuEventElapsedTime>(&ms, event_of(s.event[0]), event_of(s.event[1])) != CUDA_SUCCESS) return;
   const auto device_ns = static_cast<uint64_t>(ms * 1e6F);
   if (ms < 0 || device_ns > took) return;
-  // A running mean. A single stall of the machine counts at most twice the usual latency.
+  // Keeps a running mean. A single stall of the machine counts at most as twice the usual latency.
   const uint64_t late = took - device_ns;
   s.latency_ns = s.taken == 0 ? late : (7 * s.latency_ns + std::min(late, 2 * s.latency_ns + usual_ns)) / 8;
   ++s.taken;

@@ -21,7 +21,7 @@ struct CompletionLatency : LaunchTest {
   static uint64_t busy(ArbitratedSlice& slice) {
     return shm::BusyWord{slice.line().busy}.total(monotonic_ns());
   }
-  // The busy time by the host's clock, and as the thread reports it.
+  // Returns the busy time by the host's clock, and the busy time that the thread reports.
   static std::pair<uint64_t, uint64_t> rounds(ArbitratedSlice& slice, int count) {
     const uint64_t before = busy(slice), from = monotonic_ns();
     for (int i = 0; i < count; ++i) {
@@ -33,7 +33,7 @@ struct CompletionLatency : LaunchTest {
   StillClock clock_;
 };
 
-TEST_F(CompletionLatency, of_the_host_is_not_charged) {
+TEST_F(CompletionLatency, is_not_charged) {
   ArbitratedSlice slice;
   rounds(slice, 8);
   const auto [host, said] = rounds(slice, 30);
@@ -41,7 +41,7 @@ TEST_F(CompletionLatency, of_the_host_is_not_charged) {
   EXPECT_EQ(said, 30'000'000u);
 }
 
-TEST_F(CompletionLatency, is_measured_seldom) {
+TEST_F(CompletionLatency, is_measured_in_one_of_16_synchronisations) {
   ArbitratedSlice slice;
   rounds(slice, 8);
   const int before = launches->recorded;
@@ -50,7 +50,7 @@ TEST_F(CompletionLatency, is_measured_seldom) {
   EXPECT_GE(launches->recorded - before, 2);
 }
 
-TEST_F(CompletionLatency, of_streams_taken_in_turn_is_measured_as_seldom_and_not_charged_either) {
+TEST_F(CompletionLatency, is_measured_and_subtracted_if_the_streams_alternate) {
   ArbitratedSlice slice;
   const auto turns = [&](int count) {
     const uint64_t before = busy(slice), from = monotonic_ns();
@@ -67,7 +67,7 @@ TEST_F(CompletionLatency, of_streams_taken_in_turn_is_measured_as_seldom_and_not
   EXPECT_EQ(said, host / 3);
 }
 
-TEST_F(CompletionLatency, of_streams_under_way_together_is_not_measured) {
+TEST_F(CompletionLatency, is_not_measured_while_several_streams_have_work) {
   ArbitratedSlice slice;
   for (int i = 0; i < 64; ++i) {
     EXPECT_EQ(launch(stream(1)), CUDA_SUCCESS);
@@ -75,10 +75,11 @@ TEST_F(CompletionLatency, of_streams_under_way_together_is_not_measured) {
     EXPECT_EQ(cuStreamSynchronize(stream(1)), CUDA_SUCCESS);
     EXPECT_EQ(cuStreamSynchronize(stream(2)), CUDA_SUCCESS);
   }
-  EXPECT_LE(launches->recorded, 4 + 64 / 16) << "begun, and abandoned: the second stream may end later";
+  EXPECT_LE(launches->recorded, 4 + 64 / 16)
+      << "samples are abandoned, because the second stream may end later";
 }
 
-TEST_F(CompletionLatency, is_hardly_measured_where_no_slice_waits_for_the_work) {
+TEST_F(CompletionLatency, is_rarely_measured_if_no_other_slice_waits) {
   ArbitratedSlice slice;
   rounds(slice, 8);
   slice.leave_uncontended();
@@ -87,7 +88,7 @@ TEST_F(CompletionLatency, is_hardly_measured_where_no_slice_waits_for_the_work) 
   EXPECT_LE(launches->recorded - before, 2);
 }
 
-TEST_F(CompletionLatency, without_an_event_the_host_time_is_used) {
+TEST_F(CompletionLatency, is_not_subtracted_if_events_fail) {
   launches->device_ms = 0;
   ArbitratedSlice slice;
   rounds(slice, 8);
@@ -96,10 +97,10 @@ TEST_F(CompletionLatency, without_an_event_the_host_time_is_used) {
   EXPECT_EQ(launches->recorded, 0);
 }
 
-TEST_F(CompletionLatency, never_takes_back_what_was_said) {
+TEST_F(CompletionLatency, never_makes_the_reported_time_decrease) {
   ArbitratedSlice slice;
   rounds(slice, 8);
-  // Shorter than the previous completion latency from now on.
+  // From now on the wait is shorter than the previous completion latency.
   on<&cuStreamSynchronize>([](CUstream stream) {
     launches->run(stream);
     return CUDA_SUCCESS;
@@ -113,7 +114,7 @@ TEST_F(CompletionLatency, never_takes_back_what_was_said) {
   }
 }
 
-TEST_F(CompletionLatency, of_another_context_is_measured_with_its_own_events) {
+TEST_F(CompletionLatency, drops_its_events_when_their_context_ends) {
   ArbitratedSlice slice;
   rounds(slice, 8);
   const auto first = this_thread_state()->sample.context;

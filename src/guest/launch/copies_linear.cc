@@ -1,4 +1,4 @@
-// Linear copies, in all forms (paced_copy.h). Copies with rows and planes: copies_strided.cc.
+// Linear copies, in all forms (paced_copy.h). Copies with rows and planes are in copies_strided.cc.
 #include "guest/launch/paced_copy.h"
 
 using namespace carve::guest;
@@ -19,12 +19,12 @@ Copy unified(CUdeviceptr to, CUdeviceptr from, size_t bytes, uint64_t stream, bo
   return {Direction::inside, bytes, stream};
 }
 
-// Uses two devices' copy engines and the links between them.
+// A copy that uses two devices' copy engines and the links between them.
 Copy between_devices(size_t bytes, uint64_t stream, bool plain) {
   return {Direction::inside, bytes, stream, plain, false};
 }
 
-// Sums copies between any memories; they count as inside, not paced.
+// Adds up copies between any kinds of memory. They are counted as copies inside the device and are not paced.
 Copy summed(const size_t* sizes, size_t count, uint64_t stream) {
   uint64_t bytes = 0;
   for (size_t i = 0; sizes != nullptr && i < count; ++i) bytes += sizes[i];
@@ -109,7 +109,7 @@ CUresult cuMemcpyAtoH_v2_ptds(void* to, CUarray from, size_t from_offset, size_t
                 [=] { return driver<&cuMemcpyAtoH_v2_ptds>(to, from, from_offset, bytes); });
 }
 
-// CUDA 13.2: cuMemcpyAsync with hints about the places of its operands.
+// CUDA 13.2: cuMemcpyAsync with hints about the locations of its operands.
 CUresult cuMemcpyWithAttributesAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUmemcpyAttributes* attr,
                                      CUstream stream) {
   return copied(unified(to, from, bytes, named(stream), false),

@@ -1,5 +1,5 @@
-// Calls that change what a stream's handle means to a thread: its current context, and a stream's end. Each
-// hook calls the driver and records the change (fences.h, this_thread.h).
+// Calls that change which stream a handle denotes for a thread: changes of its current context, and the end
+// of a stream. Each hook calls the driver and records the change (fences.h, this_thread.h).
 #include "guest/launch/fences.h"
 
 using namespace carve::guest;

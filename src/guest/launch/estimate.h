@@ -3,10 +3,10 @@
 // has 2,048 entries, 48 KiB, and a new entry replaces the older of two. No charge depends on an estimate.
 // Estimates only place the next fence and limit the work in flight.
 //
-// Sums are measured. Over an interval in which the device was busy with this thread's work, the measured time
-// is divided by the estimated time. This ratio corrects each launch that took part: a guess in full, a
-// measured value by a quarter. If one launch is estimated too long and another too short, only their sum
-// becomes right, which is sufficient. Pure.
+// Only sums are measured. Over an interval in which the device was busy with this thread's work, the measured
+// time is divided by the estimated time. This ratio corrects each launch that took part: a guess in full, a
+// measured value by a quarter. If one launch is overestimated and another is underestimated, only their sum
+// becomes right, which is sufficient. The functions are pure.
 #pragma once
 
 #include <algorithm>
@@ -45,13 +45,14 @@ inline Estimate& entry_of(ThreadLaunchState& l, uint64_t key, uint64_t guess) {
   if (found.key == key) return found;
   Estimate* set = l.estimate[key >> (64 - estimates_bits)];
   const bool second = set[0].key != 0 && static_cast<int32_t>(set[1].batch - set[0].batch) <= 0;
-  // The batch number is that of an old batch: no fence in flight updates this entry.
+  // The number is that of a batch long past, so no fence in flight updates this entry.
   set[second] = {key, guess, l.batch - (1u << 30), 0};
   return set[second];
 }
 
-// Returns the entry of a launch. If the function was measured in another shape, that value is the estimate.
-// Without this rule a program with one shape per request would have no estimate for most launches.
+// Returns the entry of a launch. If the function was measured with another grid or block, that value is the
+// estimate. Without this rule, a program whose shapes differ with each request would have no estimate for
+// most launches.
 inline Estimate& estimate_of(ThreadLaunchState& l, const Launch& launch, uint64_t guess) {
   const uint64_t key = launch.key(), of_any_shape = Launch{launch.what}.key();
   const bool known = estimate_at(l, key).key == key;
@@ -94,9 +95,9 @@ inline void record_use(ThreadLaunchState& l, Estimate& e) {
 }
 
 // Corrects the entries used in the batches from `first` on, which were estimated at `estimated` ns and took
-// `took` ns. `outright` corrects measured values fully. Returns the longest known launch. The cost grows with
-// the number of entries used, up to 64. Beyond that the whole table is scanned (2 us), as it is every 64th
-// time, to forget a maximum that is no longer valid.
+// `took` ns. If `outright` is set, measured values are corrected fully too. Returns the longest known launch.
+// The cost grows with the number of entries used, up to 64. Beyond that the whole table is scanned (2 us). It
+// is also scanned every 64th time, to drop a maximum that is no longer valid.
 inline uint64_t update_estimates(ThreadLaunchState& l, uint32_t first, uint64_t took, uint64_t estimated,
                                  bool outright = false) {
   const auto is_part = [=](uint32_t batch) { return static_cast<int32_t>(batch - first) >= 0; };
@@ -118,7 +119,8 @@ inline uint64_t update_estimates(ThreadLaunchState& l, uint32_t first, uint64_t 
     for (uint32_t i = 0; i < std::min(l.estimate_uses, max_estimate_uses); ++i) {
       const EstimateUse t = l.estimate_use[(l.estimate_uses - 1 - i) % max_estimate_uses];
       if (!is_part(t.batch)) break;
-      // An entry used again since was corrected already. A replaced entry belongs to another launch.
+      // An entry that was used again later has already been corrected. A replaced entry belongs to another
+      // launch.
       if (all[t.estimate].batch == t.batch) update(all[t.estimate]);
     }
   }

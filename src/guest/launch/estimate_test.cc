@@ -13,7 +13,7 @@ constexpr uint64_t us = 1'000;
 
 std::unique_ptr<ThreadLaunchState> thread() { return std::make_unique<ThreadLaunchState>(); }
 
-TEST(Estimate, is_kept_by_all_that_makes_a_launch_what_it_is) {
+TEST(Estimate, is_keyed_by_function_grid_and_block_but_not_by_stream) {
   const Launch base = {0x7f00'1234'5600, 8 | 4ull << 32, 2, 128 | 2 << 16};
   std::set<uint64_t> keys = {base.key()};
   Launch other = base;
@@ -31,7 +31,7 @@ TEST(Estimate, is_kept_by_all_that_makes_a_launch_what_it_is) {
   EXPECT_NE(Launch{}.key(), 0u);
 }
 
-TEST(Estimate, of_250_kernels_finds_nearly_all_that_a_program_repeats) {
+TEST(Estimate, is_found_again_for_nearly_all_of_250_kernels) {
   const auto l = thread();
   unsigned kept = 0;
   for (const bool again : {false, true}) {
@@ -45,7 +45,7 @@ TEST(Estimate, of_250_kernels_finds_nearly_all_that_a_program_repeats) {
   EXPECT_GE(kept, 220u);
 }
 
-TEST(Estimate, of_a_newcomer_throws_out_the_older_of_two) {
+TEST(Estimate, replaces_the_older_of_two_when_a_new_kernel_arrives) {
   const auto l = thread();
   l->batch = 10;
   const uint64_t set = uint64_t{7} << 56;
@@ -58,21 +58,21 @@ TEST(Estimate, of_a_newcomer_throws_out_the_older_of_two) {
   EXPECT_EQ(estimate_at(*l, set | 5).key, set | 5);
 }
 
-TEST(Estimate, that_was_a_guess_is_corrected_in_full_and_a_measured_one_by_a_quarter) {
+TEST(Estimate, corrects_a_guess_in_full_and_a_measured_value_by_a_quarter) {
   EXPECT_EQ(corrected(200 * us, false, 5 * us, 200 * us), 5 * us);
   EXPECT_EQ(corrected(200 * us, true, 100 * us, 200 * us), 175 * us);
   EXPECT_EQ(corrected(200 * us, true, 400 * us, 200 * us), 250 * us);
-  EXPECT_EQ(corrected(100 * us, true, 1, 0), 100 * us) << "nothing was seen";
+  EXPECT_EQ(corrected(100 * us, true, 1, 0), 100 * us) << "nothing was measured";
 }
 
-TEST(Estimate, stays_within_reason_whatever_was_measured) {
+TEST(Estimate, stays_within_its_limits_whatever_was_measured) {
   EXPECT_EQ(corrected(200 * us, false, 0, 200 * us), min_launch_ns);
   EXPECT_EQ(corrected(200 * us, false, UINT64_MAX, 1), max_launch_ns);
   EXPECT_EQ(corrected(200 * us, true, UINT64_MAX, 1), 550 * us)
-      << "a measured ratio counts at most eightfold";
+      << "a measured value changes by at most a factor of 8 per correction";
 }
 
-TEST(Estimate, of_kernels_that_took_no_part_does_not_change) {
+TEST(Estimate, does_not_change_for_kernels_that_took_no_part) {
   const auto l = thread();
   Estimate& old = entry_of(*l, uint64_t{1} << 56 | 1, 50 * us);
   old.measured = 1;
@@ -82,18 +82,18 @@ TEST(Estimate, of_kernels_that_took_no_part_does_not_change) {
   l->longest = old.ns;
   Estimate& fresh = entry_of(*l, uint64_t{2} << 56 | 1, 200 * us);
   record_use(*l, fresh);
-  EXPECT_EQ(update_estimates(*l, 100, 20 * us, 200 * us), 50 * us) << "the longest that is known";
+  EXPECT_EQ(update_estimates(*l, 100, 20 * us, 200 * us), 50 * us) << "the longest known launch";
   EXPECT_EQ(old.ns, 50 * us);
   EXPECT_EQ(fresh.ns, 20 * us);
 }
 
-TEST(Estimate, of_each_that_took_part_is_corrected_once_however_many_there_were) {
+TEST(Estimate, is_corrected_once_for_each_kernel_that_took_part) {
   for (const unsigned kernels : {1u, 63u, 64u, 65u, 500u}) {
     const auto l = thread();
     l->batch = 7;
     std::vector<Estimate*> measured;
     for (unsigned i = 0; i < kernels; ++i) {
-      // A thousand sets: no two in one.
+      // Each entry is in a set of its own.
       measured.push_back(&entry_of(*l, uint64_t{i} << 54 | 1, 100 * us));
       record_use(*l, *measured.back());
       record_use(*l, *measured.back());
@@ -105,7 +105,7 @@ TEST(Estimate, of_each_that_took_part_is_corrected_once_however_many_there_were)
   }
 }
 
-TEST(Estimate, of_a_function_in_a_new_shape_is_what_it_took_in_others) {
+TEST(Estimate, of_a_function_with_a_new_shape_is_taken_from_its_other_shapes) {
   const auto l = thread();
   l->batch = 5;
   const Launch known = {0x5550, 64, 1, 128}, fresh = {0x5550, 65, 1, 128}, other = {0x6660, 64, 1, 128};
@@ -119,11 +119,11 @@ TEST(Estimate, of_a_function_in_a_new_shape_is_what_it_took_in_others) {
   EXPECT_EQ(estimate_of(*l, other, 200 * us).measured, 0u);
 }
 
-TEST(Estimate, of_a_mixture_comes_right_in_its_sum) {
+TEST(Estimate, converges_to_the_right_sum_for_a_mixture_of_kernels) {
   const auto l = thread();
   Estimate& shorter = entry_of(*l, uint64_t{1} << 56 | 1, 200 * us);
   Estimate& longer = entry_of(*l, uint64_t{2} << 56 | 1, 200 * us);
-  // Nine of 5 us and one of 400 us, repeatedly.
+  // Nine kernels of 5 us and one of 400 us, repeatedly.
   for (int round = 0; round < 60; ++round) {
     ++l->batch;
     record_use(*l, shorter);

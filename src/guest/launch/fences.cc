@@ -8,7 +8,7 @@
 namespace carve::guest {
 namespace {
 
-// In this mode, calls that another thread's open capture may forbid do not invalidate that capture (CUDA
+// While it exists, calls that another thread's open capture may forbid do not invalidate that capture (CUDA
 // driver API, cuThreadExchangeStreamCaptureMode).
 struct Relaxed {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -95,7 +95,8 @@ void ask_event(Process& p, StreamSlot& s, unsigned slot) REQUIRES(s.lock) {
     words(p, slot).completed.store(s.event_fence, std::memory_order_release);
 }
 
-// Ends the pending work with an event. Returns false if the previous event is not complete; try again later.
+// Records an event after the pending work. Returns false if the previous event is not complete, in which case
+// the caller tries again later.
 bool record_event(Process& p, StreamSlot& s, unsigned slot, uint64_t stream, uint64_t value)
     REQUIRES(s.lock) {
   ask_event(p, s, slot);
@@ -112,7 +113,7 @@ bool record_event(Process& p, StreamSlot& s, unsigned slot, uint64_t stream, uin
   return true;
 }
 
-// Makes another context current for one fence.
+// Makes another context current while one fence is inserted.
 struct Entering {
   bool entered = false;
   Entering(const ThreadLaunchState& l, uint64_t context) {
@@ -127,8 +128,8 @@ struct Entering {
   }
 };
 
-// If the array is full, the last fence of the stream also covers the new work. Fences inserted first complete
-// first, and these update the estimates best.
+// If the array is full, the last fence of the stream also covers the new work. Fences inserted first also
+// complete first, and they are the most useful for updating the estimates.
 void remember(ThreadLaunchState& l, const Fence& fence) {
   l.in_flight += fence.ns;
   if (l.fence_count < max_fences) {
@@ -199,7 +200,8 @@ StreamEntry& stream_entry_of(Process& p, ThreadLaunchState& l, uint64_t stream) 
   forget_pending(l, entry);
   uint64_t key = stream, context = l.context;
   if (is_default) {
-    // One key per context, or per context and thread. It never equals a handle, which is an address.
+    // One key per context, or per context and thread. The key never equals a stream handle, which is an
+    // address.
     const uint64_t thread = stream == legacy_stream ? 0 : this_thread.claim;
     key = ((context ^ thread << 48 ^ thread >> 16) * 4 + stream) | uint64_t{1} << 63;
   } else if (CUcontext its = nullptr; driver<&cuStreamGetCtx>(handle_of(stream), &its) == CUDA_SUCCESS) {
@@ -252,11 +254,12 @@ void insert_fence(Process& p, ThreadLaunchState& l, StreamEntry& entry) {
   const Entering entering(l, entry.context);
   StreamSlot& s = p.fence_page.stream[entry.slot];
   s.lock.lock();
-  // A stream that lost its slot or was destroyed gets no call: its handle may be invalid.
+  // Makes no driver call for a stream that lost its slot or was destroyed, because its handle may be invalid.
   Insertion done = Insertion::refused;
   if (s.key.load(std::memory_order_relaxed) == entry.key && !captured(stream)) {
     const uint64_t value = words(p, entry.slot).fenced.load(std::memory_order_relaxed) + entry.pending;
-    // Read before the call: if the driver's queue is full, the call returns when much of the work is done.
+    // The clock is read before the call: if the driver's queue is full, the call returns only when much of
+    // the work is done.
     const uint64_t now = monotonic_ns();
     done = insert(p, l, s, entry, value);
     if (done == Insertion::done) {
@@ -301,7 +304,8 @@ bool is_signaled(Process& p, const Fence& fence) {
     ask_event(p, s, fence.slot);
     s.lock.unlock();
   }
-  // Compares the distance, so that a value that the program wrote there cannot make this thread wait.
+  // Compares the difference of the two values, so that a value that the program wrote there cannot make this
+  // thread wait.
   const uint64_t completed = words(p, fence.slot).completed.load(std::memory_order_acquire);
   return static_cast<int64_t>(completed - fence.value) >= 0;
 }

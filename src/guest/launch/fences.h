@@ -1,13 +1,13 @@
-// Fences: the device itself reports its progress. A cuStreamWriteValue64 after launched work writes a number
-// into a registered page, which the agent reads (wire/shm/work.h, StreamWork). A fence covers a batch of
-// estimated work. The launch that begins the next batch inserts the fence, or this thread does before it
-// waits for the device. So a launch itself remains a jump. No fence is inserted into a stream that is being
-// captured. If the device cannot write to host memory, an event without timing replaces the value, one per
-// stream at a time. This process then queries the event when it polls.
+// Fences, with which the device itself reports its progress. A cuStreamWriteValue64 after launched work
+// writes a number into a registered page, which the agent reads (wire/shm/work.h, StreamWork). A fence covers
+// a batch of estimated work. The launch that begins the next batch inserts the fence, or the thread inserts
+// it before it waits for the device. So most launches remain a plain jump. No fence is inserted into a stream
+// that is being captured. If the device cannot write to host memory, an event without timing replaces the
+// value, with one such event per stream at a time. The process then queries the event when it polls.
 //
 // The legacy default stream waits for the other streams of its context, and they wait for it and for a fence
-// in it. It gets a fence if the program has just launched there, or if the thread has nothing in flight in
-// other streams.
+// in it. So it gets a fence only if the program has just launched there, or if the thread has nothing in
+// flight in other streams.
 #pragma once
 
 #include "guest/launch/this_thread.h"
@@ -27,8 +27,7 @@ inline StreamEntry& stream_entry_at(ThreadLaunchState& l, uint64_t stream) {
   return l.stream[stream * 0x9e37'79b9'7f4a'7c15 >> (64 - stream_entry_bits)];
 }
 
-// Returns whether work put on the stream now becomes part of a graph. Returns true if the driver does not
-// know.
+// Returns whether work put on the stream now becomes part of a graph. Returns true if the driver cannot tell.
 bool captured(uint64_t stream);
 
 // Returns the thread's entry for the stream in its current context. The previous user of the entry gets a
@@ -40,8 +39,8 @@ StreamEntry& stream_entry_of(Process& p, ThreadLaunchState& l, uint64_t stream);
 void submit(ThreadLaunchState& l, StreamEntry& entry, uint64_t ns);
 void forget_pending(ThreadLaunchState& l, StreamEntry& entry);
 
-// Inserts a fence after the pending work of the stream. If no fence can be inserted, the work is forgotten.
-// In a stream without a slot, the work counts as unfenced until the thread has waited for everything.
+// Inserts a fence after the pending work of the stream. If no fence can be inserted, the work is dropped. In
+// a stream without a slot, the work counts as unfenced until the thread has waited for everything.
 void insert_fence(Process& p, ThreadLaunchState& l, StreamEntry& entry);
 
 // Inserts fences into all streams of the thread that allow one now. Returns false if some work remains
@@ -57,12 +56,12 @@ bool is_signaled(Process& p, const Fence& fence);
 // Returns the estimated ns of the process's fenced work in flight on the device, over all threads.
 uint64_t fenced_work(Process& p, unsigned device);
 
-// Returns whether work of other threads is in front of the work that the fence covers.
+// Returns whether other threads' work runs before the work that the fence covers.
 bool is_behind_others(Process& p, const Fence& fence);
 
-// stream_ends() precedes the destruction of a stream: no more fences are inserted there, and its slot is free
-// when its fenced work is done. context_ended() follows the end of a context, of its streams, and of the page
-// if the context registered it.
+// stream_ends() is called before a stream is destroyed. No more fences are inserted there, and its slot is
+// free when its fenced work is done. context_ended() is called after a context has ended, with its streams
+// and, if it registered the page, that registration.
 void stream_ends(CUstream stream);
 void context_ended(Process& p, uint64_t context);
 

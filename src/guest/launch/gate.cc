@@ -11,14 +11,14 @@ constexpr uint64_t spin_ns = 50 * us, imminent_spin_ns = 200 * us, first_sleep_n
 // Wakes the arbiter again in case the first wake was lost.
 constexpr uint64_t wake_retry_interval_ns = 100 * ms;
 constexpr uint64_t stuck_ns = 10 * ms;
-// Work without progress may just be longer than its estimate, and every launch admitted above the limit
-// delays the next slice. So the first stall escapes admit one launch at a time. The work may also wait for a
-// hundred launches, so later escapes admit twice as many each time.
+// Work without progress may just take longer than estimated, and every launch admitted above the limit delays
+// the next slice. So the first stall escapes admit one launch at a time. But the work may also be waiting for
+// a hundred launches, so each later escape admits twice as many.
 constexpr uint32_t single_stall_escapes = 4, max_escape_launches = 1024;
 constexpr uint64_t ending_patience_ns = 1'000 * ms;
 constexpr uint64_t in_flight_limit_without_agent_ns = 1 * ms;
-// A launch without an estimate counts as min(in-flight limit, 4 ms): it runs alone under a small limit, and a
-// few run together under a large one.
+// A launch without an estimate counts as min(in-flight limit, 4 ms): it runs by itself under a small limit,
+// and together with a few others under a large one.
 constexpr uint64_t unknown_ns = 4 * ms;
 
 const shm::ControlDevice& device_of(const Process& p, unsigned device) { return p.control->devices[device]; }
@@ -60,13 +60,13 @@ void poll_at_gate(Process& p, ThreadLaunchState& l) {
   discard_interval(l);
 }
 
-// Inserts fences after the thread's last launches if the arbiter waits for their end.
+// Inserts fences after the thread's last launches if the arbiter is waiting for them to complete.
 void show_end_of_work(Process& p, ThreadLaunchState& l, const shm::ControlDevice& device) {
   if (l.unfenced != 0 && lease_of(device).draining()) insert_fences(p, l);
 }
 
 // Waits until the gate allows a launch. Returns the word that allowed it. `own` is the thread's state, or
-// null.
+// null if it has none.
 shm::LeaseWord wait_at_gate(Process& p, unsigned index, shm::ThreadWork& line, ThreadLaunchState* own,
                             bool* waited) {
   const shm::ControlDevice& device = device_of(p, index);
@@ -157,7 +157,7 @@ bool wait_for_credit(Process& p, ThreadLaunchState& l, uint64_t ns, shm::LeaseWo
       spin(32);
     } else {
       sleep_for(std::min(length, until_nearly_done(l, now)));
-      // With much work in flight the device does not run dry during the sleep.
+      // With this much work in flight, the device stays busy during the sleep.
       length = std::min<uint64_t>(length * 2,
                                   std::clamp<uint64_t>(in_flight_limit_of(word) / 32, 200 * us, 2 * ms));
     }
@@ -278,7 +278,7 @@ Ticket begin_slow_launch(const Launch& launch) {
   Estimate& estimate = estimate_of(l, launch, fence_interval_ns);
   StreamEntry& entry = stream_entry_of(p, l, launch.stream);
   const uint64_t due = fence_interval_ns - std::min(fence_interval_ns, estimate.ns);
-  // At a closed gate another slice may have the device, so a fence has to wait.
+  // Another slice may have the device while the gate is closed, so a fence has to wait.
   if (word.gate() == shm::GateState::lease || word.draining()) insert_fence_if_due(p, l, entry, due);
   word = wait_for_gate_and_credit(p, l, estimate);
   if (word.gate() == shm::GateState::open) return {};

@@ -1,7 +1,7 @@
 // The launch gate. The agent grants a slice's leases per device through one word in Control (wire/shm/work.h,
 // LeaseWord), which each launch reads. If the gate is open, the launch proceeds immediately (about 1 ns).
-// Under a lease the launch is also counted (about 5 ns): no clock, no lock, no call. The other cases are out
-// of line (gate.cc):
+// Under a lease the launch is also counted (about 5 ns), without reading a clock, taking a lock or calling a
+// function. The other cases are out of line (gate.cc):
 //
 // * Closed gate: the thread notifies the arbiter, spins for 50 us, then sleeps on the word. If the heartbeat
 //   is older than 200 ms, the device's fallback timetable decides. Without a timetable the launch proceeds.
@@ -16,7 +16,7 @@
 //
 // Only the launching thread waits. It holds no lock of this library, and it does not wait while its stream is
 // captured. Within a stream callback the driver rejects launches, so no gate is needed there (CUDA driver
-// API, cuLaunchHostFunc). While the program exits, all waits together take at most 1 s.
+// API, cuLaunchHostFunc). While the program exits, its waits take at most 1 s in total.
 #pragma once
 
 #include "guest/launch/busy_time.h"
@@ -38,7 +38,7 @@ struct Timetable {
     return period == 0 || phase(now) < length ? 0 : period - phase(now);
   }
 };
-// Decides whether a launch may proceed at `now`. All times are CLOCK_MONOTONIC ns. Pure.
+// Decides whether a launch may proceed at `now`. All times are CLOCK_MONOTONIC ns. The function is pure.
 constexpr bool may_launch(shm::LeaseWord word, uint64_t deadline, uint64_t now, uint64_t heartbeat,
                           Timetable table) {
   if (word.gate() == shm::GateState::open) return true;
@@ -51,7 +51,8 @@ constexpr bool may_launch(shm::LeaseWord word, uint64_t deadline, uint64_t now, 
 inline constexpr uint64_t launch_lead_ns = 300'000;
 
 // Returns the time until the thread's only fenced work is about to end. A launch then keeps the device busy,
-// even if the limit is smaller than two kernels. Without an estimate the work is never about to end. Pure.
+// even if the limit is smaller than two kernels. Without an estimate the work is never considered about to
+// end. The function is pure.
 inline uint64_t until_nearly_done(const ThreadLaunchState& l, uint64_t now) {
   if (l.fence_count != 1 || l.unfenced != 0 || l.fence[0].guess) return UINT64_MAX;
   const uint64_t end = std::max(l.first_since, l.fence[0].inserted_at) + l.fence[0].ns;
@@ -95,7 +96,7 @@ __attribute__((always_inline)) inline bool try_fast_launch(const Launch& launch)
                                : word.gate() == shm::GateState::open;
 }
 
-// The rest of a slow launch, to finish after the driver has returned.
+// The part of a slow launch that remains to be done after the driver has returned.
 struct Ticket {
   Process* process = nullptr;
   ThreadLaunchState* state = nullptr;

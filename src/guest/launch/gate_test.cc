@@ -17,16 +17,16 @@ constexpr uint64_t ms = 1'000'000;
 constexpr shm::LeaseWord closed = shm::LeaseWord::of(shm::GateState::closed, 0, false, 1);
 constexpr shm::LeaseWord lease = shm::LeaseWord::of(shm::GateState::lease, 1 * ms, false, 2);
 
-TEST(Gate, lets_go_what_is_free_or_has_a_lease_that_did_not_run_out) {
+TEST(Gate, allows_launches_when_open_or_before_the_lease_deadline) {
   EXPECT_TRUE(may_launch({}, 0, 0, 0, {}));
-  EXPECT_TRUE(may_launch(lease, 0, 1000 * ms, 900 * ms, {})) << "without an end";
+  EXPECT_TRUE(may_launch(lease, 0, 1000 * ms, 900 * ms, {})) << "a lease without a deadline";
   EXPECT_TRUE(may_launch(lease, 1000 * ms, 1000 * ms, 900 * ms, {}));
   EXPECT_FALSE(may_launch(lease, 999 * ms, 1000 * ms, 900 * ms, {}));
   EXPECT_FALSE(may_launch(closed, 0, 1000 * ms, 900 * ms, {}));
   EXPECT_FALSE(may_launch(closed, 0, 1000 * ms, 800 * ms, {})) << "200 ms is not stale yet";
 }
 
-TEST(Gate, without_an_agent_the_timetable_decides_and_without_a_timetable_every_launch_is_allowed) {
+TEST(Gate, follows_the_timetable_or_allows_every_launch_without_an_agent) {
   EXPECT_TRUE(may_launch(closed, 0, 1001 * ms, 800 * ms, {}));
   EXPECT_TRUE(may_launch(lease, 900 * ms, 1001 * ms, 800 * ms, {}));
   const struct {
@@ -38,7 +38,7 @@ TEST(Gate, without_an_agent_the_timetable_decides_and_without_a_timetable_every_
     EXPECT_EQ(may_launch(closed, 0, row.now * ms, 0, {100 * ms, row.offset * ms, 5 * ms}), row.go) << row.now;
 }
 
-TEST(Gate, sleeps_no_longer_than_until_the_next_window) {
+TEST(Gate, sleeps_at_most_until_the_next_window) {
   constexpr Timetable table = {100, 30, 20};
   EXPECT_EQ(table.until_window(1030), 0u);
   EXPECT_EQ(table.until_window(1049), 0u);
@@ -50,27 +50,28 @@ TEST(Gate, sleeps_no_longer_than_until_the_next_window) {
 
 // Two kernels of 3 ms are more than the limit of 1 ms. The second is launched before the first ends, so that
 // the device has no pause.
-TEST(Gate, lets_the_next_launch_go_shortly_before_the_end_of_the_only_one_in_flight) {
+TEST(Gate, allows_the_next_launch_shortly_before_the_only_one_in_flight_ends) {
   ThreadLaunchState l{};
   l.fence_count = 1;
   l.fence[0] = {.value = 1, .ns = 3 * ms, .inserted_at = 100 * ms, .slot = 0, .batch = 0, .alone = true};
   l.first_since = 90 * ms;
   EXPECT_EQ(until_nearly_done(l, 100 * ms), 3 * ms - launch_lead_ns);
   EXPECT_EQ(until_nearly_done(l, 103 * ms - launch_lead_ns), 0u);
-  EXPECT_EQ(until_nearly_done(l, 200 * ms), 0u) << "it takes longer than its estimate";
+  EXPECT_EQ(until_nearly_done(l, 200 * ms), 0u) << "the work takes longer than its estimate";
   l.first_since = 101 * ms;
-  EXPECT_EQ(until_nearly_done(l, 101 * ms), 3 * ms - launch_lead_ns) << "the work in front ended late";
+  EXPECT_EQ(until_nearly_done(l, 101 * ms), 3 * ms - launch_lead_ns) << "the work before it ended late";
   l.fence[0].guess = true;
   EXPECT_EQ(until_nearly_done(l, 200 * ms), UINT64_MAX);
   l.fence[0].guess = false, l.unfenced = 1;
   EXPECT_EQ(until_nearly_done(l, 200 * ms), UINT64_MAX);
   l.unfenced = 0, l.fence_count = 2;
-  EXPECT_EQ(until_nearly_done(l, 200 * ms), UINT64_MAX) << "one launch ahead is enough";
+  EXPECT_EQ(until_nearly_done(l, 200 * ms), UINT64_MAX)
+      << "one launch is already queued behind the running one";
 }
 
 using Launches = LaunchTest;
 
-TEST_F(Launches, of_a_free_device_leave_no_trace) {
+TEST_F(Launches, leave_no_trace_on_a_device_that_is_not_arbitrated) {
   ArbitratedSlice slice;
   slice.set(shm::GateState::open, 0);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(launch(), CUDA_SUCCESS);
@@ -79,14 +80,14 @@ TEST_F(Launches, of_a_free_device_leave_no_trace) {
   EXPECT_EQ(launches->fences, 0);
 }
 
-TEST_F(Launches, without_work_pages_are_not_counted) {
+TEST_F(Launches, are_not_counted_without_shared_work_pages) {
   ArbitratedSlice slice;
   slice.close();
-  gates.count = 0;  // As a process without them attaches.
+  gates.count = 0;  // As after an attach without work pages.
   EXPECT_EQ(launch(), CUDA_SUCCESS);
 }
 
-TEST_F(Launches, wait_at_a_closed_gate_of_their_own_device_only) {
+TEST_F(Launches, wait_only_at_their_own_devices_gate) {
   ArbitratedSlice slice(2);
   slice.close(1);
   EXPECT_EQ(launch(), CUDA_SUCCESS);
@@ -106,7 +107,7 @@ TEST_F(Launches, wait_at_a_closed_gate_of_their_own_device_only) {
   EXPECT_EQ(launch(), CUDA_SUCCESS) << "the first device's gate stayed open";
 }
 
-TEST_F(Launches, of_a_thread_that_changes_devices_meet_the_gate_of_the_new_one) {
+TEST_F(Launches, wait_at_the_gate_of_the_device_to_which_the_thread_switched) {
   ArbitratedSlice slice(2);
   slice.set(shm::GateState::open, 0, 0);
   slice.close(1);
@@ -130,7 +131,7 @@ TEST_F(Launches, of_a_thread_that_changes_devices_meet_the_gate_of_the_new_one) 
   EXPECT_EQ(launches->launched, 3);
 }
 
-TEST_F(Launches, after_the_end_of_their_lease_wait_for_another) {
+TEST_F(Launches, wait_for_a_new_lease_after_theirs_has_ended) {
   ArbitratedSlice slice;
   launches->at_once = true;
   for (int i = 0; i < 64; ++i) launch();
@@ -146,7 +147,7 @@ TEST_F(Launches, after_the_end_of_their_lease_wait_for_another) {
   EXPECT_EQ(more, 40);
 }
 
-TEST_F(Launches, of_a_thread_under_way_find_the_end_of_their_lease_within_sixteen) {
+TEST_F(Launches, detect_the_end_of_the_lease_within_sixteen_launches) {
   ArbitratedSlice slice;
   launches->at_once = true;
   std::atomic<int> done = 0;
@@ -164,7 +165,7 @@ TEST_F(Launches, of_a_thread_under_way_find_the_end_of_their_lease_within_sixtee
   slice.control->devices[0].lease_deadline = 0;
 }
 
-TEST_F(Launches, wake_an_arbiter_that_sleeps) {
+TEST_F(Launches, wake_a_sleeping_arbiter) {
   ArbitratedSlice slice;
   slice.close();
   slice.control->devices[0].arbiter = 5;
@@ -179,9 +180,9 @@ TEST_F(Launches, wake_an_arbiter_that_sleeps) {
   EXPECT_EQ(launch(), CUDA_SUCCESS);
 }
 
-TEST_F(Launches, have_no_more_in_flight_than_the_limit_but_one_is_always_allowed) {
+TEST_F(Launches, stay_below_the_in_flight_limit_except_that_one_is_always_allowed) {
   ArbitratedSlice slice;
-  slice.lease(100'000);  // Less than a fence interval, which is the estimate of an unknown kernel.
+  slice.lease(100'000);  // Less than a fence interval, which is the assumed duration of an unknown kernel.
   launch();
   std::atomic<bool> second = false;
   std::jthread other([&] {
@@ -195,7 +196,7 @@ TEST_F(Launches, have_no_more_in_flight_than_the_limit_but_one_is_always_allowed
   ASSERT_TRUE(soon([&] { return second.load(); }));
 }
 
-// Time passes by 1 us at each read of the clock. Sleeps end immediately.
+// Each read of the clock advances the time by 1 us. Sleeps end immediately.
 struct SpinningClock final : VirtualClock {
   uint64_t now = 1'000'000'000;
   std::function<void()> look = [] {};
@@ -216,8 +217,8 @@ struct SpinningClock final : VirtualClock {
 
 class AtClosedGate : public LaunchTest {
  protected:
-  // Returns whether a thread with one launch after its last fence inserts a fence there while it waits. Host
-  // time would count towards the launches' length, so the test uses its own clock.
+  // Returns whether a waiting thread inserts a fence after a launch that has none yet. Host time would count
+  // towards the estimates, so the test uses its own clock.
   static bool inserts_fence(ArbitratedSlice& slice, bool draining) {
     SpinningClock clock;
     launches->at_once = true;
@@ -240,17 +241,17 @@ class AtClosedGate : public LaunchTest {
   }
 };
 
-TEST_F(AtClosedGate, launches_get_a_fence_if_the_arbiter_waits_for_their_end) {
+TEST_F(AtClosedGate, launches_get_a_fence_if_the_arbiter_waits_for_their_completion) {
   ArbitratedSlice slice;
   EXPECT_TRUE(inserts_fence(slice, true));
 }
 
-TEST_F(AtClosedGate, launches_get_none_while_another_slice_may_have_the_device) {
+TEST_F(AtClosedGate, launches_get_no_fence_while_another_slice_may_have_the_device) {
   ArbitratedSlice slice;
   EXPECT_FALSE(inserts_fence(slice, false));
 }
 
-TEST_F(AtClosedGate, a_thread_spins_for_a_while_when_the_gate_is_about_to_open) {
+TEST_F(AtClosedGate, a_thread_spins_if_the_gate_is_about_to_open) {
   ArbitratedSlice slice;
   launch();
   slice.close();
@@ -270,7 +271,7 @@ TEST_F(AtClosedGate, a_thread_spins_for_a_while_when_the_gate_is_about_to_open) 
     if (clock.now >= woken + 150'000) slice.lease(UINT64_MAX);
   };
   launch();
-  EXPECT_EQ(clock.sleeps, slept_before) << "it did not sleep again in 150 us";
+  EXPECT_EQ(clock.sleeps, slept_before) << "the thread did not sleep again within 150 us";
 
   slice.close();
   clock.sleeps = 0;
@@ -288,7 +289,7 @@ TEST_F(AtClosedGate, a_thread_spins_for_a_while_when_the_gate_is_about_to_open) 
   EXPECT_EQ(clock.sleeps, 4) << "the gate did not open in time";
 }
 
-TEST_F(Launches, of_threads_that_take_turns_have_the_limit_of_all) {
+TEST_F(Launches, may_use_the_in_flight_limits_of_other_idle_threads) {
   ArbitratedSlice slice;
   std::atomic<bool> ends = false;
   std::jthread other([&] {
@@ -311,14 +312,14 @@ TEST_F(Launches, of_threads_that_take_turns_have_the_limit_of_all) {
   }
   ASSERT_TRUE(soon([&] { return monotonic_ns() >= still_until_ns; })) << "the real clock is behind";
   slice.lease(300'000);
-  for (int i = 0; i < 5; ++i) launch(stream(1));  // 500 us in all.
+  for (int i = 0; i < 5; ++i) launch(stream(1));  // 500 us in total.
   EXPECT_EQ(this_thread_state()->stall_escapes, 0u);
   launch(stream(1)), launch(stream(1));
-  EXPECT_GT(this_thread_state()->stall_escapes, 0u) << "700 us are more than two threads may have";
+  EXPECT_GT(this_thread_state()->stall_escapes, 0u) << "700 us exceed the limits of two threads";
   ends = true;
 }
 
-TEST_F(Launches, behind_a_long_unknown_kernel_go_one_by_one) {
+TEST_F(Launches, are_admitted_one_at_a_time_behind_a_long_unknown_kernel) {
   ArbitratedSlice slice;
   slice.lease(100'000);
   const uint64_t from = monotonic_ns();
@@ -332,7 +333,7 @@ TEST_F(Launches, behind_a_long_unknown_kernel_go_one_by_one) {
   ends = true;
 }
 
-TEST_F(Launches, whose_work_does_not_move_go_all_the_same) {
+TEST_F(Launches, are_still_admitted_if_no_work_completes) {
   ArbitratedSlice slice;
   slice.lease(100'000);
   for (int i = 0; i < 5; ++i) launch(stream(1));
@@ -342,7 +343,7 @@ TEST_F(Launches, whose_work_does_not_move_go_all_the_same) {
   EXPECT_FALSE(shm::BusyWord{slice.line().busy}.is_busy());
 }
 
-TEST_F(Launches, into_a_capture_neither_wait_nor_leave_a_fence) {
+TEST_F(Launches, into_a_capture_do_not_wait_and_get_no_fence) {
   ArbitratedSlice slice;
   slice.close();
   launches->captured = stream(7);
@@ -352,7 +353,7 @@ TEST_F(Launches, into_a_capture_neither_wait_nor_leave_a_fence) {
   EXPECT_FALSE(shm::BusyWord{slice.line().busy}.is_busy());
 }
 
-TEST_F(Launches, when_the_program_ends_do_not_wait_for_ever) {
+TEST_F(Launches, do_not_wait_forever_while_the_program_exits) {
   ArbitratedSlice slice;
   slice.close();
   slice.process->fence_page.ending = true;
@@ -361,12 +362,12 @@ TEST_F(Launches, when_the_program_ends_do_not_wait_for_ever) {
   EXPECT_EQ(launch(), CUDA_SUCCESS);
 }
 
-TEST_F(Launches, of_graphs_are_paced_and_measured_by_the_executable) {
+TEST_F(Launches, of_graphs_are_paced_and_estimated_per_executable_graph) {
   ArbitratedSlice slice;
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(cuGraphLaunch(reinterpret_cast<CUgraphExec>(0x5550), stream(1)), CUDA_SUCCESS);
   EXPECT_EQ(slice.line().submitted, 600'000u);
-  EXPECT_EQ(launches->fences, 3) << "of unknown length: a fence right after each";
+  EXPECT_EQ(launches->fences, 3) << "their length is unknown, so each gets a fence";
 }
 
 }  // namespace

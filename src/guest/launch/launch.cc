@@ -1,15 +1,16 @@
-// All entries that start kernels, in all their versions (graphs: graphs.cc; copies: copies_linear.cc and
-// copies_strided.cc). The one verb is `paced`: wait for the gate, then launch. If the device is not
-// arbitrated, a launch costs three loads and the jump. For the cost under a lease see gate.h.
+// All entry points that start kernels, in all their versions. Graphs are in graphs.cc, copies in
+// copies_linear.cc and copies_strided.cc. Each hook calls `paced`, which waits for the gate and then
+// launches. If the device is not arbitrated, a launch costs three loads and the jump. For the cost under a
+// lease see gate.h.
 #include "guest/launch/gate.h"
 
 using namespace carve::guest;
 
 namespace {
 
-// A launch takes one of three paths: the device is not arbitrated (`paced`), a known launch runs under a
-// lease (`arbitrated`), or anything else (`out_of_line`). Each has its own function, so that the first needs
-// no stack frame. `What` builds a Launch from the arguments.
+// A launch takes one of three paths: `paced` if the device is not arbitrated, `arbitrated` for a known launch
+// under a lease, and `out_of_line` for everything else. Each path has its own function, so that the first
+// needs no stack frame. `What` builds a Launch from the arguments.
 template <auto Entry, auto What, class... A>
 __attribute__((noinline)) CUresult out_of_line(A... a) {
   return paced_by_waiting(What(a...), [=] { return driver<Entry>(a...); });
@@ -41,7 +42,7 @@ constexpr auto configured = [](const CUlaunchConfig* c, CUfunction f, void**, vo
                             c->blockDimZ, c->sharedMemBytes, c->hStream);
 };
 
-// The block was set with cuFuncSetBlockShape.
+// The block size was set with cuFuncSetBlockShape.
 constexpr auto grid = [](CUfunction f, int width, int height, CUstream stream = nullptr) {
   return Launch{reinterpret_cast<uint64_t>(f),
                 both(static_cast<unsigned>(width), static_cast<unsigned>(height)), 1, 0, named(stream)};
@@ -50,7 +51,7 @@ constexpr auto grid = [](CUfunction f, int width, int height, CUstream stream = 
 constexpr auto single = [](CUfunction f) { return grid(f, 1, 1); };
 constexpr auto plain_grid = [](CUfunction f, int width, int height) { return grid(f, width, height); };
 
-// Identified by the first device's part; the driver starts all or none.
+// The launch is identified by the part on the first device. The driver starts all parts or none.
 constexpr auto several = [](CUDA_LAUNCH_PARAMS* l, unsigned count, unsigned) {
   if (l == nullptr || count == 0) return Launch{};
   return kernel<false>(l->function, l->gridDimX, l->gridDimY, l->gridDimZ, l->blockDimX, l->blockDimY,

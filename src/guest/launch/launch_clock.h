@@ -1,5 +1,5 @@
 // The guest library's clock and its sleeps. They have their own source file, so that unit tests can replace
-// them (testing/clock_fake.h). Then no measurement in a test depends on the machine's load.
+// them (testing/clock_fake.h). So measurements in tests do not depend on the machine's load.
 #pragma once
 
 #include <stdint.h>

@@ -1,12 +1,12 @@
-// Copies and fills. Their bytes are summed for the agent by direction (ProcessWork::copied), 6 ns per call.
-// Work inside the device of 1 MiB and more uses the device's time like a kernel, so it is paced like one. Its
-// estimate is keyed by kind and size class. Copies from or to the host are never paced: they run on copy
-// engines, and a pageable copy waits for the program's own thread. A blocking copy from or to the host ends a
-// thread's busy interval on the default stream, as a synchronisation does (CUDA driver API, "API
+// Copies and fills. Their bytes are summed for the agent by direction (ProcessWork::copied), which takes 6 ns
+// per call. Work inside the device of 1 MiB and more uses the device's time like a kernel, so it is paced
+// like one. Its estimate is keyed by kind and size class. Copies from or to the host are never paced: they
+// run on copy engines, and a pageable copy waits for the program's own thread. A blocking copy from or to the
+// host ends a thread's busy interval on the default stream, as a synchronisation does (CUDA driver API, "API
 // synchronization behavior"). Fills and copies inside the device do not block even in their synchronous form.
 //
 // For a copy between unified addresses, only the driver knows which side is the host. Small copies count as
-// inside the device; from 1 MiB on the driver is queried, 100 ns.
+// inside the device; for copies of 1 MiB and more the driver is queried, which takes 100 ns.
 #pragma once
 
 #include <bit>
@@ -26,7 +26,8 @@ struct Copy {
   bool blocks = false;
   bool paced = true;  // For copies inside one device.
 
-  // Returns the launch for kind and size class: the two highest bits of the size.
+  // Returns the launch that stands for copies of this kind and size class. The class is the two highest bits
+  // of the size.
   Launch launch() const {
     const auto top = static_cast<unsigned>(std::bit_width(bytes));
     return {static_cast<uint64_t>(blocks) + 1, top * 2 + (bytes >> (top < 2 ? 0 : top - 2) & 1), ~uint64_t{1},

@@ -8,8 +8,8 @@
 
 #include "guest/launch/busy_time.h"
 
-// glibc 2.18; registers a function for the end of a thread. Without it, a thread that looks for a state finds
-// those of ended threads.
+// Registers a function for the end of a thread; new in glibc 2.18. Without it, a thread that needs a state
+// takes over those of ended threads.
 extern "C" __attribute__((weak)) int __cxa_thread_atexit_impl(void (*run)(void*), void* object,
                                                               void* library);
 
@@ -19,11 +19,12 @@ __thread ThisThread this_thread;
 
 namespace {
 
-// Counts all claims in this program image, also those of parent processes. So it is not in the Process page.
+// Counts all claims in this program image, including those of parent processes, and is therefore not in the
+// Process page.
 constinit std::atomic<uint64_t> claims{0};
 
-// Calls no driver function: for the driver the thread has ended. Its unfenced work is less than one fence
-// interval per stream, and the agent sees the rest through the streams.
+// Calls no driver function, because the thread has already ended for the driver. Its unfenced work is less
+// than one fence interval per stream, and the agent sees the rest through the streams.
 void thread_ends(void*) {
   Process* p = process_page.load(std::memory_order_acquire);
   const auto self = static_cast<uint32_t>(syscall(SYS_gettid));
@@ -46,7 +47,7 @@ void thread_ends(void*) {
 bool is_gone(uint32_t thread) { return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH; }
 
 void take_state(Process& p, ThreadLaunchState& l, unsigned index, unsigned device) {
-  // Stream entries and batch numbers of the previous thread do not apply.
+  // The stream entries and batch numbers of the previous thread are no longer valid.
   for (StreamEntry& m : l.stream) m = {};
   l.fence_count = l.estimate_uses = 0;
   l.in_flight = l.without_slot = l.unfenced = l.credit = 0;
@@ -74,7 +75,7 @@ void take_state(Process& p, ThreadLaunchState& l, unsigned index, unsigned devic
   l.claim.store(claims.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-// A program image before exec may have left fences in the page that no device will write.
+// The image before an exec may have left fences in the page that no device will ever write.
 void forget_image_before(Process& p) {
   for (shm::StreamWork& s : p.work->stream)
     s.completed.store(s.fenced.load(std::memory_order_relaxed), std::memory_order_relaxed);

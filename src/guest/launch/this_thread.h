@@ -2,7 +2,7 @@
 // (process/launch_state.h, ThreadLaunchState). It holds the thread's counts, its line for the agent
 // (wire/shm/work.h) and its stream entries. A launch finds it with one load and one compare. The first launch
 // on another device, after a fork or after a change of context claims a state. States of ended threads are
-// reused. Threads beyond the last line share that line.
+// reused. When all lines are in use, further threads share the last one.
 #pragma once
 
 #include "guest/launch/estimate.h"
@@ -23,8 +23,8 @@ inline ThreadLaunchState* this_thread_state() {
   return l != nullptr && l->claim.load(std::memory_order_relaxed) == this_thread.claim ? l : nullptr;
 }
 
-// Returns the state, found or claimed. Returns null without a current context, on a device outside the slice,
-// or if all states are taken.
+// Returns the thread's state, which is claimed if necessary. Returns null without a current context, on a
+// device outside the slice, or if all states are taken.
 ThreadLaunchState* claim_thread_state(Process& p);
 
 // Records that the thread's current context may have changed.
@@ -35,7 +35,8 @@ inline void context_moved() {
   }
 }
 
-// Returns whether no thread ever had this state, and thus none after it, because states are taken in order.
+// Returns whether no thread ever had this state. Then no later state was ever used either, because they are
+// taken in order.
 inline bool is_untaken(const ThreadLaunchState& l) { return l.claim.load(std::memory_order_relaxed) == 0; }
 
 }  // namespace carve::guest

@@ -16,11 +16,11 @@ inline constexpr const char* driver_beneath_shim[] = {"/usr/lib/carve/driver/lib
 
 struct Artefact {
   shm::Guest guest;
-  // The real libraries by Api: a soname that the program loads, or the path of the library that a shim
+  // The real libraries by Api: the soname that the program loads, or the path of the library that a shim
   // depends on.
   const char* library[2];
-  // The API socket (the attach socket is this plus `.attach`). If `optional`, the environment may name
-  // another socket, and an absent socket means that there is no agent.
+  // The path of the API socket; the attach socket's has `.attach` added. If `optional`, the environment may
+  // name another socket, and an absent socket means that there is no agent.
   const char* socket;
   bool optional;
   std::span<const Table* const> tables;

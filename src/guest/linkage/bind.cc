@@ -1,6 +1,6 @@
-// Finds the real driver. The guest library loads the driver only when a hook is called, because a program that
-// does not use CUDA must not get it. RTLD_NOLOAD also pins the library, so a program that closes the driver
-// leaves no slot with an invalid address.
+// Finds the real driver. The guest library loads the driver only when a hook is called, because a program
+// that does not use CUDA must not load it. RTLD_NOLOAD also pins the library, so a program that closes the
+// driver leaves no slot with an invalid address.
 #include <dlfcn.h>
 #include <sys/mman.h>
 
@@ -14,16 +14,17 @@ std::span<const Table* const> tables() { return artefact.tables; }
 
 namespace {
 
-// The driver's entries that have hooks, for exchanged(): open addressing, a quarter full.
+// The driver's entry points that have hooks, for exchanged(). A hash table with open addressing, a quarter
+// full.
 struct Indexed {
   std::atomic<const void*> theirs;
   std::atomic<const Hook*> row;
 };
 constexpr unsigned index_bits = 10;
-// Mapped with the first driver, so a program without a driver pays no page for it.
+// Mapped when the first driver is bound, so a program without a driver needs no page for it.
 constinit std::atomic<Indexed*> index_page{nullptr};
 
-// Returns null without memory for it.
+// Returns null if there is no memory for the index.
 Indexed* make_index() {
   Indexed* page = index_page.load(std::memory_order_acquire);
   if (page != nullptr) return page;
@@ -36,7 +37,7 @@ Indexed* make_index() {
   return page;
 }
 
-// Returns the slot of an entry, or the free slot for it; null if there is neither.
+// Returns the slot of an entry point, or a free slot for it, or null if there is neither.
 Indexed* find_entry(Indexed* entries, const void* theirs) {
   auto at =
       static_cast<unsigned>(reinterpret_cast<uint64_t>(theirs) * 0x9e37'79b9'7f4a'7c15 >> (64 - index_bits));
@@ -74,8 +75,8 @@ bool bind(Api api) {
   void* library = open_library(artefact.library[static_cast<unsigned>(api)], RTLD_LAZY | RTLD_NOLOAD);
   const auto dlsym_ = find_dlsym();
   if (library == nullptr || dlsym_ == nullptr) return true;
-  // Index all entries before any is bound. Otherwise a thread could reach the driver through a slot, and get
-  // a driver address that is not exchanged yet.
+  // Index all entry points before any is bound. Otherwise a thread could reach the driver through a slot and
+  // get a driver address that is not exchanged yet.
   for (const Table* table : tables()) {
     if (table->api != api) continue;
     for (const Hook& row : table->hooks)
@@ -103,7 +104,7 @@ const Hook* find_hook(std::string_view symbol) {
 
 void* exchanged(void* theirs) {
   Indexed* index = index_page.load(std::memory_order_acquire);
-  if (index == nullptr) return theirs;  // No driver was bound, so this is not one of its entries.
+  if (index == nullptr) return theirs;  // No driver was bound, so this is not one of its entry points.
   const Indexed* const entry = find_entry(index, theirs);
   const Hook* row = entry != nullptr ? entry->row.load(std::memory_order_acquire) : nullptr;
   return row != nullptr && theirs != nullptr ? row->ours() : theirs;

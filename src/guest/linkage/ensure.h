@@ -1,9 +1,11 @@
-// Assertions of the guest library. It runs in the user's process, so it never stops that process: ensure()
-// counts a broken assumption and returns the condition, and the caller degrades. An allocation is then
-// refused, an attach fails at cuInit, a launch passes uncounted. A memory quota never opens.
+// Assertions of the guest library. The library runs in the user's process, so it never ends that process:
+// ensure() counts a condition that does not hold and returns it, and the caller degrades. For example, an
+// allocation is refused, an attach fails at cuInit, or a launch proceeds uncounted. A memory quota is never
+// lifted.
 //
-// The count is a word of the slice's report (wire/shm/layout.h), which the agent shows as an event. Before
-// the process is attached, it is counted here. No allocation, no lock, no libstdc++.
+// The count is a word of the slice's report (wire/shm/layout.h), which the agent reports as an event. Before
+// the process is attached, failures are counted in a word of this library. ensure() does not allocate, lock
+// or use libstdc++.
 #pragma once
 
 #include <atomic>

@@ -10,14 +10,14 @@
 namespace carve::guest {
 namespace {
 
-// Counts here while it lives, and afterwards in the word from before the attach.
+// Counts failures here while it exists, and afterwards in the word that is used before an attach.
 struct Counted {
   std::atomic<uint32_t> word{0};
   Counted() { publish_failures(word); }
   ~Counted() { ensure_failures = &failures_before_attach; }
 };
 
-TEST(Ensure, returns_the_condition_and_counts_what_does_not_hold) {
+TEST(Ensure, returns_the_condition_and_counts_it_if_it_does_not_hold) {
   Counted counted;
   EXPECT_TRUE(ensure(true));
   EXPECT_EQ(counted.word, 0u);
@@ -25,7 +25,7 @@ TEST(Ensure, returns_the_condition_and_counts_what_does_not_hold) {
   EXPECT_EQ(counted.word, 1u);
 }
 
-TEST(Ensure, failures_before_the_attach_are_published_once) {
+TEST(Ensure, publishes_the_failures_before_the_attach_once) {
   EXPECT_FALSE(ensure(false));
   EXPECT_FALSE(ensure(false));
   std::atomic<uint32_t> first{0}, second{0};
@@ -36,18 +36,18 @@ TEST(Ensure, failures_before_the_attach_are_published_once) {
   ensure_failures = &failures_before_attach;
 }
 
-TEST(Ensure, a_charge_of_a_lane_that_does_not_exist_stays_charged) {
+TEST(Ensure, keeps_a_charge_of_an_invalid_lane) {
   Counted counted;
   Attached slice(1, 100);
   Charge charge = Reservation(*slice.process, 0, 60_B).keep();
   charge.lane = shm::lanes;
   give_back(*slice.process, charge);
-  EXPECT_EQ(slice.used(), 60u) << "the quota never opens";
+  EXPECT_EQ(slice.used(), 60u) << "the quota is not lifted";
   EXPECT_FALSE(recharge(*slice.process, charge, 80_B));
   EXPECT_EQ(counted.word, 2u);
 }
 
-TEST(Ensure, a_record_without_a_key_is_refused) {
+TEST(Ensure, refuses_a_record_without_a_key) {
   Counted counted;
   Attached slice(1, 100);
   Record previous;
@@ -55,7 +55,8 @@ TEST(Ensure, a_record_without_a_key_is_refused) {
   EXPECT_EQ(counted.word, 1u);
 }
 
-// Returns 0 if an entry is not indexed, and that is counted, when the process cannot map more memory.
+// Returns 0 if, in a process that cannot map more memory, an entry point is not indexed and the failure is
+// counted.
 int index_without_memory() {
   const rlimit none = {0, 0};
   setrlimit(RLIMIT_AS, &none);
@@ -64,8 +65,8 @@ int index_without_memory() {
   return !indexed && failures_before_attach == 1 ? 0 : 1;
 }
 
-// Without the index of the driver's entries a program could get an address that bypasses a hook.
-TEST(EnsureDeathTest, without_memory_for_the_index_nothing_is_bound_and_the_program_runs_on) {
+// Without the index of the driver's entry points, a program could get an address that bypasses a hook.
+TEST(EnsureDeathTest, nothing_is_bound_without_memory_for_the_index_but_the_program_continues) {
   EXPECT_EXIT(_exit(index_without_memory()), testing::ExitedWithCode(0), "");
 }
 

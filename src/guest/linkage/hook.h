@@ -1,9 +1,9 @@
 // Hooks: how a call reaches the real driver, and which calls enter this library.
 //
 // A hook is a function with the driver's own name and declaration. `driver<&cuMemAlloc_v2>` is the driver's
-// entry of that name, typed by the same declaration; a call costs one indirect jump. A slot starts at a stub
-// that binds the tables and retries, as a PLT does, so no call checks for null. Calls that no table names
-// never enter this library.
+// entry point of that name, with the type of the same declaration. A call costs one indirect jump. A slot
+// starts at a stub that binds the tables and retries, as a PLT does, so no call checks for null. Calls that
+// no table names never enter this library.
 //
 // Two libraries of NVIDIA have hooks, each with a table: libcuda.so.1 and libnvidia-ml.so.1.
 #pragma once
@@ -38,16 +38,16 @@ namespace carve::guest {
 enum class Api { cuda, nvml };
 
 // Finds the real library if the program has loaded it, and fills the slots of its table. A second or
-// concurrent call stores the same pointers again. Returns false without memory for the index of exchanged():
-// then no slot is filled, because calls would bypass their hooks, and a hook returns absent().
+// concurrent call stores the same pointers again. Returns false if there is no memory for the index of
+// exchanged(). Then no slot is filled, because calls would bypass their hooks, and a hook returns absent().
 bool bind(Api api);
-// For a call of a hook: the same, but loads the library if the program has not. A program calls a hook before
-// it has loaded the driver only if it defines the driver's names itself, as functions that load the driver
-// when they are first called (TensorFlow does). A preloaded library's names come first, so those functions
-// are never called.
+// Does the same for a call of a hook, but loads the library if the program has not. A program calls a hook
+// before it has loaded the driver only if it defines the driver's names itself, as functions that load the
+// driver when they are first called (TensorFlow does). A preloaded library's names come first, so those
+// functions are never called.
 void load_and_bind(Api api);
 
-// The result of an entry that the installed driver lacks, or that could not be bound.
+// The result of an entry point that the installed driver lacks, or that could not be bound.
 template <class R>
 constexpr R absent();
 template <>
@@ -78,7 +78,7 @@ struct Driver<Entry> {
 template <auto Entry>
 inline constexpr Driver<Entry> driver;
 
-// One row per entry that has a hook, or (`ours` is null) that is only called.
+// A row for an entry point that has a hook or, if `ours` is null, is only called.
 struct Hook {
   const char* symbol;
   void* (*ours)();
@@ -104,7 +104,7 @@ consteval Hook hook(const char* symbol) {
   row.ours = [] { return reinterpret_cast<void*>(Entry); };
   return row;
 }
-// The only macros: C++20 cannot express the name of a function.
+// The only macro of this library, because C++20 cannot express the name of a function.
 #define HOOK(entry) ::carve::guest::hook<&entry>(#entry)
 #define CALL(entry) ::carve::guest::call<&entry>(#entry)
 
@@ -127,9 +127,9 @@ std::span<const Table* const> tables();
 const Hook* find_hook(std::string_view symbol);
 
 // Returns the hook for a driver address that has one, and any other address unchanged. It compares addresses,
-// because only the driver knows what a name, a version and a stream variant mean. 6 ns, using an index that
-// binding makes.
+// because only the driver knows which function a name, a version and a stream variant select. Takes 6 ns,
+// with an index that bind() builds.
 void* exchanged(void* theirs);
-bool index_hook(const Hook& hook, const void* theirs);  // Returns false without memory for the index.
+bool index_hook(const Hook& hook, const void* theirs);  // Returns false if there is no memory for the index.
 
 }  // namespace carve::guest

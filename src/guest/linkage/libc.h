@@ -1,5 +1,5 @@
-// The few libc calls whose newest version is newer than the oldest supported glibc (2.28), bound to their
-// first version. Also the real dlsym: in the preload that name is the hook.
+// libc functions whose newest version is newer than the oldest supported glibc (2.28), bound to their first
+// version, and the real dlsym, because in the preload that name is the hook.
 #pragma once
 
 namespace carve::guest {

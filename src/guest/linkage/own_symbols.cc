@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// The linker makes both.
+// Both symbols are defined by the linker.
 extern "C" {
 extern const Elf64_Dyn carve_dynamic[] __asm__("_DYNAMIC") __attribute__((visibility("hidden")));
 extern const Elf64_Ehdr carve_elf_header __asm__("__ehdr_start") __attribute__((visibility("hidden")));
@@ -31,8 +31,9 @@ uint32_t gnu_hash(const char* name) {
   return hash;
 }
 
-// Finds a symbol as the dynamic linker does, by DT_GNU_HASH: the numbers of buckets, of the first hashed symbol and of words
-// of the filter, a shift, the filter, the buckets, and a chain of hashes whose last one has its lowest bit set.
+// Finds a symbol as the dynamic linker does, in the table of DT_GNU_HASH. The table has the number of
+// buckets, the index of the first hashed symbol, the number of words of the filter, a shift, the filter, the
+// buckets, and chains of hashes; the last hash of a chain has its lowest bit set.
 const Elf64_Sym* find_symbol(const char* name) {
   const auto* const table = reinterpret_cast<const uint32_t*>(entry(DT_GNU_HASH));
   const auto* const symbols = reinterpret_cast<const Elf64_Sym*>(entry(DT_SYMTAB));
@@ -61,8 +62,8 @@ bool hide_own_symbol(const char* name) {
   const uintptr_t end = reinterpret_cast<uintptr_t>(symbol + 1);
   void* const pages = reinterpret_cast<void*>(start);
   if (mprotect(pages, end - start, PROT_READ | PROT_WRITE) != 0) return false;
-  // Look-ups do not find a symbol without a value. Another thread that looks it up now finds the name or
-  // doesn't.
+  // Look-ups skip a symbol without a value. A thread that looks the name up at the same time may or may not
+  // still find it.
   __atomic_store_n(&symbol->st_value, 0, __ATOMIC_RELEASE);
   __atomic_store_n(&symbol->st_shndx, SHN_UNDEF, __ATOMIC_RELEASE);
   mprotect(pages, end - start, PROT_READ);

@@ -1,4 +1,4 @@
-// To the program a shim is the driver. The user who mounted it requires its limits to apply. So its socket is
+// To the program, a shim is the driver. It was mounted to enforce limits. So the path of its socket is
 // compiled in, and a missing socket means that the agent has not started yet. Both paths can be set in the
 // build, so that tests run the shim without a mount.
 #include <dlfcn.h>

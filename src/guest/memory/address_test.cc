@@ -6,10 +6,10 @@ namespace {
 
 using Addresses = DriverTest;
 
-// The fake driver returns the entry that the test put here.
+// The address that the fake driver returns, set by each test.
 void* answer = nullptr;
 
-TEST_F(Addresses, are_exchanged_by_identity_whatever_the_name_was) {
+TEST_F(Addresses, are_exchanged_by_address_whatever_name_was_looked_up) {
   on<&cuGetProcAddress_v2>([](const char*, void** out, int, cuuint64_t, CUdriverProcAddressQueryResult*) {
     *out = answer;
     return CUDA_SUCCESS;
@@ -24,12 +24,12 @@ TEST_F(Addresses, are_exchanged_by_identity_whatever_the_name_was) {
   answer = reinterpret_cast<void*>(Driver<&cuMemAlloc_v2>::slot.load());
   EXPECT_EQ(ask("cuMemAlloc"), reinterpret_cast<void*>(&cuMemAlloc_v2));
   answer = reinterpret_cast<void*>(&answer);
-  EXPECT_EQ(ask("cuMemAlloc"), answer) << "an entry without a hook stays the driver's";
+  EXPECT_EQ(ask("cuMemAlloc"), answer) << "an entry point without a hook is not exchanged";
   answer = reinterpret_cast<void*>(Driver<&cuGetProcAddress_v2>::slot.load());
   EXPECT_EQ(ask("cuGetProcAddress"), reinterpret_cast<void*>(&cuGetProcAddress_v2));
 }
 
-TEST_F(Addresses, are_unchanged_if_the_driver_failed) {
+TEST_F(Addresses, are_unchanged_if_the_driver_fails) {
   on<&cuGetProcAddress>([](const char*, void**, int, cuuint64_t) { return CUDA_ERROR_NOT_FOUND; });
   void* out = &out;
   EXPECT_EQ(cuGetProcAddress("cuNothing", &out, 12000, 0), CUDA_ERROR_NOT_FOUND);
@@ -44,7 +44,7 @@ TEST(Hooks, are_found_by_exact_name_only) {
     EXPECT_EQ(find_hook(name), nullptr) << name;
 }
 
-TEST(Hooks, of_a_driver_that_is_not_there_answer_an_error) {
+TEST(Hooks, return_an_error_if_there_is_no_driver) {
   EXPECT_EQ(driver<&cuCtxCreate_v4>(nullptr, nullptr, 0, 0), CUDA_ERROR_NOT_FOUND);
 }
 

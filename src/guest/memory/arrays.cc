@@ -1,10 +1,10 @@
-// Arrays and mipmapped arrays. An array's bytes depend on tiling that no argument names. The driver reports
-// them (cuArrayGetMemoryRequirements) only for arrays whose memory is mapped later. So before an array is
-// created, the hook creates its twin: the same description with CUDA_ARRAY3D_DEFERRED_MAPPING, which takes no
-// memory. It reads the twin's bytes, destroys the twin and charges that amount: up to 1 MiB in steps of 64
-// KiB, above it in whole blocks of 2 MiB. These three driver calls add some microseconds to the milliseconds
-// of a real allocation. If the driver refuses the twin, an upper bound is computed: rows padded to 512 bytes,
-// heights and depths to powers of two.
+// Arrays and mipmapped arrays. An array's size depends on its tiling, which no argument of a call describes.
+// The driver reports them (cuArrayGetMemoryRequirements) only for arrays whose memory is mapped later. So
+// before an array is created, the hook creates its twin: the same description with
+// CUDA_ARRAY3D_DEFERRED_MAPPING, which takes no memory. It reads the twin's bytes, destroys the twin and
+// charges that amount: up to 1 MiB in steps of 64 KiB, above it in whole blocks of 2 MiB. These three driver
+// calls add some microseconds to the milliseconds of a real allocation. If the driver refuses the twin, an
+// upper bound is computed: rows padded to 512 bytes, heights and depths to powers of two.
 //
 // Sparse and deferred arrays take no memory themselves. Memory of cuMemCreate that is mapped into them
 // (cuMemMapArrayAsync) stays charged until it is unmapped there or the array is destroyed (physical.h).
@@ -30,7 +30,7 @@ CUDA_ARRAY3D_DESCRIPTOR widened(const CUDA_ARRAY3D_DESCRIPTOR& d) { return d; }
 
 Bytes in_steps(Bytes bytes) { return rounded_up(bytes, bytes <= 1_MiB ? 64_KiB : 2_MiB); }
 
-// Multiplies and saturates: more than 64 bits is over any quota.
+// Multiplies with saturation, because a product of more than 64 bits is over any quota.
 uint64_t times(uint64_t a, uint64_t b) {
   uint64_t product = 0;
   return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
@@ -40,8 +40,8 @@ uint64_t to_power_of_two(uint64_t n) {
 }
 
 // Returns an upper bound of an array's bytes. No format has elements of more than 16 bytes, and a block of a
-// compressed format has 16 bytes for 16 texels. The planes of a video format add less than the whole again.
-// The levels of a mipmapped array add less than the whole again.
+// compressed format has 16 bytes for 16 texels. The planes of a video format add less than 100 %. The levels
+// of a mipmapped array add less than 100 %.
 Bytes upper_bound(const CUDA_ARRAY3D_DESCRIPTOR& d, bool levels) {
   uint64_t element = 16;
   switch (d.Format) {
@@ -120,8 +120,8 @@ CUresult destroyed(uint64_t array, Destroy destroy) {
   return result;
 }
 
-// Records the tiles that were mapped, named by their position in the array. Tiles that are unmapped in
-// another division stay charged until the array is destroyed: longer than necessary, never shorter.
+// Records the tiles that were mapped, by their position in the array. Tiles that are not unmapped in the same
+// portions stay charged until the array is destroyed, which is longer than necessary but never too short.
 void mapped(const CUarrayMapInfo* list, unsigned count) {
   Process* p = attached();
   if (p == nullptr || list == nullptr) return;

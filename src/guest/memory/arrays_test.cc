@@ -17,7 +17,7 @@ CUresult make(Handle* out, const CUDA_ARRAY3D_DESCRIPTOR& d) {
   return take_result();
 }
 
-// Reports what this driver needs for an array: rows of whole 4 KiB.
+// Returns the memory requirement of an array in this fake driver, whose rows take multiples of 4 KiB.
 CUresult needs(CUDA_ARRAY_MEMORY_REQUIREMENTS* r, uint64_t array) {
   const auto& d = (*arrays)[array];
   if ((d.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING) == 0) return CUDA_ERROR_INVALID_VALUE;
@@ -64,8 +64,8 @@ TEST_F(Arrays, are_charged_what_the_driver_reports_for_their_twin) {
   CUarray a = nullptr;
   const CUDA_ARRAY_DESCRIPTOR d = {100, 100, CU_AD_FORMAT_UNSIGNED_INT8, 1};
   ASSERT_EQ(cuArrayCreate_v2(&a, &d), CUDA_SUCCESS);
-  EXPECT_EQ(slice.used(), 7u << 16) << "400 KiB in steps of 64";
-  EXPECT_EQ(arrays_.size(), 1u) << "the twin is gone";
+  EXPECT_EQ(slice.used(), 7u << 16) << "400 KiB, rounded up to a multiple of 64 KiB";
+  EXPECT_EQ(arrays_.size(), 1u) << "the twin was destroyed";
   CUarray b = nullptr;
   const auto large = bytes(4096, 700);
   ASSERT_EQ(cuArray3DCreate_v2(&b, &large), CUDA_SUCCESS);
@@ -75,7 +75,7 @@ TEST_F(Arrays, are_charged_what_the_driver_reports_for_their_twin) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Arrays, over_the_quota_are_refused) {
+TEST_F(Arrays, are_refused_over_the_quota) {
   Attached slice(1, 10 * MiB);
   const auto d = bytes(4096, 2600);
   CUarray a = nullptr;
@@ -86,7 +86,7 @@ TEST_F(Arrays, over_the_quota_are_refused) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Arrays, mipmapped_ones_too) {
+TEST_F(Arrays, are_charged_and_refused_in_the_same_way_if_mipmapped) {
   Attached slice;
   const auto d = bytes(4096, 256);
   CUmipmappedArray m = nullptr;
@@ -96,7 +96,7 @@ TEST_F(Arrays, mipmapped_ones_too) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Arrays, sparse_and_deferred_ones_take_nothing) {
+TEST_F(Arrays, take_no_memory_if_sparse_or_deferred) {
   Attached slice(1, MiB);
   for (const unsigned flag : {CUDA_ARRAY3D_SPARSE, CUDA_ARRAY3D_DEFERRED_MAPPING}) {
     const auto d = bytes(1 << 16, 1 << 14, 0, flag);
@@ -106,7 +106,7 @@ TEST_F(Arrays, sparse_and_deferred_ones_take_nothing) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Arrays, whose_size_the_driver_does_not_tell_are_charged_an_upper_bound) {
+TEST_F(Arrays, are_charged_an_upper_bound_if_the_driver_does_not_report_the_size) {
   Attached slice(1, 64 * MiB);
   refuses_twins = true;
   const auto flat = bytes(1000, 1000), layered = bytes(512, 128, 100, CUDA_ARRAY3D_LAYERED),
@@ -121,7 +121,7 @@ TEST_F(Arrays, whose_size_the_driver_does_not_tell_are_charged_an_upper_bound) {
   EXPECT_EQ(cuArray3DCreate_v2(&a, &huge), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-TEST_F(Arrays, that_the_driver_refuses_are_not_charged) {
+TEST_F(Arrays, are_not_charged_if_the_driver_refuses_them) {
   Attached slice;
   refuses_twins = true;
   const auto d = bytes(100, 100);
@@ -131,7 +131,7 @@ TEST_F(Arrays, that_the_driver_refuses_are_not_charged) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Arrays, go_with_their_context) {
+TEST_F(Arrays, are_released_when_their_context_ends) {
   Attached slice(1, 10 << 20, MiB);
   on<&cuCtxCreate_v2>([](CUcontext* c, unsigned, CUdevice) {
     *c = reinterpret_cast<CUcontext>(0x4440);

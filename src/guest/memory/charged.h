@@ -1,5 +1,6 @@
-// The verbs of memory: `charged` reserves, calls the driver, and keeps or releases; `released` releases the
-// charge of a freed pointer. Over the quota a call returns the driver's own CUDA_ERROR_OUT_OF_MEMORY.
+// Charging for calls that allocate and free memory. `charged` reserves the bytes, calls the driver, and then
+// keeps or releases the reservation. `released` releases the charge of a freed pointer. Over the quota, a
+// call returns the driver's own CUDA_ERROR_OUT_OF_MEMORY.
 //
 // A pointer's record is removed before the driver frees it, because afterwards another thread may already
 // have got the same pointer. A pointer without a record (allocated before the library was loaded, or by a
@@ -11,12 +12,12 @@
 
 namespace carve::guest {
 
-// Returns what cuMemAlloc takes for this many bytes: up to 1 MiB suballocations in steps of 512 bytes from
-// blocks of 2 MiB, above it whole blocks. The unused rest of a suballocated block is growth that the agent
-// finds.
+// Returns the bytes that cuMemAlloc takes for a request of this size. Up to 1 MiB, it suballocates multiples
+// of 512 bytes from blocks of 2 MiB; above that, it takes whole blocks. The unused rest of a suballocated
+// block is growth that the agent finds.
 constexpr Bytes charge_of(Bytes asked) { return rounded_up(asked, asked <= 1_MiB ? 512_B : 2_MiB); }
 
-// Records what a successful call took. Returns false, with nothing charged, if there is no memory for the
+// Records what a successful call took. Returns false and charges nothing if there is no memory for the
 // record.
 inline bool remember(Process& p, Records& records, uint64_t key, CUcontext context,
                      Reservation& reservation) {
@@ -28,7 +29,7 @@ inline bool remember(Process& p, Records& records, uint64_t key, CUcontext conte
   return true;
 }
 
-// Called instead if the quota forbids the allocation.
+// Called instead of the driver if the quota forbids the allocation.
 inline CUresult refused(Process& p, const Current&) { return refused_by_quota(p); }
 
 // `allocate()` is the driver's call, `taken()` the bytes it took, `pointer()` its result. `undo(pointer)`
@@ -42,7 +43,8 @@ CUresult charged(Bytes bound, Allocate allocate, Taken taken, Pointer pointer, U
   Process& p = *entered.process;
   const Current where = current(p);
   if (where.result != CUDA_SUCCESS) {
-    // The driver fails too. It knows which of several errors counts, and it zeroes the caller's results.
+    // The driver would fail too. It knows which of several errors takes precedence, and it zeroes the
+    // caller's results.
     const CUresult result = allocate();
     if (result != CUDA_SUCCESS) return result;
     if (pointer() != 0) undo(pointer());
@@ -73,7 +75,7 @@ CUresult released(CUdeviceptr pointer, Free free, uint64_t stream = any_stream) 
       suballocation ? suballocation_freed(*entered.process, record, stream, free) : free();
   if (result != CUDA_SUCCESS) {
     Record previous;
-    entered.process->allocations.put(record, &previous);  // Its slot was free a moment ago.
+    entered.process->allocations.put(record, &previous);  // Its slot was just freed.
     put_back(*entered.process, lifted);
   } else if (!suballocation) {
     give_back(*entered.process, record.charge());

@@ -1,12 +1,12 @@
-// Graphs that allocate. An allocation node, also one of a captured cuMemAllocAsync, takes no memory until its
-// graph is uploaded or launched. Then the device's one graph memory pool grows by multiples of 32 MiB, and
-// keeps its memory until it is trimmed. It is charged like any pool (memory_pool.h). A launch can add at most
-// the sum of the graph's allocation nodes, including child graphs. The sum is computed when the graph is
-// instantiated. Bodies of conditional nodes cannot allocate (CUDA driver API, "Conditional nodes").
+// Graphs that allocate. An allocation node, including that of a captured cuMemAllocAsync, takes no memory
+// until its graph is uploaded or launched. Then the device's one graph memory pool grows by multiples of 32
+// MiB, and keeps its memory until it is trimmed. It is charged like any pool (memory_pool.h). A launch can
+// add at most the sum of the graph's allocation nodes, including child graphs. The sum is computed when the
+// graph is instantiated. Bodies of conditional nodes cannot allocate (CUDA driver API, "Conditional nodes").
 //
-// A graph without such nodes has no record. Its launch costs one load more than the gate, or nothing more if
-// this process has no graph with such nodes. A launch cannot be undone, so growth beyond its bound, which no
-// driver has shown yet, would be counted as it is.
+// A graph without such nodes has no record. Its launch costs one load in addition to the gate, or nothing if
+// this process has no graph with such nodes. A launch cannot be undone, so growth beyond this bound would be
+// charged in full; no driver has shown such growth yet.
 //
 // An executable graph itself takes some device memory for its nodes, which is growth that the agent finds.
 #include <sys/mman.h>
@@ -27,7 +27,7 @@ struct Demand {
   bool any = false;
 };
 
-// Nodes of one graph, in mmap'd pages: the program may be inside its malloc.
+// The nodes of one graph, in mmap'd pages because the program may be inside its malloc.
 struct Nodes {
   size_t count = 0;
   CUgraphNode* at = nullptr;
@@ -91,7 +91,7 @@ void forget(Process& p, CUgraphExec exec) {
 }
 
 void remember(Process& p, CUgraphExec exec, const Demand& demand) {
-  forget(p, exec);  // It belongs to an earlier graph whose end this library did not see.
+  forget(p, exec);  // It belongs to an earlier graph that was destroyed unnoticed.
   for (unsigned d = 0; d < p.device_count; ++d) {
     if (demand.bytes[d] == 0) continue;
     Record record = record_of(key_of(exec, d), 0, {demand.bytes[d], static_cast<uint16_t>(d), 0}), previous;
@@ -102,7 +102,7 @@ void remember(Process& p, CUgraphExec exec, const Demand& demand) {
 
 bool nothing_to_undo() { return false; }
 
-// Makes `call`, which may take the demand of each device from `device` on.
+// Makes `call`, which may take the demand of each device. Starts with device number `device`.
 template <class Call>
 CUresult taking(Process& p, const Demand& demand, unsigned device, Call call) {
   while (device < p.device_count && demand.bytes[device] == 0) ++device;
@@ -115,7 +115,7 @@ CUresult taking(Process& p, const Demand& demand, unsigned device, Call call) {
       [&] { return taking(p, demand, device + 1, call); }, nothing_to_undo);
 }
 
-// `instantiate()` is the driver's call; with `uploads` it also takes the memory.
+// `instantiate()` is the driver's call. If `uploads` is set, the call also takes the memory.
 template <class Instantiate>
 CUresult instantiated(CUgraphExec* exec, CUgraph graph, bool uploads, Instantiate instantiate) {
   Process* p = attached();
@@ -145,7 +145,7 @@ inline bool some_allocate() {
   return p != nullptr && p->graph_count.load(std::memory_order_relaxed) != 0;
 }
 
-// `launch()` calls the driver; a launch within a capture only adds a node.
+// `launch()` is the driver's call. A launch within a capture only adds a node.
 template <auto IsCapturing, class Launch>
 __attribute__((noinline)) CUresult launched(CUgraphExec exec, CUstream stream, Launch launch) {
   Process* p = attached();

@@ -90,21 +90,22 @@ class Graphs : public DriverTest {
   std::map<uint64_t, std::vector<Node>> graphs_;
 };
 
-TEST_F(Graphs, that_allocate_are_charged_when_launched_and_give_back_when_trimmed) {
+TEST_F(Graphs, are_charged_for_their_allocations_from_launch_to_trim) {
   Attached slice(1, 100 * MiB);
   graphs_[1] = {{}, {10 * MiB, 0}, {40 * MiB, 0}};
   CUgraphExec exec = instantiated(1);
   EXPECT_EQ(slice.used(), 0u);
   EXPECT_EQ(cuGraphLaunch(exec, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(slice.used(), 2 * granule);
-  EXPECT_EQ(cuGraphLaunch(exec, nullptr), CUDA_SUCCESS) << "the pool's memory suffices for it again";
+  EXPECT_EQ(cuGraphLaunch(exec, nullptr), CUDA_SUCCESS)
+      << "the pool's memory is sufficient for the second launch";
   EXPECT_EQ(slice.used(), 2 * granule);
   EXPECT_EQ(cuGraphExecDestroy(exec), CUDA_SUCCESS);
   EXPECT_EQ(cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Graphs, that_allocate_in_a_locality_domain_are_charged) {
+TEST_F(Graphs, are_charged_for_allocations_in_a_locality_domain) {
   Attached slice(1, 100 * MiB);
   on<&cuGraphMemAllocNodeGetParams>([](CUgraphNode n, CUDA_MEM_ALLOC_NODE_PARAMS* params) {
     params->poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN, 1 << 8};
@@ -118,7 +119,7 @@ TEST_F(Graphs, that_allocate_in_a_locality_domain_are_charged) {
   EXPECT_EQ(cuGraphLaunch(instantiated(2), nullptr), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-TEST_F(Graphs, over_the_quota_are_not_launched) {
+TEST_F(Graphs, are_not_launched_over_the_quota) {
   Attached slice(1, 100 * MiB);
   graphs_[1] = {{120 * MiB, 0}};
   CUgraphExec exec = instantiated(1);
@@ -128,7 +129,7 @@ TEST_F(Graphs, over_the_quota_are_not_launched) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Graphs, count_their_children) {
+TEST_F(Graphs, count_the_allocations_of_child_graphs) {
   Attached slice(1, 100 * MiB);
   graphs_[1] = {{0, 2}, {0, 3}};
   graphs_[2] = {{33 * MiB, 0}};
@@ -138,7 +139,7 @@ TEST_F(Graphs, count_their_children) {
   EXPECT_EQ(slice.used(), 3 * granule);
 }
 
-TEST_F(Graphs, unused_memory_of_theirs_goes_to_an_allocation_that_needs_it) {
+TEST_F(Graphs, release_unused_memory_to_an_allocation_that_needs_it) {
   Attached slice(1, 100 * MiB);
   graphs_[1] = {{80 * MiB, 0}};
   EXPECT_EQ(cuGraphLaunch(instantiated(1), nullptr), CUDA_SUCCESS);
@@ -148,14 +149,14 @@ TEST_F(Graphs, unused_memory_of_theirs_goes_to_an_allocation_that_needs_it) {
   EXPECT_EQ(slice.used(), 60 * MiB);
 }
 
-TEST_F(Graphs, without_allocations_are_launched_whatever_the_quota) {
+TEST_F(Graphs, without_allocations_are_launched_even_at_the_quota) {
   Attached slice(1, 1);
   graphs_[1] = {{}, {}};
   EXPECT_EQ(cuGraphLaunch(instantiated(1), nullptr), CUDA_SUCCESS);
   EXPECT_EQ(slice.process->graph_count, 0u);
 }
 
-TEST_F(Graphs, whose_address_comes_again_are_others) {
+TEST_F(Graphs, are_new_graphs_if_an_address_is_reused) {
   Attached slice(1, 10 * MiB);
   graphs_[1] = {{80 * MiB, 0}};
   CUgraphExec exec = instantiated(1);

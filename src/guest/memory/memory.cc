@@ -1,4 +1,4 @@
-// Allocations that are complete at their return (linear, pitched, managed), their frees, and memory
+// Allocations that are complete when the call returns (linear, pitched, managed), their frees, and memory
 // information. Host memory is not charged to a device, so its calls are not here.
 #include "guest/memory/charged.h"
 
@@ -11,7 +11,7 @@ namespace {
 // reservation.
 constexpr Bytes pitch_step = 512_B;
 
-// Multiplies and saturates: more than 64 bits is over any quota.
+// Multiplies with saturation, because a product of more than 64 bits is over any quota.
 Bytes area(uint64_t width, uint64_t height) {
   uint64_t product = 0;
   return {__builtin_mul_overflow(width, height, &product) ? UINT64_MAX : product};
@@ -19,7 +19,7 @@ Bytes area(uint64_t width, uint64_t height) {
 
 void undo(CUdeviceptr pointer) { driver<&cuMemFree_v2>(pointer); }
 
-// In the units of the caller's own pointer, which may have 32 bits.
+// Counts in the unit of the caller's own pointer, which may have 32 bits.
 template <class Pointer>
 CUresult spilled_to(Process& p, const Current& where, uint64_t bytes, Pointer* pointer) {
   CUdeviceptr got = 0;
@@ -28,7 +28,8 @@ CUresult spilled_to(Process& p, const Current& where, uint64_t bytes, Pointer* p
   return result;
 }
 
-// The driver zeroes the caller's results before it fails; programs test the pointer instead of the error.
+// The driver zeroes the caller's results before it fails, and some programs test the pointer instead of the
+// error.
 template <class Result>
 CUresult zeroed_on_failure(CUresult result, Result* out) {
   if (result == CUDA_ERROR_OUT_OF_MEMORY && out != nullptr) *out = 0;
@@ -68,7 +69,8 @@ CUresult cuMemAlloc(CUdeviceptr_v1* pointer, unsigned int bytes) {
   return charged_linear(bytes, pointer, [=] { return driver<&cuMemAlloc>(pointer, bytes); });
 }
 
-// Charged in full, wherever its pages are, because the slice may use all of them from the device.
+// Managed memory is charged in full, wherever its pages are, because the slice may use all of them from the
+// device.
 CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t bytes, unsigned int flags) {
   return charged_linear(bytes, pointer, [=] { return driver<&cuMemAllocManaged>(pointer, bytes, flags); });
 }
@@ -93,7 +95,7 @@ CUresult cuMemFree(CUdeviceptr_v1 pointer) {
   return released(pointer, [=] { return driver<&cuMemFree>(pointer); });
 }
 
-// Also valid for pointers of cuMemAlloc, and then no other hook would release them.
+// This call also accepts pointers of cuMemAlloc, in which case no other hook would release their charge.
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
   return released(
       pointer, [=] { return driver<&cuMemFreeAsync>(pointer, stream); }, reinterpret_cast<uint64_t>(stream));
@@ -107,7 +109,7 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
 
 namespace {
 
-// The memory that a slice which may spill shows beyond its quota.
+// The memory that the hook reports. If the slice may spill, it includes memory beyond the quota.
 struct Seen {
   uint64_t left = 0, all = 0;
 };
@@ -117,7 +119,7 @@ Seen on_host(const Process& p, unsigned device) {
   return {minus({all}, {used(p, spilled(device))}).count, all};
 }
 
-// Without a limit the driver's figures are unchanged. Either pointer may be null.
+// If the slice has no limit, the driver's figures are unchanged. Either pointer may be null.
 template <class Size>
 CUresult narrowed_info(CUresult (*info)(Size*, Size*), Size* free_out, Size* total_out) {
   Process* const p = enter().process;

@@ -22,7 +22,7 @@ bool is_of_stream(const Pool& pool, uint64_t handle) {
 }
 bool is_of_graphs(const Pool& pool, uint64_t handle) { return has(pool, Kind::graph, handle); }
 
-// Enters a pool that `find` does not find. The lock of the last element, which is never used for a pool,
+// Enters a pool that find() did not find. The lock of the last element, which is never used for a pool,
 // admits one thread at a time.
 Pool* enter(Process& p, bool (*is)(const Pool&, uint64_t), uint64_t handle, Kind kind, unsigned device) {
   if (Pool* known = find(p, is, handle)) return known;
@@ -49,7 +49,8 @@ Pool* enter(Process& p, bool (*is)(const Pool&, uint64_t), uint64_t handle, Kind
   return pool;
 }
 
-// Calls `act(pool)` with its lock held for each pool that is not busy. Returns whether any released memory.
+// Calls `act(pool)` with its lock held for each pool that is not busy. Returns whether any of them released
+// memory.
 template <class Act>
 bool each(Process& p, unsigned device, const Pool* held, Act act) {
   bool any = false;
@@ -81,7 +82,7 @@ bool lower(Process& p, Pool& pool, Bytes to) REQUIRES(pool.lock) {
   return recharge(p, pool, to);
 }
 
-// The part of a charge of `all` bytes that is not in the pool's block.
+// Returns the part of a charge of `all` bytes that is not in the pool's block.
 Bytes outside_block(Process& p, Pool& pool, uint64_t all) REQUIRES(pool.lock) {
   return minus({all}, minus(charged(p, pool), {pool.charge.bytes}));
 }
@@ -151,7 +152,7 @@ bool settle(Process& p, Pool& pool) {
   const Kind kind = pool.kind.load(std::memory_order_relaxed);
   if (kind == Kind::orphan || kind == Kind::not_charged) {
     if (pool.live.load(std::memory_order_acquire) != 0) return false;
-    // The block keeps what other processes may hold. No other process has the rest.
+    // The bytes that other processes may hold stay in the block. No other process holds the rest.
     const bool gave = recharge(p, pool.charge, 0_B);
     leave_block(p, pool);
     if (kind == Kind::orphan) pool.kind.store(Kind::none, std::memory_order_release);
@@ -198,8 +199,8 @@ bool has_free_block(const Pool& pool, Bytes asked, uint64_t stream) {
 void use_free_block(Pool& pool, uint64_t at, Bytes bytes) {
   for (Pool::FreeBlock& h : pool.free_block) {
     if (h.bytes == 0 || at + bytes.count <= h.at || h.at + h.bytes <= at) continue;
-    // Suballocations are cut from the beginning of a free block. In all other cases a smaller free block is
-    // the safe side.
+    // Suballocations are cut from the beginning of a free block. In all other cases, assuming a smaller free
+    // block is safe.
     const uint64_t end = h.at + h.bytes, next = at + bytes.count;
     h = at == h.at && next < end ? Pool::FreeBlock{next, end - next, h.stream} : Pool::FreeBlock{};
   }

@@ -6,7 +6,7 @@
 //
 // Growth. Before a call that may make a pool grow, its charge is raised by the most that the call can add:
 // the requested bytes, rounded up to the step of 32 MiB. Afterwards the charge is set to the driver's figure.
-// So the slice never holds more than the quota, not even for a moment.
+// So the slice never exceeds its quota, not even for a moment.
 //
 // If the quota refuses that bound, these steps follow in this order until the call may proceed:
 //   1. settle: query what all pools of the device hold; a synchronisation may have shrunk them
@@ -42,10 +42,10 @@ namespace carve::guest {
 
 inline constexpr Bytes pool_step = 32_MiB;
 
-// Value of a Record's `device` for a suballocation of a pool; its `uses` is the pool's index.
+// Value of Record::device for a suballocation of a pool; Record::uses is then the pool's index.
 inline constexpr uint16_t in_pool = 0xffff;
 
-// Returns the pool of that handle, entering it on first use. `charged` is false for pools imported from
+// Returns the pool of that handle, which is entered on first use. `charged` is false for pools imported from
 // another process and for host memory. Returns null if max_pools are already entered.
 Pool* pool_of(Process& p, CUmemoryPool handle, unsigned device, bool charged = true);
 Pool* find_pool(Process& p, CUmemoryPool handle);
@@ -65,8 +65,8 @@ void use_free_block(Pool& pool, uint64_t at, Bytes bytes) REQUIRES(pool.lock);
 // Returns the bytes charged for a pool, including its shared block.
 Bytes charged(Process& p, const Pool& pool) REQUIRES(pool.lock);
 
-// Adjusts the charge of a pool that has this many bytes. Returns false, with nothing changed, if the quota
-// forbids the growth. recharge_truth() counts it even above the quota.
+// Adjusts the charge of a pool that has this many bytes. Returns false and changes nothing if the quota
+// forbids the growth. recharge_truth() charges the growth even above the quota.
 bool recharge(Process& p, Pool& pool, Bytes reserved) REQUIRES(pool.lock);
 void recharge_truth(Process& p, Pool& pool, Bytes reserved) REQUIRES(pool.lock);
 
@@ -89,7 +89,8 @@ inline constexpr unsigned all_devices = ~0u;
 bool settle_pools(Process& p, unsigned device, const Pool* held = nullptr);
 bool trim_pools(Process& p, unsigned device, const Pool* held = nullptr);
 
-// Records that a suballocation has ended. If there are more ends than suballocations, the pool stays charged.
+// Records that a suballocation has ended. If more ends than suballocations are counted, the pool stays
+// charged.
 inline void suballocation_ended(Pool& pool) REQUIRES(pool.lock) {
   if (ensure(pool.live.load(std::memory_order_relaxed) != 0))
     pool.live.fetch_sub(1, std::memory_order_acq_rel);
@@ -113,7 +114,7 @@ CUresult suballocation_freed(Process& p, const Record& record, uint64_t stream, 
     pool.lock.unlock();
     return result;
   }
-  // A free that waits, perhaps long, does not hold the lock. Its free block counts only if no memory was
+  // A free that may wait for a long time does not hold the lock. Its free block counts only if no memory was
   // given out in the meantime.
   const uint32_t handed = pool.handed.load(std::memory_order_acquire);
   const CUresult result = free();
@@ -128,7 +129,8 @@ CUresult suballocation_freed(Process& p, const Record& record, uint64_t stream, 
   return result;
 }
 
-// Called after something that lets pools shrink. `stream` is what was waited for, as cuMemFreeAsync named it.
+// Called after a call that lets pools shrink. `stream` is the stream that the call waited for, as
+// cuMemFreeAsync named it.
 void synchronized_slowly(Process& p, uint64_t stream);
 inline void synchronized(uint64_t stream = any_stream) {
   if (Process* p = attached(); p != nullptr && p->pool_count.load(std::memory_order_relaxed) != 0)
@@ -136,8 +138,8 @@ inline void synchronized(uint64_t stream = any_stream) {
 }
 inline void synchronized(CUstream stream) { synchronized(reinterpret_cast<uint64_t>(stream)); }
 
-// Reserves. Before it refuses, it releases exported memory that no process holds, and the unused memory of
-// the process's own pools.
+// Makes a reservation. Before refusing it, releases exported memory that no process holds and the unused
+// memory of the process's own pools.
 inline bool granted(Process& p, unsigned device, Reservation& reservation) {
   if (reservation || (settle_shared(p, device) && reservation.again())) return true;
   if (p.pool_count.load(std::memory_order_relaxed) == 0) return false;

@@ -9,7 +9,7 @@ namespace {
 
 using Allocations = DriverTest;
 
-TEST(Charge, is_what_the_driver_takes_for_a_size) {
+TEST(Charge, is_the_size_that_the_driver_takes) {
   EXPECT_EQ(charge_of(1_B), 512_B);
   EXPECT_EQ(charge_of(512_B), 512_B);
   EXPECT_EQ(charge_of(1_MiB), 1_MiB);
@@ -17,7 +17,7 @@ TEST(Charge, is_what_the_driver_takes_for_a_size) {
   EXPECT_EQ(charge_of({(2 << 20) + 1}), 4_MiB);
 }
 
-TEST_F(Allocations, are_charged_rounded_and_given_back) {
+TEST_F(Allocations, are_charged_rounded_up_and_released) {
   Attached slice;
   CUdeviceptr small = 0, large = 0;
   EXPECT_EQ(cuMemAlloc_v2(&small, 100), CUDA_SUCCESS);
@@ -38,7 +38,7 @@ TEST_F(Allocations, over_the_quota_are_rejected_before_the_driver_is_called) {
   EXPECT_EQ(cuMemAlloc_v2(&p, 4 << 20), CUDA_SUCCESS);
 }
 
-TEST_F(Allocations, that_the_quota_refuses_leave_their_moment_for_the_agent) {
+TEST_F(Allocations, that_the_quota_refuses_record_their_time_for_the_agent) {
   Attached slice(1, 4 << 20);
   CUdeviceptr p = 0;
   world->next_result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -48,7 +48,7 @@ TEST_F(Allocations, that_the_quota_refuses_leave_their_moment_for_the_agent) {
   EXPECT_NE(slice.report->quota_refused_ns, 0u);
 }
 
-TEST_F(Allocations, that_the_driver_refuses_are_not_charged) {
+TEST_F(Allocations, are_not_charged_if_the_driver_refuses_them) {
   Attached slice;
   CUdeviceptr p = 0;
   world->next_result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -58,7 +58,7 @@ TEST_F(Allocations, that_the_driver_refuses_are_not_charged) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Allocations, whose_free_fails_stay_charged) {
+TEST_F(Allocations, stay_charged_if_the_free_fails) {
   Attached slice;
   CUdeviceptr p = 0;
   ASSERT_EQ(cuMemAlloc_v2(&p, 100), CUDA_SUCCESS);
@@ -69,7 +69,7 @@ TEST_F(Allocations, whose_free_fails_stay_charged) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Allocations, unknown_pointers_pass_through) {
+TEST_F(Allocations, pass_frees_of_unknown_pointers_to_the_driver) {
   Attached slice;
   world->live[0x1234000] = 5;
   EXPECT_EQ(cuMemFree_v2(0x1234000), CUDA_SUCCESS);
@@ -78,7 +78,7 @@ TEST_F(Allocations, unknown_pointers_pass_through) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Allocations, an_async_free_gives_back_too) {
+TEST_F(Allocations, are_released_by_an_async_free) {
   Attached slice;
   CUdeviceptr p = 0;
   ASSERT_EQ(cuMemAlloc_v2(&p, 100), CUDA_SUCCESS);
@@ -86,13 +86,13 @@ TEST_F(Allocations, an_async_free_gives_back_too) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Allocations, pitched_ones_are_charged_by_the_pitch_that_came_back) {
+TEST_F(Allocations, are_charged_by_the_returned_pitch) {
   Attached slice(1, 64 << 20);
   CUdeviceptr p = 0;
   size_t pitch = 0;
   ASSERT_EQ(cuMemAllocPitch_v2(&p, &pitch, 100, 1000, 4), CUDA_SUCCESS);
   EXPECT_EQ(slice.used(), 512u * 1000);
-  // A device that pads to 4096: more than was reserved.
+  // A device that pads rows to 4,096 bytes, which is more than was reserved.
   on<&cuMemAllocPitch_v2>([](CUdeviceptr* out, size_t* row, size_t, size_t h, unsigned) {
     *row = 4096;
     return driver_allocate(out, *row * h);
@@ -107,7 +107,7 @@ TEST_F(Allocations, pitched_ones_are_charged_by_the_pitch_that_came_back) {
   EXPECT_EQ(cuMemAllocPitch_v2(&q, &pitch, SIZE_MAX, SIZE_MAX, 4), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-TEST_F(Allocations, managed_memory_counts_in_full) {
+TEST_F(Allocations, of_managed_memory_are_charged_in_full) {
   Attached slice(1, 4 << 20);
   CUdeviceptr p = 0;
   EXPECT_EQ(cuMemAllocManaged(&p, 5 << 20, 1), CUDA_ERROR_OUT_OF_MEMORY);
@@ -129,7 +129,7 @@ TEST_F(Allocations, are_charged_to_the_device_of_the_current_context) {
   EXPECT_EQ(cuMemAlloc_v2(&p, 100), CUDA_ERROR_OUT_OF_MEMORY) << "not granted";
 }
 
-TEST_F(Allocations, without_a_context_get_the_drivers_own_error) {
+TEST_F(Allocations, return_the_drivers_own_error_without_a_context) {
   Attached slice;
   on<&cuCtxGetDevice>([](CUdevice*) { return CUDA_ERROR_INVALID_CONTEXT; });
   on<&cuMemAlloc_v2>([](CUdeviceptr* p, size_t) {
@@ -141,7 +141,7 @@ TEST_F(Allocations, without_a_context_get_the_drivers_own_error) {
   EXPECT_EQ(p, 0u);
 }
 
-TEST_F(Allocations, without_a_known_device_are_undone_if_the_driver_made_them) {
+TEST_F(Allocations, are_undone_if_their_device_is_unknown) {
   Attached slice;
   on<&cuCtxGetDevice>([](CUdevice*) { return CUDA_ERROR_INVALID_CONTEXT; });
   static int freed = 0;
@@ -151,7 +151,7 @@ TEST_F(Allocations, without_a_known_device_are_undone_if_the_driver_made_them) {
   EXPECT_EQ(freed, 1);
 }
 
-TEST_F(Allocations, beyond_the_quota_zero_the_results_as_the_driver_does) {
+TEST_F(Allocations, zero_the_results_over_the_quota_as_the_driver_does) {
   Attached slice(1, 1 << 20);
   CUdeviceptr p = 77;
   EXPECT_EQ(cuMemAlloc_v2(&p, 8 << 20), CUDA_ERROR_OUT_OF_MEMORY);
@@ -164,7 +164,7 @@ TEST_F(Allocations, beyond_the_quota_zero_the_results_as_the_driver_does) {
   EXPECT_EQ(cuMemAlloc_v2(nullptr, 8 << 20), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-TEST_F(Allocations, information_that_fails_is_zeroed_as_the_driver_does) {
+TEST_F(Allocations, zero_the_memory_information_on_an_error_as_the_driver_does) {
   Attached slice;
   on<&cuMemGetInfo_v2>([](size_t* free, size_t* total) {
     *free = *total = 0;
@@ -176,7 +176,7 @@ TEST_F(Allocations, information_that_fails_is_zeroed_as_the_driver_does) {
   EXPECT_EQ(total, 0u);
 }
 
-TEST_F(Allocations, never_exceed_the_quota_and_lose_no_byte_while_threads_race) {
+TEST_F(Allocations, never_exceed_the_quota_when_threads_race) {
   Attached slice(1, 8 << 20);
   std::vector<std::jthread> threads;
   std::atomic<bool> over{false};
@@ -203,7 +203,7 @@ TEST_F(Allocations, never_exceed_the_quota_and_lose_no_byte_while_threads_race) 
   EXPECT_EQ(cuMemAlloc_v2(&p, 8 << 20), CUDA_SUCCESS);
 }
 
-TEST_F(Allocations, memory_information_shows_the_slice) {
+TEST_F(Allocations, report_the_slices_memory_as_memory_information) {
   Attached slice(1, 10 << 20);
   size_t free_bytes = 0, total = 0;
   CUdeviceptr p = 0;
@@ -227,7 +227,7 @@ TEST_F(Allocations, memory_information_shows_the_slice) {
   EXPECT_EQ(total, 64u << 20);
 }
 
-TEST_F(Allocations, total_memory_is_the_smaller_of_quota_and_device) {
+TEST_F(Allocations, report_the_smaller_of_quota_and_device_as_total_memory) {
   Attached slice(1, 10 << 20);
   size_t total = 0;
   EXPECT_EQ(cuDeviceTotalMem_v2(&total, 0), CUDA_SUCCESS);
@@ -236,10 +236,10 @@ TEST_F(Allocations, total_memory_is_the_smaller_of_quota_and_device) {
   EXPECT_EQ(total, 0u) << "not granted";
 }
 
-TEST_F(Allocations, and_devices_are_known_by_the_slices_own_in_the_drivers_order) {
+TEST_F(Allocations, count_the_slices_devices_in_the_drivers_order) {
   Attached slice(2);
   std::swap(slice.control->devices[0].uuid[0], slice.control->devices[1].uuid[0]);
-  slice.control->devices[1].uuid[0] = 8;  // The driver's device 7, and its device 1.
+  slice.control->devices[1].uuid[0] = 8;  // The slice has the driver's devices 7 and 1.
   int count = 0;
   CUdevice device = -1;
   EXPECT_EQ(cuDeviceGetCount(&count), CUDA_SUCCESS);

@@ -1,4 +1,4 @@
-// Stream-ordered memory: cuMemAllocAsync from a device's pool, cuMemAllocFromPoolAsync from any.
+// Stream-ordered memory: cuMemAllocAsync from a device's pool, cuMemAllocFromPoolAsync from any pool.
 // memory_pool.h describes how pools are charged. This file finds the pool of a call and tracks its
 // suballocations.
 //
@@ -123,7 +123,7 @@ CUresult from_pool(CUdeviceptr* pointer, size_t bytes, CUmemoryPool handle, CUst
   if (entered.process == nullptr || captured<IsCapturing>(stream)) return allocate();
   Process& p = *entered.process;
   Pool* pool = find_pool(p, handle);
-  if (pool == nullptr) {  // Set before the library was loaded: the current device's pool is assumed.
+  if (pool == nullptr) {  // Set before the library was loaded; assume the current device's pool.
     const Current where = current(p);
     if (where.result != CUDA_SUCCESS) return where.result;
     pool = pool_of(p, handle, where.device);
@@ -139,8 +139,9 @@ void seen(CUmemoryPool handle, CUdevice ordinal) {
   if (found.result == CUDA_SUCCESS) pool_of(*p, handle, found.device);
 }
 
-// A managed pool's location is only a preference (cuda.h, cuMemPoolCreate): without a device there it is charged to the current device,
-// like cuMemAllocManaged, and not known before its first allocation.
+// A managed pool's location is only a preference (cuda.h, cuMemPoolCreate): if it names no device, the pool
+// is charged to the current device, like cuMemAllocManaged, and it is not entered before its first
+// allocation.
 void seen(CUmemoryPool handle, const CUmemLocation* location, CUmemAllocationType type) {
   Process* p = attached();
   if (p == nullptr || location == nullptr) return;
@@ -151,7 +152,7 @@ void seen(CUmemoryPool handle, const CUmemLocation* location, CUmemAllocationTyp
   }
 }
 
-// Settles pools that a call may have let shrink.
+// Settles the pools that a call may have allowed to shrink.
 CUresult settled(CUmemoryPool handle, CUresult result) {
   Process* p = attached();
   Pool* pool = p != nullptr ? find_pool(*p, handle) : nullptr;
@@ -233,7 +234,7 @@ CUresult cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAlloc
   return result;
 }
 
-// Calls at which a pool releases what its threshold does not keep (CUDA driver API, "Stream Ordered Memory
+// Calls at which a pool releases the memory above its threshold (CUDA driver API, "Stream Ordered Memory
 // Allocator"), and at which a thread may have no work left (busy_time.h).
 namespace {
 

@@ -11,9 +11,9 @@ namespace {
 
 constexpr uint64_t step = 32 << 20;
 
-// The pools of a fake driver. A free block that is large enough is given out, first fit; otherwise `reserved`
-// grows in steps. A synchronisation releases what the threshold does not keep. `scattered` means that all
-// free blocks are too small.
+// The pools of a fake driver. An allocation takes the first free block that is large enough; otherwise
+// `reserved` grows in steps. A synchronisation releases the memory above the threshold. `scattered` means
+// that all free blocks are too small.
 struct FakePool {
   uint64_t reserved = 0, used = 0, threshold = 0;
   bool scattered = false;
@@ -160,13 +160,13 @@ class Pools : public DriverTest {
   std::map<uint64_t, FakePool> pools_;
 };
 
-TEST_F(Pools, are_charged_what_they_reserve_and_give_it_back_at_a_synchronisation) {
+TEST_F(Pools, are_charged_for_what_they_reserve_until_a_synchronisation_releases_it) {
   Attached slice(1, 100 * MiB);
   CUdeviceptr a = 0, b = 0;
   ASSERT_EQ(cuMemAllocAsync(&a, MiB, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(slice.used(), step);
   ASSERT_EQ(cuMemAllocAsync(&b, MiB, nullptr), CUDA_SUCCESS);
-  EXPECT_EQ(slice.used(), step) << "from memory that is reserved already";
+  EXPECT_EQ(slice.used(), step) << "the memory was already reserved";
   EXPECT_EQ(cuMemFreeAsync(a, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(cuMemFreeAsync(b, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(slice.used(), step);
@@ -174,19 +174,19 @@ TEST_F(Pools, are_charged_what_they_reserve_and_give_it_back_at_a_synchronisatio
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Pools, never_reserve_more_than_the_quota_not_for_a_moment) {
+TEST_F(Pools, never_reserve_more_than_the_quota_even_temporarily) {
   Attached slice(1, 100 * MiB);
   std::vector<CUdeviceptr> suballocations;
   CUdeviceptr p = 0;
   while (cuMemAllocAsync(&p, 3 * MiB, nullptr) == CUDA_SUCCESS) suballocations.push_back(p);
-  EXPECT_EQ(suballocations.size(), 30u) << "three times 32 MiB reserved, ten suballocations from each";
+  EXPECT_EQ(suballocations.size(), 30u) << "3 chunks of 32 MiB with 10 suballocations each";
   EXPECT_EQ(most, 3 * step);
   EXPECT_EQ(slice.used(), 3 * step);
   EXPECT_EQ(cuMemAlloc_v2(&p, 5 * MiB), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(cuMemAlloc_v2(&p, 4 * MiB), CUDA_SUCCESS);
 }
 
-TEST_F(Pools, that_keep_memory_give_it_to_an_allocation_that_needs_it) {
+TEST_F(Pools, release_unused_memory_to_an_allocation_that_needs_it) {
   Attached slice(1, 100 * MiB);
   CUmemoryPool pool = own_pool();
   keep_all(pool);
@@ -201,7 +201,7 @@ TEST_F(Pools, that_keep_memory_give_it_to_an_allocation_that_needs_it) {
   EXPECT_EQ(slice.used(), 50 * MiB + step);
 }
 
-TEST_F(Pools, full_to_the_quota_serve_what_they_have_unused) {
+TEST_F(Pools, serve_allocations_from_unused_memory_at_the_quota) {
   Attached slice(1, 64 * MiB);
   CUmemoryPool pool = own_pool();
   keep_all(pool);
@@ -214,10 +214,10 @@ TEST_F(Pools, full_to_the_quota_serve_what_they_have_unused) {
   EXPECT_EQ(cuMemAllocFromPoolAsync(&c, 24 * MiB, pool, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(slice.used(), 64 * MiB);
   EXPECT_EQ(cuMemAllocFromPoolAsync(&b, MiB, pool, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_EQ(most, 64 * MiB) << "not for a moment";
+  EXPECT_EQ(most, 64 * MiB) << "the quota was exceeded temporarily";
 }
 
-TEST_F(Pools, that_grew_though_they_need_not_are_cut_back_and_the_allocation_refused) {
+TEST_F(Pools, refuse_an_allocation_that_makes_the_pool_grow_unexpectedly) {
   Attached slice(1, 64 * MiB);
   CUmemoryPool pool = own_pool();
   keep_all(pool);
@@ -230,7 +230,7 @@ TEST_F(Pools, that_grew_though_they_need_not_are_cut_back_and_the_allocation_ref
   EXPECT_EQ(fake(pool).live.size(), 1u);
 }
 
-TEST_F(Pools, and_linear_memory_may_be_freed_by_each_others_calls) {
+TEST_F(Pools, allow_suballocations_and_linear_memory_to_be_freed_by_either_call) {
   Attached slice(1, 100 * MiB);
   CUdeviceptr a = 0, b = 0;
   ASSERT_EQ(cuMemAllocAsync(&a, MiB, nullptr), CUDA_SUCCESS);
@@ -242,7 +242,7 @@ TEST_F(Pools, and_linear_memory_may_be_freed_by_each_others_calls) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Pools, destroyed_with_suballocations_stay_charged_until_the_last_is_freed) {
+TEST_F(Pools, stay_charged_after_destruction_until_the_last_suballocation_is_freed) {
   Attached slice(1, 100 * MiB);
   CUmemoryPool pool = own_pool(), empty = own_pool();
   CUdeviceptr a = 0, b = 0;
@@ -257,7 +257,7 @@ TEST_F(Pools, destroyed_with_suballocations_stay_charged_until_the_last_is_freed
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Pools, of_host_memory_and_imported_ones_are_not_charged) {
+TEST_F(Pools, are_not_charged_if_imported_or_in_host_memory) {
   Attached slice(1, 10 * MiB);
   CUdeviceptr p = 0;
   EXPECT_EQ(cuMemAllocFromPoolAsync(&p, 50 * MiB, own_pool(CU_MEM_LOCATION_TYPE_HOST), nullptr),
@@ -268,7 +268,7 @@ TEST_F(Pools, of_host_memory_and_imported_ones_are_not_charged) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Pools, belong_to_the_device_that_they_were_made_for) {
+TEST_F(Pools, are_charged_to_the_device_of_their_location) {
   Attached slice(2, 100 * MiB);
   CUdeviceptr p = 0;
   ASSERT_EQ(cuMemAllocFromPoolAsync(&p, MiB, own_pool(CU_MEM_LOCATION_TYPE_DEVICE, 1), nullptr),
@@ -279,7 +279,7 @@ TEST_F(Pools, belong_to_the_device_that_they_were_made_for) {
             CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-TEST_F(Pools, of_a_locality_domain_are_charged_on_its_device) {
+TEST_F(Pools, are_charged_to_the_device_of_their_locality_domain) {
   Attached slice(2, 100 * MiB);
   CUdeviceptr p = 0;
   const CUmemoryPool pool = own_pool(CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN, 1 | 1 << 8);
@@ -289,7 +289,7 @@ TEST_F(Pools, of_a_locality_domain_are_charged_on_its_device) {
   EXPECT_EQ(cuMemAllocFromPoolAsync(&p, 120 * MiB, pool, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-TEST_F(Pools, of_managed_memory_are_charged_to_the_current_device) {
+TEST_F(Pools, are_charged_to_the_current_device_if_managed) {
   Attached slice(1, 100 * MiB);
   uint64_t expected = 0;
   for (const CUmemLocationType preferred : {CU_MEM_LOCATION_TYPE_NONE, CU_MEM_LOCATION_TYPE_HOST}) {
@@ -305,7 +305,7 @@ TEST_F(Pools, of_managed_memory_are_charged_to_the_current_device) {
   }
 }
 
-TEST_F(Pools, a_captured_allocation_takes_nothing) {
+TEST_F(Pools, are_not_charged_for_a_captured_allocation) {
   Attached slice(1, MiB);
   capturing = true;
   CUdeviceptr p = 0;
@@ -313,7 +313,7 @@ TEST_F(Pools, a_captured_allocation_takes_nothing) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Pools, stay_within_the_quota_while_threads_race_and_are_empty_afterwards) {
+TEST_F(Pools, stay_within_the_quota_when_threads_race_and_are_empty_afterwards) {
   Attached slice(1, 5 * step + MiB);
   std::vector<std::jthread> threads;
   std::atomic<bool> over{false};
@@ -340,7 +340,7 @@ TEST_F(Pools, stay_within_the_quota_while_threads_race_and_are_empty_afterwards)
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Pools, more_than_can_be_known_are_refused_not_forgotten) {
+TEST_F(Pools, are_refused_beyond_the_number_that_can_be_recorded) {
   Attached slice(1, 100 * MiB);
   CUdeviceptr p = 0;
   CUmemoryPool last = nullptr;
@@ -348,7 +348,7 @@ TEST_F(Pools, more_than_can_be_known_are_refused_not_forgotten) {
   EXPECT_EQ(cuMemAllocFromPoolAsync(&p, MiB, last, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-TEST_F(Pools, memory_information_includes_released_memory) {
+TEST_F(Pools, count_released_memory_as_free_in_memory_information) {
   Attached slice(1, 60 * MiB);
   CUdeviceptr p = 0;
   size_t free_bytes = 0, total = 0;
@@ -356,7 +356,7 @@ TEST_F(Pools, memory_information_includes_released_memory) {
   ASSERT_EQ(cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
   EXPECT_EQ(free_bytes, 28 * MiB);
   cuMemFreeAsync(p, nullptr);
-  for (auto& [id, pool] : pools_) pool.shrink(0);  // Detected without a call of this library.
+  for (auto& [id, pool] : pools_) pool.shrink(0);  // Detected although this library is not called.
   ASSERT_EQ(cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
   EXPECT_EQ(free_bytes, 60 * MiB);
 }

@@ -1,13 +1,13 @@
 // Memory pools that several processes use. A pool is passed as a descriptor, and each of its pointers as
-// data. The importer's memory is the exporter's, which is charged once (memory_pool.h). The descriptor keeps
-// no memory: it only names the pool's shared block.
+// data. Importer and exporter share the memory, which is charged once (memory_pool.h). The descriptor does
+// not keep the memory allocated; it only carries the name of the pool's shared block.
 #include "guest/memory/memory_pool.h"
 #include "guest/memory/sharing.h"
 
 namespace carve::guest {
 namespace {
 
-// Gives the pool a shared block, without bytes at first. Returns false if the slice has no free one.
+// Gives the pool a shared block, which has no bytes at first. Returns false if the slice has no free one.
 bool has_block(Process& p, Pool& pool) REQUIRES(pool.lock) {
   if (pool.block != 0) return true;
   const Charge nothing = {0, pool.charge.device, pool.charge.lane};
@@ -18,7 +18,8 @@ bool has_block(Process& p, Pool& pool) REQUIRES(pool.lock) {
   return true;
 }
 
-// Imported pools and those of host memory are entered without a device; only imported ones have a block.
+// Imported pools and pools of host memory are entered without a device. Of these, only imported pools have a
+// block.
 bool is_imported(const Pool& pool) {
   return pool.device.load(std::memory_order_relaxed) == static_cast<uint16_t>(not_granted);
 }
@@ -65,7 +66,7 @@ CUresult cuMemPoolExportToShareableHandle(void* out, CUmemoryPool handle, CUmemA
   const CUresult result = has_block(*p, *pool) ? make() : CUDA_ERROR_OUT_OF_MEMORY;
   int fd = -1;
   if (result == CUDA_SUCCESS) __builtin_memcpy(&fd, out, sizeof fd);
-  // Importers cannot find a block without a name, so the charge of such a pool never falls.
+  // Importers cannot find a block without a name, so the charge of such a pool is never lowered.
   if (result == CUDA_SUCCESS && !name_descriptor(fd, pool->block_name.load(std::memory_order_relaxed)))
     keep_until_slice_ends(*p, static_cast<unsigned>(pool->block - 1));
   pool->lock.unlock();
@@ -84,7 +85,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* out, void* handle, CUm
   if (from.block == no_block) return result;
   if (pool != nullptr)
     pool->block_name.store(p->report->charges.block[from.block].name.load(), std::memory_order_relaxed);
-  leave(*p, from.block);  // A pool without pointers keeps no memory.
+  leave(*p, from.block);  // A pool without pointers holds no memory.
   return result;
 }
 
@@ -123,7 +124,8 @@ CUresult cuMemPoolImportPointer(CUdeviceptr* out, CUmemoryPool handle, CUmemPool
   if (result == CUDA_SUCCESS) {
     record = record_of(*out, 0, {0, in_pool, 0});
     record.uses = static_cast<uint32_t>(pool - p->pool);
-    // Without memory for the record its free is not seen, and the block stays held until the process ends.
+    // If there is no memory for the record, the free of the pointer is not noticed, and the block stays held
+    // until the process ends.
     pool->live.fetch_add(1, std::memory_order_relaxed);
     p->allocations.put(record, &previous);
   } else {

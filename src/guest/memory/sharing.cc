@@ -68,7 +68,7 @@ using namespace carve::guest;
 
 namespace {
 
-// Returns the start of the allocation that contains the address, or the address.
+// Returns the start of the allocation that contains the address, or the address itself if no allocation does.
 CUdeviceptr start_of(Process& p, CUdeviceptr address) {
   Record record;
   CUdeviceptr start = 0;
@@ -78,13 +78,14 @@ CUdeviceptr start_of(Process& p, CUdeviceptr address) {
   return start;
 }
 
-// Makes an allocation a shared block. Returns false if the slice has no free block. Memory that is not
-// charged here, and a suballocation of a pool, for which the driver makes no handle, are left as they are.
+// Turns the charge of an allocation into a shared block. Returns false if the slice has no free block. Does
+// nothing for memory that this process is not charged for, and for suballocations of a pool, for which the
+// driver makes no handle.
 bool shared_allocation(Process& p, CUdeviceptr pointer, uint64_t name) {
   Record record;
   p.exporting.lock();
   bool done = true;
-  // While the record is out, a free of the pointer (an error in the program) releases nothing.
+  // While the record is removed, a free of the pointer (an error in the program) releases nothing.
   if (p.allocations.take(pointer, &record)) {
     if (record.device < p.device_count) {
       const unsigned block = share(p, record.charge(), SharedBlockKind::handle, name);
@@ -92,7 +93,7 @@ bool shared_allocation(Process& p, CUdeviceptr pointer, uint64_t name) {
       if (done) record = record_of(record.key, record.context, charge_of_block(block));
     }
     Record previous;
-    p.allocations.put(record, &previous);  // Its slot was free a moment ago.
+    p.allocations.put(record, &previous);  // Its slot was just freed.
   }
   p.exporting.unlock();
   return done;
@@ -104,7 +105,7 @@ CUresult opened(CUdeviceptr* pointer, const CUipcMemHandle& handle, unsigned int
   if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
   const uint64_t identity = identity_of(handle);
   Process* p = entered.process;
-  if (is_foreign(identity)) {  // The driver must not see it, so its other errors are found here.
+  if (is_foreign(identity)) {  // The call must not reach the driver, so its other errors are detected here.
     constexpr unsigned lazy_peer_access = 1;  // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only valid flags.
     if (flags != lazy_peer_access) return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = p != nullptr ? current(*p).result : CUDA_SUCCESS;
@@ -120,8 +121,8 @@ CUresult opened(CUdeviceptr* pointer, const CUipcMemHandle& handle, unsigned int
       p->allocations.put(record_of(*pointer, reinterpret_cast<uint64_t>(context), charge_of_block(block)),
                          &record))
     return result;
-  // Opened once more, or not at all. Without memory for the record the block stays held until the process
-  // ends.
+  // The memory was already open, or the call failed. If there is no memory for the record, the block stays
+  // held until the process ends.
   if (result != CUDA_SUCCESS || (!is_new && p->allocations.use(*pointer, 1, &record))) leave(*p, block);
   return result;
 }

@@ -1,11 +1,11 @@
 // Memory that is passed between processes is charged once, to the slice in which it was allocated, until no
-// process holds it (quota/shared_block.h). A slice must not use another slice's memory uncounted. So the
-// exports of its processes are recorded in pages that they share (wire/shm/exports.h). An import of any other
-// object is refused with the error that the call documents.
+// process holds it (quota/shared_block.h). A slice must not use another slice's memory without being charged
+// for it. So the exports of a slice's processes are recorded in pages that these processes share
+// (wire/shm/exports.h), and an import of any other object is refused with the error that the call documents.
 //
-// An object is identified by its name: the name that its exporter gave to a descriptor, else the descriptor's
-// device and inode; the 64 bytes of an IPC handle. If a driver gives all its descriptors one inode (a device
-// node), those that an unmanaged process exported cannot be distinguished, so such imports are allowed.
+// A descriptor is identified by the name that its exporter gave it, or otherwise by its device and inode; an
+// IPC handle is identified by its 64 bytes. If a driver gives all its descriptors one inode (a device node),
+// those that an unmanaged process exported cannot be distinguished, so such imports are allowed.
 #pragma once
 
 #include "guest/linkage/hook.h"
@@ -13,17 +13,17 @@
 
 namespace carve::guest {
 
-// Returns `result`. If it is a success, records `handle` as an exported object.
+// Returns `result`. If `result` is CUDA_SUCCESS, also records `handle` as an exported object.
 CUresult exported(CUresult result, const void* handle, CUmemAllocationHandleType type);
 
-// The object of an import. The caller has a use of the block and must leave it if the import fails.
+// The imported object. The caller has a use of its block and must leave the block if the import fails.
 struct Imported {
   bool is_foreign;  // The import must be refused.
-  unsigned block;   // Or no_block if it is not charged to this slice.
+  unsigned block;   // no_block if the object is not charged to this slice.
 };
 Imported imported(Process& p, const void* handle, CUmemAllocationHandleType type);
 
-// Returns the identity of a file descriptor; 0 if unknown.
+// Returns the identity of a file descriptor, or 0 if it is unknown.
 uint64_t identity_of_descriptor(int fd);
 
 }  // namespace carve::guest

@@ -17,7 +17,7 @@ bool can_share(CUdevice ordinal) {
          value != 0;
 }
 
-// Returns what is left of the quota, in whole steps.
+// Returns the unused part of the quota, rounded down to whole steps.
 uint64_t room(const Process& p, unsigned device) {
   return minus({quota(p, device)}, {used(p, device)}).count / step * step;
 }
@@ -53,7 +53,7 @@ CUresult allocate_spilled(Process& p, const Current& where, uint64_t bytes, Byte
   if (pointer == nullptr || !may_spill(p, where.device) ||
       driver<&cuCtxGetDevice>(&ordinal) != CUDA_SUCCESS || !can_share(ordinal))
     return refused_by_quota(p);
-  // Other processes may take the rest first: then request less, and in the end nothing.
+  // Other processes may take the rest of the quota first. Then request less and less, and finally nothing.
   uint64_t near = std::min(room(p, where.device), takes.count);
   Reservation on_device(p, where.device, {near});
   for (unsigned tries = 0; !on_device && tries < 64; ++tries) {
@@ -91,7 +91,7 @@ void unspill(Process& p, const Record& lifted) {
 
 void put_back(Process& p, const Record& lifted) {
   Record previous;
-  // Its slot was free a moment ago. Without a record the bytes stay charged.
+  // Its slot was just freed. If the record cannot be stored, the bytes stay charged.
   if (lifted.key != 0) static_cast<void>(ensure(p.on_host.put(lifted, &previous)));
 }
 
@@ -115,8 +115,8 @@ Copy prefetched(uint64_t bytes, bool to_host) {
   return {to_host ? Direction::to_host : Direction::to_device, bytes, legacy_stream};
 }
 
-// Returns whether advice is ignored: all except access rights. A preferred location or read copies would move
-// the memory to the device.
+// Returns whether the advice is ignored. All advice except access rights is ignored. A preferred location or
+// read copies would move the memory to the device.
 bool passed_over(CUdeviceptr at, CUmem_advise advice) {
   return advice != CU_MEM_ADVISE_SET_ACCESSED_BY && advice != CU_MEM_ADVISE_UNSET_ACCESSED_BY &&
          is_spilled(at);

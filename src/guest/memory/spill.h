@@ -18,14 +18,14 @@
 
 namespace carve::guest {
 
-// Allocates `bytes`, for which the quota has not enough left. `takes` is the charged amount. Returns
-// CUDA_ERROR_OUT_OF_MEMORY over both budgets, or if the memory cannot be placed.
+// Allocates `bytes` that do not fit the rest of the quota. `takes` is the amount to charge. Returns
+// CUDA_ERROR_OUT_OF_MEMORY if both budgets are too small or the memory cannot be placed.
 CUresult allocate_spilled(Process& p, const Current& where, uint64_t bytes, Bytes takes,
                           CUdeviceptr* pointer);
 
-// The host bytes of a pointer. lift_spilled() removes the record before the driver frees the pointer, because
-// afterwards another thread may have got it. unspill() then releases the bytes. If the free failed, the
-// record is put back.
+// Manages the host bytes of a pointer. lift_spilled() removes the record before the driver frees the pointer,
+// because afterwards another thread may have got the same pointer. unspill() then releases the bytes. If the
+// free failed, the record is put back.
 Record lift_spilled(Process& p, CUdeviceptr pointer);
 void unspill(Process& p, const Record& lifted);
 void put_back(Process& p, const Record& lifted);

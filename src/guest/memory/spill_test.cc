@@ -52,7 +52,7 @@ class Spill : public DriverTest {
   std::vector<Advice> advice_;
 };
 
-TEST_F(Spill, an_allocation_that_does_not_fit_is_on_the_device_up_to_the_quota) {
+TEST_F(Spill, puts_the_part_of_an_allocation_beyond_the_quota_into_host_memory) {
   Attached slice(1, 10 * MiB);
   allow(slice, 20 * MiB);
   CUdeviceptr a = 0, b = 0;
@@ -71,7 +71,7 @@ TEST_F(Spill, an_allocation_that_does_not_fit_is_on_the_device_up_to_the_quota) 
   EXPECT_EQ(on_host(slice), 0u);
 }
 
-TEST_F(Spill, ends_at_its_ceiling) {
+TEST_F(Spill, refuses_allocations_beyond_its_limit) {
   Attached slice(1, 10 * MiB);
   allow(slice, 20 * MiB);
   CUdeviceptr a = 0, b = 0;
@@ -83,7 +83,7 @@ TEST_F(Spill, ends_at_its_ceiling) {
   EXPECT_EQ(slice.used() + on_host(slice), 0u);
 }
 
-TEST_F(Spill, is_off_unless_allowed_and_where_the_device_cannot_share) {
+TEST_F(Spill, requires_permission_and_concurrent_managed_access) {
   Attached slice(1, 10 * MiB);
   CUdeviceptr a = 0;
   EXPECT_EQ(cuMemAlloc_v2(&a, 12 * MiB), CUDA_ERROR_OUT_OF_MEMORY);
@@ -94,7 +94,7 @@ TEST_F(Spill, is_off_unless_allowed_and_where_the_device_cannot_share) {
   EXPECT_EQ(cuMemAlloc_v2(&a, 12 * MiB), CUDA_SUCCESS);
 }
 
-TEST_F(Spill, whose_advice_the_driver_refuses_takes_nothing) {
+TEST_F(Spill, charges_nothing_if_the_driver_rejects_the_advice) {
   Attached slice(1, 10 * MiB);
   allow(slice, 20 * MiB);
   on<&cuMemAdvise>([](CUdeviceptr, size_t, CUmem_advise, CUdevice) { return CUDA_ERROR_INVALID_DEVICE; });
@@ -104,7 +104,7 @@ TEST_F(Spill, whose_advice_the_driver_refuses_takes_nothing) {
   EXPECT_TRUE(world->live.empty());
 }
 
-TEST_F(Spill, is_seen_as_memory_of_the_device) {
+TEST_F(Spill, is_reported_as_memory_of_the_device) {
   Attached slice(1, 10 * MiB);
   allow(slice, 20 * MiB);
   size_t free_bytes = 0, total = 0;
@@ -117,7 +117,7 @@ TEST_F(Spill, is_seen_as_memory_of_the_device) {
   EXPECT_EQ(total, 30 * MiB);
 }
 
-TEST_F(Spill, managed_and_pitched_memory_too) {
+TEST_F(Spill, applies_to_managed_and_pitched_memory) {
   Attached slice(1, 10 * MiB);
   allow(slice, 40 * MiB);
   CUdeviceptr a = 0, b = 0;
@@ -129,7 +129,7 @@ TEST_F(Spill, managed_and_pitched_memory_too) {
   EXPECT_EQ(on_host(slice), 6 * MiB);
 }
 
-TEST_F(Spill, spilled_memory_is_not_moved_back_by_the_programs_own_hints) {
+TEST_F(Spill, ignores_hints_that_would_move_spilled_memory_to_the_device) {
   Attached slice(1, 10 * MiB);
   allow(slice, 40 * MiB);
   CUdeviceptr near = 0, far = 0;
@@ -148,7 +148,7 @@ TEST_F(Spill, spilled_memory_is_not_moved_back_by_the_programs_own_hints) {
   EXPECT_EQ(prefetches, 2);
 }
 
-TEST_F(Spill, goes_with_its_context_and_with_a_killed_process) {
+TEST_F(Spill, is_released_with_its_context_or_its_killed_process) {
   Attached slice(1, 10 * MiB, MiB);
   allow(slice, 40 * MiB);
   on<&cuCtxCreate_v2>([](CUcontext* c, unsigned, CUdevice) {
@@ -161,7 +161,7 @@ TEST_F(Spill, goes_with_its_context_and_with_a_killed_process) {
   ASSERT_EQ(cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
   current_context = 0x4440;
   ASSERT_EQ(cuMemAlloc_v2(&a, 12 * MiB), CUDA_SUCCESS);
-  EXPECT_EQ(slice.used(), 9 * MiB) << "a context and four blocks";
+  EXPECT_EQ(slice.used(), 9 * MiB) << "a context of 1 MiB and four blocks of 2 MiB";
   EXPECT_EQ(cuCtxDestroy_v2(context), CUDA_SUCCESS);
   EXPECT_EQ(slice.used() + on_host(slice), 0u);
   current_context = 0x1000;

@@ -1,4 +1,4 @@
-// Virtual memory management and multicast. See physical.h for what keeps memory charged.
+// Virtual memory management and multicast. physical.h describes which references keep memory charged.
 #include "guest/memory/location.h"
 #include "guest/memory/physical.h"
 #include "guest/memory/sharing.h"
@@ -10,13 +10,13 @@ namespace {
 // The smallest mapping: the granularity of every known device.
 constexpr uint64_t granule = 2 << 20;
 
-// Creates a new identity with one use. Returns 0 without memory for the records.
+// Creates a new identity with one use. Returns 0 if there is no memory for the records.
 uint64_t enter_physical(Process& p, CUmemGenericAllocationHandle handle, const Charge& charge) {
   const uint64_t id = p.last_physical.fetch_add(1, std::memory_order_relaxed) + 1;
   Record previous;
   if (!p.physicals.put(record_of(id, 0, charge), &previous)) return 0;
   if (p.handles.put(record_of(handle, id, {}), &previous)) {
-    if (previous.key != 0) let_go(p, previous.context);  // A handle whose end this library did not see.
+    if (previous.key != 0) let_go(p, previous.context);  // A handle whose release went unnoticed.
     return id;
   }
   Record gone;
@@ -44,7 +44,7 @@ uint64_t physical_of(Process& p, CUmemGenericAllocationHandle handle) {
 }
 
 uint64_t physical_at(Process& p, CUdeviceptr address) {
-  // The mapping begins at a granule at or before the address; 1 TiB is more than any one mapping has.
+  // The mapping begins at a granule at or before the address; no mapping is larger than 1 TiB.
   CUdeviceptr start = address & ~(granule - 1);
   Record record;
   for (unsigned steps = 0; steps < 1 << 19; ++steps, start -= granule) {
@@ -62,13 +62,14 @@ void pin(Process& p, uint64_t slot, uint64_t owner, uint64_t physical) {
   }
   hold(p, physical);
   // If there is no memory for the record, the hold stays: the bytes are charged for longer than necessary,
-  // never for less.
+  // but never too short.
   if (p.pins.put(record_of(slot, owner, {physical, 0, 0}), &previous) && previous.key != 0)
     let_go(p, previous.bytes);
 }
 
 void unpin_all_of(Process& p, uint64_t owner) {
-  // In small batches: let_go() may unpin in turn, which must not happen under a table's lock.
+  // Works in small batches, because let_go() may unpin further memory and must not be called under a table's
+  // lock.
   for (bool more = true; more;) {
     uint64_t gone[32];
     unsigned count = 0;
@@ -116,7 +117,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CU
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   Process* p = attached();
   if (p == nullptr) return driver<&cuMemRelease>(handle);
-  // The record's use is removed first: afterwards the number may name other memory.
+  // The record's use is removed before the driver's call. After it, the number may denote other memory.
   Record record;
   const bool ours = p->handles.use(handle, -1, &record);
   const CUresult result = driver<&cuMemRelease>(handle);
@@ -149,8 +150,8 @@ CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericA
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// The range may hold several mappings, each of them whole (CUDA driver API, cuMemUnmap). Until the hook
-// returns, the range belongs to the caller, so no other thread can have mapped there again.
+// The range may contain several complete mappings (CUDA driver API, cuMemUnmap). Until the hook returns, the
+// range belongs to the caller, so no other thread can have mapped there again.
 CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
   const CUresult result = driver<&cuMemUnmap>(address, size);
   Process* p = attached();
@@ -183,8 +184,8 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void*
 
 namespace {
 
-// Makes the memory a shared block, which it stays from then on. The caller holds the memory. Returns no_block
-// if the slice has no free block. `within` is the name of the object that keeps the memory, or 0.
+// Makes the memory a shared block permanently. The caller must hold a reference to the memory. Returns
+// no_block if the slice has no free block. `within` is the name of the object that keeps the memory, or 0.
 unsigned shared_physical(Process& p, uint64_t physical, SharedBlockKind kind, uint64_t within) {
   p.exporting.lock();
   Record memory;
@@ -209,7 +210,8 @@ unsigned shared_physical(Process& p, uint64_t physical, SharedBlockKind kind, ui
     known.kind.store(static_cast<uint32_t>(kind));
   }
   if (within != 0 && known.within.load() != within) {
-    // A block has room for one object. Memory of two is charged until the slice ends.
+    // A block records only one containing object. Memory that is bound to two objects stays charged until the
+    // slice ends.
     if (known.within.load() != 0) known.kind.store(static_cast<uint32_t>(SharedBlockKind::unnamed));
     known.within.store(within);
   }
@@ -251,7 +253,8 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
   if (from.block == no_block) return import();
   const CUresult result = import();
   Record record;
-  if (result != CUDA_SUCCESS || p->handles.use(*handle, 1, &record)) {  // No handle, or a known one.
+  if (result != CUDA_SUCCESS || p->handles.use(*handle, 1, &record)) {  // No handle was returned, or the
+                                                                        // handle is already recorded.
     leave(*p, from.block);
     return result;
   }
@@ -261,8 +264,9 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// A multicast object takes no memory itself; memory bound to it stays allocated while it lives. One that can
-// be exported is a shared block from the beginning, so that the memory bound to it can be within that block.
+// A multicast object takes no memory itself; memory bound to it stays allocated while the object exists. An
+// object that can be exported is a shared block from the beginning, so that the memory bound to it can be
+// within that block.
 CUresult cuMulticastCreate(CUmemGenericAllocationHandle* handle, const CUmulticastObjectProp* prop) {
   const Entered entered = enter();
   if (entered.refused) return CUDA_ERROR_SYSTEM_NOT_READY;
@@ -288,12 +292,12 @@ void bound(Process& p, CUmemGenericAllocationHandle multicast, size_t offset, un
   if (object != 0) pin(p, map_key_of(numbers, sizeof numbers), object, physical);
 }
 
-// Other processes may hold the object of a shared block, and with it what is bound to it.
+// Other processes may hold the object of a shared block, and therefore the memory that is bound to it.
 void share_with_object(Process& p, CUmemGenericAllocationHandle multicast, uint64_t physical) {
   Record object;
   if (!p.physicals.find(physical_of(p, multicast), &object) || object.device != in_shared_block) return;
   const uint64_t name = block_of(p, object.charge()).name.load();
-  // Without a free block the memory is charged to this process, as long as it lives.
+  // If there is no free block, the memory stays charged to this process until the process ends.
   static_cast<void>(ensure(shared_physical(p, physical, SharedBlockKind::bound, name) != no_block));
 }
 
@@ -317,7 +321,7 @@ CUresult cuMulticastBindMem(CUmemGenericAllocationHandle multicast, size_t offse
   return result;
 }
 
-// The memory belongs to the device that the caller names; physical_of finds it by its handle.
+// The memory belongs to the device that the caller names; physical_of() finds the memory by its handle.
 CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle multicast, CUdevice device, size_t offset,
                                CUmemGenericAllocationHandle memory, size_t memory_offset, size_t size,
                                unsigned long long flags) {

@@ -73,7 +73,7 @@ class VirtualMemory : public DriverTest {
     EXPECT_EQ(cuMemCreate(&handle, size, &prop, 0), expected);
     return handle;
   }
-  // The bytes charged after a call that settles exported memory.
+  // Returns the bytes in use after a call that settles exported memory.
   uint64_t settled(const Attached& slice) {
     EXPECT_EQ(cuMemGetInfo_v2(nullptr, nullptr), CUDA_SUCCESS);
     return slice.used();
@@ -87,7 +87,7 @@ class VirtualMemory : public DriverTest {
   void* as_handle(int fd) { return reinterpret_cast<void*>(static_cast<intptr_t>(fd)); }
 };
 
-TEST_F(VirtualMemory, is_charged_on_the_device_of_its_location_without_a_context) {
+TEST_F(VirtualMemory, is_charged_to_the_device_of_its_location_without_a_context) {
   Attached slice(2, 10 * MiB);
   on<&cuCtxGetDevice>([](CUdevice*) { return CUDA_ERROR_INVALID_CONTEXT; });
   const auto a = create(4 * MiB, 1);
@@ -101,10 +101,10 @@ TEST_F(VirtualMemory, is_charged_on_the_device_of_its_location_without_a_context
   EXPECT_EQ(slice.used(0) + slice.used(1), 0u);
 }
 
-TEST_F(VirtualMemory, of_a_locality_domain_is_charged_on_its_device) {
+TEST_F(VirtualMemory, is_charged_to_the_device_of_its_locality_domain) {
   Attached slice(2, 10 * MiB);
   constexpr auto domain = CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN;
-  constexpr int second_of_device_1 = 1 | 1 << 8;  // The device, then the domain.
+  constexpr int second_of_device_1 = 1 | 1 << 8;  // The low byte is the device, the next byte the domain.
   const auto a = create(4 * MiB, second_of_device_1, CUDA_SUCCESS, domain);
   EXPECT_EQ(slice.used(0), 0u);
   EXPECT_EQ(slice.used(1), 4 * MiB);
@@ -113,7 +113,7 @@ TEST_F(VirtualMemory, of_a_locality_domain_is_charged_on_its_device) {
   EXPECT_EQ(slice.used(1), 0u);
 }
 
-TEST_F(VirtualMemory, stays_charged_while_a_mapping_lives) {
+TEST_F(VirtualMemory, stays_charged_while_a_mapping_exists) {
   Attached slice;
   const auto a = create(4 * MiB);
   ASSERT_EQ(cuMemMap(0x10000000, 2 * MiB, 0, a, 0), CUDA_SUCCESS);
@@ -126,7 +126,7 @@ TEST_F(VirtualMemory, stays_charged_while_a_mapping_lives) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(VirtualMemory, several_mappings_go_with_one_unmap) {
+TEST_F(VirtualMemory, is_released_by_one_unmap_of_several_mappings) {
   Attached slice;
   const auto a = create(4 * MiB), b = create(2 * MiB);
   ASSERT_EQ(cuMemMap(0x10000000, 4 * MiB, 0, a, 0), CUDA_SUCCESS);
@@ -138,7 +138,7 @@ TEST_F(VirtualMemory, several_mappings_go_with_one_unmap) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(VirtualMemory, a_retained_handle_keeps_it_also_after_the_first_was_released) {
+TEST_F(VirtualMemory, stays_charged_while_a_retained_handle_exists) {
   Attached slice;
   const auto a = create(2 * MiB);
   ASSERT_EQ(cuMemMap(0x10000000, 2 * MiB, 0, a, 0), CUDA_SUCCESS);
@@ -149,12 +149,12 @@ TEST_F(VirtualMemory, a_retained_handle_keeps_it_also_after_the_first_was_releas
   EXPECT_EQ(cuMemRelease(a), CUDA_SUCCESS);
   ASSERT_EQ(cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(0x10000000 + 512)), CUDA_SUCCESS);
   EXPECT_EQ(cuMemUnmap(0x10000000, 2 * MiB), CUDA_SUCCESS);
-  EXPECT_EQ(slice.used(), 2 * MiB) << "the handle that came back through the mapping holds it";
+  EXPECT_EQ(slice.used(), 2 * MiB) << "the handle that was retained through the mapping holds the memory";
   EXPECT_EQ(cuMemRelease(again), CUDA_SUCCESS);
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(VirtualMemory, a_handle_whose_number_comes_again_is_other_memory) {
+TEST_F(VirtualMemory, is_distinguished_from_earlier_memory_with_the_same_handle) {
   Attached slice;
   const auto a = create(2 * MiB);
   ASSERT_EQ(cuMemMap(0x10000000, 2 * MiB, 0, a, 0), CUDA_SUCCESS);
@@ -167,7 +167,7 @@ TEST_F(VirtualMemory, a_handle_whose_number_comes_again_is_other_memory) {
   EXPECT_EQ(slice.used(), 2 * MiB);
 }
 
-TEST_F(VirtualMemory, calls_that_the_driver_rejects_change_nothing) {
+TEST_F(VirtualMemory, is_charged_as_before_if_the_driver_rejects_a_call) {
   Attached slice;
   world->next_result = CUDA_ERROR_NOT_SUPPORTED;
   create(2 * MiB, 0, CUDA_ERROR_NOT_SUPPORTED);
@@ -180,7 +180,7 @@ TEST_F(VirtualMemory, calls_that_the_driver_rejects_change_nothing) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(VirtualMemory, imported_by_its_exporter_is_the_same_memory) {
+TEST_F(VirtualMemory, is_charged_once_if_its_exporter_imports_it) {
   Attached slice;
   const auto a = create(2 * MiB);
   int fd = -1;
@@ -197,7 +197,7 @@ TEST_F(VirtualMemory, imported_by_its_exporter_is_the_same_memory) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(VirtualMemory, stays_charged_while_a_descriptor_of_it_is_open) {
+TEST_F(VirtualMemory, stays_charged_while_an_exported_descriptor_is_open) {
   Attached slice(1, 4 * MiB);
   int first = -1, second = -1;
   const auto a = exported(&first), b = exported(&second);
@@ -213,7 +213,7 @@ TEST_F(VirtualMemory, stays_charged_while_a_descriptor_of_it_is_open) {
   EXPECT_EQ(settled(slice), 0u);
 }
 
-TEST_F(VirtualMemory, a_descriptors_number_that_comes_again_is_another_descriptor) {
+TEST_F(VirtualMemory, is_not_kept_charged_by_a_reused_descriptor_number) {
   Attached slice;
   int first = -1, second = -1;
   EXPECT_EQ(cuMemRelease(exported(&first)), CUDA_SUCCESS);
@@ -229,7 +229,7 @@ TEST_F(VirtualMemory, a_descriptors_number_that_comes_again_is_another_descripto
   close(other);
 }
 
-TEST_F(VirtualMemory, many_descriptors_are_checked_again_and_again) {
+TEST_F(VirtualMemory, is_released_as_each_of_many_exported_descriptors_is_closed) {
   Attached slice(1, 200 * MiB);
   int open[100];
   for (int& fd : open) EXPECT_EQ(cuMemRelease(exported(&fd)), CUDA_SUCCESS);
@@ -241,8 +241,8 @@ TEST_F(VirtualMemory, many_descriptors_are_checked_again_and_again) {
   EXPECT_EQ(settled(slice), 0u);
 }
 
-// Another process of the slice, represented by its bit in the block.
-TEST_F(VirtualMemory, exported_stays_charged_while_another_process_holds_it) {
+// The other process is represented by its bit in the block.
+TEST_F(VirtualMemory, stays_charged_while_another_process_holds_it) {
   Attached slice(1, 4 * MiB);
   int fd = -1;
   const auto a = exported(&fd);
@@ -260,7 +260,7 @@ TEST_F(VirtualMemory, exported_stays_charged_while_another_process_holds_it) {
   EXPECT_EQ(slice.used(), 4 * MiB);
 }
 
-TEST_F(VirtualMemory, exported_stays_charged_after_the_death_of_its_exporter) {
+TEST_F(VirtualMemory, stays_charged_after_its_exporter_dies_while_a_descriptor_is_open) {
   Attached slice(1, 4 * MiB);
   int fd = -1;
   exported(&fd);
@@ -268,12 +268,12 @@ TEST_F(VirtualMemory, exported_stays_charged_after_the_death_of_its_exporter) {
   shm::Charges& charges = slice.report->charges;
   ASSERT_TRUE(shm::reclaim(charges, slice.process->slot));
   ASSERT_TRUE(shm::leave_blocks(charges, slice.process->slot));
-  EXPECT_EQ(settled(slice), 2 * MiB) << "the descriptor may be in other hands";
+  EXPECT_EQ(settled(slice), 2 * MiB) << "another process may have the descriptor";
   close(fd);
   EXPECT_EQ(settled(slice), 0u);
 }
 
-TEST_F(VirtualMemory, of_a_device_node_is_distinguished_by_the_name_of_its_descriptor) {
+TEST_F(VirtualMemory, is_identified_by_the_descriptors_name_if_all_have_one_inode) {
   Attached slice;
   on<&cuMemExportToShareableHandle>(
       [](void* out, CUmemGenericAllocationHandle, CUmemAllocationHandleType, unsigned long long) {
@@ -287,7 +287,7 @@ TEST_F(VirtualMemory, of_a_device_node_is_distinguished_by_the_name_of_its_descr
             CUDA_SUCCESS);
   EXPECT_EQ(cuMemRelease(a), CUDA_SUCCESS);
   close(fd);
-  EXPECT_EQ(settled(slice), 2 * MiB) << "the imported handle holds it";
+  EXPECT_EQ(settled(slice), 2 * MiB) << "the imported handle holds the memory";
   EXPECT_EQ(cuMemRelease(again), CUDA_SUCCESS);
   EXPECT_EQ(slice.used(), 0u);
   const int theirs = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -295,11 +295,11 @@ TEST_F(VirtualMemory, of_a_device_node_is_distinguished_by_the_name_of_its_descr
   EXPECT_EQ(
       cuMemImportFromShareableHandle(&again, as_handle(theirs), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
       CUDA_ERROR_NOT_PERMITTED)
-      << "another slice named it";
+      << "another slice exported this descriptor";
   close(theirs);
 }
 
-TEST_F(VirtualMemory, of_another_slice_is_refused_and_of_this_slices_processes_is_not) {
+TEST_F(VirtualMemory, can_be_imported_only_from_processes_of_the_same_slice) {
   Attached slice;
   const int theirs = memfd_create("theirs", MFD_CLOEXEC);
   CUmemGenericAllocationHandle handle = 0;
@@ -310,7 +310,7 @@ TEST_F(VirtualMemory, of_another_slice_is_refused_and_of_this_slices_processes_i
   EXPECT_EQ(import(), CUDA_ERROR_NOT_PERMITTED);
   shm::publish(slice.report->exports, *slice.control, 9, identity_of_descriptor(theirs));
   EXPECT_EQ(import(), CUDA_SUCCESS);
-  EXPECT_EQ(slice.used(), 0u) << "the exporter has the charge";
+  EXPECT_EQ(slice.used(), 0u) << "the exporter is charged";
   const int device = open("/dev/null", O_RDONLY | O_CLOEXEC);
   EXPECT_EQ(
       cuMemImportFromShareableHandle(&handle, as_handle(device), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
@@ -319,7 +319,7 @@ TEST_F(VirtualMemory, of_another_slice_is_refused_and_of_this_slices_processes_i
   for (int fd : {theirs, device}) close(fd);
 }
 
-TEST_F(VirtualMemory, bound_to_a_multicast_object_stays_charged_until_it_is_unbound_or_the_object_gone) {
+TEST_F(VirtualMemory, stays_charged_while_bound_to_a_multicast_object) {
   Attached slice(2);
   CUmemGenericAllocationHandle object = 0;
   CUmulticastObjectProp prop = {};
@@ -341,7 +341,7 @@ TEST_F(VirtualMemory, bound_to_a_multicast_object_stays_charged_until_it_is_unbo
   EXPECT_EQ(slice.used(1), 0u);
 }
 
-TEST_F(VirtualMemory, bound_to_a_multicast_object_by_the_calls_of_cuda_13_1_stays_charged) {
+TEST_F(VirtualMemory, stays_charged_while_bound_by_the_calls_of_cuda_13_1) {
   Attached slice(2);
   CUmemGenericAllocationHandle object = 0;
   CUmulticastObjectProp prop = {};
@@ -363,8 +363,8 @@ TEST_F(VirtualMemory, bound_to_a_multicast_object_by_the_calls_of_cuda_13_1_stay
   EXPECT_EQ(slice.used(1), 0u);
 }
 
-// Other processes may hold the object, and with it the memory.
-TEST_F(VirtualMemory, bound_to_a_multicast_object_that_was_exported_stays_charged_while_the_object_lives) {
+// Other processes may hold the object, and therefore the memory.
+TEST_F(VirtualMemory, stays_charged_while_bound_to_an_exported_multicast_object) {
   Attached slice;
   CUmemGenericAllocationHandle object = 0;
   CUmulticastObjectProp prop = {};
@@ -378,7 +378,7 @@ TEST_F(VirtualMemory, bound_to_a_multicast_object_that_was_exported_stays_charge
   EXPECT_EQ(slice.used(), 4 * MiB);
   EXPECT_EQ(cuMemRelease(a), CUDA_SUCCESS);
   EXPECT_EQ(cuMemRelease(object), CUDA_SUCCESS);
-  EXPECT_EQ(settled(slice), 4 * MiB) << "its descriptor is open";
+  EXPECT_EQ(settled(slice), 4 * MiB) << "the object's descriptor is open";
   ASSERT_TRUE(shm::reclaim(slice.report->charges, slice.process->slot));
   EXPECT_EQ(settled(slice), 4 * MiB);
   close(fd);
@@ -386,7 +386,7 @@ TEST_F(VirtualMemory, bound_to_a_multicast_object_that_was_exported_stays_charge
   EXPECT_EQ(settled(slice), 0u);
 }
 
-TEST_F(VirtualMemory, mapped_into_an_array_stays_charged_until_unmapped_there_or_the_array_is_gone) {
+TEST_F(VirtualMemory, stays_charged_while_mapped_into_an_array) {
   Attached slice;
   const auto a = create(2 * MiB), b = create(2 * MiB);
   CUarrayMapInfo info[2] = {};
@@ -410,7 +410,7 @@ TEST_F(VirtualMemory, mapped_into_an_array_stays_charged_until_unmapped_there_or
 
 using Sharing = DriverTest;
 
-TEST_F(Sharing, an_ipc_handle_opens_where_the_same_slice_made_it) {
+TEST_F(Sharing, opens_an_ipc_handle_only_in_the_slice_that_made_it) {
   Attached slice;
   on<&cuIpcGetMemHandle>([](CUipcMemHandle* h, CUdeviceptr p) {
     memset(h, 0, sizeof *h);
@@ -429,7 +429,7 @@ TEST_F(Sharing, an_ipc_handle_opens_where_the_same_slice_made_it) {
   EXPECT_EQ(cuIpcOpenMemHandle_v2(&p, theirs, 1), CUDA_ERROR_MAP_FAILED);
 }
 
-TEST_F(Sharing, memory_of_an_ipc_handle_stays_charged_until_every_process_closed_it) {
+TEST_F(Sharing, keeps_memory_charged_until_every_process_has_closed_its_ipc_handle) {
   Attached slice;
   on<&cuIpcGetMemHandle>([](CUipcMemHandle* h, CUdeviceptr p) {
     memset(h, 0, sizeof *h);
@@ -446,11 +446,11 @@ TEST_F(Sharing, memory_of_an_ipc_handle_stays_charged_until_every_process_closed
   CUipcMemHandle handle = {};
   ASSERT_EQ(cuMemAlloc_v2(&pointer, 2 * MiB), CUDA_SUCCESS);
   ASSERT_EQ(cuIpcGetMemHandle(&handle, pointer), CUDA_SUCCESS);
-  ASSERT_EQ(cuIpcGetMemHandle(&handle, pointer), CUDA_SUCCESS) << "the same handle again";
+  ASSERT_EQ(cuIpcGetMemHandle(&handle, pointer), CUDA_SUCCESS) << "the handle is exported a second time";
   EXPECT_EQ(slice.used(), 2 * MiB);
   shm::add_holder(charges.block[0], 9);
   EXPECT_EQ(cuMemFree_v2(pointer), CUDA_SUCCESS);
-  EXPECT_EQ(slice.used(), 2 * MiB) << "the process in slot 9 holds it";
+  EXPECT_EQ(slice.used(), 2 * MiB) << "the process in slot 9 holds the memory";
   for (int i = 0; i < 2; ++i) ASSERT_EQ(cuIpcOpenMemHandle_v2(&opened, handle, 1), CUDA_SUCCESS);
   EXPECT_TRUE(shm::leave_blocks(charges, 9));
   EXPECT_EQ(slice.used(), 2 * MiB);
@@ -460,7 +460,7 @@ TEST_F(Sharing, memory_of_an_ipc_handle_stays_charged_until_every_process_closed
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST_F(Sharing, imported_external_memory_is_charged_to_who_imports_it) {
+TEST_F(Sharing, charges_external_memory_to_the_importer) {
   Attached slice;
   on<&cuImportExternalMemory>([](CUexternalMemory* out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC*) {
     *out = reinterpret_cast<CUexternalMemory>(0x8800);

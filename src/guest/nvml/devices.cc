@@ -1,11 +1,11 @@
-// The slice's devices: the granted ones, from 0, in the agent's order.
+// The slice's devices: the granted ones, numbered from 0 in the agent's order.
 #include "guest/nvml/slice_devices.h"
 
 using namespace carve::guest;
 
 namespace {
 
-// `ask()` is the driver's call; its count or handle is narrowed.
+// `ask()` is the driver's call. Its count or handle is narrowed to the slice's devices.
 template <class Ask>
 nvmlReturn_t narrowed_count(unsigned int* count, Ask ask) {
   const Entered entered = enter();
@@ -40,8 +40,8 @@ nvmlReturn_t narrowed_handle(nvmlDevice_t* device, Ask ask) {
   return result;
 }
 
-// The sets of topology: `list(&count, devices)` is the driver's call, which counts if `count` is 0. No
-// machine has more devices than this.
+// Topology queries that return sets of devices. `list(&count, devices)` is the driver's call, which returns
+// only the count if `count` is 0. No machine has more devices than this limit.
 constexpr unsigned max_listed_devices = 64;
 
 template <class List>

@@ -42,7 +42,7 @@ const List* lists_of(const NvmlProcessTable& known) {
   return known.row_bytes == sizeof(Row<4128>) ? own_lists<4128> : nullptr;
 }
 
-// Made once, and kept: a program may hold its address. Returns null without memory.
+// Made once and never freed, because a program may hold its address. Null if there was no memory.
 constinit std::atomic<const uint64_t*> narrowed_table{nullptr};
 
 const uint64_t* narrowed(const uint64_t* table, const NvmlProcessTable& known) {

@@ -1,4 +1,4 @@
-// The initialisation of NVML: a monitor inside a slice attaches like any other process.
+// NVML's initialisation. A monitor inside a slice attaches like any other process.
 #include "guest/linkage/hook.h"
 #include "guest/process/process_page.h"
 

@@ -1,6 +1,6 @@
-// Memory of a device, narrowed to the slice: total is the quota, used is what the slice holds, and free is
-// what is left of both the quota and the device. Without a limit the driver's figures are unchanged. The
-// driver checks the version field of the newer structure before the hook changes it.
+// Memory of a device, narrowed to the slice: `total` is the quota, `used` is what the slice holds, and `free`
+// is the smaller of what is left of the quota and of the device. Without a limit the driver's figures are
+// unchanged. The driver checks the version field of the newer structure before the hook changes it.
 #include "guest/nvml/slice_devices.h"
 
 using namespace carve;

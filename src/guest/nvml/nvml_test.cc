@@ -10,7 +10,8 @@
 namespace carve::guest {
 namespace {
 
-// Three devices on the machine, whose UUIDs begin 01, 02, 03; handle n is the n-th. Four processes run.
+// The machine has three devices, whose UUIDs begin with 01, 02 and 03; handle n is the n-th device. Four
+// processes run.
 nvmlDevice_t handle(uint64_t n) { return reinterpret_cast<nvmlDevice_t>(n); }
 
 std::vector<unsigned> pids;
@@ -99,7 +100,7 @@ TEST_F(Nvml, shows_the_granted_devices_in_the_agents_order) {
   EXPECT_EQ(nvmlDeviceGetHandleByIndex_v2(2, &d), NVML_ERROR_INVALID_ARGUMENT);
 }
 
-TEST_F(Nvml, does_not_find_a_device_that_was_not_granted) {
+TEST_F(Nvml, does_not_find_devices_that_were_not_granted) {
   nvmlDevice_t d = nullptr;
   EXPECT_EQ(nvmlDeviceGetHandleByUUID("GPU-02000000-0000-0000-0000-000000000000", &d), NVML_ERROR_NOT_FOUND);
   EXPECT_EQ(nvmlDeviceGetHandleByPciBusId_v2("2", &d), NVML_ERROR_NOT_FOUND);
@@ -108,7 +109,7 @@ TEST_F(Nvml, does_not_find_a_device_that_was_not_granted) {
   EXPECT_EQ(d, handle(1));
 }
 
-TEST_F(Nvml, sets_of_devices_hold_granted_ones_only) {
+TEST_F(Nvml, returns_only_granted_devices_in_sets_of_devices) {
   on<&nvmlSystemGetTopologyGpuSet>([](unsigned, unsigned* n, nvmlDevice_t* all) {
     for (unsigned i = 0; i < *n; ++i) all[i] = handle(i + 1);
     *n = 3;
@@ -126,7 +127,7 @@ TEST_F(Nvml, sets_of_devices_hold_granted_ones_only) {
   EXPECT_EQ(nvmlSystemGetTopologyGpuSet(0, &n, nullptr), NVML_ERROR_INVALID_ARGUMENT);
 }
 
-TEST_F(Nvml, memory_is_the_slices) {
+TEST_F(Nvml, reports_the_quota_and_usage_of_the_slice_as_memory) {
   Reservation held(*slice.process, 0, 4_MiB);
   nvmlMemory_t v1 = {};
   EXPECT_EQ(nvmlDeviceGetMemoryInfo(handle(3), &v1), NVML_SUCCESS);
@@ -148,7 +149,7 @@ TEST_F(Nvml, memory_is_the_slices) {
   EXPECT_EQ(v1.total, 64u << 20);
 }
 
-TEST_F(Nvml, lists_the_slices_own_processes_with_their_own_pids) {
+TEST_F(Nvml, lists_only_the_slices_own_processes_with_their_inner_pids) {
   nvmlProcessInfo_v1_t v1[4] = {};
   unsigned n = 4;
   EXPECT_EQ(nvmlDeviceGetComputeRunningProcesses(handle(3), &n, v1), NVML_SUCCESS);
@@ -169,7 +170,7 @@ TEST_F(Nvml, lists_the_slices_own_processes_with_their_own_pids) {
   EXPECT_EQ(n, 0u);
 }
 
-TEST_F(Nvml, finds_its_own_among_more_processes_than_the_first_buffer_holds) {
+TEST_F(Nvml, finds_the_slices_processes_if_the_list_exceeds_the_first_buffer) {
   pids.assign(3000, 77);
   pids.push_back(600);
   nvmlProcessInfo_v1_t one[1] = {};
@@ -179,7 +180,7 @@ TEST_F(Nvml, finds_its_own_among_more_processes_than_the_first_buffer_holds) {
   EXPECT_EQ(one[0].pid, 12u);
 }
 
-TEST_F(Nvml, gives_up_on_a_driver_whose_list_never_fits) {
+TEST_F(Nvml, gives_up_if_the_drivers_list_never_fits) {
   on<&nvmlDeviceGetComputeRunningProcesses>([](nvmlDevice_t, unsigned* count, nvmlProcessInfo_v1_t*) {
     ++calls;
     ++*count;
@@ -192,7 +193,7 @@ TEST_F(Nvml, gives_up_on_a_driver_whose_list_never_fits) {
   EXPECT_LT(calls, 10);
 }
 
-TEST_F(Nvml, sessions_are_the_slices_own) {
+TEST_F(Nvml, lists_only_the_slices_own_encoder_sessions) {
   on<&nvmlDeviceGetEncoderSessions>([](nvmlDevice_t, unsigned* count, nvmlEncoderSessionInfo_t* infos) {
     const bool fits = pids.size() <= *count;
     *count = static_cast<unsigned>(pids.size());
@@ -220,7 +221,7 @@ TEST_F(Nvml, sessions_are_the_slices_own) {
   n = 1;
   EXPECT_EQ(nvmlDeviceGetFBCSessions(handle(3), &n, &one), NVML_SUCCESS);
   EXPECT_EQ(n, 0u);
-  EXPECT_EQ(one.pid, 0u) << "nothing of another slice's session is written";
+  EXPECT_EQ(one.pid, 0u) << "nothing about another slice's session is written";
 }
 
 TEST_F(Nvml, accounting_covers_only_the_slices_own_processes) {
@@ -231,11 +232,11 @@ TEST_F(Nvml, accounting_covers_only_the_slices_own_processes) {
   });
   nvmlAccountingStats_v2_t stats = {.pid = 12};
   EXPECT_EQ(nvmlDeviceGetAccountingStats_v2(handle(3), &stats), NVML_SUCCESS);
-  EXPECT_EQ(stats.maxMemoryUsage, 600u) << "the driver knows the process by its outer pid";
+  EXPECT_EQ(stats.maxMemoryUsage, 600u) << "the driver uses the process's outer pid";
   EXPECT_EQ(stats.pid, 12u);
   stats = {.pid = 800};
   EXPECT_EQ(nvmlDeviceGetAccountingStats_v2(handle(3), &stats), NVML_SUCCESS);
-  EXPECT_EQ(stats.maxMemoryUsage, 800u) << "the driver knows it by its own pid";
+  EXPECT_EQ(stats.maxMemoryUsage, 800u) << "the driver uses the process's inner pid";
   for (const unsigned other : {500u, 600u, 700u}) {
     stats = {.pid = other};
     EXPECT_EQ(nvmlDeviceGetAccountingStats_v2(handle(3), &stats), NVML_ERROR_NOT_FOUND) << other;
@@ -243,9 +244,9 @@ TEST_F(Nvml, accounting_covers_only_the_slices_own_processes) {
   }
 }
 
-// Each process's newest sample counts; neighbours' samples do not. If the driver cannot distinguish
-// processes, its own figure is unchanged.
-TEST_F(Nvml, the_devices_utilisation_is_the_sum_over_the_slices_own_processes) {
+// Each process's newest sample counts; samples of other slices do not. If the driver cannot distinguish
+// processes, its own figure is returned unchanged.
+TEST_F(Nvml, reports_the_sum_over_the_slices_processes_as_device_utilisation) {
   on<&nvmlDeviceGetUtilizationRates>([](nvmlDevice_t, nvmlUtilization_t* u) {
     *u = {97, 55};
     return NVML_SUCCESS;
@@ -283,8 +284,8 @@ TEST_F(Nvml, the_devices_utilisation_is_the_sum_over_the_slices_own_processes) {
   EXPECT_EQ(rates.gpu, 97u);
 }
 
-// They cover all programs on the device.
-TEST_F(Nvml, power_and_energy_are_shown_only_to_a_slice_of_whole_devices) {
+// Power and energy cover all programs on the device.
+TEST_F(Nvml, reports_power_and_energy_only_to_a_slice_of_whole_devices) {
   on<&nvmlDeviceGetPowerUsage>([](nvmlDevice_t, unsigned* power) {
     *power = 150'000;
     return NVML_SUCCESS;
@@ -327,7 +328,7 @@ TEST_F(Nvml, power_and_energy_are_shown_only_to_a_slice_of_whole_devices) {
   }
 }
 
-TEST_F(Nvml, utilisation_is_of_the_slices_own_processes) {
+TEST_F(Nvml, reports_utilisation_only_of_the_slices_own_processes) {
   nvmlProcessUtilizationSample_t samples[2] = {};
   unsigned n = 0;
   EXPECT_EQ(nvmlDeviceGetProcessUtilization(handle(3), nullptr, &n, 0), NVML_ERROR_INSUFFICIENT_SIZE);
@@ -339,7 +340,8 @@ TEST_F(Nvml, utilisation_is_of_the_slices_own_processes) {
   EXPECT_EQ(nvmlDeviceGetProcessUtilization(handle(3), samples, &n, 0), NVML_ERROR_NOT_FOUND);
 }
 
-// The private table of nvidia-smi, of driver 550: addresses without meaning, except for the three lists.
+// The private table that nvidia-smi uses, as in driver 550. The entries are arbitrary addresses, except for
+// the three lists.
 struct ProcessRow {
   unsigned pid;
   unsigned char rest[4124];
@@ -367,7 +369,7 @@ struct PrivateTable {
   uint64_t words[251];
 };
 
-TEST_F(Nvml, lists_of_nvidia_smi_have_the_slices_own_processes) {
+TEST_F(Nvml, narrows_the_process_lists_of_nvidia_smi) {
   const PrivateTable theirs(2008);
   const void* table = nullptr;
   ASSERT_EQ(nvmlInternalGetExportTable(&table, nvml_process_table_id), NVML_SUCCESS);
@@ -392,7 +394,7 @@ TEST_F(Nvml, lists_of_nvidia_smi_have_the_slices_own_processes) {
   EXPECT_EQ(again, table);
 }
 
-TEST_F(Nvml, private_tables_that_are_not_known_are_the_drivers) {
+TEST_F(Nvml, passes_unknown_private_tables_through) {
   const void* table = nullptr;
   const PrivateTable other_driver(2016);
   EXPECT_EQ(nvmlInternalGetExportTable(&table, nvml_process_table_id), NVML_SUCCESS);

@@ -11,7 +11,8 @@
 
 namespace carve::guest {
 
-// Space for the driver's list. Monitors call rarely, so it is mapped for each call and unmapped afterwards.
+// Space for the driver's list. Monitors call rarely, so the space is mapped for each call and unmapped
+// afterwards.
 template <class Item>
 class Scratch {
  public:
@@ -32,7 +33,7 @@ class Scratch {
   Item* items_;
 };
 
-// `list(&count, items)` is the driver's call; `empty` is its result without processes.
+// `list(&count, items)` is the driver's call. `empty` is the result to return if there are no processes.
 template <class Item, class List>
 nvmlReturn_t own(const Process& p, unsigned int* count, Item* items, nvmlReturn_t empty, List list) {
   // The list may grow between two calls. The attempts are limited, in case the driver's list never fits.

@@ -1,6 +1,6 @@
-// Power, energy and the driver's samples cover all programs on a device. In a slice that has a part of the
-// device they are reported as not supported, because a program would take its neighbours' energy for its own.
-// A slice of whole devices sees them.
+// Power, energy and the driver's samples cover all programs on a device. A slice that has only a part of the
+// device gets NVML_ERROR_NOT_SUPPORTED, because a program would mistake its neighbours' energy for its own. A
+// slice of whole devices gets the driver's figures.
 #include "guest/nvml/slice_devices.h"
 
 using namespace carve::guest;

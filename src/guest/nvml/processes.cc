@@ -18,7 +18,7 @@ nvmlReturn_t own_processes(nvmlDevice_t device, unsigned int* count, Info* infos
              [=](unsigned* n, Info* all) { return driver<Entry>(device, n, all); });
 }
 
-// Like own_processes(). With a count of 0 these calls only return the number (nvml.h,
+// Like own_processes(). With a count of 0, these calls return only the number of entries (nvml.h,
 // nvmlDeviceGetEncoderSessions).
 template <auto Entry, class Info>
 nvmlReturn_t own_sessions(nvmlDevice_t device, unsigned int* count, Info* infos) {
@@ -27,19 +27,21 @@ nvmlReturn_t own_sessions(nvmlDevice_t device, unsigned int* count, Info* infos)
   return only_counts && result == NVML_ERROR_INSUFFICIENT_SIZE ? NVML_SUCCESS : result;
 }
 
-// Recent activity of the slice's own processes, each by its newest sample, in percent of the device.
+// Recent activity of the slice's own processes in percent of the device, with the newest sample of each
+// process.
 struct Activity {
   unsigned sm = 0, memory = 0, encoder = 0, decoder = 0;
 };
 
-// Returns false if the driver cannot distinguish processes; then its figures for the device are used.
+// Returns false if the driver cannot distinguish processes; then the caller uses the driver's figures for the
+// device.
 bool own_activity(const Process& p, nvmlDevice_t device, Activity* sum) {
   constexpr unsigned most = 4 * carve::shm::max_processes;
   const Scratch<nvmlProcessUtilizationSample_t> this_thread(most);
   if (this_thread.items() == nullptr) return false;
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
-  // As in nvmlDeviceGetUtilizationRates, a sample covers up to a second.
+  // As in nvmlDeviceGetUtilizationRates, a sample covers up to one second.
   const auto since = (static_cast<unsigned long long>(now.tv_sec) - 1) * 1'000'000 +
                      static_cast<uint64_t>(now.tv_nsec) / 1000;
   unsigned count = most;
@@ -181,7 +183,8 @@ nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProc
              });
 }
 
-// Accounting also lists ended processes, which no longer have slots: only running processes are shown.
+// The driver's accounting also lists ended processes, which no longer have slots, so only running processes
+// are returned.
 nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned int* count, unsigned int* pids) {
   const Entered entered = enter();
   if (entered.refused) return NVML_ERROR_DRIVER_NOT_LOADED;

@@ -1,4 +1,4 @@
-// NVML's entries with hooks, sorted, and the entries that are only called.
+// NVML's entry points with hooks, sorted, and the entry points that are only called.
 #include "guest/linkage/hook.h"
 
 namespace carve::guest {

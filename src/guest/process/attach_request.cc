@@ -20,7 +20,8 @@ namespace {
 constexpr int64_t pause_ns = 50'000'000;
 constexpr char attach_limit[] = "; at most 30 s";
 static_assert(attach_patience_ns == 30'000'000'000);
-constexpr int64_t quiet_ns = 2'000'000'000;  // A restart of the agent takes less and is not reported.
+constexpr int64_t quiet_ns = 2'000'000'000;  // A restart of the agent takes less time than this and is not
+                                             // reported.
 constexpr unsigned page_count = 3;
 
 int64_t now_ns() {
@@ -34,7 +35,7 @@ void sleep_ns(int64_t ns) {
   nanosleep(&t, nullptr);
 }
 
-// Writes a line on standard error with one call, so that it stays whole.
+// Writes a line to standard error with one call, so that other output does not split it.
 void report(const char* what, const char* path, const char* rest) {
   iovec parts[] = {{const_cast<char*>(what), strlen(what)},
                    {const_cast<char*>(path), strlen(path)},
@@ -54,8 +55,8 @@ struct Descriptor {
   }
 };
 
-// Returns a hash that is equal throughout one program image and different after exec: the kernel stores 16
-// new random bytes there.
+// Returns a hash that stays the same in one program image and differs after an exec: the kernel stores 16 new
+// random bytes there.
 uint64_t image_hash() {
   const auto* random = reinterpret_cast<const unsigned char*>(getauxval(AT_RANDOM));
   uint64_t hash = 0xcbf2'9ce4'8422'2325;
@@ -102,7 +103,7 @@ bool readable(int fd, int64_t deadline) {
   }
 }
 
-// Reads the beginning of a small file of /proc as text. Empty if it cannot be read.
+// Reads the beginning of a small file of /proc as text. The text is empty if the file cannot be read.
 template <size_t n>
 void read_text(const char* path, char (&text)[n]) {
   const Descriptor file(open(path, O_RDONLY | O_CLOEXEC));
@@ -131,8 +132,8 @@ bool is_listed(uint32_t uid) {
   return false;
 }
 
-// The agent is trusted as root or as the program's own user (os/server_identity.h has the rule of all
-// clients).
+// Returns whether the agent runs as root or as the program's own user. The rule of all clients is in
+// os/server_identity.h.
 bool is_trusted_agent(int connection) {
   ucred agent = {};
   socklen_t size = sizeof agent;
@@ -190,7 +191,7 @@ AttachResult converse(int connection, shm::Guest guest, int64_t deadline, Shared
   const ssize_t size = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
   if (size <= 0) return AttachResult::unreachable;
 
-  // All received descriptors are closed here, however wrong the reply is. At most three can arrive: the
+  // All received descriptors are closed here, even if the reply is invalid. At most three can arrive: the
   // kernel drops descriptors that do not fit.
   Descriptor owned[page_count];
   int fds[page_count] = {-1, -1, -1};

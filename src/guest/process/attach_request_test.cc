@@ -21,11 +21,11 @@ shm::AttachReply granted() {
   return r;
 }
 
-TEST(Reply, that_keeps_all_rules_attaches) {
+TEST(Reply, attaches_if_it_follows_all_rules) {
   EXPECT_EQ(judge(granted(), sizeof(shm::AttachReply), 3), AttachResult::attached);
 }
 
-TEST(Reply, that_breaks_one_rule_is_refused) {
+TEST(Reply, is_refused_if_it_breaks_one_rule) {
   const struct {
     const char* rule;
     void (*breaks)(shm::AttachReply&);
@@ -33,13 +33,13 @@ TEST(Reply, that_breaks_one_rule_is_refused) {
   } table[] = {
       {"magic", [](auto& r) { r.magic ^= 1; }},
       {"layout", [](auto& r) { r.layout += 1; }},
-      {"its own size", [](auto& r) { r.size -= 8; }},
+      {"the size in the reply", [](auto& r) { r.size -= 8; }},
       {"status", [](auto& r) { r.status = static_cast<shm::AttachStatus>(99); }},
       {"slot", [](auto& r) { r.slot = shm::max_processes; }},
       {"control size", [](auto& r) { r.control_size += 1; }},
-      {"no report size", [](auto& r) { r.report_size = 0; }},
+      {"the report size", [](auto& r) { r.report_size = 0; }},
       {"report size", [](auto& r) { r.report_size += 4096; }},
-      {"message without end", [](auto& r) { memset(r.message, 'x', sizeof r.message); }},
+      {"a message without a terminator", [](auto& r) { memset(r.message, 'x', sizeof r.message); }},
       {"length", [](auto&) {}, sizeof(shm::AttachReply) - 1},
       {"two descriptors", [](auto&) {}, sizeof(shm::AttachReply), 2},
       {"no descriptors", [](auto&) {}, sizeof(shm::AttachReply), 0},
@@ -55,25 +55,25 @@ TEST(Reply, that_breaks_one_rule_is_refused) {
   }
 }
 
-TEST(Reply, of_a_busy_agent_is_requested_again) {
+TEST(Reply, of_a_busy_agent_leads_to_another_request) {
   shm::AttachReply r = granted();
   r.status = shm::AttachStatus::try_again;
   EXPECT_EQ(judge(r, sizeof r, 0), AttachResult::unreachable);
 }
 
-TEST(Attach, without_an_agent_is_unreachable_after_its_patience) {
+TEST(Attach, is_unreachable_without_an_agent_after_the_patience) {
   SharedMemory pages = {};
   EXPECT_EQ(attach("/tmp/carve-no-listener", shm::Guest::preload, 120'000'000, &pages),
             AttachResult::unreachable);
 }
 
-TEST(Attach, by_a_path_that_no_socket_can_have_does_not_wait) {
+TEST(Attach, fails_immediately_if_the_path_is_too_long_for_a_socket) {
   SharedMemory pages = {};
   const std::string path(200, 'x');
   EXPECT_EQ(attach(path.c_str(), shm::Guest::preload, INT64_MAX / 2, &pages), AttachResult::unreachable);
 }
 
-TEST(Attach, to_an_agent_that_never_answers_ends) {
+TEST(Attach, times_out_if_the_agent_never_replies) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
   SharedMemory pages = {};
@@ -88,13 +88,13 @@ TEST(Attach, to_an_agent_that_never_answers_ends) {
   close(ends[1]);
 }
 
-TEST(AttachRequest, an_agent_outside_the_user_namespace_has_no_uid_there) {
+TEST(AttachRequest, treats_an_agent_outside_the_user_namespace_as_having_no_uid_there) {
   const char* const first = "         0          0 4294967295\n";
   const char* const rootless = "         0       1000          1\n         1     100000      65536\n";
   const char* const one_user = "         0       1000          1\n";
   EXPECT_FALSE(is_outside(65534, 5, first, "65534\n"));
   EXPECT_FALSE(is_outside(65534, 0, first, "65534\n"));
-  EXPECT_FALSE(is_outside(65534, 5, rootless, "65534\n")) << "it may be a user of the container";
+  EXPECT_FALSE(is_outside(65534, 5, rootless, "65534\n")) << "the uid may be a user of the container";
   EXPECT_TRUE(is_outside(65534, 0, rootless, "65534\n"));
   EXPECT_TRUE(is_outside(65534, 5, one_user, "65534\n"));
   EXPECT_FALSE(is_outside(65533, 0, one_user, "65534\n"));

@@ -1,5 +1,5 @@
-// Finds the slice's device for a call. The driver numbers devices by CUDA_VISIBLE_DEVICES; the slice's order
-// is the agent's. The UUID connects the two and is read once per ordinal.
+// Finds the slice's device for a call. The driver numbers devices by CUDA_VISIBLE_DEVICES, and the slice
+// numbers them in the agent's order. The UUID connects the two numbers and is read once per ordinal.
 #pragma once
 
 #include "guest/linkage/hook.h"
@@ -13,8 +13,8 @@ struct DeviceLookup {
 };
 DeviceLookup find_device(Process& process, CUdevice device);
 
-// The device of the calling thread's next allocation. The result is the driver's, for example if there is no
-// current context.
+// The device of the calling thread's next allocation. `result` is the driver's error, for example if there is
+// no current context.
 struct Current {
   CUresult result;
   unsigned device;

@@ -1,6 +1,6 @@
 // CUDA_DEVICE_MEMORY_LIMIT and CUDA_DEVICE_MEMORY_LIMIT_<i>, which programs already set for other products.
 // The value is the program's own limit, so it can lower the granted quota but never raise it. <i> is the
-// device's index inside the slice; its own variable takes precedence over the common one.
+// device's index inside the slice; the variable with an index takes precedence over the one without.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace carve::guest {
 
-// Parses "1073741824", "1024m", "1G": whole bytes, or k, m, g (times 1024) with nothing after it. Any other
-// text is ignored, and so is 0, which those products read as "no limit".
+// Parses "1073741824", "1024m", "1G": whole bytes, or a number followed by k, m or g (powers of 1,024) and
+// nothing else. Any other text is ignored, and so is 0, which those products read as "no limit".
 constexpr std::optional<uint64_t> parse_limit(std::string_view text) {
   uint64_t value = 0;
   size_t digits = 0;

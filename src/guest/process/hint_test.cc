@@ -6,7 +6,7 @@
 namespace carve::guest {
 namespace {
 
-TEST(Hint, reads_bytes_and_the_three_units_and_nothing_else) {
+TEST(Hint, accepts_only_bytes_and_the_units_k_m_and_g) {
   const struct {
     const char* text;
     std::optional<uint64_t> bytes;
@@ -35,7 +35,7 @@ TEST(Hint, reads_bytes_and_the_three_units_and_nothing_else) {
   for (const auto& row : table) EXPECT_EQ(parse_limit(row.text), row.bytes) << row.text;
 }
 
-TEST(Hint, the_devices_own_variable_takes_precedence_and_garbage_is_ignored) {
+TEST(Hint, prefers_the_devices_own_variable_and_ignores_invalid_values) {
   setenv("CUDA_DEVICE_MEMORY_LIMIT", "4k", 1);
   setenv("CUDA_DEVICE_MEMORY_LIMIT_1", "8k", 1);
   setenv("CUDA_DEVICE_MEMORY_LIMIT_12", "lots", 1);

@@ -13,8 +13,8 @@
 
 namespace carve::guest {
 
-// Launching threads with a state, per process and device. Launches of further threads pass the gate
-// uncounted. The states from shm::work_threads on share one line of shared memory.
+// The number of launching threads that have a state, per process and device. Launches of further threads pass
+// the gate uncounted. States with an index of shm::work_threads or more share one line of shared memory.
 inline constexpr unsigned max_launch_states = 256;
 
 // The expected duration of one launch (launch/estimate.h). The key is that of a function, grid and block, or
@@ -22,7 +22,7 @@ inline constexpr unsigned max_launch_states = 256;
 struct Estimate {
   uint64_t key;
   uint64_t ns;
-  uint32_t batch;     // The last batch that it was part of.
+  uint32_t batch;     // The last batch that contained such a launch.
   uint32_t measured;  // Whether `ns` was measured; otherwise it is a guess.
 };
 inline constexpr unsigned estimates_bits = 10, estimates_ways = 2;
@@ -38,9 +38,9 @@ inline constexpr unsigned max_estimate_uses = 64;
 struct StreamEntry {
   uint64_t name;
   uint64_t pending;  // Estimated ns submitted since the last fence.
-  uint64_t context;  // Context of a default stream, which differs in each context; else 0.
+  uint64_t context;  // Context of a default stream, which differs in each context; otherwise 0.
   uint64_t key;      // StreamSlot::key while the stream has the slot.
-  uint64_t since;    // No pending work was launched earlier.
+  uint64_t since;    // Time of the oldest pending launch, or earlier.
   uint32_t slot;     // no_stream_slot if the stream has no fences.
   uint32_t unused;
 };
@@ -51,7 +51,7 @@ inline constexpr unsigned no_stream_slot = shm::work_streams;  // All slots are 
 struct Fence {
   uint64_t value;     // Value of the stream's word when all work before the fence is done.
   uint64_t ns;        // Estimated ns of the work that it covers.
-  uint64_t begun_at;  // No work that it covers was launched earlier.
+  uint64_t begun_at;  // Time of the oldest launch that it covers, or earlier.
   uint64_t inserted_at;
   uint32_t slot;
   uint32_t batch;
@@ -62,7 +62,7 @@ inline constexpr unsigned max_fences = 32;
 
 // Samples of the completion latency (launch/completion_latency.h).
 struct LatencySample {
-  uint64_t event[2], context;  // `context` owns the events; 0 if none.
+  uint64_t event[2], context;  // `context` owns the events; 0 if there are none.
   uint64_t stream;
   uint64_t latency_ns;
   uint32_t turn, taken;
@@ -85,24 +85,24 @@ struct alignas(64) ThreadLaunchState {
   uint32_t device;              // Index in Control::devices.
   bool shared;                  // Other threads add to the same line: atomic additions.
   bool moved;                   // The current context may differ from `context`.
-  bool waits;      // The thread waited for its last work and inserted no fence between its launches since.
-  bool disturbed;  // The thread waited at a closed gate since it became busy, so the time includes other
+  bool waits;      // The thread waited for its last work, and has inserted no fence between launches since.
+  bool disturbed;  // The thread has waited at a closed gate since it became busy, so the time includes other
                    // slices' work.
   uint32_t stall_escapes;    // Stall escapes since the last progress.
   uint32_t escape_launches;  // Launches that the current escape still admits.
   uint64_t context;
   uint64_t in_flight_limit;  // Limit of work in flight (ns).
-  uint64_t in_flight;        // Estimated ns before fences in flight.
-  uint64_t without_slot;     // Estimated ns in streams without a slot: unfenced until the thread waits for
-                             // everything.
+  uint64_t in_flight;        // Estimated ns of the work before fences in flight.
+  uint64_t without_slot;     // Estimated ns in streams without a slot; unfenced until the thread waits for
+                             // all its work.
 
-  // For updates of estimates (launch/busy_time.cc, poll_fences): the last poll, and the observations in an
-  // interval in which the device always had work of this thread.
+  // For updates of estimates (launch/busy_time.cc, poll_fences): the time of the last poll, and the
+  // observations of an interval in which the device always had work of this thread.
   uint64_t polled_at, busy_ns, busy_work;
-  uint64_t first_since;  // Latest possible time since when the oldest fence is in front.
+  uint64_t first_since;  // Latest possible time at which the oldest fence's work began.
   uint32_t busy_from, busy_fences;
   bool busy_open;
-  // Since the thread became busy.
+  // The values at the time when the thread became busy.
   uint64_t busy_since, submitted_then;
   uint64_t others_then;  // Submitted by the other threads of the process.
   uint32_t batch_then, lease_then;
@@ -113,7 +113,7 @@ struct alignas(64) ThreadLaunchState {
   uint32_t fence_count;
   Fence fence[max_fences];
   StreamEntry stream[1 << stream_entry_bits];
-  uint32_t estimate_uses;  // Over all batches; the array keeps the last ones.
+  uint32_t estimate_uses;  // Number of uses in all batches; the array keeps the last ones.
   uint32_t updates;
   uint64_t longest;
   EstimateUse estimate_use[max_estimate_uses];
@@ -126,14 +126,15 @@ struct alignas(64) StreamSlot {
   SpinLock lock;                     // Held during the driver's call that inserts a fence.
   std::atomic<uint64_t> key{0};      // The stream that has the slot; 0 if destroyed.
   std::atomic<uint64_t> context{0};  // The stream's context, with which the slot is released.
-  // For devices that cannot write: the event that completes at `event_fence`.
+  // For devices that cannot write fences: the event that completes at `event_fence`.
   uint64_t event GUARDED_BY(lock) = 0;
   uint64_t event_fence GUARDED_BY(lock) = 0;
 };
 
 // The page that the device writes to, at its address on each device.
 struct FencePage {
-  SpinLock lock;                   // Held to assign slots and to register the page, never while waiting.
+  SpinLock lock;                   // Held while assigning slots and registering the page, never while
+                                   // waiting.
   std::atomic<uint32_t> refusals;  // Consecutive refusals of a fence.
   std::atomic<uint64_t> address[shm::max_devices];
   StreamSlot stream[shm::work_streams];

@@ -16,8 +16,8 @@
 #include "guest/process/attach_request.h"
 #include "guest/process/hint.h"
 
-// From libc, glibc 2.2: atexit without crt files. Handlers run in reverse order of registration, so handlers
-// that the program registered before its first cuInit run after this one.
+// glibc 2.2's function for exit handlers, because atexit requires the crt files. Handlers run in reverse
+// order of registration, so handlers that the program registered before its first cuInit run after this one.
 extern "C" int __cxa_atexit(void (*run)(void*), void* object, void* library);
 
 namespace carve::guest {
@@ -27,11 +27,11 @@ constinit Gates gates;
 
 namespace {
 
-// Set once: no agent was found, or a shim does the work.
+// Set once if no agent was found or if a shim does the work.
 constinit std::atomic<bool> no_agent{false};
 
-// A preload above a shim would charge everything twice. The shim was mounted on purpose, so it takes
-// precedence.
+// A preloaded library in addition to a shim would charge everything twice. The shim was mounted on purpose,
+// so it takes precedence.
 bool above_a_shim() {
   if (artefact.guest != shm::Guest::preload) return false;
   for (const char* driver : driver_beneath_shim)
@@ -39,7 +39,7 @@ bool above_a_shim() {
   return false;
 }
 
-// Returns the API socket to use, or null if this machine shows no sign of an agent.
+// Returns the API socket to use, or null if nothing on this machine indicates an agent.
 const char* marked_socket() {
   if (!artefact.optional) return artefact.socket;
   const char* named = getenv(shm::socket_variable);
@@ -50,8 +50,8 @@ const char* marked_socket() {
   return access(path, F_OK) == 0 ? artefact.socket : nullptr;
 }
 
-// Returns the page, which is made once; several threads may race. Returns null if the kernel cannot wipe it
-// at a fork, or has no memory.
+// Returns the page, which is created once even if threads race. Returns null if the kernel cannot wipe it at
+// a fork or has no memory.
 Process* page() {
   Process* p = process_page.load(std::memory_order_acquire);
   if (p != nullptr) return p;
@@ -90,7 +90,7 @@ AttachState ask(Process* p, const char* socket) {
   if (result == AttachResult::not_in_slice) return AttachState::unmanaged;
   if (result != AttachResult::attached) return AttachState::refused;
   publish_failures(pages.report->ensure_failures);
-  // The reply and the pages were checked (attach_request.cc); every index below relies on it.
+  // The reply and the pages were checked (attach_request.cc), and every index below relies on that check.
   if (!ensure(pages.slot < shm::max_processes && pages.control->device_count <= shm::max_devices))
     return AttachState::refused;
   p->slot = pages.slot;

@@ -8,7 +8,7 @@
 namespace carve::guest {
 namespace {
 
-// Pointers differ in their middle bits; the multiplication moves those to the top.
+// Pointers differ in their middle bits, which the multiplication moves to the top.
 uint64_t mixed(uint64_t key) { return key * 0x9e37'79b9'7f4a'7c15; }
 unsigned shard_of(uint64_t key) { return mixed(key) >> 60; }
 uint32_t home(uint64_t key, uint32_t capacity) {
@@ -28,7 +28,7 @@ void SpinLock::lock() {
 }
 
 bool Records::resize(Shard& shard, uint32_t capacity) {
-  if (!ensure(shard.used < capacity)) return false;  // A full table has no end of a probe.
+  if (!ensure(shard.used < capacity)) return false;  // In a full table, a probe would never end.
   const size_t bytes = size_t{capacity} * sizeof(Record);
   void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED) return false;
@@ -102,7 +102,7 @@ bool Records::use(uint64_t key, int by, Record* record) {
   shard.lock.lock();
   Record* found = at(shard, key);
   if (found != nullptr) {
-    // There were more ends than begins, so the record is removed.
+    // If more ends than begins were counted, the record is removed.
     found->uses = ensure(by >= 0 || found->uses >= static_cast<uint32_t>(-by))
                       ? found->uses + static_cast<uint32_t>(by)
                       : 0;
@@ -129,7 +129,9 @@ void Records::erase(Shard& shard, uint32_t free_block) {
   uint32_t gap = free_block;
   for (uint32_t next = (gap + 1) & mask; shard.slots[next].key != 0; next = (next + 1) & mask) {
     const uint32_t wants = home(shard.slots[next].key, shard.capacity);
-    if (((next - wants) & mask) < ((next - gap) & mask)) continue;  // It is between its home and the gap.
+    if (((next - wants) & mask) < ((next - gap) & mask))
+      continue;  // The record is between its home and the
+                 // gap.
     shard.slots[gap] = shard.slots[next];
     gap = next;
   }

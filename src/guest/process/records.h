@@ -1,11 +1,11 @@
 // Records the charge of each live allocation (or context) of this process, by its pointer or handle.
 //
-// A free must stay fast: a list costs 25 us at 10,000 live allocations. This is open addressing over mmap'd
-// pages, 32 bytes a record. It has 16 shards, each with a spin lock that is held for a few dozen nanoseconds
-// and never during a call of the driver. put() and take() cost 15 ns at any number of records. A shard that
-// many frees left nearly empty halves itself: 43 to 85 bytes per live record after growth, less than 256 at
-// any time. The table is not shared with other processes. It does not use malloc, because the program may be
-// inside its own.
+// A free must stay fast, and a list would cost 25 us at 10,000 live allocations. This is a hash table with
+// open addressing over mmap'd pages, with 32 bytes a record. It has 16 shards, each with a spin lock that is
+// held for a few dozen nanoseconds and never during a call of the driver. put() and take() cost 15 ns at any
+// number of records. A shard that is nearly empty after many frees halves itself. The table takes 43 to 85
+// bytes per live record after growth, and always less than 256. The table is not shared with other processes.
+// It does not use malloc, because the program may be inside its own.
 //
 // The object is in memory that a forked child finds zeroed (process_page.h), and zero is an empty table with
 // free locks. The pages that it points to do not exist in the child.
@@ -30,7 +30,7 @@ struct Charge {
 struct Record {
   uint64_t key = 0;      // Device pointer or handle; never 0.
   uint64_t context = 0;  // The context whose end releases it.
-  uint64_t bytes = 0;    // These three are its Charge.
+  uint64_t bytes = 0;    // This and the next two fields are its Charge.
   uint16_t device = 0;
   uint16_t lane = 0;
   uint32_t uses = 1;  // For a context: cuCtxAttach adds one, cuCtxDetach subtracts one.
@@ -50,7 +50,8 @@ class CAPABILITY("spin lock") SpinLock {
     return word_.load(std::memory_order_relaxed) == 0 && word_.exchange(1, std::memory_order_acquire) == 0;
   }
   void lock() ACQUIRE();
-  // Does nothing. For a lambda whose caller holds the lock, which the analysis cannot know.
+  // Does nothing at run time. Used in a lambda whose caller holds the lock, which the thread safety analysis
+  // cannot know.
   void assume_held() const ASSERT_CAPABILITY(this) {}
   void unlock() RELEASE() { word_.store(0, std::memory_order_release); }
 
@@ -60,7 +61,7 @@ class CAPABILITY("spin lock") SpinLock {
 
 class Records {
  public:
-  // Adds a record. Returns false without memory for it. An earlier record of the same key is copied to
+  // Adds a record. Returns false if there is no memory for it. An earlier record of the same key is copied to
   // `previous` (whose key is 0 if there was none): its allocation ended without a call that this library saw.
   bool put(const Record& record, Record* previous);
 
@@ -82,7 +83,7 @@ class Records {
     take_some_of(context, [&](const Record& r) { return gone(r), true; });
   }
 
-  // The same, until `gone` returns false.
+  // Does the same until `gone` returns false.
   template <class Gone>
   void take_some_of(uint64_t context, Gone gone) {
     bool go_on = true;

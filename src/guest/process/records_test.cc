@@ -19,7 +19,7 @@ struct RecordTable {
   ~RecordTable() { munmap(records, sizeof(Records)); }
 };
 
-TEST(Records, a_record_is_taken_once) {
+TEST(Records, can_be_taken_only_once) {
   RecordTable t;
   Record previous, taken;
   ASSERT_TRUE(t.records->put(record_of(0x7000, 9, {4096, 1, 2}), &previous));
@@ -29,7 +29,7 @@ TEST(Records, a_record_is_taken_once) {
   EXPECT_FALSE(t.records->take(0x7000, &taken));
 }
 
-TEST(Records, a_key_put_twice_hands_out_the_earlier_record) {
+TEST(Records, return_the_earlier_record_if_a_key_is_put_twice) {
   RecordTable t;
   Record previous;
   ASSERT_TRUE(t.records->put(record_of(7, 1, {100, 0, 0}), &previous));
@@ -37,7 +37,7 @@ TEST(Records, a_key_put_twice_hands_out_the_earlier_record) {
   EXPECT_EQ(previous.bytes, 100u);
 }
 
-// Compared with std::map over a long random history, with pointers spaced like a driver's.
+// Compares with a std::map over a long random history. The pointers are spaced like a driver's.
 TEST(Records, agree_with_a_map_over_a_long_history) {
   for (const uint64_t spacing : {512ull, 2ull << 20, 1ull}) {
     RecordTable t;
@@ -62,7 +62,7 @@ TEST(Records, agree_with_a_map_over_a_long_history) {
   }
 }
 
-TEST(Records, of_one_context_leave_together_and_the_others_stay) {
+TEST(Records, of_one_context_are_removed_together_and_the_others_stay) {
   RecordTable t;
   Record r;
   for (uint64_t key = 1; key <= 20'000; ++key)
@@ -76,7 +76,7 @@ TEST(Records, of_one_context_leave_together_and_the_others_stay) {
   for (uint64_t key = 1; key <= 20'000; ++key) EXPECT_EQ(t.records->take(key << 9, &r), key % 3 != 1) << key;
 }
 
-TEST(Records, uses_are_counted_and_the_last_one_removes) {
+TEST(Records, are_removed_with_their_last_use) {
   RecordTable t;
   Record r;
   ASSERT_TRUE(t.records->put(record_of(7, 1, {100, 0, 0}), &r));
@@ -99,14 +99,14 @@ size_t resident() {
   return pages * 4096;
 }
 
-// The thread sanitizer keeps four shadow bytes for each byte.
+// The thread sanitizer keeps four shadow bytes for each byte of memory.
 #ifdef __SANITIZE_THREAD__
 constexpr uint64_t shadow = 5;
 #else
 constexpr uint64_t shadow = 1;
 #endif
 
-TEST(Records, cost_less_than_100_bytes_each_and_give_memory_back) {
+TEST(Records, take_less_than_100_bytes_each_and_release_their_memory) {
   constexpr uint64_t count = 400'000;
   RecordTable t;
   Record r;
@@ -123,7 +123,7 @@ TEST(Records, cost_less_than_100_bytes_each_and_give_memory_back) {
   EXPECT_LT(resident(), before + (1 << 20));
 }
 
-TEST(Records, threads_do_not_lose_each_others) {
+TEST(Records, are_not_lost_when_threads_race) {
   RecordTable t;
   std::vector<std::jthread> threads;
   std::atomic<int> wrong{0};

@@ -9,15 +9,17 @@ namespace carve::guest {
 namespace {
 
 // Another process of the slice can change the word without pause, by false writes or by load. This many
-// attempts take 20 to 70 ms, the longest wait.
+// attempts take 20 to 70 ms, which is the longest possible wait.
 constexpr unsigned attempts = 100'000;
 
-// A lane that finds another lane's change in the word keeps what is released for this many charges and
-// releases. Then it changes the word again, and if the last change is its own, it keeps nothing more.
+// A lane that finds another lane's change in the word keeps released bytes as spare bytes for this many
+// charges and releases. Then it changes the word again, and if the last change was its own, it keeps no more
+// spare bytes.
 constexpr unsigned keeps_after_meeting = 256;
 
-// The lane that this thread takes first, plus one; 0 if none yet. Threads begin at successive lanes. A thread
-// that finds its lane taken stays with the next free one, so that two threads do not collide forever.
+// The lane that this thread tries first, plus one; 0 before its first charge. Threads begin at successive
+// lanes. A thread that finds its lane taken stays with the next free one, so that two threads do not collide
+// forever.
 thread_local uint8_t lane_of_thread = 0;
 
 unsigned first_lane(Process& process) {
@@ -44,7 +46,7 @@ shm::Spare& spare_of(const Process& process, const Charge& charge) {
   return charges_of(process, charge.device).process[id.process].spare[id.device][id.lane];
 }
 
-// Records a change of the lane, after which its allocations use all that it holds.
+// Records a change of the lane. After it, the lane's allocations use all bytes that it holds.
 void note(Process& process, LaneState& state, const Charge& of, uint64_t target, const shm::Learned& change)
     REQUIRES(state.lock) {
   state.recorded = state.target = target;
@@ -212,7 +214,7 @@ void give_back(Process& process, const Charge& charge) {
   state.target = ensure(state.target >= charge.bytes) ? state.target - charge.bytes : 0;
   if (!keeps_spare(process, state, charge, quota(process, charge.device)) ||
       !shm::add_spare(spare_of(process, charge), charge.bytes, state.returned)) {
-    // If the word changed at every attempt, the lane's next change includes this release.
+    // If other processes changed the word at every attempt, the lane's next change includes this release.
     record(process, state, charge, state.target, UINT64_MAX);
   }
   state.lock.unlock();

@@ -27,7 +27,7 @@ inline bool may_spill(const Process& process, unsigned device) {
          __atomic_load_n(&process.control->devices[device].spill, __ATOMIC_RELAXED) != 0;
 }
 
-// A reservation that is not kept is released at the end of its scope.
+// A reservation, which is released at the end of its scope unless it is kept.
 class Reservation {
  public:
   Reservation(Process& process, unsigned device, Bytes bytes);
@@ -35,8 +35,8 @@ class Reservation {
   Reservation& operator=(const Reservation&) = delete;
   ~Reservation();
 
-  // Returns whether the quota allows it. Memory that is counted but not limited is always allowed. If it
-  // cannot even be counted, the charge is 0.
+  // Returns whether the quota allows the reservation. Memory that is counted but not limited is always
+  // allowed. If it cannot even be counted, the charge is 0.
   explicit operator bool() const { return allowed_; }
 
   // again() retries a refused reservation; ask() replaces it with another amount.
@@ -68,14 +68,14 @@ class Reservation {
 void give_back(Process& process, const Charge& charge);
 
 // Moves the bytes of a charge from this process's lane to the lane of a shared block, in one exchange
-// (shared_block.h). Returns false, with nothing changed, if the budget changes without pause.
+// (shared_block.h). Returns false and changes nothing if the budget changes without pause.
 bool move_to_block(Process& process, const Charge& charge, unsigned block);
 
-// Adjusts a kept charge to `bytes`. Returns false, with nothing changed, if the quota forbids the growth.
-// Only one thread at a time may change a charge.
+// Adjusts a kept charge to `bytes`. Returns false and changes nothing if the quota forbids the growth. Only
+// one thread at a time may change a charge.
 bool recharge(Process& process, Charge& charge, Bytes bytes);
 
-// The same for memory that is already taken: it is counted even above the quota.
+// Does the same for memory that is already taken, which is charged even above the quota.
 void recharge_truth(Process& process, Charge& charge, Bytes bytes);
 
 }  // namespace carve::guest

@@ -10,7 +10,7 @@
 namespace carve::guest {
 namespace {
 
-TEST(Reservation, that_is_not_kept_is_released) {
+TEST(Reservation, is_released_unless_it_is_kept) {
   Attached slice(1, 100);
   {
     Reservation r(*slice.process, 0, 60_B);
@@ -20,7 +20,7 @@ TEST(Reservation, that_is_not_kept_is_released) {
   EXPECT_EQ(slice.used(), 0u);
 }
 
-TEST(Reservation, never_passes_the_quota_by_a_byte) {
+TEST(Reservation, never_exceeds_the_quota_by_a_byte) {
   Attached slice(1, 100);
   Reservation most(*slice.process, 0, 99_B);
   EXPECT_FALSE(Reservation(*slice.process, 0, 2_B));
@@ -33,13 +33,13 @@ TEST(Reservation, never_passes_the_quota_by_a_byte) {
   EXPECT_FALSE(Reservation(*slice.process, 0, {UINT64_MAX}));
 }
 
-TEST(Reservation, on_a_device_that_was_not_granted_is_refused) {
+TEST(Reservation, is_refused_on_a_device_that_was_not_granted) {
   Attached slice(1, 100);
   EXPECT_FALSE(Reservation(*slice.process, 1, 0_B));
   EXPECT_FALSE(Reservation(*slice.process, not_granted, 1_B));
 }
 
-TEST(Reservation, without_a_limit_is_counted_and_never_refused) {
+TEST(Reservation, is_counted_but_never_refused_without_a_limit) {
   Attached slice(1, 100);
   slice.control->devices[0].memory = shm::Memory::not_limited;
   Reservation r(*slice.process, 0, 5000_B);
@@ -48,7 +48,7 @@ TEST(Reservation, without_a_limit_is_counted_and_never_refused) {
   EXPECT_TRUE(Reservation(*slice.process, 0, {UINT64_MAX}));
 }
 
-TEST(Reservation, obeys_a_hint_that_lowers_and_not_one_that_raises) {
+TEST(Reservation, obeys_a_hint_only_if_it_lowers_the_quota) {
   Attached slice(1, 100);
   slice.process->hint[0] = 50;
   EXPECT_FALSE(Reservation(*slice.process, 0, 51_B));
@@ -56,14 +56,14 @@ TEST(Reservation, obeys_a_hint_that_lowers_and_not_one_that_raises) {
   EXPECT_FALSE(Reservation(*slice.process, 0, 101_B));
 }
 
-TEST(Reservation, a_quota_that_the_agent_lowers_holds_from_the_next_call) {
+TEST(Reservation, obeys_a_lowered_quota_from_the_next_call) {
   Attached slice(1, 100);
   Reservation r(*slice.process, 0, 80_B);
   slice.control->devices[0].quota = 40;
   EXPECT_FALSE(Reservation(*slice.process, 0, 1_B));
 }
 
-// The analysis does not count the locks that a loop takes.
+// The thread safety analysis does not count the locks that a loop takes.
 void lock_all(LaneState (&lanes)[shm::lanes]) NO_THREAD_SAFETY_ANALYSIS {
   for (LaneState& lane : lanes) lane.lock.lock();
 }
@@ -71,8 +71,9 @@ void unlock_all(LaneState (&lanes)[shm::lanes]) NO_THREAD_SAFETY_ANALYSIS {
   for (LaneState& lane : lanes) lane.lock.unlock();
 }
 
-// The thread has read the old quota and not yet charged. It waits for a lane, and the test holds all lanes.
-TEST(Reservation, a_quota_that_is_lowered_while_it_charges_is_not_passed) {
+// The thread has read the old quota but has not charged yet. It waits for a lane, because the test holds all
+// lanes.
+TEST(Reservation, does_not_exceed_a_quota_that_is_lowered_during_the_charge) {
   for (int round = 0; round < 100; ++round) {
     Attached slice(1, 100);
     Reservation small(*slice.process, 0, 30_B);
@@ -87,7 +88,7 @@ TEST(Reservation, a_quota_that_is_lowered_while_it_charges_is_not_passed) {
     while (!begun) std::this_thread::yield();
     for (int i = 0; i < 20; ++i) std::this_thread::yield();
     std::atomic_ref(slice.control->devices[0].quota).store(50);
-    ASSERT_EQ(slice.used(), 30u) << "the agent sees that it may lower it";
+    ASSERT_EQ(slice.used(), 30u) << "the agent finds that it may lower the quota";
     unlock_all(slice.process->lane[0]);
     other.join();
     ASSERT_FALSE(allowed);
@@ -95,7 +96,7 @@ TEST(Reservation, a_quota_that_is_lowered_while_it_charges_is_not_passed) {
   }
 }
 
-TEST(Charge, that_is_kept_grows_and_shrinks_inside_the_quota) {
+TEST(Charge, grows_and_shrinks_within_the_quota_once_it_is_kept) {
   Attached slice(1, 100);
   Charge charge = {0, 0, 0};
   EXPECT_TRUE(recharge(*slice.process, charge, 60_B));
@@ -104,11 +105,11 @@ TEST(Charge, that_is_kept_grows_and_shrinks_inside_the_quota) {
   EXPECT_TRUE(recharge(*slice.process, charge, 10_B));
   EXPECT_EQ(slice.used(), 10u);
   recharge_truth(*slice.process, charge, 500_B);
-  EXPECT_EQ(slice.used(), 500u) << "what is taken already is counted";
+  EXPECT_EQ(slice.used(), 500u) << "memory that is already taken is counted";
   EXPECT_FALSE(Reservation(*slice.process, 0, 1_B));
 }
 
-TEST(Spilled, bytes_have_a_budget_of_their_own) {
+TEST(Spilled, bytes_have_their_own_budget) {
   Attached slice(1, 100);
   EXPECT_FALSE(may_spill(*slice.process, 0));
   EXPECT_FALSE(Reservation(*slice.process, spilled(0), 1_B));
@@ -126,8 +127,8 @@ TEST(Spilled, bytes_have_a_budget_of_their_own) {
   }
 }
 
-// The bytes are in the lanes of this process's slot, which the agent releases when the process is killed.
-TEST(Reservation, of_many_threads_is_in_lanes_that_the_agent_can_reclaim) {
+// The bytes are in the lanes of this process's slot, which the agent reclaims when the process is killed.
+TEST(Reservation, by_many_threads_can_be_reclaimed_by_the_agent) {
   Attached slice(1, 1'000'000);
   std::vector<std::jthread> threads;
   std::atomic<uint64_t> kept{0};
@@ -152,30 +153,30 @@ constexpr uint64_t unit = shm::SpareWord::unit;
 
 uint64_t word_of(const Attached& slice) { return shm::read(slice.report->charges.budget[0]).used; }
 
-TEST(Reservation, after_another_lanes_change_keeps_spare_bytes_of_which_the_last_is_reachable) {
+TEST(Reservation, keeps_spare_bytes_after_another_lanes_change_and_can_use_all_of_them) {
   Attached slice(1, 100 * unit);
   Reservation most(*slice.process, 0, {60 * unit});
   LaneState& mine = slice.process->lane[0][most.charge().lane];
   mine.lock.lock();  // The thread moves to the next lane.
   EXPECT_TRUE(Reservation(*slice.process, 0, {30 * unit}));
   mine.lock.unlock();
-  EXPECT_EQ(word_of(slice), 90 * unit) << "spare bytes of the lane";
+  EXPECT_EQ(word_of(slice), 90 * unit) << "the lane keeps spare bytes";
   EXPECT_EQ(slice.used(), 60 * unit);
   {
     Reservation again(*slice.process, 0, {30 * unit});
-    EXPECT_NE(again.charge().lane, most.charge().lane) << "it stays there";
-    EXPECT_EQ(word_of(slice), 90 * unit) << "no change of the word";
+    EXPECT_NE(again.charge().lane, most.charge().lane) << "the thread keeps its lane";
+    EXPECT_EQ(word_of(slice), 90 * unit) << "the word did not change";
     EXPECT_EQ(slice.used(), 90 * unit);
     EXPECT_TRUE(most.resize({70 * unit}));
     EXPECT_FALSE(most.resize({70 * unit + 1}));
   }
-  EXPECT_TRUE(most.resize({100 * unit})) << "the last byte";
+  EXPECT_TRUE(most.resize({100 * unit})) << "all bytes of the quota can be charged";
   EXPECT_FALSE(Reservation(*slice.process, 0, 1_B));
   EXPECT_TRUE(most.resize({unit}));
   EXPECT_EQ(slice.used(), unit);
 }
 
-TEST(Reservation, a_quota_that_is_lowered_counts_no_spare_bytes) {
+TEST(Reservation, ignores_spare_bytes_when_a_quota_is_lowered) {
   Attached slice(1, 100 * unit);
   Reservation little(*slice.process, 0, {10 * unit});
   LaneState& mine = slice.process->lane[0][little.charge().lane];
@@ -183,12 +184,12 @@ TEST(Reservation, a_quota_that_is_lowered_counts_no_spare_bytes) {
   EXPECT_TRUE(Reservation(*slice.process, 0, {60 * unit}));
   mine.lock.unlock();
   slice.control->devices[0].quota = 40 * unit;
-  EXPECT_FALSE(Reservation(*slice.process, 0, {31 * unit})) << "although 60 are spare";
+  EXPECT_FALSE(Reservation(*slice.process, 0, {31 * unit})) << "although there are 60 spare units";
   EXPECT_TRUE(Reservation(*slice.process, 0, {30 * unit}));
 }
 
-// The test counts the threads' total itself: it never exceeds the quota.
-TEST(Reservation, of_threads_with_spare_bytes_never_pass_the_quota) {
+// The test itself counts the threads' total, which never exceeds the quota.
+TEST(Reservation, with_spare_bytes_never_exceeds_the_quota_when_threads_race) {
   constexpr uint64_t all = 1000 * unit;
   Attached slice(1, all);
   std::atomic<uint64_t> held{0}, refused{0};
@@ -214,13 +215,14 @@ TEST(Reservation, of_threads_with_spare_bytes_never_pass_the_quota) {
   threads.clear();
   EXPECT_GT(refused, 0u);
   EXPECT_EQ(slice.used(), 0u);
-  EXPECT_TRUE(Reservation(*slice.process, 0, {all})) << "the last byte";
+  EXPECT_TRUE(Reservation(*slice.process, 0, {all})) << "all bytes of the quota can be charged";
   EXPECT_TRUE(shm::reclaim(slice.report->charges, slice.process->slot));
   EXPECT_EQ(word_of(slice), 0u);
 }
 
-// Another process of the slice overwrites the shared page: wrong figures, but no crash and no hang.
-TEST(Reservation, survives_a_report_that_is_scribbled_over) {
+// Another process of the slice overwrites the shared page. The figures are then wrong, but the process
+// neither crashes nor hangs.
+TEST(Reservation, survives_a_report_that_is_overwritten_with_garbage) {
   Attached slice(1, 1'000'000);
   std::atomic<bool> stop{false};
   std::jthread scribbler([&] {

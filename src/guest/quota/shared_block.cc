@@ -36,8 +36,8 @@ void erase_locked(uint64_t* names, unsigned count) {
                           [](size_t first, auto piece) { return read_file("/proc/locks", first, piece); });
 }
 
-// Another process may be releasing the block. It then finds this process's bit and keeps the block, or frees
-// it; both take less than a microsecond.
+// Another process may be releasing the block. That process then either finds this process's bit and keeps the
+// block, or frees the block. Both take less than a microsecond.
 constexpr unsigned join_attempts = 10'000;
 
 unsigned find_and_hold(Process& p, uint64_t name) REQUIRES(p.sharing) {
@@ -48,15 +48,17 @@ unsigned find_and_hold(Process& p, uint64_t name) REQUIRES(p.sharing) {
     const bool held_already = shm::has_holder(charges.block[block], p.slot);
     shm::add_holder(charges.block[block], p.slot);
     if (shm::is_held(charges.block[block], name)) return block;
-    if (tries + 1 == join_attempts) return block;  // Held by the bit, whatever the other process does.
+    if (tries + 1 == join_attempts)
+      return block;  // Held by the bit, whatever the other process does with
+                     // the block.
     if (!held_already) shm::remove_holder(charges.block[block], p.slot);
     sched_yield();
   }
   return no_block;
 }
 
-// Returns whether this was the first use. Without memory for the record the bit stays set until this process
-// ends: charged for longer than necessary, never shorter.
+// Returns whether this was the first use. If there is no memory for the record, the bit stays set until this
+// process ends. The bytes are then charged for longer than necessary, but never too short.
 bool add_use(Process& p, unsigned block) REQUIRES(p.sharing) {
   Record record;
   if (p.block_uses.use(block + 1, 1, &record)) return false;
@@ -97,7 +99,8 @@ unsigned join(Process& p, uint64_t name) {
 
 namespace {
 
-// Waits for a process that changes the block, which takes less than a microsecond.
+// Takes the block's lane. If another process is changing the block, waits for it, which takes less than a
+// microsecond.
 bool take_lane(Process& p, unsigned block) {
   for (unsigned tries = 0; tries < join_attempts; ++tries) {
     if (shm::take_lane(p.report->charges.block[block], p.slot)) return true;
@@ -172,8 +175,8 @@ bool settle_all_shared(Process& p, unsigned device) {
 
 uint64_t new_name() {
   uint64_t random = 0;
-  // Without random bytes (before Linux 3.17, or interrupted) it is still practically unique within the
-  // machine.
+  // If the kernel returns no random bytes (before Linux 3.17, or if interrupted), the name is still
+  // practically unique on the machine.
   if (syscall(SYS_getrandom, &random, sizeof random, GRND_NONBLOCK) != sizeof random)
     random = __builtin_ia32_rdtsc() * 0x9e37'79b9'7f4a'7c15;
   return shm::lock_name_of(random, 0);

@@ -4,7 +4,7 @@
 // this process, its bit in the block is cleared.
 //
 // An exported descriptor gets the block's name as a lock. Importers use it to find the block, and every
-// process can use it to find out, in 15 us, whether a copy of the descriptor is left anywhere.
+// process can use it to check, in 15 us, whether any process still has a copy of the descriptor.
 //
 // Lock order: Process::sharing is taken before LaneState::lock and before the lock of a shard.
 #pragma once
@@ -18,26 +18,26 @@ using shm::no_block;
 using shm::SharedBlockKind;
 
 // Moves a charge of this process to a new shared block of that name, of which the caller has one use. Returns
-// no_block, with nothing changed, if the slice has no free block or the budget changes without pause.
-// `within` is the name of a block that keeps this one.
+// no_block and changes nothing if the slice has no free block or the budget changes without pause. `within`
+// is the name of a block that keeps this one.
 unsigned share(Process& p, const Charge& charge, SharedBlockKind kind, uint64_t name, uint64_t within = 0);
 
-// Adds a use of the block of that name. Returns no_block if the slice has none.
+// Adds a use of the block of that name. Returns no_block if the slice has no such block.
 unsigned join(Process& p, uint64_t name);
 
-// Moves a further charge of this process to the block of a pool that it exported.
+// Moves another charge of this process to the block of a pool that this process exported.
 bool add_to_block(Process& p, const Charge& charge, unsigned block);
 uint64_t bytes_of_block(Process& p, unsigned block);
-// Records how many bytes this process's pool still has. Its block is lowered to that when no other process
-// holds it: here, or by the process or the agent that settles the blocks next.
+// Records how many bytes this process's pool still has. The block is lowered to that number once no other
+// process holds it, either by this call or when a process or the agent next settles the blocks.
 void keep_in_block(Process& p, unsigned block, Bytes bytes);
 // Returns whether anything other than this process's pool holds its block.
 bool is_pool_held_beside(Process& p, unsigned block);
-// Counts an import of this process's own pool, which also holds the block. No effect for a pool of another
-// process.
+// Counts an import of this process's own pool, which also holds the block. Has no effect for a pool of
+// another process.
 void begin_own_import(Process& p, unsigned block);
 void end_own_import(Process& p, unsigned block);
-// For a block that importers cannot find.
+// Keeps a block that importers cannot find until the slice ends.
 void keep_until_slice_ends(Process& p, unsigned block);
 
 // Ends a use. After the last one, releases the block if no other process and no descriptor holds it.
@@ -54,8 +54,8 @@ inline unsigned device_of(Process& p, const Charge& charge) {
                                           : charge.device;
 }
 
-// Releases what no process and no descriptor holds any more, on one device. Returns whether there was any.
-// Without shared blocks this takes one load.
+// Releases the blocks on one device that no process and no descriptor holds any more. Returns whether there
+// were any. If there are no shared blocks, this takes one load.
 bool settle_all_shared(Process& p, unsigned device);
 inline bool settle_shared(Process& p, unsigned device) {
   return p.report->charges.block_end.load(std::memory_order_relaxed) != 0 && settle_all_shared(p, device);

@@ -14,8 +14,8 @@ std::atomic<uint64_t> still_at{0};  // 0 means the real clock.
 
 }  // namespace
 
-// These replace launch_clock.cc, which the linker takes from its archive only if no other object defines
-// them.
+// These functions replace launch_clock.cc, which the linker takes from its archive only if no other object
+// defines them.
 uint64_t monotonic_ns() {
   if (virtual_clock != nullptr) return virtual_clock->monotonic_ns();
   if (const uint64_t now = still_at; now != 0) return now;

@@ -17,8 +17,8 @@ class StillClock {
   static void pass(uint64_t ns);
 };
 
-// A clock that a test advances. It replaces the clock and the sleeps of launch/launch_clock.h while it is
-// set.
+// A clock that a test advances. While it is set, it replaces the clock and the sleeps of
+// launch/launch_clock.h.
 class VirtualClock {
  public:
   virtual uint64_t monotonic_ns() = 0;

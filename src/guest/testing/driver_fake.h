@@ -1,5 +1,5 @@
-// For unit tests: this process as an attached slice whose pages are in ordinary memory, and a driver made of
-// lambdas in the slots. The small driver below gives out and counts pointers and contexts.
+// For unit tests: makes this process an attached slice whose pages are in ordinary memory, with a driver that
+// consists of lambdas in the slots. The small driver below returns and counts pointers and contexts.
 #pragma once
 
 #include <gtest/gtest.h>

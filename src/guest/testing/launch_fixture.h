@@ -21,12 +21,12 @@ struct LaunchWorld {
   std::map<CUevent, std::pair<CUstream, size_t>> events;
   int launched = 0, fences = 0, recorded = 0, registered = 0;
   int memory_operations = 1;
-  float device_ms = 0;   // Milliseconds that timing events report; 0 if there are no events.
+  float device_ms = 0;   // Milliseconds that timing events report; 0 if events are not supported.
   bool at_once = false;  // Every launch completes immediately.
   CUstream captured = reinterpret_cast<CUstream>(~0ull);
   CUresult fence_result = CUDA_SUCCESS;
 
-  // Executes up to `count` kernels of the stream and the fences after them.
+  // Completes up to `count` kernels of the stream and the fences after them.
   void run(CUstream stream, int count = 1 << 30) {
     std::lock_guard lock(mutex);
     auto& items = streams[stream];
@@ -115,7 +115,7 @@ class LaunchTest : public DriverTest {
       ++launches->recorded;
       return CUDA_SUCCESS;
     });
-    // An event is complete when its stream is empty. This is enough if a test runs streams to their end.
+    // An event is complete when its stream is empty, which is enough for tests that run streams to their end.
     on<&cuEventQuery>([](CUevent event) {
       std::lock_guard lock(launches->mutex);
       return launches->streams[launches->events[event].first].empty() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
