@@ -37,11 +37,11 @@ with tempfile.TemporaryDirectory(prefix="carve-sim.") as top:
     listed = json.loads(call("profiles", "-o", "json").stdout)
     check("profiles -o json", {"profile", "name", "usable_bytes"} <= set(listed[0]) and
           [x["profile"] for x in listed if x["usable_bytes"] == 15360 << 20])
-    refused(2, "the only other format is json", "profiles", "-o", "yaml")
+    refused(2, "unknown format; use json", "profiles", "-o", "yaml")
     refused(2, "--force is not an option of profiles", "profiles", "--force")
     refused(2, "-o is not an option of create", "create", d, "a10", "-o", "json")
-    refused(2, "a verb is missing")
-    refused(2, "'dance' is not a verb", "dance")
+    refused(2, "no command given")
+    refused(2, "unknown command 'dance'", "dance")
     refused(2, "is not an option", "show", d, "--colour")
     refused(2, "needs a value", "create", d, "a10", "--seed")
     refused(2, "takes a directory and a specification", "create", d)
@@ -61,7 +61,7 @@ with tempfile.TemporaryDirectory(prefix="carve-sim.") as top:
     check("create over an unused set", call("create", d, "a10x2,t4x1,a100-80", "--seed", "1").returncode == 0)
     again = [x["uuid"] for x in json.loads(call("show", d, "-o", "json").stdout)["devices"]]
     check("--seed repeats the UUIDs", uuids == again)
-    refused(2, "the only other format is json", "show", d, "-o", "xml")
+    refused(2, "unknown format; use json", "show", d, "-o", "xml")
     refused(2, "is not a fault", "fault", d, "earthquake")
     refused(2, "takes the code", "fault", d, "xid")
     refused(2, "is not a whole number", "fault", d, "xid", "x")

@@ -5,14 +5,13 @@
 //
 // Cost when attached: two loads. Cost without an agent: one access() per process.
 //
-// Lock order. Six kinds of spin lock are in the page; a thread takes them in this order, and a fork frees
-// all.
+// Lock order. Six kinds of spin lock are in the page. A thread takes them in this order, and a fork frees all
+// of them.
 // * Memory: Pool::lock (to enter a pool, the lock of the last, unused element first, then the pool's; that of
 //   a further pool is only tried), `exporting`, `sharing`, LaneState::lock, the lock of a shard of Records.
 // * Launches: FencePage::lock, StreamSlot::lock (only tried under FencePage::lock).
 // No thread holds locks of both rows. LaneState's and the shards' are held for a few stores; the others may
 // be held during one call of the driver, but never during a call of a hook.
-// one call of the driver, and never a call of a hook.
 #pragma once
 
 #include <atomic>

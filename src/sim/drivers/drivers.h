@@ -1,6 +1,6 @@
 // The drivers that the simulator can be. Each has its own libraries, which export exactly that driver's names
 // (libcuda.txt, libnvidia-ml.txt), because a program finds names by dlsym, before any device is known. The
-// libraries of driver 0 have the names of all drivers; they belong to sets that name no driver.
+// libraries of driver 0 export the names of all drivers and are used for sets that do not name a driver.
 #pragma once
 
 #include <cstdint>
@@ -27,5 +27,6 @@ constexpr const Driver& driver_of(unsigned major) {
 
 }  // namespace carve::sim
 
-// The driver whose library this is; 0 for all names. Defined by the generated exports.S.
+// The driver whose library this is; 0 if it exports the names of all drivers. Defined by the generated
+// exports.S.
 extern "C" const uint32_t carve_sim_driver;

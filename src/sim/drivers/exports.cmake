@@ -1,7 +1,8 @@
-# cmake -DDRIVER=550 -DTABLE=libcuda.txt -DDECLARED=cuda_exports.txt -DOUT=exports.S -P exports.cmake
-# Writes one weak stub for each name that the driver exports, which a real definition replaces if there is one, its variables, and a
-# sorted table of names and addresses. A stub passes its own name on, so that the log names the call of the program. Next to OUT
-# it writes exports.map, which lists the names for the linker.
+# cmake -DDRIVER=550 -DTABLE=libcuda.txt -DDECLARED=cuda_exports.txt -DOUT=exports.S -P exports.cmake Writes
+# one weak stub for each name that the driver exports, which a real definition replaces if there is one, the
+# driver's variables, and a sorted table of names and addresses. A stub passes its own name on, so that the
+# log contains the name that the program called. Next to OUT it writes exports.map, which lists the names for
+# the linker.
 # Driver 0 has the names of all drivers and those that the headers declare.
 file(STRINGS ${TABLE} rows REGEX "^[a-z]")
 set(names "")

@@ -52,15 +52,15 @@ void expect_kernels(const Image& image, bool compiled) {
   EXPECT_TRUE(image.globals[1].constant);
 }
 
-TEST(BinaryImage, a_cubin_lists_its_kernels_parameters_registers_and_variables) {
+TEST(BinaryImage, of_a_cubin_lists_kernels_parameters_registers_and_variables) {
   Image image;
   ASSERT_EQ(parse_binary(sample("sm_86.cubin"), 86, &image), ImageError::none);
   EXPECT_EQ(image.target, 86u);
-  EXPECT_EQ(image.code_bytes, 640u);  // 256 and 384: the sections of the two kernels.
+  EXPECT_EQ(image.code_bytes, 640u);  // 256 and 384 bytes in the sections of the two kernels.
   expect_kernels(image, true);
 }
 
-TEST(BinaryImage, a_cubin_runs_on_its_own_major_architecture_and_not_on_an_older_minor_one) {
+TEST(BinaryImage, of_a_cubin_runs_only_on_its_major_architecture_and_a_minor_one_not_older) {
   const struct {
     unsigned capability;
     ImageError expected;
@@ -75,7 +75,7 @@ TEST(BinaryImage, a_cubin_runs_on_its_own_major_architecture_and_not_on_an_older
   }
 }
 
-TEST(BinaryImage, of_a_fatbin_the_newest_cubin_that_runs_is_taken_and_else_ptx) {
+TEST(BinaryImage, of_a_fatbin_is_its_newest_cubin_that_runs_or_otherwise_its_ptx) {
   const struct {
     const char* name;
     unsigned capability, target;
@@ -95,20 +95,21 @@ TEST(BinaryImage, of_a_fatbin_the_newest_cubin_that_runs_is_taken_and_else_ptx) 
   EXPECT_EQ(parse_binary(sample("zstd.fatbin"), 61, &image), ImageError::no_code);
 }
 
-TEST(BinaryImage, its_length_is_in_its_headers) {
+TEST(BinaryImage, has_its_length_in_its_headers) {
   for (const char* name : {"lz4.fatbin", "zstd.fatbin", "ptx.fatbin"})
     EXPECT_EQ(binary_extent(sample(name).data()), sample(name).size()) << name;
   const std::string cubin = sample("sm_86.cubin");
   const size_t extent = binary_extent(cubin.data());
-  EXPECT_LE(extent, cubin.size());  // The bytes after the sections are for the loader of real hardware.
+  EXPECT_LE(extent, cubin.size());  // The bytes after the sections are only used by the loader of real
+                                    // hardware.
   Image image;
   EXPECT_EQ(parse_binary(std::string_view(cubin).substr(0, extent), 86, &image), ImageError::none);
-  EXPECT_EQ(binary_extent("neither, and 64 bytes of it, so that a header could be read here."), 0u);
+  EXPECT_EQ(binary_extent("not an image, but 64 bytes long, so that a header can be read."), 0u);
 }
 
-// An image that is cut anywhere, or has any byte changed, is read within its bounds, which the sanitizers
-// check. If it is accepted, the parameters are inside those of their kernel.
-TEST(BinaryImage, broken_images_are_refused_or_harmless) {
+// An image that is truncated or has any byte changed is read within its bounds, which the sanitizers check.
+// If it is accepted, the offsets of the parameters are inside their kernel's parameters.
+TEST(BinaryImage, is_rejected_or_harmless_if_it_is_broken) {
   std::mt19937 random(5);
   for (const char* name : {"sm_86.cubin", "lz4.fatbin", "zstd.fatbin", "ptx.fatbin"}) {
     const std::string whole = sample(name);
@@ -125,7 +126,7 @@ TEST(BinaryImage, broken_images_are_refused_or_harmless) {
   }
 }
 
-TEST(Decompress, lz4_repeats_what_overlaps_itself_and_refuses_what_is_before_the_beginning) {
+TEST(Decompress, copies_overlapping_lz4_matches_and_rejects_matches_before_the_beginning) {
   std::string out;
   using namespace std::string_literals;
   // "abc", 9 bytes from 3 bytes back, then the 5 literals that the format requires at the end of a block.
@@ -161,9 +162,9 @@ TEST(Decompress, lz4_repeats_what_overlaps_itself_and_refuses_what_is_before_the
                      12, &out));
 }
 
-TEST(Decompress, zstd_reads_whole_and_repeated_blocks_and_several_frames) {
+TEST(Decompress, reads_raw_and_repeated_zstd_blocks_in_several_frames) {
   using namespace std::string_literals;
-  // Two frames: one holds a raw block of 3 bytes, the other one byte that is repeated 5 times.
+  // Two frames: the first has a raw block of 3 bytes, the second one byte that is repeated 5 times.
   const std::string raw =
       "\x28\xb5\x2f\xfd\x20\x03\x19\x00\x00"
       "abc"s;
@@ -177,7 +178,7 @@ TEST(Decompress, zstd_reads_whole_and_repeated_blocks_and_several_frames) {
   EXPECT_FALSE(decompress_zstd("plain text", 10, &out));
 }
 
-TEST(Decompress, zstd_refuses_a_wrong_checksum_and_frames_that_no_fatbin_has) {
+TEST(Decompress, rejects_zstd_frames_with_a_wrong_checksum_and_unsupported_frames) {
   using namespace std::string_literals;
   // A raw block of 3 bytes, then the low half of its XXH64.
   const std::string checked =

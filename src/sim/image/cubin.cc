@@ -201,7 +201,7 @@ ImageError parse_cubin(std::string_view all, unsigned capability, Image* image) 
   return Cubin(all).parse(capability, image);
 }
 
-// Returns the bytes of a cubin: up to the end of its tables and sections.
+// Returns the length of a cubin, which is the end of its last table or section.
 size_t cubin_extent(const char* at) {
   ElfHeader h;
   std::memcpy(&h, at, sizeof h);

@@ -14,8 +14,8 @@ namespace {
 
 constexpr size_t max_lz4_bytes = std::numeric_limits<int>::max();  // liblz4 counts in int.
 
-// Allocates the output. A header gives its size and may be wrong; memory that is never written is not
-// committed.
+// Allocates the output. Its size comes from a header and may be wrong, but memory that is never written is
+// not committed.
 std::unique_ptr<char[]> room_for(size_t bytes) {
   return std::unique_ptr<char[]>(new (std::nothrow) char[bytes]);
 }

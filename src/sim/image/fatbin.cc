@@ -46,7 +46,7 @@ struct Found {
   std::string_view payload;
 };
 
-// Returns all entries, or nothing if they are inconsistent.
+// Returns all entries, or no value if they are inconsistent.
 std::optional<std::vector<Found>> entries_of(std::string_view all) {
   FatbinHeader h;
   if (all.size() < sizeof h) return std::nullopt;

@@ -26,7 +26,7 @@ class Tokens {
   }
   bool done() const { return token_.empty(); }
 
-  // Skips past a block or a list, whose opening token was just taken.
+  // Skips past a block or a list whose opening token was just read.
   void skip_to_close(std::string_view open, std::string_view close) {
     for (unsigned depth = 1; depth && !done();) {
       const std::string_view t = take();
@@ -140,7 +140,7 @@ bool parameters(Tokens& t, KernelImage* kernel) {
   return true;
 }
 
-// Reads a body for its static shared memory; other statements have no effect here.
+// Reads a body only for its static shared memory; other statements are skipped.
 void body(Tokens& t, KernelImage* kernel) {
   for (unsigned depth = 1; depth && !t.done();) {
     const std::string_view at = t.take();

@@ -1,9 +1,9 @@
-// The image that a program passes to cuModuleLoadData. It is read for what a driver needs without executing
-// it: the kernels, their parameters, limits and static shared memory, and the global variables.
+// The image that a program passes to cuModuleLoadData. Kernels are not executed, so only their declarations
+// are read: the kernels, their parameters, limits and static shared memory, and the global variables.
 //
 // PTX is text and is read here; for cubins and fatbins see binary_image.h. Only the grammar of declarations
-// is used (PTX ISA, "Performance-Tuning Directives", "Kernel Function Parameters"). Bodies are skipped brace
-// by brace.
+// is used (PTX ISA, "Performance-Tuning Directives", "Kernel Function Parameters"). Bodies are skipped by
+// counting braces.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace carve::sim {
 
 inline constexpr uint32_t elf_magic = 0x464c457f;  // 0x7f and "ELF", little endian.
-// The PTX ISA allows 4,352 bytes, and 32,764 from version 8.1 on.
+// The PTX ISA allows 4,352 bytes of parameters, and 32,764 from version 8.1 on.
 inline constexpr uint64_t max_parameter_bytes = 32'764;
 
 struct Parameter {
@@ -37,7 +37,7 @@ struct GlobalImage {
 
 struct Image {
   unsigned ptx_major = 0, ptx_minor = 0, target = 0;  // target 86 is sm_86.
-  uint64_t code_bytes = 0;  // For PTX: the length of the text, since there is no code.
+  uint64_t code_bytes = 0;  // For PTX, the length of the text, because there is no code.
   std::vector<KernelImage> kernels;
   std::vector<GlobalImage> globals;
 };
@@ -47,8 +47,8 @@ enum class ImageError {
   not_ptx,
   syntax,
   unsupported_version,
-  broken,  // A cubin or fatbin whose parts contradict each other.
-  no_code  // No code in it runs on this architecture.
+  broken,  // A cubin or fatbin whose parts are inconsistent.
+  no_code  // The image contains no code for this architecture.
 };
 
 // Parses a PTX module. The language requires .version and .target.

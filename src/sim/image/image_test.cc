@@ -13,7 +13,7 @@ Image parsed(const std::string& text) {
 
 const std::string ptx_head = ".version 7.0\n.target sm_60, debug\n.address_size 64\n";
 
-TEST(Ptx, a_kernel_brings_its_name_and_the_offsets_of_its_parameters) {
+TEST(Ptx, lists_a_kernels_name_and_the_offsets_of_its_parameters) {
   const Image i = parsed(ptx_head + R"(
     // a comment with .entry wrong( in it
     .visible .entry add_f32(.param .u64 a, .param .f32 b, .param .align 16 .b8 c[24],
@@ -30,7 +30,7 @@ TEST(Ptx, a_kernel_brings_its_name_and_the_offsets_of_its_parameters) {
   EXPECT_EQ(k.parameter_bytes, 48u);
 }
 
-TEST(Ptx, bodies_are_skipped_but_for_their_shared_memory) {
+TEST(Ptx, bodies_are_skipped_except_for_their_shared_memory) {
   const Image i = parsed(ptx_head + R"(
     .entry one() .maxntid 32, 4, 1 { .shared .align 4 .f32 tile[256]; { bra x; } x: ret; }
     .func (.reg .u32 r) helper(.reg .u32 a) { .reg .u32 t; ret; }
@@ -42,7 +42,7 @@ TEST(Ptx, bodies_are_skipped_but_for_their_shared_memory) {
   EXPECT_EQ(i.kernels[1].max_threads, 1024u);
 }
 
-TEST(Ptx, global_variables_bring_their_size) {
+TEST(Ptx, lists_global_variables_with_their_size) {
   const Image i = parsed(ptx_head + R"(
     .global .align 8 .u64 counters[4] = {1, 2, 3, 4};
     .visible .const .f32 scale;
@@ -75,7 +75,7 @@ TEST(Ptx, text_that_is_not_ptx_is_distinguished_from_broken_ptx) {
   }
 }
 
-TEST(Ptx, no_truncation_of_a_module_makes_the_reader_fail_or_hang) {
+TEST(Ptx, truncated_at_any_point_neither_crashes_nor_hangs_the_parser) {
   const std::string text =
       ptx_head +
       "/* c */ .global .b8 s[3] = {1,2,3}; .entry k(.param .u64 a) .maxntid 4 { \"}\" ret; } .func f() { }";

@@ -1,4 +1,4 @@
-// Reads kernels.rules. Unreadable lines are skipped: a program under test must not fail because of them.
+// Reads kernels.rules. Invalid lines are skipped, because a program under test must not fail because of them.
 #include "sim/image/kernel_rules.h"
 
 #include <fcntl.h>

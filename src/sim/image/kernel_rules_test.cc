@@ -10,7 +10,7 @@
 namespace carve::sim {
 namespace {
 
-TEST(Rules, a_line_is_an_expression_and_a_duration_or_an_argument_times_one) {
+TEST(Rules, consist_of_an_expression_and_a_duration_with_an_optional_argument) {
   const struct {
     const char* line;
     bool good;
@@ -40,7 +40,7 @@ TEST(Rules, a_line_is_an_expression_and_a_duration_or_an_argument_times_one) {
   }
 }
 
-TEST(Rules, the_first_line_that_matches_the_whole_name_decides) {
+TEST(Rules, apply_if_they_are_the_first_to_match_the_whole_name) {
   char directory[] = "/tmp/carve-rules.XXXXXX";
   ASSERT_NE(mkdtemp(directory), nullptr);
   const std::string path = std::string(directory) + "/kernels.rules";

@@ -1,5 +1,5 @@
-// The result of cuLink: the texts of several PTX modules one after the other, which cuModuleLoadData reads as
-// one module.
+// The result of cuLink: the concatenated texts of several PTX modules, which cuModuleLoadData reads as one
+// module.
 #pragma once
 
 #include <string>

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-TEST(Linker, joins_modules_each_up_to_its_first_zero_byte) {
+TEST(Linker, joins_modules_up_to_their_first_zero_byte) {
   Linker linker;
   EXPECT_EQ(linker.text(), "");
   linker.add(".version 7.0\0 after the end"sv);
@@ -18,7 +18,7 @@ TEST(Linker, joins_modules_each_up_to_its_first_zero_byte) {
   EXPECT_EQ(linker.text(), ".version 7.0\n// not terminated\n\n");
 }
 
-TEST(Linker, its_text_is_one_module) {
+TEST(Linker, returns_a_text_that_is_one_module) {
   Linker linker;
   linker.add(".version 7.0\n.target sm_60\n.entry first() { ret; }"sv);
   linker.add(".entry second() { ret; }"sv);

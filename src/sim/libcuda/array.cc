@@ -44,7 +44,7 @@ CUresult allocate(CUctx_st& c, const CUDA_ARRAY3D_DESCRIPTOR& d, ArrayLayout lay
   return CUDA_SUCCESS;
 }
 
-// Releases the memory, which no work still uses.
+// Releases the memory, which no work uses any more.
 void release(ArrayMemory& m) {
   std::vector<std::shared_ptr<Backing>> dying;
   if (m.external) {
@@ -190,8 +190,8 @@ EXPORT CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1* out, CUarray 
   return described(out, a);
 }
 
-// Waits for the work that may still use an array before its memory is released. The program may not destroy
-// levels and planes.
+// Waits for the work that may still use an array before its memory is released. The program must not destroy
+// levels or planes.
 EXPORT CUresult cuArrayDestroy(CUarray handle) {
   if (const CUresult e = entered()) return e;
   if (const CUresult e = refuse_unsafe_call()) return e;

@@ -1,6 +1,6 @@
 // Copies between one-dimensional arrays and linear memory; the forms with more dimensions are in copy.cc.
-// Offsets are in bytes. Of the forms before CUDA 3.2, only those without a device pointer are here: their
-// pointers had 32 bits, and current addresses are longer.
+// Offsets are in bytes. Of the forms before CUDA 3.2, only those without a device pointer are here, because
+// device pointers had 32 bits and current addresses are longer.
 #include "sim/libcuda/array.h"
 #include "sim/libcuda/schedule.h"
 #include "sim/libcuda/step.h"

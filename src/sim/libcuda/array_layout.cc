@@ -13,11 +13,11 @@ constexpr uint64_t tile_row_bytes = 512, tile_rows = 8;
 struct Plane {
   unsigned element_bytes;
   unsigned channels;
-  unsigned narrower, lower;  // The whole's width and height are divided by these.
+  unsigned narrower, lower;  // Divisors of the array's width and height.
 };
 struct Format {
   CUarray_format first, last;
-  unsigned channel_bytes;  // 0 if element_bytes is enough.
+  unsigned channel_bytes;  // 0 if element_bytes is sufficient.
   unsigned element_bytes;
   unsigned block;
   unsigned planes;
@@ -25,7 +25,7 @@ struct Format {
 };
 constexpr unsigned k8 = CU_AD_FORMAT_UNSIGNED_INT8, k16 = CU_AD_FORMAT_UNSIGNED_INT16;
 
-// Sizes of elements, from the names of the formats.
+// Element sizes, as the names of the formats imply them.
 constexpr Format format_table[] = {
     {CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0, 1, 0, {}},
     {CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_UNSIGNED_INT16, 2, 0, 1, 0, {}},
@@ -103,8 +103,8 @@ constexpr unsigned array_flags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDS
                                  CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
 constexpr unsigned in_slices = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP;
 
-// Returns whether the extents are within the texture limits of compute capability 7.0 and newer, which
-// cuDeviceGetAttribute also returns.
+// Returns whether the extents are within the texture limits of compute capability 7.0 and newer.
+// cuDeviceGetAttribute returns the same limits.
 bool extents_exist(const CUDA_ARRAY3D_DESCRIPTOR& d) {
   const bool slices = d.Flags & in_slices;
   if (d.Width == 0 || (d.Flags & ~array_flags)) return false;
@@ -118,7 +118,7 @@ bool extents_exist(const CUDA_ARRAY3D_DESCRIPTOR& d) {
   return d.Width <= 131072 && d.Height <= 65536;
 }
 
-// Tiles of 64 KiB: elements in x, y, z for elements of 1, 2, 4, 8 and 16 bytes.
+// The shape of a tile of 64 KiB in elements (x, y, z), for elements of 1, 2, 4, 8 and 16 bytes.
 constexpr unsigned tiles_2d[5][3] = {{256, 256, 1}, {256, 128, 1}, {128, 128, 1}, {128, 64, 1}, {64, 64, 1}};
 constexpr unsigned tiles_3d[5][3] = {{64, 32, 32}, {32, 32, 32}, {32, 32, 16}, {32, 16, 16}, {16, 16, 16}};
 
@@ -133,7 +133,7 @@ ArrayPart part_of(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned element_bytes, unsi
   return p;
 }
 
-// Places the part after the current end.
+// Places the part after the parts so far.
 void place(ArrayPart& p, uint64_t* end) {
   p.pitch = padded(p.row_bytes, tile_row_bytes);
   p.slice_pitch = p.pitch * (p.rows < tile_rows ? std::bit_ceil(p.rows) : padded(p.rows, tile_rows));

@@ -16,7 +16,7 @@ ArrayLayout laid_out(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned levels = 0) {
   return l;
 }
 
-TEST(ArrayLayout, sizes_are_padded_rows_in_steps_of_64_KiB) {
+TEST(ArrayLayout, sizes_are_padded_rows_in_multiples_of_64_KiB) {
   const struct {
     CUDA_ARRAY3D_DESCRIPTOR d;
     unsigned levels;
@@ -37,7 +37,7 @@ TEST(ArrayLayout, sizes_are_padded_rows_in_steps_of_64_KiB) {
   for (const auto& row : table) EXPECT_EQ(laid_out(row.d, row.levels).bytes, row.bytes) << row.d.Width;
 }
 
-TEST(ArrayLayout, layouts_that_no_device_has_are_rejected) {
+TEST(ArrayLayout, extents_and_formats_that_no_device_supports_are_rejected) {
   const struct {
     CUDA_ARRAY3D_DESCRIPTOR d;
     unsigned levels;
@@ -61,7 +61,7 @@ TEST(ArrayLayout, layouts_that_no_device_has_are_rejected) {
   }
 }
 
-TEST(ArrayLayout, levels_halve_until_nothing_is_left) {
+TEST(ArrayLayout, levels_are_halved_down_to_one_element) {
   const ArrayLayout l = laid_out({100, 30, 0, byte_format, 1, 0}, 99);
   ASSERT_EQ(l.parts.size(), 7u);
   EXPECT_EQ(l.parts[6].descriptor.Width, 1u);
@@ -71,18 +71,18 @@ TEST(ArrayLayout, levels_halve_until_nothing_is_left) {
   EXPECT_EQ(laid_out({4, 4, 9, byte_format, 1, 0}, 9).parts[3].slices, 1u);
 }
 
-TEST(ArrayLayout, a_sparse_array_has_whole_tiles_and_a_tail) {
+TEST(ArrayLayout, a_sparse_array_consists_of_whole_tiles_and_a_tail) {
   const ArrayLayout l = laid_out({1000, 600, 0, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_SPARSE}, 10);
   EXPECT_EQ(l.tile_texels[0], 128u);
   EXPECT_EQ(l.tile_texels[1], 128u);
   EXPECT_EQ(l.parts[0].tiles[0] * l.parts[0].tiles[1], 8u * 5u);
-  EXPECT_EQ(l.tail_first, 3u) << "125 x 75 spans no tile";
+  EXPECT_EQ(l.tail_first, 3u) << "125 x 75 does not span a tile";
   EXPECT_EQ(l.tail_bytes % tile_bytes, 0u);
   EXPECT_EQ(l.tail_offset + l.tail_bytes, l.bytes);
 }
 
-// No two bytes have the same place, and none is beyond the end.
-TEST(ArrayLayout, every_byte_has_its_own_place) {
+// No two bytes have the same position, and none is beyond the end.
+TEST(ArrayLayout, every_byte_has_its_own_position) {
   std::mt19937 r(5);
   for (int round = 0; round < 40; ++round) {
     const bool sparse = r() % 2;
@@ -105,7 +105,7 @@ TEST(ArrayLayout, every_byte_has_its_own_place) {
             const auto next = starts.lower_bound(at + run);
             ASSERT_TRUE(next == starts.begin() || *std::prev(next) < at);
             starts.insert(at);
-            // The end of a piece is also a place in the piece.
+            // The last byte of a run is also in the run.
             starts.insert(at + run - 1);
             ++count;
           }

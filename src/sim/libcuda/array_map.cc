@@ -1,7 +1,8 @@
 // Arrays whose memory is mapped later: their requirements, their tiles, and cuMemMapArrayAsync.
 //
-// The call is ordered with its stream. Here it waits for the stream's current work and is done when it
-// returns. That is never earlier than the stream requires, and no program can see that it is not later.
+// The call is ordered with its stream. Here it waits for the stream's current work and is complete when it
+// returns. That is never earlier than the stream order requires, and no program can tell the difference from
+// a later time.
 #include "sim/libcuda/array.h"
 #include "sim/libcuda/capture.h"
 #include "sim/libcuda/heap.h"
@@ -45,7 +46,7 @@ CUresult sparse_properties(CUDA_ARRAY_SPARSE_PROPERTIES* out, Handle handle) {
   return CUDA_SUCCESS;
 }
 
-// Returns the tiles of a sparse array that an operation names, in the order in which memory is laid out for
+// Returns the tiles of a sparse array that an operation names, in the order in which memory is assigned to
 // them.
 CUresult named_tiles(const ArrayMemory& m, const CUarrayMapInfo& info, std::vector<uint64_t>* out) {
   const ArrayLayout& l = m.layout;
@@ -71,7 +72,7 @@ CUresult named_tiles(const ArrayMemory& m, const CUarrayMapInfo& info, std::vect
   uint64_t first[3], count[3];
   for (unsigned i = 0; i < 3; ++i) {
     const uint64_t tile = l.tile_texels[i];
-    // The last tile may reach beyond the level; the extent may end with the tile or with the level.
+    // The last tile may extend beyond the level, so the extent may end with the tile or with the level.
     const bool aligned = extent[i] % tile == 0 || offset[i] + extent[i] == whole[i];
     first[i] = offset[i] / tile;
     count[i] = (extent[i] + tile - 1) / tile;
@@ -90,7 +91,7 @@ struct Operation {
   std::shared_ptr<ArrayMemory> memory;
   std::shared_ptr<Backing> backing;  // nullptr to unmap.
   uint64_t offset = 0;
-  std::vector<uint64_t> tiles;  // Tiles of a sparse array.
+  std::vector<uint64_t> tiles;  // The tiles of a sparse array.
 };
 
 CUresult check(const CUctx_st& c, const CUarrayMapInfo& info, Operation* out) {
@@ -144,7 +145,7 @@ CUresult perform_whole(Operation& o) {
   return CUDA_SUCCESS;
 }
 
-// Attaches neighbouring tiles in one piece. The memory that was mapped before moves to `dying`.
+// Attaches neighbouring tiles together. The memory that was mapped before is moved to `dying`.
 CUresult perform_tiles(Operation& o, std::vector<std::shared_ptr<Backing>>* dying) {
   ArrayMemory& m = *o.memory;
   uint64_t from = o.offset;
@@ -195,7 +196,7 @@ EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREM
                                                       CUdevice device) {
   return requirements(out, m, device);
 }
-// The first level of the tail is always 0 for a plain array.
+// For an array without a mipmap, the first level of the tail is always 0.
 EXPORT CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES* out, CUarray a) {
   if (const CUresult e = sparse_properties(out, a)) return e;
   out->miptailFirstLevel = 0;

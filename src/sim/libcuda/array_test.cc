@@ -71,7 +71,7 @@ CUarrayMapInfo tiles(CUarray a, CUmemGenericAllocationHandle h, unsigned x, unsi
   return info;
 }
 
-TEST_F(DriverTest, small_arrays_share_blocks_and_large_ones_take_whole_ones) {
+TEST_F(DriverTest, small_arrays_share_blocks_and_large_arrays_take_whole_blocks) {
   EXPECT_EQ(0, run([] {
               begin();
               const size_t before = free_now();
@@ -90,7 +90,7 @@ TEST_F(DriverTest, small_arrays_share_blocks_and_large_ones_take_whole_ones) {
               for (const CUarray a : all) OK(CU(cuArrayDestroy)(a));
               REQUIRE(free_now() == before);
               REQUIRE(CU(cuArrayDestroy)(all[0]) == CUDA_ERROR_INVALID_HANDLE);
-              // Objects that remain in a context are destroyed with it.
+              // Objects that are left in a context are destroyed with it.
               CUcontext other = nullptr;
               OK(CU(cuCtxCreate_v2)(&other, 0, 0));
               const CUarray left = make(4096, 4096, 0);
@@ -103,20 +103,20 @@ TEST_F(DriverTest, small_arrays_share_blocks_and_large_ones_take_whole_ones) {
             }));
 }
 
-TEST_F(DriverTest, a_copy_moves_a_box_into_an_array_and_out_of_it) {
+TEST_F(DriverTest, copies_move_a_box_into_an_array_and_out_of_it) {
   EXPECT_EQ(0, run([] {
               begin();
               const auto in = pattern(300 * 40 * 3);
               const CUarray a = make(300, 40, 3), b = make(75, 40, 3, CUDA_ARRAY3D_LAYERED, byte_format, 4);
               write(a, in, 300, 40, 3);
               REQUIRE(read(a, 300, 40, 3) == in);
-              // From array to array; the texels of the other array have another size.
+              // From array to array. The texels of the second array have another size.
               CUDA_MEMCPY3D m = whole(300, 40, 3);
               m.srcMemoryType = m.dstMemoryType = CU_MEMORYTYPE_ARRAY;
               m.srcArray = a, m.dstArray = b;
               OK(CU(cuMemcpy3DAsync_v2)(&m, nullptr));
               REQUIRE(read(b, 300, 40, 3) == in);
-              // A row of the middle, through the device's own memory.
+              // A row in the middle, through device memory.
               CUdeviceptr p = 0;
               OK(CU(cuMemAlloc_v2)(&p, 1024));
               CUDA_MEMCPY3D row = whole(100, 1, 1);
@@ -143,7 +143,7 @@ TEST_F(DriverTest, a_copy_moves_a_box_into_an_array_and_out_of_it) {
             }));
 }
 
-TEST_F(DriverTest, lines_go_in_and_out_of_one_dimensional_arrays) {
+TEST_F(DriverTest, lines_can_be_copied_to_and_from_one_dimensional_arrays) {
   EXPECT_EQ(0, run([] {
               begin();
               const auto in = pattern(4000);
@@ -168,7 +168,7 @@ TEST_F(DriverTest, lines_go_in_and_out_of_one_dimensional_arrays) {
             }));
 }
 
-TEST_F(DriverTest, levels_and_planes_are_arrays_that_die_with_their_whole) {
+TEST_F(DriverTest, levels_and_planes_are_arrays_that_are_destroyed_with_their_parent) {
   EXPECT_EQ(0, run([] {
               begin();
               CUmipmappedArray m = nullptr;
@@ -203,7 +203,7 @@ TEST_F(DriverTest, levels_and_planes_are_arrays_that_die_with_their_whole) {
             }));
 }
 
-TEST_F(DriverTest, a_deferred_array_takes_nothing_until_memory_is_mapped_into_it) {
+TEST_F(DriverTest, a_deferred_array_takes_no_memory_until_memory_is_mapped_into_it) {
   EXPECT_EQ(
       0, run([] {
         begin();
@@ -235,7 +235,7 @@ TEST_F(DriverTest, a_deferred_array_takes_nothing_until_memory_is_mapped_into_it
       }));
 }
 
-TEST_F(DriverTest, tiles_of_a_sparse_array_are_memory_or_holes) {
+TEST_F(DriverTest, tiles_of_a_sparse_array_are_mapped_or_read_as_zero) {
   EXPECT_EQ(
       0, run([] {
         begin();
@@ -266,7 +266,7 @@ TEST_F(DriverTest, tiles_of_a_sparse_array_are_memory_or_holes) {
             kept += memory;
           }
         REQUIRE(kept == 512 * 256 + 232 * 88);
-        // The same memory at another place: the bytes are those of the tile.
+        // Maps the same memory at a second position, which then has the tile's bytes.
         CUarrayMapInfo twin = tiles(a, h, 512, 0, 256, 256, 64 * KiB);
         OK(CU(cuMemMapArrayAsync)(&twin, 1, nullptr));
         const auto again = read(a, 1000, 600);
@@ -278,7 +278,7 @@ TEST_F(DriverTest, tiles_of_a_sparse_array_are_memory_or_holes) {
       }));
 }
 
-TEST_F(DriverTest, the_small_levels_of_a_sparse_array_are_one_tail) {
+TEST_F(DriverTest, the_small_levels_of_a_sparse_array_share_one_tail) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUDA_ARRAY3D_DESCRIPTOR d = {512, 512, 0, byte_format, 1, CUDA_ARRAY3D_SPARSE};

@@ -1,4 +1,4 @@
-// The effects of calls on running captures. For the rules see capture.h.
+// The effects of calls on running captures. The rules are in capture.h.
 #include "sim/libcuda/capture.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ using namespace carve::sim;
 
 namespace carve::sim {
 
-// The place in a capture at which an event was recorded.
+// The position in a capture at which an event was recorded.
 struct CapturedEvent {
   std::weak_ptr<Capture> capture;
   std::vector<Edge> follows;

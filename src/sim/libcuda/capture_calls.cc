@@ -1,4 +1,4 @@
-// Beginning, ending and describing captures.
+// The calls that begin, end and describe captures.
 #include "sim/libcuda/capture_state.h"
 #include "sim/libcuda/graph_calls.h"
 #include "sim/libcuda/graph_order.h"
@@ -154,7 +154,7 @@ EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return CUDA_SUCCESS;
 }
 
-// Each call with its variant for the thread's own default stream. Version 1 of the first one captured in
+// Each call with its variant for the thread's own default stream. Version 1 of the first call captured in
 // global mode.
 #define TWINS(name, Parameters, arguments_of, arguments_own) \
   EXPORT CUresult name Parameters { return arguments_of; }   \

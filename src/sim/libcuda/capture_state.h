@@ -41,7 +41,7 @@ void begin_capture(const std::shared_ptr<Capture>&);
 std::shared_ptr<Capture> keep_capture(Capture&);
 // Returns the capture's streams to normal execution.
 void end_capture(Capture&);
-// Marks the capture invalid and returns the reason.
+// Marks the capture as invalid and returns `why`.
 CUresult spoil(Capture&, CUresult why);
 bool alive(const Capture&);
 // Removes the nodes that the program destroyed.

@@ -1,5 +1,5 @@
-// Stream capture through the real library: the resulting graphs, and every error in the documentation of
-// stream capture.
+// Stream capture through the real library: the resulting graphs, and every error that the documentation of
+// stream capture describes.
 #include "sim/libcuda/graph_fixture.h"
 
 namespace carve::sim {
@@ -25,7 +25,7 @@ size_t nodes_of(CUgraph g) {
   return n;
 }
 
-TEST_F(DriverTest, captured_work_runs_when_the_graph_is_launched_and_not_before) {
+TEST_F(DriverTest, captured_work_runs_only_when_the_graph_is_launched) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();
@@ -51,7 +51,7 @@ TEST_F(DriverTest, captured_work_runs_when_the_graph_is_launched_and_not_before)
             }));
 }
 
-TEST_F(DriverTest, streams_join_a_capture_through_events_and_run_side_by_side) {
+TEST_F(DriverTest, streams_join_a_capture_through_events_and_run_in_parallel) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();
@@ -77,7 +77,7 @@ TEST_F(DriverTest, streams_join_a_capture_through_events_and_run_side_by_side) {
             }));
 }
 
-TEST_F(DriverTest, captures_that_are_unjoined_unmatched_or_missing_are_errors) {
+TEST_F(DriverTest, unjoined_unmatched_and_missing_captures_are_errors) {
   EXPECT_EQ(
       0, run([] {
         begin();
@@ -151,7 +151,7 @@ TEST_F(DriverTest, calls_that_wait_or_allocate_invalidate_a_capture_depending_on
               OK(CU(cuMemAlloc_v2)(&p, 4096));
               OK(CU(cuThreadExchangeStreamCaptureMode)(&mode));
               end_capture(s);
-              // Other threads: a global capture refuses them, a thread-local capture does not.
+              // A global capture rejects such calls of other threads, a thread-local capture does not.
               const auto elsewhere = [&](auto call) {
                 CUresult result = CUDA_SUCCESS;
                 std::thread([&] {
@@ -171,30 +171,30 @@ TEST_F(DriverTest, calls_that_wait_or_allocate_invalidate_a_capture_depending_on
 }
 
 TEST_F(DriverTest, the_legacy_stream_cannot_be_used_while_a_blocking_stream_captures) {
-  EXPECT_EQ(
-      0, run([] {
-        begin();
-        const CUfunction f = spin();
-        CUstream s = stream(CU_STREAM_DEFAULT), t = stream();
-        CUgraph g = nullptr;
-        CUstreamCaptureStatus status;
-        begin_capture(s);
-        REQUIRE(CU(cuStreamIsCapturing)(nullptr, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-        REQUIRE(status_of(s) == CU_STREAM_CAPTURE_STATUS_ACTIVE);  // The query did not spoil the capture.
-        REQUIRE(launch(f, nullptr, ms) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-        REQUIRE(CU(cuStreamEndCapture)(s, &g) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-        begin_capture(t);
-        OK(launch(f, nullptr, ms));  // A non-blocking stream is not affected.
-        OK(launch(f, t, ms));
-        end_capture(t);
-        OK(CU(cuStreamBeginCapture_v2)(CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_GLOBAL));
-        OK(launch(f, CU_STREAM_PER_THREAD, ms));
-        OK(CU(cuStreamEndCapture_ptsz)(nullptr, &g));
-        REQUIRE(nodes_of(g) == 1);
-      }));
+  EXPECT_EQ(0, run([] {
+              begin();
+              const CUfunction f = spin();
+              CUstream s = stream(CU_STREAM_DEFAULT), t = stream();
+              CUgraph g = nullptr;
+              CUstreamCaptureStatus status;
+              begin_capture(s);
+              REQUIRE(CU(cuStreamIsCapturing)(nullptr, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+              REQUIRE(status_of(s) == CU_STREAM_CAPTURE_STATUS_ACTIVE);  // The query did not invalidate the
+                                                                         // capture.
+              REQUIRE(launch(f, nullptr, ms) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+              REQUIRE(CU(cuStreamEndCapture)(s, &g) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+              begin_capture(t);
+              OK(launch(f, nullptr, ms));  // A non-blocking stream is not affected.
+              OK(launch(f, t, ms));
+              end_capture(t);
+              OK(CU(cuStreamBeginCapture_v2)(CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_GLOBAL));
+              OK(launch(f, CU_STREAM_PER_THREAD, ms));
+              OK(CU(cuStreamEndCapture_ptsz)(nullptr, &g));
+              REQUIRE(nodes_of(g) == 1);
+            }));
 }
 
-TEST_F(DriverTest, a_capture_shows_its_graph_and_takes_other_dependencies) {
+TEST_F(DriverTest, a_capture_returns_its_graph_and_accepts_new_dependencies) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();

@@ -50,8 +50,8 @@ const DefaultLimit* default_limit(CUlimit which) {
 // guide).
 constexpr size_t max_stack_bytes = 512 << 10;
 
-// Returns the bytes that a limit makes a context take beyond its overhead, which includes the defaults. Every
-// thread that can be resident has a stack.
+// Returns the memory that a limit requires in addition to the context's overhead, which covers the default
+// limits. Every thread that can be resident has a stack.
 uint64_t bytes_for(const Facts& f, const DefaultLimit& limit, size_t value) {
   const uint64_t more = value > limit.value ? value - limit.value : 0;
   uint64_t each = 0;
@@ -81,7 +81,8 @@ CUresult synchronize(CUctx_st& c) {
   return e;
 }
 
-// A primary context is created by its first user and destroyed with its last.
+// Releases one use of a primary context, or all uses. The context is created by its first use and destroyed
+// with its last.
 CUresult release_primary(unsigned device, bool all) {
   std::shared_ptr<CUctx_st> dying;
   {
@@ -127,7 +128,7 @@ EXPORT CUresult cuCtxDetach(CUcontext handle) {
   return cuCtxDestroy_v2(handle);
 }
 
-// CUDA 3 counted the users of a context. Here the attached context is the current one, and detaching destroys
+// CUDA 3 counted the users of a context. Here, attaching returns the current context, and detaching destroys
 // it.
 EXPORT CUresult cuCtxAttach(CUcontext* out, unsigned int flags) {
   std::shared_ptr<CUctx_st> c;
@@ -137,7 +138,7 @@ EXPORT CUresult cuCtxAttach(CUcontext* out, unsigned int flags) {
   return CUDA_SUCCESS;
 }
 
-// Without MPS a context may use every multiprocessor.
+// Without MPS, a context may use every multiprocessor.
 EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam* out, CUexecAffinityType type) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
@@ -331,7 +332,7 @@ EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice visible) {
   unsigned device = 0;
   if (const CUresult e = device_of(visible, &device)) return e;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
-  static std::mutex one_at_a_time;  // Two threads that both retain first get the same context.
+  static std::mutex one_at_a_time;  // Two threads that both retain first must get the same context.
   const std::lock_guard making(one_at_a_time);
   {
     const std::lock_guard lock(process().mutex);
@@ -356,7 +357,7 @@ EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice visible) {
   if (const CUresult e = device_of(visible, &device)) return e;
   return release_primary(device, false);
 }
-// The form of CUDA 7 accepts a release without a retain.
+// The version of CUDA 7 accepts a release without a retain.
 EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice visible) {
   const CUresult e = cuDevicePrimaryCtxRelease_v2(visible);
   return e == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : e;

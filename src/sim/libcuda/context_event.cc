@@ -1,6 +1,6 @@
-// Events of whole contexts: an event is recorded after all work that its streams have at that time, and all
-// later work of the streams waits for it (CUDA driver API, cuCtxRecordEvent, cuGreenCtxRecordEvent). Streams
-// that are made after such a wait do not wait.
+// Events of whole contexts. Such an event is recorded after all work that the context's streams have at that
+// time, and a wait holds all later work of the streams (CUDA driver API, cuCtxRecordEvent,
+// cuGreenCtxRecordEvent). Streams that are created after the wait do not wait.
 #include <algorithm>
 
 #include "sim/libcuda/capture.h"
@@ -12,7 +12,7 @@ using namespace carve::sim;
 
 namespace {
 
-// Returns the used channels of a context, or of a green context's part, with the last operation of each.
+// Returns the last operation of each used channel of a context, or of a green context's partition.
 std::vector<Place> channels_of(const std::shared_ptr<CUctx_st>& c, const CUgreenCtx_st* green) {
   std::vector<Place> places;
   Process& p = process();

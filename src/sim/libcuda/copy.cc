@@ -1,11 +1,11 @@
-// Copies and sets, in all their forms. Each form gives the source, the destination, the rows and bytes, the
-// stream, and whether the caller waits. `move` does the rest: checks the ranges, submits one operation of the
-// right engine and moves the bytes when the operation ends. Variants: _ptds and _ptsz mean the thread's own
-// default stream.
+// Copies and sets, in all their forms. Each form specifies the source, the destination, the rows and bytes,
+// the stream, and whether the caller waits. `move` does the rest: it checks the ranges, submits one operation
+// to the right engine and moves the bytes when the operation ends. Variants: _ptds and _ptsz mean the
+// thread's own default stream.
 //
-// The memory that the caller may touch after the call returns follows the driver's documentation of
-// synchronisation. Copies from pageable memory have taken their bytes (up to 64 KiB are staged, larger copies
-// wait); copies to pageable memory have stored them. Pinned memory is read and written later.
+// When the caller may access the memory again follows the driver's documentation of synchronisation. Copies
+// from pageable memory have taken their bytes (up to 64 KiB are staged, larger copies wait); copies to
+// pageable memory have stored them. Pinned memory is read and written later.
 #include <algorithm>
 #include <cstring>
 
@@ -29,7 +29,7 @@ struct Box {
   uint64_t address = 0;
   uint64_t pitch = 0;
   uint64_t slice_pitch = 0;
-  // For a sparse array, instead of the pitches: the array and the position in it.
+  // For a sparse array, these replace the pitches: the array and the position in it.
   std::shared_ptr<CUarray_st> sparse;
   uint64_t x = 0, y = 0, z = 0;
 };
@@ -51,8 +51,8 @@ void copy_box(char* to, const Box& t, const char* from, const Box& f, const Exte
       std::memmove(to + z * t.slice_pitch + y * t.pitch, from + z * f.slice_pitch + y * f.pitch, e.width);
 }
 
-// Returns the bytes of a box from (x, y, z) on and how many bytes of the row follow without a gap; nullptr
-// for a hole.
+// Returns the address of a box's bytes from (x, y, z) on, and how many bytes of the row follow without a gap.
+// Returns nullptr for a hole.
 char* piece(const Box& b, char* linear, uint64_t x, uint64_t y, uint64_t z, uint64_t* run) {
   if (!b.sparse) return linear + z * b.slice_pitch + y * b.pitch + x;
   uint64_t here = 0;
@@ -62,7 +62,7 @@ char* piece(const Box& b, char* linear, uint64_t x, uint64_t y, uint64_t z, uint
   return p;
 }
 
-// The same with holes on either side: a hole reads as zeros, and writes to it are lost.
+// Copies where either side may have holes. A hole reads as zeros, and writes to it are lost.
 void copy_pieces(char* to, const Box& t, char* from, const Box& f, const Extent& e) {
   std::unique_lock<std::mutex> held[2];
   ArrayMemory* a = t.sparse ? t.sparse->memory.get() : nullptr;
@@ -89,7 +89,7 @@ bool pageable(uint64_t address) {
   return !on_device(address) && !heap_find(address, &a);
 }
 
-// The position of one side of a described copy.
+// One side of a copy that is described by a structure.
 struct Side {
   CUmemorytype type;
   const void* host;
@@ -108,7 +108,7 @@ CUresult place(const Side& s, const Extent& e, Box* out) {
   }
   auto a = find_array(s.array);
   if (!a) return CUDA_ERROR_INVALID_HANDLE;
-  if (!a->planes.empty()) return CUDA_ERROR_INVALID_VALUE;  // Copies address its planes.
+  if (!a->planes.empty()) return CUDA_ERROR_INVALID_VALUE;  // A copy names one of the planes instead.
   const ArrayMemory& m = *a->memory;
   const ArrayPart& p = m.layout.parts[a->part];
   const auto inside = [](uint64_t from, uint64_t n, uint64_t all) { return n <= all && from <= all - n; };
@@ -127,12 +127,12 @@ CUresult place(const Side& s, const Extent& e, Box* out) {
   return CUDA_SUCCESS;
 }
 
-// The ends in memory that the driver does not know.
+// The sides of a copy that are in memory unknown to the driver.
 struct Pageable {
   bool from = false, to = false;
 };
 
-// Creates the operation of a copy after it has checked the ranges.
+// Checks the ranges of a copy and creates its operation.
 CUresult prepare(CUctx_st& c, const CUDA_MEMCPY3D& m, Step* out, Pageable* ends) {
   const Extent extent = {m.WidthInBytes, m.Height, m.Depth};
   uint64_t bytes = 0;
@@ -159,7 +159,8 @@ CUresult prepare(CUctx_st& c, const CUDA_MEMCPY3D& m, Step* out, Pageable* ends)
                  : on_device(to.address)  ? OpKind::on_device
                                           : OpKind::to_host;
   out->op.duration_ns = copy_time(c.own_device(), out->op.kind, bytes);
-  // Only calls of this driver show the device's own memory, so no thread wakes for a copy inside it.
+  // A program can see device memory only through calls of this driver, so no thread needs to wake up for a
+  // copy inside it.
   out->effect.lazy = on_device(to.address);
   ends->from = out->op.kind == OpKind::to_device && pageable(from.address);
   ends->to = out->op.kind == OpKind::to_host && pageable(to.address);
@@ -170,7 +171,7 @@ CUresult prepare(CUctx_st& c, const CUDA_MEMCPY3D& m, Step* out, Pageable* ends)
   return CUDA_SUCCESS;
 }
 
-// Takes a small copy from pageable memory to one place immediately.
+// Reads a small copy from pageable memory into a buffer immediately.
 bool stage(const CUDA_MEMCPY3D& m, Step* step) {
   if (m.WidthInBytes > staged_bytes || m.Height > 1 || m.Depth > 1 || m.dstMemoryType == CU_MEMORYTYPE_ARRAY)
     return false;
@@ -222,7 +223,7 @@ CUresult move_3d(const CUDA_MEMCPY3D* p, CUstream s, bool wait) {
   return p ? move(*p, s, wait) : CUDA_ERROR_INVALID_VALUE;
 }
 
-// A peer copy runs in the current context here; the program sees only the bytes.
+// A peer copy runs in the current context here. The program sees only the copied bytes.
 static_assert(sizeof(CUDA_MEMCPY3D_PEER) == sizeof(CUDA_MEMCPY3D));
 CUresult move_3d(const CUDA_MEMCPY3D_PEER* p, CUstream s, bool wait) {
   if (const CUresult e = accepts(s)) return e;
@@ -325,8 +326,8 @@ CUresult set_step(CUctx_st& c, const CUDA_MEMSET_NODE_PARAMS& p, Step* out) {
 
 }  // namespace carve::sim
 
-// Linear copies. The first macro makes a synchronous call and its _ptds variant, the second an asynchronous
-// call and its _ptsz variant: 4 x 2 definitions that differ in nothing else.
+// Linear copies. The first macro defines a synchronous call and its _ptds variant, the second an asynchronous
+// call and its _ptsz variant. The 4 x 2 definitions differ in nothing else.
 #define COPY(name, To, to, From, from)                                                                 \
   EXPORT CUresult name(To t, From f, size_t n) { return move_line(to, from, n, legacy_stream, true); } \
   EXPORT CUresult name##_ptds(To t, From f, size_t n) {                                                \
@@ -388,7 +389,7 @@ EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER* m, CUstream s
   return move_3d(m, per_thread(s), false);
 }
 
-// Sets of 8, 16 and 32 bits, in one line or in rows, synchronous to the host and in a stream.
+// Sets of 8, 16 and 32 bits, linear or in rows, synchronous or in a stream.
 #define SETS(bits, Value)                                                                                 \
   EXPORT CUresult cuMemsetD##bits##_v2(CUdeviceptr t, Value v, size_t n) {                                \
     return set(t, 0, v, bits / 8, n, 1, legacy_stream, true);                                             \

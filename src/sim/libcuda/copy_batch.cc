@@ -1,6 +1,6 @@
-// Many linear copies in one call (cuMemcpyBatchAsync, CUDA 12.8). The copies of a batch have no order among
-// themselves. Here they run one after the other, which a program cannot distinguish from any other order. An
-// attribute applies from its index on up to the next attribute's index.
+// Many linear copies in one call (cuMemcpyBatchAsync, CUDA 12.8). The copies of a batch are unordered. Here
+// they run one after the other, which a program cannot distinguish from any other order. An attribute applies
+// to the copies from its index up to the next attribute's index.
 #include "sim/libcuda/schedule.h"
 #include "sim/libcuda/step.h"
 
@@ -34,7 +34,8 @@ bool well_formed(const Batch& b) {
   return true;
 }
 
-// *failed is the index of the copy that could not be submitted; the earlier ones were submitted.
+// Submits the copies. If one cannot be submitted, *failed is its index, and the earlier ones have been
+// submitted.
 CUresult copy(const Batch& b, CUstream stream, size_t* failed) {
   *failed = no_index;
   if (const CUresult e = entered()) return e;

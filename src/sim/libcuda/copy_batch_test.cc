@@ -9,7 +9,7 @@ namespace {
 
 CUdeviceptr address(void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 
-TEST_F(DriverTest, a_batch_brings_the_bytes_of_all_its_copies) {
+TEST_F(DriverTest, a_batch_copies_the_bytes_of_all_its_copies) {
   EXPECT_EQ(0, run([] {
               begin();
               CUstream s = nullptr;

@@ -1,5 +1,5 @@
-// Devices: the profile's facts that cuDeviceGet* returns, peer access, and the process-wide versions and
-// names.
+// Devices: the facts of the profile, as cuDeviceGet* returns them, peer access, and the process-wide versions
+// and names.
 #include <cstring>
 
 #include "sim/drivers/drivers.h"
@@ -26,8 +26,7 @@ const ErrorName* find_error(CUresult e) {
 }
 
 // The one function above 70 lines: a switch over CUDA's enumeration, grouped by the source of the values. In
-// numerical order the attributes would be a table of 147.
-// NOLINTNEXTLINE(readability-function-size)
+// numerical order, the attributes would be a table of 147 rows. NOLINTNEXTLINE(readability-function-size)
 CUresult attribute(const Facts& f, int a, int* out) {
   switch (a) {
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
@@ -306,6 +305,6 @@ EXPORT CUresult cuDeviceGetExecAffinitySupport(int* value, CUexecAffinityType, C
   unsigned i = 0;
   if (const CUresult e = device_of(device, &i)) return e;
   if (!value) return CUDA_ERROR_INVALID_VALUE;
-  *value = 0;  // Only under MPS.
+  *value = 0;  // Non-zero only under MPS.
   return CUDA_SUCCESS;
 }

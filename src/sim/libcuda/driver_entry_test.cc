@@ -14,7 +14,7 @@
 namespace carve::sim {
 namespace {
 
-TEST_F(DriverTest, every_name_that_a_real_driver_exports_is_there) {
+TEST_F(DriverTest, every_name_that_a_real_driver_exports_is_exported) {
   std::ifstream list(CARVE_SOURCE_DIR "/src/abi/cuda_exports.txt");
   unsigned names = 0;
   for (std::string line; std::getline(list, line);) {
@@ -26,10 +26,11 @@ TEST_F(DriverTest, every_name_that_a_real_driver_exports_is_there) {
   EXPECT_GT(names, 650u);
   EXPECT_EQ(dlsym(library(), "carve_sim_exports"), nullptr) << "the library's own names are not exported";
   for (const char* linked : {"LZ4_decompress_safe", "ZSTD_decompressDCtx"})
-    EXPECT_EQ(dlsym(library(), linked), nullptr) << "the names of the libraries in it are not exported";
+    EXPECT_EQ(dlsym(library(), linked), nullptr)
+        << "the names of statically linked libraries are not exported";
 }
 
-TEST_F(DriverTest, cuGetProcAddress_gives_the_pointer_of_the_right_version_and_stream) {
+TEST_F(DriverTest, cuGetProcAddress_returns_the_pointer_of_the_right_version_and_stream) {
   const struct {
     const char* name;
     int version;
@@ -53,7 +54,7 @@ TEST_F(DriverTest, cuGetProcAddress_gives_the_pointer_of_the_right_version_and_s
                {"cuMemPrefetchAsync", 12000, 0, "cuMemPrefetchAsync", 0},
                {"cuMemPrefetchAsync", 12020, 0, "cuMemPrefetchAsync_v2", 0},
                {"cuInit", 12000, 2, "cuInit", 0},
-               {"cuInit", 99000, 0, "cuInit", 0},  // NVIDIA's driver 550 knows no version that is too new,
+               {"cuInit", 99000, 0, "cuInit", 0},  // NVIDIA's driver 550 rejects no version as too new,
                {"cuInit", -1, 0, "cuInit", 0},     // and compares versions as unsigned numbers.
                {"cuInit", 0, 0, nullptr, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT},
                {"cuGraphCreate", 9000, 0, nullptr, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT},
@@ -71,7 +72,7 @@ TEST_F(DriverTest, cuGetProcAddress_gives_the_pointer_of_the_right_version_and_s
   EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, CU(cuGetProcAddress_v2)("cuInit", &p, 12000, 4, nullptr));
 }
 
-// Opens a library of a driver in this process, which has no other.
+// Opens a library of a driver. The process has loaded no other driver.
 void* library_of(const std::string& driver, const char* name) {
   void* const library = dlopen((build_directory() / "lib/carve/sim" / driver / name).c_str(), RTLD_NOW);
   REQUIRE(library != nullptr);
@@ -149,7 +150,8 @@ struct ListRow {
   std::vector<int> devices;
 };
 
-// Replaces "{1}", "{1:12}", "{1:bare}", "{1:lower}" and "{1:upper}", and C's escapes of a tab and a new line.
+// Replaces "{1}", "{1:12}", "{1:bare}", "{1:lower}" and "{1:upper}", and C's escapes for a tab and a new
+// line.
 std::string filled_in(std::string list, const std::vector<std::string>& uuids) {
   for (size_t at; (at = list.find('{')) != std::string::npos;) {
     const size_t end = list.find('}', at);
@@ -181,7 +183,7 @@ std::vector<ListRow> list_rows(const std::vector<std::string>& uuids) {
   return rows;
 }
 
-TEST_F(DriverTest, CUDA_VISIBLE_DEVICES_is_read_as_by_nvidias_driver) {
+TEST_F(DriverTest, CUDA_VISIBLE_DEVICES_is_parsed_as_by_nvidias_driver) {
   create("a10x2,t4,h100-80");
   const int multiprocessors[] = {72, 72, 40, 132};
   std::vector<std::string> uuids(4);
@@ -221,7 +223,7 @@ TEST_F(DriverTest, CUDA_VISIBLE_DEVICES_is_read_as_by_nvidias_driver) {
         << "CUDA_VISIBLE_DEVICES='" << row.list << "'";
 }
 
-TEST_F(DriverTest, without_a_set_there_is_no_device) {
+TEST_F(DriverTest, no_device_is_found_without_a_set) {
   EXPECT_EQ(0, run([] {
               setenv("SIMGPU_DIR", "/nonexistent", 1);
               REQUIRE(CU(cuInit)(0) == CUDA_ERROR_NO_DEVICE);
@@ -230,7 +232,7 @@ TEST_F(DriverTest, without_a_set_there_is_no_device) {
             }));
 }
 
-TEST_F(DriverTest, the_driver_answers_after_main_has_returned) {
+TEST_F(DriverTest, calls_still_work_after_main_has_returned) {
   EXPECT_EQ(0, run([] {
               begin();
               static CUdeviceptr p = 0;
@@ -243,8 +245,9 @@ TEST_F(DriverTest, the_driver_answers_after_main_has_returned) {
             }));
 }
 
-// As NVIDIA's driver 550 does; tests/nvidia/test_simulator.py compares all entries that Carve hooks.
-TEST_F(DriverTest, without_a_context_arguments_are_checked_in_nvidias_order) {
+// The order is that of NVIDIA's driver 550. tests/nvidia/test_simulator.py compares all entry points that
+// Carve hooks.
+TEST_F(DriverTest, calls_without_a_context_check_arguments_in_nvidias_order) {
   EXPECT_EQ(0, run([] {
               OK(CU(cuInit)(0));
               CUdeviceptr p = 1;

@@ -1,4 +1,4 @@
-// Memory through the real library: bytes, blocks, processes that start and end.
+// Memory through the real library: contents, blocks, and processes that start and end.
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -20,12 +20,12 @@ std::vector<unsigned char> noise(size_t n, unsigned seed) {
   return v;
 }
 
-// Reads memory that another thread is writing, as a program that polls for the end of a copy does.
+// Reads memory that another thread is writing, as a program does when it polls for the end of a copy.
 __attribute__((no_sanitize_thread)) unsigned char glance(const void* p) {
   return *static_cast<const volatile unsigned char*>(p);
 }
 
-TEST_F(DriverTest, copies_of_every_form_bring_the_bytes) {
+TEST_F(DriverTest, copies_of_every_form_transfer_the_bytes) {
   EXPECT_EQ(0, run([] {
               begin();
               CUdeviceptr a = 0, b = 0;
@@ -39,7 +39,7 @@ TEST_F(DriverTest, copies_of_every_form_bring_the_bytes) {
               OK(CU(cuMemcpyDtoH_v2)(back.data(), b, n));
               REQUIRE(back == source);
 
-              // A part into the middle; the rest is unchanged.
+              // Copies a part into the middle; the rest is unchanged.
               OK(CU(cuMemcpyHtoD_v2)(b + 1000, source.data(), 500));
               OK(CU(cuMemcpy)(reinterpret_cast<CUdeviceptr>(back.data()), b, n));
               REQUIRE(std::memcmp(back.data() + 1000, source.data(), 500) == 0);
@@ -91,7 +91,7 @@ TEST_F(DriverTest, copies_of_every_form_bring_the_bytes) {
             }));
 }
 
-TEST_F(DriverTest, asynchronous_copies_arrive_in_stream_order) {
+TEST_F(DriverTest, asynchronous_copies_complete_in_stream_order) {
   EXPECT_EQ(0, run([] {
               begin();
               CUstream s = nullptr;
@@ -115,7 +115,7 @@ TEST_F(DriverTest, asynchronous_copies_arrive_in_stream_order) {
               OK(CU(cuMemsetD8Async)(d, 0x55, 4 * MiB, s));
               OK(CU(cuMemcpyDtoHAsync_v2)(plain.data(), d, 4 * MiB, s));
               REQUIRE(plain.front() == 0x55 && plain.back() == 0x55);
-              // Without any further call, the bytes arrive.
+              // The bytes arrive without any further call.
               OK(CU(cuMemsetD8Async)(d, 0x77, 4 * MiB, s));
               OK(CU(cuMemcpyDtoHAsync_v2)(pinned, d, 4 * MiB, s));
               for (int i = 0; i < 2000 && glance(words + 4 * MiB - 1) != 0x77; ++i) usleep(1000);
@@ -123,7 +123,7 @@ TEST_F(DriverTest, asynchronous_copies_arrive_in_stream_order) {
             }));
 }
 
-TEST_F(DriverTest, memory_is_counted_in_blocks_of_two_mib_and_small_pieces_share_them) {
+TEST_F(DriverTest, memory_is_counted_in_blocks_of_two_mib_which_small_allocations_share) {
   EXPECT_EQ(0, run([] {
               begin();
               const size_t before = free_now();
@@ -152,7 +152,7 @@ TEST_F(DriverTest, memory_is_counted_in_blocks_of_two_mib_and_small_pieces_share
             }));
 }
 
-TEST_F(DriverTest, ten_thousand_live_allocations_free_in_any_order) {
+TEST_F(DriverTest, ten_thousand_live_allocations_can_be_freed_in_any_order) {
   EXPECT_EQ(0, run([] {
               begin();
               const size_t before = free_now();
@@ -165,17 +165,17 @@ TEST_F(DriverTest, ten_thousand_live_allocations_free_in_any_order) {
             }));
 }
 
-TEST_F(DriverTest, a_device_pointer_faults_when_the_host_follows_it) {
+TEST_F(DriverTest, a_device_pointer_faults_when_the_host_dereferences_it) {
   EXPECT_EQ(128 + SIGSEGV, run([] {
               begin();
               CUdeviceptr p = 0;
               OK(CU(cuMemAlloc_v2)(&p, 4 * MiB));
-              signal(SIGSEGV, SIG_DFL);  // A sanitizer would end the process differently.
+              signal(SIGSEGV, SIG_DFL);  // A sanitizer would end the process in another way.
               *reinterpret_cast<volatile char*>(p) = 1;
             }));
 }
 
-TEST_F(DriverTest, managed_memory_is_one_memory_for_host_and_device) {
+TEST_F(DriverTest, managed_memory_is_the_same_for_host_and_device) {
   EXPECT_EQ(0, run([] {
               begin();
               const size_t before = free_now();
@@ -193,7 +193,7 @@ TEST_F(DriverTest, managed_memory_is_one_memory_for_host_and_device) {
             }));
 }
 
-TEST_F(DriverTest, a_sixty_fifth_context_is_refused_and_takes_nothing) {
+TEST_F(DriverTest, the_sixty_fifth_context_is_refused_and_takes_no_memory) {
   EXPECT_EQ(0, run([] {
               begin();
               CUcontext c[63], more = nullptr;
@@ -207,7 +207,7 @@ TEST_F(DriverTest, a_sixty_fifth_context_is_refused_and_takes_nothing) {
             }));
 }
 
-TEST_F(DriverTest, processes_see_each_others_memory_and_a_killed_one_gives_it_back_at_once) {
+TEST_F(DriverTest, processes_see_each_others_memory_usage_and_a_killed_one_releases_its_memory) {
   const Signal held, killed;
   const pid_t holder = start([&] {
     begin();
@@ -223,7 +223,7 @@ TEST_F(DriverTest, processes_see_each_others_memory_and_a_killed_one_gives_it_ba
     CUdeviceptr p = 0;
     REQUIRE(CU(cuMemAlloc_v2)(&p, 4'000 * MiB) == CUDA_ERROR_OUT_OF_MEMORY);
     killed.take();
-    // The next request gets the memory, without a wait for a sweep.
+    // The next request gets the memory without waiting for a sweep.
     OK(CU(cuMemAlloc_v2)(&p, 21'000 * MiB));
   });
   usleep(300'000);
@@ -234,7 +234,7 @@ TEST_F(DriverTest, processes_see_each_others_memory_and_a_killed_one_gives_it_ba
 }
 
 // Kills at random instructions of every operation that changes the shared state, 150 times.
-TEST_F(DriverTest, whatever_a_process_was_doing_when_it_was_killed_the_device_works_on) {
+TEST_F(DriverTest, the_device_keeps_working_after_a_process_is_killed_at_any_instruction) {
   std::mt19937 r(11);
   for (int round = 0; round < 150; ++round) {
     const pid_t victim = start([] {
@@ -264,7 +264,7 @@ TEST_F(DriverTest, whatever_a_process_was_doing_when_it_was_killed_the_device_wo
             }));
 }
 
-TEST_F(DriverTest, a_forked_child_has_no_driver_and_takes_nothing_from_its_parent) {
+TEST_F(DriverTest, a_forked_child_has_no_driver_and_affects_nothing_of_its_parent) {
   EXPECT_EQ(0, run([] {
               begin();
               CUdeviceptr p = 0;
@@ -311,7 +311,7 @@ TEST_F(DriverTest, exec_releases_the_memory_while_the_process_keeps_running) {
 
 #define NVML(name) (reinterpret_cast<decltype(&::name)>(dlsym(nvml, #name)))
 
-TEST_F(DriverTest, a_client_stopped_in_the_middle_of_a_change_does_not_stop_nvml) {
+TEST_F(DriverTest, a_client_stopped_in_the_middle_of_a_change_does_not_block_nvml) {
   const Signal holds;
   const pid_t stopped = start([&] {
     static Set set;
@@ -341,7 +341,7 @@ TEST_F(DriverTest, a_client_stopped_in_the_middle_of_a_change_does_not_stop_nvml
   EXPECT_EQ(0, run([] { begin(); }));
 }
 
-TEST_F(DriverTest, the_primary_context_is_one_for_the_process) {
+TEST_F(DriverTest, the_primary_context_is_shared_within_the_process) {
   EXPECT_EQ(0, run([] {
               OK(CU(cuInit)(0));
               CUcontext a = nullptr, b = nullptr;
@@ -363,7 +363,7 @@ TEST_F(DriverTest, the_primary_context_is_one_for_the_process) {
             }));
 }
 
-TEST_F(DriverTest, ordered_refusals_reach_the_program) {
+TEST_F(DriverTest, injected_allocation_failures_reach_the_program) {
   fault("out-of-memory --count 1 --device 0");
   EXPECT_EQ(0, run([] {
               begin();

@@ -22,7 +22,7 @@
 namespace carve::sim {
 namespace {
 
-// One word on a page that is zero in a forked child.
+// A word on a page that is zero in a forked child.
 struct Life {
   std::atomic<uint32_t> initialised;
 };
@@ -31,7 +31,7 @@ Process* the_process = nullptr;
 bool ever_initialised = false;
 std::mutex init_mutex;
 
-// A new context may have the address of a destroyed one; the number distinguishes them.
+// A new context may have the address of a destroyed context; the number distinguishes them.
 struct Entry {
   CUctx_st* context;
   unsigned long long id;
@@ -53,7 +53,7 @@ std::string uuid_text(const uint8_t (&u)[16]) {
 constexpr char uuid_start[] = "GPU-";
 bool is_uuid(const char* word) { return std::strncmp(word, uuid_start, sizeof uuid_start - 1) == 0; }
 
-// Returns whether a word's digits are the first of the text of a UUID, ignoring dashes.
+// Returns whether the digits of `word` are a prefix of the UUID's digits, ignoring dashes.
 bool begins_with(const std::string& uuid, const char* word) {
   size_t at = sizeof uuid_start - 1, digits = 0;
   for (word += at; at < uuid.size(); ++word) {
@@ -66,7 +66,7 @@ bool begins_with(const std::string& uuid, const char* word) {
   return digits > 0;
 }
 
-// Returns the device of one word of CUDA_VISIBLE_DEVICES, or -1.
+// Returns the device that one word of CUDA_VISIBLE_DEVICES names, or -1.
 int named_device(const Set& set, const char* word, bool by_uuid) {
   if (!by_uuid) {
     char* end = nullptr;
@@ -83,9 +83,9 @@ int named_device(const Set& set, const char* word, bool by_uuid) {
   return found;
 }
 
-// Selects devices as NVIDIA's driver reads CUDA_VISIBLE_DEVICES. The first word decides whether the list has
-// UUIDs or numbers, the first word that names no device ends it, and a device named twice is an error. The
-// rows of tests/nvidia/visible_lists.txt were read by libcuda 550.
+// Selects devices as NVIDIA's driver does from CUDA_VISIBLE_DEVICES. The first word decides whether the list
+// has UUIDs or numbers, the first word that names no device ends it, and a device named twice is an error.
+// The expected results in tests/nvidia/visible_lists.txt are those of libcuda 550.
 CUresult select_devices(Process& p) {
   const char* word = std::getenv("CUDA_VISIBLE_DEVICES");
   if (!word) {
@@ -203,7 +203,7 @@ CUresult refusal(Refusal r) {
   switch (r) {
     case Refusal::none: return CUDA_SUCCESS;
     case Refusal::lost: return CUDA_ERROR_DEVICE_UNAVAILABLE;
-    // The driver reports a lack of channels as a lack of memory.
+    // The real driver reports a lack of channels as a lack of memory.
     case Refusal::no_slot:
     case Refusal::no_memory: break;
   }
@@ -258,7 +258,7 @@ void destroy_context(const std::shared_ptr<CUctx_st>& c) {
 }
 
 CUresult unsupported(const char* name) {
-  // Logs each name once: a program that probes a thousand times must not fill a disk.
+  // Logs each name once, because a program that probes a thousand times must not fill the disk.
   static std::mutex mutex;
   static std::unordered_set<const char*>* said = nullptr;
   const char* path = std::getenv("SIMGPU_LOG");

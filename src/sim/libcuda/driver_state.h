@@ -35,26 +35,25 @@ struct CUstream_st;
 
 namespace carve::sim {
 
-// The action of this process when an operation of a channel completes: move the bytes of a copy, record the
-// time of an event, or run a host function.
+// What this process does when an operation of a channel completes: it moves the bytes of a copy, records the
+// time of an event, or runs a host function.
 struct Effect {
   uint64_t sequence = 0;
   std::function<void(uint64_t end_ns)> run;
-  // Set for a host operation that waits and runs no function. Returns 0 when the wait is over, else the time
-  // of the next poll.
+  // Set for a host operation that only waits. Returns 0 when the wait is over, otherwise the time of the next
+  // poll.
   std::function<uint64_t(uint64_t now)> gate;
-  bool host = false;  // `run` is the program's function: service thread only.
-  bool lazy =
-      false;  // The effect is visible only through calls of this driver, so no thread needs to wake for it.
+  bool host = false;  // `run` is the program's function, which only the service thread may call.
+  bool lazy = false;  // Only calls of this driver can see the effect, so no thread needs to wake up for it.
 };
 
-// A recording of an event: a place in a channel.
+// A recording of an event: a position in a channel.
 struct Recording {
   std::weak_ptr<CUctx_st> context;
   unsigned channel = 0;
   uint64_t sequence = 0;
   std::atomic<uint64_t> end_ns{0};
-  uint64_t number = 0;  // Recording number of an event that several processes share.
+  uint64_t number = 0;  // The recording's number, for an event that several processes share.
 };
 
 struct SmallBlock;  // sim/libcuda/heap.h
@@ -88,7 +87,7 @@ struct CUctx_st : std::enable_shared_from_this<CUctx_st> {
   std::map<int, size_t> limits;
   CUstream_st legacy = {};
   unsigned channel_users[carve::sim::max_channels] = {};
-  std::vector<unsigned> graph_channels;  // Channels over which graphs spread; see graph_launch.cc.
+  std::vector<unsigned> graph_channels;  // Channels over which graphs are spread; see graph_launch.cc.
   std::unordered_map<uint64_t, std::unique_ptr<CUstream_st>> thread_streams;
   std::vector<std::unique_ptr<carve::sim::SmallBlock>> small_blocks, array_blocks, code_blocks;
   std::unordered_set<CUctx_st*> peers;
@@ -96,7 +95,7 @@ struct CUctx_st : std::enable_shared_from_this<CUctx_st> {
   std::mutex performing;
   std::mutex pending;
   std::deque<carve::sim::Effect> effects[carve::sim::max_channels];
-  std::atomic<unsigned> outstanding{0};  // Effects not yet performed.
+  std::atomic<unsigned> outstanding{0};  // Effects that have not been performed yet.
 
   carve::sim::Device& own_device() const;
   carve::sim::Context& model() const { return own_device().contexts[index]; }
@@ -107,7 +106,7 @@ struct CUevent_st {
   CUctx_st* context;
   std::shared_ptr<carve::sim::Recording> recording;
   std::shared_ptr<carve::sim::CapturedEvent>
-      captured;  // Set instead of `recording` if a capture recorded it last.
+      captured;  // Set instead of `recording` if the last recording was captured.
   std::shared_ptr<carve::sim::SharedEvent> shared;  // Set if the event is shared with other processes.
 };
 
@@ -145,18 +144,18 @@ struct Process {
 // Returns the state of this process. Valid after entered() has returned CUDA_SUCCESS.
 Process& process();
 
-// The first line of every call: returns CUDA_ERROR_NOT_INITIALIZED before cuInit and in forked children.
+// Called first in every entry point. Returns CUDA_ERROR_NOT_INITIALIZED before cuInit and in forked children.
 CUresult entered();
 
 // Returns the calling thread's current context. Fails with CUDA_ERROR_INVALID_CONTEXT without one, and with
 // its sticky error if the context is broken.
 CUresult current(std::shared_ptr<CUctx_st>* out);
-// The same without the sticky error, for calls that work in broken contexts (destroy, pop, get).
+// Does the same but ignores the sticky error, for calls that work in broken contexts (destroy, pop, get).
 CUresult current_even_broken(std::shared_ptr<CUctx_st>* out);
 // Returns the result of current().
 CUresult has_context();
-// Returns the result for a handle that is no object. NVIDIA's driver 550 looks for the handle's context first, so
-// without a current context the result is CUDA_ERROR_INVALID_CONTEXT, except for a null handle.
+// Returns the result of a call with an invalid handle. NVIDIA's driver 550 looks for the handle's context
+// first, so without a current context the result is CUDA_ERROR_INVALID_CONTEXT, except for a null handle.
 CUresult unknown_handle(const void* handle);
 // Returns a context by its handle.
 std::shared_ptr<CUctx_st> find_context(CUcontext);
@@ -164,7 +163,7 @@ std::shared_ptr<CUctx_st> find_context(CUcontext);
 CUresult device_of(CUdevice visible, unsigned* device);
 int visible_of(unsigned device);
 
-// The thread's stack of contexts.
+// Change the calling thread's stack of contexts.
 void push_context(CUctx_st*);
 CUctx_st* top_context();
 bool pop_context(CUctx_st** popped);

@@ -1,4 +1,4 @@
-// Work through the real library: streams, events, host functions, kernels with time.
+// Work through the real library: streams, events, host functions, and kernels with durations.
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -32,7 +32,7 @@ TEST_F(DriverTest, events_measure_model_time_exactly) {
             }));
 }
 
-TEST_F(DriverTest, a_synchronise_waits_as_long_as_the_kernel_takes) {
+TEST_F(DriverTest, a_synchronisation_waits_as_long_as_the_kernel_takes) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();
@@ -47,7 +47,7 @@ TEST_F(DriverTest, a_synchronise_waits_as_long_as_the_kernel_takes) {
             }));
 }
 
-TEST_F(DriverTest, the_launch_queue_takes_1024_and_then_blocks) {
+TEST_F(DriverTest, the_launch_queue_accepts_1024_launches_and_then_blocks) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();
@@ -60,7 +60,7 @@ TEST_F(DriverTest, the_launch_queue_takes_1024_and_then_blocks) {
               std::atomic<bool> taken = false;
               std::thread one_more([&] {
                 OK(CU(cuCtxSetCurrent)(context));
-                OK(launch(f, s, 1 * us));  // Waits for the end of the blocker.
+                OK(launch(f, s, 1 * us));  // Waits until the blocker ends.
                 taken = true;
               });
               usleep(100'000);
@@ -71,7 +71,7 @@ TEST_F(DriverTest, the_launch_queue_takes_1024_and_then_blocks) {
             }));
 }
 
-TEST_F(DriverTest, streams_wait_for_events_of_other_streams_and_of_other_devices) {
+TEST_F(DriverTest, streams_wait_for_events_of_other_streams_and_devices) {
   EXPECT_EQ(0, run([] {
               const CUcontext first = begin(0);
               const CUfunction f = spin();
@@ -111,7 +111,7 @@ void count_call(void* expected) {
   if (seen_at[100] == static_cast<unsigned char>(reinterpret_cast<uintptr_t>(expected))) ++calls;
 }
 
-TEST_F(DriverTest, host_functions_run_in_order_and_see_what_was_copied_before) {
+TEST_F(DriverTest, host_functions_run_in_order_and_see_the_results_of_earlier_copies) {
   EXPECT_EQ(0, run([] {
               begin();
               CUstream s = nullptr;
@@ -131,7 +131,7 @@ TEST_F(DriverTest, host_functions_run_in_order_and_see_what_was_copied_before) {
             }));
 }
 
-TEST_F(DriverTest, each_threads_default_stream_is_its_own) {
+TEST_F(DriverTest, each_thread_has_its_own_per_thread_default_stream) {
   EXPECT_EQ(0, run([] {
               const CUcontext c = begin();
               const CUfunction f = spin();
@@ -154,7 +154,7 @@ TEST_F(DriverTest, each_threads_default_stream_is_its_own) {
             }));
 }
 
-TEST_F(DriverTest, two_processes_share_the_device_by_time_slices) {
+TEST_F(DriverTest, two_processes_share_the_device_in_time_slices) {
   const Signal ready, go[2];
   std::vector<pid_t> children;
   for (const Signal& mine : go)
@@ -173,7 +173,7 @@ TEST_F(DriverTest, two_processes_share_the_device_by_time_slices) {
       OK(CU(cuEventSynchronize)(b));
       float elapsed = 0;
       OK(CU(cuEventElapsedTime)(&elapsed, a, b));
-      // 900 ms of work at 2.0/4.2 of the device, less the work done before the other process arrived.
+      // 900 ms of work at 2.0/4.2 of the device, minus the work done before the other process started.
       REQUIRE(elapsed > 1200 && elapsed < 1900);
     }));
   for (size_t i = 0; i < children.size(); ++i) ready.take();
@@ -208,7 +208,7 @@ TEST_F(DriverTest, an_urgent_stream_overtakes_a_batch_stream) {
             }));
 }
 
-TEST_F(DriverTest, copies_between_two_devices_bring_the_bytes) {
+TEST_F(DriverTest, copies_between_two_devices_transfer_the_bytes) {
   EXPECT_EQ(0, run([] {
               const CUcontext a = begin(0), b = begin(1);
               CUdeviceptr here = 0, there = 0;
@@ -228,7 +228,7 @@ TEST_F(DriverTest, copies_between_two_devices_bring_the_bytes) {
             }));
 }
 
-TEST_F(DriverTest, threads_of_one_process_use_one_context_at_once) {
+TEST_F(DriverTest, threads_of_one_process_can_use_one_context_simultaneously) {
   EXPECT_EQ(0, run([] {
               const CUcontext c = begin();
               const CUfunction f = spin();

@@ -1,7 +1,7 @@
-// The forms before CUDA 3.2, whose device pointers and sizes have 32 bits, and contexts for OpenGL and VDPAU. The
-// simulator's addresses are longer, so these calls aren't simulated. They check their arguments as NVIDIA's driver
-// 550 does and then return CUDA_ERROR_NOT_SUPPORTED. Other calls that aren't simulated have no definition
-// (sim/drivers/exports.cmake).
+// The forms before CUDA 3.2, whose device pointers and sizes have 32 bits, and contexts for OpenGL and VDPAU.
+// The simulator's addresses are longer, so these calls are not simulated. They check their arguments as
+// NVIDIA's driver 550 does and then return CUDA_ERROR_NOT_SUPPORTED. Other calls that are not simulated have
+// no definition (sim/drivers/exports.cmake).
 #include "sim/libcuda/driver_state.h"
 #include "sim/libcuda/schedule.h"
 
@@ -9,7 +9,7 @@ using namespace carve::sim;
 
 namespace {
 
-// `amounts`: the caller's variables, which become 0.
+// `amounts` are the caller's variables, which are set to 0.
 template <class... Amount>
 CUresult with_context(const char* name, Amount*... amounts) {
   if (const CUresult e = entered()) return e;

@@ -1,8 +1,8 @@
 // Entry points by name. One table, made from NVIDIA's own typedefs, maps a name, a CUDA version and a flavour
-// of default stream to an exported symbol. Another table, assembled from the list of exports, has the address
-// of each symbol. So the result is the same pointer that dlsym returns for that symbol. Names that this
-// driver does not export are unknown to it. tests/nvidia/test_simulator.py compares each look-up with those of
-// NVIDIA's drivers.
+// of default stream to an exported symbol. A second table, assembled from the list of exports, contains the
+// address of each symbol. So the result is the same pointer that dlsym returns for that symbol. Names that
+// this driver does not export are unknown to it. tests/nvidia/test_simulator.py compares each look-up with
+// those of NVIDIA's drivers.
 #include <algorithm>
 #include <cstring>
 
@@ -18,7 +18,7 @@ struct ExportRow {
 };
 extern const ExportRow carve_sim_exports[];
 extern const uint64_t carve_sim_export_count;
-// The target of the weak stubs of exports.S. Most of NVIDIA's entries look for the current context first.
+// The target of the weak stubs of exports.S. Most of NVIDIA's entry points check for a current context first.
 CUresult carve_sim_unsupported(const char* name) {
   const CUresult missing = has_context();
   const CUresult e = unsupported(name);
@@ -48,9 +48,9 @@ void* address_of(const char* symbol) {
   return row != end && std::strcmp(row->name, symbol) == 0 ? row->address : nullptr;
 }
 
-// Returns the newest entry that is not newer than `version`. For a name with entries of both kinds, only
-// those of the requested kind count: below 7000 there is no result for a per-thread stream. Both bits of
-// `flags` may be set; per-thread takes precedence.
+// Returns the newest entry that is not newer than `version`. If a name has entries of both kinds, only those
+// of the requested kind count, so below version 7000 there is no result for the per-thread stream. If both
+// bits of `flags` are set, per-thread takes precedence.
 CUresult look_up(const char* name, void** out, int version, cuuint64_t flags,
                  CUdriverProcAddressQueryResult* status) {
   constexpr cuuint64_t all_flags = CU_GET_PROC_ADDRESS_LEGACY_STREAM | per_thread_stream;
@@ -71,7 +71,7 @@ CUresult look_up(const char* name, void** out, int version, cuuint64_t flags,
   for (const EntryPoint* e = first; e != last; ++e) {
     void* const address = address_of(e->symbol);
     known |= address != nullptr;
-    // As in NVIDIA's driver, a negative version is newer than all others.
+    // As in NVIDIA's driver, a negative version is treated as newer than all others.
     if (address && static_cast<unsigned>(e->version) <= static_cast<unsigned>(version) &&
         e->flavour != unwanted)
       *out = address;
@@ -93,7 +93,7 @@ EXPORT CUresult cuGetProcAddress_v2_ptsz(const char* name, void** out, int versi
                                          CUdriverProcAddressQueryResult* status) {
   return look_up(name, out, version, flags ? flags : per_thread_stream, status);
 }
-// CUDA 11 had no status and returned CUDA_ERROR_NOT_FOUND instead.
+// The version of CUDA 11 had no status argument and returned CUDA_ERROR_NOT_FOUND instead.
 EXPORT CUresult cuGetProcAddress(const char* name, void** out, int version, cuuint64_t flags) {
   void* found = nullptr;
   if (const CUresult e = look_up(name, &found, version, flags, nullptr)) return e;
@@ -106,7 +106,7 @@ EXPORT CUresult cuGetProcAddress_ptsz(const char* name, void** out, int version,
   return cuGetProcAddress(name, out, version, flags ? flags : per_thread_stream);
 }
 
-// Private tables connect NVIDIA's own libraries with NVIDIA's driver. The simulator has none.
+// Private tables connect NVIDIA's own libraries to NVIDIA's driver. The simulator has none of them.
 EXPORT CUresult cuGetExportTable(const void** table, const CUuuid* id) {
   if (!table || !id) return CUDA_ERROR_INVALID_VALUE;
   *table = nullptr;

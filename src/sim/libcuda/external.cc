@@ -17,7 +17,7 @@ struct CUextMemory_st {
   uint64_t bytes = 0;
   uint64_t taken = 0;  // Bytes taken from the device.
   char* at = nullptr;
-  std::shared_ptr<Shared> shared;  // Set instead of an own mapping.
+  std::shared_ptr<Shared> shared;  // Set instead of a mapping of its own.
 
   CUextMemory_st() = default;
   CUextMemory_st(const CUextMemory_st&) = delete;
@@ -33,7 +33,7 @@ namespace {
 constexpr uint64_t page_bytes = 4096;
 constexpr unsigned dedicated = 1;  // CUDA_EXTERNAL_MEMORY_DEDICATED of cuda.h.
 
-// A part of external memory at device addresses.
+// A part of external memory that is mapped at device addresses.
 struct Buffer {
   std::shared_ptr<CUextMemory_st> memory;
   uint64_t base = 0, length = 0;  // The range of addresses.
@@ -77,7 +77,7 @@ CUresult map_part(const std::shared_ptr<CUextMemory_st>& m, uint64_t offset, uin
   return CUDA_SUCCESS;
 }
 
-// Maps memory that is not counted yet, and takes its bytes from the device.
+// Maps memory that is not counted yet, and takes that many bytes from the device.
 CUresult map_and_take(int fd, CUextMemory_st& m) {
   void* p = mmap(nullptr, m.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
   if (p == MAP_FAILED) return CUDA_ERROR_INVALID_VALUE;

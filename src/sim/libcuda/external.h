@@ -1,8 +1,7 @@
-// Memory that another interface made (Vulkan, OpenGL, DirectX), imported by its descriptor. No code here
-// makes such memory, so any file or memfd that can be mapped and is long enough replaces it. The file's bytes
-// are the memory's bytes, and the importing process counts the device memory, in whole blocks. If the
-// descriptor is of memory that this driver exported, the memory is counted already, and the import keeps it
-// alive.
+// Memory of another interface (Vulkan, OpenGL, DirectX), imported by its descriptor. The simulator cannot
+// create such memory, so any file or memfd that can be mapped and is long enough takes its place. The file's
+// bytes are the memory's bytes, and the device memory is counted for the importing process, in whole blocks.
+// If this driver exported the descriptor, the memory is already counted, and the import only keeps it alive.
 //
 // The memory is released when it is destroyed and all buffers and arrays that were mapped onto it are freed.
 #pragma once

@@ -1,4 +1,4 @@
-// Memory of other interfaces, which a memfd replaces here.
+// Memory of other interfaces, for which a memfd is used here.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -36,7 +36,7 @@ CUdeviceptr buffer(CUexternalMemory m, size_t offset, size_t bytes) {
   return p;
 }
 
-TEST_F(DriverTest, imported_memory_takes_whole_blocks_until_it_and_its_buffers_are_gone) {
+TEST_F(DriverTest, imported_memory_takes_whole_blocks_until_it_and_its_buffers_are_freed) {
   EXPECT_EQ(0, run([] {
               begin();
               const size_t before = free_now();
@@ -100,7 +100,7 @@ TEST_F(DriverTest, imported_memory_can_be_an_array_and_is_freed_with_its_context
             }));
 }
 
-TEST_F(DriverTest, memory_of_the_driver_itself_is_counted_once_when_imported) {
+TEST_F(DriverTest, memory_that_the_driver_exported_is_counted_once_when_imported) {
   EXPECT_EQ(0, run([] {
               begin();
               const size_t before = free_now();
@@ -120,7 +120,7 @@ TEST_F(DriverTest, memory_of_the_driver_itself_is_counted_once_when_imported) {
             }));
 }
 
-TEST_F(DriverTest, a_descriptor_that_cannot_be_imported_is_rejected_and_stays_open) {
+TEST_F(DriverTest, a_descriptor_that_cannot_be_imported_is_rejected_and_left_open) {
   EXPECT_EQ(
       0, run([] {
         begin();

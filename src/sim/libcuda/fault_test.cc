@@ -1,4 +1,4 @@
-// Ordered faults, as a program sees them.
+// Injected faults, as a program sees them.
 #include <chrono>
 
 #include "sim/libcuda/test_child.h"
@@ -6,7 +6,7 @@
 namespace carve::sim {
 namespace {
 
-TEST_F(DriverTest, an_xid_breaks_existing_contexts_and_a_new_one_works) {
+TEST_F(DriverTest, an_xid_breaks_existing_contexts_but_not_new_ones) {
   const Signal ready, broken;
   const pid_t child = start([&] {
     const CUcontext c = begin();
@@ -25,7 +25,7 @@ TEST_F(DriverTest, an_xid_breaks_existing_contexts_and_a_new_one_works) {
   EXPECT_EQ(0, finish(child));
 }
 
-TEST_F(DriverTest, a_hung_kernel_ends_when_the_fault_is_cleared_and_a_lost_device_takes_no_context) {
+TEST_F(DriverTest, a_hung_kernel_ends_when_the_fault_is_cleared_and_a_lost_device_refuses_contexts) {
   fault("hung-kernel --device 0");
   const Signal waiting;
   const pid_t child = start([&] {

@@ -140,7 +140,7 @@ CUgraphNode_st* find_clone(const CUgraph_st& g, uint64_t origin) {
 
 }  // namespace carve::sim
 
-// A graph is made and destroyed with the lock held.
+// Graphs are created and destroyed while the lock is held.
 CUgraph_st::CUgraph_st() : id(graphs().next_id++) { graphs().graphs.insert(this); }
 CUgraph_st::~CUgraph_st() {
   graphs().graphs.erase(this);
@@ -154,7 +154,7 @@ CUresult get_list(const std::vector<Edge>& edges, CUgraphNode* nodes, CUgraphEdg
                   bool data_wanted) {
   if (!count) return CUDA_ERROR_INVALID_VALUE;
   if (!nodes) return *count = edges.size(), CUDA_SUCCESS;
-  // If the caller gives no array for edge data, edges with data cannot be returned.
+  // If the caller passes no array for edge data, edges that have data cannot be returned.
   if (!data_wanted || !data)
     for (const Edge& e : edges)
       if (e.data.from_port || e.data.to_port || e.data.type) return CUDA_ERROR_LOSSY_QUERY;

@@ -3,8 +3,8 @@
 // destroy it while an executable runs.
 //
 // One mutex guards all graphs, nodes, user objects and captures. It is taken before Process::mutex and never
-// held while a program's own function runs: on release, a GraphLock calls the destructors of user objects
-// that have lost their last reference.
+// held while a function of the program runs: after a GraphLock has released the mutex, it calls the
+// destructors of user objects that have lost their last reference.
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ namespace carve::sim {
 
 struct GraphBlock;  // sim/libcuda/graph_memory.h
 
-// The arguments of a launch, copied when the node is made, and the offset of each one; kernelParams shows
+// The arguments of a launch, copied when the node is made, and the offset of each. kernelParams points to
 // them.
 struct Arguments {
   std::vector<char> bytes;
@@ -30,7 +30,7 @@ struct Arguments {
 
 // One struct per kind of node, in the order of CUgraphNodeType, so that the index in Payload is the type.
 struct KernelNode {
-  CUDA_KERNEL_NODE_PARAMS launch = {};  // Its kernelParams is `arguments`, its extra null.
+  CUDA_KERNEL_NODE_PARAMS launch = {};  // kernelParams points to `arguments`; extra is null.
   std::shared_ptr<const Arguments> arguments;
   std::map<int, CUlaunchAttributeValue> attributes;
 };
@@ -73,8 +73,8 @@ struct BatchNode {
   std::vector<CUstreamBatchMemOpParams> operations;
   unsigned flags = 0;
 };
-// The bodies: one or two for IF, one for WHILE, `size` for SWITCH. The handle's value selects the body that
-// runs.
+// The bodies of a conditional node: one or two for IF, one for WHILE, `size` for SWITCH. The handle's value
+// selects the body that runs.
 struct ConditionalNode {
   CUgraphConditionalHandle handle = 0;
   CUgraphConditionalNodeType type = CU_GRAPH_COND_TYPE_IF;
@@ -90,7 +90,7 @@ struct Edge {
   CUgraphEdgeData data = {};
 };
 
-// A conditional handle's value at the start of each launch.
+// The value that a conditional handle has at the start of each launch.
 struct Condition {
   unsigned start = 0;
 };
@@ -143,7 +143,7 @@ bool is_graph(CUgraph);
 bool is_node(CUgraphNode);
 // Creates a graph for the program.
 CUgraph_st* new_graph();
-// Gives up the program's graph. Fails with CUDA_ERROR_INVALID_VALUE if the program does not own the graph.
+// Destroys a graph of the program. Fails with CUDA_ERROR_INVALID_VALUE if the program does not own it.
 CUresult destroy_graph(CUgraph);
 // Adds a node. Fails with CUDA_ERROR_INVALID_VALUE if a dependency belongs to another graph or is named
 // twice.
@@ -154,18 +154,18 @@ void remove_node(CUgraphNode_st&);
 // Returns a copy whose nodes record the nodes from which they were cloned. The copy holds its own references
 // to the user objects.
 std::shared_ptr<CUgraph_st> clone_graph(const CUgraph_st&, bool owned);
-// Returns the node of `graph` that was cloned from the one with this id, including those in child graphs;
-// nullptr if there is none.
+// Returns the node of `graph` or of its child graphs that was cloned from the node with this id, or nullptr
+// if there is none.
 CUgraphNode_st* find_clone(const CUgraph_st& graph, uint64_t origin);
 void retain_object(CUuserObject, unsigned count);
 void release_object(CUuserObject, unsigned count);
 
-// Translates between a program's parameters and a node's payload; graph_params.cc. `context` is that of the
-// parameters or the current one.
+// Translates between a program's parameters and a node's payload (graph_params.cc). `context` is the context
+// in the parameters, or otherwise the current one.
 CUresult payload_of(const CUgraphNodeParams&, Payload*, std::shared_ptr<CUctx_st>* context);
 CUresult kernel_payload(const CUDA_KERNEL_NODE_PARAMS&, KernelNode*);
-// Creates the steps of a node for the model. Kernels, copies, sets, host functions and memory operations have
-// steps.
+// Creates the steps of a node for the model. Only kernels, copies, sets, host functions and memory operations
+// have steps.
 CUresult steps_of(CUctx_st&, const Payload&, std::vector<Step>*);
 
 }  // namespace carve::sim

@@ -15,7 +15,7 @@ std::map<CUgraphExec_st*, std::shared_ptr<CUgraphExec_st>>& executables() {
   return *all;
 }
 
-// Walks a graph and, inside it, its children and the bodies that will run.
+// Walks a graph, its child graphs and the bodies that will run.
 class Layout {
  public:
   explicit Layout(CUgraphExec_st* x) : x_(x) {}
@@ -79,9 +79,9 @@ class Layout {
     return {};
   }
 
-  // Only kernels could set a handle, and kernels are not executed, so the value is that at the start of the
-  // launch. A WHILE that starts with true would loop until a kernel changes the value; here its body runs
-  // once.
+  // Only kernels can set a handle, and kernels are not executed, so the handle keeps the value from the start
+  // of the launch. A WHILE that starts with true would loop until a kernel changes the value; here its body
+  // runs once.
   const CUgraph_st* chosen(const ConditionalNode& c) {
     used_[c.handle] = true;
     const unsigned value = start_[c.handle];
@@ -100,7 +100,7 @@ class Layout {
   std::map<CUgraphConditionalHandle, bool> used_;
 };
 
-// Returns what the nodes allocate, and the part that they free themselves.
+// Returns the memory that the nodes allocate, and the part of it that they free themselves.
 GraphNeeds needs_of(const CUgraphExec_st& x) {
   GraphNeeds needs;
   std::map<CUdeviceptr, NodeSpan> here;
@@ -147,7 +147,7 @@ std::shared_ptr<CUgraphExec_st> find_executable(CUgraphExec handle) {
 
 }  // namespace carve::sim
 
-// Called without the lock: user objects of the image may lose their last reference.
+// Called without the lock, because user objects of the image may lose their last reference.
 CUgraphExec_st::~CUgraphExec_st() {
   if (claimed) unclaim_blocks(needs, this);
   const GraphLock lock;
@@ -169,7 +169,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph g, unsigned long long flags, CUgr
   if (flags & ~instantiate_flags) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult e = current(&c)) return e;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
-  // No kernel runs here that could launch a graph.
+  // No kernel is executed that could launch a graph.
   if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) {
     if (reason) *reason = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
     return unsupported("cuGraphInstantiate for launches from the device");
@@ -201,7 +201,7 @@ CUresult instantiate_with(CUgraphExec* out, CUgraph g, CUDA_GRAPH_INSTANTIATE_PA
   return upload(find_executable(*out), own ? per_thread(p->hUploadStream) : p->hUploadStream);
 }
 
-// Returns whether a node can be switched off: only nodes that compute, copy or set can.
+// Returns whether a node can be disabled. Only nodes that compute, copy or set can.
 CUresult switchable(CUgraphExec handle, CUgraphNode n, std::shared_ptr<CUgraphExec_st>* x, unsigned* at) {
   if (const CUresult e = entered()) return e;
   *x = find_executable(handle);

@@ -1,8 +1,9 @@
-// An executable graph: a copy of the graph from which it was made, laid out flat in an order in which it can
-// be submitted. Child graphs and the chosen bodies of conditional nodes are expanded in place. After them
-// comes an entry for the node itself, which waits for their ends.
+// An executable graph: a copy of the graph from which it was made, as a flat list in an order in which the
+// nodes can be submitted. Child graphs and the chosen bodies of conditional nodes are expanded in place. They
+// are followed by an entry for the node itself, which waits for their ends.
 //
-// Its mutex is taken without the lock of the graphs, since a launch may wait for room in a full channel.
+// Its mutex is taken without holding the lock of the graphs, because a launch may wait for room in a full
+// channel.
 #pragma once
 
 #include <mutex>
@@ -49,7 +50,7 @@ struct CUgraphExec_st {
 
 namespace carve::sim {
 
-// Lays a graph out; requires the lock. The error has the node that caused it, if there is one.
+// Flattens a graph; requires the lock. The error contains the node that caused it, if there is one.
 struct LayoutError {
   CUresult code = CUDA_SUCCESS;
   CUgraphInstantiateResult reason = CUDA_GRAPH_INSTANTIATE_SUCCESS;
@@ -60,7 +61,7 @@ LayoutError lay_out(const CUgraph_st&, CUgraphExec_st*);
 // Returns the executable of a handle, or nullptr. Takes the lock.
 std::shared_ptr<CUgraphExec_st> find_executable(CUgraphExec);
 
-// Takes the memory that the graph needs in the stream, for its launch there.
+// Takes the memory that the graph needs for a launch in the stream.
 CUresult upload(const std::shared_ptr<CUgraphExec_st>&, CUstream);
 
 }  // namespace carve::sim

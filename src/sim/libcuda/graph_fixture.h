@@ -16,7 +16,7 @@ inline CUgraph new_graph() {
   return g;
 }
 
-// Adds a kernel that spins for `ns` after other nodes; 432 blocks fill the device once.
+// Adds a kernel that spins for `ns` and depends on other nodes. 432 blocks fill the device once.
 inline CUgraphNode kernel_node(CUgraph g, CUfunction f, uint64_t ns, const std::vector<CUgraphNode>& after,
                                unsigned blocks = 432, CUcontext context = nullptr) {
   uint32_t other = 0;

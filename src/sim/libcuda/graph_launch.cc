@@ -1,7 +1,7 @@
-// Launches graphs. A launch is a mark in the stream at its beginning, every node after those for which it
-// waits, and a mark at its end. The nodes spread over the stream's own channel and other channels of the
-// context, which all its graphs share. A launch of n nodes in a chain is n + 2 operations. The same
-// executable's next launch waits for the end of this one, in any stream.
+// Launches graphs. A launch consists of a mark in the stream at its beginning, every node after the nodes
+// that it waits for, and a mark at its end. The nodes are spread over the stream's own channel and other
+// channels of the context, which all its graphs share. A launch of n nodes in a chain is n + 2 operations.
+// The same executable's next launch waits for the end of this one, in any stream.
 #include <algorithm>
 
 #include "sim/libcuda/capture.h"
@@ -11,7 +11,8 @@ using namespace carve::sim;
 
 namespace {
 
-// Returns the channels that graphs share in addition to the streams' own: made when first needed, then kept.
+// Returns the channels that graphs use in addition to those of the streams. They are created on first use and
+// then kept.
 std::vector<unsigned> shared_channels(CUctx_st& c, unsigned wanted) {
   const std::lock_guard lock(process().mutex);
   while (c.graph_channels.size() < std::min(wanted, max_lanes))
@@ -19,14 +20,14 @@ std::vector<unsigned> shared_channels(CUctx_st& c, unsigned wanted) {
   return c.graph_channels;
 }
 
-// The channels of one launch: one for each lane in each context. The emptiest channels come first, so that
-// simultaneous graphs run in parallel.
+// The channels of one launch, with one for each lane in each context. The emptiest channels come first, so
+// that simultaneous graphs run in parallel.
 class Channels {
  public:
   Channels(const CUctx_st& home, const CUstream_st& s) : home_(home), own_(s.channel), green_(s.green) {}
 
   unsigned of(CUctx_st& c, unsigned lane, unsigned lanes) {
-    // A green context's other channels belong to its streams, so its graphs use only the stream's own
+    // The other channels of a green context belong to its streams, so its graphs use only the stream's own
     // channel.
     if (&c == &home_ && (lane == 0 || green_)) return own_;
     std::vector<unsigned>& free = free_[&c];
@@ -65,7 +66,7 @@ int priority_of(const CUgraphExec_st& x, const ExecNode& entry, const CUstream_s
   return found == k->attributes.end() ? 0 : std::clamp(found->second.priority, -5, 0);
 }
 
-// Submits one node after `places`; *end is the place at which it is done.
+// Submits one node after `places`. *end is the operation at which the node is done.
 CUresult submit_node(const ExecNode& entry, const std::shared_ptr<CUctx_st>& c, unsigned channel,
                      std::vector<Place> places, int priority, Place* end) {
   if (const auto* record = std::get_if<EventRecordNode>(&entry.node->payload))
@@ -85,7 +86,8 @@ CUresult submit_node(const ExecNode& entry, const std::shared_ptr<CUctx_st>& c, 
   return CUDA_SUCCESS;
 }
 
-// Submits a graph, with the executable's mutex held and its memory taken; *done is the end of each node.
+// Submits a graph. Requires the executable's mutex, and the graph's memory must have been taken. *done
+// receives the end of each node.
 CUresult submit_graph(const std::shared_ptr<CUgraphExec_st>& keep, const std::shared_ptr<CUctx_st>& home,
                       CUstream_st& stream, std::vector<Place>* done) {
   CUgraphExec_st& x = *keep;
@@ -110,7 +112,7 @@ CUresult submit_graph(const std::shared_ptr<CUgraphExec_st>& keep, const std::sh
   for (unsigned i : x.ends) ends.push_back((*done)[i]);
   if (const CUresult e = submit_after(home, stream.channel, ends, mark(), &x.last)) return e;
   if (!x.holds_objects) return CUDA_SUCCESS;
-  // The user objects live until the launch has ended, even if the executable is destroyed earlier.
+  // The user objects are kept until the launch has ended, even if the executable is destroyed earlier.
   Step release;
   release.op.kind = OpKind::host;
   release.effect.host = true;
@@ -140,7 +142,7 @@ CUresult launch(CUgraphExec handle, CUstream stream_handle) {
   if (!x) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(x->mutex);
   if (capturing(*stream)) {
-    if (!x->needs.none()) return refuse_wait(*stream);  // Memory nodes cannot become nodes of a child.
+    if (!x->needs.none()) return refuse_wait(*stream);  // Memory nodes cannot become nodes of a child graph.
     ChildNode child;
     {
       const GraphLock graph_lock;

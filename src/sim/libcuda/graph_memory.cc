@@ -1,5 +1,5 @@
-// There is one mutex, and the mutexes of the heap and of the devices are locked inside it. The destructor of
-// a block locks the mutex. So a thread that holds the mutex must not drop the last reference to a block.
+// One mutex guards all graph memory pools. It is taken before the locks of the heap and of the devices. The
+// destructor of a block takes it too, so a thread that holds it must not drop the last reference to a block.
 #include "sim/libcuda/graph_memory.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace carve::sim {
 namespace {
 
-// The memory that the graphs of one stream share, for as long as the largest of them needs it.
+// The memory that the graphs of one stream share. It is as large as the largest of them needs.
 struct Arena {
   uint64_t bytes = 0;
   std::set<const CUgraphExec_st*> users;
@@ -27,8 +27,8 @@ struct GraphPools {
   GraphMemory of[max_devices];
   std::map<ArenaKey, Arena> arenas;
   std::map<CUdeviceptr, GraphBlock*> blocks;
-  // Blocks that are allocated, or freed after work that may use them, whether or not their graph still
-  // exists.
+  // Blocks that are allocated, or were freed after work that may still use them, even if their graph no
+  // longer exists.
   std::set<std::shared_ptr<GraphBlock>> living;
 };
 GraphPools& graph_pools() {
@@ -68,7 +68,8 @@ void let_go(GraphBlock& b) {
 
 bool idle(const Arena& a) { return !a.busy && is_over(a.last); }
 
-// Releases memory without a user. With `unwanted`, only the arenas whose executables are gone.
+// Releases memory that has no user. If `unwanted` is set, releases only the arenas whose executables no
+// longer exist.
 void drop_idle(unsigned device, bool unwanted) {
   GraphPools& p = graph_pools();
   std::erase_if(p.arenas, [&](const auto& entry) {
@@ -181,7 +182,7 @@ CUresult graph_memory_take(const CUgraphExec_st* x, const GraphNeeds& needs, con
   for (size_t i = 0; i < needs.lasting.size() && result == CUDA_SUCCESS; ++i) {
     GraphBlock& b = *needs.lasting[i];
     taken.emplace_back(&b, b.state);
-    b.state = GraphBlock::live;  // Live, so that making room for the next block does not take this one.
+    b.state = GraphBlock::live;  // Live, so that making room for the next block does not take this one away.
     if (b.held) continue;
     result = grow(b.device, b.bytes);
     b.held = result == CUDA_SUCCESS;

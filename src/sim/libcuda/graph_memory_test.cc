@@ -30,7 +30,7 @@ uint64_t attribute(CUgraphMem_attribute which) {
 uint64_t used() { return attribute(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT); }
 uint64_t reserved() { return attribute(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT); }
 
-TEST_F(DriverTest, a_node_has_its_address_when_it_is_made_and_memory_when_its_graph_is_launched) {
+TEST_F(DriverTest, an_allocation_node_gets_its_address_at_creation_and_its_memory_at_launch) {
   EXPECT_EQ(0, run([] {
               begin();
               const size_t before = free_now();
@@ -51,7 +51,7 @@ TEST_F(DriverTest, a_node_has_its_address_when_it_is_made_and_memory_when_its_gr
               unsigned char last = 0;
               OK(CU(cuMemcpyDtoH_v2)(&last, p + 40 * MiB - 1, 1));
               REQUIRE(last == 7);
-              // The memory belongs to the program now, and outlives its graph.
+              // The memory now belongs to the program and outlives its graph.
               OK(CU(cuGraphExecDestroy)(x));
               OK(CU(cuDeviceGraphMemTrim)(0));
               REQUIRE(reserved() == 64 * MiB && free_now() == before - 64 * MiB);
@@ -71,11 +71,11 @@ TEST_F(DriverTest, a_node_has_its_address_when_it_is_made_and_memory_when_its_gr
             }));
 }
 
-TEST_F(DriverTest, memory_freed_in_a_graph_serves_later_nodes_and_other_graphs_of_the_stream) {
+TEST_F(DriverTest, memory_freed_in_a_graph_is_reused_by_later_nodes_and_graphs_of_the_stream) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();
-              // Two allocations of 30 MiB, one after the other is freed.
+              // Two allocations of 30 MiB; the first is freed before the second is made.
               const auto two = [&] {
                 CUgraph g = new_graph();
                 CUgraphNode a, b;
@@ -92,13 +92,13 @@ TEST_F(DriverTest, memory_freed_in_a_graph_serves_later_nodes_and_other_graphs_o
               OK(CU(cuGraphUpload)(x, s));
               REQUIRE(used() == 30 * MiB && reserved() == 32 * MiB);
               OK(CU(cuGraphLaunch)(x, s));
-              OK(CU(cuGraphLaunch)(x, s));  // Nothing is left of the first one.
+              OK(CU(cuGraphLaunch)(x, s));  // The memory of the first launch has been freed.
               OK(CU(cuGraphLaunch)(y, s));
               REQUIRE(used() == 30 * MiB);
-              OK(CU(cuGraphLaunch)(y, t));  // May run in parallel with the others.
+              OK(CU(cuGraphLaunch)(y, t));  // May run in parallel with the other graphs.
               REQUIRE(used() == 60 * MiB && reserved() == 64 * MiB);
               OK(CU(cuDeviceGraphMemTrim)(0));
-              REQUIRE(reserved() == 64 * MiB);  // In use.
+              REQUIRE(reserved() == 64 * MiB);  // Both chunks are in use.
               blocker.open();
               OK(CU(cuCtxSynchronize)());
               REQUIRE(used() == 60 * MiB);
@@ -113,7 +113,7 @@ TEST_F(DriverTest, memory_freed_in_a_graph_serves_later_nodes_and_other_graphs_o
             }));
 }
 
-TEST_F(DriverTest, a_graph_is_launched_again_when_what_it_left_is_free_or_is_to_be_freed_by_the_launch) {
+TEST_F(DriverTest, a_graph_can_be_relaunched_only_if_its_leftover_memory_is_freed) {
   EXPECT_EQ(0, run([] {
               begin();
               CUstream s = stream();
@@ -173,7 +173,7 @@ TEST_F(DriverTest, captured_allocations_become_nodes_and_foreign_memory_cannot_b
             }));
 }
 
-TEST_F(DriverTest, a_launch_without_room_is_out_of_memory_and_takes_what_idle_graphs_hold) {
+TEST_F(DriverTest, a_launch_at_the_limit_takes_memory_of_idle_graphs_or_fails) {
   EXPECT_EQ(0, run([] {
               begin();
               CUstream s = stream(), t = stream();
@@ -190,7 +190,7 @@ TEST_F(DriverTest, a_launch_without_room_is_out_of_memory_and_takes_what_idle_gr
               REQUIRE(CU(cuGraphLaunch)(more, t) == CUDA_ERROR_OUT_OF_MEMORY);
               REQUIRE(CU(cuGraphUpload)(more, t) == CUDA_ERROR_OUT_OF_MEMORY);
               OK(CU(cuStreamSynchronize)(s));
-              OK(CU(cuGraphLaunch)(half, t));  // From memory that the first no longer uses.
+              OK(CU(cuGraphLaunch)(half, t));  // Takes the memory that the first graph no longer uses.
               OK(CU(cuGraphLaunch)(half, t));
               REQUIRE(reserved() == most && used() == most / 2);
               OK(CU(cuStreamSynchronize)(t));

@@ -1,6 +1,6 @@
-// The calls that add nodes, describe them and change them. Each older call with its own structure is the
-// general call (cuGraphAddNode, cuGraphNodeSetParams) with that structure in its union. The calls that change
-// a node of an executable forward to graph_exec.cc in the same way.
+// The calls that add nodes, describe them and change them. Each older call has its own structure and is
+// implemented as the general call (cuGraphAddNode, cuGraphNodeSetParams) with that structure in its union.
+// The calls that change a node of an executable forward to graph_exec.cc in the same way.
 #include <cstring>
 
 #include "sim/libcuda/graph.h"
@@ -44,7 +44,7 @@ CUresult set(CUgraphNode n, const CUgraphNodeParams& params) {
   if (const CUresult e = entered()) return e;
   const GraphLock lock;
   if (!is_node(n) || n->type() != params.type) return CUDA_ERROR_INVALID_VALUE;
-  // Kinds whose parameters contain more than values.
+  // Parameters of these kinds contain more than plain values.
   if (params.type == CU_GRAPH_NODE_TYPE_GRAPH || params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL ||
       params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || params.type == CU_GRAPH_NODE_TYPE_MEM_FREE)
     return CUDA_ERROR_NOT_SUPPORTED;
@@ -58,7 +58,7 @@ CUresult set(CUgraphNode n, const CUgraphNodeParams& params) {
   return CUDA_SUCCESS;
 }
 
-// Makes the union's parameters from the older structures.
+// Converts the older structures to the union's parameters.
 CUgraphNodeParams of_type(CUgraphNodeType type) {
   CUgraphNodeParams p = {};
   p.type = type;
@@ -97,7 +97,7 @@ CUgraphNodeParams child(CUgraph g) {
 }
 CUgraphNodeParams event(CUgraphNodeType type, CUevent e) {
   CUgraphNodeParams p = of_type(type);
-  p.eventRecord.event = e;  // The same position as eventWait's.
+  p.eventRecord.event = e;  // At the same offset as eventWait.event.
   return p;
 }
 CUgraphNodeParams batch(const CUDA_BATCH_MEM_OP_NODE_PARAMS* b) {
@@ -169,7 +169,7 @@ EXPORT CUresult cuGraphAddBatchMemOpNode(CUgraphNode* out, CUgraph g, const CUgr
   return b ? add_made(out, g, d, n, batch(b)) : bad_value;
 }
 
-// Reading and changing a node by its own structure: in the graph, and in an executable.
+// Calls that read and change a node with its own structure, in a graph and in an executable.
 EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode n, CUDA_KERNEL_NODE_PARAMS* out) {
   CUgraphNodeParams p;
   if (const CUresult e = out ? get(n, CU_GRAPH_NODE_TYPE_KERNEL, &p) : bad_value) return e;

@@ -1,4 +1,4 @@
-// Orders and lanes of graphs, on small written ones and on random ones.
+// Orders and lanes of graphs, on small hand-written graphs and on random ones.
 #include "sim/libcuda/graph_order.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ TEST(GraphOrder, a_chain_takes_one_lane_and_branches_take_several) {
   EXPECT_EQ(lanes_of({{}, {}, {}, {}}, 2), (std::vector<unsigned>{0, 1, 0, 1}));
 }
 
-TEST(GraphOrder, ends_are_the_nodes_that_no_other_waits_for) {
+TEST(GraphOrder, ends_are_the_nodes_that_no_other_node_waits_for) {
   EXPECT_EQ(ends_of({{}, {0}, {0}, {2}}), (std::vector<unsigned>{1, 3}));
   EXPECT_TRUE(ends_of({}).empty());
 }
@@ -39,7 +39,7 @@ TEST(GraphOrder, predecessors_are_found_through_any_number_of_steps) {
 }
 
 // A thousand random graphs: the order is valid, lanes are below the limit and no lane is empty.
-TEST(GraphOrder, any_graph_without_cycles_has_an_order_and_lanes) {
+TEST(GraphOrder, every_acyclic_graph_has_an_order_and_lanes) {
   std::mt19937 random(7);
   for (int round = 0; round < 1000; ++round) {
     const unsigned n = random() % 40 + 1, most = random() % 8 + 1;

@@ -1,5 +1,6 @@
 // Translates a node's operation between the program's parameters and the graph. Reading copies everything
-// that the program may free; writing back serves the Get calls; the steps serve the model.
+// that the program may free. Writing back is used by the Get calls. The steps are what is submitted to the
+// model.
 #include <algorithm>
 #include <cstring>
 
@@ -133,7 +134,7 @@ CUresult payload_of(const CUgraphNodeParams& p, Payload* out, std::shared_ptr<CU
   if (const auto* event = std::get_if<EventWaitNode>(out)) return known_event(event->event);
   if (const auto* event = std::get_if<EventRecordNode>(out)) return known_event(event->event);
   if (p.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) return CUDA_SUCCESS;
-  // Refuse parameters here that a launch would refuse.
+  // Reject parameters here that a launch would reject.
   std::vector<Step> steps;
   return steps_of(**context, *out, &steps);
 }

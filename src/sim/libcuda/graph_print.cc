@@ -1,4 +1,4 @@
-// cuGraphDebugDotPrint: prints a graph in the language of graphviz.
+// cuGraphDebugDotPrint: prints a graph in Graphviz's DOT language.
 #include <cstdio>
 
 #include "sim/libcuda/graph.h"

@@ -5,7 +5,7 @@
 namespace carve::sim {
 namespace {
 
-// Returns which nodes come before this one.
+// Returns which nodes come before node `of`.
 std::vector<bool> ancestors(const Waits& waits, unsigned of) {
   std::vector<bool> seen(waits.size());
   std::vector<unsigned> left = waits[of];

@@ -1,6 +1,6 @@
-// How much memory the nodes of a graph need at the same time. Memory that one node frees serves a later
-// allocation only if the order of the graph puts the free before it, since unordered nodes may run at the
-// same time. Takes time proportional to allocations times nodes and edges. Pure.
+// Computes how much memory the nodes of a graph need at the same time. A later allocation can reuse memory
+// that a node frees only if the graph orders the free before the allocation, because unordered nodes may run
+// at the same time. Takes time proportional to allocations times (nodes + edges). The functions are pure.
 #pragma once
 
 #include <cstdint>

@@ -1,15 +1,16 @@
-// Graphs through the real library: their model time, their changes and the refusals.
+// Graphs through the real library: their model time, their changes, and rejected calls.
 #include "sim/libcuda/graph_fixture.h"
 
 namespace carve::sim {
 namespace {
 
-TEST_F(DriverTest, a_chain_takes_the_sum_of_its_kernels_and_branches_run_side_by_side) {
+TEST_F(DriverTest, a_chain_takes_the_sum_of_its_kernels_and_branches_run_in_parallel) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();
               CUgraph g = new_graph();
-              // a -> (b, c, d) -> e, each kernel 5 ms on a quarter of the device: 15 ms, in a chain 25.
+              // a -> (b, c, d) -> e. Each kernel takes 5 ms on a quarter of the device: 15 ms in this shape,
+              // 25 ms in a chain.
               const CUgraphNode a = kernel_node(g, f, 5 * ms, {}, 108);
               const CUgraphNode b = kernel_node(g, f, 5 * ms, {a}, 108);
               const CUgraphNode c = kernel_node(g, f, 5 * ms, {a}, 108);
@@ -27,7 +28,7 @@ TEST_F(DriverTest, a_chain_takes_the_sum_of_its_kernels_and_branches_run_side_by
             }));
 }
 
-TEST_F(DriverTest, launches_of_one_executable_are_ordered_and_of_two_are_not) {
+TEST_F(DriverTest, launches_of_one_executable_are_ordered_but_not_those_of_two) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();
@@ -85,7 +86,7 @@ TEST_F(DriverTest, every_kind_of_node_does_its_work_in_order) {
               CUgraphNode in_child;
               OK(CU(cuGraphAddHostNode)(&in_child, child, nullptr, 0, &twice));
               OK(CU(cuGraphAddChildGraphNode)(&inner, g, &call, 1, child));
-              OK(CU(cuGraphDestroy)(child));  // The node has its own graph.
+              OK(CU(cuGraphDestroy)(child));  // The node has its own copy.
               CUgraphNode rest;
               OK(CU(cuGraphAddEmptyNode)(&rest, g, &inner, 1));
               const CUgraphExec x = instantiate(g);
@@ -101,7 +102,7 @@ TEST_F(DriverTest, every_kind_of_node_does_its_work_in_order) {
             }));
 }
 
-TEST_F(DriverTest, event_nodes_tie_a_graph_to_other_streams) {
+TEST_F(DriverTest, event_nodes_order_a_graph_with_other_streams) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();
@@ -144,7 +145,7 @@ TEST_F(DriverTest, a_graph_of_two_devices_keeps_its_order) {
               const CUgraphNode b = kernel_node(g, f2, 3 * ms, {a}, 108, second);
               kernel_node(g, f, 3 * ms, {b});
               const float took = ms_of_launch(g);
-              REQUIRE(took > 8.9);  // Gates between devices add the service thread's time.
+              REQUIRE(took > 8.9);  // Gates between devices add the delay of the service thread.
             }));
 }
 
@@ -155,7 +156,7 @@ TEST_F(DriverTest, conditional_bodies_run_according_to_the_default_value) {
               const struct {
                 CUgraphConditionalNodeType type;
                 unsigned size, start, flags;
-                float expected;  // Body i takes 2 (i + 1) ms.
+                float expected;  // Body i takes 2 * (i + 1) ms.
               } cases[] = {{CU_GRAPH_COND_TYPE_IF, 1, 0, 1, 0},     {CU_GRAPH_COND_TYPE_IF, 1, 1, 1, 2},
                            {CU_GRAPH_COND_TYPE_IF, 2, 0, 1, 4},     {CU_GRAPH_COND_TYPE_IF, 1, 1, 0, 0},
                            {CU_GRAPH_COND_TYPE_SWITCH, 3, 2, 1, 6}, {CU_GRAPH_COND_TYPE_SWITCH, 3, 3, 1, 0},
@@ -228,7 +229,7 @@ TEST_F(DriverTest, the_structure_of_a_graph_can_be_queried_cloned_and_changed) {
               CUgraphEdgeData seen[1];
               OK(CU(cuGraphNodeGetDependencies_v2)(n[3], few, seen, &count));
               REQUIRE(count == 1 && seen[0].type == 1);
-              // A cycle is found at instantiation at the latest.
+              // A cycle is detected at instantiation at the latest.
               OK(CU(cuGraphAddDependencies)(g, &n[3], &n[0], 1));
               OK(CU(cuGraphAddDependencies)(g, &n[0], &n[3], 1));
               CUgraphExec x;
@@ -243,7 +244,7 @@ TEST_F(DriverTest, the_structure_of_a_graph_can_be_queried_cloned_and_changed) {
             }));
 }
 
-TEST_F(DriverTest, an_executable_takes_new_parameters_and_refuses_another_shape) {
+TEST_F(DriverTest, an_executable_accepts_new_parameters_but_not_another_topology) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();
@@ -272,10 +273,10 @@ TEST_F(DriverTest, an_executable_takes_new_parameters_and_refuses_another_shape)
               took(6);
               OK(CU(cuGraphNodeSetEnabled)(x, a, 1));
               OK(CU(cuGraphKernelNodeSetParams_v2)(a, &p));
-              took(8);  // The graph changed; the executable did not.
+              took(8);  // The graph changed, but not the executable.
               CUgraphExecUpdateResultInfo info;
               OK(CU(cuGraphExecUpdate_v2)(x, g, &info));
-              took(8);  // 6 for a, and the value that the graph has for b.
+              took(8);  // 6 ms for a, plus the time that the graph has for b.
               CUgraph wider = new_graph();
               kernel_node(wider, f, 2 * ms, {});
               kernel_node(wider, f, 2 * ms, {});
@@ -291,7 +292,7 @@ TEST_F(DriverTest, an_executable_takes_new_parameters_and_refuses_another_shape)
             }));
 }
 
-TEST_F(DriverTest, user_objects_live_as_long_as_a_launch_needs_them) {
+TEST_F(DriverTest, user_objects_are_kept_as_long_as_a_launch_needs_them) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();
@@ -320,7 +321,7 @@ TEST_F(DriverTest, user_objects_live_as_long_as_a_launch_needs_them) {
             }));
 }
 
-TEST_F(DriverTest, a_graph_longer_than_a_channel_and_wider_than_all_lanes_runs_to_its_end) {
+TEST_F(DriverTest, a_graph_longer_than_a_channel_and_wider_than_all_lanes_completes) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();

@@ -61,8 +61,8 @@ CUgraphExecUpdateResult allowed(const CUgraphNode_st& old, const Payload& fresh,
   return good ? CU_GRAPH_EXEC_UPDATE_SUCCESS : CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
 }
 
-// Returns whether a node's parameters may be replaced. Parameters that are other nodes, or an address that
-// was given out, stay.
+// Returns whether a node's parameters may be replaced. Parameters that refer to other nodes, or an address
+// that the program has received, may not.
 bool replaceable(const Payload& p) {
   return !std::holds_alternative<ChildNode>(p) && !std::holds_alternative<ConditionalNode>(p) &&
          !std::holds_alternative<AllocNode>(p) && !std::holds_alternative<FreeNode>(p);
@@ -75,8 +75,8 @@ void replace(ExecNode& entry, Payload payload, std::weak_ptr<CUctx_st> context, 
   entry.steps = std::move(steps);
 }
 
-// Compares the entries [first, first + fresh.nodes.size()) of x with the whole of `fresh`. Returns the entry
-// that differs, or the size if none does.
+// Compares the entries [first, first + fresh.nodes.size()) of x with all of `fresh`. Returns the index of the
+// first entry that differs, or the size if none does.
 size_t first_difference(const CUgraphExec_st& x, size_t first, const CUgraphExec_st& fresh,
                         CUgraphExecUpdateResult* why) {
   for (size_t i = 0; i < fresh.nodes.size(); ++i) {
@@ -125,7 +125,7 @@ CUresult update(CUgraphExec handle, CUgraph g, CUgraphExecUpdateResultInfo* info
   return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 }
 
-// Replaces a child node's graph node by node, as for a whole executable.
+// Replaces a child node's graph node by node, as is done for a whole executable.
 CUresult set_child(CUgraphExec_st& x, unsigned at, const CUgraphNodeParams& params, CUgraphExec_st& fresh) {
   if (!is_graph(params.graph.graph)) return CUDA_ERROR_INVALID_VALUE;
   if (const LayoutError e = lay_out(*params.graph.graph, &fresh); e.code) return e.code;

@@ -1,5 +1,5 @@
-// A resource in a program's hands is its own copy. Its content is stored in the padding that the interface
-// reserves for the driver.
+// A program holds resources by value. Their content is stored in the padding that the interface reserves for
+// the driver.
 #include "sim/libcuda/green.h"
 
 #include <algorithm>
@@ -109,7 +109,7 @@ EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource* result, unsigned int*
   if (const CUresult e = read(input, &in)) return e;
   if (!count || flags > 3 || least > in.part.size) return CUDA_ERROR_INVALID_VALUE;
   const unsigned major = process().set.devices[in.device]->facts.cc_major;
-  if ((flags & 2) && major < 9) return CUDA_ERROR_INVALID_VALUE;  // Clusters exist from that architecture on.
+  if ((flags & 2) && major < 9) return CUDA_ERROR_INVALID_VALUE;  // Clusters exist since that architecture.
   const SmSplit split = split_multiprocessors(major, in.part.size, least, flags & 1);
   if (split.groups == 0) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
   *count = result ? std::min(*count, split.groups) : split.groups;
@@ -175,7 +175,7 @@ EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx green) {
     Process& p = process();
     const std::lock_guard lock(p.mutex);
     for (CUstream_st* s : p.streams)
-      if (s->green == green) s->green = nullptr;  // Its channel stays in the partition while it lives.
+      if (s->green == green) s->green = nullptr;  // Its channel stays in the partition as long as it exists.
     give_channel(*c, green->default_stream.channel);
     for (const auto& [thread, s] : green->thread_streams) give_channel(*c, s->channel);
     p.faces.erase(&green->face);

@@ -1,9 +1,9 @@
 // Green contexts: a part of a device's multiprocessors, with its own streams, inside the device's primary
 // context, whose memory, modules and overhead it shares (CUDA driver API, "Green Contexts"). The model grants
-// kernels of its streams no more than the part. Parts may overlap if a program makes them so, and the primary
-// context's own streams may use all multiprocessors.
+// the kernels of its streams no more than that part. Parts overlap if the program creates them so, and the
+// primary context's own streams may use all multiprocessors.
 //
-// cuCtxFromGreenCtx returns a handle that is the primary context everywhere, with one exception: default
+// cuCtxFromGreenCtx returns a handle that behaves like the primary context, with one exception: default
 // streams and new streams of a thread in which the handle is current are the green context's.
 #pragma once
 
@@ -27,7 +27,7 @@ CUgreenCtx current_green();
 // Returns the context that contains a live green context, or nullptr.
 std::shared_ptr<CUctx_st> primary_of(CUgreenCtx);
 
-// A division into equal groups: `size` is `wanted` rounded to what the architecture can separate (the same
+// A division into equal groups. `size` is `wanted` rounded to what the architecture can separate (the same
 // page of the documentation), `groups` is the number of groups, or 0 if none fits.
 struct SmSplit {
   unsigned size, groups;

@@ -1,5 +1,5 @@
-// Green contexts through the real library: the effect of a part of the multiprocessors on a kernel's time,
-// and what still belongs to the primary context. The device has 72 multiprocessors.
+// Green contexts through the real library: how a part of the multiprocessors affects a kernel's time, and
+// which objects still belong to the primary context. The device has 72 multiprocessors.
 #include "sim/libcuda/graph_fixture.h"
 
 namespace carve::sim {
@@ -37,7 +37,7 @@ void begin_primary() {
   OK(CU(cuCtxSetCurrent)(primary));
 }
 
-// Returns the model time from the release of both streams to the end of the work of each.
+// Returns the model time from the release of both streams to the end of each stream's work.
 template <class A, class B>
 float ms_of(CUstream s, A in_s, CUstream t, B in_t) {
   CUevent start = event(), other = event(), end = event();
@@ -62,7 +62,7 @@ float ms_of(CUstream s, A in_s, CUstream t, B in_t) {
     REQUIRE(is > (wanted)-0.05 && is < (wanted) + 0.3);                           \
   } while (false)
 
-TEST_F(DriverTest, a_green_context_has_its_part_of_the_multiprocessors_and_parts_run_side_by_side) {
+TEST_F(DriverTest, a_green_context_uses_only_its_multiprocessors_and_parts_run_in_parallel) {
   EXPECT_EQ(0, run([] {
               begin_primary();
               const CUfunction f = spin();
@@ -78,7 +78,7 @@ TEST_F(DriverTest, a_green_context_has_its_part_of_the_multiprocessors_and_parts
               REQUIRE_MS(ms_of(in_a, work(in_a), also_in_a, work(also_in_a)), 40);
               const auto quarter = [&](CUstream s) { return [=] { OK(launch(f, s, 10 * ms, 108)); }; };
               REQUIRE_MS(ms_of(in_a, quarter(in_a), also_in_a, quarter(also_in_a)), 10);
-              // A graph's branches also stay inside the part.
+              // A graph's branches also stay within the part.
               CUgraph g = new_graph();
               kernel_node(g, f, 5 * ms, {});
               kernel_node(g, f, 5 * ms, {});
@@ -96,7 +96,7 @@ TEST_F(DriverTest, a_green_context_has_its_part_of_the_multiprocessors_and_parts
             }));
 }
 
-TEST_F(DriverTest, a_green_context_is_the_primary_context_but_for_its_streams) {
+TEST_F(DriverTest, a_green_context_is_the_primary_context_except_for_its_streams) {
   EXPECT_EQ(0, run([] {
               OK(CU(cuInit)(0));
               const CUgreenCtx a = green_of(split(16, 1)[0]);
@@ -128,7 +128,7 @@ TEST_F(DriverTest, a_green_context_is_the_primary_context_but_for_its_streams) {
               CUdevResource r = {};
               OK(CU(cuCtxGetDevResource)(face, &r, CU_DEV_RESOURCE_TYPE_SM));
               REQUIRE(r.sm.smCount == 16);
-              // Its memory outlives it, in the primary context.
+              // Memory that it allocated outlives it, in the primary context.
               CUcontext primary = nullptr;
               OK(CU(cuDevicePrimaryCtxRetain)(&primary, 0));
               REQUIRE(primary != face);
@@ -178,7 +178,7 @@ TEST_F(DriverTest, multiprocessors_are_split_as_the_architecture_allows) {
       }));
 }
 
-TEST_F(DriverTest, events_of_contexts_stand_for_all_of_their_streams) {
+TEST_F(DriverTest, events_of_contexts_cover_all_their_streams) {
   EXPECT_EQ(0, run([] {
               begin_primary();
               CUcontext primary = nullptr;

@@ -1,4 +1,5 @@
-// The process's table of allocations. One mutex; a lookup in a balanced tree takes 100 ns among 10,000.
+// The process's table of allocations. It has one mutex, and a look-up among 10,000 allocations takes 100 ns
+// in a balanced tree.
 #include "sim/libcuda/heap.h"
 
 #include <sys/mman.h>
@@ -71,7 +72,7 @@ void give_range(uint64_t base, uint64_t bytes) {
   heap->free_ranges[base] = bytes;
 }
 
-// Takes blocks of the device for a context, and a range of addresses for them.
+// Takes blocks of the device for a context, together with a range of addresses for them.
 CUresult take_blocks(CUctx_st& c, uint64_t bytes, uint64_t* base) {
   Process& p = process();
   Device& d = c.own_device();
@@ -99,7 +100,8 @@ void give_blocks(CUctx_st& c, uint64_t bytes) {
   if (d.contexts[c.index].serial == c.serial) give(d, c.index, bytes);
 }
 
-// Releases blocks of a context and their addresses, to the device or to the segment that they have become.
+// Releases blocks of a context and their addresses. The blocks go back to the device, or to the segment that
+// they have become.
 void give_run(CUctx_st& c, uint64_t base, uint64_t bytes) {
   const auto shared = heap->shared.find(base);
   if (shared == heap->shared.end()) {
@@ -190,7 +192,7 @@ CUresult allocate(CUctx_st& c, SmallBlocks& blocks, uint64_t bytes, Memory kind,
 }  // namespace
 
 bool heap_start() {
-  // Twice 2 TiB of addresses, or less if the process may not have that many.
+  // Reserves twice 2 TiB of addresses, or less if the process may not have that many.
   auto fresh = std::make_unique<Heap>();
   for (uint64_t size = 2ull << 40; size >= 64ull << 30; size /= 4) {
     void* p = mmap(nullptr, 2 * size + memory_block_bytes, PROT_NONE,
@@ -312,7 +314,7 @@ void heap_give_range(uint64_t base, uint64_t bytes) {
 }
 
 CUresult heap_share(uint64_t base, std::shared_ptr<Shared>* out, uint64_t* offset) {
-  // No effect of any context may write the bytes while they move.
+  // No effect of any context may write the bytes while they are being moved.
   std::vector<std::shared_ptr<CUctx_st>> contexts;
   {
     const std::lock_guard lock(process().mutex);
@@ -333,14 +335,14 @@ CUresult heap_share(uint64_t base, std::shared_ptr<Shared>* out, uint64_t* offse
   if (!shared) {
     const CUresult e = Shared::create(a.device, bytes, Shared::Counted::in_the_context, a.context, &shared);
     if (e != CUDA_SUCCESS) return heap->shared.erase(block), e;
-    // Copies only pages that were written: reading an untouched page costs a fault and no memory.
+    // Copies only pages that were written. Reading an untouched page costs a fault, but no memory.
     const char* from = reinterpret_cast<const char*>(block + heap->shift);
     static constexpr char zero_bytes[4096] = {};
     for (uint64_t at = 0; at < bytes; at += sizeof zero_bytes)
       if (std::memcmp(from + at, zero_bytes, sizeof zero_bytes) != 0)
         std::memcpy(shared->base() + at, from + at, sizeof zero_bytes);
     if (!heap_attach(block, shared->base(), bytes, false)) {
-      // The segment is released, and its bytes return to the context.
+      // Releases the segment and returns its bytes to the context.
       return heap->shared.erase(block), take_blocks(*a.context, bytes, nullptr), CUDA_ERROR_OUT_OF_MEMORY;
     }
   }

@@ -11,7 +11,8 @@ namespace carve::sim {
 CUresult take_bytes(unsigned device, uint64_t bytes);
 void give_bytes(unsigned device, uint64_t bytes);
 
-// Waits until all work that this process submitted to a device is done; for calls that free memory in use.
+// Waits until all work that this process submitted to a device is done. Used by calls that free memory in
+// use.
 void wait_device(unsigned device);
 
 }  // namespace carve::sim

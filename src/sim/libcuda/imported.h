@@ -1,5 +1,5 @@
-// Segments of other processes at addresses of this one. Each is mapped once, whatever the number of pointers
-// into it, and unmapped with the last of them.
+// Segments of other processes that are mapped into this process. Each is mapped once, however many pointers
+// into it exist, and unmapped with the last of them.
 #pragma once
 
 #include <memory>

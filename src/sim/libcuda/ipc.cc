@@ -1,5 +1,5 @@
-// Memory of cuMemAlloc that other processes open. Its block of 2 MiB or more becomes a segment when the first
-// handle to it is made: the bytes move into a file that both processes can map, at the block's addresses. The
+// Memory of cuMemAlloc that other processes open. When the first handle is made, the block of 2 MiB or more
+// becomes a segment: the bytes move into a file that both processes can map, at the block's addresses. The
 // memory belongs to the exporter, and lives until the exporter has freed it and every process has closed it.
 #include <cstring>
 
@@ -13,12 +13,12 @@ namespace {
 
 constexpr uint64_t memory_magic = 0x3143504956524143;  // "CARVIPC1"
 
-// The contents of a handle, readable by this driver only.
+// The contents of a handle, which only this driver can read.
 struct MemoryHandle {
   uint64_t magic;
   uint32_t device, segment;
   uint64_t serial;
-  uint64_t offset, bytes;  // The allocation's, in its block.
+  uint64_t offset, bytes;  // Of the allocation; `offset` is its position in the block.
   uint32_t client, reserved;
   uint64_t generation;  // Generation of the exporter.
 };

@@ -9,7 +9,7 @@ namespace {
 constexpr uint64_t event_magic = 0x3145435056524143;  // "CARVPCE1"
 constexpr uint64_t event_page_bytes = 4096;
 
-// The contents of a handle, readable by this driver only.
+// The contents of a handle, which only this driver can read.
 struct EventHandle {
   uint64_t magic;
   uint32_t device, segment;
@@ -32,10 +32,10 @@ CUresult enter(std::shared_ptr<SharedEvent> shared, CUevent* out) {
 
 namespace carve::sim {
 
-// Zero when it is created.
+// Initially zero.
 struct SharedEvent::Page {
   std::atomic<uint64_t> recorded, over;
-  std::atomic<uint64_t> generation;  // Generation of the process that recorded last, and its slot.
+  std::atomic<uint64_t> generation;  // Generation and slot of the process that recorded last.
   std::atomic<uint32_t> client;
 };
 

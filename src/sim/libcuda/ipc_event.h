@@ -1,9 +1,9 @@
-// Events that several processes record and wait for (CU_EVENT_INTERPROCESS). The recordings are numbered in a
-// page that the processes share, a segment that takes no device memory; the page has which ones are over.
+// Events that several processes record and wait for (CU_EVENT_INTERPROCESS). The processes share a page, a
+// segment that takes no device memory. The page numbers the recordings and holds which of them are over.
 //
-// A recording is over when its process has performed the effects of the work before it, since other processes
-// may read memory that both share. When a process dies, its last recording is over, so no process waits for
-// it.
+// A recording is over when its process has performed the effects of the work before it, because other
+// processes may then read memory that they share. When a process dies, its last recording counts as over, so
+// that no process waits for it.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ class SharedEvent {
   // *finish is released.
   uint64_t begin(const std::shared_ptr<SharedEvent>& self, std::shared_ptr<void>* finish);
   uint64_t last() const;
-  // Takes no lock.
+  // Returns whether the recording is over. Takes no lock.
   bool over(uint64_t number) const;
 
  private:

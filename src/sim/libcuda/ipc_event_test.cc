@@ -11,7 +11,7 @@ struct Offer {
   CUipcEventHandle event;
 };
 
-TEST_F(DriverTest, a_stream_waits_for_what_another_process_recorded_and_sees_its_bytes) {
+TEST_F(DriverTest, a_stream_waits_for_another_processs_recording_and_sees_its_bytes) {
   const Pipe offers;
   const Signal recorded, waits, answered;
   const pid_t writer = start([&] {
@@ -72,7 +72,7 @@ TEST_F(DriverTest, a_stream_waits_for_what_another_process_recorded_and_sees_its
   EXPECT_EQ(0, finish(writer));
 }
 
-TEST_F(DriverTest, no_process_waits_for_the_recording_of_a_process_that_died) {
+TEST_F(DriverTest, no_process_waits_for_a_recording_of_a_dead_process) {
   const Pipe offers;
   const pid_t writer = start([&] {
     begin();
@@ -101,7 +101,7 @@ TEST_F(DriverTest, no_process_waits_for_the_recording_of_a_process_that_died) {
   EXPECT_EQ(128 + SIGKILL, finish(writer));
 }
 
-TEST_F(DriverTest, a_shared_event_keeps_no_time_and_works_in_its_own_process) {
+TEST_F(DriverTest, a_shared_event_has_no_time_and_also_works_in_its_own_process) {
   EXPECT_EQ(0, run([] {
               begin();
               CUevent e = nullptr, plain = nullptr;

@@ -10,7 +10,7 @@
 namespace carve::sim {
 namespace {
 
-TEST_F(DriverTest, an_opened_handle_shows_the_exporters_bytes_and_counts_once) {
+TEST_F(DriverTest, an_opened_handle_shares_the_exporters_bytes_and_is_counted_once) {
   const Pipe handles;
   const Signal written, done;
   const pid_t exporter = start([&] {
@@ -33,7 +33,7 @@ TEST_F(DriverTest, an_opened_handle_shows_the_exporters_bytes_and_counts_once) {
     unsigned char got = 0;
     OK(CU(cuMemcpyDtoH_v2)(&got, big + 4 * MiB, 1));
     REQUIRE(got == 9);
-    // The exporter's own work continues: neighbours in the block, frees, new memory.
+    // The exporter continues to work, with neighbours in the block, frees and new memory.
     CUdeviceptr next = 0;
     OK(CU(cuMemAlloc_v2)(&next, 1000));
     REQUIRE(free_now() == before - 256 * MiB);
@@ -46,7 +46,7 @@ TEST_F(DriverTest, an_opened_handle_shows_the_exporters_bytes_and_counts_once) {
   });
   EXPECT_EQ(0, run([&] {
               const auto a = handles.take<CUipcMemHandle>(), b = handles.take<CUipcMemHandle>();
-              begin();  // Not earlier: its context would be part of what the exporter measures.
+              begin();  // Not earlier, because the exporter would measure its context too.
               const size_t before = free_now();
               CUdeviceptr big = 0, again = 0, small = 0;
               OK(CU(cuIpcOpenMemHandle_v2)(&big, a, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
@@ -64,7 +64,7 @@ TEST_F(DriverTest, an_opened_handle_shows_the_exporters_bytes_and_counts_once) {
               written.give();
               usleep(50'000);
               OK(CU(cuIpcCloseMemHandle)(big));
-              OK(CU(cuMemcpyDtoH_v2)(bytes.data(), big, 1));  // Opened twice.
+              OK(CU(cuMemcpyDtoH_v2)(bytes.data(), big, 1));  // The handle was opened twice.
               OK(CU(cuIpcCloseMemHandle)(again));
               REQUIRE(CU(cuMemcpyDtoH_v2)(bytes.data(), big, 1) == CUDA_ERROR_INVALID_VALUE);
               OK(CU(cuIpcCloseMemHandle)(small));
@@ -76,7 +76,7 @@ TEST_F(DriverTest, an_opened_handle_shows_the_exporters_bytes_and_counts_once) {
   EXPECT_TRUE(std::filesystem::is_empty(directory_ + "/memory"));
 }
 
-TEST_F(DriverTest, a_killed_exporter_takes_nothing_from_who_opened_and_a_killed_opener_nothing_from_it) {
+TEST_F(DriverTest, a_killed_exporter_or_importer_takes_no_memory_from_the_other) {
   const Pipe handles;
   const auto exporter_body = [&] {
     begin();
@@ -119,7 +119,7 @@ TEST_F(DriverTest, a_killed_exporter_takes_nothing_from_who_opened_and_a_killed_
   EXPECT_EQ(128 + SIGKILL, finish(exporter));
 }
 
-// Copies of other threads are not lost while the block moves.
+// Copies by other threads are not lost while the block is moved.
 TEST_F(DriverTest, memory_that_is_being_written_can_be_shared) {
   EXPECT_EQ(0, run([] {
               const CUcontext c = begin();
@@ -145,11 +145,11 @@ TEST_F(DriverTest, memory_that_is_being_written_can_be_shared) {
             }));
 }
 
-TEST_F(DriverTest, an_imported_pool_shows_the_exporters_memory_and_holds_none) {
+TEST_F(DriverTest, an_imported_pool_shares_the_exporters_memory_and_holds_none) {
   const Pipe data;
   const Signal done;
   int fd = -1;
-  // The descriptor is inherited: the exporter makes the importer.
+  // The importer inherits the descriptor, so the exporter forks it.
   EXPECT_EQ(
       0, run([&] {
         const Signal go;

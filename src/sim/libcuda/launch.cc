@@ -1,6 +1,6 @@
-// Launches, in all forms of all CUDA versions. A launch is checked like in the driver. Its duration and its
-// width are computed from the rules and the occupancy, and one operation goes into the stream's channel. If
-// the channel's 1,024 entries are taken, the call blocks, as a full launch queue does.
+// Launches, in all forms of all CUDA versions. A launch is checked as in the real driver. Its duration and
+// width are computed from the rules and the occupancy, and one operation is submitted to the stream's
+// channel. If the channel's 1,024 entries are taken, the call blocks, as a full launch queue does.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -15,7 +15,7 @@ using namespace carve::sim;
 
 namespace {
 
-// Returns where argument n of a launch is stored, or nullptr if there is none.
+// Returns the address of argument n of a launch, or nullptr if there is none.
 const char* place_of(const CUfunc_st& f, size_t n, void** parameters, void** extra) {
   const Parameter p = f.image.parameters[n];
   if (parameters) return static_cast<const char*>(parameters[n]);
@@ -29,7 +29,7 @@ const char* place_of(const CUfunc_st& f, size_t n, void** parameters, void** ext
   return buffer && p.offset + p.bytes <= bytes ? buffer + p.offset : nullptr;
 }
 
-// Returns argument n as an unsigned number, or 0 if there is none.
+// Returns argument n as an unsigned integer, or 0 if there is none.
 uint64_t argument(const CUfunc_st& f, int n, void** parameters, void** extra) {
   if (n < 0 || static_cast<size_t>(n) >= f.image.parameters.size()) return 0;
   const char* from = place_of(f, static_cast<size_t>(n), parameters, extra);
@@ -108,7 +108,7 @@ CUresult copy_arguments(const void* handle, void** parameters, void** extra, Arg
 
 namespace {
 
-// Captures the launch as a node; the arguments are copied now, as for a launch.
+// Captures the launch as a node. The arguments are copied now, as for a launch.
 CUresult capture_launch(CUstream_st& stream, const std::shared_ptr<CUctx_st>& c, const void* f,
                         const Shape& s, void** parameters, void** extra) {
   CUDA_KERNEL_NODE_PARAMS p = {};

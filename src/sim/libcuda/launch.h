@@ -1,4 +1,4 @@
-// Launches, checked and timed but not yet submitted: for streams, for captures and for nodes of graphs.
+// Launches that are checked and timed but not yet submitted, for streams, captures and graph nodes.
 #pragma once
 
 #include "sim/libcuda/graph.h"
@@ -17,7 +17,7 @@ struct Shape {
 CUresult kernel_step(CUctx_st&, const void* function, const Shape&, int stream_priority, void** parameters,
                      void** extra, Step*);
 
-// Copies the arguments by value, from either of the two ways to pass them.
+// Copies the arguments, which may be passed in either of two ways.
 CUresult copy_arguments(const void* function, void** parameters, void** extra, Arguments*);
 
 }  // namespace carve::sim

@@ -1,4 +1,4 @@
-// The calls of the driver's linker (sim/image/linker.h). Inputs other than PTX are refused.
+// The calls of the driver's linker (sim/image/linker.h). Inputs other than PTX are rejected.
 #include <string_view>
 
 #include "sim/image/linker.h"
@@ -33,7 +33,7 @@ EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const c
   state->linker.add(all);
   return CUDA_SUCCESS;
 }
-// The same calls under their names before CUDA 6.5; with 64-bit pointers they do not differ.
+// The names of these calls before CUDA 6.5. With 64-bit pointers the calls do not differ.
 EXPORT CUresult cuLinkCreate(unsigned int n, CUjit_option* options, void** values, CUlinkState* out) {
   return cuLinkCreate_v2(n, options, values, out);
 }

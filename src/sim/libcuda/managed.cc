@@ -1,4 +1,4 @@
-// One mutex; the device's own lock is taken inside it.
+// One mutex guards this file's state. It is taken before the device's own lock.
 #include "sim/libcuda/managed.h"
 
 #include <algorithm>
@@ -13,9 +13,9 @@ namespace {
 constexpr unsigned host_bit = 31;
 
 struct Block {
-  CUctx_st* home = nullptr;  // The block is on this context's device; null if on the host.
+  CUctx_st* home = nullptr;  // The block is on this context's device; null if it is on the host.
   CUmemLocation preferred = {}, prefetched = {};
-  uint32_t accessed_by = 0;  // Bit per visible device; host_bit is the host.
+  uint32_t accessed_by = 0;  // One bit per visible device; host_bit is the host.
   bool read_mostly = false;
 };
 using Blocks = std::vector<Block>;
@@ -24,16 +24,17 @@ struct Managed {
   std::mutex mutex;
   std::map<uint64_t, Blocks> ranges;
   std::unordered_map<CUctx_st*, uint64_t>
-      wanted;                      // Bytes whose home is a context's device, whether or not there is room.
-  std::atomic<unsigned> count{0};  // Number of ranges.
-  std::atomic<bool> away{false};   // A kernel may touch a block that is not on its device.
+      wanted;                      // Bytes whose home is a context's device, whether or not they fit there.
+  std::atomic<unsigned> count{0};  // Number of ranges of managed memory.
+  std::atomic<bool> away{false};   // Some block is not on the device of a kernel that may touch it.
 };
 Managed& managed() {
   static auto* all = new Managed;
   return *all;
 }
 
-// Returns the blocks that a range touches, or those that it covers; none if the range leaves its allocation.
+// Returns the blocks that a range touches, or only those that it covers fully. Returns none if the range
+// leaves its allocation.
 std::span<Block> blocks_of(uint64_t address, uint64_t bytes, bool covered = false) {
   auto it = managed().ranges.upper_bound(address);
   if (it == managed().ranges.begin() || bytes == 0) return {};
@@ -45,7 +46,8 @@ std::span<Block> blocks_of(uint64_t address, uint64_t bytes, bool covered = fals
   return {it->second.data() + first, end > first ? end - first : 0};
 }
 
-// Sets the amount that the device holds for the context: no more stays, and missing blocks move there.
+// Sets the number of managed bytes that the context wants on its device. Excess blocks move away, missing
+// blocks move in.
 void tell(CUctx_st& c) {
   const uint64_t wanted = managed().wanted[&c];
   Device& d = c.own_device();
@@ -75,12 +77,12 @@ uint64_t move(std::span<Block> blocks, CUctx_st* to, Picked picked) {
     moved += memory_block_bytes;
   }
   for (CUctx_st* c : told) tell(*c);
-  if (to) tell(*to);  // Even if no block moved: evicted memory may come again.
+  if (to) tell(*to);  // Even if no block moved, because evicted memory may return.
   return moved;
 }
 
-// Returns whether a block that a context touches moves to its device: not if it is already there or prefers
-// another place.
+// Returns whether a block that a context touches moves to its device. It does not if it is already there or
+// prefers another location.
 bool comes(const Block& b, unsigned device, int visible) {
   if (b.home && b.home->device == device) return false;
   return b.preferred.type == CU_MEM_LOCATION_TYPE_INVALID ||
@@ -154,7 +156,7 @@ CUmemLocation location_of(CUdevice device) {
 
 CUresult managed_advise(uint64_t address, uint64_t bytes, CUmem_advise advice,
                         const CUmemLocation& location) {
-  // These three kinds of advice ignore the place.
+  // These three kinds of advice ignore the location.
   if (advice != CU_MEM_ADVISE_SET_READ_MOSTLY && advice != CU_MEM_ADVISE_UNSET_READ_MOSTLY &&
       advice != CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION)
     if (const CUresult e = check_location(location)) return e;
@@ -197,7 +199,7 @@ CUresult managed_discard(uint64_t address, uint64_t bytes) {
   return CUDA_SUCCESS;
 }
 
-// Returns an attribute if all blocks of a range have the same value, else the value that means none.
+// Returns an attribute if all blocks of a range have the same value, otherwise the value that means "none".
 CUresult managed_attribute(uint64_t address, uint64_t bytes, CUmem_range_attribute which, void* out,
                            size_t out_bytes) {
   const std::lock_guard lock(managed().mutex);

@@ -1,5 +1,5 @@
-// The calls about managed memory; for the rules see managed.h. A prefetch takes its time on a copy engine, in
-// its stream.
+// The calls about managed memory; the rules are in managed.h. A prefetch occupies a copy engine for its
+// duration, in stream order.
 #include "sim/libcuda/capture.h"
 #include "sim/libcuda/heap.h"
 #include "sim/libcuda/managed.h"
@@ -9,8 +9,8 @@ using namespace carve::sim;
 
 namespace {
 
-// Returns a context of this process on the device: the given one, else the primary, else any; null if there
-// is none.
+// Returns the given context if it is on the device, otherwise the primary context, otherwise any context of
+// this process there, or null if there is none.
 std::shared_ptr<CUctx_st> context_on(unsigned device, const std::shared_ptr<CUctx_st>& first) {
   if (first->device == device) return first;
   const std::lock_guard lock(process().mutex);
@@ -26,7 +26,7 @@ CUresult advise(CUdeviceptr address, size_t bytes, CUmem_advise advice, const CU
   return managed_advise(address, bytes, advice, location);
 }
 
-// Argument checks of the _v2 forms, which the driver makes before it looks for a context.
+// Checks the arguments of the _v2 forms, as the driver does before it looks for a context.
 bool is_location(const CUmemLocation& l) {
   return l.type >= CU_MEM_LOCATION_TYPE_DEVICE && l.type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 }
@@ -199,7 +199,7 @@ EXPORT CUresult cuMemRangeGetAttributes(void** out, size_t* out_bytes, CUmem_ran
   return CUDA_SUCCESS;
 }
 
-// Only devices without CONCURRENT_MANAGED_ACCESS use the stream attachment.
+// The stream attachment has an effect only on devices without CONCURRENT_MANAGED_ACCESS.
 EXPORT CUresult cuStreamAttachMemAsync(CUstream s, CUdeviceptr p, size_t n, unsigned int flags) {
   return attach(s, p, n, flags);
 }

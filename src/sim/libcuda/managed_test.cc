@@ -1,5 +1,5 @@
-// Managed memory through the real library: how much of the device it takes, when, and which allocation evicts
-// it.
+// Managed memory through the real library: how much device memory it takes and when, and which allocations
+// evict it.
 #include "sim/libcuda/test_child.h"
 
 namespace carve::sim {
@@ -28,7 +28,7 @@ size_t free_on(int device) {
   return free;
 }
 
-TEST_F(DriverTest, managed_memory_beyond_the_device_comes_as_far_as_there_is_room_when_a_kernel_runs) {
+TEST_F(DriverTest, a_kernel_moves_as_much_managed_memory_to_the_device_as_fits) {
   EXPECT_EQ(0, run([] {
               begin();
               int can = 0;
@@ -40,7 +40,7 @@ TEST_F(DriverTest, managed_memory_beyond_the_device_comes_as_far_as_there_is_roo
               REQUIRE(free_now() == before);
               OK(launch(f, nullptr, 1000));
               REQUIRE(free_now() < 2 * MiB);
-              // It makes room for another allocation on the device, and then stays with the host.
+              // Another allocation evicts it from the device, and it then stays on the host.
               CUdeviceptr d = 0, more = 0;
               OK(CU(cuMemAlloc_v2)(&d, 20 * GiB));
               REQUIRE(CU(cuMemAlloc_v2)(&more, 3 * GiB) == CUDA_ERROR_OUT_OF_MEMORY);
@@ -53,7 +53,7 @@ TEST_F(DriverTest, managed_memory_beyond_the_device_comes_as_far_as_there_is_roo
             }));
 }
 
-TEST_F(DriverTest, a_neighbours_allocation_sends_managed_memory_to_the_host) {
+TEST_F(DriverTest, an_allocation_of_another_process_evicts_managed_memory) {
   const Signal full, asked;
   const pid_t first = start([&] {
     begin();
@@ -62,7 +62,7 @@ TEST_F(DriverTest, a_neighbours_allocation_sends_managed_memory_to_the_host) {
     full.give();
     asked.take();
     OK(CU(cuMemPrefetchAsync)(p, 30 * GiB, 0, nullptr));
-    REQUIRE(free_now() < 2 * MiB);  // On the device again, since there is room.
+    REQUIRE(free_now() < 2 * MiB);  // On the device again, because there is room.
   });
   full.take();
   EXPECT_EQ(0, run([] {
@@ -83,7 +83,8 @@ TEST_F(DriverTest, advice_sets_the_location_of_managed_memory_and_can_be_read) {
         begin();
         const size_t before = free_now();
         const CUdeviceptr p = managed(100 * MiB);
-        // Like a library that lets a program have more than its share: a part here, the rest on the host.
+        // Like a library that lets a program use more than its share: one part on the device, the rest on the
+        // host.
         OK(CU(cuMemAdvise)(p, 30 * MiB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, 0));
         OK(CU(cuMemAdvise)(p + 30 * MiB, 70 * MiB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_DEVICE_CPU));
         OK(CU(cuMemAdvise_v2)(p + 30 * MiB, 70 * MiB, CU_MEM_ADVISE_SET_ACCESSED_BY, device(0)));
@@ -104,7 +105,7 @@ TEST_F(DriverTest, advice_sets_the_location_of_managed_memory_and_can_be_read) {
         int who[3] = {};
         OK(CU(cuMemRangeGetAttribute)(who, sizeof who, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p + 40 * MiB, 1));
         REQUIRE(who[0] == 0 && who[1] == CU_DEVICE_INVALID && who[2] == CU_DEVICE_INVALID);
-        // Advice against the current place sends it away; without advice it returns.
+        // Advice for another location moves it away; when the advice is removed, it returns.
         OK(CU(cuMemAdvise)(p, 30 * MiB, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_DEVICE_CPU));
         REQUIRE(free_now() == loaded);
         OK(CU(cuMemAdvise)(p, 100 * MiB, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, 0));
@@ -120,7 +121,7 @@ TEST_F(DriverTest, advice_sets_the_location_of_managed_memory_and_can_be_read) {
       }));
 }
 
-TEST_F(DriverTest, a_prefetch_moves_managed_memory_between_host_and_devices_and_takes_its_time) {
+TEST_F(DriverTest, a_prefetch_moves_managed_memory_between_host_and_devices_in_realistic_time) {
   EXPECT_EQ(
       0, run([] {
         begin();
@@ -155,8 +156,8 @@ TEST_F(DriverTest, a_prefetch_moves_managed_memory_between_host_and_devices_and_
       }));
 }
 
-// Memory that is on a device because of a context leaves with the context, even if another context made the
-// allocation.
+// Memory that a context brought to a device leaves the device with that context, even if another context made
+// the allocation.
 TEST_F(DriverTest, managed_memory_leaves_a_device_with_the_context_that_brought_it) {
   EXPECT_EQ(0, run([] {
               const CUcontext first = begin();
@@ -174,7 +175,7 @@ TEST_F(DriverTest, managed_memory_leaves_a_device_with_the_context_that_brought_
             }));
 }
 
-TEST_F(DriverTest, managed_memory_is_refused_where_that_was_ordered) {
+TEST_F(DriverTest, allocations_of_managed_memory_fail_if_such_failures_are_injected) {
   fault("out-of-memory --count 1 --device 0");
   EXPECT_EQ(0, run([] {
               CUdeviceptr p = 0;

@@ -1,8 +1,8 @@
 // Stream memory operations: a stream writes a word, or waits until a word has a value (CUDA driver API,
-// "Stream Memory Operations"). A write is a mark whose effect is the store. A wait is a gate that the service
-// thread polls first after 50 us, then less and less often, down to every 3 ms, so that an endless wait costs
-// little. A write by one of this process's streams wakes the thread immediately; a write by the host is seen
-// at the next poll.
+// "Stream Memory Operations"). A write is a mark whose effect is the store. A wait is a gate. The service
+// thread polls it first after 50 us and then less and less often, down to every 3 ms, so that an endless wait
+// costs little. A write by one of this process's streams wakes the thread immediately; a write by the host is
+// seen at the next poll.
 #include <algorithm>
 #include <atomic>
 
@@ -27,7 +27,7 @@ bool holds(Word value, Word wanted, unsigned how) {
   }
 }
 
-// Returns where the word is in this process, or nullptr if a stream may not access it.
+// Returns the address of the word in this process, or nullptr if a stream may not access it.
 void* word_at(CUdeviceptr address, size_t bytes) {
   HeapRecord a;
   if (address % bytes || !heap_find(address, &a)) return nullptr;
@@ -89,7 +89,7 @@ CUresult batch(CUstream handle, const CUstreamBatchMemOpParams* ops, unsigned co
   return CUDA_SUCCESS;
 }
 
-// A single operation is a batch of one.
+// A single operation is implemented as a batch of one.
 template <class Value>
 CUresult wait_value(CUstream s, CUdeviceptr address, Value value, unsigned flags) {
   CUstreamBatchMemOpParams p = {};
@@ -121,7 +121,7 @@ CUresult memory_operations(std::span<const CUstreamBatchMemOpParams> ops, std::v
 
 }  // namespace carve::sim
 
-// Each call has four names: version 2 is the same here, and the _ptsz variants mean the thread's own default
+// Each call has four names. Version 2 does the same here, and the _ptsz variants use the per-thread default
 // stream.
 #define VALUE(name, Value, call)                                                           \
   EXPORT CUresult name(CUstream s, CUdeviceptr a, Value v, unsigned int flags) {           \

@@ -13,7 +13,7 @@ namespace {
 CUdeviceptr address(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 uint32_t load(uint32_t* word) { return std::atomic_ref(*word).load(); }
 
-TEST_F(DriverTest, the_attributes_announce_stream_memory_operations) {
+TEST_F(DriverTest, the_attributes_report_stream_memory_operations_as_supported) {
   EXPECT_EQ(0, run([] {
               begin();
               for (int a : {92, 93, 94, 122, 123}) {
@@ -24,7 +24,7 @@ TEST_F(DriverTest, the_attributes_announce_stream_memory_operations) {
             }));
 }
 
-TEST_F(DriverTest, a_stream_writes_a_word_after_its_kernel_and_not_before) {
+TEST_F(DriverTest, a_stream_writes_a_word_only_after_its_kernel) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();
@@ -40,34 +40,33 @@ TEST_F(DriverTest, a_stream_writes_a_word_after_its_kernel_and_not_before) {
               REQUIRE(load(word) == 0);
               blocker.open();
               while (load(word) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-              REQUIRE(load(word) == 7);  // No call synchronised: the word arrived without one.
+              REQUIRE(load(word) == 7);  // The word arrived without any synchronising call.
               OK(CU(cuStreamSynchronize)(s));
               REQUIRE(word[3] == 1u << 8);
             }));
 }
 
-TEST_F(DriverTest, a_stream_waits_for_a_word_of_the_host_without_burning_the_processor) {
-  EXPECT_EQ(
-      0, run([] {
-        begin();
-        CUstream s = nullptr;
-        OK(CU(cuStreamCreate)(&s, CU_STREAM_NON_BLOCKING));
-        uint32_t* word = pinned();
-        OK(CU(cuStreamWaitValue32)(s, address(word), 5, CU_STREAM_WAIT_VALUE_GEQ));
-        rusage before, after;
-        getrusage(RUSAGE_SELF, &before);
-        std::this_thread::sleep_for(std::chrono::milliseconds(400));
-        getrusage(RUSAGE_SELF, &after);
-        const auto used = (after.ru_utime.tv_sec - before.ru_utime.tv_sec) * 1'000'000 +
-                          after.ru_utime.tv_usec - before.ru_utime.tv_usec;
-        REQUIRE(used < 100'000);  // A quarter of the time at most; the actual value is about a hundredth.
-        REQUIRE(CU(cuStreamQuery)(s) == CUDA_ERROR_NOT_READY);
-        std::atomic_ref(*word).store(6);
-        OK(CU(cuStreamSynchronize)(s));
-      }));
+TEST_F(DriverTest, a_stream_waits_for_a_word_of_the_host_with_little_processor_time) {
+  EXPECT_EQ(0, run([] {
+              begin();
+              CUstream s = nullptr;
+              OK(CU(cuStreamCreate)(&s, CU_STREAM_NON_BLOCKING));
+              uint32_t* word = pinned();
+              OK(CU(cuStreamWaitValue32)(s, address(word), 5, CU_STREAM_WAIT_VALUE_GEQ));
+              rusage before, after;
+              getrusage(RUSAGE_SELF, &before);
+              std::this_thread::sleep_for(std::chrono::milliseconds(400));
+              getrusage(RUSAGE_SELF, &after);
+              const auto used = (after.ru_utime.tv_sec - before.ru_utime.tv_sec) * 1'000'000 +
+                                after.ru_utime.tv_usec - before.ru_utime.tv_usec;
+              REQUIRE(used < 100'000);  // At most a quarter of the time; in practice about a hundredth.
+              REQUIRE(CU(cuStreamQuery)(s) == CUDA_ERROR_NOT_READY);
+              std::atomic_ref(*word).store(6);
+              OK(CU(cuStreamSynchronize)(s));
+            }));
 }
 
-TEST_F(DriverTest, streams_hand_over_through_device_memory_in_both_directions) {
+TEST_F(DriverTest, streams_synchronise_through_device_memory_in_both_directions) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();
@@ -95,7 +94,7 @@ TEST_F(DriverTest, streams_hand_over_through_device_memory_in_both_directions) {
             }));
 }
 
-TEST_F(DriverTest, a_batch_is_performed_in_its_order) {
+TEST_F(DriverTest, a_batch_is_performed_in_order) {
   EXPECT_EQ(0, run([] {
               begin();
               CUstream s = nullptr;

@@ -75,7 +75,7 @@ EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, size_t width
   return CUDA_SUCCESS;
 }
 
-// Without a current context the driver looks at the pointer first.
+// Without a current context, the driver checks the pointer first.
 EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) {
   const CUresult context = has_context();
   if (context && context != CUDA_ERROR_INVALID_CONTEXT) return context;
@@ -96,7 +96,7 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) {
     wait_device(a.device);
     return free_external(pointer);
   }
-  // Wait for work that may still use the memory.
+  // Waits for work that may still use the memory.
   if (const auto owner = find_context(a.context)) wait_idle(*owner);
   return heap_free(pointer, Memory::device, Memory::managed);
 }
@@ -166,8 +166,8 @@ EXPORT CUresult cuMemHostGetFlags(unsigned int* flags, void* p) {
 
 namespace {
 
-// Returns CUDA_ERROR_INVALID_VALUE for memory that the driver does not know. Exception: the attributes of
-// cuPointerGetAttributes, which get empty values.
+// Returns CUDA_ERROR_INVALID_VALUE for memory that the driver does not know. cuPointerGetAttributes returns
+// empty values instead.
 CUresult pointer_attribute(void* out, int which, const HeapRecord* a, CUdeviceptr pointer) {
   const bool host =
       a && (a->kind == Memory::host || a->kind == Memory::registered || (a->pool && a->pool->host));

@@ -1,6 +1,6 @@
-// Nodes that allocate and free, and queries about the memory of graphs. The amounts are in graph_memory.h. As
-// described at cuGraphAddMemAllocNode, graphs with such nodes are neither cloned nor made children, lose no
-// nodes or edges, and have one executable at a time.
+// Nodes that allocate and free, and queries about the memory of graphs. graph_memory.h counts the memory. As
+// the documentation of cuGraphAddMemAllocNode requires, graphs with such nodes cannot be cloned or become
+// child graphs, their nodes and edges cannot be removed, and they have at most one executable at a time.
 #include <algorithm>
 #include <cstring>
 
@@ -97,7 +97,7 @@ EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice visible, CUgraphMem_attrib
   return CUDA_ERROR_INVALID_VALUE;
 }
 
-// Only high-water marks can be set, and only to zero: they restart from the current value.
+// Only high-water marks can be set, and only to zero, which makes them restart from the current value.
 EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice visible, CUgraphMem_attribute which, void* value) {
   unsigned device = 0;
   if (const CUresult e = device_of(visible, &device)) return e;

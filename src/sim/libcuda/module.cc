@@ -1,5 +1,5 @@
-// Loads modules and libraries and describes their contents: PTX text, cubins, and fatbins, also in the
-// wrapper {magic, version, address} that compilers put into programs.
+// Loads modules and libraries and describes their contents. A module is PTX text, a cubin, or a fatbin, which
+// may be in the wrapper {magic, version, address} that compilers put into programs.
 #include "sim/libcuda/module.h"
 
 #include <fcntl.h>
@@ -36,14 +36,14 @@ CUmod_st* known_module(const void* handle, bool library) {
   return found != modules().end() && found->second->library == library ? found->second.get() : nullptr;
 }
 
-// Returns the capability of the device for which a library is read before a context uses it: the first
-// visible one.
+// Returns the compute capability for which a library is read before a context uses it: that of the first
+// visible device.
 unsigned first_capability() {
   const Facts& f = process().set.devices[process().visible[0]]->facts;
   return f.cc_major * 10 + f.cc_minor;
 }
 
-// Reads an image. `size` is the length of a file, or 0 if the image gives its own length.
+// Reads an image. `size` is the length of a file, or 0 if the image contains its own length.
 CUresult read_image(const void* data, size_t size, unsigned device_capability, Image* out) {
   const char* text = static_cast<const char*>(data);
   ImageError result = ImageError::broken;
@@ -325,7 +325,7 @@ EXPORT CUresult cuLibraryEnumerateKernels(CUkernel* out, unsigned int room, CUli
 EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr* pointer, size_t* bytes, CUlibrary l, const char* name) {
   return get_global(pointer, bytes, l, true, name);
 }
-// A library's kernels exist in every context at the same time, so the module of a library is the library.
+// A library's kernels exist in every context, so the library serves as its own module.
 EXPORT CUresult cuLibraryGetModule(CUmodule* out, CUlibrary l) {
   std::shared_ptr<CUctx_st> c;
   if (const CUresult e = current(&c)) return e;
@@ -336,7 +336,7 @@ EXPORT CUresult cuLibraryGetModule(CUmodule* out, CUlibrary l) {
   return CUDA_SUCCESS;
 }
 
-// PTX that is not executed has neither managed variables nor addresses of functions.
+// PTX that is not executed has no managed variables and no addresses of functions.
 EXPORT CUresult cuLibraryGetManaged(CUdeviceptr*, size_t*, CUlibrary, const char*) {
   const CUresult e = entered();
   return e ? e : CUDA_ERROR_NOT_FOUND;

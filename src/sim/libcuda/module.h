@@ -1,6 +1,6 @@
-// Modules, libraries and functions of this process. A function handle serves as CUfunction and as CUkernel.
-// The driver lets a kernel of a library be launched in any context, so such a function has no context of its
-// own and uses the current one.
+// Modules, libraries and functions of this process. A function handle serves as CUfunction and as CUkernel. A
+// kernel of a library can be launched in any context, so such a function has no context of its own and uses
+// the current one.
 #pragma once
 
 #include <map>
@@ -19,14 +19,14 @@ struct CUfunc_st {
   std::map<int, int> attributes;  // Attributes that cuFuncSetAttribute may change.
   bool ruled = false;
   carve::sim::Rule rule;
-  // The launch state of CUDA 3: cuFuncSetBlockShape, cuParamSet.
+  // Launch state of CUDA 3's calls: cuFuncSetBlockShape, cuParamSet.
   unsigned block[3] = {1, 1, 1};
   unsigned shared = 0;
   std::vector<char> arguments;
 };
 
 struct CUmod_st {
-  std::weak_ptr<CUctx_st> context;  // Context of a module; a library belongs to none.
+  std::weak_ptr<CUctx_st> context;  // Context of a module; a library has none.
   bool library = false;
   carve::sim::Image image;
   std::vector<std::unique_ptr<CUfunc_st>> functions;
@@ -43,7 +43,7 @@ namespace carve::sim {
 CUfunc_st* find_function(const void* handle);
 CUresult context_of(const CUfunc_st&, std::shared_ptr<CUctx_st>*);
 
-// The compiler chooses the number of registers. PTX is not compiled here and counts as 32, as in small
+// The number of registers, which the compiler chooses. PTX is not compiled here and counts as 32, as in small
 // kernels.
 inline unsigned registers_of(const CUfunc_st& f) { return f.image.registers ? f.image.registers : 32; }
 

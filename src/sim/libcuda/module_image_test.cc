@@ -1,5 +1,5 @@
-// Compiled modules through the real library: in memory, in files, in the wrapper that compilers put into
-// programs, on devices that they fit and on others. For the files see binary_image_test.cc.
+// Compiled modules through the real library: in memory, in files, and in the wrapper that compilers put into
+// programs, on matching and other devices. binary_image_test.cc describes the files.
 #include <fstream>
 #include <iterator>
 
@@ -38,7 +38,7 @@ void launch_mixed(CUfunction f) {
   OK(CU(cuCtxSynchronize)());
 }
 
-TEST_F(DriverTest, a_cubin_and_fatbins_of_both_compressions_load_in_every_way) {
+TEST_F(DriverTest, cubins_and_fatbins_of_both_compressions_load_from_memory_files_and_wrappers) {
   EXPECT_EQ(0, run([] {
               begin();
               const auto check = [](CUmodule m, int registers) {
@@ -86,14 +86,14 @@ TEST_F(DriverTest, a_cubin_and_fatbins_of_both_compressions_load_in_every_way) {
             }));
 }
 
-TEST_F(DriverTest, images_for_other_devices_and_broken_ones_are_rejected_by_name) {
+TEST_F(DriverTest, images_for_other_devices_and_broken_images_get_specific_errors) {
   create("t4");
   EXPECT_EQ(0, run([] {
               begin();
               CUmodule m = nullptr;
               const std::string cubin = sample("sm_86.cubin");
               REQUIRE(CU(cuModuleLoadData)(&m, cubin.data()) == CUDA_ERROR_NO_BINARY_FOR_GPU);
-              OK(CU(cuModuleLoadData)(&m, sample("zstd.fatbin").data()));  // Its PTX.
+              OK(CU(cuModuleLoadData)(&m, sample("zstd.fatbin").data()));  // The driver uses its PTX.
               std::string broken = sample("lz4.fatbin");
               for (size_t i = broken.size() - 300; i < broken.size(); ++i) broken[i] = '\x55';
               REQUIRE(CU(cuModuleLoadData)(&m, broken.data()) == CUDA_ERROR_INVALID_IMAGE);

@@ -10,8 +10,8 @@ namespace carve::sim {
 namespace {
 
 constexpr uint64_t step_bytes = 512;
-// No machine code is made here. Code counts with the length of the image that describes it, and at least this
-// many bytes per kernel.
+// No machine code is generated here. A module's code counts with the length of the image that describes it,
+// and with at least this many bytes per kernel.
 constexpr uint64_t min_code_bytes = 1024;
 
 constexpr uint64_t rounded(uint64_t n) { return (n + step_bytes - 1) / step_bytes * step_bytes; }
@@ -20,7 +20,8 @@ uint64_t code_bytes(const Image& image) {
   return rounded(std::max(image.code_bytes, image.kernels.size() * min_code_bytes));
 }
 
-// Returns the offset of the variable after the code; without a name, the end of the last variable.
+// Returns the offset of a variable, which follows the code, or the end of the last variable if `wanted` is
+// null.
 uint64_t offset_of(const Image& image, const GlobalImage* wanted) {
   uint64_t at = code_bytes(image);
   for (const GlobalImage& g : image.globals) {
@@ -49,7 +50,7 @@ CUresult place_module(CUmod_st& m, CUctx_st& c) {
   for (const GlobalImage& g : m.image.globals) {
     const uint64_t at = base + offset_of(m.image, &g);
     if (bytes <= memory_block_bytes)
-      std::memset(heap_raw(at), 0, g.bytes);  // Larger variables have pages of their own.
+      std::memset(heap_raw(at), 0, g.bytes);  // Larger variables have their own pages.
     heap_record({.base = at, .bytes = g.bytes, .context = &c, .device = c.device, .kind = Memory::variable});
   }
   m.placed[c.id] = {&c, base};
@@ -65,7 +66,7 @@ CUdeviceptr variable_at(CUmod_st& m, const CUctx_st& c, const GlobalImage& g) {
 void remove_module(CUmod_st& m) {
   for (const auto& [id, place] : m.placed) {
     const auto c = find_context(place.context);
-    if (!c || c->id != id) continue;  // The destroyed context released all of its memory.
+    if (!c || c->id != id) continue;  // The context was destroyed, which released all of its memory.
     wait_idle(*c);
     HeapRecord a;
     for (const GlobalImage& g : m.image.globals)

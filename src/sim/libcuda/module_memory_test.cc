@@ -13,7 +13,7 @@ std::string with_variable(size_t bytes) {
          "];\n.visible .entry k() { ret; }\n";
 }
 
-TEST_F(DriverTest, small_modules_share_a_block_and_a_large_variable_takes_its_own) {
+TEST_F(DriverTest, small_modules_share_a_block_and_a_large_variable_has_its_own) {
   EXPECT_EQ(
       0, run([] {
         begin();
@@ -32,7 +32,7 @@ TEST_F(DriverTest, small_modules_share_a_block_and_a_large_variable_takes_its_ow
         REQUIRE(CU(cuMemFree_v2)(p) == CUDA_ERROR_INVALID_VALUE);
         OK(CU(cuModuleGetGlobal_v2)(&q, &bytes, large, "v"));
         REQUIRE(p == q);
-        // A new module's variables are zero, whatever used the memory before.
+        // A new module's variables are zero even if the memory was used before.
         OK(CU(cuModuleGetGlobal_v2)(&p, &bytes, small[3], "v"));
         OK(CU(cuMemsetD8_v2)(p, 5, bytes));
         OK(CU(cuModuleUnload)(small[3]));
@@ -78,7 +78,7 @@ TEST_F(DriverTest, a_library_takes_memory_in_each_context_that_uses_it) {
             }));
 }
 
-TEST_F(DriverTest, limits_make_a_context_grow_and_shrink) {
+TEST_F(DriverTest, limits_grow_and_shrink_a_contexts_memory) {
   EXPECT_EQ(0, run([] {
               begin();
               const size_t before = free_now();
@@ -92,7 +92,7 @@ TEST_F(DriverTest, limits_make_a_context_grow_and_shrink) {
               REQUIRE(value == 1000 * MiB);
               OK(CU(cuCtxSetLimit)(CU_LIMIT_PRINTF_FIFO_SIZE, 4 * MiB));
               REQUIRE(free_now() == before - 996 * MiB);
-              // 72 multiprocessors with 1,536 threads, and 3 KiB more for each.
+              // 72 multiprocessors with 1,536 threads each, and 3 KiB more per thread.
               OK(CU(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, 4096));
               REQUIRE(free_now() == before - 996 * MiB - 324 * MiB);
               REQUIRE(CU(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, MiB) == CUDA_ERROR_INVALID_VALUE);

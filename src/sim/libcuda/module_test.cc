@@ -35,7 +35,7 @@ TEST_F(DriverTest, launches_are_checked_as_the_driver_checks_them) {
         REQUIRE(CU(cuLaunchCooperativeKernel)(f, 72 * 6, 1, 1, 256, 1, 1, 0, nullptr, p) == CUDA_SUCCESS);
         REQUIRE(CU(cuLaunchCooperativeKernel)(f, 72 * 6 + 1, 1, 1, 256, 1, 1, 0, nullptr, p) ==
                 CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
-        // The same through a configuration, and with the arguments in one buffer.
+        // The same launch through a configuration structure, with the arguments in one buffer.
         struct {
           uint64_t nanoseconds;
           uint32_t more;
@@ -54,7 +54,7 @@ TEST_F(DriverTest, launches_are_checked_as_the_driver_checks_them) {
       }));
 }
 
-TEST_F(DriverTest, modules_and_libraries_bring_kernels_and_variables) {
+TEST_F(DriverTest, modules_and_libraries_contain_kernels_and_variables) {
   EXPECT_EQ(0, run([] {
               begin();
               CUmodule m = nullptr;
@@ -90,7 +90,7 @@ TEST_F(DriverTest, modules_and_libraries_bring_kernels_and_variables) {
             }));
 }
 
-TEST_F(DriverTest, the_linker_joins_ptx_and_its_result_loads) {
+TEST_F(DriverTest, the_linker_joins_ptx_and_its_result_can_be_loaded) {
   const std::string path = directory_ + "/more.ptx";
   std::ofstream(path) << ".entry from_file() { ret; }\n";
   EXPECT_EQ(0, run([&] {

@@ -1,4 +1,4 @@
-// The handle is of cuMemCreate's kind, so vmm.cc maps and releases it.
+// The handle has the type of cuMemCreate's handles, so vmm.cc maps and releases it.
 #include "sim/libcuda/multicast.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@ using namespace carve::sim;
 
 namespace {
 
-// Returns CUDA_ERROR_NOT_SUPPORTED without a device that supports multicast: before any argument is read.
+// Returns CUDA_ERROR_NOT_SUPPORTED if no device supports multicast. Checked before any argument is read.
 CUresult some_device() {
   if (const CUresult e = entered()) return e;
   const Process& p = process();
@@ -39,7 +39,7 @@ CUresult find(CUmemGenericAllocationHandle handle, std::shared_ptr<Backing>* out
 bool blocks(uint64_t n) { return n % memory_block_bytes == 0; }
 bool inside(uint64_t offset, uint64_t bytes, uint64_t all) { return bytes <= all && offset <= all - bytes; }
 
-// Binds memory. A device binds its own memory to each part of the object once.
+// Binds memory to the object. Each device binds its own memory to each part of the object once.
 CUresult bind(CUmemGenericAllocationHandle handle, uint64_t offset, std::shared_ptr<Backing> memory,
               uint64_t memory_offset, uint64_t bytes, unsigned long long flags) {
   std::shared_ptr<Backing> object;
@@ -109,7 +109,7 @@ EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle handle, size_t o
   return bind(handle, offset, find_backing(memory), memory_offset, bytes, flags);
 }
 
-// CUDA 13.1: with the memory's device, of which there is only one here.
+// The versions of CUDA 13.1, which also name the memory's device. Memory has only one device here.
 EXPORT CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle handle, CUdevice device, size_t offset,
                                       CUmemGenericAllocationHandle memory, size_t memory_offset, size_t bytes,
                                       unsigned long long flags) {

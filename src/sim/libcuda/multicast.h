@@ -1,10 +1,10 @@
 // Multicast objects: memory of several devices under one address, through which a kernel's multimem
 // instruction writes to all of them at the same time and reads their sum (CUDA driver API, "Multicast Object
-// Management"). Devices with NVSwitch have them: here Hopper with NVLinks.
+// Management"). Devices with NVSwitch support them, which in the simulator means Hopper with NVLinks.
 //
-// An object takes no memory itself. Memory bound to it stays alive until it is unbound or the object is gone.
-// An object can be mapped. No kernel is executed here and no other call may use such an address: copies and
-// sets refuse it. Processes cannot share an object.
+// An object takes no memory itself. Memory bound to it stays allocated until it is unbound or the object is
+// destroyed. An object can be mapped, but copies and sets reject its addresses, because only kernels may use
+// them. Processes cannot share an object.
 #pragma once
 
 #include "sim/libcuda/vmm.h"
@@ -19,7 +19,7 @@ struct Multicast {
   };
   std::mutex mutex;  // Guards the fields below.
   unsigned team = 0;
-  std::vector<unsigned> devices;  // Ordinals in the set; as many as `team` once all were added.
+  std::vector<unsigned> devices;  // Ordinals in the set; complete once there are `team` of them.
   std::vector<Bound> bound;
 };
 

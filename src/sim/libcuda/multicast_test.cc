@@ -1,4 +1,5 @@
-// Multicast objects on a set of Hopper devices: what binding keeps alive, and what is refused.
+// Multicast objects on a set of Hopper devices: which memory a binding keeps allocated, and which calls are
+// rejected.
 #include "sim/libcuda/test_child.h"
 
 namespace carve::sim {
@@ -19,7 +20,7 @@ CUmemGenericAllocationHandle memory(int device, size_t bytes) {
   return h;
 }
 
-TEST_F(DriverTest, memory_bound_to_a_multicast_object_lives_until_it_is_unbound) {
+TEST_F(DriverTest, memory_bound_to_a_multicast_object_stays_allocated_until_it_is_unbound) {
   create("h100-80x2");
   EXPECT_EQ(
       0, run([] {
@@ -38,7 +39,8 @@ TEST_F(DriverTest, memory_bound_to_a_multicast_object_lives_until_it_is_unbound)
         const CUmemGenericAllocationHandle mine = memory(0, 32 * MiB), theirs = memory(1, 32 * MiB);
         const auto bind = CU(cuMulticastBindMem);
         OK(CU(cuMulticastAddDevice)(object, 0));
-        REQUIRE(bind(object, 0, mine, 0, 32 * MiB, 0) == CUDA_ERROR_INVALID_VALUE);  // A part is missing.
+        REQUIRE(bind(object, 0, mine, 0, 32 * MiB, 0) == CUDA_ERROR_INVALID_VALUE);  // One device has not
+                                                                                     // been added.
         REQUIRE(CU(cuMulticastAddDevice)(object, 0) == CUDA_ERROR_INVALID_VALUE);
         OK(CU(cuMulticastAddDevice)(object, 1));
         OK(bind(object, 0, mine, 0, 16 * MiB, 0));
@@ -60,7 +62,7 @@ TEST_F(DriverTest, memory_bound_to_a_multicast_object_lives_until_it_is_unbound)
         REQUIRE(CU(cuMulticastUnbind)(object, 0, 0, 8 * MiB) == CUDA_ERROR_INVALID_VALUE);
         OK(CU(cuMulticastUnbind)(object, 0, 0, 16 * MiB));
         REQUIRE(free_now() == before);
-        // By address this time; the end of the object releases it.
+        // Binds by address. Destroying the object releases the memory.
         const CUmemGenericAllocationHandle again = memory(0, 8 * MiB);
         OK(CU(cuMemMap)(at, 8 * MiB, 0, again, 0));
         OK(CU(cuMulticastBindAddr)(object, 4 * MiB, at, 8 * MiB, 0));
@@ -72,7 +74,7 @@ TEST_F(DriverTest, memory_bound_to_a_multicast_object_lives_until_it_is_unbound)
       }));
 }
 
-TEST_F(DriverTest, devices_without_multicast_say_so) {
+TEST_F(DriverTest, devices_without_multicast_return_not_supported) {
   EXPECT_EQ(0, run([] {
               begin();
               int can = 1;
@@ -82,7 +84,7 @@ TEST_F(DriverTest, devices_without_multicast_say_so) {
               CUmemGenericAllocationHandle object = 0;
               REQUIRE(CU(cuMulticastCreate)(&object, &p) == CUDA_ERROR_NOT_SUPPORTED);
               p.size =
-                  MiB;  // As NVIDIA's driver 550, which reads no argument if no device supports multicast.
+                  MiB;  // As in NVIDIA's driver 550, which reads no argument if no device supports multicast.
               REQUIRE(CU(cuMulticastCreate)(&object, &p) == CUDA_ERROR_NOT_SUPPORTED);
               REQUIRE(CU(cuMulticastAddDevice)(memory(0, 2 * MiB), 0) == CUDA_ERROR_NOT_SUPPORTED);
             }));

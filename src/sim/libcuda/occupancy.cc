@@ -1,5 +1,5 @@
-// Occupancy: how many blocks of a function fit a multiprocessor, by threads, shared memory, registers and the
-// limit of blocks; and the queries of programs before they choose a launch's shape.
+// Occupancy: the number of blocks of a function that fit on a multiprocessor, given its threads, shared
+// memory, registers and limit of blocks. Also the queries that programs use to choose the shape of a launch.
 #include <algorithm>
 
 #include "sim/libcuda/module.h"
@@ -38,7 +38,7 @@ CUresult max_blocks(int* out, CUfunction f, int threads, size_t shared) {
   return CUDA_SUCCESS;
 }
 
-// Returns the block size that keeps most threads resident; among equals the largest.
+// Returns the block size that keeps the most threads resident; among equal ones, the largest.
 CUresult potential(int* grid, int* block, CUfunction f, CUoccupancyB2DSize shared_of, size_t shared,
                    int limit) {
   if (const CUresult e = known(f)) return e;
@@ -89,8 +89,8 @@ EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* out, CUfunction 
   return CUDA_SUCCESS;
 }
 
-// Clusters exist from compute capability 9.0 on. The model has no separate hardware limit for them: the
-// result is how many of their blocks fit on the device.
+// Clusters exist since compute capability 9.0. The model has no separate hardware limit for them, so the
+// result is the number of their blocks that fit on the device.
 EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int* out, CUfunction f, const CUlaunchConfig* config) {
   if (const CUresult e = known(f)) return e;
   if (!out || !config) return CUDA_ERROR_INVALID_VALUE;

@@ -1,5 +1,5 @@
-// Making, choosing and describing memory pools. Each device has a default pool, which cannot be destroyed,
-// and a current pool, from which cuMemAllocAsync takes. The host has both too.
+// The calls that create, select and describe memory pools. Each device has a default pool, which cannot be
+// destroyed, and a current pool, from which cuMemAllocAsync allocates. The host also has both.
 #include <cstring>
 
 #include "sim/libcuda/pools.h"
@@ -25,7 +25,7 @@ CUresult choose(unsigned device, bool host, CUmemoryPool pool) {
   return CUDA_SUCCESS;
 }
 
-// Reads a place of a pool: a device, or the host in any of its spellings.
+// Reads the location of a pool: a device, or the host in any of its forms.
 CUresult location(const CUmemLocation* l, unsigned* device, bool* host) {
   if (!l) return CUDA_ERROR_INVALID_VALUE;
   *host = false;
@@ -181,7 +181,7 @@ EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute whi
   }
 }
 
-// The pool's own device always has access; other devices get and lose it by this call.
+// The pool's own device always has access. This call grants it to other devices and revokes it.
 EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, size_t count) {
   if (const CUresult e = entered()) return e;
   if (!map && count) return CUDA_ERROR_INVALID_VALUE;

@@ -1,5 +1,5 @@
-// Pools that other processes import. An exportable pool makes its chunks as segments. The descriptor of a
-// pool only names it, and each pointer is passed as data that names its chunk. An imported pool holds no
+// Pools that other processes import. The chunks of an exportable pool are segments. The descriptor of a pool
+// only names the pool, and each pointer is passed as data that names its chunk. An imported pool holds no
 // memory of its own and allocates none.
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -98,7 +98,7 @@ EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr* out, CUmemoryPool pool, CUme
   uint64_t base = 0;
   if (const CUresult e = import_attach(segment, &base)) return e;
   *out = base + label.offset;
-  if (HeapRecord a; heap_find(*out, &a)) {  // The same pointer is imported once.
+  if (HeapRecord a; heap_find(*out, &a)) {  // A pointer can be imported only once.
     import_detach(base);
     return CUDA_ERROR_ALREADY_MAPPED;
   }

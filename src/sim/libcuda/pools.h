@@ -12,7 +12,7 @@ struct Pools {
   CUmemoryPool standard[max_devices] = {}, current[max_devices] = {};
   CUmemoryPool standard_host = nullptr, current_host = nullptr;
   uint32_t next_number = 0;
-  // By waiting stream, then by the stream waited for: how far the waiting stream has waited, by events.
+  // For each waiting stream, how far it has waited for each other stream through events.
   std::unordered_map<uint64_t, std::unordered_map<uint64_t, uint64_t>> waits;
 
   // The functions below require the mutex.
@@ -23,7 +23,7 @@ struct Pools {
 };
 Pools& pools();
 
-// Frees memory of a pool after a place in a stream, or immediately with an empty LastUse.
+// Frees memory of a pool after a position in a stream, or immediately if LastUse is empty.
 CUresult free_pooled(CUdeviceptr, const LastUse&);
 
 // Releases unused chunks while the pool reserves more than `keep` bytes. Requires the mutex.

@@ -1,4 +1,4 @@
-// The service thread is the only thread that this library makes. It blocks all signals and sleeps unless an
+// The service thread is the only thread that this library creates. It blocks all signals and sleeps unless an
 // asynchronous copy, a host function or a stream callback is outstanding.
 #include "sim/libcuda/schedule.h"
 
@@ -21,12 +21,12 @@
 namespace carve::sim {
 namespace {
 
-// The end of a wait is spun (ns), as the driver does, because a sleep ends later than requested.
+// Spins for the end of a wait (ns), as the driver does, because a sleep ends later than requested.
 constexpr uint64_t spin_ns = 30'000;
 constexpr uint64_t max_sleep =
-    20'000'000;  // Maximum time between two polls (ns), whatever the model's answer.
+    20'000'000;  // Maximum time between two polls (ns), whatever the model returns.
 
-// The kernel lets ordinary threads oversleep by 50 us to save wakes. A device has no such delay.
+// The kernel lets ordinary threads oversleep by 50 us to save wake-ups. A device has no such delay.
 void be_punctual() {
   static thread_local const bool done = prctl(PR_SET_TIMERSLACK, 1) == 0;
   (void)done;
@@ -38,7 +38,7 @@ void sleep_until(uint64_t t) {
   clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
 }
 
-// Waits a little for model time `t`; `turn` counts the attempts that were too early.
+// Waits a little for model time `t`. `turn` counts the attempts that were too early.
 void pause_until(uint64_t t, unsigned turn) {
   const uint64_t now = now_ns();
   const uint64_t backoff = turn < 3 ? 0 : std::min<uint64_t>(10'000ull << std::min(turn, 6u), 500'000);
@@ -54,8 +54,8 @@ CUresult state_of(const CUctx_st& c, const Device& d) {
   return static_cast<CUresult>(__atomic_load_n(&m.error, __ATOMIC_RELAXED));
 }
 
-// Performs the effects that are due, oldest end first. Only the service thread performs host functions and
-// all effects after one in its channel, since the model does not complete them before.
+// Performs the effects that are due, the earliest end first. Only the service thread performs host functions.
+// The model completes no later operation of a channel before the host function has run.
 void perform_due(CUctx_st& c) {
   if (c.outstanding.load(std::memory_order_acquire) == 0) return;
   const std::lock_guard one_at_a_time(c.performing);
@@ -85,7 +85,7 @@ void perform_due(CUctx_st& c) {
   }
 }
 
-// Returns when to poll an operation again: no event before that time can complete it.
+// Returns when to poll an operation again. No event before that time can complete it.
 uint64_t look_again(const Device& d, const CUctx_st& c, unsigned channel, uint64_t sequence) {
   const uint64_t next = next_event(d);
   return std::max(earliest_end(d, c.index, channel, sequence), next == never_time ? 0 : next);
@@ -97,7 +97,7 @@ uint64_t serve(CUctx_st& c, bool* did_something) {
   uint64_t wake = never_time;
   std::vector<std::pair<unsigned, std::function<void(uint64_t)>>> calls;
   bool due = false;
-  perform_due(c);  // A gate's condition may be the effect of an operation that no thread has performed yet.
+  perform_due(c);  // A gate may wait for an effect that no thread has performed yet.
   {
     const std::lock_guard lock(c.pending);
     const Locked device(d);
@@ -134,8 +134,8 @@ uint64_t serve(CUctx_st& c, bool* did_something) {
 
 void* service(void*) {
   Process& p = process();
-  // This thread does work of the device, which does not wait for a processor. The kernel refuses the priority
-  // to ordinary users.
+  // This thread does the work of the device, which does not wait for a processor. The kernel denies the
+  // priority to ordinary users.
   be_punctual();
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), -20);
   for (;;) {
@@ -145,7 +145,7 @@ void* service(void*) {
       for (const auto& [handle, c] : p.contexts)
         (c->outstanding.load(std::memory_order_acquire) ? contexts : others).push_back(c);
     }
-    // A gate may wait for work in a context in which no thread advances the time.
+    // A gate may wait for work in a context whose time no other thread advances.
     if (!contexts.empty())
       for (const auto& c : others) {
         const Locked device(c->own_device());
@@ -242,7 +242,7 @@ CUresult submit(CUctx_st& c, unsigned channel, const Op& op, Effect effect, uint
       if (const CUresult e = state_of(c, d)) return e;
       const uint64_t now = now_ns();
       advance(d, now);
-      // The ring entry to be reused may still be needed by an effect that no thread has performed yet.
+      // An effect that no thread has performed yet may still need the ring entry that is about to be reused.
       harvest = !c.effects[channel].empty() && c.effects[channel].front().sequence + ring_size <=
                                                    d.contexts[c.index].channels[channel].submitted;
       if (!harvest && has_room(d, c.index, channel)) {
@@ -257,7 +257,7 @@ CUresult submit(CUctx_st& c, unsigned channel, const Op& op, Effect effect, uint
       }
       if (!has_room(d, c.index, channel)) {
         sweep(process().set, c.device,
-              now);  // A dead process may hold the engine for which this thread waits.
+              now);  // A dead process may still occupy the engine for which this thread waits.
         room_at = look_again(d, c, channel, d.contexts[c.index].channels[channel].completed);
       }
     }
@@ -354,7 +354,7 @@ unsigned take_channel(CUctx_st& c, bool blocking, Partition part) {
     const bool other_kind =
         c.channel_users[k] && (channel.blocking != blocking || channel.partition_first != part.first ||
                                channel.partition != part.size);
-    // A new stream need not wait for work that a destroyed stream left.
+    // A new stream must not inherit the work that a destroyed stream left.
     const bool left_over = !c.channel_users[k] && channel.submitted > channel.completed;
     return 2 * c.channel_users[k] + left_over + (other_kind ? 1'000'000u : 0u);
   };

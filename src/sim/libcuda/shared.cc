@@ -1,5 +1,5 @@
-// Every decision whether a segment lives is made under the device's lock, which the sweep also holds. Making
-// a segment takes about 50 us, for its file.
+// Whether a segment is still in use is always decided under the device's lock, which the sweep also holds.
+// Creating a segment takes about 50 us, because of its file.
 #include "sim/libcuda/shared.h"
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@ struct Label {
   uint64_t bytes;
 };
 
-// The segments that this process has open, so that it joins each one once.
+// The segments that this process has open. Each is joined only once.
 using Name = std::tuple<unsigned, unsigned, uint64_t>;
 struct Registry {
   std::mutex mutex;
@@ -45,8 +45,8 @@ bool lock_for_reading(int fd) {
   return fcntl(fd, F_OFD_SETLK, &lock) == 0;
 }
 
-// Returns a descriptor of the segment's file, with its own open file description, which holds the segment.
-// Requires the device's lock.
+// Returns a descriptor of the segment's file with its own open file description, which keeps the segment in
+// use. Requires the device's lock.
 int open_held(unsigned device, unsigned index, int flags) {
   char path[640];
   segment_path(process().set, device, index, path);
@@ -77,8 +77,8 @@ CUresult Shared::create(unsigned device, uint64_t bytes, Counted counted, CUctx_
   const Locked lock(d);
   if (bytes > free_bytes(d)) sweep(p.set, device, now_ns(), true);
   if (counted == Counted::for_the_process) {
-    // Makes room, or refuses. While the lock is held the room stays; the bytes are then counted once, as a
-    // segment, even if this process is killed while it makes the file.
+    // Makes room or refuses. The room remains while the lock is held. The bytes are then counted once, as a
+    // segment, even if this process is killed while it creates the file.
     if (const Refusal r = take_for(d, p.slot, p.generation, bytes); r != Refusal::none) return refusal(r);
     give_for(d, p.slot, p.generation, bytes);
   }
@@ -162,7 +162,9 @@ Shared::~Shared() {
   Device& d = *p.set.devices[device_];
   const std::lock_guard registered(registry().mutex);
   const auto known = registry().open.find({device_, index_, serial_});
-  if (known == registry().open.end() || !known->second.expired()) return;  // Opened again since.
+  if (known == registry().open.end() || !known->second.expired())
+    return;  // It was opened again in the
+             // meantime.
   registry().open.erase(known);
   const Locked lock(d);
   if (d.segments[index_].serial != serial_) return;

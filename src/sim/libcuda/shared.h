@@ -1,7 +1,7 @@
 // A segment of this process: memory that other processes can open, by number or through a descriptor, and
-// whose bytes are the same in all of them. Its file is mapped, with a description that carries a lock
-// (sim/model/FORMAT.md), and no descriptor is kept. So a program that closes all its descriptors loses no
-// memory, and a forked child inherits none.
+// whose bytes are the same in all of them. Its file stays mapped through an open file description that holds
+// a lock (sim/model/FORMAT.md), and no descriptor is kept. So a program that closes all its descriptors loses
+// no memory, and a forked child inherits none of it.
 #pragma once
 
 #include <memory>
@@ -14,9 +14,9 @@ class Shared {
  public:
   enum class Counted { for_the_process, in_the_context, nowhere };
 
-  // Creates memory on a device (its ordinal in the set), zeroed. `Counted` decides where its bytes count. For
-  // the process: they are taken from the device, which may fail with CUDA_ERROR_OUT_OF_MEMORY. In the
-  // context: it has the blocks already and gives them up. Nowhere: memory of the host.
+  // Creates zeroed memory on a device (its ordinal in the set). `Counted` determines how its bytes are
+  // counted: for the process, which takes them from the device and may fail with CUDA_ERROR_OUT_OF_MEMORY; in
+  // a context, which already has the blocks and gives them up; or not at all, for host memory.
   static CUresult create(unsigned device, uint64_t bytes, Counted, CUctx_st* context,
                          std::shared_ptr<Shared>*);
 
@@ -25,8 +25,8 @@ class Shared {
   static CUresult open(unsigned device, unsigned index, uint64_t serial, std::shared_ptr<Shared>*);
   static CUresult open(int descriptor, std::shared_ptr<Shared>*);
 
-  // Returns a new descriptor, which keeps the memory alive in any process, or -1 if the process can have no
-  // more.
+  // Returns a new descriptor, which keeps the memory allocated in any process, or -1 if the process cannot
+  // open more descriptors.
   int descriptor() const;
 
   char* base() const { return base_; }

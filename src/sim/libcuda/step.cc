@@ -5,7 +5,7 @@
 namespace carve::sim {
 namespace {
 
-// Creates a step that holds its channel until an operation of another context is done.
+// Creates a step that blocks its channel until an operation of another context is done.
 Step gate_for(const Place& p) {
   Step gate;
   gate.op.kind = OpKind::host;
@@ -39,7 +39,7 @@ CUresult submit_after(const std::shared_ptr<CUctx_st>& c, unsigned channel, std:
       if (const CUresult e = submit(*c, channel, gate.op, std::move(gate.effect), nullptr)) return e;
       continue;
     }
-    if (p.channel == channel) continue;  // A channel keeps its own order.
+    if (p.channel == channel) continue;  // A channel preserves its own order.
     if (op.dependency_count == max_dependencies) {
       Op join = {};
       join.kind = OpKind::mark;

@@ -1,10 +1,10 @@
 // A step is one execution of an item of a stream or of a graph node: one operation for the model, and its
-// effect on this process's memory. Calls prepare steps. A stream submits them immediately; a graph keeps the
-// inputs from which they are made and submits them at each launch.
+// effect on this process's memory. Calls prepare steps. A stream submits them immediately; a graph keeps
+// their inputs, and creates and submits them at each launch.
 //
-// The model orders the operations of one channel, and lets one wait for up to three places in other channels
-// of its context. `submit_after` accepts any set of places: it joins further ones by marks and those in other
-// contexts by gates, which the service thread opens.
+// The model orders the operations of one channel. An operation can also wait for up to three operations in
+// other channels of its context. `submit_after` accepts any set of operations: it joins more than three with
+// marks, and waits for those in other contexts with gates, which the service thread opens.
 #pragma once
 
 #include <span>
@@ -26,14 +26,15 @@ struct Place {
   uint64_t sequence = 0;
 };
 
-// Submits to a channel, after all places. `out` may be null.
+// Submits to a channel, after all operations in `places`. `out` may be null.
 CUresult submit_after(const std::shared_ptr<CUctx_st>&, unsigned channel, std::span<const Place>, Step,
                       Place* out);
 
-// Returns whether the operation there is done. Also true for a context that is gone and for an empty place.
+// Returns whether the operation at the place is done. Also true for an empty place and for a context that no
+// longer exists.
 bool is_over(const Place&);
 
-// Submits a copy in a stream; with `wait`, waits until it is done.
+// Submits a copy in a stream. If `wait` is set, waits until it is done.
 CUresult move(const CUDA_MEMCPY3D&, CUstream, bool wait);
 
 // Creates steps for copies and sets. Fails with CUDA_ERROR_INVALID_VALUE for ranges that leave their
@@ -43,10 +44,10 @@ CUresult set_step(CUctx_st&, const CUDA_MEMSET_NODE_PARAMS&, Step*);
 
 // Returns CUDA_ERROR_INVALID_VALUE if the handle is not an event.
 CUresult known_event(CUevent);
-// Records an event after the places.
+// Records an event after the operations in `places`.
 CUresult submit_record(CUevent, const std::shared_ptr<CUctx_st>&, unsigned channel, std::span<const Place>,
                        Place* out);
-// Returns where the event was last recorded; a place without a context if there is nothing to wait for.
+// Returns where the event was last recorded. The place has no context if there is nothing to wait for.
 CUresult recorded_place(CUevent, Place*);
 
 // Creates one step for each stream memory operation. Fails with CUDA_ERROR_INVALID_VALUE for an address that

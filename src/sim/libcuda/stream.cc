@@ -1,6 +1,7 @@
-// Streams, events and host functions. A stream is a channel of the model. An event is a place in a channel,
-// whose time the model fixes. A wait for an event of the same device is a dependency; a wait for one of
-// another device is a gate that the service thread opens. For events of other processes see ipc_event.h.
+// Streams, events and host functions. A stream is a channel of the model. An event is a position in a
+// channel, whose time the model determines. A wait for an event of the same device is a dependency; a wait
+// for an event of another device is a gate that the service thread opens. Events of other processes are in
+// ipc_event.h.
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,18 +25,18 @@ CUresult known_event(CUevent event) {
 
 namespace {
 
-// Returns the part of the event that other processes see; null if there is none.
+// Returns the part of the event that other processes see, or null if there is none.
 std::shared_ptr<SharedEvent> shared_event(CUevent event) {
   const std::lock_guard lock(process().mutex);
   return process().events.contains(event) ? event->shared : nullptr;
 }
 
-// Returns whether another process recorded the event last.
+// Returns whether the last recording was made by another process.
 bool is_foreign(const SharedEvent* shared, const Recording* own) {
   return shared && (own ? own->number : 0) != shared->last();
 }
 
-// Creates a step that holds its channel until the recording of another process is over.
+// Creates a step that blocks its channel until the recording of another process is over.
 Step foreign_gate(const std::shared_ptr<SharedEvent>& shared) {
   Step gate;
   gate.op.kind = OpKind::host;
@@ -201,7 +202,7 @@ CUresult wait_event(CUstream handle, CUevent event, unsigned flags) {
   if (e) return e;
   if (const auto shared = shared_event(event); is_foreign(shared.get(), r.get()))
     return submit_after(a.context, a.stream->channel, {}, foreign_gate(shared), nullptr);
-  if (!recorded_here) return CUDA_SUCCESS;  // Never recorded: there is nothing to wait for.
+  if (!recorded_here) return CUDA_SUCCESS;  // Never recorded, so there is nothing to wait for.
   const auto from = r->context.lock();
   if (!from || r->end_ns.load(std::memory_order_acquire)) return CUDA_SUCCESS;
   Step step;
@@ -307,7 +308,7 @@ EXPORT CUresult cuStreamAddCallback_ptsz(CUstream s, CUstreamCallback f, void* d
 
 namespace {
 
-// Only the priority has an effect among a stream's attributes; the others are policies for caches and memory
+// Of a stream's attributes, only the priority has an effect; the others are policies for caches and memory
 // domains.
 CUresult get_attribute(CUstream handle, CUstreamAttrID which, CUstreamAttrValue* out) {
   At a;

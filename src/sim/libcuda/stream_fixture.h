@@ -1,6 +1,6 @@
-// Streams that a test blocks for as long as it needs. A test that launches a kernel of 20 ms and then expects
-// it to be unfinished fails if its process is suspended for 20 ms. After a closed blocker no work completes,
-// whatever the delay.
+// Streams that a test blocks for as long as it needs. A test that launches a kernel of 20 ms and expects it
+// to be unfinished would fail if its process is suspended for 20 ms. Behind a closed blocker, no work
+// completes however long the test is delayed.
 #pragma once
 
 #include <atomic>
@@ -25,14 +25,14 @@ inline uint32_t* pinned() {
   return static_cast<uint32_t*>(p);
 }
 
-// Holds streams back until `open`; the work submitted by then runs by the model's rules.
+// Blocks streams until `open` is called. The work submitted by then runs by the model's rules.
 class StreamBlocker {
  public:
   void close(CUstream s) const {
     OK(CU(cuStreamWaitValue32)(s, reinterpret_cast<CUdeviceptr>(word_), 1, CU_STREAM_WAIT_VALUE_EQ));
   }
-  // Both streams begin at the same model time. If each polled the word itself, their starts would differ by
-  // the delays of their pollers.
+  // Blocks both streams such that they begin at the same model time. If each polled the word itself, their
+  // starts would differ by the delays of the polls.
   void close_both(CUstream s, CUstream t) const {
     close(s);
     CUevent opened = event();

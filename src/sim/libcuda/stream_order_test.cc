@@ -33,7 +33,7 @@ constexpr bool waits(Which a, Which b) {
   return same(a, b) || (legacy(a) && b != Which::non_blocking) || (legacy(b) && a != Which::non_blocking);
 }
 
-// One item of each kind of work, and a recording after it.
+// One item of each kind of work, followed by a recording.
 struct Work {
   CUfunction f = spin();
   uint32_t* host = pinned();
@@ -63,7 +63,7 @@ struct Work {
   }
 };
 
-TEST_F(DriverTest, streams_wait_for_each_other_as_their_kinds_say_whatever_the_work) {
+TEST_F(DriverTest, streams_wait_for_each_other_according_to_their_kind_for_every_kind_of_work) {
   EXPECT_EQ(0, run([] {
               begin();
               const Streams streams;
@@ -79,7 +79,7 @@ TEST_F(DriverTest, streams_wait_for_each_other_as_their_kinds_say_whatever_the_w
                     else
                       blocker.close(streams.of(first));
                     work.give(second, streams.of(second), kind, done);
-                    // After the blocker it cannot be done; independent of it, it completes.
+                    // Work that follows the blocker cannot be done; independent work completes.
                     const CUresult now =
                         waits(first, second) ? CU(cuEventQuery)(done) : CU(cuEventSynchronize)(done);
                     const CUresult wanted = waits(first, second) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;

@@ -1,4 +1,4 @@
-// One mutex for all pools of the process; submissions that may block happen outside it.
+// One mutex guards all pools of the process. Submissions that may block are made without holding it.
 #include "sim/libcuda/stream_pool.h"
 
 #include <sys/mman.h>
@@ -47,7 +47,7 @@ CUmemoryPool Pools::current_of(unsigned device, bool host) {
 
 namespace {
 
-// Returns the identifier of a channel, unique over the life of this process.
+// Returns a number for a channel that is unique during the life of this process.
 uint64_t stream_key(const CUctx_st& c, unsigned channel) { return c.id * max_channels + channel + 1; }
 
 std::shared_ptr<CUctx_st> context_behind(const LastUse& use) {
@@ -58,7 +58,7 @@ std::shared_ptr<CUctx_st> context_behind(const LastUse& use) {
 }
 unsigned channel_behind(const LastUse& use) { return static_cast<unsigned>((use.stream - 1) % max_channels); }
 
-// Returns whether the work before the place is done. A context that is gone has no work.
+// Returns whether the work before the position is done. A context that no longer exists has no work.
 bool over(const LastUse& use) {
   const auto c = context_behind(use);
   if (!c) return true;
@@ -117,9 +117,9 @@ void give_chunk(CUmemPoolHandle_st& pool, const PoolBook::Chunk& chunk) {
   give_bytes(pool.device, chunk.bytes);
 }
 
-// Finds a place in the pool for work of this channel; *wait is the work that must end first. It follows the
-// order that the driver documents: memory that is free for this stream, then more memory, then memory that
-// another stream will have freed.
+// Finds free memory in the pool for work of this channel. *wait receives the work that must end first.
+// Follows the order that the driver documents: memory that is free for this stream, then more memory, then
+// memory that another stream will have freed.
 CUresult place(CUmemPoolHandle_st& pool, uint64_t bytes, const CUctx_st& c, unsigned channel, uint64_t* base,
                LastUse* wait) {
   const uint64_t own = stream_key(c, channel);

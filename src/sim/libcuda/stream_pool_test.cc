@@ -1,4 +1,4 @@
-// Pools through the real library: what they reserve, when it is released, and what may be reused.
+// Pools through the real library: how much they reserve, when it is released, and which memory may be reused.
 #include <cstring>
 #include <vector>
 
@@ -28,7 +28,7 @@ CUmemoryPool make_pool(size_t most = 0, CUmemLocationType where = CU_MEM_LOCATIO
   return pool;
 }
 
-TEST_F(DriverTest, a_pool_reserves_32_mib_at_a_time_and_gives_back_at_a_synchronisation) {
+TEST_F(DriverTest, a_pool_reserves_multiples_of_32_mib_and_releases_them_at_a_synchronisation) {
   EXPECT_EQ(0, run([] {
               begin();
               const size_t before = free_now();
@@ -59,7 +59,7 @@ TEST_F(DriverTest, a_pool_reserves_32_mib_at_a_time_and_gives_back_at_a_synchron
             }));
 }
 
-TEST_F(DriverTest, a_release_threshold_keeps_memory_and_a_trim_takes_it) {
+TEST_F(DriverTest, a_release_threshold_keeps_memory_until_a_trim) {
   EXPECT_EQ(0, run([] {
               begin();
               const size_t before = free_now();
@@ -78,7 +78,7 @@ TEST_F(DriverTest, a_release_threshold_keeps_memory_and_a_trim_takes_it) {
             }));
 }
 
-TEST_F(DriverTest, a_stream_reuses_its_own_memory_immediately_and_others_after_an_event) {
+TEST_F(DriverTest, a_stream_reuses_its_own_memory_immediately_and_that_of_others_after_an_event) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();
@@ -97,7 +97,7 @@ TEST_F(DriverTest, a_stream_reuses_its_own_memory_immediately_and_others_after_a
               OK(CU(cuMemAllocFromPoolAsync)(&b, 32 * MiB, pool, s));
               REQUIRE(b == a && reserved(pool) == 32 * MiB);
               OK(CU(cuMemFreeAsync)(b, s));
-              // The kernel of s may still use it: t gets another chunk,
+              // The kernel of s may still use the memory, so t gets another chunk,
               OK(CU(cuMemAllocFromPoolAsync)(&c, 32 * MiB, pool, t));
               REQUIRE(c != a && reserved(pool) == 64 * MiB);
               OK(CU(cuMemFreeAsync)(c, t));
@@ -113,7 +113,7 @@ TEST_F(DriverTest, a_stream_reuses_its_own_memory_immediately_and_others_after_a
             }));
 }
 
-TEST_F(DriverTest, a_pool_at_its_limit_waits_for_what_another_stream_frees) {
+TEST_F(DriverTest, a_pool_at_its_limit_waits_for_memory_that_another_stream_frees) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();
@@ -134,14 +134,14 @@ TEST_F(DriverTest, a_pool_at_its_limit_waits_for_what_another_stream_frees) {
               set(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 1);
               OK(CU(cuMemAllocFromPoolAsync)(&b, 64 * MiB, pool, t));
               REQUIRE(b == a);
-              REQUIRE(CU(cuStreamQuery)(t) == CUDA_ERROR_NOT_READY);  // It comes after the kernel of s.
+              REQUIRE(CU(cuStreamQuery)(t) == CUDA_ERROR_NOT_READY);  // It waits for the kernel of s.
               blocker.open();
               OK(CU(cuStreamSynchronize)(t));
               OK(CU(cuStreamQuery)(s));
             }));
 }
 
-TEST_F(DriverTest, a_destroyed_pool_lives_until_its_memory_is_free) {
+TEST_F(DriverTest, a_destroyed_pool_exists_until_its_memory_is_free) {
   EXPECT_EQ(0, run([] {
               begin();
               const size_t before = free_now();
@@ -163,7 +163,7 @@ TEST_F(DriverTest, a_destroyed_pool_lives_until_its_memory_is_free) {
             }));
 }
 
-TEST_F(DriverTest, the_two_ways_to_free_take_each_others_memory) {
+TEST_F(DriverTest, memory_of_either_allocator_can_be_freed_by_either_call) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUfunction f = spin();
@@ -179,7 +179,7 @@ TEST_F(DriverTest, the_two_ways_to_free_take_each_others_memory) {
             }));
 }
 
-TEST_F(DriverTest, a_pool_of_host_memory_takes_nothing_of_the_device) {
+TEST_F(DriverTest, a_pool_of_host_memory_takes_no_device_memory) {
   EXPECT_EQ(0, run([] {
               begin();
               const size_t before = free_now();
@@ -195,7 +195,7 @@ TEST_F(DriverTest, a_pool_of_host_memory_takes_nothing_of_the_device) {
             }));
 }
 
-TEST_F(DriverTest, pointers_and_pools_know_each_other_and_access_is_as_set) {
+TEST_F(DriverTest, pointers_report_their_pool_and_access_can_be_set) {
   EXPECT_EQ(0, run([] {
               begin();
               CUmemoryPool pool = make_pool(), other = nullptr;
@@ -218,7 +218,7 @@ TEST_F(DriverTest, pointers_and_pools_know_each_other_and_access_is_as_set) {
             }));
 }
 
-TEST_F(DriverTest, a_killed_process_gives_its_pools_back_even_without_a_context) {
+TEST_F(DriverTest, pools_of_a_killed_process_are_released_even_without_a_context) {
   const Signal holds;
   const pid_t holder = start([&] {
     const CUcontext c = begin();
@@ -232,7 +232,7 @@ TEST_F(DriverTest, a_killed_process_gives_its_pools_back_even_without_a_context)
   EXPECT_EQ(0, run([&] {
               begin();
               const size_t with = free_now();
-              kill(holder, SIGKILL);  // Its own parent reaps it.
+              kill(holder, SIGKILL);  // The holder's own parent reaps it.
               EVENTUALLY(free_now() == with + 1024 * MiB);
             }));
   EXPECT_EQ(128 + SIGKILL, finish(holder));

@@ -1,5 +1,5 @@
 // Tests of the driver from a program's point of view. Every test runs its statements in child processes that
-// open the built libcuda.so.1: a loaded driver stays loaded, so a parent that had loaded it could not fork
+// open the built libcuda.so.1: a loaded driver stays loaded, so a parent that has loaded it could not fork
 // clean children. REQUIRE ends the child with a message; the parent expects exit status 0.
 #pragma once
 
@@ -25,8 +25,8 @@
       _exit(1);                                                                           \
     }                                                                                     \
   } while (false)
-// Waits until another process has made the condition true. The longest wait is for the death of a process
-// with much memory.
+// Waits until another process has made the condition true. The death of a process with much memory takes
+// longest.
 #define EVENTUALLY(condition)                                                     \
   do {                                                                            \
     for (int waited = 0; waited < 20'000 && !(condition); ++waited) usleep(1000); \
@@ -93,7 +93,7 @@ class DriverTest : public testing::Test {
     std::fflush(nullptr);
     const pid_t pid = fork();
     if (pid == 0) {
-      alarm(100);  // Ends a child that waits for a process that failed.
+      alarm(100);  // Ends a child that would otherwise wait forever for a failed process.
       body();
       _exit(0);
     }
@@ -110,7 +110,7 @@ class DriverTest : public testing::Test {
   std::string directory_;
 };
 
-// A pipe over which processes wait for each other.
+// A pipe on which processes wait for each other.
 class Signal {
  public:
   Signal() {
@@ -155,7 +155,7 @@ class Pipe {
   int ends_[2];
 };
 
-// The first calls of a process: initialises the driver and makes a context.
+// Initialises the driver and creates a context, as the first calls of a process do.
 inline CUcontext begin(int device = 0) {
   CUcontext context = nullptr;
   OK(CU(cuInit)(0));

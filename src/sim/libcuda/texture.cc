@@ -1,5 +1,5 @@
-// Texture and surface objects over linear and pitched memory: a description through which kernels would read.
-// Kernels are not executed, so an object is its description and a number.
+// Texture and surface objects over linear and pitched memory, through which kernels would read. Kernels are
+// not executed, so an object is only its description and a number.
 #include "sim/libcuda/driver_state.h"
 #include "sim/libcuda/heap.h"
 
@@ -31,7 +31,7 @@ CUresult create(unsigned long long* out, const CUDA_RESOURCE_DESC* resource,
   if (!out || !resource) return CUDA_ERROR_INVALID_VALUE;
   const uint64_t bytes = extent(*resource);
   if (bytes == 0) return unsupported("texture and surface objects of arrays");
-  // The device pointer of both kinds is at the same offset.
+  // The device pointer is at the same offset for both kinds.
   HeapRecord a;
   if (!heap_find(resource->res.linear.devPtr, &a)) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(process().mutex);

@@ -1,5 +1,5 @@
 // User objects: a program's data with a destructor, kept alive by references that the program and its graphs
-// hold (CUDA programming guide, "CUDA User Objects"). The destructor runs in the thread that gives up the
+// hold (CUDA programming guide, "CUDA User Objects"). The destructor runs in the thread that releases the
 // last reference, while this library holds no lock. An executable keeps its references until its launches
 // have ended.
 #include <algorithm>
@@ -34,7 +34,7 @@ void release_object(CUuserObject object, unsigned count) {
 EXPORT CUresult cuUserObjectCreate(CUuserObject* out, void* data, CUhostFn destroy, unsigned int references,
                                    unsigned int flags) {
   if (const CUresult e = entered()) return e;
-  constexpr unsigned no_destructor_sync = 1;  // Required: the driver does not wait for destructors.
+  constexpr unsigned no_destructor_sync = 1;  // Required, because the driver does not wait for destructors.
   if (!out || !destroy || !references || references > INT32_MAX || flags != no_destructor_sync)
     return CUDA_ERROR_INVALID_VALUE;
   const GraphLock lock;
@@ -59,7 +59,7 @@ EXPORT CUresult cuUserObjectRelease(CUuserObject object, unsigned int count) {
 EXPORT CUresult cuGraphRetainUserObject(CUgraph g, CUuserObject object, unsigned int count,
                                         unsigned int flags) {
   if (const CUresult e = entered()) return e;
-  constexpr unsigned move_flag = 1;  // The program's references become the graph's.
+  constexpr unsigned move_flag = 1;  // The program's references become those of the graph.
   const GraphLock lock;
   if (!is_graph(g) || !objects().contains(object) || !count || flags > move_flag)
     return CUDA_ERROR_INVALID_VALUE;

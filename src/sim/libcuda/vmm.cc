@@ -1,4 +1,4 @@
-// One mutex for the three tables. A mapping is a second view of the same pages (mremap of a shared mapping
+// One mutex guards the three tables. A mapping is a second view of the same pages (mremap of a shared mapping
 // with an old size of 0). So two mappings of a handle, and two processes, see the same bytes.
 #include "sim/libcuda/vmm.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 struct Handle {
   std::weak_ptr<Backing> backing;
-  std::shared_ptr<Backing> held;  // Set while the program has references.
+  std::shared_ptr<Backing> held;  // Set while the program holds references.
   unsigned references = 0;
 };
 struct Mapping {
@@ -60,8 +60,8 @@ std::map<uint64_t, Mapping>::iterator mapping_at(uint64_t address) {
   return address - it->first < it->second.bytes ? it : vmm().mappings.end();
 }
 
-// The mappings that make up [base, base + bytes) exactly: the first one and the one past the last. Empty if
-// there are none.
+// The mappings that together cover [base, base + bytes) exactly: the first and the one past the last. Empty
+// if there are none.
 using Mappings = std::map<uint64_t, Mapping>;
 std::pair<Mappings::iterator, Mappings::iterator> exactly(uint64_t base, uint64_t bytes) {
   const auto first = vmm().mappings.find(base);
@@ -189,7 +189,7 @@ EXPORT CUresult cuMemExportToShareableHandle(void* out, CUmemGenericAllocationHa
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
     return type == CU_MEM_HANDLE_TYPE_NONE ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
   if (b->multicast) return CUDA_ERROR_NOT_SUPPORTED;
-  if (!b->shared) return CUDA_ERROR_INVALID_VALUE;  // Sharing was not requested when the memory was made.
+  if (!b->shared) return CUDA_ERROR_INVALID_VALUE;  // Sharing was not requested at creation.
   const int fd = b->shared->descriptor();
   if (fd < 0) return CUDA_ERROR_OPERATING_SYSTEM;
   *static_cast<int*>(out) = fd;
@@ -246,7 +246,7 @@ EXPORT CUresult cuMemAddressFree(CUdeviceptr base, size_t bytes) {
   return CUDA_SUCCESS;
 }
 
-// Mapped memory is not accessible before cuMemSetAccess.
+// Mapped memory cannot be accessed before cuMemSetAccess.
 EXPORT CUresult cuMemMap(CUdeviceptr base, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
                          unsigned long long flags) {
   if (const CUresult e = entered()) return e;

@@ -1,6 +1,6 @@
 // Memory that a program maps itself: physical memory by handle, address ranges, and mappings of one onto the
 // other. A handle's memory lives until all references to the handle and all mappings are released. Exported
-// memory also waits for all descriptors and other processes.
+// memory also lives until all descriptors are closed and all other processes have released it.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ struct Backing {
   CUmemAllocationProp properties = {};
   CUmemGenericAllocationHandle handle = 0;
   std::shared_ptr<Shared>
-      shared;  // Set if it can be exported or was imported; else the memory is private to this process.
+      shared;  // Set if it can be exported or was imported; otherwise the memory is private to this process.
   char* at = nullptr;
   bool counted = false;  // Counted in the process's holding.
   std::shared_ptr<Multicast>
@@ -32,7 +32,7 @@ struct Backing {
   ~Backing();
 };
 
-// Returns a handle for it, with one more reference.
+// Returns a handle for the memory, with one more reference.
 CUmemGenericAllocationHandle hold_backing(std::shared_ptr<Backing>);
 // Returns the memory of a handle that the program holds, or nullptr.
 std::shared_ptr<Backing> find_backing(CUmemGenericAllocationHandle);

@@ -72,7 +72,7 @@ int receive_fd(int socket) {
 }
 void* as_handle(int fd) { return reinterpret_cast<void*>(static_cast<intptr_t>(fd)); }
 
-TEST_F(DriverTest, physical_memory_needs_no_context_and_lives_as_long_as_handles_or_mappings) {
+TEST_F(DriverTest, physical_memory_needs_no_context_and_lives_as_long_as_its_handles_and_mappings) {
   EXPECT_EQ(0, run([] {
               OK(CU(cuInit)(0));
               const CUmemGenericAllocationHandle h = make(64 * MiB);
@@ -94,7 +94,7 @@ TEST_F(DriverTest, physical_memory_needs_no_context_and_lives_as_long_as_handles
             }));
 }
 
-TEST_F(DriverTest, copies_cross_mappings_side_by_side_and_stop_where_nothing_is_mapped) {
+TEST_F(DriverTest, copies_cross_adjacent_mappings_but_not_unmapped_addresses) {
   EXPECT_EQ(0, run([] {
               begin();
               const CUdeviceptr at = reserve(8 * MiB);
@@ -110,7 +110,7 @@ TEST_F(DriverTest, copies_cross_mappings_side_by_side_and_stop_where_nothing_is_
               REQUIRE(in == out);
               OK(CU(cuMemsetD8_v2)(at + MiB, 1, 2 * MiB));
               REQUIRE(CU(cuMemcpyHtoD_v2)(at + 1, in.data(), in.size()) == CUDA_ERROR_INVALID_VALUE);
-              // The same memory at a second address.
+              // Maps the same memory at a second address.
               const CUdeviceptr twin = mapped(b, 4 * MiB);
               OK(CU(cuMemcpyDtoH_v2)(out.data(), twin, 4 * MiB));
               REQUIRE(out[0] == 1 && out[MiB] == 'q');
@@ -157,7 +157,7 @@ TEST_F(DriverTest, invalid_mappings_are_rejected_as_documented) {
       }));
 }
 
-TEST_F(DriverTest, host_memory_by_handle_takes_nothing_and_the_host_reads_it) {
+TEST_F(DriverTest, host_memory_by_handle_takes_no_device_memory_and_is_readable_by_the_host) {
   EXPECT_EQ(0, run([] {
               begin();
               const size_t before = free_now();
@@ -198,7 +198,8 @@ TEST_F(DriverTest, exported_memory_outlives_its_exporter_and_is_freed_with_its_l
               const CUdeviceptr at = mapped(h, 100 * MiB);
               OK(CU(cuMemRelease)(h));
               kill(exporter, SIGKILL);
-              EVENTUALLY(free_now() == both + 256 * MiB);  // Its context is gone; its memory is not.
+              EVENTUALLY(free_now() == both + 256 * MiB);  // Its context has been destroyed, but not its
+                                                           // memory.
               std::vector<char> bytes(100 * MiB);
               OK(CU(cuMemcpyDtoH_v2)(bytes.data(), at, bytes.size()));
               REQUIRE(bytes[0] == 0x41 && bytes.back() == 0x41);
@@ -209,7 +210,7 @@ TEST_F(DriverTest, exported_memory_outlives_its_exporter_and_is_freed_with_its_l
   EXPECT_TRUE(std::filesystem::is_empty(directory_ + "/memory"));
 }
 
-TEST_F(DriverTest, a_descriptor_that_no_process_imported_keeps_memory_and_closing_it_releases_it) {
+TEST_F(DriverTest, memory_is_kept_by_an_open_descriptor_that_no_process_has_imported) {
   const Signal ready, closed, done;
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
@@ -233,7 +234,7 @@ TEST_F(DriverTest, a_descriptor_that_no_process_imported_keeps_memory_and_closin
     EVENTUALLY(free_now() == with + 10 * MiB);
   });
   ready.take();
-  const int fd = receive_fd(ends[1]);  // This process has no driver.
+  const int fd = receive_fd(ends[1]);  // This process has not loaded the driver.
   usleep(10'000);
   close(fd);
   closed.give();

@@ -1,9 +1,10 @@
-// Accounting: the processes that have used a device since it was turned on, with the most memory that each
-// one held, also after their end.
+// Accounting: the processes that have used a device since accounting was turned on, with the most memory that
+// each held. Ended processes are included.
 //
-// Source of the rules: NVIDIA, nvml.h of CUDA 13, group "Accounting Statistics". It is off until root turns
-// it on, it cannot be turned on in MIG mode, and turning it off removes all accounts. If two ended processes
-// had the same pid, the last one is reported. Not simulated: the utilization over a process's life.
+// The rules are those of NVIDIA, nvml.h of CUDA 13, group "Accounting Statistics". Accounting is off until
+// root turns it on, it cannot be turned on in MIG mode, and turning it off removes all accounts. If two ended
+// processes had the same pid, the last one is reported. The utilisation over a process's life is not
+// simulated.
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,7 +25,7 @@ struct AccountRow {
   Accounted entry;
 };
 
-// Calls visit(row) for each account, the newest first, until it returns true.
+// Calls visit(row) for each account, the newest first, until visit() returns true.
 template <class Visit>
 void newest_first(const Device& d, Visit visit) {
   const Accounting& all = d.accounting;
@@ -42,7 +43,7 @@ void newest_first(const Device& d, Visit visit) {
   }
 }
 
-// Calls act(device) with the device's lock, if accounting is on.
+// If accounting is on, calls act(device) with the device's lock held.
 template <class Act>
 nvmlReturn_t with_accounts(nvmlDevice_t device, const void* out, Act act) {
   Device* d = nullptr;

@@ -1,4 +1,4 @@
-// Properties of a device: names, place on the bus, clocks, limits, links. All come from the profile's facts.
+// Properties of a device: names, bus address, clocks, limits, links. All come from the profile's facts.
 #include <algorithm>
 #include <cstdio>
 
@@ -35,7 +35,7 @@ nvmlReturn_t text(nvmlDevice_t device, char* out, unsigned length, Get get) {
   return give_text(get(d->facts), out, length);
 }
 
-// Returns the megahertz of a clock domain, or 0 if the device does not have it.
+// Returns a clock domain's frequency in MHz, or 0 if the device does not have that domain.
 unsigned clock_mhz(const Facts& f, nvmlClockType_t type) {
   switch (type) {
     case NVML_CLOCK_GRAPHICS:
@@ -102,7 +102,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char* out, unsigned i
   return give_text(uuid, out, length);
 }
 
-// A figure of the facts, under its NVML name.
+// Defines a call that returns one of the facts, under its NVML name.
 #define FACT(name, Out, value)                                                       \
   EXPORT nvmlReturn_t name(nvmlDevice_t device, Out* out) {                          \
     return fact(device, out, [](const Facts& f [[maybe_unused]]) { return value; }); \
@@ -160,7 +160,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetGspFirmwareMode(nvmlDevice_t device, unsigned i
   if (const nvmlReturn_t e = fact(device, on, yes)) return e;
   return fact(device, by_default, yes);
 }
-// Megatransfers a second of the PCIe generation: 2500, 5000, 8000, 16000, 32000, 64000.
+// The speed of the PCIe generation in megatransfers per second: 2500, 5000, 8000, 16000, 32000 or 64000.
 EXPORT nvmlReturn_t nvmlDeviceGetPcieSpeed(nvmlDevice_t device, unsigned int* out) {
   return fact(device, out, [](const Facts& f) {
     return f.pcie_generation < 3 ? 2500u << (f.pcie_generation - 1) : 8000u << (f.pcie_generation - 3);
@@ -332,7 +332,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, nvmlG
   return NVML_SUCCESS;
 }
 
-// Returns the processors of this machine's NUMA node with the number that the profile gives the device.
+// Returns the processors of this machine's NUMA node whose number the profile assigns to the device.
 EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int size, unsigned long* set) {
   Device* d = nullptr;
   if (const nvmlReturn_t e = find_device(device, &d)) return e;

@@ -1,6 +1,6 @@
 // NVML's state for a process: the set, and the number of initialisations. Handles are pointers into one
-// array, so the library recognises a stale or foreign handle by its address. All calls work in a forked
-// child, as NVIDIA's do.
+// array, so the library recognises a stale or foreign handle by its address. All calls also work in a forked
+// child, as with NVIDIA's library.
 #pragma once
 
 #include <cstring>
@@ -33,7 +33,7 @@ nvmlReturn_t give_text(const char* text, char* out, unsigned length);
 
 void format_uuid(const Facts&, char (&out)[48]);
 
-// Returns one figure of the device's facts, as most calls do.
+// Returns one of the device's facts, as most calls do.
 template <class Out, class Get>
 nvmlReturn_t fact(nvmlDevice_t device, Out* out, Get get) {
   Device* d = nullptr;
@@ -46,7 +46,7 @@ nvmlReturn_t fact(nvmlDevice_t device, Out* out, Get get) {
 // Time (ns) that a call waits for a client that was stopped in the middle of a change.
 inline constexpr uint64_t lock_timeout = 250'000'000;
 
-// Returns one figure of the device's state, read under its lock and up to date.
+// Returns one value of the device's state, brought up to date and read under the device's lock.
 template <class Out, class Get>
 nvmlReturn_t state(nvmlDevice_t device, Out* out, Get get) {
   Device* d = nullptr;

@@ -1,4 +1,4 @@
-// Start, end, versions, errors, and finding devices.
+// Initialisation and shutdown, versions, error texts, and finding devices.
 #include <fcntl.h>
 #include <strings.h>
 #include <time.h>
@@ -55,7 +55,7 @@ nvmlReturn_t start() {
   if (!set) {
     const char* directory = set_directory();
     if (!directory) return NVML_ERROR_DRIVER_NOT_LOADED;
-    auto* fresh = new Set;  // Kept until the process ends: a close would drop libcuda's record lock.
+    auto* fresh = new Set;  // Never freed, because closing its files would drop libcuda's record lock.
     switch (open_set(directory, fresh)) {
       case Opened::yes: break;
       case Opened::absent: return delete fresh, NVML_ERROR_DRIVER_NOT_LOADED;
@@ -220,7 +220,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t*
 EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUID(const char* uuid, nvmlDevice_t* out) {
   return find(out, is_uuid, uuid);
 }
-// By UUID as text (type 1) or as its 16 bytes (type 2).
+// Finds a device by its UUID, as text (type 1) or as 16 bytes (type 2).
 EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t* uuid, nvmlDevice_t* out) {
   if (const nvmlReturn_t e = entered()) return e;
   if (!uuid) return NVML_ERROR_INVALID_ARGUMENT;
@@ -245,7 +245,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char* id, nvmlDevice_t* 
   return find(out, is_bus_id, id);
 }
 
-// Logs each call once, up to 256 of them: a monitor repeats its calls every second.
+// Logs each call once, and at most 256 calls, because a monitor repeats its calls every second.
 extern "C" nvmlReturn_t carve_sim_unsupported(const char* name) {
   static const char* said[256];
   const char* path = std::getenv("SIMGPU_LOG");

@@ -19,10 +19,11 @@ struct Usage {
   uint64_t bytes;
 };
 
-// Returns one row per process, without the processes that are not visible from this pid namespace.
+// Returns one row per process that is visible from this pid namespace.
 std::vector<Usage> processes(Device& d, unsigned index, uint64_t now) {
   const Locked lock(d,
-                    lock_timeout);  // Without the lock the amounts are still right, because each is one word.
+                    lock_timeout);  // Without the lock the amounts are still right, because each is a single
+                                    // word.
   if (lock.held()) sweep(the_set(), index, now, true);
   std::vector<Usage> rows;
   const auto add = [&](int pid, uint64_t bytes) {
@@ -73,8 +74,8 @@ nvmlReturn_t list_processes(nvmlDevice_t device, unsigned* count, Row* out) {
   return NVML_SUCCESS;
 }
 
-// Returns free memory, a sum of words each of which is valid without the lock, so a stopped client cannot
-// block the call.
+// Returns the free memory. It is a sum of words that are each valid without the lock, so a stopped client
+// cannot block the call.
 nvmlReturn_t free_memory(nvmlDevice_t device, const void* out, const Facts** facts, uint64_t* free) {
   Device* d = nullptr;
   if (const nvmlReturn_t e = find_device(device, &d)) return e;
@@ -90,7 +91,7 @@ nvmlReturn_t no_processes(nvmlDevice_t device, unsigned* count) {
   return fact(device, count, [](const Facts&) { return 0; });
 }
 
-// Returns the clients of an MPS server: all processes of the device, if it has one.
+// Returns the clients of an MPS server, which are all processes of the device if it has such a server.
 template <class Row>
 nvmlReturn_t list_mps_clients(nvmlDevice_t device, unsigned* count, Row* out) {
   Device* d = nullptr;
@@ -110,10 +111,11 @@ struct Work {
   unsigned percent;
 };
 
-// Returns a sample for each live process that was recorded after `since_us`: the time of its last record, and
-// the sum of its percentages over the number of periods since then.
+// Returns a sample for each live process that was recorded after `since_us`. A sample has the time of the
+// process's last record, and the sum of its percentages divided by the number of periods since `since_us`.
 std::vector<Work> work_since(Device& d, unsigned index, uint64_t since_us) {
-  static const uint64_t utc_offset_us = utc_us() - now_ns() / 1000;  // One value, so that no stamp moves.
+  static const uint64_t utc_offset_us = utc_us() - now_ns() / 1000;  // Computed once, so that no time stamp
+                                                                     // shifts.
   std::vector<Work> rows;
   const Locked lock(d, lock_timeout);
   if (lock.held()) {
@@ -152,7 +154,8 @@ nvmlReturn_t engine_idle(nvmlDevice_t device, unsigned* utilisation, unsigned* p
 
 }  // namespace
 
-// The target of nvmlEventSet_t: the registered devices, and how many of their errors were reported.
+// The object behind an nvmlEventSet_t: the registered devices, and how many of their errors have been
+// reported.
 struct nvmlEventSet_st {
   std::mutex mutex;
   struct {
@@ -308,8 +311,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int* o
   });
 }
 
-// Returns millijoules since the set was made: the idle power, and the additional power while kernels
-// ran.
+// Returns the energy in millijoules since the set was created: the idle power, plus the additional power
+// while kernels ran.
 EXPORT nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long* out) {
   return state(device, out, [](Device& d, uint64_t now) {
     advance(d, now);
@@ -337,7 +340,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, nvmlPcieUti
                                                 unsigned int* out) {
   return state(device, out, [&](Device& d, uint64_t now) {
     const uint64_t mbps = which == NVML_PCIE_UTIL_RX_BYTES ? d.facts.to_device_mbps : d.facts.to_host_mbps;
-    return mbps * 1000 * copy_percent(d, now) / 100;  // Kilobytes a second.
+    return mbps * 1000 * copy_percent(d, now) / 100;  // Kilobytes per second.
   });
 }
 
@@ -366,7 +369,7 @@ EXPORT nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long 
   return NVML_SUCCESS;
 }
 
-// Polls every 2 ms: an Xid has no list of waiters in the shared file, and a monitor can wait that long.
+// Polls every 2 ms, because the shared file has no list of waiters for Xids and a monitor can wait that long.
 EXPORT nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t* out, unsigned int timeout_ms) {
   if (const nvmlReturn_t e = entered()) return e;
   if (!set || !out) return NVML_ERROR_INVALID_ARGUMENT;

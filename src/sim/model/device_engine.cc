@@ -1,8 +1,9 @@
-// The schedule of one device. The rules are in device_engine.h; this file has their arithmetic.
+// The schedule of one device. The rules are described in device_engine.h; this file implements their
+// arithmetic.
 //
 // After every event `settle` writes the progress of the running kernels. Then `arrange` decides again which
 // operations at the heads of channels may start, what the copy engines do, and which kernels run with how
-// many multiprocessors. Both walk bit masks of what is active, so an event takes some 100 ns with a few
+// many multiprocessors. Both walk bit masks of what is active, so an event takes about 100 ns with a few
 // channels.
 #include "sim/model/device_engine.h"
 
@@ -16,7 +17,7 @@ namespace {
 constexpr uint64_t work_period_ns = 200'000'000;
 constexpr uint64_t utilization_window = 1'000'000'000 / 6;
 
-// The bits of a mask, lowest first: for (unsigned i : bits(mask)).
+// Iterates over the bits of a mask, lowest first: for (unsigned i : bits(mask)).
 struct Bits {
   uint64_t mask;
   struct End {};
@@ -40,8 +41,8 @@ const Op& head(const Device& d, unsigned context, unsigned channel) {
   return d.rings[context][channel][d.contexts[context].channels[channel].completed % ring_size];
 }
 
-// Full-width nanoseconds of work done in `elapsed` with a part of the width, and the inverse. Rounding makes
-// sure that a kernel never ends early.
+// Returns the full-width nanoseconds of work done in `elapsed` with a part of the width; the second function
+// is the inverse. Rounding ensures that a kernel never ends early.
 uint64_t work_done(uint64_t elapsed, unsigned granted, unsigned width) {
   return static_cast<uint64_t>(static_cast<unsigned __int128>(elapsed) * granted / width);
 }
@@ -88,8 +89,8 @@ void finish_head(Device& d, unsigned context, unsigned channel_index, uint64_t t
   }
 }
 
-// Closes a window that is over. Called at every event, so the window that a reader sees is the last sixth of
-// a second with work in it, not the whole time since the last reader.
+// Closes a window that is over. Called at every event, so a reader gets the last window of 1/6 s that
+// contained work, rather than the whole time since the last reader.
 unsigned percent(Window& w, uint64_t busy, uint64_t now) {
   const uint64_t age = now - w.start_ns;
   if (age < utilization_window) return w.last_percent;
@@ -165,7 +166,7 @@ int engine_of(OpKind kind) {
   return kind == OpKind::to_device ? 0 : kind == OpKind::to_host ? 1 : kind == OpKind::on_device ? 2 : -1;
 }
 
-// Gives each free copy engine the next ready copy after the one that it served last.
+// Gives each free copy engine the next ready copy in turn, starting after the one it served last.
 void start_copies(Device& d, uint64_t t) {
   Engine& e = d.engine;
   for (int engine = 0; engine < static_cast<int>(copy_engines); ++engine) {
@@ -202,7 +203,7 @@ void take_off(Device& d, int context) {
   }
 }
 
-// Gives the owner's ready kernels the multiprocessors: the most urgent first, then the oldest.
+// Assigns multiprocessors to the owner's ready kernels: the most urgent first, then the oldest.
 void grant(Device& d, uint64_t t) {
   const unsigned owner = static_cast<unsigned>(d.engine.owner);
   Context& c = d.contexts[owner];
@@ -268,7 +269,7 @@ void arrange_compute(Device& d, uint64_t t) {
       return;
     }
   }
-  // The next context in turn, counted from the owner.
+  // The next context in turn after the owner.
   const unsigned from = e.owner >= 0 ? static_cast<unsigned>(e.owner) + 1 : 0;
   const uint64_t turned = std::rotr(e.ready & ~own, static_cast<int>(from % 64));
   const auto next = static_cast<unsigned>((from + static_cast<unsigned>(std::countr_zero(turned))) % 64);
@@ -307,7 +308,7 @@ uint64_t unaccounted(const Device& d, bool busy) {
   return busy ? d.engine.now_ns - d.engine.accounted_ns : 0;
 }
 
-// Records the sample of the period that ends at `end`. All events before it were played.
+// Records the sample of the period that ends at `end`. All earlier events have been played.
 void record_sample(Device& d, uint64_t end) {
   const Engine& e = d.engine;
   uint64_t busy[max_contexts] = {}, all = 0;
@@ -319,7 +320,8 @@ void record_sample(Device& d, uint64_t end) {
     all += busy[i];
   }
   if (e.used == 0) return;
-  // One draw in proportion to each one's time; the number of the period is the seed.
+  // Chooses one context at random, with probabilities proportional to their times. The seed is the number of
+  // the period.
   uint64_t draw = end / work_period_ns * 0x9e3779b97f4a7c15u;
   draw = (draw ^ draw >> 29) * 0xbf58476d1ce4e5b9u;
   draw = (draw ^ draw >> 32) % std::max<uint64_t>(1, all);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t us = 1000, ms = 1000 * us, s = 1000 * ms;
 
-TEST(Engine, two_busy_contexts_share_the_device_exactly_but_for_the_switches) {
+TEST(Engine, gives_two_busy_contexts_equal_shares_apart_from_switches) {
   TestDevice d;
   const unsigned a = d.open(), b = d.open();
   for (int i = 0; i < 1000; ++i) d.kernel(a, 1, 5 * ms), d.kernel(b, 1, 5 * ms);
@@ -26,7 +26,7 @@ TEST(Engine, two_busy_contexts_share_the_device_exactly_but_for_the_switches) {
   EXPECT_NEAR(share_b, 2.0 / 4.2, 0.001);
 }
 
-TEST(Engine, a_single_context_is_never_interrupted) {
+TEST(Engine, never_interrupts_a_single_context) {
   TestDevice d;
   const unsigned a = d.open();
   const uint64_t end = d.start + 50 * ms;
@@ -38,7 +38,7 @@ TEST(Engine, a_single_context_is_never_interrupted) {
   EXPECT_EQ(d.op(a, 1, op).end_ns, end);
 }
 
-TEST(Engine, an_idle_owner_yields_immediately_and_a_preempted_kernel_keeps_its_remaining_work) {
+TEST(Engine, switches_from_an_idle_owner_immediately_and_resumes_preempted_kernels) {
   TestDevice d;
   const unsigned a = d.open(), b = d.open();
   const uint64_t x = d.kernel(a, 1, 3 * ms);
@@ -49,7 +49,7 @@ TEST(Engine, an_idle_owner_yields_immediately_and_a_preempted_kernel_keeps_its_r
   EXPECT_EQ(d.op(a, 1, x).end_ns - d.start, 3 * ms + 200 * us + 1 * ms);
 }
 
-TEST(Engine, kernels_of_one_context_run_side_by_side_in_leftover_multiprocessors) {
+TEST(Engine, runs_kernels_of_one_context_in_parallel_on_free_multiprocessors) {
   TestDevice d;  // 72 multiprocessors
   const unsigned a = d.open();
   const uint64_t wide = d.kernel(a, 1, 1 * ms, 36);
@@ -61,7 +61,7 @@ TEST(Engine, kernels_of_one_context_run_side_by_side_in_leftover_multiprocessors
   EXPECT_EQ(d.op(a, 3, third).end_ns - d.start, 2 * ms);
 }
 
-TEST(Engine, channels_of_one_partition_share_its_multiprocessors_and_others_have_the_rest) {
+TEST(Engine, limits_the_channels_of_a_partition_to_its_multiprocessors) {
   TestDevice d;  // 72 multiprocessors
   const unsigned a = d.open();
   for (const unsigned k : {1u, 2u}) d->contexts[a].channels[k].partition = 18;
@@ -78,7 +78,7 @@ TEST(Engine, channels_of_one_partition_share_its_multiprocessors_and_others_have
   EXPECT_EQ(d.op(a, 4, free).end_ns - d.start, 1 * ms);
 }
 
-TEST(Engine, an_urgent_stream_takes_the_multiprocessors_first) {
+TEST(Engine, gives_multiprocessors_to_an_urgent_stream_first) {
   TestDevice d;
   const unsigned a = d.open();
   const uint64_t batch = d.kernel(a, 1, 2 * ms, 72, 0);
@@ -89,7 +89,7 @@ TEST(Engine, an_urgent_stream_takes_the_multiprocessors_first) {
   EXPECT_EQ(d.op(a, 1, batch).end_ns - d.start, 3 * ms);
 }
 
-TEST(Engine, copies_run_next_to_kernels_one_at_a_time_per_direction) {
+TEST(Engine, runs_one_copy_per_direction_in_parallel_with_kernels) {
   TestDevice d;
   const unsigned a = d.open();
   const uint64_t k = d.kernel(a, 1, 4 * ms);
@@ -102,7 +102,7 @@ TEST(Engine, copies_run_next_to_kernels_one_at_a_time_per_direction) {
   EXPECT_EQ(d.op(a, 4, down).end_ns - d.start, 3 * ms);
 }
 
-TEST(Engine, an_operation_waits_for_its_dependencies_in_other_channels) {
+TEST(Engine, delays_an_operation_until_its_dependencies_in_other_channels_complete) {
   TestDevice d;
   const unsigned a = d.open();
   const uint64_t first = d.kernel(a, 1, 5 * ms, 1);
@@ -116,7 +116,7 @@ TEST(Engine, an_operation_waits_for_its_dependencies_in_other_channels) {
   EXPECT_EQ(d.op(a, 2, second).end_ns - d.start, 6 * ms);
 }
 
-TEST(Engine, the_legacy_stream_and_blocking_streams_wait_for_each_other) {
+TEST(Engine, orders_the_legacy_stream_and_blocking_streams) {
   TestDevice d;
   const unsigned a = d.open();
   d->contexts[a].channels[1].blocking = 1;
@@ -129,7 +129,7 @@ TEST(Engine, the_legacy_stream_and_blocking_streams_wait_for_each_other) {
   EXPECT_EQ(d.op(a, 2, free).end_ns - d.start, 1 * ms);
 }
 
-TEST(Engine, a_host_function_holds_its_channel_until_the_process_has_run_it) {
+TEST(Engine, blocks_a_channel_until_the_process_has_run_its_host_function) {
   TestDevice d;
   const unsigned a = d.open();
   const uint64_t call = d.push(a, 1, OpKind::host, 0), next = d.kernel(a, 1, 1 * ms);
@@ -140,7 +140,7 @@ TEST(Engine, a_host_function_holds_its_channel_until_the_process_has_run_it) {
   EXPECT_EQ(d.op(a, 1, next).end_ns - d.start, 11 * ms);
 }
 
-TEST(Engine, a_hung_kernel_ends_only_when_the_fault_is_cleared) {
+TEST(Engine, ends_a_hung_kernel_only_when_the_fault_is_cleared) {
   TestDevice d;
   const unsigned a = d.open(), b = d.open();
   d->faults.hang = 1;
@@ -153,7 +153,7 @@ TEST(Engine, a_hung_kernel_ends_only_when_the_fault_is_cleared) {
   EXPECT_TRUE(complete(*d, a, 1, hung));
 }
 
-TEST(Engine, a_full_ring_has_no_room_until_its_head_completes) {
+TEST(Engine, has_no_room_in_a_full_ring_until_the_head_completes) {
   TestDevice d;
   const unsigned a = d.open();
   for (unsigned i = 0; i < ring_size; ++i) {
@@ -165,7 +165,7 @@ TEST(Engine, a_full_ring_has_no_room_until_its_head_completes) {
   EXPECT_TRUE(has_room(*d, a, 1));
 }
 
-TEST(Engine, utilisation_is_the_share_of_time_with_a_kernel) {
+TEST(Engine, reports_the_share_of_time_with_a_kernel_as_utilisation) {
   TestDevice d;
   const unsigned a = d.open();
   for (uint64_t t = 0; t < 2 * s; t += 10 * ms) {
@@ -176,7 +176,7 @@ TEST(Engine, utilisation_is_the_share_of_time_with_a_kernel) {
   EXPECT_NEAR(compute_percent(*d, d.now), 40, 3);
 }
 
-TEST(Engine, utilisation_forgets_a_long_idle_time) {
+TEST(Engine, excludes_a_long_idle_time_from_the_utilisation) {
   TestDevice d;
   const unsigned a = d.open();
   d.at(3600 * s);
@@ -194,7 +194,7 @@ std::map<unsigned, std::vector<uint32_t>> samples_of(const Device& d, uint64_t f
   return out;
 }
 
-TEST(Engine, a_work_sample_names_one_context_with_the_busy_time_of_the_device) {
+TEST(Engine, records_one_context_and_the_devices_busy_time_per_work_sample) {
   TestDevice d;
   const unsigned a = d.open(), b = d.open();
   d.at(1 * s);
@@ -204,7 +204,8 @@ TEST(Engine, a_work_sample_names_one_context_with_the_busy_time_of_the_device) {
   d.at(1 * s + 12 * s);
   const auto both = samples_of(*d, first);
   ASSERT_EQ(both.size(), 2u);
-  EXPECT_EQ(both.at(a).size() + both.at(b).size(), 60u) << "one for each 200 ms, however often it is read";
+  EXPECT_EQ(both.at(a).size() + both.at(b).size(), 60u)
+      << "one sample for each 200 ms, however often the samples are read";
   EXPECT_NEAR(static_cast<double>(both.at(a).size()), 30, 15);
   for (const auto& [context, percents] : both)
     for (const uint32_t percent : percents) EXPECT_GE(percent, 90u);
@@ -222,8 +223,8 @@ TEST(Engine, a_work_sample_names_one_context_with_the_busy_time_of_the_device) {
   EXPECT_EQ(samples_of(*d, late).at(b).size(), 5u);
 }
 
-// A random program over 4 contexts and 6 channels with a fixed seed; `stepping` decides only when another
-// process reads the device in between.
+// Runs a random program over 4 contexts and 6 channels with a fixed seed. `stepping` only determines when
+// another process reads the device in between.
 std::vector<uint64_t> finish_times(uint32_t program, uint32_t stepping) {
   TestDevice d;
   std::mt19937 choose(program), step(stepping);
@@ -264,7 +265,7 @@ std::vector<uint64_t> finish_times(uint32_t program, uint32_t stepping) {
   return ends;
 }
 
-TEST(Engine, finish_times_do_not_depend_on_when_they_are_read) {
+TEST(Engine, computes_finish_times_that_do_not_depend_on_readers) {
   for (uint32_t program = 1; program <= 20; ++program) {
     const std::vector<uint64_t> once = finish_times(program, 0);
     for (uint32_t stepping = 1; stepping <= 11; ++stepping)
@@ -272,7 +273,7 @@ TEST(Engine, finish_times_do_not_depend_on_when_they_are_read) {
   }
 }
 
-TEST(Engine, no_operation_ends_before_the_bound_a_waiter_sleeps_on) {
+TEST(Engine, never_completes_an_operation_before_the_bound_for_waiters) {
   for (uint32_t seed = 1; seed <= 20; ++seed) {
     TestDevice d;
     std::mt19937 r(seed);

@@ -3,7 +3,7 @@
 // of the device, the owner of each amount of memory, up to 64 contexts of 64 channels, each a ring of 1,024
 // operations, and the state of the engines.
 //
-// FORMAT.md describes the meaning of each word, which process writes it and what happens when a writer dies
+// FORMAT.md describes each word: its meaning, which process writes it, and what happens when a writer dies
 // between two stores. The file is sparse: 257 MiB long, of which an idle device has touched about 300 KiB. A
 // channel in use costs 64 KiB more. `lock` guards all words, except where a comment allows reading without
 // it.
@@ -24,9 +24,10 @@ inline constexpr unsigned max_devices = 16;   // In a set.
 inline constexpr unsigned max_contexts = 64;  // On a device; the driver refuses the 65th.
 inline constexpr unsigned max_work_samples = 64;
 inline constexpr unsigned max_channels = 64;     // In a context; streams beyond them share one.
-inline constexpr unsigned ring_size = 1024;      // Operations in flight in one channel; then a launch blocks.
+inline constexpr unsigned ring_size = 1024;      // Operations in flight in one channel; beyond that a launch
+                                                 // blocks.
 inline constexpr unsigned copy_engines = 3;      // To the device, from it, inside it.
-inline constexpr unsigned max_dependencies = 3;  // Per operation; more are joined by marks.
+inline constexpr unsigned max_dependencies = 3;  // Per operation; further ones are joined by marks.
 inline constexpr unsigned max_clients = 1024;    // Processes attached to a set.
 inline constexpr unsigned max_segments = 4096;   // Parts of a device's memory that processes can share.
 inline constexpr unsigned max_holders = 7;       // Processes recorded for a segment; more may hold it.
@@ -39,7 +40,7 @@ inline constexpr uint64_t forever_ns = 1ull << 62;          // The duration of a
 
 enum class OpKind : uint8_t { mark, kernel, to_device, to_host, on_device, host };
 
-// The number of operations that another channel of the same context must have completed first.
+// The number of operations that another channel of the same context must have completed before.
 struct Dependency {
   uint16_t channel;
   uint16_t reserved;
@@ -54,7 +55,7 @@ struct Op {
   uint8_t flags;
   uint8_t dependency_count;
   uint8_t reserved;
-  uint16_t width;        // Multiprocessors that the kernel can fill.
+  uint16_t width;        // Number of multiprocessors that the kernel can fill.
   int16_t priority;      // In the driver's order: a lower value is more urgent.
   uint64_t order;        // Position among all operations of the context.
   uint64_t duration_ns;  // At full width, without other kernels.
@@ -69,8 +70,8 @@ enum class Head : uint8_t { none, blocked, ready, running, waiting_for_host };
 struct Channel {
   uint64_t submitted;  // Operations ever pushed; operation number n is stored at ring[n % ring_size].
   uint64_t completed;  // Operations ever finished. May be read without the lock.
-  uint64_t since_ns;   // When the head began to run at `granted`.
-  uint16_t granted;    // Multiprocessors the head has now.
+  uint64_t since_ns;   // When the head began to run with `granted`.
+  uint16_t granted;    // Multiprocessors that the head has now.
   Head head;
   uint8_t blocking;  // Takes part in the legacy default stream's order.
   // For a channel of a green context: its kernels share `partition` multiprocessors, from `partition_first`
@@ -80,7 +81,7 @@ struct Channel {
 };
 static_assert(sizeof(Channel) == 64);
 
-// Recent busy share. NVML's "utilisation" is that of the last whole window of 1/6 s.
+// Recent busy share. NVML's "utilisation" is the share in the last complete window of 1/6 s.
 struct Window {
   uint64_t start_ns;
   uint64_t busy_at_start_ns;
@@ -95,12 +96,12 @@ struct Context {
       client_generation;    // Differs from the slot's if the process died and another process took its slot.
   uint64_t serial;          // Never used twice on one device.
   uint64_t overhead_bytes;  // Overhead of the context itself.
-  uint64_t block_bytes;     // Its allocations, in whole blocks.
+  uint64_t block_bytes;     // Its allocations, rounded up to whole blocks.
   uint64_t managed_bytes;   // Its managed memory that is on the device; a process that needs room evicts it.
   uint64_t next_order;
   uint64_t active;   // Bit per channel that has operations.
-  uint64_t busy_ns;  // Engine time that it has used, ever.
-  uint64_t kernels;  // Completed, ever.
+  uint64_t busy_ns;  // Engine time used so far.
+  uint64_t kernels;  // Completed so far.
   uint32_t error;    // Sticky CUresult. May be read without the lock.
   uint32_t reserved;
   Window window;
@@ -109,7 +110,7 @@ struct Context {
   Channel channels[max_channels];
 };
 
-// A client's memory outside its contexts: pools, memory of cuMemCreate, imported external memory.
+// A client's memory outside its contexts: pools, memory of cuMemCreate, and imported external memory.
 struct Holding {
   uint64_t generation;  // Generation of the client in that slot; a holding of another generation counts as 0.
   uint64_t bytes;
@@ -126,7 +127,7 @@ struct SegmentHolder {
 struct Segment {
   uint64_t serial;  // Never used twice on a device; 0 if this entry is free. Stored last on opening.
   uint64_t bytes;   // Bytes that it takes on the device.
-  SegmentHolder holders[max_holders];  // Oldest first; the segment is counted for the oldest that lives.
+  SegmentHolder holders[max_holders];  // Oldest first; the bytes are counted for the oldest that is alive.
 };
 static_assert(sizeof(Segment) == 128);
 
@@ -151,7 +152,7 @@ struct Engine {
   uint64_t used;     // Bit per context in use.
   uint64_t active;   // Bit per context with operations.
   uint64_t ready;    // Bit per context with a kernel that could run now.
-  uint64_t busy_ns;  // Time with at least one kernel running, ever.
+  uint64_t busy_ns;  // Total time with at least one kernel running.
   uint64_t copy_busy_ns;
   uint64_t accounted_ns;
   uint64_t switches;
@@ -162,8 +163,8 @@ struct Engine {
 };
 
 // The data of nvmlDeviceGetProcessUtilization. As measured on an H100 (driver 580.159), each period of 200 ms
-// in which a context existed has one sample: it has one context, more often the longer it ran, and the busy
-// percentage of the whole device.
+// in which a context existed has one sample. A sample names one context, with a probability proportional to
+// the time it ran, and has the busy percentage of the whole device.
 struct WorkSample {
   uint64_t at_ns;
   uint64_t context_serial;
@@ -172,7 +173,7 @@ struct WorkSample {
 };
 struct WorkSamples {
   uint64_t next_ns;  // End of the current period.
-  uint64_t count;    // Ever recorded; number n is stored at samples[n % max_work_samples].
+  uint64_t count;    // Samples recorded so far; number n is stored at samples[n % max_work_samples].
   WorkSample samples[max_work_samples];
 };
 
@@ -197,17 +198,17 @@ struct Facts {
   uint32_t power_limit_mw, power_idle_mw, temperature_idle_c, temperature_busy_c;
   uint32_t ecc, pcie_generation, pcie_width, nvlinks;
   uint64_t native_bytes;    // The value that NVML calls total.
-  uint64_t reserved_bytes;  // Kept by the driver: cuDeviceTotalMem and all users see the rest.
+  uint64_t reserved_bytes;  // Kept by the driver; cuDeviceTotalMem reports the rest.
   uint64_t context_bytes;   // Overhead of one context.
-  uint64_t unlisted_bytes;  // The part of it that NVML lists for no process.
-  // Managed memory of all processes together moves to the device in steps of this size, and NVML lists it for
-  // no process. 0 means that it moves in blocks, which are listed.
+  uint64_t unlisted_bytes;  // The part of context_bytes that NVML lists for no process.
+  // If not 0, the managed memory of all processes together moves to the device in steps of this size, and
+  // NVML lists it for no process. If 0, it moves in blocks, which NVML lists.
   uint64_t managed_step_bytes;
   uint64_t bar1_bytes;
   uint64_t slice_ns, switch_ns;
   uint64_t launch_ns, wave_ns;  // A kernel without a rule takes launch_ns + waves * wave_ns.
   uint64_t copy_latency_ns;
-  uint64_t to_device_mbps, to_host_mbps, on_device_mbps;  // 10^6 bytes a second.
+  uint64_t to_device_mbps, to_host_mbps, on_device_mbps;  // 10^6 bytes per second.
   uint8_t link[max_devices];    // nvmlGpuTopologyLevel_t towards device i; 0xff if unknown.
   uint8_t nvlink[max_devices];  // Links towards device i.
 };
@@ -223,13 +224,13 @@ struct Faults {
   int64_t out_of_memory;         // The next n allocations fail; -1 means all.
   uint64_t out_of_memory_above;  // Allocations of more bytes than this fail; 0 means no limit.
   uint32_t hang;                 // The next kernel submitted never ends.
-  uint32_t lost;                 // Fallen off the bus.
-  uint32_t mig;                  // In MIG mode.
-  uint32_t mps;                  // Its programs run under an MPS server.
-  uint32_t no_accounting;        // Does not support accounting.
+  uint32_t lost;                 // The device has fallen off the bus.
+  uint32_t mig;                  // The device is in MIG mode.
+  uint32_t mps;                  // The device's programs run under an MPS server.
+  uint32_t no_accounting;        // The device does not support accounting.
   uint32_t reserved;
   uint64_t slow_nvml_ns;  // Each NVML call about this device takes this long.
-  uint64_t xid_serial;    // Errors ever raised.
+  uint64_t xid_serial;    // Number of errors raised so far.
   Xid xids[max_xids];     // Error n at [n % max_xids].
 };
 
@@ -239,19 +240,21 @@ struct Accounted {
   uint32_t reserved;
   uint64_t generation;
   uint64_t start_ns;  // CLOCK_MONOTONIC
-  uint64_t end_ns;    // When its last context was closed; 0 if it has one.
+  uint64_t end_ns;    // When its last context was closed; 0 while it has one.
   uint64_t peak_bytes;
 };
 
-// NVML's accounting: the most that each process held, also after its end. Off until
+// NVML's accounting: the most memory that each process held, including ended processes. Off until
 // nvmlDeviceSetAccountingMode.
 struct Accounting {
   uint32_t on;
   uint32_t reserved;
-  uint64_t utc_offset_ns;  // Of CLOCK_REALTIME when it was turned on, so that no start time changes later.
+  uint64_t utc_offset_ns;  // Offset of CLOCK_REALTIME when accounting was turned on, so that no start time
+                           // changes later.
   uint64_t running[max_clients / 64];  // Bit per entry of `clients` in use.
   Accounted clients[max_clients];      // By the client's slot.
-  uint64_t ended_count;                // Ever ended; number n is stored at ended[n % max_accounted].
+  uint64_t ended_count;                // Processes ended so far; number n is stored at ended[n %
+                                       // max_accounted].
   Accounted ended[max_accounted];
 };
 
@@ -278,20 +281,22 @@ static_assert(sizeof(Context) == 4352);
 static_assert(offsetof(Device, contexts) % 4096 == 0 && offsetof(Device, contexts) <= 8192);
 static_assert(offsetof(Device, rings) % 4096 == 0);
 
-// One process. The process holds a slot by a record lock on byte `slot` of the file clients.lock; the kernel
-// drops the lock when the process dies or execs. The holder of the slot writes the fields, which describe it.
+// One process. It holds its slot with a record lock on byte `slot` of the file clients.lock, which the kernel
+// drops when the process dies or execs. The holder of the slot writes these fields.
 struct Client {
   uint64_t generation;  // Counts the holders of this slot.
   uint64_t
-      token;  // The holder's own value, by which it recognises itself: F_GETLK hides a process's own locks.
+      token;  // A random value by which the holder recognises itself, because F_GETLK hides a process's own
+              // locks.
   char name[64];  // The process's name, for carve-sim show and nvmlSystemGetProcessName.
-  // The holder of generation n at [n % 4]: its pid, and in the upper half the inode of its pid namespace.
+  // The pid of the holder of generation n is at [n % 4], with the inode of its pid namespace in the upper
+  // half.
   uint64_t pids[4];
   uint64_t reserved[2];
 };
 static_assert(sizeof(Client) == 128);
 
-// The file set.bin: data common to all devices.
+// The file set.bin, with data common to all devices.
 struct SetFile {
   uint64_t magic;
   uint32_t version;

@@ -1,4 +1,4 @@
-// Memory is counted and never stored twice: the amount in use is the sum over contexts. So a process that is
+// No total is stored: the amount of memory in use is computed as the sum over contexts. So a process that is
 // killed between two stores cannot leave a total that differs from the sum of its parts.
 #include "sim/model/memory.h"
 
@@ -57,7 +57,7 @@ Refusal admit(Device& d, uint64_t bytes) {
   return above ? Refusal::no_memory : Refusal::none;
 }
 
-// The check that every allocation of memory passes through.
+// The check that every allocation must pass.
 Refusal room_for(Device& d, uint64_t bytes) {
   if (const Refusal r = admit(d, bytes); r != Refusal::none) return r;
   return make_room(d, bytes) ? Refusal::none : Refusal::no_memory;
@@ -251,7 +251,7 @@ void repair(Device& d) {
     const bool runs = c.in_use && c.channels[copy.channel].head == Head::running;
     if (!runs) copy.context = copy.channel = -1;
   }
-  // A copy that runs on no engine starts again.
+  // A copy that was not on an engine starts again.
   for (unsigned i = 0; i < max_contexts; ++i)
     for (unsigned k = 0; d.contexts[i].in_use && k < max_channels; ++k) {
       Channel& channel = d.contexts[i].channels[k];

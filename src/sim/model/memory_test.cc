@@ -19,7 +19,7 @@ TEST(Memory, free_memory_excludes_reserve_contexts_and_blocks) {
   EXPECT_EQ(take(*d, a, 2 * MiB), Refusal::none);
 }
 
-TEST(Memory, a_context_that_does_not_fit_is_refused_and_leaves_nothing_behind) {
+TEST(Memory, of_a_context_that_does_not_fit_is_not_taken) {
   TestDevice d;
   const unsigned a = d.open();
   take(*d, a, 896 * MiB);
@@ -29,7 +29,7 @@ TEST(Memory, a_context_that_does_not_fit_is_refused_and_leaves_nothing_behind) {
   EXPECT_EQ(free_bytes(*d), 960 * MiB);
 }
 
-TEST(Memory, the_sixty_fifth_context_finds_no_slot_and_a_closed_one_makes_room) {
+TEST(Memory, for_the_sixty_fifth_context_is_refused_until_a_context_is_closed) {
   TestDevice d;
   d->facts.context_bytes = 2 * MiB;
   for (unsigned i = 0; i < max_contexts; ++i) EXPECT_EQ(d.open(), i);
@@ -40,7 +40,7 @@ TEST(Memory, the_sixty_fifth_context_finds_no_slot_and_a_closed_one_makes_room) 
   EXPECT_EQ(index, 17u);
 }
 
-TEST(Memory, a_closed_context_leaves_the_engines_to_the_others) {
+TEST(Memory, a_closed_context_frees_the_engines_for_the_others) {
   TestDevice d;
   const unsigned a = d.open(), b = d.open();
   d.kernel(a, 1, 1'000'000'000'000);
@@ -53,13 +53,13 @@ TEST(Memory, a_closed_context_leaves_the_engines_to_the_others) {
   EXPECT_TRUE(complete(*d, b, 2, copy));
 }
 
-TEST(Memory, a_client_without_a_context_holds_memory_until_it_is_dropped) {
+TEST(Memory, of_a_client_without_a_context_is_held_until_it_is_dropped) {
   TestDevice d;
   EXPECT_EQ(take_for(*d, 70, 5, 100 * MiB), Refusal::none);
   EXPECT_EQ(take_for(*d, 71, 1, 861 * MiB), Refusal::no_memory);
   EXPECT_EQ(take_for(*d, 71, 1, 860 * MiB), Refusal::none);
   EXPECT_EQ(free_bytes(*d), 0u);
-  give_for(*d, 71, 2, 860 * MiB);  // Another generation.
+  give_for(*d, 71, 2, 860 * MiB);  // The slot's generation has changed.
   EXPECT_EQ(free_bytes(*d), 0u);
   give_for(*d, 71, 1, 60 * MiB);
   EXPECT_EQ(held_bytes(*d, 71, 1), 800 * MiB);
@@ -70,7 +70,7 @@ TEST(Memory, a_client_without_a_context_holds_memory_until_it_is_dropped) {
   EXPECT_EQ(held_bytes(*d, 70, 5), 0u);
 }
 
-TEST(Memory, a_segment_counts_once_and_passes_to_the_next_holder) {
+TEST(Memory, of_a_segment_is_counted_once_and_passes_to_the_next_holder) {
   TestDevice d;
   unsigned i = 9;
   take_for(*d, 1, 1, 100 * MiB);
@@ -92,7 +92,7 @@ TEST(Memory, a_segment_counts_once_and_passes_to_the_next_holder) {
   EXPECT_FALSE(open_segment(*d, 1, 1, 0, &i));
 }
 
-TEST(Memory, managed_memory_takes_what_is_free_and_leaves_when_others_need_it) {
+TEST(Memory, managed_memory_uses_free_memory_and_is_evicted_when_others_need_it) {
   TestDevice d;
   const unsigned a = d.open(), b = d.open();
   EXPECT_EQ(settle_managed(*d, a, 2000 * MiB), 832 * MiB);
@@ -111,7 +111,7 @@ TEST(Memory, managed_memory_takes_what_is_free_and_leaves_when_others_need_it) {
   EXPECT_EQ(admit_managed(*d, 10'000 * MiB), Refusal::none);
 }
 
-TEST(Memory, ordered_refusals_count_down) {
+TEST(Memory, allocations_fail_as_often_as_injected) {
   TestDevice d;
   const unsigned a = d.open();
   d->faults.out_of_memory = 2;
@@ -123,7 +123,7 @@ TEST(Memory, ordered_refusals_count_down) {
   EXPECT_EQ(take(*d, a, 4 * MiB), Refusal::none);
 }
 
-TEST(Memory, an_xid_breaks_every_context_of_its_client_and_no_other) {
+TEST(Memory, an_xid_breaks_only_the_contexts_of_its_client) {
   TestDevice d;
   const unsigned a = d.open();
   unsigned b = 0;
@@ -134,8 +134,8 @@ TEST(Memory, an_xid_breaks_every_context_of_its_client_and_no_other) {
   EXPECT_EQ(d->faults.xid_serial, 1u);
 }
 
-// A writer may be killed anywhere: here, after each word that a push and a completion store.
-TEST(Memory, repair_makes_half_written_rings_run_again) {
+// A writer may be killed at any point. Here it is killed after each word that a push and a completion store.
+TEST(Memory, repair_lets_half_written_rings_run_again) {
   TestDevice d;
   const unsigned a = d.open();
   const uint64_t first = d.kernel(a, 1, 1'000'000);
@@ -157,7 +157,7 @@ TEST(Memory, repair_makes_half_written_rings_run_again) {
 }
 
 // Between the end of one kernel and the start of the next, no kernel runs and no event is due.
-TEST(Memory, repair_starts_what_a_dead_writer_had_not_started_yet) {
+TEST(Memory, repair_starts_kernels_that_a_dead_writer_had_not_started) {
   TestDevice d;
   const unsigned a = d.open();
   d.kernel(a, 1, 1'000'000);
@@ -174,7 +174,7 @@ TEST(Memory, repair_starts_what_a_dead_writer_had_not_started_yet) {
 }
 
 // The account of client 1, which opens the contexts.
-TEST(Accounts, keep_the_peak_of_all_that_a_client_holds) {
+TEST(Accounts, keep_the_peak_of_all_memory_that_a_client_holds) {
   TestDevice d;
   d->accounting.on = 1;
   const unsigned a = d.open(), b = d.open();
@@ -187,7 +187,7 @@ TEST(Accounts, keep_the_peak_of_all_that_a_client_holds) {
   EXPECT_EQ(d->accounting.clients[1].start_ns, d.now);
 }
 
-TEST(Accounts, end_with_the_client) {
+TEST(Accounts, are_closed_when_the_client_ends) {
   TestDevice d;
   d->accounting.on = 1;
   const unsigned a = d.open();
@@ -202,7 +202,7 @@ TEST(Accounts, end_with_the_client) {
   EXPECT_EQ(d->accounting.ended_count, 0u);
 }
 
-TEST(Accounts, a_slot_that_is_used_again_gets_a_new_account) {
+TEST(Accounts, are_separate_for_each_client_of_a_reused_slot) {
   TestDevice d;
   d->accounting.on = 1;
   ASSERT_EQ(take_for(*d, 1, 1, 50 * MiB), Refusal::none);
@@ -213,7 +213,7 @@ TEST(Accounts, a_slot_that_is_used_again_gets_a_new_account) {
   EXPECT_EQ(d->accounting.clients[1].peak_bytes, 10 * MiB);
 }
 
-TEST(Accounts, only_the_newest_are_kept) {
+TEST(Accounts, are_kept_only_for_the_newest_processes) {
   TestDevice d;
   d->accounting.on = 1;
   for (uint64_t n = 1; n <= max_accounted + 2; ++n) {

@@ -1,4 +1,4 @@
-// Pieces never cross the border of a chunk. So a chunk is free exactly when one free piece is as long as the
+// Pieces never cross the border of a chunk, so a chunk is free exactly if one free piece is as long as the
 // chunk.
 #include "sim/model/pool_chunks.h"
 
@@ -48,7 +48,7 @@ void PoolBook::add_chunk(uint64_t base, uint64_t bytes) {
   reserved_high = std::max(reserved_high, reserved_);
 }
 
-// Joins the piece with its free neighbours that wait for the same stream or for nothing.
+// Joins the piece with its free neighbours, if they wait for the same stream or for nothing.
 PoolBook::Pieces::iterator PoolBook::joined(Pieces::iterator at) {
   const auto join = [&](Pieces::iterator a, Pieces::iterator b) {
     if (a->second.in_use || b->second.in_use || chunks_.contains(b->first) ||

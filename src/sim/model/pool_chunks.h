@@ -1,13 +1,13 @@
-// The records of one memory pool: which parts of its chunks are in use, and which work each free part waits
-// for.
+// The records of one memory pool: which parts of its chunks are in use, and which work must end before each
+// free part can be reused.
 //
-// A pool reserves memory in chunks, multiples of 32 MiB, and gives out pieces at steps of 512 bytes. The
-// stream that freed a piece may still use it, up to a place in that stream. So an allocation prefers pieces
-// whose last use is ordered before it, then pieces for which it could wait, and only then requests a chunk. A
-// chunk is released when all of it is free and its last uses are over.
+// A pool reserves memory in chunks, whose sizes are multiples of 32 MiB, and allocates pieces in steps of 512
+// bytes. The stream that freed a piece may still use it, up to a position in that stream. So an allocation
+// prefers pieces whose last use is ordered before it, then pieces for which it could wait, and only then
+// requests a chunk. A chunk is released when all of it is free and its last uses are over.
 //
-// Pure: the caller decides which use is over or ordered. First fit; a call walks the free pieces, and
-// neighbouring pieces of one stream are joined.
+// The class is pure: the caller decides which use is over or ordered. An allocation takes the first piece
+// that fits. Each call walks the free pieces, and neighbouring pieces of one stream are joined.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ namespace carve::sim {
 inline constexpr uint64_t pool_chunk_bytes = 32ull << 20;
 inline constexpr uint64_t pool_step_bytes = 512;
 
-// The place in a stream's work after which a piece is free. Stream 0 means that there is nothing to wait for.
+// The position in a stream's work after which a piece is free. Stream 0 means that there is nothing to wait
+// for.
 struct LastUse {
   uint64_t stream = 0;
   uint64_t sequence = 0;
@@ -31,17 +32,17 @@ enum class Reuse { now, after_waiting, never };
 
 class PoolBook {
  public:
-  // Finds a place for `bytes`. `judge` decides, from a free piece's last use, whether the piece may be
-  // reused. The use for which the caller must wait is written to *wait (stream 0 if there is none). Returns
-  // no value if the pool needs another chunk.
+  // Allocates `bytes` and returns their address. `judge` decides, from a free piece's last use, whether the
+  // piece may be reused. The use for which the caller must wait is written to *wait (stream 0 if there is
+  // none). Returns no value if the pool needs another chunk.
   std::optional<uint64_t> take(uint64_t bytes, const std::function<Reuse(const LastUse&)>& judge,
                                LastUse* wait);
 
-  // Returns the size of the chunk that an allocation of `bytes` requests.
+  // Returns the size of the chunk that an allocation of `bytes` needs.
   static uint64_t chunk_for(uint64_t bytes);
   void add_chunk(uint64_t base, uint64_t bytes);
 
-  // Returns false if no piece in use starts there.
+  // Frees the piece that starts at `base`. Returns false if no piece in use starts there.
   bool free(uint64_t base, const LastUse&);
 
   struct Chunk {

@@ -11,7 +11,7 @@ namespace {
 Reuse never(const LastUse&) { return Reuse::never; }
 bool over(const LastUse&) { return true; }
 
-TEST(Pool, an_allocation_requests_whole_chunks) {
+TEST(Pool, requests_whole_chunks) {
   EXPECT_EQ(PoolBook::chunk_for(1), 32 * MiB);
   EXPECT_EQ(PoolBook::chunk_for(32 * MiB), 32 * MiB);
   EXPECT_EQ(PoolBook::chunk_for(32 * MiB + 1), 64 * MiB);
@@ -25,7 +25,7 @@ TEST(Pool, an_allocation_requests_whole_chunks) {
   EXPECT_FALSE(b.take(32 * MiB - 1024, never, &wait));
 }
 
-TEST(Pool, a_stream_reuses_its_own_immediately_and_others_only_what_they_may) {
+TEST(Pool, reuses_memory_immediately_in_its_own_stream_and_elsewhere_as_allowed) {
   PoolBook b;
   LastUse wait;
   b.add_chunk(pool_chunk_bytes, pool_chunk_bytes);
@@ -43,7 +43,7 @@ TEST(Pool, a_stream_reuses_its_own_immediately_and_others_only_what_they_may) {
   EXPECT_EQ(wait.sequence, 100u);
 }
 
-TEST(Pool, free_memory_is_preferred_to_memory_that_requires_a_wait) {
+TEST(Pool, prefers_free_memory_to_memory_that_requires_a_wait) {
   PoolBook b;
   LastUse wait;
   b.add_chunk(pool_chunk_bytes, pool_chunk_bytes);
@@ -56,11 +56,11 @@ TEST(Pool, free_memory_is_preferred_to_memory_that_requires_a_wait) {
   EXPECT_EQ(wait.stream, 0u);
 }
 
-TEST(Pool, a_chunk_is_released_only_when_it_is_entirely_free_and_unused) {
+TEST(Pool, releases_a_chunk_only_when_all_of_it_is_free_and_unused) {
   PoolBook b;
   LastUse wait;
   b.add_chunk(pool_chunk_bytes, pool_chunk_bytes);
-  b.add_chunk(pool_chunk_bytes * 2, pool_chunk_bytes);  // Neighbours, but two chunks.
+  b.add_chunk(pool_chunk_bytes * 2, pool_chunk_bytes);  // Adjacent, but two chunks.
   const uint64_t a = *b.take(MiB, never, &wait), c = *b.take(MiB, never, &wait);
   b.free(a, {1, 1});
   EXPECT_EQ(b.release(UINT64_MAX, over)->base, pool_chunk_bytes * 2);
@@ -74,8 +74,9 @@ TEST(Pool, a_chunk_is_released_only_when_it_is_entirely_free_and_unused) {
   EXPECT_EQ(b.used_high, 2 * MiB);
 }
 
-// A second book checks that pieces never overlap, amounts agree, and everything is released in the end.
-TEST(Pool, pieces_never_overlap_whatever_is_taken_and_freed) {
+// A second record checks that pieces never overlap, that amounts agree, and that everything is released in
+// the end.
+TEST(Pool, never_returns_overlapping_pieces) {
   std::mt19937_64 r(5);
   PoolBook b;
   std::map<uint64_t, uint64_t> live;

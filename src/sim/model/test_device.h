@@ -1,6 +1,6 @@
-// A device in private memory under a virtual clock, for tests of the model: 72 multiprocessors, slices of 2
-// ms, switches of 100 us, 1 GiB of which 64 MiB are reserved, 64 MiB for each context. Time starts at 5 s,
-// since no result may depend on a start at 0.
+// A device in private memory under a virtual clock, for tests of the model: 72 multiprocessors, time slices
+// of 2 ms, switches of 100 us, 1 GiB of memory of which 64 MiB are reserved, and 64 MiB per context. Time
+// starts at 5 s, because no result may depend on a start at 0.
 #pragma once
 
 #include <sys/mman.h>
@@ -45,7 +45,7 @@ class TestDevice {
   Device& operator*() { return *device_; }
   Device* operator->() { return device_; }
 
-  // A context of client 1.
+  // Opens a context of client 1.
   unsigned open() {
     unsigned index = 0;
     if (open_context(*device_, 1, 1, now, &index) != Refusal::none) std::abort();

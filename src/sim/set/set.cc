@@ -45,8 +45,8 @@ struct flock byte_lock(short type, uint32_t slot) {
   return l;
 }
 
-// Returns a value that identifies this process among all that ever attach. AT_RANDOM is new for every exec;
-// the pid distinguishes a forked child.
+// Returns a value that identifies this process among all that ever attach. AT_RANDOM changes at every exec,
+// and the pid distinguishes a forked child.
 uint64_t own_token() {
   uint64_t random = 0;
   if (const auto at = getauxval(AT_RANDOM)) std::memcpy(&random, reinterpret_cast<const void*>(at), 8);
@@ -60,9 +60,10 @@ void read_own_name(char (&name)[64]) {
   name[n > 0 ? n - 1 : 0] = 0;
 }
 
-// The inode of the pid namespace. It is read once in each process: a child may be in another namespace.
+// Returns the inode of the pid namespace. It is read once in each process, because a child may be in another
+// namespace.
 uint64_t own_pid_namespace() {
-  static std::atomic<uint64_t> known;  // The process in the upper half.
+  static std::atomic<uint64_t> known;  // The upper half is the process's pid.
   const uint64_t pid = static_cast<uint32_t>(getpid());
   if (const uint64_t k = known; k >> 32 == pid) return k & 0xffffffff;
   struct stat st = {};
@@ -71,7 +72,7 @@ uint64_t own_pid_namespace() {
   return inode;
 }
 
-// Both libraries of a process use one descriptor: a lock of fcntl belongs to the process, and closing any
+// Both libraries of a process use one descriptor, because fcntl locks belong to the process and closing any
 // descriptor of the file releases all of them.
 constexpr int min_high_descriptor = 500;  // Above the low descriptors, which programs close or count.
 
@@ -114,7 +115,7 @@ uint64_t now_ns() {
 }
 
 Opened open_set(const char* directory, Set* set) {
-  // Absolute, since a program may change its working directory.
+  // Stores an absolute path, because a program may change its working directory.
   char* absolute = realpath(directory, nullptr);
   std::snprintf(set->directory, sizeof set->directory, "%s", absolute ? absolute : directory);
   std::free(absolute);
@@ -175,7 +176,7 @@ bool alive(const Set& set, uint32_t slot, uint64_t generation, int* pid) {
 int pid_of(const Set& set, uint32_t slot, uint64_t generation) {
   const Client& client = set.file->clients[slot % max_clients];
   const uint64_t now = __atomic_load_n(&client.generation, __ATOMIC_ACQUIRE);
-  // The next holder may be writing the oldest of the four now.
+  // The next holder may be writing the oldest of the four entries now.
   if (generation > now || now - generation >= 3) return 0;
   const uint64_t pid = client.pids[generation % 4];
   return pid >> 32 == own_pid_namespace() ? static_cast<int>(pid & 0xffffffff) : 0;
@@ -236,7 +237,7 @@ void segment_path(const Set& set, unsigned device, unsigned index, char (&path)[
 
 bool reclaim_segment(Set& set, unsigned device, unsigned index) {
   Device& d = *set.devices[device];
-  // A recorded client that lives holds the segment, so the file need not be checked.
+  // If a recorded client is alive, it holds the segment, and the file need not be checked.
   if (segment_owner(set, d.segments[index], nullptr)) return false;
   char path[640];
   segment_path(set, device, index, path);

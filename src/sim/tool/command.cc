@@ -13,28 +13,29 @@ constexpr const char help_text[] =
     "carve-sim: simulated GPUs behind replacements of libcuda.so.1 and libnvidia-ml.so.1.\n"
     "\n"
     "  carve-sim create DIR SPEC [--force] [--seed N]\n"
-    "      Make a set of devices. SPEC is a profile (a10), several (a10x2, a10x2,t4x1), or a YAML file with\n"
+    "      Create a set of devices. SPEC is a profile (a10), several (a10x2, a10x2,t4x1), or a YAML file "
+    "with\n"
     "      profiles, counts, NUMA nodes and NVLinks. a10x2@550 has the names and versions of driver 550.\n"
-    "      --seed makes the UUIDs repeatable.\n"
+    "      --seed makes the UUIDs reproducible.\n"
     "  carve-sim show DIR [-o json]\n"
-    "      Devices, memory, contexts and the processes that hold them.\n"
+    "      Print the devices, their memory, contexts and processes.\n"
     "  carve-sim fault DIR KIND [--device N]\n"
     "      out-of-memory [--count N | --above SIZE]   allocations are refused\n"
-    "      xid CODE [--pid PID]                       contexts break, event sets report it\n"
+    "      xid CODE [--pid PID]                       contexts break and event sets report the error\n"
     "      hung-kernel                                the next kernel never ends\n"
     "      slow-nvml [TIME]                           each NVML call takes TIME (500ms)\n"
     "      device-lost                                the device falls off the bus\n"
     "      mig                                        the device is in MIG mode\n"
-    "      mps                                        its programs are clients of an MPS server\n"
+    "      mps                                        the device's programs are clients of an MPS server\n"
     "      no-accounting                              NVML keeps no accounts of processes\n"
     "      clear                                      ends all faults; broken contexts stay broken\n"
     "  carve-sim profiles [-o json]\n"
-    "      The devices that can be simulated.\n"
+    "      Print the devices that can be simulated.\n"
     "\n"
     "A program uses the set with SIMGPU_DIR=DIR (not needed for /run/simgpu) and "
     "LD_LIBRARY_PATH=.../lib/carve/sim\n"
-    "(lib/carve/sim/550 for driver 550; create prints the folder).\n"
-    "SIMGPU_LOG=FILE lists the calls that the simulator does not support.\n";
+    "(or lib/carve/sim/550 for driver 550; create prints the folder).\n"
+    "With SIMGPU_LOG=FILE, unsupported calls of the program are logged to FILE.\n";
 
 struct Verb {
   std::string_view name;
@@ -61,7 +62,7 @@ Arguments parse_arguments(int argc, char** argv) {
     } else if (word.starts_with("-")) {
       throw Usage(
           "'" + word +
-          "' is not an option; carve-sim has --force, --seed, --device, --count, --above, --pid and -o");
+          "' is not an option; the options are --force, --seed, --device, --count, --above, --pid and -o");
     } else {
       a.words.push_back(word);
     }
@@ -76,11 +77,11 @@ Command parse_command(int argc, char** argv) {
   for (int i = 1; i < argc; ++i)
     if (const std::string w = argv[i]; w == "--help" || w == "-h" || (i == 1 && w == "help"))
       return {.act = help, .arguments = {}};
-  if (verb.empty()) throw Usage("a verb is missing; use create, show, fault or profiles");
+  if (verb.empty()) throw Usage("no command given; use create, show, fault or profiles");
   const Arguments arguments = parse_arguments(argc, argv);
   const auto* const found = std::ranges::find(verbs, verb, &Verb::name);
   if (found == std::end(verbs))
-    throw Usage("'" + verb + "' is not a verb; use create, show, fault or profiles");
+    throw Usage("unknown command '" + verb + "'; use create, show, fault or profiles");
   for (const auto& [option, value] : arguments.options)
     if (std::ranges::find(found->options, option) == std::end(found->options))
       throw Usage((option == "o" ? "-" : "--") + option + " is not an option of " + verb);
@@ -106,7 +107,7 @@ std::string quoted(const std::string& s) {
 bool wants_json(const Arguments& arguments) {
   const auto format = arguments.options.find("o");
   if (format == arguments.options.end()) return false;
-  if (format->second != "json") throw Usage("-o " + format->second + ": the only other format is json");
+  if (format->second != "json") throw Usage("-o " + format->second + ": unknown format; use json");
   return true;
 }
 

@@ -1,4 +1,4 @@
-// The command line of carve-sim: a verb, followed by its words and options.
+// The command line of carve-sim: a command, followed by its arguments and options.
 #pragma once
 
 #include <exception>
@@ -12,11 +12,11 @@ struct Command {
   Arguments arguments;
 };
 
-// Returns the verb with its arguments. Throws Usage for an unknown verb or option. The verb checks the
-// values.
+// Returns the command with its arguments. Throws Usage for an unknown command or option. The command itself
+// checks the values.
 Command parse_command(int argc, char** argv);
 
-// Prints the reason and returns the exit status: 2 for a wrong command line, else 1.
+// Prints the error and returns the exit status: 2 for an invalid command line, otherwise 1.
 int complain(const std::exception& reason);
 
 }  // namespace carve::sim

@@ -20,14 +20,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The duration of kernels for which the profile's default does not fit; the libraries read the file
+// Durations of kernels for which the profile's default is not suitable. The libraries read this file
 // (sim/image/kernel_rules.h).
 constexpr const char udev_rules[] =
-    "# The duration of a kernel: the first line whose regular expression (POSIX, extended, the whole name)\n"
+    "# The duration of a kernel is set by the first line whose regular expression (POSIX extended, the whole "
+    "name)\n"
     "# matches applies.\n"
     "#   EXPRESSION  DURATION        a constant: 250ns, 20us, 3ms, 1s\n"
-    "#   EXPRESSION  argN * DURATION the launch's own argument number N times a duration\n"
-    "# Without a match: the profile's launch_ns + waves * wave_ns.\n"
+    "#   EXPRESSION  argN * DURATION argument N of the launch times a duration\n"
+    "# If no line matches, the duration is the profile's launch_ns + waves * wave_ns.\n"
     "carve_spin    arg0 * 1ns\n"
     "carve_spin.*  arg0 * 1ns\n";
 
@@ -100,8 +101,7 @@ int create(const Arguments& arguments) {
   } else if (fs::exists(dir) && !fs::is_empty(dir) && !force) {
     throw Refused(dir.string() + " holds other files; choose an empty directory, or pass --force");
   }
-  // Every process that may see devices may see these, whatever the umask; an existing directory keeps its
-  // mode.
+  // Every process may open these devices, whatever the umask. An existing directory keeps its mode.
   if (fs::create_directories(dir)) fs::permissions(dir, fs::perms(0755));
   const fs::path fresh = dir / (".new." + std::to_string(getpid()));
   fs::remove_all(fresh);

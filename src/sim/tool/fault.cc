@@ -15,8 +15,9 @@
 namespace carve::sim {
 namespace {
 
-// Returns the result that a process gets after an Xid, by NVIDIA's list of Xid messages: 13 and 31 are the
-// program's own fault, 48, 63, 64, 94, 95 are memory, 79 is a device that fell off the bus, 74 the NVLink.
+// Returns the result that a process gets after an Xid, according to NVIDIA's list of Xid messages: 13 and 31
+// are faults of the program, 48, 63, 64, 94 and 95 are memory errors, 74 is an NVLink error, and 79 is a
+// device that has fallen off the bus.
 uint32_t result_of(uint64_t xid) {
   switch (xid) {
     case 13: return CUDA_ERROR_LAUNCH_FAILED;
@@ -53,8 +54,8 @@ std::string name_of_process(uint64_t pid) {
 }
 
 // Writes the line that the kernel driver writes to the kernel's log, in the form of /dev/kmsg: priority,
-// number, microseconds, flags. Without a process the driver does not know which one it was. Source of the
-// form: NVIDIA, "XID Errors".
+// number, microseconds, flags. If no process is given, the line names an unknown process. The form is
+// documented in NVIDIA's "XID Errors".
 void log_xid(const std::string& dir, const Device& d, uint64_t code, std::optional<uint64_t> pid,
              uint64_t now) {
   char address[32];

@@ -1,5 +1,5 @@
-// Reads YAML into facts. Every number's range is checked here, so that the libraries may trust the file they
-// map.
+// Reads facts from YAML. The range of every number is checked here, so that the libraries can trust the file
+// that they map.
 #include "sim/tool/profile.h"
 
 #include <yaml-cpp/yaml.h>
@@ -71,20 +71,20 @@ void apply_model(const Reader& r, Facts& f) {
         {"hopper", NVML_DEVICE_ARCH_HOPPER}, {"blackwell", NVML_DEVICE_ARCH_BLACKWELL}};
     const auto found = known.find(y["architecture"].as<std::string>());
     if (found == known.end())
-      refuse(r.at("architecture") + ": not one of volta, turing, ampere, ada, hopper, blackwell");
+      refuse(r.at("architecture") + ": must be volta, turing, ampere, ada, hopper or blackwell");
     f.architecture = found->second;
   }
   if (y["compute_capability"]) {
     const std::string s = y["compute_capability"].as<std::string>();
     if (s.size() < 3 || s[s.size() - 2] != '.')
-      refuse(r.at("compute_capability") + ": not a version; a valid one is 8.6");
+      refuse(r.at("compute_capability") + ": must be a version, for example 8.6");
     f.cc_major = static_cast<uint32_t>(
         number(YAML::Node(s.substr(0, s.size() - 2)), r.at("compute_capability"), 1, 99));
     f.cc_minor = static_cast<uint32_t>(s.back() - '0');
   }
 }
 
-// Memory and the multiprocessors.
+// Applies the memory sizes and the number of multiprocessors.
 void apply_sizes(const Reader& r, Facts& f) {
   const YAML::Node& y = r.y;
   r.number(y, "pci_id", f.pci_device_id, 0, 0xffff);
@@ -106,7 +106,7 @@ void apply_sizes(const Reader& r, Facts& f) {
   r.size(shared, "reserved_per_block", f.shared_reserved_per_block);
 }
 
-// Clocks, power, links, bandwidth and the schedule.
+// Applies clocks, power, links, bandwidths and the time slices.
 void apply_speeds(const Reader& r, Facts& f) {
   const YAML::Node& y = r.y;
   uint32_t mhz = f.clock_khz / 1000, memory_mhz = f.memory_clock_khz / 1000;
@@ -145,7 +145,7 @@ void apply(const YAML::Node& y, Facts& f, const std::string& where) {
   apply_sizes(r, f);
   apply_speeds(r, f);
   if (f.reserved_bytes >= f.native_bytes || f.native_bytes % MiB || f.reserved_bytes % MiB)
-    refuse(r.at("memory") + ": native must be larger than reserved, both whole MiB");
+    refuse(r.at("memory") + ": native must be larger than reserved, and both must be whole MiB");
   if (f.context_bytes > f.native_bytes - f.reserved_bytes)
     refuse(r.at("memory") + ": context is larger than the usable memory");
   if (f.unlisted_bytes > f.context_bytes) refuse(r.at("memory") + ": unlisted is larger than context");
@@ -186,7 +186,8 @@ YAML::Node load(const fs::path& path) {
   }
 }
 
-// "a10x2" is two a10; "a100-80" is one of that name: the longest existing name has priority.
+// "a10x2" means two a10, but "a100-80" is one device of that name: the longest profile name that matches
+// wins.
 void add(Plan& plan, const std::string& word) {
   const auto names = profile_names();
   std::string name = word;
@@ -209,7 +210,7 @@ void choose(Plan& plan, const Driver& driver) {
   plan.cuda_version = driver.cuda_version;
 }
 
-// "550": the driver of that number, with the version that the simulator gives it.
+// Chooses a driver by its number, such as "550", with the version that the simulator gives it.
 void choose_named(Plan& plan, const std::string& major) {
   std::string known;
   for (const Driver& driver : drivers) {
@@ -220,7 +221,7 @@ void choose_named(Plan& plan, const std::string& major) {
   refuse("'" + major + "' is not a driver that can be simulated; the drivers are " + known);
 }
 
-// The names of other drivers than those in the table are not known; they have all names.
+// Drivers that are not in the table get all names, because their own names are not known.
 void choose_version(Plan& plan, const std::string& version) {
   for (const Driver& driver : drivers)
     if (version.starts_with(std::to_string(driver.major) + ".")) choose(plan, driver);
@@ -244,14 +245,14 @@ Plan read_set_file(const std::string& path) {
     if (driver["cuda"]) {
       const std::string s = driver["cuda"].as<std::string>();
       const size_t dot = s.find('.');
-      if (dot == std::string::npos) refuse(path + ", cuda: not a version; a valid one is 12.4");
+      if (dot == std::string::npos) refuse(path + ", cuda: must be a version, for example 12.4");
       plan.cuda_version = static_cast<int>(number(YAML::Node(s.substr(0, dot)), path, 1, 99) * 1000 +
                                            number(YAML::Node(s.substr(dot + 1)), path, 0, 99) * 10);
     }
   }
-  if (!y["devices"] || !y["devices"].IsSequence()) refuse(path + ": needs a list named devices");
+  if (!y["devices"] || !y["devices"].IsSequence()) refuse(path + ": a list named devices is required");
   for (const YAML::Node& d : y["devices"]) {
-    if (!d["profile"]) refuse(path + ": each device needs a profile");
+    if (!d["profile"]) refuse(path + ": each device must have a profile");
     Facts f = read_profile(d["profile"].as<std::string>());
     apply(d, f, path);
     if (d["numa"]) f.numa_node = static_cast<int32_t>(number(d["numa"], path + ", numa", 0, 255));
@@ -260,7 +261,7 @@ Plan read_set_file(const std::string& path) {
   }
   for (const YAML::Node& link : y["nvlink"] ? y["nvlink"] : YAML::Node(YAML::NodeType::Sequence)) {
     if (!link.IsSequence() || link.size() != 3)
-      refuse(path + ", nvlink: each entry is [device, device, links]");
+      refuse(path + ", nvlink: each entry must be [device, device, links]");
     const uint64_t last = plan.devices.size() - 1;
     const uint64_t a = number(link[0], path + ", nvlink", 0, last),
                    b = number(link[1], path + ", nvlink", 0, last);

@@ -23,7 +23,7 @@ namespace carve::sim {
 
 inline constexpr uint64_t MiB = 1ull << 20;
 
-// The request cannot be carried out. The text has the reason and a valid request.
+// The request cannot be carried out. The message contains the reason and a valid request.
 struct Refused : std::runtime_error {
   using runtime_error::runtime_error;
 };

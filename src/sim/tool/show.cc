@@ -111,7 +111,7 @@ void print_text(Set& set) {
 }  // namespace
 
 int show(const Arguments& arguments) {
-  if (arguments.words.size() != 1) throw Usage("show takes one directory");
+  if (arguments.words.size() != 1) throw Usage("show takes one directory, for example: show /run/simgpu");
   const std::string& dir = arguments.words[0];
   Set set;
   switch (open_set(dir.c_str(), &set)) {

@@ -1,5 +1,5 @@
-// The verbs of carve-sim and their shared declarations. A verb returns the exit status; Usage (status 2) and
-// Refused (status 1) carry a text for stderr.
+// The commands of carve-sim and their shared declarations. A command returns the exit status. Usage (status
+// 2) and Refused (status 1) carry a message for stderr.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ struct Arguments {
   std::map<std::string, std::string> options;  // "--device 1" is {"device", "1"}; a flag has an empty value.
 };
 
-// How long (ns) a verb waits for a device whose lock is held, and the error afterwards.
+// Time (ns) that a command waits for a device whose lock is held, and the error afterwards.
 inline constexpr uint64_t tool_timeout = 5'000'000'000;
 inline constexpr const char* set_stopped =
-    "a client that was stopped in the middle of a change holds the device; continue it, or end it";
+    "the device is locked by a client that was stopped in the middle of a change; resume or end that client";
 
 uint64_t whole_number(const std::string& text, const std::string& what);
 uint64_t nanoseconds(const std::string& text, const std::string& what);  // 500ms, 2s, 20us, 7ns
