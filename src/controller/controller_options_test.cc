@@ -89,7 +89,7 @@ TEST(ControllerOptions, wrong_ones_are_refused_with_one_line_that_has_the_option
     std::vector<std::string> words;
     const char* message;
   } rows[] = {
-      {{"--nonsense"}, "there is no option --nonsense; carve-controller --help lists the options"},
+      {{"--nonsense"}, "unknown option --nonsense; carve-controller --help lists the options"},
       {{"--node"}, "--node needs a value; carve-controller --help explains it"},
       {{"--node", "a"}, "--node 'a' is not NAME=SOCKET, such as a=/run/carve/carved.sock"},
       {{"--node", "a="}, "--node 'a=' is not NAME=SOCKET"},
@@ -120,7 +120,7 @@ TEST(ControllerOptions, wrong_ones_are_refused_with_one_line_that_has_the_option
       {{"--account-quota", "0"}, "--account-quota '0' must be from 1% to 100%"},
       {{"--account-quota", "half"}, "--account-quota 'half' must be from 1% to 100%"},
       {{"--log-level", "loud"}, "--log-level 'loud' is not a level; use error, warning, info or debug"},
-      {{"--state", "a", "--state", "b"}, "--state 'b': an earlier --state has 'a'; give it once"},
+      {{"--state", "a", "--state", "b"}, "--state 'b': an earlier --state is 'a'; give it only once"},
   };
   for (const auto& row : rows) {
     const auto o = parse(row.words, user);

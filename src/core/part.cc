@@ -16,7 +16,7 @@ Result<Part, std::string> parse_units(std::string_view count) {
   const auto number = leading_decimal(count);
   if (!number || number->length != count.size() || number->decimals != 0 || number->digits < 1 ||
       number->digits > max_memory_units)
-    return tl::unexpected(fmt::format("is not 1 to {} units; try 16 units", max_memory_units));
+    return tl::unexpected(fmt::format("must be 1 to {} units; try 16 units", max_memory_units));
   return Part{.memory_units = static_cast<uint32_t>(number->digits)};
 }
 
@@ -32,7 +32,7 @@ Result<Part, std::string> parse_part(std::string_view text, MemoryParser parse_m
   const size_t colon = std::min(text.find(':'), text.size());
   const std::string_view memory = text.substr(0, colon);
   if (memory.empty())
-    return tl::unexpected(std::string("it has no memory; write MEMORY:SHARE, as in 8GiB:30%"));
+    return tl::unexpected(std::string("no memory given; write MEMORY:SHARE, as in 8GiB:30%"));
   auto out = parse_memory_of(memory);
   if (!out) return tl::unexpected(fmt::format("memory '{}' {}", shown(memory), out.error()));
   if (colon == text.size()) return out;

@@ -45,7 +45,7 @@ Outcome<void> check(const CommandLine& line, const OptionForm& form, const std::
     return failure(FailureKind::invalid_argument, "{} '{}' has a control character; use printable characters",
                    form.name, shown(value));
   if (!form.repeatable && value != first)
-    return failure(FailureKind::invalid_argument, "{} '{}': an earlier {} has '{}'; give it once", form.name,
+    return failure(FailureKind::invalid_argument, "{} '{}': an earlier {} is '{}'; give it only once", form.name,
                    shown(value), form.name, shown(first));
   if (!form.words.empty()) return known_word(form.name, value, form.noun, form.words);
   return {};
@@ -129,7 +129,7 @@ Outcome<void> CommandLine::parse(int argc, char** argv, const Store& store,
     if (is_complete()) return {};
   }
   if (const auto unknown = parser->remaining(); !unknown.empty())
-    return failure(FailureKind::invalid_argument, "there is no option {}; {} --help lists the options",
+    return failure(FailureKind::invalid_argument, "unknown option {}; {} --help lists the options",
                    shown(unknown[0]), program);
   return {};
 }

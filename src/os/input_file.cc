@@ -30,7 +30,7 @@ Result<std::string, std::string> read_input(const std::string& file, size_t most
   while ((got = read(fd, block, sizeof block)) > 0) {
     out.append(block, static_cast<size_t>(got));
     if (out.size() > most)
-      return tl::unexpected(fmt::format("{}: it has more than {} bytes; divide it", file, most));
+      return tl::unexpected(fmt::format("{}: is larger than {} bytes; split it", file, most));
   }
   if (got < 0) return unreadable(std::strerror(errno));
   return out;

@@ -18,7 +18,7 @@ TEST(InputFile, is_read_completely_or_the_message_has_the_reason) {
   std::ofstream(folder + "/empty").flush();
   EXPECT_EQ(read_input(folder + "/full", 5).value_or(""), "12345");
   EXPECT_EQ(read_input(folder + "/empty", 5).value_or("no"), "");
-  EXPECT_EQ(read_input(folder + "/full", 4).error(), folder + "/full: it has more than 4 bytes; divide it");
+  EXPECT_EQ(read_input(folder + "/full", 4).error(), folder + "/full: is larger than 4 bytes; split it");
   EXPECT_THAT(
       read_input(folder, 5).error(),
       StartsWith(folder + ": cannot be read: it is a directory; use a file, or - for standard input"));

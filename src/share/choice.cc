@@ -1,5 +1,5 @@
-// The scheduler's choice: which client has a right to the device, which is next, and when the lease holder
-// yields.
+// The scheduler's decisions: which client has a right to the device, which client is next, and when the lease
+// holder yields.
 #include "share/device_scheduler.h"
 
 #include "core/invariant.h"
@@ -7,8 +7,8 @@
 namespace carve::share {
 namespace {
 
-// The shortest pause of a fixed-share client. Each pause costs about 0.1 ms that the client is charged for:
-// two wakes (of the arbiter and of the client), and the late observation of the end of its work.
+// The shortest pause of a fixed-share client. For each pause the client is charged about 0.1 ms: the wake-ups
+// of the arbiter and of the client, and the delay until the end of its work is observed.
 constexpr Ns min_pause = 2 * ms;
 
 }  // namespace
@@ -17,18 +17,18 @@ Ns DeviceScheduler::quantum() const {
   return std::max(2 * ms, std::min(tuning_.quantum(), tuning_.round / std::max(1u, contenders_)));
 }
 
-// A thread that waits for each of its kernels launches the next one after waking up, and must not lose its
+// A thread that waits for each of its kernels launches the next one after it wakes up, and must not lose its
 // lease in between.
 Ns DeviceScheduler::idle_gap() const { return std::max(tuning_.idle_gap(), 3 * wake_latency_); }
 
 Ns DeviceScheduler::depth(const Client& t) const {
-  // While a long kernel of another client runs, the client keeps saving.
+  // While another client's long kernel runs, the client keeps saving tokens.
   return std::max(t.entitlement.latency == LatencyClass::latency ? tuning_.latency_depth : 0,
                   tuning_.depth() + longest_);
 }
 
 // Returns the tokens that a fixed-share client must have before it may start again, so that its lease lasts a
-// quantum. It runs for threshold / (1 - share).
+// quantum. The client then runs for threshold / (1 - share).
 Ns DeviceScheduler::threshold(const Client& t) const {
   const int64_t share = std::min<int64_t>(weight(t).basis_points, 10000);
   invariant(share > 0);
@@ -84,7 +84,7 @@ void DeviceScheduler::queue(Ns now, std::span<const Observation> seen) {
   }
 }
 
-// Returns the next of the clients that wait at a closed gate.
+// Returns the client that is next among those that wait at a closed gate.
 std::optional<DeviceScheduler::Candidate> DeviceScheduler::pick_next(
     std::span<const Observation> seen) const {
   std::optional<Candidate> best;
@@ -114,8 +114,8 @@ Ns DeviceScheduler::pause_limit(Ns now, const Observation& held, const std::opti
 }
 
 // Returns the time since which the lease holder has left the device idle. A thread that just got the lease
-// must wake up first. Until the holder has paid for work under this lease, `idle_since` is only its claim,
-// and a client that always reports it as `now` would keep the device.
+// must wake up first. Until the holder has paid for work under this lease, `idle_since` is only a claim, and
+// a client that always reported `now` would keep the device.
 Ns DeviceScheduler::idle_from(const Observation& seen) const {
   return lease_used_ > 0 ? seen.idle_since : lease_began_ + std::max(tuning_.wake, 4 * wake_latency_);
 }
@@ -131,7 +131,7 @@ bool DeviceScheduler::must_yield(Ns now, std::span<const Observation> seen) {
   const auto candidate = pick_next(seen);
   const bool idle = !at_work(seen[h]) && now >= idle_from(seen[h]) + pause_limit(now, seen[h], candidate);
   // An idle burst client that is the only one keeps its gate open. A fixed-share client must arrive at a
-  // closed gate, so that the arbiter sees its return.
+  // closed gate, so that the arbiter notices its return.
   if (idle && (candidate || t.entitlement.policy == Policy::fixed_share)) return true;
   if (!candidate) return false;
   if (candidate->cls == urgent && granted_ != urgent) return true;

@@ -5,7 +5,7 @@
 namespace carve::share {
 namespace {
 
-TEST(Device, a_single_burst_client_keeps_its_gate_open_while_idle) {
+TEST(Device, keeps_the_gate_of_an_idle_burst_client_open_if_it_is_the_only_one) {
   Script s;
   const unsigned a = s.add_client(guaranteed(5000));
   s.comes(a);
@@ -17,7 +17,7 @@ TEST(Device, a_single_burst_client_keeps_its_gate_open_while_idle) {
   EXPECT_TRUE(s.open(a));
 }
 
-TEST(Device, the_lease_ends_after_a_quantum_if_another_waits_and_the_next_opens_after_the_drain) {
+TEST(Device, ends_a_lease_after_a_quantum_and_opens_the_next_gate_after_the_drain) {
   Script s;
   const unsigned a = s.add_client(native(3000)), b = s.add_client(native(6000));
   s.comes(a);
@@ -30,13 +30,13 @@ TEST(Device, the_lease_ends_after_a_quantum_if_another_waits_and_the_next_opens_
   s.runs(a, 1 * ms);
   s.step(1 * ms);
   EXPECT_FALSE(s.open(a));
-  EXPECT_FALSE(s.open(b)) << "what a has in flight must drain first";
+  EXPECT_FALSE(s.open(b)) << "the work that a has in flight must drain first";
   s.rests(a);
   s.step(300 * us);
   EXPECT_TRUE(s.open(b));
 }
 
-TEST(Device, a_client_with_tokens_keeps_its_lease_in_a_short_pause_next_to_a_burst_client) {
+TEST(Device, lets_a_client_with_tokens_keep_its_lease_in_a_short_pause) {
   for (const Entitlement& own : {guaranteed(6000), fixed(6000)}) {
     Script s;
     const unsigned a = s.add_client(own), b = s.add_client(native(4000));
@@ -50,11 +50,11 @@ TEST(Device, a_client_with_tokens_keeps_its_lease_in_a_short_pause_next_to_a_bur
     EXPECT_EQ(next, s.now + 900 * us) << "no poll is needed before the end of the longest pause";
     EXPECT_TRUE(s.open(a));
     s.step(900 * us);
-    EXPECT_FALSE(s.open(a)) << "a long pause is not waited for";
+    EXPECT_FALSE(s.open(a)) << "the lease does not outlast a long pause";
   }
 }
 
-TEST(Device, a_pause_is_not_held_against_the_right_of_another_client_or_after_little_work) {
+TEST(Device, ends_a_lease_in_a_pause_if_another_client_has_tokens_or_little_work_was_done) {
   for (const bool another_has_tokens : {true, false}) {
     Script s;
     const unsigned a = s.add_client(guaranteed(6000));
@@ -71,13 +71,13 @@ TEST(Device, a_pause_is_not_held_against_the_right_of_another_client_or_after_li
   }
 }
 
-TEST(Device, a_pause_is_held_if_the_pause_before_was_short) {
+TEST(Device, holds_a_lease_in_a_pause_only_if_the_previous_pause_was_short) {
   Script s;
   const unsigned a = s.add_client(guaranteed(6000)), b = s.add_client(native(4000));
   s.comes(a);
   s.step();
   s.comes(b);
-  // Works for 2 ms, and is away for the rest of its pause if it loses its lease in that time.
+  // Works for 2 ms, and stays away for the rest of its pause if it loses its lease.
   const auto keeps_lease = [&](Ns pause) {
     s.runs(a, 2 * ms);
     s.step(2 * ms);
@@ -104,11 +104,11 @@ TEST(Device, a_pause_is_held_if_the_pause_before_was_short) {
   };
   EXPECT_TRUE(keeps_lease(600 * us));
   EXPECT_FALSE(keeps_lease(4 * ms));
-  EXPECT_FALSE(keeps_lease(600 * us)) << "the pause before was long";
+  EXPECT_FALSE(keeps_lease(600 * us)) << "the previous pause was long";
   EXPECT_TRUE(keeps_lease(600 * us));
 }
 
-TEST(Device, a_fixed_share_never_runs_on_credit) {
+TEST(Device, never_lets_a_fixed_share_client_exceed_its_share) {
   Script s;
   const unsigned a = s.add_client(fixed(1000));
   s.comes(a);
@@ -129,7 +129,7 @@ TEST(Device, a_fixed_share_never_runs_on_credit) {
   EXPECT_NEAR(static_cast<double>(ran) / static_cast<double>(s.now - begun), 0.1, 0.002);
 }
 
-TEST(Device, a_latency_client_is_admitted_immediately_while_it_has_tokens) {
+TEST(Device, admits_a_latency_client_with_tokens_immediately) {
   Script s;
   const unsigned trainer = s.add_client(guaranteed(7000));
   const unsigned server = s.add_client(
@@ -147,7 +147,7 @@ TEST(Device, a_latency_client_is_admitted_immediately_while_it_has_tokens) {
   EXPECT_TRUE(s.open(server));
 }
 
-TEST(Device, equal_native_weights_are_left_to_the_hardware) {
+TEST(Device, opens_all_gates_if_all_weights_are_equal_and_native) {
   Script s;
   const unsigned a = s.add_client(native(3000)), b = s.add_client(native(3000));
   EXPECT_EQ(s.step(), never);
@@ -159,21 +159,21 @@ TEST(Device, equal_native_weights_are_left_to_the_hardware) {
   EXPECT_FALSE(s.open(b));
 }
 
-TEST(Device, a_native_client_without_a_share_weighs_as_much_as_the_others_on_average) {
+TEST(Device, gives_a_native_client_without_a_share_the_mean_weight) {
   Script s;
   const unsigned a = s.add_client(native(3000)), b = s.add_client({.policy = Policy::native_burst_share});
   s.comes(a);
   s.comes(b);
   s.step();
-  EXPECT_TRUE(s.open(a) && s.open(b)) << "equal weights are left to the hardware";
+  EXPECT_TRUE(s.open(a) && s.open(b)) << "all weights are equal, so all gates are open";
   s.device.change(b, {.policy = Policy::native_burst_share, .best_effort = true}, s.now);
   s.runs(a, 0);
   s.runs(b, 0);
   s.step(1 * ms);
-  EXPECT_FALSE(s.open(a) && s.open(b)) << "a best-effort client weighs less";
+  EXPECT_FALSE(s.open(a) && s.open(b)) << "a best-effort client has a smaller weight";
 }
 
-TEST(Device, a_follower_runs_only_while_its_leader_does) {
+TEST(Device, lets_a_follower_run_only_while_its_leader_runs) {
   Script s;
   const unsigned a = s.add_client(fixed(5000));
   const unsigned f = s.add_client({.policy = Policy::fixed_share, .share = {3000}, .gang = Gang::follows});
@@ -186,7 +186,7 @@ TEST(Device, a_follower_runs_only_while_its_leader_does) {
   s.seen[f].leader_open = true;
   s.runs(a, 1 * ms);
   s.step(1 * ms);
-  EXPECT_FALSE(s.open(a)) << "its leader runs now, elsewhere: at once";
+  EXPECT_FALSE(s.open(a)) << "the leader runs now, so the follower is next immediately";
   s.rests(a);
   s.step(100 * us);
   EXPECT_TRUE(s.open(f));

@@ -8,10 +8,10 @@
 namespace carve::share {
 namespace {
 
-// The overlap that is credited to a client before the driver's first count, and between two counts, which
-// come every 250 ms.
+// The overlap that is credited to a client before the driver's first count, and the maximum credit between
+// two counts, which come every 250 ms.
 constexpr Ns first_credit = 50 * ms, max_credit = 250 * ms;
-// A thread that is late on a busy machine may miss one lease.
+// A thread that runs late on a busy machine may leave one lease unused.
 constexpr unsigned free_unused_leases = 1;
 
 }  // namespace
@@ -80,19 +80,19 @@ void DeviceScheduler::set_wake_latency(Ns usual) {
   gate_lead_ = usual == 0 ? 0 : std::clamp(2 * usual, tuning_.min_gate_lead, tuning_.max_gate_lead);
 }
 
-// Returns the time that a client is charged for: its work and, if it is the lease holder and others wait,
-// also the pauses between its kernels, because the device is idle for it.
+// Returns the time that a client is charged for. This is the time of its work and, if it is the lease holder
+// and others wait, also the pauses between its kernels, because the device is idle on its account.
 Ns DeviceScheduler::occupied(unsigned client, Ns elapsed, const Observation& seen) {
   if (holder_ != client || !contended_) return seen.busy;
   if (lease_used_ + seen.busy <= 0 && !seen.in_flight) return seen.busy;
-  // A pause may be the end of the work, so it is charged when it has ended.
+  // A pause may turn out to be the end of the work, so it is only charged when it has ended.
   const Ns before = seen.busy > 0 ? std::exchange(pause_, 0) : 0;
   if (!at_work(seen)) pause_ += std::clamp<Ns>(last_ - seen.idle_since, 0, elapsed);
   return std::max(seen.busy, before + elapsed - (at_work(seen) ? 0 : pause_));
 }
 
-// Charges the elapsed time to the clients that had work in flight. If there were several, each is charged its
-// part, so that the charges never exceed the elapsed time.
+// Charges the elapsed time to the clients that had work in flight. If several had work, each is charged a
+// part of the time, so that the charges never exceed the elapsed time.
 void DeviceScheduler::charge(Ns elapsed, std::span<const Observation> seen) {
   if (elapsed <= 0) return;
   invariant(pause_ >= 0);
@@ -110,7 +110,7 @@ void DeviceScheduler::charge(Ns elapsed, std::span<const Observation> seen) {
   Parts claimed{}, believed{};
   const Ns claims = split(all, had, claimed);
   invariant(claims == all, "the clients are charged exactly the time in which the device was busy");
-  // Without counts of each client's work there is no evidence against a claim, so the claims apply.
+  // Without the driver's counts of each client's work, nothing contradicts a claim, so the claims apply.
   const Ns charged =
       busy > 1 && has_counts_ ? split_supported(all, had, supports(), believed) : split(all, had, believed);
   for (unsigned i = 0; i < max_clients; ++i)
@@ -182,7 +182,7 @@ void DeviceScheduler::open(const Candidate& next, Ns now) {
   holder_ = next.client;
   lease_used_ = lease_worked_ = pause_ = unused_ = 0;
   draining_ = false;
-  // The client arrived when it came to the gate. Its tag has that time and stays.
+  // The client's tag has the time at which it arrived at the gate, and keeps it.
   granted_ = next.cls;
   lease_began_ = quantum_began_ = now;
   clock_[next.cls].begin(t.fair[next.cls]);
@@ -199,7 +199,7 @@ void DeviceScheduler::end_lease() {
   // A client that takes leases and leaves the device idle pays for the time that the others waited.
   t.unused_leases = lease_used_ > 0 ? 0 : t.unused_leases + 1;
   if (t.unused_leases > free_unused_leases) spend(t, granted_, unused_);
-  // A running median: each new value moves it by 1/16 of itself.
+  // A running median, which each new value moves by 1/16 of the median.
   if (t.entitlement.latency == LatencyClass::latency && lease_used_ > 0) {
     const Ns step = std::max<Ns>(t.service / 16, 10 * us);
     if (t.service == 0)
@@ -256,7 +256,7 @@ void DeviceScheduler::set_leases(Ns now, std::span<const Observation> seen) {
     if (seen[i].waiting && !t.lease.open)
       t.wait_reason =
           class_of(i, seen[i], false) == not_eligible ? WaitReason::throttled : WaitReason::contended;
-    // The pauses of the lease holder cost nothing to a client without work.
+    // The lease holder's pauses cost nothing to a client that has no work.
     contended_ |= t.wait_reason == WaitReason::contended && !t.is_doubtful;
     open_gates += t.lease.open;
     invariant(t.lease.deadline == 0 || t.lease.deadline > now, "a lease is not over when it is written");

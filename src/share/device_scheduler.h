@@ -8,22 +8,24 @@
 // Clients are served in the order of these classes:
 //   0  latency clients with tokens, immediately; gang followers whose leader has its lease
 //   1  clients with tokens: fixed-share, guaranteed-burst-share
-//   2  burst: guaranteed-burst-share without tokens, native-burst-share, clients without a share
-// Inside a class the order is start-time fair queueing over the shares. Tokens grow with the share of all
-// time (token_bucket.h). A fixed-share client is never in class 2, so it never exceeds its share. A
-// guaranteed client gets at least its share while it wants the device. The remaining time goes to any client
-// that can use it.
+//   2  burst: guaranteed-burst-share without tokens, native-burst-share, clients without a share Inside a
+//   class the order is start-time fair queueing over the shares. Tokens grow with the share of all time
+//   (token_bucket.h). A fixed-share client is never in class 2, so it never exceeds its share. A guaranteed
+//   client gets at least its share while it wants the device. Any client that can use the remaining time may
+//   have it.
 //
 // Under a lease the gate is open. After a quantum, if another client waits, the gate closes and the work in
 // flight drains; then the next gate opens. Only one gate is open at a time. The exception is a device on
-// which all clients are native-burst-share with equal weights: all gates are open and the hardware takes
-// turns. If two clients had work in flight at the same time, the time is split between them.
+// which all clients are native-burst-share with equal weights. There, all gates are open and the hardware
+// switches between the clients. If two clients had work in flight at the same time, the time is split between
+// them.
 //
-// A client's own reports cost no other client its share: its part of such a time is at most what the driver
-// shows of it (support()). The lease holder needs no such evidence, because the arbiter gave it the device.
+// False reports of a client do not cost another client its share: its part of such a time is at most what the
+// driver reports for it (support()). The lease holder needs no such evidence, because the arbiter gave it the
+// device.
 //
-// choice.cc has the choice of the client and the end of its lease, polls.cc the drains and the times of
-// polls, and device_scheduler.cc the charges, the leases and the step.
+// choice.cc chooses the next client and ends leases, polls.cc handles the drains and the times of polls, and
+// device_scheduler.cc contains the charges, the leases and the step.
 #pragma once
 
 #include <array>
@@ -44,23 +46,23 @@ struct Observation {
   bool back_pressured = false;  // A thread waits for its own work before it launches more.
   Ns left = 0;                  // Estimated time until that work is complete.
   Ns busy = 0;                  // Time since the last poll in which it had work on the device.
-  Ns idle_since = 0;            // Time since which nothing is in flight.
+  Ns idle_since = 0;            // Time at which its last work ended.
   Ns longest = 0;               // Its longest known kernel or graph.
-  bool leader_open = false;     // Gang: the leading device has opened its gate.
+  bool leader_open = false;     // For gang followers: the leading device has opened its gate.
 };
 
-// Returns whether the client uses the device. A back-pressured thread does: it has to wake up before it
-// launches the next kernel.
+// Returns whether the client uses the device. A client with a back-pressured thread does, because the thread
+// only has to wake up before it launches the next kernel.
 inline bool at_work(const Observation& seen) { return seen.in_flight || seen.back_pressured; }
 
 struct Lease {
   bool open = false;
-  Ns in_flight_limit = 0;       // Estimated work in flight, over all its threads.
+  Ns in_flight_limit = 0;       // Limit of estimated work in flight, over all its threads.
   Ns deadline = 0;              // Time at which the lease ends without a further store; 0 if never.
-  bool notify_on_idle = false;  // Wake the arbiter when this work ends: another client waits.
+  bool notify_on_idle = false;  // Wake the arbiter when this work ends, because another client waits.
   bool uncontended = false;     // No other client waits, so the completion time is not needed.
   bool draining = false;        // The lease has ended, and the next one waits for this client's work.
-  bool imminent = false;        // Closed, and about to open: the client's threads wake up and spin.
+  bool imminent = false;        // Closed, and about to open, so the client's threads wake up and spin.
 
   friend bool operator==(const Lease&, const Lease&) = default;
 };
@@ -68,12 +70,12 @@ struct Lease {
 // Sums since the client was added, in ns.
 struct ClientCounters {
   Ns charged = 0;      // Its work and the switches to it.
-  Ns burst = 0;        // The part of `charged` that it had in the burst class.
-  Ns waiting = 0;      // It waited at the gate while another client had the device.
-  Ns throttled = 0;    // It waited at the gate while the device was free: its share was used up.
+  Ns burst = 0;        // The part of `charged` that was in the burst class.
+  Ns waiting = 0;      // Time at the gate while another client had the device.
+  Ns throttled = 0;    // Time at the gate while the device was free, because its share was used up.
   Ns overlapped = 0;   // The part of `charged` in which other clients had work in flight too.
-  Ns unsupported = 0;  // Claimed during other clients' work and not shown by the
-                       // driver: costs its share, but is not busy time.
+  Ns unsupported = 0;  // Claimed during other clients' work but not shown by the driver. It uses up the
+                       // share, but is not busy time.
   uint64_t leases = 0;
   uint64_t overruns = 0;  // Drains that reached their time limit.
 };
@@ -94,9 +96,9 @@ class DeviceScheduler {
   void remove_client(unsigned client, Ns now);
   void change(unsigned client, const Entitlement&, Ns now);  // From now on; tokens and counters stay.
 
-  // Sets how late threads of this machine usually run after a wake-up (wake_latency.h). Clients are woken
-  // before their gates open, and a pause in which a thread wakes up does not end a lease. 0, the initial
-  // value, means unknown: no client is woken early.
+  // Sets the usual delay between the wake-up of a thread and its execution on this machine (wake_latency.h).
+  // Clients are woken before their gates open, and a pause in which a thread wakes up does not end a lease. 0,
+  // the initial value, means unknown, and no client is woken early.
   void set_wake_latency(Ns usual);
 
   // Takes the driver's report of the client's work since the last call: whether it worked, and an upper bound
@@ -123,11 +125,12 @@ class DeviceScheduler {
   const Tuning& tuning() const { return tuning_; }
 
  private:
-  // The poll interval for a lease holder that pauses between kernels, so that not every pause is polled.
+  // The poll interval while a lease holder pauses between kernels. It is longer, so that not every pause is
+  // polled.
   static constexpr Ns pause_poll_interval = 500 * us;
 
   enum Class : uint8_t { urgent, entitled, burst, not_eligible };
-  // Why a client waits at its gate: because of other clients, or because of its own share.
+  // Why a client waits at its gate: because of other clients or because of its own share.
   enum class WaitReason : uint8_t { none, contended, throttled };
   struct Candidate {
     unsigned client;
@@ -138,7 +141,7 @@ class DeviceScheduler {
     Entitlement entitlement;
     Bucket bucket;
     FairTag fair[3];      // By class.
-    bool queued = false;  // It waits; its tags have the time since which it waits.
+    bool queued = false;  // It waits; its tags have the time since when.
     WaitReason wait_reason = WaitReason::none;
     Lease lease;
     ClientCounters counters;
@@ -146,18 +149,19 @@ class DeviceScheduler {
     Ns paused = 0;               // Charged time when it was last seen idle under its lease.
     Ns drain = 0;                // Recent maximum of its drain times.
     Ns surprise = 1 * ms;        // Large if recent drains ended earlier than expected.
-    Ns credit = 0;               // Overlap that the driver's count supports and that is not charged yet.
+    Ns credit = 0;               // Overlap that the driver's count supports and that has not been charged
+                                 // yet.
     Ns own = 0;                  // Charged without needing support since the last support().
     bool is_shown = false;       // The driver's last count was not 0.
-    bool is_doubtful = false;    // It claims work or takes leases, and the driver's last count was 0.
+    bool is_doubtful = false;    // It claims work or takes leases although the driver's last count was 0.
     Ns claimed = 0;              // Charged and unsupported, at the last support().
     unsigned unused_leases = 0;  // In a row.
-    bool is_away = false;        // Its lease ended in a pause, and it has not returned.
+    bool is_away = false;        // It lost its lease in a pause and has not returned.
     bool pauses_long = false;    // Its last such pause was longer than the limit of a held pause.
   };
 
   Share weight(const Client&) const;
-  void settle_mean_weight();  // After a client was added, changed or removed.
+  void settle_mean_weight();  // Called when a client was added, changed or removed.
   Ns quantum() const;
   Ns idle_gap() const;
   Ns pause_limit(Ns now, const Observation& held, const std::optional<Candidate>& next) const;
@@ -190,7 +194,7 @@ class DeviceScheduler {
   Tuning tuning_;
   std::array<Client, max_clients> clients_{};
   std::bitset<max_clients> present_;
-  Share mean_weight_ = equal_weight;  // Mean of the clients with a share; the weight of the others.
+  Share mean_weight_ = equal_weight;  // Mean weight of the clients with a share; the weight of all others.
   FairClock clock_[3];
   std::optional<unsigned> holder_;
   std::optional<unsigned> last_holder_, upcoming_;
@@ -199,11 +203,12 @@ class DeviceScheduler {
   Class granted_ = burst;  // The class in which the holder was served.
   Ns lease_began_ = 0, quantum_began_ = 0;
   Ns lease_used_ = 0;
-  Ns lease_worked_ = 0;  // Time of the current lease in which the holder had work on the device.
-  Ns pause_ = 0;         // Pause of the lease holder that is not charged yet.
-  Ns unused_ = 0;        // Time of the current lease in which another client waited and the holder was idle.
+  Ns lease_worked_ = 0;  // Time in the current lease during which the holder had work on the device.
+  Ns pause_ = 0;         // Pause of the lease holder that has not been charged yet.
+  Ns unused_ = 0;        // Time in the current lease during which another client waited and the holder was
+                         // idle.
   bool draining_ = false;
-  // The first and the earliest estimate of the drain's end.
+  // When the drain began, and the first and the earliest estimate of its end.
   Ns drain_began_ = 0, drain_expected_ = 0, drain_ends_ = 0;
   bool all_open_ = false;
   bool contended_ = false;   // Since the last step a client that may run has been waiting.
@@ -211,7 +216,7 @@ class DeviceScheduler {
   Ns longest_ = 0;           // Longest kernel of all clients, at most max_drain.
   Ns last_ = 0;              // Time of the last step.
   Ns busy_ = 0;
-  bool has_counts_ = false;  // The driver counts the work of clients: it has shown some.
+  bool has_counts_ = false;  // The driver has reported some work, so it counts the work of clients.
   uint64_t switches_ = 0;
   std::array<Transition, 8> log_{};
   size_t logged_ = 0;

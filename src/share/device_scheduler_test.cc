@@ -7,18 +7,18 @@
 namespace carve::share {
 namespace {
 
-TEST(DeviceSchedulerDeathTest, stops_if_a_client_that_was_never_added_is_changed) {
+TEST(DeviceSchedulerDeathTest, aborts_if_a_client_that_was_never_added_is_changed) {
   DeviceScheduler scheduler;
   EXPECT_DEATH(scheduler.change(3, {}, 0), "device_scheduler\\.cc:[0-9]+: .*only a registered client");
 }
 
-TEST(Device, opens_for_a_client_that_comes_and_sleeps_otherwise) {
+TEST(Device, opens_the_gate_when_a_client_arrives_and_otherwise_needs_no_poll) {
   Script s;
   const unsigned a = s.add_client(guaranteed(5000));
   EXPECT_EQ(s.step(), never);
   EXPECT_FALSE(s.open(a));
   s.comes(a);
-  // A burst client that is the only one needs no poll.
+  // A burst client needs no poll if it is the only client.
   EXPECT_EQ(s.step(1 * ms), never);
   EXPECT_TRUE(s.open(a));
   EXPECT_EQ(s.device.lease(a).in_flight_limit, Tuning{}.in_flight_limit_alone);
@@ -30,7 +30,7 @@ TEST(Device, opens_for_a_client_that_comes_and_sleeps_otherwise) {
   EXPECT_FALSE(s.device.lease(a).uncontended);
 }
 
-TEST(Device, next_to_a_latency_client_little_may_be_in_flight) {
+TEST(Device, limits_the_work_in_flight_next_to_a_latency_client) {
   Script s;
   const unsigned trainer = s.add_client(guaranteed(7000));
   s.add_client({.policy = Policy::guaranteed_burst_share, .latency = LatencyClass::latency, .share = {3000}});
@@ -39,7 +39,7 @@ TEST(Device, next_to_a_latency_client_little_may_be_in_flight) {
   EXPECT_EQ(s.device.lease(trainer).in_flight_limit, s.device.tuning().min_in_flight_limit);
 }
 
-TEST(Device, a_client_removed_during_its_lease_leaves_the_device_to_the_next) {
+TEST(Device, passes_the_device_on_if_its_lease_holder_is_removed) {
   Script s;
   const unsigned a = s.add_client(fixed(5000)), b = s.add_client(fixed(5000));
   s.comes(a);
@@ -51,11 +51,12 @@ TEST(Device, a_client_removed_during_its_lease_leaves_the_device_to_the_next) {
   EXPECT_TRUE(s.open(b));
 }
 
-// Returns whether all clients have equal terms: native burst shares, batch, no gang. Then the hardware takes
-// turns and all gates are open.
+// Returns whether all clients have equal terms: native burst shares, batch, no gang. Then all gates are open
+// and the hardware switches between the clients.
 bool all_are_equal_natives(const Script& s) {
   bool any = false;
-  std::optional<Share> share;  // That of all clients with one; the others have the mean, the same.
+  std::optional<Share> share;  // The same for all clients with a share; the others have the mean, which is
+                               // equal.
   for (unsigned p = 0; p < s.seen.size(); ++p) {
     if (!s.device.present(p)) continue;
     any = true;
@@ -68,9 +69,9 @@ bool all_are_equal_natives(const Script& s) {
   return any;
 }
 
-// For any observation, even those that no correct slice causes: charges equal the elapsed time, no gate is
-// open except the holder's, and the next poll is in the future.
-TEST(Device, holds_its_invariants_for_any_observation) {
+// For any observations, even those that no correct slice causes, the charges equal the elapsed time, no gate
+// is open except the holder's, and the next poll is in the future.
+TEST(Device, keeps_its_invariants_for_any_observations) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     std::mt19937 random(seed);
     Script s;

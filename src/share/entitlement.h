@@ -1,4 +1,4 @@
-// A client's entitlement on one device, and the constants of arbitration, each with its reason.
+// A client's entitlement on one device, and the constants of arbitration with their reasons.
 //
 // All times are integer nanoseconds, of CLOCK_MONOTONIC or of a simulation's clock.
 #pragma once
@@ -19,8 +19,8 @@ inline constexpr Ns never = std::numeric_limits<Ns>::max();
 
 inline constexpr unsigned max_clients = 64;  // Per device; a device has at most this many contexts.
 
-// A slice of several devices gets its leases on all of them in the same windows, because its ranks wait for
-// each other. One device leads according to its own rules; the others follow.
+// A slice of several devices gets its leases on all of them at the same time, because its ranks wait for each
+// other. One device leads and schedules the slice by its own rules; the others follow.
 enum class Gang : uint8_t { none, leads, follows };
 
 struct Entitlement {
@@ -28,15 +28,16 @@ struct Entitlement {
   LatencyClass latency = LatencyClass::batch;
   Share share;  // 0 means none; the client is then a burst client.
   Gang gang = Gang::none;
-  // Only without a share. If true, the client has the small weight `best_effort_weight`. Otherwise it has the
-  // mean weight of the clients with a share, so that all clients without one weigh the same.
+  // Only for a client without a share. If true, the client has the small weight `best_effort_weight`.
+  // Otherwise it has the mean weight of the clients with a share, so that all clients without one weigh the
+  // same.
   bool best_effort = false;
 
   friend bool operator==(const Entitlement&, const Entitlement&) = default;
 };
 
-// The weight of a best-effort client among clients with a share: the time that they leave, and 1 % in a
-// contended round.
+// The weight of a best-effort client among clients with a share. It gets the time that they leave, and 1 % of
+// a contended round.
 inline constexpr Share best_effort_weight{100};
 // The weight of a client without a share if no client of the device has one.
 inline constexpr Share equal_weight{1000};
@@ -60,49 +61,51 @@ struct Tuning {
   // by depth / T.
   constexpr Ns depth() const { return std::min(20 * ms, 2 * quantum()); }
 
-  // Depth of a latency client's bucket. A request needs enough tokens at its arrival: with a share of 30 %
-  // and a Poisson demand of 25 % the 99th percentile of the response is 12.5 times the service at a depth of
-  // 2 ms, 5.9 times at 30 ms and 1.06 times at 100 ms.
+  // Depth of a latency client's bucket. Enough tokens must be saved when a request arrives. With a share of
+  // 30 % and a Poisson demand of 25 %, the 99th percentile of the response time is 12.5 times the service
+  // time at a depth of 2 ms, 5.9 times at 30 ms and 1.06 times at 100 ms.
   Ns latency_depth = 150 * ms;
 
   // If the lease holder has had nothing in flight for this time and another client waits, the lease ends. A
   // switch away and back costs twice this time, so a shorter pause is cheaper to wait for.
   constexpr Ns idle_gap() const { return switch_cost; }
 
-  // A lease holder with tokens may pause for this long if only burst clients wait. If it loses its lease, they have
-  // the device for a quantum, and it does not get its share. It pays for the pause, and it loses its lease earlier
-  // if its pauses are longer than `rest_for_work` times its work under the lease, or if its last pause was long.
+  // A lease holder with tokens may pause for this long if only burst clients wait. If it lost its lease, they
+  // would have the device for a quantum, and it would not get its share. The holder pays for the pause. It
+  // loses its lease earlier if its pauses are longer than `rest_for_work` times its work under the lease, or
+  // if its last pause was long.
   Ns max_held_pause = 1500 * us;
   static constexpr int rest_for_work = 2;
 
-  // Time in which a thread at an opened gate may wake up before the client counts as idle.
+  // Time that a thread has to wake up after its gate opened before the client counts as idle.
   Ns wake = 400 * us;
 
-  // A client is woken before its gate opens by twice the wake latency of the machine: the program wakes as
-  // late as the arbiter does, and the arbiter needs some time to wake it.
+  // A client is woken before its gate opens by twice the wake latency of the machine, because the program
+  // wakes up as late as the arbiter does, and the arbiter needs some time to wake it.
   Ns min_gate_lead = 40 * us, max_gate_lead = 300 * us;
 
-  // A fixed-share client that is the only one has shorter leases if its pauses would be longer than this, but
-  // none shorter than `min_quantum_alone`. At each pause the device becomes idle, and a program that the host
-  // keeps ahead of the device fills it again.
+  // If a fixed-share client is the only one, its leases are shortened if its pauses would otherwise be longer
+  // than this, but not below `min_quantum_alone`. In each pause the device runs out of work, and the program
+  // must then get ahead of it again.
   Ns max_pause_alone = 20 * ms, min_quantum_alone = 2 * ms;
 
   // Work that a batch client may have in flight. The next client waits for this work.
   Ns in_flight_limit = 1 * ms;
   Ns min_in_flight_limit = 100 * us;
-  // The same for the only client. A driver accepts about a thousand launches ahead. With kernels of 5 ms the
-  // next client would wait five seconds.
+  // The same limit for a client that is the only one. A driver accepts about a thousand launches ahead. With
+  // kernels of 5 ms, the next client would otherwise wait five seconds.
   Ns in_flight_limit_alone = 50 * ms;
 
-  // A drain may take twice the longest known kernel. After that the next gate opens; the hardware interleaves
-  // the two clients, and each is charged its part. Among batch clients a wait for a kernel of 50 ms is worth
-  // its time: interleaved, the kernel would take as long, plus the switches, and the shares would be inexact.
+  // A drain may take twice as long as the longest known kernel. After that the next gate opens; the hardware
+  // interleaves the two clients, and each is charged its part. Among batch clients it is worth waiting for a
+  // kernel of 50 ms: interleaved, the kernel would take just as long, plus the switches, and the shares would
+  // be inexact.
   Ns min_drain = 2 * ms, max_drain = 100 * ms, max_drain_urgent = 4 * ms;
 
   // Estimated work between two fences: short enough to see the end of the work, long enough to cost little.
   Ns fence_interval = 200 * us, fence_interval_alone = 1 * ms;
 
-  // Time from now to the deadline of a renewed lease. If the agent does not renew a lease, it ends at its
+  // Time from now to the deadline of a renewed lease. A lease that the agent does not renew ends at its
   // deadline.
   Ns lease_margin = 250 * ms;
 };

@@ -1,7 +1,7 @@
-// Start-time fair queueing: the client with the least use for its weight is next. A client that returns
-// starts at the tags of the others (`now`), so it is not owed time that it did not want. A tag is ns of use
-// divided by the weight. With a share of one basis point a second of use is 10^13, so all tags are reduced
-// together long before they overflow.
+// Start-time fair queueing: the client that has used the least in relation to its weight is next. A client
+// that returns starts at the tags of the others (`now`), so it is not owed time that it did not want. A tag
+// is ns of use divided by the weight. With a share of one basis point, a second of use adds 10^13, so all
+// tags are reduced together long before they overflow.
 #pragma once
 
 #include "core/invariant.h"

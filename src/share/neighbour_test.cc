@@ -1,6 +1,6 @@
-// An honest client next to clients that report anything. The device runs one kernel at a time and belongs to
-// the honest client whenever its gate is open; what the others report never runs. The driver's count comes
-// four times a second, as from the agent.
+// Tests an honest client next to clients that send false reports. The device runs one kernel at a time and
+// belongs to the honest client whenever its gate is open; the work that the others report never runs. The
+// driver's counts come four times a second, as in the agent.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -26,14 +26,14 @@ constexpr Entitlement sharing(uint32_t bp) {
   return {.policy = Policy::guaranteed_burst_share, .share = {bp}};
 }
 
-// Counts the time in which the honest client's kernels run, with its gate as the scheduler sets it.
+// An honest client. Counts the time in which its kernels run, with its gate as the scheduler sets it.
 struct HonestClient {
   Ns kernel_end = 0;  // 0 if no kernel is in flight.
   Ns idle_since = 0;
   Ns may_launch = never;
   Ns ran = 0;
 
-  // Runs from `from` to `to`, with the gate open or closed, and returns what the arbiter would read.
+  // Runs from `from` to `to` with the gate open or closed, and returns what the arbiter would observe.
   Observation run(Ns from, Ns to, bool open) {
     Observation seen;
     may_launch = !open ? never : may_launch == never ? from + wake : may_launch;
@@ -86,7 +86,7 @@ const Kind kinds[] = {
      [](std::mt19937&, Ns now, Ns elapsed, bool open) {
        return Observation{.waiting = true, .in_flight = !open, .busy = open ? 0 : elapsed, .idle_since = now};
      }},
-    {"needs its answers at once",
+    {"is in the latency class",
      {Policy::guaranteed_burst_share, LatencyClass::latency, {1000}},
      [](std::mt19937&, Ns, Ns elapsed, bool) {
        return Observation{.waiting = true, .in_flight = true, .left = second, .busy = elapsed};
@@ -112,11 +112,11 @@ struct Outcome {
   double ran = 0, charged = 0, others_charged = 0;  // Parts of the time.
 };
 
-// How the driver shows work: the time of each client, or one client for each period of 200 ms, whose part
-// over the last 24 s has a wide bound (node/devices/work_samples.h).
+// How the driver reports work: the time of each client, or only one client for each period of 200 ms, from
+// which the client's part of the last 24 s follows within wide bounds (node/devices/work_samples.h).
 enum class Shown { time_of_each, one_client_a_period };
 
-// Lets one honest client of `entitlement` run next to `forgers` clients of a kind.
+// Runs one honest client of `entitlement` next to `forgers` clients of a kind.
 Outcome run(const Entitlement& entitlement, const Kind& kind, unsigned forgers, uint32_t seed,
             Shown shown = Shown::time_of_each) {
   std::mt19937 random(seed);
@@ -152,7 +152,7 @@ Outcome run(const Entitlement& entitlement, const Kind& kind, unsigned forgers, 
   return out;
 }
 
-TEST(Neighbour, costs_an_honest_client_neither_its_share_nor_its_record) {
+TEST(Neighbour, does_not_reduce_an_honest_clients_share_or_increase_its_charge) {
   for (const Kind& kind : kinds)
     for (uint32_t seed = 0; seed < 4; ++seed)
       for (const unsigned forgers : {1u, 3u}) {
@@ -164,9 +164,9 @@ TEST(Neighbour, costs_an_honest_client_neither_its_share_nor_its_record) {
       }
 }
 
-// A client that the driver has named in no period of 24 s may still have worked 11 % of the time, so three
+// A client that the driver has named in no period of 24 s may still have worked 11 % of the time. So three
 // forgers can take a few percent until they are reported (node/reconcile/reconciler.h).
-TEST(Neighbour, costs_an_honest_client_little_where_the_driver_names_one_client_a_period) {
+TEST(Neighbour, reduces_an_honest_clients_share_little_if_the_driver_names_one_client_per_period) {
   for (const Kind& kind : kinds)
     for (uint32_t seed = 0; seed < 4; ++seed)
       for (const unsigned forgers : {1u, 3u}) {
@@ -176,7 +176,7 @@ TEST(Neighbour, costs_an_honest_client_little_where_the_driver_names_one_client_
       }
 }
 
-TEST(Neighbour, two_natives_whose_gates_are_open_are_charged_what_the_driver_shows) {
+TEST(Neighbour, with_an_open_native_gate_is_charged_what_the_driver_shows) {
   const Entitlement native{.policy = Policy::native_burst_share, .share = {3000}};
   Kind forger = kinds[1];
   forger.entitlement = native;
@@ -187,8 +187,9 @@ TEST(Neighbour, two_natives_whose_gates_are_open_are_charged_what_the_driver_sho
   }
 }
 
-// Two clients whose kernels really run at the same time are charged half each, as the driver shows.
-TEST(Neighbour, overlap_that_the_driver_shows_is_split) {
+// If the kernels of two clients really run at the same time, each client is charged half of it, as the driver
+// shows.
+TEST(Neighbour, overlap_is_split_as_the_driver_shows) {
   const Entitlement native{.policy = Policy::native_burst_share, .share = {3000}};
   DeviceScheduler device;
   Ns now = 7 * second;
@@ -208,8 +209,9 @@ TEST(Neighbour, overlap_that_the_driver_shows_is_split) {
   EXPECT_EQ(device.counters(a).unsupported, 0);
 }
 
-// Without the driver's counts only the claims are known: a kernel that outlasts its drain is split.
-TEST(Neighbour, a_driver_that_counts_nothing_contradicts_no_claim) {
+// Without the driver's counts, only the claims are known, so the time of a kernel that outlasts its drain is
+// split.
+TEST(Neighbour, claims_are_accepted_if_the_driver_counts_nothing) {
   DeviceScheduler device;
   Ns now = 7 * second;
   const Entitlement native{.policy = Policy::native_burst_share, .share = {3000}};

@@ -9,7 +9,7 @@
 namespace carve::share {
 namespace {
 
-// The shortest interval between two polls: a sleep is not more precise.
+// The shortest interval between two polls, because a sleep is not more precise.
 constexpr Ns min_poll_interval = 20 * us;
 // While work runs and another client waits, the poll interval grows with the uninterrupted run time, so that
 // little time is lost at the end of the work: max(run / 64, 500 us).
@@ -18,8 +18,8 @@ constexpr Ns idle_poll_interval(Ns without_pause) {
   return std::max(without_pause / 64, min_idle_poll_interval);
 }
 constexpr Ns min_drain_poll_interval = 50 * us, max_drain_poll_interval = 1 * ms;
-// A drain that ends earlier than expected by more than `sure_end` is a surprise. After one, the next 17 drains of
-// the client are polled early: until `max_surprise` has decayed to `sure_end`.
+// A drain that ends earlier than expected by more than `sure_end` is a surprise. After a surprise, the
+// client's next 17 drains are polled early, which is until `max_surprise` has decayed to `sure_end`.
 constexpr Ns sure_end = 100 * us, max_surprise = 1 * ms;
 
 }  // namespace
@@ -49,8 +49,8 @@ bool DeviceScheduler::drained(Ns now, std::span<const Observation> all) {
   return true;
 }
 
-// Returns the time until a client that waits at its gate has enough tokens; `never` if it does not wait for
-// tokens.
+// Returns the time until a client that waits at its gate has enough tokens, or `never` if it does not wait
+// for tokens.
 Ns DeviceScheduler::until_tokens(unsigned client, const Observation& seen) const {
   if (!present_[client] || holder_ == client || !seen.waiting) return never;
   const Client& t = clients_[client];
@@ -64,7 +64,7 @@ void DeviceScheduler::foresee(Ns now, std::span<const Observation> seen) {
   upcoming_.reset();
   if (draining_) {
     if (const auto next = pick_next(seen)) upcoming_ = next->client;
-    // The end of a drain is an estimate. A client that was woken too early stays woken.
+    // The end of a drain is only an estimate. A client that was woken too early is not sent back to sleep.
     if (gate_lead_ != 0 && upcoming_ && (before == upcoming_ || now >= drain_ends_ - gate_lead_))
       imminent_ = upcoming_;
   } else if (!holder_ && gate_lead_ != 0) {
@@ -89,9 +89,9 @@ Ns DeviceScheduler::next_poll(Ns now, std::span<const Observation> seen) const {
     const Client& t = clients_[h];
     const auto candidate = pick_next(seen);
     if (draining_) {
-      // The time from the end of the work to the next poll is charged, and the work of some programs ends before
-      // its estimated end. `left` may stay the same until the last kernel ends, so the earliest estimated end gets
-      // a poll too. After it the poll interval grows.
+      // The time from the end of the work to the next poll is charged, and some programs' work ends earlier
+      // than estimated. `left` may stay the same until the last kernel ends, so there is also a poll at the
+      // earliest estimated end. After it the poll interval grows.
       const Ns took = now - drain_began_;
       const Ns often = std::clamp(took / 16, min_poll_interval, max_drain_poll_interval);
       const Ns early = std::min(seen[h].left / 2, std::max(took, min_drain_poll_interval));
@@ -110,7 +110,7 @@ Ns DeviceScheduler::next_poll(Ns now, std::span<const Observation> seen) const {
       }
       if (candidate) {
         at_latest(quantum_began_ + quantum());
-        // A client that just got its lease is about to launch.
+        // A client that has just got its lease is about to launch.
         at_latest(at_work(seen[h]) || lease_began_ == now
                       ? now + idle_poll_interval(t.counters.charged - t.paused)
                       : std::max(idle_from(seen[h]) + pause_limit(now, seen[h], candidate),

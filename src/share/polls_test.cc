@@ -5,7 +5,7 @@
 namespace carve::share {
 namespace {
 
-TEST(Device, the_next_client_is_woken_shortly_before_the_drain_ends) {
+TEST(Device, wakes_the_next_client_shortly_before_the_drain_ends) {
   Script s;
   s.device.set_wake_latency(50 * us);
   const unsigned a = s.add_client(native(3000)), b = s.add_client(native(6000)),
@@ -25,14 +25,14 @@ TEST(Device, the_next_client_is_woken_shortly_before_the_drain_ends) {
   EXPECT_FALSE(s.device.lease(a).imminent || s.device.lease(c).imminent);
   s.runs(a, 300 * us, 500 * us);  // The estimate was wrong.
   s.step(300 * us);
-  EXPECT_TRUE(s.device.lease(b).imminent) << "it is not woken twice";
+  EXPECT_TRUE(s.device.lease(b).imminent) << "the client is not woken twice";
   s.rests(a);
   s.step(10 * us);
   EXPECT_TRUE(s.open(b));
   EXPECT_FALSE(s.device.lease(b).imminent);
 }
 
-TEST(Device, a_client_is_woken_shortly_before_it_has_saved_enough) {
+TEST(Device, wakes_a_client_shortly_before_it_has_enough_tokens) {
   Script s;
   s.device.set_wake_latency(50 * us);
   const unsigned a = s.add_client(fixed(5000));
@@ -52,7 +52,7 @@ TEST(Device, a_client_is_woken_shortly_before_it_has_saved_enough) {
   EXPECT_EQ(s.now - woken, 100 * us);
 }
 
-TEST(Device, a_drain_that_does_not_end_is_given_up_and_both_are_charged) {
+TEST(Device, gives_up_a_drain_that_does_not_end_and_charges_both_clients) {
   Script s;
   const unsigned a = s.add_client(native(3000)), b = s.add_client(native(6000));
   s.comes(a);
@@ -74,7 +74,7 @@ TEST(Device, a_drain_that_does_not_end_is_given_up_and_both_are_charged) {
   EXPECT_EQ(s.device.counters(b).charged - b_before, 2 * ms);
 }
 
-TEST(Device, tells_the_client_whose_work_drains) {
+TEST(Device, informs_the_client_whose_work_drains) {
   Script s;
   const unsigned a = s.add_client(guaranteed(5000)), b = s.add_client(guaranteed(5000));
   s.comes(a);
@@ -103,11 +103,12 @@ TEST(Device, polls_a_drain_before_its_estimated_end) {
   int polls = 0;
   for (; s.now < end; ++polls) {
     ASSERT_LE(next, end);
-    ASSERT_LE(next - s.now, std::max<Ns>(s.now - began, 50 * us)) << "at most as long as it has taken";
+    ASSERT_LE(next - s.now, std::max<Ns>(s.now - began, 50 * us))
+        << "the interval is at most the time that has passed";
     s.runs(a, next - s.now, end - next);
     next = s.step(next - s.now);
   }
-  EXPECT_EQ(s.now, end) << "and at the end";
+  EXPECT_EQ(s.now, end) << "a poll is due at the estimated end";
   EXPECT_LE(polls, 10);
 }
 

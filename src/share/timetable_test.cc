@@ -7,7 +7,7 @@
 namespace carve::share {
 namespace {
 
-TEST(Timetable, gives_each_its_share_in_windows_that_do_not_overlap) {
+TEST(Timetable, gives_each_client_its_share_in_windows_that_do_not_overlap) {
   std::mt19937 random(1);
   for (int round = 0; round < 1000; ++round) {
     std::vector<Entitlement> clients;
@@ -29,7 +29,7 @@ TEST(Timetable, gives_each_its_share_in_windows_that_do_not_overlap) {
   }
 }
 
-TEST(Timetable, lets_burst_clients_and_more_than_all_of_a_device_go) {
+TEST(Timetable, leaves_the_gates_open_for_burst_clients_and_for_more_than_100_percent) {
   const Entitlement clients[] = {
       {.share = {2000}}, {.policy = Policy::native_burst_share, .share = {3000}}, {.share = {5000}}};
   Window windows[3];

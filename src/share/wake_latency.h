@@ -1,7 +1,7 @@
-// How late a sleeping thread of this machine runs: a running median of the arbiter's timed waits. On an idle
-// machine it is 5 to 60 us; in a virtual machine whose host takes its processors away it is some hundred
-// microseconds. The arbiter's waits end earlier by this much, and the device scheduler wakes programs before
-// their gates open.
+// Measures how late a sleeping thread runs on this machine, as a running median over the arbiter's timed
+// waits. On an idle machine it is 5 to 60 us; in a virtual machine whose host preempts its processors it is
+// several hundred microseconds. The arbiter's waits end earlier by this much, and the device scheduler wakes
+// programs before their gates open.
 #pragma once
 
 #include "share/entitlement.h"
@@ -10,7 +10,7 @@ namespace carve::share {
 
 class WakeLatency {
  public:
-  // Takes how much later than its time a wait ended. A wait that ended early is not a measurement.
+  // Adds the time by which a wait ended late. A wait that ended early is not a measurement.
   void add(Ns late) {
     late = std::clamp<Ns>(late, 0, max_late);
     // Each value moves the median by 1/16 of itself, so one late wait changes little.
@@ -21,7 +21,7 @@ class WakeLatency {
 
   Ns median() const { return median_; }
 
-  // How much earlier than its time a wait ends. The thread spins for the rest.
+  // Returns how much earlier than its time a wait ends. The thread spins for the rest.
   Ns timer_lead() const { return std::clamp(median_, min_timer_lead, max_timer_lead); }
 
  private:

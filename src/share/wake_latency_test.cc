@@ -17,7 +17,7 @@ TEST(WakeLatency, follows_the_median_and_ignores_rare_late_wakes) {
   EXPECT_NEAR(static_cast<double>(latency.median()), 8e3, 2e3);
 }
 
-TEST(WakeLatency, leads_are_bounded) {
+TEST(WakeLatency, limits_its_lead_times) {
   WakeLatency latency;
   for (int i = 0; i < 1000; ++i) latency.add(-5 * us);
   EXPECT_EQ(latency.timer_lead(), 15 * us);

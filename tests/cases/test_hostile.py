@@ -171,7 +171,7 @@ def post(path, body, method="POST"):
     (post("/v1/slices", b'{"memory_bytes":1e99}'), "400", "memory_bytes"),
     (post("/v1/slices", b'{"memory_bytes":18446744073709551615}'), "409", " usable"),
     (post("/v1/slices", b'{"total_memory_bytes":18446744073709551615,"devices":16}'), "400", "multiple of 16 MiB"),
-    (post("/v1/slices", b'{"memory":1}'), "400", "no such field"),
+    (post("/v1/slices", b'{"memory":1}'), "400", "unknown field"),
     (post("/v1/slices", b'{"memory_bytes":1048576,"devices":0}'), "400", "0 devices"),
     (post("/v1/slices", b'{"memory_bytes":1048576,"devices":4294967295}'), "400", "1 to 16"),
     (post("/v1/slices", b'{"memory_bytes":1048576,"name":"../../etc/passwd"}'), "400", "not a slice name"),

@@ -43,7 +43,7 @@ def test_a_file_names_what_is_deleted(services):
     services.apply(text)
     path = services.folder / "document"
     path.write_text(text.replace("replicas", "replcas"))
-    assert "no such field" in services.carve("delete", "-f", path, status=1)
+    assert "unknown field" in services.carve("delete", "-f", path, status=1)
     path.write_text(text)
     assert services.carve("delete", "-f", path) == "service/my-model deleted\nservice/a deleted\n"
 
@@ -124,6 +124,6 @@ def test_a_dry_run_refuses_what_the_change_would_be_refused_for(services):
     assert services.items() == []
 
 
-def test_a_number_where_a_text_belongs_says_how_to_write_it(services):
+def test_a_number_instead_of_a_string_is_rejected_with_the_fix(services):
     limits = "apiVersion: carve.dev/v1\nkind: Service\nmetadata: {name: a}\nspec: {run: {command: [x]}, cpu: {limit: 2}}\n"
-    assert services.apply(limits, status=1) == "carve: spec.cpu.limit: 2 is not a text; write it in quotes\n"
+    assert services.apply(limits, status=1) == "carve: spec.cpu.limit: 2 is not a string; write it in quotes\n"

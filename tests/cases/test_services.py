@@ -250,7 +250,7 @@ def test_scaled_and_stopped_and_started(world, services):
 
 
 @pytest.mark.parametrize("text,messages", [
-    ("kind: Service\nspec: {replcas: 2}\n", ["spec.replcas: no such field"]),
+    ("kind: Service\nspec: {replcas: 2}\n", ["spec.replcas: unknown field"]),
     ("kind: Servise\n", ["kind: 'Servise' is not a kind; the kinds are Service, Application"]),
     ("apiVersion: carve.dev/v1\nkind: Service\nmetadata: {name: A}\nspec: {replicas: 100}\n",
      ["metadata.name: 'A' is not a valid name", "spec.run: there is nothing to run; add command", "spec.replicas: 100 is not between 0 and 64"]),

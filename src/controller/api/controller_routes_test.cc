@@ -80,7 +80,7 @@ TEST(ControllerRoutes, wrong_documents_are_refused_with_all_their_errors_and_non
   const auto refused = api.ask(user(0), "POST", "/v1/documents", two);
   EXPECT_EQ(refused.status, 422u);
   EXPECT_THAT(body(refused), HasSubstr("carve:invalid"));
-  EXPECT_THAT(body(refused), HasSubstr("spec.replcas: no such field"));
+  EXPECT_THAT(body(refused), HasSubstr("spec.replcas: unknown field"));
   EXPECT_TRUE(api.objects.list(objects::Kind::service).empty());
   EXPECT_EQ(api.ask(user(0), "POST", "/v1/documents?dryRun=true", service).status, 200u);
   EXPECT_TRUE(api.objects.list(objects::Kind::service).empty());

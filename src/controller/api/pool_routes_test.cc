@@ -87,7 +87,7 @@ TEST_F(PoolRoutes, only_operators_change_nodes_and_pools) {
 
 TEST_F(PoolRoutes, a_patch_of_a_node_is_read_strictly_and_kept_whole_or_not_at_all) {
   EXPECT_THAT(ask(422, "PATCH", "/v1/nodes/n1", R"({"spec":{"schedulabel":false}})"),
-              HasSubstr("no such field"));
+              HasSubstr("unknown field"));
   EXPECT_THAT(ask(422, "PATCH", "/v1/nodes/n1", R"({"spec":{"pool":"x"}})"),
               HasSubstr("there is no pool 'x'"));
   EXPECT_THAT(ask(400, "PATCH", "/v1/nodes/n1", ""), HasSubstr("carve:invalid-argument"));

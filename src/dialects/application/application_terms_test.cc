@@ -151,9 +151,9 @@ TEST(Application, the_other_rules_are_those_of_a_service) {
       {"  memory: {request: 2GiB, limit: 1GiB}\n", "spec.memory.limit: 1GiB is less than the request 2GiB"},
       {"  replicas: 65\n", "spec.replicas: 65 is not between 0 and 64"},
       {"  port: 0\n", "spec.port: 0 is not between 1 and 65535"},
-      {"  replcas: 2\n", "spec.replcas: no such field; there are cpu, elasticContainer, gpu"},
+      {"  replcas: 2\n", "spec.replcas: unknown field; the fields are cpu, elasticContainer, gpu"},
       {"  replicas: 1.5\n", "spec.replicas: 1.5 is not a non-negative whole number"},
-      {"  pool: 1.5\n", "spec.pool: 1.5 is not a text; write it in quotes"},
+      {"  pool: 1.5\n", "spec.pool: 1.5 is not a string; write it in quotes"},
   };
   for (const auto& [lines, message] : rows) {
     const auto service = translated(application("", lines));

@@ -1,4 +1,4 @@
-// The state of an agent as its clients poll it: the results of four calls (client/agent_client.h).
+// The state of an agent as its clients poll it, which is the results of four calls (client/agent_client.h).
 #pragma once
 
 #include <string>

@@ -30,7 +30,7 @@ struct TokenRequest {
   uint32_t days = 30;           // 0 means that the token never expires.
 };
 
-// The response to it, which shows the token for the only time.
+// The response to it, which is the only one that contains the token.
 struct TokenMade {
   std::string name;
   std::string token;  // "carve_" and 43 characters.
@@ -41,7 +41,7 @@ struct TokenView {
   std::string role;
   std::string account;
   uint64_t created_ns = 0;
-  uint64_t expires_ns = 0;  // 0 if never.
+  uint64_t expires_ns = 0;  // 0 if the token never expires.
 };
 
 // GET /v1/tokens of the controller
@@ -50,13 +50,13 @@ struct TokenList {
 };
 
 // POST /v1/services/NAME/modify of the controller: changes of the stored PAI-EAS document. A document with a
-// name replaces it, one without is merged into it; then the fields are set.
+// name replaces the stored document; a document without a name is merged into it. Then the fields are set.
 struct EasChanges {
   std::vector<std::string> changes;  // "metadata.instance=2"
   std::string document;              // JSON or YAML. Empty if there is none.
 };
 
-// The translation of a field by a rule.
+// How a rule translated one field.
 struct TranslatedField {
   std::string field;    // "metadata.gpu_memory"
   std::string value;    // As in the document: "20"
@@ -67,11 +67,11 @@ struct TranslatedField {
 
 // Where a dry run would place the slice of a new replica.
 struct ReplicaPlacement {
-  uint32_t replica = 0;                // Index.
+  uint32_t replica = 0;                // The replica's index.
   std::string node;                    // Empty if no node has room now.
   std::vector<uint32_t> devices;       // Indexes.
-  std::vector<uint64_t> memory_bytes;  // On each device; for a request in units, in the node's units.
-  std::string message;                 // The missing resources of each node, if there is no node.
+  std::vector<uint64_t> memory_bytes;  // On each device. For a request in units, in the node's units.
+  std::string message;                 // The missing resources of each node, if no node has room.
 };
 
 // One object of an applied document.

@@ -12,7 +12,7 @@ namespace carve::api {
 
 // The figures of a device's arbiter.
 struct DeviceCompute {
-  uint32_t idle_1s_bp = 0;  // Idle part of the last second.
+  uint32_t idle_1s_bp = 0;  // Idle part of the last second (basis points).
   uint64_t switch_ns = 0;   // Cost of one switch between slices.
   uint64_t switches = 0;    // Switches since the agent started.
 };
@@ -24,7 +24,7 @@ struct Device {
   std::string name;    // "NVIDIA A10"
   std::string pci_id;  // "00000000:3B:00.0". Empty if not reported.
   bool simulated = false;
-  bool migrates = false;                // Managed memory may exceed the device.
+  bool migrates = false;                // Managed memory may exceed the device's memory.
   DeviceMode mode = DeviceMode::whole;  // Slices are offered on whole devices only.
   DeviceHealth health;
   uint64_t native_bytes = 0;  // As the driver reports it.
@@ -43,9 +43,9 @@ struct Device {
   uint32_t max_slices = 0;
   std::string exclusive_to;  // The slice that holds the whole device, or empty.
   PolicySetting policy;
-  std::optional<Enforcement> compute;  // Enforcement of shares. Absent if no slice has an enforced one.
+  std::optional<Enforcement> compute;  // Enforcement of shares. Absent if no slice has an enforced share.
   Commitment commitment = Commitment::normal;
-  std::vector<XidCount> xids;                // Errors that the driver reported, since the agent started.
+  std::vector<XidCount> xids;                // Errors that the driver has reported since the agent started.
   std::optional<DeviceCompute> arbitration;  // Present if a share on the device is enforced.
   std::vector<std::string>
       unmanaged_processes;  // Processes on this shared device that are in no slice, each as a message.

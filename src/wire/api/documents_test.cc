@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Documents, come_back_as_they_were_written) {
+TEST(Documents, are_read_as_they_were_written) {
   Slice slice;
   slice.name = "a";
   slice.parts.push_back(
@@ -27,7 +27,7 @@ TEST(Documents, come_back_as_they_were_written) {
   EXPECT_EQ(read_back->parts[0].quota_bytes, UINT64_MAX);
 }
 
-TEST(Documents, an_absent_optional_stays_absent) {
+TEST(Documents, keep_an_absent_optional_field_absent) {
   const auto request = read<SliceRequest>(R"({"memory_bytes": 5})", Reading::strict);
   ASSERT_TRUE(request);
   EXPECT_EQ(request->amounts.memory_bytes, 5u);
@@ -36,34 +36,34 @@ TEST(Documents, an_absent_optional_stays_absent) {
   EXPECT_FALSE(request->amounts.isolation);
 }
 
-TEST(Documents, inlined_fields_are_fields_of_the_document) {
+TEST(Documents, have_inlined_fields_as_fields_of_their_own) {
   const SliceRequest request{.name = "a", .amounts = {.memory_bytes = 5, .models = {"NVIDIA A10"}}};
   const std::string text = write(request);
   EXPECT_THAT(text,
               testing::HasSubstr(R"("name":"a","memory_bytes":5,"models":["NVIDIA A10"],"oversubscribe")"));
-  EXPECT_THAT(text, testing::Not(testing::HasSubstr("devices"))) << "it has its default";
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("devices"))) << "the field has its default";
   EXPECT_EQ(read<SliceRequest>(text, Reading::strict)->amounts, request.amounts);
   EXPECT_EQ(read<SliceRequest>(R"({"share_bp": "x"})", Reading::strict).error(),
             "share_bp: \"x\" is not a non-negative whole number");
   EXPECT_FALSE(read<SliceRequest>(R"({"amounts": {}})", Reading::strict));
 }
 
-TEST(Documents, a_mistake_is_named_with_its_place_and_value) {
+TEST(Documents, are_rejected_with_the_path_and_value_of_the_mistake) {
   const struct {
     const char* text;
     const char* says;
   } rows[] = {
-      {R"({"memory_byte": 5})", "memory_byte: no such field"},
+      {R"({"memory_byte": 5})", "memory_byte: unknown field"},
       {R"({"memory_bytes": "4GiB"})", "memory_bytes: \"4GiB\" is not a non-negative whole number"},
       {R"({"memory_bytes": -1})", "memory_bytes: -1 is not a non-negative whole number"},
       {R"({"memory_bytes": 1.5})", "memory_bytes: 1.5 is not"},
       {R"({"share_bp": 4294967296})", "share_bp: 4294967296 is not a number that fits"},
-      {R"({"name": 5})", "name: 5 is not a text; write it in quotes"},
-      {R"({"name": []})", "name: [] is not a text"},
+      {R"({"name": 5})", "name: 5 is not a string; write it in quotes"},
+      {R"({"name": []})", "name: [] is not a string"},
       {R"({"exclusive": 1})", "exclusive: 1 is not true or false"},
       {R"({"policy": "fixed"})",
        "policy: \"fixed\" is not fixed-share, guaranteed-burst-share or native-burst-share"},
-      {R"({"latency_class": 1})", "latency_class: 1 is not a text"},
+      {R"({"latency_class": 1})", "latency_class: 1 is not a string"},
       {R"({"isolation": ""})", "isolation: \"\" is not none, memory or memory+compute"},
       {R"([])", "document: [] is not an object"},
       {R"({"name": "a")", "not JSON"},
@@ -84,7 +84,7 @@ TEST(Documents, a_mistake_is_named_with_its_place_and_value) {
   }
 }
 
-TEST(Documents, a_client_reads_past_what_it_does_not_know) {
+TEST(Documents, are_read_by_clients_despite_unknown_fields) {
   EXPECT_TRUE(read<Version>(R"({"version": "9", "colour": "blue"})", Reading::lenient));
 }
 
@@ -92,7 +92,7 @@ struct Stated {
   Word<Policy> state = Policy::fixed_share;
 };
 
-TEST(Documents, an_unknown_word_is_kept_where_another_version_may_have_more) {
+TEST(Documents, keep_an_unknown_word_of_an_enumeration_that_may_grow) {
   EXPECT_EQ(write(Stated{}), R"({"state":"fixed-share"})");
   for (const char* text : {R"({"state":"later"})", R"({"state":""})", R"({"state":"native-burst-share"})"}) {
     const auto stated = read<Stated>(text, Reading::strict);
@@ -100,12 +100,12 @@ TEST(Documents, an_unknown_word_is_kept_where_another_version_may_have_more) {
     EXPECT_EQ(write(*stated), text);
   }
   EXPECT_EQ(read<Stated>(R"({"state":5})", Reading::lenient).error(),
-            "state: 5 is not a text; write it in quotes");
+            "state: 5 is not a string; write it in quotes");
   EXPECT_EQ(schema<Stated>(), R"({"type":"object","additionalProperties":false,)"
                               R"("properties":{"state":{"type":"string","default":"fixed-share"}}})");
 }
 
-TEST(Documents, nothing_after_the_character_nul_is_ignored) {
+TEST(Documents, are_not_cut_off_at_a_nul_character) {
   using namespace std::string_view_literals;
   EXPECT_FALSE(parse("{}\0 garbage"sv));
   EXPECT_FALSE(parse("{\"a\": 1, \0}"sv));
@@ -115,7 +115,7 @@ TEST(Documents, nothing_after_the_character_nul_is_ignored) {
   EXPECT_FALSE(parse("7\0"sv));
 }
 
-TEST(Documents, a_decimal_number_can_keep_its_text) {
+TEST(Documents, can_keep_the_text_of_a_decimal_number) {
   const auto exact =
       parse(R"({"a": 0.30, "b": 1e2, "c": 18446744073709551616, "d": 7, "e": -7})", Decimals::as_texts);
   ASSERT_TRUE(exact);
@@ -123,7 +123,7 @@ TEST(Documents, a_decimal_number_can_keep_its_text) {
   EXPECT_EQ(parse("0.30")->dump(), "0.3");
 }
 
-TEST(Documents, a_value_is_read_from_the_beginning_of_a_text) {
+TEST(Documents, can_be_read_from_the_beginning_of_a_longer_text) {
   const auto first = parse_leading(R"( {"a": {"b": []}} {"c": 1})");
   ASSERT_TRUE(first);
   EXPECT_EQ(first->length, 17u);
@@ -134,7 +134,7 @@ TEST(Documents, a_value_is_read_from_the_beginning_of_a_text) {
   EXPECT_EQ(wrong.error().offset, 12u);
 }
 
-TEST(Documents, many_keys_are_read_in_time) {
+TEST(Documents, with_many_keys_are_read_quickly) {
   std::string text = "{";
   for (int i = 0; i < 100'000; ++i) text += fmt::format("\"{}\":1,", i);
   const auto object = parse(text + "\"end\":1}");
@@ -142,7 +142,7 @@ TEST(Documents, many_keys_are_read_in_time) {
   EXPECT_EQ(object->size(), 100'001u);
 }
 
-TEST(Documents, depth_and_noise_cost_nothing) {
+TEST(Documents, that_are_deep_or_random_are_rejected_quickly) {
   EXPECT_FALSE(parse(std::string(100'000, '[')));
   const auto deep = parse(std::string(40, '[') + std::string(40, ']'));
   EXPECT_FALSE(deep);

@@ -1,6 +1,6 @@
 // Prometheus' text exposition format, version 0.0.4: families of samples. Each family is announced once with
-// its help and its type. Names follow Prometheus' conventions (base units, _total on counters). Pure.
-// Source: prometheus.io/docs/instrumenting/exposition_formats.
+// its help and its type. Names follow Prometheus' conventions (base units, _total on counters). The functions
+// are pure. Source: prometheus.io/docs/instrumenting/exposition_formats.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ using Labels = std::vector<std::pair<std::string_view, std::string>>;
 
 class Exposition {
  public:
-  // Begins a family; samples follow until the next one. `type`: "gauge", "counter".
+  // Begins a family. Its samples follow until the next family begins. `type` is "gauge" or "counter".
   void family(std::string_view name, std::string_view type, std::string_view help);
   void sample(const Labels& labels, std::string_view value);
 
-  // Omits families without samples.
+  // Returns the text. Families without samples are omitted.
   std::string text() const { return text_; }
 
  private:
   std::string text_, name_, head_;
 };
 
-// Exact conversions, without floating point.
+// Converts exactly, without floating point.
 std::string seconds_of(uint64_t nanoseconds);  // "1.000000001"
 std::string ratio_of(uint64_t basis_points);   // "0.3000"
 

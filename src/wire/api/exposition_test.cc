@@ -5,7 +5,7 @@
 namespace carve::api {
 namespace {
 
-TEST(Exposition, announces_a_family_once_and_only_where_it_has_samples) {
+TEST(Exposition, announces_a_family_once_and_only_if_it_has_samples) {
   Exposition e;
   e.family("carve_a_bytes", "gauge", "How\nmuch, by \\ and \".");
   e.sample({{"slice", "x"}, {"device", "0"}}, "1");
@@ -20,7 +20,7 @@ TEST(Exposition, announces_a_family_once_and_only_where_it_has_samples) {
             "carve_b_seconds_total 0.000000001\n");
 }
 
-TEST(Exposition, label_values_cannot_break_out) {
+TEST(Exposition, escapes_label_values) {
   const struct {
     const char* value;
     const char* written;
@@ -39,7 +39,7 @@ TEST(Exposition, label_values_cannot_break_out) {
   }
 }
 
-TEST(Exposition, numbers_keep_their_last_digit) {
+TEST(Exposition, keeps_the_last_digit_of_numbers) {
   EXPECT_EQ(seconds_of(0), "0.000000000");
   EXPECT_EQ(seconds_of(12'345'678'901), "12.345678901");
   EXPECT_EQ(seconds_of(UINT64_MAX), "18446744073.709551615");

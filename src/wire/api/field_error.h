@@ -8,7 +8,7 @@ namespace carve::api {
 
 struct FieldError {
   std::string field;    // "spec.gpu.memory". Empty for the document itself.
-  std::string value;    // As in the document, cut to a line. Empty if missing or unknown.
+  std::string value;    // As in the document, cut to one line. Empty if the field is missing or unknown.
   std::string message;  // The whole message, including the field and the value.
 
   friend bool operator==(const FieldError&, const FieldError&) = default;
@@ -16,8 +16,9 @@ struct FieldError {
 using FieldErrors = std::vector<FieldError>;
 inline constexpr size_t max_field_errors = 32;  // Further errors of a document are not reported.
 
-// Returns the errors of reading a document and those of checking what could be read. A check is dropped if
-// its field, a part of it or an enclosing field could not be read, because the field then has its default.
+// Returns the errors from reading a document, followed by those from checking the fields that could be read.
+// An error of a check is dropped if its field, a part of it or an enclosing field could not be read, because
+// the field then has its default.
 FieldErrors joined(FieldErrors reading, const FieldErrors& checks);
 
 }  // namespace carve::api

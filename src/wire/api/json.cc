@@ -59,7 +59,7 @@ void refuse_unknown(const Json& object, const std::set<std::string>& known, cons
     errors.push_back(
         {.field = field,
          .value = "",
-         .message = fmt::format("{}: no such field; there are {}", field, fmt::join(known, ", "))});
+         .message = fmt::format("{}: unknown field; the fields are {}", field, fmt::join(known, ", "))});
   }
 }
 
@@ -103,7 +103,7 @@ const char* get(const Json& value, std::string& out) {
 
 void get_texts(const Json& value, std::map<std::string, std::string>& out, const std::string& path,
                FieldErrors& errors) {
-  if (!value.is_object()) return refuse(value, "an object of texts", path, errors);
+  if (!value.is_object()) return refuse(value, "an object of strings", path, errors);
   out.clear();
   for (const auto& [key, text] : value.items())
     if (const char* wanted = get(text, out[key])) refuse(text, wanted, path + "." + key, errors);
@@ -144,7 +144,7 @@ FieldErrors read(std::string_view text,
 }  // namespace detail
 namespace {
 
-// Returns whether the fields are the same, or one is a part of the other.
+// Returns whether the fields are the same or one is a part of the other.
 bool are_related(std::string_view a, std::string_view b) {
   if (a.size() > b.size()) std::swap(a, b);
   return a.empty() ||

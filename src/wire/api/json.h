@@ -1,14 +1,14 @@
-// Reading and writing the API's documents. A document is a struct whose fields are those of the JSON object
+// Reads and writes the API's documents. A document is a struct whose fields are those of the JSON object
 // (core/fields.h): one declaration is used to write, read and check it.
 //
 //   struct Mount { std::string path; std::optional<Bytes> size; };   // {"path": "/a", "size_bytes": 5}
 //
 // A value is a document, a list, a map of values by name, a text, a whole number, true or false, an amount
 // (Bytes, Share), a UUID, or an enumeration, which is written as its word (core/words.h). A Word may also be
-// unknown (core/word.h). An absent field keeps its default.
+// unknown (core/word.h). A field that is absent from the JSON keeps its default.
 //
-// A server reads strictly, because an unknown key is a mistake that the caller should see. A client reads
-// leniently, because a newer agent may send more fields. Errors have the place and the value:
+// A server reads strictly, because an unknown key is a mistake that the caller should notice. A client reads
+// leniently, because a newer agent may send more fields. Errors contain the path and the value:
 // `slices[2].memory_bytes: "4GiB" is not a non-negative whole number`. read_all() returns every error of a
 // document, read() the first.
 //
@@ -51,7 +51,7 @@ enum class Reading { strict, lenient };
 inline constexpr int max_depth = 16;
 inline constexpr size_t max_document_bytes = 1 << 20;  // Size of a text with documents.
 
-// Amounts and identifiers are structs too, and are written as one value.
+// Amounts and identifiers are also structs, but are written as a single value.
 template <class T>
 inline constexpr bool is_value =
     std::is_same_v<T, Bytes> || std::is_same_v<T, Share> || std::is_same_v<T, Uuid>;
@@ -79,12 +79,12 @@ struct is_word : std::false_type {};
 template <class E>
 struct is_word<Word<E>> : std::true_type {};
 template <class T>
-struct is_map : std::false_type {};  // By name. A map of texts is a special case with shorter errors.
+struct is_map : std::false_type {};  // By name. A map of strings is a special case with shorter errors.
 template <class T>
 struct is_map<std::map<std::string, T>> : std::bool_constant<!std::is_same_v<T, std::string>> {};
 
-// Writing: each function fills a value that was null. A reference to a member or an item is valid until the
-// next one is added.
+// For writing. Each function fills a value that was null. A reference to a member or an item is valid until
+// the next one is added.
 void put_object(Json& value);
 void put_list(Json& value);
 Json& added_member(Json& object, const std::string& name);
@@ -325,7 +325,7 @@ Result<T, std::string> read(std::string_view text, Reading reading) {
   return std::move(*document);
 }
 
-// With an indent, the text has a line for each field.
+// Writes a document. With an indent, the text has a line for each field.
 template <Document T>
 std::string write(const T& document, int indent = -1) {
   const auto fill = [](Json& value, const void* from) { detail::write(value, *static_cast<const T*>(from)); };

@@ -1,6 +1,6 @@
 // Converts JSON text to values, using the events of the JSON library's parser. The library's own tree keeps
-// the last of two equal keys and accepts any depth; this one rejects both where they occur, before they cost
-// anything.
+// the last of two equal keys and accepts any depth. This parser rejects both as soon as they occur, before
+// they cost memory or time.
 #include <algorithm>
 #include <iterator>
 
@@ -78,10 +78,10 @@ class Builder : public nlohmann::json_sax<Json> {
   struct Level {
     Json* container;
     std::set<std::string, std::less<>> keys;  // Keys of the object so far.
-    std::string key;                          // The last one.
+    std::string key;                          // The last key.
   };
 
-  // Appends to the object without searching for its key, which key() has done.
+  // Adds to the object without searching for the key, because key() has already done so.
   template <class Value>
   Json* put(Value&& value) {
     if (levels_.empty()) {
@@ -143,10 +143,10 @@ class Builder : public nlohmann::json_sax<Json> {
   std::string field_, message_;
 };
 
-// With `strict`, only space may follow the value.
+// With `strict`, only white space may follow the value.
 Result<Parsed, ParseError> parse_value(std::string_view text, Decimals decimals, bool strict, size_t depth,
                                        size_t nodes) {
-  // For the library's parser the character NUL is the end of the text.
+  // The library's parser treats a NUL character as the end of the text.
   const std::string_view readable = text.substr(0, text.find('\0'));
   const char* reached = readable.data();
   Builder builder(decimals, depth, nodes);

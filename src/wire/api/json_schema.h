@@ -12,7 +12,7 @@ namespace detail {
 template <class T>
 inline constexpr bool is_text_map = std::is_same_v<T, std::map<std::string, std::string>>;
 
-// Returns `,"default":VALUE` if there is a default that a reader would not assume.
+// Returns `,"default":VALUE` if there is a default that readers would not assume.
 template <class T>
 std::string schema_default(const T& value) {
   if constexpr (std::is_same_v<T, bool>)

@@ -1,4 +1,4 @@
-// JSON values themselves, for files that read or write JSON other than Carve's documents: CDI files,
+// Direct access to JSON values, for files that read or write JSON other than Carve's documents: CDI files,
 // dialects, tests.
 #pragma once
 
@@ -8,13 +8,13 @@
 
 namespace carve::api {
 
-// Limit of values and keys in one text of a caller; 256 documents have 15,000. Strictly read texts of the API
-// have no more either.
+// Limit of values and keys in one text of a caller; 256 documents have 15,000. The limit also applies to
+// texts of the API that are read strictly.
 inline constexpr size_t max_nodes = 20'000;
-std::string too_many_nodes();  // The error message for a text that has more.
+std::string too_many_nodes();  // The error message for a text above this limit.
 
-// How a number that is not a 64-bit whole number is represented: as a double, or as the document's text, for
-// a reader to which 0.30 is a decimal number.
+// How a number that is not a 64-bit whole number is represented: as a double, or as the text in the document,
+// for readers that treat 0.30 as a decimal number.
 enum class Decimals { as_doubles, as_texts };
 
 struct Parsed {
@@ -29,19 +29,19 @@ struct ParseError {
   std::string message;  // Includes the field.
 };
 
-// Reads the object or list at the start of `text`, and leaves the rest. Rejects a key that occurs twice in an
-// object, the character NUL (also as an escape), more than max_depth levels, and text that is not UTF-8.
+// Reads the object or list at the start of `text`, and ignores the rest. Rejects a key that occurs twice in
+// an object, the character NUL (also as an escape), more than max_depth levels, and text that is not UTF-8.
 // Never throws and does not recurse.
 Result<Parsed, ParseError> parse_leading(std::string_view text, Decimals = Decimals::as_doubles,
                                          size_t nodes = SIZE_MAX);
 
-// Like parse_leading(), for a text that is one value; the error is a message. A caller whose documents are
-// not Carve's may allow more levels. `nodes` is max_nodes for a caller's text.
+// Like parse_leading(), but for a text that consists of one value. The error is a message. Callers whose
+// documents are not Carve's may allow more levels. `nodes` is max_nodes for text from outside.
 Result<Json, std::string> parse(std::string_view text, Decimals = Decimals::as_doubles,
                                 size_t depth = max_depth, size_t nodes = SIZE_MAX);
 
-inline constexpr std::string_view a_text = "a text";  // The expected kind in an error message.
-// Returns how to write the value as a text, to append to an error, if a text is wanted and the value is a
+inline constexpr std::string_view a_text = "a string";  // The expected kind in an error message.
+// Returns advice on how to write the value, to append to the error, if a string is wanted and the value is a
 // number, true or false. Otherwise returns "".
 const char* way_to_text(const Json& value, std::string_view wanted);
 

@@ -14,7 +14,7 @@ namespace carve::api {
 // GET /v1/version
 struct Version {
   std::string version;    // "0.3.0"
-  uint32_t pid = 0;       // The agent's.
+  uint32_t pid = 0;       // The agent's pid.
   std::string simulated;  // The set's specification ("a10x2"). Empty on real devices.
   std::string socket;     // Path of the API's socket.
   std::string state;      // Directory of the ledger.
@@ -56,7 +56,7 @@ struct Node {
 struct NodeChange {
   std::optional<Policy> policy;
   std::optional<MemoryUnit> memory_unit;
-  bool when_free = false;                     // Defer a change of unit that running slices block.
+  bool when_free = false;                     // Defer a change of the unit that running slices block.
   std::optional<std::string> refuse_grants;   // The message. Empty means that slices are granted again.
   std::map<std::string, std::string> labels;  // To set.
   std::vector<std::string> removed_labels;    // Keys.

@@ -6,8 +6,8 @@
 
 namespace carve::api {
 
-// Returns the text with every reserved byte as %XX, so that a name stays one part of a path or one value of a
-// query.
+// Returns the text with every reserved byte encoded as %XX, so that a name is exactly one segment of a path
+// or one value of a query.
 std::string percent_encoded(std::string_view text);
 
 }  // namespace carve::api

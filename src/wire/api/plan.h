@@ -1,4 +1,4 @@
-// Documents of the API, version 1: what-if results. Nothing is changed.
+// Documents of the API, version 1: results of what-if questions. They change nothing.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Explanation {
 };
 
 // GET /v1/consolidation?devices=K: the moves that would empty K more devices. No slice is moved.
-struct ConsolidationMove {  // A slice of several devices has one for each device that it leaves.
+struct ConsolidationMove {  // A slice of several devices has one move for each device that it leaves.
   std::string slice;
   uint32_t from = 0;  // Device indexes.
   uint32_t to = 0;

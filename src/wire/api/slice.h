@@ -1,5 +1,5 @@
 // Documents of the API, version 1: slices. Memory is in whole bytes, shares are basis points (1/100 of a
-// percent), times are UTC nanoseconds since 1970; names end with the unit. Texts are only for display.
+// percent), times are UTC nanoseconds since 1970; names end with the unit. Free text is only for display.
 #pragma once
 
 #include "core/amounts.h"
@@ -18,21 +18,21 @@ struct PlacedPart {
   uint32_t share_bp = 0;      // 0 means no share.
 };
 
-// POST /v1/slices, POST /v1/explain. Has either `placed` or one form of memory in the amounts, or neither
-// with `exclusive`.
+// POST /v1/slices, POST /v1/explain. The request has either `placed` or one form of memory in the amounts;
+// with `exclusive` it may have neither.
 struct SliceRequest {
-  std::string request_id;     // A repeated id grants once.
+  std::string request_id;     // A request with a repeated id is granted only once.
   std::string name;           // If empty, the agent chooses one.
   Amounts amounts;            // Its fields are fields of this document. The strategy is binpack or spread.
   std::string oversubscribe;  // "managed" allows amounts.spill_bytes in host memory. Empty: no spill.
-  // An index, a UUID or a unique prefix of one. Several are separated by commas, and only these may serve.
-  // Empty means all may serve.
+  // An index, a UUID, or a unique prefix of one. If several are given, separated by commas, the slice gets
+  // one of them. Empty means that all devices are allowed.
   std::string device;
   Lifetime lifetime =
       Lifetime::processes;  // explicit: the slice remains without processes, and gets a CDI device.
   std::string account;      // The account that pays. If empty, the caller's user name.
   std::map<std::string, std::string> labels;
-  std::optional<uint32_t> owner_uid;  // A different owner than the caller; only for operators.
+  std::optional<uint32_t> owner_uid;  // An owner other than the caller; only for operators.
   std::string application;  // The application that this is a replica of; replicas go to different devices if
                             // possible.
   std::vector<PlacedPart> placed;  // Decided elsewhere: the agent checks its rules and chooses no device.
@@ -50,7 +50,7 @@ struct SliceChange {
   friend bool operator==(const SliceChange&, const SliceChange&) = default;
 };
 
-// A slice's use of a device's compute. Shares cover the window in the name; times and counts cover the time
+// A slice's use of a device's compute. Shares cover the time in their name; times and counts cover the time
 // since the agent started.
 struct PartCompute {
   uint64_t as_of_ns = 0;  // CLOCK_MONOTONIC, for all fields below.
@@ -58,7 +58,7 @@ struct PartCompute {
   uint32_t achieved_1s_bp = 0;
   uint32_t achieved_60s_bp = 0;
   uint64_t busy_ns = 0;       // Charged time: the slice's work and the switches to it.
-  uint64_t waiting_ns = 0;    // Contended: it had work and another slice held the device.
+  uint64_t waiting_ns = 0;    // Contended: it had work while another slice held the device.
   uint64_t throttled_ns = 0;  // It had work, the device was free, and its own share was used up.
   uint64_t burst_ns = 0;      // Charged time beyond its share.
   uint64_t waits = 0;
@@ -66,7 +66,8 @@ struct PartCompute {
   uint64_t wait_p99_ns = 0;
   uint64_t overruns = 0;  // Drains that reached their time limit.
   uint64_t leases = 0;
-  // Bytes of copies as the processes report them; not charged. The first device has those of the whole slice.
+  // Bytes of copies as the processes report them; not charged. The first device has the bytes of the whole
+  // slice.
   uint64_t copied_to_device_bytes = 0;
   uint64_t copied_to_host_bytes = 0;
   uint64_t copied_on_device_bytes = 0;
@@ -74,19 +75,19 @@ struct PartCompute {
 
 // A slice's part of one device.
 struct SlicePart {
-  uint32_t index = 0;  // The device's.
+  uint32_t index = 0;  // The device's index.
   std::string uuid;
-  std::string device_name;  // At the grant.
+  std::string device_name;  // As of the grant.
   uint64_t quota_bytes = 0;
-  uint64_t usable_bytes = 0;   // The device's, at the grant.
-  uint64_t native_bytes = 0;   // The device's, at the grant.
+  uint64_t usable_bytes = 0;   // Of the device, as of the grant.
+  uint64_t native_bytes = 0;   // Of the device, as of the grant.
   uint64_t charged_bytes = 0;  // Bytes that count against the quota now.
   uint64_t used_bytes = 0;     // Driver-reported bytes of the slice's processes.
   uint64_t peak_bytes = 0;     // The most bytes that were ever charged.
   uint32_t share_bp = 0;       // 0 if no share was requested.
   uint64_t spill_bytes = 0;    // Limit of managed bytes in host memory beyond the quota.
   uint32_t utilization_percent =
-      0;                       // Driver-reported: part of its last period in which the slice's kernels ran.
+      0;                       // Driver-reported: part of its last period in which kernels of the slice ran.
   uint64_t spilled_bytes = 0;  // Managed bytes in host memory now.
   std::optional<PartCompute> compute;  // Present if the device is arbitrated.
 };
@@ -125,7 +126,8 @@ struct Slice {
   std::string account;
   std::map<std::string, std::string> labels;
   Lifetime lifetime = Lifetime::processes;
-  MemoryUnits memory_units;  // As the memory was requested. A count of 0 means not in units.
+  MemoryUnits memory_units;  // As the memory was requested. A count of 0 means that it was not requested in
+                             // units.
   bool exclusive = false;
   std::string application;                  // The application that this is a replica of. Empty if none.
   Isolation isolation = Isolation::memory;  // Requested.
@@ -137,12 +139,12 @@ struct Slice {
   uint64_t created_ns = 0;
   uint64_t ended_ns = 0;
   std::string ended_because;
-  std::vector<XidCount> xids;         // Errors (Xid) that its processes caused, since the agent started.
-  std::vector<Violation> violations;  // How it broke its limits, since the agent started.
-  uint64_t refused_ns = 0;            // When its quota last refused memory to a call, UTC; 0 if never.
+  std::vector<XidCount> xids;         // Errors (Xid) that its processes have caused since the agent started.
+  std::vector<Violation> violations;  // Limits that it has violated since the agent started.
+  uint64_t refused_ns = 0;            // Time (UTC) at which its quota last refused memory; 0 if never.
   std::vector<SlicePart> parts;
   std::vector<Process> processes;
-  std::vector<Period> history;  // Oldest first; the last one has the current or the final terms.
+  std::vector<Period> history;  // Oldest first; the last entry has the current or final terms.
   std::vector<Event> events;
 };
 
@@ -161,8 +163,8 @@ struct EnterRequest {
 
 struct Entered {
   std::map<std::string, std::string>
-      environment;      // To set. LD_PRELOAD and LD_LIBRARY_PATH go in front of existing values.
-  bool cgroup = false;  // If false, the supervisor must stay as subreaper until the last descendant ends.
+      environment;      // Variables to set. LD_PRELOAD and LD_LIBRARY_PATH are prepended to existing values.
+  bool cgroup = false;  // If false, the supervisor must remain subreaper until the last descendant ends.
 };
 
 // A file or folder of the node as mounted in a container.
@@ -172,14 +174,14 @@ struct ContainerMount {
   bool writable = false;
 };
 
-// GET /v1/slots/SLOT: the files for a container of the slot with a runtime without CDI. The devices are those
-// of the whole node, because the slot's slice is not known yet.
+// GET /v1/slots/SLOT: the files for a container of the slot with a runtime without CDI. The devices are all
+// devices of the node, because the slot's slice is not known yet.
 struct SlotFiles {
   std::vector<ContainerMount> mounts;
   std::vector<std::string> device_nodes;  // "/dev/nvidia0"
 };
 
-// POST /v1/slices/NAME/container: the runtime started a container with this slice.
+// POST /v1/slices/NAME/container: reports that the runtime has started a container with this slice.
 struct ContainerStarted {
   uint32_t pid = 0;  // Its first process, in the agent's pid namespace.
   std::string id;    // The runtime's name for the container, for display.

@@ -3,7 +3,7 @@
 namespace carve::api {
 namespace {
 
-constexpr std::string_view prefix = "299 - \"";  // A persistent warning of an unnamed agent.
+constexpr std::string_view prefix = "299 - \"";  // A persistent warning from an unnamed agent.
 
 bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 

@@ -1,7 +1,7 @@
 // How a process attaches to its slice: one request and one reply over a SOCK_SEQPACKET unix socket, then the
 // connection closes. The request contains no name. The agent gets the peer's identity from the kernel (pidfd,
 // cgroup) and replies with three descriptors: the slice's Control, its Report and the Heartbeat. This takes
-// one round trip, about 60 us, once per process; no path after cuInit has this cost.
+// one round trip of about 60 us, once per process, in cuInit.
 #pragma once
 
 #include <cstddef>
@@ -21,16 +21,16 @@ enum class Guest : uint32_t { preload = 1, shim = 2 };
 struct AttachRequest {
   uint32_t magic;      //  0
   uint32_t layout;     //  4  layout_version of the library.
-  uint32_t size;       //  8  sizeof(AttachRequest): later fields are appended.
+  uint32_t size;       //  8  sizeof(AttachRequest), because later versions append fields.
   Guest guest;         // 12
-  uint64_t image;      // 16  A hash of AT_RANDOM: equal within a program image, different after exec.
+  uint64_t image;      // 16  A hash of AT_RANDOM: constant within a program image, different after an exec.
   uint64_t unused[5];  // 24
 };
 static_assert(sizeof(AttachRequest) == 64 && offsetof(AttachRequest, unused) == 24);
 
 enum class AttachStatus : uint32_t {
   granted = 0,       // With three descriptors: Control (read-only), Report, Heartbeat (read-only).
-  not_in_slice = 1,  // The guest library limits nothing.
+  not_in_slice = 1,  // The guest library enforces no limits.
   wrong_layout = 2,  // cuInit fails; the message has both versions.
   no_slot = 3,       // The slice has no slot left for this process; cuInit fails.
   try_again = 4,     // The agent is starting or stopping.

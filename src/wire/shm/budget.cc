@@ -42,7 +42,7 @@ Holding read_holding(Charges& charges, const LaneId& id) {
   const uint64_t announced = lane->announced.load(std::memory_order_acquire);
   const uint64_t number = announced & Tag::numbers;
   const uint64_t tag =
-      __atomic_load_n(&charges.budget[id.device].tag, __ATOMIC_ACQUIRE);  // The word first, `seen` second.
+      __atomic_load_n(&charges.budget[id.device].tag, __ATOMIC_ACQUIRE);  // Read before `seen`.
   const bool done = happened(charges, id, *lane, number, tag);
   const Lane::Change& last = lane->change[number % 2];
   Holding out{.bytes = __atomic_load_n(done ? &last.to : &last.from, __ATOMIC_ACQUIRE)};

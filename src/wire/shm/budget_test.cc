@@ -20,7 +20,7 @@ struct SharedMemory {
 
 struct Killed {};
 
-// Throws at the n-th point where a kill could fall.
+// Throws at the n-th point at which a kill could happen.
 struct DieAt {
   int* left;
   void operator()() const {
@@ -35,7 +35,7 @@ uint64_t sum(Charges& charges, unsigned device) {
   return total;
 }
 
-TEST(Budget, never_passes_its_limit_by_a_byte) {
+TEST(Budget, never_exceeds_its_limit_by_a_byte) {
   SharedMemory pages;
   EXPECT_TRUE(change(*pages.charges, {0, 1, 0}, 0, 100, 100));
   EXPECT_FALSE(change(*pages.charges, {0, 2, 0}, 0, 1, 100));
@@ -45,7 +45,7 @@ TEST(Budget, never_passes_its_limit_by_a_byte) {
   EXPECT_FALSE(change(*pages.charges, {0, 2, 0}, 1, UINT64_MAX, UINT64_MAX));
 }
 
-TEST(Budget, a_refused_change_leaves_no_trace) {
+TEST(Budget, is_unchanged_by_a_refused_change) {
   SharedMemory pages;
   ASSERT_TRUE(change(*pages.charges, {0, 1, 0}, 0, 60, 100));
   ASSERT_FALSE(change(*pages.charges, {0, 1, 0}, 60, 120, 100));
@@ -56,7 +56,7 @@ TEST(Budget, a_refused_change_leaves_no_trace) {
 
 // Two processes alternate. One is killed at each point in turn, then the agent at each point while it
 // releases the dead process's bytes. A second agent finishes.
-TEST(Budget, a_kill_between_any_two_stores_loses_no_byte) {
+TEST(Budget, loses_no_byte_if_a_process_is_killed_between_any_two_stores) {
   int kills = 0;
   for (bool shrink : {false, true}) {
     for (bool neighbour_writes_after : {false, true}) {
@@ -95,15 +95,15 @@ TEST(Budget, a_kill_between_any_two_stores_loses_no_byte) {
   EXPECT_GT(kills, 1000);
 }
 
-// Calls reclaim() like the agent: while others write without pause, it may need several rounds.
+// Calls reclaim() as the agent does. While others write without pause, it may need several rounds.
 bool reclaimed(Charges& charges, unsigned process) {
   for (int round = 0; round < 1000; ++round)
     if (reclaim(charges, process)) return true;
   return false;
 }
 
-// Real processes, real kills, several writers on one word. Afterwards every byte is accounted for.
-TEST(Budget, a_storm_of_kills_leaves_the_budget_exact) {
+// Several real processes write to one word and are killed. Afterwards every byte is accounted for.
+TEST(Budget, is_exact_after_many_writers_were_killed) {
   SharedMemory pages;
   Charges& charges = *pages.charges;
   std::mt19937 random(42);
@@ -142,7 +142,7 @@ TEST(Budget, a_storm_of_kills_leaves_the_budget_exact) {
 }
 
 // A slice that exchanges its own word without pause must not block the agent.
-TEST(Budget, the_agent_gives_up_on_a_word_that_changes_without_pause) {
+TEST(Budget, changing_without_pause_makes_the_agent_give_up) {
   SharedMemory pages;
   ASSERT_TRUE(change(*pages.charges, {0, 1, 0}, 0, 5, 100));
   int left = INT_MAX;
@@ -155,7 +155,7 @@ TEST(Budget, the_agent_gives_up_on_a_word_that_changes_without_pause) {
   EXPECT_TRUE(reclaim(*pages.charges, 1));
 }
 
-TEST(Budget, scribbled_pages_name_no_lane_and_crash_no_process) {
+TEST(Budget, overwritten_with_garbage_names_no_lane_and_crashes_no_process) {
   SharedMemory pages;
   std::mt19937_64 random(7);
   auto* words = reinterpret_cast<uint64_t*>(pages.charges);

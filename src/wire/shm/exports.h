@@ -2,19 +2,19 @@
 // can be refused.
 //
 // Memory that is passed between processes (IPC handles, file descriptors of the virtual memory interface and
-// of pools) is charged once, where it was allocated. So an object of another slice would not be counted in
-// the importer's slice. The exporter records each object, and the importer looks it up. Only this slice's
-// processes map the pages. One word per object:
+// of pools) is charged once, to the process that allocated it. So importing another slice's object would give
+// the importer memory that its own slice is not charged for. The exporter records each object, and the
+// importer looks it up. Only this slice's processes map the pages. One word per object:
 //
 //   bits 63..24  40 bits of a hash of what names it (never all zero)
 //   bits 23..16  the low byte of its process slot's generation
 //   bits 15..0   the slot, so that entries of dead processes can be reused
 //
-// The hash selects a set of eight words. One store writes an entry, so a kill leaves it whole or absent, and
-// a lost race costs an entry, not a lock. A set full of live processes' entries may have lost one. An object
-// that is missing from such a set may still be the slice's own, so its import is allowed. The same applies if
-// the kernel gives all exports one inode. A process that overwrites the table can only allow imports of
-// objects that were passed to it anyway.
+// The hash selects a set of eight words. An entry is written with one store, so after a kill it is either
+// complete or absent, and a lost race loses only an entry. A set that is full of entries of live processes
+// may have lost an entry. An object that is missing from such a set may still be the slice's own, so its
+// import is allowed. The same applies if the kernel gives all exports the same inode. A process that
+// overwrites the table can only allow imports of objects that were passed to it anyway.
 #pragma once
 
 #include <optional>
@@ -25,7 +25,8 @@ namespace carve::shm {
 
 enum class Origin { own, foreign, cannot_be_told };
 
-// Returns a hash of the bytes that name an object: the 64 of an IPC handle, the device and inode of a file.
+// Returns a hash of the bytes that identify an object: the 64 bytes of an IPC handle, or the device and inode
+// of a file.
 constexpr uint64_t identity_of(const unsigned char* bytes, size_t count) {
   uint64_t hash = 0xcbf2'9ce4'8422'2325;
   for (size_t i = 0; i < count; ++i) hash = (hash ^ bytes[i]) * 0x100'0000'01b3;

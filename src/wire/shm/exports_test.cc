@@ -18,7 +18,7 @@ struct SharedMemory {
   }
 };
 
-TEST(Exports, name_what_was_published_and_nothing_else) {
+TEST(Exports, contain_only_the_published_objects) {
   SharedMemory p;
   std::mt19937_64 random(5);
   std::vector<uint64_t> mine, others;
@@ -28,28 +28,28 @@ TEST(Exports, name_what_was_published_and_nothing_else) {
   for (uint64_t id : others) EXPECT_EQ(origin_of(*p.table, *p.control, id), Origin::foreign);
 }
 
-TEST(Exports, say_that_they_cannot_tell_where_an_entry_may_have_been_lost) {
+TEST(Exports, are_unknown_if_an_entry_may_have_been_lost) {
   SharedMemory p;
   for (uint64_t i = 1; i <= export_ways; ++i) publish(*p.table, *p.control, 3, (i << 30) * export_sets);
   EXPECT_EQ(origin_of(*p.table, *p.control, (uint64_t{77} << 30) * export_sets), Origin::cannot_be_told);
   EXPECT_EQ(origin_of(*p.table, *p.control, 1), Origin::foreign) << "another set";
 }
 
-TEST(Exports, of_the_dead_make_room_and_count_until_they_do) {
+TEST(Exports, of_a_dead_process_count_until_their_entries_are_reused) {
   SharedMemory p;
   const auto id = [](uint64_t i) { return (i << 30) * export_sets; };
   for (uint64_t i = 1; i <= export_ways; ++i) publish(*p.table, *p.control, 3, id(i));
   p.control->processes[3].pid = 0;
-  EXPECT_EQ(origin_of(*p.table, *p.control, id(1)), Origin::own) << "its descriptor may outlive it";
+  EXPECT_EQ(origin_of(*p.table, *p.control, id(1)), Origin::own) << "the descriptor may outlive its process";
   EXPECT_EQ(origin_of(*p.table, *p.control, id(20)), Origin::foreign);
-  p.control->processes[3] = {999, 0, 0, 0, 2, 0};  // Another process has the slot.
+  p.control->processes[3] = {999, 0, 0, 0, 2, 0};  // Another process has the slot now.
   for (uint64_t i = 11; i < 11 + export_ways; ++i) publish(*p.table, *p.control, 4, id(i));
   for (uint64_t i = 11; i < 11 + export_ways; ++i)
     EXPECT_EQ(origin_of(*p.table, *p.control, id(i)), Origin::own);
   EXPECT_NE(origin_of(*p.table, *p.control, id(1)), Origin::own);
 }
 
-TEST(Exports, published_again_take_one_entry) {
+TEST(Exports, take_only_one_entry_if_published_again) {
   SharedMemory p;
   for (int i = 0; i < 50; ++i) publish(*p.table, *p.control, 3, 1 << 20);
   int entries = 0;
@@ -57,7 +57,7 @@ TEST(Exports, published_again_take_one_entry) {
   EXPECT_EQ(entries, 1);
 }
 
-TEST(Exports, scribbled_over_crash_no_process) {
+TEST(Exports, overwritten_with_garbage_crash_no_process) {
   SharedMemory p;
   std::mt19937_64 random(9);
   for (auto& set : p.table->word)

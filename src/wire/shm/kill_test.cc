@@ -1,8 +1,8 @@
-// Real SIGKILLs between any two stores. A child process runs one operation on shared pages and kills itself
-// at its n-th instrumented point. A second child repairs as the agent does, and is killed at its m-th point.
-// Then the agent's successor repairs. The tests cover every n and m, and every table that processes share:
-// the device's budget, the host's, the agent's own lane, the table of exports. Afterwards the figures are
-// exactly those of the live processes.
+// Kills processes with SIGKILL between any two stores. A child process runs one operation on shared pages and
+// kills itself at its n-th instrumented point. A second child repairs the pages as the agent does, and is
+// killed at its m-th point. Then the agent's successor repairs them. The tests cover every n and m, and every
+// table that processes share: the device's budget, the host memory's budget, the agent's own lane, and the
+// table of exports. Afterwards the figures are exactly those of the live processes.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -23,7 +23,7 @@ struct KillAt {
   }
 };
 
-// Runs `act(stop)` in a child that dies at point `n`. Returns whether it got that far.
+// Runs `act(stop)` in a child that kills itself at point `n`. Returns whether the child reached that point.
 template <class Act>
 bool killed_at(int n, Act act) {
   const pid_t child = fork();
@@ -69,7 +69,7 @@ struct SharedMemory {
   }
 };
 
-constexpr uint64_t name = first_lock_name;  // Of block 0.
+constexpr uint64_t name = first_lock_name;  // The name of block 0.
 constexpr auto none_is_locked = [](uint64_t*, unsigned) {};
 constexpr auto all_are_locked = [](uint64_t* names, unsigned count) {
   for (unsigned i = 0; i < count; ++i) names[i] = 0;
@@ -135,7 +135,7 @@ const Operation operations[] = {
      }},
 };
 
-// Repairs like the agent, and once more like its successor.
+// Repairs as the agent does, and once more as its successor does.
 bool bury(Report& report, KillAt stop) {
   bool done = true;
   for (Charges* c : {&report.charges, &report.spill}) done &= reclaim(*c, victim, stop);
@@ -149,9 +149,9 @@ bool bury_as_successor(Report& report) {
   return bury(report, KillAt{&never});
 }
 
-// Every point of every operation, once with a neighbour that continues after the death and once without. The
-// agent is killed too: at every point of its repair for one of these, at a few for the others.
-TEST(Kill, between_any_two_stores_leaves_the_budgets_exactly_what_live_processes_hold) {
+// Kills at every point of every operation, once with a neighbour that continues afterwards and once without.
+// The agent is killed too: for one operation at every point of its repair, for the others at a few points.
+TEST(Kill, between_any_two_stores_leaves_exactly_what_live_processes_hold) {
   int kills = 0, agents_killed = 0;
   for (const Operation& operation : operations) {
     for (const bool goes_on : {false, true}) {
@@ -181,9 +181,9 @@ TEST(Kill, between_any_two_stores_leaves_the_budgets_exactly_what_live_processes
   EXPECT_GT(agents_killed, 500);
 }
 
-// At every point the device may already have the exported memory, and the block stays charged as long as
-// another process or a descriptor holds it.
-TEST(Kill, of_an_exporter_leaves_the_charge_with_those_that_hold_the_memory) {
+// Kills the exporter at every point. The block stays charged as long as another process or a descriptor holds
+// it.
+TEST(Kill, of_an_exporter_keeps_the_charge_while_others_hold_the_memory) {
   bool died = true;
   for (int n = 0; died; ++n) {
     for (const bool imported : {false, true}) {
@@ -211,7 +211,7 @@ TEST(Kill, of_an_exporter_leaves_the_charge_with_those_that_hold_the_memory) {
   }
 }
 
-// The agent charges growth on its own lane. Its successor reads what that lane holds.
+// The agent charges growth on its own lane. Its successor reads the bytes that the lane holds.
 TEST(Kill, of_the_agent_while_it_charges_growth_leaves_its_lane_exact) {
   bool died = true;
   for (int n = 0; died; ++n) {
@@ -230,8 +230,8 @@ TEST(Kill, of_the_agent_while_it_charges_growth_leaves_its_lane_exact) {
 
 // The victim holds 60 units of 100, 20 of them spare, and the neighbour 40. The victim, and after it the
 // agent, are killed at every point of operations that withdraw and return spare bytes. Until then the
-// neighbour never gets more than what the victim does not use, and in the end it gets everything.
-TEST(Kill, of_a_process_with_spare_bytes_leaves_every_byte_to_live_processes) {
+// neighbour never gets more than the bytes that the victim does not use, and in the end it gets all of them.
+TEST(Kill, of_a_process_with_spare_bytes_returns_all_its_bytes) {
   constexpr uint64_t u = SpareWord::unit, all = 100 * u;
   static constexpr LaneId mine{0, victim, 1}, its{0, neighbour, 0};
   const struct {
@@ -287,7 +287,7 @@ TEST(Kill, of_a_process_with_spare_bytes_leaves_every_byte_to_live_processes) {
   EXPECT_GT(kills, 40);
 }
 
-TEST(Kill, while_an_export_is_written_down_leaves_it_whole_or_absent) {
+TEST(Kill, during_an_export_leaves_its_entry_complete_or_absent) {
   constexpr uint64_t before = 0x1111'2222'3333'4444, mine = 0x5555'6666'7777'8888;
   bool died = true;
   int whole = 0, absent = 0;

@@ -1,10 +1,10 @@
 // The shared memory of the agent and a slice, byte for byte (FORMAT.md describes it).
 //
-// The agent writes `Control`, which is read-only for the slice: what the slice may use. The slice writes
-// `Report`: what it uses. The agent checks every report against the driver. A slice that writes false values
-// into its own report harms only itself.
+// The agent writes `Control`, which contains what the slice may use and is read-only for the slice. The slice
+// writes `Report`, which contains what it uses. The agent checks every report against the driver. A slice
+// that writes false values into its own report harms only itself.
 //
-// One Control and one Report per slice, shared by all its processes; one Heartbeat per agent.
+// There is one Control and one Report per slice, which all its processes share, and one Heartbeat per agent.
 #pragma once
 
 #include <atomic>
@@ -20,9 +20,10 @@ inline constexpr const char* report_page_name = "carve-report";
 
 inline constexpr uint64_t control_magic = 0x314c'5443'5652'4143;  // "CARVCTL1" in a hex dump.
 inline constexpr uint64_t report_magic = 0x3150'4552'5652'4143;   // "CARVREP1"
-inline constexpr uint32_t layout_version = 6;  // Rises with any change of an offset, a width or a meaning.
+inline constexpr uint32_t layout_version = 6;  // Incremented whenever an offset, a width or a meaning
+                                               // changes.
 
-inline constexpr unsigned max_devices = 16;     // As many as an NVLink domain of one machine has.
+inline constexpr unsigned max_devices = 16;     // As many as an NVLink domain in one machine has.
 inline constexpr unsigned max_processes = 512;  // Per slice, alive at the same time.
 // Threads of one process that can charge one device at the same time.
 inline constexpr unsigned lanes = 4;
@@ -32,19 +33,21 @@ enum class Memory : uint32_t { not_limited = 0, limited = 1 };
 
 // One granted device, as its slice sees it.
 struct ControlDevice {
-  uint8_t uuid[16];        //   0  As cuDeviceGetUuid and NVML report it; the order is the slice's own.
+  uint8_t uuid[16];        //   0  As cuDeviceGetUuid and NVML report it. The slice determines the order of
+                           //   its devices.
   uint64_t quota;          //  16  Memory quota in bytes, over all processes of the slice.
   uint64_t context_bytes;  //  24  Bytes of one context, measured by the agent; 0 if charged to the reserve.
-  //  32  CLOCK_MONOTONIC ns: the end of the lease, even if no agent ends it; 0 means no deadline.
+  // 32  CLOCK_MONOTONIC ns: the end of the lease, even if no agent ends it. 0 means no deadline.
   std::atomic<uint64_t> lease_deadline;
   // The fallback timetable, used without an agent: windows of `length` that begin at `offset` in each
-  // `period`, CLOCK_MONOTONIC ns. Period 0 means always open.
+  // `period`, in CLOCK_MONOTONIC ns. A period of 0 means that the gate is always open.
   std::atomic<uint64_t> fallback_period;  //  40
   std::atomic<uint64_t> fallback_offset;  //  48
   std::atomic<uint64_t> fallback_length;  //  56
   uint32_t share;                         //  64  Basis points of the device's compute.
   uint32_t policy;                        //  68  core::Policy as a number. The guest library only shows it.
-  Memory memory;                          //  72  Whether the quota is enforced; not with isolation none.
+  Memory memory;                          //  72  Whether the quota is enforced; it is not with isolation
+                                          //  none.
   uint32_t whole;                         //  76  1 if the slice has the whole device, else 0.
   uint64_t spill;  //  80  Bytes beyond the quota allowed in host memory, as managed memory; 0 if none.
   std::atomic<uint64_t> lease;              //  88  LeaseWord. The launch path reads only this word.
@@ -56,7 +59,7 @@ static_assert(sizeof(ControlDevice) == 128 && offsetof(ControlDevice, lease_dead
               offsetof(ControlDevice, memory) == 72 && offsetof(ControlDevice, spill) == 80 &&
               offsetof(ControlDevice, lease) == 88);
 
-// The process in a slot. Only the agent writes it, and uses it to find its processes after a restart.
+// The process in a slot. Only the agent writes it. After a restart, the agent uses it to find its processes.
 struct ControlProcess {
   uint32_t pid;         //  0  In the agent's pid namespace; 0 if the slot is free.
   uint32_t inner_pid;   //  4  The pid in the process's own pid namespace, which NVML shows inside the slice.
@@ -71,7 +74,8 @@ struct Control {
   uint64_t magic;                           //    0
   uint32_t layout;                          //    8
   uint32_t device_count;                    //   12
-  std::atomic<uint64_t> epoch;              //   16  Increased whenever the agent has changed anything below.
+  std::atomic<uint64_t> epoch;              //   16  Incremented whenever the agent has changed anything
+                                            //   below.
   char slice[64];                           //   24  Name for messages; NUL-terminated.
   uint64_t unused[5];                       //   88
   ControlDevice devices[max_devices];       //  128
@@ -80,7 +84,7 @@ struct Control {
 static_assert(offsetof(Control, devices) == 128 && offsetof(Control, processes) == 2176);
 static_assert(sizeof(Control) == 2176 + 32 * max_processes);
 
-// The bytes that a slice holds on one device: one 16-byte word, exchanged as a whole (budget.h).
+// The bytes that a slice holds on one device, in one 16-byte word that is exchanged as a whole (budget.h).
 struct alignas(64) Budget {
   alignas(16) uint64_t used;       //  0  Bytes charged.
   uint64_t tag;                    //  8  The last change: budget.h, Tag.
@@ -88,8 +92,8 @@ struct alignas(64) Budget {
 };
 static_assert(sizeof(Budget) == 64 && offsetof(Budget, recorded) == 16);
 
-// One writer's record of its charges on one device (budget.h). It has its own cache line, so that writers do
-// not slow each other down.
+// One writer's record of its charges on one device (budget.h). Each lane has its own cache line, so that
+// writers do not slow each other down.
 struct alignas(64) Lane {
   std::atomic<uint64_t> announced;  //  0  Number of the last change begun.
   std::atomic<uint64_t> seen;       //  8  Highest number of a change that was found in the budget word.
@@ -97,16 +101,16 @@ struct alignas(64) Lane {
     uint64_t from, to;  //     Bytes that this lane holds before and after the change.
   } change[2];          // 16  Change number n is in change[n % 2].
   // Change number `joined_number` of this lane happens together with the change `joined` of another lane,
-  // which the budget word names (budget.h, Tag). 0 means none.
+  // which the budget word names (budget.h, Tag). 0 means that there is none.
   std::atomic<uint64_t> joined;         // 48
   std::atomic<uint64_t> joined_number;  // 56
 };
 static_assert(sizeof(Lane) == 64 && offsetof(Lane, change) == 16 && offsetof(Lane, joined) == 48);
 
-// Bytes that a lane has charged but no allocation uses (spare.h). Zero until the writer meets another one.
+// Bytes that a lane has charged but no allocation uses (spare.h). Zero until the writer meets another writer.
 struct alignas(64) Spare {
   std::atomic<uint64_t> word;  //  0  SpareWord.
-  // Counts of withdrawn bytes that the lane has returned, before and after change n: returned[n % 2].
+  // The number of withdrawn bytes that the lane has returned, before and after change n, in returned[n % 2].
   struct Returned {
     uint32_t from, to;
   };
@@ -126,17 +130,18 @@ static_assert(sizeof(ReportProcess) == 8192 && offsetof(ReportProcess, spare) ==
 // (shared_blocks.h).
 struct alignas(64) SharedBlock {
   std::atomic<uint64_t> state;   //   0  SharedBlockState, and which process is changing it.
-  std::atomic<uint64_t> name;    //   8  Importers find it by this.
+  std::atomic<uint64_t> name;    //   8  Importers find the block by it.
   std::atomic<uint32_t> device;  //  16  Index in Control::devices.
   std::atomic<uint32_t> kind;    //  20  SharedBlockKind.
   std::atomic<uint64_t> within;  //  24  Name of another block that keeps this one while it is charged.
-  // For a pool: the most bytes that remain when only its exporter, the process in slot `exporter`, holds it.
-  // UINT64_MAX means all.
+  // For a pool: the bytes that remain charged at most if only its exporter, the process in slot `exporter`,
+  // holds the pool. UINT64_MAX means all.
   std::atomic<uint64_t> keep;      //  32
   std::atomic<uint32_t> exporter;  //  40
-  // Number of its own pools that the exporter imported, with pointers: they hold the block as others do.
+  // Number of pools that the exporter itself imported, with pointers. They hold the block like imports of
+  // others.
   std::atomic<uint32_t> own_imports;  //  44
-  std::atomic<uint32_t> joins;        //  48  Increased before a process sets its bit.
+  std::atomic<uint32_t> joins;        //  48  Incremented before a process sets its bit.
   uint32_t unused[3];                 //  52
   Lane lane;                          //  64  Bytes charged for it.
   // Bit n % 64 of word n / 64 is set if the process in slot n holds the block.
@@ -144,17 +149,17 @@ struct alignas(64) SharedBlock {
 };
 static_assert(sizeof(SharedBlock) == 192 && offsetof(SharedBlock, lane) == 64 &&
               offsetof(SharedBlock, holder) == 128);
-// Blocks that a slice can have charged at the same time. Common allocators use segments of 20 MiB, so these
-// cover 160 GiB.
+// Maximum number of blocks that a slice can have charged at the same time. Common allocators use segments of
+// 20 MiB, so this covers 160 GiB.
 inline constexpr unsigned max_shared_blocks = 8192;
 
-// The bytes charged per device, and the lanes that changed them (budget.h). In a Report 64 bytes precede it,
-// so that the lanes of each process have their own page, and their spare bytes another one, which stays
-// untouched until it is used.
+// The bytes charged per device, and the lanes that changed them (budget.h). In a Report, 64 bytes precede it,
+// so that the lanes of each process have a page of their own, and their spare bytes have another page, which
+// is not touched until it is used.
 struct Charges {
   Budget budget[max_devices];       //       0
   Lane growth[max_devices];         //    1024  The agent's own lane: memory that no call requested.
-  std::atomic<uint64_t> block_end;  //    2048  No block from this index on was ever used.
+  std::atomic<uint64_t> block_end;  //    2048  No block from this index on has ever been used.
   uint64_t pad[7];                  //    2056
   // Bit n % 64 of word n / 64 is set if a lane of the process in slot n may have spare bytes.
   std::atomic<uint64_t> spare_slots[max_devices][max_processes / 64];  // 2112
@@ -167,7 +172,7 @@ static_assert(offsetof(Charges, process) == 4032 && offsetof(Charges, block) == 
 static_assert(offsetof(Charges, spare_slots) == 2112);
 static_assert(sizeof(Charges) == 4198336 + 192 * max_shared_blocks);
 
-// Objects that the slice's own processes exported (exports.h). Each word identifies one object; 0 is free.
+// Objects that the slice's own processes exported (exports.h). Each word identifies one object; 0 means free.
 inline constexpr unsigned export_sets = 1024, export_ways = 8;
 struct Exports {
   std::atomic<uint64_t> word[export_sets][export_ways];
@@ -182,7 +187,7 @@ struct WorkPages {
 struct Report {
   uint64_t magic;   //       0
   uint32_t layout;  //       8
-  // 12  Broken assumptions of the guest library, over all processes of the slice (guest/linkage/ensure.h).
+  // 12  Failed assertions of the guest library in all processes of the slice (guest/linkage/ensure.h).
   std::atomic<uint32_t> ensure_failures;
   std::atomic<uint64_t> quota_refused_ns;  //  16  CLOCK_MONOTONIC of the last refusal by the quota, or 0.
   uint64_t unused[5];                      //  24
@@ -198,10 +203,10 @@ static_assert(offsetof(Report, charges) == 64 && offsetof(Report, spill) == 5771
 static_assert(offsetof(Report, exports) == 11542528 && offsetof(Report, work) == 11608064);
 static_assert(sizeof(Report) == 11608064 + 8192 * max_processes);
 
-// One page for all slices of an agent. If older than 200 ms it is stale: no agent is running.
+// One page for all slices of an agent. If it is older than 200 ms, it is stale: no agent is running.
 struct Heartbeat {
   std::atomic<uint64_t> monotonic_ns;  //  0  CLOCK_MONOTONIC of the agent's last loop.
-  ArbiterWord arbiter[max_devices];    // 64  By the device's index on the machine, not in the slice.
+  ArbiterWord arbiter[max_devices];    // 64  By the device's index on the node, not in the slice.
 };
 static_assert(offsetof(Heartbeat, arbiter) == 64 && sizeof(Heartbeat) == 64 + 64 * max_devices);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);

@@ -1,4 +1,4 @@
-// Memory that a process exported and that may outlive the process: it is charged to the slice until no
+// Memory that a process exported and that may outlive the process. It is charged to the slice until no
 // process can use it any longer.
 //
 // Exported memory lives while any process holds it: the exporter, every importer, and every open descriptor
@@ -13,12 +13,12 @@
 //      `name` (F_OFD_SETLK). The kernel drops the lock with the last copy of the descriptor, and lists all
 //      locks in /proc/locks. Memory that is opened by a handle has no descriptor.
 //
-// Neither condition alone proves anything, and they are read in this order: after 2 no process can begin an
-// import, and one that began before has set its bit. So release_block() reads the bits once more, after it
-// has changed the state. An importer sets its bit first and then reads the state, so one of the two sees the
-// other. A process that set its bit after 1 may have exported the memory again after 2, and cleared its bit
-// again. So each process counts itself in `joins` before it sets its bit, and a block is released only if no
-// process has done so since before 1.
+// Neither condition by itself is sufficient. They are checked in this order, because after 2 no process can
+// begin an import, and a process that began one before has set its bit. So release_block() reads the bits
+// once more, after it has changed the state. An importer sets its bit first and then reads the state, so at
+// least one of the two notices the other. A process that set its bit after 1 may have exported the memory
+// again after 2, and cleared its bit again. So each process counts itself in `joins` before it sets its bit,
+// and a block is released only if no process has done so since before 1.
 //
 //   state      writer of the lane             after its death the agent
 //   free       none                           -
@@ -40,14 +40,14 @@ enum class SharedBlockState : uint8_t { free = 0, moving, held, releasing };
 enum class SharedBlockKind : uint32_t {
   descriptor = 1,  // Named by the locks of its descriptors.
   handle,          // Named by a hash of its IPC handle.
-  pool,            // A memory pool. Its descriptors keep no memory; `name` only identifies it.
-  bound,           // Bound to a multicast object; other processes have no name of it: see `within`.
+  pool,            // A memory pool. Its descriptors do not keep its memory; `name` only identifies it.
+  bound,           // Bound to a multicast object. Other processes have no name for it; see `within`.
   unnamed,         // Its descriptor could not be locked. It stays charged until the slice ends.
 };
 
-// The name of a descriptor is the offset of its lock: random, with the block's index in the low bits. No
-// program locks bytes at 4 EiB. The name of an IPC handle is a hash with the highest bit set, which no offset
-// has.
+// The name of a descriptor is the offset of its lock. It is random, with the block's index in the low bits.
+// No other program locks bytes at 4 EiB. The name of an IPC handle is a hash with the highest bit set, which
+// no offset has.
 inline constexpr uint64_t first_lock_name = uint64_t{1} << 62;
 constexpr uint64_t lock_name_of(uint64_t random, unsigned block) {
   return first_lock_name | (random % first_lock_name & ~uint64_t{max_shared_blocks - 1}) | block;
@@ -56,7 +56,7 @@ static_assert((max_shared_blocks & (max_shared_blocks - 1)) == 0);
 constexpr uint64_t handle_name_of(uint64_t hash) { return hash | uint64_t{1} << 63; }
 constexpr bool is_lock_name(uint64_t name) { return name >= first_lock_name && name < first_lock_name * 2; }
 
-// Which process changes a block: its slot, or Tag::agent.
+// Returns the state word of a block that a process is changing. `slot` is the process's slot, or Tag::agent.
 constexpr uint64_t block_word(SharedBlockState state, unsigned slot = 0) {
   return uint64_t{slot} << 8 | static_cast<uint64_t>(state);
 }
@@ -104,8 +104,8 @@ inline uint64_t shared_bytes(Charges& charges, unsigned device) {
 inline constexpr unsigned no_block = ~0u;
 
 // Takes a free block for the process in `slot`, which holds it from then on. The process moves the bytes to
-// its lane and then calls publish(). `name` is random for a descriptor's name, whose low bits are replaced.
-// Returns no_block if all are taken.
+// its lane and then calls publish(). For a descriptor, `name` is random, and its low bits are replaced.
+// Returns no_block if all blocks are in use.
 template <class Stop = NoStops>
 unsigned begin_block(Charges& charges, unsigned slot, unsigned device, SharedBlockKind kind, uint64_t name,
                      uint64_t within = 0, Stop stop = {}) {
@@ -139,10 +139,11 @@ unsigned begin_block(Charges& charges, unsigned slot, unsigned device, SharedBlo
   return no_block;
 }
 
-// From now on, other processes can find the block.
+// Makes the block visible to other processes.
 inline void publish(SharedBlock& block) { block.state.store(block_word(SharedBlockState::held)); }
 
-// Returns the block of that name, or no_block. It may be in release: call add_holder(), then is_held().
+// Returns the block of that name, or no_block. The block may be about to be released, so call add_holder()
+// and then is_held().
 inline unsigned find_block(const Charges& charges, uint64_t name) {
   const auto is = [&](unsigned i) {
     return charges.block[i].name.load() == name &&
@@ -161,7 +162,7 @@ inline bool is_held(const SharedBlock& block, uint64_t name) {
 }
 
 // Releases the charge of a block whose state names this process, and frees the block. Returns false if the
-// budget changed at every attempt; then call again.
+// budget changed at every attempt, in which case it must be called again.
 template <class Stop = NoStops>
 bool finish_block(Charges& charges, unsigned index, Stop stop = {}, unsigned attempts = UINT_MAX) {
   SharedBlock& block = charges.block[index];
@@ -175,8 +176,9 @@ bool finish_block(Charges& charges, unsigned index, Stop stop = {}, unsigned att
   return true;
 }
 
-// Releases the block if no process holds it. The caller has read `joins`, then the bits, and then found that
-// no descriptor of that name is left. `slot` is the caller's, or Tag::agent. Returns whether it was released.
+// Releases the block if no process holds it. The caller must have read `joins`, then the bits, and then found
+// that no descriptor of that name is left. `slot` is the caller's slot, or Tag::agent. Returns whether it was
+// released.
 template <class Stop = NoStops>
 bool release_block(Charges& charges, unsigned index, uint64_t name, uint32_t joins, unsigned slot,
                    Stop stop = {}, unsigned attempts = UINT_MAX) {
@@ -202,8 +204,9 @@ inline bool has_other_holder(const SharedBlock& block, unsigned slot) {
 }
 
 // Returns whether anything other than the pool of the process in `slot` holds the pool's block: another
-// process, or this one by an import of its own pool. An import is counted before the driver is called for it,
-// and the pool's memory is released in the driver before this is called, so no import is missed.
+// process, or this process through an import of its own pool. An import is counted before the driver is
+// called for it, and the pool's memory is released in the driver before this is called, so no import is
+// missed.
 inline bool is_pool_held_beside(const SharedBlock& block, unsigned slot) {
   return has_other_holder(block, slot) || block.own_imports.load() != 0;
 }
@@ -215,8 +218,8 @@ inline bool take_lane(SharedBlock& block, unsigned slot) {
   return block.state.compare_exchange_strong(held, block_word(SharedBlockState::releasing, slot));
 }
 
-// Releases what a pool released while other processes held it, if none of them still does. Returns whether
-// it released anything.
+// Releases the bytes that a pool released while other processes held it, if none of them still holds it.
+// Returns whether anything was released.
 template <class Stop = NoStops>
 bool lower_pool(Charges& charges, unsigned index, unsigned slot, Stop stop = {},
                 unsigned attempts = UINT_MAX) {
@@ -235,7 +238,7 @@ bool lower_pool(Charges& charges, unsigned index, unsigned slot, Stop stop = {},
   return lowered;
 }
 
-// The possible actions for a block now.
+// What can be done with a block now.
 enum class SharedBlockUse { in_use, has_no_holder, may_have_descriptors };
 inline SharedBlockUse use_of(const Charges& charges, const SharedBlock& block) {
   if (state_of(block.state.load()) != SharedBlockState::held || has_holder(block))
@@ -254,17 +257,18 @@ inline SharedBlockUse use_of(const Charges& charges, const SharedBlock& block) {
 
 inline constexpr unsigned every_device = ~0u;
 
-// A block that only descriptors may hold, with the values read before the search for descriptors, which
-// release_block() needs.
+// A block that only descriptors may hold, with the values that were read before the search for descriptors
+// and that release_block() needs.
 struct BlockQuestion {
   unsigned block = 0;
   uint64_t name = 0;
   uint32_t joins = 0;
 };
 
-// Checks the blocks of [from, end) of a device (or of all devices) until `most` of them need a search.
-// Releases those that no process holds and no descriptor can hold. Writes the others that no process holds to
-// `questions`, and their number to `count`. Returns the first block that it did not check.
+// Checks the blocks in [from, end) of a device (or of all devices) until `most` of them need a search for
+// descriptors. Releases the blocks that no process holds and no descriptor can hold. Writes the other blocks
+// that no process holds to `questions`, and their number to `count`. Returns the first block that it did not
+// check.
 template <class Stop = NoStops>
 unsigned ask_blocks(Charges& charges, unsigned device, unsigned slot, unsigned from, unsigned end,
                     BlockQuestion* questions, unsigned most, unsigned& count, bool& any_released,
@@ -289,8 +293,8 @@ unsigned ask_blocks(Charges& charges, unsigned device, unsigned slot, unsigned f
 }
 
 // Releases all blocks of a device (or of all devices) that no process and no descriptor holds.
-// `erase_locked(names, count)` sets to 0 the names that a descriptor still has; it is called once for each
-// `batch` of names. Returns whether any was released.
+// `erase_locked(names, count)` sets the names of existing descriptors to 0. It is called once for each
+// `batch` of names. Returns whether any block was released.
 template <unsigned batch = 64, class EraseLocked, class Stop = NoStops>
 bool settle_blocks(Charges& charges, unsigned device, unsigned slot, EraseLocked erase_locked, Stop stop = {},
                    unsigned attempts = UINT_MAX) {
@@ -310,9 +314,9 @@ bool settle_blocks(Charges& charges, unsigned device, unsigned slot, EraseLocked
   return any;
 }
 
-// Ends what a dead process did with blocks, after its lanes are reclaimed (budget.h). Only the agent calls
-// it. Its own unfinished releases, from before a restart, have Tag::agent as slot. Returns false if a word
-// changed at every attempt; then call again.
+// Finishes what a dead process was doing with blocks, after its lanes were reclaimed (budget.h). Only the
+// agent calls it. The agent's own unfinished releases from before a restart have Tag::agent as slot. Returns
+// false if a word changed at every attempt, in which case it must be called again.
 template <class Stop = NoStops>
 bool leave_blocks(Charges& charges, unsigned slot, Stop stop = {}) {
   const unsigned end = block_end(charges);
@@ -338,7 +342,7 @@ bool leave_blocks(Charges& charges, unsigned slot, Stop stop = {}) {
 }
 
 // Finds the names of locked descriptors in the text of /proc/locks or of /proc/PID/fdinfo/FD, whose lines end
-// with the first and the last locked byte. The text comes in pieces of any size.
+// with the first and the last locked byte. The text may be passed in pieces of any size.
 class LockReader {
  public:
   // Calls `locked(name)` for each name.
@@ -369,16 +373,17 @@ class LockReader {
 
 // The kernel lists locks page by page (fs/seq_file.c). A page is consistent, but a lock that is dropped
 // between two pages moves the rest of the list by one, and so hides the first lock of the next page. The size
-// of the first piece moves all boundaries: a lock that is hidden in one of these readings is within a page in
-// the others, unless a dozen locks or more are dropped between two pages in every one of them.
+// of the first piece moves all page boundaries. So a lock that is hidden in one of these readings is in the
+// middle of a page in the others, unless a dozen locks or more are dropped between two pages in every
+// reading.
 inline constexpr size_t lock_page_bytes = 4096;
 inline constexpr size_t first_lock_pieces[] = {4096, 2048, 1024, 3072};
 
 // Calls `locked(name)` for each name in the kernel's list of locks, possibly more than once. `read(first,
-// piece)` reads the whole list in pieces of at most lock_page_bytes, the first of at most `first`. It calls
-// piece(text, size) for each, and returns false if the list cannot be read. Stops after a reading if
-// `none_left()` returns true: each name in question was found. Returns false if the list could not be read;
-// otherwise a name that was not found is not locked.
+// piece)` reads the whole list in pieces of at most lock_page_bytes, of which the first has at most `first`
+// bytes. It calls piece(text, size) for each piece, and returns false if the list cannot be read. Stops after
+// a reading if `none_left()` returns true, which means that all names in question were found. Returns false
+// if the list could not be read. Otherwise, a name that was not found is not locked.
 template <class Read, class Locked, class NoneLeft>
 bool read_locked_names(Read read, Locked locked, NoneLeft none_left) {
   for (const size_t first : first_lock_pieces) {
@@ -389,7 +394,7 @@ bool read_locked_names(Read read, Locked locked, NoneLeft none_left) {
   return true;
 }
 
-// Sets to 0 the names that are in the kernel's list of locks, or all of them if it cannot be read.
+// Sets the names that are in the kernel's list of locks to 0, or all names if the list cannot be read.
 template <class Read>
 void erase_locked_names(uint64_t* names, unsigned count, Read read) {
   unsigned left = 0;

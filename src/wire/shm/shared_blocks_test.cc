@@ -39,17 +39,17 @@ unsigned exported(Charges& charges, unsigned slot, uint64_t bytes, uint64_t name
   return block;
 }
 
-TEST(SharedBlock, moves_its_bytes_and_charges_none) {
+TEST(SharedBlock, takes_over_its_bytes_without_charging_more) {
   const SharedMemory charges;
   const unsigned block = exported(*charges, 1, 300, first_lock_name + 1);
   EXPECT_EQ(charges.used(), 300u);
   EXPECT_EQ(holding(*charges, {0, 1, 0}), 0u);
   EXPECT_EQ(holding(*charges, lane_of(*charges, block)), 300u);
   EXPECT_TRUE(reclaim(*charges, 1));
-  EXPECT_EQ(charges.used(), 300u) << "the death of the exporter releases nothing of it";
+  EXPECT_EQ(charges.used(), 300u) << "the exporter's death does not release the block";
 }
 
-TEST(SharedBlock, is_released_when_neither_a_process_nor_a_descriptor_holds_it) {
+TEST(SharedBlock, is_released_when_no_process_and_no_descriptor_holds_it) {
   const SharedMemory charges;
   const unsigned block = exported(*charges, 1, 300, first_lock_name + 1);
   SharedBlock& b = (*charges).block[block];
@@ -65,10 +65,10 @@ TEST(SharedBlock, is_released_when_neither_a_process_nor_a_descriptor_holds_it) 
   add_holder(b, 2);
   remove_holder(b, 1);
   locked = false;
-  EXPECT_FALSE(settle()) << "the importer holds it";
+  EXPECT_FALSE(settle()) << "the importer holds the block";
   locked = true;
   remove_holder(b, 2);
-  EXPECT_FALSE(settle()) << "a descriptor holds it";
+  EXPECT_FALSE(settle()) << "a descriptor holds the block";
   EXPECT_EQ(charges.used(), 300u);
   locked = false;
   EXPECT_TRUE(settle());
@@ -76,12 +76,12 @@ TEST(SharedBlock, is_released_when_neither_a_process_nor_a_descriptor_holds_it) 
   EXPECT_EQ(find_block(*charges, name), no_block);
 }
 
-TEST(SharedBlock, of_a_handle_needs_no_descriptor_and_of_another_device_is_unchanged) {
+TEST(SharedBlock, of_a_handle_is_released_without_a_search_and_only_on_its_device) {
   const SharedMemory charges;
   const unsigned here = exported(*charges, 1, 10, handle_name_of(77), 0, SharedBlockKind::handle);
   const unsigned there = exported(*charges, 1, 20, handle_name_of(78), 1, SharedBlockKind::handle);
   for (const unsigned block : {here, there}) remove_holder((*charges).block[block], 1);
-  const auto refuse = [](uint64_t*, unsigned) { ADD_FAILURE() << "no descriptor is in question"; };
+  const auto refuse = [](uint64_t*, unsigned) { ADD_FAILURE() << "no search for descriptors is needed"; };
   EXPECT_TRUE(settle_blocks(*charges, 1, 1, refuse));
   EXPECT_EQ(charges.used(0), 10u);
   EXPECT_EQ(charges.used(1), 0u);
@@ -89,7 +89,7 @@ TEST(SharedBlock, of_a_handle_needs_no_descriptor_and_of_another_device_is_uncha
   EXPECT_EQ(charges.used(0), 0u);
 }
 
-TEST(SharedBlock, within_another_stays_charged_as_long_as_the_other_is) {
+TEST(SharedBlock, within_another_block_stays_charged_as_long_as_that_block) {
   const SharedMemory charges;
   const unsigned outer = exported(*charges, 1, 0, first_lock_name);
   const uint64_t object = (*charges).block[outer].name.load();
@@ -105,7 +105,7 @@ TEST(SharedBlock, within_another_stays_charged_as_long_as_the_other_is) {
   EXPECT_EQ(charges.used(), 0u);
 }
 
-// The exporter's pool has 30 of the 100 bytes left, and an importer may still hold the others.
+// The exporter's pool has 30 of the 100 bytes left, and an importer may still hold the other 70.
 TEST(SharedBlock, of_a_pool_is_lowered_when_only_its_exporter_holds_it) {
   const SharedMemory charges;
   const unsigned pool = exported(*charges, 1, 100, first_lock_name, 0, SharedBlockKind::pool);
@@ -121,15 +121,15 @@ TEST(SharedBlock, of_a_pool_is_lowered_when_only_its_exporter_holds_it) {
   add_holder(block, 2);
   block.keep = 10;
   EXPECT_TRUE(leave_blocks(*charges, 1));
-  EXPECT_FALSE(settle_blocks(*charges, 0, 3, none_is_locked)) << "the importer, not the exporter, holds it";
+  EXPECT_FALSE(settle_blocks(*charges, 0, 3, none_is_locked)) << "only the importer holds the block";
   EXPECT_EQ(charges.used(), 30u);
   EXPECT_TRUE(leave_blocks(*charges, 2));
   EXPECT_TRUE(settle_blocks(*charges, 0, 3, none_is_locked));
   EXPECT_EQ(charges.used(), 0u);
 }
 
-// The exporter imported its own pool, and has a pointer of it in addition to the pool.
-TEST(SharedBlock, of_a_pool_is_not_lowered_while_its_exporter_has_an_import_of_it) {
+// The exporter imported its own pool, so it has pointers from the import in addition to the pool itself.
+TEST(SharedBlock, of_a_pool_is_not_lowered_while_its_exporter_also_imports_it) {
   const SharedMemory charges;
   const unsigned pool = exported(*charges, 1, 100, first_lock_name, 0, SharedBlockKind::pool);
   SharedBlock& block = (*charges).block[pool];
@@ -142,8 +142,8 @@ TEST(SharedBlock, of_a_pool_is_not_lowered_while_its_exporter_has_an_import_of_i
   EXPECT_EQ(charges.used(), 0u);
 }
 
-// While the locks are read, a process imports the memory, exports it again and releases its own.
-TEST(SharedBlock, a_descriptor_that_is_made_while_the_locks_are_read_keeps_the_block) {
+// While the locks are read, a process imports the memory, exports it again and releases its own reference.
+TEST(SharedBlock, is_kept_by_a_descriptor_that_is_made_while_the_locks_are_read) {
   const SharedMemory charges;
   const unsigned block = exported(*charges, 1, 300, first_lock_name);
   SharedBlock& b = (*charges).block[block];
@@ -158,8 +158,8 @@ TEST(SharedBlock, a_descriptor_that_is_made_while_the_locks_are_read_keeps_the_b
   EXPECT_EQ(charges.used(), 0u);
 }
 
-// An importer that arrives while the block is released either keeps it or does not find it.
-TEST(SharedBlock, an_import_during_a_release_keeps_the_block_or_finds_none) {
+// An importer that arrives while the block is being released either keeps the block or does not find it.
+TEST(SharedBlock, is_kept_or_not_found_by_an_import_during_its_release) {
   for (int round = 0; round < 3000; ++round) {
     const SharedMemory charges;
     const unsigned block = exported(*charges, 1, 300, first_lock_name);
@@ -181,7 +181,7 @@ TEST(SharedBlock, an_import_during_a_release_keeps_the_block_or_finds_none) {
   }
 }
 
-TEST(SharedBlock, tables_of_all_blocks_fill_and_empty) {
+TEST(SharedBlock, entries_can_all_be_used_and_released) {
   const SharedMemory charges;
   ASSERT_TRUE(change(*charges, {0, 1, 0}, 0, max_shared_blocks, UINT64_MAX));
   for (unsigned i = 0; i < max_shared_blocks; ++i) {
@@ -197,7 +197,7 @@ TEST(SharedBlock, tables_of_all_blocks_fill_and_empty) {
   EXPECT_EQ(charges.used(), 0u);
 }
 
-TEST(SharedBlock, scribbled_pages_crash_no_process) {
+TEST(SharedBlock, pages_overwritten_with_garbage_crash_no_process) {
   const SharedMemory charges;
   auto* words = reinterpret_cast<uint64_t*>((*charges).block);
   uint64_t x = 88172645463325252ull;
@@ -221,7 +221,7 @@ std::vector<uint64_t> names_in(const std::string& text, size_t piece = 7) {
   return names;
 }
 
-TEST(LockReader, finds_names_among_the_locks_of_other_programs) {
+TEST(LockReader, finds_names_among_locks_of_other_programs) {
   const std::string name = std::to_string(first_lock_name + 12345);
   EXPECT_EQ(names_in("1: OFDLCK ADVISORY  READ -1 fe:00:9977900 " + name + " " + name + "\n" +
                      "2: POSIX  ADVISORY  WRITE 7345 00:1a:4183 0 EOF\n" +
@@ -231,7 +231,7 @@ TEST(LockReader, finds_names_among_the_locks_of_other_programs) {
             (std::vector{first_lock_name + 12345, first_lock_name + 12345}));
 }
 
-TEST(LockReader, finds_what_the_kernel_writes_for_files_and_device_nodes) {
+TEST(LockReader, parses_the_kernels_lines_for_files_and_device_nodes) {
   const std::string file = "/proc/self/exe";
   for (const char* path : {"/dev/null", file.c_str()}) {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -250,9 +250,9 @@ TEST(LockReader, finds_what_the_kernel_writes_for_files_and_device_nodes) {
   }
 }
 
-// A list of locks as it is read while others change it.
+// A list of locks that is read while others change it.
 struct Readings {
-  std::vector<std::vector<uint64_t>> lists;  // For each reading; the last one repeats.
+  std::vector<std::vector<uint64_t>> lists;  // One list per reading; the last one repeats.
   std::vector<size_t> first_pieces;          // The requested sizes.
   bool is_readable = true;
 
@@ -277,13 +277,13 @@ std::vector<uint64_t> not_locked(Readings& readings, std::vector<uint64_t> names
 
 constexpr uint64_t one = first_lock_name + 1, two = first_lock_name + 2, three = first_lock_name + 3;
 
-TEST(LockedNames, end_with_one_reading_if_all_are_locked) {
+TEST(LockedNames, need_one_reading_if_all_are_locked) {
   Readings readings{{{one, two, three}}, {}};
   EXPECT_EQ(not_locked(readings, {one, two}), std::vector<uint64_t>{});
   EXPECT_EQ(readings.first_pieces.size(), 1u);
 }
 
-TEST(LockedNames, are_read_with_other_page_boundaries_each_time) {
+TEST(LockedNames, are_read_with_different_page_boundaries_each_time) {
   Readings readings{{{one}}, {}};
   EXPECT_EQ(not_locked(readings, {one, two}), std::vector{two});
   EXPECT_TRUE(std::ranges::equal(readings.first_pieces, first_lock_pieces));
@@ -291,7 +291,7 @@ TEST(LockedNames, are_read_with_other_page_boundaries_each_time) {
 }
 
 // The removal of another lock hid the name in the other readings.
-TEST(LockedNames, that_one_reading_lists_are_locked) {
+TEST(LockedNames, are_locked_if_one_reading_contains_them) {
   for (size_t at = 0; at < std::size(first_lock_pieces); ++at) {
     Readings readings{std::vector(std::size(first_lock_pieces), std::vector{one}), {}};
     readings.lists[at].push_back(two);
@@ -299,14 +299,14 @@ TEST(LockedNames, that_one_reading_lists_are_locked) {
   }
 }
 
-TEST(LockedNames, are_all_requested_ones_if_the_list_cannot_be_read) {
+TEST(LockedNames, are_all_treated_as_locked_if_the_list_cannot_be_read) {
   Readings readings{{{two}}, {}, false};
   EXPECT_EQ(not_locked(readings, {one}), std::vector<uint64_t>{});
 }
 
-// Other programs lock and unlock all the time, on every processor. A single reading misses a name in a third
-// of all cases.
-TEST(LockedNames, are_found_in_the_kernels_list_while_others_change_it) {
+// Other programs lock and unlock all the time, on every processor. A single reading would miss a name in a
+// third of all cases.
+TEST(LockedNames, are_found_in_the_kernels_list_while_other_programs_change_it) {
   const auto lock = [](int fd, short type, uint64_t at) {
     struct flock wanted = {};
     wanted.l_type = type;

@@ -1,9 +1,9 @@
 // Spare bytes: bytes that a lane has charged but no allocation uses.
 //
-// Threads that allocate and free at the same time change one budget word, and its cache line moves from
-// processor to processor: 150 ns for each change. A lane that met another writer therefore keeps freed bytes
-// as spare bytes, and its next allocations take them without a change of the word. Spare bytes are in a word
-// of their own (Spare::word), in which all processes of the slice see them:
+// Threads that allocate and free at the same time change one budget word, whose cache line moves from
+// processor to processor. This takes 150 ns for each change. A lane that met another writer therefore keeps
+// freed bytes as spare bytes, and its next allocations use them without a change of the budget word. Spare
+// bytes are in a separate word (Spare::word), where all processes of the slice can see them:
 //
 // * The bytes in use are the budget word's, less all spare and withdrawn bytes (in_use() in budget.h).
 // * A process that needs bytes that others keep spare *withdraws* them: one exchange moves them from `spare`
@@ -20,9 +20,9 @@
 
 namespace carve::shm {
 
-// The value of Spare::word. All amounts are multiples of 512 bytes. `withdrawn` counts all bytes that were
-// ever withdrawn, modulo 2^24 units. Each exchange increases the version, so that a reader sees that bytes
-// were taken and added in the meantime.
+// The value of Spare::word. All amounts are multiples of 512 bytes. `withdrawn` counts all units that were
+// ever withdrawn, modulo 2^24. Each exchange increments the version, so that a reader notices if bytes were
+// taken and added in the meantime.
 struct SpareWord {
   uint64_t value = 0;
 
@@ -36,15 +36,15 @@ struct SpareWord {
   }
 };
 
-// A lane keeps at most this much.
+// The most that a lane keeps.
 inline constexpr uint64_t max_spare = uint64_t{64} << 20;
 
-// Bytes between two values of the count of withdrawn bytes.
+// Returns the bytes that were withdrawn between two values of the counter.
 constexpr uint64_t withdrawn_between(uint32_t from, uint32_t to) {
   return ((to - from) & SpareWord::mask) * SpareWord::unit;
 }
 
-// Announces that the process slot's lanes may have spare bytes on the device, until reclaim() of the slot.
+// Announces that lanes of the process slot may have spare bytes on the device, until reclaim() of the slot.
 inline void mark_spare(Charges& charges, unsigned device, unsigned process) {
   charges.spare_slots[device][process / 64].fetch_or(uint64_t{1} << process % 64);
 }
@@ -52,9 +52,8 @@ inline bool may_have_spare(const Charges& charges, unsigned device, unsigned pro
   return (charges.spare_slots[device][process / 64].load(std::memory_order_relaxed) >> process % 64 & 1) != 0;
 }
 
-// Adds bytes that an allocation released. Returns false, with nothing changed, if the lane would keep too
-// much, or if bytes were withdrawn that the lane has not returned yet (`returned` is the count after its last
-// change).
+// Adds bytes that an allocation released. Returns false and changes nothing if the lane would keep too much,
+// or if the lane has not yet returned all withdrawn bytes (`returned` is the number after its last change).
 inline bool add_spare(Spare& lane, uint64_t bytes, uint32_t returned) {
   SpareWord now{lane.word.load(std::memory_order_relaxed)};
   do {
@@ -65,7 +64,7 @@ inline bool add_spare(Spare& lane, uint64_t bytes, uint32_t returned) {
   return true;
 }
 
-// Takes bytes for an allocation. Returns false, with nothing changed, if the lane has fewer.
+// Takes spare bytes for an allocation. Returns false and changes nothing if the lane has fewer.
 inline bool take_spare(Spare& lane, uint64_t bytes) {
   SpareWord now{lane.word.load(std::memory_order_relaxed)};
   do {
@@ -74,7 +73,7 @@ inline bool take_spare(Spare& lane, uint64_t bytes) {
   return true;
 }
 
-// Withdraws all of the lane's spare bytes. Returns the count of withdrawn bytes.
+// Withdraws all spare bytes of the lane. Returns the number of bytes withdrawn so far.
 inline uint32_t withdraw_spare(Spare& lane) {
   SpareWord now{lane.word.load(std::memory_order_acquire)};
   SpareWord next = now;
@@ -85,8 +84,8 @@ inline uint32_t withdraw_spare(Spare& lane) {
   return next.withdrawn();
 }
 
-// Ends the announcement. Requires that the process is dead and its lanes hold nothing. The next process in
-// the slot begins with everything returned, like lanes that never had spare bytes.
+// Ends the announcement. Requires that the process is dead and its lanes hold nothing. Everything counts as
+// returned for the next process in the slot, as for lanes that never had spare bytes.
 template <class Stop>
 void unmark_spare(Charges& charges, unsigned device, unsigned process, Stop stop) {
   if (process >= max_processes || !may_have_spare(charges, device, process)) return;

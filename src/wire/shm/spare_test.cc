@@ -26,7 +26,7 @@ struct SharedMemory {
   uint64_t used() const { return in_use(*charges, 0).bytes; }
 };
 
-TEST(Spare, bytes_do_not_count_as_used_and_are_taken_again) {
+TEST(Spare, bytes_do_not_count_as_used_and_can_be_used_again) {
   SharedMemory pages;
   ASSERT_TRUE(change(*pages.charges, {0, 1, 0}, 0, 10 * unit, 100 * unit));
   EXPECT_TRUE(add_spare(pages.spare(1), 4 * unit, 0));
@@ -38,7 +38,7 @@ TEST(Spare, bytes_do_not_count_as_used_and_are_taken_again) {
   EXPECT_EQ(pages.used(), 9 * unit);
 }
 
-TEST(Spare, holds_whole_units_up_to_its_bound) {
+TEST(Spare, bytes_are_kept_in_whole_units_up_to_the_maximum) {
   SharedMemory pages;
   EXPECT_FALSE(add_spare(pages.spare(1), 1, 0));
   EXPECT_FALSE(take_spare(pages.spare(1), 1));
@@ -48,19 +48,20 @@ TEST(Spare, holds_whole_units_up_to_its_bound) {
   EXPECT_FALSE(add_spare(pages.spare(1), UINT64_MAX / unit * unit, 0));
 }
 
-TEST(Spare, of_others_is_withdrawn_when_the_limit_is_reached_and_never_more_than_that) {
+TEST(Spare, bytes_of_other_lanes_are_withdrawn_only_as_far_as_the_limit_requires) {
   SharedMemory pages;
   ASSERT_TRUE(change(*pages.charges, {0, 1, 0}, 0, 60 * unit, 100 * unit));
   ASSERT_TRUE(add_spare(pages.spare(1), 20 * unit, 0));
   ASSERT_TRUE(change(*pages.charges, {0, 2, 0}, 0, 40 * unit, 100 * unit));
-  EXPECT_EQ(SpareWord{pages.spare(1).word}.spare(), 20 * unit) << "it had room without them";
+  EXPECT_EQ(SpareWord{pages.spare(1).word}.spare(), 20 * unit) << "the change fit without these bytes";
   EXPECT_FALSE(change(*pages.charges, {0, 2, 0}, 40 * unit, 60 * unit + 1, 100 * unit));
-  EXPECT_TRUE(change(*pages.charges, {0, 2, 0}, 40 * unit, 60 * unit, 100 * unit)) << "the last byte";
+  EXPECT_TRUE(change(*pages.charges, {0, 2, 0}, 40 * unit, 60 * unit, 100 * unit))
+      << "all bytes of the limit can be used";
   EXPECT_FALSE(change(*pages.charges, {0, 2, 0}, 60 * unit, 60 * unit + 1, 100 * unit));
   EXPECT_EQ(pages.used(), 100 * unit);
   EXPECT_EQ(pages.word(), 120 * unit) << "the withdrawn bytes are released by the next change of their lane";
   EXPECT_FALSE(take_spare(pages.spare(1), unit));
-  EXPECT_FALSE(add_spare(pages.spare(1), unit, 0)) << "something was withdrawn that it has not returned";
+  EXPECT_FALSE(add_spare(pages.spare(1), unit, 0)) << "the lane has not returned all withdrawn bytes";
   Learned learned;
   ASSERT_TRUE(change(*pages.charges, {0, 1, 0}, 60 * unit, 39 * unit, 100 * unit, NoStops{}, 1, &learned));
   EXPECT_TRUE(learned.other_writer);
@@ -69,7 +70,7 @@ TEST(Spare, of_others_is_withdrawn_when_the_limit_is_reached_and_never_more_than
   EXPECT_TRUE(add_spare(pages.spare(1), unit, learned.returned));
 }
 
-TEST(Spare, counts_within_the_own_limit) {
+TEST(Spare, bytes_of_a_lane_count_towards_its_own_limit) {
   SharedMemory pages;
   ASSERT_TRUE(change(*pages.charges, {0, 1, 0}, 0, 100 * unit, 100 * unit));
   ASSERT_TRUE(add_spare(pages.spare(1), 30 * unit, 0));
@@ -79,7 +80,7 @@ TEST(Spare, counts_within_the_own_limit) {
 }
 
 // A lane that holds more than the limit, because the limit was lowered, may shrink but not grow.
-TEST(Spare, above_the_limit_only_a_charge_is_refused) {
+TEST(Spare, bytes_allow_a_lane_above_the_limit_to_shrink_but_not_to_grow) {
   SharedMemory pages;
   ASSERT_TRUE(change(*pages.charges, {0, 1, 0}, 0, 100 * unit, 100 * unit));
   ASSERT_TRUE(add_spare(pages.spare(1), 30 * unit, 0));
@@ -89,7 +90,7 @@ TEST(Spare, above_the_limit_only_a_charge_is_refused) {
   EXPECT_EQ(pages.word(), 70 * unit);
 }
 
-TEST(Spare, of_a_dead_process_is_released_with_its_lanes) {
+TEST(Spare, bytes_of_a_dead_process_are_released_with_its_lanes) {
   SharedMemory pages;
   ASSERT_TRUE(change(*pages.charges, {0, 1, 2}, 0, 60 * unit, 100 * unit));
   ASSERT_TRUE(add_spare(pages.spare(1, 2), 20 * unit, 0));
@@ -105,10 +106,10 @@ TEST(Spare, of_a_dead_process_is_released_with_its_lanes) {
   EXPECT_EQ(pages.used(), 100 * unit);
 }
 
-TEST(Spare, a_slot_that_is_used_again_begins_with_everything_returned) {
+TEST(Spare, bytes_of_a_reused_slot_count_as_returned) {
   SharedMemory pages;
   Charges& c = *pages.charges;
-  for (unsigned n = 1; n < 6; ++n) {  // Both halves of Spare::returned are the last one.
+  for (unsigned n = 1; n < 6; ++n) {  // So that either half of Spare::returned is the last one.
     mark_spare(c, 0, 1);
     ASSERT_TRUE(change(c, {0, 1, 0}, 0, 10 * unit, 100 * unit));
     ASSERT_TRUE(add_spare(pages.spare(1), 4 * unit, SpareWord{pages.spare(1).word}.withdrawn()));
@@ -124,7 +125,7 @@ TEST(Spare, a_slot_that_is_used_again_begins_with_everything_returned) {
   EXPECT_EQ(SpareWord{pages.spare(1).word}.withdrawn(), 5 * 4u);
 }
 
-TEST(Spare, survives_a_move_of_its_lanes_bytes) {
+TEST(Spare, bytes_stay_correct_when_bytes_move_to_another_lane) {
   SharedMemory pages;
   ASSERT_TRUE(change(*pages.charges, {0, 1, 0}, 0, 60 * unit, 100 * unit));
   ASSERT_TRUE(add_spare(pages.spare(1), 20 * unit, 0));
@@ -134,7 +135,7 @@ TEST(Spare, survives_a_move_of_its_lanes_bytes) {
   EXPECT_EQ(pages.word(), 40 * unit);
 }
 
-TEST(Spare, a_version_shows_that_bytes_were_taken_and_added_in_between) {
+TEST(Spare, version_changes_if_bytes_were_taken_and_added_in_the_meantime) {
   SharedMemory pages;
   ASSERT_TRUE(change(*pages.charges, {0, 1, 0}, 0, 60 * unit, 100 * unit));
   ASSERT_TRUE(add_spare(pages.spare(1), 20 * unit, 0));
@@ -146,9 +147,9 @@ TEST(Spare, a_version_shows_that_bytes_were_taken_and_added_in_between) {
   EXPECT_NE(before.version, after.version);
 }
 
-// Random operations of nine lanes against a model that knows only what each lane uses. A charge succeeds
-// exactly when the model has room.
-TEST(Spare, simulated_admits_exactly_what_fits) {
+// Compares random operations of nine lanes with a model that only knows how much each lane uses. A charge
+// succeeds exactly if the model has room.
+TEST(Spare, bytes_never_change_what_fits_in_random_operations) {
   constexpr uint64_t limit = 1000 * unit;
   struct State {
     uint64_t recorded = 0, used = 0;
@@ -212,9 +213,9 @@ TEST(Spare, simulated_admits_exactly_what_fits) {
   EXPECT_GT(taken, 1000);
 }
 
-TEST(Spare, overwritten_words_give_wrong_figures_and_no_crash) {
+TEST(Spare, words_overwritten_with_garbage_crash_no_process) {
   SharedMemory pages;
-  EXPECT_TRUE(reclaim(*pages.charges, max_processes)) << "a slot that does not exist";
+  EXPECT_TRUE(reclaim(*pages.charges, max_processes)) << "a slot number beyond the last one";
   std::mt19937_64 random(3);
   auto* words = reinterpret_cast<uint64_t*>(pages.charges);
   for (int round = 0; round < 200; ++round) {

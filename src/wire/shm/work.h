@@ -1,13 +1,14 @@
 // A slice's work in flight on a device, which the arbiter reads, and the lease word, which the arbiter
-// writes. FORMAT.md describes the protocol; this file has the arithmetic.
+// writes. FORMAT.md describes the protocol; this file contains the arithmetic.
 //
-// Time is measured, not blocks. A thread estimates how long each launch will take and corrects its estimates.
-// After every `ControlDevice::fence_interval_ns` of estimated work on a stream, the device itself writes the
-// stream's progress (cuStreamWriteValue64). Estimates only place the next fence and the next poll. The charge
-// is the time in which work was running.
+// Work is measured in time, not in blocks. A thread estimates how long each launch will take and corrects its
+// estimates. After every `ControlDevice::fence_interval_ns` of estimated work on a stream, the device itself
+// writes the stream's progress (cuStreamWriteValue64). Estimates only place the next fence and the next poll.
+// The charge is the time in which work was running.
 //
-// Each word is a plain store by its one writer, so a kill leaves it old or new. A slice can write anything
-// here. The arbiter clips what it reads to the time that passed, so false values harm only that slice.
+// Each word is written with a plain store by its only writer, so after a kill it has either its old or its
+// new value. A slice can write anything here. The arbiter limits what it reads to the time that has passed,
+// so false values harm only that slice.
 #pragma once
 
 #include <atomic>
@@ -23,14 +24,14 @@ inline constexpr unsigned work_streams = 64;  // In use at a time; the slot of a
 // shared by all further threads, with atomic additions.
 struct alignas(64) ThreadWork {
   std::atomic<uint64_t> submitted;      //  0  Estimated ns of all submitted work, at least 1 per call.
-  std::atomic<uint64_t> unfenced;       //  8  The part of it that was submitted after the last fence.
+  std::atomic<uint64_t> unfenced;       //  8  The part of `submitted` that came after the last fence.
   std::atomic<uint64_t> busy;           // 16  BusyWord.
   std::atomic<uint64_t> waiting_since;  // 24  CLOCK_MONOTONIC ns when its wait at a gate began, or 0.
   std::atomic<uint64_t> waited;         // 32  Total ns waited at closed gates.
-  std::atomic<uint64_t> longest;        // 40  ns: the longest known single launch.
+  std::atomic<uint64_t> longest;        // 40  The longest known single launch (ns).
   std::atomic<uint32_t> device;         // 48  Index in Control::devices plus one; 0 if the line is free.
   std::atomic<uint32_t> flags;          // 52  thread_*
-  std::atomic<uint64_t> idle_at;        // 56  CLOCK_MONOTONIC ns: when `busy` last became idle.
+  std::atomic<uint64_t> idle_at;        // 56  CLOCK_MONOTONIC ns at which `busy` last became idle.
 };
 static_assert(sizeof(ThreadWork) == 64);
 
@@ -50,16 +51,17 @@ static_assert(sizeof(StreamWork) == 32);
 enum class FenceKind : uint32_t {
   none = 0,    // No fence was needed yet.
   memory = 1,  // The device writes the word.
-  events = 2,  // The process writes it, late, when it finds an event complete in one of its calls.
+  events = 2,  // The process writes it, with a delay, when one of its calls finds an event complete.
 };
 
 // One process. Its first page is registered with the driver, so that the device can write to it.
 struct ProcessWork {
   StreamWork stream[work_streams];     //    0
-  std::atomic<uint32_t> threads_used;  // 2048  No line from here on was ever used.
+  std::atomic<uint32_t> threads_used;  // 2048  No line from this index on has ever been used.
   std::atomic<uint32_t> streams_used;  // 2052
   std::atomic<uint64_t> copied[3];     // 2056  Bytes copied: to the device, to the host, inside the device.
-  std::atomic<uint32_t> fence_kind;    // 2080  FenceKind: how the process detects its streams' completion.
+  std::atomic<uint32_t> fence_kind;    // 2080  FenceKind: how the process detects that its streams' work is
+                                       // complete.
   uint32_t reserved;                   // 2084
   uint64_t unused[(4096 - 2088) / 8];
   ThreadWork thread[work_threads];  // 4096
@@ -67,16 +69,16 @@ struct ProcessWork {
 static_assert(offsetof(ProcessWork, threads_used) == 2048 && offsetof(ProcessWork, thread) == 4096);
 static_assert(sizeof(ProcessWork) == 8192);
 
-// How long a thread has had work on the device, in one word so that one store changes it. Idle: the total,
-// shifted. Busy: `begin - total`, shifted, with the low bit set; the total at any `now` is then `now - (begin
-// - total)`. 63 bits of ns are 292 years.
+// How long a thread has had work on the device, in one word so that one store changes it. While idle, the
+// word is the total, shifted. While busy, it is `begin - total`, shifted, with the low bit set, so the total
+// at any time `now` is `now - (begin - total)`. 63 bits of ns are 292 years.
 struct BusyWord {
   uint64_t value = 0;
 
   static constexpr BusyWord idle(uint64_t total) { return {total << 1}; }
   static constexpr BusyWord since(uint64_t begin, uint64_t total) { return {(begin - total) << 1 | 1}; }
   constexpr bool is_busy() const { return (value & 1) != 0; }
-  // Limits a false value that a slice wrote to `now`.
+  // Returns the total, limited to `now` in case a slice wrote a false value.
   constexpr uint64_t total(uint64_t now) const {
     if (!is_busy()) return value >> 1;
     const uint64_t from = value >> 1;
@@ -87,7 +89,7 @@ static_assert(BusyWord::since(100, 30).total(150) == 80 && BusyWord::idle(80).to
 
 // Whether a slice's launches may proceed.
 enum class GateState : unsigned {
-  open = 0,    // Not arbitrated: launches are neither counted nor held.
+  open = 0,    // Not arbitrated: launches are neither counted nor delayed.
   closed = 1,  // Wait, and notify the arbiter (ArbiterWord).
   lease = 2,   // Proceed, counted, with at most the in-flight limit of estimated work per thread.
 };
@@ -95,7 +97,8 @@ enum class GateState : unsigned {
 // ControlDevice::lease: what the launch path reads. Zero, the value in a new page, means open.
 //   bits 0..1 gate | 2 notify on idle | 3 uncontended | 4 draining | 5 imminent
 //   bits 8..31 in-flight limit in us | 32..63 number
-// The low half changes whenever the gate opens, closes or is about to open: threads wait on it with a futex.
+// The low half changes whenever the gate opens, closes or is about to open, because threads wait on it with a
+// futex.
 struct LeaseWord {
   uint64_t value = 0;
 
@@ -108,15 +111,17 @@ struct LeaseWord {
             (uncontended ? 8u : 0u) | (notify_on_idle ? 4u : 0u) | static_cast<uint64_t>(gate)};
   }
   constexpr GateState gate() const { return static_cast<GateState>(value & 3); }
-  // Another client waits for this slice's work to end: wake the arbiter at the end of a synchronising call.
+  // Another client waits for this slice's work to end, so wake the arbiter at the end of a synchronising
+  // call.
   constexpr bool notify_on_idle() const { return (value & 4) != 0; }
-  // The completion time of the work is not needed: short work that the program itself waits for gets no
+  // The completion time of the work is not needed, so short work that the program itself waits for gets no
   // fence.
   constexpr bool uncontended() const { return (value & 8) != 0; }
-  // The gate is closed and the arbiter waits for the end of this slice's work: a thread at the gate inserts a
-  // fence after its last launches. At any other time the device may already work for another slice.
+  // The gate is closed and the arbiter waits for the end of this slice's work, so a thread at the gate
+  // inserts a fence after its last launches. At any other time, the device may already be working for another
+  // slice.
   constexpr bool draining() const { return (value & 16) != 0; }
-  // The gate is closed and about to open: a thread at the gate spins for a while instead of sleeping.
+  // The gate is closed and about to open, so a thread at the gate spins for a while instead of sleeping.
   constexpr bool imminent() const { return (value & 32) != 0; }
   constexpr uint64_t in_flight_limit_ns() const {
     const uint64_t us = value >> 8 & unlimited_us;
@@ -127,13 +132,13 @@ struct LeaseWord {
 static_assert(LeaseWord::of(GateState::lease, 1'000'000, true, 7).in_flight_limit_ns() == 1'000'000);
 static_assert(LeaseWord::of(GateState::lease, UINT64_MAX, false, 7).in_flight_limit_ns() == UINT64_MAX);
 
-// The word on which the arbiter of one device sleeps. A slice cannot write the page, but FUTEX_WAKE only
-// needs to read it. So the user's process keeps no descriptor of the agent. A thread at a gate first stores
-// that it waits, then reads `asleep`. The arbiter sets `asleep`, then reads which threads wait. After a poll,
-// further wakes for the same wait are suppressed (best effort).
+// The word on which the arbiter of one device sleeps. A slice cannot write to the page, but FUTEX_WAKE only
+// needs to read it. So the user's process need not keep a descriptor of the agent. A thread at a gate first
+// stores that it waits, then reads `asleep`. The arbiter sets `asleep`, then reads which threads wait. After
+// a poll, further wakes for the same wait are suppressed (best effort).
 struct alignas(64) ArbiterWord {
-  std::atomic<uint32_t> asleep;  // 1: wake it. 0: it will poll soon by itself.
-  std::atomic<uint32_t> polls;   // Number of polls, counted at the end of each.
+  std::atomic<uint32_t> asleep;  // 1: must be woken. 0: will poll soon anyway.
+  std::atomic<uint32_t> polls;   // Number of polls, incremented at the end of each.
   uint32_t unused[14];
 
   // Returns whether a poll began after `polls` was read as `then`.
