@@ -1,16 +1,16 @@
-// The functions of the CUDA driver, as libcuda.so.1 exports them: no macro renames a call here, so the newest
+// The functions of the CUDA driver, as libcuda.so.1 exports them. No macro renames a call here, so the newest
 // ABI of an allocation is spelled cuMemAlloc_v2, and the bare name is that of CUDA 3 with 32-bit pointers.
-// _ptds and _ptsz are the variants that mean each thread's own default stream instead of the legacy one.
-// Left out: texture and surface references, tensor maps, core dumps, checkpoints.
-// Facts from NVIDIA: cuda.h of CUDA 13.5, a superset of 13.0, 12.9 and 11.8 (cuda_exports.txt has the first
-// version of each).
+// _ptds and _ptsz are the variants that use each thread's own default stream instead of the legacy one.
+// Texture and surface references, tensor maps, core dumps and checkpoints are left out. Source: NVIDIA's
+// cuda.h of CUDA 13.5, a superset of 13.0, 12.9 and 11.8 (cuda_exports.txt lists the first version of each
+// function).
 #pragma once
 
 #include "abi/cuda_types.h"
 
 extern "C" {
 
-// Start, versions, errors, entry points by name.
+// Initialisation, versions, errors, entry points by name.
 CUresult cuDriverGetVersion(int* driver_version);
 CUresult cuGetErrorName(CUresult error, const char** p_str);
 CUresult cuGetErrorString(CUresult error, const char** p_str);
@@ -195,7 +195,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid_size, int* bloc
 CUresult cuOccupancyMaxPotentialClusterSize(int* cluster_size, CUfunction function,
                                             const CUlaunchConfig* config);
 
-// Launches, in all forms that ever existed.
+// Launches, in all forms of all versions.
 CUresult cuLaunch(CUfunction function);
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_dim_x, unsigned int grid_dim_y,
                                    unsigned int grid_dim_z, unsigned int block_dim_x,
@@ -228,7 +228,7 @@ CUresult cuParamSetf(CUfunction function, int offset, float value);
 CUresult cuParamSeti(CUfunction function, int offset, unsigned int value);
 CUresult cuParamSetv(CUfunction function, int offset, void* ptr, unsigned int numbytes);
 
-// Device memory, managed memory, information about it.
+// Device memory, managed memory, memory information.
 CUresult cuMemAdvise(CUdeviceptr dev_ptr, size_t count, CUmem_advise advice, CUdevice device);
 CUresult cuMemAdvise_v2(CUdeviceptr dev_ptr, size_t count, CUmem_advise advice, CUmemLocation location);
 CUresult cuMemAlloc(CUdeviceptr_v1* pointer, unsigned int bytes);

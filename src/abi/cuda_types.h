@@ -1,5 +1,5 @@
-// The types of the CUDA driver interface: handles, structures, callbacks; the newest layout has the plain
-// name, the 32-bit one of CUDA 3 ends in _v1. Facts from NVIDIA, as in the cuda.h of CUDA 12.9 and 13.5.
+// The types of the CUDA driver interface: handles, structures, callbacks. The newest layout has the plain
+// name; the name of CUDA 3's 32-bit layout ends in _v1. Source: NVIDIA's cuda.h of CUDA 12.9 and 13.5.
 #pragma once
 
 #include "abi/cuda_values.h"
@@ -162,7 +162,7 @@ struct CUDA_MEMCPY3D_PEER {
   size_t Depth;
 };
 
-// For a locality domain the first byte of the id is the device's ordinal, and the second is the domain.
+// For a locality domain, the first byte of the id is the device's ordinal and the second byte is the domain.
 struct CUmemLocation {
   CUmemLocationType type;
   int id;

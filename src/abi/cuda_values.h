@@ -1,7 +1,7 @@
-// The numbers of the CUDA driver interface: results, attributes, flags. Facts from NVIDIA, as in the cuda.h
-// of CUDA 11.8, 12.9 and 13.0 (where they differ, the union: a value was never given a second meaning); the
-// parity test compares them. A plain C ABI passes these as int, so a newer driver may return a number that is
-// not named here.
+// The numbers of the CUDA driver interface: results, attributes, flags. Source: NVIDIA's cuda.h of CUDA 11.8,
+// 12.9 and 13.0. Where these differ, this file has the union, because no value was ever given a second
+// meaning. The parity test compares them. The C ABI passes these values as int, so a newer driver may return
+// a number that is not named here.
 #pragma once
 
 #include <stddef.h>

@@ -1,9 +1,9 @@
 // NVML, the management interface, as libnvidia-ml.so.1 exports it: the part about devices, memory, processes,
-// utilisation, health, topology and events. No macro renames a call: the newest ABI is spelled with its _v2,
-// _v3, and the bare name is the oldest. Facts from NVIDIA, as in the nvml.h of CUDA 12.9.
+// utilisation, health, topology and events. No macro renames a call: the newest ABI is spelled with its
+// suffix _v2 or _v3, and the bare name is the oldest. Source: NVIDIA's nvml.h of CUDA 12.9.
 //
-// Two traps. The process structures of _v1, _v2 and _v3 calls differ in size (16, 24, 24 bytes) under one
-// verb. A structure whose first word is `version` must be initialised with
+// There are two pitfalls. The process structures of the _v1, _v2 and _v3 variants of one call differ in size
+// (16, 24, 24 bytes). A structure whose first word is `version` must be initialised with
 // nvml_struct_version<itself>(revision).
 #pragma once
 
@@ -292,7 +292,7 @@ inline constexpr unsigned NVML_DEVICE_UUID_BUFFER_SIZE = 80, NVML_DEVICE_UUID_V2
                           NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE = 32, NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE = 32,
                           NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE = 80,
                           NVML_SYSTEM_NVML_VERSION_BUFFER_SIZE = 80;
-// A 64-bit figure that the driver cannot know, such as a process's memory under Windows.
+// A 64-bit value that the driver cannot determine, such as a process's memory under Windows.
 inline constexpr unsigned long long NVML_VALUE_NOT_AVAILABLE = ~0ULL;
 inline constexpr unsigned NVML_DEVICE_ARCH_VOLTA = 5, NVML_DEVICE_ARCH_TURING = 6,
                           NVML_DEVICE_ARCH_AMPERE = 7, NVML_DEVICE_ARCH_ADA = 8, NVML_DEVICE_ARCH_HOPPER = 9,
@@ -378,7 +378,7 @@ struct nvmlAccountingStats_v2_t {
   unsigned long long startTime;
 };
 
-// type 1: `str`, type 2: `bytes`.
+// Type 1 uses `str`, type 2 uses `bytes`.
 struct nvmlUUID_v1_t {
   unsigned int version;
   unsigned int type;
@@ -562,7 +562,7 @@ struct nvmlFieldValue_t {
 
 extern "C" {
 
-// Start, end, versions.
+// Initialisation and shutdown, versions.
 const char* nvmlErrorString(nvmlReturn_t result);
 nvmlReturn_t nvmlInit();
 nvmlReturn_t nvmlInitWithFlags(unsigned int flags);

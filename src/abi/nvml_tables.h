@@ -15,7 +15,7 @@ inline constexpr unsigned char nvml_process_table_id[16] = {0xc4, 0xfe, 0x3e, 0x
                                                             0xa3, 0x27, 0xee, 0x69, 0x6e, 0x12, 0xf7, 0xc4};
 inline constexpr unsigned nvml_process_lists = 213, nvml_process_list_count = 3;
 
-// The tables in which these entries were verified. The size grows with each driver's branch.
+// The tables for which these entries were verified. The size grows with each driver branch.
 struct NvmlProcessTable {
   uint64_t table_bytes;
   unsigned row_bytes;

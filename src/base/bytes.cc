@@ -12,7 +12,7 @@ struct Unit {
   uint64_t bytes;
 };
 
-// If one name ends with another, the longer name is first, so that a suffix is matched whole.
+// If one name is a suffix of another, the longer name comes first, so that the whole suffix is matched.
 constexpr Unit units[] = {
     {"B", 1},      {"KiB", 1ull << 10}, {"MiB", 1ull << 20},   {"GiB", 1ull << 30},       {"TiB", 1ull << 40},
     {"kB", 1'000}, {"MB", 1'000'000},   {"GB", 1'000'000'000}, {"TB", 1'000'000'000'000},
@@ -58,7 +58,7 @@ BytesText text(Bytes amount) {
                     names[power]);
       return out;
     }
-    if (power == 2) {  // Not exact: MiB with one decimal is easy to compare.
+    if (power == 2) {  // MiB with one decimal is not exact, but easy to compare.
       std::snprintf(out.text, sizeof out.text, "%.1f MiB", static_cast<double>(amount.count) / (1 << 20));
       return out;
     }

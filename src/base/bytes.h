@@ -1,6 +1,6 @@
 // Amounts of memory. Inside Carve an amount is always a count of bytes. Units exist only where users read or
-// write: 4GiB is 4 * 2^30, 4GB is 4 * 10^9. A bare number is refused, because "4096" has meant bytes, MiB and
-// GiB in different products.
+// write: 4GiB is 4 * 2^30, 4GB is 4 * 10^9. A bare number is rejected, because "4096" means bytes, MiB or GiB
+// depending on the product.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ constexpr Bytes operator""_KiB(unsigned long long n) { return {n << 10}; }
 constexpr Bytes operator""_MiB(unsigned long long n) { return {n << 20}; }
 constexpr Bytes operator""_GiB(unsigned long long n) { return {n << 30}; }
 
-// Returns the sum, or an error if it does not fit 64 bits.
+// Returns the sum, or an error if it does not fit in 64 bits.
 constexpr Result<Bytes> plus(Bytes a, Bytes b) {
   uint64_t sum = 0;
   if (__builtin_add_overflow(a.count, b.count, &sum))
@@ -40,19 +40,19 @@ constexpr Bytes rounded_up(Bytes a, Bytes step) {
   return {a.count > UINT64_MAX - mask ? ~mask : (a.count + mask) & ~mask};
 }
 
-// Parses "4GiB", "1.5GiB", "4096MiB", "512KiB", "100B", "4GB" (10^9). No space, no bare number, no sign. A
-// fraction must result in whole bytes.
+// Parses "4GiB", "1.5GiB", "4096MiB", "512KiB", "100B", "4GB" (10^9). Spaces, bare numbers and signs are
+// rejected. A fraction must result in whole bytes.
 Result<Bytes> parse_bytes(std::string_view text);
 
-// Space for the longest text of an amount.
+// Space for the longest formatted amount.
 struct BytesText {
   char text[48];
   constexpr const char* c_str() const { return text; }
   constexpr operator std::string_view() const { return text; }
 };
 
-// Formats an amount for users: "4 GiB", "1.5 GiB", "22731 MiB", "100 B". Uses the largest binary unit that is
-// exact with at most one decimal, else MiB with one decimal.
+// Formats an amount for users: "4 GiB", "1.5 GiB", "22731 MiB", "100 B". Uses the largest binary unit in
+// which the amount is exact with at most one decimal, otherwise MiB with one decimal.
 BytesText text(Bytes);
 
 }  // namespace carve

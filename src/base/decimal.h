@@ -1,4 +1,4 @@
-// Parses "12.5" without floating point, so that the typed value is the stored value.
+// Parses numbers such as "12.5" without floating point, so that the value is stored exactly as typed.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@ namespace carve {
 
 struct Decimal {
   uint64_t digits = 0;    // All digits read as one integer: "12.5" is 125.
-  unsigned decimals = 0;  // Number of digits after the point: 1.
+  unsigned decimals = 0;  // Number of digits after the point; 1 for "12.5".
   size_t length = 0;      // Characters read.
 };
 
-// Parses the unsigned decimal number at the start of `text`, at most 19 digits. Returns nothing if there is
-// none, if a point lacks a digit on either side, or if it is longer.
+// Parses the unsigned decimal number at the start of `text`, at most 19 digits. Returns no value if there is
+// none, if it has more digits, or if the point lacks a digit on either side.
 constexpr std::optional<Decimal> leading_decimal(std::string_view text) {
   Decimal d;
   bool point = false;

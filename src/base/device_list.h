@@ -1,13 +1,14 @@
-// CUDA_VISIBLE_DEVICES as NVIDIA's driver reads it (found with libcuda 525, 535 and 550, which agree;
-// tests/nvidia has the table).
+// Parses CUDA_VISIBLE_DEVICES as NVIDIA's driver does. The rules were found with libcuda 525, 535 and 550,
+// which agree; the table is in tests/nvidia.
 //
 // The list is split at commas and ends at the first word that names no device. If the list begins with
 // "GPU-", its words are UUIDs: "GPU-" in capitals, then hexadecimal digits of either case. Dashes after the
-// first digit and the rest of a word after its digits are ignored. One digit is enough if only one device
-// begins with it. Otherwise the words are numbers as strtoul reads them, cut off to 32 bits, so that "+1",
-// "01" and "1.5" name device 1 and "0x1" names device 0. If a device is named twice, the driver fails.
+// first digit and the rest of a word after its digits are ignored. One digit is sufficient if only one
+// device's UUID begins with it. Otherwise the words are numbers as strtoul reads them, truncated to 32 bits,
+// so that "+1", "01" and "1.5" name device 1 and "0x1" names device 0. If a device is named twice, the driver
+// fails.
 //
-// Freestanding: the guest library reads the list inside a user's process.
+// Freestanding, because the guest library reads the list inside a user's process.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
-// The code of {fmt}, compiled here once. Debian has it as headers and as a shared library. The headers would
+// The code of {fmt}, compiled once. Debian provides it as headers and as a shared library. The headers would
 // be compiled again with each file that formats text (2.5 s each), and Carve's programs must not need the
-// shared library. format-inl.h defines what the headers only declare. The explicit instantiations that the
-// headers require are below, only for char. A version of {fmt} that requires another one fails to link.
+// shared library. format-inl.h defines the functions that the headers only declare. Below are the explicit
+// instantiations that the headers require, only for char. If a version of {fmt} requires further ones, the
+// program fails to link.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

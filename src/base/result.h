@@ -1,6 +1,6 @@
-// A value, or the reason why there is none. An error that a caller can meet is a value with a message; a
-// broken assumption of Carve stops the process. In this folder, which also runs inside the user's process,
-// the message is a fixed text. Outside the guest library core/failure.h formats one.
+// A value, or the reason why there is none. An error that can happen is a value with a message; a broken
+// invariant of Carve aborts the process. In this folder, whose code also runs inside the user's process, the
+// message is a fixed text. Outside the guest library, core/failure.h formats messages.
 #pragma once
 
 #include <tl/expected.hpp>

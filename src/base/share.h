@@ -1,5 +1,5 @@
-// A share of one device's compute, in basis points: 1 is 0.01 % of a device, 10000 the whole device.
-// Integers, so that shares add up exactly and an invoice can be checked by hand.
+// A share of one device's compute, in basis points: 1 is 0.01 % of a device, 10000 the whole device. They are
+// integers, so that shares add up exactly and an invoice can be checked by hand.
 #pragma once
 
 #include <cstdint>

@@ -13,27 +13,27 @@
 #define CARVE_THREAD_ANNOTATION(attribute)
 #endif
 
-// A class whose objects are locks; `kind` is its name in the compiler's messages.
+// Marks a class whose objects are locks. `kind` is its name in the compiler's messages.
 #define CAPABILITY(kind) CARVE_THREAD_ANNOTATION(capability(kind))
-// A class whose objects hold a lock from their construction to their destruction.
+// Marks a class whose objects hold a lock from their construction to their destruction.
 #define SCOPED_CAPABILITY CARVE_THREAD_ANNOTATION(scoped_lockable)
 
-// A member that is read and written with the lock held, and a pointer whose target is.
+// Marks a member that may be accessed only with the lock held, and a pointer for whose target this holds.
 #define GUARDED_BY(lock) CARVE_THREAD_ANNOTATION(guarded_by(lock))
 #define PT_GUARDED_BY(lock) CARVE_THREAD_ANNOTATION(pt_guarded_by(lock))
 
-// A function whose caller holds the locks, or does not hold them.
+// Marks a function whose caller must hold the locks, or must not hold them.
 #define REQUIRES(...) CARVE_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
 #define EXCLUDES(...) CARVE_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
 
-// A function that takes the locks, releases them, or takes them if it returns the first argument. Without a
-// lock it means the object itself.
+// Marks a function that takes the locks, releases them, or takes them if it returns the first argument.
+// Without a lock, the object itself is meant.
 #define ACQUIRE(...) CARVE_THREAD_ANNOTATION(acquire_capability(__VA_ARGS__))
 #define RELEASE(...) CARVE_THREAD_ANNOTATION(release_capability(__VA_ARGS__))
 #define TRY_ACQUIRE(...) CARVE_THREAD_ANNOTATION(try_acquire_capability(__VA_ARGS__))
 
-// After a call of such a function the analysis treats the lock as held: in a lambda whose caller holds the
-// lock.
+// After a call of such a function, the analysis treats the lock as held. Used in a lambda whose caller holds
+// the lock.
 #define ASSERT_CAPABILITY(lock) CARVE_THREAD_ANNOTATION(assert_capability(lock))
-// A function that the analysis cannot follow. A comment next to it has the reason.
+// Marks a function that the analysis cannot follow. A comment next to it states the reason.
 #define NO_THREAD_SAFETY_ANALYSIS CARVE_THREAD_ANNOTATION(no_thread_safety_analysis)

@@ -6,7 +6,7 @@
 namespace carve {
 namespace {
 
-TEST(Bytes, reads_what_users_write) {
+TEST(Bytes, parses_sizes_with_units) {
   const struct {
     const char* input;
     uint64_t bytes;
@@ -28,7 +28,7 @@ TEST(Bytes, reads_what_users_write) {
   }
 }
 
-TEST(Bytes, refuses_everything_else_with_a_message) {
+TEST(Bytes, rejects_other_text_with_a_message) {
   for (const char* input :
        {"", "GiB", "12X", "4096", "-1GiB", "4 GiB", "4gib", "4GiBs", "1.GiB", ".5GiB", "1.2.3GiB", "0.3B",
         "16777216TiB", "99999999999999999999B", "1e3MiB", "+4GiB", "0x10MiB"}) {
@@ -38,7 +38,7 @@ TEST(Bytes, refuses_everything_else_with_a_message) {
   }
 }
 
-TEST(Bytes, prints_exactly_where_one_decimal_can) {
+TEST(Bytes, prints_exactly_if_one_decimal_is_sufficient) {
   EXPECT_STREQ(text(Bytes{4ull << 30}).c_str(), "4 GiB");
   EXPECT_STREQ(text(Bytes{3ull << 29}).c_str(), "1.5 GiB");
   EXPECT_STREQ(text(22731_MiB).c_str(), "22731 MiB");
@@ -47,7 +47,7 @@ TEST(Bytes, prints_exactly_where_one_decimal_can) {
   EXPECT_STREQ(text(Bytes{1'000'000'000}).c_str(), "953.7 MiB");
 }
 
-TEST(Share, reads_basis_points) {
+TEST(Share, parses_percent_into_basis_points) {
   const struct {
     const char* input;
     uint32_t points;
@@ -59,13 +59,13 @@ TEST(Share, reads_basis_points) {
   }
 }
 
-TEST(Share, refuses_everything_else) {
+TEST(Share, rejects_other_text) {
   for (const char* input : {"", "%", "30", "0%", "0.00%", "100.01%", "101%", "0.001%", "-1%", "30 %", "1e1%",
                             "9999999999999999999%"})
     EXPECT_FALSE(parse_share(input)) << input;
 }
 
-TEST(Share, prints_what_it_read) {
+TEST(Share, prints_the_text_that_it_parsed) {
   for (const char* input : {"30%", "12.5%", "0.01%", "100%", "99.99%"})
     EXPECT_STREQ(text(*parse_share(input)).c_str(), input);
 }

@@ -7,7 +7,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Amounts, become_a_request) {
+TEST(Amounts, are_converted_to_a_request) {
   const auto request = request_of({.memory_bytes = 4ull << 30,
                                    .share_bp = 3000,
                                    .spill_bytes = 1 << 20,
@@ -30,7 +30,7 @@ TEST(Amounts, become_a_request) {
   EXPECT_THAT(request->models, testing::ElementsAre("NVIDIA A10"));
 }
 
-TEST(Amounts, of_memory_have_four_forms) {
+TEST(Amounts, give_memory_in_four_forms) {
   EXPECT_EQ(std::get<OfUsable>(request_of({.memory_bp = 5000}, MemoryUnit::gib)->memory).part.basis_points,
             5000u);
   EXPECT_EQ(std::get<InTotal>(request_of({.total_memory_bytes = 2 << 20}, MemoryUnit::gib)->memory).memory,
@@ -42,7 +42,7 @@ TEST(Amounts, of_memory_have_four_forms) {
       std::holds_alternative<std::monostate>(request_of({.exclusive = true}, MemoryUnit::gib)->memory));
 }
 
-TEST(Amounts, of_parts_become_a_request) {
+TEST(Amounts, of_parts_are_converted_to_a_request) {
   const std::vector<Part> parts = *parse_parts("2 units:30%,50%:10%");
   const auto request = request_of({.spill_bytes = 1 << 20, .parts = parts}, MemoryUnit::gib);
   ASSERT_TRUE(request) << request.error().message;
@@ -54,7 +54,7 @@ TEST(Amounts, of_parts_become_a_request) {
   EXPECT_TRUE(validated(*request));
 }
 
-TEST(Amounts, of_equal_parts_are_those_of_equal_devices) {
+TEST(Amounts, of_equal_parts_equal_those_of_equal_devices) {
   for (const char* text : {"4GiB:10%,4GiB:10%", "4GiB", "3 units,3 units,3 units", "50%:1%,50%:1%"}) {
     const std::vector<Part> parts = *parse_parts(text);
     const auto request = request_of({.parts = parts}, MemoryUnit::gib);
@@ -67,7 +67,7 @@ TEST(Amounts, of_equal_parts_are_those_of_equal_devices) {
   }
 }
 
-TEST(Amounts, in_addition_to_parts_are_rejected_by_name) {
+TEST(Amounts, next_to_parts_are_rejected_by_name) {
   const struct {
     const char* field;
     Amounts amounts;
@@ -88,7 +88,7 @@ TEST(Amounts, in_addition_to_parts_are_rejected_by_name) {
               HasSubstr("parts[0]: a compute share"));
 }
 
-TEST(Amounts, that_contradict_are_refused) {
+TEST(Amounts, that_contradict_each_other_are_rejected) {
   EXPECT_THAT(request_of({.memory_bytes = 1, .memory_units = 1}, MemoryUnit::gib).error().message,
               HasSubstr("more than once"));
   EXPECT_THAT(request_of({.memory_bytes = 1, .share_bp = 0}, MemoryUnit::gib).error().message,

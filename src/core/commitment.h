@@ -1,10 +1,10 @@
 // How much of a device's compute is granted, and whether all shares can be met exactly.
 //
 // Shares up to 100 % are admitted. Switches between slices take a part of the device, so above a certain sum
-// not all shares can be met exactly. A switch costs c; between two switches is a quantum Q = clamp(c / 2 %, 2
-// ms, 20 ms); a further 1 % is reserved for what the arbiter does not measure. With c = 100 us, Q is 5 ms,
-// and above 97 % the device is "tight". Above 100 % no share can be met when all slices are busy. Such
-// requests are refused unless the operator allows them ("over-committed").
+// not all shares can be met exactly. If a switch costs c, the quantum between two switches is Q = clamp(c / 2
+// %, 2 ms, 20 ms). Another 1 % is reserved for time that the arbiter does not measure. With c = 100 us, Q is
+// 5 ms, and above 97 % the device is "tight". Above 100 %, the shares cannot all be met when all slices are
+// busy. Such requests are refused unless the operator allows them ("over-committed").
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,7 @@ struct Words<Commitment> {
   static constexpr std::string_view words[] = {"normal", "tight", "over-committed"};
 };
 
-// `promised_bp` is the sum of the enforced shares, which may exceed 100 %.
+// Returns the state for the sum of the enforced shares, `promised_bp`, which may exceed 100 %.
 constexpr Commitment commitment(uint64_t promised_bp, uint64_t switch_ns) {
   if (promised_bp > whole_device.basis_points) return Commitment::over_committed;
   return promised_bp > comfortable(switch_ns).basis_points ? Commitment::tight : Commitment::normal;

@@ -5,7 +5,7 @@
 namespace carve {
 namespace {
 
-TEST(Commitment, is_tight_above_what_changes_of_slices_leave_and_over_above_the_whole) {
+TEST(Commitment, is_tight_if_switches_need_the_rest_and_over_committed_above_100_percent) {
   const struct {
     uint64_t promised_bp, switch_ns;
     Commitment is;
@@ -25,7 +25,7 @@ TEST(Commitment, is_tight_above_what_changes_of_slices_leave_and_over_above_the_
     EXPECT_EQ(commitment(row.promised_bp, row.switch_ns), row.is) << row.promised_bp << ' ' << row.switch_ns;
 }
 
-TEST(Commitment, a_quantum_keeps_changes_at_two_percent_within_its_limits) {
+TEST(Commitment, a_quantum_limits_the_cost_of_switches_to_two_percent) {
   EXPECT_EQ(quantum_ns(100'000), 5'000'000u);
   EXPECT_EQ(quantum_ns(1'000), 2'000'000u);
   EXPECT_EQ(quantum_ns(10'000'000), 20'000'000u);

@@ -19,7 +19,7 @@ struct ContainerSlot {
 
 inline constexpr uint32_t max_container_slots = 256;  // Per node; the device plugin advertises all of them.
 
-// "s017". The name becomes a directory, a file and a CDI device.
+// Returns "s017". The text is used as the name of a directory, a file and a CDI device.
 std::string text(ContainerSlot);
 
 // Returns the slot with this name, exactly as text() writes it.

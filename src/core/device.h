@@ -1,6 +1,6 @@
-// One physical GPU as quotas see it. The driver reports the native memory. Reserved memory is kept back for
-// the driver itself and for growth that no call requests. Quotas and invoices count the rest, usable. On an
-// A10: 23028 MiB native, 22731 MiB usable.
+// One physical GPU and its memory. The driver reports the native memory. Reserved memory is kept back for the
+// driver itself and for growth that no call requests. The rest is usable memory, to which quotas and invoices
+// refer. An A10 has 23028 MiB of native and 22731 MiB of usable memory.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ std::string text(const Uuid&);
 
 struct Device {
   Uuid uuid;
-  unsigned index = 0;  // NVML's order on this node; users name the device by it.
+  unsigned index = 0;  // NVML's order on this node; users may give it in place of the UUID.
   std::string name;    // "NVIDIA A10"
   Bytes native;
   Bytes reserved;

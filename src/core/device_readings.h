@@ -8,7 +8,7 @@
 
 namespace carve {
 
-// A field has no value if the driver does not report it.
+// A field has no value if the driver does not report that reading.
 struct DeviceReadings {
   std::optional<uint32_t> temperature_celsius;
   std::optional<uint32_t> power_milliwatts;
@@ -19,7 +19,7 @@ struct DeviceReadings {
   friend bool operator==(const DeviceReadings&, const DeviceReadings&) = default;
 };
 
-// Slices are offered on whole devices only.
+// Why slices of the device are offered only as whole devices.
 enum class DeviceMode : uint8_t {
   whole = 0,
   mig = 1,  // Partitioned by the hardware (Multi-Instance GPU).

@@ -1,5 +1,5 @@
-// How a slice's limits are enforced. Isolation is what was requested; enforcement is what is in force, and it
-// is always shown. The levels are ordered: each one resists more than the level before it.
+// How a slice's limits are enforced. Isolation is what was requested; enforcement is what is in effect, and
+// it is always shown. The levels are ordered: each is harder to bypass than the level before it.
 #pragma once
 
 #include <string>
@@ -25,8 +25,8 @@ struct Words<EnforcementLevel> {
 // The enforcement of one dimension, memory or compute, on a device or for a slice.
 struct Enforcement {
   EnforcementLevel level = EnforcementLevel::none;
-  std::string reason;           // Why it is not enforced, or empty.
-  std::vector<std::string> by;  // The slices that cause this.
+  std::string reason;           // Why the limits are not enforced, or empty.
+  std::vector<std::string> by;  // The slices that are the cause.
 
   bool enforced() const { return level != EnforcementLevel::none; }
   friend bool operator==(const Enforcement&, const Enforcement&) = default;
@@ -39,8 +39,8 @@ inline constexpr EnforcementLevel enforced_by_guest = EnforcementLevel::library;
 enum class SliceState : uint8_t {
   granted = 0,    // No process has entered it yet.
   running = 1,    // Its program runs.
-  lingering = 2,  // Its program has ended, but descendants of it still run.
-  frozen = 3,     // Frozen by the audit; carve thaw continues it.
+  lingering = 2,  // Its program has ended, but descendants of the program are still running.
+  frozen = 3,     // Frozen by the audit; `carve thaw` resumes it.
   stopping = 4,
   ended = 5,
 };

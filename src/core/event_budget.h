@@ -11,7 +11,7 @@
 
 namespace carve {
 
-// Admits a burst of events, and one more in each interval.
+// Admits a burst of events, and then one more in each interval.
 class EventBudget {
  public:
   static constexpr uint64_t default_burst = 100;
@@ -34,7 +34,7 @@ class EventBudget {
     left_out_ = 0;
     return before;
   }
-  // Returns whether a whole burst is left, as in a new budget.
+  // Returns whether a complete burst is available, as in a new budget.
   bool is_full(int64_t now_ns) const { return left(now_ns) == burst_; }
 
  private:
@@ -56,13 +56,14 @@ struct Cause {
   bool has_reserve = false;  // Root, the program's own user, or an operator.
 };
 
-// The budgets of all causes of one log's lines. Each cause has its own. All causes without a reserve share
-// another one, which is four times as large.
+// The budgets for all causes of lines in one log. Each cause has its own budget. In addition, all causes
+// without a reserve share a budget that is four times as large.
 class EventBudgets {
  public:
-  static constexpr uint64_t burst = 1000;  // Per cause: granting 256 replicas and starting them fits.
+  static constexpr uint64_t burst = 1000;  // Per cause. Enough to grant and start 256 replicas.
   static constexpr int64_t interval_ns = 1'000'000'000;
-  static constexpr int causes_at_once = 4;   // Causes that may use their whole budgets at the same time.
+  static constexpr int causes_at_once = 4;   // Number of causes that may use up their whole budgets at the
+                                             // same time.
   static constexpr size_t max_causes = 250;  // Causes without a reserve. Further ones share `others`.
   static constexpr const char* others = "others";
 

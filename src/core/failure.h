@@ -1,5 +1,6 @@
-// Why a request fails, outside of the guest library. A failure has a kind, from which each front derives its
-// status (HTTP, exit code), and one message. The message has the object, the value and how to fix it.
+// Why a request fails, outside of the guest library. A failure has a kind, from which each interface derives
+// its status (HTTP, exit code), and one message. The message contains the object, the value and how to fix
+// it.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,20 +14,20 @@ namespace carve {
 
 enum class FailureKind {
   invalid_argument,       // The request is wrong; repeating it gives the same result.
-  unauthenticated,        // The caller is not identified; a token or the unix socket helps.
+  unauthenticated,        // The caller is not identified; use a token or the unix socket.
   permission_denied,      // Another caller may do this.
   called_from_slice,      // Processes inside a slice may not manage slices.
   not_found,              // No such object, or the caller may not see it.
   already_exists,         // The name or the request id is taken.
   failed_precondition,    // The object's state forbids it.
-  insufficient_capacity,  // The request is correct and nothing fits now; waiting can help.
+  insufficient_capacity,  // The request is correct but does not fit now; waiting can help.
   resource_exhausted,     // A limit of requests, connections or tokens.
   stale,                  // The object changed after the version that was given.
   gone,                   // A watch cannot resume from so far back.
-  unavailable,            // Disk full, device lost, ledger not writable.
+  unavailable,            // Disk full, device lost, or ledger not writable.
 };
 
-// Returns how a kind is shown: the problem type of the API and its HTTP status (docs/glossary.md, section 7).
+// How a kind is shown: the problem type of the API and its HTTP status (docs/glossary.md, section 7).
 struct FailureKindText {
   const char* type;
   const char* title;

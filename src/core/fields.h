@@ -1,5 +1,5 @@
-// The fields of a struct, with their names. Documents, files and tables have exactly the fields that the
-// struct declares, so a new field is declared only once.
+// The fields of a struct, with their names. Documents, files and tables have exactly the fields that a struct
+// declares, so a new field is declared only once.
 //
 //   struct Mount { std::string path; Bytes size; };
 //   fields::each(mount, [](const char* name, auto& field) { ... });   // "path", "size_bytes"
@@ -27,7 +27,7 @@
 namespace carve::fields {
 namespace detail {
 
-// Initialises a field of any type, in unevaluated expressions only.
+// Converts to a field of any type. Used only in unevaluated expressions.
 struct Any {
   template <class T>
     requires(!std::is_pointer_v<T> && !std::is_same_v<T, std::nullptr_t>)
@@ -78,7 +78,7 @@ inline constexpr std::string_view unit<std::optional<T>> = unit<T>;
 
 }  // namespace detail
 
-// The number of fields of a struct.
+// Returns the number of fields of a struct.
 template <class T>
 inline constexpr size_t count = detail::count<std::remove_cv_t<T>>();
 
@@ -125,7 +125,8 @@ constexpr auto tie(T& object) {
 
 namespace detail {
 
-// The position of the name in the text: before the last brace of the pointer, after its last separator.
+// Returns the position of the name in the text, which is before the pointer's last brace and after its last
+// separator.
 template <class T, size_t I>
 consteval std::string_view declared_name() {
   constexpr Pointer pointer{&std::get<I>(tie(storage<T>.object))};
@@ -150,7 +151,7 @@ struct Name {
 
 }  // namespace detail
 
-// The name of field I, with its unit.
+// Returns the name of field I, including its unit.
 template <class T, size_t I>
 inline constexpr const char* name = detail::Name<std::remove_cv_t<T>, I>::text.data();
 

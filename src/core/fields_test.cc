@@ -45,7 +45,7 @@ std::string names(const T& object) {
   return out;
 }
 
-TEST(Fields, have_the_names_and_the_order_of_their_declaration) {
+TEST(Fields, have_the_names_and_order_of_their_declaration) {
   EXPECT_EQ(count<Everything>, 15u);
   EXPECT_EQ(names(Everything{}),
             "index name on maybe inner inners labels one colour text flag memory_bytes share_bp "

@@ -10,7 +10,7 @@ constexpr size_t max_dns_label_bytes = 63;  // A namespace, a container, a uid.
 
 bool is_lower_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
-// Returns whether it is a Kubernetes name: a-z, 0-9, '-', and the characters of `also` inside.
+// Returns whether it is a Kubernetes name: a-z, 0-9, '-', and, except at the ends, the characters in `also`.
 bool is_kubernetes_name(std::string_view name, size_t max_bytes, std::string_view also) {
   return !name.empty() && name.size() <= max_bytes && is_lower_or_digit(name.front()) &&
          is_lower_or_digit(name.back()) && std::ranges::all_of(name, [&](char c) {
@@ -23,7 +23,7 @@ bool is_kubernetes_name(std::string_view name, size_t max_bytes, std::string_vie
 Outcome<void> check_uid(std::string_view what, std::string_view uid) {
   if (is_kubernetes_name(uid, max_dns_label_bytes, "")) return {};
   return failure(FailureKind::invalid_argument,
-                 "holder.{}: '{}' is not a uid; use 1 to {} characters from a-z, 0-9 and -", what,
+                 "holder.{}: '{}' is not a uid; use 1 to {} characters from a-z, 0-9 and '-'", what,
                  uid.substr(0, 80), max_dns_label_bytes);
 }
 

@@ -12,7 +12,7 @@ namespace carve {
 // One container of a pod. The uid distinguishes two pods of the same name.
 struct PodContainer {
   std::string namespace_;
-  std::string name;  // The pod's.
+  std::string name;  // The name of the pod.
   std::string uid;
   std::string container;
 
@@ -27,14 +27,14 @@ struct Holder {
   friend bool operator==(const Holder&, const Holder&) = default;
 };
 
-// Returns whether both are the same container of the same pod, or the same claim. The uid decides, not the
-// names. A holder without a pod and a claim equals none.
+// Returns whether both are the same container of the same pod, or the same claim. Uids are compared, not
+// names. A holder with neither a pod nor a claim equals no holder.
 bool is_same(const Holder&, const Holder&);
 
 // Returns "pod a/web-0, container c", "claim UID", or the empty string.
 std::string text(const Holder&);
 
-// Checks a holder from outside: names as Kubernetes writes them, a pod or a claim.
+// Checks a holder from outside: it must be a pod or a claim, with valid Kubernetes names.
 Outcome<void> check(const Holder&);
 
 }  // namespace carve

@@ -20,7 +20,7 @@ TEST(Holder, is_a_container_of_a_pod_or_a_claim) {
   EXPECT_TRUE(pod());
 }
 
-TEST(Holder, each_wrong_name_is_refused_with_its_field) {
+TEST(Holder, is_rejected_with_the_field_of_each_invalid_name) {
   const struct {
     const char* says;
     void (*spoil)(PodContainer&);
@@ -51,7 +51,7 @@ TEST(Holder, each_wrong_name_is_refused_with_its_field) {
   EXPECT_TRUE(check(longest));
 }
 
-TEST(Holder, is_the_same_by_uid_and_container) {
+TEST(Holder, is_identified_by_uid_and_container) {
   Holder renamed = pod();
   renamed.pod->name = "other";
   EXPECT_TRUE(is_same(pod(), renamed));
@@ -67,7 +67,7 @@ TEST(Holder, is_the_same_by_uid_and_container) {
   EXPECT_FALSE(is_same(pod(), Holder{}));
 }
 
-TEST(Holder, is_shown_in_words) {
+TEST(Holder, is_printed_with_its_names) {
   EXPECT_EQ(text(pod()), "pod a/web-0.x, container main");
   EXPECT_EQ(text(Holder{.pod = {}, .claim = "u"}), "claim u");
   EXPECT_EQ(text(Holder{}), "");

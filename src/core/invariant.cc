@@ -7,7 +7,7 @@
 namespace carve {
 namespace {
 
-// One line of text in a fixed buffer; text beyond the buffer is cut off.
+// One line of text in a fixed buffer. Text that does not fit is cut off.
 class Line {
  public:
   void add(const char* text) {
@@ -23,7 +23,7 @@ class Line {
   }
   void print() {
     text_[size_++] = '\n';
-    // The process aborts in any case, so a failed write has no other consequence.
+    // A failed write is ignored, because the process aborts in any case.
     [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text_, size_);
   }
 

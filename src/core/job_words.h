@@ -29,7 +29,7 @@ enum class JobPhase : uint8_t {
   failed,
   cancelled,
   lost,
-  deleting,  // Its object is being deleted, whatever its programs do.
+  deleting,  // The job is being deleted, whatever its programs do.
 };
 template <>
 struct Words<JobPhase> {

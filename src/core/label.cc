@@ -6,7 +6,7 @@ namespace carve {
 
 Outcome<std::pair<std::string, std::optional<std::string>>> parse_label_change(const std::string& word) {
   const auto wrong =
-      failure(FailureKind::invalid_argument, "'{}' is not KEY=VALUE or KEY- in printable ASCII",
+      failure(FailureKind::invalid_argument, "'{}' must be KEY=VALUE or KEY-, in printable ASCII",
               word.size() > 80 ? word.substr(0, 77) + "..." : word);
   if (word.size() > 2 * max_label_bytes ||
       std::ranges::any_of(word, [](char c) { return c < ' ' || c > '~'; }))

@@ -11,17 +11,17 @@
 namespace carve {
 
 inline constexpr unsigned max_labels = 64;
-inline constexpr unsigned max_label_bytes = 253;  // Key, value, model, account or application, in bytes.
+inline constexpr unsigned max_label_bytes = 253;  // Of a key, value, model, account or application.
 
-// The label that passes a node pool's policy to its nodes.
+// The label with which a node pool sets the policy of its nodes.
 inline constexpr const char* policy_label = "vke.volcengine.com/mgpu-compute-policy";
 
-// The meaning of a label for an agent.
+// What a label means to an agent.
 enum class LabelMeaning : uint8_t {
   none,
-  policy,       // Its compute policy: policy_label, carve.dev/compute-policy.
+  policy,       // The node's compute policy: policy_label, carve.dev/compute-policy.
   memory_unit,  // carve.dev/memory-unit, gpuMemoryUnit
-  placement,    // Mode and placement of a node, used by a controller; the agent only shows them.
+  placement,    // Mode and placement of a node, which only controllers use; the agent just shows them.
 };
 LabelMeaning meaning_of(const std::string& key);
 
@@ -31,7 +31,7 @@ using LabelChanges = std::map<std::string, std::optional<std::string>>;
 // Reads "KEY=VALUE", or "KEY-" for a removal. Keys and values are printable ASCII.
 Outcome<std::pair<std::string, std::optional<std::string>>> parse_label_change(const std::string& word);
 
-// Returns whether the label is a compute policy, whose value cannot be edited.
+// Returns whether the label is a compute policy, the value of which cannot be edited.
 bool is_system_label(const std::string& key);
 
 }  // namespace carve

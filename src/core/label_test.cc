@@ -5,7 +5,7 @@
 namespace carve {
 namespace {
 
-TEST(LabelChange, is_read_as_set_or_remove) {
+TEST(LabelChange, is_parsed_as_a_value_or_a_removal) {
   EXPECT_EQ(parse_label_change("a=b=c")->second, "b=c");
   EXPECT_EQ(parse_label_change("a=")->second, "");
   EXPECT_EQ(parse_label_change("a-")->second, std::nullopt);

@@ -1,11 +1,11 @@
-// Two settings of a node that decide which slices it serves. The label carve.dev/mode requests the mode.
+// Two settings of a node that determine which slices it accepts. The label carve.dev/mode requests the mode.
 #pragma once
 
 #include "core/words.h"
 
 namespace carve {
 
-// The limits that a node's slices have.
+// The limits that slices of the node have.
 enum class NodeMode : uint32_t { memory_and_compute = 0, memory = 1, none = 2, exclusive = 3 };
 template <>
 struct Words<NodeMode> {

@@ -1,4 +1,4 @@
-// Whether a node runs.
+// Whether a node is running.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 namespace carve {
 
 enum class NodePhase : uint8_t {
-  starting,  // Its devices are not listed or not measured yet.
+  starting,  // Its devices have not been listed or measured yet.
   running,
-  stopped,  // By a user, or its agent does not answer.
+  stopped,  // Stopped by a user, or its agent does not respond.
 };
 template <>
 struct Words<NodePhase> {

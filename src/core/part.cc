@@ -10,7 +10,7 @@ namespace carve {
 namespace {
 
 constexpr std::string_view units_suffix = " units";
-constexpr size_t max_shown = 40;  // Characters shown of a wrong text.
+constexpr size_t max_shown = 40;  // Characters of an invalid text that are shown.
 
 Result<Part, std::string> parse_units(std::string_view count) {
   const auto number = leading_decimal(count);

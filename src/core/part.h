@@ -26,8 +26,8 @@ struct Part {
 inline constexpr uint32_t max_memory_units = 1'000'000;  // Of 128 MiB: more than any device has.
 inline constexpr unsigned max_slice_devices = 16;  // Limit of the shared memory layout (wire/shm/layout.h).
 
-// Parses "4GiB", "4GB", "50%" or "16 units" into one of the three forms. It sets no share. The error message
-// continues the quoted text: "is not a size; ...".
+// Parses "4GiB", "4GB", "50%" or "16 units" into one of the three forms. Sets no share. The error message is
+// meant to follow the quoted text: "is not a size; ...".
 Result<Part, std::string> parse_memory(std::string_view text);
 
 // Parses a comma-separated list of MEMORY[:SHARE], with 1 to max_slice_devices parts. `memory` parses the

@@ -7,7 +7,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Parts, of_each_form_of_memory) {
+TEST(Parts, can_have_each_form_of_memory) {
   const auto parts = parse_parts("8GiB:30%,4GB:0.01%,50%:100%,16 units:12.5%,512KiB");
   ASSERT_TRUE(parts) << parts.error();
   ASSERT_EQ(parts->size(), 5u);
@@ -18,7 +18,7 @@ TEST(Parts, of_each_form_of_memory) {
   EXPECT_EQ((*parts)[4], (Part{.memory_bytes = 512 << 10}));
 }
 
-TEST(Parts, are_written_as_they_are_read) {
+TEST(Parts, are_written_as_they_are_parsed) {
   for (const char* text : {"8GiB:30%,4GiB:10%", "4000000000B", "1536MiB:0.01%,50%:12.5%", "16 units", "0B"}) {
     const auto parts = parse_parts(text);
     ASSERT_TRUE(parts) << parts.error();
@@ -26,7 +26,7 @@ TEST(Parts, are_written_as_they_are_read) {
   }
 }
 
-TEST(Parts, that_are_none_are_refused_with_the_part_and_its_text) {
+TEST(Parts, are_rejected_with_their_number_and_text) {
   const struct {
     std::string text;
     const char* message;
@@ -75,14 +75,14 @@ TEST(Parts, that_are_none_are_refused_with_the_part_and_its_text) {
   }
 }
 
-TEST(Parts, are_at_most_sixteen) {
+TEST(Parts, are_limited_to_sixteen) {
   std::string text = "1GiB";
   for (int i = 2; i <= 16; ++i) text += ",1GiB";
   EXPECT_EQ(parse_parts(text)->size(), 16u);
   EXPECT_FALSE(parse_parts(text + ",1GiB"));
 }
 
-TEST(Parts, may_have_memory_in_the_words_of_another_product) {
+TEST(Parts, can_have_memory_in_the_terms_of_another_product) {
   const auto words = [](std::string_view text) -> Result<Part, std::string> {
     if (text != "four") return tl::unexpected(std::string("is not four"));
     return Part{.memory_bytes = 4};

@@ -12,7 +12,7 @@ struct Cases : F... {
 template <class... F>
 Cases(F...) -> Cases<F...>;
 
-// Returns why this is not an amount of memory of one device, or an empty string.
+// Returns why this is not a valid amount of memory of one device, or an empty string.
 std::string problem(PerDevice m) {
   if (m.memory >= min_memory) return "";
   return fmt::format("{} of memory is too little; a slice needs at least 1 MiB", text(m.memory).c_str());
@@ -66,7 +66,7 @@ Outcome<void> memory_rules(const Request& r) {
       r.memory);
 }
 
-// Checks the share of part `i` against the device, and that either all parts have a share or none.
+// Checks the share of part `i`, and that either all parts have a share or none has one.
 Outcome<void> part_share_rules(const Request& r, const char* list, size_t i, Share share) {
   if (share > whole_device)
     return failure(FailureKind::invalid_argument, "{}[{}]: the compute share of one device is at most 100%",
@@ -88,7 +88,7 @@ Outcome<void> part_rules(const Request& r) {
   if (!std::holds_alternative<std::monostate>(r.memory) || r.share.basis_points != 0 || r.exclusive ||
       !r.placed.empty())
     return failure(FailureKind::invalid_argument,
-                   "parts: each part has its memory and its share; leave out other memory, share, exclusive "
+                   "parts: each part has its own memory and share; leave out other memory, share, exclusive "
                    "and placed");
   for (size_t i = 0; i < r.parts.size(); ++i) {
     if (const std::string why = std::visit([](auto m) { return problem(m); }, r.parts[i].memory);
@@ -126,7 +126,7 @@ Outcome<void> placed_rules(const Request& r) {
   return {};
 }
 
-// Checks texts from outside that are stored and shown: limited length, printable ASCII.
+// Checks the length and the characters (printable ASCII) of texts from outside that are stored and shown.
 Outcome<void> word_rules(const Request& r) {
   if (r.models.size() > max_allowed_models)
     return failure(FailureKind::invalid_argument, "{} models are allowed; a request lists at most {}",
@@ -201,8 +201,8 @@ Outcome<Request> validated(Request r) {
     return failure(FailureKind::invalid_argument, "a spill of {} is not in whole MiB; round it",
                    text(r.spill).c_str());
   if (r.slot && !r.holder.pod)
-    return failure(FailureKind::invalid_argument, "slot: {} is a container's; give its pod as the holder",
-                   text(*r.slot));
+    return failure(FailureKind::invalid_argument,
+                   "slot: {} belongs to a container; set the holder to its pod", text(*r.slot));
   if (r.holder) {
     if (const auto good = check(r.holder); !good) return tl::unexpected(good.error());
     if (r.lifetime != Lifetime::until_deleted)

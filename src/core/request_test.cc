@@ -13,7 +13,7 @@ Request of(Bytes memory) {
   return r;
 }
 
-TEST(Request, a_total_must_divide_into_whole_mebibytes) {
+TEST(Request, must_have_a_total_that_divides_into_whole_mebibytes) {
   const struct {
     uint64_t mib;
     unsigned devices;
@@ -31,7 +31,7 @@ TEST(Request, a_total_must_divide_into_whole_mebibytes) {
   }
 }
 
-TEST(Request, each_rule_refuses_with_a_message_that_names_the_value) {
+TEST(Request, is_rejected_by_each_rule_with_a_message_that_names_the_value) {
   struct Row {
     const char* message;
     void (*breaks)(Request&);
@@ -83,7 +83,7 @@ Request placed(std::vector<PlacedPart> parts) {
   return r;
 }
 
-TEST(Request, parts_that_were_placed_elsewhere_may_differ) {
+TEST(Request, can_have_different_parts_that_were_placed_elsewhere) {
   const auto r = validated(placed({{Uuid{{1}}, 2_GiB, {3000}}, {Uuid{{2}}, 1_GiB, {100}}}));
   ASSERT_TRUE(r) << r.error().message;
   EXPECT_EQ(r->devices, 2u);
@@ -94,7 +94,7 @@ TEST(Request, parts_that_were_placed_elsewhere_may_differ) {
   EXPECT_TRUE(validated(whole));
 }
 
-TEST(Request, each_rule_of_placed_parts_refuses_with_a_message) {
+TEST(Request, with_placed_parts_is_rejected_by_each_rule_with_a_message) {
   const struct {
     const char* message;
     void (*breaks)(Request&);
@@ -130,7 +130,7 @@ Request with(std::vector<PartRequest> parts) {
   return r;
 }
 
-TEST(Request, parts_of_different_amounts) {
+TEST(Request, can_have_parts_of_different_amounts) {
   Device d;
   d.native = 1000_MiB;
   const auto r = validated(with({{PerDevice{2_GiB}, {3000}}, {OfUsable{{5000}}, {100}}}));
@@ -142,7 +142,7 @@ TEST(Request, parts_of_different_amounts) {
   EXPECT_EQ(validated(with({{PerDevice{2_GiB}, {}}, {PerDevice{1_GiB}, {}}}))->isolated(), Isolation::memory);
 }
 
-TEST(Request, each_rule_of_parts_refuses_with_a_message) {
+TEST(Request, with_parts_is_rejected_by_each_rule_with_a_message) {
   const struct {
     const char* message;
     void (*breaks)(Request&);
@@ -167,7 +167,7 @@ TEST(Request, each_rule_of_parts_refuses_with_a_message) {
   }
 }
 
-TEST(Request, names_can_become_files_cgroups_and_CDI_devices) {
+TEST(Request, has_a_name_that_can_become_a_file_a_cgroup_and_a_CDI_device) {
   for (const char* good : {"a", "0", "train-7", "x--"}) EXPECT_TRUE(is_name(good)) << good;
   for (const char* bad : {"", "-a", "A", "a.b", "a/b", "..", "a b", "\xc3\xa9"})
     EXPECT_FALSE(is_name(bad)) << bad;
@@ -175,7 +175,7 @@ TEST(Request, names_can_become_files_cgroups_and_CDI_devices) {
   EXPECT_FALSE(is_name(std::string(64, 'a')));
 }
 
-TEST(Request, a_part_of_a_device_comes_in_whole_mebibytes) {
+TEST(Request, for_a_part_of_a_device_is_rounded_to_whole_mebibytes) {
   Request r;
   r.memory = OfUsable{{3333}};
   Device d;
@@ -189,7 +189,7 @@ TEST(Request, a_part_of_a_device_comes_in_whole_mebibytes) {
   EXPECT_EQ(need(r, 0, d).count, UINT64_MAX >> 20 << 20);
 }
 
-TEST(Uuid, reads_what_it_writes) {
+TEST(Uuid, is_parsed_as_it_is_written) {
   const char* written = "GPU-0123abcd-4567-89ab-cdef-00112233ffee";
   const auto uuid = parse_uuid(written);
   ASSERT_TRUE(uuid);
@@ -202,7 +202,7 @@ TEST(Uuid, reads_what_it_writes) {
     EXPECT_FALSE(parse_uuid(bad)) << bad;
 }
 
-TEST(Words, of_settings_are_read_back) {
+TEST(Words, of_settings_are_parsed_as_they_are_written) {
   for (const auto p : {Policy::fixed_share, Policy::guaranteed_burst_share, Policy::native_burst_share})
     EXPECT_EQ(parse<Policy>(text(p)), p);
   for (const auto s : {Strategy::binpack, Strategy::spread}) EXPECT_EQ(parse<Strategy>(text(s)), s);
@@ -213,7 +213,7 @@ TEST(Words, of_settings_are_read_back) {
   EXPECT_FALSE(parse<Policy>("Fixed-Share"));
 }
 
-TEST(Words, of_a_nodes_strategies_are_the_ones_that_the_message_lists) {
+TEST(Words, of_node_strategies_are_those_that_the_message_lists) {
   EXPECT_EQ(node_strategy_names(), "binpack or spread");
   EXPECT_EQ(parse_node_strategy("binpack"), Strategy::binpack);
   EXPECT_EQ(parse_node_strategy("spread"), Strategy::spread);

@@ -1,12 +1,13 @@
-// A setting that takes effect later: the desired value, the effective value, and what blocks the change.
+// A setting that takes effect later. It has a desired value, an effective value, and a list of what blocks
+// the change.
 //
 // A holder of the old value keeps it; it is neither restarted nor changed while it runs. The new value takes
-// effect as soon as the old one has no holder: immediately, at the end of the last holder, or at a start of
-// the agent that finds no live holder. There is no other way from `desired` to `effective`. So a reader sees
-// one of two states: the two are equal, or they differ and `blocked_by` names the holders.
+// effect as soon as the old value has no holder: immediately, when the last holder ends, or when the agent
+// starts and finds no live holder. So a reader always sees one of two states: both values are equal, or they
+// differ and `blocked_by` names the holders.
 //
-// The rule applies to all such settings (a device's compute policy, later its memory unit or a service's
-// update). This is a value type; the caller stores it and decides what counts as a holder.
+// The rule applies to all settings of this kind, such as a device's compute policy. This is a value type; the
+// caller stores it and decides what counts as a holder.
 #pragma once
 
 #include <string>
@@ -26,8 +27,8 @@ struct Setting {
   friend bool operator==(const Setting&, const Setting&) = default;
 };
 
-// Returns the setting with the current holders of the effective value. Call it when a holder starts or ends,
-// and once after a start.
+// Returns the setting with the current holders of the effective value. Must be called when a holder starts or
+// ends, and once after the agent has started.
 template <class Value>
 Setting<Value> settled(Setting<Value> setting, std::vector<std::string> holders) {
   if (holders.empty()) setting.effective = setting.desired;
@@ -35,7 +36,7 @@ Setting<Value> settled(Setting<Value> setting, std::vector<std::string> holders)
   return setting;
 }
 
-// Returns the setting with a new desired value. Setting the effective value as the desired one cancels an
+// Returns the setting with a new desired value. Setting the effective value as the desired value cancels an
 // earlier change.
 template <class Value>
 Setting<Value> wanted(Setting<Value> setting, Value value, std::vector<std::string> holders) {

@@ -10,12 +10,12 @@ namespace {
 using testing::ElementsAre;
 using Names = std::vector<std::string>;
 
-TEST(Setting, takes_effect_immediately_without_a_holder) {
+TEST(Setting, takes_effect_immediately_without_holders) {
   const auto s = wanted(Setting<int>{1, 1, {}}, 2, {});
   EXPECT_EQ(s, (Setting<int>{2, 2, {}}));
 }
 
-TEST(Setting, waits_for_the_last_of_those_who_hold_it_and_names_them) {
+TEST(Setting, waits_for_the_last_holder_and_names_the_holders) {
   auto s = wanted(Setting<int>{1, 1, {}}, 2, {"a", "b"});
   EXPECT_EQ(s.effective, 1);
   EXPECT_THAT(s.blocked_by, ElementsAre("a", "b"));
@@ -26,20 +26,21 @@ TEST(Setting, waits_for_the_last_of_those_who_hold_it_and_names_them) {
   EXPECT_EQ(s, (Setting<int>{2, 2, {}}));
 }
 
-TEST(Setting, setting_the_effective_value_cancels_a_pending_change) {
+TEST(Setting, cancels_a_pending_change_if_set_to_the_effective_value) {
   auto s = wanted(Setting<int>{1, 1, {}}, 2, {"a"});
   s = wanted(s, 1, {"a"});
   EXPECT_EQ(s, (Setting<int>{1, 1, {}}));
 }
 
-TEST(Setting, of_several_changes_the_last_one_takes_effect) {
+TEST(Setting, takes_the_last_of_several_changes) {
   auto s = wanted(Setting<int>{1, 1, {}}, 2, {"a"});
   s = wanted(s, 3, {"a"});
   EXPECT_EQ(settled(s, {}).effective, 3);
 }
 
-// In any order of calls, no effective value changes under a holder, and blocked_by lists exactly the holders.
-TEST(Setting, nothing_changes_under_a_holder) {
+// In any order of calls, no effective value changes while it has a holder, and blocked_by lists exactly the
+// holders.
+TEST(Setting, never_changes_while_it_has_a_holder) {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
     Setting<int> s;

@@ -1,5 +1,5 @@
 // A slice: what one holder was granted on one or several devices, and its limits there. It has one part per
-// device: one part of a device, n equal parts, or n whole devices (exclusive).
+// device, which may be equal or different, or it has whole devices (exclusive).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace carve {
 
-// Shared memory and the ledger store the numbers: append, never renumber.
+// Shared memory and the ledger store these numbers, so append new ones and never renumber.
 enum class Policy : uint32_t {
   fixed_share = 0,             // A hard limit, even when the rest of the device is idle.
   guaranteed_burst_share = 1,  // At least the share; idle time may be used.
@@ -36,7 +36,7 @@ struct Words<LatencyClass> {
 };
 
 enum class Isolation : uint32_t {
-  none = 0,  // Placed, but not limited: for programs that limit themselves.
+  none = 0,  // Placed, but not limited, for programs that limit themselves.
   memory = 1,
   memory_and_compute = 2,  // The share is enforced too, by the policy.
 };
@@ -47,12 +47,12 @@ struct Words<Isolation> {
 };
 
 enum class Strategy : uint32_t {
-  binpack = 0,  // Fill one device before the next.
-  spread = 1,   // The emptiest device first.
+  binpack = 0,  // Fills one device before it uses the next.
+  spread = 1,   // Uses the emptiest device first.
   first_fit = 2,
-  best_fit = 3,      // The node with the least CPU and compute left.
+  best_fit = 3,      // Uses the node with the least CPU and compute left.
   fgd = 4,           // Fragmentation gradient descent.
-  fgd_scarcity = 5,  // FGD with scarcity weights and guards: the default on many nodes.
+  fgd_scarcity = 5,  // FGD with scarcity weights and guards. The default for many nodes.
   lookahead = 6,
 };
 template <>
@@ -68,7 +68,7 @@ constexpr Share promised_share(Policy policy, Share share) {
   return policy == Policy::native_burst_share ? Share{} : share;
 }
 
-// Returns the isolation of a request that names none: as much as the request has limits for.
+// Returns the isolation of a request that does not set it: as much as the request has limits for.
 constexpr Isolation default_isolation(Share share) {
   return share.basis_points != 0 ? Isolation::memory_and_compute : Isolation::memory;
 }
@@ -80,7 +80,7 @@ std::string node_strategy_names();  // "binpack or spread"
 
 enum class Lifetime : uint32_t {
   processes = 0,      // The slice ends with its last process.
-  until_deleted = 1,  // It ends when it is deleted (containers).
+  until_deleted = 1,  // The slice ends when it is deleted (containers).
 };
 template <>
 struct Words<Lifetime> {
@@ -107,8 +107,8 @@ struct MemoryUnits {
 
 // The program that decides which slices a node grants.
 enum class Bookkeeper {
-  agent,       // The agent decides; users call it.
-  kubernetes,  // Kubernetes decides; the agent grants only to root, for pods and claims.
+  agent,       // The agent decides and users call it.
+  kubernetes,  // Kubernetes decides, and the agent grants only to root, for pods and claims.
 };
 template <>
 struct Words<Bookkeeper> {
@@ -121,7 +121,8 @@ struct SlicePart {
   Bytes memory;
   Share share;             // 0 if no share was requested.
   Bytes spill;             // Bytes beyond the quota, as managed memory in host memory; 0 if none.
-  Bytes usable = {};       // Usable memory of the device at the grant, the divisor in invoices; 0 if unknown.
+  Bytes usable = {};       // Usable memory of the device at the grant, by which invoices divide; 0 if
+                           // unknown.
   Bytes native = {};       // Native memory of the device at the grant.
   std::string model = {};  // The device's name at the grant: "NVIDIA A10".
 
@@ -132,17 +133,17 @@ struct SlicePart {
 struct PlacedPart {
   Uuid device;
   Bytes memory;
-  Share share;  // 0 if none.
+  Share share;  // 0 if there is none.
 
   friend bool operator==(const PlacedPart&, const PlacedPart&) = default;
 };
 
 struct Slice {
   std::string name;        // Unique among live slices.
-  std::string request_id;  // Chosen by the caller; a repeated id returns the same slice.
+  std::string request_id;  // Chosen by the caller. A repeated id returns the same slice.
   uint32_t owner = 0;      // uid
   std::vector<SlicePart> parts;
-  bool exclusive = false;  // The devices belong to this slice only.
+  bool exclusive = false;  // No other slice may use the devices.
   Lifetime lifetime = Lifetime::processes;
   Isolation isolation = Isolation::memory;
   Policy policy = Policy::fixed_share;
@@ -151,11 +152,11 @@ struct Slice {
   std::string account;      // The account that pays. Empty if unknown.
   std::map<std::string, std::string> labels;
   MemoryUnits memory_units;
-  Holder holder;  // On Kubernetes.
+  Holder holder;  // Only on Kubernetes.
 
   bool outlives_processes() const { return lifetime == Lifetime::until_deleted; }
-  bool has_equal_parts() const;  // For memory and share. Placed parts may differ.
-  // Returns whether the share is enforced: the slice is limited to it, and it is guaranteed.
+  bool has_equal_parts() const;  // Equal in memory and share. Placed parts may differ.
+  // Returns whether the share is enforced. If so, the slice is limited to it, and it is guaranteed.
   bool shares_compute() const { return isolation == Isolation::memory_and_compute; }
 
   friend bool operator==(const Slice&, const Slice&) = default;

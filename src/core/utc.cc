@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t ns_per_second = 1'000'000'000;
 constexpr int min_year = 1970, max_year = 2199;
 
-// Reads exactly `digits` digits from the front. Returns no value if there are fewer.
+// Parses exactly `digits` digits from the front. Returns no value if there are fewer.
 std::optional<int> number(std::string_view& text, size_t digits) {
   if (text.size() < digits) return std::nullopt;
   int out = 0;
@@ -61,7 +61,7 @@ Outcome<int64_t> parse_utc(std::string_view what, std::string_view text) {
     if (const auto seconds = seconds_of(rest); seconds && rest.empty())
       return (*day * 86'400 + *seconds) * ns_per_second;
   return failure(FailureKind::invalid_argument,
-                 "{} '{}': must be a day or a time in UTC, such as 2026-11-01 or 2026-11-01T08:30:00Z", what,
+                 "{} '{}': must be a date or a time in UTC, such as 2026-11-01 or 2026-11-01T08:30:00Z", what,
                  text.substr(0, 40));
 }
 

@@ -1,4 +1,4 @@
-// How slices break their limits, and how the agent responds: settings of the node.
+// Ways in which slices violate their limits, and how the agent responds, which are settings of the node.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace carve {
 
-// --audit: the action against a process that uses a device without being attached, or one outside of its
+// --audit: the action taken against a process that uses a device without being attached or outside of its
 // slice, and against a slice that runs beyond its leases.
 enum class AuditAction : uint8_t {
   report = 0,  // Only an event.
-  freeze = 1,  // The slice is frozen until carve thaw.
+  freeze = 1,  // The slice is frozen until `carve thaw`.
   kill = 2,    // The process is killed; a slice beyond its leases is stopped.
 };
 template <>
@@ -23,10 +23,10 @@ struct Words<AuditAction> {
   static constexpr std::string_view words[] = {"report", "freeze", "kill"};
 };
 
-// --over-quota: the action if growth takes a slice beyond its quota. A call that would exceed it is refused
-// in any case.
+// --over-quota: the action taken if growth takes a slice beyond its quota. A call that would exceed the quota
+// is refused in any case.
 enum class OverQuotaAction : uint8_t {
-  report = 0,  // Growth is not charged: the slice may still allocate what its own calls have not used.
+  report = 0,  // Growth is not charged: the slice may allocate whatever its own calls have left.
   refuse = 1,  // No allocation succeeds until the slice is below its quota again.
   kill = 2,    // The slice is stopped, even if a call was refused and its program handles the error.
 };
@@ -41,7 +41,7 @@ enum class ViolationKind : uint8_t {
   bypass = 1,              // A process uses a device unattached, beyond its leases, or outside of its slice.
   foreign_process = 2,     // A process of another container or pod tried to attach to the slice.
   unreadable_process = 3,  // A process blocks reads of its files in /proc.
-  false_report = 4,        // Its report page claims work that the driver does not show.
+  false_report = 4,        // Its report page claims work that the driver does not confirm.
 };
 template <>
 struct Words<ViolationKind> {
@@ -50,7 +50,7 @@ struct Words<ViolationKind> {
                                                "unreadable-process", "false-report"};
 };
 
-// The number of findings of one kind for a slice, and the newest one as a message.
+// The number of violations of one kind by a slice, and the newest of them as a message.
 struct Violation {
   ViolationKind kind = ViolationKind::over_quota;
   uint64_t count = 0;

@@ -1,7 +1,7 @@
-// The devices that a program in a slice sees: the granted devices, less those that its environment hid with
-// CUDA_VISIBLE_DEVICES, in the order of that list. The list's numbers are the node's device indexes, and it
-// is parsed as NVIDIA's driver does (base/device_list.h). If a device is named twice, the whole list is
-// empty.
+// The devices that a program in a slice sees: the granted devices, without those that its environment hides
+// with CUDA_VISIBLE_DEVICES, in the order of that list. Numbers in the list are the node's device indexes,
+// and the list is parsed as NVIDIA's driver does (base/device_list.h). If a device is named twice, the whole
+// list is empty.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,9 @@
 
 namespace carve {
 
-// `machine` holds the UUID of each device of the node at its index; `granted` holds those of the slice in its
-// order. Both are texts as NVML writes them. `list` is the variable's value, or no value if it is not set.
+// `machine` has the UUID of each device of the node at its index; `granted` has the UUIDs of the slice's
+// devices in its order. Both are written as NVML writes them. `list` is the variable's value, or no value if
+// it is not set.
 std::vector<std::string> visible_devices(std::span<const std::string> machine,
                                          std::span<const std::string> granted,
                                          std::optional<std::string_view> list);

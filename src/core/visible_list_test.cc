@@ -7,7 +7,7 @@ namespace {
 
 const std::vector<std::string> machine = {"GPU-aa00", "GPU-ab11", "GPU-cc22", "GPU-dd33"};
 
-TEST(VisibleDevices, are_what_the_list_names_as_far_as_it_was_granted) {
+TEST(VisibleDevices, are_those_that_the_list_names_and_the_slice_was_granted) {
   const std::vector<std::string> granted = {"GPU-cc22", "GPU-aa00", "GPU-ab11"};
   const struct {
     std::optional<std::string_view> list;
@@ -21,7 +21,7 @@ TEST(VisibleDevices, are_what_the_list_names_as_far_as_it_was_granted) {
       {"GPU-ab,GPU-cc22", {"GPU-ab11", "GPU-cc22"}},
       {"GPU-AB1", {"GPU-ab11"}},
       {"gpu-ab1", {}},
-      {"GPU-a,2", {}},  // Matches two devices, so it names none.
+      {"GPU-a,2", {}},  // Matches two devices, so it names none of them.
       {"GPU-", {}},
       {"ab11", {}},
       {" 1 , 2", {"GPU-ab11", "GPU-cc22"}},
@@ -31,7 +31,7 @@ TEST(VisibleDevices, are_what_the_list_names_as_far_as_it_was_granted) {
       {"1,99999999999999999999,2", {"GPU-ab11"}},
       {"1,,2", {"GPU-ab11"}},
       {"1,MIG-ab11/0/0", {"GPU-ab11"}},
-      {"1,GPU-cc22", {"GPU-ab11"}},  // Numbers and UUIDs do not mix.
+      {"1,GPU-cc22", {"GPU-ab11"}},  // Numbers and UUIDs cannot be mixed.
       {"GPU-cc22,1", {"GPU-cc22"}},
       {"0x1", {"GPU-aa00"}},
       {"+1", {"GPU-ab11"}},

@@ -1,6 +1,6 @@
-// A word of an enumeration in a document. A document may come from a store or a program of another version,
-// or from a user: it keeps a word that is unknown here, so the document is shown and stored unchanged. An
-// absent field and an empty text are the empty word.
+// A word of an enumeration in a document. A document may come from a user, or from a store or program of
+// another version. So a word that is unknown here is kept, and the document is shown and stored unchanged. An
+// absent field and an empty string are the empty word.
 #pragma once
 
 #include <optional>

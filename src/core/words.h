@@ -39,7 +39,7 @@ constexpr std::optional<E> parse(std::string_view word) {
   return static_cast<E>(found - std::begin(Words<E>::words));
 }
 
-// Returns the words as a choice: "a, b or c".
+// Returns the words as alternatives: "a, b or c".
 std::string choice(std::span<const std::string_view> words);
 
 // Returns the value of a word, or a failure that names the known words.

@@ -26,7 +26,7 @@ void each_word_is_parsed_and_no_other() {
   }
 }
 
-TEST(Words, of_each_enumeration_are_parsed_and_no_other) {
+TEST(Words, of_each_enumeration_and_no_others_can_be_parsed) {
   each_word_is_parsed_and_no_other<Policy>();
   each_word_is_parsed_and_no_other<LatencyClass>();
   each_word_is_parsed_and_no_other<Isolation>();
@@ -39,13 +39,13 @@ TEST(Words, of_each_enumeration_are_parsed_and_no_other) {
   each_word_is_parsed_and_no_other<Reachability>();
 }
 
-TEST(Words, a_choice_reads_like_a_message) {
+TEST(Words, are_listed_as_alternatives_in_messages) {
   EXPECT_EQ(choice({}), "");
   EXPECT_EQ(choice(Words<LatencyClass>::words), "batch or latency");
   EXPECT_EQ(choice(Words<Isolation>::words), "none, memory or memory+compute");
 }
 
-TEST(Word, keeps_an_unknown_word_and_equals_no_value) {
+TEST(Word, keeps_an_unknown_word_but_has_no_value_for_it) {
   const auto known = Word<Policy>::from("fixed-share"), unknown = Word<Policy>::from("later");
   EXPECT_EQ(known.value(), Policy::fixed_share);
   EXPECT_EQ(known, Policy::fixed_share);
@@ -57,7 +57,7 @@ TEST(Word, keeps_an_unknown_word_and_equals_no_value) {
   for (size_t i = 0; i < std::size(Words<Policy>::words); ++i) EXPECT_NE(unknown, static_cast<Policy>(i));
 }
 
-TEST(Word, is_empty_without_a_text) {
+TEST(Word, is_empty_if_the_text_is_empty) {
   const Word<Policy> absent;
   EXPECT_TRUE(absent.empty());
   EXPECT_EQ(absent, Word<Policy>::from(""));

@@ -9,7 +9,7 @@
 
 namespace carve {
 
-// The number of reports of one error.
+// How often one error was reported.
 struct XidCount {
   uint32_t code = 0;
   uint64_t count = 0;
@@ -21,10 +21,10 @@ using XidCounts = std::map<uint32_t, uint64_t>;  // By code.
 std::vector<XidCount> listed(const XidCounts&);
 
 // Returns whether one program's work caused the error. The driver then ends only that program's work, and the
-// device stays healthy. Unknown numbers count as errors of the device.
+// device stays healthy. Unknown numbers are treated as errors of the device.
 bool is_fault_of_program(uint32_t xid);
 
-// "Xid 31 (GPU memory page fault)"; an unknown number has no meaning after it.
+// Returns "Xid 31 (GPU memory page fault)". An unknown number is not followed by a meaning.
 std::string xid_text(uint32_t xid);
 
 }  // namespace carve

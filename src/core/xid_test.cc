@@ -5,12 +5,12 @@
 namespace carve {
 namespace {
 
-TEST(Xid, a_known_number_has_a_meaning) {
+TEST(Xid, is_printed_with_its_meaning_if_known) {
   EXPECT_EQ(xid_text(31), "Xid 31 (GPU memory page fault)");
   EXPECT_EQ(xid_text(7777), "Xid 7777");
 }
 
-TEST(Xid, a_programs_fault_leaves_the_device_healthy) {
+TEST(Xid, of_a_program_leaves_the_device_healthy) {
   for (const uint32_t xid : {13, 31, 43, 45}) EXPECT_TRUE(is_fault_of_program(xid)) << xid;
   for (const uint32_t xid : {48, 63, 74, 79, 95, 7777}) EXPECT_FALSE(is_fault_of_program(xid)) << xid;
 }

@@ -13,7 +13,7 @@ Bytes held_in_all(const Balance& b) {
   return sum;
 }
 
-// Moves bytes from one account to another. The caller has checked that they are there.
+// Moves bytes from one account to another. The caller must have checked that `from` has enough.
 void move(Bytes& from, Bytes& to, Bytes amount) {
   invariant(amount <= from, "an account is never negative");
   from.count -= amount.count;
@@ -31,7 +31,7 @@ void settle_reserve(Balance& b) {
   invariant(b.reserved <= b.device.reserved);
 }
 
-// Returns whether every byte of the device is in one account, and the same for the promised shares.
+// Returns whether every byte of the device is in exactly one account, and the same for the promised shares.
 bool is_balanced(const Balance& b, Share promised) {
   return b.reserved.count + b.free.count + held_in_all(b).count == b.device.native.count &&
          b.free_share.basis_points + uint64_t{promised.basis_points} ==
@@ -79,7 +79,7 @@ Share Ledger::promised_on(const Balance& b) const {
   Share sum;
   for (const auto& [id, part] : b.held)
     sum.basis_points += promised_share(living_.at(id).slice.policy, part.share).basis_points;
-  invariant(sum <= unlimited_shares);  // So that the sum of 32-bit shares does not overflow.
+  invariant(sum <= unlimited_shares);  // Prevents the sum of 32-bit shares from overflowing.
   return sum;
 }
 
@@ -217,7 +217,7 @@ Outcome<void> Ledger::carry_out(const DeviceSeen& seen) {
   if (const auto good = see(seen.device); !good) return tl::unexpected(good.error());
   auto [place, fresh] = balances_.try_emplace(seen.device.uuid);
   Balance& b = place->second;
-  // If the device's size has changed, its free memory takes the difference, then the reserve settles.
+  // If the device's size has changed, its free memory changes by the difference. Then the reserve is settled.
   const Bytes held = held_in_all(b);
   invariant(!fresh || b.held.empty());
   b.device = seen.device;
@@ -328,11 +328,11 @@ Outcome<void> Ledger::apply(const Change& change) {
   return done;
 }
 
-// Returns whether the accounts of the devices that the change touched are balanced.
+// Returns whether the accounts of all devices that the change touched are balanced.
 bool Ledger::balanced(const Change& change) const {
   const auto is_balanced_at = [this](const Uuid& uuid) {
     const auto entry = balances_.find(uuid);
-    // A rejected change, and a record of the past, may name a device that is not in the ledger.
+    // A rejected change, or a record that has ended, may name a device that is not in the ledger.
     return entry == balances_.end() || is_balanced(entry->second, promised_on(entry->second));
   };
   if (const auto* seen = std::get_if<DeviceSeen>(&change)) return is_balanced_at(seen->device.uuid);

@@ -47,7 +47,7 @@ struct Book {
   }
 };
 
-TEST(Ledger, weights_may_sum_to_more_than_a_device_and_promises_may_not) {
+TEST(Ledger, allows_weights_but_not_promises_to_sum_to_more_than_a_device) {
   Book book;
   const auto with = [&](const char* name, Policy policy, uint32_t share) {
     Slice slice = holding(name, {{book.uuid(0), 1_GiB, {share}}});
@@ -72,7 +72,7 @@ TEST(Ledger, weights_may_sum_to_more_than_a_device_and_promises_may_not) {
   EXPECT_EQ(book.balance(0).free_share.basis_points, 4000u);
 }
 
-TEST(Ledger, a_grant_moves_bytes_from_free_to_its_holder_and_an_end_moves_them_back) {
+TEST(Ledger, moves_bytes_from_free_to_the_holder_at_a_grant_and_back_at_the_end) {
   Book book;
   EXPECT_EQ(book.balance(0).free, 15_GiB);
   ASSERT_TRUE(book.grant(holding("a", {{book.uuid(0), 4_GiB, {3000}}})));
@@ -86,7 +86,7 @@ TEST(Ledger, a_grant_moves_bytes_from_free_to_its_holder_and_an_end_moves_them_b
   EXPECT_TRUE(book.ledger.balanced());
 }
 
-TEST(LedgerDeathTest, a_lost_byte_stops_the_next_change_of_its_device_with_file_and_line) {
+TEST(LedgerDeathTest, aborts_at_the_next_change_of_a_device_that_lost_a_byte) {
   Book book;
   LostByte lost(book.ledger, book.uuid(0));
   EXPECT_FALSE(book.ledger.balanced());
@@ -111,7 +111,7 @@ TEST(Ledger, never_over_commits) {
   }
 }
 
-TEST(Ledger, an_alteration_moves_the_difference_and_remembers_what_was) {
+TEST(Ledger, moves_the_difference_and_keeps_the_old_terms_at_a_change_of_terms) {
   Book book;
   ASSERT_TRUE(book.grant(holding("a", {{book.uuid(0), 4_GiB, {3000}}, {book.uuid(1), 4_GiB, {3000}}})));
   ASSERT_TRUE(book.grant(holding("b", {{book.uuid(0), 4_GiB, {5000}}})));
@@ -155,7 +155,7 @@ TEST(Ledger, an_alteration_moves_the_difference_and_remembers_what_was) {
   EXPECT_FALSE(book.ledger.alter(id, was, morning)) << "the slice has ended";
 }
 
-TEST(Ledger, compute_is_granted_twice_only_if_allowed_and_comes_back_exactly) {
+TEST(Ledger, promises_compute_twice_only_if_allowed_and_releases_it_exactly) {
   Book book;
   const auto promise = [&](const char* name, uint32_t share) {
     const auto change =
@@ -177,20 +177,20 @@ TEST(Ledger, compute_is_granted_twice_only_if_allowed_and_comes_back_exactly) {
   EXPECT_TRUE(book.ledger.balanced());
 }
 
-TEST(Ledger, an_answer_about_shares_that_has_become_stale_is_refused) {
+TEST(Ledger, rejects_a_decision_that_has_become_stale) {
   Book book;
   ASSERT_TRUE(book.grant(holding("a", {{book.uuid(0), 1_GiB, {4000}}})));
   Terms more = terms_of(book.ledger.find("a")->slice);
   more.share = {6000};
   const auto altered = book.ledger.alter(book.ledger.find("a")->id, more, morning);
   const auto granted = book.ledger.grant(holding("b", {{book.uuid(0), 1_GiB, {6000}}}), morning);
-  ASSERT_TRUE(altered && granted) << "each change fits alone";
+  ASSERT_TRUE(altered && granted) << "each change fits by itself";
   ASSERT_TRUE(book.ledger.apply(*altered));
   EXPECT_FALSE(book.ledger.apply(*granted));
   EXPECT_EQ(book.balance(0).free_share.basis_points, 4000u);
 }
 
-TEST(Ledger, whole_devices_cannot_be_altered) {
+TEST(Ledger, rejects_changes_of_exclusive_slices) {
   Book book;
   Slice whole = holding("w", {{book.uuid(0), 15_GiB, {10000}}});
   whole.exclusive = true;
@@ -198,7 +198,7 @@ TEST(Ledger, whole_devices_cannot_be_altered) {
   EXPECT_FALSE(book.ledger.alter(book.ledger.find("w")->id, {1_GiB, {1}}, morning));
 }
 
-TEST(Ledger, a_name_is_unique_among_live_slices_and_free_afterwards) {
+TEST(Ledger, keeps_names_unique_among_live_slices_only) {
   Book book;
   ASSERT_TRUE(book.grant(holding("a", {{book.uuid(0), 1_GiB, {}}})));
   const auto again = book.grant(holding("a", {{book.uuid(0), 1_GiB, {}}}));
@@ -208,7 +208,7 @@ TEST(Ledger, a_name_is_unique_among_live_slices_and_free_afterwards) {
   EXPECT_TRUE(book.grant(holding("a", {{book.uuid(0), 1_GiB, {}}})));
 }
 
-TEST(Ledger, an_amount_that_does_not_change_stays_as_it_is_on_each_part) {
+TEST(Ledger, leaves_an_unchanged_amount_as_it_is_on_each_part) {
   Book book;
   ASSERT_TRUE(book.grant(holding("a", {{book.uuid(0), 4_GiB, {1000}}, {book.uuid(1), 1_GiB, {500}}})));
   const uint64_t id = book.ledger.find("a")->id;
@@ -232,7 +232,7 @@ TEST(Ledger, an_amount_that_does_not_change_stays_as_it_is_on_each_part) {
   EXPECT_EQ(book.balance(1).free, 13_GiB);
 }
 
-TEST(Ledger, a_holder_has_one_slice_at_a_time) {
+TEST(Ledger, allows_only_one_live_slice_per_holder) {
   Book book;
   const auto of_pod = [&](const char* name, const char* uid, const char* container) {
     Slice slice = holding(name, {{book.uuid(0), 1_GiB, {}}});
@@ -254,7 +254,7 @@ TEST(Ledger, a_holder_has_one_slice_at_a_time) {
   EXPECT_EQ(book.ledger.find_by_holder(book.ledger.find("b")->slice.holder)->slice.name, "b");
 }
 
-TEST(Ledger, the_same_request_is_granted_once) {
+TEST(Ledger, grants_a_repeated_request_only_once) {
   Book book;
   Slice a = holding("a", {{book.uuid(0), 1_GiB, {}}});
   a.request_id = "r1";
@@ -273,7 +273,7 @@ TEST(Ledger, the_same_request_is_granted_once) {
   EXPECT_THAT(late.error().message, HasSubstr("has ended"));
 }
 
-TEST(Ledger, a_larger_reserve_waits_until_slices_leave) {
+TEST(Ledger, lets_a_larger_reserve_wait_until_slices_end) {
   Book book;
   ASSERT_TRUE(book.grant(holding("a", {{book.uuid(0), 14_GiB, {}}})));
   ASSERT_TRUE(book.ledger.apply(*book.ledger.see(device(0, 16_GiB, 4_GiB))));
@@ -288,7 +288,7 @@ TEST(Ledger, a_larger_reserve_waits_until_slices_leave) {
   EXPECT_FALSE(book.ledger.see(device(0, 1_GiB, 2_GiB)));
 }
 
-TEST(Duration, trusts_the_monotonic_clock_within_a_boot_and_utc_across) {
+TEST(Duration, uses_the_monotonic_clock_within_a_boot_and_utc_across_boots) {
   // A step of UTC has no effect within a boot.
   EXPECT_EQ(duration_ns({5'000, "a", 100}, {9'000, "a", 150}), 50);
   EXPECT_EQ(duration_ns({9'000, "a", 100}, {5'000, "a", 150}), 50);
@@ -309,7 +309,7 @@ std::string written(const Ledger& ledger) {
   return out;
 }
 
-TEST(Ledger, random_histories_stay_balanced_and_survive_a_crash_at_every_step) {
+TEST(Ledger, stays_balanced_in_random_histories_with_crashes_at_every_step) {
   std::mt19937 dice(7);
   for (int history = 0; history < 60; ++history) {
     Memory store;
@@ -339,7 +339,7 @@ TEST(Ledger, random_histories_stay_balanced_and_survive_a_crash_at_every_step) {
         ASSERT_EQ(written(ledger), before) << "a refused change changed the ledger";
       }
       ASSERT_TRUE(ledger.balanced());
-      if (dice() % 8 == 0) {  // The agent is killed here; the next one reads the store.
+      if (dice() % 8 == 0) {  // The agent is killed here, and the next one reads the store.
         const Ledger again = reread(store);
         ASSERT_EQ(written(again), written(ledger));
         ASSERT_TRUE(again.balanced());

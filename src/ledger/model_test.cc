@@ -1,6 +1,6 @@
-// Tests the ledger against a model of it, with a scheduler driven by a seed. Four clients request, wait,
-// repeat requests, ask for more or less, and end their slices. The agent is killed between any two steps, and
-// its successor reads the store; the disk is full now and then. After each step the test checks that
+// Tests the ledger against a model, with a scheduler driven by a seed. Four clients request slices, wait,
+// repeat requests, change their slices' terms, and end them. The agent is killed between any two steps, and
+// its successor reads the store; the disk is sometimes full. After each step the test checks that
 //
 //  - every byte is in exactly one account;
 //  - a client that got the answer "granted" has its slice;
@@ -33,11 +33,11 @@ Device device(unsigned index) {
 }
 
 struct Client {
-  std::string request_id;  // Id of the grant that the client requests or has.
+  std::string request_id;  // Id of the grant that the client requests or has received.
   Slice wanted;
-  std::optional<Change> decided;  // A decision that is not posted yet and may be stale.
-  std::optional<uint64_t> told;   // The client's record according to its last answer.
-  bool gave_back = false;         // The client requested the end and has no answer yet.
+  std::optional<Change> decided;  // A decision that has not been posted yet and may be stale.
+  std::optional<uint64_t> told;   // The client's record according to the last response.
+  bool gave_back = false;         // The client has requested the end and has no response yet.
 };
 
 class World {
@@ -53,11 +53,11 @@ class World {
     Client& client = clients_[c];
     if (dice_() % 14 == 0) return crash();
     if (client.decided) return post_it(client, c);
-    if (!client.told) {  // Requests, or repeats the request under the same id.
+    if (!client.told) {  // Sends a request, or repeats it under the same id.
       if (const auto change = ledger_.grant(client.wanted, now))
         client.decided = *change;
       else if (dice_() % 3 == 0)
-        wish(c);  // Insufficient capacity: sends another request the next time.
+        wish(c);  // Insufficient capacity. Sends another request the next time.
     } else if (dice_() % 3 == 0 && ledger_.living().contains(*client.told)) {
       Terms terms = terms_of(ledger_.living().at(*client.told).slice);
       terms.memory = {(dice_() % 9 + 1ull) << 30};
@@ -68,7 +68,7 @@ class World {
       if (const auto change = ledger_.end(*client.told, now, "given back"))
         client.decided = *change;
       else
-        client.told.reset(), wish(c);  // The record ended before the crash, and the client got no answer.
+        client.told.reset(), wish(c);  // The record ended before the crash, but the client got no response.
     }
   }
 
@@ -118,7 +118,7 @@ class World {
                                        {}});
   }
 
-  // The three steps of post(), with a kill of the agent between any two of them.
+  // The three steps of post(), with the agent killed between any two of them.
   void post_it(Client& client, unsigned c) {
     const Change change = *client.decided;
     client.decided.reset();
@@ -155,7 +155,7 @@ class World {
   unsigned requests_ = 0;
 };
 
-TEST(Model, no_interleaving_and_no_crash_loses_doubles_or_over_commits) {
+TEST(Model, loses_doubles_and_over_commits_nothing_in_any_interleaving_with_crashes) {
   unsigned granted = 0, stale = 0, crashes = 0, between = 0, altered = 0;
   for (unsigned seed = 0; seed < 4000; ++seed) {
     World world(seed);

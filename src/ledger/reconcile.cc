@@ -68,8 +68,8 @@ bool same(const Device& a, const Device& b) {
   return a.index == b.index && a.name == b.name && a.native == b.native && a.reserved == b.reserved;
 }
 
-// Devices come first, with the ledger's reserve: the bytes held by slices must fit before a larger reserve
-// takes memory.
+// Devices come first, with the reserve from the ledger, because the bytes held by slices must fit before a
+// larger reserve takes memory.
 void compare_devices(List& list, const Observed& seen) {
   for (const Device& d : seen.devices) {
     const std::string subject = fmt::format("device {} ({})", d.index, text(d.uuid));
@@ -97,8 +97,8 @@ void compare_devices(List& list, const Observed& seen) {
   }
 }
 
-// After a loss the end of a slice is unknown. Its record ends when the agent last saw it alive, so no time is
-// billed after its possible end.
+// Returns the time at which the agent last saw the slice alive. If the newest changes were lost, the end of a
+// slice is unknown, so its record ends at this time, and no time is billed after its possible end.
 Stamp last_seen_alive(const Ledger& ledger, const UsageRecord& record) {
   const std::optional<Stamp>& alive = ledger.last_alive();
   return alive && alive->utc_ns > record.from.utc_ns ? *alive : record.from;
@@ -127,8 +127,8 @@ std::vector<Altered> lost_terms(const UsageRecord& known, const UsageRecord& new
   return out;
 }
 
-// A slice may have grown into another one's released capacity, so changes that do not fit yet are retried
-// after the others.
+// A slice may have grown into capacity that another slice released, so changes that do not fit yet are
+// retried after the others.
 void add_lost_terms(List& list, const Observed& seen) {
   invariant(seen.is_behind);
   std::vector<Altered> waiting;
@@ -139,7 +139,7 @@ void add_lost_terms(List& list, const Observed& seen) {
   }
   for (size_t before = waiting.size() + 1; waiting.size() < before;) {
     before = waiting.size();
-    std::set<uint64_t> kept;  // The changes of one slice stay in their order.
+    std::set<uint64_t> kept;  // Slices of which a change did not fit; keeps the order within a slice.
     std::erase_if(waiting, [&](const Altered& change) {
       Ledger tried = list.after;
       if (kept.contains(change.id) || !tried.apply(change)) return kept.insert(change.id), false;
@@ -178,7 +178,8 @@ void end_what_is_over(List& list, const Observed& seen, const Stamp& now) {
     const std::string why = record.from.boot_id == seen.boot_id
                                 ? "its last process ended while the agent was not running"
                                 : "the node was rebooted";
-    // After a machine crash it ends when the agent last saw it alive: the outage is not billed.
+    // After a machine crash, the record ends when the agent last saw the slice alive, so the outage is not
+    // billed.
     const Stamp when = record.from.boot_id == seen.boot_id ? now : last_seen_alive(list.after, record);
     list.add(DriftKind::slice_over, "slice " + record.slice.name, record.slice.name, "live", why,
              Ended{record.id, when, why});
@@ -208,7 +209,7 @@ void compare_terms_of_devices(List& list, const Observed& seen) {
     const auto known = list.after.balances().find(d.uuid);
     if (known == list.after.balances().end() || same(known->second.device, d)) continue;
     const auto change = list.after.see(d);
-    if (!change) continue;  // Too small: reported already.
+    if (!change) continue;  // The device is too small, which was already reported.
     list.add(DriftKind::device_differs, fmt::format("device {} ({})", d.index, text(d.uuid)), "",
              told(known->second.device), "the driver reports " + told(d), *change);
   }
@@ -224,7 +225,7 @@ std::vector<Drift> find_drift(const Ledger& ledger, const Observed& seen, const 
   add_lost_records(list, seen);
   if (seen.has_processes) end_what_is_over(list, seen, now);
   compare_pages(list, seen);
-  // A new reserve waits until each live slice is recorded.
+  // A new reserve is only applied once all live slices are recorded.
   if (seen.has_processes) compare_terms_of_devices(list, seen);
   invariant(list.after.balanced());
   return std::move(list.all);

@@ -32,7 +32,7 @@ UsageRecord holding(uint64_t id, std::string name, unsigned on, Bytes memory) {
   return record;
 }
 
-// Two devices; "a" holds 4 GiB of the first, "b" 6 GiB of the second.
+// Two devices. "a" holds 4 GiB of the first, and "b" 6 GiB of the second.
 Ledger book() {
   Ledger ledger;
   for (unsigned i = 0; i < 2; ++i) EXPECT_TRUE(ledger.apply(*ledger.see(device(i))));
@@ -50,12 +50,12 @@ Observed in_agreement() {
   return seen;
 }
 
-TEST(FindDrift, a_correct_ledger_is_not_changed) {
+TEST(FindDrift, changes_nothing_in_a_correct_ledger) {
   EXPECT_TRUE(find_drift(book(), in_agreement(), now).empty());
 }
 
-// The node lost power: a record ends when the agent last saw its slice alive, and the outage is not billed.
-TEST(FindDrift, after_a_reboot_a_record_ends_at_the_last_minute_that_was_written) {
+// The node lost power. A record ends when the agent last saw its slice alive, so the outage is not billed.
+TEST(FindDrift, ends_records_at_the_last_recorded_minute_after_a_reboot) {
   const Stamp alive{5'000, "boot", 50}, later{9'000'000, "next boot", 3};
   for (const bool recorded : {true, false}) {
     Ledger ledger = book();
@@ -69,12 +69,12 @@ TEST(FindDrift, after_a_reboot_a_record_ends_at_the_last_minute_that_was_written
     for (const Drift& d : find_drift(ledger, seen, later)) ASSERT_TRUE(!d.change || ledger.apply(*d.change));
     ASSERT_EQ(ledger.ended().size(), 2u);
     EXPECT_EQ(ledger.ended().back().to, recorded ? alive : now)
-        << "without a minute it ends at its beginning";
+        << "without a recorded minute, the record ends at its beginning";
     EXPECT_EQ(ledger.ended().back().busy_ns, recorded ? 77u : 0u);
   }
 }
 
-TEST(FindDrift, each_drift_has_a_kind_a_resolution_and_a_message) {
+TEST(FindDrift, returns_a_kind_a_resolution_and_a_message_for_each_drift) {
   struct Row {
     DriftKind kind;
     Resolution resolution;
@@ -141,9 +141,9 @@ TEST(FindDrift, each_drift_has_a_kind_a_resolution_and_a_message) {
 }
 
 // The size is settled first. The reserve changes in a second step, when the live slices are known.
-TEST(FindDrift, a_device_of_another_size_keeps_the_reserve_of_the_book_as_far_as_it_has_it) {
+TEST(FindDrift, keeps_the_ledgers_reserve_of_a_resized_device_in_the_first_step) {
   struct Row {
-    Bytes native, reserve;  // Reported by the driver, and requested.
+    Bytes native, reserve;  // As the driver reports it, and the requested reserve.
     Bytes kept;             // Reserve after the first step.
   };
   for (const Row& row :
@@ -166,11 +166,11 @@ TEST(FindDrift, a_device_of_another_size_keeps_the_reserve_of_the_book_as_far_as
   }
 }
 
-TEST(FindDrift, a_lost_book_is_written_again_from_the_notes_as_far_as_they_can_be_true) {
+TEST(FindDrift, restores_a_lost_ledger_from_the_state_files_as_far_as_they_fit) {
   Observed seen = in_agreement();
   seen.is_behind = true;
   seen.state_files.push_back({"much", holding(3, "much", 1, 12_GiB)});  // Does not fit next to "b".
-  // Its state file belongs to another slice.
+  // The state file names another slice.
   seen.state_files.push_back({"d", holding(4, "another", 0, 1_GiB)});
   seen.state_files.push_back({"e", {}});
   Ledger ledger;
@@ -189,9 +189,9 @@ TEST(FindDrift, a_lost_book_is_written_again_from_the_notes_as_far_as_they_can_b
   EXPECT_EQ(ledger.balances().at(device(0).uuid).free, 11_GiB);
 }
 
-// An older copy of the ledger: since then "a" has ended, another "a" was granted in its place, "b" has
+// An older copy of the ledger. Since then, "a" has ended, another "a" was granted in its place, "b" has
 // released memory and "c" has grown into it.
-TEST(FindDrift, a_ledger_that_is_behind_follows_the_state_files) {
+TEST(FindDrift, updates_a_ledger_that_is_behind_from_the_state_files) {
   Ledger ledger;
   for (unsigned i = 0; i < 2; ++i) ASSERT_TRUE(ledger.apply(*ledger.see(device(i))));
   for (const auto& [id, name, memory] : {std::tuple{1, "a", 10_GiB}, {2, "b", 4_GiB}, {3, "c", 1_GiB}})
@@ -218,9 +218,9 @@ TEST(FindDrift, a_ledger_that_is_behind_follows_the_state_files) {
   EXPECT_TRUE(find_drift(ledger, seen, now).empty());
 }
 
-// For any ledger and any observation the changes can be posted in order. The ledger stays balanced and keeps
-// no slice without processes; afterwards no drift requires a change.
-TEST(FindDrift, posting_the_changes_leaves_nothing_to_change) {
+// For any ledger and any observation, the changes can be posted in order, and the ledger stays balanced.
+// Afterwards it contains no slice without processes, and no drift requires a change.
+TEST(FindDrift, returns_changes_that_leave_nothing_to_change) {
   for (unsigned seed = 0; seed < 2'000; ++seed) {
     std::mt19937 dice(seed);
     Ledger ledger;
@@ -247,7 +247,7 @@ TEST(FindDrift, posting_the_changes_leaves_nothing_to_change) {
         seen.state_files.back().record =
             holding(dice() % 8, std::string(1, dice() % 8 == 0 ? 'x' : name), dice() % 4, size());
     }
-    // The agent's order: first the drift that is visible without a scan of processes, then all.
+    // In the agent's order: first the drift that is visible without a scan of processes, then all drift.
     const auto carried_out = [&] {
       std::set<std::string> removed;
       for (const Drift& d : find_drift(ledger, seen, now)) {

@@ -1,4 +1,4 @@
-// Usage records: which slice held how much, from when to when, and why it ended. An invoice is a sum over
+// Usage records: which slice held how much, from when to when, and why it ended. Invoices are computed from
 // them.
 //
 // A time has three numbers, because no single clock is right. Users and invoices use UTC, and UTC can be
@@ -26,8 +26,9 @@ struct Stamp {
 // Returns the duration in nanoseconds, at least 0.
 int64_t duration_ns(const Stamp& from, const Stamp& to);
 
-// The terms that can change while a slice lives. Memory and share apply to each of its devices. If its parts
-// differ, they are those of the first part, and set_terms() keeps an unchanged amount as it is on each.
+// The terms that can change while a slice lives. Memory and share apply to each of its devices. If the parts
+// differ, the terms are those of the first part, and set_terms() leaves an unchanged amount as it is on each
+// part.
 struct Terms {
   Bytes memory;
   Share share;
@@ -56,13 +57,13 @@ struct UsedAmounts {
 
 struct UsageRecord {
   uint64_t id = 0;  // Unique; an id is never reused.
-  Slice slice;      // The slice as it is now, or was at its end.
+  Slice slice;      // The slice as it is now or was at its end.
   Stamp from;
   std::optional<Stamp> to;  // End of the record; no value while the slice lives.
   std::string end_reason;   // Why the slice ended; empty while it lives.
-  uint64_t busy_ns = 0;     // Time charged to it on all its devices, as of the last Alive change, or its end.
+  uint64_t busy_ns = 0;     // Time charged to it on all its devices, as of the last Alive change or its end.
   uint64_t peak_bytes =
-      0;  // Largest number of bytes charged to it on one of its devices, as of the same moment.
+      0;  // The most bytes that were charged to it on one of its devices, as of the same time.
   // Earlier terms, oldest first. Each period begins at the end of the one before it, the first at `from`; the
   // current terms are in `slice`.
   std::vector<Period> periods;
@@ -70,10 +71,10 @@ struct UsageRecord {
   friend bool operator==(const UsageRecord&, const UsageRecord&) = default;
 };
 
-// A part of a list of usage records, as in the agent's API.
+// A page of a list of usage records, as in the agent's API.
 struct UsagePage {
   std::vector<UsageRecord> records;
-  uint64_t last = 0;  // The id to continue after; if it does not change, there are no more records.
+  uint64_t last = 0;  // The id after which to continue. If it does not change, there are no more records.
 };
 
 }  // namespace carve::ledger

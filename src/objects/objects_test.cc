@@ -33,7 +33,8 @@ TEST(Objects, all_errors_of_a_document_are_reported_together) {
                                               "spec.run.env.B", "spec.replcas"}));
   EXPECT_EQ(read.error()[0].value, "7");
   EXPECT_EQ(read.error()[1].message, R"(spec.replicas: "x" is not a non-negative whole number)");
-  EXPECT_TRUE(read.error()[4].message.starts_with("spec.replcas: unknown field; the fields are autoscale, cpu,"))
+  EXPECT_TRUE(
+      read.error()[4].message.starts_with("spec.replcas: unknown field; the fields are autoscale, cpu,"))
       << read.error()[4].message;
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
-// Returns whether each component is a name: not empty, not "..", without NUL.
+// Returns whether each component is a name, which is not empty, not ".." and has no NUL.
 bool has_names_only(const std::string& path) {
   return !path.empty() && path.front() != '/' && path.back() != '/' && path.find("//") == std::string::npos &&
          ("/" + path + "/").find("/../") == std::string::npos && path.find('\0') == std::string::npos;

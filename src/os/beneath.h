@@ -1,5 +1,5 @@
-// Opens a file below a folder, for paths that a caller chose. No path leads out of the folder: "..", absolute
-// paths and symbolic links are refused, even if a folder is exchanged for a link in between.
+// Opens a file below a folder, for paths that a caller chose. No path can leave the folder: "..", absolute
+// paths and symbolic links are rejected, even if a folder is replaced by a link in the meantime.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ Fd open_beneath(int folder, const std::string& path);
 // it is another kind of file.
 std::optional<std::string> read_beneath(int folder, const std::string& path, size_t max_bytes);
 
-// The same as open_beneath(), with one openat(2) per component with O_NOFOLLOW.
+// Does the same as open_beneath() with one openat(2) with O_NOFOLLOW per component.
 Fd walk_beneath(int folder, const std::string& path);
 
 }  // namespace carve::os

@@ -12,8 +12,8 @@
 namespace carve::os {
 namespace {
 
-// Two words of 32 capabilities each. The system calls are used directly, because libcap would be one more
-// dependency for these two.
+// Two words of 32 capabilities each. The system calls are used directly, because libcap would be another
+// dependency for only two calls.
 struct Sets {
   __user_cap_data_struct words[_LINUX_CAPABILITY_U32S_3] = {};
 };
@@ -40,9 +40,9 @@ Outcome<void> keep_capabilities(std::initializer_list<int> kept) {
     wanted.words[i].permitted &= sets.words[i].permitted;
     wanted.words[i].effective = wanted.words[i].permitted;
   }
-  prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);  // Fails on kernels that have none.
+  prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);  // Fails on kernels without ambient capabilities.
   if (syscall(SYS_capset, &header, wanted.words) != 0)
-    return failure(FailureKind::unavailable, "cannot give up capabilities: {}", strerror(errno));
+    return failure(FailureKind::unavailable, "cannot drop capabilities: {}", strerror(errno));
   return {};
 }
 

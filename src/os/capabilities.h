@@ -10,8 +10,8 @@ namespace carve::os {
 // Returns whether the capability is in effect; `capability` is one of linux/capability.h.
 bool has_capability(int capability);
 
-// Gives up all capabilities except these, forever: an executed program does not get the others either,
-// unless this is root.
+// Drops all capabilities except these permanently. An executed program does not get the others either, unless
+// this process is root.
 Outcome<void> keep_capabilities(std::initializer_list<int> kept);
 
 }  // namespace carve::os

@@ -16,7 +16,7 @@ inline int64_t read_clock(clockid_t clock) {
 inline int64_t monotonic_ns() { return read_clock(CLOCK_MONOTONIC); }
 inline int64_t utc_ns() { return read_clock(CLOCK_REALTIME); }
 
-// Returns a moment in UTC in RFC 3339 form, with 3 or 9 decimals: "2026-11-23T10:00:00.123Z".
+// Returns a UTC time in RFC 3339 form with 3 or 9 decimals: "2026-11-23T10:00:00.123Z".
 enum class Decimals : uint8_t { milliseconds, nanoseconds };
 std::string rfc3339(int64_t utc_ns, Decimals);
 

@@ -10,9 +10,9 @@
 namespace carve::os {
 namespace {
 
-constexpr size_t max_shown_bytes = 80;  // Bytes of a wrong value in the message about it.
+constexpr size_t max_shown_bytes = 80;  // Bytes of an invalid value that are shown in an error message.
 
-// Returns CLI11's form of the table. A repeated option keeps all its values; unknown words are kept too.
+// Returns the table in CLI11's form. A repeated option keeps all its values, and unknown words are kept too.
 std::unique_ptr<CLI::App> app(const CommandLine& line) {
   auto app = std::make_unique<CLI::App>(line.about, line.program);
   app->set_help_flag();
@@ -45,8 +45,8 @@ Outcome<void> check(const CommandLine& line, const OptionForm& form, const std::
     return failure(FailureKind::invalid_argument, "{} '{}' has a control character; use printable characters",
                    form.name, shown(value));
   if (!form.repeatable && value != first)
-    return failure(FailureKind::invalid_argument, "{} '{}': an earlier {} is '{}'; give it only once", form.name,
-                   shown(value), form.name, shown(first));
+    return failure(FailureKind::invalid_argument, "{} '{}': an earlier {} is '{}'; give it only once",
+                   form.name, shown(value), form.name, shown(first));
   if (!form.words.empty()) return known_word(form.name, value, form.noun, form.words);
   return {};
 }
@@ -88,7 +88,7 @@ std::string CommandLine::completion() const {
     if (!form.words.empty())
       cases += fmt::format("    {}) words=\"{}\" ;;\n", form.name, fmt::join(form.words, " "));
     else if (form.takes_value())
-      cases += fmt::format("    {}) return ;;\n", form.name);  // Bash completes a file name.
+      cases += fmt::format("    {}) return ;;\n", form.name);  // Bash completes file names.
   }
   std::string function = program;
   std::ranges::replace(function, '-', '_');

@@ -1,6 +1,7 @@
-// The command line of a program that has options and no verbs. One table of rows is its parser, its help and
-// its completion. CLI11 splits the words into options and values and prints the help. Messages about a wrong
-// value are Carve's own, because CLI11's messages have neither the allowed values nor how to fix it.
+// The command line of a program that has options but no subcommands. Its parser, its help and its completion
+// come from one table. CLI11 splits the words into options and values and prints the help. Messages about
+// invalid values are Carve's own, because CLI11's messages contain neither the allowed values nor how to fix
+// the error.
 //
 //   const std::vector<os::OptionRow<Options>> option_rows = {
 //       {.name = "--state", .value = "DIR", .help = "directory of the ledger", .store = ...}, ...};
@@ -32,11 +33,11 @@ template <class Options>
 struct OptionRow {
   const char* name;         // "--state"
   const char* letter = "";  // "-h"
-  const char* value = "";   // Name of the value in the help. Empty if the option takes none.
+  const char* value = "";   // Name of the value in the help. Empty if the option takes no value.
   const char* help = "";
   // Stores a value. Fails if the value breaks a rule.
   Outcome<void> (*store)(Options&, const std::string& value) = nullptr;
-  std::vector<std::string_view> words;  // Allowed values. Empty means any.
+  std::vector<std::string_view> words;  // Allowed values. Empty if any value is allowed.
   const char* noun = "";                // A noun for the words: "an action".
   bool repeatable = false;
 
@@ -71,17 +72,18 @@ CommandLine command_line(const char* program, const char* about, const char* foo
   return out;
 }
 
-// Prints "PROGRAM: MESSAGE" to standard error, and returns the exit status: 2 for a wrong command line,
-// else 1.
+// Prints "PROGRAM: MESSAGE" to standard error and returns the exit status: 2 for an invalid command line,
+// otherwise 1.
 int complain(const char* program, const Failure&);
 // Prints the text of --help, --version or --completion, and returns the exit status.
 int print_text(const std::string& text);
 
-// Returns the word for a one-line message: at most 80 bytes, with '?' for each control character.
+// Returns the word for a one-line message: at most 80 bytes, with '?' in place of each control character.
 std::string shown(const std::string& word);
 bool is_control(char);
 
-// Returns a failure if the value of the option is not one of the words. `noun` is the noun for the words.
+// Returns a failure if the value of the option is not one of the words. `noun` describes the words in the
+// message.
 Outcome<void> known_word(const std::string& option, const std::string& value, const char* noun,
                          const std::vector<std::string_view>& words);
 

@@ -51,7 +51,7 @@ namespace {
 
 bool is_own(const struct stat& info) { return info.st_uid == 0 || info.st_uid == geteuid(); }
 
-// A user who may write in a directory may replace every socket and file in it.
+// Checks the owner, because a user who may write to a directory can replace every socket and file in it.
 Outcome<void> check_owner(const std::string& path) {
   struct stat link {
   }, info{};

@@ -1,4 +1,4 @@
-// A file descriptor with one owner: closed when it goes out of scope.
+// A file descriptor with one owner. It is closed when the owner goes out of scope.
 #pragma once
 
 #include <unistd.h>

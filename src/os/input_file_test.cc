@@ -11,7 +11,7 @@ namespace {
 
 using testing::StartsWith;
 
-TEST(InputFile, is_read_completely_or_the_message_has_the_reason) {
+TEST(InputFile, is_read_completely_or_rejected_with_a_reason) {
   char name[] = "/tmp/carve-input-XXXXXX";
   const std::string folder = mkdtemp(name);
   std::ofstream(folder + "/full") << "12345";

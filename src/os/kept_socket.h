@@ -1,5 +1,5 @@
-// A listening socket whose file is recreated if it was removed or replaced. The program is reachable only by
-// that path: without the file it keeps running, but every new caller is refused.
+// A listening socket whose file is recreated if it was removed or replaced. The program can only be reached
+// by that path. Without the file it would keep running, but no new client could connect.
 #pragma once
 
 #include <sys/types.h>
@@ -15,11 +15,12 @@ namespace carve::os {
 
 class KeptSocket {
  public:
-  // The file must exist now. `make` binds another socket there, and `serve` uses it instead of the old one.
+  // The file must exist when the object is constructed. `make` binds another socket there, and `serve` uses
+  // it instead of the old one.
   KeptSocket(std::string path, std::function<Outcome<Fd>()> make, std::function<void(Fd)> serve);
 
-  // Checks that the file exists: one system call, so call it each second. Returns a message for each loss,
-  // and one if the socket cannot be recreated.
+  // Checks that the file exists. This is one system call, to be made every second. Returns a message for each
+  // loss, and one message if the socket cannot be recreated.
   std::optional<std::string> check();
 
  private:
@@ -34,7 +35,7 @@ class KeptSocket {
   const std::function<Outcome<Fd>()> make_;
   const std::function<void(Fd)> serve_;
   std::optional<FileId> file_;
-  bool failed_ = false;  // This was reported.
+  bool failed_ = false;  // The failure has been reported.
 };
 
 }  // namespace carve::os

@@ -21,7 +21,7 @@ struct SocketFolder {
   ~SocketFolder() { std::filesystem::remove_all(path); }
 };
 
-TEST(KeptSocket, is_made_again_after_it_was_removed_or_replaced) {
+TEST(KeptSocket, is_recreated_after_it_was_removed_or_replaced) {
   const SocketFolder folder;
   const std::string path = folder.path / "s";
   const auto make = [&] { return listen_at(path, SOCK_STREAM, 0600); };
@@ -39,7 +39,7 @@ TEST(KeptSocket, is_made_again_after_it_was_removed_or_replaced) {
   EXPECT_EQ(kept.check(), "the socket " + path + " was replaced and has been recreated");
   EXPECT_FALSE(kept.check());
 
-  // A file that is not a socket stays; that is reported once, and its removal is noticed.
+  // A file that is not a socket is left alone. This is reported once, and the removal of the file is noticed.
   unlink(path.c_str());
   std::ofstream(path) << "text";
   ASSERT_TRUE(kept.check());

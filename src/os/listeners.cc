@@ -18,7 +18,7 @@ namespace {
 
 constexpr unsigned tcp_listen = 10;        // TCP_LISTEN of the kernel's tcp_states.h.
 constexpr unsigned cgroup_attribute = 21;  // INET_DIAG_CGROUP_ID; the headers of older kernels lack it.
-constexpr size_t max_listeners = 64;       // SO_REUSEPORT allows many.
+constexpr size_t max_listeners = 64;       // SO_REUSEPORT allows several listeners.
 
 struct Request {
   nlmsghdr header;

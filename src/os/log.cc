@@ -26,7 +26,7 @@ spdlog::logger& diary() {
 
 constexpr int64_t report_interval_ns = 60 * second;
 
-// No other lock is taken while `mutex` is held.
+// While `mutex` is held, no other lock is taken.
 struct Quotas {
   Mutex mutex;
   EventBudgets budgets GUARDED_BY(mutex);

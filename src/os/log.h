@@ -1,9 +1,9 @@
 // The agent's log on stderr: changes and failures, one line each. Successful requests are logged at `debug`.
-// The events of slices are also in the API (GET /v1/events). A text from outside stays on one line
+// The events of slices are also in the API (GET /v1/events). Text from outside is kept on one line
 // (core/escaped.h).
 //
-// A line that others can cause has a Cause, which has a quota (core/event_budget.h). One line per minute
-// reports how many lines of a cause were left out. Thread-safe.
+// A line that others can cause has a Cause, which has a quota (core/event_budget.h). For each cause, one line
+// per minute reports how many lines were left out. The functions are thread-safe.
 #pragma once
 
 #include <fmt/format.h>
@@ -27,11 +27,11 @@ void write_info(const std::string&);
 void write_warning(const std::string&);
 void write_error(const std::string&);
 
-// Returns whether the quota of the cause has room for a line, and takes it.
+// Returns whether the quota of the cause allows another line, and if so, counts the line.
 bool may_write(const Cause&);
 // Writes a line for each cause whose lines were left out since the last call.
 void write_left_out();
-// Calls it each minute.
+// Calls write_left_out() every minute.
 void report_left_out(Loop&);
 
 template <class... A>

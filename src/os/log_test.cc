@@ -14,8 +14,9 @@ size_t count(const std::string& text, const std::string& part) {
   return out;
 }
 
-// The quota grows while the test runs, so the sum of written and left-out lines is compared with the total.
-TEST(Log, one_line_counts_the_lines_of_a_cause_beyond_its_quota) {
+// The quota grows while the test runs, so the test compares the sum of written and left-out lines with the
+// total.
+TEST(Log, counts_the_lines_of_a_cause_beyond_its_quota_in_one_line) {
   constexpr uint64_t lines = 3 * EventBudgets::burst;
   testing::internal::CaptureStderr();
   for (uint64_t i = 0; i < lines; ++i) log::info(Cause{.who = "uid 1000"}, "request number {}", i);
@@ -27,17 +28,17 @@ TEST(Log, one_line_counts_the_lines_of_a_cause_beyond_its_quota) {
   EXPECT_GE(written, EventBudgets::burst);
   EXPECT_EQ(count(text, " request of another user\n"), 1u);
   EXPECT_EQ(count(text, fmt::format(" uid 1000: {} more lines in the last ", lines - written)), 1u);
-  EXPECT_EQ(count(text, "were not logged\n"), 1u) << "they are reported once";
+  EXPECT_EQ(count(text, "were not logged\n"), 1u) << "left-out lines are reported only once";
 }
 
-TEST(Log, lines_without_a_cause_have_no_quota) {
+TEST(Log, has_no_quota_for_lines_without_a_cause) {
   constexpr uint64_t lines = 2 * EventBudgets::burst;
   testing::internal::CaptureStderr();
   for (uint64_t i = 0; i < lines; ++i) log::info("turn {}", i);
   EXPECT_EQ(count(testing::internal::GetCapturedStderr(), " turn "), lines);
 }
 
-TEST(Log, root_and_the_programs_own_user_have_a_reserve) {
+TEST(Log, has_a_reserve_for_root_and_the_programs_own_user) {
   EXPECT_EQ(cause_of_user(0).who, "root");
   EXPECT_TRUE(cause_of_user(0).has_reserve);
   EXPECT_TRUE(cause_of_user(geteuid()).has_reserve);

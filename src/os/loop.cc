@@ -56,7 +56,7 @@ void Loop::run_due_timers() {
     auto due = timers_.extract(timers_.begin());
     due.mapped().call();
     if (due.mapped().period == 0) continue;
-    // A late timer runs once, not several times.
+    // A late timer runs only once, however many periods have passed.
     due.key() = std::max(due.key() + due.mapped().period, monotonic_ns() + 1);
     timers_.insert(std::move(due));
   }
@@ -72,10 +72,10 @@ void Loop::run() {
     const int count = epoll_wait(epoll_.get(), events, 64, timeout);
     turns_.began_ns.store(monotonic_ns(), std::memory_order_relaxed);
     for (int i = 0; i < count && !stopped_; ++i) {
-      const uint64_t key = events[i].data.u64;  // A copy: the kernel's struct is packed.
+      const uint64_t key = events[i].data.u64;  // A copy, because the kernel's struct is packed.
       const auto found = watched_.find(key);
       if (found == watched_.end()) continue;
-      const auto call = found->second.call;  // A copy: the callback may forget itself.
+      const auto call = found->second.call;  // A copy, because the callback may forget itself.
       call(events[i].events);
     }
     run_due_timers();

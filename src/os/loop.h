@@ -2,8 +2,8 @@
 // the other, so the agent needs no lock. Code that may block (NVML) has its own thread and posts its results
 // (post(), os/worker.h, os/workers.h).
 //
-// A callback may forget any descriptor, including its own. A forgotten descriptor is not called again, even
-// if the kernel had already reported it.
+// A callback may forget any descriptor, including its own. The callback of a forgotten descriptor is not
+// called again, even if the kernel had already reported an event.
 #pragma once
 
 #include <sys/epoll.h>
@@ -21,7 +21,8 @@
 
 namespace carve::os {
 
-// The turns of a loop: what it does between two waits. Written by the loop's thread, read by any.
+// The turns of a loop, which is what it does between two waits. Written by the loop's thread and read by any
+// thread.
 struct LoopTurns {
   std::atomic<int64_t> began_ns = 0;    // CLOCK_MONOTONIC of the current turn; 0 while it waits.
   std::atomic<int64_t> longest_ns = 0;  // Since the loop began to run.
@@ -34,7 +35,7 @@ class Loop {
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  // Level-triggered. The caller keeps the descriptor and must forget it before closing it.
+  // Level-triggered. The caller owns the descriptor and must forget it before closing it.
   void watch(int fd, uint32_t events, std::function<void(uint32_t events)> call);
   void watch_for(int fd, uint32_t events);  // Changes the events of a watched descriptor.
   void forget(int fd);
@@ -42,12 +43,12 @@ class Loop {
   void every(int64_t ns, std::function<void()> call);
   void after(int64_t ns, std::function<void()> call);  // Runs once.
 
-  // May be called in any thread: `call` runs soon in the loop's thread, after earlier posted calls.
+  // May be called in any thread. `call` soon runs in the loop's thread, after calls that were posted earlier.
   void post(std::function<void()> call) const { poster_.post(std::move(call)); }
-  // For threads that may outlive the loop.
+  // For use by threads that may outlive the loop.
   const LoopPoster& poster() const { return poster_; }
 
-  void run();  // Runs until stop(). It may then be run again.
+  void run();  // Runs until stop(), after which it may be run again.
   const LoopTurns& turns() const { return turns_; }
   void stop() { stopped_ = true; }
 

@@ -9,7 +9,7 @@
 
 namespace carve::os {
 
-// No other lock is taken while `mutex` is held.
+// While `mutex` is held, no other lock is taken.
 struct LoopPoster::Shared {
   const Wakeup wakeup;
   Mutex mutex;
@@ -42,7 +42,8 @@ void LoopPoster::run() const {
 }
 
 void LoopPoster::end() const {
-  std::vector<std::function<void()>> dropped;  // Destroyed without the lock, with all that they hold.
+  std::vector<std::function<void()>> dropped;  // Destroyed without holding the lock, with everything that
+                                               // they own.
   const MutexLock lock(shared_->mutex);
   shared_->has_ended = true;
   dropped.swap(shared_->calls);

@@ -1,5 +1,5 @@
 // Calls from any thread into the thread of a loop, in order. A poster may outlive its loop, so a thread that
-// is left behind in a call may hold one; what it posts after that is dropped.
+// is left behind in a call may hold one. Calls that it posts after the end of the loop are dropped.
 #pragma once
 
 #include <functional>

@@ -16,7 +16,7 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(LoopPoster, calls_of_each_thread_run_in_their_order_in_the_loops_thread) {
+TEST(LoopPoster, runs_the_calls_of_each_thread_in_order_in_the_loops_thread) {
   constexpr int threads = 4, calls = 500;
   Loop loop;
   const auto loop_thread = std::this_thread::get_id();
@@ -40,7 +40,7 @@ TEST(LoopPoster, calls_of_each_thread_run_in_their_order_in_the_loops_thread) {
   }
 }
 
-TEST(LoopPoster, a_call_posts_the_next_one_and_timers_run_in_between) {
+TEST(LoopPoster, runs_timers_between_calls_that_post_the_next_call) {
   Loop loop;
   int posted = 0;
   std::function<void()> again = [&] {
@@ -53,7 +53,7 @@ TEST(LoopPoster, a_call_posts_the_next_one_and_timers_run_in_between) {
   EXPECT_GT(posted, 1);
 }
 
-TEST(LoopPoster, a_call_posted_between_two_runs_is_made_in_the_second) {
+TEST(LoopPoster, runs_a_call_that_was_posted_between_two_runs_in_the_second_run) {
   Loop loop;
   std::vector<int> seen;
   loop.post([&] {
@@ -68,7 +68,7 @@ TEST(LoopPoster, a_call_posted_between_two_runs_is_made_in_the_second) {
   EXPECT_THAT(seen, ElementsAre(1, 2));
 }
 
-TEST(LoopPoster, outlives_its_loop_and_drops_what_is_posted_then) {
+TEST(LoopPoster, outlives_its_loop_and_drops_later_calls) {
   const auto held = std::make_shared<int>();
   std::optional<Loop> loop(std::in_place);
   const LoopPoster poster = loop->poster();
@@ -80,7 +80,7 @@ TEST(LoopPoster, outlives_its_loop_and_drops_what_is_posted_then) {
   EXPECT_EQ(held.use_count(), 1);
 }
 
-TEST(LoopPoster, threads_post_while_the_loop_ends) {
+TEST(LoopPoster, can_be_used_by_threads_while_the_loop_ends) {
   for (int i = 0; i < 50; ++i) {
     std::optional<Loop> loop(std::in_place);
     std::thread posting([poster = loop->poster()] {

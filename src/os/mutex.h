@@ -1,5 +1,5 @@
-// The mutex of threads of one process, with clang's annotations (base/thread_annotations.h): the compiler
-// refuses a member that is used without its lock. The standard library's mutex has no annotations.
+// A mutex for the threads of one process, with clang's annotations (base/thread_annotations.h), so that the
+// compiler rejects the use of a member without its lock. The standard library's mutex has no annotations.
 //
 // A condition is tested in a loop around wait(), not in a lambda, because the analysis does not know that a
 // lambda's caller holds the lock: `while (!ready_) changed_.wait(mutex_);`
@@ -24,7 +24,7 @@ class CAPABILITY("mutex") Mutex {
   std::mutex mutex_;
 };
 
-// Holds the mutex while it lives.
+// Holds the mutex while the object exists.
 class SCOPED_CAPABILITY MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
@@ -38,13 +38,14 @@ class SCOPED_CAPABILITY MutexLock {
 
 class ConditionVariable {
  public:
-  // Releases the mutex, waits for a notification, and takes the mutex again. It may also return without one.
+  // Releases the mutex, waits for a notification, and takes the mutex again. It may also return without a
+  // notification.
   void wait(Mutex& mutex) REQUIRES(mutex) {
     std::unique_lock held(mutex.mutex_, std::adopt_lock);
     changed_.wait(held);
     held.release();
   }
-  // The same, until the deadline at most. Returns false if the deadline has passed.
+  // Does the same, but waits at most until the deadline. Returns false if the deadline has passed.
   bool wait_until(Mutex& mutex, std::chrono::steady_clock::time_point deadline) REQUIRES(mutex) {
     std::unique_lock held(mutex.mutex_, std::adopt_lock);
     const std::cv_status status = changed_.wait_until(held, deadline);

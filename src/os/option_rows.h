@@ -11,7 +11,7 @@
 
 namespace carve::os {
 
-// Stores a value unchanged. Several members name a field of a field.
+// Stores a value unchanged. Several members form a path to a nested field.
 template <auto... members>
 inline constexpr auto keep = [](auto& options, const std::string& value) -> Outcome<void> {
   (options.*....*members) = value;
@@ -22,7 +22,7 @@ inline constexpr auto raise = [](auto& options, const std::string&) -> Outcome<v
   options.*flag = true;
   return {};
 };
-// Selects another mode than the usual one.
+// Selects a mode other than the default.
 template <auto mode>
 inline constexpr auto enter = [](auto& options, const std::string&) -> Outcome<void> {
   options.mode = mode;

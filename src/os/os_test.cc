@@ -25,7 +25,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Loop, a_forgotten_handler_is_not_called_even_if_its_event_was_reported) {
+TEST(Loop, does_not_call_a_forgotten_handler_even_if_its_event_was_reported) {
   Loop loop;
   const Fd a(eventfd(1, 0)), b(eventfd(1, 0));
   int calls = 0;
@@ -41,7 +41,7 @@ TEST(Loop, a_forgotten_handler_is_not_called_even_if_its_event_was_reported) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST(Loop, timers_repeat_and_fire_once) {
+TEST(Loop, runs_timers_periodically_or_once) {
   Loop loop;
   int often = 0, once = 0;
   loop.every(2 * millisecond, [&] {
@@ -66,7 +66,7 @@ TEST(Loop, measures_its_longest_turn) {
   EXPECT_EQ(loop.turns().began_ns.load(), 0);
 }
 
-TEST(Loop, may_run_again_after_its_end) {
+TEST(Loop, can_run_again_after_its_end) {
   Loop loop;
   int calls = 0;
   for (int i = 1; i <= 3; ++i) {
@@ -79,7 +79,7 @@ TEST(Loop, may_run_again_after_its_end) {
   }
 }
 
-TEST(Process, a_pidfd_is_of_exactly_that_process) {
+TEST(Process, is_found_by_a_pidfd_only_with_its_start_time) {
   const pid_t child = fork();
   if (child == 0) {
     pause();
@@ -99,7 +99,7 @@ TEST(Process, a_pidfd_is_of_exactly_that_process) {
   EXPECT_FALSE(process_of(pidfd));
 }
 
-TEST(Process, own_facts_are_read) {
+TEST(Process, reads_its_own_facts) {
   EXPECT_EQ(inner_pid_of(getpid()), getpid());
   EXPECT_NE(pid_namespace_of(getpid()), 0u);
   EXPECT_FALSE(cgroups_of(getpid()).empty());
@@ -132,7 +132,7 @@ TEST(Socket, knows_its_peer_until_the_peer_has_ended) {
   std::filesystem::remove_all(dir);
 }
 
-TEST(Socket, a_stale_socket_is_taken_over_and_a_file_is_not) {
+TEST(Socket, replaces_a_stale_socket_but_not_a_file) {
   char name[] = "/tmp/carve-os-XXXXXX";
   const std::filesystem::path dir = mkdtemp(name);
   { ASSERT_TRUE(listen_at(dir / "s", SOCK_STREAM, 0600)); }
@@ -148,7 +148,7 @@ TEST(Socket, a_stale_socket_is_taken_over_and_a_file_is_not) {
   std::filesystem::remove_all(dir);
 }
 
-TEST(Socket, descriptors_travel_and_surplus_ones_are_closed) {
+TEST(Socket, receives_descriptors_and_closes_surplus_ones) {
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
   const Fd left(pair[0]), right(pair[1]), event(eventfd(7, 0));
@@ -162,7 +162,7 @@ TEST(Socket, descriptors_travel_and_surplus_ones_are_closed) {
   EXPECT_EQ(value, 7u);
 }
 
-TEST(Beneath, no_path_leads_out_of_the_folder) {
+TEST(Beneath, cannot_be_left_by_any_path) {
   namespace fs = std::filesystem;
   const std::string root = fmt::format("/tmp/carve-beneath-{}", getpid());
   fs::create_directories(root + "/in/a/b");
@@ -181,7 +181,7 @@ TEST(Beneath, no_path_leads_out_of_the_folder) {
   fs::remove_all(root);
 }
 
-TEST(Directory, one_that_others_may_change_is_refused) {
+TEST(Directory, is_rejected_if_others_may_change_it) {
   const std::string top = fmt::format("/tmp/carve-directory-{}", getpid());
   const std::string path = top + "/a/b";
   ASSERT_TRUE(make_directory(path, 0700));
@@ -193,7 +193,7 @@ TEST(Directory, one_that_others_may_change_is_refused) {
     EXPECT_THAT(refused.error().message, testing::HasSubstr("chmod go-w " + path));
   }
   chmod(path.c_str(), 01777);
-  EXPECT_TRUE(make_directory(path, 0700)) << "as /tmp is";
+  EXPECT_TRUE(make_directory(path, 0700)) << "like /tmp";
   chmod(path.c_str(), 0755);
   EXPECT_TRUE(make_directory(path, 0700));
   const std::string link = top + "/link";
@@ -201,7 +201,7 @@ TEST(Directory, one_that_others_may_change_is_refused) {
   EXPECT_TRUE(make_directory(link, 0700));
   if (geteuid() == 0) {
     ASSERT_EQ(lchown(link.c_str(), 65534, 65534), 0);
-    EXPECT_FALSE(make_directory(link, 0700)) << "its owner may point it elsewhere";
+    EXPECT_FALSE(make_directory(link, 0700)) << "the link's owner may point it elsewhere";
     ASSERT_EQ(chown(path.c_str(), 65534, 65534), 0);
     const auto refused = make_directory(path, 0700);
     ASSERT_FALSE(refused);
@@ -210,7 +210,7 @@ TEST(Directory, one_that_others_may_change_is_refused) {
   std::filesystem::remove_all(top);
 }
 
-TEST(Directory, a_lock_is_held_by_one_process_which_the_refusal_names) {
+TEST(Directory, lock_is_held_by_one_process_which_the_error_names) {
   const std::string path = "/tmp/carve-lock-" + std::to_string(getpid());
   {
     const auto first = hold_lock(path, "agent", "the state x");
@@ -224,7 +224,7 @@ TEST(Directory, a_lock_is_held_by_one_process_which_the_refusal_names) {
   unlink(path.c_str());
 }
 
-TEST(Directory, a_lock_is_waited_for_while_its_holder_ends) {
+TEST(Directory, lock_can_be_waited_for_while_its_holder_ends) {
   const std::string path = "/tmp/carve-lock-wait-" + std::to_string(getpid());
   auto first = hold_lock(path, "agent", "the state x");
   ASSERT_TRUE(first);
@@ -238,7 +238,7 @@ TEST(Directory, a_lock_is_waited_for_while_its_holder_ends) {
   unlink(path.c_str());
 }
 
-TEST(Tcp, an_address_is_numeric_and_has_a_port) {
+TEST(Tcp, parses_a_numeric_address_with_a_port) {
   for (const char* good : {"127.0.0.1:9400", "[::1]:0", "0.0.0.0:65535"}) {
     const auto address = parse_tcp_address(good);
     ASSERT_TRUE(address) << good;
@@ -253,28 +253,28 @@ TEST(Tcp, an_address_is_numeric_and_has_a_port) {
   EXPECT_FALSE(is_loopback(*parse_tcp_address("[::]:80")));
 }
 
-TEST(Tcp, the_user_of_a_local_peer_is_known_while_its_socket_is_open) {
+TEST(Tcp, reports_the_user_of_a_local_peer_while_its_socket_is_open) {
   for (const char* host : {"127.0.0.1", "::1"}) {
     TcpAddress address{.host = host, .port = 0};
     const auto listener = listen_at(address);
-    if (!listener) continue;  // Without IPv6.
+    if (!listener) continue;  // The machine has no IPv6.
     sockaddr_storage to{};
     socklen_t size = sizeof to;
     ASSERT_EQ(getsockname(listener->get(), reinterpret_cast<sockaddr*>(&to), &size), 0);
     Fd peer(socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const uint32_t uid = geteuid() == 0 ? 4242 : geteuid();
-    ASSERT_EQ(fchown(peer.get(), uid, getegid()), 0);  // As if that user had made it.
+    ASSERT_EQ(fchown(peer.get(), uid, getegid()), 0);  // As if that user had created it.
     ASSERT_EQ(connect(peer.get(), reinterpret_cast<const sockaddr*>(&to), size), 0);
     const Fd accepted(accept(listener->get(), nullptr, nullptr));
     ASSERT_TRUE(accepted);
     EXPECT_EQ(uid_of_local_peer(accepted.get()), uid) << host;
     peer.reset();
-    EXPECT_FALSE(uid_of_local_peer(accepted.get())) << "no uid rather than that of root";
+    EXPECT_FALSE(uid_of_local_peer(accepted.get())) << "no uid instead of root's";
   }
   EXPECT_FALSE(uid_of_local_peer(-1));
 }
 
-TEST(Tcp, a_free_port_is_chosen_and_a_taken_one_is_named) {
+TEST(Tcp, chooses_a_free_port_and_names_a_taken_one) {
   TcpAddress first{.host = "127.0.0.1"};
   const auto held = listen_at(first);
   ASSERT_TRUE(held) << held.error().message;

@@ -38,7 +38,7 @@ bool write_file(const std::string& path, std::string_view text) {
 std::optional<ProcessStat> stat_of(pid_t pid) {
   const auto text = read_file(fmt::format("/proc/{}/stat", pid));
   if (!text) return std::nullopt;
-  // "PID (name, with any characters) S PPID ...": the fields are counted after the last ')'.
+  // The format is "PID (name, with any characters) S PPID ...", so the fields are counted after the last ')'.
   const size_t name_end = text->rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   ProcessStat out;

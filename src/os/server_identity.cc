@@ -15,7 +15,7 @@
 namespace carve::os {
 namespace {
 
-// A line of the map is "FIRST FIRST-OUTSIDE COUNT".
+// A line of the map has the form "FIRST FIRST-OUTSIDE COUNT".
 bool is_mapped(const std::string& uid_map, uint32_t uid) {
   std::istringstream lines(uid_map);
   for (uint64_t first = 0, outside = 0, count = 0; lines >> first >> outside >> count;)
@@ -46,7 +46,8 @@ bool is_trusted(const ServerCredentials& server, const ClientUids& client) {
   if (server.uid == 0 || server.uid == client.effective) return true;
   if (server.uid == client.service) return true;
   if (is_listed(client.trusted, server.uid)) return true;
-  // A user of the namespace may have the overflow uid as its own. Its processes are in the pid namespace.
+  // A user of the namespace may have the overflow uid as its own, but its processes are in the pid namespace
+  // too.
   return server.uid == client.overflow && !is_in_first_namespace(client.uid_map) &&
          (server.pid == 0 || !is_mapped(client.uid_map, server.uid));
 }
@@ -57,7 +58,9 @@ std::optional<uint32_t> untrusted_server(int socket, const char* service_user) {
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &server, &size) != 0) return UINT32_MAX;
   const ServerCredentials credentials{.uid = server.uid, .pid = server.pid};
   ClientUids client{.effective = geteuid(), .uid_map = {}, .service = {}, .trusted = {}};
-  if (is_trusted(credentials, client)) return std::nullopt;  // Nearly always; the rest reads files.
+  if (is_trusted(credentials, client))
+    return std::nullopt;  // This is nearly always the case; the rest reads
+                          // files.
   if (service_user != nullptr) client.service = user_id(service_user);
   const char* listed = std::getenv(trusted_uids_variable);
   client.trusted = listed != nullptr ? listed : "";

@@ -11,7 +11,7 @@ constexpr const char* first_namespace = "         0          0 4294967295\n";
 constexpr const char* rootless = "         0       1000          1\n         1     100000      65536\n";
 constexpr const char* one_user = "         0       1000          1\n";
 
-TEST(ServerIdentity, root_the_own_user_and_named_users_are_trusted) {
+TEST(ServerIdentity, trusts_root_the_own_user_and_configured_users) {
   const ClientUids client{
       .effective = 1000, .uid_map = first_namespace, .service = 70, .trusted = "1002,1003"};
   for (const uint32_t uid : {0u, 1000u, 70u, 1002u, 1003u})
@@ -20,7 +20,7 @@ TEST(ServerIdentity, root_the_own_user_and_named_users_are_trusted) {
     EXPECT_FALSE(is_trusted({.uid = uid, .pid = 5}, client)) << uid;
 }
 
-TEST(ServerIdentity, a_list_of_trusted_uids_is_read_exactly) {
+TEST(ServerIdentity, parses_a_list_of_trusted_uids_strictly) {
   for (const char* list :
        {"", ",", "1002x", " 1002", "-1", "+1002", "1002 1003", "0x3ea", "99999999999", "1002.", ",,"})
     EXPECT_FALSE(is_trusted({.uid = 1002, .pid = 5},
@@ -32,9 +32,9 @@ TEST(ServerIdentity, a_list_of_trusted_uids_is_read_exactly) {
         << list;
 }
 
-// In a user namespace the agent of the host has no uid. It is shown with the overflow uid, which a user of a
+// In a user namespace, the host's agent has no uid. It is shown with the overflow uid, which a user of a
 // container may have too.
-TEST(ServerIdentity, a_server_without_a_uid_is_trusted_if_no_process_of_the_namespace_can_look_like_it) {
+TEST(ServerIdentity, trusts_a_server_without_a_uid_only_if_no_process_of_the_namespace_can_imitate_it) {
   const struct {
     const char* uid_map;
     int pid;
@@ -49,16 +49,16 @@ TEST(ServerIdentity, a_server_without_a_uid_is_trusted_if_no_process_of_the_name
   }
 }
 
-TEST(ServerIdentity, the_other_end_of_a_socket_is_this_process) {
+TEST(ServerIdentity, trusts_a_socket_that_is_served_by_this_process) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   EXPECT_FALSE(untrusted_server(ends[0]));
   close(ends[0]);
   close(ends[1]);
-  EXPECT_TRUE(untrusted_server(-1)) << "no socket at all";
+  EXPECT_TRUE(untrusted_server(-1)) << "not a socket";
 }
 
-TEST(ServerIdentity, the_message_names_the_way_out) {
+TEST(ServerIdentity, message_names_the_variable_that_trusts_the_server) {
   EXPECT_EQ(distrust_message(4242),
             "uid 4242, which is neither root nor this user; CARVE_TRUSTED_UIDS=4242 trusts it");
 }

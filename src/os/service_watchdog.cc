@@ -23,7 +23,7 @@ int64_t number_in(const char* variable) {
   return error == std::errc() && *end == '\0' && out > 0 ? out : 0;
 }
 
-// Returns a socket that is connected to the service manager; empty if there is none.
+// Returns a socket that is connected to the service manager. It is empty if there is none.
 Fd connect_to_manager() {
   const char* const path = getenv("NOTIFY_SOCKET");
   sockaddr_un address{};

@@ -1,5 +1,5 @@
-// The watchdog of a service manager (systemd.service(5), WatchdogSec=): twice in each interval the loop
-// reports that it is running. A program whose loop hangs is ended and restarted.
+// The watchdog of a service manager (systemd.service(5), WatchdogSec=). The loop reports twice in each
+// interval that it is running. A program whose loop hangs is ended and restarted.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace carve::os {
 
-// Returns the interval in ns that the variables WATCHDOG_USEC and WATCHDOG_PID set for this process; 0 if
+// Returns the interval in ns that the variables WATCHDOG_USEC and WATCHDOG_PID set for this process, or 0 if
 // there is no watchdog (sd_watchdog_enabled(3)).
 int64_t watchdog_interval_ns();
 
-// Reports from the loop, if there is a watchdog and the variable NOTIFY_SOCKET names its socket.
+// Sends reports from the loop, if there is a watchdog and the variable NOTIFY_SOCKET names its socket.
 void report_to_watchdog(Loop&);
 
 }  // namespace carve::os

@@ -23,7 +23,7 @@ struct ServiceWatchdogTest : testing::Test {
   }
 };
 
-TEST_F(ServiceWatchdogTest, is_on_for_the_process_that_it_names) {
+TEST_F(ServiceWatchdogTest, is_enabled_only_for_the_process_that_it_names) {
   EXPECT_EQ(watchdog_interval_ns(), 0);
   set("2000", std::to_string(getpid()), "");
   EXPECT_EQ(watchdog_interval_ns(), 2 * millisecond);
@@ -37,7 +37,7 @@ TEST_F(ServiceWatchdogTest, is_on_for_the_process_that_it_names) {
   }
 }
 
-TEST_F(ServiceWatchdogTest, gets_reports_while_the_loop_turns) {
+TEST_F(ServiceWatchdogTest, receives_reports_while_the_loop_runs) {
   char folder[] = "/tmp/carve-watchdog-XXXXXX";
   const std::string path = std::string(mkdtemp(folder)) + "/s";
   const Fd manager(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0));
@@ -50,7 +50,7 @@ TEST_F(ServiceWatchdogTest, gets_reports_while_the_loop_turns) {
   Loop loop;
   report_to_watchdog(loop);
   char text[32] = "";
-  EXPECT_LT(recv(manager.get(), text, sizeof text, 0), 0) << "the loop has not turned";
+  EXPECT_LT(recv(manager.get(), text, sizeof text, 0), 0) << "the loop has not run";
   loop.every(millisecond, [&] {
     if (recv(manager.get(), text, sizeof text - 1, 0) > 0) loop.stop();
   });
@@ -59,7 +59,7 @@ TEST_F(ServiceWatchdogTest, gets_reports_while_the_loop_turns) {
   std::filesystem::remove_all(folder);
 }
 
-TEST_F(ServiceWatchdogTest, that_is_not_there_changes_nothing) {
+TEST_F(ServiceWatchdogTest, that_cannot_be_reached_has_no_effect) {
   for (const char* path : {"", "x", "/nowhere/at/all", "@no-such-abstract-name"}) {
     set("2000", std::to_string(getpid()), path);
     Loop loop;

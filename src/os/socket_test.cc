@@ -23,7 +23,7 @@ struct ListenFolder {
   ~ListenFolder() { std::filesystem::remove_all(path); }
 };
 
-TEST(ListeningSocket, a_listening_socket_has_its_mode_whatever_the_umask) {
+TEST(ListeningSocket, has_its_mode_whatever_the_umask) {
   const ListenFolder folder;
   for (const unsigned mode : {0600u, 0660u, 0666u}) {
     ASSERT_TRUE(listen_at(folder.path + "/s", SOCK_STREAM, mode));
@@ -31,8 +31,8 @@ TEST(ListeningSocket, a_listening_socket_has_its_mode_whatever_the_umask) {
   }
 }
 
-// A controller that begins to listen while another of its threads makes a directory.
-TEST(ListeningSocket, a_listening_socket_changes_the_mode_of_no_other_file) {
+// A controller may begin to listen while another of its threads creates a directory.
+TEST(ListeningSocket, does_not_change_the_mode_of_other_files) {
   const ListenFolder folder;
   std::atomic<bool> ends = false;
   std::thread listens([&] {

@@ -1,4 +1,4 @@
-// TCP: addresses in the form of options, and listening. Names are not looked up, so an address is numeric.
+// TCP addresses as options, and listening. Names are not looked up, so addresses must be numeric.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@ std::string text(const TcpAddress&);
 
 bool is_loopback(const TcpAddress&);
 
-// Listens, and replaces port 0 with the port that the kernel chose.
+// Listens. A port of 0 is replaced with the port that the kernel chose.
 Outcome<Fd> listen_at(TcpAddress&);
 
 // Returns the uid of the process at the other end of an accepted TCP connection, if its socket is on this
-// machine, in this network namespace. Returns no value otherwise, or if it has closed the socket. The kernel
-// responds immediately (sock_diag(7)), for every user's sockets.
+// machine and in this network namespace. Otherwise, or if the process has closed the socket, returns no
+// value. The kernel responds immediately (sock_diag(7)), for every user's sockets.
 std::optional<uint32_t> uid_of_local_peer(int socket);
 
 }  // namespace carve::os

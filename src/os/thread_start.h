@@ -1,4 +1,4 @@
-// Starts the threads of a program whose loop, or main thread, handles the signals.
+// Starts threads in a program whose loop or main thread handles the signals.
 #pragma once
 
 #include <csignal>

@@ -20,7 +20,7 @@ std::chrono::steady_clock::time_point at(int64_t monotonic_time_ns) {
 
 }  // namespace
 
-// Outlives the worker if its thread is left behind. No other lock is taken while `mutex` is held.
+// Outlives the worker if its thread is left behind. While `mutex` is held, no other lock is taken.
 struct Worker::Shared {
   mutable Mutex mutex;
   ConditionVariable changed;
@@ -34,7 +34,8 @@ struct Worker::Shared {
   bool is_due(int64_t turn_ns) EXCLUDES(mutex);
 };
 
-// Waits until there is something to do. Takes the next task, if there is one. Returns false at the end.
+// Waits until there is something to do. Takes the next task if there is one. Returns false when the worker
+// ends.
 bool Worker::Shared::wait(int64_t turn_ns, Task& task) {
   const MutexLock lock(mutex);
   while (!stops && !is_woken && tasks.empty() && monotonic_ns() < turn_ns)
@@ -49,7 +50,7 @@ bool Worker::Shared::wait(int64_t turn_ns, Task& task) {
   return true;
 }
 
-// A woken turn comes after the waiting tasks, one at its time after the current task.
+// A turn that was woken runs after all waiting tasks; a turn that is due runs after the current task.
 bool Worker::Shared::is_due(int64_t turn_ns) {
   const MutexLock lock(mutex);
   if (stops) return false;
@@ -70,7 +71,7 @@ Worker::Worker(WorkerSettings settings)
     : shared_(std::make_shared<Shared>()), end_patience_ns_(settings.end_patience_ns) {
   thread_ = start_thread([shared = shared_, settings = std::move(settings)]() mutable {
     shared->run(settings);
-    settings = {};  // Destroys what it holds before the thread counts as ended.
+    settings = {};  // Destroys the settings before the thread counts as ended.
     const MutexLock lock(shared->mutex);
     shared->has_ended = true;
     shared->changed.notify_all();
@@ -106,7 +107,7 @@ void Worker::wake() {
 }
 
 void Worker::stop() {
-  std::deque<Task> dropped;  // Destroyed without the lock, with all that they hold.
+  std::deque<Task> dropped;  // Destroyed without holding the lock, with everything that they own.
   const MutexLock lock(shared_->mutex);
   shared_->stops = true;
   dropped.swap(shared_->tasks);

@@ -1,5 +1,6 @@
-// One thread for calls that may block: an agent that does not respond, a driver, a database. It runs tasks in
-// order, and its own turn in between. A result is passed to the loop with Loop::post() or LoopPoster.
+// One thread for calls that may block, for example to an agent that does not respond, a driver, or a
+// database. It runs tasks in order, and a periodic function (its turn) in between. A result is passed to the
+// loop with Loop::post() or LoopPoster.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +11,12 @@
 namespace carve::os {
 
 struct WorkerSettings {
-  // Returns the time until the next turn, in ns. The first turn runs soon after the start. Null if there are
-  // only tasks.
+  // Runs the turn and returns the time until the next one, in ns. The first turn runs soon after the start.
+  // Null if there are only tasks.
   std::function<int64_t()> turn = nullptr;
   std::function<void()> begin = nullptr;  // Runs in the thread before everything else.
-  // How long the destructor waits for current work. After that it leaves the thread behind, so tasks and turn
-  // must own what they use. Negative means until it ends.
+  // How long the destructor waits for current work. After that it leaves the thread behind, so tasks and the
+  // turn must own the data that they use. Negative means that it waits without a limit.
   int64_t end_patience_ns = -1;
 };
 
@@ -28,11 +29,11 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Thread-safe.
-  void run(Task);                // Runs the task when those before it have ended.
-  void wake();                   // Runs the turn early, when the current tasks have ended.
-  void stop();                   // Drops the waiting tasks. No other task or turn begins.
-  size_t waiting_tasks() const;  // Without the current one.
+  // These functions are thread-safe.
+  void run(Task);                // Runs the task when the tasks before it have ended.
+  void wake();                   // Runs the turn early, when the waiting tasks have ended.
+  void stop();                   // Drops the waiting tasks. No further task or turn begins.
+  size_t waiting_tasks() const;  // Does not include the current one.
 
  private:
   struct Shared;

@@ -18,7 +18,7 @@ using testing::ElementsAre;
 
 constexpr int64_t hour = 3600 * second;
 
-TEST(Worker, runs_tasks_in_their_order_after_its_begin) {
+TEST(Worker, runs_tasks_in_order_after_the_begin_function) {
   std::vector<int> seen;
   std::promise<void> done;
   const auto here = std::this_thread::get_id();
@@ -34,7 +34,7 @@ TEST(Worker, runs_tasks_in_their_order_after_its_begin) {
   for (int i = 0; i <= 100; ++i) EXPECT_EQ(seen[static_cast<size_t>(i)], i);
 }
 
-TEST(Worker, a_woken_turn_comes_once_after_the_tasks_that_wait) {
+TEST(Worker, runs_a_woken_turn_once_after_the_waiting_tasks) {
   std::vector<std::string> seen;
   std::promise<void> may_begin, first_turn, done;
   Worker worker({.turn = [&]() -> int64_t {
@@ -59,8 +59,8 @@ TEST(Worker, a_woken_turn_comes_once_after_the_tasks_that_wait) {
   EXPECT_THAT(seen, ElementsAre("turn", "a", "b", "turn"));
 }
 
-// A stream of tasks must not delay the turn, as a wake-up before each one would not.
-TEST(Worker, a_turn_at_its_time_does_not_wait_for_all_tasks) {
+// A steady stream of tasks must not delay a turn that is due, even though a woken turn waits for the tasks.
+TEST(Worker, runs_a_due_turn_before_all_tasks_have_ended) {
   std::atomic<int> turns = 0;
   std::promise<void> done;
   Worker* self = nullptr;
@@ -78,7 +78,7 @@ TEST(Worker, a_turn_at_its_time_does_not_wait_for_all_tasks) {
   EXPECT_GE(turns, 10);
 }
 
-TEST(Worker, drops_what_waits_at_its_end) {
+TEST(Worker, drops_waiting_tasks_at_its_end) {
   std::promise<void> may_end;
   std::atomic<int> ran = 0;
   const auto held = std::make_shared<int>();
@@ -102,7 +102,7 @@ TEST(Worker, drops_what_waits_at_its_end) {
   EXPECT_EQ(ran, 1);
 }
 
-TEST(Worker, leaves_a_thread_behind_that_does_not_return_in_time) {
+TEST(Worker, leaves_a_thread_behind_if_it_does_not_return_in_time) {
   const auto may_end = std::make_shared<std::promise<void>>();
   const auto ended = std::make_shared<std::promise<void>>();
   {
@@ -119,7 +119,7 @@ TEST(Worker, leaves_a_thread_behind_that_does_not_return_in_time) {
   ended->get_future().wait();
 }
 
-TEST(Worker, threads_use_it_while_it_stops) {
+TEST(Worker, can_be_used_by_threads_while_it_stops) {
   for (int i = 0; i < 50; ++i) {
     Worker worker({.turn = [] { return hour; }, .end_patience_ns = second});
     std::thread other([&] {

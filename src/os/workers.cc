@@ -23,7 +23,7 @@ constexpr std::chrono::seconds end_patience{2};
 
 }  // namespace
 
-// Outlives the workers if a thread never returns. No other lock is taken while `mutex` is held.
+// Outlives the workers if a thread never returns. While `mutex` is held, no other lock is taken.
 struct Workers::Shared {
   Mutex mutex;
   ConditionVariable changed;
@@ -33,7 +33,7 @@ struct Workers::Shared {
 
   void carry_out(uint64_t number, std::function<Act()> work) EXCLUDES(mutex) {
     Act act = work();
-    work = nullptr;  // Destroys what it holds before the thread counts as ended.
+    work = nullptr;  // Destroys the function before the thread counts as ended.
     const MutexLock lock(mutex);
     finished.emplace_back(number, std::move(act));
     --threads;

@@ -1,10 +1,10 @@
 // Threads for work that users can make slow: large documents, users' files, the kernel's list of locks. The
 // loop continues in the meantime.
 //
-// Each caller (`key`) has one task at a time; its others wait. A task that is not finished in time is late:
-// its caller gets a response, and its thread is left running, because nothing ends a thread that waits for a
-// file system. While `max_late` threads are late, no task is started. While the system cannot create another
-// thread, tasks wait.
+// Only one task of each caller (`key`) runs at a time; its other tasks wait. A task that is not finished in
+// time is late: its caller gets a response, and its thread is left running, because a thread that waits for a
+// file system cannot be ended. While `max_late` threads are late, no task is started. While the system cannot
+// create another thread, tasks wait.
 #pragma once
 
 #include <cstdint>
@@ -23,20 +23,21 @@ class Workers {
 
   static constexpr size_t max_running = 2, max_waiting = 256, max_waiting_of_key = 32, max_late = 16;
   static constexpr int64_t default_patience_ns = 10'000'000'000;
-  static constexpr int64_t without_limit_ns = INT64_MAX;  // A patience with which no task is late.
+  static constexpr int64_t without_limit_ns = INT64_MAX;  // The patience of tasks that are never late.
 
   explicit Workers(Loop&, int64_t patience_ns = default_patience_ns);
-  // Waits at most 2 s for the running tasks, so `work` must own what it uses. No result is called after that.
+  // Waits at most 2 s for the running tasks, so `work` must own the data that it uses. After that, no result
+  // is delivered.
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  // Called on the loop. Runs `work` in a thread and then, on the loop, the act that it returned, or `late` if
-  // it was not finished in time. Returns false, and does nothing, if too many tasks wait.
+  // Called on the loop. Runs `work` in a thread. Then runs, on the loop, the function that `work` returned,
+  // or `late` if `work` was not finished in time. Returns false, and does nothing, if too many tasks wait.
   bool run(const std::string& key, std::function<Act()> work, Act late);
 
   size_t running() const { return running_; }
-  bool is_idle() const { return tasks_.empty(); }  // No task waits or runs, and every result was called.
+  bool is_idle() const { return tasks_.empty(); }  // No task waits or runs, and every result was delivered.
 
  private:
   struct Shared;
@@ -60,7 +61,8 @@ class Workers {
   uint64_t next_ = 1;
   std::map<uint64_t, Task> tasks_;                              // In the order of their arrival.
   size_t running_ = 0, late_ = 0;                               // Threads.
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // Timers of the loop outlive this object.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // Shows the loop's timers, which may outlive
+                                                                // this object, whether it still exists.
 };
 
 }  // namespace carve::os

@@ -21,7 +21,7 @@ struct Work : testing::Test {
 
   // Runs the loop until the condition holds.
   void run_until(const std::function<bool()>& holds) {
-    const auto is_asked = std::make_shared<bool>(true);  // The loop keeps its timers.
+    const auto is_asked = std::make_shared<bool>(true);  // Shared, because the loop keeps its timers.
     loop.every(millisecond, [this, holds, is_asked] {
       if (*is_asked && holds()) loop.stop();
     });
@@ -33,7 +33,7 @@ struct Work : testing::Test {
   }
 };
 
-TEST_F(Work, runs_in_a_thread_and_its_result_on_the_loop) {
+TEST_F(Work, runs_in_a_thread_and_delivers_its_result_on_the_loop) {
   Workers workers(loop);
   const auto loop_thread = std::this_thread::get_id();
   workers.run(
@@ -51,7 +51,7 @@ TEST_F(Work, runs_in_a_thread_and_its_result_on_the_loop) {
   EXPECT_THAT(done, ElementsAre("a"));
 }
 
-TEST_F(Work, results_are_dropped_when_the_workers_end) {
+TEST_F(Work, results_are_dropped_when_the_workers_are_destroyed) {
   {
     Workers workers(loop);
     workers.run("a", adds("never"), nullptr);
@@ -62,7 +62,7 @@ TEST_F(Work, results_are_dropped_when_the_workers_end) {
   EXPECT_THAT(done, testing::IsEmpty());
 }
 
-TEST_F(Work, tasks_of_one_caller_run_one_after_the_other) {
+TEST_F(Work, of_one_caller_runs_one_task_after_the_other) {
   Workers workers(loop);
   std::promise<void> go;
   const auto wait = [&, gone = go.get_future().share()]() -> Workers::Act {
@@ -80,7 +80,7 @@ TEST_F(Work, tasks_of_one_caller_run_one_after_the_other) {
   EXPECT_THAT(done, ElementsAre("other", "first", "second"));
 }
 
-TEST_F(Work, a_caller_has_a_limit_of_waiting_tasks) {
+TEST_F(Work, of_one_caller_has_a_limit_of_waiting_tasks) {
   Workers workers(loop);
   std::promise<void> go;
   const auto wait = [gone = go.get_future().share()]() -> Workers::Act {
@@ -95,7 +95,7 @@ TEST_F(Work, a_caller_has_a_limit_of_waiting_tasks) {
   run_until([&] { return workers.running() == 0; });
 }
 
-TEST_F(Work, a_task_that_does_not_end_is_late_and_holds_its_caller_only) {
+TEST_F(Work, that_does_not_end_is_late_and_blocks_only_its_caller) {
   auto go = std::make_shared<std::promise<void>>();
   {
     Workers workers(loop, 20 * millisecond);
@@ -109,7 +109,7 @@ TEST_F(Work, a_task_that_does_not_end_is_late_and_holds_its_caller_only) {
     workers.run("a", adds("never"), [this] { done.push_back("late too"); });
     run_until([&] { return done.size() == 2; });
     EXPECT_THAT(done, testing::UnorderedElementsAre("late", "late too"));
-    EXPECT_EQ(workers.running(), 0u) << "its thread is not waited for";
+    EXPECT_EQ(workers.running(), 0u) << "the destructor does not wait for the thread";
     workers.run("b", adds("other"), nullptr);
     run_until([&] { return done.size() == 3; });
     EXPECT_EQ(done.back(), "other");
@@ -120,7 +120,7 @@ TEST_F(Work, a_task_that_does_not_end_is_late_and_holds_its_caller_only) {
   }
 }
 
-// Sets how many processes and threads the user of this process may have. Root may have any number.
+// Limits the number of processes and threads of this process's user. Root has no limit.
 void limit_threads(rlim_t most) {
   rlimit limit{};
   getrlimit(RLIMIT_NPROC, &limit);
@@ -128,7 +128,7 @@ void limit_threads(rlim_t most) {
   setrlimit(RLIMIT_NPROC, &limit);
 }
 
-// Ends this process with 0 if a task waits while no thread can be created, and runs when one can.
+// Ends this process with status 0 if a task waits while no thread can be created and runs once one can be.
 [[noreturn]] void run_without_room() {
   if (geteuid() == 0 && setuid(65534) != 0) _exit(1);
   Loop loop;
@@ -143,7 +143,7 @@ void limit_threads(rlim_t most) {
   _exit(0);
 }
 
-TEST(WorkersDeathTest, a_task_waits_while_there_is_no_room_for_a_thread) {
+TEST(WorkersDeathTest, a_task_waits_while_no_thread_can_be_created) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(run_without_room(), testing::ExitedWithCode(0), "");
 }

@@ -132,5 +132,5 @@ def test_tariffs_that_do_not_go_together_and_wrong_questions_are_refused(service
     assert "--by prints sums, and --idle prints lines" in services.carve("bill", "--idle", "--by", "job", status=2)
     assert "--idle does not support csv" in services.carve("bill", "--idle", "-o", "csv", status=2)
     assert "--account is empty" in services.carve("bill", "--account", "", status=2)
-    assert "from 'soon': must be a day or a time in UTC" in services.carve("bill", "--from", "soon", status=1)
+    assert "from 'soon': must be a date or a time in UTC" in services.carve("bill", "--from", "soon", status=1)
     assert "no invoice line n1.99.0" in services.carve("bill", "explain", "n1.99.0", status=1)

@@ -1,4 +1,4 @@
-// Loses one byte of a device's free account, which no change can do, so that a test sees the ledger stop.
+// Loses one byte of a device's free account, which no change can do, to test that the ledger aborts.
 #pragma once
 
 #include "ledger/ledger.h"

@@ -1,4 +1,4 @@
-// A store in memory, for tests. It keeps the same data as a table, and can be made full.
+// A store in memory, for tests. It keeps the same data as a table, and the disk can be made to appear full.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,8 +22,8 @@ class Memory : public Store {
     raised = to - changes.size();
     return {};
   }
-  // Returns the changes as a table keeps them, without the order of events: devices without their reserve,
-  // records, reserves.
+  // Returns the changes as a table stores them, without the order of events: devices without their reserves,
+  // then records, then reserves.
   Outcome<std::vector<Change>> read() override {
     std::map<Uuid, Device> devices;
     std::map<uint64_t, UsageRecord> records;
