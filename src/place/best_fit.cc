@@ -1,5 +1,6 @@
-// The node with the least CPU and compute left, in equal parts, and its device with the least free. This is
-// the paper's best fit: the rest is measured against the largest node, 128 cores and 8 devices.
+// Chooses the node with the least CPU and compute left, weighted equally, and on it the device with the least
+// free. This is the best fit of the FGD paper, which measures both in relation to the largest node, with 128
+// cores and 8 devices.
 #include <algorithm>
 
 #include "place/order.h"

@@ -1,4 +1,4 @@
-// The coarse scale on which gradients are compared: floor(100 / (1 + exp(-dF / 1000))), dF is the
+// The coarse scale on which gradients are compared: floor(100 / (1 + exp(-dF / 1000))), where dF is the
 // gradient in thousandths of a device.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace carve::place {
 
 // score >= s exactly if dF >= 1000 * ln(s / (100 - s)). These are the limits for s = 51 ... 99 in 1/10000 of
 // a thousandth of a device, rounded up, so that the result does not depend on a machine's exp(). s = 50
-// begins at 0, and the rest is symmetric.
+// begins at 0, and the scores below it are symmetric.
 inline constexpr std::array<int64_t, 49> bucket_limits = {
     400054,   800428,   1201444,  1603427,  2006707,  2411621,  2818512,  3227734,  3639654,  4054652,
     4473123,  4895483,  5322169,  5753642,  6190393,  6632943,  7081851,  7537719,  8001194,  8472979,

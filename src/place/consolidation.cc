@@ -17,7 +17,7 @@ void for_each_device(const Fleet& fleet, const Assignment& assignment, Act act) 
     act(fleet.node(assignment.node).first + static_cast<unsigned>(std::countr_zero(s)));
 }
 
-// Devices are identified by their number in the fleet.
+// In this class, devices are identified by their number in the fleet.
 class Planner {
  public:
   Planner(Engine& engine, std::span<const PlacedRequest> standing);
@@ -44,8 +44,8 @@ class Planner {
   std::vector<uint32_t> node_;  // Indexed by device.
   // By device: its slices, as positions in `standing_`.
   std::vector<std::vector<size_t>> on_;
-  std::vector<bool> able_;  // By device: it may be emptied.
-  std::set<Cost> next_;     // Devices that were not tried yet.
+  std::vector<bool> able_;  // By device: whether it may be emptied.
+  std::set<Cost> next_;     // Devices that have not been tried yet.
   std::vector<uint32_t> closed_;
   ConsolidationPlan plan_;
 };
@@ -69,8 +69,8 @@ Planner::Planner(Engine& engine, std::span<const PlacedRequest> standing)
   }
   for (uint32_t device = 0; device < on_.size(); ++device) {
     const DeviceState& c = fleet_.devices(node_[device])[device - fleet_.node(node_[device]).first];
-    // Empty devices stay empty: filling one to empty another gains nothing. A device does not become empty if
-    // it has a slice that was not given here or that cannot be moved.
+    // Empty devices stay empty, because filling one to empty another gains nothing. A device cannot be
+    // emptied if it has a slice that was not passed to the planner or that cannot be moved.
     const bool stays_empty = c.slices == 0 && !c.sick;
     if (stays_empty || c.sick || c.slices != on_[device].size()) able_[device] = false;
     if (stays_empty) closed_.push_back(device);
@@ -101,7 +101,7 @@ void Planner::move(size_t who, const Assignment& from, const Assignment& to) {
   engine_.take(standing_[who].request_class, to, standing_[who].application);
 }
 
-// Returns the device, and other devices whose slices are all on it too.
+// Returns the device, and other devices all of whose slices are also on it.
 std::vector<uint32_t> Planner::emptied_with(uint32_t device) const {
   std::vector<uint32_t> out = {device};
   const auto& leaving = on_[device];
@@ -115,7 +115,7 @@ std::vector<uint32_t> Planner::emptied_with(uint32_t device) const {
   return out;
 }
 
-// Moves all these slices and keeps these devices closed, or changes nothing.
+// Moves all slices off these devices and keeps the devices closed, or changes nothing.
 bool Planner::vacate(std::span<const uint32_t> devices, std::span<const size_t> who) {
   for (const uint32_t device : devices) close(device, true);
   std::vector<Move> moves;
@@ -143,12 +143,11 @@ bool Planner::vacate(std::span<const uint32_t> devices, std::span<const size_t> 
   return true;
 }
 
-// Adds a move to the plan. A moved slice stays, so that none moves twice; the device that it left is cheaper
-// to empty now.
+// Adds a move to the plan. A moved slice is not moved again. The device that it left is now cheaper to empty.
 void Planner::keep(const Move& m) {
   invariant(m.who < standing_.size() && m.from == standing_[m.who].assignment, "no slice moves twice");
   for_each_device(fleet_, m.from, [&](uint32_t device) {
-    // A device that was filled by a move is not able, and its cost is not used.
+    // A device that was filled by a move may not be emptied, so its cost is not used.
     const bool waits = able_[device] && next_.erase(cost(device)) != 0;
     std::erase(on_[device], m.who);
     if (waits) next_.insert(cost(device));

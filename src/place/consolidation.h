@@ -5,9 +5,9 @@
 // be emptied.
 //
 // A slice on several devices moves to several devices. If such moves would empty further devices, all of them
-// are emptied together if there is room. The plan reports its gain and its cost. It only proposes moves, and
-// moves no slice twice. Finding the fewest moves is a bin packing problem, so the algorithm is greedy: each
-// emptied device costs one placement decision per slice.
+// are emptied together if there is room. The plan contains its gain and its cost. It only proposes moves, and
+// no slice is moved twice. Finding the fewest moves is a bin packing problem, so the algorithm is greedy.
+// Emptying a device takes one placement decision per slice.
 #pragma once
 
 #include <span>
@@ -24,8 +24,8 @@ struct Move {
   Assignment to;
 };
 
-// Returns the device pairs that a move exchanges, as positions on their nodes, without the devices that it
-// keeps.
+// Returns the pairs of old and new devices of a move, as positions on their nodes. Devices that the slice
+// keeps are left out.
 std::vector<std::pair<unsigned, unsigned>> exchanged(const Move&);
 
 struct ConsolidationPlan {
@@ -34,15 +34,14 @@ struct ConsolidationPlan {
     unsigned device;
     friend bool operator==(const Emptied&, const Emptied&) = default;
   };
-  std::vector<Move> moves;       // Ordered so that each move has room.
-  std::vector<Emptied> emptied;  // The gain.
+  std::vector<Move> moves;       // Ordered such that each move fits when it is made.
+  std::vector<Emptied> emptied;  // The gain of the plan.
   Bytes moved;                   // The cost: device memory to copy (bytes),
   uint64_t moved_share = 0;      // and compute in basis points.
 };
 
-// Empties at least `wanted` devices that hold slices now, or fewer if no more can be emptied. Slices with
-// whole devices are not moved, because moving one only empties as many devices as it fills. The engine is
-// unchanged afterwards.
+// Empties at least `wanted` devices that have slices now, or as many as possible. Slices with whole devices
+// are not moved, because moving one fills as many devices as it empties. The engine is unchanged afterwards.
 ConsolidationPlan plan_consolidation(Engine&, std::span<const PlacedRequest> standing, unsigned wanted);
 
 }  // namespace carve::place

@@ -38,8 +38,8 @@ std::string written(const Fleet& fleet) {
   return out;
 }
 
-// Four devices with a third used on each: two can be emptied with one move each, a third one cannot.
-TEST(ConsolidationPlan, empties_as_many_devices_as_others_have_room_for_with_one_move_each) {
+// Four devices, a third of each of which is used. Two can be emptied with one move each, a third one cannot.
+TEST(ConsolidationPlan, empties_as_many_devices_as_possible_with_one_move_each) {
   Engine engine(Strategy::binpack);
   add(engine, 2, 2);
   const RequestClass third = engine.request_class(asking(4000, 5_GiB));
@@ -61,7 +61,7 @@ TEST(ConsolidationPlan, empties_as_many_devices_as_others_have_room_for_with_one
   }
 }
 
-TEST(ConsolidationPlan, no_slice_moves_if_it_cannot_or_for_nothing) {
+TEST(ConsolidationPlan, moves_no_slice_that_cannot_move_or_whose_move_gains_nothing) {
   Engine engine(Strategy::binpack);
   add(engine, 2, 2);
   const RequestClass whole = engine.request_class(asking(10000, 16_GiB));
@@ -72,11 +72,12 @@ TEST(ConsolidationPlan, no_slice_moves_if_it_cannot_or_for_nothing) {
   const RequestClass unlisted = engine.request_class(asking(1000, 1_GiB));
   engine.take(unlisted, {0, 0b10, 1_GiB});
   EXPECT_EQ(plan_consolidation(engine, standing, 4).emptied.size(), 0u)
-      << "a slice that was not given is not moved";
+      << "a slice that was not passed to the planner is not moved";
 }
 
-// Two pairs with 40 % of two devices each: one moves to the other's devices, and two devices are empty.
-TEST(ConsolidationPlan, a_slice_of_several_devices_moves_to_several_and_leaves_several_empty) {
+// Two pairs that use 40 % of two devices each. One pair moves to the other's devices, which leaves two
+// devices empty.
+TEST(ConsolidationPlan, moves_a_slice_of_several_devices_to_several_others) {
   for (const Strategy strategy : {Strategy::binpack, Strategy::spread}) {
     Engine engine(strategy);
     add(engine, 2, 4);
@@ -93,9 +94,9 @@ TEST(ConsolidationPlan, a_slice_of_several_devices_moves_to_several_and_leaves_s
   }
 }
 
-// A pair on devices 0 and 1, another slice on 1 and 2: the pair leaves device 0 for device 2, and keeps
-// device 1.
-TEST(ConsolidationPlan, only_the_devices_that_are_exchanged_are_carried_over) {
+// A pair is on devices 0 and 1, and two other slices on 1 and on 2. The pair leaves device 0 for device 2 and
+// keeps device 1.
+TEST(ConsolidationPlan, copies_only_the_parts_on_exchanged_devices) {
   Engine engine(Strategy::binpack);
   add(engine, 1, 3);
   const RequestClass pair = engine.request_class(asking(4000, 5_GiB, 2));
@@ -112,8 +113,8 @@ TEST(ConsolidationPlan, only_the_devices_that_are_exchanged_are_carried_over) {
 }
 
 // Fleets of two models under every strategy, with slices of one to three devices, exclusive ones, replicas,
-// slices bound to a model, and slices that the planner is not given.
-TEST(ConsolidationPlan, any_plan_can_be_carried_out_and_empties_the_listed_devices) {
+// slices bound to a model, and slices that are not passed to the planner.
+TEST(ConsolidationPlan, can_always_be_carried_out_and_empties_the_listed_devices) {
   constexpr Strategy all[] = {Strategy::binpack,  Strategy::spread, Strategy::first_fit,
                               Strategy::best_fit, Strategy::fgd,    Strategy::fgd_scarcity,
                               Strategy::lookahead};
@@ -160,7 +161,7 @@ TEST(ConsolidationPlan, any_plan_can_be_carried_out_and_empties_the_listed_devic
     const ConsolidationPlan plan = plan_consolidation(engine, standing, wanted);
     ASSERT_EQ(written(engine.fleet()), before) << "a plan changes nothing";
     ASSERT_EQ(plan_consolidation(engine, standing, wanted).emptied, plan.emptied)
-        << "the same question has the same answer";
+        << "the plan is deterministic";
 
     std::vector<bool> moved(standing.size());
     Bytes carried;
@@ -171,7 +172,7 @@ TEST(ConsolidationPlan, any_plan_can_be_carried_out_and_empties_the_listed_devic
       ASSERT_EQ(m.from, s.assignment);
       engine.release(s.request_class, m.from, s.application);
       const auto fit = fitting(engine.fleet(), m.to.node, engine.shape(s.request_class));
-      ASSERT_TRUE(fit && (fit->any & m.to.devices) == m.to.devices) << "no room for a move of the plan";
+      ASSERT_TRUE(fit && (fit->any & m.to.devices) == m.to.devices) << "a move of the plan does not fit";
       ASSERT_EQ(std::popcount(m.to.devices), engine.shape(s.request_class).devices);
       engine.take(s.request_class, m.to, s.application);
       carried.count += m.from.memory.count * exchanged(m).size();
@@ -181,7 +182,7 @@ TEST(ConsolidationPlan, any_plan_can_be_carried_out_and_empties_the_listed_devic
     EXPECT_EQ(carried, plan.moved);
     for (const ConsolidationPlan::Emptied& e : plan.emptied)
       ASSERT_EQ(std::erase(expected, e), 1u) << "the device was empty before";
-    ASSERT_EQ(occupied(), expected) << "exactly these devices are empty, with those that were empty before";
+    ASSERT_EQ(occupied(), expected) << "exactly the devices of the plan were emptied";
     emptied += plan.emptied.size();
   }
   EXPECT_GT(emptied, 150u);

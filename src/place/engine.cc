@@ -12,9 +12,10 @@ namespace carve::place {
 namespace {
 
 constexpr uint32_t block_size = block_nodes;
-constexpr size_t max_node_bytes = 1024;         // Per node, in total.
-constexpr size_t min_score_bytes = 320;         // The minimum part of it for scores.
-constexpr uint64_t fading = uint64_t{1} << 16;  // Decisions after which a count is worth half.
+constexpr size_t max_node_bytes = 1024;         // In total, per node.
+constexpr size_t min_score_bytes = 320;         // The part of it that is available for scores at least.
+constexpr uint64_t fading = uint64_t{1} << 16;  // Number of decisions after which a count has lost half of
+                                                // its weight.
 
 using Block = std::span<const uint8_t, block_size>;  // A byte for each node.
 
@@ -32,7 +33,7 @@ uint8_t highest(Block bytes) {
 std::array<uint8_t, block_size> open_scores(Block scores, Block slots_lost, Block kept,
                                             const ReservedCapacity& reserved) {
   std::array<uint8_t, block_size> out;
-  for (uint32_t i = 0; i < block_size; ++i) {  // No branch, so that it is vectorized.
+  for (uint32_t i = 0; i < block_size; ++i) {  // Branch-free, so that it is vectorized.
     const bool is_open = ((slots_lost[i] & reserved.slots) | (kept[i] & reserved.kept)) == 0;
     out[i] = static_cast<uint8_t>(scores[i] & -int{is_open});
   }
@@ -114,7 +115,7 @@ size_t Engine::most_rows() const {
          1;
 }
 
-// Gives bytes for scores to a row that has none.
+// Provides memory for scores to a row that has none.
 void Engine::make_room(RequestClass k) {
   invariant(k < classes_.size());
   if (++finds_ % fading == 0)
@@ -149,7 +150,7 @@ void Engine::update(Row& row) {
     for (uint32_t n = 0; n < fleet_.nodes(); ++n) rescore(row, n);
     row.epoch = epoch_;
   } else {
-    // A large fleet does not fit in the caches, so its nodes are prefetched some changes ahead. In a small
+    // A large fleet does not fit in the caches, so its nodes are prefetched several changes ahead. In a small
     // fleet prefetching costs more than it saves.
     const uint64_t ahead = fleet_.nodes() > 8192 ? 4 : now;
     for (uint64_t change = row.seen + 1; change <= now; ++change) {
@@ -183,7 +184,8 @@ void Engine::look_around() {
   around_ = now;
 }
 
-// Counts an arrival. Updates the workload model if there are a quarter more arrivals than at the last update.
+// Counts an arrival. Updates the workload model once the number of arrivals has grown by a quarter since the
+// last update.
 void Engine::count_arrival(const RequestShape& shape) {
   if (!scoring_->learns_workload_model()) return;
   arrivals_.count(shape);
@@ -192,7 +194,7 @@ void Engine::count_arrival(const RequestShape& shape) {
   adopt(arrivals_.workload());
 }
 
-// Returns the first node with the highest score outside the reserved capacity.
+// Returns the first node with the highest score that is outside the reserved capacity.
 std::optional<uint32_t> Engine::best(const Row& row, const ReservedCapacity& reserved,
                                      const Guards* guards) const {
   if (reserved.models == 0 && reserved.slots == 0 && reserved.kept == 0) {
@@ -212,7 +214,7 @@ std::optional<uint32_t> Engine::best(const Row& row, const ReservedCapacity& res
 }
 
 // Returns the first node with the largest key among those that can serve and are outside the reserved
-// capacity. A key grows with the score, and is largest for a node without replicas.
+// capacity. A key increases with the score, and is largest for a node without replicas.
 template <class Key, class Replicas>
 std::optional<uint32_t> Engine::first_of(const Row& row, const ReservedCapacity& reserved,
                                          const Guards* guards, Key key, Replicas replicas) const {
@@ -239,8 +241,9 @@ std::optional<uint32_t> Engine::first_of(const Row& row, const ReservedCapacity&
   return found;
 }
 
-// Returns the node to use instead of `found`: the one with the fewest replicas of the application. It is
-// chosen among all nodes if the strategy spreads replicas, otherwise among those with the same score.
+// Returns the node to use instead of `found`, which is the node with the fewest replicas of the application.
+// It is chosen among all nodes if the strategy spreads replicas, otherwise among the nodes with the same
+// score.
 uint32_t Engine::apart(const Row& row, const ReservedCapacity& reserved, const Guards* guards, uint32_t found,
                        Application application) {
   invariant(application < replicas_.size());
@@ -262,8 +265,8 @@ uint32_t Engine::apart(const Row& row, const ReservedCapacity& reserved, const G
 }
 
 // Chooses among the fitting devices of node n. If the strategy spreads replicas, only the devices with the
-// fewest replicas of the application are offered to the strategy. Otherwise a chosen device is exchanged for
-// a device in the same state that has fewer replicas, if there is one.
+// fewest replicas of the application are offered to the strategy. Otherwise a chosen device is replaced by a
+// device in the same state that has fewer replicas, if there is one.
 Score Engine::scored(const Scoring& scoring, uint32_t n, const RequestShape& shape, const FittingDevices& fit,
                      Application application) const {
   std::array<unsigned, max_node_devices> count{};
@@ -340,7 +343,8 @@ std::optional<Assignment> Engine::assigned(const Scoring& scoring, uint32_t n, c
   const auto fit = fitting(fleet_, n, shape);
   if (!fit) return std::nullopt;
   Score score = scored(scoring, n, shape, *fit, application);
-  // The strategy chooses the node; the topology chooses among its devices if the request needs several.
+  // The strategy chooses the node. If the request needs several devices, the topology chooses among the
+  // node's devices.
   if (shape.devices > 1)
     if (const Topology* links = fleet_.topology(n)) {
       const DeviceSet liked = score.devices.set;

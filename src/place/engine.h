@@ -1,12 +1,13 @@
 // The placement engine: hard rules, a strategy's scores, and an index that stores the scores.
 //
-// For each request class the engine keeps one byte per node, its score (0 if the node cannot serve), and one
-// byte per 64 nodes, their highest score. A decision first rescores the nodes that changed since the class's
-// last decision (the fleet's journal lists them, each once). The answer is the first node with the highest
-// byte. A decision costs about 60 ns under fgd per changed node, and a read of one byte per 64 nodes. The
-// index takes a byte per node and class (two with guards). It is kept for as many classes as fit in 1 KiB a
-// node, and for at least 160. Beyond them, the class requested least often loses its bytes, and is scored
-// from the beginning when it comes again. No memory is allocated for a known class.
+// For each request class, the engine keeps one byte per node, which is its score (0 if the node cannot serve
+// the class), and one byte per 64 nodes, which is their highest score. A decision first rescores the nodes
+// that have changed since the class's last decision; the fleet's journal lists each of them once. The result
+// is the first node with the highest score. A decision takes about 60 ns per changed node under fgd, and
+// reads one byte per 64 nodes. The index takes one byte per node and class, or two with guards. It is kept
+// for as many classes as fit in 1 KiB per node, and for at least 160. When there are more, the class that is
+// requested least often loses its scores, and is scored from the beginning when it is requested again. No
+// memory is allocated for a known class.
 #pragma once
 
 #include <map>
@@ -24,50 +25,52 @@ class Engine {
  public:
   explicit Engine(Strategy strategy) : scoring_(scoring(strategy)) {}
 
-  Fleet& fleet() { return fleet_; }  // Nodes may be added and changed; the index follows.
+  Fleet& fleet() { return fleet_; }  // Nodes may be added and changed; the index is updated.
   const Fleet& fleet() const { return fleet_; }
 
   RequestClass request_class(const RequestShape&);
   const RequestShape& shape(RequestClass k) const { return classes_[k].shape; }
   size_t classes() const { return classes_.size(); }
 
-  // Returns the application of a request, whose replicas are kept apart; "" means none.
+  // Returns the application of a request, whose replicas are kept apart; "" means that there is none.
   Application application(std::string_view name);
 
   // Returns where this request would go now, or no value if no node can serve it. The request is kept apart
   // from its application's replicas. Under `spread` it goes to the node, and there to the device, with the
-  // fewest of them; the score comes second. Under the other strategies replicas only decide between equal
-  // scores.
+  // fewest replicas; the score is only used among equal ones. Under the other strategies, replicas only
+  // decide between equal scores.
   std::optional<Assignment> find(RequestClass, Application = no_application);
 
   // Returns the devices of node n that this request would take there now, or no value if the node cannot
-  // serve it. A strategy other than the engine's may choose them.
+  // serve it. Optionally, they are chosen by a strategy other than the engine's.
   std::optional<Assignment> find_on(RequestClass, uint32_t n, Application = no_application,
                                     std::optional<Strategy> = {});
 
-  // Returns each node's score by the engine's strategy, indexed by the node's number; 0 if it cannot serve.
-  // The span is valid until the next call.
+  // Returns each node's score by the engine's strategy, indexed by the node's number; 0 if the node cannot
+  // serve the class. The span is valid until the next call.
   std::span<const uint8_t> scores(RequestClass);
 
-  // Calls find() and takes the place.
+  // Calls find() and takes the result.
   std::optional<Assignment> place(RequestClass, Application = no_application);
   void release(RequestClass, const Assignment&, Application = no_application);
 
-  // Takes a place that was taken before the engine was made, or that was decided elsewhere.
+  // Takes an assignment that was made before the engine existed, or that was decided elsewhere.
   void take(RequestClass, const Assignment&, Application = no_application);
 
-  // Records a replica of this application. Its resources are in the devices' states already, so nothing is
-  // taken.
+  // Records a replica of this application. Its resources are already included in the devices' states, so
+  // nothing is taken.
   void add_replica(Application, const Assignment&);
 
-  // Adds or removes a placed request, if the caller keeps the devices' states (Fleet::set_device).
+  // Adds or removes a placed request, if the caller itself updates the devices' states (Fleet::set_device).
   void add_placed(RequestClass, const Assignment&, Application = no_application);
   void remove_placed(RequestClass, const Assignment&, Application = no_application);
 
-  // Counts an arrival that place() does not see, for strategies that derive the expected requests.
+  // Counts an arrival that place() does not see, for strategies that derive the expected requests from
+  // arrivals.
   void count_arrival(const RequestShape&);
 
-  // Sets the expected requests. Without this call a strategy that needs them derives them from the arrivals.
+  // Sets the expected requests. If this is not called, a strategy that needs them derives them from the
+  // arrivals.
   void set_workload_model(const WorkloadModel&);
   bool uses_workload_model() const { return scoring_->uses_workload_model(); }
   bool learns_workload_model() const { return scoring_->learns_workload_model(); }
@@ -79,10 +82,10 @@ class Engine {
   struct Row {
     RequestShape shape;
     std::vector<uint8_t> score;  // Indexed by node.
-    std::vector<uint8_t> block;  // The highest score of each 64 nodes.
-    // By node, if there are guards: the slot types that lose a slot there.
+    std::vector<uint8_t> block;  // The highest score of each block of 64 nodes.
+    // By node, if there are guards: the slot types that would lose a slot there.
     std::vector<uint8_t> slots_lost;
-    uint64_t seen = 0;  // The last change of the fleet that the scores include.
+    uint64_t seen = 0;  // The last change of the fleet that is included in the scores.
     uint64_t epoch = 0;
     uint64_t asked = 0;  // Number of requests, with decay.
   };

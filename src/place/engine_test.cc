@@ -34,7 +34,7 @@ void add(Fleet& fleet, unsigned model, unsigned devices, Bytes each = 16_GiB, ui
   fleet.add(node, std::vector<DeviceState>(devices, device));
 }
 
-// A dozen request classes of a mixed cluster of three models.
+// A dozen request classes for a mixed cluster of three models.
 WorkloadModel mixture() {
   WorkloadModel w;
   for (const auto& [shape, parts] :
@@ -58,8 +58,8 @@ void add_mixed(Fleet& fleet, std::mt19937& dice, unsigned nodes) {
   }
 }
 
-// A caller may keep the devices' states itself: it gets the same results as an engine that keeps them.
-TEST(Engine, states_of_a_caller_give_the_same_decisions) {
+// A caller that keeps the devices' states itself gets the same results as from an engine that keeps them.
+TEST(Engine, decides_the_same_if_the_caller_keeps_the_devices_states) {
   for (const Strategy strategy : all) {
     std::mt19937 dice(7);
     Engine keeps(strategy), told(strategy);
@@ -100,7 +100,7 @@ TEST(Engine, states_of_a_caller_give_the_same_decisions) {
   }
 }
 
-TEST(Engine, devices_of_a_node_may_have_models_of_their_own) {
+TEST(Engine, supports_nodes_whose_devices_have_different_models) {
   Engine engine(Strategy::binpack);
   const unsigned a10 = *engine.fleet().model("A10"), h100 = *engine.fleet().model("H100");
   NodeState node;
@@ -123,7 +123,7 @@ TEST(Engine, devices_of_a_node_may_have_models_of_their_own) {
   EXPECT_EQ(on(3, any_model), 0b111u);
 }
 
-TEST(Engine, a_fleet_may_have_no_device) {
+TEST(Engine, supports_nodes_without_devices) {
   Engine engine(Strategy::binpack);
   NodeState node;
   node.model = static_cast<uint8_t>(*engine.fleet().model("A10"));
@@ -132,7 +132,7 @@ TEST(Engine, a_fleet_may_have_no_device) {
   EXPECT_FALSE(engine.find(engine.request_class(asking(1, 1000, 2_GiB, any_model))));
 }
 
-TEST(Engine, a_request_names_the_kinds_of_nodes_that_serve_it) {
+TEST(Engine, uses_only_the_kinds_of_nodes_that_the_request_names) {
   Engine engine(Strategy::binpack);
   for (uint8_t kind = 0; kind < 3; ++kind) {
     NodeState node;
@@ -149,7 +149,7 @@ TEST(Engine, a_request_names_the_kinds_of_nodes_that_serve_it) {
   EXPECT_EQ(engine.find(engine.request_class(shape))->node, 1u);
 }
 
-TEST(Engine, a_decision_on_one_node_may_use_another_strategy) {
+TEST(Engine, can_use_another_strategy_for_a_decision_on_one_node) {
   Engine engine(Strategy::fgd);
   add(engine.fleet(), 0, 2);
   add(engine.fleet(), 0, 1, 1_GiB);
@@ -161,7 +161,7 @@ TEST(Engine, a_decision_on_one_node_may_use_another_strategy) {
   EXPECT_EQ(engine.scores(k)[1], 0);
 }
 
-TEST(Engine, cached_scores_equal_newly_computed_ones) {
+TEST(Engine, caches_scores_that_equal_newly_computed_ones) {
   for (const Strategy strategy : all) {
     std::mt19937 dice(7);
     Engine engine(strategy);
@@ -185,7 +185,7 @@ TEST(Engine, cached_scores_equal_newly_computed_ones) {
       const RequestClass request_class = engine.request_class(workload[dice() % workload.size()].shape);
       const auto remembered = engine.find(request_class);
       if (round % 25 == 0) {
-        engine.set_workload_model(workload);  // All stored scores are now invalid.
+        engine.set_workload_model(workload);  // Invalidates all stored scores.
         ASSERT_EQ(engine.find(request_class), remembered) << text(strategy) << " in round " << round;
       }
       const auto placed = engine.place(request_class);
@@ -196,7 +196,7 @@ TEST(Engine, cached_scores_equal_newly_computed_ones) {
   }
 }
 
-TEST(Engine, never_gives_more_than_there_is_and_gets_all_of_it_back) {
+TEST(Engine, never_takes_more_than_there_is_and_gets_all_of_it_back) {
   for (const Strategy strategy : all) {
     std::mt19937 dice(11);
     Engine engine(strategy);
@@ -213,7 +213,7 @@ TEST(Engine, never_gives_more_than_there_is_and_gets_all_of_it_back) {
       standing.emplace_back(request_class, *assignment);
     }
     for (uint32_t n = 0; n < engine.fleet().nodes(); ++n) {
-      EXPECT_LE(engine.fleet().node(n).cpu_free, 96'000u);  // Unsigned: a negative value would be huge.
+      EXPECT_LE(engine.fleet().node(n).cpu_free, 96'000u);  // Unsigned, so a negative value would be huge.
       for (const DeviceState& c : engine.fleet().devices(n)) {
         EXPECT_LE(c.free, c.usable);
         EXPECT_LE(c.free_share, whole_device);
@@ -226,7 +226,7 @@ TEST(Engine, never_gives_more_than_there_is_and_gets_all_of_it_back) {
   }
 }
 
-TEST(Engine, the_first_node_is_taken_among_equals) {
+TEST(Engine, prefers_the_first_of_equal_nodes) {
   for (const Strategy strategy : all) {
     Engine engine(strategy);
     for (int i = 0; i < 200; ++i) add(engine.fleet(), 0, 4);
@@ -235,7 +235,7 @@ TEST(Engine, the_first_node_is_taken_among_equals) {
   }
 }
 
-TEST(Engine, a_journal_that_overflowed_is_not_believed) {
+TEST(Engine, rescores_all_nodes_if_the_journal_overflowed) {
   Engine engine(Strategy::binpack);
   for (int i = 0; i < 3; ++i) add(engine.fleet(), 0, 1);
   const RequestClass half = engine.request_class(asking(1, 5000));
@@ -246,19 +246,19 @@ TEST(Engine, a_journal_that_overflowed_is_not_believed) {
   EXPECT_FALSE(engine.find(whole));
 }
 
-TEST(Engine, a_node_that_is_added_between_two_requests_is_used) {
+TEST(Engine, uses_a_node_that_was_added_between_two_requests) {
   Engine engine(Strategy::binpack);
   const RequestClass whole = engine.request_class(asking(1, 10000));
   // The journal is reallocated at 33, 65, 129 and 257 nodes, and the scores after every 64 nodes.
   for (uint32_t n = 0; n < 300; ++n) {
     add(engine.fleet(), 0, 1);
     const auto assignment = engine.place(whole);
-    ASSERT_TRUE(assignment) << n << " nodes are full, and one was added";
+    ASSERT_TRUE(assignment) << n << " nodes are full and one was added";
     EXPECT_EQ(assignment->node, n);
   }
 }
 
-TEST(EngineDeathTest, stops_if_a_slice_leaves_twice) {
+TEST(EngineDeathTest, aborts_if_a_slice_is_released_twice) {
   Engine engine(Strategy::binpack);
   add(engine.fleet(), 0, 1);
   const RequestClass half = engine.request_class(asking(1, 5000));
@@ -267,7 +267,7 @@ TEST(EngineDeathTest, stops_if_a_slice_leaves_twice) {
   EXPECT_DEATH(engine.release(half, assignment), "fleet\\.cc:[0-9]+: .*a slice leaves a device once");
 }
 
-TEST(Engine, more_kinds_than_are_remembered_take_no_more_memory_and_get_the_same_answers) {
+TEST(Engine, limits_its_memory_without_changing_results_for_many_request_classes) {
   for (const Strategy strategy : {Strategy::best_fit, Strategy::fgd_scarcity}) {
     std::mt19937 dice(5);
     Engine engine(strategy);
@@ -296,11 +296,11 @@ TEST(Engine, more_kinds_than_are_remembered_take_no_more_memory_and_get_the_same
       EXPECT_EQ(engine.find(request_class), fresh.find(fresh.request_class(shape)));
     }
     EXPECT_GT(engine.classes(), 900u);
-    EXPECT_LE(engine.bytes_per_node(), 1024u);  // A thousand classes would take 2,000 bytes just for scores.
+    EXPECT_LE(engine.bytes_per_node(), 1024u);  // Scores for a thousand classes would take 2,000 bytes.
   }
 }
 
-TEST(Engine, a_guard_keeps_the_last_slots_for_those_who_are_expected) {
+TEST(Engine, keeps_the_last_slots_for_expected_requests) {
   WorkloadModel workload;
   workload.push_back({asking(1, 5000), certain / 2});
   workload.push_back({asking(4, 10000), certain / 2});
@@ -312,25 +312,25 @@ TEST(Engine, a_guard_keeps_the_last_slots_for_those_who_are_expected) {
   ASSERT_TRUE(first);
   const auto second = engine.place(half);
   ASSERT_TRUE(second);
-  EXPECT_EQ(first->node, second->node) << "one slot for four devices is kept";
+  EXPECT_EQ(first->node, second->node) << "one slot of four devices is kept";
   for (int i = 0; i < 14; ++i) EXPECT_TRUE(engine.place(half)) << "guards yield before a request is refused";
   EXPECT_FALSE(engine.place(half));
 }
 
-TEST(Engine, capacity_of_a_model_is_kept_for_requests_bound_to_it) {
+TEST(Engine, keeps_the_capacity_of_a_model_for_requests_bound_to_it) {
   WorkloadModel workload;
   workload.push_back({asking(1, 10000, {}, 0b01), certain / 2});
   workload.push_back({asking(1, 10000), certain / 2});
   Engine engine(Strategy::fgd_scarcity);
-  add(engine.fleet(), 0, 4);  // First in order: requests without a preference go here.
+  add(engine.fleet(), 0, 4);  // First in order, so requests without a preference would go here.
   add(engine.fleet(), 1, 4);
   engine.set_workload_model(workload);
   const RequestClass any = engine.request_class(asking(1, 10000));
   for (int i = 0; i < 4; ++i) EXPECT_EQ(engine.place(any)->node, 1u);
-  EXPECT_EQ(engine.place(any)->node, 0u) << "a refusal would help no other request";
+  EXPECT_EQ(engine.place(any)->node, 0u) << "refusing the request would not help any other";
 }
 
-TEST(Rules, each_refuses_by_its_name_and_only_for_its_cause) {
+TEST(Rules, reject_by_their_name_and_only_for_their_cause) {
   struct Row {
     const char* name;
     void (*spoil)(NodeState&, DeviceState&, RequestShape&);
@@ -396,7 +396,7 @@ TEST(Rules, each_refuses_by_its_name_and_only_for_its_cause) {
   }
 }
 
-TEST(Rules, a_request_becomes_what_the_fleet_counts) {
+TEST(Rules, apply_to_a_request_in_the_fleets_terms) {
   Fleet fleet;
   fleet.model("T4"), fleet.model("A10");
   Request r;

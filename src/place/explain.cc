@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::string_view behind_rules[] = {"devices of different sizes", "a device for each part"};
 
-// Returns the rule under which a node that cannot serve is counted: the first broken rule of the node,
-// otherwise the furthest row that any of its rejected devices reached. If each part has enough devices,
-// either their sizes differ (needs_one_size()), or several parts have the same ones. These are the two rows
-// after the others.
+// Returns the rule under which a node that cannot serve the request is counted: the first broken rule of the
+// node, or otherwise the last row that any of its rejected devices reached. If there are enough devices for
+// each part, either their sizes differ (needs_one_size()), or several parts fit only on the same devices.
+// These two cases are the last two rows.
 size_t broken_row(const Fleet& fleet, uint32_t n, const RequestShape& shape) {
   const NodeState& node = fleet.node(n);
   const auto of_node = node_rules();
@@ -51,8 +51,8 @@ std::string_view rule_name(size_t row) {
   return row < device_rules().size() ? device_rules()[row].name : behind_rules[row - device_rules().size()];
 }
 
-// Returns the node with the largest `amount` that is free on the requested number of devices, among the nodes
-// that fit `less`, with that amount.
+// Among the nodes on which `less` fits, returns the node with the largest `amount` free on the requested
+// number of devices, together with that amount.
 template <class Amount>
 std::optional<std::pair<uint32_t, uint64_t>> most(const Fleet& fleet, const RequestShape& less,
                                                   Amount amount) {
@@ -66,7 +66,7 @@ std::optional<std::pair<uint32_t, uint64_t>> most(const Fleet& fleet, const Requ
     for (DeviceSet set = fit->any; set != 0; set &= set - 1)
       amounts[count++] = amount(fleet.devices(n)[static_cast<unsigned>(std::countr_zero(set))]);
     std::ranges::sort(amounts.begin(), amounts.begin() + count, std::greater{});
-    invariant(count >= less.devices);  // Only the devices that are set in `amounts`.
+    invariant(count >= less.devices);  // Only the devices in `amounts` have bits.
     const uint64_t piece = amounts[less.devices - 1u];
     if (!best || piece > best->second) best = {n, piece};
   }
@@ -103,11 +103,11 @@ Refusal explain(const Fleet& fleet, const RequestShape& shape) {
   if (shape.devices != 0 && !shape.exclusive && shape.memory.count != 0) {
     RequestShape less = shape;
     less.memory = min_memory;
-    less.isolated = false;  // Contexts and the number of slices are checked below, with the real size.
+    less.isolated = false;  // Contexts and the number of slices are checked below, with the real amount.
     const auto free_memory = [](const DeviceState& c) { return c.free.count; };
     if (const auto piece = most(fleet, less, free_memory)) {
       less.share = {};
-      // A device whose compute is taken may have more free memory, and the user sees that number too.
+      // A device without enough free compute may have more free memory, and the user sees that number too.
       const bool more_elsewhere = most(fleet, less, free_memory)->second > piece->second;
       less = shape;
       less.memory = {std::min(piece->second, shape.memory.count) & ~((uint64_t{1} << 20) - 1)};

@@ -35,7 +35,7 @@ RequestShape asking(Bytes memory, uint32_t share = 0, unsigned devices = 1) {
   return a;
 }
 
-TEST(Explain, counts_each_node_once_and_reports_what_would_fit) {
+TEST(Explain, counts_each_node_once_and_reports_the_closest_fit) {
   Fleet fleet;
   for (int i = 0; i < 8; ++i) add(fleet, "T4", {device(48_GiB)});
   for (int i = 0; i < 3; ++i) add(fleet, "A10", {device(6_GiB), device(2_GiB)});
@@ -50,7 +50,7 @@ TEST(Explain, counts_each_node_once_and_reports_what_would_fit) {
       "fits with 2 GiB less; the request fits with at most 500m of CPU");
 }
 
-TEST(Explain, much_memory_and_little_compute_on_one_device_is_neither) {
+TEST(Explain, considers_memory_and_compute_of_the_same_device) {
   Fleet fleet;
   add(fleet, "A10", {device(48_GiB, 500)});
   const Refusal refusal = explain(fleet, asking(20_GiB, 1000));
@@ -60,7 +60,7 @@ TEST(Explain, much_memory_and_little_compute_on_one_device_is_neither) {
   EXPECT_EQ(refusal.nearest[0].share, Share{500});
 }
 
-TEST(Explain, the_largest_piece_is_one_whose_compute_would_do) {
+TEST(Explain, reports_the_largest_block_on_a_device_with_enough_compute) {
   Fleet fleet;
   add(fleet, "A10", {device(14_GiB, 500), device(4_GiB, 8000)});
   EXPECT_THAT(
@@ -69,7 +69,7 @@ TEST(Explain, the_largest_piece_is_one_whose_compute_would_do) {
           "the largest free block with enough free compute is 4 GiB: the request fits with 12 GiB less"));
 }
 
-TEST(Explain, the_seventeenth_slice_and_unequal_devices) {
+TEST(Explain, counts_the_limit_of_slices_and_reports_unequal_devices) {
   Fleet fleet;
   DeviceState full = device(40_GiB);
   full.slices = full.isolated = 16;
@@ -81,7 +81,7 @@ TEST(Explain, the_seventeenth_slice_and_unequal_devices) {
               HasSubstr("largest free block is 5 GiB: the request fits with 3 GiB less on each device"));
 }
 
-TEST(Explain, a_percentage_of_unequal_devices_is_a_rule_of_its_own) {
+TEST(Explain, counts_a_percentage_of_unequal_devices_under_its_own_rule) {
   Fleet fleet;
   DeviceState smaller = device(5_GiB);
   smaller.usable = 5_GiB;
@@ -91,7 +91,7 @@ TEST(Explain, a_percentage_of_unequal_devices_is_a_rule_of_its_own) {
   EXPECT_THAT(explain(fleet, shape).message, HasSubstr("1 devices of different sizes"));
 }
 
-TEST(Explain, a_reported_smaller_request_fits) {
+TEST(Explain, reports_a_smaller_request_that_fits) {
   std::mt19937 dice(5);
   int said = 0;
   for (int round = 0; round < 500; ++round) {
@@ -121,7 +121,7 @@ TEST(Explain, a_reported_smaller_request_fits) {
   EXPECT_GT(said, 100);
 }
 
-TEST(Migration, the_cheapest_single_move_makes_room_and_nothing_is_done_unasked) {
+TEST(Migration, proposes_the_cheapest_single_move_and_changes_nothing) {
   std::mt19937 dice(9);
   int repaired = 0;
   for (int round = 0; round < 200; ++round) {
@@ -151,7 +151,7 @@ TEST(Migration, the_cheapest_single_move_makes_room_and_nothing_is_done_unasked)
 }
 
 // The emptiest node has the other replica, so the replica that makes room goes to the third node.
-TEST(Migration, replicas_stay_apart) {
+TEST(Migration, keeps_replicas_apart) {
   Engine engine(Strategy::spread);
   for (const char* model : {"A10", "T4", "A10"}) add(engine.fleet(), model, {device(16_GiB)});
   const RequestClass first = engine.request_class(asking(2_GiB, 1000));

@@ -1,7 +1,8 @@
-// Fragmentation gradient descent (Weng et al., USENIX ATC 2023): chooses the place that raises the fragments
-// least. The gradient is mapped by floor(100 / (1 + exp(-dF / 1000))), dF in thousandths of a device. Equal
-// values go to the lowest device and the first node; near 0 one step is about 40 thousandths. The coarse
-// steps matter: with the exact gradient 94.24 % of openb's default trace is placed instead of 95.2 %.
+// Fragmentation gradient descent (Weng et al., USENIX ATC 2023): chooses the placement that increases
+// fragmentation least. The gradient is mapped by floor(100 / (1 + exp(-dF / 1000))), with dF in thousandths
+// of a device. Ties go to the first node and its lowest-numbered device; near 0 one step is about 40
+// thousandths. The coarse steps matter: with the exact gradient, 94.24 % of openb's default trace is placed
+// instead of 95.2 %.
 #include "place/bucket.h"
 #include "place/fragments.h"
 #include "place/scoring.h"

@@ -1,7 +1,7 @@
-// The default on many nodes: fragmentation gradient descent with two additions. The first: a type's weight is
-// multiplied by all devices / its devices, so that capacity which only few models offer is not filled with
-// requests that any model could serve. The second: guards keep models and slots for expected requests
-// (place/guards.h).
+// The default on many nodes: fragmentation gradient descent with two additions. First, a type's weight is
+// multiplied by the number of all devices divided by the number of devices that the type may use. So capacity
+// that only few models offer is not filled with requests that any model could serve. Second, guards keep
+// models and slots for expected requests (place/guards.h).
 #include "place/bucket.h"
 #include "place/fragments.h"
 #include "place/guards.h"

@@ -1,5 +1,5 @@
-// Chooses the lowest fitting devices of the first node that can serve the request. First fit is the simplest
-// strategy, and few strategies place more: it fills a node before it uses the next one.
+// Chooses the lowest-numbered fitting devices of the first node that can serve the request. First fit is the
+// simplest strategy, and few strategies place more, because it fills a node before it uses the next one.
 #include "place/scoring.h"
 
 namespace carve::place {

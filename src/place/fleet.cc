@@ -24,7 +24,7 @@ std::optional<unsigned> Fleet::model(std::string_view name) {
 }
 
 uint32_t Fleet::add(NodeState node, std::span<const DeviceState> devices) {
-  // The parser of the input rejects such a node.
+  // The parser of the input has rejected such a node.
   invariant(devices.size() <= max_node_devices, "a set of devices is one word");
   invariant(node.model < models_.size() && node.kind < max_node_kinds);
   node.first = static_cast<uint32_t>(devices_.size());

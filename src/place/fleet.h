@@ -1,8 +1,9 @@
 // The fleet as the engine sees it: nodes with devices, and how much of each is free now.
 //
-// All data for a decision is in two arrays without pointers: 40 bytes a node and 40 a device (an 8-device
-// node: 360 bytes). A cache with entries per node reads the journal of changes to find the entries to renew.
-// So placing, releasing, and adding or removing a node cost only as much as they change.
+// All data for a decision is in two arrays without pointers, with 40 bytes per node and 40 per device (360
+// bytes for a node with 8 devices). A cache with entries per node reads the journal of changes to find the
+// entries to update. So the cost of placing, releasing, and adding or removing a node is proportional to what
+// changes.
 #pragma once
 
 #include <array>
@@ -22,7 +23,7 @@ inline constexpr uint8_t node_model = UINT8_MAX;
 
 struct DeviceState {
   Bytes usable;
-  Bytes free;     // Free bytes of usable.
+  Bytes free;     // Free bytes of the usable memory.
   Bytes context;  // Bytes of one context that the slice pays; 0 if the reserve pays them.
   Share free_share = whole_device;
   uint8_t slices = 0;
@@ -31,9 +32,9 @@ struct DeviceState {
   bool sick = false;
   bool partitioned = false;  // The device is in MIG mode and cannot be sliced.
   bool migrates = false;     // Managed memory may exceed the device's memory.
-  bool shared_out = false;   // A slice's share is enforced; best-effort slices are not admitted.
+  bool shared_out = false;   // A slice's share is enforced, and best-effort slices are not admitted.
   uint8_t policy = any_policy;
-  uint8_t model = node_model;  // Bit number in Models, on a node with several models.
+  uint8_t model = node_model;  // Bit number in Models, if the node has several models.
 
   friend bool operator==(const DeviceState&, const DeviceState&) = default;
 };
@@ -44,7 +45,7 @@ struct NodeState {
   uint32_t cpu_free = 0;
   uint32_t first = 0;  // Number of the node's first device in the fleet.
   uint8_t devices = 0;
-  uint8_t model = 0;  // Bit number in Models; that of most of its devices, if `mixed`.
+  uint8_t model = 0;  // Bit number in Models. If `mixed`, the model of most of its devices.
   uint8_t kind = 0;   // Bit number in NodeKinds.
   uint8_t policy = any_policy;
   bool up = true;
@@ -52,7 +53,7 @@ struct NodeState {
   bool mixed = false;    // Its devices have different models.
 };
 
-// The device of a part and its bytes there.
+// The device of a part and the part's bytes there.
 struct PartPlace {
   unsigned device = 0;  // Index on the node.
   Bytes memory;
@@ -60,19 +61,19 @@ struct PartPlace {
   friend bool operator==(const PartPlace&, const PartPlace&) = default;
 };
 
-// The position of a placed request: place() returns it, and release() takes it back.
+// The position of a placed request. place() returns it and release() takes it.
 struct Assignment {
   uint32_t node = 0;
   DeviceSet devices = 0;
-  Bytes memory;  // Bytes on each device, if the parts are equal: sized for the smallest device.
-  // The place of each part, if the parts differ. If empty, each device has one of the equal parts.
+  Bytes memory;  // Bytes on each device if the parts are equal, sized for the smallest device.
+  // The device of each part if the parts differ. If empty, each device has one of the equal parts.
   std::vector<PartPlace> parts;
 
-  // Returns the places of all parts, equal ones in ascending order of the devices.
+  // Returns the devices of all parts. Equal parts are in ascending order of the devices.
   std::vector<PartPlace> places() const;
   // Returns the bytes on all devices.
   Bytes total() const;
-  // Returns the part on a device of the assignment; the first of equal parts.
+  // Returns the part on a device of the assignment, or the first part if the parts are equal.
   unsigned part_on(unsigned device) const;
   Bytes memory_on(unsigned device) const;
 
@@ -81,19 +82,20 @@ struct Assignment {
 
 class Fleet {
  public:
-  // Returns the bit of a model, new or known; no value if max_models are known already.
+  // Returns the bit of a model, adding the model if it is new. Returns no value if there are already
+  // max_models.
   std::optional<unsigned> model(std::string_view name);
   std::optional<unsigned> known_model(std::string_view name) const;
   std::string_view model_name(unsigned bit) const { return models_[bit]; }
   unsigned models() const { return static_cast<unsigned>(models_.size()); }
 
-  // Adds a node with at most max_node_devices devices; sets node.first and node.devices. Among equal nodes
-  // the one added first is preferred.
+  // Adds a node with at most max_node_devices devices, and sets node.first and node.devices. Among equal
+  // nodes, the one added first is preferred.
   uint32_t add(NodeState, std::span<const DeviceState>);
 
   uint32_t nodes() const { return static_cast<uint32_t>(nodes_.size()); }
   const NodeState& node(uint32_t n) const { return nodes_[n]; }
-  // A node, and the fleet, may have no devices.
+  // A node or a whole fleet may have no devices.
   std::span<const DeviceState> devices(uint32_t n) const {
     return {devices_.data() + nodes_[n].first, nodes_[n].devices};
   }
@@ -117,30 +119,30 @@ class Fleet {
   void set_host(uint32_t n, uint32_t cpu_free, Bytes host_free);
   void set_device(uint32_t n, unsigned i, const DeviceState&);
 
-  // Sets how the devices of a node are connected; unknown for other nodes. Stored separately, because few
-  // decisions need it.
+  // Sets how the devices of a node are connected; for other nodes this is unknown. Stored separately, because
+  // few decisions need it.
   void set_topology(uint32_t n, const Topology& t) { topologies_.insert_or_assign(n, t); }
   const Topology* topology(uint32_t n) const {
     const auto found = topologies_.find(n);
     return found == topologies_.end() ? nullptr : &found->second;
   }
 
-  // Every change of a node has a number, from 1. A reader that has processed all changes up to `seen` reads
-  // the nodes of the later changes. It skips a node whose last change is later still.
+  // Changes of nodes are numbered from 1. A reader that has processed all changes up to `seen` visits the
+  // nodes of the later changes, and skips a node that has an even later change.
   uint64_t changes() const { return changes_; }
   uint64_t last_change(uint32_t n) const { return last_[n]; }
   uint32_t changed_node(uint64_t change) const { return journal_[change & (journal_.size() - 1)]; }
   // Returns whether the journal still holds every change after `seen`.
   bool journal_covers(uint64_t seen) const { return changes_ - seen < journal_.size() && seen >= floor_; }
 
-  // Sums over the fleet, updated with each change.
+  // Sums over the fleet, which are updated with each change.
   uint64_t free_share() const { return free_share_; }  // In basis points of a device.
   uint64_t free_share_of_model(unsigned bit) const { return sums_[bit].free_share; }
   Bytes free_of_model(unsigned bit) const { return sums_[bit].free; }
   Bytes usable_of_model(unsigned bit) const { return sums_[bit].usable; }
 
  private:
-  struct ModelSums {  // Over the devices of one model.
+  struct ModelSums {  // Sums over the devices of one model.
     uint32_t devices = 0;
     uint64_t free_share = 0;  // In basis points of a device.
     Bytes free, usable;
@@ -162,8 +164,8 @@ class Fleet {
   unsigned largest_node_ = 0;
 };
 
-// Returns a validated request as a shape for this fleet. A model that the fleet does not have matches no
-// node. The caller must look up a named device (RequestShape::only).
+// Returns the shape of a validated request for this fleet. A model that the fleet does not have matches no
+// node. If the request names a device, the caller must look it up (RequestShape::only).
 RequestShape shape_of(const Request&, const Fleet&);
 
 }  // namespace carve::place

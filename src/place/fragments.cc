@@ -8,8 +8,8 @@
 namespace carve::place {
 namespace {
 
-// Returns a type's memory need on a model, whichever way it is specified. `device` is an unused device of
-// that model.
+// Returns the memory that a type needs on a model, in whichever form it is specified. `device` is an unused
+// device of that model.
 Bytes memory_of(const RequestShape& a, const DeviceState& device) { return need(a, device); }
 
 template <class T>
@@ -38,7 +38,7 @@ unsigned Fragments::memory_level(unsigned model, uint64_t free) const {
 
 namespace {
 
-// Returns an unused device of each model; an empty one if no node has the model.
+// Returns an unused device of each model, or an empty one if no node has the model.
 std::vector<DeviceState> sample_devices(const Fleet& fleet) {
   std::vector<DeviceState> sample(std::max(1u, fleet.models()));
   for (uint32_t n = 0; n < fleet.nodes(); ++n)
@@ -46,7 +46,8 @@ std::vector<DeviceState> sample_devices(const Fleet& fleet) {
   return sample;
 }
 
-// Returns the memory that a type requests on all its devices, weighted, in basis points of a device.
+// Returns the memory that a type requests on all its devices, multiplied by its weight, in basis points of a
+// device.
 int64_t weighted_memory(const Type& type, const DeviceState& device) {
   if (device.usable.count == 0) return 0;
   return (type.weight >> 10) * type.shape.devices *
@@ -105,7 +106,7 @@ void Fragments::settle_levels(unsigned models, std::vector<uint32_t>& shares) {
   memory_levels_ = 1;
   for (unsigned t = 0; t < models; ++t) {
     settle(memory_[t]);
-    // A single level that every request reaches does not count.
+    // A single level that every request reaches makes no difference and is not counted.
     if (!(memory_[t].size() <= 1 && (memory_[t].empty() || memory_[t][0] == 0)))
       memory_levels_ = std::max(memory_levels_, static_cast<unsigned>(memory_[t].size()) + 1);
   }

@@ -1,14 +1,14 @@
-// Measures how much of a node's free capacity the typical requests can use, and how a placement changes it.
+// Measures how much of a node's free capacity the typical requests can use, and how a placement changes that.
 //
 // The amount a(g) of a device is its free capacity in basis points of a device: compute, or compute and
 // memory weighted by how much of each is requested (docs/decisions/0004-fragments-in-two-dimensions.md). For
-// a type m the node's fragment is all of T = sum of a(g) if m cannot run there, otherwise the sum over the
-// devices that cannot serve m. So F = sum of p_m * T minus the useful amount, and
-//  useful = sum over m that run there of p_m * (sum of a(g) over the devices that serve m).
-// A type for one device runs on any device that serves it, so its part of `useful` is a sum over devices. One
-// read of a table of (model, memory, compute, CPU) levels gives the weight of all such types that a device
-// serves. Types for several devices are counted one by one. Scoring a node of eight devices takes about 60
-// ns.
+// a type m, the node's fragment is T = sum of a(g) over all devices if m cannot run on the node, otherwise
+// the sum over the devices that cannot serve m. So F = sum of p_m * T minus the useful amount, and
+//  useful = sum over the types m that run there of p_m * (sum of a(g) over the devices that serve m). A type
+//  for one device runs on any device that serves it, so its part of `useful` is a sum over devices. One read
+//  of a table of (model, memory, compute, CPU) levels gives the weight of all such types that a device
+//  serves. Types for several devices are counted one by one. Scoring a node of eight devices takes about 60
+//  ns.
 #pragma once
 
 #include <array>
@@ -26,7 +26,8 @@ class Fragments {
  public:
   void build(const Fleet&, const WorkloadModel&);
 
-  // The factor of a type's weight: the sum of all weights, including requests for no device.
+  // The factor of a type's weight, which is the sum of all weights, including those of requests for no
+  // device.
   int64_t all() const { return all_; }
 
   int64_t amount(const DeviceState& c) const {
@@ -37,24 +38,24 @@ class Fragments {
     return (compute + memory_weight_ * memory) >> 10;
   }
 
-  // The gradient: F before minus F after a placement on one fitting device (one-device requests), or on the
-  // best set of them, in basis points * 2^30. Higher is better.
+  // The gradient: F before minus F after a placement on one fitting device or, for a request for several, on
+  // the best set of devices, in basis points * 2^30. Higher is better.
   struct Step {
     int64_t gradient = 0;
     PartDevices devices;
   };
-  // Calls each(step) for the alternatives on this node, lowest device first.
+  // Calls each(step) for the alternatives on this node, in ascending order of the devices.
   template <class F>
   void alternatives(const Fleet& fleet, uint32_t n, const RequestShape& shape, const FittingDevices& fitting,
                     F each) const;
 
-  // Returns the useful amount, for tests and reports.
+  // Returns the useful amount. For tests and reports.
   int64_t useful(const Fleet& fleet, uint32_t n) const;
   int64_t fragment(const Fleet& fleet, uint32_t n) const;
 
  private:
   static constexpr unsigned max_levels = 128;  // Levels of compute, memory or CPU.
-  // Distinct (compute, memory) pairs of types for several devices.
+  // Maximum number of distinct (compute, memory) pairs of types for several devices.
   static constexpr unsigned max_multi_levels = 8;
 
   struct Multi {  // A type for several devices.
@@ -64,7 +65,7 @@ class Fragments {
     Models models;
     int64_t weight;
   };
-  struct Need {  // The need of one device, with the memory per model.
+  struct Need {  // The need on one device, with the memory per model.
     Share share;
     std::array<uint64_t, max_models> memory{};
   };
@@ -72,26 +73,27 @@ class Fragments {
     int64_t count = 0;
     int64_t amount = 0;
   };
-  struct Comparison {  // One node and one request: the sums that all alternatives share.
+  struct Comparison {  // The sums that all alternatives of one node and request share.
     const RequestShape& shape;
     std::span<const DeviceState> devices;
     unsigned model;
     unsigned cpu_after;                            // CPU level after the request.
     int64_t before = 0;                            // The useful amount now.
     int64_t rest = 0;                              // Sum of `part`.
-    std::array<int64_t, max_node_devices> part{};  // Part of each device in `useful`, with the CPU left.
+    std::array<int64_t, max_node_devices> part{};  // Part of each device in `useful`, with the CPU that is
+                                                   // left.
     std::array<Tally, max_multi_levels> tally{};
   };
 
-  // The parts of build(). `sample` holds an unused device of each model.
+  // These functions are the steps of build(). `sample` holds an unused device of each model.
   //
   // Collects the distinct needs of the types in `shares`, `cpu_` and `memory_`. Returns the types that need
   // devices. A type that needs one level too many is left out; the rarest types come last.
   WorkloadModel collect_levels(std::span<const DeviceState> sample, const WorkloadModel& workload,
                                std::vector<uint32_t>& shares);
-  // Sorts the levels, and sets their numbers.
+  // Sorts the levels and numbers them.
   void settle_levels(unsigned models, std::vector<uint32_t>& shares);
-  // Sets each dimension's weight to its part of the demand.
+  // Sets the weight of each dimension to its part of the demand.
   void weigh_dimensions(const DeviceState& device, const WorkloadModel& used);
   // Adds a type for several devices.
   void add_multi(std::span<const DeviceState> sample, const Type& type);
@@ -108,9 +110,10 @@ class Fragments {
   Comparison comparison(const Fleet& fleet, uint32_t n, const RequestShape& shape) const;
   // Returns the gradient of a placement on these devices.
   Step step(const Comparison& now, const PartDevices& devices) const;
-  // Returns whether an earlier fitting device has the state of device i, so that both give the same step.
+  // Returns whether an earlier fitting device has the same state as device i, so that both give the same
+  // step.
   static bool repeats_earlier(const Comparison& now, DeviceSet fitting, unsigned i);
-  // Chooses the devices whose own part of `useful` loses least, lowest first.
+  // Chooses the devices whose own part of `useful` decreases least, in ascending order.
   PartDevices least_loss(const Comparison& now, const FittingDevices& fitting) const;
   // Returns the device after a part of the request was placed on it.
   static DeviceState reduced(DeviceState device, const RequestShape& shape, unsigned part) {
@@ -136,7 +139,8 @@ class Fragments {
   unsigned memory_levels_ = 1;
   unsigned cpu_levels_ = 1;
   std::array<uint8_t, 10001> share_level_{};
-  std::vector<uint32_t> cpu_;                             // Ascending; cpu_level() counts those not above.
+  std::vector<uint32_t> cpu_;                             // Ascending; cpu_level() counts the values that are
+                                                          // not above a given one.
   std::array<std::vector<uint64_t>, max_models> memory_;  // By model, ascending, with equal lengths.
   std::vector<int64_t> served_ = std::vector<int64_t>(max_models);  // [model][memory][share][cpu] -> weight.
   std::vector<Multi> multi_;

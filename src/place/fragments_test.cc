@@ -20,7 +20,7 @@ RequestShape asking(unsigned devices, uint32_t share, uint32_t cpu, Models model
   return a;
 }
 
-// The paper's definition, type by type, in basis points * 2^30.
+// Computes the paper's definition, type by type, in basis points * 2^30.
 int64_t by_definition(const Fleet& fleet, uint32_t n, const WorkloadModel& workload) {
   int64_t sum = 0;
   for (const Type& m : workload) {
@@ -70,7 +70,7 @@ struct Chance {
   }
 };
 
-TEST(Fragments, are_the_papers_if_no_request_needs_memory) {
+TEST(Fragments, equal_the_papers_definition_if_no_request_needs_memory) {
   Chance chance;
   for (int round = 0; round < 40; ++round) {
     Fleet fleet;
@@ -83,7 +83,7 @@ TEST(Fragments, are_the_papers_if_no_request_needs_memory) {
   }
 }
 
-TEST(Fragments, a_step_is_the_difference_that_the_placement_makes) {
+TEST(Fragments, change_by_the_gradient_that_a_step_reports) {
   Chance chance;
   int steps = 0;
   for (int round = 0; round < 40; ++round) {
@@ -108,7 +108,7 @@ TEST(Fragments, a_step_is_the_difference_that_the_placement_makes) {
   EXPECT_GT(steps, 500);
 }
 
-TEST(Fragments, compute_without_memory_is_one_and_memory_without_compute_too) {
+TEST(Fragments, include_compute_without_memory_and_memory_without_compute) {
   Fleet fleet;
   NodeState node;
   node.model = static_cast<uint8_t>(*fleet.model("a"));
@@ -124,17 +124,19 @@ TEST(Fragments, compute_without_memory_is_one_and_memory_without_compute_too) {
   half.memory = 8_GiB;
   Fragments fragments;
   fragments.build(fleet, {{half, certain}});
-  EXPECT_EQ(fragments.fragment(fleet, 0), 0) << "all of it is useful";
-  EXPECT_EQ(fragments.useful(fleet, 1), 0) << "nothing of it is useful";
+  EXPECT_EQ(fragments.fragment(fleet, 0), 0) << "all of the free capacity is useful";
+  EXPECT_EQ(fragments.useful(fleet, 1), 0) << "none of the free capacity is useful";
   EXPECT_EQ(fragments.useful(fleet, 2), 0);
   EXPECT_GT(fragments.fragment(fleet, 1), certain * 5000);
   EXPECT_GT(fragments.fragment(fleet, 2), certain * 5000 / 2);
 }
 
-TEST(Bucket, is_the_squeezed_gradient) {
+TEST(Bucket, is_the_rounded_value_of_the_logistic_function) {
   for (double milli = -8000; milli <= 8000; milli += 7.3) {
     const double exact = 100 / (1 + std::exp(-milli / 1000));
-    if (std::abs(exact - std::round(exact)) < 1e-3) continue;  // Near a limit the table decides, not exp().
+    if (std::abs(exact - std::round(exact)) < 1e-3)
+      continue;  // So near a limit, the table decides and not
+                 // exp().
     EXPECT_EQ(bucket(static_cast<int64_t>(milli * 10 * static_cast<double>(certain))), std::floor(exact))
         << milli;
   }

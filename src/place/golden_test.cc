@@ -1,6 +1,6 @@
 // The placements of the same dozen requests under each strategy, as tables that can be checked by hand. There
-// are three nodes: a with 2 devices, b and c with 4; every device has 16 GiB. A row has the slice that came
-// or left, its position, and the free compute of every device, in tenths.
+// are three nodes: a with 2 devices, b and c with 4; every device has 16 GiB. A row has the slice that was
+// placed or ended, its position, and the free compute of every device, in tenths.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -74,7 +74,7 @@ std::string table(Strategy strategy) {
   return "\n" + out;
 }
 
-TEST(Golden, binpack) {
+TEST(Golden, binpack_places_as_in_the_table) {
   EXPECT_EQ(table(Strategy::binpack), R"(
 half  a 0      |  5 10 | 10 10 10 10 | 10 10 10 10
 some  a 0      |  2 10 | 10 10 10 10 | 10 10 10 10
@@ -90,7 +90,7 @@ one   b 0      |  7 10 |  0 10  0  4 |  0  0  0  0
 trio  nowhere  |  7 10 |  0 10  0  4 |  0  0  0  0
 )");
 }
-TEST(Golden, spread) {
+TEST(Golden, spread_places_as_in_the_table) {
   EXPECT_EQ(table(Strategy::spread), R"(
 half  a 0      |  5 10 | 10 10 10 10 | 10 10 10 10
 some  b 0      |  5 10 |  7 10 10 10 | 10 10 10 10
@@ -106,7 +106,7 @@ one   c 0      |  7  5 |  7  3  9 10 |  0 10 10 10
 trio  c 123    |  7  5 |  7  3  9 10 |  0  5  5  5
 )");
 }
-TEST(Golden, first_fit) {
+TEST(Golden, first_fit_places_as_in_the_table) {
   EXPECT_EQ(table(Strategy::first_fit), R"(
 half  a 0      |  5 10 | 10 10 10 10 | 10 10 10 10
 some  a 0      |  2 10 | 10 10 10 10 | 10 10 10 10
@@ -122,7 +122,7 @@ one   b 0      |  4  2 |  0 10  5 10 |  0  0  0  0
 trio  b 123    |  4  2 |  0  5  0  5 |  0  0  0  0
 )");
 }
-TEST(Golden, best_fit) {
+TEST(Golden, best_fit_places_as_in_the_table) {
   EXPECT_EQ(table(Strategy::best_fit), R"(
 half  a 0      |  5 10 | 10 10 10 10 | 10 10 10 10
 some  a 0      |  2 10 | 10 10 10 10 | 10 10 10 10
@@ -138,7 +138,7 @@ one   b 0      |  7  0 |  0 10  4 10 |  0  0  0  0
 trio  nowhere  |  7  0 |  0 10  4 10 |  0  0  0  0
 )");
 }
-TEST(Golden, fgd) {
+TEST(Golden, fgd_places_as_in_the_table) {
   EXPECT_EQ(table(Strategy::fgd), R"(
 half  a 0      |  5 10 | 10 10 10 10 | 10 10 10 10
 some  a 0      |  2 10 | 10 10 10 10 | 10 10 10 10
@@ -154,7 +154,7 @@ one   b 0      |  7  0 |  0 10  4 10 |  0  0  0  0
 trio  nowhere  |  7  0 |  0 10  4 10 |  0  0  0  0
 )");
 }
-TEST(Golden, carve) {
+TEST(Golden, fgd_scarcity_places_as_in_the_table) {
   EXPECT_EQ(table(Strategy::fgd_scarcity), R"(
 half  a 0      |  5 10 | 10 10 10 10 | 10 10 10 10
 some  a 0      |  2 10 | 10 10 10 10 | 10 10 10 10
@@ -170,7 +170,7 @@ one   b 0      |  7  0 |  0 10  4 10 |  0  0  0  0
 trio  nowhere  |  7  0 |  0 10  4 10 |  0  0  0  0
 )");
 }
-TEST(Golden, lookahead) {
+TEST(Golden, lookahead_places_as_in_the_table) {
   EXPECT_EQ(table(Strategy::lookahead), R"(
 half  a 0      |  5 10 | 10 10 10 10 | 10 10 10 10
 some  a 0      |  2 10 | 10 10 10 10 | 10 10 10 10

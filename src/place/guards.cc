@@ -12,8 +12,8 @@ namespace {
 
 using Wide = __int128;
 
-// The reserved part of the fair share of a group that is bound to models. Chosen by measurement: with the
-// whole share gpuspec20 fills to 94.997 % instead of 95.035 (docs/decisions/0005).
+// The part of the fair share that is reserved for a group that is bound to models. Chosen by measurement:
+// with 100 %, gpuspec20 fills to 94.997 % instead of 95.035 % (docs/decisions/0005).
 constexpr int64_t reserved_percent = 90;
 
 int64_t mebibytes(Bytes bytes) { return static_cast<int64_t>(bytes.count >> 20); }
@@ -51,8 +51,8 @@ Resources free_of(const Fleet& fleet) {
   return out;
 }
 
-// Returns the demand of a request on all its devices. A part of a device's memory counts for the mean of the
-// devices that the request may use.
+// Returns the demand of a request on all its devices. A percentage of a device's memory is taken from the
+// mean of the devices that the request may use.
 Resources demand_of(const Fleet& fleet, const RequestShape& a) {
   if (a.devices == 0) return {};
   DeviceState mean;
@@ -70,8 +70,8 @@ Resources demand_of(const Fleet& fleet, const RequestShape& a) {
   return out;
 }
 
-// Returns whether no second request of the same class fits next to it on any node. Parts that differ count as
-// requests for one device each (ArrivalCounts).
+// Returns whether no node has room for two requests of this class. Parts that differ count as requests for
+// one device each (ArrivalCounts).
 bool is_large(const Fleet& fleet, const RequestShape& a) {
   return a.parts.empty() && a.devices > 1 && 2u * a.devices > fleet.largest_node();
 }
@@ -80,7 +80,7 @@ bool serves(const DeviceState& c, const RequestShape& a) {
   return !c.sick && !c.partitioned && !c.exclusive && c.free_share >= needed_share(a) && c.free >= need(a, c);
 }
 
-// Returns whether a slot of `larger` serves `a` too, with at most a quarter more CPU than needed.
+// Returns whether a slot of `larger` also serves `a`, with at most a quarter more CPU than needed.
 bool like(const RequestShape& larger, const RequestShape& a) {
   return a.parts == larger.parts && a.devices == larger.devices && a.share == larger.share &&
          a.memory == larger.memory && a.part == larger.part && a.exclusive == larger.exclusive &&
@@ -149,8 +149,8 @@ void Guards::set_workload_model(const Fleet& fleet, const WorkloadModel& workloa
   }
   std::ranges::stable_sort(groups_, {}, &Group::devices);
 
-  // Types that one slot serves are merged: the one with most CPU represents them. The types with most demand
-  // are kept.
+  // Types that the same slot serves are merged and represented by the type with the most CPU. The types with
+  // the most demand are kept.
   std::ranges::stable_sort(several, std::greater{}, [](const Type& t) { return t.shape.cpu_milli; });
   for (const Type& type : several) {
     SlotType* known = type_of(type.shape);
@@ -228,7 +228,7 @@ void Guards::count_large(const Large& large, int count) {
   if (SlotType* type = type_of(large.shape)) type->held += count;
 }
 
-// All devices of a node are alike.
+// All devices of a node are equal.
 void Guards::count_held(const Fleet& fleet, const RequestShape& shape, uint32_t n, int count) {
   if (shape.devices == 0 || shape.models == any_model) return;
   auto demand = std::ranges::find(demand_of_models_, shape.models, &ModelDemand::models);
@@ -253,10 +253,10 @@ Resource Guards::exhausted_first(const Resources& room) const {
                                                                                    : &Resources::compute;
 }
 
-// Returns how many nodes to keep: the fair number plus one and a half standard deviations, minus the placed
-// requests.
+// Returns how many nodes to keep: the fair number, plus one and a half standard deviations, minus the number
+// of placed requests.
 int64_t Guards::wanted(const Fleet& fleet, const SlotType& type) const {
-  if (demand_ == Resources{}) return 0;  // No request needs a device's resources, so there is no fair part.
+  if (demand_ == Resources{}) return 0;  // No request needs a device's resources, so there is no fair share.
   const Resources all = all_of(fleet);
   const Resource scarce = exhausted_first(all);
   const Wide fair = (Wide{all.*scarce} * type.rate << 16) / (demand_.*scarce);
@@ -265,8 +265,8 @@ int64_t Guards::wanted(const Fleet& fleet, const SlotType& type) const {
   return std::max<int64_t>(0, nodes - type.held);
 }
 
-// Returns how many slices must leave before this node can serve; `never` if it cannot, or has its large
-// request.
+// Returns how many slices must end before this node can serve the type; `never` if it cannot or if it has its
+// large request.
 uint32_t Guards::to_drain(const Fleet& fleet, const SlotType& type, uint32_t n) const {
   invariant(n < nodes_.size());
   const NodeState& node = fleet.node(n);
@@ -287,7 +287,7 @@ void Guards::settle(const Fleet& fleet) {
     SlotType& type = types_[j];
     if (!type.large || fleet.changes() < type.again) continue;
     const int64_t missing = wanted(fleet, type) - type.kept;
-    // In fleets of some thousands of nodes and more, reading all nodes for each request would cost too much.
+    // In fleets of several thousand nodes or more, reading all nodes for each request would cost too much.
     const int64_t slack = fleet.nodes() / 4096;
     if (missing >= -slack && missing <= slack) continue;
     const auto bit = static_cast<uint8_t>(1u << j);
@@ -296,7 +296,9 @@ void Guards::settle(const Fleet& fleet) {
     for (uint32_t n = 0; n < fleet.nodes(); ++n) {
       if (missing > 0 ? kept_[n] != 0 : (kept_[n] & bit) == 0) continue;
       const uint32_t slices = to_drain(fleet, type, n);
-      if (missing < 0) candidates_.emplace_back(~slices, n);  // Released: the nodes with most slices.
+      if (missing < 0)
+        candidates_.emplace_back(~slices, n);  // To release kept nodes: those with the most
+                                               // slices.
       if (missing > 0 && slices != never) candidates_.emplace_back(slices, n);
     }
     const auto count = std::min(candidates_.size(), static_cast<size_t>(missing > 0 ? missing : -missing));
@@ -331,7 +333,8 @@ uint8_t Guards::destroyed(const Fleet& fleet, uint32_t n, const RequestShape& sh
   return static_cast<uint8_t>(out);
 }
 
-// Returns the request's models that have too little left beyond the expected need of narrower groups.
+// Returns those of the request's models that have too little left beyond the expected needs of narrower
+// groups.
 Models Guards::closed(const Fleet& fleet, const RequestShape& shape) const {
   const Models own = shape.models & models_of(fleet);
   const uint64_t own_devices = devices_of(fleet, own);
@@ -372,7 +375,7 @@ unsigned Guards::reservations(const Fleet& fleet, const RequestShape& shape, Res
     if (types_[j].kept != 0 && !like(types_[j].need, shape))
       out[count++] = {0, 0, static_cast<uint8_t>(1u << j)};
 
-  // Slot types without a slot to spare, the scarcest first.
+  // The slot types without a slot to spare, the scarcest first.
   const Resources room = free_of(fleet);
   const Resource first = exhausted_first(room);
   std::array<std::pair<Wide, uint8_t>, max_slot_types> scarce;
@@ -380,11 +383,11 @@ unsigned Guards::reservations(const Fleet& fleet, const RequestShape& shape, Res
   for (size_t j = 0; j < types_.size(); ++j) {
     const SlotType& type = types_[j];
     if (type.large || type.slots == 0 || like(type.need, shape)) continue;
-    // slots <= 1.5 * H * rate, with H = free * 2^30 / demand and rate in 2^-30, still to be divided by the
-    // demand.
+    // slots <= 1.5 * H * rate, where H = free * 2^30 / demand and rate is in units of 2^-30. Both sides are
+    // multiplied by the demand.
     const Wide demand = demand_.*first, expected = Wide{room.*first} * type.rate;
     if (Wide{2} * type.slots * demand > 3 * expected) continue;
-    // slots / expected, as one number for ordering.
+    // slots / expected, as a single number for ordering.
     const Wide spare = (Wide{type.slots} * demand << 20) / (expected + 1);
     unsigned at = scarce_count++;
     for (; at > 0 && scarce[at - 1].first > spare; --at) scarce[at] = scarce[at - 1];

@@ -1,24 +1,24 @@
-// Guards for rare requests that few places can serve. A gradient sees one step. A guard uses the number of
-// requests that a class may still expect: the fair share of the fleet (all devices * its part of the
-// arrivals' demand) minus the class's current part. Demand has two resources, compute and memory. The
-// resource that the arrivals exhaust first determines how many more arrivals the fleet can serve. While no
-// slice leaves, that is the number that will still arrive until the fleet is full. If slices come and go, it
-// is the shortfall from the expected number of slices.
+// Guards for rare requests that only few nodes or devices can serve. A gradient considers only one placement.
+// A guard considers the number of requests of a class that may still arrive: the class's fair share of the
+// fleet (all devices * its part of the arrivals' demand) minus its current part. Demand has two resources,
+// compute and memory. The resource that the arrivals exhaust first determines how many more arrivals the
+// fleet can serve. While no slice leaves, that is the number that will still arrive until the fleet is full.
+// If slices come and go, it is the shortfall from the expected number of slices.
 //
 // Models: for a group of requests that is bound to some models, the expected remainder is reserved there.
-//   The narrowest group comes first; a less bound request goes there only if something is left.
+//   The narrowest group comes first; a request that allows more models goes there only if something is left.
 // Kept nodes: a request for more than half of the largest node's devices needs a node nearly for itself, and
 //   such a node never becomes free by chance. So the nodes with the fewest slices are kept for it: as many as
 //   it may still expect, and one and a half standard deviations more, because the number of placed requests
-//   scatters by its root. No other request goes there, so these nodes drain within a few lifetimes.
-// Slots: a slot of another request for k devices is a set of k devices of one node, and its CPU, that serve
-//   it. If there are at most 1.5 * (free capacity / mean demand of an arrival) * (its arrivals) slots, no
-//   other request may destroy one.
+//   varies by its square root. No other request goes there, so these nodes drain within a few lifetimes.
+// Slots: a slot of another request for k devices is a set of k devices of one node that, with the node's CPU,
+//   serve it. If there are at most 1.5 * (free capacity / mean demand of an arrival) * (its arrivals) slots,
+//   no other request may destroy one.
 //
 // If nothing fits, the guards yield one after the other; the guard with the most to spare yields first.
-// Counting costs O(changed); a query costs about 50 ns per guard. The choice of another node to keep reads
-// all nodes (10 ns each). In fleets of less than 4,096 nodes it is made for each large request that comes or
-// leaves, in a larger fleet once for every (nodes / 4,096) of them.
+// Counting costs O(changed); a query costs about 50 ns per guard. Choosing another node to keep reads all
+// nodes (10 ns each). In fleets of less than 4,096 nodes, this is done for each large request that is placed
+// or ends; in a larger fleet, once for every (nodes / 4,096) of them.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ namespace carve::place {
 
 inline constexpr uint32_t block_nodes = 64;  // Scans proceed in blocks of this many nodes.
 
-// The capacity that a decision may not use if it can avoid it.
+// The capacity that a decision may use only if there is no other.
 struct ReservedCapacity {
   Models models = 0;
   uint8_t slots = 0;  // Bits of the slot types that may lose no slot.
@@ -54,17 +54,17 @@ class Guards {
   static constexpr unsigned max_slot_types = 8;
   using Reservations = std::array<ReservedCapacity, max_slot_types + 1>;
 
-  // `reserve` is a factor on the capacity that is reserved for a group of requests on its models.
+  // `reserve` is a factor for the capacity that is reserved for a group of requests on its models.
   explicit Guards(int64_t reserve = 1) : reserve_(reserve) {}
 
   void set_workload_model(const Fleet&, const WorkloadModel&);
   void changed(const Fleet&, uint32_t n);
 
-  // Records that a slice with this request is on node n from now on, or no longer.
+  // Records that a slice with this request is now on node n, or no longer.
   void add_placed(const Fleet&, const RequestShape&, uint32_t n);
   void remove_placed(const Fleet&, const RequestShape&, uint32_t n);
 
-  // Keeps as many nodes as are wanted now. The engine calls it before each decision.
+  // Updates which nodes are kept, to as many as are wanted now. The engine calls it before each decision.
   void settle(const Fleet&);
 
   // Returns the bits of the slot types for which node n is kept.
@@ -72,10 +72,10 @@ class Guards {
   // Returns kept() for the nodes of a block, for scans.
   std::span<const uint8_t, block_nodes> kept_of_block(size_t block) const;
 
-  // Returns the bits of the slot types that lose a slot if the request takes these devices.
+  // Returns the bits of the slot types that would lose a slot if the request took these devices.
   uint8_t destroyed(const Fleet&, uint32_t n, const RequestShape&, const PartDevices&) const;
 
-  // Writes the reserved capacities that apply to this request, the one that yields last first; returns their
+  // Writes the reserved capacities that apply to this request, those that yield last first. Returns their
   // number.
   unsigned reservations(const Fleet&, const RequestShape&, Reservations& out) const;
 
@@ -95,7 +95,7 @@ class Guards {
     uint64_t slots = 0;
     int64_t held = 0;    // Number of placed requests.
     int64_t kept = 0;    // Number of kept nodes.
-    uint64_t again = 0;  // No node was left to keep: try again at this change of the fleet.
+    uint64_t again = 0;  // No node was left to keep. Try again at this change of the fleet.
   };
   struct Seen {  // State of one node.
     std::array<uint8_t, max_slot_types> slots{};
@@ -105,7 +105,7 @@ class Guards {
     RequestShape shape;
     uint32_t node;
   };
-  struct ModelDemand {  // Demand of requests that are bound to these models.
+  struct ModelDemand {  // Demand of the requests that are bound to these models.
     Models models;
     Resources amounts;
   };

@@ -33,9 +33,9 @@ unsigned kept_nodes(const Fleet& fleet, const Guards& guards) {
   return kept;
 }
 
-// 40 nodes with 8 devices. Half of the demand requests 8 devices: 20 nodes are fair, and 1.5 * sqrt(20) = 6.7
-// more.
-TEST(Guards, keep_as_many_nodes_as_are_fair_and_some_deviations_less_the_placed_requests) {
+// 40 nodes with 8 devices. Half of the demand is for 8 devices, so 20 nodes are the fair share, plus 1.5 *
+// sqrt(20) = 6.7.
+TEST(Guards, keep_the_fair_number_of_nodes_plus_some_deviations_minus_placed_requests) {
   Fleet fleet;
   add(fleet, "A", 40, 8);
   const RequestShape large = asking(8, 10000, 64'000);
@@ -51,7 +51,7 @@ TEST(Guards, keep_as_many_nodes_as_are_fair_and_some_deviations_less_the_placed_
   guards.settle(fleet);
   EXPECT_EQ(kept_nodes(fleet, guards), 2u);
   EXPECT_EQ(guards.kept(7) | guards.kept(8) | guards.kept(30), 1u);
-  EXPECT_EQ(guards.kept(6), 0u) << "one of them is there";
+  EXPECT_EQ(guards.kept(6), 0u) << "this node has a large request";
 }
 
 RequestShape asking_memory(unsigned devices, Bytes memory, uint32_t cpu = 1000, Models models = any_model) {
@@ -60,18 +60,18 @@ RequestShape asking_memory(unsigned devices, Bytes memory, uint32_t cpu = 1000, 
   return a;
 }
 
-TEST(Guards, requests_of_one_class_for_only_memory_fill_the_fleet) {
+TEST(Guards, let_requests_for_memory_only_fill_the_fleet) {
   Engine engine(Strategy::fgd_scarcity);
   add(engine.fleet(), "A", 4, 2);
   const RequestShape two = asking_memory(2, 4_GiB);
   engine.set_workload_model({{two, certain}});
   const RequestClass request_class = engine.request_class(two);
   for (int i = 0; i < 16; ++i) EXPECT_TRUE(engine.place(request_class)) << i;
-  EXPECT_FALSE(engine.place(request_class)) << "16 GiB of each of eight devices are held";
+  EXPECT_FALSE(engine.place(request_class)) << "all memory of the eight devices is used";
 }
 
-// The counts of the test above, where memory is the only resource.
-TEST(Guards, nodes_are_kept_for_large_requests_for_only_memory) {
+// The counts are those of the first test, with memory as the only resource.
+TEST(Guards, keep_nodes_for_large_requests_for_memory_only) {
   Fleet fleet;
   add(fleet, "A", 40, 8);
   Guards guards;
@@ -82,8 +82,8 @@ TEST(Guards, nodes_are_kept_for_large_requests_for_only_memory) {
 }
 
 // Each small request takes a tenth of a device's compute and half of its memory: 80 of them fill the memory
-// of the 5 nodes. By compute, the guard would expect 400.
-TEST(Guards, the_resource_that_is_exhausted_first_decides_how_many_are_expected) {
+// of the 5 nodes. By compute, 400 would fit.
+TEST(Guards, expect_as_many_requests_as_the_scarcer_resource_allows) {
   Fleet fleet;
   add(fleet, "A", 5, 8);
   RequestShape small = asking_memory(1, 8_GiB);
@@ -93,16 +93,16 @@ TEST(Guards, the_resource_that_is_exhausted_first_decides_how_many_are_expected)
   guards.set_workload_model(fleet, {{large, certain / 81}, {small, certain / 81 * 80}});
   guards.settle(fleet);
   EXPECT_EQ(kept_nodes(fleet, guards), 3u)
-      << "1 is fair, and 1.5 deviations are 1.5; by compute it would be all 5";
+      << "the fair share is 1, plus 1.5 deviations of 1; by compute it would be all 5 nodes";
 }
 
-TEST(Guards, keep_the_nodes_that_have_the_fewest_slices) {
+TEST(Guards, keep_the_nodes_with_the_fewest_slices) {
   Fleet fleet;
   add(fleet, "A", 10, 8);
   const RequestShape part = asking(1, 1000);
   for (uint32_t n = 0; n < 10; ++n)
     for (uint32_t i = 0; i < (n + 5) % 10; ++i) fleet.take(part, {n, 1u << i % 8, {}});
-  Guards guards;  // A tenth of the demand: one node is fair, and two more are kept.
+  Guards guards;  // A tenth of the demand: the fair share is one node, and two more are kept.
   guards.set_workload_model(fleet, {{asking(8, 10000), certain / 73}, {asking(1, 10000), certain / 73 * 72}});
   guards.settle(fleet);
   for (uint32_t n = 0; n < 10; ++n)
@@ -114,7 +114,7 @@ TEST(Guards, keep_the_nodes_that_have_the_fewest_slices) {
   EXPECT_NE(guards.kept(8), 0u);
 }
 
-TEST(Guards, a_kept_node_is_open_to_others_when_nothing_else_is_left) {
+TEST(Guards, open_a_kept_node_to_other_requests_if_nothing_else_is_left) {
   Engine engine(Strategy::fgd_scarcity);
   add(engine.fleet(), "A", 3, 8);
   engine.set_workload_model(
@@ -125,18 +125,20 @@ TEST(Guards, a_kept_node_is_open_to_others_when_nothing_else_is_left) {
   EXPECT_FALSE(engine.find(eight));
 }
 
-// Two slots of 40 cores on a node of 96: a request for 20 cores leaves one.
-TEST(Guards, a_slot_needs_its_cpu_too) {
+// A node of 96 cores has two slots of 40 cores. A request for 20 cores leaves only one.
+TEST(Guards, count_the_cpu_of_a_slot) {
   Fleet fleet;
   add(fleet, "A", 1, 8);
   Guards guards;
   guards.set_workload_model(fleet, {{asking(4, 10000, 40'000), certain}});
   EXPECT_EQ(guards.destroyed(fleet, 0, asking(0, 0, 16'000), {}), 0u);
   EXPECT_EQ(guards.destroyed(fleet, 0, asking(0, 0, 20'000), {}), 1u);
-  EXPECT_EQ(guards.destroyed(fleet, 0, asking(1, 1000, 1'000), {.set = 1}), 1u) << "its devices too";
+  EXPECT_EQ(guards.destroyed(fleet, 0, asking(1, 1000, 1'000), {.set = 1}), 1u)
+      << "the request takes devices of the slot";
 }
 
-// A fifth of the demand is bound to the 2 T of 10 devices: all of them are reserved until it has arrived.
+// A fifth of the demand is bound to model T, which 2 of the 10 devices have. Both are reserved until that
+// demand has arrived.
 void the_bound_find_their_fair_share(RequestShape any) {
   for (const Strategy strategy : {Strategy::fgd_scarcity, Strategy::lookahead}) {
     Engine engine(strategy);
@@ -153,15 +155,15 @@ void the_bound_find_their_fair_share(RequestShape any) {
   }
 }
 
-TEST(Guards, requests_bound_to_a_model_find_their_fair_share_there) {
+TEST(Guards, reserve_the_fair_share_of_requests_bound_to_a_model) {
   the_bound_find_their_fair_share(asking(1, 10000));
 }
 
-TEST(Guards, requests_for_only_memory_find_their_fair_share_too) {
+TEST(Guards, reserve_the_fair_share_of_bound_requests_for_memory_only) {
   the_bound_find_their_fair_share(asking_memory(1, 16_GiB));
 }
 
-TEST(Guards, requests_for_a_part_of_the_memory_find_their_fair_share_too) {
+TEST(Guards, reserve_the_fair_share_of_bound_requests_for_a_part_of_the_memory) {
   RequestShape part = asking(1, 0);
   part.part = whole_device;
   the_bound_find_their_fair_share(part);

@@ -1,14 +1,14 @@
-// Looks ahead: how much of a node would still be free after it was offered the expected requests. W(state) is
-// the mean free compute left after the node is offered each of 16 fixed sequences of 200 typical requests,
-// each of which takes the tightest devices that it fits on. A placement costs least on the node (and device)
-// where it lowers W most: the capacity that it takes would have been wasted. Differences are compared in
-// steps of 30 thousandths of a device, equals go to the lowest device and the first node; the guards of
-// fgd-scarcity apply as well.
+// Estimates how much of a node would still be free after the expected requests have been offered to it.
+// W(state) is the mean free compute that is left after each of 16 fixed sequences of 200 typical requests,
+// each of which takes the tightest devices on which it fits. A placement costs least on the node (and device)
+// where it lowers W most, because the capacity that it takes would have been wasted. Differences are compared
+// in steps of 30 thousandths of a device. Ties go to the first node and its lowest-numbered device. The
+// guards of fgd-scarcity also apply.
 //
-// All fills of a state take about 5 us. Their result is cached (a table of 2^18, 4 MiB), because nodes of one
-// model in one state have the same result. With arrivals that never leave, the strategy places 0.8 to 1.4 %
-// more than FGD. When slices leave, the guards without lookahead do as well (docs/decisions/0004), so it is
-// not the default.
+// All fills of a state take about 5 us. Their result is cached (in a table of 2^18 entries, 4 MiB), because
+// nodes of one model in one state have the same result. If slices never end, the strategy places 0.8 to 1.4 %
+// more than FGD. If slices end, the guards without lookahead do as well (docs/decisions/0004), so it is not
+// the default.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr unsigned sequences = 16;
 constexpr unsigned offers = 200;
-// A score's unit, in basis points of a device. A score is a byte, so more than six devices count as six.
+// The unit of a score, in basis points of a device. A score is a byte, so more than six devices count as six.
 constexpr int64_t step = 300;
 constexpr int64_t unchanged = 50;
 
@@ -35,8 +35,8 @@ uint64_t mixed(uint64_t z) {  // SplitMix64's output function.
   return z ^ z >> 31;
 }
 
-// The part of a node that a fill uses. The devices are in ascending order, so the tightest one that serves
-// comes first.
+// The part of a node that a fill uses. The devices are in ascending order of their free compute, so the
+// tightest device that fits comes first.
 struct Room {
   struct FreeDevice {
     uint32_t share;
@@ -47,7 +47,7 @@ struct Room {
   uint64_t host;
   unsigned model;
   unsigned count;
-  uint64_t usable;  // Bytes of one device: the devices of a node are alike.
+  uint64_t usable;  // Usable bytes of one device; all devices of a node are equal.
   std::array<FreeDevice, max_node_devices> devices;
 };
 
@@ -57,7 +57,7 @@ struct Offer {
   uint32_t share;
   uint64_t host;
   uint64_t memory;  // Bytes of each device,
-  uint16_t part;    // or this part of a device in basis points, or all of it: `whole`.
+  uint16_t part;    // or this part of a device in basis points; `whole` for all of it.
   uint8_t devices;
   static constexpr uint16_t whole = UINT16_MAX;
 };
@@ -133,8 +133,8 @@ class Lookahead : public Scoring {
       least_share_ = std::min(least_share_, needed_share(a).basis_points);
       asks_memory_ |= a.memory.count != 0 || a.part.basis_points != 0 || a.exclusive;
     }
-    // Each sequence contains every type as often as its probability requires, to within one. The offers'
-    // positions in the sum of weights are evenly spaced, and no two sequences have the same ones. Only their
+    // Each sequence contains every type as often as its probability requires, to within one. The positions of
+    // the offers in the sum of weights are evenly spaced and differ between any two sequences. Only their
     // order is random.
     uint64_t draws = 0;
     for (unsigned k = 0; all > 0 && k < sequences; ++k) {
@@ -163,7 +163,7 @@ class Lookahead : public Scoring {
   static constexpr size_t memo_size = 1 << 18;
   struct Known {
     uint64_t key = 0;
-    uint64_t host = 0;  // Bytes that are enough: more would not change the result.
+    uint64_t host = 0;  // Sufficient bytes; more would not change the result.
     int64_t left = 0;
   };
 
@@ -180,7 +180,7 @@ class Lookahead : public Scoring {
     }
     if (asks_memory_)
       for (unsigned i = 0; i < room.count; ++i) add(room.devices[i].memory);
-    // Host memory is rarely the limit, and would split one state into many.
+    // Host memory is rarely the limit, and would split one state into many entries.
     if (const Known& any = memo_[key % memo_size]; any.key == key && room.host >= any.host) return any.left;
     const uint64_t ample = key;
     add(room.host);
@@ -199,7 +199,8 @@ class Lookahead : public Scoring {
     return known.left;
   }
 
-  // Offers the sequence and returns the remainder. `limited` is set if more host memory would leave less.
+  // Offers the sequence and returns the free compute that remains. `limited` is set if more host memory would
+  // leave less of it.
   int64_t filled(Room& room, const std::vector<Offer>& sequence, bool& limited) const {
     Room::FreeDevice* const devices = room.devices.data();
     const unsigned count = room.count;
@@ -214,7 +215,7 @@ class Lookahead : public Scoring {
         continue;
       room.cpu -= o.cpu;
       room.host -= o.host;
-      // No later request for a device fits.
+      // No later request for a device can fit.
       if (room.cpu < least_cpu_ || (count != 0 && devices[count - 1].share < least_share_)) break;
     }
     int64_t left = 0;
@@ -234,8 +235,8 @@ class Lookahead : public Scoring {
       if (devices[i].share >= o.share && devices[i].memory >= memory)
         chosen[found++] = static_cast<uint8_t>(i);
     if (found < o.devices) return false;
-    // A device that becomes smaller moves to its new position; the lower ones move first, so that the others
-    // keep their positions.
+    // A device with less free compute moves to its new position. The lower ones move first, so that the
+    // others keep their positions.
     for (unsigned c = 0; c < found; ++c) {
       unsigned at = chosen[c];
       Room::FreeDevice less = devices[at];
@@ -254,10 +255,10 @@ class Lookahead : public Scoring {
   // A fill ignores that other requests could go elsewhere; three times the reserve compensates for that.
   Guards guards_{3};
   std::array<std::array<std::vector<Offer>, max_models>, sequences> offered_;
-  uint32_t least_cpu_ = 0;  // Minimum over the types that need a device, like the next field.
+  uint32_t least_cpu_ = 0;  // Minimum over the types that need a device, as is the next field.
   uint32_t least_share_ = 0;
   bool asks_memory_ = false;
-  mutable std::vector<Known> memo_;  // A cache, not state: the same question has the same answer.
+  mutable std::vector<Known> memo_;  // A cache that does not affect results.
 };
 
 }  // namespace

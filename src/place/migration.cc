@@ -19,7 +19,7 @@ std::optional<Migration> propose_migration(Engine& engine, RequestClass wanted,
         i, {}, {}, s.assignment.total(), {static_cast<uint32_t>(total_share(engine.shape(s.request_class)))}};
     if (best && price(r) >= price(*best)) continue;
     engine.release(s.request_class, s.assignment, s.application);
-    // Only the node that the slice left has more room than before.
+    // Only the node that the slice left has more free capacity than before.
     if (fitting(engine.fleet(), s.assignment.node, engine.shape(wanted))) {
       if (const auto room = engine.find(wanted, application)) {
         invariant(room->node == s.assignment.node, "the request fitted nowhere before the slice left");

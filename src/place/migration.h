@@ -1,7 +1,7 @@
 // Finds one placed slice whose move makes room for a request that fits nowhere. The result is a proposal with
-// its price; no slice is moved. Each placed slice is tried once: about 10 us for each on a node that the
-// request could use. Both go where the engine itself would place them at that time, with replicas apart and
-// guards observed.
+// its cost; no slice is moved. Each placed slice is tried once, which takes about 10 us for each slice on a
+// node that the request could use. Both the slice and the request go where the engine would place them at
+// that time, with replicas kept apart and guards observed.
 #pragma once
 
 #include <span>
@@ -18,9 +18,9 @@ struct PlacedRequest {
 
 struct Migration {
   size_t who = 0;   // Index in `standing`.
-  Assignment to;    // The slice's new place,
-  Assignment room;  // and the request's place then.
-  Bytes moved;      // The price: device memory to copy (bytes).
+  Assignment to;    // The slice's new position,
+  Assignment room;  // and the request's position after the move.
+  Bytes moved;      // The cost: device memory to copy (bytes).
   Share moved_share;
 };
 

@@ -1,4 +1,4 @@
-// How full devices and nodes are, as sort keys.
+// Sort keys for how full devices and nodes are.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace carve::place {
 
-// Returns how much of a device is free, as one number for ordering: in the dimension that the part of the
-// request uses, or in both if it uses both.
+// Returns how much of a device is free, as a single number for ordering. It covers the dimension that the
+// part of the request uses, or both if the part uses both.
 inline uint64_t freedom(const RequestShape& shape, unsigned i, const DeviceState& c) {
   const PartShape part = part_of(shape, i);
   const bool compute = shape.exclusive || part.share.basis_points != 0;
@@ -22,14 +22,14 @@ inline uint64_t freedom(const RequestShape& shape, unsigned i, const DeviceState
   return free * 10000 + uint64_t{c.free_share.basis_points} * (1 << 20);
 }
 
-// Returns how full a node's devices are, from 0 to 200: the sum of the fuller one of compute and memory on
-// each.
+// Returns how full a node's devices are, from 0 to 200: the sum over the devices of the fuller of compute and
+// memory.
 inline unsigned taken_in_200(const Fleet& fleet, uint32_t n) {
   const auto devices = fleet.devices(n);
   uint64_t taken = 0;  // In basis points.
   for (const DeviceState& c : devices) {
-    // With --overcommit-compute all of a device stays free, so more than all of it is free while a slice is
-    // moved.
+    // With --overcommit-compute, all compute of a device stays free, so more than all of it is free while a
+    // slice is moved.
     const uint64_t compute = whole_device.basis_points - std::min(c.free_share, whole_device).basis_points;
     const auto memory =
         c.usable.count == 0

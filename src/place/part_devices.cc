@@ -7,12 +7,12 @@
 namespace carve::place {
 namespace {
 
-// Parts with their devices, grown by one part at a time: Kuhn's algorithm.
+// A matching of parts to devices that is extended by one part at a time (Kuhn's algorithm).
 class Matching {
  public:
   Matching(const FittingDevices& fit, DeviceSet allowed) : fit_(fit), allowed_(allowed) { on_.fill(no_part); }
 
-  // Adds the part, moving other parts if it must. Returns whether it was added.
+  // Adds the part, moving other parts if necessary. Returns whether it was added.
   bool add(unsigned part) {
     DeviceSet tried = 0;
     return move(part, tried);
@@ -21,7 +21,7 @@ class Matching {
  private:
   static constexpr uint8_t no_part = UINT8_MAX;
 
-  // The depth is at most the number of parts.
+  // The recursion depth is at most the number of parts.
   bool move(unsigned part, DeviceSet& tried) {
     for (DeviceSet s = fit_.of(part) & allowed_ & ~tried; s != 0; s = s & (s - 1) & ~tried) {
       const auto device = static_cast<unsigned>(std::countr_zero(s));

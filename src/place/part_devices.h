@@ -1,9 +1,9 @@
-// Which devices of a node can serve which part of a request, and the choice of a different device for each
-// part. Equal parts are the case in which all of them fit on the same devices.
+// Determines which devices of a node can serve which part of a request, and chooses a different device for
+// each part. Equal parts all fit on the same devices.
 //
 // A part is never placed where it would leave another part without a device, so a request fits if there is
-// any way to place it. With equal parts a count decides that; otherwise a matching does, over at most 32 of
-// each.
+// any way to place it. With equal parts it is sufficient to count the devices; otherwise a matching is
+// computed, with at most 32 parts and devices.
 #pragma once
 
 #include <bit>
@@ -20,7 +20,7 @@ using PartSet = uint32_t;  // One bit for each part.
 struct FittingDevices {
   unsigned parts = 0;
   DeviceSet any = 0;               // Those on which at least one part fits.
-  std::vector<DeviceSet> of_part;  // Empty if the parts are equal; each then fits on all of `any`.
+  std::vector<DeviceSet> of_part;  // Empty if the parts are equal, in which case each fits on all of `any`.
 
   DeviceSet of(unsigned part) const { return of_part.empty() ? any : of_part[part]; }
 };
@@ -30,7 +30,7 @@ struct PartDevices {
   DeviceSet set = 0;
   std::vector<uint8_t> of_part;  // Empty if the parts are equal, and each device has one of them.
 
-  // Calls act(part, device), equal parts in ascending order of the devices.
+  // Calls act(part, device). Equal parts are in ascending order of the devices.
   template <class Act>
   void each(Act act) const {
     if (!of_part.empty()) {
@@ -42,10 +42,10 @@ struct PartDevices {
   }
 };
 
-// Returns the part of the devices inside this set.
+// Returns the fitting devices that are in this set.
 FittingDevices within(const FittingDevices&, DeviceSet);
 
-// Returns whether these parts can have different devices of the set.
+// Returns whether these parts can have different devices from the set.
 bool can_serve(const FittingDevices&, PartSet, DeviceSet);
 inline PartSet all_parts(unsigned parts) { return static_cast<PartSet>((uint64_t{1} << parts) - 1); }
 inline bool can_serve(const FittingDevices& fit) { return can_serve(fit, all_parts(fit.parts), fit.any); }
@@ -56,7 +56,7 @@ std::vector<uint8_t> largest_first(const RequestShape&);
 // Gives equal parts their devices in ascending order.
 void arrange(PartDevices&, const RequestShape&);
 
-// Returns the device of the set with the smallest key(part, device), the lowest one among equals.
+// Returns the device of the set with the smallest key(part, device). Ties go to the lowest-numbered device.
 template <class Key>
 unsigned first_of(DeviceSet set, unsigned part, Key key) {
   invariant(set != 0, "the parts can be served");
@@ -71,11 +71,11 @@ unsigned first_of(DeviceSet set, unsigned part, Key key) {
 }
 
 // Returns a device for each part, largest part first: among the devices that leave one for each other part,
-// the one with the smallest key(part, device). The parts can be served.
+// the one with the smallest key(part, device). Requires that the parts can be served.
 template <class Key>
 PartDevices choose(const RequestShape& shape, const FittingDevices& fit, Key key) {
   PartDevices out;
-  if (shape.parts.empty()) {  // Each choice leaves enough, because the parts fit on the same devices.
+  if (shape.parts.empty()) {  // Any choice leaves enough devices, because the parts fit on the same ones.
     for (unsigned k = 0; k < fit.parts; ++k) out.set |= DeviceSet{1} << first_of(fit.any & ~out.set, k, key);
     return out;
   }

@@ -1,4 +1,5 @@
-// Requests whose parts differ: the same engine, rules and strategies as for equal parts.
+// Requests whose parts differ are placed by the same engine, rules and strategies as requests with equal
+// parts.
 #include <gmock/gmock.h>
 
 #include <random>
@@ -37,10 +38,10 @@ Request of_parts(std::vector<PartRequest> parts) {
   return *valid;
 }
 
-TEST(Parts, go_to_the_device_with_the_least_free_the_largest_part_first) {
+TEST(Parts, are_placed_largest_first_on_the_device_with_the_least_free) {
   const std::vector<DeviceSnapshot> devices = {free_device(0, 24_GiB), free_device(1, 9_GiB),
                                                free_device(2, 10_GiB)};
-  // In the order of the request: its first part is the program's first device.
+  // Results are in the order of the request: its first part is the program's first device.
   const Answer answer =
       place(devices, of_parts({{PerDevice{4_GiB}, {1000}}, {PerDevice{8_GiB}, {3000}}}), Strategy::binpack);
   ASSERT_TRUE(answer.placement) << answer.summary;
@@ -51,7 +52,7 @@ TEST(Parts, go_to_the_device_with_the_least_free_the_largest_part_first) {
 }
 
 TEST(Parts, leave_a_device_for_each_other_part) {
-  // The larger part fits on both, and the best fit for it is the only device for the other one.
+  // The larger part fits on both devices, and its best fit is the only device for the smaller part.
   const std::vector<DeviceSnapshot> devices = {free_device(0, 9_GiB, whole_device),
                                                free_device(1, 24_GiB, {1000})};
   for (const Strategy strategy : strategies) {
@@ -62,7 +63,7 @@ TEST(Parts, leave_a_device_for_each_other_part) {
   }
 }
 
-TEST(Parts, may_be_percentages_of_devices_of_different_sizes) {
+TEST(Parts, can_be_percentages_of_devices_of_different_sizes) {
   const std::vector<DeviceSnapshot> devices = {free_device(0, 24_GiB, whole_device, 24_GiB),
                                                free_device(1, 16_GiB, whole_device, 16_GiB)};
   const Answer answer =
@@ -72,7 +73,7 @@ TEST(Parts, may_be_percentages_of_devices_of_different_sizes) {
               ElementsAre(PlacementPart{1, Bytes{14745_MiB}, {}}, PlacementPart{0, 20_GiB, {}}));
 }
 
-TEST(Parts, that_do_not_all_fit_are_refused_with_the_devices_of_each) {
+TEST(Parts, are_rejected_with_the_devices_of_each_part_if_they_do_not_all_fit) {
   const auto two = of_parts({{PerDevice{8_GiB}, {3000}}, {PerDevice{4_GiB}, {1000}}});
   const std::vector<DeviceSnapshot> one_free = {free_device(0, 9_GiB), free_device(1, 2_GiB)};
   const struct {
@@ -83,7 +84,8 @@ TEST(Parts, that_do_not_all_fit_are_refused_with_the_devices_of_each) {
        "2 parts need a device each; part 1 (8 GiB, 30%) fits on device 0 only; part 2 (4 GiB, 10%) fits on "
        "device 0 only"},
       {{free_device(0, 6_GiB), free_device(1, 6_GiB)},
-       "part 1 (8 GiB, 30%) fits on none: devices 0, 1: 8 GiB needed, 6 GiB free; part 2 (4 GiB, 10%) fits "
+       "part 1 (8 GiB, 30%) fits on no device: devices 0, 1: 8 GiB needed, 6 GiB free; part 2 (4 GiB, 10%) "
+       "fits "
        "on devices 0, 1"},
       {{free_device(0, 24_GiB)}, "2 parts need a device each, but the node has 1"},
   };
@@ -99,7 +101,7 @@ TEST(Parts, that_do_not_all_fit_are_refused_with_the_devices_of_each) {
   EXPECT_THAT(answer.verdicts[1].message, HasSubstr("part 2 (4 GiB, 10%): 4 GiB needed, 2 GiB free"));
 }
 
-TEST(Parts, have_room_after_a_move_that_the_refusal_proposes) {
+TEST(Parts, fit_after_a_move_that_the_rejection_proposes) {
   std::vector<DeviceSnapshot> devices = {free_device(0, 9_GiB), free_device(1, 4_GiB), free_device(2, 2_GiB)};
   devices[1].slices = devices[1].isolated = 1;
   std::vector<PlacedSlice> placed(1);
@@ -114,7 +116,7 @@ TEST(Parts, have_room_after_a_move_that_the_refusal_proposes) {
   EXPECT_THAT(other.summary, HasSubstr("moving 'a' (6 GiB) from device 1 to device 0 would make room"));
 }
 
-TEST(Parts, of_a_placed_slice_may_move) {
+TEST(Parts, of_a_placed_slice_can_be_moved) {
   std::vector<DeviceSnapshot> devices = {free_device(0, 4_GiB), free_device(1, 20_GiB),
                                          free_device(2, 14_GiB)};
   for (DeviceSnapshot& device : devices) device.slices = device.isolated = 1;
@@ -124,15 +126,15 @@ TEST(Parts, of_a_placed_slice_may_move) {
   placed[1].name = "b";
   placed[1].parts = {{2, 10_GiB, {}}};
   const Plan plan = place::plan(devices, Strategy::binpack, placed, 1);
-  ASSERT_EQ(plan.emptied, std::vector<size_t>{1}) << "the device that is cheapest to empty";
+  ASSERT_EQ(plan.emptied, std::vector<size_t>{1}) << "this device is the cheapest to empty";
   ASSERT_EQ(plan.moves.size(), 1u);
   EXPECT_EQ(plan.moves[0].who, 0u);
   EXPECT_EQ(plan.moves[0].from, 1u);
   EXPECT_EQ(plan.moves[0].to, 2u);
-  EXPECT_EQ(plan.moved, 4_GiB) << "the other part stays";
+  EXPECT_EQ(plan.moved, 4_GiB) << "the other part is not moved";
 }
 
-// Returns whether parts from `i` on can have different devices, by trying all.
+// Returns whether the parts from `i` on can have different devices, by trying all combinations.
 bool fits_somehow(const std::vector<DeviceSnapshot>& devices, const Request& r, size_t i, unsigned used) {
   if (i == r.parts.size()) return true;
   for (unsigned d = 0; d < devices.size(); ++d)
@@ -143,7 +145,7 @@ bool fits_somehow(const std::vector<DeviceSnapshot>& devices, const Request& r, 
   return false;
 }
 
-TEST(Parts, are_placed_if_there_is_any_way_and_never_in_part) {
+TEST(Parts, are_placed_completely_if_there_is_any_way_and_otherwise_not_at_all) {
   std::mt19937 random(7);
   const auto dice = [&] { return static_cast<uint32_t>(random()); };
   unsigned placed = 0, refused = 0;
@@ -190,7 +192,7 @@ TEST(Parts, are_placed_if_there_is_any_way_and_never_in_part) {
   EXPECT_GT(refused, 500u);
 }
 
-TEST(Parts, are_taken_and_released_on_a_fleet_as_one) {
+TEST(Parts, are_taken_and_released_together_on_a_fleet) {
   for (const Strategy strategy : strategies) {
     std::mt19937 random(5);
     const auto dice = [&] { return static_cast<uint32_t>(random()); };
@@ -243,7 +245,7 @@ TEST(Parts, are_taken_and_released_on_a_fleet_as_one) {
   }
 }
 
-TEST(Parts, that_need_the_same_device_are_counted_as_such) {
+TEST(Parts, that_need_the_same_device_are_counted_under_their_own_rule) {
   Fleet fleet;
   NodeState node;
   node.model = static_cast<uint8_t>(*fleet.model("A10"));

@@ -51,7 +51,7 @@ std::string part_name(const RequestShape& shape, unsigned i) {
   return fmt::format("part {} ({}{})", i + 1, memory, share);
 }
 
-// Returns whether a part of the request fits on the device. If several fit, the message names the largest; if
+// Checks whether a part of the request fits on the device. If several fit, the message names the largest; if
 // none fits, it is about the smallest.
 Verdict judge(const DeviceSnapshot& snapshot, const DeviceState& state, uint32_t number,
               const RequestShape& shape, const Request& request) {
@@ -66,7 +66,7 @@ Verdict judge(const DeviceSnapshot& snapshot, const DeviceState& state, uint32_t
   return out;
 }
 
-// Checks one part of a placed request, as a request for one device.
+// Checks one part of a placed request as if it were a request for one device.
 Verdict judge_part(const DeviceSnapshot& device, const PlacedPart& part, const Request& whole,
                    const Fleet& fleet) {
   Request request = whole;
@@ -85,7 +85,7 @@ Verdict judge_part(const DeviceSnapshot& device, const PlacedPart& part, const R
   return judge_equal(device, state_of(device), 0, shape_of(request, fleet), request);
 }
 
-// Returns "device 0: 4 GiB needed, 1 GiB free; devices 1, 2: ...". Equal reasons appear once.
+// Returns "device 0: 4 GiB needed, 1 GiB free; devices 1, 2: ...". Equal reasons are combined.
 std::string reasons_of(const std::vector<Verdict>& verdicts) {
   std::vector<std::pair<std::string, std::vector<unsigned>>> groups;
   for (const Verdict& v : verdicts) {
@@ -111,7 +111,7 @@ std::string summarised(const std::vector<Verdict>& verdicts, const Request& requ
                      reasons.empty() ? "" : "; ", reasons);
 }
 
-// Returns the devices of each of a request's differing parts, or why it has none.
+// Returns which devices fit each of a request's differing parts, or why none fits.
 std::string parts_summary(std::span<const DeviceSnapshot> devices, std::span<const DeviceState> states,
                           const RequestShape& shape, const Request& request) {
   if (devices.size() < shape.devices)
@@ -127,7 +127,7 @@ std::string parts_summary(std::span<const DeviceSnapshot> devices, std::span<con
     }
     out += fmt::format("; {}", part_name(shape, part));
     if (fit.empty())
-      out += fmt::format(" fits on none: {}", reasons_of(verdicts));
+      out += fmt::format(" fits on no device: {}", reasons_of(verdicts));
     else
       out += fmt::format(" fits on device{} {}{}", fit.size() == 1 ? "" : "s", fmt::join(fit, ", "),
                          fit.size() == 1 ? " only" : "");
@@ -135,7 +135,7 @@ std::string parts_summary(std::span<const DeviceSnapshot> devices, std::span<con
   return out;
 }
 
-// Returns how many devices have the most frequent size, and their usable memory.
+// Returns the most frequent size of usable memory and the number of devices that have it.
 std::pair<unsigned, Bytes> most_frequent_size(std::span<const DeviceSnapshot> devices) {
   std::pair<unsigned, Bytes> out;
   for (const DeviceSnapshot& device : devices) {
@@ -146,7 +146,7 @@ std::pair<unsigned, Bytes> most_frequent_size(std::span<const DeviceSnapshot> de
   return out;
 }
 
-// Returns why the node cannot provide a percentage on this many devices, even if all were free; empty if it
+// Returns why the node cannot provide a percentage on this many devices even if all were free. Empty if it
 // can.
 std::string unequal_sizes(std::span<const DeviceSnapshot> devices, const RequestShape& shape) {
   if (!needs_one_size(shape) || devices.size() < shape.devices) return "";
@@ -176,7 +176,7 @@ uint32_t add_machine(Engine& engine, std::span<const DeviceState> states) {
   return engine.fleet().add(machine, states);
 }
 
-// Returns the placed slices as requests of the engine. The devices' snapshots count them already.
+// Returns the placed slices as requests of the engine. The snapshots of the devices already include them.
 std::vector<PlacedRequest> standing_of(Engine& engine, uint32_t here,
                                        std::span<const PlacedSlice> placed_slices) {
   std::vector<PlacedRequest> standing;
@@ -256,7 +256,7 @@ Answer place(std::span<const DeviceSnapshot> devices, const Request& request, St
   if (links != nullptr) engine.fleet().set_topology(here, *links);
 
   RequestShape shape = shape_of(request, engine.fleet());
-  // A node serves every request, because models only choose among nodes.
+  // Models only choose among nodes, so the model is not checked on a single node.
   shape.models = any_model;
   shape.cpu_milli = 0;
   shape.host_memory = {};
@@ -292,7 +292,7 @@ Answer place(std::span<const DeviceSnapshot> devices, const Request& request, St
   for (unsigned i = 0; i < places.size(); ++i)
     placement.parts.push_back(
         {places[i].device, need(shape, i, states[places[i].device]), needed_share(shape, i)});
-  // Of differing parts, each chosen device's verdict is about the part that it gets.
+  // If the parts differ, each chosen device's verdict is about the part that is placed on it.
   for (unsigned i = 0; i < places.size() && !shape.parts.empty(); ++i) {
     const unsigned device = places[i].device;
     answer.verdicts[device] =

@@ -1,6 +1,7 @@
-// Chooses devices of one node for a request: a snapshot and a request in, a placement or each device's reason
-// out. It uses the engine's hard rules and strategies over a fleet of one node. Pure: no clock, no random
-// number, no state; the same question gets the same answer. A decision over 16 devices takes about 2 us.
+// Chooses devices of one node for a request. From a snapshot of the devices and a request, it computes a
+// placement, or each device's reason for rejecting the request. It applies the engine's hard rules and
+// strategies to a fleet of one node. The functions are pure and use no clock, random number or state. A
+// decision over 16 devices takes about 2 us.
 #pragma once
 
 #include <span>
@@ -13,7 +14,7 @@
 
 namespace carve::place {
 
-// One device at the time of the question.
+// A device at the time of the decision.
 struct DeviceSnapshot {
   Device device;
   Bytes free;  // Free bytes of the usable memory.
@@ -22,8 +23,8 @@ struct DeviceSnapshot {
   unsigned slices = 0;
   unsigned isolated = 0;         // Slices with limited memory.
   bool exclusive = false;        // An exclusive slice holds the device.
-  bool shared_out = false;       // A slice's share is enforced; best-effort slices are not admitted.
-  std::optional<Policy> policy;  // The effective policy; no value if slices of any policy are allowed.
+  bool shared_out = false;       // A slice's share is enforced, and best-effort slices are not admitted.
+  std::optional<Policy> policy;  // The effective policy. No value if slices of any policy are allowed.
   std::string trouble;           // "lost from the bus since 12:04"; empty if healthy.
 };
 
@@ -45,34 +46,34 @@ struct PlacementPart {
 struct Placement {
   std::vector<PlacementPart> parts;  // On distinct devices, in the order of the request's parts.
   std::vector<size_t> devices() const;
-  // The loosest link between two of them; no value for one device or an unknown topology.
+  // The loosest link between two of the devices. No value for one device or an unknown topology.
   std::optional<Link> connected;
 };
 
-// A slice with its position. A migration may move it to make room.
+// A slice with its position. A migration may propose to move it to make room.
 struct PlacedSlice {
   std::string name;
   std::vector<PlacementPart> parts;
   bool exclusive = false;
   bool isolated = true;
   bool best_effort = false;      // No share of the slice is enforced.
-  std::optional<Policy> policy;  // The slice stays under this policy; no value for any policy.
+  std::optional<Policy> policy;  // The policy under which the slice must stay; no value for any policy.
   std::string application;       // The application whose replicas are kept apart; empty if none.
 };
 
 struct Answer {
   std::optional<Placement> placement;
   std::vector<Verdict> verdicts;  // One per device, in the snapshot's order.
-  // Without a placement: the reason in one message, and a change that would make the request fit.
+  // If there is no placement: the reason in one message, and a change with which the request would fit.
   std::string summary;
   std::string reasons;  // The summary without the change.
-  // Without a placement: free capacity would not help, because too few devices have one size.
+  // If there is no placement: more free capacity would not help, because too few devices have the same size.
   bool is_lasting = false;
 };
 
 // Places a validated request on at most max_node_devices devices. If placed slices are given, the summary
-// also proposes a move that would make room; no slice is moved. `links` has the connections of the devices,
-// if known.
+// also proposes a move that would make room, but no slice is moved. `links` has the connections between the
+// devices, if known.
 Answer place(std::span<const DeviceSnapshot> devices, const Request&, Strategy,
              std::span<const PlacedSlice> = {}, const Topology* links = nullptr);
 
@@ -89,7 +90,7 @@ struct Plan {
     size_t from;  // Positions in `devices`.
     size_t to;
   };
-  std::vector<Move> moves;  // Ordered so that each move has room.
+  std::vector<Move> moves;  // Ordered such that each move fits when it is made.
   std::vector<size_t> emptied;
   Bytes moved;
 };

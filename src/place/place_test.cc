@@ -28,7 +28,7 @@ Request asking(Bytes memory, unsigned devices = 1) {
   return r;
 }
 
-// Places one request after the other on a node with `devices`, like the agent.
+// Places one request after the other on a node with `devices`, as the agent does.
 std::vector<size_t> land(std::vector<DeviceSnapshot> devices, Strategy policy, std::vector<Bytes> sizes) {
   std::vector<size_t> where;
   for (const Bytes size : sizes) {
@@ -59,8 +59,8 @@ Request asking_part(uint32_t basis_points, unsigned devices) {
   return r;
 }
 
-// The parts of a slice are equal, so a percentage of several devices needs devices of one size.
-TEST(Place, a_percentage_of_several_devices_goes_to_devices_of_one_size) {
+// The parts of a slice are equal, so a percentage of several devices requires devices of the same size.
+TEST(Place, puts_a_percentage_of_several_devices_on_devices_of_one_size) {
   const std::vector<DeviceSnapshot> unequal = {device(0, 20_GiB, 20_GiB), device(1, 10_GiB, 10_GiB)};
   const std::vector<DeviceSnapshot> three = {device(0, 10_GiB, 10_GiB), device(1, 20_GiB, 20_GiB),
                                              device(2, 20_GiB, 20_GiB)};
@@ -79,11 +79,11 @@ TEST(Place, a_percentage_of_several_devices_goes_to_devices_of_one_size) {
   }
   Request exclusive = asking_part(10000, 2);
   exclusive.exclusive = true;
-  EXPECT_TRUE(place(unequal, exclusive, Strategy::binpack).placement) << "whole devices may differ";
+  EXPECT_TRUE(place(unequal, exclusive, Strategy::binpack).placement) << "whole devices may differ in size";
 }
 
-// Room on one more device would do.
-TEST(Place, a_percentage_waits_for_devices_of_one_size) {
+// Free capacity on one more device would be sufficient.
+TEST(Place, lets_a_percentage_wait_for_devices_of_one_size) {
   const std::vector<DeviceSnapshot> full = {device(0, 10_GiB, 10_GiB), device(1, 20_GiB, 20_GiB),
                                             device(2, 20_GiB, 1_GiB)};
   const Answer answer = place(full, asking_part(8000, 2), Strategy::binpack);
@@ -92,14 +92,14 @@ TEST(Place, a_percentage_waits_for_devices_of_one_size) {
   EXPECT_THAT(answer.summary, HasSubstr("a percentage needs devices of one size"));
 }
 
-TEST(Place, parts_that_were_placed_elsewhere_are_checked_and_not_moved) {
+TEST(Place, checks_parts_that_were_placed_elsewhere_without_moving_them) {
   std::vector<DeviceSnapshot> devices = {device(0, 10_GiB, 4_GiB), device(1, 10_GiB, 10_GiB)};
   const auto uuid = [&](size_t i) { return devices[i].device.uuid; };
   const Answer both = check_placed(devices, placed({{uuid(1), 7_GiB, {}}, {uuid(0), 4_GiB, {}}}));
   ASSERT_TRUE(both.placement) << both.summary;
   EXPECT_THAT(both.placement->devices(), ElementsAre(1, 0));
   EXPECT_EQ(both.placement->parts[0].memory, 7_GiB);
-  // Device 1 has room, and the request does not go there.
+  // Device 1 has room, but the request may not go there.
   const Answer full = check_placed(devices, placed({{uuid(0), 5_GiB, {}}}));
   EXPECT_FALSE(full.placement);
   EXPECT_EQ(full.summary, "device 0: 5 GiB needed, 4 GiB free");
@@ -109,7 +109,7 @@ TEST(Place, parts_that_were_placed_elsewhere_are_checked_and_not_moved) {
   EXPECT_THAT(unknown.summary, HasSubstr("; device 0: 5 GiB needed"));
 }
 
-TEST(Place, placed_parts_keep_each_rule_of_their_device) {
+TEST(Place, applies_each_rule_to_the_device_of_a_placed_part) {
   const struct {
     const char* message;
     void (*spoil)(DeviceSnapshot&);
@@ -133,7 +133,7 @@ TEST(Place, placed_parts_keep_each_rule_of_their_device) {
   }
 }
 
-TEST(Place, a_whole_device_is_placed_as_it_is) {
+TEST(Place, checks_a_placed_whole_device_with_all_its_memory) {
   const DeviceSnapshot empty = device(0, 10_GiB, 10_GiB);
   const auto whole = [&](Bytes memory) {
     Request r;
@@ -148,7 +148,7 @@ TEST(Place, a_whole_device_is_placed_as_it_is) {
   EXPECT_THAT(check_placed(std::vector{shared}, whole({})).summary, HasSubstr("1 slice on it"));
 }
 
-TEST(Place, binpack_fills_one_device_before_the_next_and_spread_does_not) {
+TEST(Place, fills_one_device_before_the_next_under_binpack_but_not_under_spread) {
   const std::vector<DeviceSnapshot> two = {device(0, 15_GiB, 15_GiB), device(1, 15_GiB, 15_GiB)};
   EXPECT_THAT(land(two, Strategy::binpack, {2_GiB, 3_GiB}), ElementsAre(0, 0));
   EXPECT_THAT(land(two, Strategy::spread, {2_GiB, 3_GiB}), ElementsAre(0, 1));
@@ -157,7 +157,7 @@ TEST(Place, binpack_fills_one_device_before_the_next_and_spread_does_not) {
   EXPECT_THAT(land(two, Strategy::spread, {2_GiB, 3_GiB, 1_GiB, 1_GiB}), ElementsAre(0, 1, 0, 0));
 }
 
-TEST(Place, binpack_takes_the_fullest_device_that_still_fits) {
+TEST(Place, takes_the_fullest_device_that_still_fits_under_binpack) {
   const std::vector<DeviceSnapshot> devices = {device(0, 10_GiB, 8_GiB), device(1, 10_GiB, 1_GiB),
                                                device(2, 10_GiB, 4_GiB)};
   EXPECT_THAT(place(devices, asking(3_GiB), Strategy::binpack).placement->devices(), ElementsAre(2));
@@ -165,10 +165,10 @@ TEST(Place, binpack_takes_the_fullest_device_that_still_fits) {
   EXPECT_THAT(place(devices, asking(3_GiB, 2), Strategy::binpack).placement->devices(), ElementsAre(0, 2));
 }
 
-TEST(Place, several_devices_are_the_best_connected_where_that_is_known) {
+TEST(Place, chooses_the_best_connected_devices_if_the_topology_is_known) {
   std::vector<DeviceSnapshot> devices;
   for (unsigned i = 0; i < 4; ++i) devices.push_back(device(i, 10_GiB, 10_GiB));
-  devices[1] = device(1, 10_GiB, 8_GiB);  // The fullest device, which binpack would choose first.
+  devices[1] = device(1, 10_GiB, 8_GiB);  // The fullest device, which binpack would otherwise choose first.
   const Wire wires[] = {{0, 1, Link::socket}, {0, 2, Link::socket}, {0, 3, Link::nvlink},
                         {1, 2, Link::bridge}, {1, 3, Link::socket}, {2, 3, Link::socket}};
   const Topology links = *Topology::of(4, wires);
@@ -183,7 +183,7 @@ TEST(Place, several_devices_are_the_best_connected_where_that_is_known) {
   EXPECT_FALSE(place(devices, asking(1_GiB), Strategy::binpack, {}, &links).placement->connected);
 }
 
-TEST(Place, each_rule_gives_its_reason) {
+TEST(Place, gives_the_reason_of_each_rule) {
   struct Row {
     const char* reason;
     void (*spoil)(DeviceSnapshot&, Request&);
@@ -213,7 +213,7 @@ TEST(Place, each_rule_gives_its_reason) {
   }
 }
 
-TEST(Place, only_where_managed_memory_migrates_may_it_exceed_the_device) {
+TEST(Place, allows_managed_memory_beyond_the_device_only_if_the_device_can_migrate_it) {
   Request r = asking(4_GiB);
   r.spill = 2_GiB;
   std::vector<DeviceSnapshot> devices = {device(0, 22_GiB, 22_GiB), device(1, 22_GiB, 10_GiB)};
@@ -225,7 +225,7 @@ TEST(Place, only_where_managed_memory_migrates_may_it_exceed_the_device) {
   EXPECT_THAT(place(devices, r, Strategy::binpack).placement->devices(), ElementsAre(1));
 }
 
-TEST(Place, memory_and_compute_must_be_free_on_the_same_device) {
+TEST(Place, requires_memory_and_compute_to_be_free_on_the_same_device) {
   std::vector<DeviceSnapshot> devices = {device(0, 10_GiB, 10_GiB), device(1, 10_GiB, 1_GiB)};
   devices[0].free_share = {1000};
   Request request = asking(2_GiB);
@@ -235,7 +235,7 @@ TEST(Place, memory_and_compute_must_be_free_on_the_same_device) {
   EXPECT_TRUE(place(devices, request, Strategy::binpack).placement);
 }
 
-TEST(Place, a_device_without_isolation_takes_more_than_sixteen_slices) {
+TEST(Place, allows_more_than_sixteen_slices_on_a_device_without_isolation) {
   std::vector<DeviceSnapshot> devices = {device(0, 10_GiB, 10_GiB)};
   devices[0].isolated = 16;
   Request request = asking(1_GiB);
@@ -243,7 +243,7 @@ TEST(Place, a_device_without_isolation_takes_more_than_sixteen_slices) {
   EXPECT_TRUE(place(devices, request, Strategy::binpack).placement);
 }
 
-TEST(Place, equal_reasons_are_reported_once) {
+TEST(Place, combines_equal_reasons) {
   const std::vector<DeviceSnapshot> devices = {device(0, 4_GiB, 1_GiB), device(1, 4_GiB, 1_GiB),
                                                device(2, 4_GiB, 2_GiB)};
   EXPECT_EQ(
@@ -257,8 +257,8 @@ TEST(Place, equal_reasons_are_reported_once) {
   EXPECT_EQ(place({}, asking(2_GiB), Strategy::binpack).summary, "the node has no devices");
 }
 
-// Frequent questions of users, with the exact answers.
-TEST(Place, a_rejection_reports_what_each_device_lacks_and_what_would_fit) {
+// Common rejections, with their complete messages.
+TEST(Place, reports_what_each_device_lacks_and_what_would_fit) {
   Request ten_percent = asking(20_GiB);
   ten_percent.share = {1000};
   std::vector<DeviceSnapshot> much_memory = {device(0, 48_GiB, 48_GiB)};
@@ -295,8 +295,9 @@ TEST(Place, a_rejection_reports_what_each_device_lacks_and_what_would_fit) {
     EXPECT_EQ(place(row.devices, row.request, Strategy::binpack, row.placed_slices).summary, row.summary);
 }
 
-TEST(Place, a_move_is_proposed_on_devices_whose_compute_is_over_committed) {
-  // With --overcommit-compute the snapshots have all compute free, even next to slices with a share.
+TEST(Place, proposes_a_move_on_devices_whose_compute_is_over_committed) {
+  // With --overcommit-compute, the snapshots have all compute free, even if slices with a share are on the
+  // device.
   const std::vector<DeviceSnapshot> devices = {device(0, 16_GiB, 10_GiB), device(1, 16_GiB, 10_GiB)};
   for (uint32_t share = 0; share <= 10000; share += 100) {
     const std::vector<PlacedSlice> placed_slices = {{"a", {{0, 6_GiB, {share}}}},
@@ -306,7 +307,7 @@ TEST(Place, a_move_is_proposed_on_devices_whose_compute_is_over_committed) {
   }
 }
 
-TEST(Place, whatever_happens_no_device_is_given_more_than_it_has_and_no_device_twice) {
+TEST(Place, never_takes_more_than_a_device_has_or_the_same_device_twice) {
   std::mt19937 dice(20);
   for (int round = 0; round < 2000; ++round) {
     std::vector<DeviceSnapshot> devices;

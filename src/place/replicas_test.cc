@@ -1,5 +1,5 @@
-// Replicas of one application: kept apart if the strategy spreads them, otherwise if it does not change the
-// score.
+// Replicas of one application are kept apart if the strategy spreads them, or otherwise if this does not
+// change the score.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -42,7 +42,7 @@ Where where(const std::optional<Assignment>& s) {
   return s ? Where{s->node, s->devices} : Where{UINT32_MAX, 0};
 }
 
-TEST(Replicas, spread_separates_them_over_nodes_before_it_compares_fullness) {
+TEST(Replicas, are_spread_over_nodes_before_fullness_is_compared) {
   Engine engine(Strategy::spread);
   add(engine.fleet(), 8);
   add(engine.fleet(), 2, 3'000);
@@ -53,12 +53,12 @@ TEST(Replicas, spread_separates_them_over_nodes_before_it_compares_fullness) {
   EXPECT_EQ(where(engine.place(request_class, web)), (Where{2, 0b1}));
   EXPECT_EQ(where(engine.place(request_class, web)), (Where{1, 0b1}));
   EXPECT_EQ(where(engine.place(request_class, web)),
-            (Where{0, 0b10}));  // The second round, never twice on one device.
-  // A request without replicas ignores them.
+            (Where{0, 0b10}));  // The second round; never twice on one device.
+  // A request that belongs to no application ignores replicas.
   EXPECT_EQ(where(engine.place(request_class)), (Where{0, 0b100}));
 }
 
-TEST(Replicas, spread_parts_them_over_the_devices_of_one_node) {
+TEST(Replicas, are_spread_over_the_devices_of_one_node) {
   Engine engine(Strategy::spread);
   add(engine.fleet(), 2);
   engine.take(engine.request_class(part(6'000)), {0, 0b10, {}});
@@ -68,13 +68,13 @@ TEST(Replicas, spread_parts_them_over_the_devices_of_one_node) {
   EXPECT_EQ(where(engine.find(request_class)), (Where{0, 0b01}));
   const auto second = engine.place(request_class, web);
   EXPECT_EQ(where(second), (Where{0, 0b10}));
-  // One on each node: the emptier node again.
+  // Each device has one replica, so the emptier device is next.
   EXPECT_EQ(where(engine.place(request_class, web)), (Where{0, 0b01}));
   engine.release(request_class, *second, web);
   EXPECT_EQ(where(engine.place(request_class, web)), (Where{0, 0b10}));
 }
 
-TEST(Replicas, other_policies_part_them_where_it_is_all_the_same) {
+TEST(Replicas, are_kept_apart_by_other_strategies_if_scores_are_equal) {
   for (const Strategy strategy : {Strategy::first_fit, Strategy::best_fit, Strategy::fgd}) {
     Engine engine(strategy);
     for (int n = 0; n < 3; ++n) add(engine.fleet(), 2);
@@ -90,9 +90,9 @@ TEST(Replicas, other_policies_part_them_where_it_is_all_the_same) {
   }
 }
 
-// For any history: an application never changes whether a request fits. Spread chooses the node with the
+// In any history, an application never changes whether a request fits. Spread chooses the node with the
 // fewest replicas, and the other strategies lose nothing of their score.
-TEST(Replicas, only_choose_among_places_that_are_there) {
+TEST(Replicas, never_change_whether_a_request_fits) {
   for (const Strategy strategy : all) {
     std::mt19937 dice(11);
     Engine engine(strategy);
@@ -131,7 +131,7 @@ TEST(Replicas, only_choose_among_places_that_are_there) {
       }
       standing.push_back({request_class, *assignment, app});
     }
-    // All slices end, and no replica is recorded any longer.
+    // After all slices have ended, no replica is recorded any longer.
     for (const PlacedRequest& s : standing) engine.release(s.request_class, s.assignment, s.application);
     const RequestClass request_class = engine.request_class(part(1'000));
     EXPECT_EQ(where(engine.find(request_class, engine.application("app1"))),
@@ -139,7 +139,7 @@ TEST(Replicas, only_choose_among_places_that_are_there) {
   }
 }
 
-TEST(Replicas, of_a_machine_stand_on_different_devices_under_spread) {
+TEST(Replicas, are_placed_on_different_devices_of_one_node_by_spread) {
   std::vector<DeviceSnapshot> devices(2);
   for (unsigned i = 0; i < 2; ++i) {
     devices[i].device.index = i;

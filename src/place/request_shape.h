@@ -1,6 +1,6 @@
-// A request in the engine's form: numbers only, comparable. Equal shapes are one *request class*, and the
-// engine's caches are per class. A cluster sees tens of thousands of requests a day and a few hundred classes
-// (openb: 8,152 pods, 151 classes).
+// A request in the form that the engine uses, which consists only of numbers and is comparable. Requests with
+// equal shapes form a *request class*, and the engine caches per class. A cluster gets tens of thousands of
+// requests a day in a few hundred classes (openb: 8,152 pods, 151 classes).
 #pragma once
 
 #include <compare>
@@ -14,7 +14,7 @@ namespace carve::place {
 using Models = uint64_t;  // One bit per model that a fleet knows.
 inline constexpr Models any_model = ~Models{0};
 inline constexpr unsigned max_models = 64;
-// One bit per kind of node: nodes of one kind have the same settings, which the caller numbers.
+// One bit per kind of node. Nodes of one kind have the same settings. The caller numbers the kinds.
 using NodeKinds = uint64_t;
 inline constexpr NodeKinds any_kind = ~NodeKinds{0};
 inline constexpr unsigned max_node_kinds = 64;
@@ -32,35 +32,36 @@ struct PartShape {
 };
 
 struct RequestShape {
-  // Amounts of each device, if `parts` is empty.
+  // Amounts of each device. Used if `parts` is empty.
   Bytes memory;         // Bytes, if part is 0.
   Share part;           // Part of the device's usable memory, rounded down to whole MiB.
   Share share;          // 0 if no compute is requested.
   Bytes spill;          // Bytes on the host beyond the quota: managed oversubscription.
-  uint8_t devices = 1;  // Distinct devices of one node; 0 if only the node's CPU and memory are requested.
+  uint8_t devices = 1;  // Different devices of one node; 0 if only the node's CPU and memory are requested.
   bool exclusive = false;
   bool isolated = true;
-  bool best_effort = false;     // No share is enforced: the slice's compute is not limited.
-  uint8_t policy = any_policy;  // Required effective policy of the node: static_cast of carve::Policy.
-  uint32_t only = any_device;   // Only this device (its number in the fleet).
+  bool best_effort = false;     // No share is enforced, so the slice's compute is not limited.
+  uint8_t policy = any_policy;  // Effective policy that the node must have, as the number of carve::Policy.
+  uint32_t only = any_device;   // The only allowed device (its number in the fleet).
   Models models = any_model;
-  NodeKinds kinds = any_kind;  // Kinds that grant it with these amounts.
+  NodeKinds kinds = any_kind;  // Kinds of nodes that grant the request with these amounts.
   // Amounts of the node.
   uint32_t cpu_milli = 0;
   Bytes host_memory;
-  // Amounts of each device, if they differ; its size equals `devices`. Then `memory`, `part` and `share` are
-  // 0.
+  // Amounts of each device if they differ. The size then equals `devices`, and `memory`, `part` and `share`
+  // are 0.
   std::vector<PartShape> parts;
 
   friend bool operator==(const RequestShape&, const RequestShape&) = default;
   friend auto operator<=>(const RequestShape&, const RequestShape&) = default;
 };
 
-// Returns the amounts of a part, counted from 0.
+// Returns the amounts of a part. Parts are numbered from 0.
 inline PartShape part_of(const RequestShape& a, unsigned i) {
   return a.parts.empty() ? PartShape{a.memory, a.part, a.share} : a.parts[i];
 }
-// Returns the request with the amounts of one part on each device, as the rules of a device see it.
+// Returns the request with the amounts of one part on each device, to which the rules of a device are
+// applied.
 inline RequestShape shape_of_part(const RequestShape& a, unsigned i) {
   RequestShape out = a;
   const PartShape part = part_of(a, i);

@@ -143,7 +143,8 @@ constexpr DeviceRule of_device[] = {
      }},
 };
 
-// Evaluates all rows, unrolled by the compiler: the predicates' addresses are constants and are inlined.
+// Evaluates all rows. The loop is unrolled by the compiler: the predicates' addresses are constants and are
+// inlined.
 template <const auto& table, class... A>
 bool all_hold(const A&... a) {
   return [&]<size_t... row>(std::index_sequence<row...>) {

@@ -1,7 +1,7 @@
-// The hard rules of placement, as two tables: one for a node, one for each of its devices. A row is a
-// predicate, its short name (by which rejections are counted) and the message of its rejection. The engine
-// folds the predicates into one inlined test (8 devices: about 10 ns); `explain` walks the rows. There are no
-// other rules.
+// The hard rules of placement, in two tables: one for a node, and one for each of its devices. A row consists
+// of a predicate, a short name (by which rejections are counted) and the message of the rejection. The engine
+// combines the predicates into one inlined test, which takes about 10 ns for 8 devices; `explain` walks the
+// rows. There are no other rules.
 #pragma once
 
 #include <optional>
@@ -26,7 +26,7 @@ inline Bytes need(const RequestShape& a, const DeviceState& c) {
   return a.exclusive ? c.usable : need(PartShape{a.memory, a.part, a.share}, c);
 }
 inline Share needed_share(const RequestShape& a) { return a.exclusive ? whole_device : a.share; }
-// The same for one of its parts, which may differ.
+// Returns the same for one of its parts, which may differ.
 inline Bytes need(const RequestShape& a, unsigned part, const DeviceState& c) {
   return a.parts.empty() ? need(a, c) : need(a.parts[part], c);
 }
@@ -46,7 +46,7 @@ struct NodeRule {
   std::string_view name;
   std::string (*otherwise)(const Fleet&, const NodeState&, const RequestShape&);
 };
-// The texts of a message about a device, in addition to the numbers.
+// The texts that a message about a device contains in addition to numbers.
 struct DeviceText {
   std::string_view trouble;  // State of an unhealthy device: "lost from the bus since 12:04".
   std::string_view named;    // The device that the request names, if any.
@@ -57,7 +57,7 @@ struct DeviceRule {
   std::string (*otherwise)(const DeviceState&, const RequestShape&, const DeviceText&);
 };
 
-// Ordered as reasons are given: permanent ones before those that may change with time.
+// Both tables list reasons that are permanent before those that may change with time.
 std::span<const NodeRule> node_rules();
 std::span<const DeviceRule> device_rules();
 
@@ -65,11 +65,11 @@ std::span<const DeviceRule> device_rules();
 // have different devices, if a rule of the node rejects the request, or if there are too few devices of one
 // size (needs_one_size()). A request without devices gets the empty set.
 std::optional<FittingDevices> fitting(const Fleet&, uint32_t n, const RequestShape&);
-// Returns the devices on which one part fits, even if the request does not.
+// Returns the devices on which one part fits, even if the whole request does not fit.
 DeviceSet fitting_part(const Fleet&, uint32_t n, const RequestShape&, unsigned part);
 
-// Returns whether the request's devices must have equal usable memory: it has equal parts and a percentage,
-// which is a different amount on a device of a different size.
+// Returns whether the request's devices must have equal usable memory. This is so if equal parts request a
+// percentage, which is a different amount on a device of a different size.
 bool needs_one_size(const RequestShape&);
 
 }  // namespace carve::place

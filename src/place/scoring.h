@@ -1,7 +1,7 @@
 // The interface of all placement strategies. A strategy uses no rule and no index. It gives a node that could
 // serve the request a score from 1 to 255, and chooses among the fitting devices. The engine takes the
-// highest score, and the first node among equals. Scores are bytes so that those of 1,213 nodes take twenty
-// cache lines.
+// highest score, and the first node among equals. Scores are bytes, so that the scores of 1,213 nodes take
+// twenty cache lines.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ class Scoring {
  public:
   virtual ~Scoring() = default;
 
-  // Returns the score. `fitting` has the node's devices that can serve the parts of the request.
+  // Returns the score. `fitting` contains the node's devices that can serve the parts of the request.
   virtual Score score(const Fleet&, uint32_t node, const RequestShape&,
                       const FittingDevices& fitting) const = 0;
 
@@ -34,7 +34,7 @@ class Scoring {
   virtual bool uses_workload_model() const { return false; }
   virtual bool learns_workload_model() const { return false; }
 
-  // Returns whether replicas of one application go to different nodes and devices before the score counts.
+  // Returns whether replicas of one application go to different nodes and devices before scores are compared.
   virtual bool spreads_replicas() const { return false; }
 
   // Notifies the strategy of a changed node; called once for each change, before the next decision.
@@ -44,13 +44,13 @@ class Scoring {
   virtual Guards* guards() { return nullptr; }
 };
 
-std::unique_ptr<Scoring> first_fit();     // The first node that can serve, its lowest devices.
-std::unique_ptr<Scoring> best_fit();      // The node with least CPU and compute left together.
+std::unique_ptr<Scoring> first_fit();     // The first node that can serve, with its lowest-numbered devices.
+std::unique_ptr<Scoring> best_fit();      // The node with the least CPU and compute left.
 std::unique_ptr<Scoring> binpack();       // The fullest device on the fullest node.
 std::unique_ptr<Scoring> spread();        // The emptiest device of the emptiest node.
-std::unique_ptr<Scoring> fgd();           // Fragmentation gradient descent, exactly the paper's buckets.
+std::unique_ptr<Scoring> fgd();           // Fragmentation gradient descent with the paper's buckets.
 std::unique_ptr<Scoring> fgd_scarcity();  // FGD with scarcity weights and guards.
-std::unique_ptr<Scoring> lookahead();     // Least capacity left unused after simulated arrivals.
+std::unique_ptr<Scoring> lookahead();     // The least capacity left unused after simulated arrivals.
 std::unique_ptr<Scoring> scoring(Strategy);
 
 // Raises the weights of types that few devices can serve.

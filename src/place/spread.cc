@@ -1,5 +1,6 @@
-// The emptiest node and its emptiest devices first, so that a slice shares a device with as few others as
-// possible. Replicas of one application are kept apart first: the engine compares them before the score.
+// Chooses the emptiest node and its emptiest devices, so that a slice shares a device with as few others as
+// possible. The engine compares the number of replicas before the score, so replicas of one application are
+// kept apart first.
 #include "place/order.h"
 #include "place/scoring.h"
 

@@ -91,7 +91,7 @@ Link Topology::loosest(DeviceSet set) const {
   return out;
 }
 
-// Returns the members of the set that `device` reaches over links of at least this tightness.
+// Returns the members of the set that `device` reaches over links that are at least this tight.
 DeviceSet Topology::group(unsigned device, DeviceSet set, Link at_least) const {
   invariant(device < max_node_devices && (set >> device & 1) != 0);
   DeviceSet reached = DeviceSet{1} << device;

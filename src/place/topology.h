@@ -1,8 +1,8 @@
-// The links between the devices of one node, as data. The devices of one slice exchange data, and the speed
-// depends on the pair: 300 GB/s and more over NVLink, 25 to 60 GB/s below one PCIe switch, less across host
-// bridges, least between sockets. A request for several devices therefore takes devices of the tightest group
-// that is large enough. Among equally tight groups it takes the smallest, so that larger groups stay whole.
-// The choice takes about 1 us, and only requests for several devices need it.
+// The links between the devices of one node. The devices of one slice exchange data at a speed that depends
+// on the pair of devices: 300 GB/s and more over NVLink, 25 to 60 GB/s below one PCIe switch, less across
+// host bridges, and least between sockets. A request for several devices therefore takes devices of the
+// tightest group that is large enough. Among equally tight groups it takes the smallest, so that larger
+// groups stay whole. The choice takes about 1 us, and only requests for several devices need it.
 #pragma once
 
 #include <array>
@@ -21,15 +21,15 @@ namespace carve::place {
 inline constexpr unsigned max_node_devices = 32;  // Per node: a set of them is one word.
 using DeviceSet = uint32_t;
 
-// Ordered from the loosest. The comments give the labels of `nvidia-smi topo -m`.
+// Ordered from the loosest link. The comments give the labels of `nvidia-smi topo -m`.
 enum class Link : uint8_t {
-  socket,  // SYS: across the sockets' interconnect; also the value for an unknown link.
+  socket,  // SYS: across the sockets' interconnect. Also used for an unknown link.
   numa,    // NODE, PHB: below one socket.
   bridge,  // PIX, PXB: below one PCIe switch.
-  nvlink,  // NV1 ... NV18: the number of links, which is ignored.
+  nvlink,  // NV1 ... NV18. The number of links is ignored.
 };
 
-struct Wire {  // A row of the data.
+struct Wire {  // A link between two devices.
   unsigned from;
   unsigned to;
   Link link;
@@ -41,9 +41,10 @@ std::string_view text(Link);  // "NVLink", "a PCIe switch", "a NUMA node", "the 
 
 class Topology {
  public:
-  // Builds a topology. Rejects, with the row's number from 1, a missing device, a link of a device to itself,
-  // and rows that contradict each other. PCIe is a tree: what two devices share with a third they also share
-  // with each other. So of any three given pairs that are not NVLink, none may be looser than both others.
+  // Builds a topology. Rejects a missing device, a link of a device to itself, and rows that contradict each
+  // other, with the number of the row from 1. PCIe is a tree, so if two devices share a switch or socket with
+  // a third, they also share it with each other. Therefore, of the three links between three devices, if none
+  // is NVLink, no link may be looser than both others.
   static Outcome<Topology> of(unsigned devices, std::span<const Wire> wires);
 
   // Parses the matrix that `nvidia-smi topo -m` prints: a line of names, then a line for each device (GPU0,
@@ -52,13 +53,13 @@ class Topology {
   static Outcome<Topology> read(std::string_view matrix, unsigned devices);
 
   Link link(unsigned a, unsigned b) const { return static_cast<Link>(links_[a][b]); }
-  // Returns a line for each of this many devices, with these labels: "X NV1".
+  // Returns one line for each of this many devices, with these labels: "X NV1".
   std::vector<std::string> lines(unsigned devices) const;
-  Link loosest(DeviceSet) const;  // Between any two members; nvlink for fewer than two.
+  Link loosest(DeviceSet) const;  // Among all pairs; nvlink for fewer than two devices.
 
-  // Returns the members of the tightest group that can serve the request; among equally tight groups the
-  // smallest, and among those the one with most of `liked`. Returns the set itself if no smaller group can
-  // serve it.
+  // Returns the members of the tightest group that can serve the request. Ties go to the smallest group, and
+  // then to the group with the most devices of `liked`. Returns the set itself if no smaller group can serve
+  // the request.
   DeviceSet tightest(DeviceSet set, DeviceSet liked, const std::function<bool(DeviceSet)>& can_serve) const;
 
   friend bool operator==(const Topology&, const Topology&) = default;

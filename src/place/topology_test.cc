@@ -11,8 +11,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// Eight devices as in many nodes: two sockets with four each, two switches per socket, NVLink between 0-1 and
-// 4-7.
+// Eight devices, as in many nodes: two sockets with four devices each, two switches per socket, and NVLink
+// between devices 0 and 1 and among 4 to 7.
 Topology eight() {
   std::vector<Wire> wires;
   for (unsigned a = 0; a < 8; ++a)
@@ -25,7 +25,7 @@ Topology eight() {
   return *Topology::of(8, wires);
 }
 
-TEST(Topology, is_written_in_the_words_that_it_reads) {
+TEST(Topology, is_written_with_the_labels_that_it_parses) {
   const Topology t = eight();
   std::string matrix;
   for (unsigned i = 0; i < 8; ++i) matrix += fmt::format("\tGPU{}", i);
@@ -34,7 +34,7 @@ TEST(Topology, is_written_in_the_words_that_it_reads) {
   EXPECT_EQ(t.lines(2), (std::vector<std::string>{"X NV1", "NV1 X"}));
 }
 
-// Returns `count` devices of the tightest group: the liked ones, then the lowest.
+// Returns `count` devices of the tightest group: the preferred ones first, then the lowest-numbered.
 DeviceSet chosen_of(const Topology& t, DeviceSet set, unsigned count, DeviceSet liked) {
   const auto has_enough = [&](DeviceSet group) { return std::popcount(group) >= static_cast<int>(count); };
   const DeviceSet group = t.tightest(set, liked, has_enough);
@@ -45,7 +45,7 @@ DeviceSet chosen_of(const Topology& t, DeviceSet set, unsigned count, DeviceSet 
   return choose(shape, fit, [&](unsigned, unsigned i) { return (liked >> i & 1) == 0; }).set;
 }
 
-TEST(Topology, takes_the_tightest_group_that_has_room_and_of_those_the_smallest) {
+TEST(Topology, chooses_the_smallest_of_the_tightest_groups_that_fit) {
   const Topology t = eight();
   const struct {
     DeviceSet set;
@@ -53,15 +53,16 @@ TEST(Topology, takes_the_tightest_group_that_has_room_and_of_those_the_smallest)
     DeviceSet liked;
     DeviceSet chosen;
   } rows[] = {
-      {0b11111111, 2, 0, 0b00000011},           // The NVLink pair, not two of the NVLink group of four.
-      {0b11111110, 2, 0, 0b00110000},           // The pair is incomplete: two of the group of four.
-      {0b00001110, 2, 0, 0b00001100},           // No NVLink: below one switch.
+      {0b11111111, 2, 0, 0b00000011},           // The NVLink pair, not two devices of the NVLink group of
+                                                // four.
+      {0b11111110, 2, 0, 0b00110000},           // The pair is incomplete, so two of the group of four.
+      {0b00001110, 2, 0, 0b00001100},           // There is no NVLink, so below one switch.
       {0b00001010, 2, 0, 0b00001010},           // Below one socket.
       {0b00010001, 2, 0, 0b00010001},           // There is no tighter pair.
       {0b11111111, 4, 0, 0b11110000},           //
-      {0b01111111, 4, 0, 0b00001111},           // Three devices on NVLink are not enough: one socket.
-      {0b11111111, 3, 0b11000000, 0b11010000},  // Liked devices first, within the group.
-      {0b11111111, 6, 0b11111100, 0b11111100},  // Across sockets in any case: the liked devices.
+      {0b01111111, 4, 0, 0b00001111},           // Three devices on NVLink are not enough, so one socket.
+      {0b11111111, 3, 0b11000000, 0b11010000},  // Preferred devices first, within the group.
+      {0b11111111, 6, 0b11111100, 0b11111100},  // Across sockets in any case, so the preferred devices.
   };
   for (const auto& row : rows)
     EXPECT_EQ(chosen_of(t, row.set, row.count, row.liked), row.chosen) << row.count;
@@ -92,7 +93,7 @@ TEST(Topology, always_chooses_the_requested_number_of_devices) {
   }
 }
 
-TEST(Topology, one_that_contradicts_itself_is_refused_with_the_row) {
+TEST(Topology, is_rejected_with_the_row_if_it_contradicts_itself) {
   const auto refused = [](std::vector<Wire> wires) {
     const auto t = Topology::of(4, wires);
     return t ? std::string("accepted") : t.error().message;
@@ -105,7 +106,7 @@ TEST(Topology, one_that_contradicts_itself_is_refused_with_the_row) {
   EXPECT_EQ(refused({{0, 1, Link::nvlink}, {1, 0, Link::nvlink}}), "accepted");
 }
 
-TEST(Topology, two_devices_that_share_a_switch_with_a_third_share_it_with_each_other) {
+TEST(Topology, requires_devices_that_share_a_switch_with_a_third_to_share_it_with_each_other) {
   const auto of = [](std::vector<Wire> wires) {
     const auto t = Topology::of(4, wires);
     return t ? std::string("accepted") : t.error().message;
@@ -115,13 +116,13 @@ TEST(Topology, two_devices_that_share_a_switch_with_a_third_share_it_with_each_o
             "each other");
   EXPECT_THAT(of({{0, 1, Link::bridge}, {1, 2, Link::bridge}, {0, 2, Link::numa}}),
               HasSubstr("and a NUMA node with each other"));
-  // NVLink joins any devices, and an unknown pair contradicts no row.
+  // NVLink can connect any devices, and an unknown pair contradicts no row.
   EXPECT_EQ(of({{0, 1, Link::nvlink}, {1, 2, Link::nvlink}, {0, 2, Link::socket}}), "accepted");
   EXPECT_EQ(of({{0, 1, Link::bridge}, {1, 2, Link::bridge}}), "accepted");
   EXPECT_EQ(of({{0, 1, Link::bridge}, {1, 2, Link::numa}, {0, 2, Link::numa}}), "accepted");
 }
 
-TEST(Topology, the_loosest_link_determines_how_well_a_set_is_connected) {
+TEST(Topology, rates_a_set_by_its_loosest_link) {
   const Topology t = eight();
   EXPECT_EQ(t.loosest(0b00000011), Link::nvlink);
   EXPECT_EQ(t.loosest(0b00000111), Link::numa);
@@ -129,20 +130,20 @@ TEST(Topology, the_loosest_link_determines_how_well_a_set_is_connected) {
   EXPECT_EQ(t.loosest(0b00000100), Link::nvlink);
 }
 
-// The output of nvidia-smi: underlined heading, a network device and the legend.
+// The output of nvidia-smi, with an underlined heading, a network device and the legend.
 constexpr std::string_view printed =
     "\t\x1b[4mGPU0\tGPU1\tGPU2\tNIC0\tCPU Affinity\x1b[0m\n"
     "GPU0\t X \tNV4\tSYS\tPIX\t0-23\nGPU1\tNV4\t X \tSYS\tSYS\t0-23\nGPU2\tSYS\tSYS\t X \tNODE\t24-47\n"
     "NIC0\tPIX\tSYS\tNODE\t X \n\nLegend:\n\n  X    = Self\n  SYS  = Connection traversing PCIe\n";
 
-TEST(Topology, is_read_as_nvidia_smi_prints_it) {
+TEST(Topology, is_parsed_from_the_output_of_nvidia_smi) {
   const auto t = Topology::read(printed, 3);
   ASSERT_TRUE(t) << t.error().message;
   EXPECT_EQ(t->link(0, 1), Link::nvlink);
   EXPECT_EQ(t->link(2, 1), Link::socket);
 }
 
-TEST(Topology, a_matrix_that_contradicts_itself_is_refused_with_line_and_column) {
+TEST(Topology, is_rejected_with_line_and_column_if_the_matrix_contradicts_itself) {
   const auto refused = [](std::string_view matrix, unsigned devices = 2) {
     const auto t = Topology::read(matrix, devices);
     return t ? std::string("accepted") : t.error().message;
@@ -168,7 +169,7 @@ TEST(Topology, a_matrix_that_contradicts_itself_is_refused_with_line_and_column)
   for (const auto& row : rows) EXPECT_THAT(refused(row.matrix), HasSubstr(row.message));
 }
 
-TEST(Topology, links_are_written_as_nvidia_smi_prints_them) {
+TEST(Topology, labels_links_as_nvidia_smi_does) {
   EXPECT_EQ(parse_link("NV12"), Link::nvlink);
   EXPECT_EQ(parse_link("PXB"), Link::bridge);
   EXPECT_EQ(parse_link("PHB"), Link::numa);
@@ -177,7 +178,7 @@ TEST(Topology, links_are_written_as_nvidia_smi_prints_them) {
     EXPECT_FALSE(parse_link(wrong)) << wrong;
 }
 
-TEST(Topology, every_policy_gives_a_pair_that_is_connected_where_there_is_one) {
+TEST(Topology, makes_every_strategy_choose_a_connected_pair_if_there_is_one) {
   for (unsigned s = 0; s <= static_cast<unsigned>(Strategy::lookahead); ++s) {
     Engine engine(static_cast<Strategy>(s));
     NodeState node;

@@ -1,6 +1,6 @@
-// Parses the matrix of `nvidia-smi topo -m`, which operators have and which a snapshot of a fleet contains.
-// Its heading may be underlined by escape sequences. Network devices and affinities follow to the right of
-// the devices, and a legend follows below.
+// Parses the matrix of `nvidia-smi topo -m`, which operators can obtain and which a snapshot of a fleet
+// contains. Its heading may be underlined by escape sequences. Network devices and affinities follow to the
+// right of the devices, and a legend follows below.
 #include <charconv>
 #include <vector>
 
@@ -40,7 +40,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return out;
 }
 
-// Returns N of "GPUN".
+// Returns N for the text "GPUN".
 std::optional<unsigned> device_of(std::string_view name) {
   unsigned number = 0;
   if (!name.starts_with("GPU") || name.size() > 6) return std::nullopt;

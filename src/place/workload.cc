@@ -26,7 +26,7 @@ RequestShape type_of(const RequestShape& a) {
 }
 
 void ArrivalCounts::count(const RequestShape& shape) {
-  // Differing parts are expected as requests for one device each. The CPU counts once.
+  // Differing parts are counted as requests for one device each. The CPU is counted only once.
   for (unsigned i = 0; i < shape.parts.size(); ++i) {
     RequestShape part = shape_of_part(shape, i);
     part.devices = 1;
@@ -41,7 +41,7 @@ void ArrivalCounts::count(const RequestShape& shape) {
   } else if (rows_.size() < max_types) {
     rows_.insert(row, {type, one});
   } else {
-    // The table is full: the new type replaces the rarest, so the table has at most max_types rows.
+    // If the table is full, the new type replaces the rarest, so that the table has at most max_types rows.
     rows_.erase(std::ranges::min_element(rows_, {}, &Row::count));
     rows_.insert(std::ranges::lower_bound(rows_, type, {}, &Row::shape), {type, one});
   }

@@ -1,5 +1,5 @@
-// The workload model M: the typical request classes and the probability of each. It defines fragmentation:
-// free capacity is wasted only if no expected request can use it.
+// The workload model M: the typical request classes and the probability of each. Fragmentation is defined in
+// terms of it: free capacity is wasted only if no expected request can use it.
 //
 // A WorkloadModel is a list of types with weights. ArrivalCounts makes one from the arrivals, with decayed
 // counts. The most popular types come first, up to 95 % of the arrivals, as FGD (decision 0004) does with a
@@ -23,8 +23,8 @@ struct Type {
 };
 using WorkloadModel = std::vector<Type>;
 
-// Returns the type of a request: CPU, host memory, devices, share, memory and models. Its other fields do not
-// change which capacity it can use.
+// Returns the type of a request: CPU, host memory, devices, share, memory and models. The other fields do not
+// affect which capacity it can use.
 RequestShape type_of(const RequestShape&);
 
 // Returns the most popular types that together make up `coverage`, scaled so that their weights add up to
@@ -34,7 +34,7 @@ WorkloadModel typical(const WorkloadModel&, Share coverage = {9500});
 // Returns the workload after merging types that differ only in host memory, as the paper groups them.
 WorkloadModel without_host_memory(const WorkloadModel&);
 
-// Counts arrivals with decay: after each `half_life` arrivals a count is worth half.
+// Counts arrivals with decay: after `half_life` further arrivals, a count has half of its weight.
 class ArrivalCounts {
  public:
   explicit ArrivalCounts(uint64_t half_life = 1 << 16) : half_life_(half_life) {}
@@ -42,7 +42,7 @@ class ArrivalCounts {
   void count(const RequestShape&);
   uint64_t counted() const { return counted_; }
 
-  // Returns all counts as a model, most popular first, equals in the order of RequestShape.
+  // Returns all counts as a model, the most popular first. Ties are in the order of RequestShape.
   WorkloadModel workload() const;
 
  private:

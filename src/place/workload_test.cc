@@ -11,7 +11,7 @@ RequestShape asking(uint32_t share) {
   return a;
 }
 
-TEST(WorkloadModel, learns_what_arrived_and_how_often) {
+TEST(WorkloadModel, contains_the_types_that_arrived_and_their_frequency) {
   ArrivalCounts arrivals;
   for (int i = 0; i < 100; ++i) arrivals.count(asking(i % 4 == 0 ? 2500 : 5000));
   const WorkloadModel w = arrivals.workload();
@@ -21,14 +21,14 @@ TEST(WorkloadModel, learns_what_arrived_and_how_often) {
   EXPECT_EQ(w[1].weight, certain / 4);
 }
 
-TEST(WorkloadModel, old_arrivals_fade) {
+TEST(WorkloadModel, forgets_old_arrivals_gradually) {
   ArrivalCounts arrivals(100);
   for (int i = 0; i < 1000; ++i) arrivals.count(asking(2500));
   for (int i = 0; i < 300; ++i) arrivals.count(asking(5000));
   EXPECT_EQ(arrivals.workload()[0].shape.share, Share{5000});
 }
 
-TEST(WorkloadModel, a_stream_of_oddities_cannot_grow_it) {
+TEST(WorkloadModel, has_a_limited_size_for_any_stream_of_requests) {
   ArrivalCounts arrivals;
   for (int i = 0; i < 50; ++i) arrivals.count(asking(7));
   for (uint32_t i = 0; i < 5000; ++i) {
@@ -37,10 +37,10 @@ TEST(WorkloadModel, a_stream_of_oddities_cannot_grow_it) {
     arrivals.count(a);
   }
   EXPECT_LE(arrivals.workload().size(), max_types);
-  EXPECT_EQ(arrivals.workload()[0].shape.share, Share{7}) << "the popular type stays";
+  EXPECT_EQ(arrivals.workload()[0].shape.share, Share{7}) << "the popular type is kept";
 }
 
-TEST(WorkloadModel, the_typical_are_the_popular_up_to_the_coverage) {
+TEST(WorkloadModel, is_typical_if_it_contains_the_most_popular_types_up_to_the_coverage) {
   WorkloadModel w;
   for (const int64_t parts : {50, 30, 16, 3, 1})
     w.push_back({asking(static_cast<uint32_t>(parts)), certain / 100 * parts});
@@ -51,7 +51,7 @@ TEST(WorkloadModel, the_typical_are_the_popular_up_to_the_coverage) {
   EXPECT_NEAR(static_cast<double>(sum), static_cast<double>(certain), 10);
 }
 
-TEST(WorkloadModel, host_memory_makes_no_separate_type_for_requests_without_it) {
+TEST(WorkloadModel, merges_types_that_differ_only_in_host_memory) {
   WorkloadModel w = {{asking(5), certain / 4}, {asking(9), certain / 2}, {asking(5), certain / 4}};
   w[0].shape.host_memory = 1_GiB;
   w[2].shape.host_memory = 2_GiB;
