@@ -1,5 +1,5 @@
 // The agent's API as functions, one for each route (wire/api/FORMAT.md). This is the only client of the API;
-// its paths appear in no other file.
+// the paths of routes appear in no other file.
 //
 // Like Client, a call blocks its thread, any number of threads may call concurrently, and every failure is
 // one Problem with a message.
@@ -24,7 +24,7 @@
 
 namespace carve::client {
 
-// The slices in a list.
+// Which slices a list contains.
 enum class Slices : uint8_t { living, living_and_ended };
 
 // Returns the path of a GET for api::ProcessSlice, for callers with their own connection. `start` is field 22
@@ -37,10 +37,10 @@ class AgentClient {
 
   const std::string& socket() const { return client_.socket(); }
 
-  // The node.
+  // The next calls are about the node.
   Answer<api::Version> version() const;
   Answer<api::Node> node() const;
-  // Returns the node with its changes. Only root and the agent's user may change it.
+  // Changes the node and returns it. Only root and the agent's user may change it.
   Answer<api::Node> change_node(const api::NodeChange& change) const;
   Answer<api::DeviceList> devices() const;
   Answer<api::Diagnosis> doctor() const;
@@ -50,45 +50,43 @@ class AgentClient {
   Answer<std::string> trace(unsigned seconds) const;
   // Returns the figures of devices and slices in Prometheus' text format.
   Answer<std::string> metrics() const;
-  // Returns the state of the agent, from four calls. `stops`, if not null, is called between two calls; true
-  // ends the poll with a problem.
+  // Returns the state of the agent from four calls. If `stops` is set, it is called between two calls, and if
+  // it returns true, the poll ends with a problem.
   Answer<api::AgentReport> report(const std::function<bool()>& stops = nullptr) const;
 
-  // Slices.
-  // Returns slices without their processes, history and events.
+  // The next calls are about slices. Returns slices without their processes, history and events.
   Answer<api::SliceList> slices(Slices which = Slices::living) const;
   Answer<api::Slice> slice(std::string_view name) const;
   // Grants a slice. A request with an id or a holder may be repeated.
   Answer<api::Slice> grant(const api::SliceRequest& request) const;
   // Returns where the request would be placed. Grants nothing.
   Answer<api::Explanation> explain(const api::SliceRequest& request) const;
-  // Returns the slice with its new terms.
+  // Changes the terms of the slice and returns the slice.
   Answer<api::Slice> change(std::string_view name, const api::SliceChange& change) const;
   // Ends all processes of the slice. The slice ends with its last process.
   Answer<api::Slice> end(std::string_view name) const;
-  // Ends no process. The slice ends with its last process, or now if it has none.
+  // Lets the slice end without ending a process: with its last process, or now if it has none.
   Answer<api::Slice> end_when_empty(std::string_view name) const;
-  // Continues a slice that the audit froze.
+  // Resumes a slice that the audit froze.
   Answer<api::Slice> thaw(std::string_view name) const;
 
-  // Programs of slices.
-  // Makes this process the supervisor of the slice, which the slice needs without a cgroup.
+  // The next calls are for programs of slices. Makes this process the supervisor of the slice, which a slice
+  // without a cgroup needs.
   Answer<api::Nothing> supervise(std::string_view name) const;
   // Makes this process the slice's program.
   Answer<api::Entered> enter(std::string_view name, const api::EnterRequest& request) const;
-  // Makes the cgroup of the container's first process the slice's. Requires root.
+  // Makes the cgroup of the container's first process the cgroup of the slice. Requires root.
   Answer<api::Nothing> add_container(std::string_view name, const api::ContainerStarted& container) const;
   // Returns the mounts and device nodes that a container of the slot needs.
   Answer<api::SlotFiles> slot_files(ContainerSlot slot) const;
   // Removes the slot's CDI file.
   Answer<api::Nothing> withdraw_slot(ContainerSlot slot) const;
 
-  // Records.
-  // Returns the newest 1,000 events, oldest first.
+  // The next calls are about records. Returns the newest 1,000 events, oldest first.
   Answer<api::EventList> events() const;
   // Calls `act` for each event after `last_id`, like Client::watch().
   WatchEnd watch_events(const std::string& last_id, const std::function<void(const StreamEvent&)>& act) const;
-  // Returns at most 1,000 usage records with a larger id, smallest first.
+  // Returns at most 1,000 usage records with larger ids, in ascending order.
   Answer<ledger::UsagePage> usage_after(uint64_t id) const;
   // Returns the usage records with these ids, at most 500.
   Answer<ledger::UsagePage> usage_of(const std::vector<uint64_t>& ids) const;

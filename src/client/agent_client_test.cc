@@ -13,7 +13,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-TEST(AgentClient, each_call_has_its_method_path_and_body) {
+TEST(AgentClient, sends_each_call_with_its_method_path_and_body) {
   AgentStub stub({});
   const AgentClient agent(stub.socket());
   const ContainerSlot slot = *parse_container_slot("s007");
@@ -64,8 +64,9 @@ TEST(AgentClient, each_call_has_its_method_path_and_body) {
   EXPECT_EQ(process_slice_path(12, 34), "/v1/processes/12?start=34");
 }
 
-// Without the escaping, the first name would end a slice when it is empty, and the third would be two lines.
-TEST(AgentClient, a_name_stays_one_part_of_the_path) {
+// Without the escaping, the first name would end a slice when it is empty, and the third would break the
+// request line.
+TEST(AgentClient, escapes_names_so_that_each_is_one_segment_of_the_path) {
   const std::pair<std::string, std::string> rows[] = {
       {"a?when_empty=true", "a%3Fwhen_empty%3Dtrue"},
       {"a/thaw", "a%2Fthaw"},
@@ -90,7 +91,7 @@ struct Report : testing::Test {
       {"GET /v1/slices", json_answer(200, R"({"slices": [{"name": "a"}, {"name": "b"}]})")}};
 };
 
-TEST_F(Report, has_the_four_answers) {
+TEST_F(Report, contains_the_four_responses) {
   AgentStub stub(answers);
   const auto report = AgentClient(stub.socket()).report();
   ASSERT_TRUE(report) << report.error().detail;
@@ -102,7 +103,7 @@ TEST_F(Report, has_the_four_answers) {
   EXPECT_EQ(report->slices.size(), 2u);
 }
 
-TEST_F(Report, without_one_answer_is_its_problem) {
+TEST_F(Report, is_the_problem_of_the_call_that_failed) {
   for (const auto& [request, answer] : answers) {
     auto others = answers;
     others.erase(request);
@@ -113,7 +114,7 @@ TEST_F(Report, without_one_answer_is_its_problem) {
   }
 }
 
-TEST_F(Report, ends_between_two_calls) {
+TEST_F(Report, can_be_stopped_between_two_calls) {
   for (size_t calls = 1; calls < answers.size(); ++calls) {
     AgentStub stub(answers);
     size_t asked = 0;

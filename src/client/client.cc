@@ -25,7 +25,7 @@ namespace http = beast::http;
 using Stream = beast::basic_stream<asio::local::stream_protocol>;
 
 constexpr auto watch_patience =
-    std::chrono::seconds(45);  // Three times the interval of the agent's comments.
+    std::chrono::seconds(45);  // Three times the interval of the comments that the agent sends.
 constexpr size_t max_response_bytes = 16 << 20;
 constexpr const char* machine_socket = "/run/carve/carved.sock";
 
@@ -34,14 +34,14 @@ bool exists(const std::string& path) {
   return stat(path.c_str(), &info) == 0;
 }
 
-// Gives the stream its own descriptor of the connection.
+// Gives the stream its own copy of the connection's descriptor.
 void take(Stream& stream, const os::Fd& connection) {
   const int fd = fcntl(connection.get(), F_DUPFD_CLOEXEC, 0);
-  boost::system::error_code error;  // Without a descriptor the next step fails.
+  boost::system::error_code error;  // If there is no descriptor, the next step fails.
   if (fd >= 0) stream.socket().assign(asio::local::stream_protocol(), fd, error);
 }
 
-// Sends and receives. A step begins only if the previous one succeeded.
+// Sends and receives. Each step begins only if the previous step succeeded.
 boost::system::error_code exchange(const os::Fd& connection, const http::request<http::string_body>& request,
                                    std::chrono::steady_clock::time_point deadline,
                                    http::response_parser<http::dynamic_body>& response) {
@@ -61,7 +61,7 @@ boost::system::error_code exchange(const os::Fd& connection, const http::request
   return result;
 }
 
-// Returns whether only this user may change the folder, so no other user has put a socket there.
+// Returns whether only this user can change the folder, so that no other user has put a socket there.
 bool is_private(const std::string& folder) {
   struct stat info {};
   return lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
@@ -84,7 +84,7 @@ std::string find_socket(const std::string& flag) {
     const std::string path = std::string(runtime) + "/carve/carved.sock";
     if (found(path)) return path;
   }
-  // Any user may make a folder in /tmp, also one with this name.
+  // Any user can create a folder in /tmp, including one with this name.
   const std::string folder = fmt::format("/tmp/carve-{}", geteuid());
   if (found(folder + "/carved.sock") && is_private(folder)) return folder + "/carved.sock";
   return exists(machine) ? machine : first;
@@ -122,7 +122,7 @@ std::vector<std::string> warnings_of(const http::fields& header) {
   return out;
 }
 
-// Returns the problem of an exchange that failed. `waited`: the time after which the client gave up.
+// Returns the problem of an exchange that failed. `waited` is the time after which the client gave up.
 api::Problem lost(const std::string& socket, const boost::system::error_code& error,
                   std::chrono::seconds waited, const Settings& settings) {
   if (error == beast::error::timeout) return no_response(socket, waited);
@@ -134,7 +134,7 @@ api::Problem lost(const std::string& socket, const boost::system::error_code& er
           .detail = fmt::format("the agent at {} closed the connection: {}", socket, error.message())};
 }
 
-// Returns the problem that the agent answered with.
+// Returns the problem that is in the agent's response.
 api::Problem refusal(std::string_view method, std::string_view target, unsigned status,
                      const std::string& text) {
   auto problem = api::read<api::Problem>(text, api::Reading::lenient);
@@ -144,7 +144,7 @@ api::Problem refusal(std::string_view method, std::string_view target, unsigned 
           .detail = fmt::format("the agent refused {} {} with status {}", method, target, status)};
 }
 
-// One watch: sends, and reads until the stream ends or nothing comes.
+// One watch: sends the request, and reads until the stream ends or nothing arrives for too long.
 struct Watch {
   const StringRequest& request;
   const std::function<void(const StreamEvent&)>& act;

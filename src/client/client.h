@@ -1,7 +1,7 @@
 // The connection of the CLI and of the controller to an agent: HTTP over a unix socket (wire/api/FORMAT.md).
 // Every failure, from a missing agent to a rejection by the agent, is returned as one Problem with a message.
-// A server of another user is not trusted (os/server_identity.h). A call blocks its thread; any number of
-// threads may call concurrently.
+// A server that runs as an untrusted user is rejected (os/server_identity.h). A call blocks its thread; any
+// number of threads may call concurrently.
 #pragma once
 
 #include <chrono>
@@ -20,21 +20,21 @@ namespace carve::client {
 template <class T>
 using Answer = Result<T, api::Problem>;
 
-// Returns the path of the agent's socket: `flag` if given, otherwise CARVE_SOCKET, otherwise the machine's
-// (/run/carve) if this user may use it, otherwise this user's ($XDG_RUNTIME_DIR/carve, /tmp/carve-UID). A
-// folder in /tmp that another user may change is not used.
+// Returns the path of the agent's socket: `flag` if given, otherwise CARVE_SOCKET, otherwise the socket in
+// /run/carve if this user may use it, otherwise the one in this user's directory ($XDG_RUNTIME_DIR/carve or
+// /tmp/carve-UID). A folder in /tmp that another user may change is not used.
 std::string find_socket(const std::string& flag);
 
 // Returns the path of the controller's socket: `flag` if given, otherwise CARVE_CONTROLLER, otherwise
 // controller.sock in the folder of the agent's socket.
 std::string find_controller_socket(const std::string& flag);
 
-// The program that listens at the socket, for messages.
+// The program that listens at the socket, as messages name it.
 enum class Server : uint8_t { agent, controller };
 
 // Settings that differ between the calling programs.
 struct Settings {
-  std::chrono::seconds patience{30};  // The longest time until a call has its answer.
+  std::chrono::seconds patience{30};  // The longest time until a call must have its response.
   const char* socket_option = "--socket PATH or CARVE_SOCKET";  // How the user names another socket.
   Server server = Server::agent;
   void (*warn)(const std::string& warning) = nullptr;  // Called for each warning in a response.
@@ -43,15 +43,15 @@ struct Settings {
 // A response as the server sent it, whatever its status.
 struct RawAnswer {
   unsigned status = 0;
-  std::string type;  // Content type.
+  std::string type;  // The content type.
   std::string body;
   std::vector<std::string> warnings = {};
 };
 
-// Why a stream of events has ended.
+// Why a stream of events ended.
 struct WatchEnd {
   api::Problem problem;
-  bool opened = false;  // The agent had begun the stream; the connection was lost later.
+  bool opened = false;  // The agent had begun the stream, and the connection was lost later.
 };
 
 class Client {
@@ -76,19 +76,20 @@ class Client {
   Answer<T> patch(std::string_view target, const Body& body) const {
     return decoded<T>(call("PATCH", target, api::write(body)));
   }
-  // Sends a body as it is, for example a user's document.
+  // Sends a body unchanged, for example a user's document.
   template <api::Document T>
   Answer<T> send(std::string_view method, std::string_view target, const std::string& body) const {
     return decoded<T>(call(method, target, body));
   }
   // Returns the body unparsed, for responses that are not an API document.
   Answer<std::string> text(std::string_view target) const { return call("GET", target, {}); }
-  // Returns the response unparsed, even if it is an error. A problem means that the server was not reached.
+  // Returns the response unparsed, even if it is an error. A problem means that the server could not be
+  // reached.
   Answer<RawAnswer> ask(std::string_view method, std::string_view target, const std::string& body) const;
 
-  // Calls `act` for each event of a stream, until the agent closes the connection or sends nothing for 45 s,
-  // not even the comment of every 15 s. The stream begins after the event with the id `last_id`, or at its
-  // beginning if that is empty.
+  // Calls `act` for each event of a stream, until the agent closes the connection or sends nothing for 45 s
+  // (it sends a comment every 15 s). The stream begins after the event with the id `last_id`, or at its
+  // beginning if `last_id` is empty.
   WatchEnd watch(std::string_view target, const std::string& last_id,
                  const std::function<void(const StreamEvent&)>& act) const;
 

@@ -28,7 +28,7 @@ sockaddr_un address_of(const std::string& path) {
   return out;
 }
 
-TEST(Client, reads_documents_and_sends_bodies) {
+TEST(Client, parses_documents_and_sends_bodies) {
   AgentStub agent(
       {{"GET /v1/version", json_answer(200, R"({"version": "1.2.3", "unknown": 1})")},
        {"POST /v1/slices/a/enter", json_answer(200, R"({"cgroup": true, "environment": {"A": "b"}})")}});
@@ -42,7 +42,7 @@ TEST(Client, reads_documents_and_sends_bodies) {
   EXPECT_THAT(agent.requests(), ElementsAre("GET /v1/version ", HasSubstr(R"("command":"x y")")));
 }
 
-TEST(Client, a_refusal_is_the_agents_problem) {
+TEST(Client, returns_a_rejection_as_the_agents_problem) {
   AgentStub agent(
       {{"DELETE /v1/slices/a",
         json_answer(404, R"({"type": "carve:not-found", "status": 404, "detail": "there is no slice 'a'"})")},
@@ -57,7 +57,7 @@ TEST(Client, a_refusal_is_the_agents_problem) {
   EXPECT_THAT(broken.error().detail, HasSubstr("refused GET /v1/node with status 500"));
 }
 
-TEST(Client, warnings_in_a_response_reach_the_program) {
+TEST(Client, passes_warnings_in_a_response_to_the_program) {
   const std::string body = R"({"version":"1.2.3"})";
   AgentStub agent({{"GET /v1/version",
                     fmt::format("HTTP/1.1 200 OK\r\nWarning: {}\r\nwarning: {}\r\nWarning: 199 x\r\n"
@@ -69,7 +69,7 @@ TEST(Client, warnings_in_a_response_reach_the_program) {
   EXPECT_THAT(seen, ElementsAre("a \"b\"", "c"));
 }
 
-TEST(Client, each_way_of_not_reaching_the_agent_names_the_socket_and_the_way_out) {
+TEST(Client, names_the_socket_and_a_remedy_if_the_agent_cannot_be_reached) {
   const Client none("/nowhere/carved.sock");
   EXPECT_THAT(none.text("/v1/node").error().detail, HasSubstr("no agent listens at /nowhere/carved.sock"));
   const Client of_node("/nowhere/carved.sock", {.socket_option = "--node NAME=SOCKET"});
@@ -84,7 +84,7 @@ TEST(Client, each_way_of_not_reaching_the_agent_names_the_socket_and_the_way_out
   unlink(ended.c_str());
 }
 
-TEST(Client, an_agent_that_does_not_answer_costs_the_client_its_patience_and_no_more) {
+TEST(Client, gives_up_after_its_patience_if_the_agent_does_not_respond) {
   const std::string path = fmt::format("/tmp/carve-silent-{}.sock", getpid());
   const sockaddr_un address = address_of(path);
   const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -98,9 +98,9 @@ TEST(Client, an_agent_that_does_not_answer_costs_the_client_its_patience_and_no_
   unlink(path.c_str());
 }
 
-// The server is a process of another user that answers correctly.
-TEST(Client, a_server_of_another_user_is_refused_before_anything_is_sent) {
-  if (geteuid() != 0) GTEST_SKIP() << "it becomes another user";
+// The server is a process of another user that sends correct responses.
+TEST(Client, rejects_a_server_of_another_user_before_sending_anything) {
+  if (geteuid() != 0) GTEST_SKIP() << "the server changes its user";
   char folder[] = "/tmp/carve-false-XXXXXX";
   ASSERT_NE(mkdtemp(folder), nullptr);
   ASSERT_EQ(chmod(folder, 0777), 0);
@@ -138,14 +138,14 @@ TEST(Client, a_server_of_another_user_is_refused_before_anything_is_sent) {
   unsetenv("CARVE_TRUSTED_UIDS");
   ASSERT_EQ(read(received[0], &byte, 1), 1);
   pollfd more{.fd = received[0], .events = POLLIN, .revents = 0};
-  EXPECT_EQ(poll(&more, 1, 0), 0) << "one request has reached it";
+  EXPECT_EQ(poll(&more, 1, 0), 0) << "only one request reached the server";
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   std::filesystem::remove_all(folder);
 }
 
-// The queue has one place, and the server accepts no connection until the client waits.
-TEST(Client, a_full_queue_is_waited_for) {
+// The queue has room for one connection, and the server accepts none until the client waits.
+TEST(Client, waits_for_a_server_whose_queue_is_full) {
   const std::string path = fmt::format("/tmp/carve-full-{}.sock", getpid());
   const sockaddr_un address = address_of(path);
   const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -175,7 +175,7 @@ TEST(Client, a_full_queue_is_waited_for) {
   unlink(path.c_str());
 }
 
-TEST(Client, several_threads_call_at_once) {
+TEST(Client, can_be_used_by_several_threads_concurrently) {
   AgentStub agent({{"GET /v1/version", json_answer(200, R"({"version": "1.2.3"})")}});
   std::atomic<int> answered = 0;
   std::vector<std::thread> threads;
@@ -198,7 +198,7 @@ TEST(Client, finds_the_controller_next_to_the_agent) {
   unsetenv("CARVE_SOCKET");
 }
 
-TEST(Client, hostile_answers_are_problems) {
+TEST(Client, returns_a_problem_for_hostile_responses) {
   std::mt19937 dice(5);
   const std::string good = json_answer(200, R"({"version": "1.2.3", "pid": 5})");
   std::vector<std::string> answers = {"",
@@ -221,7 +221,7 @@ TEST(Client, hostile_answers_are_problems) {
   }
 }
 
-TEST(Client, a_watch_delivers_each_event_and_the_reason_for_its_end) {
+TEST(Client, delivers_each_event_of_a_watch_and_the_reason_for_its_end) {
   const std::string begin = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
   AgentStub agent(
       {{"GET /v1/events?watch=true", begin + "id: 7-1\ndata: {}\n\n:\n\nid: 7-2\ndata: x\n\ndata: cut"},
@@ -247,7 +247,7 @@ TEST(Client, a_watch_delivers_each_event_and_the_reason_for_its_end) {
   EXPECT_EQ(Client("/nowhere/s").watch("/", "", act).problem.type, "carve:no-agent");
 }
 
-TEST(Client, hostile_streams_end_with_a_problem) {
+TEST(Client, ends_hostile_streams_with_a_problem) {
   const std::string begin = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n";
   for (const std::string& answer :
        {begin, begin + "\r\n", begin + "\r\ndata: " + std::string(2 << 20, 'x'),

@@ -11,8 +11,8 @@ namespace carve::client {
 inline constexpr size_t max_event_bytes = 1 << 20;
 
 struct StreamEvent {
-  std::string id;    // The last id of the stream so far; an event may have none of its own.
-  std::string data;  // Its lines, joined with LF.
+  std::string id;    // The last id in the stream so far, because an event may have no id of its own.
+  std::string data;  // The lines of its data, joined with LF.
   std::string type;  // "added"; empty for "message".
 };
 
@@ -25,7 +25,7 @@ class EventStreamReader {
  private:
   void take_line(std::string_view line, const Act& act);
 
-  std::string line_;  // Received, without its end.
+  std::string line_;  // The current line, without its end.
   bool after_cr_ = false;
   StreamEvent event_;
   bool has_data_ = false;

@@ -19,7 +19,7 @@ std::vector<std::string> read_in_pieces(std::string_view bytes, size_t piece) {
   return out;
 }
 
-TEST(EventStream, is_read_in_any_pieces) {
+TEST(EventStream, can_be_split_into_any_pieces) {
   const std::string_view text =
       ":\n\nid: 1\ndata: one\n\n:comment\ndata:two\r\ndata:  three\r\n\r\nevent: x\nid: 2\n\ndata\rdata: "
       "y\r\rid: 3\nretry: "
@@ -29,7 +29,7 @@ TEST(EventStream, is_read_in_any_pieces) {
         << piece;
 }
 
-TEST(EventStream, an_event_has_a_limit) {
+TEST(EventStream, limits_the_size_of_an_event) {
   EventStreamReader reader;
   const auto none = [](const StreamEvent&) {};
   const std::string line = "data: " + std::string(max_event_bytes / 4, 'x') + "\n";
@@ -38,7 +38,7 @@ TEST(EventStream, an_event_has_a_limit) {
   EXPECT_FALSE(reader.read(line, none));
 }
 
-TEST(EventStream, random_bytes_do_no_harm) {
+TEST(EventStream, survives_random_bytes) {
   std::mt19937 dice(3);
   const std::string_view alphabet = "id:data \r\n\n\x01x";
   EventStreamReader reader;

@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t max_socket_path_bytes = sizeof(sockaddr_un::sun_path) - 1;  // Less its terminator.
+constexpr size_t max_socket_path_bytes = sizeof(sockaddr_un::sun_path) - 1;  // Without the terminator.
 constexpr std::chrono::milliseconds pause{5};
 // The service user of the Debian package (deploy/carve.sysusers.conf).
 constexpr const char* controller_user = "carve-controller";
@@ -31,8 +31,8 @@ std::optional<api::Problem> bad_path(const std::string& socket) {
                       socket, max_socket_path_bytes, socket.size())};
 }
 
-// Waits in connect() while the server's queue is full, as long as the socket's timeout allows. Returns 0 or
-// an errno.
+// Waits in connect() while the server's queue is full, for as long as the socket's timeout allows. Returns 0
+// or an errno.
 int connect_within(int fd, const sockaddr_un& address, Clock::time_point deadline) {
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::microseconds>(deadline - Clock::now());
@@ -77,7 +77,7 @@ api::Problem unreachable(const std::string& socket, int error, const Settings& s
       char space[16384];
       getpwuid_r(geteuid(), &entry, space, sizeof space, &user);
       say(fmt::runtime(
-              "you may not open {}; it belongs to root and the group carve; run 'usermod -aG carve {}' "
+              "no permission to open {}; it belongs to root and the group carve; run 'usermod -aG carve {}' "
               "and log in again, or run your own agent with 'carved &'"),
           socket, user != nullptr ? user->pw_name : "USER");
       break;

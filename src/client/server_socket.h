@@ -1,5 +1,5 @@
-// The connected socket of a call. It requires a server that this process trusts (os/server_identity.h), and
-// waits for a server whose queue is full.
+// Connects the socket of a call. Requires a server that this process trusts (os/server_identity.h), and waits
+// if the server's queue is full.
 #pragma once
 
 #include <chrono>
@@ -10,13 +10,13 @@
 
 namespace carve::client {
 
-// Connects within the patience of the settings.
+// Connects within the time that the settings allow.
 Answer<os::Fd> connect_to_server(const std::string& socket, const Settings&);
 
-// Returns the problem of a server that cannot be reached, with an errno.
+// Returns the problem for a server that cannot be reached, with the errno of the attempt.
 api::Problem unreachable(const std::string& socket, int error, const Settings&);
 
-// Returns the problem of a server that did not respond within this time.
+// Returns the problem for a server that did not respond within this time.
 api::Problem no_response(const std::string& socket, std::chrono::seconds waited);
 
 }  // namespace carve::client

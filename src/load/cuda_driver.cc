@@ -8,10 +8,12 @@
 namespace carve::load {
 namespace {
 
-// cuGetProcAddress takes the name without its ABI suffix and returns the newest version in this CUDA version.
+// cuGetProcAddress takes the name without its ABI suffix and returns the newest version up to this CUDA
+// version.
 constexpr int cuda_version = 12000;
 
-// The two forms of cuGetProcAddress: of CUDA 12, or of 11.3 if the driver lacks that one. Both are null with dlsym.
+// The two forms of cuGetProcAddress: that of CUDA 12, or that of 11.3 if the driver lacks the newer one. Both
+// are null if dlsym is used.
 struct ByName {
   decltype(&::cuGetProcAddress_v2) current = nullptr;
   decltype(&::cuGetProcAddress) early = nullptr;

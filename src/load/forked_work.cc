@@ -16,7 +16,7 @@
 namespace carve::load {
 namespace {
 
-// The head of a child's result on its way to the parent; the latencies follow.
+// The beginning of a child's result on its way to the parent, followed by the latencies.
 struct ResultHead {
   uint64_t kernels_completed, kernel_ns, elapsed_ns, bytes_allocated, bytes_verified, latencies;
   char error[128];

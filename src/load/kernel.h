@@ -1,7 +1,7 @@
-// The kernel that carve-load launches. On a GPU it multiplies and adds `iterations` times. This work makes no
-// progress while another slice's context has the engine; a wait for a clock would. The simulator does not
-// execute it and uses its first argument, nanoseconds, as its duration. It is written for the oldest
-// architecture for which current drivers still compile.
+// The kernel that carve-load launches. On a GPU, it multiplies and adds `iterations` times. Unlike waiting
+// for a clock, this makes no progress while another slice's context has the engine. The simulator does not
+// execute the kernel, but uses its first argument, in nanoseconds, as its duration. The kernel is written for
+// the oldest architecture for which current drivers still compile.
 #pragma once
 
 namespace carve::load {

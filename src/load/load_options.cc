@@ -7,7 +7,7 @@
 namespace carve::load {
 namespace {
 
-// Validators without their own description; the option's help has it.
+// Validators without a description of their own, because the option's help contains it.
 template <class Validator>
 Validator quiet(Validator validator) {
   validator.description("");
@@ -42,7 +42,7 @@ void add_options(CLI::App& app, Options& o, std::map<std::string, double>& plain
       ->transform(one_of(std::map<std::string, Kind>{
           {"device", Kind::device}, {"managed", Kind::managed}, {"pitched", Kind::pitched}}))
       ->type_name("");
-  app.add_flag("--no-touch{false}", o.touch, "Do not write and verify the memory");
+  app.add_flag("--no-touch{false}", o.touch, "Skip writing and verifying the memory");
   app.add_option("--kernels", plain["kernels"], "Launch kernels of this length: 20us, 5ms")
       ->transform(time)
       ->type_name("DURATION");
@@ -83,7 +83,7 @@ void add_options(CLI::App& app, Options& o, std::map<std::string, double>& plain
 
 std::optional<int> parse_options(int argc, char** argv, Options& options) {
   std::map<std::string, double> plain;
-  CLI::App app("carve-load: allocate, launch and copy like a user's program, and print the result",
+  CLI::App app("Allocate memory, launch kernels and copy data like a user's program, and print the result",
                "carve-load");
   app.set_version_flag("--version", "carve-load " CARVE_VERSION);
   add_options(app, options, plain);

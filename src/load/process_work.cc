@@ -22,7 +22,8 @@ uint64_t ns_since(Clock::time_point start) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
 }
 
-constexpr size_t max_latencies = 1 << 16;  // Per process; above it, a uniform sample (reservoir).
+constexpr size_t max_latencies = 1 << 16;  // Per process. If there are more, a uniform sample is kept
+                                           // (reservoir sampling).
 constexpr unsigned kernels_per_graph = 10;
 
 struct Block {
@@ -30,7 +31,7 @@ struct Block {
   uint64_t bytes;
 };
 
-// One device in one process: its context, memory and streams.
+// One device in one process, with its context, memory and streams.
 class Worker {
  public:
   Worker(const Driver& driver, const Options& options, CUdevice device, uint64_t seed, WorkResult& outcome)
@@ -38,12 +39,13 @@ class Worker {
     must(cu_.cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain");
     enter();
   }
-  // The driver frees what is left at exit, as for any program.
+  // The driver frees what is left when the process exits, as for any program.
 
   void enter() const { must(cu_.cuCtxSetCurrent(context_), "cuCtxSetCurrent"); }
 
-  // Allocates --allocate in pieces; throws at the first refusal. With Pattern::fill a refusal halves the
-  // piece until even the smallest is refused, so that all free memory is held.
+  // Allocates the size given by --allocate in pieces, and throws at the first refusal. With Pattern::fill, a
+  // refusal halves the size of the pieces until even the smallest is refused, so that all free memory is
+  // held.
   void allocate() {
     uint64_t piece = options_.chunk != 0 ? options_.chunk : options_.allocate;
     uint64_t left = options_.allocate;
@@ -61,7 +63,7 @@ class Worker {
     }
   }
 
-  // Allocates and frees pieces of random size, at most --allocate at a time.
+  // Allocates and frees pieces of random size, and holds at most the size given by --allocate.
   void churn(Clock::time_point until) {
     while (Clock::now() < until && !told_to_stop) {
       const bool full = held_ >= options_.allocate;
@@ -90,7 +92,7 @@ class Worker {
       must(cu_.cuStreamCreate(&streams_.emplace_back(), CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     iterations_ = 1;
     const double few = once_ms(20'000),
-                 // The difference excludes the cost of the launch.
+                 // The difference of two runs excludes the cost of the launch.
         many = once_ms(220'000);
     const double per_iteration_ns = std::max(1e-3, (many - few) * 1e6 / 200'000);
     iterations_ = static_cast<uint64_t>(static_cast<double>(*options_.kernel_ns) / per_iteration_ns);
@@ -101,7 +103,7 @@ class Worker {
     if (options_.graphs) build_graph();
   }
 
-  // Launches kernels one after the other, over the streams in turn, until the time limit has passed.
+  // Launches kernels one after the other, on each stream in turn, until the time limit has passed.
   void kernels(Clock::time_point until) {
     const auto start = Clock::now();
     for (unsigned turn = 0; Clock::now() < until && !told_to_stop; ++turn) {
@@ -119,8 +121,8 @@ class Worker {
     if (unconfirmed_ != 0) completed(unconfirmed_, ns_since(start) / unconfirmed_);
   }
 
-  // Requests arrive by a Poisson process, whether or not the last one is complete, so the latency includes
-  // the queue.
+  // Requests arrive by a Poisson process, whether or not the previous request is complete, so the latency
+  // includes queueing.
   void requests(Clock::time_point until) {
     std::exponential_distribution<double> gap(options_.request_rate);
     auto arrival = Clock::now();
@@ -170,7 +172,7 @@ class Worker {
     blocks_.pop_back();
   }
 
-  // Writes a different word into each megabyte on the device, and reads it back through a copy.
+  // Writes a different word into each megabyte on the device, and reads the words back with a copy.
   void touch(const Block& block, uint64_t salt) {
     constexpr uint64_t step = 1 << 20;
     std::vector<uint32_t> back(step / 4);
@@ -190,7 +192,7 @@ class Worker {
             fmt::format("memory at offset {} of an allocation differs from what was written", at));
       outcome_->bytes_verified += bytes;
     }
-    outcome_->bytes_verified += block.bytes - words;  // Less than one word.
+    outcome_->bytes_verified += block.bytes - words;  // The last word may be incomplete.
   }
 
   unsigned launch(CUstream stream) {
@@ -208,8 +210,7 @@ class Worker {
 
   unsigned grid() const {
     if (options_.grid != 0) return options_.grid;
-    return options_.launch == Launch::cooperative ? 1
-                                                  : 1024;  // A cooperative grid must be resident as a whole.
+    return options_.launch == Launch::cooperative ? 1 : 1024;  // All of a cooperative grid must be resident.
   }
 
   void launch_kernel(CUstream stream) {
@@ -238,7 +239,7 @@ class Worker {
     }
   }
 
-  // Returns the shortest of five runs of the kernel with this many iterations, measured with CUDA events.
+  // Returns the shortest of five runs of the kernel with this many iterations, as measured with CUDA events.
   double once_ms(uint64_t iterations) {
     CUevent begin = nullptr, end = nullptr;
     must(cu_.cuEventCreate(&begin, CU_EVENT_DEFAULT), "cuEventCreate");
@@ -358,7 +359,7 @@ void work_on(const Driver& cu, const Options& options, unsigned process, Meeting
 
     const auto start = Clock::now();
     const auto until = start + std::chrono::nanoseconds(static_cast<int64_t>(options.seconds * 1e9));
-    // Each device gets its own thread, so a slice of two devices uses both at the same time.
+    // Each device has its own thread, so that a slice of two devices uses both at the same time.
     std::vector<std::thread> threads;
     std::vector<WorkResult> parts(workers.size());
     std::vector<std::exception_ptr> failures(workers.size());

@@ -1,4 +1,4 @@
-// The work of one process: first memory, then kernels and copies for the requested time.
+// The work of one process: first it allocates memory, then it runs kernels and copies for the requested time.
 #pragma once
 
 #include <atomic>
@@ -12,13 +12,13 @@ namespace carve::load {
 inline std::atomic<bool> told_to_stop{false};
 void end_early_on_signals();
 
-// A barrier for the processes of one load, in memory that they share. No process allocates before all have
-// their contexts, and none frees before all have their memory.
+// A barrier for the processes of one load, in shared memory. No process allocates before all have created
+// their contexts, and none frees before all have allocated their memory.
 struct Meeting {
   std::atomic<unsigned> arrived{0};
 
-  // Waits for the n-th meeting of `processes`. A failed process counts as arrived at every meeting that it
-  // misses.
+  // Waits until `processes` processes have reached the n-th meeting. A failed process counts as present at
+  // every meeting that it misses.
   void meet(unsigned n, unsigned processes);
 };
 inline constexpr unsigned meetings = 2;

@@ -1,4 +1,4 @@
-// The results of one process or device, and the JSON object that carve-load prints for them.
+// The results of one process or device, and the JSON object that carve-load prints.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@ namespace carve::load {
 
 struct WorkResult {
   uint64_t kernels_completed = 0;
-  uint64_t kernel_ns = 0;        // kernels_completed times the requested length: the completed work.
+  uint64_t kernel_ns = 0;        // Work completed: kernels_completed times the requested length.
   uint64_t elapsed_ns = 0;       // Duration of the timed part.
-  uint64_t bytes_allocated = 0;  // Maximum held at the same time, in requested bytes.
+  uint64_t bytes_allocated = 0;  // Maximum held at any time, in requested bytes.
   uint64_t bytes_verified = 0;
-  std::string error;  // The driver's name for the first refusal. Empty if there was none.
+  std::string error;  // The driver's name for the first error. Empty if there was none.
   // Latencies of kernels or requests in ns; only a sample if there were very many.
   std::vector<uint64_t> latencies;
 

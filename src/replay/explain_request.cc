@@ -166,7 +166,7 @@ std::string consolidation_table(const Snapshot& snapshot, Strategy strategy, uns
     out += fmt::format("{:<24} {:<24} -> {:<24} {:>10} {:>8}\n", who.name, at(m.from), at(m.to),
                        text(m.from.memory).c_str(), text(who.shape.share).c_str());
   }
-  out += fmt::format("{} moves of {} in all would leave {} more device{} empty", plan.moves.size(),
+  out += fmt::format("{} moves of {} in total would leave {} more device{} empty", plan.moves.size(),
                      text(plan.moved).c_str(), plan.emptied.size(), plan.emptied.size() == 1 ? "" : "s");
   if (plan.emptied.size() < devices) out += fmt::format("; no plan was found for {}", devices);
   return out + ". No slice was moved.\n";

@@ -177,7 +177,7 @@ TEST(Snapshot, the_plan_empties_devices_and_moves_no_slice) {
   EXPECT_EQ(plan["moves"][0]["to"]["node"], "n1");
   EXPECT_EQ(plan["moved_bytes"], 1u << 30);
   EXPECT_THAT(consolidation_table(s, Strategy::binpack, 2),
-              HasSubstr("1 moves of 1 GiB in all would leave 1 more device empty; no plan was found for 2. "
+              HasSubstr("1 moves of 1 GiB in total would leave 1 more device empty; no plan was found for 2. "
                         "No slice was moved."));
 }
 

@@ -28,7 +28,7 @@ bool is_within_tolerance(uint64_t load_milli, uint64_t wanted_milli) {
          load_milli - std::min(load_milli, wanted_milli) <= tolerance;
 }
 
-// ceil(current x metric / target): the metric is the load per replica, so the number of replicas cancels.
+// ceil(current x metric / target). The metric is the load per replica, so the number of replicas cancels out.
 unsigned recommended_for(const AutoscaleTerms& terms, uint64_t load_milli, unsigned present, unsigned ready) {
   if (is_within_tolerance(load_milli, product(product(terms.target, milli), ready))) return present;
   const uint64_t target_milli = product(terms.target, milli);

@@ -1,7 +1,7 @@
-// How many replicas a service gets that scales by its load: desired = ceil(current x metric / target), as
-// HorizontalPodAutoscalers compute it. A metric within 10 % of its target changes nothing. The number rises
-// immediately, and falls when every recommendation of the last 300 s was lower. Pure; the times are those of
-// restart.h.
+// Computes how many replicas a service gets if it scales by its load: desired = ceil(current x metric /
+// target), as for a HorizontalPodAutoscaler. A metric within 10 % of its target changes nothing. The number
+// increases immediately, and decreases once every recommendation of the last 300 s was lower. The decision is
+// pure; the times are those of restart.h.
 #pragma once
 
 #include <deque>
@@ -14,7 +14,7 @@ namespace carve::workload {
 
 inline constexpr Ns scale_down_stabilisation_ns = 300 * second_ns;
 inline constexpr uint64_t scale_tolerance_percent = 10;
-inline constexpr Ns load_window_ns = 15 * second_ns;     // A load is measured over this time.
+inline constexpr Ns load_window_ns = 15 * second_ns;     // The load is measured over this time.
 inline constexpr Ns min_load_window_ns = 3 * second_ns;  // A shorter time is not a measurement.
 
 struct AutoscaleTerms {
@@ -26,15 +26,17 @@ struct AutoscaleTerms {
 
 struct AutoscaleInput {
   unsigned ready = 0;                  // Replicas that carry the load.
-  std::optional<uint64_t> load_milli;  // Thousandths of the metric, over all replicas; none if not measured.
-  // Replicas that hold a slice, if the last request for another one was refused for lack of capacity.
+  std::optional<uint64_t> load_milli;  // Thousandths of the metric, over all replicas. No value if it is not
+                                       // measured.
+  // Number of replicas that have a slice, if the last request for another slice was rejected for lack of
+  // capacity.
   std::optional<unsigned> fits;
 };
 
 struct AutoscaleDecision {
   enum class Limit : uint8_t { none, min, max, capacity, unmeasured };
   unsigned replicas = 1;
-  Limit limit = Limit::none;  // The limit that bounds the number.
+  Limit limit = Limit::none;  // The limit that determined the number.
   std::string reason;         // A message.
 };
 
@@ -54,19 +56,19 @@ class Autoscaler {
   unsigned stabilised(unsigned recommended, Ns now);
 
   unsigned replicas_;
-  // The recommendations without those that a later and equal or higher one made superfluous: their numbers
-  // fall.
+  // The recommendations, without those that a later recommendation equals or exceeds, so their numbers
+  // decrease.
   std::deque<Recommendation> recommended_;
 };
 
 // The load of one service over the last 15 s.
 class LoadWindow {
  public:
-  // `total` is a growing count (requests); a count that falls begins a new window. `level` is averaged
-  // (requests in flight).
+  // `total` is a counter (requests); if it decreases, a new window begins. `level` is averaged (requests in
+  // flight).
   void add(Ns now, uint64_t total, uint64_t level);
 
-  // Return thousandths; no value before there are samples over 3 s.
+  // Return the load in thousandths, or no value before there are samples over 3 s.
   std::optional<uint64_t> per_second_milli() const;
   std::optional<uint64_t> mean_level_milli() const;
 

@@ -15,7 +15,7 @@ AutoscaleInput load(unsigned ready, uint64_t milli, std::optional<unsigned> fits
   return {.ready = ready, .load_milli = milli, .fits = fits};
 }
 
-TEST(Autoscale, the_load_over_the_target_is_the_number_of_replicas) {
+TEST(Autoscale, desires_as_many_replicas_as_the_load_over_the_target) {
   struct Case {
     unsigned present, ready;
     uint64_t load_milli;
@@ -34,17 +34,18 @@ TEST(Autoscale, the_load_over_the_target_is_the_number_of_replicas) {
   }
 }
 
-TEST(Autoscale, fewer_replicas_are_desired_after_300_s_without_a_higher_load) {
+TEST(Autoscale, desires_fewer_replicas_after_300_s_without_a_higher_load) {
   Autoscaler scaler(1, 0);
   EXPECT_EQ(scaler.decide(one_to_five, load(1, 40'000), second_ns).replicas, 4u);
   EXPECT_EQ(scaler.decide(one_to_five, load(4, 10'000), 2 * second_ns).replicas, 4u);
   EXPECT_EQ(scaler.decide(one_to_five, load(4, 25'000), 200 * second_ns).replicas, 4u);
   EXPECT_EQ(scaler.decide(one_to_five, load(4, 10'000), 301 * second_ns).replicas, 4u);
-  EXPECT_EQ(scaler.decide(one_to_five, load(4, 10'000), 302 * second_ns).replicas, 3u) << "the load at 200 s";
+  EXPECT_EQ(scaler.decide(one_to_five, load(4, 10'000), 302 * second_ns).replicas, 3u)
+      << "the load at 200 s was higher";
   EXPECT_EQ(scaler.decide(one_to_five, load(3, 10'000), 501 * second_ns).replicas, 1u);
 }
 
-TEST(Autoscale, a_load_that_is_not_measured_changes_nothing) {
+TEST(Autoscale, changes_nothing_if_the_load_is_not_measured) {
   Autoscaler scaler(3, 0);
   const auto decision = scaler.decide(one_to_five, {.ready = 3, .load_milli = {}, .fits = {}}, second_ns);
   EXPECT_EQ(decision.replicas, 3u);
@@ -52,7 +53,7 @@ TEST(Autoscale, a_load_that_is_not_measured_changes_nothing) {
   EXPECT_EQ(scaler.decide(one_to_five, load(0, 0), 1000 * second_ns).replicas, 3u) << "no replica is ready";
 }
 
-TEST(Autoscale, no_more_replicas_are_desired_than_the_devices_have_capacity_for) {
+TEST(Autoscale, desires_no_more_replicas_than_the_devices_have_capacity_for) {
   Autoscaler scaler(1, 0);
   const auto decision = scaler.decide(one_to_five, load(2, 50'000, 2), second_ns);
   EXPECT_EQ(decision.replicas, 2u);
@@ -62,15 +63,15 @@ TEST(Autoscale, no_more_replicas_are_desired_than_the_devices_have_capacity_for)
   EXPECT_EQ(scaler.decide(one_to_five, load(2, 50'000), 2 * second_ns).replicas, 5u) << "capacity is free";
 }
 
-TEST(Autoscale, the_reason_has_the_figures) {
+TEST(Autoscale, reports_the_figures_in_its_reason) {
   Autoscaler scaler(1, 0);
   EXPECT_EQ(scaler.decide(one_to_five, load(2, 25'000), second_ns).reason,
             "qps is 12.5 per replica over 2 replicas, and the target is 10");
 }
 
-// In every history the number stays between its bounds, follows a constant load, and does not fall within 300
-// s of a higher recommendation.
-TEST(Autoscale, seeded_histories_end_at_the_load) {
+// In every history, the number stays within its bounds, follows a constant load, and does not decrease within
+// 300 s of a higher recommendation.
+TEST(Autoscale, follows_the_load_in_seeded_histories) {
   for (uint32_t seed = 0; seed < 5'000; ++seed) {
     std::mt19937 random(seed);
     const auto up_to = [&](unsigned most) { return static_cast<unsigned>(random() % (most + 1)); };
@@ -86,7 +87,7 @@ TEST(Autoscale, seeded_histories_end_at_the_load) {
       const auto decision = scaler.decide(terms, load(replicas, needed * terms.target * 1000), now);
       ASSERT_GE(decision.replicas, terms.min) << seed;
       ASSERT_LE(decision.replicas, terms.max) << seed;
-      // The current replicas carry a load within the tolerance.
+      // The current replicas handle a load within the tolerance.
       ASSERT_GE(decision.replicas * 11, std::clamp(needed, terms.min, terms.max) * 10) << seed;
       replicas = decision.replicas;
     }
@@ -98,7 +99,7 @@ TEST(Autoscale, seeded_histories_end_at_the_load) {
   }
 }
 
-TEST(LoadWindow, the_rate_is_that_of_the_last_15_s) {
+TEST(LoadWindow, measures_the_rate_of_the_last_15_s) {
   LoadWindow window;
   EXPECT_FALSE(window.per_second_milli());
   for (int i = 0; i <= 60; ++i)
@@ -107,7 +108,7 @@ TEST(LoadWindow, the_rate_is_that_of_the_last_15_s) {
   EXPECT_EQ(window.mean_level_milli(), 3'000u);
 }
 
-TEST(LoadWindow, a_short_window_and_a_count_that_falls_are_no_rate) {
+TEST(LoadWindow, measures_no_rate_over_a_short_window_or_after_a_counter_reset) {
   LoadWindow window;
   window.add(0, 100, 0);
   window.add(2 * second_ns, 200, 0);

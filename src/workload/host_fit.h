@@ -1,5 +1,5 @@
-// Whether a replica's cores and memory fit on a node next to those of the other replicas there. Pure: numbers
-// in, a message out. It counts requested amounts, not used ones.
+// Checks whether a replica's cores and memory fit on a node next to those of the other replicas there. The
+// function is pure and counts requested amounts, not used ones.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct HostResources {
     memory_bytes += other.memory_bytes;
     return *this;
   }
-  // Not below 0.
+  // The result is at least 0.
   HostResources& operator-=(const HostResources& other) {
     cpu_milli -= other.cpu_milli < cpu_milli ? other.cpu_milli : cpu_milli;
     memory_bytes -= other.memory_bytes < memory_bytes ? other.memory_bytes : memory_bytes;
@@ -25,8 +25,8 @@ struct HostResources {
   friend bool operator==(const HostResources&, const HostResources&) = default;
 };
 
-// Returns why the request does not fit next to the used amounts, with figures; empty if it fits. A capacity
-// of 0 is unknown, and nothing is compared with it.
+// Returns why the request does not fit next to the used amounts, with figures, or an empty string if it fits.
+// A capacity of 0 is unknown and is not checked.
 std::string host_problem(const HostResources& request, const HostResources& capacity,
                          const HostResources& used);
 

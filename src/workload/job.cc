@@ -18,7 +18,7 @@ bool is_started_alone(const Job& job, PodRole role) {
   return role == PodRole::task || (job.stays && role != PodRole::head);
 }
 
-// A pod with its observed and desired state.
+// A pod with its observed state and its desired state.
 struct PodView {
   PodSpec spec;
   Pod pod;
@@ -26,7 +26,7 @@ struct PodView {
   bool is_retired = false;  // It no longer belongs to the job.
 
   bool is_running() const { return pod.program == PodProgram::running; }
-  bool is_due() const { return pod.attempt < wanted; }  // The desired attempt was not started.
+  bool is_due() const { return pod.attempt < wanted; }  // The desired attempt has not been started.
   bool is_stale() const { return is_running() && is_due(); }
   bool lacks_slice() const { return is_due() && spec.needs_slice && !pod.has_slice; }
   bool is_over() const { return !is_running() && !is_due(); }
@@ -78,7 +78,7 @@ class JobPass {
     bool all_succeeded = true;
     for (const PodView& view : pods_) {
       if (!is_main(view.spec.id.role)) continue;
-      // The result of a program that the controller stopped is known: it failed.
+      // The result of a program that the controller stopped is known to be a failure.
       const bool is_unknown = view.pod.program == PodProgram::lost && !view.pod.terminated_at;
       if (view.pod.failures > job_.retries) return is_unknown ? JobEnd::program_lost : JobEnd::program_failed;
       all_succeeded &= view.is_over();
@@ -121,8 +121,8 @@ class JobPass {
     if (actions_.empty()) actions_.push_back({.kind = JobKind::requeue, .pod = {}});
   }
 
-  // Returns whether the pod waits for other pods: at the first start, and always with a driver, all pods that
-  // are due need their slices first, and all programs of the earlier attempt must have ended.
+  // Returns whether the pod waits for other pods. At the first start, and always if there is a driver, all
+  // pods that are due need their slices first, and all programs of the earlier attempt must have ended.
   bool waits(const PodView& view) const {
     if (is_started_alone(job_, view.spec.id.role) && view.pod.attempt > 0)
       return view.lacks_slice() || (job_.stays && std::ranges::any_of(pods_, [&](const PodView& v) {

@@ -1,5 +1,5 @@
-// A job: programs that end, each one a pod of its own. actions() compares the desired job with the observed
-// one, from its admission by a queue (queue.h) to the removal of its record.
+// A job consists of programs that end, each of which is a pod. actions() compares the desired job with the
+// observed one, from its admission by a queue (queue.h) to the removal of its record.
 //
 // * All pods get their slices before the first program starts. If one slice is rejected, the others are ended
 //   and the job returns to its queue.
@@ -9,12 +9,12 @@
 //   restarted without the others. With a driver all pods are stopped and restarted, as the next attempt.
 // * A driver that has lost its cluster is stopped, which is a failure of the driver: the head has ended, or
 //   all executors, or all workers.
-// * A job that returns to its queue, because a node with one of its slices is drained, is stopped first. That
-//   end of its programs uses up no retry: the caller adds one to them.
+// * A job that returns to its queue, because a node with one of its slices is drained, is stopped first. This
+//   does not use up a retry, because the caller adds one.
 // * A program whose end was not seen, for example over a boot, counts as failed. If no retry is left, the job
 //   is lost, because its result is unknown.
-// * When the job has an end (a result, the deadline, a cancellation), the end is recorded first and never
-//   changes. Then every program gets SIGTERM, after 500 ms SIGKILL, and every slice ends: all within 1 s.
+// * When the job ends (by a result, the deadline or a cancellation), the end is recorded first and never
+//   changes. Then every program gets SIGTERM and after 500 ms SIGKILL, and every slice ends, all within 1 s.
 // * A slice ends as soon as its program is over and will not restart, because time until then is billed.
 // * A job that stays (a Ray cluster) has a head and workers and no main pods. It ends when it is cancelled.
 //   Each end of a program is a failure, and the program is restarted after the back-off, without a limit: a
@@ -49,17 +49,17 @@ struct PodId {
 
 struct PodSpec {
   PodId id;
-  bool needs_slice = true;  // A driver or head without a GPU has no slice.
+  bool needs_slice = true;  // False for a driver or head without a GPU.
 };
 
 struct Job {
   std::string name;
   std::vector<PodSpec> pods;
   unsigned retries = 0;
-  Ns deadline = 0;  // Longest time since the admission; 0 for no limit.
+  Ns deadline = 0;  // Longest time since the admission; 0 means no limit.
   Ns ttl = default_job_ttl_ns;
   bool cancelled = false;
-  bool stays = false;  // It has no main pods, and does not end by itself.
+  bool stays = false;  // It has no main pods and does not end by itself.
 };
 
 // Returns the job, or the first rule that it violates (invalid_argument).
@@ -77,10 +77,10 @@ struct Pod {
   PodId id;
   bool has_slice = false;
   PodProgram program = PodProgram::not_started;
-  Ns program_since = 0;             // Time since which the program is in this state.
+  Ns program_since = 0;             // When the program entered this state.
   unsigned attempt = 0;             // Number of the last start; 0 if not started.
-  unsigned failures = 0;            // Ends with another exit status than 0, and lost programs.
-  std::optional<Ns> terminated_at;  // Time of SIGTERM to the running program.
+  unsigned failures = 0;            // Ends with a non-zero exit status, and lost programs.
+  std::optional<Ns> terminated_at;  // When SIGTERM was sent to the running program.
 };
 
 enum class JobEnd : uint8_t { all_succeeded, program_failed, program_lost, deadline, cancelled };
@@ -88,14 +88,14 @@ enum class JobEnd : uint8_t { all_succeeded, program_failed, program_lost, deadl
 struct JobObserved {
   std::optional<Ns> admitted_at;  // No value while the job waits in its queue.
   std::vector<Pod> pods;          // In any order, without duplicate ids.
-  // The last create_slice was rejected with insufficient_capacity. The controller forgets the rejection when
-  // a slice was granted to the job, and when the job returns to its queue.
+  // The last create_slice was rejected with insufficient_capacity. The controller clears the rejection when a
+  // slice is granted to the job, and when the job returns to its queue.
   struct Refusal {
     Ns at = 0;
-    unsigned times = 1;  // Consecutive.
+    unsigned times = 1;  // Number of consecutive rejections.
   };
   std::optional<Refusal> refusal;
-  bool returns = false;  // It returns to its queue.
+  bool returns = false;  // The job returns to its queue.
   struct Finished {
     JobEnd end;
     Ns at = 0;
@@ -110,8 +110,8 @@ struct JobAction {
     terminate,
     kill,
     end_slice,
-    forget,   // Forgets the pod, which no longer belongs to the job and holds nothing.
-    requeue,  // Returns the job to its queue. Names no pod, like the next two kinds.
+    forget,   // Removes the pod, which no longer belongs to the job and holds nothing.
+    requeue,  // Returns the job to its queue. Like the next two kinds, names no pod.
     finish,   // Records `end`.
     remove,   // Removes the job's record.
   };
@@ -123,8 +123,8 @@ struct JobAction {
   friend bool operator==(const JobAction&, const JobAction&) = default;
 };
 
-// Returns the controller's next actions. The pods are in the order of the job, followed by those that no
-// longer belong to it. The job is validated.
+// Returns the controller's next actions. The pods are in the order of the job, followed by pods that no
+// longer belong to it. The job must have been validated.
 std::vector<JobAction> actions(const Job&, const JobObserved&, Ns now);
 
 // Returns any phase but `deleting`.

@@ -48,7 +48,7 @@ Job spark(uint32_t executors, unsigned retries = 0) {
   return job;
 }
 
-// The machines under one job.
+// The machines that run one job.
 struct Machines {
   JobObserved observed;
   size_t capacity = 1000;
@@ -118,7 +118,7 @@ struct Machines {
     }
   }
 
-  // One tick passes: programs with SIGTERM end.
+  // Lets one tick pass, in which programs with SIGTERM end.
   void pass(Ns now) {
     for (Pod& p : observed.pods)
       if (p.program == PodProgram::running && p.terminated_at && !ignores_sigterm) exit(p.id, 143, now);
@@ -145,7 +145,7 @@ Job cluster(uint32_t workers) {
   return job;
 }
 
-TEST(Job, that_stays_restarts_only_a_failed_worker_and_all_pods_after_its_head) {
+TEST(Job, that_stays_restarts_only_a_failed_worker_but_all_pods_with_its_head) {
   Machines machines;
   Job job = cluster(2);
   ASSERT_TRUE(validated(job));
@@ -176,12 +176,12 @@ TEST(Job, that_stays_gets_and_loses_workers_while_the_others_keep_running) {
   EXPECT_EQ(phase(cluster(1), machines.observed), JobPhase::running);
   EXPECT_EQ(machines.slices(), 1u);
   EXPECT_EQ(run(machines, cluster(2), 41, 60), "41: create worker-1\n42: start worker-1\n")
-      << "it is new, and was not started before";
+      << "the worker is new and was not started before";
   EXPECT_EQ(machines.starts.at({PodRole::head, 0}), 1u);
   EXPECT_EQ(machines.starts.at({PodRole::worker, 0}), 1u);
 }
 
-TEST(Job, that_stays_kills_a_removed_worker_that_ignores_sigterm) {
+TEST(Job, that_stays_kills_a_removed_worker_if_it_ignores_sigterm) {
   Machines machines;
   machines.observed.admitted_at = 0;
   machines.ignores_sigterm = true;
@@ -191,7 +191,7 @@ TEST(Job, that_stays_kills_a_removed_worker_that_ignores_sigterm) {
   Job ended = cluster(1);
   run(machines, cluster(2), 31, 40);
   ended.cancelled = true;
-  run(machines, ended, 41, 60);  // The removed worker is stopped with the others.
+  run(machines, ended, 41, 60);  // The removed worker is stopped together with the others.
   EXPECT_EQ(machines.slices(), 0u);
 }
 
@@ -215,7 +215,7 @@ TEST(Job, that_stays_never_ends_until_it_is_cancelled) {
   EXPECT_TRUE(machines.removed);
 }
 
-TEST(Job, two_tasks_one_of_them_fails_once) {
+TEST(Job, restarts_a_failed_task_without_the_other) {
   Machines machines;
   const Job job = tasks(2, 1);
   EXPECT_EQ(run(machines, job, 0, 5), "");
@@ -227,7 +227,7 @@ TEST(Job, two_tasks_one_of_them_fails_once) {
   machines.exit({PodRole::task, 0}, 1, 20 * tick);
   EXPECT_EQ(run(machines, job, 21, 40), "30: start task-0 (2)\n");
   machines.exit({PodRole::task, 1}, 0, 40 * tick);
-  EXPECT_EQ(run(machines, job, 41, 50), "41: end task-1\n") << "its slice is not billed longer";
+  EXPECT_EQ(run(machines, job, 41, 50), "41: end task-1\n") << "its slice is not billed any longer";
   machines.exit({PodRole::task, 0}, 0, 50 * tick);
   EXPECT_EQ(run(machines, job, 51, 60), "51: finish succeeded\n52: end task-0\n");
   EXPECT_EQ(phase(job, machines.observed), JobPhase::succeeded);
@@ -235,7 +235,7 @@ TEST(Job, two_tasks_one_of_them_fails_once) {
   EXPECT_EQ(run(machines, job, 6'048'051, 6'048'051), "6048051: remove\n") << "7 days after its end";
 }
 
-TEST(Job, a_task_that_fails_too_often_ends_the_job_and_the_other_tasks) {
+TEST(Job, fails_and_stops_the_other_tasks_if_a_task_fails_too_often) {
   Machines machines;
   machines.observed.admitted_at = 0;
   const Job job = tasks(2);
@@ -248,7 +248,7 @@ TEST(Job, a_task_that_fails_too_often_ends_the_job_and_the_other_tasks) {
   EXPECT_EQ(phase(job, machines.observed), JobPhase::failed);
 }
 
-TEST(Job, the_driver_decides_and_is_tried_again_with_all_pods) {
+TEST(Job, restarts_all_pods_if_its_driver_fails) {
   Machines machines;
   machines.observed.admitted_at = 0;
   const Job job = spark(2, 1);
@@ -256,7 +256,8 @@ TEST(Job, the_driver_decides_and_is_tried_again_with_all_pods) {
             "0: create executor-0, create executor-1\n"
             "1: start driver-0, start executor-0, start executor-1\n");
   machines.exit({PodRole::executor, 1}, 1, 5 * tick);
-  EXPECT_EQ(run(machines, job, 6, 9), "6: end executor-1\n") << "an executor's end is the driver's matter";
+  EXPECT_EQ(run(machines, job, 6, 9), "6: end executor-1\n")
+      << "the end of an executor is left to the driver";
   machines.exit({PodRole::driver, 0}, 1, 10 * tick);
   EXPECT_EQ(run(machines, job, 11, 30),
             "11: terminate executor-0, create executor-1\n"
@@ -268,7 +269,7 @@ TEST(Job, the_driver_decides_and_is_tried_again_with_all_pods) {
             "43: end executor-0, end executor-1\n");
 }
 
-TEST(Job, a_driver_without_executors_is_stopped) {
+TEST(Job, stops_a_driver_that_has_no_executors_left) {
   Machines machines;
   machines.observed.admitted_at = 0;
   const Job job = spark(2);
@@ -281,7 +282,7 @@ TEST(Job, a_driver_without_executors_is_stopped) {
   EXPECT_EQ(phase(job, machines.observed), JobPhase::failed);
 }
 
-TEST(Job, a_driver_that_was_stopped_has_failed_also_if_its_end_was_not_seen) {
+TEST(Job, counts_a_stopped_driver_as_failed_even_if_its_end_was_not_seen) {
   Machines machines;
   machines.observed.admitted_at = 0;
   machines.ignores_sigterm = true;
@@ -299,7 +300,7 @@ TEST(Job, a_driver_that_was_stopped_has_failed_also_if_its_end_was_not_seen) {
   EXPECT_EQ(phase(job, machines.observed), JobPhase::failed);
 }
 
-TEST(Job, a_driver_without_its_head_is_stopped) {
+TEST(Job, stops_a_driver_that_has_no_head_left) {
   Machines machines;
   machines.observed.admitted_at = 0;
   Job job = spark(1);
@@ -312,7 +313,7 @@ TEST(Job, a_driver_without_its_head_is_stopped) {
             "8: terminate executor-0\n");
 }
 
-TEST(Job, that_returns_to_its_queue_is_stopped_first) {
+TEST(Job, is_stopped_before_it_returns_to_its_queue) {
   Machines machines;
   machines.observed.admitted_at = 0;
   const Job job = tasks(2);
@@ -325,7 +326,7 @@ TEST(Job, that_returns_to_its_queue_is_stopped_first) {
             "4: requeue\n");
 }
 
-TEST(Job, all_slices_or_none) {
+TEST(Job, releases_its_slices_and_requeues_unless_it_gets_all_of_them) {
   Machines machines;
   machines.observed.admitted_at = 0;
   machines.capacity = 2;
@@ -337,7 +338,7 @@ TEST(Job, all_slices_or_none) {
   EXPECT_EQ(phase(job, machines.observed), JobPhase::queued);
 }
 
-TEST(Job, deadline_cancellation_and_lost_programs) {
+TEST(Job, ends_by_deadline_cancellation_and_lost_programs) {
   struct Row {
     const char* what;
     void (*change)(Job&, Machines&);
@@ -385,7 +386,7 @@ TEST(Job, deadline_cancellation_and_lost_programs) {
   }
 }
 
-TEST(Job, a_job_that_cannot_be_run_is_refused) {
+TEST(Job, that_cannot_be_run_is_rejected) {
   const auto message = [](Job job) {
     const auto result = validated(std::move(job));
     return result ? std::string() : result.error().message;
@@ -411,7 +412,7 @@ TEST(Job, a_job_that_cannot_be_run_is_refused) {
   }
 }
 
-// One history under one seed: programs fail or are lost, slices are rejected, the job is cancelled or reaches
+// A history with one seed. Programs fail or are lost, slices are rejected, the job is cancelled or reaches
 // its deadline, and the controller is killed between any two actions.
 class History {
  public:
@@ -481,7 +482,7 @@ class History {
 };
 std::map<JobPhase, unsigned> History::ends_;
 
-TEST(Job, any_history_has_one_end_and_releases_every_slice) {
+TEST(Job, has_one_end_and_releases_every_slice_in_any_history) {
   for (unsigned seed = 0; seed < 4000; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     History history(seed);
@@ -489,7 +490,7 @@ TEST(Job, any_history_has_one_end_and_releases_every_slice) {
     history.check_end();
     if (HasFatalFailure()) return;
   }
-  // Checks that the histories reached all ends.
+  // Checks that the histories covered all ends.
   for (const JobPhase end : {JobPhase::succeeded, JobPhase::failed, JobPhase::cancelled, JobPhase::lost})
     EXPECT_GT(History::ends_[end], 100u) << static_cast<int>(end);
 }

@@ -8,7 +8,7 @@ namespace {
 
 struct SystemLabel {
   std::string_view key;
-  std::array<std::string_view, 4> values;  // The default first; empty ones are unused.
+  std::array<std::string_view, 4> values;  // The default is first; empty ones are unused.
 };
 
 constexpr SystemLabel system_labels[] = {
@@ -39,7 +39,7 @@ SlicingCheck gpu_count(const NodePool& pool, std::span<const PoolNode> nodes) {
   return check;
 }
 
-// One running node with a GPU suffices. Otherwise the message names the starting node that will be ready
+// One running node with a GPU is sufficient. Otherwise the message names the starting node that will be ready
 // first, or the first stopped one.
 SlicingCheck instance_state(std::span<const PoolNode> nodes, Ns now) {
   SlicingCheck check{.name = "instance-state"};

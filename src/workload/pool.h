@@ -6,7 +6,7 @@
 // * Four labels are system labels. Their values cannot be edited on a node; the pool's synchronisation may
 //   overwrite them.
 // * GPU slicing is available if the pool's type, its number of GPUs and the state of its nodes allow it. The
-//   three checks run in this order, and the first that fails is reported.
+//   three conditions are checked in this order, and the first that fails is reported.
 //
 // Keys and values are Carve's (carve.dev/...); the dialects translate synonyms. Times are those of restart.h.
 #pragma once
@@ -26,7 +26,8 @@
 
 namespace carve::workload {
 
-inline constexpr Ns node_silence_ns = 10 * second_ns;  // A node without an answer for this long is stopped.
+inline constexpr Ns node_silence_ns = 10 * second_ns;  // A node that has not responded for this long is
+                                                       // considered stopped.
 inline constexpr Ns default_expected_start_ns = 600 * second_ns;
 
 inline constexpr std::string_view compute_policy_label = "carve.dev/compute-policy";
@@ -47,17 +48,17 @@ struct Taint {
   friend auto operator<=>(const Taint&, const Taint&) = default;
 };
 
-// A taint that a service tolerates. Without a key it tolerates every key, without an effect every effect.
+// A taint that a service tolerates. Without a key it tolerates every key, and without an effect every effect.
 struct Toleration {
   std::string key;
-  std::optional<std::string> value;  // Absent for every value.
+  std::optional<std::string> value;  // Absent means every value.
   std::optional<TaintEffect> effect;
 };
 
 bool tolerates(const Toleration&, const Taint&);
 
-// The effect of a node's taints on a service: with `repels` it is never placed there; with `avoids` only if
-// no other node is available. The repelling taint is the first that is not tolerated.
+// The effect of a node's taints on a service. If `repels` is set, the service is never placed there; if
+// `avoids` is set, only if no other node is available. `repels` is the first taint that is not tolerated.
 struct TaintResult {
   const Taint* repels = nullptr;
   bool avoids = false;
@@ -73,7 +74,7 @@ struct NodePool {
   bool is_sharing_enabled = true;
 };
 
-// Returns an error (invalid_argument) if no node may have the label with this value.
+// Returns an error (invalid_argument) if no node may have a label with this key and value.
 Outcome<void> check_label(std::string_view key, std::string_view value);
 
 // Returns the pool, or the first rule that it violates (invalid_argument): its name, a label that is too
@@ -85,24 +86,24 @@ struct PoolNode {
   std::string name;
   Labels labels;
   std::set<Taint> taints;
-  bool is_initialised = false;  // It received the pool's labels when it was new.
+  bool is_initialised = false;  // The node received the pool's labels when it was new.
   unsigned gpus = 0;
   bool is_stopped = false;  // By `carve node stop`.
   bool is_ready = false;    // Devices listed, contexts measured, ledger adopted.
   Ns started_at = 0;
-  Ns answered_at = 0;  // The agent's last answer.
+  Ns answered_at = 0;  // Time of the agent's last response.
 };
 
 NodePhase state_of(const PoolNode&, Ns now);
 
-// Returns the time until a starting node is expected to run, at least 0.
+// Returns the expected time until a starting node is running, at least 0.
 Ns ready_in(const PoolNode&, Ns now, Ns expected_start = default_expected_start_ns);
 
 struct PoolAction {
   enum class Kind : uint8_t {
     set_label,
     set_taint,
-    remove_taint,  // A taint that the synchronising pool no longer has.
+    remove_taint,  // A taint that the pool no longer has, if the pool synchronises its labels.
     initialise,    // Marks the node as having the pool's labels and taints.
   };
   Kind kind;
@@ -114,11 +115,11 @@ struct PoolAction {
   friend bool operator==(const PoolAction&, const PoolAction&) = default;
 };
 
-// Returns the controller's next actions, node by node: labels, taints, then the mark. The decision does not
-// depend on the time.
+// Returns the controller's next actions. For each node, these are the labels, the taints, and then the mark.
+// The decision does not depend on the time.
 std::vector<PoolAction> actions(const NodePool&, std::span<const PoolNode>);
 
-// A label of the pool that a node lacks, or has with another value.
+// A label of the pool that a node does not have or has with another value.
 struct LabelDrift {
   std::string node;
   std::string label;
@@ -129,8 +130,8 @@ struct LabelDrift {
 };
 std::vector<LabelDrift> drift(const NodePool&, std::span<const PoolNode>);
 
-// Returns an error if a user may not give the node's label this value: a system label that the node has with
-// another value (failed_precondition), or a system label with an invalid value (invalid_argument).
+// Returns an error if a user may not set the node's label to this value, because it is a system label that
+// the node has with another value (failed_precondition) or whose value is invalid (invalid_argument).
 Outcome<void> check_edit(const PoolNode&, std::string_view key, std::string_view value);
 
 struct SlicingCheck {
@@ -142,12 +143,13 @@ struct SlicingCheck {
 // Returns the checks in order, up to the first that fails.
 std::vector<SlicingCheck> slicing_checks(const NodePool&, std::span<const PoolNode>, Ns now);
 
-// Returns why PAI-EAS documents, unlike other documents, may not have slices in a pool of this type;
-// empty if they may. In PAI-EAS only an EAS resource group and a Lingjun resource quota have GPU slicing.
+// Returns why PAI-EAS documents, unlike other documents, may not have slices in a pool of this type, or an
+// empty string if they may. In PAI-EAS only an EAS resource group and a Lingjun resource quota have GPU
+// slicing.
 std::string eas_problem(const NodePool&);
 
-// Returns an error (failed_precondition) if no slice may be created in the pool: sharing is not enabled, or a
-// slicing check fails.
+// Returns an error (failed_precondition) if no slice may be created in the pool, because sharing is not
+// enabled or a slicing check fails.
 Outcome<void> may_slice(const NodePool&, std::span<const PoolNode>, Ns now);
 
 }  // namespace carve::workload

@@ -29,7 +29,7 @@ std::string text(const std::vector<PoolAction>& list) {
   return out;
 }
 
-TEST(Pool, labels_of_new_and_of_existing_nodes) {
+TEST(Pool, labels_new_nodes_always_and_existing_nodes_if_it_synchronises) {
   NodePool p = pool(), synchronised = pool();
   p.taints = synchronised.taints = {{"gpu", "yes", TaintEffect::no_schedule}};
   synchronised.synchronises_labels = true;
@@ -40,7 +40,7 @@ TEST(Pool, labels_of_new_and_of_existing_nodes) {
   EXPECT_EQ(text(actions(p, std::vector{fresh})),
             "n1 carve.dev/compute-policy=fixed-share, n1 team=vision, n1 taint gpu, n1 initialised");
   EXPECT_EQ(text(actions(p, std::vector{differs, same})), "")
-      << "existing nodes follow only with synchronisation";
+      << "existing nodes change only with synchronisation";
   EXPECT_EQ(text(actions(synchronised, std::vector{differs, same})),
             "n2 carve.dev/compute-policy=fixed-share, n2 team=vision, n2 taint gpu");
   const std::vector<LabelDrift> expected{
@@ -48,19 +48,19 @@ TEST(Pool, labels_of_new_and_of_existing_nodes) {
   EXPECT_EQ(drift(p, std::vector{differs, same}), expected);
 }
 
-TEST(Pool, a_synchronising_pool_removes_a_taint_from_its_nodes_when_its_spec_drops_it) {
+TEST(Pool, that_synchronises_removes_a_dropped_taint_from_its_nodes) {
   NodePool p = pool();
   PoolNode tainted = node("n1");
   tainted.labels = p.labels, tainted.is_initialised = true;
   tainted.taints = {{"gpu", "yes", TaintEffect::no_schedule}};
-  EXPECT_TRUE(actions(p, std::vector{tainted}).empty()) << "existing nodes follow only with synchronisation";
+  EXPECT_TRUE(actions(p, std::vector{tainted}).empty()) << "existing nodes change only with synchronisation";
   p.synchronises_labels = true;
   const std::vector<PoolAction> expected{
       {.kind = Kind::remove_taint, .node = "n1", .taint = {"gpu", "yes", TaintEffect::no_schedule}}};
   EXPECT_EQ(actions(p, std::vector{tainted}), expected);
 }
 
-TEST(Pool, a_taint_is_tolerated_by_key_value_and_effect) {
+TEST(Pool, matches_tolerations_by_key_value_and_effect) {
   const Taint taint{"gpu", "a10", TaintEffect::no_schedule};
   EXPECT_TRUE(tolerates({.key = "gpu", .value = "a10", .effect = TaintEffect::no_schedule}, taint));
   EXPECT_TRUE(tolerates({.key = "gpu", .value = "a10"}, taint));
@@ -71,7 +71,7 @@ TEST(Pool, a_taint_is_tolerated_by_key_value_and_effect) {
   EXPECT_FALSE(tolerates({.key = "gpu", .effect = TaintEffect::no_execute}, taint));
 }
 
-TEST(Pool, a_preference_avoids_and_the_other_effects_repel) {
+TEST(Pool, avoids_nodes_by_preference_taints_and_is_repelled_by_others) {
   const std::set<Taint> taints{{"a", "", TaintEffect::prefer_no_schedule},
                                {"b", "", TaintEffect::no_schedule},
                                {"c", "", TaintEffect::no_execute}};
@@ -86,12 +86,12 @@ TEST(Pool, a_preference_avoids_and_the_other_effects_repel) {
   EXPECT_FALSE(effect_of(taints, all).avoids);
 }
 
-TEST(Pool, the_state_of_a_node) {
+TEST(Pool, derives_the_phase_of_a_node) {
   constexpr Ns s = second_ns;
   PoolNode n = node("n1");
   n.started_at = n.answered_at = 100 * s;
   EXPECT_EQ(state_of(n, 110 * s - 1), NodePhase::running);
-  EXPECT_EQ(state_of(n, 110 * s), NodePhase::stopped) << "no answer for 10 s";
+  EXPECT_EQ(state_of(n, 110 * s), NodePhase::stopped) << "no response for 10 s";
   n.is_ready = false;
   EXPECT_EQ(state_of(n, 100 * s), NodePhase::starting);
   EXPECT_EQ(ready_in(n, 100 * s), 600 * s);
@@ -102,7 +102,7 @@ TEST(Pool, the_state_of_a_node) {
   EXPECT_EQ(state_of(n, 100 * s), NodePhase::stopped);
 }
 
-TEST(Pool, a_system_label_cannot_be_edited_on_a_node) {
+TEST(Pool, does_not_allow_a_nodes_system_label_to_be_edited) {
   PoolNode n = node("n1");
   n.labels = {{"carve.dev/compute-policy", "fixed-share"}, {"team", "a"}};
   const auto message = [&](std::string_view key, std::string_view value) {
@@ -110,7 +110,7 @@ TEST(Pool, a_system_label_cannot_be_edited_on_a_node) {
     return good ? std::string() : good.error().message;
   };
   EXPECT_EQ(message("carve.dev/compute-policy", "fixed-share"), "") << "the same value changes nothing";
-  EXPECT_EQ(message("carve.dev/mode", "memory"), "") << "the node does not have it";
+  EXPECT_EQ(message("carve.dev/mode", "memory"), "") << "the node does not have the label";
   EXPECT_EQ(message("team", "b"), "");
   EXPECT_EQ(
       message("carve.dev/compute-policy", "native-burst-share"),
@@ -127,7 +127,7 @@ TEST(Pool, a_system_label_cannot_be_edited_on_a_node) {
   EXPECT_NE(message("team", std::string(max_label_bytes + 1, 'a')), "");
 }
 
-TEST(Pool, a_pool_that_cannot_be_kept_is_refused) {
+TEST(Pool, that_is_invalid_is_rejected) {
   EXPECT_TRUE(validated(pool()));
   NodePool name = pool(), value = pool();
   name.name = "P";
@@ -137,7 +137,7 @@ TEST(Pool, a_pool_that_cannot_be_kept_is_refused) {
             "carve.dev/mode 'memory+compute': must be one of memory-and-compute, memory, none, exclusive");
 }
 
-TEST(Pool, slicing_names_the_first_check_that_fails) {
+TEST(Pool, reports_the_first_slicing_check_that_fails) {
   constexpr Ns now = 240 * second_ns;
   PoolNode running = node("n1"), starting = node("n2"), stopped = node("n3"), cpu = node("n4");
   running.answered_at = starting.answered_at = cpu.answered_at = now;
@@ -187,9 +187,9 @@ TEST(Pool, slicing_names_the_first_check_that_fails) {
   EXPECT_EQ(slicing_checks(off, {}, 0).back().name, "sharing");
 }
 
-// Pools and nodes change at random, and the controller is killed between any two actions. Then a synchronised
-// pool leaves no drift, and a pool that is not synchronised does not change existing nodes.
-TEST(Pool, any_history_ends_without_drift_if_the_pool_synchronises) {
+// Pools and nodes change at random, and the controller is killed between any two actions. Afterwards, a pool
+// that synchronises leaves no drift, and one that does not leaves existing nodes unchanged.
+TEST(Pool, that_synchronises_leaves_no_drift_in_any_history) {
   unsigned applied = 0;
   for (unsigned seed = 0; seed < 2000; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));

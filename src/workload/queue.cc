@@ -9,7 +9,7 @@ namespace {
 
 using Wide = unsigned __int128;
 
-// A queue's current usage. 128 bits hold any sum of validated jobs.
+// A queue's current usage. 128 bits are sufficient for any sum over validated jobs.
 struct QueueUse {
   Wide memory = 0;
   Wide compute_bp = 0;
@@ -43,8 +43,8 @@ struct WeightedShare {
   Wide whole = 1;
 };
 
-// Compares the quotients, then the remainders in units of 2^-48. A whole is below 2^74, so 128 bits hold
-// both.
+// Compares the quotients, then the remainders in units of 2^-48. `whole` is below 2^74, so 128 bits are
+// sufficient.
 bool is_less(const WeightedShare& a, const WeightedShare& b) {
   const Wide whole_a = a.part / a.whole, whole_b = b.part / b.whole;
   if (whole_a != whole_b) return whole_a < whole_b;
@@ -139,7 +139,7 @@ class QueuePass {
     return is_less(memory, compute) ? compute : memory;
   }
 
-  // Returns the queue whose head is decided next, or null if all are blocked or empty.
+  // Returns the queue whose head is next to be decided, or null if all queues are blocked or empty.
   QueueState* next() {
     QueueState* best = nullptr;
     bool best_within = false;
@@ -195,8 +195,8 @@ class QueuePass {
     return true;
   }
 
-  // Returns whether the head fits next to the job, on the devices that the job has now. If so, `then`
-  // includes the job.
+  // Returns whether the head would fit next to the job, on the devices that the job would now get. If so,
+  // `then` includes the job.
   bool leaves_room(Capacity& then, const WaitingJob& job, const WaitingJob& head) const {
     if (!then.take_same(job.id, free_)) return false;
     if (fits(then, head)) return true;
@@ -204,7 +204,7 @@ class QueuePass {
     return false;
   }
 
-  // Releases the running jobs in the order of their latest ends, until the head fits. Returns the time at
+  // Releases the running jobs in the order of their latest ends until the head fits. Returns the time at
   // which it fits, and leaves the capacity that is free at that time in `then`.
   std::optional<Ns> latest_start(const WaitingJob& head, Capacity& then) const {
     std::vector<std::pair<Ns, uint64_t>> ends;

@@ -1,20 +1,20 @@
-// Queues: which waiting jobs are admitted, and in which order. All queues of one node pool share its free
-// capacity, so one call of actions() decides for all of them.
+// Queues determine which waiting jobs are admitted, and in which order. All queues of one node pool share its
+// free capacity, so one call of actions() decides for all of them.
 //
 // * The head of a queue is the waiting job with the highest priority, and among equals the one that was
 //   submitted first. All slices of a job are admitted or none. While the head waits, no later job of the
-//   queue passes it, except by backfill.
+//   queue overtakes it, except by backfill.
 // * Backfill (an option of the queue) admits a later job that does not delay the head: it ends by its
 //   deadline before the head can start, or both fit at that time. The start of the head follows from the
-//   deadlines of the running jobs. If these do not determine it, nothing passes the head.
+//   deadlines of the running jobs. If these do not determine it, no job overtakes the head.
 // * Among queues the one with the lowest dominant share divided by its weight is next. The dominant share of
 //   a queue is the larger of its parts of the pool's memory and compute (Ghodsi et al., NSDI 2011).
 // * A queue can always reclaim its quota. A head within its queue's quota comes before all heads beyond
-//   theirs; while it waits for capacity, no job beyond a quota is admitted. An unused quota may be used by
-//   other queues and returns as their jobs end. No job is stopped for it.
+//   theirs. While it waits for capacity, no job beyond a quota is admitted. Other queues may use an unused
+//   quota, and it becomes free as their jobs end. No job is stopped for it.
 //
-// Whether a job fits is not decided here: it is the argument Capacity, which the controller implements with
-// the placement engine. The limits of a queue are checked before it.
+// Whether a job fits is decided by the argument Capacity, which the controller implements with the placement
+// engine. The limits of a queue are checked before that.
 #pragma once
 
 #include <memory>
@@ -35,7 +35,7 @@ inline constexpr size_t max_waiting_jobs = 10'000;
 inline constexpr uint32_t max_queue_weight = 1000;
 inline constexpr uint32_t max_job_slices = 1024;
 
-// Memory and compute. 10,000 basis points are one device's compute.
+// Memory and compute. 10,000 basis points are the compute of one device.
 struct Amount {
   Bytes memory;
   uint64_t compute_bp = 0;
@@ -48,8 +48,8 @@ struct Queue {
   QueueGpu gpu = QueueGpu::mgpu;
   std::optional<Amount> quota;
   uint32_t weight = 1;
-  uint32_t max_running = 0;  // Jobs; 0 for no limit.
-  uint32_t max_slices = 0;   // Over all its running jobs; 0 for no limit.
+  uint32_t max_running = 0;  // Maximum number of running jobs; 0 means no limit.
+  uint32_t max_slices = 0;   // Over all its running jobs; 0 means no limit.
   bool backfill = false;
 };
 
@@ -68,7 +68,7 @@ struct SliceGroup {
 struct JobNeed {
   std::vector<SliceGroup> groups;  // Empty if the job requests no GPU. A Ray cluster may have several.
   Bytes device_memory;             // Usable memory of the pool's largest device; 0 if unknown.
-  Ns deadline = 0;                 // Longest time from its admission to its end; 0 for no limit.
+  Ns deadline = 0;                 // Longest time from its admission to its end; 0 means no limit.
 };
 
 // Returns the kind of queue that the job needs.
@@ -78,10 +78,11 @@ QueueGpu gpu_of(const JobNeed&);
 // whole device and a part of one are counted as if the device had `device_memory`.
 Amount amount_on(const Amounts&, uint32_t device, Bytes device_memory);
 
-// Returns the amount that a slice of the first group takes of its first device, or nothing if the job requests no GPU.
+// Returns the amount that a slice of the first group takes of its first device; zero if the job requests no
+// GPU.
 Amount first_amount(const JobNeed&);
 
-// Returns the index of a slice of a group: the groups take turns, so a slice keeps its index if a group grows
+// Returns the index of a slice of a group. The groups take turns, so a slice keeps its index if a group grows
 // or shrinks.
 uint32_t slice_index(const JobNeed&, uint32_t group, uint32_t place_in_group);
 
@@ -91,7 +92,7 @@ const Amounts& amounts_of_slice(const JobNeed&, uint32_t index);
 // Returns the number of slices of each group.
 std::vector<uint32_t> group_counts(const JobNeed&);
 
-// Returns the need with these numbers of slices, without empty groups. At least one number is not 0.
+// Returns the need with these numbers of slices, without empty groups. At least one number must not be 0.
 JobNeed with_counts(const JobNeed&, const std::vector<uint32_t>& counts);
 
 // Returns the number of all slices.
@@ -103,7 +104,7 @@ struct WaitingJob {
   int32_t priority = 0;  // A higher number comes first.
   JobNeed need;
   bool is_held = false;    // The budget of its account is used up (`then: hold`).
-  bool is_growth = false;  // More slices for a running job, which count as no further job of its queue.
+  bool is_growth = false;  // More slices for a running job. They do not count as another job of its queue.
 };
 
 struct RunningJob {
@@ -113,11 +114,11 @@ struct RunningJob {
   Ns admitted_at = 0;
 };
 
-// Returns why the queue never admits the job (invalid_argument), or why it takes no job now
-// (insufficient_capacity: max_waiting_jobs wait already). Any queue may have jobs without a GPU.
+// Fails if the queue can never admit the job (invalid_argument), or if it accepts no job now because
+// max_waiting_jobs are already waiting (insufficient_capacity). Any queue may have jobs without a GPU.
 Outcome<void> check(const Queue&, const JobNeed&, size_t waiting);
 
-// The free capacity of a pool, and the part that the running jobs hold.
+// The free capacity of a pool, and the capacity that running jobs hold.
 class Capacity {
  public:
   virtual ~Capacity() = default;
@@ -125,7 +126,8 @@ class Capacity {
   // Takes capacity for all slices of the job, or returns false and takes nothing.
   virtual bool take(uint64_t job, const JobNeed&) = 0;
 
-  // Takes the job's capacity in `other`, on the same devices, or returns false and takes nothing.
+  // Takes the capacity that the job has in `other`, on the same devices. Returns false and takes nothing if
+  // that is not possible.
   virtual bool take_same(uint64_t job, const Capacity& other) = 0;
 
   // Releases the job's capacity.
@@ -139,7 +141,7 @@ struct QueueAction {
   enum class Reason : uint8_t {
     head,      // The head of its queue fits.
     backfill,  // The job does not delay the head.
-    limits,    // The queue never admits the job (check()).
+    limits,    // The queue can never admit the job (check()).
   };
   Kind kind;
   uint64_t job = 0;
@@ -150,12 +152,13 @@ struct QueueAction {
 };
 
 enum class WaitReason : uint8_t {
-  capacity,     // It is the head and does not fit now.
-  quota,        // It is the head and beyond its quota; the head of another queue waits within its quota.
-  max_running,  // It is the head, and its queue runs as many jobs as it may.
-  max_slices,   // It is the head, and its queue has as many slices as it may.
+  capacity,     // The job is the head and does not fit now.
+  quota,        // The job is the head and beyond its quota, while the head of another queue waits within its
+                // quota.
+  max_running,  // The job is the head, and its queue already runs the maximum number of jobs.
+  max_slices,   // The job is the head, and its queue already has the maximum number of slices.
   behind_head,
-  budget,  // Its account is held; it leaves its place to no other job and blocks none.
+  budget,  // The account is held. The job keeps its place in the queue but blocks no other job.
 };
 
 struct WaitingPosition {
@@ -171,12 +174,12 @@ struct QueueDecision {
   std::vector<WaitingPosition> waiting;  // Ordered by queue, then by position.
 };
 
-// Decides over the queues of one pool, whose devices have `total` in all. The queues are validated. Jobs of
-// other queues are ignored. The admitted capacity is taken from `free`.
+// Decides for the queues of one pool, whose devices have `total` resources. The queues must have been
+// validated. Jobs of other queues are ignored. The capacity of admitted jobs is taken from `free`.
 QueueDecision decide(std::span<const Queue>, std::span<const WaitingJob>, std::span<const RunningJob>,
                      const Amount& total, Capacity& free, Ns now);
 
-// Returns the actions of decide(): the rejections, then the admissions in order.
+// Returns decide()'s actions: first the rejections, then the admissions in order.
 std::vector<QueueAction> actions(std::span<const Queue>, std::span<const WaitingJob>,
                                  std::span<const RunningJob>, const Amount& total, Capacity& free, Ns now);
 

@@ -12,7 +12,8 @@ namespace {
 using Kind = QueueAction::Kind;
 using Reason = QueueAction::Reason;
 
-// A pool of equal devices: 16 GiB and all of their compute. Slices are placed on the first device that fits.
+// A pool of equal devices, each with 16 GiB and all of its compute. Slices are placed on the first device
+// that fits.
 class Pool : public Capacity {
  public:
   explicit Pool(size_t devices) : free_(devices, {16_GiB, whole_device.basis_points}) {}
@@ -96,7 +97,7 @@ std::string text(const QueueDecision& decision) {
   return out;
 }
 
-TEST(Queue, one_pass_over_four_devices_as_a_table) {
+TEST(Queue, decides_each_case_over_four_devices) {
   constexpr Ns s = second_ns;
   const Queue a = queue("a"), b = queue("b");
   Queue filled = a, few = a, small = a, quota_a = a, heavy = b;
@@ -115,33 +116,33 @@ TEST(Queue, one_pass_over_four_devices_as_a_table) {
        {},
        {{1, "a", 0, whole(3)}, {2, "a", 5, whole(2)}},
        "2 | 1:1 capacity"},
-      {"all slices or none", {a}, {}, {{1, "a", 0, whole(5)}}, "| 1:1 capacity"},
-      {"no later job passes the head",
+      {"a job gets all its slices or none", {a}, {}, {{1, "a", 0, whole(5)}}, "| 1:1 capacity"},
+      {"no later job overtakes the head",
        {a},
        {{9, "a", whole(2)}},
        {{1, "a", 0, whole(3)}, {2, "a", 0, whole(1)}},
        "| 1:1 capacity 2:2 behind"},
-      {"more slices for a job that runs count as slices, and as no further job",
+      {"more slices for a running job count as slices but not as a job",
        {few},
        {{9, "a", whole(1)}},
        {{.id = 1, .queue = "a", .need = whole(2), .is_growth = true}, {2, "a", 0, whole(1)}},
        "1 | 1:2 max_running"},
-      {"more slices for a job that runs wait as it did",
+      {"more slices for a running job wait like a job",
        {small},
        {{9, "a", whole(2)}},
        {{.id = 1, .queue = "a", .need = whole(2), .is_growth = true}, {2, "a", 0, whole(1)}},
        "| 1:1 max_slices 2:2 behind"},
-      {"backfill: it ends before the head can start",
+      {"backfill: the job ends before the head can start",
        {filled},
        {{9, "a", whole(2, 100 * s), 0}},
        {{1, "a", 0, whole(4)}, {2, "a", 0, whole(1, 90 * s)}, {3, "a", 0, whole(1, 91 * s)}},
        "2b | 1:1 capacity 2:3 behind"},
-      {"backfill: it fits beside the head",
+      {"backfill: the job fits next to the head",
        {filled},
        {{9, "a", whole(2, 100 * s), 0}},
        {{1, "a", 0, whole(3)}, {2, "a", 0, whole(1)}, {3, "a", 0, whole(1)}},
        "2b | 1:1 capacity 2:3 behind"},
-      {"backfill: a running job without a deadline tells nothing",
+      {"no backfill next to a running job without a deadline",
        {filled},
        {{9, "a", whole(2), 0}},
        {{1, "a", 0, whole(3)}, {2, "a", 0, whole(1, s)}},
@@ -152,7 +153,7 @@ TEST(Queue, one_pass_over_four_devices_as_a_table) {
        {{1, "a", 0, whole(1)}, {2, "a", 0, whole(1)}},
        "| 1:1 max_running 2:2 behind"},
       {"max_slices", {small}, {{9, "a", whole(2)}}, {{1, "a", 0, whole(2)}}, "| 1:1 max_slices"},
-      {"a job that its queue never admits is refused",
+      {"a job that its queue can never admit is rejected",
        {small},
        {},
        {{1, "a", 0, whole(4)}, {2, "a", 0, whole(1)}},
@@ -167,7 +168,7 @@ TEST(Queue, one_pass_over_four_devices_as_a_table) {
        {{9, "a", whole(1)}},
        {{1, "a", 0, whole(2)}, {2, "b", 0, whole(2)}},
        "2 | 1:1 capacity"},
-      {"equal shares: the earlier job",
+      {"the earlier job is next at equal shares",
        {a, b},
        {},
        {{1, "b", 0, whole(3)}, {2, "a", 0, whole(3)}},
@@ -182,7 +183,7 @@ TEST(Queue, one_pass_over_four_devices_as_a_table) {
        {{9, "a", whole(1)}},
        {{1, "b", 0, whole(3)}, {2, "a", 0, whole(1)}},
        "2 | 1:1 capacity"},
-      {"no job beyond a quota passes a head that waits within its own",
+      {"no job beyond its quota overtakes a head that waits within its own",
        {quota_a, b},
        {{9, "b", whole(3)}},
        {{1, "b", 0, whole(1)}, {2, "a", 0, whole(2)}},
@@ -198,22 +199,24 @@ TEST(Queue, one_pass_over_four_devices_as_a_table) {
   }
 }
 
-TEST(Queue, a_dominant_share_is_the_larger_of_memory_and_compute) {
-  // The paper's example: users with high memory and with high compute demand get equal dominant shares.
+TEST(Queue, uses_the_larger_of_memory_and_compute_as_dominant_share) {
+  // The paper's example: users with a high demand for memory and users with a high demand for compute get
+  // equal dominant shares.
   Pool pool(9);
   const JobNeed memory{.groups = {group(1, 4_GiB, {500})}}, compute{.groups = {group(1, 1_GiB, {3000})}};
   std::vector<WaitingJob> waiting;
   for (uint64_t id = 0; id < 200; ++id)
     waiting.push_back({id, id % 2 == 0 ? "a" : "b", 0, id % 2 == 0 ? memory : compute});
   const auto list = actions(std::vector{queue("a"), queue("b")}, waiting, {}, pool.total(), pool, 0);
-  // A job of a has 4/144 of the memory, a job of b 0.3/9 of the compute: 6 jobs of a for 5 of b.
+  // A job of a uses 4/144 of the memory, a job of b 0.3/9 of the compute, so there are 6 jobs of a for 5 of
+  // b.
   ASSERT_GE(list.size(), 33u);
   const auto of_a = std::count_if(list.begin(), list.begin() + 33,
                                   [](const QueueAction& action) { return action.job % 2 == 0; });
   EXPECT_NEAR(static_cast<double>(of_a), 18, 1);
 }
 
-TEST(Queue, a_job_that_does_not_belong_to_its_queue_is_refused_with_a_message) {
+TEST(Queue, rejects_a_job_that_it_can_never_admit_with_a_message) {
   const auto message = [](Queue q, JobNeed need, size_t waiting = 0) {
     const auto good = check(q, need, waiting);
     return good ? std::string() : good.error().message;
@@ -249,7 +252,7 @@ TEST(Queue, a_job_that_does_not_belong_to_its_queue_is_refused_with_a_message) {
   EXPECT_EQ(validated(none).error().message, "queue q provides no GPU: leave out the quota");
 }
 
-// Counts the calls of the placement.
+// Counts the calls of the placement engine.
 class CountingPool final : public Pool {
  public:
   explicit CountingPool(size_t devices) : Pool(devices) {}
@@ -260,7 +263,7 @@ class CountingPool final : public Pool {
   size_t takes = 0;
 };
 
-TEST(Queue, ten_thousand_waiting_jobs_need_one_placement_per_admission_and_blocked_queue) {
+TEST(Queue, needs_one_placement_per_admission_and_blocked_queue_for_10000_waiting_jobs) {
   CountingPool pool(8);
   std::vector<Queue> queues;
   for (size_t i = 0; i < max_queues; ++i) queues.push_back({.name = fmt::format("q{}", i)});
@@ -273,7 +276,7 @@ TEST(Queue, ten_thousand_waiting_jobs_need_one_placement_per_admission_and_block
   EXPECT_EQ(pool.takes, 8 + max_queues);
 }
 
-TEST(Queue, amounts_beyond_64_bits_are_compared) {
+TEST(Queue, compares_amounts_beyond_64_bits) {
   Pool pool(1);
   Queue heavy = queue("b");
   heavy.weight = max_queue_weight;
@@ -285,8 +288,7 @@ TEST(Queue, amounts_beyond_64_bits_are_compared) {
             "2 | 1:1 capacity");
 }
 
-// One history under one seed: jobs of several queues arrive, are admitted, and end at or before their
-// deadlines.
+// A history with one seed. Jobs of several queues arrive, are admitted, and end at or before their deadlines.
 class History {
  public:
   explicit History(unsigned seed) : dice_(seed), devices_(1 + dice_() % 6), pool_(devices_) {
@@ -367,8 +369,8 @@ class History {
     }
   }
 
-  // With a single queue, a head that waits for capacity starts when the deadlines of the running jobs allow
-  // it, unless a job of a higher priority arrives.
+  // If there is only one queue, a head that waits for capacity starts when the deadlines of the running jobs
+  // allow it, unless a job of a higher priority arrives.
   void promise(const QueueDecision& decision) {
     promised_.clear();
     if (queues_.size() != 1 || queues_[0].max_running != 0 || queues_[0].max_slices != 0) return;
@@ -384,7 +386,7 @@ class History {
         then->release(id);
         if (!then->take(w.job, need)) continue;
         const auto before = first_promise_.try_emplace(w.job, end).first;
-        // Jobs admitted by backfill since then did not move the promise.
+        // Jobs that were admitted by backfill in the meantime have not delayed the promised start.
         ASSERT_LE(end, before->second);
         promised_[w.job] = before->second;
         return;
@@ -403,7 +405,7 @@ class History {
   Ns now_ = 0;
 };
 
-TEST(Queue, any_history_keeps_the_order_and_the_limits_and_admits_every_job) {
+TEST(Queue, keeps_its_order_and_limits_and_admits_every_job_in_any_history) {
   unsigned admitted = 0, backfilled = 0, refused = 0, kept = 0;
   for (unsigned seed = 0; seed < 2000; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -421,14 +423,14 @@ TEST(Queue, any_history_keeps_the_order_and_the_limits_and_admits_every_job) {
     admitted += history.admitted, backfilled += history.backfilled, refused += history.refused,
         kept += history.kept;
   }
-  // Checks that the histories reached all cases.
+  // Checks that the histories covered all cases.
   EXPECT_GT(admitted, 20'000u);
   EXPECT_GT(backfilled, 500u);
   EXPECT_GT(refused, 500u);
   EXPECT_GT(kept, 200u);
 }
 
-TEST(JobNeed, of_groups_gives_each_slice_an_index_that_stays_if_a_group_gets_more) {
+TEST(JobNeed, keeps_the_index_of_a_slice_if_a_group_grows) {
   const JobNeed need{.groups = {group(2, 4_GiB, {3000}), group(1, 8_GiB, {5000})}};
   EXPECT_EQ(slice_index(need, 0, 1), 2u);
   EXPECT_EQ(slice_index(need, 1, 0), 1u);
@@ -439,7 +441,7 @@ TEST(JobNeed, of_groups_gives_each_slice_an_index_that_stays_if_a_group_gets_mor
   EXPECT_EQ(slice_count(more), 3u);
   EXPECT_EQ(more.groups, (std::vector{group(3, 8_GiB, {5000})}));
   EXPECT_EQ(group_counts(with_counts(need, {5, 2})), (std::vector<uint32_t>{5, 2}));
-  EXPECT_EQ(slice_index(whole(3), 0, 2), 2u) << "equal slices are counted";
+  EXPECT_EQ(slice_index(whole(3), 0, 2), 2u) << "equal slices are combined";
 }
 
 TEST(JobNeed, counts_each_device_of_a_slice_for_the_quota) {
@@ -455,7 +457,7 @@ TEST(JobNeed, counts_each_device_of_a_slice_for_the_quota) {
   EXPECT_EQ(gpu_of({.groups = {{.slices = 1, .amounts = unequal}}}), QueueGpu::mgpu);
   EXPECT_EQ(first_amount({}), Amount{});
 
-  // Two jobs of 1 slice with parts of 8 and 4 GiB exceed a quota of 20 GiB, one doesn't.
+  // The quota of 20 GiB has room for one slice with parts of 8 and 4 GiB, but not for two.
   Pool pool(8);
   Queue limited = queue("a"), other = queue("b");
   limited.quota = Amount{20_GiB, 80'000};

@@ -31,14 +31,14 @@ bool is_desired(const Service& service, const Replica& replica) {
   return replica.id.revision == service.revision && ordinal(replica.id) < service.replicas;
 }
 
-// Returns whether the replica's program has ended and will not restart.
+// Returns whether the replica's program has ended and will not be restarted.
 bool has_run(const Service& service, const Replica& replica) {
   if (replica.program != ProgramState::exited || replica.end == ProgramEnd::lost) return false;
   return service.restart_policy == RestartPolicy::never ||
          (service.restart_policy == RestartPolicy::on_failure && replica.end == ProgramEnd::succeeded);
 }
 
-// Returns whether the programs of all desired replicas have run, and there are no other replicas.
+// Returns whether the programs of all desired replicas have ended for good, and there are no other replicas.
 bool is_finished(const Service& service, const ServiceObserved& observed) {
   return service.replicas != 0 && observed.requested.empty() &&
          observed.replicas.size() == service.replicas &&
@@ -99,8 +99,8 @@ class ServicePass {
       add(ServiceKind::start, replica, ServiceReason::program_ended);
   }
 
-  // Adds the next action towards a retired replica's end: withdraw its endpoint, terminate its program, kill
-  // the program after the grace period, end its slice.
+  // Adds the next action towards the end of a retired replica: withdrawing its endpoint, terminating its
+  // program, killing the program after the grace period, or ending its slice.
   void stop(const Replica& replica) {
     if (replica.endpoint == EndpointState::serving)
       return add(ServiceKind::withdraw, replica, ServiceReason::retired);
@@ -138,8 +138,8 @@ class ServicePass {
     for (const Replica* replica : excess) retire(*replica, ServiceReason::scaled_down);
   }
 
-  // Returns the replica of an ordinal that stays until its successor is available: the newest available one,
-  // otherwise the newest ready one, otherwise the oldest.
+  // Returns the replica of an ordinal that is kept until its successor is available: the newest available
+  // replica, otherwise the newest ready one, otherwise the oldest.
   const Replica* kept(std::span<const Replica* const> old) const {
     const auto available = std::ranges::find_if(
         old.rbegin(), old.rend(), [&](const Replica* r) { return is_available(service_, *r, now_); });
@@ -168,8 +168,8 @@ class ServicePass {
     }
   }
 
-  // Retires surplus replicas of the current revision: each ordinal keeps one, or one on a drained node and
-  // its successor.
+  // Retires surplus replicas of the current revision. Each ordinal keeps one, or two if one of them is on a
+  // drained node and the other is its successor.
   void retire_moved() {
     for (unsigned index = 0; index < service_.replicas; ++index) {
       std::vector<const Replica*> moving, settled;
@@ -192,10 +192,10 @@ class ServicePass {
     same = {stays};
   }
 
-  // Retires old replicas before their successors are available, as many as the allowance permits: first
-  // unavailable ones, and among these first those that are not ready. A new replica that is not available yet
-  // uses up one. An available one is retired only if enough are left, because unavailable ones have used up
-  // the budget before.
+  // Retires as many old replicas before their successors are available as the allowance permits. Unavailable
+  // replicas come first, and among these, those that are not ready. A new replica that is not available yet
+  // uses up one of the allowance. An available replica is retired only if enough are left, because
+  // unavailable ones may already have used up the allowance.
   void retire_within_allowance() {
     const bool no_surge = refusal() != nullptr && service_.rollout.max_unavailable == 0;
     const int64_t allowance = no_surge ? 1 : service_.rollout.max_unavailable;
@@ -216,8 +216,8 @@ class ServicePass {
       retire(*replica, no_surge ? ServiceReason::no_surge_capacity : ServiceReason::may_be_unavailable);
   }
 
-  // Returns the first `count` replicas that each make room for a successor. If no single one does, returns
-  // the first `count` of all if they do together, or none.
+  // Returns the first `count` replicas whose ends each make room for a successor. If no single one makes
+  // room, returns the first `count` of all replicas if these together do, otherwise none.
   std::vector<const Replica*> making_room(std::vector<const Replica*> old, size_t count) const {
     const auto fits = [&](std::span<const Replica* const> ended) {
       std::vector<ReplicaId> ids;
@@ -232,8 +232,8 @@ class ServicePass {
     return old.size() > 1 && fits(old) ? old : out;
   }
 
-  // Creates missing replicas, first those whose index has no replica at all. A slice name is free only when
-  // its earlier slice has ended.
+  // Creates missing replicas, first those whose index has no replica at all. A slice name can be reused only
+  // after its earlier slice has ended.
   void create() {
     const Refusal* refused = refusal();
     if (refused != nullptr && now_ < after(refused->at, backoff_ns(refused->times))) return;
@@ -251,7 +251,8 @@ class ServicePass {
     for (const bool has_old : {false, true})
       for (uint32_t index = 0; index < service_.replicas; ++index) {
         if (settled.contains(index) || served.contains(index) != has_old) continue;
-        // A moving replica always has a surge of one, because it does not end before its successor runs.
+        // A replica that moves always has a surge of one, because it does not end before its successor is
+        // running.
         const bool moves = moving.contains(index);
         const unsigned surge = std::max(service_.rollout.max_surge, moves ? 1u : 0u);
         const uint32_t free = moves && taken.contains(index) ? index + max_replicas : index;
@@ -269,7 +270,8 @@ class ServicePass {
   std::vector<ServiceAction> actions_;
 };
 
-// Returns the time of the rollout's last step: a replica of the current revision became available.
+// Returns the time of the rollout's last step, which is when a replica of the current revision last became
+// available.
 Ns progressed_at(const Service& service, const ServiceObserved& observed, Ns now) {
   Ns last = service.revised_at;
   for (const Replica& replica : observed.replicas)
@@ -332,7 +334,7 @@ std::vector<ServiceAction> actions(const Service& service, const ServiceObserved
 
 ServiceStatus status(const Service& service, const ServiceObserved& observed, Ns now) {
   ServiceStatus status;
-  bool others = false;  // Replicas that are not desired.
+  bool others = false;  // There are replicas that are not desired.
   for (const Replica& replica : observed.replicas) {
     const bool desired = is_desired(service, replica) && !replica.retired_at && !replica.must_move;
     const bool available = is_available(service, replica, now);

@@ -1,5 +1,5 @@
-// A service: equal replicas, each a program in a slice of its own. actions() compares the desired replicas
-// with the observed ones and returns the controller's next actions.
+// A service consists of equal replicas, each of which is a program in its own slice. actions() compares the
+// desired replicas with the observed ones and returns the controller's next actions.
 //
 // * A replica is identified by its revision and its index; its slice is NAME-REVISION-INDEX. The desired
 //   replicas have the current revision and the ordinals 0 to replicas - 1. Scaling down retires the highest
@@ -39,20 +39,23 @@
 
 namespace carve::workload {
 
-inline constexpr unsigned max_replicas = 64;          // Per service.
-inline constexpr size_t max_service_name_bytes = 48;  // With revision and index a slice name has at most 63.
-inline constexpr Ns min_ready_ns = 5 * second_ns;     // Time for which an available replica has been ready.
+inline constexpr unsigned max_replicas = 64;          // Maximum per service.
+inline constexpr size_t max_service_name_bytes = 48;  // With revision and index, the slice name has at most
+                                                      // 63.
+inline constexpr Ns min_ready_ns = 5 * second_ns;     // A replica is available once it has been ready for
+                                                      // this time.
 inline constexpr Ns ready_without_port_ns =
-    second_ns;  // Run time after which a replica without a port is ready.
-inline constexpr Ns default_grace_ns = 30 * second_ns;  // From SIGTERM to SIGKILL.
+    second_ns;  // Run time after which a replica without a port counts as ready.
+inline constexpr Ns default_grace_ns = 30 * second_ns;  // Time from SIGTERM to SIGKILL.
 inline constexpr Ns default_progress_ns = 600 * second_ns;
 inline constexpr Ns probe_interval_ns = 2 * second_ns;
 inline constexpr Ns probe_timeout_ns = second_ns;
-inline constexpr unsigned probe_failures = 3;  // After these failed probes in a row a replica is not ready.
+inline constexpr unsigned probe_failures = 3;  // A replica is not ready after this many consecutive failures.
 
 struct Rollout {
-  unsigned max_surge = 1;        // Slices beyond the number of replicas.
-  unsigned max_unavailable = 0;  // Replicas that a rollout may remove before their successors are available.
+  unsigned max_surge = 1;        // Maximum number of slices beyond the number of replicas.
+  unsigned max_unavailable = 0;  // Number of replicas that a rollout may remove before their successors are
+                                 // available.
   Ns progress_deadline = default_progress_ns;  // Longest time between two steps of a rollout.
 };
 
@@ -64,7 +67,7 @@ struct Service {
   Rollout rollout;
   Ns grace = default_grace_ns;
   RestartPolicy restart_policy = RestartPolicy::always;
-  Ns revised_at = 0;  // Time since which this revision is desired.
+  Ns revised_at = 0;  // When this revision became desired.
 };
 
 // Returns the service, or the first rule that it violates (invalid_argument).
@@ -77,23 +80,24 @@ struct ReplicaId {
   friend auto operator<=>(const ReplicaId&, const ReplicaId&) = default;
 };
 
-// Returns the replica's number in its service, 0 to replicas - 1. An index is below 2 x max_replicas.
+// Returns the replica's number in its service, from 0 to replicas - 1. An index is less than 2 *
+// max_replicas.
 constexpr uint32_t ordinal(uint32_t index) { return index % max_replicas; }
 constexpr uint32_t ordinal(ReplicaId id) { return ordinal(id.index); }
 
 // Returns the name of the replica's slice: NAME-REVISION-INDEX.
 std::string slice_name(const Service&, ReplicaId);
 
-// The probes of one replica since its program was started. A replica becomes ready with one success, and not
-// ready with `probe_failures` consecutive failures.
+// The probes of one replica since its program was started. A replica becomes ready after one success, and not
+// ready after `probe_failures` consecutive failures.
 struct Probe {
-  unsigned failures = 0;  // Consecutive.
+  unsigned failures = 0;  // Consecutive failures.
   std::optional<Ns> ready_since;
 
   friend bool operator==(const Probe&, const Probe&) = default;
 };
 
-// Return the probe after a success, and after a failure.
+// Return the state after a successful or a failed probe.
 Probe probe_succeeded(Probe, Ns now);
 Probe probe_failed(Probe);
 
@@ -101,7 +105,8 @@ enum class ProgramState : uint8_t { not_started, running, exited };
 enum class ProgramEnd : uint8_t {
   failed,
   succeeded,  // Its exit status is 0.
-  lost,       // Its exit status is unknown: its machine or supervisor ended. It does not count as run once.
+  lost,       // Its exit status is unknown, because its machine or supervisor ended. Does not count as
+              // finished.
 };
 enum class EndpointState : uint8_t {
   absent,    // The endpoint does not know the replica.
@@ -113,36 +118,38 @@ enum class EndpointState : uint8_t {
 struct Replica {
   ReplicaId id;
   ProgramState program = ProgramState::not_started;
-  Ns program_since = 0;                 // Time since which the program is in this state.
-  ProgramEnd end = ProgramEnd::failed;  // Set for an exited program.
+  Ns program_since = 0;                 // When the program entered this state.
+  ProgramEnd end = ProgramEnd::failed;  // Set for a program that has exited.
   unsigned failures = 0;                // Consecutive ends (failures_after()).
   Probe probe;                          // For the running program; unused without a port.
   EndpointState endpoint = EndpointState::absent;
   std::optional<Ns> retired_at;
-  std::optional<Ns> terminated_at;  // Time of SIGTERM.
-  bool must_move = false;           // Its node is drained.
-  // Its supervisor runs or was requested, but the program was not executed yet. It counts as running, and a
-  // signal may reach no process.
+  std::optional<Ns> terminated_at;  // When SIGTERM was sent.
+  bool must_move = false;           // Its node is being drained.
+  // Its supervisor is running or was requested, but the program has not been executed yet. The program counts
+  // as running, but a signal may not reach any process.
   bool is_starting = false;
 };
 
-// The last `create_slice` was rejected with insufficient_capacity. The controller forgets the rejection when
-// a slice was granted to the service, and when one of its slices has ended.
+// The last `create_slice` was rejected with insufficient_capacity. The controller clears the rejection when a
+// slice is granted to the service, and when one of its slices ends.
 struct Refusal {
   uint32_t revision = 0;  // Revision of the rejected replica; a rejection of another revision is ignored.
   Ns at = 0;
-  unsigned times = 1;  // Consecutive.
+  unsigned times = 1;  // Number of consecutive rejections.
 };
 
 struct ServiceObserved {
-  std::vector<Replica> replicas;  // All with a slice, in any order, without duplicate ids.
+  std::vector<Replica> replicas;  // All replicas with a slice, in any order, without duplicate ids.
   std::optional<Refusal> refusal;
-  uint32_t complete_revision = 0;  // The last revision whose rollout was complete; 0 if none.
-  // Replicas whose slice was requested and may have been granted, because the answer was lost. Each counts as
-  // a held slice, and is not created again: the request is repeated with the same id until it is answered.
+  uint32_t complete_revision = 0;  // The last revision whose rollout was completed; 0 if none was.
+  // Replicas whose slice was requested and may have been granted although the response was lost. Each counts
+  // as a held slice and is not created again. Instead, the request is repeated with the same id until there
+  // is a response.
   std::vector<ReplicaId> requested;
-  // Returns whether the next slice of the current revision would be granted if these replicas had ended. Only
-  // then is an old replica stopped before its successor runs. If empty, the slice would always be granted.
+  // Returns whether the next slice of the current revision would be granted if these replicas had ended. An
+  // old replica is stopped before its successor is running only in that case. If the function is empty, the
+  // slice would always be granted.
   std::function<bool(std::span<const ReplicaId>)> fits_without = {};
 };
 
@@ -156,12 +163,12 @@ struct ServiceAction {
     terminate,  // SIGTERM.
     kill,       // SIGKILL.
     end_slice,
-    complete,  // Marks the rollout of the revision; names no replica.
-    finish,    // Stops the service, whose programs have all run; names no replica.
+    complete,  // Marks the rollout of the revision as complete. Names no replica.
+    finish,    // Stops the service, all of whose programs have ended for good. Names no replica.
   };
   enum class Reason : uint8_t {
-    desired,             // The desired state has it.
-    program_ended,       // The back-off after the program's end is over.
+    desired,             // The replica is desired.
+    program_ended,       // The program has ended and its back-off is over.
     not_ready,           // The replica is not ready, or its program has ended.
     scaled_down,         // Fewer replicas are desired.
     replaced,            // The replica of the current revision is available.
@@ -180,8 +187,8 @@ struct ServiceAction {
 };
 
 // Returns the controller's next actions in this order: the steps of single replicas ordered by their ids,
-// then the replicas to retire, then the slices to create, then `complete`. For a finished service the only
-// action is `finish`. The service is validated.
+// then the replicas to retire, then the slices to create, then `complete`. For a finished service, the only
+// action is `finish`. The service must have been validated.
 std::vector<ServiceAction> actions(const Service&, const ServiceObserved&, Ns now);
 
 enum class ServicePhase : uint8_t {
@@ -197,7 +204,7 @@ struct ServiceStatus {
   unsigned ready = 0;           // Not retired, of any revision.
   unsigned available = 0;       // Not retired, of any revision.
   unsigned updated = 0;         // Available, of the current revision, and not to be moved.
-  unsigned crash_looping = 0;   // Programs that ended and wait for their back-off.
+  unsigned crash_looping = 0;   // Programs that have ended and wait for their back-off.
   bool progressing = true;      // False after the progress deadline, until the rollout is complete.
   bool lacks_capacity = false;  // A desired slice was rejected for lack of capacity.
 };

@@ -1,4 +1,4 @@
-// Seeded histories of one service: whatever happens, the desired state is reached within the limits.
+// Seeded histories of a service. In all of them, the desired state is reached within the limits.
 #include <random>
 
 #include "workload/testing/service_machines.h"
@@ -8,8 +8,8 @@ namespace {
 
 using Reason = ServiceAction::Reason;
 
-// One history under one seed: updates, scaling, crashes, lost slices, full devices, and a controller that is
-// killed between any two actions. Then the disturbances end, and the desired state must be reached.
+// A history with one seed, which has updates, scaling, crashes, lost slices, full devices, and a controller
+// that is killed between any two actions. Then the disturbances end, and the desired state must be reached.
 class History {
  public:
   explicit History(unsigned seed) : dice_(seed) {
@@ -25,7 +25,8 @@ class History {
     for (Replica& replica : machines_.observed.replicas)
       if (dice_() % 25 == 0 && replica.program == ProgramState::running)
         machines_.exit(replica, now_), ++crashes;
-    if (dice_() % 50 == 0 && !machines_.observed.replicas.empty()) {  // A slice is lost with its device.
+    if (dice_() % 50 == 0 && !machines_.observed.replicas.empty()) {  // A slice is lost together with its
+                                                                      // device.
       machines_.observed.replicas.erase(machines_.observed.replicas.begin());
       machines_.observed.refusal.reset();
     }
@@ -76,8 +77,8 @@ class History {
 
   unsigned available() const { return status(service_, machines_.observed, now_).available; }
 
-  // Checks the limits of a rollout: it holds at most replicas + max_surge slices when it creates one, and it
-  // retires an available replica only if enough others are available.
+  // Checks the limits of a rollout: when it creates a slice, it has at most replicas + max_surge slices, and
+  // it retires an available replica only if enough others are available.
   void check(const ServiceAction& action, unsigned before) {
     const Rollout& rollout = service_.rollout;
     if (action.kind == Kind::create_slice) {
@@ -124,7 +125,7 @@ class History {
   Ns now_ = 0;
 };
 
-TEST(ServiceHistory, any_history_reaches_the_desired_state_within_the_limits) {
+TEST(ServiceHistory, reaches_the_desired_state_within_the_limits) {
   unsigned crashes = 0, kills = 0, updates = 0, refusals = 0;
   for (unsigned seed = 0; seed < 2000; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -139,7 +140,7 @@ TEST(ServiceHistory, any_history_reaches_the_desired_state_within_the_limits) {
     crashes += history.crashes, kills += history.kills, updates += history.updates,
         refusals += history.refusals;
   }
-  // Checks that the histories reached all cases.
+  // Checks that the histories covered all cases.
   EXPECT_GT(crashes, 5'000u);
   EXPECT_GT(kills, 50'000u);
   EXPECT_GT(updates, 2'000u);

@@ -9,7 +9,8 @@ namespace {
 
 using Reason = ServiceAction::Reason;
 
-// Runs the loop of the controller from `from` to `to` seconds, and returns the actions with their second.
+// Runs the controller's loop from second `from` to second `to`, and returns the actions with the second of
+// each.
 std::string run(Machines& machines, const Service& service, int from, int to) {
   std::string log;
   for (int t = from; t <= to; ++t) {
@@ -21,7 +22,7 @@ std::string run(Machines& machines, const Service& service, int from, int to) {
   return log;
 }
 
-TEST(Service, whose_programs_run_once_is_finished_when_all_have_ended) {
+TEST(Service, that_runs_once_is_finished_when_all_programs_have_ended) {
   Machines machines;
   Service service = web(2);
   service.has_port = false;
@@ -30,7 +31,7 @@ TEST(Service, whose_programs_run_once_is_finished_when_all_have_ended) {
   machines.exit(*machines.find({1, 0}), 5 * second_ns, ProgramEnd::succeeded);
   machines.exit(*machines.find({1, 1}), 5 * second_ns, ProgramEnd::failed);
   EXPECT_EQ(status(service, machines.observed, 5 * second_ns).crash_looping, 1u);
-  EXPECT_EQ(run(machines, service, 5, 7), "6: start 1-1\n") << "the one that failed";
+  EXPECT_EQ(run(machines, service, 5, 7), "6: start 1-1\n") << "only the failed program is started again";
   machines.exit(*machines.find({1, 1}), 7 * second_ns, ProgramEnd::succeeded);
   EXPECT_EQ(text(actions(service, machines.observed, 100 * second_ns)), "finish 1");
   EXPECT_EQ(status(service, machines.observed, 100 * second_ns).crash_looping, 0u);
@@ -39,7 +40,7 @@ TEST(Service, whose_programs_run_once_is_finished_when_all_have_ended) {
             "101: retire 1-1, retire 1-0\n102: end 1-0, end 1-1\n103: complete 1\n");
 }
 
-TEST(Service, never_restarted_is_finished_after_a_failure_and_restarts_what_was_lost) {
+TEST(Service, that_never_restarts_is_finished_after_a_failure_but_restarts_lost_programs) {
   Machines machines;
   Service service = web(1);
   service.restart_policy = RestartPolicy::never;
@@ -56,7 +57,7 @@ TEST(Service, never_restarted_is_finished_after_a_failure_and_restarts_what_was_
   EXPECT_EQ(text(actions(service, machines.observed, 100 * second_ns)), "start 1-0");
 }
 
-TEST(Service, from_zero_to_two_replicas_one_crash_one_update_and_back_to_zero) {
+TEST(Service, goes_through_start_crash_update_and_stop) {
   Machines machines;
   Service service = web(2);
   EXPECT_EQ(run(machines, service, 0, 20),
@@ -66,7 +67,7 @@ TEST(Service, from_zero_to_two_replicas_one_crash_one_update_and_back_to_zero) {
             "7: complete 1\n");
   EXPECT_EQ(status(service, machines.observed, 20 * second_ns).phase, ServicePhase::running);
 
-  // The program of replica 1 ends twice: delays of 1 s, then 2 s.
+  // The program of replica 1 ends twice, with delays of 1 s and then 2 s.
   machines.exit(*machines.find({1, 1}), 20 * second_ns);
   EXPECT_EQ(status(service, machines.observed, 20 * second_ns).crash_looping, 1u);
   EXPECT_EQ(status(service, machines.observed, 20 * second_ns).phase, ServicePhase::waiting);
@@ -74,7 +75,7 @@ TEST(Service, from_zero_to_two_replicas_one_crash_one_update_and_back_to_zero) {
   machines.exit(*machines.find({1, 1}), 22 * second_ns);
   EXPECT_EQ(run(machines, service, 22, 40), "22: withdraw 1-1\n24: start 1-1\n25: publish 1-1\n");
 
-  // An update replaces one replica after the other: the new one is ready for 5 s before the old one is
+  // An update replaces one replica after the other. The new replica is ready for 5 s before the old one is
   // retired.
   service = web(2, 2);
   service.revised_at = 100 * second_ns;
@@ -105,7 +106,7 @@ TEST(Service, from_zero_to_two_replicas_one_crash_one_update_and_back_to_zero) {
   EXPECT_EQ(status(service, machines.observed, 210 * second_ns).phase, ServicePhase::stopped);
 }
 
-TEST(Service, sigterm_is_repeated_until_the_program_was_executed) {
+TEST(Service, repeats_sigterm_until_the_program_was_executed) {
   Service service = web(0);
   ServiceObserved observed{.replicas = {{.id = {1, 0},
                                          .program = ProgramState::running,
@@ -119,20 +120,20 @@ TEST(Service, sigterm_is_repeated_until_the_program_was_executed) {
   observed.replicas[0].terminated_at = 4 * second_ns;
   EXPECT_EQ(text(actions(service, observed, 5 * second_ns)), "");
   EXPECT_EQ(text(actions(service, observed, 4 * second_ns + service.grace)), "kill 1-0");
-  // One that never begins is killed when the grace period since its retirement is over.
+  // A program that is never executed is killed when the grace period since its retirement is over.
   observed.replicas[0].terminated_at.reset();
   observed.replicas[0].is_starting = true;
   EXPECT_EQ(text(actions(service, observed, second_ns + service.grace)), "kill 1-0");
 }
 
-TEST(Service, a_replica_that_is_retired_is_not_started_in_the_same_pass) {
+TEST(Service, does_not_start_a_replica_in_the_pass_that_retires_it) {
   ServiceObserved observed{.replicas = {{.id = {1, 0}}}};
   EXPECT_EQ(text(actions(web(0), observed, second_ns)), "retire 1-0");
   observed.replicas[0].program = ProgramState::exited;
   EXPECT_EQ(text(actions(web(0), observed, 100 * second_ns)), "retire 1-0");
 }
 
-TEST(Service, the_back_off_doubles_to_60_s_and_is_reset_after_10_minutes) {
+TEST(Service, doubles_the_back_off_to_60_s_and_resets_it_after_10_minutes) {
   Machines machines;
   const Service service = web(1);
   run(machines, service, 0, 10);
@@ -154,11 +155,11 @@ TEST(Service, the_back_off_doubles_to_60_s_and_is_reset_after_10_minutes) {
   EXPECT_EQ(failures_after(UINT32_MAX, 0), UINT32_MAX);
   EXPECT_EQ(between(3, 5), 2);
   EXPECT_EQ(between(5, 3), 0);
-  EXPECT_EQ(between(INT64_MIN, INT64_MAX), INT64_MAX) << "the moments may be forged";
+  EXPECT_EQ(between(INT64_MIN, INT64_MAX), INT64_MAX) << "the times may be forged";
   EXPECT_EQ(after(INT64_MAX, 1), INT64_MAX);
 }
 
-TEST(Service, without_capacity_for_the_surge_one_old_replica_is_stopped_first) {
+TEST(Service, stops_one_old_replica_first_if_there_is_no_capacity_for_the_surge) {
   Machines machines;
   machines.capacity = 2;
   run(machines, web(2), 0, 20);
@@ -176,7 +177,7 @@ TEST(Service, without_capacity_for_the_surge_one_old_replica_is_stopped_first) {
   EXPECT_EQ(machines.observed.replicas.size(), 2u);
 }
 
-TEST(Service, a_broken_revision_leaves_the_old_replicas_until_a_good_one_replaces_both) {
+TEST(Service, keeps_the_old_replicas_until_a_good_revision_replaces_a_broken_one) {
   Machines machines;
   run(machines, web(2), 0, 20);
   Service broken = web(2, 2);
@@ -202,7 +203,7 @@ TEST(Service, a_broken_revision_leaves_the_old_replicas_until_a_good_one_replace
   EXPECT_EQ(status(good, machines.observed, (now + 60) * second_ns).phase, ServicePhase::running);
 }
 
-TEST(Service, one_pass_as_a_table) {
+TEST(Service, decides_each_case_of_one_pass) {
   constexpr Ns s = second_ns;
   const auto up = [](uint32_t revision, uint32_t index) {
     return Replica{.id = {revision, index},
@@ -235,7 +236,7 @@ TEST(Service, one_pass_as_a_table) {
        {up(1, 0), up(1, 1), up(1, 2)},
        "retire 1-2, retire 1-1"},
       {"scaling down during an update", web(1, 2), {up(1, 0), up(1, 1), up(2, 1)}, "retire 1-1, retire 2-1"},
-      {"scaling up during an update: first the index without a replica",
+      {"scaling up during an update begins with the index without a replica",
        three,
        {up(1, 0), up(1, 1)},
        "create 2-2, create 2-0"},
@@ -244,42 +245,45 @@ TEST(Service, one_pass_as_a_table) {
        three,
        {up(1, 0), up(1, 1), retired(EndpointState::draining, 99 * s), up(2, 0)},
        "retire 1-0"},
-      {"a replica that is not available is no replacement", web(2, 2), {up(1, 0), up(1, 1), down(2, 0)}, ""},
+      {"a replica that is not available does not replace an old one",
+       web(2, 2),
+       {up(1, 0), up(1, 1), down(2, 0)},
+       ""},
       {"an old replica that has ended stays while the new one starts",
        web(1, 2),
        {down(1, 0), down(2, 0)},
        ""},
-      {"two old replicas of one index: the one that is available stays",
+      {"of two old replicas of one index, the available one stays",
        web(1, 3),
        {down(1, 0), up(2, 0)},
        "retire 1-0"},
-      {"two old replicas that have ended: the older stays",
+      {"of two old replicas that have ended, the older stays",
        web(1, 3),
        {down(1, 0), down(2, 0)},
        "retire 2-0"},
-      {"max_unavailable 1, no surge", unavailable, {up(1, 0), up(1, 1), up(1, 2)}, "retire 1-0"},
-      {"max_unavailable 1: the one that has ended goes first",
+      {"max_unavailable 1 without a surge", unavailable, {up(1, 0), up(1, 1), up(1, 2)}, "retire 1-0"},
+      {"max_unavailable 1 retires the replica that has ended first",
        unavailable,
        {up(1, 0), down(1, 1), up(1, 2)},
        "retire 1-1"},
       {"max_unavailable 1 is used up by the new one", unavailable, {up(1, 1), up(1, 2), down(2, 0)}, ""},
-      {"as many as there are", recreate, {up(1, 0), up(1, 1)}, "retire 1-0, retire 1-1"},
+      {"max_unavailable 2 retires both replicas", recreate, {up(1, 0), up(1, 1)}, "retire 1-0, retire 1-1"},
       {"a drain takes at most the grace period", web(0), {retired(EndpointState::draining, 71 * s)}, ""},
-      {"then comes SIGTERM", web(0), {retired(EndpointState::draining, 70 * s)}, "terminate 1-2"},
-      {"SIGTERM comes once", web(0), {retired(EndpointState::absent, 9 * s, 71 * s)}, ""},
+      {"SIGTERM follows the drain", web(0), {retired(EndpointState::draining, 70 * s)}, "terminate 1-2"},
+      {"SIGTERM is sent once", web(0), {retired(EndpointState::absent, 9 * s, 71 * s)}, ""},
       {"SIGKILL after the grace period", web(0), {retired(EndpointState::absent, 9 * s, 70 * s)}, "kill 1-2"},
       {"a slice name is free only after its slice has ended",
        web(3),
        {up(1, 0), up(1, 1), retired(EndpointState::draining, 99 * s)},
        ""},
-      {"a program in back-off", web(1), {down(1, 0)}, ""},
+      {"a program that waits for its back-off is not started", web(1), {down(1, 0)}, ""},
   };
   for (const Row& row : rows)
     EXPECT_EQ(text(actions(row.service, {row.replicas, {}, row.service.revision}, 100 * s)), row.expected)
         << row.what;
 }
 
-TEST(Service, replicas_on_a_drained_node_as_a_table) {
+TEST(Service, decides_each_case_on_a_drained_node) {
   constexpr Ns s = second_ns;
   const auto up = [](uint32_t index, bool must_move = false) {
     return Replica{.id = {1, index},
@@ -306,23 +310,35 @@ TEST(Service, replicas_on_a_drained_node_as_a_table) {
     std::string expected;
   } const rows[] = {
       {"first a successor", web(2), {{moving(0), up(1)}, {}, 1}, "create 1-64"},
-      {"one after the other", web(2), {{moving(0), moving(1)}, {}, 1}, "create 1-64"},
-      {"a service of one replica too", web(1), {{moving(0)}, {}, 1}, "create 1-64"},
-      {"also where a rollout has no surge", no_surge, {{moving(0), up(1)}, {}, 1}, "create 1-64"},
-      {"a successor has the other index", web(1), {{moving(64)}, {}, 1}, "create 1-0"},
-      {"a successor that was requested", web(1), {{moving(0)}, {}, 1, {{1, 64}}}, ""},
-      {"a successor that is not available", web(2), {{moving(0), up(1), down(64)}, {}, 1}, ""},
-      {"a successor that is available", web(2), {{moving(0), up(1), up(64)}, {}, 1}, "retire 1-0"},
-      {"without another place it stays", web(2), {{moving(0), up(1)}, refused, 1}, ""},
-      {"one that is not ready waits for its successor's slice",
+      {"one replica moves after the other", web(2), {{moving(0), moving(1)}, {}, 1}, "create 1-64"},
+      {"the only replica of a service moves too", web(1), {{moving(0)}, {}, 1}, "create 1-64"},
+      {"a replica moves even if a rollout has no surge",
+       no_surge,
+       {{moving(0), up(1)}, {}, 1},
+       "create 1-64"},
+      {"the successor has the other index of the ordinal", web(1), {{moving(64)}, {}, 1}, "create 1-0"},
+      {"a requested successor is not created again", web(1), {{moving(0)}, {}, 1, {{1, 64}}}, ""},
+      {"a replica stays while its successor is not available",
+       web(2),
+       {{moving(0), up(1), down(64)}, {}, 1},
+       ""},
+      {"a replica is retired when its successor is available",
+       web(2),
+       {{moving(0), up(1), up(64)}, {}, 1},
+       "retire 1-0"},
+      {"a replica stays if its successor finds no capacity", web(2), {{moving(0), up(1)}, refused, 1}, ""},
+      {"a replica that is not ready waits for its successor's slice",
        web(1),
        {{down(0, true)}, {}, 1},
        "create 1-64"},
-      {"and then ends", web(1), {{down(0, true), down(64)}, {}, 1}, "retire 1-0"},
+      {"a replica that is not ready is retired once its successor has a slice",
+       web(1),
+       {{down(0, true), down(64)}, {}, 1},
+       "retire 1-0"},
       {"both nodes are drained", web(1), {{moving(0), down(64, true)}, {}, 1}, "retire 1-64"},
       {"the node is uncordoned", web(1), {{up(0), down(64)}, {}, 1}, "retire 1-64"},
       {"the service is scaled down", web(1), {{up(0), moving(1), up(65)}, {}, 1}, "retire 1-1, retire 1-65"},
-      {"a rollout replaces it", next, {{moving(0), up(1)}, {}, 1}, "create 2-0"},
+      {"a rollout replaces a replica that must move", next, {{moving(0), up(1)}, {}, 1}, "create 2-0"},
   };
   for (const Row& row : rows)
     EXPECT_EQ(text(actions(row.service, row.observed, 100 * s)), row.expected) << row.what;
@@ -333,10 +349,10 @@ TEST(Service, replicas_on_a_drained_node_as_a_table) {
   EXPECT_TRUE(stays.lacks_capacity);
   const ServiceStatus back = status(web(2), {{up(0), up(1)}, refused, 1}, 100 * s);
   EXPECT_EQ(back.phase, ServicePhase::running);
-  EXPECT_FALSE(back.lacks_capacity) << "the refused slice is not desired any more";
+  EXPECT_FALSE(back.lacks_capacity) << "the rejected slice is no longer desired";
 }
 
-TEST(Service, a_drain_moves_only_the_replicas_of_one_node) {
+TEST(Service, moves_only_the_replicas_of_a_drained_node) {
   Machines machines;
   const Service service = web(2);
   run(machines, service, 0, 20);
@@ -353,7 +369,7 @@ TEST(Service, a_drain_moves_only_the_replicas_of_one_node) {
   EXPECT_EQ(run(machines, web(3), 40, 41), "40: create 1-2\n41: start 1-2\n");
 }
 
-TEST(Service, reasons_name_the_rule) {
+TEST(Service, names_the_rule_in_the_reason_of_an_action) {
   Service service = web(1, 2);
   Replica old{.id = {1, 0}, .program = ProgramState::running, .probe = {.ready_since = 0}};
   old.endpoint = EndpointState::serving;
@@ -363,7 +379,7 @@ TEST(Service, reasons_name_the_rule) {
   EXPECT_EQ(list[0], (ServiceAction{Kind::retire, {1, 0}, Reason::no_surge_capacity}));
 }
 
-TEST(Service, an_old_replica_stays_if_its_end_makes_no_room) {
+TEST(Service, keeps_an_old_replica_if_its_end_makes_no_room) {
   const Service surge = web(2, 2);
   Service no_surge = web(2, 2);
   no_surge.rollout = {.max_surge = 0, .max_unavailable = 2};
@@ -383,13 +399,13 @@ TEST(Service, an_old_replica_stays_if_its_end_makes_no_room) {
     EXPECT_EQ(retired(service, [](std::span<const ReplicaId>) { return false; }), "");
   EXPECT_EQ(retired(surge, [](std::span<const ReplicaId> ended) { return ended.front().index == 1; }),
             "retire 1-1")
-      << "the one that makes room";
+      << "the replica whose end makes room";
   const auto both = [](std::span<const ReplicaId> ended) { return ended.size() == 2; };
-  EXPECT_EQ(retired(surge, both), "") << "one may stop";
-  EXPECT_EQ(retired(no_surge, both), "retire 1-0, retire 1-1") << "two may stop, and both must";
+  EXPECT_EQ(retired(surge, both), "") << "only one may stop";
+  EXPECT_EQ(retired(no_surge, both), "retire 1-0, retire 1-1") << "two may stop, and both are needed";
 }
 
-TEST(Service, readiness_of_a_replica) {
+TEST(Service, becomes_ready_after_one_probe_and_not_ready_after_three_failures) {
   Probe probe = probe_succeeded({}, 7);
   EXPECT_EQ(probe.ready_since, 7);
   probe = probe_failed(probe_failed(probe));
@@ -399,7 +415,7 @@ TEST(Service, readiness_of_a_replica) {
   EXPECT_EQ(probe_failed(probe_failed(probe)).failures, probe_failures);
 
   Service batch = web(1);
-  batch.has_port = false;  // Ready after 1 s, available 5 s later, never published.
+  batch.has_port = false;  // Ready after 1 s, available 5 s later, and never published.
   ServiceObserved observed{{{.id = {1, 0}, .program = ProgramState::running}}, {}, 0};
   EXPECT_EQ(status(batch, observed, second_ns - 1).ready, 0u);
   EXPECT_EQ(status(batch, observed, second_ns).ready, 1u);
@@ -407,7 +423,7 @@ TEST(Service, readiness_of_a_replica) {
   EXPECT_EQ(text(actions(batch, observed, 6 * second_ns)), "complete 1");
 }
 
-TEST(Service, a_service_that_cannot_be_kept_is_refused) {
+TEST(Service, that_is_invalid_is_rejected) {
   const auto message = [](auto change) {
     Service service = web(1);
     change(service);

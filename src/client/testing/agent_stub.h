@@ -1,4 +1,4 @@
-// An agent for tests of its callers: a thread behind a unix socket that sends prepared responses.
+// An agent stub for tests of its clients: a thread behind a unix socket that sends prepared responses.
 #pragma once
 
 #include <sys/socket.h>
@@ -18,8 +18,8 @@ namespace carve::client {
 
 class AgentStub {
  public:
-  // `answers` has the whole bytes of the response to "METHOD PATH"; other requests get 404. An empty response
-  // closes the connection. `unanswered` is the number of initial requests, of any kind, without a response.
+  // `answers` maps "METHOD PATH" to the complete bytes of the response; other requests get 404. An empty
+  // response closes the connection. The first `unanswered` requests, of any kind, get no response.
   explicit AgentStub(std::map<std::string, std::string> answers, unsigned unanswered = 0)
       : answers_(std::move(answers)), unanswered_(unanswered) {
     char name[] = "/tmp/carve-stub-XXXXXX";

@@ -29,8 +29,8 @@ inline std::string text(const std::vector<ServiceAction>& list) {
   return out;
 }
 
-// The machines of one service: slices, programs, an endpoint, a limit of slices. A program's probe succeeds 1
-// s after its start, and it ends 1 s after SIGTERM; a drain takes 1 s.
+// The machines of one service: slices, programs, an endpoint, and a limit of slices. A program's probe
+// succeeds 1 s after its start, and it ends 1 s after SIGTERM; a drain takes 1 s.
 struct Machines {
   ServiceObserved observed;
   size_t capacity = 1000;
@@ -97,7 +97,7 @@ struct Machines {
     }
   }
 
-  // One second passes.
+  // Lets one second pass.
   void pass(Ns now) {
     for (Replica& replica : observed.replicas) {
       if (replica.endpoint == EndpointState::draining) replica.endpoint = EndpointState::absent;
