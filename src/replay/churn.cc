@@ -17,7 +17,7 @@ uint64_t own_lifetime(const Pod& p, const ChurnPlan& plan) {
 
 struct Leaving {
   uint64_t when;
-  uint64_t number;  // Number of the arrival: the earlier one leaves first at equal times.
+  uint64_t number;  // Number of the arrival. At equal times, the earlier arrival leaves first.
   place::RequestClass request_class;
   place::Assignment assignment;
 };
@@ -41,7 +41,7 @@ double Churned::lost_percent() const {
 Outcome<Churned> churn(const Cluster& cluster, const Trace& trace, Strategy strategy, bool known,
                        const ChurnPlan& plan, uint64_t seed) {
   const bool own = plan.lifetimes == Lifetimes::trace;
-  // The sum over pods of demand * mean lifetime: the device time of one pass through the trace.
+  // Sum over the pods of demand * mean lifetime, which is the device time of one pass through the trace.
   Wide occupied = 0;
   for (const Pod& p : trace.pods) occupied += Wide{p.demand()} * (own ? own_lifetime(p, plan) : hour);
   if (own && std::ranges::all_of(trace.pods, [](const Pod& p) { return p.deleted == 0; }))
@@ -49,7 +49,7 @@ Outcome<Churned> churn(const Cluster& cluster, const Trace& trace, Strategy stra
                    trace.name);
   if (occupied == 0)
     return failure(FailureKind::invalid_argument, "trace '{}' requests no devices", trace.name);
-  // Mean gap between arrivals: occupied / pods / (load * capacity).
+  // Mean time between arrivals: occupied / pods / (load * capacity).
   const auto gap = static_cast<uint64_t>(occupied / trace.pods.size() * 1000 / plan.load_permille /
                                          (cluster.devices() * 1000));
 
@@ -57,7 +57,7 @@ Outcome<Churned> churn(const Cluster& cluster, const Trace& trace, Strategy stra
   Random when(seed, gaps);
   Random how_long(seed, lifetimes);
   Random who(seed, who_comes);
-  std::vector<Leaving> leaving;  // A heap: the next to leave is at the front.
+  std::vector<Leaving> leaving;  // A heap with the next pod to leave at the front.
   Churned out;
   uint64_t now = 0;
   const auto begin = std::chrono::steady_clock::now();
@@ -70,7 +70,7 @@ Outcome<Churned> churn(const Cluster& cluster, const Trace& trace, Strategy stra
     }
     const uint64_t i = who.below(trace.pods.size());
     const Pod& pod = trace.pods[i];
-    // Drawn even if the pod is lost, so that all strategies get the same arrivals.
+    // Drawn even if the pod does not fit, so that all strategies get the same arrivals.
     const uint64_t drawn = how_long.exponential();
     const uint64_t stays = own ? own_lifetime(pod, plan) : static_cast<uint64_t>(Wide{drawn} * hour >> 32);
     const auto assignment = setup.engine.place(setup.classes[i]);

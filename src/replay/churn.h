@@ -1,7 +1,7 @@
-// Replays arrivals that leave again: the steady state of a cluster. Pods chosen uniformly from the trace
-// arrive with exponential gaps, stay for their lifetime, and leave; a pod that does not fit is lost. The gap
-// is chosen so that the devices requested at a time are on average `load` of the cluster's. The result is the
-// demand that is lost after the cluster has filled.
+// Replays pods that arrive and leave again, to find the steady state of a cluster. Pods chosen uniformly from
+// the trace arrive with exponential gaps, stay for their lifetime, and leave; a pod that does not fit is
+// lost. The mean gap is chosen such that the devices requested at any time are on average the fraction `load`
+// of the cluster's devices. The result is the demand that is lost after the cluster has filled.
 #pragma once
 
 #include "replay/setup.h"
@@ -9,21 +9,22 @@
 namespace carve::replay {
 
 enum class Lifetimes {
-  exponential,  // Mean one hour for every pod.
-  trace,        // The pod's own: deletion_time - creation_time.
+  exponential,  // A mean of one hour for every pod.
+  trace,        // The pod's own lifetime: deletion_time - creation_time.
 };
 
 struct ChurnPlan {
   unsigned load_permille = 950;
   Lifetimes lifetimes = Lifetimes::exponential;
   static constexpr uint64_t any_length = uint64_t{1} << 40;
-  uint64_t longest_seconds = any_length;  // Maximum of the trace's own lifetimes; longer ones are cut.
+  uint64_t longest_seconds = any_length;  // Maximum of the trace's lifetimes; longer ones are shortened to
+                                          // it.
   uint64_t warmup = 40'000;               // Arrivals that are not counted.
-  uint64_t counted = 100'000;             // Counted arrivals after them.
+  uint64_t counted = 100'000;             // Number of arrivals after them that are counted.
 };
 
 struct Churned {
-  // By class: thousandths of a device for pods with devices, the number of pods for those without.
+  // By class: for pods with devices, thousandths of a device; for other pods, the number of pods.
   std::array<uint64_t, class_names.size()> asked{};
   std::array<uint64_t, class_names.size()> lost{};
   Effort effort;

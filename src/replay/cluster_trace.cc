@@ -19,13 +19,13 @@ bool is_word(std::string_view name) {
          std::ranges::all_of(name, [](char c) { return c > ' ' && c <= '~'; });
 }
 
-// Checks that names are unique; the error names the row of the first use.
+// Checks that names are unique. The error names the row in which the name was first used.
 class UniqueNames {
  public:
   Outcome<void> add(const Csv& csv, std::string_view column, std::string_view name) {
-    if (!is_word(name)) return csv.wrong("{}: '{}' is not a name", column, name.substr(0, 40));
+    if (!is_word(name)) return csv.wrong("{}: '{}' is not a valid name", column, name.substr(0, 40));
     const auto [entry, fresh] = lines_.try_emplace(std::string(name), lines_.size() + 1);
-    if (!fresh) return csv.wrong("{}: '{}' is the name of row {} too", column, name, entry->second);
+    if (!fresh) return csv.wrong("{}: '{}' is already the name of row {}", column, name, entry->second);
     return {};
   }
 
@@ -72,7 +72,7 @@ Outcome<Cluster> read_cluster(const std::string& path) {
     const auto devices = csv->number(gpu, 0, place::max_node_devices);
     if (!devices) return tl::unexpected(devices.error());
     const std::string_view m = csv->field(model);
-    if (*devices != 0 && !is_word(m)) return csv->wrong("model: '{}' is not a name", m.substr(0, 40));
+    if (*devices != 0 && !is_word(m)) return csv->wrong("model: '{}' is not a valid name", m.substr(0, 40));
     if (std::ranges::find(models, m) == models.end()) {
       if (models.size() == place::max_models) return csv->wrong("more than {} models", place::max_models);
       models.emplace_back(m);
@@ -155,7 +155,7 @@ place::RequestShape shape_of(const Pod& pod, const place::Fleet& fleet) {
   place::RequestShape shape;
   shape.devices = static_cast<uint8_t>(pod.devices);
   shape.share = {pod.milli * 10};
-  // A trace has no device memory, so there is nothing to isolate, and the number of slices has no limit.
+  // A trace has no device memory, so nothing is isolated, and the number of slices is not limited.
   shape.isolated = pod.device_memory_mib != 0;
   shape.memory = {pod.device_memory_mib << 20};
   shape.cpu_milli = pod.cpu_milli;

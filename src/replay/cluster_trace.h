@@ -26,8 +26,8 @@ struct Pod {
   unsigned devices = 0;
   unsigned milli = 0;               // Thousandths of each device.
   std::vector<std::string> models;  // Empty means any.
-  uint64_t device_memory_mib = 0;   // On each device. Only --explain has it, not a trace.
-  uint64_t created = 0;             // Seconds; both are 0 if the file has none.
+  uint64_t device_memory_mib = 0;   // On each device. Only --explain sets it; a trace has none.
+  uint64_t created = 0;             // Seconds; both are 0 if the file does not have the columns.
   uint64_t deleted = 0;
 
   unsigned demand() const { return devices * milli; }
@@ -46,14 +46,14 @@ struct Trace {
 
 Outcome<Cluster> read_cluster(const std::string& path);
 
-// Reads a trace. Every pod is valid, and at least one node of the cluster has the number and model of devices
-// that it needs.
+// Reads a trace. Every pod in it is valid, and at least one node of the cluster has the number and model of
+// devices that the pod needs.
 Outcome<Trace> read_trace(const std::string& path, const Cluster&);
 
 // Splits "T4|P100" into T4 and P100.
 std::vector<std::string> split_models(std::string_view text);
 
-// Returns a pod's request shape. The fleet must know all models of the cluster.
+// Returns the request shape of a pod. The fleet must know all models of the cluster.
 place::RequestShape shape_of(const Pod&, const place::Fleet&);
 
 }  // namespace carve::replay

@@ -80,7 +80,7 @@ Outcome<uint64_t> Csv::number(size_t column, uint64_t least, uint64_t most) cons
   uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
-    return wrong("{}: '{}' is not a whole number from {} to {}", columns_[column], text.substr(0, 40), least,
+    return wrong("{}: '{}' must be a whole number from {} to {}", columns_[column], text.substr(0, 40), least,
                  most);
   return value;
 }

@@ -1,6 +1,7 @@
 // Reads the rows of an untrusted comma-separated file. Lines have a maximum length, the header may list its
-// columns in any order, and a CR before LF is allowed. This format has no quotes, and a quote is refused.
-// Every error has file, line, field and the allowed values. Reads 20 MB/s; memory is one line.
+// columns in any order, and a CR before LF is allowed. The format has no quotes, so a quote is rejected.
+// Every error has the file, the line, the field and the allowed values. Reads 20 MB/s, with only one line in
+// memory.
 #pragma once
 
 #include <cstdio>

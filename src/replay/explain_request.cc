@@ -19,7 +19,7 @@ std::string devices_of(place::DeviceSet set) {
   return fmt::format("{} {}", devices.size() == 1 ? "device" : "devices", fmt::join(devices, ", "));
 }
 
-// Returns the answer to the request in this fleet.
+// Returns the explanation of the request in this fleet.
 Explanation answer(place::Engine& engine, const std::vector<std::string_view>& names, Strategy strategy,
                    std::span<const place::PlacedRequest> standing, const Pod& request) {
   const place::Fleet& fleet = engine.fleet();
@@ -183,7 +183,7 @@ std::string consolidation_json(const Snapshot& snapshot, Strategy strategy, unsi
   const auto at = [&](const place::Assignment& s, unsigned device) -> nlohmann::ordered_json {
     return {{"node", snapshot.nodes[s.node].name}, {"device", device}};
   };
-  // A slice of several devices has a row for each device that it leaves.
+  // A slice of several devices has one row for each device that it leaves.
   for (const place::Move& m : plan.moves)
     for (const auto& [from, to] : place::exchanged(m))
       out["moves"].push_back({{"name", snapshot.held[m.who].name},

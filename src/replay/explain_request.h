@@ -1,6 +1,6 @@
 // Explains where a request would be placed in a cluster that a trace has filled, or in a snapshot of a fleet,
-// or why it fits nowhere. The messages come from the same place/ as in production. A request has the fields
-// of a row of a trace, and the memory of each device:
+// or why it fits nowhere. The messages come from the same code (place/) as in production. A request has the
+// fields of a row of a trace, and the memory on each device:
 // "num_gpu=8,gpu_milli=1000,cpu_milli=88000,memory_mib=262144, gpu_spec=G2|G3,gpu_memory_mib=4096". The
 // defaults are num_gpu=1, gpu_milli=1000 (0 if gpu_memory_mib is given), no CPU, no memory, any model.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace carve::replay {
 
-// `models` are the known models.
+// Parses a request. `models` are the known models.
 Outcome<Pod> parse_request(std::string_view text, const std::vector<std::string_view>& models);
 std::vector<std::string_view> models_of(const Cluster&);
 std::vector<std::string_view> models_of(const Snapshot&);

@@ -44,7 +44,7 @@ Inflated inflate(const Cluster& cluster, const Trace& trace, Strategy strategy, 
   };
   for (const uint32_t i : arrivals(trace, cluster.devices(), seed)) {
     const Pod& pod = trace.pods[i];
-    // A mark shows the state before the arrival that passes it.
+    // A mark is recorded before the arrival that passes it.
     asked += pod.demand();
     while (mark < marks.size() && asked * 100 > all * marks[mark]) passed(mark++);
     for (; point < curve_points && asked * 100 > all * point; ++point) out.curve[point] = in_use();

@@ -1,9 +1,9 @@
-// Replays arrivals that never leave, until more was requested than the cluster has: the protocol of the FGD
-// paper.
+// Replays pods that never leave, until more has been requested than the cluster has. This is the protocol of
+// the FGD paper.
 //
-// The pods, sorted by name, are shuffled. Then clones of uniformly chosen ones are appended until one more
+// The pods, sorted by name, are shuffled. Then copies of uniformly chosen pods are appended until another one
 // would raise the demand above 130 % of the cluster's devices. If the trace already has more, uniformly
-// chosen pods are removed. The pods arrive one at a time; one that does not fit is dropped and counts as
+// chosen pods are removed. The pods arrive one at a time. A pod that does not fit is dropped, but counts as
 // arrived.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace carve::replay {
 
-// Percent of the devices requested so far.
+// The marks, in percent of the devices requested so far.
 inline constexpr std::array<unsigned, 5> marks = {80, 90, 95, 100, 130};
 
 // A point for each percent from 0 to 130.
@@ -27,11 +27,11 @@ struct Inflated {                                // The result of one replay.
   Effort effort;
 };
 
-// Returns the order of arrivals: positions in trace.pods.
+// Returns the order of arrivals, as positions in trace.pods.
 std::vector<uint32_t> arrivals(const Trace&, uint64_t devices, uint64_t seed);
 
 // Replays the trace. With `known`, the strategy gets the trace's requests as its workload model, as in the
-// paper. Otherwise a strategy that can derives the model from the arrivals.
+// paper. Otherwise, a strategy that is able to derives the model from the arrivals.
 Inflated inflate(const Cluster&, const Trace&, Strategy, bool known, uint64_t seed);
 
 }  // namespace carve::replay

@@ -7,7 +7,7 @@
 namespace carve::replay {
 namespace {
 
-// An iterator over the text that stores in `reached` how far the parser has read.
+// An iterator over the text. It stores in `reached` how far the parser has read.
 struct Walk {
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
@@ -70,7 +70,8 @@ class Tree {
   std::string error;
 
  private:
-  // Returns the line of the last character of the value. The parser reads one character past a number.
+  // Returns the line of the last character of the value. For a number, the parser has read one character too
+  // far.
   size_t line() {
     const char* last = std::max(text_.data(), reached_ - 1);
     line_ += static_cast<size_t>(std::count(counted_, last, '\n'));
@@ -114,7 +115,7 @@ class Tree {
   const char* reached_;
   const char* counted_ = text_.data();
   size_t line_ = 1;
-  // A list or object grows only while it is the innermost open one, so the addresses of the others stay
+  // A list or object grows only while it is the innermost open one, so the addresses of the other levels stay
   // valid.
   std::vector<Json*> path_;
   std::string key_;
@@ -122,7 +123,7 @@ class Tree {
 
 }  // namespace
 
-// Defined here because JsonMember is complete here.
+// Defined here, because JsonMember must be complete.
 Json::Json() = default;
 Json::~Json() = default;
 Json::Json(Json&&) noexcept = default;

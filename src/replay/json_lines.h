@@ -1,6 +1,7 @@
 // Parses untrusted JSON with nlohmann's parser (its SAX interface) and keeps the line of every value for
-// errors. The tree has at most `max_levels` levels. Numbers are whole and not negative, as every quantity
-// here is. Reads 60 MB/s and takes about ten times the file's size while the tree exists.
+// errors. The tree has at most `max_levels` levels. Numbers must be non-negative whole numbers, as all
+// quantities in a snapshot are. Reads 60 MB/s and takes about ten times the file's size while the tree
+// exists.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +19,10 @@ struct Json {
   enum class Kind : uint8_t { null, boolean, number, text, list, object, other };
   Kind kind = Kind::null;
   size_t line = 0;
-  uint64_t number = 0;  // Also for a boolean: 0 or 1.
-  std::string text;     // Also for a number that is negative or not whole: its text (`other`).
+  uint64_t number = 0;  // For a boolean, 0 or 1.
+  std::string text;     // For a number that is negative or not whole (`other`), its text.
   std::vector<Json> items;
-  std::vector<JsonMember> members;  // Unique names.
+  std::vector<JsonMember> members;  // Their names are unique.
 
   static constexpr unsigned max_levels = 16;
   static constexpr size_t max_members = 64;  // Per object.

@@ -1,6 +1,7 @@
-// carve-replay: replays traces against a cluster under placement strategies, with the same place/ that runs
-// in production, and reports how much of the cluster was used (a year of arrivals takes a minute). The same
-// seed gives the same result on any machine. All cores work, one replay (trace, strategy, seed) each.
+// carve-replay: replays traces against a cluster under placement strategies, with the same code (place/) that
+// runs in production, and reports how much of the cluster was used. A year of arrivals takes a minute. The
+// same seed gives the same result on any machine. Each core runs one replay (trace, strategy, seed) at a
+// time.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -74,7 +75,8 @@ struct Job {
   size_t run;
 };
 
-// Reports the progress on stderr: rewritten in place on a terminal, elsewhere a line every few seconds.
+// Reports the progress on stderr. On a terminal, the line is rewritten in place; elsewhere, a line is printed
+// every few seconds.
 class Progress {
  public:
   Progress(size_t all, bool quiet) : all_(all), quiet_(quiet) {}
@@ -119,7 +121,8 @@ void run_all(const std::vector<Job>& todo, unsigned threads, bool quiet,
   }
 }
 
-// Prints what each strategy answers. The exit status is 1 if the request fits nowhere, as that of carve explain.
+// Prints the explanation of each strategy. The exit status is 1 if the request fits nowhere, as for carve
+// explain.
 int print_explanations(const std::vector<Explanation>& explanations) {
   std::string text;
   for (const Explanation& explanation : explanations) text += explanation.text;
@@ -127,7 +130,7 @@ int print_explanations(const std::vector<Explanation>& explanations) {
   return std::max(printed(text), fits ? 0 : 1);
 }
 
-// Answers the questions about a snapshot.
+// Runs --explain or --consolidate on a snapshot.
 int look_at_snapshot(const Options& o, const std::vector<Strategy>& strategies) {
   const auto snapshot = read_snapshot(o.snapshot);
   if (!snapshot) return complain(snapshot.error().message);
@@ -175,7 +178,7 @@ void add_replay_options(CLI::App& app, Options& o) {
       ->capture_default_str();
 }
 
-// The options of the output, and of the questions about one state of a fleet.
+// The options of the output, and those that examine one state of a fleet.
 void add_output_options(CLI::App& app, Options& o) {
   app.add_option("-o", o.form, "table, json or csv (--consolidate: table or json)")
       ->check(CLI::IsMember({"table", "json", "csv"}))
@@ -204,7 +207,8 @@ void add_output_options(CLI::App& app, Options& o) {
   app.add_option("--jobs", o.jobs, "Threads")->check(CLI::Range(1u, 1024u))->capture_default_str();
 }
 
-// Returns the message of the first broken rule between options; empty if none is broken.
+// Returns the message of the first rule between options that is violated, or an empty string if there is
+// none.
 std::string broken_rule(const Options& o) {
   if (!o.snapshot.empty()) {
     if (!o.nodes.empty() || !o.traces.empty())
@@ -225,14 +229,13 @@ Outcome<std::vector<Strategy>> strategies_of(const Options& o) {
   std::vector<Strategy> out;
   for (const std::string& name : o.strategies) {
     const auto strategy = parse<Strategy>(name);
-    if (!strategy)
-      return failure(FailureKind::invalid_argument, "--strategy: there is no strategy '{}'", name);
+    if (!strategy) return failure(FailureKind::invalid_argument, "--strategy: unknown strategy '{}'", name);
     out.push_back(*strategy);
   }
   return out;
 }
 
-// The files of a replay.
+// The input files of a replay.
 struct Inputs {
   Cluster cluster;
   std::vector<Trace> traces;
@@ -249,7 +252,7 @@ Outcome<Inputs> read_inputs(const Options& o) {
   return out;
 }
 
-// Answers the question about the cluster after the first trace has filled it.
+// Explains the request in the cluster after the first trace has filled it.
 int explain_filled(const Options& o, const Inputs& in, const std::vector<Strategy>& strategies,
                    uint64_t seed) {
   const auto request = parse_request(o.request, models_of(in.cluster));
@@ -299,7 +302,7 @@ Outcome<std::vector<Series>> replay_all(const Options& o, const Inputs& in,
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Parse the command line. Beyond this point every option is valid.
+  // Parse the command line. After this, every option is valid.
   Options o;
   CLI::App app("Replay arrivals against a cluster and print how much of it each placement strategy uses.");
   app.set_version_flag("--version", "carve-replay " CARVE_VERSION);
@@ -313,12 +316,12 @@ int main(int argc, char** argv) {
   if (const std::string rule = broken_rule(o); !rule.empty()) return complain(rule);
   if (!o.snapshot.empty()) return look_at_snapshot(o, *strategies);
 
-  // Read the files. Beyond this point every row is valid.
+  // Read the files. After this, every row is valid.
   const auto inputs = read_inputs(o);
   if (!inputs) return complain(inputs.error().message);
   if (!o.request.empty()) return explain_filled(o, *inputs, *strategies, seeds->front());
 
-  // Replay. Beyond this point every figure is known.
+  // Replay. After this, all results are known.
   const auto all = replay_all(o, *inputs, *strategies, *seeds);
   if (!all) return complain(all.error().message);
 

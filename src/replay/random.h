@@ -31,8 +31,8 @@ class Random {
     }
   }
 
-  // Returns an exponential number with mean 1, in 2^-32. It uses comparisons only (von Neumann 1951), since
-  // logarithms differ between libraries: draw u; while further draws descend, count them; an even count gives
+  // Returns an exponential number with mean 1, in 2^-32. It uses only comparisons (von Neumann 1951), because
+  // logarithms differ between libraries. Draw u; while further draws descend, count them; an even count gives
   // u plus the number of failed rounds.
   uint64_t exponential() {
     for (uint64_t whole = 0;; ++whole) {

@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A file that is removed at the end of the test.
+// A file that is removed when the test ends.
 class File {
  public:
   explicit File(std::string_view text) {
@@ -49,7 +49,7 @@ Trace trace_of(const Cluster& cluster, unsigned pods) {
   return *read_trace(File(text).path(), cluster);
 }
 
-TEST(Random, is_the_same_everywhere_and_for_ever) {
+TEST(Random, gives_the_same_numbers_on_every_machine) {
   Random random(42, 1);
   std::vector<uint64_t> first = {random.next(), random.next(), random.next()};
   EXPECT_EQ(first,
@@ -60,7 +60,7 @@ TEST(Random, is_the_same_everywhere_and_for_ever) {
   EXPECT_EQ(items, (std::vector<int>{8, 3, 6, 0, 5, 1, 7, 9, 2, 4}));
 }
 
-TEST(Random, draws_evenly_and_exponentially) {
+TEST(Random, is_uniform_or_exponential) {
   Random random(1, 1);
   std::array<int, 6> count{};
   for (int i = 0; i < 60'000; ++i) ++count[random.below(6)];
@@ -75,7 +75,7 @@ TEST(Random, draws_evenly_and_exponentially) {
   EXPECT_NEAR(beyond_one / 100'000.0, 0.3679, 0.01);
 }
 
-TEST(Trace, errors_are_reported_with_file_line_and_field) {
+TEST(Trace, reports_errors_with_file_line_and_field) {
   const Cluster cluster = cluster_of(4);
   const struct {
     std::string text;
@@ -86,7 +86,7 @@ TEST(Trace, errors_are_reported_with_file_line_and_field) {
       {"name,name,cpu_milli,memory_mib,num_gpu,gpu_milli\n", ":1: column 'name' occurs twice"},
       {std::string(pod_header), "has no pod"},
       {fmt::format("{}a,1,1,1,500\n", pod_header), ":2: the row has 5 fields, the header 10"},
-      {fmt::format("{}a,-1,1,1,500,,,,,\n", pod_header), ":2: cpu_milli: '-1' is not a whole number"},
+      {fmt::format("{}a,-1,1,1,500,,,,,\n", pod_header), ":2: cpu_milli: '-1' must be a whole number"},
       {fmt::format("{}a,1e3,1,1,500,,,,,\n", pod_header), ":2: cpu_milli: '1e3'"},
       {fmt::format("{}a,99999999999999999999,1,1,500,,,,,\n", pod_header), ":2: cpu_milli"},
       {fmt::format("{}a,1,1,9,1000,,,,,\n", pod_header),
@@ -98,7 +98,7 @@ TEST(Trace, errors_are_reported_with_file_line_and_field) {
       {fmt::format("{}a,1,1,0,500,,,,,\n", pod_header), ":2: gpu_milli: '500'"},
       {fmt::format("{}a,1,1,1,500,T4|X9,,,,\n", pod_header), "no node has devices of model 'X9'"},
       {fmt::format("{}a,1,1,1,500,,,,,\na,1,1,1,500,,,,,\n", pod_header),
-       ":3: name: 'a' is the name of row 1"},
+       ":3: name: 'a' is already the name of row 1"},
       {fmt::format("{}a,1,1,1,500,,,,9,3\n", pod_header), ":2: deletion_time: 3 is before creation_time 9"},
       {fmt::format("{}\"a\",1,1,1,500,,,,,\n", pod_header), ":2: the line has quotes"},
       {fmt::format("{}{}\n", pod_header, std::string(20'000, 'x')), ":2: the line has more than 16384 bytes"},
@@ -118,7 +118,7 @@ TEST(Trace, errors_are_reported_with_file_line_and_field) {
               HasSubstr(":2: gpu: '99'"));
 }
 
-TEST(Trace, carriage_returns_column_order_and_missing_columns_are_no_fault) {
+TEST(Trace, accepts_carriage_returns_any_column_order_and_missing_columns) {
   const auto trace = read_trace(
       File("gpu_milli,num_gpu,memory_mib,cpu_milli,name\r\n250,1,1024,4000,b\r\n\r\n1000,2,1,1,a").path(),
       cluster_of(4));
@@ -129,7 +129,7 @@ TEST(Trace, carriage_returns_column_order_and_missing_columns_are_no_fault) {
   EXPECT_EQ(trace->pods[1].memory_mib, 1024u);
 }
 
-TEST(Inflate, arrivals_ask_for_130_percent_and_not_more) {
+TEST(Inflate, adds_arrivals_up_to_130_percent) {
   const Cluster cluster = cluster_of(30);
   const uint64_t all = cluster.devices() * 1000;
   for (const unsigned pods : {20u, 2000u}) {
@@ -141,7 +141,7 @@ TEST(Inflate, arrivals_ask_for_130_percent_and_not_more) {
   }
 }
 
-TEST(Inflate, the_same_seed_has_the_same_answer_and_another_has_another) {
+TEST(Inflate, is_reproducible_with_a_seed_and_differs_between_seeds) {
   const Cluster cluster = cluster_of(30);
   const Trace trace = trace_of(cluster, 400);
   for (const Strategy strategy :
@@ -154,7 +154,7 @@ TEST(Inflate, the_same_seed_has_the_same_answer_and_another_has_another) {
   }
 }
 
-TEST(Churn, loses_nothing_where_there_is_room_and_much_where_there_is_not) {
+TEST(Churn, loses_nothing_at_low_load_and_much_at_high_load) {
   const Cluster cluster = cluster_of(30);
   const Trace trace = trace_of(cluster, 400);
   ChurnPlan plan;
@@ -168,7 +168,7 @@ TEST(Churn, loses_nothing_where_there_is_room_and_much_where_there_is_not) {
   const auto own = churn(cluster, trace, Strategy::fgd_scarcity, false, plan, 42);
   ASSERT_TRUE(own);
   EXPECT_EQ(own->lost, churn(cluster, trace, Strategy::fgd_scarcity, false, plan, 42)->lost);
-  // All lifetimes are longer than 400 s. With that limit they are equal, so other pods are lost.
+  // All lifetimes are longer than 400 s. With this maximum they are all equal, so other pods are lost.
   plan.longest_seconds = 400;
   EXPECT_NE(own->lost, churn(cluster, trace, Strategy::fgd_scarcity, false, plan, 42)->lost);
 }
@@ -193,12 +193,12 @@ TEST(Curves, have_a_row_for_each_percent_with_the_mean_over_the_seeds) {
   EXPECT_THAT(csv(all), HasSubstr("\n\"a,\"\"b\",fgd,43,allocated_at_80,"));
   const auto& curve = all[0].inflated[0].curve;
   EXPECT_EQ(curve[0], 0);
-  EXPECT_NEAR(curve[50], 50, 4.5) << "one arrival requests up to 8 of 180 devices";
+  EXPECT_NEAR(curve[50], 50, 4.5) << "a single arrival may request up to 8 of the 180 devices";
   EXPECT_NEAR(curve[100], all[0].inflated[0].allocated[3], 1e-9);
   EXPECT_TRUE(std::ranges::is_sorted(curve));
 }
 
-TEST(Explain, tells_where_or_why_nowhere_in_a_filled_cluster) {
+TEST(Explain, reports_where_a_request_fits_in_a_filled_cluster_or_why_nowhere) {
   const Cluster cluster = cluster_of(30);
   const Trace trace = trace_of(cluster, 400);
   const auto shape = [&](std::string_view request, unsigned filled) {

@@ -9,18 +9,18 @@
 
 namespace carve::replay {
 
-struct Series {  // One trace under one strategy.
+struct Series {  // The results of one trace with one strategy.
   std::string trace;
   Strategy strategy;
   std::vector<uint64_t> seeds;
-  // In the order of the seeds; only one of the two is filled.
+  // In the order of the seeds. Only one of the two is filled.
   std::vector<Inflated> inflated;
   std::vector<Churned> churned;
 };
 
 struct Spread {
   double mean = 0;
-  double sd = 0;  // Standard deviation of a sample: divided by n - 1.
+  double sd = 0;  // Standard deviation of a sample (divisor n - 1).
 };
 Spread spread_of(const std::vector<double>&);
 

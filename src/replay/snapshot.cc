@@ -22,11 +22,12 @@ constexpr size_t max_nodes = 1'000'000;
 constexpr size_t max_placed_slices = 10'000'000;
 constexpr uint64_t max_cpu_milli = 100'000'000;           // Thousandths of a core.
 constexpr uint64_t max_memory_bytes = uint64_t{1} << 50;  // A pebibyte.
-// The limits of a node's slices (docs/kubernetes-node.md). A slice moves only among nodes of the same mode.
+// The limits of a node's slices (docs/kubernetes-node.md). A slice is moved only among nodes of the same
+// mode.
 constexpr std::string_view modes[] = {"memory-and-compute", "memory", "none", "exclusive"};
 constexpr std::string_view mode_without_isolation = "none";
 
-// Keeps the first error, and ignores what follows it.
+// Keeps the first error and ignores all later ones.
 class Reader {
  public:
   explicit Reader(const std::string& name) : name_(name) {}
@@ -41,9 +42,9 @@ class Reader {
     if (at.kind != Kind::object) return wrong(at, path, "is not an object");
     for (const auto& [name, value] : at.members)
       if (std::ranges::find(known, name) == known.end())
-        return wrong(value, path,
-                     fmt::format("there is no field '{}'; the fields are {}", name.substr(0, 40),
-                                 fmt::join(known, ", ")));
+        return wrong(
+            value, path,
+            fmt::format("unknown field '{}'; the fields are {}", name.substr(0, 40), fmt::join(known, ", ")));
   }
   static const Json* field(const Json& at, std::string_view name) {
     const auto found = std::ranges::find(at.members, name, &JsonMember::name);
@@ -57,7 +58,7 @@ class Reader {
   uint64_t number(const Json* at, const std::string& path, uint64_t most, uint64_t otherwise = 0) {
     if (at == nullptr) return otherwise;
     if (at->kind == Kind::number && at->number <= most) return at->number;
-    wrong(*at, path, fmt::format("{} is not a whole number from 0 to {}", shown(*at), most));
+    wrong(*at, path, fmt::format("{} must be a whole number from 0 to {}", shown(*at), most));
     return otherwise;
   }
   bool truth(const Json* at, const std::string& path, bool otherwise) {
@@ -65,11 +66,11 @@ class Reader {
     if (at->kind != Kind::boolean) wrong(*at, path, "is neither true nor false");
     return at->number != 0;
   }
-  // Returns the position of the word in the list, or 0 if it is not there.
+  // Returns the position of the word in the list, or 0 if it is not in the list.
   size_t one_of(const Json& at, const std::string& path, std::span<const std::string_view> words) {
     const auto found = std::ranges::find(words, at.kind == Kind::text ? std::string_view(at.text) : "");
     if (found != words.end()) return static_cast<size_t>(found - words.begin());
-    wrong(at, path, fmt::format("{} is not one of {}", shown(at), fmt::join(words, ", ")));
+    wrong(at, path, fmt::format("{} must be one of {}", shown(at), fmt::join(words, ", ")));
     return 0;
   }
   std::string word(const Json* at, const std::string& path, bool may_be_empty) {
@@ -79,7 +80,7 @@ class Reader {
                            std::ranges::all_of(at->text, [](char c) { return c >= ' ' && c <= '~'; });
     if (!good_word)
       wrong(*at, path,
-            fmt::format("{} is not a name; use printable ASCII of at most {} characters", shown(*at),
+            fmt::format("{} is not a valid name; use at most {} printable ASCII characters", shown(*at),
                         max_label_bytes));
     return good_word ? at->text : std::string();
   }
@@ -138,7 +139,7 @@ Snapshot::Node read_node(Reader& r, const Json& at, const std::string& path) {
     node.devices.push_back(state);
   }
   if (const Json* links = Reader::field(at, "links"); links != nullptr && r.good()) {
-    // The rows of the matrix of nvidia-smi, with its heading added.
+    // The rows of nvidia-smi's matrix, with its heading added.
     std::string matrix = "\t";
     for (size_t i = 0; i < node.devices.size(); ++i) matrix += fmt::format("GPU{} ", i);
     size_t row = 0;
@@ -159,7 +160,7 @@ Snapshot::Node read_node(Reader& r, const Json& at, const std::string& path) {
 }
 
 // Checks a request of this size on these devices, together with the entries above it in the document. Returns
-// the message of the first broken rule.
+// the message of the first violated rule.
 std::optional<std::string> refusal(const Snapshot::Node& node, const place::RequestShape& shape,
                                    place::DeviceSet set) {
   if (shape.cpu_milli > node.state.cpu_free)
@@ -188,7 +189,7 @@ std::optional<std::string> refusal(const Snapshot::Node& node, const place::Requ
   return std::nullopt;
 }
 
-// Takes the slice's part of the node, so that the next entry sees what is left.
+// Takes the slice's resources from the node, so that the next entry is checked against the remainder.
 void take(Snapshot::Node& node, const place::RequestShape& shape, place::DeviceSet set) {
   node.state.cpu_free -= shape.cpu_milli;
   node.state.host_free.count -= shape.host_memory.count;
@@ -293,7 +294,7 @@ Outcome<Snapshot> parse_snapshot(std::string_view text, const std::string& name)
       const auto [entry, fresh] = nodes.try_emplace(node.name, static_cast<uint32_t>(out.nodes.size()));
       if (!fresh)
         r.wrong(at, path + ".name",
-                fmt::format("'{}' is the name of nodes[{}] too", node.name, entry->second));
+                fmt::format("'{}' is already the name of nodes[{}]", node.name, entry->second));
       if (std::ranges::find(models, node.model) == models.end()) models.push_back(node.model);
       if (models.size() > place::max_models)
         r.wrong(at, path + ".model", fmt::format("more than {} models", place::max_models));
@@ -307,7 +308,8 @@ Outcome<Snapshot> parse_snapshot(std::string_view text, const std::string& name)
       if (!r.good()) break;
       const auto [entry, fresh] = held.try_emplace(one.name, static_cast<uint32_t>(out.held.size()));
       if (!fresh)
-        r.wrong(at, path + ".name", fmt::format("'{}' is the name of held[{}] too", one.name, entry->second));
+        r.wrong(at, path + ".name",
+                fmt::format("'{}' is already the name of held[{}]", one.name, entry->second));
       out.held.push_back(std::move(one));
     }
   if (!r.good()) return failure(FailureKind::invalid_argument, "{}", r.error);

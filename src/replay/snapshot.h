@@ -9,8 +9,8 @@
 //    "held":  [{"name": "a", "node": "n1", "devices": [0], "memory_bytes": 4294967296, "share_bp": 2000,
 //               "cpu_milli": 4000, "host_memory_bytes": 0, "application": "web", "models": ["A100"]}]}
 //
-// A snapshot that was read is valid: slices hold at most what a device has, and every slice satisfies the
-// hard rules. Any other document fails with an error that has file, line and field.
+// A snapshot that could be read is valid: slices hold no more than a device has, and every slice satisfies
+// the hard rules. Any other document is rejected with an error that has the file, line and field.
 #pragma once
 
 #include <string>
@@ -25,10 +25,10 @@ struct Snapshot {
   struct Node {
     std::string name;
     std::string model;
-    place::NodeState state;  // As if no slice were placed; its model is not set.
+    place::NodeState state;  // As if no slice were placed. Its model is not set.
     std::vector<place::DeviceState> devices;
     std::vector<std::string> uuids;  // One for each device. Empty if the document has none.
-    bool has_mode = false;           // Its slices stay on nodes of its mode.
+    bool has_mode = false;           // Its slices may only be moved to nodes of the same mode.
     std::optional<place::Topology> links;
   };
   struct PlacedSlice {
@@ -46,7 +46,7 @@ struct Snapshot {
 Outcome<Snapshot> parse_snapshot(std::string_view text, const std::string& name);
 Outcome<Snapshot> read_snapshot(const std::string& path);
 
-// The engine of a snapshot with all its slices. A strategy with a workload model gets the placed slices as
+// The engine of a snapshot, with all its slices. A strategy with a workload model gets the placed slices as
 // the model.
 struct Scene {
   place::Engine engine;

@@ -13,7 +13,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// Two nodes of two 80 GiB devices; "a" and "b" share the first, "c" has a little of the second node.
+// Two nodes with two devices of 80 GiB each. "a" and "b" share the first device, and "c" has a small part of
+// the second node.
 constexpr std::string_view fleet = R"({
   "nodes": [
     {"name": "n1", "model": "A100", "cpu_milli": 8000, "host_memory_bytes": 68719476736,
@@ -33,7 +34,7 @@ std::string with(std::string text, std::string_view from, std::string_view to) {
   return text.replace(at, from.size(), to);
 }
 
-TEST(Snapshot, is_read_with_every_slice_in_its_place) {
+TEST(Snapshot, is_read_with_every_slice_at_its_position) {
   const auto s = parse_snapshot(fleet, "f");
   ASSERT_TRUE(s) << s.error().message;
   const Scene scene(*s, Strategy::binpack);
@@ -47,7 +48,7 @@ TEST(Snapshot, is_read_with_every_slice_in_its_place) {
   EXPECT_EQ(f.topology(0)->link(0, 1), place::Link::nvlink);
 }
 
-TEST(Snapshot, devices_may_have_uuids_and_nodes_settings) {
+TEST(Snapshot, can_have_uuids_of_devices_and_settings_of_nodes) {
   constexpr std::string_view cluster = R"({
   "nodes": [
     {"name": "n1", "model": "A10", "mode": "memory", "policy": "native-burst-share",
@@ -63,19 +64,20 @@ TEST(Snapshot, devices_may_have_uuids_and_nodes_settings) {
   EXPECT_TRUE(scene.engine.fleet().node(0).isolates);
   EXPECT_EQ(scene.engine.fleet().node(0).policy, static_cast<uint8_t>(Policy::native_burst_share));
   EXPECT_FALSE(scene.engine.fleet().node(1).isolates);
-  EXPECT_EQ(s->held[0].shape.kinds, place::NodeKinds{1} << 1) << "it moves among nodes of its mode";
+  EXPECT_EQ(s->held[0].shape.kinds, place::NodeKinds{1} << 1)
+      << "the slice may move only among nodes of its mode";
   const std::pair<const char*, const char*> wrong[] = {{R"("mode": "memory")", R"("mode": "cgpu")"},
                                                        {R"("native-burst-share")", R"("burst")"},
                                                        {R"(["GPU-2"])", R"(["GPU-3"])"}};
-  const char* const messages[] = {"'cgpu' is not one of memory-and-compute, memory, none, exclusive",
-                                  "'burst' is not one of fixed-share", "node n1 has no device 'GPU-3'"};
+  const char* const messages[] = {"'cgpu' must be one of memory-and-compute, memory, none, exclusive",
+                                  "'burst' must be one of fixed-share", "node n1 has no device 'GPU-3'"};
   for (size_t i = 0; i < std::size(wrong); ++i)
     EXPECT_THAT(
         parse_snapshot(with(std::string(cluster), wrong[i].first, wrong[i].second), "f").error().message,
         HasSubstr(messages[i]));
 }
 
-TEST(Snapshot, errors_are_reported_with_file_line_and_field) {
+TEST(Snapshot, errors_have_file_line_and_field) {
   const struct {
     std::string_view from, to;
     const char* message;
@@ -102,20 +104,20 @@ TEST(Snapshot, errors_are_reported_with_file_line_and_field) {
        "f:10: held[2].devices: node n2 has 2 devices, counted from 0; 2 is not one of them"},
       {R"("node": "n2", "devices": [0])", R"("node": "n2", "devices": [0, 0])",
        "held[2].devices: device 0 occurs twice"},
-      {R"("name": "c")", R"("name": "a")", "f:10: held[2].name: 'a' is the name of held[0] too"},
-      {R"("name": "n2")", R"("name": "n1")", "nodes[1].name: 'n1' is the name of nodes[0] too"},
+      {R"("name": "c")", R"("name": "a")", "f:10: held[2].name: 'a' is already the name of held[0]"},
+      {R"("name": "n2")", R"("name": "n1")", "nodes[1].name: 'n1' is already the name of nodes[0]"},
       {R"("share_bp": 9000)", R"("share_bp": -1)",
-       "f:8: held[0].share_bp: -1 is not a whole number from 0 to 10000"},
-      {R"("share_bp": 9000)", R"("share_bp": "half")", "held[0].share_bp: 'half' is not a whole number"},
+       "f:8: held[0].share_bp: -1 must be a whole number from 0 to 10000"},
+      {R"("share_bp": 9000)", R"("share_bp": "half")", "held[0].share_bp: 'half' must be a whole number"},
       {R"("share_bp": 9000)", R"("share": 9000)",
-       "f:8: held[0]: there is no field 'share'; the fields are name, node"},
+       "f:8: held[0]: unknown field 'share'; the fields are name, node"},
       {R"("name": "a", )", "", "f:8: held[0]: 'name' is missing"},
       {R"("share_bp": 9000)", R"("share_bp": 1, "share_bp": 2)", "f:8: 'share_bp' occurs twice"},
       {R"(["X NV12", "NV12 X"])", R"(["X NV12", "SYS X"])",
        "f:4: nodes[0].links: line 3: column GPU0: GPU1 to GPU0 over the sockets' interconnect, and the "
        "opposite direction over NVLink"},
       {R"(["X NV12", "NV12 X"])", R"(["X NV12"])", "nodes[0].links: GPU1 has no line"},
-      {R"("trouble": "lost")", R"("trouble": 7)", "nodes[1].devices[1].trouble: 7 is not a name"},
+      {R"("trouble": "lost")", R"("trouble": 7)", "nodes[1].devices[1].trouble: 7 is not a valid name"},
       {R"("devices": [{"memory_bytes": 85899345920}, {"memory_bytes": 85899345920, "trouble": "lost"}])",
        R"("devices": 2)", "nodes[1].devices: is not a list"},
       {R"("held": [)", R"("held": [[[[[[[[[[[[[[[[[)", "is nested deeper than 16 levels"},
@@ -133,7 +135,7 @@ TEST(Snapshot, errors_are_reported_with_file_line_and_field) {
   EXPECT_THAT(read_snapshot("/nowhere").error().message, HasSubstr("/nowhere: cannot be opened"));
 }
 
-TEST(Snapshot, the_seventeenth_isolated_slice_is_one_too_many) {
+TEST(Snapshot, allows_sixteen_isolated_slices_per_device_but_not_seventeen) {
   std::string held;
   for (int i = 0; i < 17; ++i)
     held += fmt::format(R"({}{{"name": "t{}", "node": "n", "devices": [0], "memory_bytes": 1048576}})",
@@ -145,7 +147,7 @@ TEST(Snapshot, the_seventeenth_isolated_slice_is_one_too_many) {
               HasSubstr("f:17: held[16]: 't16' on node n, device 0: more than 16 isolated slices"));
 }
 
-TEST(Snapshot, explains_where_a_request_would_go_and_why_nowhere) {
+TEST(Snapshot, explains_where_a_request_would_be_placed_or_why_nowhere) {
   const auto s = *parse_snapshot(fleet, "f");
   const auto said = [&](std::string_view request) {
     const auto pod = parse_request(request, models_of(s));
@@ -157,7 +159,8 @@ TEST(Snapshot, explains_where_a_request_would_go_and_why_nowhere) {
   EXPECT_THAT(said("num_gpu=2,gpu_memory_mib=1024,gpu_milli=10"),
               HasSubstr("It would be placed on n1 (A100), devices 0, 1"));
   EXPECT_THAT(said("num_gpu=2,gpu_memory_mib=1024,gpu_milli=10"), HasSubstr("they are connected by NVLink"));
-  // 47 GiB and 5 % of the compute of n1's first device are free; only the second device can serve.
+  // On n1's first device, 47 GiB and 5 % of the compute are free, so only the second device can serve the
+  // request.
   EXPECT_THAT(said("gpu_memory_mib=40960,gpu_milli=200"),
               HasSubstr("It would be placed on n1 (A100), device 1"));
   EXPECT_THAT(
@@ -167,7 +170,7 @@ TEST(Snapshot, explains_where_a_request_would_go_and_why_nowhere) {
   EXPECT_FALSE(parse_request("gpu_memory_mib=x", models_of(s)));
 }
 
-TEST(Snapshot, the_plan_empties_devices_and_moves_no_slice) {
+TEST(Snapshot, gives_a_plan_that_empties_devices_without_moving_slices) {
   const auto s = *parse_snapshot(fleet, "f");
   const auto plan = nlohmann::json::parse(consolidation_json(s, Strategy::binpack, 1));
   EXPECT_EQ(plan["emptied"].size(), 1u);
@@ -181,8 +184,9 @@ TEST(Snapshot, the_plan_empties_devices_and_moves_no_slice) {
                         "No slice was moved."));
 }
 
-// Found by fuzzing: an exclusive slice gets the smallest device's memory from each device, even if that is 0.
-TEST(Snapshot, whole_devices_of_different_sizes_give_what_the_smallest_has) {
+// Found by fuzzing. An exclusive slice gets the smallest device's memory on each of its devices, even if that
+// is 0.
+TEST(Snapshot, limits_whole_devices_of_different_sizes_to_the_smallest) {
   for (const uint64_t smaller : {0u, 1u << 20}) {
     const auto s = parse_snapshot(
         fmt::format(
@@ -200,8 +204,8 @@ TEST(Snapshot, whole_devices_of_different_sizes_give_what_the_smallest_has) {
   }
 }
 
-// A slice that is bound to a model is not moved to another model.
-TEST(Snapshot, the_plan_keeps_models) {
+// A slice that is bound to a model must not be moved to another model.
+TEST(Snapshot, gives_a_plan_that_keeps_the_models_of_slices) {
   const std::string text =
       with(std::string(fleet), R"("name": "n2", "model": "A100")", R"("name": "n2", "model": "T4")");
   EXPECT_THAT(consolidation_table(*parse_snapshot(text, "f"), Strategy::binpack, 1), HasSubstr("0 moves"));
@@ -209,7 +213,7 @@ TEST(Snapshot, the_plan_keeps_models) {
   EXPECT_THAT(consolidation_table(*parse_snapshot(either, "f"), Strategy::binpack, 1), HasSubstr("1 moves"));
 }
 
-TEST(Json, a_value_knows_its_line) {
+TEST(Json, has_the_line_of_every_value) {
   const auto json = parse_json("{\n\"a\": 12\n,\n\"b\": [true,\n\n\"x\"]}", "f");
   ASSERT_TRUE(json) << json.error().message;
   EXPECT_EQ(json->line, 1u);
