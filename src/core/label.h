@@ -11,12 +11,13 @@
 namespace carve {
 
 inline constexpr unsigned max_labels = 64;
-inline constexpr unsigned max_label_bytes = 253;  // Of a key, value, model, account or application.
+inline constexpr unsigned max_label_bytes = 253;  // In bytes; for a key, value, model, account or
+                                                  // application.
 
 // The label with which a node pool sets the policy of its nodes.
 inline constexpr const char* policy_label = "vke.volcengine.com/mgpu-compute-policy";
 
-// What a label means to an agent.
+// The meanings that labels have for an agent.
 enum class LabelMeaning : uint8_t {
   none,
   policy,       // The node's compute policy: policy_label, carve.dev/compute-policy.

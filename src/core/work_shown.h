@@ -1,4 +1,4 @@
-// What the driver reports about a process's kernels on a device, which the process cannot falsify.
+// The driver's report about a process's kernels on a device, which the process cannot falsify.
 #pragma once
 
 #include <algorithm>

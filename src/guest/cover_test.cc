@@ -105,7 +105,7 @@ TEST(Coverage, covers_every_entry_point_that_takes_memory_or_launches) {
     if (!takes_something(name)) continue;
     ++seen;
     EXPECT_NE(row_of(rows, name), nullptr)
-        << name << " needs a row that says 'hooked' or 'exempt', with a reason";
+        << name << " needs a row with the status 'hooked' or 'exempt' and a reason";
   }
   EXPECT_GT(seen, 200u);
 }

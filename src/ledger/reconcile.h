@@ -59,7 +59,7 @@ struct Drift {
   std::string recorded;  // State in the ledger.
   std::string observed;  // Observed state.
   Resolution resolution;
-  std::string repair;            // What the repair did, as a past participle.
+  std::string repair;            // The result of the repair, as a past participle.
   std::optional<Change> change;  // The change of the ledger if the resolution is update_ledger.
 };
 

@@ -26,7 +26,7 @@ struct Copy {
   bool blocks = false;
   bool paced = true;  // For copies inside one device.
 
-  // Returns the launch that stands for copies of this kind and size class. The class is the two highest bits
+  // Returns the launch that represents copies of this kind and size class. The class is the two highest bits
   // of the size.
   Launch launch() const {
     const auto top = static_cast<unsigned>(std::bit_width(bytes));

@@ -1,5 +1,5 @@
 // Copies between one-dimensional arrays and linear memory; the forms with more dimensions are in copy.cc.
-// Offsets are in bytes. Of the forms before CUDA 3.2, only those without a device pointer are here, because
+// Offsets are in bytes. The forms before CUDA 3.2 are only included if they have no device pointer, because
 // device pointers had 32 bits and current addresses are longer.
 #include "sim/libcuda/array.h"
 #include "sim/libcuda/schedule.h"

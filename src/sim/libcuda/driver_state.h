@@ -35,8 +35,8 @@ struct CUstream_st;
 
 namespace carve::sim {
 
-// What this process does when an operation of a channel completes: it moves the bytes of a copy, records the
-// time of an event, or runs a host function.
+// The action of this process when an operation of a channel completes: it moves the bytes of a copy, records
+// the time of an event, or runs a host function.
 struct Effect {
   uint64_t sequence = 0;
   std::function<void(uint64_t end_ns)> run;

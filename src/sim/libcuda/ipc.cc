@@ -18,7 +18,7 @@ struct MemoryHandle {
   uint64_t magic;
   uint32_t device, segment;
   uint64_t serial;
-  uint64_t offset, bytes;  // Of the allocation; `offset` is its position in the block.
+  uint64_t offset, bytes;  // Size of the allocation, and its position in the block.
   uint32_t client, reserved;
   uint64_t generation;  // Generation of the exporter.
 };

@@ -308,7 +308,7 @@ EXPORT CUresult cuStreamAddCallback_ptsz(CUstream s, CUstreamCallback f, void* d
 
 namespace {
 
-// Of a stream's attributes, only the priority has an effect; the others are policies for caches and memory
+// Only the priority of a stream's attributes has an effect; the others are policies for caches and memory
 // domains.
 CUresult get_attribute(CUstream handle, CUstreamAttrID which, CUstreamAttrValue* out) {
   At a;

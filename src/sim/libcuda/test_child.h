@@ -32,12 +32,12 @@
     for (int waited = 0; waited < 20'000 && !(condition); ++waited) usleep(1000); \
     REQUIRE(condition);                                                           \
   } while (false)
-#define OK(call)                                                                         \
-  do {                                                                                   \
-    if (const CUresult ok_result = (call); ok_result != CUDA_SUCCESS) {                  \
-      std::fprintf(stderr, "%s:%d: %s says %d\n", __FILE__, __LINE__, #call, ok_result); \
-      _exit(1);                                                                          \
-    }                                                                                    \
+#define OK(call)                                                                             \
+  do {                                                                                       \
+    if (const CUresult ok_result = (call); ok_result != CUDA_SUCCESS) {                      \
+      std::fprintf(stderr, "%s:%d: %s returned %d\n", __FILE__, __LINE__, #call, ok_result); \
+      _exit(1);                                                                              \
+    }                                                                                        \
   } while (false)
 
 namespace carve::sim {

@@ -1,7 +1,7 @@
-// How much of the device's memory is in use, and by whom. The driver gives memory to contexts in blocks of 2
-// MiB and keeps a static reserve for itself; a context costs an overhead before its first allocation.
-// Processes share only these amounts. Each process keeps its own addresses (sim/libcuda/heap.h), because no
-// process may see another one's pointers.
+// The amounts of the device's memory that contexts and clients use. The driver gives memory to contexts in
+// blocks of 2 MiB and keeps a static reserve for itself; a context costs an overhead before its first
+// allocation. Processes share only these amounts. Each process keeps its own addresses (sim/libcuda/heap.h),
+// because no process may see another one's pointers.
 //
 // The functions are pure, as in the engine; the caller holds the device's lock.
 #pragma once

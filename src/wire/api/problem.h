@@ -17,7 +17,7 @@ struct Problem {
   std::string type = "about:blank";   // "carve:already-exists", "carve:insufficient-capacity", ...; stable.
   std::string title;                  // The kind of failure, the same for each type.
   uint32_t status = 500;              // The HTTP status.
-  std::string detail;                 // What failed in this case: the object, the value, and how to fix it.
+  std::string detail;                 // The failure in this case: the object, the value, and how to fix it.
   std::vector<std::string> reasons;   // One per device, if a request did not fit.
   std::optional<FieldErrors> errors;  // For a document with invalid fields (carve:invalid).
 };

@@ -79,8 +79,8 @@ struct SlicePart {
   std::string uuid;
   std::string device_name;  // As of the grant.
   uint64_t quota_bytes = 0;
-  uint64_t usable_bytes = 0;   // Of the device, as of the grant.
-  uint64_t native_bytes = 0;   // Of the device, as of the grant.
+  uint64_t usable_bytes = 0;   // The device's, as of the grant.
+  uint64_t native_bytes = 0;   // The device's, as of the grant.
   uint64_t charged_bytes = 0;  // Bytes that count against the quota now.
   uint64_t used_bytes = 0;     // Driver-reported bytes of the slice's processes.
   uint64_t peak_bytes = 0;     // The most bytes that were ever charged.

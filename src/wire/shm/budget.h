@@ -224,7 +224,7 @@ inline bool grows(uint64_t from, uint64_t to, const OwnSpare& own) {
   return to > from - std::min(from, withdrawn_between(own.returned.from, own.returned.to));
 }
 
-// What the writer of a change learns from it.
+// The information that the writer of a change gets from it.
 struct Learned {
   bool other_writer = false;  // The previous change was another lane's.
   uint32_t returned = 0;      // Holding::returned of the lane; in move(), of the lane `less`.

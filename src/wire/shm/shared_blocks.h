@@ -6,9 +6,9 @@
 // export the bytes move from the exporter's lane to the lane of a SharedBlock, in one exchange (budget.h,
 // move()). They are released when both of these hold:
 //
-//   1. No process holds the block. A process sets its bit in `holder` before it asks the driver for the
-//      memory, and clears the bit after the driver released the memory. The agent clears the bits of a dead
-//      process.
+//   1. No process holds the block. A process sets its bit in `holder` before it requests the memory from the
+//      driver, and clears the bit after the driver has released the memory. The agent clears the bits of a
+//      dead process.
 //   2. No descriptor names the block. The exporter locks one byte of each exported descriptor, at the offset
 //      `name` (F_OFD_SETLK). The kernel drops the lock with the last copy of the descriptor, and lists all
 //      locks in /proc/locks. Memory that is opened by a handle has no descriptor.
@@ -238,7 +238,7 @@ bool lower_pool(Charges& charges, unsigned index, unsigned slot, Stop stop = {},
   return lowered;
 }
 
-// What can be done with a block now.
+// The action that is possible for a block now.
 enum class SharedBlockUse { in_use, has_no_holder, may_have_descriptors };
 inline SharedBlockUse use_of(const Charges& charges, const SharedBlock& block) {
   if (state_of(block.state.load()) != SharedBlockState::held || has_holder(block))
