@@ -23,8 +23,7 @@ struct Amounts {
   uint64_t spill_bytes = 0;                    // On each device, in host memory beyond the quota.
   uint32_t devices = 1;                        // Number of different devices.
   bool exclusive = false;                      // Whole devices.
-  std::optional<Isolation> isolation;          // If absent, the node's setting, or otherwise as much as the
-                                               // amounts allow.
+  std::optional<Isolation> isolation;          // If absent, the node's, or as much as the amounts allow.
   std::optional<Policy> policy;                // If absent, the policy of the device.
   std::optional<LatencyClass> latency_class;   // If absent, batch.
   std::optional<Strategy> strategy;            // If absent, the strategy of the node.

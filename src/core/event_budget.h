@@ -62,8 +62,7 @@ class EventBudgets {
  public:
   static constexpr uint64_t burst = 1000;  // Per cause. Enough to grant and start 256 replicas.
   static constexpr int64_t interval_ns = 1'000'000'000;
-  static constexpr int causes_at_once = 4;   // Number of causes that may use up their whole budgets at the
-                                             // same time.
+  static constexpr int causes_at_once = 4;   // Number of causes that may use their whole budgets at once.
   static constexpr size_t max_causes = 250;  // Causes without a reserve. Further ones share `others`.
   static constexpr const char* others = "others";
 

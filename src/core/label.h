@@ -11,8 +11,7 @@
 namespace carve {
 
 inline constexpr unsigned max_labels = 64;
-inline constexpr unsigned max_label_bytes = 253;  // In bytes; for a key, value, model, account or
-                                                  // application.
+inline constexpr unsigned max_label_bytes = 253;  // Key, value, model, account or application, in bytes.
 
 // The label with which a node pool sets the policy of its nodes.
 inline constexpr const char* policy_label = "vke.volcengine.com/mgpu-compute-policy";

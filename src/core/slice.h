@@ -121,8 +121,7 @@ struct SlicePart {
   Bytes memory;
   Share share;             // 0 if no share was requested.
   Bytes spill;             // Bytes beyond the quota, as managed memory in host memory; 0 if none.
-  Bytes usable = {};       // Usable memory of the device at the grant, by which invoices divide; 0 if
-                           // unknown.
+  Bytes usable = {};       // Usable memory of the device at the grant, the divisor in invoices; 0 if unknown.
   Bytes native = {};       // Native memory of the device at the grant.
   std::string model = {};  // The device's name at the grant: "NVIDIA A10".
 

@@ -19,8 +19,7 @@ enum class DriftKind : uint8_t {
   device_resized,         // The size of the device has changed.
   device_too_small,       // The device is now smaller than the bytes held by its slices.
   device_gone,            // The ledger has a device that the driver does not report.
-  end_lost,               // A slice that is live in the ledger had ended before the ledger lost its newest
-                          // changes.
+  end_lost,               // A live slice of the ledger had ended before the newest changes were lost.
   terms_lost,             // A slice's change of terms is among the lost changes.
   record_lost,            // A state file describes a slice for which the ledger has no record.
   record_unreadable,      // As above, but the slice does not fit next to the others.

@@ -11,22 +11,20 @@ namespace carve::load {
 
 enum class Lookup { dlsym, getproc };
 
-// Every entry point that this program calls, with the type of its declaration. clang-format off
-#define CARVE_LOAD_ENTRIES(X)                                                                                \
-  X(cuInit)                                                                                                  \
-  X(cuGetErrorName) X(cuGetErrorString) X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetUuid)                \
-      X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease_v2) X(cuCtxSetCurrent) X(cuCtxSynchronize)     \
-          X(cuMemAlloc_v2) X(cuMemAllocPitch_v2) X(cuMemAllocManaged) X(cuMemFree_v2) X(cuMemGetInfo_v2)     \
-              X(cuMemsetD32_v2) X(cuMemcpyHtoD_v2) X(cuMemcpyDtoH_v2) X(cuMemcpyHtoDAsync_v2)                \
-                  X(cuMemcpyDtoHAsync_v2) X(cuMemAllocHost_v2) X(cuMemFreeHost) X(cuModuleLoadData)          \
-                      X(cuModuleGetFunction) X(cuModuleUnload) X(cuLaunchKernel)                             \
-                          X(cuLaunchCooperativeKernel) X(cuStreamCreate) X(cuStreamDestroy_v2)               \
-                              X(cuStreamSynchronize) X(cuEventCreate) X(cuEventRecord) X(cuEventSynchronize) \
-                                  X(cuEventElapsedTime) X(cuEventDestroy_v2) X(cuGraphCreate)                \
-                                      X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphExecDestroy)  \
-                                          X(cuGraphDestroy)
-// Entry points that drivers before CUDA 12 (470) lack. Their pointers are null with such a driver; `required`
-// checks them before a call.
+// Every entry point that this program calls, with the type of its declaration.
+// clang-format off
+#define CARVE_LOAD_ENTRIES(X) \
+  X(cuInit) X(cuGetErrorName) X(cuGetErrorString) X(cuDeviceGetCount) X(cuDeviceGet) \
+  X(cuDeviceGetUuid) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease_v2) \
+  X(cuCtxSetCurrent) X(cuCtxSynchronize) X(cuMemAlloc_v2) X(cuMemAllocPitch_v2) \
+  X(cuMemAllocManaged) X(cuMemFree_v2) X(cuMemGetInfo_v2) X(cuMemsetD32_v2) X(cuMemcpyHtoD_v2) \
+  X(cuMemcpyDtoH_v2) X(cuMemcpyHtoDAsync_v2) X(cuMemcpyDtoHAsync_v2) X(cuMemAllocHost_v2) \
+  X(cuMemFreeHost) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuModuleUnload) X(cuLaunchKernel) \
+  X(cuLaunchCooperativeKernel) X(cuStreamCreate) X(cuStreamDestroy_v2) \
+  X(cuStreamSynchronize) X(cuEventCreate) X(cuEventRecord) X(cuEventSynchronize) \
+  X(cuEventElapsedTime) X(cuEventDestroy_v2) X(cuGraphCreate) \
+  X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphExecDestroy) X(cuGraphDestroy)
+// Entry points that drivers before CUDA 12 (470) lack. They are null there; `required` checks them first.
 #define CARVE_LOAD_LATER_ENTRIES(X) X(cuLaunchKernelEx) X(cuGraphAddKernelNode_v2)
 // clang-format on
 

@@ -22,8 +22,7 @@ uint64_t ns_since(Clock::time_point start) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
 }
 
-constexpr size_t max_latencies = 1 << 16;  // Per process. If there are more, a uniform sample is kept
-                                           // (reservoir sampling).
+constexpr size_t max_latencies = 1 << 16;  // Per process. If there are more, a uniform sample is kept.
 constexpr unsigned kernels_per_graph = 10;
 
 struct Block {

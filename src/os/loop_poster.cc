@@ -42,8 +42,7 @@ void LoopPoster::run() const {
 }
 
 void LoopPoster::end() const {
-  std::vector<std::function<void()>> dropped;  // Destroyed without holding the lock, with everything that
-                                               // they own.
+  std::vector<std::function<void()>> dropped;  // Destroyed without holding the lock, with all that they own.
   const MutexLock lock(shared_->mutex);
   shared_->has_ended = true;
   dropped.swap(shared_->calls);

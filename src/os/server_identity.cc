@@ -58,9 +58,7 @@ std::optional<uint32_t> untrusted_server(int socket, const char* service_user) {
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &server, &size) != 0) return UINT32_MAX;
   const ServerCredentials credentials{.uid = server.uid, .pid = server.pid};
   ClientUids client{.effective = geteuid(), .uid_map = {}, .service = {}, .trusted = {}};
-  if (is_trusted(credentials, client))
-    return std::nullopt;  // This is nearly always the case; the rest reads
-                          // files.
+  if (is_trusted(credentials, client)) return std::nullopt;  // Nearly always; the rest reads files.
   if (service_user != nullptr) client.service = user_id(service_user);
   const char* listed = std::getenv(trusted_uids_variable);
   client.trusted = listed != nullptr ? listed : "";

@@ -80,8 +80,7 @@ class Fragments {
     unsigned cpu_after;                            // CPU level after the request.
     int64_t before = 0;                            // The useful amount now.
     int64_t rest = 0;                              // Sum of `part`.
-    std::array<int64_t, max_node_devices> part{};  // Part of each device in `useful`, with the CPU that is
-                                                   // left.
+    std::array<int64_t, max_node_devices> part{};  // Part of each device in `useful`, with the remaining CPU.
     std::array<Tally, max_multi_levels> tally{};
   };
 
@@ -139,8 +138,8 @@ class Fragments {
   unsigned memory_levels_ = 1;
   unsigned cpu_levels_ = 1;
   std::array<uint8_t, 10001> share_level_{};
-  std::vector<uint32_t> cpu_;                             // Ascending; cpu_level() counts the values that are
-                                                          // not above a given one.
+  std::vector<uint32_t> cpu_;                             // Ascending; cpu_level() counts the values up to a
+                                                          // given one.
   std::array<std::vector<uint64_t>, max_models> memory_;  // By model, ascending, with equal lengths.
   std::vector<int64_t> served_ = std::vector<int64_t>(max_models);  // [model][memory][share][cpu] -> weight.
   std::vector<Multi> multi_;

@@ -134,9 +134,7 @@ TEST(Fragments, include_compute_without_memory_and_memory_without_compute) {
 TEST(Bucket, is_the_rounded_value_of_the_logistic_function) {
   for (double milli = -8000; milli <= 8000; milli += 7.3) {
     const double exact = 100 / (1 + std::exp(-milli / 1000));
-    if (std::abs(exact - std::round(exact)) < 1e-3)
-      continue;  // So near a limit, the table decides and not
-                 // exp().
+    if (std::abs(exact - std::round(exact)) < 1e-3) continue;  // Near a limit, exp() is too inexact.
     EXPECT_EQ(bucket(static_cast<int64_t>(milli * 10 * static_cast<double>(certain))), std::floor(exact))
         << milli;
   }

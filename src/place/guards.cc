@@ -296,9 +296,7 @@ void Guards::settle(const Fleet& fleet) {
     for (uint32_t n = 0; n < fleet.nodes(); ++n) {
       if (missing > 0 ? kept_[n] != 0 : (kept_[n] & bit) == 0) continue;
       const uint32_t slices = to_drain(fleet, type, n);
-      if (missing < 0)
-        candidates_.emplace_back(~slices, n);  // To release kept nodes: those with the most
-                                               // slices.
+      if (missing < 0) candidates_.emplace_back(~slices, n);  // To release the nodes with the most slices.
       if (missing > 0 && slices != never) candidates_.emplace_back(slices, n);
     }
     const auto count = std::min(candidates_.size(), static_cast<size_t>(missing > 0 ? missing : -missing));

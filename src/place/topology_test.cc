@@ -53,8 +53,7 @@ TEST(Topology, chooses_the_smallest_of_the_tightest_groups_that_fit) {
     DeviceSet liked;
     DeviceSet chosen;
   } rows[] = {
-      {0b11111111, 2, 0, 0b00000011},           // The NVLink pair, not two devices of the NVLink group of
-                                                // four.
+      {0b11111111, 2, 0, 0b00000011},           // The NVLink pair, not two devices of the larger group.
       {0b11111110, 2, 0, 0b00110000},           // The pair is incomplete, so two of the group of four.
       {0b00001110, 2, 0, 0b00001100},           // There is no NVLink, so below one switch.
       {0b00001010, 2, 0, 0b00001010},           // Below one socket.

@@ -17,8 +17,7 @@ struct ChurnPlan {
   unsigned load_permille = 950;
   Lifetimes lifetimes = Lifetimes::exponential;
   static constexpr uint64_t any_length = uint64_t{1} << 40;
-  uint64_t longest_seconds = any_length;  // Maximum of the trace's lifetimes; longer ones are shortened to
-                                          // it.
+  uint64_t longest_seconds = any_length;  // Maximum of the trace's lifetimes; longer ones are cut.
   uint64_t warmup = 40'000;               // Arrivals that are not counted.
   uint64_t counted = 100'000;             // Number of arrivals after them that are counted.
 };

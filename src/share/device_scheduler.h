@@ -149,8 +149,7 @@ class DeviceScheduler {
     Ns paused = 0;               // Charged time when it was last seen idle under its lease.
     Ns drain = 0;                // Recent maximum of its drain times.
     Ns surprise = 1 * ms;        // Large if recent drains ended earlier than expected.
-    Ns credit = 0;               // Overlap that the driver's count supports and that has not been charged
-                                 // yet.
+    Ns credit = 0;               // Overlap that the driver's count supports and that is not charged yet.
     Ns own = 0;                  // Charged without needing support since the last support().
     bool is_shown = false;       // The driver's last count was not 0.
     bool is_doubtful = false;    // It claims work or takes leases although the driver's last count was 0.
@@ -205,8 +204,7 @@ class DeviceScheduler {
   Ns lease_used_ = 0;
   Ns lease_worked_ = 0;  // Time in the current lease during which the holder had work on the device.
   Ns pause_ = 0;         // Pause of the lease holder that has not been charged yet.
-  Ns unused_ = 0;        // Time in the current lease during which another client waited and the holder was
-                         // idle.
+  Ns unused_ = 0;        // Time in the current lease with the holder idle and another client waiting.
   bool draining_ = false;
   // When the drain began, and the first and the earliest estimate of its end.
   Ns drain_began_ = 0, drain_expected_ = 0, drain_ends_ = 0;

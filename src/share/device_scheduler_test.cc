@@ -55,8 +55,7 @@ TEST(Device, passes_the_device_on_if_its_lease_holder_is_removed) {
 // and the hardware switches between the clients.
 bool all_are_equal_natives(const Script& s) {
   bool any = false;
-  std::optional<Share> share;  // The same for all clients with a share; the others have the mean, which is
-                               // equal.
+  std::optional<Share> share;  // The same for all clients with a share; the others have the mean.
   for (unsigned p = 0; p < s.seen.size(); ++p) {
     if (!s.device.present(p)) continue;
     any = true;

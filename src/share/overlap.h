@@ -12,8 +12,7 @@ using Parts = std::array<Ns, max_clients>;  // By client.
 
 // The evidence for a client's claim.
 struct Support {
-  Ns credit = 0;          // Time that the driver showed and that has not been charged yet; `never` if
-                          // unlimited.
+  Ns credit = 0;          // Time shown by the driver and not charged yet; `never` if unlimited.
   bool is_shown = false;  // The driver's last count was not 0.
 };
 using Supports = std::array<Support, max_clients>;  // By client.

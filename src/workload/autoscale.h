@@ -26,8 +26,7 @@ struct AutoscaleTerms {
 
 struct AutoscaleInput {
   unsigned ready = 0;                  // Replicas that carry the load.
-  std::optional<uint64_t> load_milli;  // Thousandths of the metric, over all replicas. No value if it is not
-                                       // measured.
+  std::optional<uint64_t> load_milli;  // Thousandths of the metric, over all replicas; unset if not measured.
   // Number of replicas that have a slice, if the last request for another slice was rejected for lack of
   // capacity.
   std::optional<unsigned> fits;

@@ -26,8 +26,7 @@
 
 namespace carve::workload {
 
-inline constexpr Ns node_silence_ns = 10 * second_ns;  // A node that has not responded for this long is
-                                                       // considered stopped.
+inline constexpr Ns node_silence_ns = 10 * second_ns;  // A node without a response for this long is stopped.
 inline constexpr Ns default_expected_start_ns = 600 * second_ns;
 
 inline constexpr std::string_view compute_policy_label = "carve.dev/compute-policy";

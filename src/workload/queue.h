@@ -153,8 +153,7 @@ struct QueueAction {
 
 enum class WaitReason : uint8_t {
   capacity,     // The job is the head and does not fit now.
-  quota,        // The job is the head and beyond its quota, while the head of another queue waits within its
-                // quota.
+  quota,        // The job is the head, but beyond its quota, and another head waits within its quota.
   max_running,  // The job is the head, and its queue already runs the maximum number of jobs.
   max_slices,   // The job is the head, and its queue already has the maximum number of slices.
   behind_head,

@@ -40,10 +40,8 @@
 namespace carve::workload {
 
 inline constexpr unsigned max_replicas = 64;          // Maximum per service.
-inline constexpr size_t max_service_name_bytes = 48;  // With revision and index, the slice name has at most
-                                                      // 63.
-inline constexpr Ns min_ready_ns = 5 * second_ns;     // A replica is available once it has been ready for
-                                                      // this time.
+inline constexpr size_t max_service_name_bytes = 48;  // With revision and index a slice name has at most 63.
+inline constexpr Ns min_ready_ns = 5 * second_ns;     // An available replica has been ready for this time.
 inline constexpr Ns ready_without_port_ns =
     second_ns;  // Run time after which a replica without a port counts as ready.
 inline constexpr Ns default_grace_ns = 30 * second_ns;  // Time from SIGTERM to SIGKILL.
@@ -54,8 +52,7 @@ inline constexpr unsigned probe_failures = 3;  // A replica is not ready after t
 
 struct Rollout {
   unsigned max_surge = 1;        // Maximum number of slices beyond the number of replicas.
-  unsigned max_unavailable = 0;  // Number of replicas that a rollout may remove before their successors are
-                                 // available.
+  unsigned max_unavailable = 0;  // Replicas that a rollout may remove before their successors are available.
   Ns progress_deadline = default_progress_ns;  // Longest time between two steps of a rollout.
 };
 
@@ -105,8 +102,7 @@ enum class ProgramState : uint8_t { not_started, running, exited };
 enum class ProgramEnd : uint8_t {
   failed,
   succeeded,  // Its exit status is 0.
-  lost,       // Its exit status is unknown, because its machine or supervisor ended. Does not count as
-              // finished.
+  lost,       // Its exit status is unknown, because its machine or supervisor ended. Not finished.
 };
 enum class EndpointState : uint8_t {
   absent,    // The endpoint does not know the replica.

@@ -25,8 +25,7 @@ class History {
     for (Replica& replica : machines_.observed.replicas)
       if (dice_() % 25 == 0 && replica.program == ProgramState::running)
         machines_.exit(replica, now_), ++crashes;
-    if (dice_() % 50 == 0 && !machines_.observed.replicas.empty()) {  // A slice is lost together with its
-                                                                      // device.
+    if (dice_() % 50 == 0 && !machines_.observed.replicas.empty()) {  // A slice is lost with its device.
       machines_.observed.replicas.erase(machines_.observed.replicas.begin());
       machines_.observed.refusal.reset();
     }

@@ -20,8 +20,7 @@ namespace {
 constexpr int64_t pause_ns = 50'000'000;
 constexpr char attach_limit[] = "; at most 30 s";
 static_assert(attach_patience_ns == 30'000'000'000);
-constexpr int64_t quiet_ns = 2'000'000'000;  // A restart of the agent takes less time than this and is not
-                                             // reported.
+constexpr int64_t quiet_ns = 2'000'000'000;  // Shorter waits are not reported, such as restarts of the agent.
 constexpr unsigned page_count = 3;
 
 int64_t now_ns() {

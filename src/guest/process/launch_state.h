@@ -93,8 +93,7 @@ struct alignas(64) ThreadLaunchState {
   uint64_t context;
   uint64_t in_flight_limit;  // Limit of work in flight (ns).
   uint64_t in_flight;        // Estimated ns of the work before fences in flight.
-  uint64_t without_slot;     // Estimated ns in streams without a slot; unfenced until the thread waits for
-                             // all its work.
+  uint64_t without_slot;     // Estimated ns in streams without a slot; unfenced until the thread waits.
 
   // For updates of estimates (launch/busy_time.cc, poll_fences): the time of the last poll, and the
   // observations of an interval in which the device always had work of this thread.
@@ -133,8 +132,7 @@ struct alignas(64) StreamSlot {
 
 // The page that the device writes to, at its address on each device.
 struct FencePage {
-  SpinLock lock;                   // Held while assigning slots and registering the page, never while
-                                   // waiting.
+  SpinLock lock;                   // Held to assign slots and to register the page, never while waiting.
   std::atomic<uint32_t> refusals;  // Consecutive refusals of a fence.
   std::atomic<uint64_t> address[shm::max_devices];
   StreamSlot stream[shm::work_streams];

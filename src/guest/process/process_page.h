@@ -101,8 +101,7 @@ struct Process {
   Primary primary[shm::max_devices];
   std::atomic<unsigned> next_lane;  // Counts the charging threads; each begins with the next lane.
   LaneState lane[budgets][shm::lanes];
-  Records allocations;  // By pointer or handle, for linear memory, arrays, imports and suballocations of
-                        // pools.
+  Records allocations;  // By pointer or handle: linear memory, arrays, imports, suballocations of pools.
   Records contexts;
   Records green;    // Green contexts: `uses` is the device's ordinal.
   Records on_host;  // By pointer: bytes of an allocation in host memory (memory/spill.h).

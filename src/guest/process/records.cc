@@ -129,9 +129,7 @@ void Records::erase(Shard& shard, uint32_t free_block) {
   uint32_t gap = free_block;
   for (uint32_t next = (gap + 1) & mask; shard.slots[next].key != 0; next = (next + 1) & mask) {
     const uint32_t wants = home(shard.slots[next].key, shard.capacity);
-    if (((next - wants) & mask) < ((next - gap) & mask))
-      continue;  // The record is between its home and the
-                 // gap.
+    if (((next - wants) & mask) < ((next - gap) & mask)) continue;  // It is between its home and the gap.
     shard.slots[gap] = shard.slots[next];
     gap = next;
   }

@@ -48,9 +48,7 @@ unsigned find_and_hold(Process& p, uint64_t name) REQUIRES(p.sharing) {
     const bool held_already = shm::has_holder(charges.block[block], p.slot);
     shm::add_holder(charges.block[block], p.slot);
     if (shm::is_held(charges.block[block], name)) return block;
-    if (tries + 1 == join_attempts)
-      return block;  // Held by the bit, whatever the other process does with
-                     // the block.
+    if (tries + 1 == join_attempts) return block;  // Held by the bit, whatever the other process does.
     if (!held_already) shm::remove_holder(charges.block[block], p.slot);
     sched_yield();
   }

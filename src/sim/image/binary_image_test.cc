@@ -100,8 +100,7 @@ TEST(BinaryImage, has_its_length_in_its_headers) {
     EXPECT_EQ(binary_extent(sample(name).data()), sample(name).size()) << name;
   const std::string cubin = sample("sm_86.cubin");
   const size_t extent = binary_extent(cubin.data());
-  EXPECT_LE(extent, cubin.size());  // The bytes after the sections are only used by the loader of real
-                                    // hardware.
+  EXPECT_LE(extent, cubin.size());  // Only the loader of real hardware uses the bytes after the sections.
   Image image;
   EXPECT_EQ(parse_binary(std::string_view(cubin).substr(0, extent), 86, &image), ImageError::none);
   EXPECT_EQ(binary_extent("not an image, but 64 bytes long, so that a header can be read."), 0u);

@@ -39,8 +39,7 @@ TEST_F(DriverTest, memory_bound_to_a_multicast_object_stays_allocated_until_it_i
         const CUmemGenericAllocationHandle mine = memory(0, 32 * MiB), theirs = memory(1, 32 * MiB);
         const auto bind = CU(cuMulticastBindMem);
         OK(CU(cuMulticastAddDevice)(object, 0));
-        REQUIRE(bind(object, 0, mine, 0, 32 * MiB, 0) == CUDA_ERROR_INVALID_VALUE);  // One device has not
-                                                                                     // been added.
+        REQUIRE(bind(object, 0, mine, 0, 32 * MiB, 0) == CUDA_ERROR_INVALID_VALUE);  // A device is missing.
         REQUIRE(CU(cuMulticastAddDevice)(object, 0) == CUDA_ERROR_INVALID_VALUE);
         OK(CU(cuMulticastAddDevice)(object, 1));
         OK(bind(object, 0, mine, 0, 16 * MiB, 0));

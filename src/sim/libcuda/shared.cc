@@ -162,9 +162,7 @@ Shared::~Shared() {
   Device& d = *p.set.devices[device_];
   const std::lock_guard registered(registry().mutex);
   const auto known = registry().open.find({device_, index_, serial_});
-  if (known == registry().open.end() || !known->second.expired())
-    return;  // It was opened again in the
-             // meantime.
+  if (known == registry().open.end() || !known->second.expired()) return;  // It is open again.
   registry().open.erase(known);
   const Locked lock(d);
   if (d.segments[index_].serial != serial_) return;

@@ -198,8 +198,7 @@ TEST_F(DriverTest, exported_memory_outlives_its_exporter_and_is_freed_with_its_l
               const CUdeviceptr at = mapped(h, 100 * MiB);
               OK(CU(cuMemRelease)(h));
               kill(exporter, SIGKILL);
-              EVENTUALLY(free_now() == both + 256 * MiB);  // Its context has been destroyed, but not its
-                                                           // memory.
+              EVENTUALLY(free_now() == both + 256 * MiB);  // Its context is destroyed, its memory is not.
               std::vector<char> bytes(100 * MiB);
               OK(CU(cuMemcpyDtoH_v2)(bytes.data(), at, bytes.size()));
               REQUIRE(bytes[0] == 0x41 && bytes.back() == 0x41);

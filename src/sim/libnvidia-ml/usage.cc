@@ -22,8 +22,7 @@ struct Usage {
 // Returns one row per process that is visible from this pid namespace.
 std::vector<Usage> processes(Device& d, unsigned index, uint64_t now) {
   const Locked lock(d,
-                    lock_timeout);  // Without the lock the amounts are still right, because each is a single
-                                    // word.
+                    lock_timeout);  // Without the lock the amounts are right too, because each is one word.
   if (lock.held()) sweep(the_set(), index, now, true);
   std::vector<Usage> rows;
   const auto add = [&](int pid, uint64_t bytes) {
@@ -114,8 +113,7 @@ struct Work {
 // Returns a sample for each live process that was recorded after `since_us`. A sample has the time of the
 // process's last record, and the sum of its percentages divided by the number of periods since `since_us`.
 std::vector<Work> work_since(Device& d, unsigned index, uint64_t since_us) {
-  static const uint64_t utc_offset_us = utc_us() - now_ns() / 1000;  // Computed once, so that no time stamp
-                                                                     // shifts.
+  static const uint64_t utc_offset_us = utc_us() - now_ns() / 1000;  // Computed once, so stamps never shift.
   std::vector<Work> rows;
   const Locked lock(d, lock_timeout);
   if (lock.held()) {

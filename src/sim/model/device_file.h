@@ -24,8 +24,7 @@ inline constexpr unsigned max_devices = 16;   // In a set.
 inline constexpr unsigned max_contexts = 64;  // On a device; the driver refuses the 65th.
 inline constexpr unsigned max_work_samples = 64;
 inline constexpr unsigned max_channels = 64;     // In a context; streams beyond them share one.
-inline constexpr unsigned ring_size = 1024;      // Operations in flight in one channel; beyond that a launch
-                                                 // blocks.
+inline constexpr unsigned ring_size = 1024;      // Operations in flight in one channel; then a launch blocks.
 inline constexpr unsigned copy_engines = 3;      // To the device, from it, inside it.
 inline constexpr unsigned max_dependencies = 3;  // Per operation; further ones are joined by marks.
 inline constexpr unsigned max_clients = 1024;    // Processes attached to a set.
@@ -249,12 +248,10 @@ struct Accounted {
 struct Accounting {
   uint32_t on;
   uint32_t reserved;
-  uint64_t utc_offset_ns;  // Offset of CLOCK_REALTIME when accounting was turned on, so that no start time
-                           // changes later.
+  uint64_t utc_offset_ns;              // Offset of CLOCK_REALTIME at the start, so that no start time shifts.
   uint64_t running[max_clients / 64];  // Bit per entry of `clients` in use.
   Accounted clients[max_clients];      // By the client's slot.
-  uint64_t ended_count;                // Processes ended so far; number n is stored at ended[n %
-                                       // max_accounted].
+  uint64_t ended_count;                // Processes ended so far; number n is at ended[n % max_accounted].
   Accounted ended[max_accounted];
 };
 
@@ -285,10 +282,8 @@ static_assert(offsetof(Device, rings) % 4096 == 0);
 // drops when the process dies or execs. The holder of the slot writes these fields.
 struct Client {
   uint64_t generation;  // Counts the holders of this slot.
-  uint64_t
-      token;  // A random value by which the holder recognises itself, because F_GETLK hides a process's own
-              // locks.
-  char name[64];  // The process's name, for carve-sim show and nvmlSystemGetProcessName.
+  uint64_t token;       // The holder's own random value, because F_GETLK hides a process's own locks.
+  char name[64];        // The process's name, for carve-sim show and nvmlSystemGetProcessName.
   // The pid of the holder of generation n is at [n % 4], with the inode of its pid namespace in the upper
   // half.
   uint64_t pids[4];

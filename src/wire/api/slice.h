@@ -126,8 +126,7 @@ struct Slice {
   std::string account;
   std::map<std::string, std::string> labels;
   Lifetime lifetime = Lifetime::processes;
-  MemoryUnits memory_units;  // As the memory was requested. A count of 0 means that it was not requested in
-                             // units.
+  MemoryUnits memory_units;  // As the memory was requested. A count of 0 means that it was not in units.
   bool exclusive = false;
   std::string application;                  // The application that this is a replica of. Empty if none.
   Isolation isolation = Isolation::memory;  // Requested.

@@ -45,8 +45,7 @@ struct Tag {
   uint64_t value = 0;  // 0 before the first change.
 
   static constexpr unsigned agent = 0xffff;
-  static constexpr unsigned first_block = 0x8000;  // Values from here up to `agent` are lanes of shared
-                                                   // blocks.
+  static constexpr unsigned first_block = 0x8000;  // From here up to `agent`: lanes of shared blocks.
   static constexpr Tag of(unsigned process, unsigned lane, uint64_t number) {
     return {number << 20 | uint64_t{lane} << 16 | process};
   }

@@ -20,8 +20,7 @@ inline constexpr const char* report_page_name = "carve-report";
 
 inline constexpr uint64_t control_magic = 0x314c'5443'5652'4143;  // "CARVCTL1" in a hex dump.
 inline constexpr uint64_t report_magic = 0x3150'4552'5652'4143;   // "CARVREP1"
-inline constexpr uint32_t layout_version = 6;  // Incremented whenever an offset, a width or a meaning
-                                               // changes.
+inline constexpr uint32_t layout_version = 6;  // Changes whenever an offset, a width or a meaning changes.
 
 inline constexpr unsigned max_devices = 16;     // As many as an NVLink domain in one machine has.
 inline constexpr unsigned max_processes = 512;  // Per slice, alive at the same time.
@@ -33,8 +32,7 @@ enum class Memory : uint32_t { not_limited = 0, limited = 1 };
 
 // One granted device, as its slice sees it.
 struct ControlDevice {
-  uint8_t uuid[16];        //   0  As cuDeviceGetUuid and NVML report it. The slice determines the order of
-                           //   its devices.
+  uint8_t uuid[16];        //   0  As cuDeviceGetUuid and NVML report it. The order is the slice's own.
   uint64_t quota;          //  16  Memory quota in bytes, over all processes of the slice.
   uint64_t context_bytes;  //  24  Bytes of one context, measured by the agent; 0 if charged to the reserve.
   // 32  CLOCK_MONOTONIC ns: the end of the lease, even if no agent ends it. 0 means no deadline.
@@ -46,8 +44,7 @@ struct ControlDevice {
   std::atomic<uint64_t> fallback_length;  //  56
   uint32_t share;                         //  64  Basis points of the device's compute.
   uint32_t policy;                        //  68  core::Policy as a number. The guest library only shows it.
-  Memory memory;                          //  72  Whether the quota is enforced; it is not with isolation
-                                          //  none.
+  Memory memory;                          //  72  Whether the quota is enforced; not with isolation none.
   uint32_t whole;                         //  76  1 if the slice has the whole device, else 0.
   uint64_t spill;  //  80  Bytes beyond the quota allowed in host memory, as managed memory; 0 if none.
   std::atomic<uint64_t> lease;              //  88  LeaseWord. The launch path reads only this word.
@@ -74,8 +71,7 @@ struct Control {
   uint64_t magic;                           //    0
   uint32_t layout;                          //    8
   uint32_t device_count;                    //   12
-  std::atomic<uint64_t> epoch;              //   16  Incremented whenever the agent has changed anything
-                                            //   below.
+  std::atomic<uint64_t> epoch;              //   16  Incremented after each change of anything below.
   char slice[64];                           //   24  Name for messages; NUL-terminated.
   uint64_t unused[5];                       //   88
   ControlDevice devices[max_devices];       //  128

@@ -60,8 +60,7 @@ struct ProcessWork {
   std::atomic<uint32_t> threads_used;  // 2048  No line from this index on has ever been used.
   std::atomic<uint32_t> streams_used;  // 2052
   std::atomic<uint64_t> copied[3];     // 2056  Bytes copied: to the device, to the host, inside the device.
-  std::atomic<uint32_t> fence_kind;    // 2080  FenceKind: how the process detects that its streams' work is
-                                       // complete.
+  std::atomic<uint32_t> fence_kind;    // 2080  FenceKind: how the process detects completion.
   uint32_t reserved;                   // 2084
   uint64_t unused[(4096 - 2088) / 8];
   ThreadWork thread[work_threads];  // 4096
