@@ -25,7 +25,7 @@ constexpr const char* controller_user = "carve-controller";
 std::optional<api::Problem> bad_path(const std::string& socket) {
   if (socket.size() <= max_socket_path_bytes) return std::nullopt;
   return api::Problem{
-      .title = "bad socket path",
+      .title = "invalid socket path",
       .detail =
           fmt::format("{}: a unix socket's path has at most {} bytes, and this one has {}; use a shorter one",
                       socket, max_socket_path_bytes, socket.size())};

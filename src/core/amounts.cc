@@ -36,9 +36,9 @@ Outcome<PartRequest> part_request(const Part& part, size_t index, MemoryUnit uni
     return failure(FailureKind::invalid_argument,
                    "parts[{}]: give one of memory_bytes, memory_bp and memory_units", index);
   if (part.share_bp && *part.share_bp == 0)
-    return failure(FailureKind::invalid_argument,
-                   "parts[{}]: a compute share must be above 0% and at most 100%; leave it out for none",
-                   index);
+    return failure(
+        FailureKind::invalid_argument,
+        "parts[{}]: a compute share must be above 0% and at most 100%; omit it to request no share", index);
   PartRequest out{.memory = OfUsable{{part.memory_bp.value_or(0)}}, .share = {part.share_bp.value_or(0)}};
   if (part.memory_bytes) out.memory = PerDevice{{*part.memory_bytes}};
   if (part.memory_units) out.memory = PerDevice{{*part.memory_units * size_of(unit).count}};
@@ -57,9 +57,8 @@ Outcome<std::vector<PartRequest>> part_requests(const Amounts& amounts, MemoryUn
 
 Outcome<void> check(const Amounts& amounts) {
   if (const char* field = given_beside_parts(amounts); field != nullptr && !amounts.parts.empty())
-    return failure(FailureKind::invalid_argument,
-                   "parts: each part has its memory and its share, and {} is given too; leave out {}", field,
-                   field);
+    return failure(FailureKind::invalid_argument, "parts: {} cannot be combined with parts; leave out {}",
+                   field, field);
   if (amounts.memory_bytes.has_value() + amounts.memory_bp.has_value() + amounts.memory_units.has_value() +
           amounts.total_memory_bytes.has_value() >
       1)
@@ -69,7 +68,7 @@ Outcome<void> check(const Amounts& amounts) {
         "units");
   if (amounts.share_bp && *amounts.share_bp == 0)
     return failure(FailureKind::invalid_argument,
-                   "a compute share must be above 0% and at most 100%; leave it out for none");
+                   "a compute share must be above 0% and at most 100%; omit it to request no share");
   return {};
 }
 

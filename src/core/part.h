@@ -23,7 +23,8 @@ struct Part {
   friend bool operator==(const Part&, const Part&) = default;
 };
 
-inline constexpr uint32_t max_memory_units = 1'000'000;  // Of 128 MiB: more than any device has.
+inline constexpr uint32_t max_memory_units = 1'000'000;  // In units of 128 MiB, this is more than any device
+                                                         // has.
 inline constexpr unsigned max_slice_devices = 16;  // Limit of the shared memory layout (wire/shm/layout.h).
 
 // Parses "4GiB", "4GB", "50%" or "16 units" into one of the three forms. Sets no share. The error message is

@@ -129,7 +129,7 @@ Outcome<void> placed_rules(const Request& r) {
 // Checks the length and the characters (printable ASCII) of texts from outside that are stored and shown.
 Outcome<void> word_rules(const Request& r) {
   if (r.models.size() > max_allowed_models)
-    return failure(FailureKind::invalid_argument, "{} models are allowed; a request lists at most {}",
+    return failure(FailureKind::invalid_argument, "{} models are given; a request can list at most {}",
                    r.models.size(), max_allowed_models);
   if (r.labels.size() > max_labels)
     return failure(FailureKind::invalid_argument, "{} labels are given; a request has at most {}",

@@ -46,7 +46,7 @@ TEST(Request, is_rejected_by_each_rule_with_a_message_that_names_the_value) {
       {"whole devices", [](Request& r) { r.exclusive = true; }},
       {"one device is selected", [](Request& r) { r.device = Uuid{}, r.devices = 2; }},
       {"'../x'", [](Request& r) { r.name = "../x"; }},
-      {"65 models are allowed", [](Request& r) { r.models.assign(65, "A10"); }},
+      {"65 models are given", [](Request& r) { r.models.assign(65, "A10"); }},
       {"'' is not a valid model", [](Request& r) { r.models = {""}; }},
       {"65 labels",
        [](Request& r) {

@@ -94,9 +94,8 @@ Outcome<Change> Ledger::see(const Device& device) const {
   const auto known = balances_.find(device.uuid);
   invariant(known == balances_.end() || known->second.device.uuid == device.uuid);
   if (known != balances_.end() && held_in_all(known->second) > device.native)
-    return failure(FailureKind::unavailable, "device {} ({}): it has {}, and its slices hold {}",
-                   device.index, text(device.uuid), text(device.native).c_str(),
-                   text(held_in_all(known->second)).c_str());
+    return failure(FailureKind::unavailable, "device {} ({}) has {}, but its slices hold {}", device.index,
+                   text(device.uuid), text(device.native).c_str(), text(held_in_all(known->second)).c_str());
   return DeviceSeen{device};
 }
 

@@ -95,8 +95,8 @@ Outcome<Fd> hold_lock(const std::string& path, const std::string& holder, const 
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     std::string pid = read_file(path).value_or("");
     while (!pid.empty() && pid.back() == '\n') pid.pop_back();
-    return failure(FailureKind::failed_precondition, "another {}, process {}, has {}; stop it first", holder,
-                   pid, what);
+    return failure(FailureKind::failed_precondition, "another {}, process {}, is using {}; stop it first",
+                   holder, pid, what);
   }
   const std::string pid = std::to_string(getpid()) + "\n";
   if (ftruncate(fd.get(), 0) != 0 || write(fd.get(), pid.data(), pid.size()) < 0)

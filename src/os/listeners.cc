@@ -76,7 +76,7 @@ Outcome<void> list(const Fd& socket, uint8_t family, uint16_t port, std::vector<
   request.body.idiag_states = 1u << tcp_listen;
   request.body.id.idiag_sport = htons(port);
   const auto failed = [](int error) {
-    return failure(FailureKind::unavailable, "the kernel does not list sockets: {}", strerror(error));
+    return failure(FailureKind::unavailable, "cannot list the sockets: {}", strerror(error));
   };
   if (send(socket.get(), &request, sizeof request, 0) != sizeof request) return failed(errno);
   alignas(nlmsghdr) char answer[32 << 10];
@@ -102,7 +102,8 @@ Outcome<void> list(const Fd& socket, uint8_t family, uint16_t port, std::vector<
 
 Outcome<std::vector<Listener>> loopback_listeners(uint16_t port) {
   const Fd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
-  if (!socket) return failure(FailureKind::unavailable, "no socket of sock_diag: {}", strerror(errno));
+  if (!socket)
+    return failure(FailureKind::unavailable, "cannot open a sock_diag socket: {}", strerror(errno));
   std::vector<Listener> out;
   for (const uint8_t family : {AF_INET, AF_INET6})
     if (const auto listed = list(socket, family, port, out); !listed) return tl::unexpected(listed.error());

@@ -23,7 +23,7 @@ struct LoopPoster::Shared {
 };
 
 LoopPoster::LoopPoster() : shared_(std::make_shared<Shared>()) {
-  invariant(shared_->wakeup.is_open(), "a loop begins while descriptors are left");
+  invariant(shared_->wakeup.is_open(), "a loop is created while descriptors are available");
 }
 
 int LoopPoster::fd() const { return shared_->wakeup.fd(); }

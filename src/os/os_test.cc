@@ -218,7 +218,7 @@ TEST(Directory, lock_is_held_by_one_process_which_the_error_names) {
     const auto second = hold_lock(path, "agent", "the state x");
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().message,
-              "another agent, process " + std::to_string(getpid()) + ", has the state x; stop it first");
+              "another agent, process " + std::to_string(getpid()) + ", is using the state x; stop it first");
   }
   EXPECT_TRUE(hold_lock(path, "agent", "the state x"));
   unlink(path.c_str());

@@ -32,7 +32,7 @@ struct ProcessStat {
   pid_t parent = 0;
   pid_t group = 0;    // Process group.
   pid_t session = 0;  // No new process gets this number while the session has a process.
-  char state = '?';   // 'Z': ended, not yet waited for.
+  char state = '?';   // 'Z' means that it has ended and has not been waited for.
   std::string name;   // Name of the first thread, which that thread can set; at most 15 arbitrary bytes.
 };
 

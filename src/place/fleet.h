@@ -41,7 +41,7 @@ struct DeviceState {
 
 struct NodeState {
   Bytes host_free;
-  uint32_t cpu_all = 0;  // Thousandths of a core; at least the free ones when the node is added.
+  uint32_t cpu_all = 0;  // Thousandths of a core; at least cpu_free when the node is added.
   uint32_t cpu_free = 0;
   uint32_t first = 0;  // Number of the node's first device in the fleet.
   uint8_t devices = 0;

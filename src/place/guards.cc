@@ -164,7 +164,7 @@ void Guards::set_workload_model(const Fleet& fleet, const WorkloadModel& workloa
   types_.resize(std::min<size_t>(types_.size(), max_slot_types));
   invariant(nodes_.size() <= fleet.nodes());
 
-  // Takes over the current state. A draining node keeps draining if its type is unchanged.
+  // Takes over the current state. A node that is draining continues to drain if its type is unchanged.
   const std::vector<uint8_t> old_kept = std::exchange(kept_, {});
   nodes_.clear();
   resize(fleet.nodes());

@@ -79,7 +79,7 @@ Verdict judge_part(const DeviceSnapshot& device, const PlacedPart& part, const R
     request.share = part.share;
   } else if (part.memory.count != 0 && part.memory != device.device.usable()) {
     return {device.device.index, false,
-            fmt::format("the request has a whole device of {}, but the device has {} usable",
+            fmt::format("the request is for a whole device of {}, but the device has {} usable",
                         text(part.memory).c_str(), text(device.device.usable()).c_str())};
   }
   return judge_equal(device, state_of(device), 0, shape_of(request, fleet), request);
@@ -236,12 +236,13 @@ std::string_view choice(Strategy strategy) {
   switch (strategy) {
     case Strategy::binpack: return "the fullest device that fits, on the fullest node";
     case Strategy::spread: return "the emptiest device on the emptiest node";
-    case Strategy::first_fit: return "the first node that fits, its lowest devices";
+    case Strategy::first_fit: return "the first node that fits, with its lowest-numbered devices";
     case Strategy::best_fit: return "the node with the least CPU and compute left";
     case Strategy::fgd: return "the placement that adds the least unusable free capacity";
     case Strategy::fgd_scarcity:
-      return "the placement that adds the least unusable free capacity, outside what is kept for expected "
-             "requests";
+      return "the placement that adds the least unusable free capacity, outside the capacity that is kept "
+             "for "
+             "expected requests";
     case Strategy::lookahead: return "the placement that costs expected requests the least capacity";
   }
   return "";

@@ -59,7 +59,7 @@ Outcome<Topology> Topology::of(unsigned devices, std::span<const Wire> wires) {
                      a, b, why);
     };
     if (devices > max_node_devices || a >= devices || b >= devices)
-      return wrong(fmt::format("the node has {} devices, counted from 0", devices));
+      return wrong(fmt::format("the node has {} devices, numbered from 0", devices));
     if (a == b) return wrong("a device has no link to itself");
     const auto level = static_cast<uint8_t>(link);
     if ((told[a] >> b & 1) != 0 && out.links_[a][b] != level)

@@ -159,11 +159,11 @@ TEST(Topology, is_rejected_with_line_and_column_if_the_matrix_contradicts_itself
       {" GPU0 GPU2\n", "line 1: 'GPU2' found, GPU1 expected"},
       {" GPU0 GPU1\nGPU0 PIX PIX\n", "line 2: column GPU0: 'PIX' is not X, a device's link to itself"},
       {" GPU0 GPU1\nGPU0 X NVX\n", "line 2: column GPU1: 'NVX' is not a link"},
-      {" GPU0 GPU1\nGPU0 X\n", "line 2: 1 links, and the heading names 2 devices"},
+      {" GPU0 GPU1\nGPU0 X\n", "line 2: 1 links, but the heading names 2 devices"},
       {" GPU0 GPU1\nGPU0 X PIX\nGPU0 X PIX\n", "line 3: GPU0 has two lines"},
       {" GPU0 GPU1\nGPU0 X PIX\n", "GPU1 has no line"},
-      {" GPU0\nGPU0 X\n", "1 devices in its heading, and the node has 2"},
-      {"", "0 devices in its heading"},
+      {" GPU0\nGPU0 X\n", "the heading has 1 devices, but the node has 2"},
+      {"", "the heading has 0 devices"},
   };
   for (const auto& row : rows) EXPECT_THAT(refused(row.matrix), HasSubstr(row.message));
 }

@@ -71,7 +71,7 @@ Outcome<Topology> Topology::read(std::string_view matrix, unsigned devices) {
           return wrong(fmt::format("'{}' found, GPU{} expected", word, columns.size()));
         columns.push_back(*device);
         if (columns.size() > devices)
-          return wrong(fmt::format("column {}: the node has {} devices, counted from 0", word, devices));
+          return wrong(fmt::format("column {}: the node has {} devices, numbered from 0", word, devices));
       }
       continue;
     }
@@ -81,7 +81,7 @@ Outcome<Topology> Topology::read(std::string_view matrix, unsigned devices) {
     told |= DeviceSet{1} << device;
     if (words.size() <= columns.size())
       return wrong(
-          fmt::format("{} links, and the heading names {} devices", words.size() - 1, columns.size()));
+          fmt::format("{} links, but the heading names {} devices", words.size() - 1, columns.size()));
     for (const unsigned column : columns) {
       const std::string_view word = words[column + 1];
       if (column == device) {
@@ -103,7 +103,7 @@ Outcome<Topology> Topology::read(std::string_view matrix, unsigned devices) {
     }
   }
   if (columns.size() != devices)
-    return failure(FailureKind::invalid_argument, "{} devices in its heading, and the node has {}",
+    return failure(FailureKind::invalid_argument, "the heading has {} devices, but the node has {}",
                    columns.size(), devices);
   for (const unsigned device : columns)
     if ((told >> device & 1) == 0) return failure(FailureKind::invalid_argument, "GPU{} has no line", device);

@@ -62,8 +62,8 @@ class Tree {
     return true;
   }
   bool parse_error(size_t, const std::string&, const Lib::exception&) {
-    return complain(reached_ == text_.data() + text_.size() ? "is not JSON: it is truncated"
-                                                            : "is not JSON here");
+    return complain(reached_ == text_.data() + text_.size() ? "invalid JSON: the text is truncated"
+                                                            : "invalid JSON");
   }
 
   Json root;

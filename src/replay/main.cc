@@ -164,7 +164,7 @@ void add_replay_options(CLI::App& app, Options& o) {
                  "churn: devices requested at any moment, as a fraction of the cluster's devices")
       ->check(CLI::Range(0.01, 10.0))
       ->capture_default_str();
-  app.add_option("--lifetimes", o.lifetimes, "churn: exponential, or the trace's own")
+  app.add_option("--lifetimes", o.lifetimes, "churn: exponential, or as in the trace")
       ->check(CLI::IsMember({"exponential", "trace"}))
       ->capture_default_str();
   app.add_option("--longest", o.longest, "churn with --lifetimes trace: maximum lifetime in seconds")
@@ -201,7 +201,7 @@ void add_output_options(CLI::App& app, Options& o) {
       ->check(CLI::Range(1u, 1'000'000u))
       ->type_name("DEVICES");
   app.add_flag("--quiet", o.quiet, "Print no progress on stderr");
-  app.add_option("--filled", o.filled, "explain: percentage of the devices that is requested first")
+  app.add_option("--filled", o.filled, "explain: percentage of the devices requested beforehand")
       ->check(CLI::Range(0u, 130u))
       ->capture_default_str();
   app.add_option("--jobs", o.jobs, "Threads")->check(CLI::Range(1u, 1024u))->capture_default_str();

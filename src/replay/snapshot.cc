@@ -239,7 +239,7 @@ Snapshot::PlacedSlice read_held(Reader& r, const Json& at, const std::string& pa
     if (!r.good()) return held;
     if (i >= there.devices.size())
       return r.wrong(device, path + ".devices",
-                     fmt::format("node {} has {} devices, counted from 0; {} is not one of them", on,
+                     fmt::format("node {} has {} devices, numbered from 0; {} is not one of them", on,
                                  there.devices.size(), i)),
              held;
     const auto bit = place::DeviceSet{1} << i;

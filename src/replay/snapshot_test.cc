@@ -101,7 +101,7 @@ TEST(Snapshot, errors_have_file_line_and_field) {
        "f:9: held[1]: 'b' on node n1, device 0: an entry above is exclusive"},
       {R"("node": "n2")", R"("node": "n3")", "f:10: held[2].node: there is no node 'n3'"},
       {R"("node": "n2", "devices": [0])", R"("node": "n2", "devices": [2])",
-       "f:10: held[2].devices: node n2 has 2 devices, counted from 0; 2 is not one of them"},
+       "f:10: held[2].devices: node n2 has 2 devices, numbered from 0; 2 is not one of them"},
       {R"("node": "n2", "devices": [0])", R"("node": "n2", "devices": [0, 0])",
        "held[2].devices: device 0 occurs twice"},
       {R"("name": "c")", R"("name": "a")", "f:10: held[2].name: 'a' is already the name of held[0]"},
@@ -121,15 +121,15 @@ TEST(Snapshot, errors_have_file_line_and_field) {
       {R"("devices": [{"memory_bytes": 85899345920}, {"memory_bytes": 85899345920, "trouble": "lost"}])",
        R"("devices": 2)", "nodes[1].devices: is not a list"},
       {R"("held": [)", R"("held": [[[[[[[[[[[[[[[[[)", "is nested deeper than 16 levels"},
-      {R"("held": [)", R"("held": [,)", "f:7: is not JSON here"},
-      {"\n  ]\n}", "", "is not JSON: it is truncated"},
+      {R"("held": [)", R"("held": [,)", "f:7: invalid JSON"},
+      {"\n  ]\n}", "", "invalid JSON: the text is truncated"},
   };
   for (const auto& row : rows) {
     const auto s = parse_snapshot(with(std::string(fleet), row.from, row.to), "f");
     ASSERT_FALSE(s) << row.message;
     EXPECT_THAT(s.error().message, HasSubstr(row.message));
   }
-  EXPECT_THAT(parse_snapshot("", "f").error().message, HasSubstr("f:1: is not JSON"));
+  EXPECT_THAT(parse_snapshot("", "f").error().message, HasSubstr("f:1: invalid JSON"));
   EXPECT_THAT(parse_snapshot("[]", "f").error().message, HasSubstr("f:1: the document: is not an object"));
   EXPECT_THAT(parse_snapshot(R"({"nodes": []})", "f").error().message, HasSubstr("f: has no node"));
   EXPECT_THAT(read_snapshot("/nowhere").error().message, HasSubstr("/nowhere: cannot be opened"));

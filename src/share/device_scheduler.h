@@ -97,8 +97,8 @@ class DeviceScheduler {
   void change(unsigned client, const Entitlement&, Ns now);  // From now on; tokens and counters stay.
 
   // Sets the usual delay between the wake-up of a thread and its execution on this machine (wake_latency.h).
-  // Clients are woken before their gates open, and a pause in which a thread wakes up does not end a lease. 0,
-  // the initial value, means unknown, and no client is woken early.
+  // Clients are woken before their gates open, and a pause in which a thread wakes up does not end a lease.
+  // 0, the initial value, means unknown, and no client is woken early.
   void set_wake_latency(Ns usual);
 
   // Takes the driver's report of the client's work since the last call: whether it worked, and an upper bound

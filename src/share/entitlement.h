@@ -26,7 +26,7 @@ enum class Gang : uint8_t { none, leads, follows };
 struct Entitlement {
   Policy policy = Policy::fixed_share;
   LatencyClass latency = LatencyClass::batch;
-  Share share;  // 0 means none; the client is then a burst client.
+  Share share;  // 0 means no share; the client is then a burst client.
   Gang gang = Gang::none;
   // Only for a client without a share. If true, the client has the small weight `best_effort_weight`.
   // Otherwise it has the mean weight of the clients with a share, so that all clients without one weigh the

@@ -70,21 +70,20 @@ AutoscaleDecision Autoscaler::decide(const AutoscaleTerms& terms, const Autoscal
     out.reason = measured_text(terms, *in.load_milli, in.ready);
     if (held <= terms.min && recommended < terms.min) {
       out.limit = Limit::min;
-      out.reason += fmt::format("; the load needs {}, and min is {}", recommended, terms.min);
+      out.reason += fmt::format("; the load needs {}, but min is {}", recommended, terms.min);
     } else if (held > terms.max) {
       out.limit = Limit::max;
-      out.reason += fmt::format("; the load needs {}, and max is {}", held, terms.max);
+      out.reason += fmt::format("; the load needs {}, but max is {}", held, terms.max);
     } else if (held > recommended) {
-      out.reason +=
-          fmt::format("; the load needs {}, and {} are kept for {} s after the load that needed them",
-                      recommended, held, scale_down_stabilisation_ns / second_ns);
+      out.reason += fmt::format("; the load needs {}, but {} are kept for {} s after a higher load",
+                                recommended, held, scale_down_stabilisation_ns / second_ns);
     }
   }
   if (in.fits && out.replicas > std::max(*in.fits, terms.min)) {
     const unsigned wanted = out.replicas;
     out.replicas = std::max(*in.fits, terms.min);
     out.limit = Limit::capacity;
-    out.reason += fmt::format("; {} are desired, and the devices have capacity for {}", wanted, *in.fits);
+    out.reason += fmt::format("; {} are desired, but the devices have capacity for {}", wanted, *in.fits);
   }
   replicas_ = out.replicas;
   invariant(out.replicas >= terms.min, "at least min replicas are desired");

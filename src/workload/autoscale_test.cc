@@ -58,7 +58,7 @@ TEST(Autoscale, desires_no_more_replicas_than_the_devices_have_capacity_for) {
   const auto decision = scaler.decide(one_to_five, load(2, 50'000, 2), second_ns);
   EXPECT_EQ(decision.replicas, 2u);
   EXPECT_EQ(decision.limit, Limit::capacity);
-  EXPECT_NE(decision.reason.find("5 are desired, and the devices have capacity for 2"), std::string::npos)
+  EXPECT_NE(decision.reason.find("5 are desired, but the devices have capacity for 2"), std::string::npos)
       << decision.reason;
   EXPECT_EQ(scaler.decide(one_to_five, load(2, 50'000), 2 * second_ns).replicas, 5u) << "capacity is free";
 }

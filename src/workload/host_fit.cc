@@ -25,11 +25,11 @@ uint64_t rest(uint64_t capacity, uint64_t used) { return capacity - std::min(cap
 std::string host_problem(const HostResources& request, const HostResources& capacity,
                          const HostResources& used) {
   if (lacks(request.cpu_milli, capacity.cpu_milli, used.cpu_milli))
-    return fmt::format("a replica requests {} cores, and {} of {} are free", cores(request.cpu_milli),
+    return fmt::format("a replica requests {} cores, but only {} of {} are free", cores(request.cpu_milli),
                        cores(rest(capacity.cpu_milli, used.cpu_milli)), cores(capacity.cpu_milli));
   if (lacks(request.memory_bytes, capacity.memory_bytes, used.memory_bytes))
     return fmt::format(
-        "a replica requests {} of memory, and {} of {} are free", text(Bytes{request.memory_bytes}),
+        "a replica requests {} of memory, but only {} of {} are free", text(Bytes{request.memory_bytes}),
         text(Bytes{rest(capacity.memory_bytes, used.memory_bytes)}), text(Bytes{capacity.memory_bytes}));
   return "";
 }

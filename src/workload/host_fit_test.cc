@@ -17,11 +17,11 @@ TEST(HostFit, accepts_a_request_up_to_the_last_core_and_byte) {
 
 TEST(HostFit, reports_the_missing_amounts) {
   EXPECT_EQ(host_problem({.cpu_milli = 3000}, host, {.cpu_milli = 2500}),
-            "a replica requests 3 cores, and 1.5 of 4 are free");
+            "a replica requests 3 cores, but only 1.5 of 4 are free");
   EXPECT_EQ(host_problem({.memory_bytes = 6 * gib}, host, {.memory_bytes = 3 * gib}),
-            "a replica requests 6 GiB of memory, and 5 GiB of 8 GiB are free");
+            "a replica requests 6 GiB of memory, but only 5 GiB of 8 GiB are free");
   EXPECT_EQ(host_problem({.cpu_milli = 1}, host, {.cpu_milli = 5000}),
-            "a replica requests 0.001 cores, and 0 of 4 are free");
+            "a replica requests 0.001 cores, but only 0 of 4 are free");
 }
 
 }  // namespace

@@ -164,7 +164,7 @@ TEST(Job, that_stays_restarts_only_a_failed_worker_but_all_pods_with_its_head) {
   EXPECT_EQ(machines.slices(), 2u);
 }
 
-TEST(Job, that_stays_gets_and_loses_workers_while_the_others_keep_running) {
+TEST(Job, that_stays_adds_and_removes_workers_while_the_others_keep_running) {
   Machines machines;
   machines.observed.admitted_at = 0;
   run(machines, cluster(2), 0, 5);

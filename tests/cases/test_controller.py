@@ -178,10 +178,10 @@ def test_a_second_controller_is_refused_by_the_state_and_by_the_socket(world, se
     by_state = refused(*node, "--state", controller.state, "--socket", other)
     pid = controller.process.pid
     assert (by_state.returncode, by_state.stderr) == (
-        1, f"carve-controller: --state {controller.state}: another controller, process {pid}, has this state; stop it first\n")
+        1, f"carve-controller: --state {controller.state}: another controller, process {pid}, is using this state; stop it first\n")
     by_socket = refused(*node, "--state", other, "--socket", controller.socket)
     assert (by_socket.returncode, by_socket.stderr) == (
-        1, f"carve-controller: --socket {controller.socket}: another controller or agent, process {pid}, has this socket; stop it first\n")
+        1, f"carve-controller: --socket {controller.socket}: another controller or agent, process {pid}, is using this socket; stop it first\n")
     by_agent = refused("--node", f"b={second.socket}", "--state", other, "--socket", world.socket)
     assert by_agent.returncode == 1 and f"process {world.process.pid}, has this socket" in by_agent.stderr
     assert world.carve("version").returncode == 0, "the agent's socket was taken from it"

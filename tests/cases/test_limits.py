@@ -98,6 +98,6 @@ def test_a_request_for_more_cores_than_the_node_has_is_refused_with_the_figures(
     assert until(lambda: services.json("/v1/nodes/n1")["status"]["cpuMilli"], 60, 0.1)
     cores = services.json("/v1/nodes/n1")["status"]["cpuMilli"] // 1000
     refused = services.apply(document(["sleep", "1000"], gpu={"memory": "1GiB"}, cpu={"request": str(cores + 1)}), status=1)
-    assert f"request less: node n1: a replica requests {cores + 1} cores, and {cores} of {cores} are free" in refused
+    assert f"request less: node n1: a replica requests {cores + 1} cores, but only {cores} of {cores} are free" in refused
     services.apply(document(["sleep", "1000"], gpu={"memory": "1GiB"}, cpu={"request": str(cores)}))
     services.running()

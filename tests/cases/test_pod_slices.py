@@ -107,4 +107,4 @@ def test_a_whole_device_is_granted_as_it_is(world):
     status, refused = grant(world, part(first, GiB), holder=pod(uid="u2"))
     assert status == 409 and "an exclusive slice holds the device" in refused["detail"]
     status, refused = grant(world, part(second, GiB), exclusive=True, holder=pod(uid="u2"))
-    assert status == 409 and "the request has a whole device of 1 GiB" in refused["detail"]
+    assert status == 409 and "the request is for a whole device of 1 GiB" in refused["detail"]

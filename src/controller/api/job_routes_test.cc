@@ -251,7 +251,7 @@ TEST_F(JobRoutes, a_cluster_changes_only_its_numbers_of_workers_and_its_priority
   ask(200, "PATCH", "/v1/queues/q", R"({"spec":{"maxSlices":3}})");
   EXPECT_THAT(
       ask(422, "POST", "/v1/rayclusters", cluster(R"({"replicas":4,"mgpuCore":30,"mgpuMemory":4096})"), 1000),
-      HasSubstr("the job has 4 slices, and queue q has at most 3 in all; request fewer"));
+      HasSubstr("the job has 4 slices, and queue q can have at most 3 in total; request fewer"));
   const std::string foreign = ask(403, "POST", "/v1/rayclusters", cluster(one), 2000);
   EXPECT_THAT(foreign, HasSubstr("belongs to another user"));
   views.position = JobPosition{.position = 1, .reason = "2 more workers wait: b is before it"};

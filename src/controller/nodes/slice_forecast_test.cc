@@ -268,7 +268,7 @@ TEST(SliceForecast, cores_and_memory_of_the_machine_count) {
   const Amounts request{.memory_bytes = gib};
   EXPECT_TRUE(forecast.place({}, request, {.cpu_milli = 3000}));
   EXPECT_THAT(forecast.place({}, request, {.cpu_milli = 1000}).error().message,
-              HasSubstr("node a: a replica requests 1 cores, and 0.5 of 4 are free"));
+              HasSubstr("node a: a replica requests 1 cores, but only 0.5 of 4 are free"));
   EXPECT_TRUE(forecast.place({}, request, {.cpu_milli = 500}));
 }
 

@@ -320,7 +320,8 @@ TEST(ServiceReconciler, a_replica_without_enough_cores_waits_and_reports_the_amo
   s.apply(wanted);
   s.settle();
   EXPECT_THAT(s.slices(), ElementsAre("a-1-0"));
-  EXPECT_EQ(s.status().conditions[1].message, "node n1: a replica requests 3 cores, and 1 of 4 are free");
+  EXPECT_EQ(s.status().conditions[1].message,
+            "node n1: a replica requests 3 cores, but only 1 of 4 are free");
   ASSERT_TRUE(s.objects->update({objects::Kind::node, "default", "n1"}, [](Object& node) -> Outcome<void> {
     node.status = objects::NodeStatus{.cpu_milli = 6000};
     return {};

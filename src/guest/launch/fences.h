@@ -14,8 +14,8 @@
 
 namespace carve::guest {
 
-// Identifies a stream in a launch by its handle. In the per-thread variants of the entries, 0 is a different
-// default stream (cuda.h, CU_STREAM_PER_THREAD).
+// Identifies a stream in a launch by its handle. In the per-thread variants of the entry points, 0 is a
+// different default stream (cuda.h, CU_STREAM_PER_THREAD).
 inline constexpr uint64_t legacy_stream = 0, per_thread_stream = 2;
 inline uint64_t named(CUstream stream, bool per_thread = false) {
   const auto handle = reinterpret_cast<uint64_t>(stream);

@@ -59,7 +59,7 @@ class Arrays : public DriverTest {
   std::map<uint64_t, CUDA_ARRAY3D_DESCRIPTOR> arrays_;
 };
 
-TEST_F(Arrays, are_charged_what_the_driver_reports_for_their_twin) {
+TEST_F(Arrays, are_charged_the_size_that_the_driver_reports_for_their_twin) {
   Attached slice;
   CUarray a = nullptr;
   const CUDA_ARRAY_DESCRIPTOR d = {100, 100, CU_AD_FORMAT_UNSIGNED_INT8, 1};

@@ -137,7 +137,7 @@ TEST_F(Nvml, reports_the_quota_and_usage_of_the_slice_as_memory) {
   nvmlMemory_v2_t v2 = {};
   EXPECT_EQ(nvmlDeviceGetMemoryInfo_v2(handle(3), &v2), NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
   v2.version = nvml_struct_version<nvmlMemory_v2_t>(2);
-  slice.control->devices[0].quota = 1 << 20;  // Below the bytes in use: no underflow.
+  slice.control->devices[0].quota = 1 << 20;  // Below the bytes in use, which must not underflow.
   EXPECT_EQ(nvmlDeviceGetMemoryInfo_v2(handle(3), &v2), NVML_SUCCESS);
   EXPECT_EQ(v2.total, 1u << 20);
   EXPECT_EQ(v2.used, 1u << 20);
@@ -405,7 +405,7 @@ TEST_F(Nvml, passes_unknown_private_tables_through) {
   EXPECT_EQ(table, other_table.words);
 }
 
-TEST(Uuid, is_spelled_as_nvml_spells_it) {
+TEST(Uuid, is_written_as_nvml_writes_it) {
   const uint8_t uuid[16] = {0x3e, 0xf1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0xa, 0xb, 0xc, 0xff};
   char text[uuid_text_size];
   uuid_text(uuid, text);

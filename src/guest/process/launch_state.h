@@ -79,7 +79,7 @@ struct alignas(64) ThreadLaunchState {
   uint64_t submitted;
   shm::ThreadWork* line;
   uint32_t launches_until_check;  // Launches until the next check of the deadline and the fences.
-  uint32_t batch;                 // Number of the current batch: counts fences.
+  uint32_t batch;                 // Number of the current batch, which is also the number of fences so far.
 
   std::atomic<uint32_t> owner;  // The thread's id; 0 if free.
   uint32_t device;              // Index in Control::devices.

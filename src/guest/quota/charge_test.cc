@@ -122,7 +122,7 @@ TEST(Spilled, bytes_have_their_own_budget) {
     EXPECT_EQ(slice.used(), 100u);
     EXPECT_EQ(used(*slice.process, spilled(0)), 50u);
     EXPECT_FALSE(Reservation(*slice.process, spilled(0), 1_B));
-    EXPECT_TRUE(shm::reclaim(slice.report->spill, slice.process->slot)) << "as after a kill";
+    EXPECT_TRUE(shm::reclaim(slice.report->spill, slice.process->slot)) << "as after the process was killed";
     EXPECT_EQ(used(*slice.process, spilled(0)), 0u);
   }
 }

@@ -1,4 +1,4 @@
-// The start of the driver, the table of contexts, and each thread's stack of them.
+// The initialisation of the driver, the table of contexts, and each thread's stack of contexts.
 #include "sim/libcuda/driver_state.h"
 
 #include <errno.h>

@@ -147,8 +147,8 @@ void apply(const YAML::Node& y, Facts& f, const std::string& where) {
   if (f.reserved_bytes >= f.native_bytes || f.native_bytes % MiB || f.reserved_bytes % MiB)
     refuse(r.at("memory") + ": native must be larger than reserved, and both must be whole MiB");
   if (f.context_bytes > f.native_bytes - f.reserved_bytes)
-    refuse(r.at("memory") + ": context is larger than the usable memory");
-  if (f.unlisted_bytes > f.context_bytes) refuse(r.at("memory") + ": unlisted is larger than context");
+    refuse(r.at("memory") + ": context must not exceed the usable memory");
+  if (f.unlisted_bytes > f.context_bytes) refuse(r.at("memory") + ": unlisted must not exceed context");
   if (!f.name[0] || !f.multiprocessors || !f.cc_major || !f.architecture)
     refuse(where + ": name, architecture, compute_capability and multiprocessors are required");
 }

@@ -95,8 +95,8 @@ void put(Json& value, int64_t);
 void put(Json& value, const std::string&);
 void put(Json& value, const std::map<std::string, std::string>&);
 
-// Reading: each function with an `out` returns null, or the expected kind of value ("a text") if the value is
-// of another kind.
+// For reading. Each function with an `out` returns null, or the expected kind of value ("a string") if the
+// value is of another kind.
 bool is_null(const Json& value);
 bool is_object(const Json& value);
 bool is_list(const Json& value);
@@ -131,7 +131,8 @@ std::string key_of(const char* name) {
   return name;
 }
 
-// A whole text: `fill` writes a document into the value, or reads it from there.
+// These functions handle a complete text. `fill` writes a document into the value, or reads it from the
+// value.
 std::string written(void (*fill)(Json& value, const void* document), const void* document, int indent);
 FieldErrors read(std::string_view text,
                  void (*fill)(const Json& value, void* document, Reading, FieldErrors& errors),

@@ -68,7 +68,7 @@ TEST(Exports, overwritten_with_garbage_crash_no_process) {
   }
 }
 
-TEST(Identity, differs_in_every_byte) {
+TEST(Identity, depends_on_every_byte) {
   std::vector<uint64_t> seen;
   for (int at = 0; at < 16; ++at) {
     for (int value = 1; value < 256; value += 51) {
