@@ -30,7 +30,7 @@ TEST(Device, ends_a_lease_after_a_quantum_and_opens_the_next_gate_after_the_drai
   s.runs(a, 1 * ms);
   s.step(1 * ms);
   EXPECT_FALSE(s.open(a));
-  EXPECT_FALSE(s.open(b)) << "the work that a has in flight must drain first";
+  EXPECT_FALSE(s.open(b)) << "client a's work in flight must drain first";
   s.rests(a);
   s.step(300 * us);
   EXPECT_TRUE(s.open(b));

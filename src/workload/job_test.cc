@@ -215,7 +215,7 @@ TEST(Job, that_stays_never_ends_until_it_is_cancelled) {
   EXPECT_TRUE(machines.removed);
 }
 
-TEST(Job, restarts_a_failed_task_without_the_other) {
+TEST(Job, restarts_a_failed_task_but_not_the_other_one) {
   Machines machines;
   const Job job = tasks(2, 1);
   EXPECT_EQ(run(machines, job, 0, 5), "");

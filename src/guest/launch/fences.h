@@ -60,8 +60,8 @@ uint64_t fenced_work(Process& p, unsigned device);
 bool is_behind_others(Process& p, const Fence& fence);
 
 // stream_ends() is called before a stream is destroyed. No more fences are inserted there, and its slot is
-// free when its fenced work is done. context_ended() is called after a context has ended, with its streams
-// and, if it registered the page, that registration.
+// free when its fenced work is done. context_ended() is called after a context has ended. Its streams have
+// then ended too, and so has the page's registration if the context made it.
 void stream_ends(CUstream stream);
 void context_ended(Process& p, uint64_t context);
 

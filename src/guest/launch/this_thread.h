@@ -10,7 +10,8 @@
 
 namespace carve::guest {
 
-// This thread's state on the device of its current context. Initial-exec TLS: one load, one compare.
+// This thread's state on the device of its current context. With initial-exec TLS, finding it takes one load
+// and one compare.
 struct ThisThread {
   ThreadLaunchState* now;  // Null if unknown; the next launch then claims one.
   uint64_t claim;          // The claim of `now`. Differs if a fork or another thread has taken the state.

@@ -1,5 +1,5 @@
 // Arrays and mipmapped arrays. An array's size depends on its tiling, which no argument of a call describes.
-// The driver reports them (cuArrayGetMemoryRequirements) only for arrays whose memory is mapped later. So
+// The driver reports it (cuArrayGetMemoryRequirements) only for arrays whose memory is mapped later. So
 // before an array is created, the hook creates its twin: the same description with
 // CUDA_ARRAY3D_DEFERRED_MAPPING, which takes no memory. It reads the twin's bytes, destroys the twin and
 // charges that amount: up to 1 MiB in steps of 64 KiB, above it in whole blocks of 2 MiB. These three driver

@@ -179,7 +179,7 @@ TEST_F(DriverTest, the_legacy_stream_cannot_be_used_while_a_blocking_stream_capt
               CUstreamCaptureStatus status;
               begin_capture(s);
               REQUIRE(CU(cuStreamIsCapturing)(nullptr, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
-              REQUIRE(status_of(s) == CU_STREAM_CAPTURE_STATUS_ACTIVE);  // The query keeps it valid.
+              REQUIRE(status_of(s) == CU_STREAM_CAPTURE_STATUS_ACTIVE);  // Still valid after the query.
               REQUIRE(launch(f, nullptr, ms) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
               REQUIRE(CU(cuStreamEndCapture)(s, &g) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
               begin_capture(t);

@@ -61,8 +61,8 @@ CUgraphExecUpdateResult allowed(const CUgraphNode_st& old, const Payload& fresh,
   return good ? CU_GRAPH_EXEC_UPDATE_SUCCESS : CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
 }
 
-// Returns whether a node's parameters may be replaced. Parameters that refer to other nodes, or an address
-// that the program has received, may not.
+// Returns whether a node's parameters may be replaced. They may not if they refer to other nodes or are an
+// address that the program has already received.
 bool replaceable(const Payload& p) {
   return !std::holds_alternative<ChildNode>(p) && !std::holds_alternative<ConditionalNode>(p) &&
          !std::holds_alternative<AllocNode>(p) && !std::holds_alternative<FreeNode>(p);

@@ -1,7 +1,7 @@
 // Accounting: the processes that have used a device since accounting was turned on, with the most memory that
 // each held. Ended processes are included.
 //
-// The rules are those of NVIDIA, nvml.h of CUDA 13, group "Accounting Statistics". Accounting is off until
+// The rules are from the group "Accounting Statistics" in nvml.h of CUDA 13. Accounting is off until
 // root turns it on, it cannot be turned on in MIG mode, and turning it off removes all accounts. If two ended
 // processes had the same pid, the last one is reported. The utilisation over a process's life is not
 // simulated.

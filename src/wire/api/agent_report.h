@@ -14,7 +14,7 @@ struct AgentReport {
   Version version;
   Node node;
   std::vector<Device> devices;
-  std::vector<std::string> links;  // Between the devices (DeviceList).
+  std::vector<std::string> links;  // The links between the devices (DeviceList).
   std::vector<Slice> slices;       // Live slices.
 };
 

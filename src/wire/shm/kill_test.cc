@@ -235,7 +235,7 @@ TEST(Kill, of_a_process_with_spare_bytes_returns_all_its_bytes) {
   constexpr uint64_t u = SpareWord::unit, all = 100 * u;
   static constexpr LaneId mine{0, victim, 1}, its{0, neighbour, 0};
   const struct {
-    uint64_t least, most;  // Bytes that the victim may use, whenever it is killed.
+    uint64_t least, most;  // Bytes that the victim may use, at whatever point it is killed.
     void (*run)(Charges&, KillAt);
   } spare_operations[] = {
       {40 * u, 55 * u, [](Charges& c, KillAt stop) { change(c, mine, 60 * u, 55 * u, all, stop); }},

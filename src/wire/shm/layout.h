@@ -61,7 +61,7 @@ struct ControlProcess {
   uint32_t pid;         //  0  In the agent's pid namespace; 0 if the slot is free.
   uint32_t inner_pid;   //  4  The pid in the process's own pid namespace, which NVML shows inside the slice.
   uint64_t start_time;  //  8  Clock ticks since boot, field 22 of /proc/PID/stat: distinguishes a reused pid.
-  uint64_t image;       // 16  Differs after each exec (attach.h).
+  uint64_t image;       // 16  Changes with each exec (attach.h).
   uint32_t generation;  // 24  Counts the processes that have had the slot.
   uint32_t reserved;    // 28
 };
