@@ -53,7 +53,7 @@ class EventBudget {
 // The cause of a log line.
 struct Cause {
   std::string who;           // "uid 1000", "account research".
-  bool has_reserve = false;  // Root, the program's own user, or an operator.
+  bool has_reserve = false;  // True for root, the program's own user and operators.
 };
 
 // The budgets for all causes of lines in one log. Each cause has its own budget. In addition, all causes

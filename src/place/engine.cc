@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t block_size = block_nodes;
 constexpr size_t max_node_bytes = 1024;         // In total, per node.
-constexpr size_t min_score_bytes = 320;         // The part of it that is available for scores at least.
+constexpr size_t min_score_bytes = 320;         // At least this part of it is available for scores.
 constexpr uint64_t fading = uint64_t{1} << 16;  // Number of decisions after which a count is worth half.
 
 using Block = std::span<const uint8_t, block_size>;  // A byte for each node.

@@ -130,8 +130,8 @@ bool DeviceScheduler::must_yield(Ns now, std::span<const Observation> seen) {
   if (cls == not_eligible) return true;
   const auto candidate = pick_next(seen);
   const bool idle = !at_work(seen[h]) && now >= idle_from(seen[h]) + pause_limit(now, seen[h], candidate);
-  // An idle burst client that is the only one keeps its gate open. A fixed-share client must arrive at a
-  // closed gate, so that the arbiter notices its return.
+  // The gate of an idle burst client stays open until another client needs the device. A fixed-share client
+  // must arrive at a closed gate, so that the arbiter notices its return.
   if (idle && (candidate || t.entitlement.policy == Policy::fixed_share)) return true;
   if (!candidate) return false;
   if (candidate->cls == urgent && granted_ != urgent) return true;

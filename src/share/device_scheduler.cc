@@ -182,7 +182,7 @@ void DeviceScheduler::open(const Candidate& next, Ns now) {
   holder_ = next.client;
   lease_used_ = lease_worked_ = pause_ = unused_ = 0;
   draining_ = false;
-  // The client's tag has the time at which it arrived at the gate, and keeps it.
+  // The client keeps the tag that it got when it arrived at the gate.
   granted_ = next.cls;
   lease_began_ = quantum_began_ = now;
   clock_[next.cls].begin(t.fair[next.cls]);

@@ -92,8 +92,8 @@ struct Tuning {
   // Work that a batch client may have in flight. The next client waits for this work.
   Ns in_flight_limit = 1 * ms;
   Ns min_in_flight_limit = 100 * us;
-  // The same limit for a client that is the only one. A driver accepts about a thousand launches ahead. With
-  // kernels of 5 ms, the next client would otherwise wait five seconds.
+  // The same limit for a client that is alone on its device. A driver accepts about a thousand launches
+  // ahead. With kernels of 5 ms, the next client would otherwise wait five seconds.
   Ns in_flight_limit_alone = 50 * ms;
 
   // A drain may take twice as long as the longest known kernel. After that the next gate opens; the hardware

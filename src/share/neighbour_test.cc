@@ -187,8 +187,8 @@ TEST(Neighbour, with_an_open_native_gate_is_charged_what_the_driver_shows) {
   }
 }
 
-// If the kernels of two clients really run at the same time, each client is charged half of it, as the driver
-// shows.
+// If the driver shows that the kernels of two clients run at the same time, each client is charged half of
+// that time.
 TEST(Neighbour, overlap_is_split_as_the_driver_shows) {
   const Entitlement native{.policy = Policy::native_burst_share, .share = {3000}};
   DeviceScheduler device;

@@ -138,7 +138,7 @@ class ServicePass {
     for (const Replica* replica : excess) retire(*replica, ServiceReason::scaled_down);
   }
 
-  // Returns the replica of an ordinal that is kept until its successor is available: the newest available
+  // Returns which of an ordinal's replicas is kept until its successor is available: the newest available
   // replica, otherwise the newest ready one, otherwise the oldest.
   const Replica* kept(std::span<const Replica* const> old) const {
     const auto available = std::ranges::find_if(

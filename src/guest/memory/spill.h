@@ -18,7 +18,7 @@
 
 namespace carve::guest {
 
-// Allocates `bytes` that do not fit the rest of the quota. `takes` is the amount to charge. Returns
+// Allocates `bytes` that do not fit in the rest of the quota. `takes` is the amount to charge. Returns
 // CUDA_ERROR_OUT_OF_MEMORY if both budgets are too small or the memory cannot be placed.
 CUresult allocate_spilled(Process& p, const Current& where, uint64_t bytes, Bytes takes,
                           CUdeviceptr* pointer);

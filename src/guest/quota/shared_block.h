@@ -63,7 +63,7 @@ inline bool settle_shared(Process& p, unsigned device) {
 
 // Returns a random name for share(), in the form of a descriptor's.
 uint64_t new_name();
-// Gives the name to a descriptor, with all its copies. Returns false if the kernel refuses.
+// Gives the name to a descriptor and all its copies. Returns false if the kernel refuses.
 bool name_descriptor(int fd, uint64_t name);
 // Returns the name of a descriptor, or 0 if it has none.
 uint64_t name_of_descriptor(int fd);

@@ -182,7 +182,7 @@ CUresult graph_memory_take(const CUgraphExec_st* x, const GraphNeeds& needs, con
   for (size_t i = 0; i < needs.lasting.size() && result == CUDA_SUCCESS; ++i) {
     GraphBlock& b = *needs.lasting[i];
     taken.emplace_back(&b, b.state);
-    b.state = GraphBlock::live;  // Live, so that making room for the next block does not take this one away.
+    b.state = GraphBlock::live;  // Set now, so that making room for the next block keeps this one.
     if (b.held) continue;
     result = grow(b.device, b.bytes);
     b.held = result == CUDA_SUCCESS;

@@ -30,8 +30,8 @@ struct Place {
 CUresult submit_after(const std::shared_ptr<CUctx_st>&, unsigned channel, std::span<const Place>, Step,
                       Place* out);
 
-// Returns whether the operation at the place is done. Also true for an empty place and for a context that no
-// longer exists.
+// Returns whether the operation is done. Also true for an empty Place and for a context that no longer
+// exists.
 bool is_over(const Place&);
 
 // Submits a copy in a stream. If `wait` is set, waits until it is done.

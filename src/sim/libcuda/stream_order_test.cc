@@ -57,7 +57,7 @@ struct Work {
       case 3:
         OK((twin ? CU(cuMemcpyDtoHAsync_v2_ptsz) : CU(cuMemcpyDtoHAsync_v2))(host, device, 64, s));
         break;
-      default: break;  // Only the recording.
+      default: break;  // Only the event is recorded.
     }
     OK((twin ? CU(cuEventRecord_ptsz) : CU(cuEventRecord))(e, s));
   }
