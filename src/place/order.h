@@ -38,7 +38,7 @@ inline unsigned taken_in_200(const Fleet& fleet, uint32_t n) {
                                     c.usable.count);
     taken += compute > memory ? compute : memory;
   }
-  invariant(taken <= 10000 * devices.size(), "no device is more than full");
+  invariant(taken <= 10000 * devices.size(), "no device is over-committed");
   return devices.empty() ? 200 : static_cast<unsigned>(taken * 200 / (10000 * devices.size()));
 }
 

@@ -198,7 +198,7 @@ CUresult move_line(uint64_t to, uint64_t from, size_t bytes, CUstream s, bool wa
 
 uint64_t address(const void* p) { return reinterpret_cast<uint64_t>(p); }
 
-// Returns whether there is a stream with this handle and a current context, as calls check before they read a
+// Checks that there is a stream with this handle and a current context. Calls do so before they read a
 // description.
 CUresult accepts(CUstream handle) {
   std::shared_ptr<CUctx_st> c;
