@@ -10,7 +10,7 @@ from support.agent import BUILD, Agent
 
 
 def start_of_a_program(agent, repeats=15):
-    """Measures `carve run -- true` next to `true`, in turns."""
+    """Measures `carve run -- true` next to `true`, alternately."""
     inside, alone = [], []
     for _ in range(repeats):
         alone.append(1e3 * seconds_of(lambda: subprocess.run(["/bin/true"], check=True)))
@@ -33,7 +33,7 @@ def show(agent, name):
 
 
 def giving_back(agent, repeats=9):
-    """Measures from SIGKILL of a process that holds 1 GiB until its slice has ended."""
+    """Measures the time from SIGKILL of a process that holds 1 GiB to the end of its slice."""
     took = []
     for i in range(repeats):
         program, pid = holder(agent, f"victim{i}")
@@ -47,7 +47,8 @@ def giving_back(agent, repeats=9):
 
 
 def coming_back(agent, repeats=7):
-    """Measures from SIGKILL of the agent until its successor answers, while 8 slices run on."""
+    """Measures the time from SIGKILL of the agent to the first response of its successor, while 8 slices keep
+    running."""
     programs = [holder(agent, f"slice{i}")[0] for i in range(8)]
     took = []
     for _ in range(repeats):
@@ -60,7 +61,7 @@ def coming_back(agent, repeats=7):
 
 
 def idling(agent, seconds=5.0):
-    """Measures the percent of one core while slices are idle: the 8 of coming_back()."""
+    """Measures the agent's CPU time in percent of one core while the 8 slices of coming_back() are idle."""
     shares = []
     for _ in range(3):
         before = cpu_seconds(agent.process)
@@ -70,7 +71,7 @@ def idling(agent, seconds=5.0):
 
 
 def granting(agent, repeats=60):
-    """Measures one grant and its end over the API; both are written to disk."""
+    """Measures granting and ending one slice over the API; both are written to disk."""
     took = []
     for _ in range(repeats):
         took.append(1e3 * seconds_of(lambda: (agent.carve("slice", "create", "--memory", "1GiB", "--name", "g", check=True),

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Measures the costs of the controller: from a document to a program, lists, watchers, a restart after a kill, idle time.
+"""Measures the costs of the controller: starting a program from a document, lists, watchers, a restart after
+a kill, idle time.
 
-A service of `sleep` without a GPU is as many supervised programs as it has replicas. The controller has at most 256 services and 64 replicas
-of one, so 4 services have 256 replicas.
+A service of `sleep` without a GPU runs one supervised program per replica. The controller allows 256
+services, and 64 replicas per service, so 4 services give 256 replicas.
 """
 import json
 import pathlib
@@ -39,7 +40,7 @@ def delete_all(controller):
 
 
 def to_the_program(agent, controller, folder, repeats=9):
-    """Measures from a document to the program's first instruction, next to `carve run`, in turns."""
+    """Measures the time from a document to the program's first instruction, alternately with `carve run`."""
     applied, run = [], []
     for i in range(repeats):
         for took, act in ((run, lambda words: agent.carve("run", "--memory", "1GiB", "--", *words, check=True)),
@@ -68,7 +69,8 @@ def watcher(controller):
 
 
 def watches(controller, repeats=9):
-    """Measures from a change until each of the watchers has it; returns the 99th percentile of each change."""
+    """Measures the time from a change until each watcher receives it; returns the 99th percentile for each
+    change."""
     apply(controller, {**document("listed0", ["true"], 0), "metadata": {"name": "listed0", "labels": {"watched": ""}}})
     streams, ready = [watcher(controller) for _ in range(WATCHERS)], selectors.DefaultSelector()
     for stream in streams:
@@ -95,13 +97,14 @@ def watches(controller, repeats=9):
 
 
 def attempts(controller):
-    """The programs' pids and restarts, by slice."""
+    """Returns the programs' pids and restarts, by slice."""
     items = controller.json("/v1/services?limit=500")["items"]
     return {r["slice"]: r["restarts"] for item in items for r in item["status"]["replicaList"] if r["state"] in ("Running", "Ready")}
 
 
 def restart_and_idle(controller, repeats=5):
-    """Measures from SIGKILL of the controller until its successor shows every replica as running; then an idle controller."""
+    """Measures the time from SIGKILL of the controller until its successor shows every replica as running;
+    then the cost of an idle controller."""
     apply(controller, *[document(f"many{i}", ["sleep", "100000"], REPLICAS) for i in range(4)])
     assert until(lambda: len(attempts(controller)) == 4 * REPLICAS, 600, 0.2), len(attempts(controller))
     before, took = attempts(controller), []
@@ -129,8 +132,9 @@ def restart_and_idle(controller, repeats=5):
 
 
 class Requests:
-    """A thread that asks the controller for a list so many times a second, over one connection, until it ends."""
-    PER_SECOND, BURSTS = 2000, 200  # The server answers at most 16 that come at once.
+    """A thread that requests a list from the controller at a given rate over one connection, until it is
+    stopped."""
+    PER_SECOND, BURSTS = 2000, 200  # The server handles at most 16 simultaneous requests.
 
     def __init__(self, controller):
         self.stream, self.answered, self.ends = socket.socket(socket.AF_UNIX), 0, False
@@ -154,7 +158,7 @@ class Requests:
             time.sleep(max(0, self.start + number / self.BURSTS - time.perf_counter()))
 
     def end(self):
-        """Returns the requests a second."""
+        """Returns the number of requests per second."""
         self.ends = True
         self.thread.join()
         self.stream.close()
@@ -162,8 +166,8 @@ class Requests:
 
 
 def shares_beside(agent, controller, repeats=5):
-    """Measures how far the shares of two busy slices are from what was promised, next to a controller under load and an idle one, in turns.
-    The requests' own client takes time of the same two cores."""
+    """Measures how far the achieved shares of two busy slices are from their granted shares, alternately next
+    to a loaded and an idle controller. The client that sends the requests uses the same two cores."""
     promised = {"low": 30, "high": 70}
     programs = [subprocess.Popen(agent.words("run", "--device", "0", "--memory", "1GiB", "--compute", f"{share}%", "--name", name, "--",
                                              LOAD, "--kernels", "200us", "--no-sync", "--seconds", "600"),

@@ -1,6 +1,5 @@
-"""Measures what needs the real agent: the first cuInit of a program in a slice, and the time until a killed process's memory
-is available to its slice again. The agent is warm.
-"""
+"""Measures the figures that need the real agent: the first cuInit of a program in a slice, and the time until
+a killed process's memory is available to its slice again. The agent is warm. """
 import json
 import subprocess
 
@@ -20,7 +19,8 @@ def attaching(agent, repeats=31):
     return figure("guest.attach", added, "ms added", 2, native=alone, where="stand-in driver")
 
 
-# Inside a slice: a child takes 1 GiB and is killed, repeatedly; prints the ms until all memory is free again.
+# Runs inside a slice: repeatedly lets a child allocate 1 GiB, kills it, and prints the time until all memory
+# is free again, in ms.
 WIDOW = """
 import ctypes, json, os, subprocess, sys, time
 from ctypes import byref, c_size_t, c_uint64, c_void_p

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Measures the coordinator on a real control plane with 5,000 nodes of 8 simulated devices and 50,000 pods in its cache: filters,
-take-over, memory, pods a second.
+"""Measures the coordinator on a real control plane with 5,000 nodes of 8 simulated devices and 50,000 pods in
+its cache: filters, take-over, memory, pods per second.
 
-The nodes are objects without a kubelet, and the 50,000 pods are created bound, with their annotations, before Carve is installed.
-Pods a second are measured next to an extender that refuses nothing and leaves the binding to the scheduler (`native`), in turns: pods are
-created while the scheduler is stopped, and the time runs from its continuation to the last binding. Without a built Kubernetes
-(tests/kube/build.sh) there are no figures.
+The nodes are objects without a kubelet, and the 50,000 pods are created bound, with their annotations, before
+Carve is installed. Pods per second are measured alternately with an extender that accepts every node and
+leaves the binding to the scheduler (`native`): pods are created while the scheduler is stopped, and the time
+runs from SIGCONT to the last binding. No figures are printed if Kubernetes was not built
+(tests/kube/build.sh).
 """
 import gc
 import http.client
@@ -27,7 +28,7 @@ os.environ.setdefault("KUBE_BUILD", str(pathlib.Path(cache) / "carve/kube"))
 from measure import cpu_seconds, figure  # noqa: E402
 
 NODES, DEVICES = 5_000, 8
-STANDING = int(os.environ.get("CARVE_KUBE_PODS", 50_000))  # In the cache.
+STANDING = int(os.environ.get("CARVE_KUBE_PODS", 50_000))  # Pods in the cache.
 PODS, ROUNDS = 200, 5
 FILTERS, FILTER_ROUNDS = 400, 5
 WRITERS = 6
@@ -35,10 +36,10 @@ GOAL_FILTER_MS, GOAL_TAKEOVER_S, GOAL_RSS_MB, GOAL_PODS, GOAL_OF_ECHO = 2, 10, 1
 
 
 class Echo(http.server.BaseHTTPRequestHandler):
-    """An extender that lets every node pass, and scores all the same."""
+    """An extender that accepts every node and gives all nodes the same score."""
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    wbufsize = -1  # Header and body are one write.
+    wbufsize = -1  # Header and body are sent in one write.
 
     def do_POST(self):
         question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -56,7 +57,7 @@ class Echo(http.server.BaseHTTPRequestHandler):
 
 
 def start_echo(cluster, pair):
-    """A scheduler next to an echo: `echo-scheduler`."""
+    """Starts a scheduler, `echo-scheduler`, with the echo extender."""
     from cluster import BIN, free_ports
     port = free_ports(2)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Echo)
@@ -73,7 +74,7 @@ def start_echo(cluster, pair):
 
 
 def standing_pod(number):
-    """A pod that is bound, with the annotations that webhook and coordinator write."""
+    """Returns a bound pod with the annotations that the webhook and the coordinator write."""
     from cluster import GiB, pod_object, uuid_of
     node, device = number % NODES, number // NODES % DEVICES
     request = {"v": 1, "dialect": "carve", "given": {"c": {"carve.dev/memory": "2Gi", "carve.dev/compute": "5"}},
@@ -125,7 +126,7 @@ def question(names):
 
 
 def answers(port):
-    """Whether a filter is answered: the cache is complete."""
+    """Returns whether a filter request succeeds, which means that the cache is complete."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("POST", "/filter", question(["n0"]))
@@ -136,7 +137,7 @@ def answers(port):
 
 
 def filters(port, names):
-    """Milliseconds of each filter over all names, by one connection."""
+    """Returns the milliseconds of each filter request over all nodes, on one connection."""
     body = question(names)
     connection = http.client.HTTPConnection("127.0.0.1", port)
     took = []
@@ -196,7 +197,7 @@ def measured(cluster):
     for i in range(ROUNDS):
         echo.append(pods_a_second(cluster, pair, "echo", "echo-scheduler", f"echo{i}"))
         ours.append(pods_a_second(cluster, pair, "scheduler", "carve-scheduler", f"carve{i}"))
-    # Of neighbours in time, as the machine's other work changes.
+    # Compares runs that are adjacent in time, because the machine's other load changes.
     ratios = [100 * one / other for i, one in enumerate(ours) for other in echo[i:i + 2]]
     status = pathlib.Path(f"/proc/{coordinator.pid}/status").read_text()
     rss = int(status.split("VmRSS:")[1].split()[0]) / 1024

@@ -1,4 +1,5 @@
-"""Shared by the benchmarks: figures from repeated measurements. The agent is tests/support/agent.py, which ./bench puts on the path."""
+"""Helpers shared by the benchmarks: figures from repeated measurements. The agent is tests/support/agent.py,
+which ./bench puts on the path."""
 import pathlib
 import statistics
 import time
@@ -12,7 +13,8 @@ def figure(name, values, unit, goal, better="lower", native=None, where="simulat
 
 
 def cpu_seconds(process, thread=""):
-    """Returns the seconds of the process's threads named `thread...`, to the nanosecond (proc(5), schedstat); stat has 10 ms."""
+    """Returns the CPU seconds of the process's threads whose names begin with `thread`, from schedstat
+    (proc(5)), which counts nanoseconds; stat counts 10 ms."""
     tasks = pathlib.Path(f"/proc/{process.pid}/task").iterdir()
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks
                if (task / "comm").read_text().startswith(thread)) / 1e9

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Measures how much of a cluster each placement strategy uses, next to the figures of the FGD paper; how much it loses if slices leave
-again; and how fast it decides.
+"""Measures how much of a cluster each placement strategy uses, next to the figures of the FGD paper; how much
+of that it loses when slices end; and how fast it decides.
 
 The variable CARVE_OPENB names the folder with openb's CSV files (cluster-trace-gpu-v2023, or data/csv of
-hkust-adsl/kubernetes-scheduler-simulator); without it there are no figures. `openb` uses the seeds of the published table, 42..51;
-`holdout` and churn use 52..81, which were never used for a choice. About three minutes on two cores.
+hkust-adsl/kubernetes-scheduler-simulator); without it there are no figures. `openb` uses the seeds of the
+published table, 42..51; `holdout` and churn use 52..81, which were never used to choose parameters. Takes
+about three minutes on two cores.
 """
 import json
 import os
@@ -18,7 +19,8 @@ PUBLISHED = {"default": 95.23, "gpushare100": 86.64, "multigpu30": 96.36, "gpusp
 LOOKAHEAD = {"default": 96.10, "gpuspec20": 95.95, "multigpu30": 97.0, "gpushare100": 87.6, "cpu100": 95.95}
 SPEED = {"fgd": 150_000, "fgd-scarcity": 100_000, "lookahead": 10_000}
 HOLDOUT = "52..81"
-# Under churn at 95 % load (docs/decisions/0005): what fgd-scarcity loses, as a part of what fgd loses.
+# Under churn at 95 % load (docs/decisions/0005): the capacity that fgd-scarcity loses, relative to what fgd
+# loses.
 CHURN = {"exponential": (0.85, []), "bounded": (0.6, ["--lifetimes", "trace", "--longest", "3600"])}
 
 
@@ -72,7 +74,7 @@ def main():
             out.append(figure(f"churn.{lifetimes}.{strategy}.lost.8", of_eight, "%", None, "lower"))
         out.append(figure(f"churn.{lifetimes}.of_fgd", round(ours[0] / fgd[0], 4), "ratio", goal, "lower"))
         out.append(figure(f"churn.{lifetimes}.of_fgd.8", round(ours[1] / fgd[1], 4), "ratio", 1, "lower"))
-    # One thread, so that a decision has a core of its own.
+    # One thread, so that nothing else competes for its core.
     for row in replay(folder, ["default"], list(SPEED), "--seeds", "42..44", "--jobs", "1"):
         out.append(figure(f"speed.{row['strategy']}", row["decisions_per_second"], "1/s", SPEED[row["strategy"]], "higher"))
     # The trace with the most request classes, gpuspec20 with 387, gives the maximum.

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Runs the benchmarks (each prints a JSON list of figures), writes build/bench.json and prints a table.
 
-A figure: {name, value, unit, goal, better: "lower"|"higher", native, spread, where}. `native` is the same figure without Carve, measured in
-the same run in turns; `peer`, if given, is another product's. `spread` is (max - min) / median of the repeats; `why`, if given, is printed
-if the goal is missed.
-The machine itself (bench_host) is measured in every run: how late a woken thread and a timer are, and its caches.
-Usage: run.py [NAME...] selects the figures whose names begin with NAME. If a benchmark has the name before NAME's first dot, only that
-benchmark runs.
+A figure: {name, value, unit, goal, better: "lower"|"higher", native, spread, where}. `native` is the same
+figure without Carve, measured alternately in the same run; `peer`, if given, is another product's. `spread`
+is (max - min) / median of the repeats; `why`, if given, is printed if the goal is missed. The machine itself
+(bench_host) is measured in every run: how late woken threads and timers are, and the sizes of its caches.
+Usage: run.py [NAME...] selects the figures whose names begin with NAME. If the part of NAME before the first
+dot is the name of a benchmark, only that benchmark runs.
 """
 import json
 import pathlib
@@ -66,7 +66,7 @@ def main():
     rows = []
     wanted += ["host."] if wanted else []
     chosen = [p for p in programs() if p.stem.removeprefix("bench_") in {w.split(".")[0] for w in wanted}]
-    chosen = chosen if len(chosen) > 1 else []  # A name that is no benchmark's is looked for in all of them.
+    chosen = chosen if len(chosen) > 1 else []  # A name that matches no benchmark is searched in all of them.
     for program in chosen or programs():
         print(f"measuring: {program.stem}", file=sys.stderr)
         rows += figures(program)

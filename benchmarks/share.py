@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Measures the shares of real processes under the real clock: carve-load in slices of one simulated device, with the shipped
-agent and library.
+"""Measures the shares of real processes under the real clock: carve-load in slices of one simulated device,
+with the shipped agent and library.
 
-A share is the time that the arbiter charged in windows of a second, by its own clock; kernel time is what carve-load counts. Other work of
-the machine affects these figures but not share.virtual.*: two cores run the simulated device, the slices and the arbiter.
-CARVE_BENCH_LONG=1 measures every shape and share of the table (8 minutes), else a part of it (2 minutes).
+A share is the time that the arbiter charged in windows of a second, by its own clock; kernel time is what
+carve-load counts. Other load on the machine affects these figures, but not share.virtual.*, because the
+simulated device, the slices and the arbiter share two cores. CARVE_BENCH_LONG=1 measures every shape and
+share of the table (8 minutes); the default is a part of them (2 minutes).
 """
 import json
 import os
@@ -46,7 +47,7 @@ class Device:
         return subprocess.Popen(words, env=self.agent.environment, stdout=subprocess.PIPE, text=True)
 
     def windows(self, names, seconds):
-        """Returns per name the shares (in percent) of consecutive windows of a second."""
+        """Returns, for each name, the shares in percent in consecutive windows of a second."""
         out = {name: [] for name in names}
         before = self.compute()
         for _ in range(seconds):
@@ -60,7 +61,8 @@ class Device:
         return out
 
     def shares(self, granted, load, seconds=4):
-        """Returns the windows of slices with these shares and equal work, and the kernel time of each in percent."""
+        """Returns the windows of slices that have these shares and equal work, and each slice's kernel time
+        in percent."""
         names = [f"t{i}" for i in range(len(granted))]
         programs = [self.begin(name, share, load, seconds + 2.5) for name, share in zip(names, granted)]
         wait_until(lambda: all(c["leases"] for c in self.compute().values()) and len(self.compute()) == len(names))
@@ -80,12 +82,13 @@ def wait_until(true, seconds=10):
 
 
 def errors(policy):
-    """Returns the worst error of each shape and mix, all errors of the charged shares, and where the worst one was; then the worst errors
-    of the stand-in, and those that idle time does not explain.
+    """Returns the worst error of each shape and mix, all errors of the charged shares, and where the worst
+    one was; then the worst errors of the stand-in, and those that idle time does not explain.
 
-    The stand-in is the same kernels of programs that never wait: at a hand-over no thread has to be woken first. A slice cannot be charged
-    for time in which the device waited for a thread to run, which is the host's part of an error: a window's error without it is
-    what the slice lacks beyond the time for which no slice was charged, or what it has too much."""
+    The stand-in runs the same kernels in programs that never wait, so no thread has to be woken at a
+    hand-over. No slice can be charged for time in which the device waited for a thread to run; that is the
+    host's part of an error. A window's error without the host's part is the slice's deficit beyond the
+    uncharged time, or its excess."""
     device = Device(policy)
     worst, all_errors, where, stand_in, explained = [], [], "", [], []
     try:
@@ -109,7 +112,8 @@ def errors(policy):
 
 
 def alone():
-    """Returns the differences between a fixed share and its kernel time alone on the device."""
+    """Returns the differences between a fixed share and the kernel time that its slice gets when no other
+    slice uses the device."""
     device = Device("fixed-share")
     off = []
     try:
@@ -122,11 +126,12 @@ def alone():
 
 
 def burst_alone():
-    """Returns by shape the work of a guaranteed slice alone over the same program without Carve, in pairs whose order alternates.
+    """Returns, for each shape, the work of a guaranteed slice that has the device to itself, relative to the
+    same program without Carve, in pairs whose order alternates.
 
-    The stand-in `.without_arbiter` is the same program in its slice while the agent is stopped: its gate is open after 200 ms, and no
-    thread of the agent competes for a processor. What it has more than the slice next to its agent, a machine with a free processor has
-    too."""
+    The stand-in `.without_arbiter` runs the same program in its slice while the agent is stopped: its gate
+    opens after 200 ms, and no thread of the agent competes for a processor. On a machine with a free
+    processor the slice would also get this difference while its agent runs."""
     device = Device("guaranteed-burst-share")
     environment = {**os.environ, "SIMGPU_DIR": str(device.agent.folder / "state/sim"), "LD_LIBRARY_PATH": str(BUILD / "lib/carve/sim")}
 
@@ -175,8 +180,8 @@ def pair(policy, shares):
 
 
 def latency():
-    """Returns the 99th percentile of 50 requests a second of 5 ms next to a trainer, over that without a neighbour; with leases and
-    natively."""
+    """Returns the 99th percentile latency of 50 requests per second of 5 ms each next to a training program,
+    relative to that without a neighbour; with leases and natively."""
     def p99(beside, policy, options):
         device = Device(policy)
         try:
@@ -248,7 +253,8 @@ def killing():
 
 
 def orphaned():
-    """Returns the worst errors in points of 20, 30 and 50 % after a kill of the agent under load; the device counts the kernels."""
+    """Returns the worst errors, in percentage points, of shares of 20, 30 and 50 % after the agent is killed
+    under load. The device counts the kernels."""
     def kernels(device):
         shown = subprocess.run([BUILD / "bin/carve-sim", "show", device.agent.folder / "state/sim", "-o", "json"], capture_output=True,
                                text=True, check=True)
@@ -276,8 +282,8 @@ def orphaned():
 
 
 def naming():
-    """Returns the times from the first launch of a slice that passes its gate until the agent names it, in ms, from any time between two
-    polls."""
+    """Returns the times from a slice's first launch past its closed gate until the agent reports the slice,
+    in ms. The launch is at a random time between two polls."""
     device = Device("fixed-share")
     began, took = device.agent.folder / "began", []
     environment = {**device.agent.environment, "PYTHONPATH": str(TESTS), "BEGAN": str(began)}
@@ -306,8 +312,8 @@ def naming():
 
 
 def cpu(count):
-    """Returns the processor time of the arbiter's thread and of the whole agent while `count` saturating slices run, in percent of a
-    core."""
+    """Returns the CPU time of the arbiter's thread and of the whole agent while `count` saturating slices
+    run, in percent of a core."""
     device = Device("guaranteed-burst-share")
     try:
         programs = [device.begin(f"t{i}", 100 // max(4, count), "--kernels 200us --no-sync", 13) for i in range(count)]
@@ -326,9 +332,9 @@ def cpu(count):
         device.end()
 
 
-# Figures of other products, published or measured on real devices (their own repositories and reports): utilisation sampled by NVML turns
-# 30/70 into 46/54, and a single slice of 50 % runs at 99 %; a vendor's driver demonstration has 1.13 times the native sum and a
-# latency of 1.072.
+# Figures of other products, published or measured on real devices (from their repositories and reports).
+# Products that sample NVML's utilisation turn shares of 30/70 into 46/54, and a single slice of 50 % gets 99
+# %. A vendor's driver demonstration reaches 1.13 times the native sum and 1.072 times the native latency.
 PEERS = {"share.fixed.worst": 16, "share.fixed.alone_kernel_time": 49, "share.guaranteed.worst": 0.6, "share.sum_over_native_rr": 1.13,
          "share.latency.p99.kernels_400us": 1.072, "share.change_ms": 120, "share.kill_ms": 10_000, "share.arbiter.cpu_4_busy": 0.15}
 

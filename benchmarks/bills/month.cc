@@ -1,5 +1,5 @@
-// Measures a month's invoice by account, from a store of 10 million usage records of one year: its time (the
-// median of five), and the largest memory of the process. Filling the store takes minutes.
+// Measures the time (median of five) and the peak memory for a month's invoice by account, from a store with
+// 10 million usage records of one year. Filling the store takes minutes.
 //   bench_bills [RECORDS]
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -21,7 +21,7 @@ using namespace carve::controller;
 constexpr uint64_t all_records = 10'000'000, records_at_once = 20'000;
 constexpr int64_t second = bill::second_ns, day = 86'400 * second, year = 365 * day, month = 30 * day;
 
-// The records of a node in the order of their grants, which are spread over the year.
+// Returns a usage record of a node. The ids are in the order of the grants, which are spread over the year.
 UsageRow row(uint64_t id, uint64_t count, std::mt19937_64& random) {
   UsageRow out{.node = "n1", .ledger = 1, .id = id, .account = fmt::format("team-{}", id % 200)};
   out.owner_uid = 1000;

@@ -1,7 +1,7 @@
 // Measures the coordinator's own work without sockets, with 5,000 nodes of 8 devices and 50,000 pods in the
-// cache: the answers to questions that have all names; the cache after a take-over, and after a list that is
-// read again; a page of a list, of which both read 110. One thread. The variable CARVE_EXTENDER_PODS sets
-// another number of pods.
+// cache: the responses to requests that name all nodes; the cache after a take-over and after a repeated
+// list; and one page of a list, of which both read 110. Runs in one thread. CARVE_EXTENDER_PODS changes the
+// number of pods.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ kubernetes::ObjectMeta placed_pod(unsigned number) {
   return out;
 }
 
-// As Go writes ExtenderArgs: the whole pod, then the names.
+// The request as Go writes ExtenderArgs: the whole pod, then the node names.
 std::string question(const kubernetes::ObjectMeta& pod) {
   std::string names;
   for (unsigned node = 0; node < nodes; ++node)
@@ -122,7 +122,7 @@ kubernetes::ObjectsByUid all_pods() {
   return out;
 }
 
-// Prints what a take-over costs next to the pages, and what a list costs that is read again.
+// Prints the cost of a take-over in addition to reading the pages, and the cost of a repeated list.
 void print_lists(Cache& cache) {
   const kubernetes::ObjectsByUid fleet = all_nodes(), placed = all_pods();
   const auto replace = [&] {

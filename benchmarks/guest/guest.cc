@@ -1,8 +1,9 @@
-// Measures what the guest library costs the program it is in. It runs over a stand-in driver whose calls take
-// 2 to 10 ns, so that no cost is hidden, and under a minimal agent that grants one device. The driver's own
-// entries and the hooked ones are called alternately in one process image, in short chunks. A figure is the
-// median of the differences of neighbouring chunks, so other load on the machine affects both. Costs of whole
-// processes (start, memory) are measured on processes with and without the library, alternately.
+// Measures the overhead that the guest library adds to its program. The library runs over a stand-in driver
+// whose calls take 2 to 10 ns, so that no overhead is hidden, and under a minimal agent that grants one
+// device. The driver's own entries and the hooked ones are called alternately in one process image, in short
+// chunks. A figure is the median of the differences between consecutive chunks, so other load on the machine
+// affects both sides. Costs per process (start, memory) are measured alternately with and without the
+// library.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -36,7 +37,7 @@ void* library() {
   return handle;
 }
 
-// Returns the driver's own entry, or the entry that a program finds.
+// Returns the driver's own entry point, or the one that a program gets.
 template <class F>
 F* entry(F*, const char* name, bool native) {
   using Native = void* (*)(const char*);
@@ -57,7 +58,7 @@ double now_ns(clockid_t clock = CLOCK_MONOTONIC) {
   return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
 }
 
-// Measures this thread's own time: on a busy machine the longer side would be interrupted more often.
+// Measures the thread's CPU time: on a busy machine the longer side would be interrupted more often.
 template <class Act>
 double ns_each(int times, Act act) {
   const double from = now_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -70,7 +71,7 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-// One figure: the native cost, and the cost added to it, of each pair.
+// One figure: the native cost and the added cost of each pair.
 struct Turns {
   std::vector<double> native, added;
 };
@@ -84,8 +85,9 @@ void begin() {
   must(CU(cuCtxSetCurrent, false)(context));
 }
 
-// `chunk(native)` measures one side, ns a call. Of twice as many pairs, those count in which the driver's own
-// call was fastest: other load disturbed the rest. (This makes the difference larger, if anything.)
+// Measures one side with `chunk(native)`, in ns per call. Runs twice as many pairs and keeps the half in
+// which the driver's own call was fastest, because other load disturbed the rest. (This makes the difference
+// larger, if anything.)
 template <class Chunk>
 Turns compared(Chunk chunk) {
   std::vector<std::pair<double, double>> all;
@@ -107,9 +109,8 @@ Turns compared(Chunk chunk) {
   return t;
 }
 
-// With `count` other allocations alive, one is allocated and freed. Or any of the live ones is freed and
-// another allocated for it. Then each pair uses an entry of the table that is in no cache, if the table is
-// large.
+// Allocates and frees one allocation while `count` others are live. ns_of_any() instead frees a random live
+// allocation and replaces it, so if the table is large, each pair uses an entry that is in no cache.
 struct Live {
   decltype(&cuMemAlloc_v2) allocate;
   decltype(&cuMemFree_v2) release;
@@ -143,7 +144,7 @@ Turns allocate_and_free(size_t live, double (Live::*ns)(int) = &Live::ns) {
 
 constexpr int max_workers = 16, pairs_of_worker = 30'000;
 
-// All charge the slice's one budget word. The slowest one's time for a pair.
+// All threads charge the slice's one budget word. Returns the time per pair of the slowest thread.
 template <int Threads>
 Turns by_threads() {
   return compared([](bool native) {
@@ -164,7 +165,7 @@ Turns by_threads() {
   });
 }
 
-// The same by processes of one slice.
+// The same measurement with the processes of one slice.
 struct Meeting {
   pthread_barrier_t all;
   double took[max_workers];
@@ -198,7 +199,7 @@ Turns by_processes() {
   });
 }
 
-// `kernels` different kernels in turn: each has its own estimate.
+// Launches `kernels` different kernels in turn; each has its own estimate.
 Turns of_launches(unsigned kernels = 1) {
   return compared([=](bool native) {
     auto* launch = CU(cuLaunchKernel, native);
@@ -210,7 +211,7 @@ Turns of_launches(unsigned kernels = 1) {
   });
 }
 
-// A program that waits for each launch.
+// Measures a program that waits for each launch.
 Turns of_launch_and_wait() {
   return compared([](bool native) {
     auto* launch = CU(cuLaunchKernel, native);
@@ -246,7 +247,8 @@ Turns of_lookups(const char* name) {
   });
 }
 
-// Looks up a name with a hook, or a name of no driver, which passes the preload's dlsym.
+// Looks up a name that has a hook, or a name that is not in the driver, which goes through the preload's
+// dlsym.
 Turns of_dlsym(void* handle, const char* name) {
   const auto libcs =
       reinterpret_cast<void* (*)(void*, const char*)>(dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34"));
@@ -327,12 +329,12 @@ int image_probe(const InImage& probe) {
 
 class Table {
  public:
-  // `peer`: what another interposer adds; empty if none was given.
+  // `peer` has the overhead of another interposer; empty if none was given.
   void row(const std::string& name, const std::vector<double>& values, const std::vector<double>& native,
            const char* unit, double goal, const std::vector<double>& peer = {}) {
     std::vector<double> v = values;
     std::ranges::sort(v);
-    // Of the middle half: the rest contains the load of the machine's other users.
+    // The spread covers the middle half only: the rest contains the load of the machine's other users.
     const double value = v[v.size() / 2], spread = v[v.size() * 3 / 4] - v[v.size() / 4];
     printf(
         "%s\n {\"name\": \"%s\", \"value\": %.2f, \"unit\": \"%s\", \"goal\": %s, \"better\": \"lower\", "
@@ -373,8 +375,8 @@ int main(int argc, char** argv) {
   const std::vector<std::string> plain = {libraries};
   const std::vector<std::string> hooked = {libraries, std::string("LD_PRELOAD=") + PRELOAD,
                                            "CARVE_SOCKET=" + agent.socket()};
-  // CARVE_BENCH_PEER=LIBRARY: another interposer to preload, measured in the same run. Its other settings
-  // come from the environment. If it takes longer than two minutes for a figure, it has none.
+  // CARVE_BENCH_PEER=LIBRARY names another interposer to preload and measure in the same run. Its other
+  // settings come from the environment. A figure for which it takes longer than two minutes is left out.
   const char* const peer = getenv("CARVE_BENCH_PEER");
   const char* const path = getenv("LD_LIBRARY_PATH");
   std::vector<std::string> inherited = {libraries + (path != nullptr ? std::string(":") + path : "")};
@@ -404,13 +406,14 @@ int main(int argc, char** argv) {
     table.row(in_image[i].name, t.added, t.native, "ns added", in_image[i].goal, theirs.added);
   }
 
-  // Processes, alternately. From the call that starts a process until it is waited for.
+  // Processes, alternately with and without the library, from the call that starts a process until it has
+  // been waited for.
   std::vector<double> alone, added;
   for (int i = 0; i < 301; ++i) {
     const auto took = [](const std::vector<std::string>& environment) {
       const double from = now_ns();
       Child child({"/bin/true"}, environment);
-      child.line();  // Its end.
+      child.line();  // Waits for its end.
       return (now_ns() - from) / 1e3;
     };
     alone.push_back(took(plain));

@@ -1,6 +1,6 @@
-// What the machine adds to every figure that has a hand-over in it: how long a thread takes to run after it
-// was woken, how late a timer is, what a cache line costs that two threads write in turns, and the sizes of
-// the caches. None of these has a goal: figures of two machines are read next to them.
+// Measures what the machine adds to every figure that contains a hand-over: how long a woken thread takes to
+// run, how late timers are, the cost of a cache line that two threads write in turns, and the sizes of the
+// caches. None of these has a goal; they help to compare figures from two machines.
 #include <fmt/format.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -34,7 +34,7 @@ void futex(std::atomic<uint32_t>& word, int operation, uint32_t value) {
   syscall(SYS_futex, &word, operation, value, nullptr, nullptr, 0);
 }
 
-// Returns the time from a wake to the run of a thread that waited, in nanoseconds.
+// Returns the time from the wake-up of a waiting thread until it runs, in nanoseconds.
 std::vector<double> wake_latencies() {
   std::vector<double> out;
   std::atomic<uint32_t> word{0};
@@ -48,7 +48,7 @@ std::vector<double> wake_latencies() {
     }
   });
   for (uint32_t round = 1; round <= rounds; ++round) {
-    sleep_ns(timer_ns);  // The other thread waits by then.
+    sleep_ns(timer_ns);  // By then the other thread waits.
     woken_ns.store(now_ns());
     word.store(round);
     futex(word, FUTEX_WAKE_PRIVATE, 1);
@@ -58,7 +58,7 @@ std::vector<double> wake_latencies() {
   return out;
 }
 
-// Returns how much later than asked a sleep of 50 us ends, in nanoseconds.
+// Returns how much later than requested a sleep of 50 us ends, in nanoseconds.
 std::vector<double> timer_delays() {
   std::vector<double> out;
   for (int i = 0; i < rounds; ++i) {
@@ -69,7 +69,8 @@ std::vector<double> timer_delays() {
   return out;
 }
 
-// Returns the nanoseconds of one increment of a counter by so many threads at once, for each of 5 runs.
+// Returns the nanoseconds per increment of a counter that `threads` threads increment concurrently, for each
+// of 5 runs.
 std::vector<double> increments(unsigned threads) {
   std::vector<double> out;
   for (int run = 0; run < 5; ++run) {

@@ -1,7 +1,7 @@
 // Measures how the cost of a decision grows with nodes, with request classes, and with devices on a node; and
-// the cost of the first decision of a class, which scores every node. The cluster is synthetic, mixed as
-// large ones are (most nodes with the full number of devices, a third with two), half full, and its slices
-// leave again. One thread; about a minute.
+// the cost of the first decision of a class, which scores every node. The cluster is synthetic and half full,
+// with a mix of nodes as in large clusters (most nodes with the full number of devices, a third with two),
+// and its slices end again. Takes about a minute in one thread.
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
@@ -49,11 +49,12 @@ class Cluster {
     }
     if (engine.uses_workload_model()) engine.set_workload_model(expected);
     const uint64_t all = uint64_t{engine.fleet().devices()} * whole_device.basis_points;
-    // One class: the scores of the others are not needed yet.
+    // Fills the cluster with one class: the scores of the others are not needed yet.
     while (engine.fleet().free_share() * 2 > all) arrive(classes_[0]);
   }
 
-  // Returns a distinct request per k: mostly parts of a device, whole devices, a few for several devices.
+  // Returns a distinct request for each k: mostly parts of a device, some whole devices, a few on several
+  // devices.
   RequestShape request(unsigned k) const {
     RequestShape a;
     a.isolated = false;
@@ -64,7 +65,7 @@ class Cluster {
     return a;
   }
 
-  // Some classes are frequent, many are rare: half of all arrivals belong to a quarter of the classes.
+  // Some classes are frequent and many are rare: half of all arrivals belong to a quarter of the classes.
   bool arrive() {
     return arrive(
         classes_[(mixed(dice_) % classes_.size()) * (mixed(dice_) % classes_.size()) / classes_.size()]);
@@ -112,7 +113,7 @@ void figure(std::string_view name, double value, std::string_view unit, std::str
       rows.empty() ? "" : ",\n ", name, value, unit, goal, better);
 }
 
-// Returns rows of CSV: the cost of an arrival with a departure against the number that grows, per strategy.
+// Returns CSV rows for each strategy: the cost of an arrival and a departure against the number that grows.
 std::string growth(std::string_view title, std::initializer_list<unsigned> steps,
                    const std::function<Cluster(Strategy, unsigned)>& made, std::string_view name) {
   std::string out;
@@ -134,7 +135,8 @@ std::string growth(std::string_view title, std::initializer_list<unsigned> steps
 
 }  // namespace
 
-// bench_placement [FILE.csv]: prints the figures, and writes their growth as CSV that tools/plot draws.
+// bench_placement [FILE.csv]: prints the figures and writes how they grow to a CSV file that tools/plot
+// draws.
 int main(int argc, char** argv) {
   std::string curves;
   curves += growth(
@@ -148,7 +150,7 @@ int main(int argc, char** argv) {
       [](Strategy s, unsigned n) { return Cluster(s, 5'000, n, 150); }, "devices");
   if (argc > 1) std::ofstream(argv[1]) << "panel,strategy,number,microseconds\n" << curves;
 
-  // The first decision of 500 classes that were never requested before.
+  // Measures the first decision for 500 classes that were never requested before.
   Cluster cluster(Strategy::fgd_scarcity, 5'000, 8, 150);
   std::vector<double> cold;
   for (unsigned k = 1000; k < 1500; ++k) {

@@ -1,5 +1,5 @@
 // Measures one decision over 10,000 waiting jobs in 64 queues that share a pool of 256 devices: without
-// backfill, and with it in every queue while 128 jobs with deadlines run. One thread; a second or so.
+// backfill, and with it in every queue while 128 jobs with deadlines run. Takes about a second in one thread.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ double seconds() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-// Whole devices, which are counted.
+// A capacity that counts whole devices.
 class Devices final : public Capacity {
  public:
   explicit Devices(uint64_t free) : free_(free) {}

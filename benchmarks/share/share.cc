@@ -1,5 +1,6 @@
-// Measures shares in virtual time: src/share, unmodified, over the simulated device's engine (tests/share).
-// The result is exact and the same on any machine. share.py measures real processes under the real clock.
+// Measures shares in virtual time: the unmodified src/share runs over the simulated device's engine
+// (tests/share). The results are exact and the same on every machine. share.py measures real processes under
+// the real clock.
 #include <fmt/format.h>
 
 #include <string_view>
