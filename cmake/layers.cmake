@@ -11,7 +11,7 @@ foreach(row IN LISTS rows)
 endforeach()
 set(CARVE_LAYERS ${CARVE_LAYERS} CACHE INTERNAL "")
 
-# carve_layer(FOLDER OUT): returns the longest row of src/layers.txt that is a prefix of the folder.
+# carve_layer(FOLDER OUT): returns the longest row of src/layers.txt whose path is a prefix of the folder.
 function(carve_layer folder out)
   while(NOT folder IN_LIST CARVE_LAYERS)
     if(NOT folder MATCHES "/")
@@ -35,8 +35,8 @@ function(carve_uses target folder)
   endforeach()
 endfunction()
 
-# carve_library(FOLDER [SOURCES file...] [USES folder...] [LINKS third-party...])
-# Without sources the library is header-only.
+# carve_library(FOLDER [SOURCES file...] [USES folder...] [LINKS third-party...]): a library; header-only
+# without SOURCES.
 function(carve_library folder)
   cmake_parse_arguments(arg "" "" "SOURCES;USES;LINKS" ${ARGN})
   string(REPLACE "/" "_" name carve_${folder})
@@ -72,7 +72,8 @@ function(carve_program name folder)
   carve_uses(${name} ${folder} ${arg_USES})
 endfunction()
 
-# carve_completion(PROGRAM FILE ARGUMENT...): what `PROGRAM ARGUMENT...` prints becomes the file, which is installed.
+# carve_completion(PROGRAM FILE ARGUMENT...): writes the output of `PROGRAM ARGUMENT...` to the file and
+# installs it.
 function(carve_completion program file)
   set(made ${CMAKE_BINARY_DIR}/${file})
   get_filename_component(made_folder ${made} DIRECTORY)
@@ -84,7 +85,8 @@ function(carve_completion program file)
   install(FILES ${made} DESTINATION ${folder})
 endfunction()
 
-# carve_unit(UNIT): deploy/UNIT.in with the paths of the prefix that is installed to, which `cmake --install --prefix` may change.
+# carve_unit(UNIT): installs deploy/UNIT.in with the paths of the installation prefix, which `cmake --install
+# --prefix` may change.
 function(carve_unit unit)
   configure_file(${PROJECT_SOURCE_DIR}/deploy/${unit}.in ${PROJECT_BINARY_DIR}/deploy/${unit} @ONLY)
   set(installed ${PROJECT_BINARY_DIR}/deploy/installed/${unit})
@@ -93,14 +95,15 @@ function(carve_unit unit)
   install(FILES ${installed} DESTINATION lib/systemd/system)
 endfunction()
 
-# carve_test(NAME SOURCES file... [LINKS target...]): one GoogleTest binary, one ctest entry. Its own files are not
-# optimized, which saves a third of their compile time, with clang more; the tested code is optimized. Up to eight
-# files are compiled as one unit: a file takes 2.1 s alone, of which GoogleTest's headers are 1.9 s; eight take 5.1 s.
+# carve_test(NAME SOURCES file... [LINKS target...]): one GoogleTest binary, one ctest entry. The test files
+# are not optimized, which saves a third of their compile time, and more with clang; the tested code is
+# optimized. Up to eight files are compiled as one unit: one file takes 2.1 s, of which GoogleTest's headers
+# take 1.9 s; eight together take 5.1 s.
 function(carve_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINKS;LABELS" ${ARGN})
   add_executable(${name} EXCLUDE_FROM_ALL ${arg_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
-  target_compile_options(${name} PRIVATE -O0 -Wno-shadow)  # One file's locals may have the name of another file's globals.
+  target_compile_options(${name} PRIVATE -O0 -Wno-shadow)  # A local may shadow another file's global.
   target_link_libraries(${name} PRIVATE ${arg_LINKS} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests
     UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
@@ -114,9 +117,9 @@ function(carve_test name)
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${timeout} ENVIRONMENT TSAN_OPTIONS=atexit_sleep_ms=50)
 endfunction()
 
-# carve_fuzz(NAME SOURCES file... [LINKS target...]): one LLVMFuzzerTestOneInput. With the preset `asan` it
-# is a libFuzzer binary (tests/fuzz/run starts it) and its ctest entry replays the corpus in
-# tests/fuzz/corpus/NAME; otherwise the entry also runs seeded mutations of it.
+# carve_fuzz(NAME SOURCES file... [LINKS target...]): a fuzz target. With the preset `asan` it is a libFuzzer
+# binary (tests/fuzz/run starts it) and its ctest entry replays the corpus in tests/fuzz/corpus/NAME;
+# otherwise the entry also runs seeded mutations of it.
 function(carve_fuzz name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})
   set(corpus ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name})

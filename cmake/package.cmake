@@ -1,5 +1,5 @@
-# The documents that are installed, and the Debian package: tools/package makes the man pages and the changelog in the build's
-# folder package/, and calls cpack, which installs as `cmake --install --prefix /usr` does.
+# Installs the documents and builds the Debian package: tools/package writes the man pages and the changelog
+# into package/ in the build folder and calls cpack, which installs as `cmake --install --prefix /usr` does.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME carve)
 set(CPACK_PACKAGE_CONTACT "Carve <carve@carve.dev>")
@@ -15,8 +15,8 @@ set(CPACK_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION admin)
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS haproxy)    # The addresses of services.
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "podman, runc, python3")  # Replicas with an image; the engines of jobs.
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS haproxy)    # Serves the endpoints of services.
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "podman, runc, python3")  # Containers; the engines of jobs.
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 foreach(script postinst prerm postrm)
   list(APPEND CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/deploy/debian/${script})

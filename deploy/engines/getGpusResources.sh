@@ -1,7 +1,7 @@
 #!/bin/sh
-# What Spark's resource discovery reads: the devices that CUDA shows, by index. A slice names its devices in
-# CUDA_VISIBLE_DEVICES. Spark's own script of this name needs nvidia-smi. The script that the job names in
-# spark.*.resource.gpu.discoveryScript is run instead if it can be executed.
+# Prints the indices of the devices that CUDA shows, for Spark's resource discovery. A slice's devices are in
+# CUDA_VISIBLE_DEVICES. Spark's own script of this name needs nvidia-smi. If the script in the job's
+# spark.*.resource.gpu.discoveryScript is executable, it is run instead.
 script=${CARVE_DISCOVERY_SCRIPT:-}
 if [ -f "$script" ] && [ -x "$script" ]; then
   unset CARVE_DISCOVERY_SCRIPT
