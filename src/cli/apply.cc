@@ -66,8 +66,8 @@ struct DeleteOptions {
   std::string name_space = "default";
 };
 
-// Deletes the objects of the documents, the last first. A dry run checks them, so an invalid document deletes
-// nothing.
+// Deletes the objects of the documents, the last one first. A dry run checks them first, so if one document
+// is invalid, nothing is deleted.
 void remove_documents(Context& context, const DocumentOptions& documents, const DeletionWait& wait) {
   const auto text = read_documents(context, documents.file);
   if (!text) return;

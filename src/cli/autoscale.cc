@@ -11,7 +11,7 @@ namespace {
 
 using objects::AutoscaleMetric;
 
-// The part of the object that the verbs change (RFC 7396).
+// The part of the object that these commands change (RFC 7396).
 struct ScalingSpec {
   objects::Autoscale autoscale;
 };
@@ -30,7 +30,7 @@ struct AutoscaleOptions {
 
 struct EasAutoscaleOptions {
   std::vector<std::string> words;    // NAME, or rm NAME.
-  std::vector<std::string> changes;  // -Dmin=1
+  std::vector<std::string> changes;  // For example, min=1.
 };
 
 void set_autoscale(Context& context, const ObjectName& object, const objects::Autoscale& autoscale) {
@@ -67,7 +67,7 @@ void scale_by_load(Context& context, const AutoscaleOptions& options) {
   set_autoscale(context, *object, wanted);
 }
 
-// Sets the field of one -D; returns a message about an invalid one.
+// Sets the field of one -D option; returns an error message if it is invalid.
 std::string set_field(objects::Autoscale& autoscale, const std::string& change) {
   const size_t equals = std::min(change.find('='), change.size());
   const std::string name = change.substr(0, equals);

@@ -72,8 +72,8 @@ std::string day_or_moment(const std::string& moment) {
   return harmless(is_midnight ? moment.substr(0, date_bytes) : moment);
 }
 
-// Returns the last day that ends at the moment: "2026-11-30" for "2026-12-01T00:00:00Z"; otherwise the
-// moment.
+// Returns the last day that ends at the moment: "2026-11-30" for "2026-12-01T00:00:00Z"; the moment itself if
+// it is not midnight.
 std::string last_day_or_moment(const std::string& moment) {
   const std::string day = day_or_moment(moment);
   const auto begin = parse_utc("to", day);
@@ -98,7 +98,7 @@ void print(const api::Bill& bill) {
 
 std::string text_of(Bytes bytes) { return std::string(text(bytes)); }
 
-// Returns the slice that would have been enough: "1024 MiB, 15%".
+// Returns the smaller slice that would have been enough: "1024 MiB, 15%".
 std::string smaller_of(const api::BillLine& line) {
   const std::string memory = text_of(Bytes{line.smaller_memory_bytes});
   if (line.smaller_share_bp == 0) return memory;
@@ -138,7 +138,7 @@ struct BillOptions {
   bool idle = false, lines = false;
 };
 
-// The window in the API's form: two times, the second one exclusive.
+// The window in the API's form: two times, of which the second is exclusive.
 struct Window {
   std::string from, to;
 };

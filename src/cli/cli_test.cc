@@ -22,7 +22,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(EventsOfSlice, are_those_of_the_last_slice_with_the_name) {
+TEST(EventsOfSlice, returns_the_events_of_the_last_slice_with_the_name) {
   const std::vector<api::Event> events = {{1, "a", 7, "granted"},
                                           {2, "b", 8, "granted"},
                                           {3, "a", 7, "ended"},
@@ -39,7 +39,7 @@ TEST(EventsOfSlice, are_those_of_the_last_slice_with_the_name) {
   EXPECT_THAT(times_of("c", true), testing::IsEmpty());
 }
 
-TEST(TimeSpan, has_a_unit_or_that_of_the_option) {
+TEST(TimeSpan, uses_the_options_unit_if_it_has_none) {
   EXPECT_EQ(parse_time_span("90s")->count(), 90);
   EXPECT_EQ(parse_time_span("90")->count(), 90);
   EXPECT_EQ(parse_time_span("10m")->count(), 600);
@@ -52,7 +52,7 @@ TEST(TimeSpan, has_a_unit_or_that_of_the_option) {
   EXPECT_EQ(check_time_span("1w"), "'1w' is not a duration such as 90s, 10m, 2h or 30d");
 }
 
-TEST(Request, takes_sizes_shares_and_percentages_as_typed) {
+TEST(Request, accepts_sizes_shares_and_percentages_as_typed) {
   auto r = to_request({.memory = "4GiB", .compute = "12.5%"});
   ASSERT_TRUE(r);
   EXPECT_EQ(r->amounts.memory_bytes, 4ull << 30);
@@ -67,7 +67,7 @@ TEST(Request, takes_sizes_shares_and_percentages_as_typed) {
   ASSERT_TRUE(to_request({.exclusive = true}));
 }
 
-TEST(Request, takes_parts_that_differ) {
+TEST(Request, accepts_parts_that_differ) {
   const auto r = to_request({.parts = "8GiB:30%,50%:10%"});
   ASSERT_TRUE(r) << r.error();
   EXPECT_EQ(r->amounts.parts, *parse_parts("8GiB:30%,50%:10%"));
@@ -75,7 +75,7 @@ TEST(Request, takes_parts_that_differ) {
   EXPECT_TRUE(to_request({.parts = "8GiB:30%,4GiB:10%", .isolation = "memory+compute"}));
 }
 
-TEST(Request, refuses_with_the_option_the_value_and_an_example) {
+TEST(Request, reports_the_option_the_value_and_an_example_when_invalid) {
   const struct {
     SliceOptions options;
     const char* says;
@@ -110,7 +110,7 @@ TEST(Request, refuses_with_the_option_the_value_and_an_example) {
   }
 }
 
-TEST(Change, says_what_was_typed_and_nothing_else) {
+TEST(Change, contains_only_the_typed_options) {
   const auto c = to_change({.compute = "40%", .latency = true});
   ASSERT_TRUE(c);
   EXPECT_EQ(c->share_bp, 4000u);
@@ -133,7 +133,7 @@ TEST(Change, says_what_was_typed_and_nothing_else) {
   }
 }
 
-TEST(Request, no_two_have_the_same_id) { EXPECT_NE(new_request_id(), new_request_id()); }
+TEST(Request, has_a_unique_id) { EXPECT_NE(new_request_id(), new_request_id()); }
 
 TopView two_slices() {
   TopView view;
@@ -157,10 +157,10 @@ TopView two_slices() {
   return view;
 }
 
-TEST(Top, cuts_the_device_into_its_slices) {
+TEST(Top, draws_the_bar_divided_into_its_slices) {
   const std::string text = render(two_slices(), {.width = 106});
-  // 80 cells: slice a has half of them and half of those are in use, b a quarter, all in use; the rest is
-  // free.
+  // The bar has 80 cells. Slice a has half of them and uses half of those; b has a quarter and uses all of
+  // it; the rest is free.
   EXPECT_THAT(text, HasSubstr("MEM [" + std::string(20, '#') + std::string(20, '=') + std::string(20, '#') +
                               std::string(20, '.') + "] 75.0% granted"));
   EXPECT_THAT(text, HasSubstr("(simulated)"));
@@ -168,8 +168,9 @@ TEST(Top, cuts_the_device_into_its_slices) {
   EXPECT_THAT(text, HasSubstr("30%"));
 }
 
-// Memory of processes outside of slices, and of slices that the caller does not see, is not drawn as free.
-TEST(Top, shows_what_others_hold) {
+// Memory that is used outside of slices, or granted to slices that the caller does not see, is not drawn as
+// free.
+TEST(Top, shows_memory_that_others_use) {
   TopView view = two_slices();
   view.slices.slices.pop_back();
   api::Device& device = view.devices.devices[0];
@@ -187,7 +188,7 @@ TEST(Top, shows_what_others_hold) {
   EXPECT_THAT(render(view, {.width = 106}), HasSubstr(" 0 B free"));
 }
 
-// As above, with both shares enforced and measured.
+// As above, but both shares are enforced and measured.
 TopView two_shares() {
   TopView view = two_slices();
   view.devices.devices[0].policy = {Policy::guaranteed_burst_share, Policy::fixed_share, {"a", "b"}};
@@ -214,7 +215,7 @@ TopView two_shares() {
   return view;
 }
 
-TEST(Top, shows_what_each_had_of_the_last_second_and_what_was_idle) {
+TEST(Top, shows_each_slices_share_of_the_last_second_and_the_idle_rest) {
   const std::string text = render(two_shares(), {.width = 106});
   EXPECT_THAT(text, HasSubstr("GPU [" + std::string(40, '#') + std::string(20, '%') + std::string(20, '.') +
                               "] 25.0% idle"));
@@ -225,7 +226,7 @@ TEST(Top, shows_what_each_had_of_the_last_second_and_what_was_idle) {
   for (const char* said : {"BURST", "7us", "WAIT p50", "850us", "5.1ms"}) EXPECT_THAT(wide, HasSubstr(said));
 }
 
-TEST(Top, every_column_but_the_widest_fits_a_hundred) {
+TEST(Top, fits_each_column_except_the_last_into_100_columns) {
   std::istringstream lines(render(two_shares(), {.width = 100}));
   std::vector<std::string> headings;
   for (std::string line; std::getline(lines, line);)
@@ -236,7 +237,7 @@ TEST(Top, every_column_but_the_widest_fits_a_hundred) {
     EXPECT_THAT(headings[0], HasSubstr(heading));
 }
 
-TEST(Top, an_unenforced_share_is_never_shown_as_enforced) {
+TEST(Top, never_shows_an_unenforced_share_as_enforced) {
   TopView view = two_shares();
   const Enforcement none{EnforcementLevel::none, "slices without a share also use the device", {"c"}};
   view.devices.devices[0].compute = view.slices.slices[0].enforcement.compute = none;
@@ -248,7 +249,7 @@ TEST(Top, an_unenforced_share_is_never_shown_as_enforced) {
   EXPECT_THAT(text, HasSubstr("GPU [" + std::string(54, '=')));
 }
 
-TEST(IsolationColumn, of_an_ended_slice_is_what_was_requested) {
+TEST(IsolationColumn, shows_the_requested_isolation_of_an_ended_slice) {
   api::Slice slice;
   slice.isolation = Isolation::memory_and_compute;
   EXPECT_EQ(isolation_column(slice), "memory only");
@@ -256,7 +257,7 @@ TEST(IsolationColumn, of_an_ended_slice_is_what_was_requested) {
   EXPECT_EQ(isolation_column(slice), "memory+compute");
 }
 
-TEST(Top, keeps_inside_the_screen) {
+TEST(Top, fits_into_the_screen) {
   TopView view = two_slices();
   view.slices.slices[0].name = std::string(60, 'n');
   view.slices.slices[0].command = std::string(300, 'c');
@@ -266,7 +267,7 @@ TEST(Top, keeps_inside_the_screen) {
   }
 }
 
-TEST(VisibleDevices, the_first_of_the_list_are_preferred) {
+TEST(VisibleDevices, prefers_the_first_devices_of_the_list) {
   EXPECT_THAT(preferred_lists({"b", "a"}, 1), ElementsAre("b", "b,a"));
   EXPECT_THAT(preferred_lists({"b", "a", "c"}, 2), ElementsAre("b,a", "b,a,c"));
   EXPECT_THAT(preferred_lists({"b"}, 2), testing::IsEmpty());
@@ -278,7 +279,7 @@ TEST(VisibleDevices, the_first_of_the_list_are_preferred) {
             "or use --device");
 }
 
-TEST(Terminal, cuts_and_pads_by_what_is_seen) {
+TEST(Terminal, cuts_and_pads_by_visible_columns) {
   EXPECT_EQ(cut("abcdefgh", 6), "abc...");
   EXPECT_EQ(cut("äöüäöüäö", 6), "äöü...");
   EXPECT_EQ(columns("\x1b[31mäb\x1b[0m"), 2u);
@@ -292,7 +293,7 @@ TEST(Terminal, cuts_and_pads_by_what_is_seen) {
   EXPECT_EQ(percent(9996), "100.0%");
 }
 
-TEST(Terminal, texts_of_other_users_cannot_control_it) {
+TEST(Terminal, ignores_control_characters_in_texts_of_other_users) {
   EXPECT_EQ(harmless("a\x1b]0;title\x07z\x7f\n"), "a?]0;title?z??");
   EXPECT_EQ(harmless("\xc2\x9b"
                      "31m caf\xc3\xa9"),
@@ -302,7 +303,7 @@ TEST(Terminal, texts_of_other_users_cannot_control_it) {
   EXPECT_EQ(render(view, {.width = 120}).find('\x1b'), std::string::npos);
 }
 
-TEST(Coverage, a_pattern_matches_whole_names) {
+TEST(Coverage, matches_whole_names) {
   EXPECT_TRUE(matches("cuMemAlloc*", "cuMemAllocPitch_v2"));
   EXPECT_TRUE(matches("cu*Create*", "cuCtxCreate_v4"));
   EXPECT_FALSE(matches("cuMemAlloc", "cuMemAlloc_v2"));
@@ -312,14 +313,14 @@ TEST(Coverage, a_pattern_matches_whole_names) {
   EXPECT_FALSE(matches("", "a"));
 }
 
-TEST(Coverage, many_stars_cost_no_more_than_one) {
+TEST(Coverage, matches_many_stars_as_fast_as_one) {
   std::string stars;
   for (int i = 0; i < 200; ++i) stars += "*c";
   EXPECT_FALSE(matches(stars, std::string(100, 'c')));
   EXPECT_TRUE(matches(stars, std::string(300, 'c')));
 }
 
-TEST(Coverage, lists_what_is_open_or_unknown_and_nothing_else) {
+TEST(Coverage, lists_only_open_and_unknown_entry_points) {
   const auto rows = parse_coverage(
       "# comment\ncuMemAlloc_v2 hooked\ncuMemAllocHost* exempt  host memory\n\ncuMemAllocAsync open "
       "later\n");
@@ -330,7 +331,7 @@ TEST(Coverage, lists_what_is_open_or_unknown_and_nothing_else) {
       ElementsAre("cuMemAllocAsync", "cuMemAllocMagic"));
 }
 
-TEST(Coverage, reads_the_exports_of_an_elf_and_survives_a_broken_one) {
+TEST(Coverage, reads_the_exports_of_an_elf_file_and_rejects_a_broken_one) {
   std::ifstream in("/proc/self/exe", std::ios::binary);
   std::string file{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   file.resize(std::min<size_t>(file.size(), 8 << 20));
@@ -344,7 +345,7 @@ TEST(Coverage, reads_the_exports_of_an_elf_and_survives_a_broken_one) {
   EXPECT_TRUE(exported_names("not an elf").empty());
 }
 
-TEST(ObjectOutput, yaml_has_the_values_of_the_json) {
+TEST(ObjectOutput, writes_yaml_with_the_values_of_the_json) {
   EXPECT_EQ(
       yaml_of(
           R"({"kind":"Service","metadata":{"name":"a","labels":{},"on":"on"},"spec":{"command":["sh","-c","a: b"],"port":80,
@@ -375,7 +376,7 @@ spec:
   EXPECT_EQ(yaml_of(R"({"a":"x\ny"})"), "a: \"x\\ny\"\n");
 }
 
-TEST(Amounts, six_decimals_are_shown_as_two_or_below_one_as_four) {
+TEST(Amounts, shows_six_decimals_as_two_or_as_four_below_one) {
   const std::pair<const char*, const char*> rows[] = {
       {"3.000000", "3.00"},   {"3.603889", "3.60"},    {"7.207778", "7.21"},   {"0.000000", "0.00"},
       {"1.015000", "1.02"},   {"1.025000", "1.02"},    {"1.025001", "1.03"},   {"1.004999", "1.00"},

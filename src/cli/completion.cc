@@ -8,7 +8,7 @@
 namespace carve::cli {
 namespace {
 
-// Returns "--memory --devices ..." of one verb, with its short options.
+// Returns the verb's options, "--memory --devices ...", including the short ones.
 std::string flags_of(const CLI::App& verb) {
   std::vector<std::string> words;
   for (const CLI::Option* option : verb.get_options()) {
@@ -36,7 +36,7 @@ std::vector<const CLI::App*> shown_verbs(const CLI::App& app) {
   return verbs;
 }
 
-// Shell commands that print the names of slices, nodes or objects. Names are read when they are needed.
+// Shell commands that print the names of slices, nodes or objects. They run only when the user presses Tab.
 constexpr std::string_view slices = "carve get slices -o name 2>/dev/null | cut -d/ -f2";
 constexpr std::string_view nodes = "carve get nodes -o name 2>/dev/null | cut -d/ -f2";
 constexpr std::string_view workloads =
@@ -46,7 +46,7 @@ bool is_any(std::string_view verb, std::initializer_list<std::string_view> verbs
   return std::ranges::find(verbs, verb) != verbs.end();
 }
 
-// Returns the command for the verb's objects; empty if it has none.
+// Returns the shell command that lists the verb's objects; empty if it has none.
 std::string_view names_of(std::string_view verb) {
   if (is_any(verb, {"show", "stop", "set", "thaw"})) return slices;
   if (is_any(verb, {"cordon", "uncordon", "drain", "label"})) return nodes;
@@ -61,7 +61,8 @@ std::string kinds() {
   return out;
 }
 
-// Returns the script. `before` is the command that enables bash's programmable completion in the shell.
+// Returns the completion script. `before` is the command that enables bash's programmable completion in the
+// shell.
 std::string bash(const CLI::App& app, const char* before) {
   std::string verbs, cases;
   std::string of_options;  // A line for each option with fixed values: "run:--policy".
@@ -115,7 +116,7 @@ std::string fish_word(const std::string& text) {
   return out + "'";
 }
 
-// Returns the option's part of a line: its names, and its argument.
+// Returns the part of a line that describes the option: its names and its argument.
 std::string fish_option(const CLI::Option& option) {
   std::string out;
   for (const std::string& name : option.get_lnames()) out += " -l " + name;
@@ -124,7 +125,7 @@ std::string fish_option(const CLI::Option& option) {
   if (const std::string values = values_of(option); !values.empty())
     out += " -x -a " + fish_word(values);
   else if (is_any(option.get_type_name(), {"FILE", "PATH", "DIR"}))
-    out += " -r -F";  // Files, which the first line turns off.
+    out += " -r -F";  // Completes files, which the first line of the script turned off.
   else if (option.get_items_expected_max() > 0)
     out += " -x";
   return out + " -d " + fish_word(option.get_description());
@@ -136,7 +137,7 @@ void add_fish_options(const CLI::App& verb, const std::string& when, std::string
     if (const std::string words = fish_option(*option); !words.empty()) out += when + words + "\n";
 }
 
-// Adds a line for each option and each inner verb. `before` is fish's condition for the verbs before it.
+// Adds a line for each option and each subcommand. `before` is fish's condition for the verbs before it.
 void add_fish_lines(const CLI::App& verb, const std::string& before, std::string& out) {
   const std::string seen = fmt::format("{}__fish_seen_subcommand_from {}", before, verb.get_name());
   const std::string when = fmt::format("complete -c carve -n '{}'", seen);

@@ -41,7 +41,7 @@ constexpr std::string_view looks_dangerous[] = {"cuMemAlloc*",
                                                 "cuMemExport*"};
 
 // A view of an ELF file. Reads outside its bounds return null or an empty string, because the file may be
-// anything.
+// damaged or of another format.
 class Elf {
  public:
   explicit Elf(std::string_view bytes) : bytes_(bytes) {}
@@ -68,7 +68,7 @@ std::string file_text(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-// .../bin/carve -> .../lib/carve
+// Returns .../lib/carve for .../bin/carve.
 std::string library_folder() {
   char path[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
@@ -88,8 +88,8 @@ std::string installed_driver() {
 
 }  // namespace
 
-// After a mismatch only the last star can take one more character; an earlier star never helps. So the cost
-// is the product of the two lengths, for any number of stars.
+// After a mismatch only the last star needs to match one more character; an earlier star would not help. So
+// the cost is the product of the two lengths, for any number of stars.
 bool matches(std::string_view pattern, std::string_view name) {
   size_t p = 0, n = 0, star = std::string_view::npos, taken = 0;
   while (n < name.size()) {

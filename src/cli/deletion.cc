@@ -26,7 +26,7 @@ struct AnyObject {
 
 struct Deletion {
   ObjectName object;
-  std::string uid;  // Another object with its name has another uid. Empty if unknown.
+  std::string uid;  // Distinguishes objects of the same name. Empty if unknown.
 };
 
 bool has_programs(const ObjectName& object) {
@@ -42,7 +42,7 @@ void end_by_signal(int) {
 
 void print_now(const ObjectName& object, const char* what) {
   fmt::print("{} {}\n", object.text(), what);
-  (void)fflush(stdout);  // Ctrl-C ends the program without it.
+  (void)fflush(stdout);  // Ctrl-C would end the program without a flush.
 }
 
 client::Answer<bool> is_gone(const client::Client& controller, const Deletion& deletion) {

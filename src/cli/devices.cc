@@ -8,7 +8,7 @@
 namespace carve::cli {
 namespace {
 
-// "70%", "100% tight", "120% over-committed"
+// Returns "70%", "100% tight" or "120% over-committed".
 std::string granted_share(const api::Device& d) {
   const std::string share = d.share_granted_bp == 0 ? "0%" : text(Share{d.share_granted_bp}).c_str();
   return d.commitment == Commitment::normal ? share : fmt::format("{} {}", share, text(d.commitment));
@@ -18,7 +18,7 @@ std::string reading(std::optional<uint32_t> value, const char* unit) {
   return value ? fmt::format("{} {}", *value, unit) : "-";
 }
 
-// "62 W of 150 W"
+// Returns "62 W of 150 W".
 std::string power(const DeviceReadings& r) {
   if (!r.power_milliwatts) return "-";
   const std::string now = fmt::format("{} W", *r.power_milliwatts / 1000);

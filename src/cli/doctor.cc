@@ -1,5 +1,5 @@
 // `carve doctor`: prints each prerequisite as ok, degraded or failed, with the reason and the fix. The agent
-// checks the node and itself; this program checks what its user can reach.
+// checks the node and itself; this program checks whether the user can reach the agent and the controller.
 #include "wire/api/doctor.h"
 #include "cli/coverage.h"
 #include "cli/verbs.h"

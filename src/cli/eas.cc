@@ -20,7 +20,7 @@ struct EasOptions {
   bool no_wait = false;
 };
 
-// Returns the name in the service's document, which may have underscores.
+// Returns the name in the service's document, which may contain underscores.
 std::string shown_name(const objects::Service& service) {
   const auto given = service.metadata.annotations.find("eas.carve.dev/name");
   return given != service.metadata.annotations.end() ? given->second : service.metadata.name;
@@ -51,7 +51,7 @@ void submit_file(Context& context, const EasOptions& options) {
     submit(context, *document, !options.no_wait);
 }
 
-// The controller changes the stored document, and rejects a file that names another service.
+// Sends a changed document. The controller rejects a file that names another service.
 void modify(Context& context, const EasOptions& options) {
   std::string document;
   if (!options.file.empty()) {
@@ -117,7 +117,7 @@ CLI::App* add_named(CLI::App* eas, const char* name, const char* help,
   return verb;
 }
 
-// Resource groups are node pools, their instances nodes.
+// Lists the nodes of a pool. Resource groups are node pools, and their instances are nodes.
 void list_instances(Context& context, const std::string& pool) {
   const auto json = whole_list(context.controller(), list_path(objects::Kind::node) + "?");
   answered(context, json, [&](const std::string& nodes) {

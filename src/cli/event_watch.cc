@@ -28,7 +28,7 @@ std::string line_of(const api::Event& e) {
 }
 
 void watch_events(Context& context) {
-  // Every event is flushed, so nothing is lost here.
+  // Every event is flushed, so no output is lost here.
   signal(SIGINT, [](int) { _exit(interrupted_status); });
   const client::AgentClient agent = context.agent();
   std::string last_id;

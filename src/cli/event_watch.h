@@ -9,8 +9,8 @@ namespace carve::cli {
 // Returns the event as one line for a user, without its end.
 std::string line_of(const api::Event& event);
 
-// Continues after the connection was lost and after the agent was restarted, and reports both on standard
-// error. Ctrl-C ends the program with status 130.
+// Continues after a lost connection and a restart of the agent, and reports both on standard error. Ctrl-C
+// ends the program with status 130.
 void watch_events(Context& context);
 
 }  // namespace carve::cli

@@ -1,5 +1,6 @@
 // `carve events`: prints the agent's event log, oldest event first; with --for or --objects, the events of
-// one slice or of the controller's objects. A name's events are those of its present or last owner.
+// one slice or of the controller's objects. A name stands for the current object with the name, or for the
+// last one.
 #include <utility>
 
 #include "cli/event_watch.h"
@@ -18,7 +19,7 @@ struct EventOptions {
   bool all_objects = false, all_lives = false, watch = false;
 };
 
-// Columns that distinguish the objects of a list.
+// Determines the columns that distinguish the objects of a list.
 enum class Subjects : uint8_t { one_object, all_lives, all_objects };
 
 void print(const objects::ObjectEventList& list, Subjects subjects) {

@@ -1,5 +1,6 @@
-// `carve explain`: prints where a request would be placed, or each device's reason against it; with -f, which
-// rule translated which field of a document, and where its replicas would be placed. Grants nothing.
+// `carve explain`: prints where a request would be placed, or each device's reason against it; with -f,
+// prints which rule translated which field of a document, and where its replicas would be placed. No slice is
+// granted.
 #include "cli/documents.h"
 #include "cli/node_pools.h"
 #include "cli/services.h"
@@ -18,7 +19,7 @@ void print_translation(const std::vector<api::TranslatedField>& translation) {
                row.rule);
 }
 
-// Exit status 0 if each new replica has room.
+// Sets exit status 0 if every new replica fits.
 void explain_documents(Context& context, const DocumentOptions& documents) {
   const auto text = read_documents(context, documents.file);
   if (!text) return;
@@ -38,7 +39,7 @@ void explain_documents(Context& context, const DocumentOptions& documents) {
            });
 }
 
-// Exit status 0 if the request fits, on the devices that the user's environment names.
+// Sets exit status 0 if the request fits on the devices that the user's environment names.
 void explain_request(Context& context, const SliceOptions& options) {
   const auto wrong = [&](const std::string& message) {
     fmt::print(stderr, "carve: {}\n", message);

@@ -21,7 +21,7 @@ struct GetOptions {
   bool all_namespaces = false, watch = false;
 };
 
-// The GPU of each replica, as the controller interpreted it.
+// Returns the GPU request of each replica, as the controller interpreted it.
 std::string gpu_text(const objects::Service& s) {
   return s.status.gpu.empty() ? "-" : harmless(s.status.gpu);
 }

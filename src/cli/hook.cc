@@ -1,7 +1,7 @@
-// `carve hook NAME`: called by a container runtime as OCI hook createRuntime (runtime-spec, section
-// "POSIX-platform Hooks"), not by users. The runtime writes the container's state to standard input. From the
-// pid in the state the agent finds the cgroup of the slice's processes. A failure stops the container,
-// because it would otherwise run without its slice.
+// `carve hook NAME`: called by a container runtime as the OCI hook createRuntime (runtime-spec, section
+// "POSIX-platform Hooks"), not by users. The runtime writes the container's state to standard input. The
+// agent uses the pid in the state to find the cgroup of the slice's processes. If the hook fails, the runtime
+// stops the container, which would otherwise run outside its slice.
 #include <iostream>
 #include <iterator>
 

@@ -17,7 +17,7 @@ namespace carve::cli {
 namespace {
 
 constexpr std::chrono::milliseconds job_interval{100};
-constexpr std::chrono::seconds controller_patience{30};  // For a restart.
+constexpr std::chrono::seconds controller_patience{30};  // Time for the controller to restart.
 
 struct QueueList {
   std::vector<objects::Queue> items;
@@ -147,7 +147,7 @@ void describe_hours(const objects::JobStatus& s) {
                           : fmt::format("{}, and {} s without a price", s.gpu_hours, s.unpriced_seconds));
 }
 
-// Status fields that jobs and clusters share, from the phase to the end.
+// Prints the status fields that jobs and clusters share, from the phase to the end.
 void describe_times(const objects::JobStatus& s) {
   detail("phase", text(s.phase));
   if (s.position != 0) detail("position", fmt::format("{}", s.position));
@@ -265,7 +265,7 @@ void describe_queue_or_job(Context& context, const ObjectName& object) {
 
 namespace {
 
-// Returns the job, also from a controller that is being restarted.
+// Returns the job; waits if the controller is being restarted.
 client::Answer<objects::Job> patient_job(const client::Client& controller, const ObjectName& name) {
   const auto deadline = std::chrono::steady_clock::now() + controller_patience;
   while (true) {
@@ -313,7 +313,7 @@ void wait_for_job(Context& context, const ObjectName& name) {
                          });
     const auto now = patient_job(controller, name);
     if (!now) return answered(context, now, [](const auto&) {});
-    // A caller that did not read the last lines for a long time has lost its stream.
+    // The server ended the stream because the caller had not read for a long time; the last lines were lost.
     if (now->status.finished_at.empty() || (ended.opened && !is_complete)) continue;
     const objects::JobStatus& end = now->status;
     context.status = exit_status_of(end);

@@ -14,8 +14,8 @@ inline bool is_queue_or_job(objects::Kind kind) {
 // Prints the objects of `carve get queues|jobs [NAME]`. `output` is table, wide, json, yaml or name.
 void get_queues_or_jobs(Context& context, const ObjectName& object, const std::string& name_space,
                         const std::string& selector, const std::string& output);
-// Returns the row for a queue or a job, for tables of changes. Fails with a message if the JSON is not such
-// an object.
+// Returns the row for a queue or a job in tables of changes. Fails with a message if the JSON is not such an
+// object.
 const std::vector<std::string>& job_heading(objects::Kind kind);
 Result<std::vector<std::string>, std::string> job_cells(objects::Kind kind, const std::string& json);
 void describe_queue_or_job(Context& context, const ObjectName& object);
@@ -24,7 +24,7 @@ void describe_queue_or_job(Context& context, const ObjectName& object);
 // it has none. Continues after a restart of the controller.
 void wait_for_job(Context& context, const ObjectName& job);
 
-// Waits until the job or cluster runs or has succeeded, and prints why it waits.
+// Waits until the job or cluster runs or has succeeded, and prints why it is waiting.
 void wait_until_job_runs(Context& context, const ObjectName& job, unsigned timeout_seconds);
 
 }  // namespace carve::cli

@@ -11,7 +11,7 @@
 namespace carve::cli {
 namespace {
 
-// The part of the answer that the verb reads.
+// The part of the response that the verb reads.
 struct Labeled {
   objects::Metadata metadata;
 };
@@ -19,7 +19,7 @@ struct Labeled {
 struct LabelOptions {
   std::vector<std::string> words;
   std::string name_space = "default";
-  bool when_free = false;  // For a node's memory unit.
+  bool when_free = false;  // Applies to a node's memory unit.
 };
 
 void refuse_labels(Context& context, const std::string& message) {
@@ -49,7 +49,7 @@ bool only_removes(std::span<const std::string> words) {
   });
 }
 
-// The first word is KIND/NAME, or the first two are KIND and NAME.
+// Changes the labels of the object. The first word is KIND/NAME, or the first two are KIND and NAME.
 void label(Context& context, const LabelOptions& options) {
   const bool has_slash = options.words.front().find('/') != std::string::npos;
   const size_t names = std::min<size_t>(has_slash ? 1 : 2, options.words.size());
@@ -81,7 +81,7 @@ void add_label(CLI::App& app, Context& context) {
   verb->add_option("-n,--namespace", options->name_space, "Its namespace")->capture_default_str();
   verb->add_flag("--when-free", options->when_free,
                  "Change the memory unit of a node once no slice with memory units is left");
-  // Like kubectl's. Here a value is replaced without it too.
+  // kubectl requires this flag to replace a value. Carve does not, so it is accepted and ignored.
   verb->add_flag("--overwrite")->description("Ignored: a label's value is always replaced");
   verb->footer("  carve label node n1 carve.dev/placement=spread zone-\n  carve label job/custom-5 team=a");
   verb->callback([&context, options] { label(context, *options); });

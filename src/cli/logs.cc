@@ -19,8 +19,8 @@ struct LogOptions {
   std::string since;  // Empty for all.
 };
 
-// Prints a program's output. On a terminal its control characters are escaped, because they could change the
-// output of others.
+// Prints a program's output. On a terminal its control characters are escaped, because they could change how
+// other programs' output is shown.
 void print_output(std::string_view text) {
   if (isatty(STDOUT_FILENO) == 1)
     fmt::print("{}", escaped(text, "\t\n"));
@@ -28,7 +28,7 @@ void print_output(std::string_view text) {
     fmt::print("{}", text);
 }
 
-// A name without a kind is a service's, or otherwise a job's.
+// Returns the object. A name without a kind is a service, or a job if there is no such service.
 std::optional<ObjectName> object_of(Context& context, const LogOptions& options) {
   if (options.name.find('/') != std::string::npos)
     return required_object(context, {options.name}, options.name_space);
@@ -40,7 +40,7 @@ std::optional<ObjectName> object_of(Context& context, const LogOptions& options)
   return is_job ? job : service;
 }
 
-// Prints lines until the stream ends: without a problem if the object was deleted, or its job has ended.
+// Prints lines until the stream ends. The end is not an error if the object was deleted or its job has ended.
 void follow_logs(Context& context, const ObjectName& object, const std::string& query) {
   bool is_complete = false;
   const client::WatchEnd ended = context.controller().watch(

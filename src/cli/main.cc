@@ -58,8 +58,8 @@ std::string names_of_verbs(const CLI::App& verb) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// Returns the message about words that the verb does not have. CLI11's is "The following argument was not
-// expected: x", with several words in the reverse order; the message has the first.
+// Returns the message about unexpected words. CLI11 writes "The following argument was not expected: x" and
+// lists several words in reverse order; this message names only the first one.
 std::string unexpected_words(std::string_view text, const CLI::App& first) {
   const CLI::App* last = &first;
   while (!last->get_subcommands().empty()) last = last->get_subcommands().front();
@@ -74,8 +74,8 @@ std::string unexpected_words(std::string_view text, const CLI::App& first) {
                        : fmt::format("{}'{}' is not one of {}", place, word, verbs);
 }
 
-// Returns the error as a message. CLI11's message about a text that is not a number is "Could not convert:
-// --tail = x".
+// Returns the error as a message. For a text that is not a number, CLI11 writes "Could not convert: --tail =
+// x".
 std::string message_of(const CLI::ParseError& error, const CLI::App& verb) {
   if (verb.get_require_subcommand_min() != 0 &&
       error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError))
@@ -97,8 +97,8 @@ std::string message_of(const CLI::ParseError& error, const CLI::App& verb) {
   return fmt::format("{}: '{}' is not a whole number or is out of range", name, value);
 }
 
-// Returns the verb that the words name: "rollout status". Unknown words and options where a verb is required
-// are an error.
+// Returns the verb that the words name, such as "rollout status". Fails for unknown words, and for options in
+// place of a verb.
 Result<const CLI::App*, std::string> verb_of(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* verb = &app;
   for (const std::string& word : words) {
@@ -147,11 +147,11 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "carve: {}\n", named.error());
     return usage_status;
   }
-  // A usage error of `carve run` exits with 125, as docker and podman do. A caller can tell it from the
-  // program's own status.
+  // A usage error of `carve run` exits with status 125, as in docker and podman, so that callers can
+  // distinguish it from the program's own status.
   const bool running = !words.empty() && words[0] == "run";
   try {
-    std::ranges::reverse(words);  // CLI11 reads the words from the back.
+    std::ranges::reverse(words);  // CLI11 expects the words in reverse order.
     app.parse(words);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);

@@ -18,7 +18,7 @@ std::string message(const Enforcement& e) {
 std::string isolation_column(const api::Slice& slice) {
   if (slice.exclusive) return "exclusive";
   const bool shared = slice.isolation == Isolation::memory_and_compute;
-  // Nothing is in force for an ended slice, so its column is what was requested.
+  // An ended slice has no limits in force, so the column shows the requested isolation.
   if (shared && slice.state != SliceState::ended && !slice.enforcement.compute.enforced())
     return "memory only";
   return std::string(text(slice.isolation));

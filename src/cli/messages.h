@@ -1,4 +1,4 @@
-// Texts that several verbs print, from the states of the API.
+// Texts about states of the API that several verbs print.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace carve::cli {
 
-// Returns "library", or "not enforced" with the reason and the slices that cause it.
+// Returns the level, such as "library", or "not enforced" with the reason and the slices that cause it.
 std::string message(const Enforcement& enforcement);
 
 // Returns the limits in force for the slice, for the ISOLATION column: "memory+compute"; "memory only" if its
@@ -19,7 +19,7 @@ std::string isolation_column(const api::Slice& slice);
 bool has_equal_parts(const api::Slice& slice);
 // Returns the quota of a device, or the differing quotas of the devices in order: "8 GiB,4 GiB".
 std::string quotas_text(const api::Slice& slice);
-// The same for the shares: "30%,10%"; "-" if there are none.
+// Returns the same for shares: "30%,10%"; "-" if there are none.
 std::string shares_text(const api::Slice& slice);
 
 // Returns "ok", or the state with its reason.

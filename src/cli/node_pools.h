@@ -10,8 +10,8 @@ namespace carve::cli {
 // Prints the objects of `carve get nodes|pools [NAME]`. `output` is table, wide, json or name.
 void get_nodes_or_pools(Context& context, const ObjectName& object, const std::string& selector,
                         const std::string& output);
-// Returns the row for a node or a pool, for tables of changes. Fails with a message if the JSON is not such
-// an object.
+// Returns the row for a node or a pool in tables of changes. Fails with a message if the JSON is not such an
+// object.
 const std::vector<std::string>& change_heading(objects::Kind kind);
 Result<std::vector<std::string>, std::string> change_cells(objects::Kind kind, const std::string& json);
 void describe_node_or_pool(Context& context, const ObjectName& object);
@@ -19,7 +19,7 @@ void describe_node_or_pool(Context& context, const ObjectName& object);
 // `carve explain slicing --pool NAME`
 void add_explain_slicing(CLI::App* explain, Context& context);
 
-// Verbs below `carve node` for the controller's nodes: stop, start, restart, pool.
+// Adds the verbs below `carve node` for the controller's nodes: stop, start, restart, pool.
 void add_node_verbs(CLI::App* node, Context& context);
 
 // Returns "/v1/nodes/NAME/VERB".

@@ -29,7 +29,7 @@ void patch(Context& context, const std::string& name, const std::string& body, c
 }
 
 // Calls `is_done` with the node until it returns true. Prints a message and returns false if the node cannot
-// be read or the time limit has passed.
+// be read or the time limit passes.
 bool wait_for_node(Context& context, const std::string& name, seconds timeout, const std::string& what,
                    const std::function<bool(const objects::Node&)>& is_done) {
   const client::Client controller = context.controller();
@@ -60,7 +60,7 @@ void restart(Context& context, const std::string& name, bool force, seconds time
     fmt::print("node/{} restarted\n", name);
 }
 
-// Slices that belong to no workload: a drain does not move them.
+// Returns the slices that belong to no workload; a drain does not move them.
 std::vector<std::string> unmanaged_slices(const objects::Node& node) {
   std::vector<std::string> out;
   for (const objects::NodeSliceStatus& slice : node.status.slice_list)
@@ -68,8 +68,8 @@ std::vector<std::string> unmanaged_slices(const objects::Node& node) {
   return out;
 }
 
-// Prints the workloads with replicas on the node, each once, and why those stay that find no other node, each
-// message once.
+// Prints each workload with replicas on the node once, and each reason why replicas cannot move to another
+// node once.
 class DrainReport {
  public:
   DrainReport(Context& context, std::string node) : context_(context), node_(std::move(node)) {}
@@ -110,7 +110,7 @@ void drain(Context& context, const std::string& name, bool force, seconds timeou
   const auto cordoned =
       controller.send<objects::Node>("PATCH", node_path(name), R"({"spec":{"schedulable":false}})");
   if (!cordoned) return answered(context, cordoned, [](const auto&) {});
-  // The list of slices comes from the first answer after the node rejects new ones.
+  // Uses the list of slices from the first response after the node stopped accepting new ones.
   objects::Node node;
   const auto is_told = [&](const objects::Node& one) {
     node = one;

@@ -7,7 +7,7 @@
 
 namespace carve::cli {
 
-// Returns the list at `target` ("/v1/services?namespace="), read page by page, as one JSON document:
+// Returns the list at `target` ("/v1/services?namespace="), fetched page by page, as one JSON document:
 // {"items": [...], "metadata": {...}}.
 client::Answer<std::string> whole_list(const client::Client& controller, const std::string& target);
 

@@ -84,7 +84,7 @@ class ChangePrinter {
 
 void watch_objects(Context& context, const ObjectName& object, const std::string& query,
                    const std::string& output) {
-  // Every change is flushed, so nothing is lost here.
+  // Every change is flushed, so no output is lost here.
   signal(SIGINT, [](int) { _exit(stopped_status); });
   const client::Client controller = context.controller();
   const std::string target =

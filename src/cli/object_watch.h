@@ -8,9 +8,9 @@
 
 namespace carve::cli {
 
-// Prints each object and then each change, until Ctrl-C, in the form of `output` (table, wide, json, yaml,
-// name). Continues after the connection was lost and after the controller was restarted. `query` is the rest
-// of the watch's query, "namespace=&labelSelector=".
+// Prints each object and then each change, until Ctrl-C, in the format `output` (table, wide, json, yaml,
+// name). Continues after a lost connection and a restart of the controller. `query` is the rest of the
+// watch's query string, "namespace=&labelSelector=".
 void watch_objects(Context& context, const ObjectName& object, const std::string& query,
                    const std::string& output);
 

@@ -49,7 +49,7 @@ void print(const api::SliceList& list, bool wide) {
   fmt::print("{}", table(heading, rows));
 }
 
-// In the form of lists of objects: {"items": [...]}.
+// A list of slices in the form of the controller's lists of objects: {"items": [...]}.
 struct SliceItems {
   std::vector<api::Slice> items;
 };
@@ -67,7 +67,7 @@ void print_or_hint(const api::SliceList& list, const std::string& output) {
     print(list, output == "wide");
 }
 
-// Prints the document as JSON or YAML, if one of them is requested. Returns whether it was.
+// Prints the document if JSON or YAML was requested. Returns whether it did.
 template <class T>
 bool print_document(const T& document, const std::string& output) {
   if (output == "json") return print_json(document), true;
@@ -75,14 +75,14 @@ bool print_document(const T& document, const std::string& output) {
   return false;
 }
 
-// The agent's list has no processes; the document of a single slice does.
+// Adds the processes, which are in the agent's document of a single slice but not in its list.
 void add_processes(const client::AgentClient& agent, std::vector<api::Slice>& slices) {
   for (api::Slice& slice : slices)
     if (slice.state != SliceState::ended)
       if (auto whole = agent.slice(slice.name)) slice.processes = whole->processes;
 }
 
-// Prints the slices of the agent's list with `show`.
+// Prints the slices in the agent's list with `show`.
 template <class Show>
 void list_slices(Context& context, client::Slices which, const std::string& output, Show show) {
   const client::AgentClient agent = context.agent();

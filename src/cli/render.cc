@@ -1,4 +1,4 @@
-// `carve render -f FILE`: documents as Kubernetes manifests.
+// `carve render -f FILE`: prints documents as Kubernetes manifests.
 #include "cli/documents.h"
 #include "cli/verbs.h"
 

@@ -29,7 +29,8 @@ Result<std::chrono::seconds, std::string> parse_wait(const std::string& text) {
   return tl::unexpected(fmt::format("--wait: '{}' is not a duration; try 30s, 5m or 1h", text));
 }
 
-// Requests a slice on the first devices of the list on which it fits. Otherwise returns the last rejection.
+// Requests a slice on the first devices of the list on which it fits. If it fits on none, returns the last
+// rejection.
 client::Answer<api::Slice> ask_on(const client::AgentClient& agent, const api::SliceRequest& request,
                                   const std::vector<std::string>& devices) {
   client::Answer<api::Slice> out = tl::unexpected(api::Problem{});
@@ -42,7 +43,8 @@ client::Answer<api::Slice> ask_on(const client::AgentClient& agent, const api::S
   return out;
 }
 
-// The same for differing parts: the largest one needs the largest device, and so on. `usable` is descending.
+// Returns the same for parts that differ: the largest part needs the largest device, and so on. `usable` is
+// in descending order.
 std::string impossible_part(const std::vector<Part>& parts, const std::vector<uint64_t>& usable) {
   std::vector<uint64_t> wanted;
   for (const Part& part : parts) wanted.push_back(part.memory_bytes.value_or(0));
@@ -56,7 +58,7 @@ std::string impossible_part(const std::vector<Part>& parts, const std::vector<ui
   return "";
 }
 
-// Returns why the slice would not fit on these devices even if they were empty; empty if it may fit.
+// Returns why the slice would not fit even if the devices were empty; empty if it may fit.
 std::string impossible(const api::SliceRequest& request, const std::vector<api::Device>& devices) {
   if (devices.empty()) return "";
   const uint64_t wanted = request.amounts.memory_bytes.value_or(
@@ -80,8 +82,7 @@ std::string impossible(const api::SliceRequest& request, const std::vector<api::
       text(Bytes{least}), text(Bytes{least}));
 }
 
-// Repeats the request until it is granted or the time limit has passed. Waiting helps only if devices are
-// full.
+// Repeats the request until it is granted or the time limit passes. Retries only while devices are full.
 client::Answer<api::Slice> ask(const client::AgentClient& agent, const api::SliceRequest& request,
                                const std::vector<std::string>& devices, std::chrono::seconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;

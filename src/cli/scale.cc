@@ -8,7 +8,7 @@
 namespace carve::cli {
 namespace {
 
-// The part of the object that the verb changes (RFC 7396).
+// The part of the object that this command changes (RFC 7396).
 struct ScaleSpec {
   uint32_t replicas = 1;
 };
@@ -27,7 +27,7 @@ struct ScaleOptions {
   std::vector<std::string> words;
   std::string name_space = "default";
   uint32_t replicas = 1;
-  std::optional<uint32_t> group;  // Group of a Ray cluster.
+  std::optional<uint32_t> group;  // Worker group of a Ray cluster.
   std::string wait;               // Empty for no wait.
 };
 
@@ -37,7 +37,7 @@ bool refuse_scaling(Context& context, const std::string& message) {
   return false;
 }
 
-// Returns whether the options name a group of the cluster's workers. They may omit it if there is only one.
+// Returns whether the options select a worker group of the cluster. They may omit it if there is only one.
 bool has_group(Context& context, const ObjectName& object, const ScaleOptions& options, size_t groups) {
   if (!options.group && groups > 1)
     return refuse_scaling(context, fmt::format("{} has {} groups of workers: select one with --group 0 to {}",

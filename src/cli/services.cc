@@ -115,7 +115,7 @@ unsigned seconds_of(const std::string& time) {
 
 namespace {
 
-// Returns ": 1 program ended and will be started again" or another reason why replicas are not ready now.
+// Returns why replicas are not ready: ": 1 program ended and will be started again", or another reason.
 std::string hindrance_of(const objects::ServiceStatus& status) {
   for (const objects::Condition& c : status.conditions)
     if (c.type == "Progressing" && c.reason != "Progressing" && !c.message.empty())

@@ -19,7 +19,7 @@ struct ServiceList {
 // An object on the command line: "service a", "service/a", "svc/a".
 struct ObjectName {
   objects::Kind kind = objects::Kind::service;
-  std::string name;  // Empty for all of the kind.
+  std::string name;  // Empty for all objects of the kind.
   std::string name_space = "default";
 
   std::string text() const;  // "service/a"
@@ -35,16 +35,17 @@ Result<ObjectName, std::string> parse_object(const std::vector<std::string>& wor
 // The same for verbs that need a name: prints the error, and sets the exit status.
 std::optional<ObjectName> required_object(Context& context, const std::vector<std::string>& words,
                                           const std::string& name_space);
-// Returns the name if the words name slices, which the agent has: "slices", "slice/a", "slice a". An empty
-// name means all.
+// Returns the name if the words name slices, which are served by the agent: "slices", "slice/a", "slice a".
+// An empty name means all slices.
 std::optional<std::string> slice_named(const std::vector<std::string>& words);
-// Returns the object that an applied document made.
+// Returns the name of the object that was applied.
 ObjectName name_of(const api::AppliedObject& applied);
 
 // Returns the services or applications of all namespaces.
 client::Answer<std::vector<objects::Service>> workloads(const client::Client& controller, objects::Kind kind);
 
-// Returns the number of replicas desired now: for an autoscaled service the number that its load needs.
+// Returns the currently desired number of replicas; for an autoscaled service, the number that its load
+// requires.
 uint32_t wanted_replicas(const objects::Service&);
 
 // Returns "/v1/services".
@@ -53,16 +54,16 @@ std::string list_path(objects::Kind kind);
 std::string object_path(const ObjectName& object, const std::string& verb = "",
                         const std::string& query = "");
 
-// Returns the object with the name of an EAS service: lower case, with - for _.
+// Returns the object with the name of an EAS service: lower case, with '-' instead of '_'.
 ObjectName eas_object(std::string name);
 
-// Adds `--wait[=TIME]`, which sets `time`: "10m" without a value.
+// Adds `--wait[=TIME]`, which sets `time`; the default without a value is "10m".
 void add_wait(CLI::App* verb, std::string& time, const char* help);
-unsigned seconds_of(const std::string& time);  // The text was already checked.
+unsigned seconds_of(const std::string& time);  // The text must be valid.
 
-// Waits until the workload reaches its desired state: `Running`, or `Stopped`. Prints each change of its
-// state on standard error if that is a terminal or `progress` is set. Prints a message and returns false if
-// it failed or the time limit has passed.
+// Waits until the workload reaches its desired state, `Running` or `Stopped`. Prints each change of its state
+// on standard error if that is a terminal or `progress` is set. Prints a message and returns false if the
+// workload fails or the time limit passes.
 bool wait_for_workload(Context& context, const ObjectName& object, unsigned timeout_seconds);
 
 }  // namespace carve::cli

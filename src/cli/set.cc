@@ -1,4 +1,5 @@
-// `carve set NAME`: changes the terms of a running slice. Its processes see the new terms immediately.
+// `carve set NAME`: changes the terms of a running slice. The new terms apply to its running processes
+// immediately.
 #include "base/bytes.h"
 #include "base/share.h"
 #include "cli/messages.h"
@@ -9,7 +10,7 @@
 namespace carve::cli {
 namespace {
 
-// Returns why the slice can only be changed by its object; empty if it belongs to none.
+// Returns why the slice may only be changed through its workload; empty if it belongs to none.
 std::string owner_problem(const api::Slice& slice) {
   const auto label = [&](const char* key) {
     const auto found = slice.labels.find(key);

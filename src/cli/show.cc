@@ -1,4 +1,4 @@
-// `carve show NAME`: prints one slice and its events; with --history its terms over time.
+// `carve show NAME`: prints one slice and its events; with --history, also its terms over time.
 #include "base/bytes.h"
 #include "base/share.h"
 #include "cli/messages.h"
@@ -9,7 +9,7 @@
 namespace carve::cli {
 namespace {
 
-// Prints per device the granted share and the achieved share, if the device is arbitrated.
+// Prints the granted and the achieved share on each arbitrated device.
 void print_compute(const api::Slice& s) {
   std::vector<std::vector<std::string>> rows;
   for (const api::SlicePart& p : s.parts) {
@@ -31,14 +31,14 @@ void print_compute(const api::Slice& s) {
                text(Bytes{c->copied_on_device_bytes}).c_str());
 }
 
-// Prints the periods of the slice: its memory and its share, from when to when.
+// Prints the periods of the slice: its memory and its share, and when they were in force.
 void print_history(const api::Slice& s) {
   std::vector<std::vector<std::string>> rows;
   for (const api::Period& p : s.history) {
     const uint64_t to = p.to_ns != 0 ? p.to_ns : utc_now_ns();
     rows.push_back(
         {clock_text(p.from_ns), p.to_ns != 0 ? clock_text(p.to_ns) : "now", age(to - std::min(to, p.from_ns)),
-         // The amounts of differing parts do not change.
+         // If the parts differ, their amounts never change.
          has_equal_parts(s) ? std::string(text(Bytes{p.memory_bytes})) : quotas_text(s),
          !has_equal_parts(s) ? shares_text(s)
          : p.share_bp == 0   ? "-"
@@ -49,7 +49,7 @@ void print_history(const api::Slice& s) {
   fmt::print("{}", table({"FROM", "TO", "FOR", "MEMORY", "COMPUTE", "POLICY", "ISOLATION"}, rows));
 }
 
-// Returns the requested isolation, and what enforces it if the slice lives.
+// Returns the requested isolation and, for a live slice, what enforces it.
 std::string isolation_of(const api::Slice& s) {
   if (s.isolation == Isolation::none || s.state == SliceState::ended) return std::string(text(s.isolation));
   std::string out = fmt::format("memory (enforced by: {})", text(s.enforcement.memory.level));

@@ -1,4 +1,4 @@
-// The events of one slice among those of the agent.
+// Selects the events of one slice from those of the agent.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,7 @@
 
 namespace carve::cli {
 
-// Returns the events of the slice that last had the name, or with `all_lives` those of every slice that had
-// it.
+// Returns the events of the last slice that had the name, or with `all_lives` of every slice that had it.
 std::vector<api::Event> events_of_slice(const std::vector<api::Event>&, std::string_view name,
                                         bool all_lives);
 

@@ -126,7 +126,7 @@ Result<std::vector<Part>, std::string> parts_of(const SliceOptions& o) {
   return parts;
 }
 
-// Returns why the options do not determine the requested memory; empty if they do.
+// Returns why the options do not define the requested memory; empty if they do.
 std::string memory_problem(const SliceOptions& o) {
   const int given = !o.memory.empty() + !o.total_memory.empty() + (o.memory_units != 0);
   if (given > 1)

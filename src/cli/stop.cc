@@ -9,11 +9,12 @@
 namespace carve::cli {
 namespace {
 
-// The processes get SIGKILL, so they end immediately, unless the kernel holds one in a call to a device.
+// The processes get SIGKILL, so they end immediately, unless one is blocked in the kernel in a call to a
+// device.
 constexpr std::chrono::seconds end_patience{60};
 constexpr std::chrono::milliseconds poll_interval{10};
 
-// Returns whether the slice has ended. A later slice with its name is another one.
+// Returns whether the slice has ended. A later slice with the same name is a different slice.
 client::Answer<bool> has_ended(const client::AgentClient& agent, const api::Slice& stopped) {
   const auto now = agent.slice(stopped.name);
   if (now) return now->ended_ns != 0 || now->created_ns != stopped.created_ns;
@@ -21,7 +22,7 @@ client::Answer<bool> has_ended(const client::AgentClient& agent, const api::Slic
   return tl::unexpected(now.error());
 }
 
-// Returns whether the slice ended in time. Prints a message if not.
+// Returns whether the slice ended in time. Prints a message if it did not.
 bool wait_for_end(Context& context, const client::AgentClient& agent, const api::Slice& stopped) {
   const auto deadline = std::chrono::steady_clock::now() + end_patience;
   for (;;) {

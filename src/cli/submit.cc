@@ -46,7 +46,7 @@ std::string found_program(const std::string& name) {
   return "";
 }
 
-// Returns what the command prints, without the end of its line; empty if it fails.
+// Returns the output of the command without the line end; empty if it fails.
 std::string printed(const std::string& command) {
   std::string out;
   FILE* pipe = popen(command.c_str(), "r");
@@ -84,7 +84,7 @@ bool find_ray(Context& context, SubmitOptions& options) {
 }
 
 bool read_assignments(Context& context, SubmitOptions& options) {
-  std::set<std::string> keys;  // A key of --params may be set again.
+  std::set<std::string> keys;  // A later --params may set a key again.
   for (const std::string& word : options.assignments) {
     const size_t equals = word.find('=');
     if (equals == std::string::npos || equals == 0)
@@ -103,7 +103,7 @@ bool read_assignments(Context& context, SubmitOptions& options) {
   return true;
 }
 
-// The controller parses the file, because it knows the three forms.
+// Passes the file to the controller, which parses its three forms.
 bool read_parameter_file(Context& context, SubmitOptions& options) {
   if (options.parameter_file.empty()) return true;
   const auto text = read_documents(context, options.parameter_file);
@@ -123,12 +123,12 @@ bool complete(Context& context, SubmitOptions& options) {
     return refuse(
         context,
         "no program is given; add it after --, as in carve submit custom -q QUEUE -- PROGRAM ARGUMENT...");
-  // Manifests name the engine's image, so this machine needs none.
+  // Rendered manifests name the engine's image, so the engine need not be installed on this machine.
   if (!options.render && spec.engine == JobEngine::spark && !find_spark(context, options)) return false;
   if (!options.render && spec.engine == JobEngine::ray && !find_ray(context, options)) return false;
   char folder[4096] = "";
   if (!options.render && getcwd(folder, sizeof folder) != nullptr) spec.run.workdir = folder;
-  if (!options.render)  // They are of this machine.
+  if (!options.render)  // The variables belong to this machine.
     for (const char* name : passed_variables)
       if (const std::string value = variable(name); !value.empty()) spec.run.env[name] = value;
   if (!options.deadline.empty()) spec.deadline_seconds = seconds_of(options.deadline);
@@ -152,7 +152,7 @@ void submit(Context& context, SubmitOptions options) {
   answered(context, applied, [&](const api::AppliedList& list) {
     for (const api::AppliedObject& job : list.items) {
       print_warnings(job.warnings);
-      if (job.action == "unchanged") {  // A job that is sent twice runs once.
+      if (job.action == "unchanged") {  // A job that is submitted twice runs once.
         fmt::print(stderr,
                    "carve: job {0} already exists with the same program and parameters; run carve delete "
                    "job/{0}, or give another --name\n",

@@ -42,7 +42,7 @@ std::string harmless(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);
     const bool c1 = c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
-    i += c1;  // U+0080 to U+009F are control characters too.
+    i += c1;  // U+0080 to U+009F are also control characters.
     out += c < 0x20 || c == 0x7f || c1 ? '?' : text[i];
   }
   return out;

@@ -11,7 +11,7 @@ namespace carve::cli {
 struct Screen {
   bool terminal = false;  // Standard output is a terminal.
   bool colour = false;
-  unsigned width = 120;  // In columns; the default is for a pipe, which has no width.
+  unsigned width = 120;  // In columns. The default is used for a pipe, which has no width.
   unsigned height = 24;
 };
 Screen screen();
@@ -20,7 +20,8 @@ enum class Ink { plain, bold, dim, red, green, yellow, blue, magenta, cyan };
 std::string inked(const Screen& screen, Ink ink, std::string_view text);
 Ink ink_of(size_t index);  // Neighbouring slices get different colours.
 
-// Returns `text` with '?' for each control character, for texts from other users, such as command lines.
+// Returns `text` with '?' for each control character. Use it for texts from other users, such as command
+// lines.
 std::string harmless(std::string_view text);
 
 // Returns the number of columns of `text` (UTF-8) on a terminal; control sequences are not counted.

@@ -7,7 +7,7 @@
 namespace carve::cli {
 namespace {
 
-// Reads "30d" or "30".
+// Reads a number of days, "30d" or "30".
 Result<uint32_t, std::string> days_of(const std::string& word) {
   const auto span = parse_time_span(word, 'd');
   if (!span) return tl::unexpected(span.error());

@@ -15,7 +15,7 @@
 namespace carve::cli {
 namespace {
 
-// `carve top -o json`.
+// The document that `carve top -o json` prints.
 struct TopDocument {
   std::vector<api::Device> devices;
   std::vector<api::Slice> slices;
@@ -23,7 +23,7 @@ struct TopDocument {
 
 struct TopOptions {
   double interval = 1.0;
-  unsigned rounds = 0;  // Number of refreshes; 0 for no limit until the user leaves.
+  unsigned rounds = 0;  // Number of refreshes; 0 means until the user quits.
   bool once = false;
 };
 
@@ -78,7 +78,7 @@ client::Answer<TopView> look(const client::AgentClient& agent) {
   return view;
 }
 
-// Draws over the old picture line by line, so that nothing flickers.
+// Draws over the old screen line by line to avoid flicker.
 void repaint(const std::string& picture, unsigned height) {
   std::string out = "\x1b[H";
   size_t line = 0;

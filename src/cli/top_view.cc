@@ -20,10 +20,10 @@ double fraction(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// A part of a bar. Parts are drawn one after the other; the `full` fraction of each is filled. The rest of
-// the bar is drawn as free.
+// A part of a bar. Parts are drawn one after the other, each with the `full` fraction of it filled. The rest
+// of the bar is drawn as free.
 struct Piece {
-  double width, full;  // Fraction of the whole bar; fraction of this part.
+  double width, full;  // Fractions of the whole bar and of this part.
   Ink ink;
   char plain = '#';  // Fill character without colours.
 };
@@ -73,8 +73,8 @@ std::vector<Piece> memory_pieces(const api::Device& device, const std::vector<Ro
   return out;
 }
 
-// Returns the memory that a new slice could really get: the driver refuses memory that processes outside of
-// slices use.
+// Returns the memory that a new slice could actually use: memory that processes outside of slices use is not
+// available.
 Bytes free_of(const api::Device& device) {
   return {device.free_bytes - std::min(device.free_bytes, device.used_outside_slices_bytes)};
 }
@@ -102,7 +102,7 @@ std::vector<Piece> compute_pieces(const api::Device& device, const std::vector<R
   return out;
 }
 
-// One column: its heading, its width, the least screen width that shows it, and its text.
+// One column: its heading, its width, the minimum screen width at which it is shown, and its text.
 struct Column {
   const char* heading;
   size_t width;

@@ -1,4 +1,5 @@
-// The picture of `carve top` as text: devices and slices in, lines out. Pure, so that a test can read it.
+// Renders the screen of `carve top` as text from devices and slices. A pure function, so that tests can check
+// it.
 #pragma once
 
 #include <string>
@@ -19,11 +20,11 @@ struct TopView {
 
 // Returns lines separated by '\n', no wider than the screen. A wider screen shows more columns: the share of
 // the last minute from 106 on, the burst from 118, the waits' percentiles from 128 and 136. Each device has a
-// heading, its memory in figures and as a bar, a bar of its compute and a line per slice. The memory bar
+// heading, its memory as numbers and as a bar, a bar for its compute, and a line per slice. The memory bar
 // shows each slice's quota and the charged part of it, then the quotas of slices that the caller does not
-// see, and last, as !, the memory used by processes outside of slices. The compute bar shows each slice's
-// achieved share of the last second, and the idle rest. "memory only" in the ISOLATION column means that the
-// share is not enforced; the line above it has the reason.
+// see, and last, drawn as '!', the memory used by processes outside of slices. The compute bar shows each
+// slice's achieved share of the last second, and the idle rest. "memory only" in the ISOLATION column means
+// that the share is not enforced; the line above has the reason.
 std::string render(const TopView& view, const Screen& screen);
 
 }  // namespace carve::cli

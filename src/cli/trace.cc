@@ -1,4 +1,4 @@
-// `carve trace`: writes which slice ran when to a file for ui.perfetto.dev or chrome://tracing.
+// `carve trace`: writes a trace of when each slice ran, for ui.perfetto.dev or chrome://tracing.
 #include <cerrno>
 #include <cstring>
 #include <fstream>

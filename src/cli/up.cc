@@ -1,4 +1,4 @@
-// `carve up` and `carve down`: the agent and the controller of this user, in the background.
+// `carve up` and `carve down`: start and stop this user's agent and controller in the background.
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -36,7 +36,7 @@ struct UpOptions {
   std::string sim, listen, state;
 };
 
-// Returns the folder of this user's sockets and logs, unless another socket is named.
+// Returns the folder for this user's sockets and logs, unless the user named another socket.
 std::string runtime_folder() {
   if (geteuid() == 0) return "/run/carve";
   const char* xdg = std::getenv("XDG_RUNTIME_DIR");
@@ -44,7 +44,7 @@ std::string runtime_folder() {
                                         : fmt::format("/tmp/carve-{}", geteuid());
 }
 
-// The sockets at which `up` starts the two programs and `down` finds them.
+// The sockets on which `up` starts the two programs and where `down` finds them.
 struct Sockets {
   std::string folder;  // For the agent's socket and both logs.
   std::string agent, controller;
@@ -73,13 +73,13 @@ std::string beside(const char* program) {
   return path.substr(0, path.rfind('/') + 1) + program;
 }
 
-// A program that was started, or why it was not.
+// A program that was started, or the reason why it was not.
 struct Started {
   pid_t pid = 0;
   int error = 0;  // An errno.
 };
 
-// Starts a program in a session of its own, with its output in a file.
+// Starts a program in its own session, with its output in a file.
 Started start(const std::vector<std::string>& words, const std::string& log) {
   std::vector<char*> pointers;
   for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
@@ -99,7 +99,7 @@ Started start(const std::vector<std::string>& words, const std::string& log) {
   return out;
 }
 
-// Returns the last line of a log, which has the reason why its program ended.
+// Returns the last line of a program's log, which usually has the reason why the program ended.
 std::string last_line(const std::string& log) {
   std::istringstream lines(os::read_file(log).value_or(""));
   std::string line, last;
@@ -123,7 +123,7 @@ auto started(Ask ask_version, const std::vector<std::string>& words, const std::
     return tl::unexpected(
         api::Problem{.detail = fmt::format("{}: {}", words[0], std::strerror(program.error))});
   auto deadline = std::chrono::steady_clock::now() + start_patience;
-  bool has_ended = false;  // For example because another `carve up` is starting one, which then answers.
+  bool has_ended = false;  // Possibly because another `carve up` is starting one.
   while (!version && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(poll_interval);
     version = ask_version();
@@ -139,7 +139,7 @@ auto started(Ask ask_version, const std::vector<std::string>& words, const std::
   return version;
 }
 
-// Prints that a program that already runs was started with another value of an option.
+// Reports that the running program was started with a different value of an option.
 void refuse_other(Context& context, const char* program, const std::string& socket,
                   const std::string& value) {
   fmt::print(stderr, "carve: the {} at {} is already running, with {}; stop it first with carve down --all\n",
