@@ -15,7 +15,7 @@ http::Response passed(AgentAnswer answer) { return {answer.status, answer.type, 
 
 bool is_success(const AgentAnswer& answer) { return answer.status / 100 == 2; }
 
-// Returns the path at the agent: "/v1/slices/a" for "/v1/nodes/n1/slices/a", "/metrics" for
+// Returns the path on the agent: "/v1/slices/a" for "/v1/nodes/n1/slices/a", "/metrics" for
 // "/v1/nodes/n1/metrics", and "/v1/events" for "/v1/nodes/n1/agent-events", which is separate from the node's
 // own events.
 std::string agent_path(const Call& call) {
@@ -31,7 +31,7 @@ Outcome<AgentAnswer> ask(const Call& call, const AgentCall& wanted) {
   return call.context.node_actions->ask_agent(call.names[0], wanted);
 }
 
-// Forwards the caller's request to the agent as it is.
+// Forwards the caller's request to the agent unchanged.
 Outcome<AgentAnswer> forward(const Call& call, std::initializer_list<const char*> parameters) {
   const auto query = parse_query(call.request.query, parameters);
   if (!query) return tl::unexpected(query.error());
@@ -56,7 +56,8 @@ bool may_see_slice(const http::Caller& caller, const api::Slice& slice) {
   return caller.may_see(slice.owner_uid, slice.account);
 }
 
-// Returns the slice that the path names if the caller may see it. Other callers do not learn that it exists.
+// Returns the slice that the path names if the caller may see it. Other callers get the same response as if
+// it did not exist.
 Result<api::Slice, http::Response> named_slice(const Call& call) {
   const std::string& name = call.names[1];
   const auto refuse_name = [&] {
@@ -70,7 +71,7 @@ Result<api::Slice, http::Response> named_slice(const Call& call) {
   return slice;
 }
 
-// Returns the request with the caller as its owner, and with the isolation that the node's mode gives.
+// Returns the request with the caller as its owner and with the isolation of the node's mode.
 Outcome<api::SliceRequest> own_request(const Call& call) {
   auto request = api::read<api::SliceRequest>(call.request.body, api::Reading::strict);
   if (!request) return failure(FailureKind::invalid_argument, "{}", request.error());

@@ -1,8 +1,8 @@
 // The routes below /v1/nodes/NAME that the node's agent serves. The controller is an operator of its agents,
 // so it checks the caller's rights itself: every identified caller may read settings and devices; a slice may
-// be read by its owner, its account and operators; the role user may create slices and change its own;
-// everything else requires an operator. Routes that act on the calling process (enter, supervise) are only
-// served by the agent itself.
+// be read by its owner, its account and operators; callers with the role 'user' may create slices and change
+// their own; everything else requires an operator. Routes that act on the calling process (enter, supervise)
+// are served only by the agent itself.
 #pragma once
 
 #include "controller/api/api_call.h"

@@ -23,7 +23,7 @@ constexpr uint32_t agent_operators[] = {0};
 http::Caller local(uint32_t uid) { return http::Caller::user(uid, {5, 1}, agent_operators); }
 http::Caller by_token(http::Role role) { return http::Caller::token("research", role); }
 
-// The slices "mine" of uid 1000, "ours" of the account research and "other" of root.
+// Has the slices "mine" of uid 1000, "ours" of the account research, and "other" of root.
 struct AgentRoutes : testing::Test {
   ViewsFake views;
   JournalFake journal;
@@ -53,7 +53,7 @@ struct AgentRoutes : testing::Test {
     };
   }
   static AgentAnswer json(const std::string& body) { return {200, "application/json", body}; }
-  // Returns the body of the response, which must have this status.
+  // Returns the body of the response and checks its status.
   std::string ask(unsigned status, const http::Caller& caller, const std::string& method,
                   const std::string& target, const std::string& text = "") {
     const auto response = routes.answer(request_of(method, target, text), caller);
@@ -70,7 +70,7 @@ struct AgentRoutes : testing::Test {
   }
 };
 
-TEST_F(AgentRoutes, each_caller_sees_the_slices_of_its_user_or_its_account) {
+TEST_F(AgentRoutes, show_each_caller_the_slices_of_its_user_or_its_account) {
   EXPECT_THAT(listed(local(0)), ElementsAre("mine", "ours", "other"));
   EXPECT_THAT(listed(local(1000)), ElementsAre("mine"));
   EXPECT_THAT(listed(by_token(http::Role::viewer)), ElementsAre("ours"));
@@ -80,7 +80,7 @@ TEST_F(AgentRoutes, each_caller_sees_the_slices_of_its_user_or_its_account) {
   ask(404, local(1000), "GET", "/v1/nodes/n1/slices/..");
 }
 
-TEST_F(AgentRoutes, slices_are_changed_by_their_owner_their_account_and_operators) {
+TEST_F(AgentRoutes, let_owner_account_and_operators_change_slices) {
   for (const char* method : {"PATCH", "DELETE"}) {
     ask(200, local(1000), method, "/v1/nodes/n1/slices/mine", "{}");
     ask(404, local(1000), method, "/v1/nodes/n1/slices/ours", "{}");
@@ -93,7 +93,7 @@ TEST_F(AgentRoutes, slices_are_changed_by_their_owner_their_account_and_operator
   EXPECT_EQ(audited[3].status, 403u);
 }
 
-TEST_F(AgentRoutes, a_slice_is_created_for_the_caller_and_paid_by_its_account) {
+TEST_F(AgentRoutes, create_a_slice_for_the_caller_and_charge_its_account) {
   const auto created = [&](const http::Caller& caller, const char* body) {
     ask(201, caller, "POST", "/v1/nodes/n1/slices", body);
     return *api::read<api::SliceRequest>(views.bodies.back(), api::Reading::strict);
@@ -108,7 +108,7 @@ TEST_F(AgentRoutes, a_slice_is_created_for_the_caller_and_paid_by_its_account) {
   EXPECT_EQ(created(local(0), R"({"owner_uid":1001,"lifetime":"explicit"})").owner_uid, 1001u);
 }
 
-TEST_F(AgentRoutes, a_request_for_another_user_or_beyond_the_role_does_not_reach_the_agent) {
+TEST_F(AgentRoutes, do_not_forward_a_request_for_another_user_or_beyond_the_role) {
   for (const char* path : {"/v1/nodes/n1/slices", "/v1/nodes/n1/explain"}) {
     ask(403, local(1000), "POST", path, R"({"owner_uid":0})");
     ask(403, local(1000), "POST", path, R"({"account":"root"})");
@@ -119,7 +119,7 @@ TEST_F(AgentRoutes, a_request_for_another_user_or_beyond_the_role_does_not_reach
   EXPECT_THAT(views.calls, IsEmpty());
 }
 
-TEST_F(AgentRoutes, routes_that_show_all_slices_are_for_operators) {
+TEST_F(AgentRoutes, show_all_slices_only_to_operators) {
   for (const char* path : {"/v1/nodes/n1/consolidation?devices=1", "/v1/nodes/n1/agent-events",
                            "/v1/nodes/n1/trace", "/v1/nodes/n1/usage?after=7", "/v1/nodes/n1/metrics"})
     ask(403, local(1000), "GET", path);
@@ -132,14 +132,14 @@ TEST_F(AgentRoutes, routes_that_show_all_slices_are_for_operators) {
   ask(400, local(0), "GET", "/v1/nodes/n1/agent-events?watch=true");
 }
 
-TEST_F(AgentRoutes, devices_are_seen_by_all_without_the_processes_of_others) {
+TEST_F(AgentRoutes, show_all_callers_the_devices_without_the_processes_of_others) {
   EXPECT_THAT(ask(200, local(0), "GET", "/v1/nodes/n1/devices"), HasSubstr("pid 7"));
   const std::string seen = ask(200, by_token(http::Role::viewer), "GET", "/v1/nodes/n1/devices");
   EXPECT_THAT(seen, HasSubstr("NVIDIA A10"));
   EXPECT_THAT(seen, Not(HasSubstr("pid 7")));
 }
 
-TEST_F(AgentRoutes, a_node_without_an_isolation_in_the_request_gives_that_of_its_mode) {
+TEST_F(AgentRoutes, use_the_nodes_isolation_if_the_request_has_none) {
   ASSERT_TRUE(
       objects.add({.key = node_key("n1"),
                    .spec = objects::NodeSpec{},
@@ -148,7 +148,7 @@ TEST_F(AgentRoutes, a_node_without_an_isolation_in_the_request_gives_that_of_its
   EXPECT_THAT(views.bodies.back(), HasSubstr(R"("isolation":"memory")"));
 }
 
-TEST_F(AgentRoutes, an_agent_that_does_not_answer_is_a_problem_of_the_node) {
+TEST_F(AgentRoutes, report_an_agent_that_does_not_answer_as_a_problem_of_the_node) {
   views.answer = [](const AgentCall&) -> Outcome<AgentAnswer> {
     return failure(FailureKind::unavailable, "node n1: no answer");
   };

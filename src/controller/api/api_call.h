@@ -1,4 +1,4 @@
-// One call of the API: a handler's input, and its ways to respond.
+// One call of the API: a handler's input, and the ways in which it can respond.
 #pragma once
 
 #include <functional>
@@ -27,13 +27,13 @@ namespace carve::controller {
 class AnswerJournal;
 class Watches;
 
-// The log lines that a caller requests from a program.
+// A caller's query for the log lines of a program.
 struct LogQuery {
   std::string role;                              // Role of a job's pods; empty for all.
   std::optional<uint32_t> replica;               // Index; absent for all.
   bool previous = false;                         // Reads the attempt before the last start.
   bool plain = false;                            // Omits the supervisor's lines.
-  std::optional<size_t> tail = {};               // Only the last lines; absent for all.
+  std::optional<size_t> tail = {};               // Number of last lines; absent for all.
   int64_t since_ns = 0;                          // UTC; 0 for all.
   std::function<bool()> may_continue = nullptr;  // A follower's stream ends when this returns false.
 };
@@ -43,7 +43,7 @@ struct Revision {
   uint32_t number = 0;
   int64_t created_ns = 0;  // UTC.
   std::string spec;        // Spec of the object, as JSON.
-  std::string form;        // Spec of the service that the object runs as, as JSON.
+  std::string form;        // Spec of the service that runs for the object, as JSON.
 };
 
 using LogReader = std::function<Outcome<std::string>()>;
@@ -53,11 +53,12 @@ inline constexpr uint32_t default_account_quota_percent = 25;
 // A text of this size is parsed in less than 2 ms, so it is parsed on the loop.
 inline constexpr size_t max_inline_document_bytes = 16 << 10;
 
-// csv has the lines, csv_sums a row for each group, line the lines of one part of a record as JSON.
+// `csv` prints the lines, `csv_sums` prints one row per group, and `line` prints the lines of one part of a
+// record as JSON.
 enum class BillForm : uint8_t { json, csv, csv_sums, line };
 
-// The data that the routes show beyond the objects. The routes see only values, no connection and no
-// database.
+// The data that the routes show in addition to the objects. It hides connections and databases from the
+// routes.
 class Views {
  public:
   virtual ~Views() = default;
@@ -67,7 +68,7 @@ class Views {
   // Returns a reader for the log lines of the object's programs. If there are several programs, each line has
   // its replica. The reader may run in any thread and may take any time.
   virtual LogReader logs(const Object&, const LogQuery&) const = 0;
-  // Returns a stream of these lines and of all later ones.
+  // Returns a stream of the same lines and of all later ones.
   virtual http::EventStream follow_logs(const Object&, const LogQuery&) = 0;
   // Returns the kept revisions of the object with this uid, oldest first.
   virtual Outcome<std::vector<Revision>> revisions(const std::string& uid) const = 0;
@@ -80,18 +81,19 @@ class Views {
   // Returns the uid of the account's user, if this machine has that user.
   virtual std::optional<uint32_t> uid_of(const std::string& account) const = 0;
   virtual std::string user_name(uint32_t uid) const = 0;
-  // Returns the position of the job with this uid, if it waits; and the number of waiting jobs.
+  // Returns the queue position of the job with this uid if it is waiting, and the number of waiting jobs.
   virtual std::optional<JobPosition> job_position(const std::string& uid) const = 0;
   virtual size_t waiting_jobs() const = 0;
-  // Returns the GPU-hours of the job or cluster with this uid, if it was admitted.
+  // Returns the GPU-hours of the job or cluster with this uid; no value if it was never admitted.
   virtual std::optional<JobHours> job_hours(const std::string& uid) const = 0;
-  // Returns the invoice, perhaps later. The form `line` is not found if the invoice has no such line.
+  // Returns the invoice, possibly in a later response. With the form `line`, responds with not found if the
+  // invoice has no such line.
   virtual http::Response bill(BillQuery, bill::Tariffs, BillForm) = 0;
   virtual std::string metrics() const = 0;  // Endpoint metrics for Prometheus.
   virtual int64_t now_ns() const = 0;       // UTC.
 };
 
-// A change that a caller made, or that was rejected.
+// A change that a caller made or attempted.
 struct AuditLine {
   std::string caller;   // "root", "account research", "anonymous"
   std::string address;  // Peer of a caller over TCP, otherwise "unix".
@@ -99,12 +101,12 @@ struct AuditLine {
   uint32_t status = 0;  // HTTP status of the response.
 };
 
-// Runs `work` in a thread, then runs the function that it returned on the loop and sends the response. Tasks
+// Runs `work` in a thread, then runs the function that it returned on the loop and sends its response. Tasks
 // with the same key run one at a time (controller/later_answer.h).
 using AnswerLater = std::function<http::Response(const std::string& key,
                                                  std::function<std::function<http::Response()>()> work)>;
 
-// Documents of a request that were parsed in a thread, and how they were parsed.
+// The documents of a request after parsing in a thread, and the parameters of the parsing.
 struct ReadDocuments {
   std::string text;
   std::string dialect;
@@ -121,12 +123,12 @@ struct ApiContext {
   ObjectEvents* events = nullptr;    // Null if no events are kept.
   AnswerJournal* answers = nullptr;  // Responses to requests with a key; null if none are kept.
   Watches* watches = nullptr;        // Set by ControllerRoutes.
-  // The share of the objects of each kind that one account, and one user, may have.
+  // Limits the objects of each kind that one account, and one user, may have, in percent of all.
   uint32_t account_quota_percent = default_account_quota_percent;
   bool allows_unknown_gpu_requests = false;
   AnswerLater read_logs = nullptr;       // Null to read on the loop.
   AnswerLater read_documents = nullptr;  // For more than max_inline_document_bytes; null parses on the loop.
-  // Responds to a request whose documents were parsed. Set by ControllerRoutes.
+  // Responds to a request after its documents were parsed. Set by ControllerRoutes.
   std::function<http::Response(const http::Request&, const http::Caller&, const ReadDocuments&)> answer_read =
       nullptr;
 };
@@ -135,11 +137,11 @@ struct Call {
   ApiContext& context;
   const http::Request& request;
   const http::Caller& caller;
-  objects::Kind kind = objects::Kind::service;  // The path's value for {kind}.
-  std::vector<std::string> names;               // The path's value for each {}.
+  objects::Kind kind = objects::Kind::service;  // The value of {kind} in the path.
+  std::vector<std::string> names;               // The values of each {} in the path.
   std::span<const Submission> beside = {};      // Documents of this request, which may refer to each other.
-  const http::Caller* connection = nullptr;     // The connected caller, before a token named another.
-  const ReadDocuments* documents = nullptr;     // This request's documents, if they were parsed in a thread.
+  const http::Caller* connection = nullptr;  // The peer of the connection; a token may name another caller.
+  const ReadDocuments* documents = nullptr;  // This request's documents, if they were parsed in a thread.
 };
 
 template <class T>
@@ -150,8 +152,8 @@ http::Response document(const T& document, unsigned status = 200) {
 // Returns a problem document (RFC 9457).
 http::Response refuse(FailureKind kind, std::string detail, unsigned status = 0);
 inline http::Response refuse(const Failure& failure) { return refuse(failure.kind, failure.message); }
-// Returns 409 with one of the controller's own types: "carve:immutable", "carve:blocked" with the blocking
-// objects, "carve:slicing-unavailable".
+// Returns 409 with one of the controller's own problem types: "carve:immutable", "carve:blocked" with the
+// blocking objects, or "carve:slicing-unavailable".
 http::Response refuse_as(std::string type, std::string detail,
                          const std::vector<std::string>& blocked_by = {});
 // Returns 422 carve:invalid with all errors of a document.

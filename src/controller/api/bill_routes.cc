@@ -17,7 +17,7 @@ namespace {
 
 using objects::Kind;
 
-// Returns all tariffs, with those of the submissions instead of the current ones.
+// Returns all tariffs; those in the submissions replace the current ones.
 Outcome<bill::Tariffs> tariffs_with(const Call& call, const std::vector<Submission>& submissions) {
   std::map<std::string, bill::Tariff> by_name;
   for (const auto& object : call.context.objects.list(Kind::tariff))
@@ -33,7 +33,7 @@ Outcome<bill::Tariffs> tariffs_with(const Call& call, const std::vector<Submissi
 Outcome<bool> yes_or_no(const std::string& what, const std::string& word) {
   if (word == "true") return true;
   if (word == "false" || word.empty()) return false;
-  return failure(FailureKind::invalid_argument, "{} '{}': it is true or false", what,
+  return failure(FailureKind::invalid_argument, "{} '{}': must be true or false", what,
                  word.substr(0, max_shown_bytes));
 }
 

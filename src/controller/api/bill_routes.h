@@ -13,8 +13,8 @@ namespace carve::controller {
 http::Response get_bill(const Call&);
 http::Response get_bill_line(const Call&);
 
-// Returns the rejection of submissions whose tariffs conflict with the other tariffs, by the same start or
-// another currency.
+// Returns the rejection of submissions whose tariffs conflict with other tariffs because they have the same
+// start or a different currency.
 std::optional<http::Response> refused_by_tariffs(const Call&, const std::vector<Submission>&);
 
 }  // namespace carve::controller

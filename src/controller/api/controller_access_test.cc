@@ -1,4 +1,4 @@
-// Access rights of each kind of caller.
+// Tests the access rights of each kind of caller.
 #include <gmock/gmock.h>
 
 #include "controller/api/testing/controller_api.h"
@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(ControllerAccess, an_anonymous_caller_gets_401_from_every_path_and_sees_nothing) {
+TEST(ControllerAccess, an_anonymous_caller_gets_401_from_every_path_and_no_data) {
   std::vector<std::pair<std::string, std::string>> all = {
       {"GET", "/v1/nothing"}, {"GET", "/"}, {"POST", "/v1/nodes"}};
   for (const Route& route : routes()) all.emplace_back(route.method, route.path);
@@ -38,7 +38,7 @@ TEST(ControllerAccess, an_identified_caller_sees_the_nodes) {
     }
 }
 
-TEST(ControllerAccess, another_user_sees_no_secret_and_changes_nothing) {
+TEST(ControllerAccess, another_user_may_neither_read_secrets_nor_change_objects) {
   Api api;
   ASSERT_EQ(api.ask(user(1000), "POST", "/v1/documents", service).status, 201u);
   const auto before = api.objects.find({.name = "a"});
@@ -61,7 +61,7 @@ TEST(ControllerAccess, another_user_sees_no_secret_and_changes_nothing) {
       << "an operator may";
 }
 
-TEST(ControllerAccess, a_token_gives_its_role_and_a_viewer_changes_nothing) {
+TEST(ControllerAccess, a_token_gives_its_role_and_a_viewer_may_not_change_objects) {
   Api api;
   const auto with = [&](const std::string& token) {
     http::Headers headers;
@@ -96,7 +96,7 @@ TEST(ControllerAccess, a_token_gives_its_role_and_a_viewer_changes_nothing) {
             409u);
 }
 
-TEST(ControllerAccess, every_change_is_audited_with_its_caller_also_if_it_is_refused) {
+TEST(ControllerAccess, every_change_is_audited_with_its_caller_even_if_rejected) {
   Api api;
   api.ask(user(1000), "POST", "/v1/documents", service);
   api.ask(user(1001), "DELETE", "/v1/services/a");
@@ -110,7 +110,7 @@ TEST(ControllerAccess, every_change_is_audited_with_its_caller_also_if_it_is_ref
                                           "anonymous 10.0.0.1:7 DELETE /v1/services/a 401"));
 }
 
-TEST(ControllerAccess, ten_wrong_tokens_close_the_address) {
+TEST(ControllerAccess, ten_wrong_tokens_block_the_address) {
   Api api;
   http::Headers headers;
   headers.add("Authorization", "Bearer carve_wrong");
@@ -120,7 +120,7 @@ TEST(ControllerAccess, ten_wrong_tokens_close_the_address) {
   EXPECT_EQ(api.ask(http::Caller::remote("10.0.0.2:2"), "GET", "/v1/services", "", headers).status, 401u);
 }
 
-TEST(ControllerAccess, wrong_tokens_of_one_user_close_the_machines_address_for_no_other_one) {
+TEST(ControllerAccess, wrong_tokens_of_one_user_do_not_block_other_users_of_the_machine) {
   Api api;
   http::Headers headers;
   headers.add("Authorization", "Bearer carve_wrong");
@@ -135,7 +135,7 @@ TEST(ControllerAccess, wrong_tokens_of_one_user_close_the_machines_address_for_n
   EXPECT_TRUE(local.anonymous() && !local.uid() && !local.may_operate()) << "a uid over TCP gives no right";
 }
 
-TEST(ControllerAccess, a_caller_who_may_not_change_an_object_sees_no_errors_of_its_document) {
+TEST(ControllerAccess, a_caller_without_rights_to_an_object_does_not_get_the_errors_of_its_document) {
   Api api;
   const char* eas = R"({"metadata":{"name":"a"},"containers":[{"script":"login --password secret"}]})";
   ASSERT_EQ(api.ask(user(1000), "POST", "/v1/documents", eas).status, 201u);
@@ -150,7 +150,7 @@ TEST(ControllerAccess, a_caller_who_may_not_change_an_object_sees_no_errors_of_i
   EXPECT_EQ(api.ask(user(1000), "PATCH", "/v1/services/a", R"({"spec":{"replicas":65}})").status, 422u);
 }
 
-TEST(ControllerAccess, only_root_makes_tokens_whose_programs_run_as_root) {
+TEST(ControllerAccess, only_root_may_create_tokens_whose_programs_run_as_root) {
   Api api;
   const auto made =
       api.ask(user(0), "POST", "/v1/tokens", R"({"name":"ops","role":"operator","account":"research"})");
@@ -169,7 +169,7 @@ TEST(ControllerAccess, only_root_makes_tokens_whose_programs_run_as_root) {
             201u);
 }
 
-TEST(ControllerAccess, a_forged_host_or_origin_over_tcp_is_refused_before_the_token_is_read) {
+TEST(ControllerAccess, a_forged_host_or_origin_over_tcp_is_rejected_before_the_token_is_checked) {
   Api api;
   const auto ask = [&](const char* name, const char* value, const http::Caller& caller) {
     http::Headers headers;

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t max_shown_path_bytes = 80;
 constexpr size_t max_shown_method_bytes = 20;
 
-// The path's values for the placeholders of its pattern.
+// The values of the placeholders in a path's pattern.
 struct PathParts {
   objects::Kind kind = objects::Kind::service;
   std::vector<std::string> names;
@@ -20,7 +20,8 @@ struct PathParts {
 
 constexpr std::string_view kind_hole = "{kind}", name_hole = "{}";
 
-// Returns one part of a path, decoded. No name has a slash or a control character.
+// Returns one part of a path, decoded; no value if it contains a slash or a control character, which no name
+// has.
 std::optional<std::string> name_of(std::string_view part) {
   auto name = http::percent_decoded(part);
   const auto is_wrong = [](unsigned char c) { return c == '/' || c < ' '; };
@@ -28,7 +29,7 @@ std::optional<std::string> name_of(std::string_view part) {
   return name;
 }
 
-// Returns the parts if the path has the pattern. {kind} is the plural of a kind with replicas.
+// Returns the parts if the path matches the pattern. {kind} matches the plural of a kind with replicas.
 std::optional<PathParts> parts_of(std::string_view path, std::string_view pattern) {
   PathParts parts;
   while (true) {
@@ -78,7 +79,7 @@ Result<http::Caller, http::Response> ControllerRoutes::identified(const http::Re
     if (auto refusal = context_.hosts.refusal(request.headers))
       return tl::unexpected(refuse(FailureKind::permission_denied, std::move(*refusal)));
   const int64_t now = context_.views.now_ns();
-  // Users of this machine share one address. One user's wrong tokens do not close it for the others.
+  // Users of this machine share one address. Wrong tokens of one user do not block it for the others.
   const std::string origin = caller.origin();
   if (!wrong_tokens_.may_try(origin, now))
     return tl::unexpected(refuse(FailureKind::resource_exhausted,
@@ -96,7 +97,7 @@ Result<http::Caller, http::Response> ControllerRoutes::identified(const http::Re
                                "connect to the controller's unix socket, which identifies the user"));
 }
 
-// Every response to a request other than GET is in the audit log, including rejections.
+// Every response to a request other than GET is written to the audit log, including rejections.
 http::Response ControllerRoutes::answer(const http::Request& request, const http::Caller& connection,
                                         const ReadDocuments* documents) {
   auto caller = identified(request, connection);
@@ -104,7 +105,7 @@ http::Response ControllerRoutes::answer(const http::Request& request, const http
       caller ? answer_identified(request, *caller, connection, documents) : std::move(caller.error());
   if (request.method == "GET") return response;
   if (std::holds_alternative<http::LaterContent>(response.content))
-    return response;  // Logged when the request comes back here.
+    return response;  // Logged when the request is handled again.
   const std::string address = connection.address();
   context_.audit({.caller = caller ? caller->text() : connection.text(),
                   .address = address.empty() ? "unix" : address,

@@ -1,9 +1,9 @@
 // The controller's routes (wire/api/FORMAT.md) in one table. A caller that is not identified gets 401 from
 // every path, including paths that do not exist.
 //
-// Every identified caller may read nodes and objects; environments and logs are readable for the owner, its
-// account and operators. A change requires the role user and a right to the object; tokens require an
-// operator.
+// Every identified caller may read nodes and objects; only the owner, its account and operators may read
+// environments and logs. A change requires the role 'user' and a right to the object; only operators may
+// manage tokens.
 #pragma once
 
 #include "controller/api/route.h"
@@ -27,7 +27,7 @@ class ControllerRoutes {
   void deliver_changes() { watches_.deliver(); }
 
  private:
-  // Returns the caller that a token names, or the connected caller itself.
+  // Returns the caller that the request's token names, or the connected caller if there is no token.
   Result<http::Caller, http::Response> identified(const http::Request&, const http::Caller&);
 
   http::Response answer(const http::Request&, const http::Caller& connection, const ReadDocuments*);
@@ -39,7 +39,7 @@ class ControllerRoutes {
   WrongTokens wrong_tokens_;
 };
 
-// Returns the limit of a request's body, which is larger for documents.
+// Returns the size limit of a request's body, which is larger for documents.
 size_t body_limit(std::string_view method, std::string_view path);
 
 // The response to bytes that are not an HTTP request.

@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(ControllerRoutes, an_applied_document_is_an_object_of_its_caller) {
+TEST(ControllerRoutes, an_applied_document_creates_an_object_of_its_caller) {
   Api api;
   const auto applied = api.ask(user(1000), "POST", "/v1/documents", service);
   ASSERT_EQ(applied.status, 201u) << body(applied);
@@ -32,7 +32,7 @@ TEST(ControllerRoutes, an_applied_document_is_an_object_of_its_caller) {
   EXPECT_EQ(api.ask(user(1000), "POST", "/v1/documents", service).status, 409u);
 }
 
-TEST(ControllerRoutes, a_change_names_the_version_that_it_read) {
+TEST(ControllerRoutes, a_change_must_have_the_version_that_the_caller_read) {
   Api api;
   ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", service).status, 201u);
   http::Headers stale, present, wrong;
@@ -46,7 +46,7 @@ TEST(ControllerRoutes, a_change_names_the_version_that_it_read) {
   EXPECT_THAT(api.objects.find({.name = "a"})->spec.json(), HasSubstr(R"("replicas":3)"));
 }
 
-TEST(ControllerRoutes, every_verb_is_refused_if_the_object_has_another_version) {
+TEST(ControllerRoutes, every_verb_is_rejected_if_the_objects_version_differs) {
   Api api;
   const char* eas = R"({"metadata":{"name":"a"},"containers":[{"command":"serve"}]})";
   const char* queue = R"({"apiVersion":"carve.dev/v1","kind":"Queue","metadata":{"name":"a"},"spec":{}})";
@@ -74,7 +74,7 @@ TEST(ControllerRoutes, every_verb_is_refused_if_the_object_has_another_version) 
   EXPECT_EQ(api.ask(user(0), "DELETE", "/v1/services/a", "", present).status, 200u);
 }
 
-TEST(ControllerRoutes, wrong_documents_are_refused_with_all_their_errors_and_none_is_kept) {
+TEST(ControllerRoutes, invalid_documents_are_rejected_with_all_their_errors_and_none_is_stored) {
   Api api;
   const std::string two = std::string(service) + "\n---\n" + R"({"kind":"Service","spec":{"replcas":1}})";
   const auto refused = api.ask(user(0), "POST", "/v1/documents", two);
@@ -90,7 +90,7 @@ TEST(ControllerRoutes, wrong_documents_are_refused_with_all_their_errors_and_non
   EXPECT_EQ(api.ask(user(0), "PATCH", "/v1/services/b", "{}").status, 404u);
 }
 
-TEST(ControllerRoutes, an_operator_changes_a_service_of_a_user_but_not_what_it_runs) {
+TEST(ControllerRoutes, an_operator_may_change_a_users_service_but_not_the_programs_it_runs) {
   Api api;
   ASSERT_EQ(api.ask(user(1000), "POST", "/v1/documents", service).status, 201u);
   const char* run = R"({"spec":{"run":{"command":["other"]}}})";
@@ -103,7 +103,7 @@ TEST(ControllerRoutes, an_operator_changes_a_service_of_a_user_but_not_what_it_r
   EXPECT_EQ(api.objects.find({.name = "a"})->owner_uid, 1000u);
 }
 
-TEST(ControllerRoutes, objects_whose_programs_could_not_be_started_are_rejected) {
+TEST(ControllerRoutes, objects_whose_programs_could_not_be_started_are_rejected_early) {
   Api api;
   api.views.refused_uid = 0;
   for (const bool dry : {true, false}) {
@@ -117,7 +117,7 @@ TEST(ControllerRoutes, objects_whose_programs_could_not_be_started_are_rejected)
       << "it is the program of another user";
 }
 
-TEST(ControllerRoutes, an_application_has_the_routes_of_a_service) {
+TEST(ControllerRoutes, an_application_has_the_same_routes_as_a_service) {
   Api api;
   const char* document = R"({"apiVersion":"carve.dev/v1","kind":"Application","metadata":{"name":"w"},
     "spec":{"gpu":{"type":"mGPU","memory":4096,"compute":0.30},"run":{"command":["serve"]}}})";
@@ -140,7 +140,7 @@ TEST(ControllerRoutes, an_application_has_the_routes_of_a_service) {
   EXPECT_THAT(body(clash), HasSubstr("already has the application w"));
 }
 
-TEST(ControllerRoutes, two_documents_of_one_object_change_nothing) {
+TEST(ControllerRoutes, two_documents_of_one_object_are_rejected) {
   Api api;
   const auto refused =
       api.ask(user(0), "POST", "/v1/documents", std::string(service) + "\n---\n" + std::string(service));
@@ -149,7 +149,7 @@ TEST(ControllerRoutes, two_documents_of_one_object_change_nothing) {
   EXPECT_TRUE(api.objects.list(objects::Kind::service).empty());
 }
 
-TEST(ControllerRoutes, a_dry_run_is_refused_as_the_change_itself_would_be) {
+TEST(ControllerRoutes, a_dry_run_is_rejected_like_the_change_itself) {
   Api api;
   const std::string two = std::string(service) + "\n---\n" + std::string(service);
   const auto twice = api.ask(user(0), "POST", "/v1/documents?dryRun=true", two);
@@ -162,8 +162,8 @@ TEST(ControllerRoutes, a_dry_run_is_refused_as_the_change_itself_would_be) {
   EXPECT_THAT(body(over), HasSubstr("the limit is 256; delete one first"));
 }
 
-// One account, or one user with several accounts, cannot take every object of a kind.
-TEST(ControllerRoutes, an_account_has_a_quota_and_operators_a_reserve) {
+// Neither one account nor one user with several accounts can use up the objects of a kind.
+TEST(ControllerRoutes, an_account_has_a_quota_and_operators_have_a_reserve) {
   Api api;
   const auto fill = [&](size_t from, size_t to, uint32_t uid, const std::string& account) {
     for (size_t i = from; i < to; ++i)
@@ -198,8 +198,8 @@ TEST(ControllerRoutes, an_account_has_a_quota_and_operators_a_reserve) {
   EXPECT_EQ(post(0, "more").status, 201u);
 }
 
-// A large document is parsed in a thread, and its route is called again.
-TEST(ControllerRoutes, a_large_document_is_read_later) {
+// A large document is parsed in a thread; then its route is called again.
+TEST(ControllerRoutes, a_large_document_is_parsed_later) {
   Prepared views;
   JournalFake journal;
   ObjectRegistry objects{journal, {}, 0};
@@ -232,8 +232,8 @@ TEST(ControllerRoutes, a_large_document_is_read_later) {
   EXPECT_EQ(created.status, 201u) << body(created);
   ASSERT_EQ(audited.size(), 1u);
   EXPECT_EQ(audited[0].status, 201u);
-  // A patch is parsed as the whole document that it makes; if that changes in the meantime, the caller
-  // retries.
+  // A patch is parsed as the complete document that results; if the object changes in the meantime, the
+  // caller retries.
   EXPECT_TRUE(std::holds_alternative<http::LaterContent>(
       ask("PATCH", "/v1/services/a", R"({"spec":{"replicas":3}})").content));
   ASSERT_TRUE(waiting);
@@ -251,7 +251,7 @@ TEST(ControllerRoutes, a_large_document_is_read_later) {
   EXPECT_FALSE(std::holds_alternative<http::LaterContent>(ask("POST", "/v1/documents", "{}").content));
 }
 
-TEST(ControllerRoutes, an_unchanged_document_does_not_repeat_a_restart) {
+TEST(ControllerRoutes, an_unchanged_document_does_not_restart_replicas_again) {
   Api api;
   ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents", service).status, 201u);
   ASSERT_EQ(api.ask(user(0), "POST", "/v1/services/a/restart").status, 200u);
@@ -260,7 +260,7 @@ TEST(ControllerRoutes, an_unchanged_document_does_not_repeat_a_restart) {
   EXPECT_EQ(api.objects.find({.name = "a"})->generation, generation);
 }
 
-TEST(ControllerRoutes, fields_set_by_a_verb_stay_if_the_document_cannot_contain_them) {
+TEST(ControllerRoutes, fields_set_by_a_verb_are_kept_if_the_document_cannot_contain_them) {
   const std::tuple<const char*, const char*> documents[] = {
       {"a", R"({"metadata":{"name":"a"},"containers":[{"command":"serve"}]})"},
       {"b", R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"b"},
@@ -280,7 +280,7 @@ TEST(ControllerRoutes, fields_set_by_a_verb_stay_if_the_document_cannot_contain_
   }
 }
 
-TEST(ControllerRoutes, a_modified_document_keeps_the_replicas_unless_it_changes_their_number) {
+TEST(ControllerRoutes, a_modified_document_keeps_the_number_of_replicas_unless_it_changes_it) {
   Api api;
   ASSERT_EQ(api.ask(user(0), "POST", "/v1/documents",
                     R"({"metadata":{"name":"a","instance":2},"containers":[{"command":"serve"}]})")
@@ -296,7 +296,7 @@ TEST(ControllerRoutes, a_modified_document_keeps_the_replicas_unless_it_changes_
   EXPECT_THAT(modify("metadata.instance=3"), HasSubstr(R"("replicas":3)"));
 }
 
-TEST(ControllerRoutes, the_paying_account_of_an_object_does_not_change) {
+TEST(ControllerRoutes, the_paying_account_of_an_object_is_immutable) {
   Api api;
   const auto paid_by = [](const char* account) {
     return fmt::format(R"({{"apiVersion":"carve.dev/v1","kind":"Service",
@@ -315,7 +315,7 @@ TEST(ControllerRoutes, the_paying_account_of_an_object_does_not_change) {
   EXPECT_EQ(api.objects.find({.name = "a"})->account, "research");
 }
 
-TEST(ControllerRoutes, names_of_pai_eas_that_are_one_here_do_not_replace_each_other) {
+TEST(ControllerRoutes, pai_eas_names_that_map_to_the_same_name_do_not_replace_each_other) {
   Api api;
   const auto named = [](const char* name) {
     return fmt::format(R"({{"metadata":{{"name":"{}"}},"containers":[{{"command":"serve"}}]}})", name);
@@ -331,7 +331,7 @@ TEST(ControllerRoutes, names_of_pai_eas_that_are_one_here_do_not_replace_each_ot
   EXPECT_EQ(api.objects.list(objects::Kind::service).size(), 1u);
 }
 
-TEST(ControllerRoutes, a_file_changes_the_named_service_of_pai_eas_only) {
+TEST(ControllerRoutes, a_file_changes_only_the_named_pai_eas_service) {
   Api api;
   const auto document = [](const char* name, int cores) {
     return fmt::format(
@@ -361,7 +361,7 @@ TEST(ControllerRoutes, a_file_changes_the_named_service_of_pai_eas_only) {
       << "and runs the same script";
 }
 
-TEST(ControllerRoutes, undo_restores_what_a_revision_fixed_and_keeps_the_number_of_replicas) {
+TEST(ControllerRoutes, undo_restores_the_fields_of_a_revision_and_keeps_the_number_of_replicas) {
   Api api;
   ASSERT_EQ(api.ask(user(1000), "POST", "/v1/documents", service).status, 201u);
   const std::string first = api.objects.find({.name = "a"})->spec.json();
@@ -389,7 +389,7 @@ TEST(ControllerRoutes, undo_restores_what_a_revision_fixed_and_keeps_the_number_
   EXPECT_THAT(body(listed), Not(HasSubstr("secret")));
 }
 
-TEST(ControllerRoutes, documents_are_rendered_as_manifests_that_can_be_applied) {
+TEST(ControllerRoutes, documents_are_rendered_as_manifests_that_kubectl_can_apply) {
   Api api;
   const auto rendered = api.ask(user(1000), "POST", "/v1/render", service);
   ASSERT_EQ(rendered.status, 200u) << body(rendered);
@@ -409,7 +409,7 @@ TEST(ControllerRoutes, documents_are_rendered_as_manifests_that_can_be_applied) 
   EXPECT_THAT(body(pool), HasSubstr("Pool 'p' cannot be rendered"));
 }
 
-TEST(ControllerRoutes, a_dry_run_explains_which_rule_translated_which_field) {
+TEST(ControllerRoutes, a_dry_run_explains_which_rule_translated_each_field) {
   Api api;
   const auto explained = api.ask(user(1000), "POST", "/v1/documents?explain=true", service);
   ASSERT_EQ(explained.status, 200u) << body(explained);
@@ -420,14 +420,14 @@ TEST(ControllerRoutes, a_dry_run_explains_which_rule_translated_which_field) {
               HasSubstr(R"("translation":[])"));
 }
 
-TEST(ControllerRoutes, the_controller_describes_itself) {
+TEST(ControllerRoutes, the_controller_serves_its_own_description) {
   const auto version =
       api::read<api::ControllerVersion>(body(asked(user(0), "GET", "/v1/version")), api::Reading::strict);
   ASSERT_TRUE(version) << version.error();
   EXPECT_EQ(version->program, "carve-controller");
 }
 
-TEST(ControllerRoutes, an_unknown_name_is_reported_with_the_known_ones) {
+TEST(ControllerRoutes, an_unknown_path_is_reported_with_the_known_ones) {
   EXPECT_EQ(asked(user(0), "GET", "/v1/slices").status, 404u);
   EXPECT_THAT(body(asked(user(0), "GET", "/v1/slices")),
               HasSubstr("there is no /v1/slices; the controller has /v1/version, /v1/nodes, /v1/nodes/{}, "));
@@ -436,13 +436,13 @@ TEST(ControllerRoutes, an_unknown_name_is_reported_with_the_known_ones) {
   EXPECT_LE(body(asked(user(0), "GET", "/" + std::string(5000, 'x'))).size(), 1500u);
 }
 
-TEST(ControllerRoutes, bytes_that_are_no_request_are_refused_with_the_status_of_the_server) {
+TEST(ControllerRoutes, bytes_that_are_not_a_request_are_rejected_with_the_servers_status) {
   EXPECT_EQ(refuse_bytes(431, "x").status, 431u);
   EXPECT_THAT(body(refuse_bytes(400, "x")), HasSubstr("carve:invalid-argument"));
   EXPECT_THAT(body(refuse_bytes(429, "x")), HasSubstr("carve:resource-exhausted"));
 }
 
-TEST(ControllerRoutes, a_list_has_pages) {
+TEST(ControllerRoutes, a_list_is_returned_in_pages) {
   Api api;
   for (const char* name : {"a", "b", "c"}) {
     std::string text = service;

@@ -10,7 +10,7 @@
 namespace carve::controller {
 namespace {
 
-// The replicas [first, end) are new.
+// A workload of which the replicas [first, end) are new.
 struct NewReplicas {
   uint32_t first = 0, end = 0;
 };

@@ -1,4 +1,4 @@
-// The additional part of a dry run's response: where the replicas that the documents add would be placed.
+// The part of a dry run's response that shows where the replicas that the documents add would be placed.
 #pragma once
 
 #include <vector>
@@ -9,10 +9,10 @@
 
 namespace carve::controller {
 
-// Returns where each new slice of the planned workload would be granted, and counts it in the forecast. If a
-// present workload gets another revision, these are the slices that the rollout requests in addition to the
-// running ones. If it keeps its revision, they are the slices of its missing replicas. Empty if no slice is
-// new.
+// Returns where each new slice of the planned workload would be granted, and counts it in the forecast. If
+// the planned workload has another revision than the present one, these are the slices that the rollout
+// requests in addition to the running ones; otherwise they are the slices of missing replicas. Empty if no
+// slice is new.
 std::vector<api::ReplicaPlacement> forecast_replicas(SliceForecast&, const Object& planned,
                                                      const ObjectRegistry::Pointer& present);
 

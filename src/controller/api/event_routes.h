@@ -6,8 +6,8 @@
 
 namespace carve::controller {
 
-// Lists the events of the current object that the path names, or of the last one with this name; with
-// lives=all, those of every object that had the name.
+// Lists the events of the object with the path's name, or of the last object that had it; with lives=all,
+// those of every object that had the name.
 http::Response get_events(const Call&);
 http::Response list_events(const Call&);  // Events of all objects.
 

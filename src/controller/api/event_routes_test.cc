@@ -62,7 +62,7 @@ std::vector<std::string> reasons_of(const objects::ObjectEventList& list) {
   return out;
 }
 
-TEST(EventRoutes, an_event_is_shown_immediately_for_its_object_and_in_the_full_list) {
+TEST(EventRoutes, show_an_event_immediately_for_its_object_and_in_the_full_list) {
   EventApi api;
   const objects::ObjectEventList list = api.listed("/v1/services/a/events");
   ASSERT_EQ(list.items.size(), 1u);
@@ -77,7 +77,7 @@ TEST(EventRoutes, an_event_is_shown_immediately_for_its_object_and_in_the_full_l
   EXPECT_THAT(reasons_of(api.listed("/v1/events?namespace=other")), testing::IsEmpty());
 }
 
-TEST(EventRoutes, a_deleted_object_has_events_and_an_unknown_one_has_none) {
+TEST(EventRoutes, list_events_of_a_deleted_object_and_none_of_an_unknown_one) {
   EventApi api;
   ASSERT_TRUE(api.objects.remove({objects::Kind::service, "default", "a"}));
   EXPECT_THAT(reasons_of(api.listed("/v1/services/a/events")), ElementsAre("Created", "Deleted"));
@@ -85,7 +85,7 @@ TEST(EventRoutes, a_deleted_object_has_events_and_an_unknown_one_has_none) {
     EXPECT_EQ(api.ask("GET", path).status, 404u) << path;
 }
 
-TEST(EventRoutes, earlier_objects_of_the_name_are_shown_on_request) {
+TEST(EventRoutes, show_earlier_objects_of_the_name_on_request) {
   EventApi api;
   const ObjectKey key{objects::Kind::service, "default", "a"};
   ASSERT_TRUE(api.objects.remove(key));
@@ -98,7 +98,7 @@ TEST(EventRoutes, earlier_objects_of_the_name_are_shown_on_request) {
   EXPECT_EQ(api.ask("GET", "/v1/services/a/events?lives=some").status, 400u);
 }
 
-TEST(EventRoutes, a_return_to_an_earlier_revision_is_an_event) {
+TEST(EventRoutes, list_a_return_to_an_earlier_revision_as_an_event) {
   EventApi api;
   const std::string former = api::write(objects::ServiceSpec{.replicas = 1, .pool = "p"});
   api.views.kept_revisions = {{.number = 1, .spec = former}, {.number = 2}};
@@ -106,7 +106,7 @@ TEST(EventRoutes, a_return_to_an_earlier_revision_is_an_event) {
   EXPECT_THAT(reasons_of(api.listed("/v1/services/a/events")), ElementsAre("Created", "Changed", "Undone"));
 }
 
-TEST(EventRoutes, a_wrong_limit_is_refused) {
+TEST(EventRoutes, reject_an_invalid_limit) {
   EventApi api;
   EXPECT_EQ(api.ask("GET", "/v1/events?limit=0").status, 400u);
   EXPECT_EQ(api.ask("GET", "/v1/events?limit=1").status, 200u);

@@ -9,8 +9,8 @@
 namespace carve::controller {
 namespace {
 
-// Two callers of one account with different roles are different: a response may contain data that only one of
-// them may see.
+// Returns the identity to which a key belongs. Two callers of one account with different roles differ,
+// because a response may contain data that only one of them may see.
 std::string identity_of(const http::Caller& caller) {
   const char* role = caller.may_operate() ? "operator" : caller.may_create() ? "user" : "viewer";
   return fmt::format("{} as {}", caller.text(), role);

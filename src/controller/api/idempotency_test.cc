@@ -43,7 +43,7 @@ http::Caller account(const char* name, http::Role role = http::Role::user) {
 }
 std::string content(const http::Response& r) { return std::get<std::string>(r.content); }
 
-TEST(Idempotency, a_repeated_request_gets_the_first_answer) {
+TEST(Idempotency, a_repeated_request_gets_the_first_response) {
   Posted p;
   for (int i = 0; i < 3; ++i) {
     const auto response = p.post("k", "body", account("a"));
@@ -55,7 +55,7 @@ TEST(Idempotency, a_repeated_request_gets_the_first_answer) {
   EXPECT_EQ(content(p.post("other", "body", account("a"))), "2");
 }
 
-TEST(Idempotency, another_request_with_the_key_is_refused) {
+TEST(Idempotency, a_key_of_another_request_is_rejected) {
   Posted p;
   p.post("k", "body", account("a"));
   for (const auto& [path, body] :
@@ -67,7 +67,7 @@ TEST(Idempotency, another_request_with_the_key_is_refused) {
   EXPECT_EQ(p.made, 1);
 }
 
-TEST(Idempotency, a_key_belongs_to_its_caller_and_its_role) {
+TEST(Idempotency, a_key_belongs_to_one_caller_with_one_role) {
   Posted p;
   p.post("k", "body", account("a"));
   EXPECT_EQ(content(p.post("k", "body", account("b"))), "2");
@@ -75,7 +75,7 @@ TEST(Idempotency, a_key_belongs_to_its_caller_and_its_role) {
   EXPECT_EQ(content(p.post("k", "other", account("c"))), "4");
 }
 
-TEST(Idempotency, a_key_is_free_again_after_a_day) {
+TEST(Idempotency, a_key_can_be_reused_after_a_day) {
   Posted p;
   p.post("k", "body", account("a"));
   p.now_ns += answer_lifetime_ns - 1;
@@ -84,7 +84,7 @@ TEST(Idempotency, a_key_is_free_again_after_a_day) {
   EXPECT_EQ(content(p.post("k", "other", account("a"))), "2");
 }
 
-TEST(Idempotency, a_refused_request_is_carried_out_when_it_is_repeated) {
+TEST(Idempotency, a_rejected_request_is_carried_out_when_repeated) {
   Posted p;
   p.status = 409;
   p.post("k", "body", account("a"));
@@ -93,7 +93,7 @@ TEST(Idempotency, a_refused_request_is_carried_out_when_it_is_repeated) {
   EXPECT_EQ(p.made, 2);
 }
 
-TEST(Idempotency, tokens_and_other_methods_are_not_kept) {
+TEST(Idempotency, responses_with_tokens_and_of_other_methods_are_not_stored) {
   Posted p;
   for (int i = 0; i < 2; ++i) {
     p.post("k", "", account("a"), "/v1/tokens");
@@ -103,7 +103,7 @@ TEST(Idempotency, tokens_and_other_methods_are_not_kept) {
   EXPECT_TRUE(p.answers.all.empty());
 }
 
-TEST(Idempotency, a_wrong_key_is_refused_and_changes_nothing) {
+TEST(Idempotency, an_invalid_key_is_rejected_and_nothing_is_changed) {
   Posted p;
   for (const std::string& key : {std::string(), std::string(max_idempotency_key_bytes + 1, 'k'),
                                  std::string("a b"), std::string("a\x80")})
@@ -111,7 +111,7 @@ TEST(Idempotency, a_wrong_key_is_refused_and_changes_nothing) {
   EXPECT_EQ(p.made, 0);
 }
 
-TEST(Idempotency, without_the_kept_answers_nothing_is_changed) {
+TEST(Idempotency, nothing_is_changed_if_the_journal_cannot_be_used) {
   Posted p;
   p.answers.is_broken = true;
   EXPECT_EQ(p.post("k", "", account("a")).status, 503u);

@@ -47,7 +47,7 @@ std::optional<http::Response> refused_name(const Call& call, const ObjectKey& ke
 }
 
 std::string new_name(const Call& call, const Submission& submission, const std::string& engine) {
-  size_t before = 0;  // Documents that get a name as well.
+  size_t before = 0;  // Number of earlier documents that also get a name.
   for (const Submission& one : call.beside) {
     if (&one == &submission) break;
     before += is_queued(one.kind) && one.metadata.name.empty() ? 1 : 0;

@@ -1,5 +1,5 @@
 // The names of jobs and clusters. Programs and slices are named after them, so both kinds and all namespaces
-// share one set of names: two jobs of the same name would share programs.
+// share one set of names. Two jobs of the same name would share programs.
 #pragma once
 
 #include "controller/api/api_call.h"
@@ -7,15 +7,15 @@
 
 namespace carve::controller {
 
-// Returns the document of this kind and name in the same request, or null.
+// Returns the document in the same request with this kind and name, or null.
 const Submission* document_beside(const Call&, objects::Kind, const std::string& name);
 
-// Returns the response that rejects a new job or cluster with this key because its name is taken; no value if
-// the name is free or empty.
+// Returns the rejection of a new job or cluster with this key if its name is taken; no value if the name is
+// free or empty.
 std::optional<http::Response> refused_name(const Call&, const ObjectKey&);
 
-// Returns a name for a document without one: the first number, starting at the registry's next version, that
-// no job has and no earlier document of the request gets.
+// Returns a name for a document without one. It contains the first number, starting at the registry's next
+// version, for which no job has the name and no earlier document of the request gets it.
 std::string new_name(const Call&, const Submission&, const std::string& engine);
 
 }  // namespace carve::controller

@@ -47,7 +47,7 @@ http::Response refuse_queue(const Call& call, const std::string& name) {
                              fmt::join(names, ", "))}});
 }
 
-// Returns the queue as it will be when the documents of the request are kept, or null.
+// Returns the queue as it will be after the request's documents are stored, or null.
 ObjectRegistry::Pointer queue_of(const Call& call, const std::string& name) {
   const Submission* const applied = document_beside(call, Kind::queue, name);
   if (applied == nullptr) return call.context.objects.find(queue_key(name));
@@ -103,8 +103,8 @@ Result<SubmittedJob, http::Response> submitted(const Call& call, const Submissio
   return out;
 }
 
-// Returns the changed field of the spec that is immutable, with its new value; empty if there is none. The
-// paths are JSON patch paths (RFC 6902): "/workers/0/mgpuMemory".
+// Returns the first changed immutable field of the spec with its new value; empty if there is none. The paths
+// are JSON patch paths (RFC 6902): "/workers/0/mgpuMemory".
 std::pair<std::string, std::string> fixed_field_that_differs(const Object& present,
                                                              const Submission& submission) {
   const auto before = api::parse(present.spec.json()), after = api::parse(submission.spec.json());
@@ -114,7 +114,7 @@ std::pair<std::string, std::string> fixed_field_that_differs(const Object& prese
     std::string last;
     std::istringstream words(step["path"].get<std::string>().substr(1));
     for (std::string word; std::getline(words, word, '/'); last = word) {
-      if (word == "-") continue;  // The element after the last one of a list.
+      if (word == "-") continue;  // Means the element after the last one of a list.
       field += word.find_first_not_of("0123456789") == std::string::npos ? "[" + word + "]" : "." + word;
     }
     const bool may_change = last == "replicas" || field == "spec.priority";
@@ -125,7 +125,7 @@ std::pair<std::string, std::string> fixed_field_that_differs(const Object& prese
   return {};
 }
 
-// Returns a rejection if the job would wait forever, and with it the jobs behind it.
+// Returns a rejection if the job would wait forever and block the jobs behind it.
 std::optional<http::Response> refused_size(const Call& call, const SubmittedJob& job) {
   const auto fits = check_fits_empty(SliceForecast(call.context.objects).emptied(),
                                      queue_spec(*job.queue).pool, job.pods.need);
@@ -133,7 +133,8 @@ std::optional<http::Response> refused_size(const Call& call, const SubmittedJob&
   return std::nullopt;
 }
 
-// A job's spec is immutable. A cluster may change its numbers of workers and its priority.
+// Rejects changes of immutable fields. A job's spec is immutable; a cluster may change its numbers of workers
+// and its priority.
 std::optional<http::Response> refused_change(const Call& call, const Object& present,
                                              const Submission& submission) {
   for (const auto& allowed : {check_change(call, present), check_account(present, submission.metadata)})
@@ -154,7 +155,7 @@ std::optional<http::Response> refused_change(const Call& call, const Object& pre
   return refused_size(call, *cluster);
 }
 
-// `waiting` is the number of waiting jobs, including new ones before it in the same documents.
+// `waiting` is the number of waiting jobs, including new jobs that precede this one in the same documents.
 std::optional<http::Response> refused_job(const Call& call, const Submission& submission, size_t& waiting) {
   const ObjectKey key{submission.kind, submission.metadata.namespace_, submission.metadata.name};
   const auto present = call.context.objects.find(key);

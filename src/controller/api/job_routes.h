@@ -1,4 +1,4 @@
-// The routes of queues and jobs, and the rules of queues for jobs.
+// The routes of queues and jobs, and the rules of queues for their jobs.
 #pragma once
 
 #include <optional>
@@ -13,26 +13,27 @@ namespace carve::controller {
 http::Response cancel_job(const Call&);
 http::Response read_job_parameters(const Call&);
 
-// Returns the queue that the submission would make, or why it is rejected.
+// Returns the queue that the submission would create, or why it is rejected.
 Outcome<Object> planned_queue(const Call&, const Submission&);
-// Returns nothing if the queue has no unfinished jobs.
+// Succeeds if the queue has no unfinished jobs.
 Outcome<void> check_queue_deletion(const Call&, const std::string& name);
 // Returns the job that the submission would create, or why it is rejected.
 Outcome<Object> planned_job(const Call&, const Submission&);
 
 // Returns the response that rejects the submissions if one would change the `gpu` of a queue or the spec of a
-// job, or is a job that its queue does not admit. No value if they are valid.
+// job, or if one is a job that its queue does not admit. No value if they are valid.
 std::optional<http::Response> refused_by_queues(const Call&, const std::vector<Submission>&);
 
 // Returns the warnings for the caller about a planned job.
 std::vector<std::string> job_warnings(const Object&);
-// Copies the slices and warnings of the planned object to the status of the current one.
+// Copies the slices and warnings from the status of the planned object to that of the current one.
 void set_planned_status(Object& present, const Object& planned);
 
 // Returns the submission's job as Kubernetes manifests, or why it is rejected.
 Result<render::Manifests, http::Response> rendered_job(const Call&, const Submission&);
 
-// Returns the job or cluster as the API shows it: with its position while it waits, and its GPU-hours.
+// Returns the job or cluster as the API shows it: with its queue position while it waits, and with its
+// GPU-hours.
 Object with_present_status(const Call&, const Object&);
 
 }  // namespace carve::controller

@@ -14,7 +14,7 @@ using testing::Not;
 
 constexpr uint32_t job_operators[] = {0};
 
-// The API with the queue "q".
+// The API with a queue "q".
 struct JobRoutes : testing::Test {
   ViewsFake views;
   JournalFake journal;
@@ -47,7 +47,7 @@ struct JobRoutes : testing::Test {
   }
 };
 
-TEST_F(JobRoutes, only_operators_change_queues_whose_gpu_is_immutable) {
+TEST_F(JobRoutes, only_operators_may_change_queues_and_their_gpu_is_immutable) {
   ask(403, "POST", "/v1/queues", queue(R"({"weight":2})"), 1000);
   ask(403, "DELETE", "/v1/queues/q", "", 1000);
   ask(200, "PATCH", "/v1/queues/q", R"({"spec":{"weight":2}})");
@@ -58,7 +58,7 @@ TEST_F(JobRoutes, only_operators_change_queues_whose_gpu_is_immutable) {
   EXPECT_THAT(ask(422, "POST", "/v1/queues", queue(R"({"pool":"p"})")), HasSubstr("there is no pool 'p'"));
 }
 
-TEST_F(JobRoutes, a_job_without_a_name_gets_one_that_no_other_job_had) {
+TEST_F(JobRoutes, a_job_without_a_name_gets_one_that_no_other_job_had_before) {
   ask(201, "POST", "/v1/jobs", job(""), 1000);
   const auto first = objects.list(objects::Kind::job).front();
   EXPECT_EQ(first->key.name, fmt::format("custom-{}", first->version));
@@ -69,13 +69,13 @@ TEST_F(JobRoutes, a_job_without_a_name_gets_one_that_no_other_job_had) {
   EXPECT_NE(objects.list(objects::Kind::job).front()->key.name, first->key.name);
 }
 
-TEST_F(JobRoutes, a_job_that_no_program_would_be_started_for_is_refused) {
+TEST_F(JobRoutes, a_job_whose_programs_could_not_be_started_is_rejected) {
   views.refused_uid = 1000;
   EXPECT_THAT(ask(409, "POST", "/v1/jobs", job("a"), 1000), HasSubstr("no program of it"));
   ask(201, "POST", "/v1/jobs", job("a"), 1001);
 }
 
-TEST_F(JobRoutes, a_name_is_that_of_one_job_in_all_namespaces) {
+TEST_F(JobRoutes, a_job_name_is_unique_in_all_namespaces) {
   const auto in = [](const std::string& space, std::string document) {
     return document.replace(document.find(R"("metadata":{)"), 12,
                             R"("metadata":{"namespace":")" + space + R"(",)");
@@ -96,7 +96,7 @@ TEST_F(JobRoutes, a_name_is_that_of_one_job_in_all_namespaces) {
               HasSubstr("two documents have the name s"));
 }
 
-TEST_F(JobRoutes, a_list_of_devices_that_are_not_those_of_the_slice_is_refused_by_its_field) {
+TEST_F(JobRoutes, a_device_list_that_differs_from_the_slices_devices_is_rejected_with_its_field) {
   const auto cluster = [](const char* list) {
     return fmt::format(
         R"({{"apiVersion":"carve.dev/v1","kind":"RayCluster","metadata":{{"name":"c"}},"spec":{{"queue":"q",)"
@@ -127,7 +127,7 @@ TEST_F(JobRoutes, a_job_without_a_name_never_replaces_another_one) {
     EXPECT_TRUE(one->owner_uid != 1000 || job_spec(*one).priority == 0) << "it is as its user submitted it";
 }
 
-TEST_F(JobRoutes, a_job_belongs_to_its_user_and_does_not_change) {
+TEST_F(JobRoutes, a_job_belongs_to_its_user_and_is_immutable) {
   ask(201, "POST", "/v1/jobs", job("a"), 1000);
   EXPECT_THAT(ask(409, "POST", "/v1/jobs", job("a", R"(,"priority":1)"), 1000),
               HasSubstr("job a was already submitted and is immutable; delete it, or submit the new one "
@@ -178,7 +178,7 @@ TEST_F(JobRoutes, labels_and_annotations_of_an_applied_object_can_change_without
   }
 }
 
-TEST_F(JobRoutes, changes_of_immutable_fields_of_a_job_are_rejected_by_name) {
+TEST_F(JobRoutes, changes_of_immutable_fields_of_a_job_are_rejected_with_their_paths) {
   ask(201, "POST", "/v1/jobs", job("a"), 1000);
   EXPECT_THAT(ask(409, "POST", "/v1/jobs", job("a", R"(,"priority":1)"), 1000),
               HasSubstr("spec.priority: 1: job a was already submitted and is immutable"));
@@ -191,7 +191,7 @@ TEST_F(JobRoutes, changes_of_immutable_fields_of_a_job_are_rejected_by_name) {
                         "changed; leave it out, or delete it and apply it again"));
 }
 
-TEST_F(JobRoutes, a_cluster_is_kept_once_and_its_token_is_its_users) {
+TEST_F(JobRoutes, a_cluster_is_stored_once_and_only_its_user_sees_its_token) {
   const auto cluster = [](const char* name, int memory) {
     return fmt::format(
         R"({{"apiVersion":"carve.dev/v1","kind":"RayCluster","metadata":{{"name":"{}"}},"spec":{{"queue":"q",)"
@@ -225,7 +225,7 @@ TEST_F(JobRoutes, a_cluster_is_kept_once_and_its_token_is_its_users) {
   ask(200, "DELETE", "/v1/rayclusters/c", "", 1000);
 }
 
-TEST_F(JobRoutes, a_cluster_changes_only_its_numbers_of_workers_and_its_priority) {
+TEST_F(JobRoutes, a_cluster_may_change_only_its_numbers_of_workers_and_its_priority) {
   const auto cluster = [](const std::string& workers, const std::string& more = "") {
     return R"({"apiVersion":"carve.dev/v1","kind":"RayCluster","metadata":{"name":"c"},"spec":{"queue":"q",)"
            R"("engineHome":"/ray","env":{"A":"p1"},"workers":[)" +
@@ -258,7 +258,7 @@ TEST_F(JobRoutes, a_cluster_changes_only_its_numbers_of_workers_and_its_priority
   EXPECT_THAT(ask(200, "GET", "/v1/rayclusters/c"), HasSubstr("2 more workers wait"));
 }
 
-TEST_F(JobRoutes, a_queue_rejects_a_job_with_all_messages) {
+TEST_F(JobRoutes, a_job_is_rejected_with_all_messages) {
   EXPECT_THAT(ask(422, "POST", "/v1/jobs", job("a", R"(,"computeGroup":"x","tasks":0)")),
               testing::AllOf(HasSubstr("queue q has no compute group 'x'; there are default"),
                              HasSubstr("spec.tasks: 0 is not a whole number from 1 to 1024")));
@@ -269,7 +269,7 @@ TEST_F(JobRoutes, a_queue_rejects_a_job_with_all_messages) {
   ask(201, "POST", "/v1/jobs", job("a"));
 }
 
-TEST_F(JobRoutes, documents_of_one_request_may_name_each_other) {
+TEST_F(JobRoutes, documents_of_one_request_may_refer_to_each_other) {
   const std::string pool = R"({"apiVersion":"carve.dev/v1","kind":"Pool","metadata":{"name":"p"},"spec":{}})";
   const auto queue_r = [](const char* gpu) {
     return fmt::format(R"({{"apiVersion":"carve.dev/v1","kind":"Queue","metadata":{{"name":"r"}},)"
@@ -286,7 +286,7 @@ TEST_F(JobRoutes, documents_of_one_request_may_name_each_other) {
   ask(403, "POST", "/v1/documents", queue_r("gpu") + between + of_r, 1000);
 }
 
-TEST_F(JobRoutes, an_engine_is_found_by_its_folder) {
+TEST_F(JobRoutes, an_engine_must_have_its_home_folder) {
   EXPECT_THAT(ask(422, "POST", "/v1/jobs", job("a", R"(,"engine":"spark")")),
               HasSubstr("spec.engineHome: is required: the folder of Spark, such as /opt/spark"));
   EXPECT_THAT(ask(422, "POST", "/v1/jobs", job("a", R"(,"engine":"ray")")),
@@ -296,14 +296,14 @@ TEST_F(JobRoutes, an_engine_is_found_by_its_folder) {
               HasSubstr("created"));
 }
 
-TEST_F(JobRoutes, a_waiting_job_is_shown_with_its_position) {
+TEST_F(JobRoutes, a_waiting_job_is_shown_with_its_queue_position) {
   ask(201, "POST", "/v1/jobs", job("a"));
   views.position = JobPosition{.position = 3, .reason = "b is before it"};
   for (const char* target : {"/v1/jobs", "/v1/jobs/a"})
     EXPECT_THAT(ask(200, "GET", target), HasSubstr(R"("position":3,"reason":"b is before it")"));
 }
 
-TEST_F(JobRoutes, parameters_are_read_from_their_text) {
+TEST_F(JobRoutes, parameters_are_parsed_from_their_text) {
   EXPECT_THAT(ask(200, "POST", "/v1/parameters", "'a': 'b', # c\nset d = e; f=g"),
               HasSubstr(R"("parameters":{"a":"b","d":"e","f":"g"})"));
   EXPECT_THAT(ask(422, "POST", "/v1/parameters", "a\nb"), HasSubstr("line 2: 'b' is not a parameter"));

@@ -23,7 +23,7 @@ using objects::Kind;
 
 Outcome<void> always(const Call&, const std::string&) { return {}; }
 
-// The kinds with replicas share their routes.
+// Texts of the kinds with replicas, which share their routes.
 constexpr KindWords workload_words = {.article = "an",
                                       .noun = "object",
                                       .plural = "objects",
@@ -51,7 +51,7 @@ constexpr KindWords cluster_words = {
     .change = "Changes the numbers of workers of a Ray cluster with a merge patch.",
     .remove = "Deletes a Ray cluster when its programs have ended."};
 
-// In the order of the enumeration.
+// One row per kind, in the order of the enumeration.
 constexpr KindApi table[] = {
     {.kind = Kind::service,
      .words = workload_words,
@@ -107,7 +107,7 @@ std::string schema_of(std::optional<Kind> kind, std::string_view rest = "") {
 
 const KindWords& words_of(std::optional<Kind> kind) { return kind ? api_of(*kind).words : workload_words; }
 
-// Returns `text`, or `usual` if it is empty.
+// Returns `text`, or `usual` if `text` is empty.
 std::string or_usual(std::string_view text, std::string usual) {
   return text.empty() ? std::move(usual) : std::string(text);
 }

@@ -1,5 +1,5 @@
-// The routes of each kind's objects, one row per kind: how a document is planned, the check before a
-// deletion, and the texts of its routes. The routes that every kind has are made from the rows.
+// The routes of each kind's objects, with one row per kind: how a document is planned, the check before a
+// deletion, and the texts of its routes. The routes that every kind has are generated from the rows.
 #pragma once
 
 #include <span>
@@ -9,11 +9,11 @@
 
 namespace carve::controller {
 
-// How the API's description names the objects of a kind.
+// The words for the objects of a kind in the API's description.
 struct KindWords {
   std::string_view article, noun, plural;  // "a", "node pool", "node pools"
   bool has_namespaces = false;
-  // Summaries that differ from those of the other kinds; empty if they don't.
+  // Summaries that differ from those of the other kinds; empty to use the common ones.
   std::string_view list = "", apply = "", replace = "", change = "", remove = "";
 };
 
@@ -21,17 +21,17 @@ struct KindApi {
   objects::Kind kind;
   KindWords words;
   std::string (*schema)();  // JSON Schema of its documents.
-  // Returns the object that a document would make, or why it is rejected.
+  // Returns the object that a document would create or change, or why it is rejected.
   Outcome<Object> (*plan)(const Call&, const Submission&);
-  // Null if an object is removed when its programs have ended. Otherwise an operator deletes it immediately,
-  // unless this function returns why not.
+  // Null if an object is removed only after its programs have ended. Otherwise an operator can delete it
+  // immediately, unless this function returns an error.
   Outcome<void> (*check_deletion)(const Call&, const std::string& name) = nullptr;
 };
 
 const KindApi& api_of(objects::Kind);
 
-// object_routes() returns the routes to list, apply, show, replace, change and delete objects of the kind;
-// the other functions return the route to an object's events and the route to its programs' output. Without a
+// object_routes() returns the routes that list, apply, show, replace, change and delete objects of the kind.
+// The other functions return the routes for an object's events and for the output of its programs. Without a
 // kind they cover all kinds with replicas.
 std::vector<Route> object_routes(std::optional<objects::Kind>);
 Route events_route(std::optional<objects::Kind>);

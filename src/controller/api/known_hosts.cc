@@ -15,7 +15,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-// Returns the host of "host:port", "[::1]:port" or "host"; empty if the text has none of these forms.
+// Returns the host of "host:port", "[::1]:port" or "host"; empty for any other form.
 std::string host_of(const std::string& authority) {
   const bool is_bracketed = authority.starts_with('[');
   const size_t end = is_bracketed ? authority.find(']') : authority.find(':');

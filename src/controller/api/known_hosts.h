@@ -1,6 +1,6 @@
-// The names under which a caller over TCP may have reached the API. A page of another site, opened in a
-// browser on this machine, can send requests to a loopback address under its own name (DNS rebinding), or
-// under the right name with its own Origin. Both are rejected.
+// The host names by which callers over TCP may address the API. A page of another site, opened in a browser
+// on this machine, can send requests to a loopback address with its own name in Host (DNS rebinding), or with
+// the right Host and its own Origin. Both are rejected.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,12 @@ namespace carve::controller {
 
 class KnownHosts {
  public:
-  // `more` lists names and addresses, without ports, in addition to localhost, 127.0.0.1 and ::1.
+  // `more` lists names and addresses without ports that are known in addition to localhost, 127.0.0.1 and
+  // ::1.
   explicit KnownHosts(const std::vector<std::string>& more = {});
 
-  // Returns why the request is rejected, as a message; no value if it has exactly one known Host, and no
-  // Origin or its own.
+  // Returns a message if the request is rejected; no value if it has exactly one Host header, which is known,
+  // and no Origin or the same host as Origin.
   std::optional<std::string> refusal(const http::Headers&) const;
 
  private:

@@ -11,14 +11,14 @@ http::Headers headers(const std::vector<std::pair<const char*, std::string>>& al
   return out;
 }
 
-TEST(KnownHosts, loopback_names_and_those_of_the_command_line_are_known) {
+TEST(KnownHosts, include_the_loopback_names_and_those_of_the_command_line) {
   const KnownHosts hosts({"10.0.0.5", "Carve.Example"});
   for (const char* host : {"localhost", "LOCALHOST:8470", "127.0.0.1:8470", "[::1]:8470", "[::1]",
                            "10.0.0.5:1", "carve.example", "CARVE.example:443"})
     EXPECT_EQ(hosts.refusal(headers({{"Host", host}})), std::nullopt) << host;
 }
 
-TEST(KnownHosts, a_forged_host_is_refused_with_the_way_out) {
+TEST(KnownHosts, reject_a_forged_host_and_suggest_what_to_do) {
   const KnownHosts hosts;
   for (const char* host :
        {"evil.example", "localhost.evil.example", "127.0.0.1.evil.example:8470", "", ":8470",
@@ -33,7 +33,7 @@ TEST(KnownHosts, a_forged_host_is_refused_with_the_way_out) {
   EXPECT_LT(hosts.refusal(headers({{"Host", std::string(9000, 'a')}}))->size(), 300u);
 }
 
-TEST(KnownHosts, an_origin_must_be_the_host_itself) {
+TEST(KnownHosts, accept_only_the_host_itself_as_the_origin) {
   const KnownHosts hosts;
   const auto refusal = [&](const char* origin) {
     return hosts.refusal(headers({{"Host", "127.0.0.1:8470"}, {"Origin", origin}}));

@@ -44,7 +44,7 @@ class SelectorReader {
     return true;
   }
 
-  // Takes a word of letters, digits, - _ . and, in a key, /.
+  // Takes a word that consists of letters, digits, '-', '_', '.' and, in a key, '/'.
   std::string_view take_word(bool is_key) {
     skip_blanks();
     const auto end = std::ranges::find_if_not(left_, [&](char c) {
@@ -57,7 +57,7 @@ class SelectorReader {
 
   tl::unexpected<Failure> wrong(std::string_view wanted) const {
     return failure(FailureKind::invalid_argument,
-                   "labelSelector '{}': at byte {} there is no {}; it is written as "
+                   "labelSelector '{}': at byte {}: expected {}; it is written as "
                    "app=web,tier!=cache,zone in (a,b),zone notin (c),gpu,!debug",
                    whole_.substr(0, max_shown_bytes), whole_.size() - left_.size(), wanted);
   }

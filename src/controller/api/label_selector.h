@@ -2,8 +2,8 @@
 //
 //   app=web,tier!=cache,zone in (a, b),zone notin (c),gpu,!debug
 //
-// A selected object meets all requirements. `!=` and `notin` also match an object without the label. Pure
-// functions from a text to a value or a message.
+// A selected object meets all requirements. `!=` and `notin` also match an object without the label. All
+// functions here are pure.
 #pragma once
 
 #include <map>

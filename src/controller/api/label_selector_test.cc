@@ -7,7 +7,7 @@ namespace {
 
 using Labels = std::map<std::string, std::string>;
 
-TEST(LabelSelector, a_requirement_selects_as_kubernetes_does) {
+TEST(LabelSelector, selects_objects_as_kubernetes_does) {
   const Labels labels = {{"app", "web"}, {"carve.dev/zone", "a"}, {"empty", ""}};
   const std::pair<const char*, bool> table[] = {
       {"", true},
@@ -46,7 +46,7 @@ TEST(LabelSelector, a_requirement_selects_as_kubernetes_does) {
   }
 }
 
-TEST(LabelSelector, another_text_is_refused_with_the_place) {
+TEST(LabelSelector, rejects_an_invalid_text_with_the_position) {
   for (const char* text :
        {",",         "a,",      ",a",  "a=b,,c",     "a=b c", "a b",     "a in b",     "a in (b", "a in b)",
         "a in (b))", "=b",      "!=b", "!",          "!a=b",  "a notin", "a=b=c",      "a>1",     "a<1",
@@ -58,11 +58,11 @@ TEST(LabelSelector, another_text_is_refused_with_the_place) {
   }
 }
 
-TEST(LabelSelector, a_nul_character_is_no_part_of_a_word) {
+TEST(LabelSelector, does_not_accept_a_nul_character_in_a_word) {
   EXPECT_FALSE(parse_label_selector(std::string_view("a\0b", 3)));
 }
 
-TEST(LabelSelector, hostile_sizes_are_refused) {
+TEST(LabelSelector, rejects_excessive_sizes) {
   EXPECT_FALSE(parse_label_selector(std::string(max_selector_bytes + 1, 'a')));
   EXPECT_FALSE(parse_label_selector(std::string(max_selector_label_bytes + 1, 'a')));
   EXPECT_FALSE(parse_label_selector("a=" + std::string(max_selector_label_bytes + 1, 'b')));

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t max_continue_bytes = 1024;
 
-// The text is "PLURAL/NAMESPACE/NAME" in hexadecimal digits.
+// Returns "PLURAL/NAMESPACE/NAME" in hexadecimal digits.
 std::string continue_text(const ObjectKey& key) {
   const std::string plain =
       fmt::format("{}/{}/{}", objects::text_of(key.kind).plural, key.namespace_, key.name);

@@ -1,8 +1,8 @@
 // One page of a list: GET /v1/KINDs?namespace=&labelSelector=&limit=&continue=
 //
-// A page ends after an object, and `continue` identifies that object by namespace and name, the order of the
-// list. So an object that exists from the first page to the last is shown exactly once, whatever is added or
-// deleted in between. The text is opaque for callers.
+// `continue` identifies the last object of a page by namespace and name, which is also the order of the list.
+// So an object that exists from the first page to the last is shown exactly once, whatever is added or
+// deleted in between. The token is opaque to callers.
 #pragma once
 
 #include <optional>
@@ -27,15 +27,15 @@ struct ListQuery {
 // Parses the parameter `limit` of a list.
 Outcome<size_t> parse_limit(const std::string& word);
 
-// Parses the query of a list of this kind.
+// Parses the query for a list of this kind.
 Outcome<ListQuery> parse_list_query(const std::string& query, objects::Kind);
 
 struct ListPage {
   std::vector<ObjectRegistry::Pointer> objects;
-  std::string next;  // `continue` of the next page; empty on the last one.
+  std::string next;  // Token for the next page; empty on the last page.
 };
 
-// Returns one page of `all`, which has the objects of the kind and namespace in order.
+// Returns one page of `all`, which must contain the objects of the kind and namespace in order.
 ListPage page_of(const std::vector<ObjectRegistry::Pointer>& all, const ListQuery&);
 
 }  // namespace carve::controller

@@ -8,7 +8,7 @@ namespace {
 constexpr auto service_kind = objects::Kind::service;
 using Objects = std::vector<ObjectRegistry::Pointer>;
 
-// Objects "NAMESPACE/NAME", in the order of the registry.
+// Returns objects for "NAMESPACE/NAME" texts, in the order of the registry.
 Objects objects_named(const std::vector<std::string>& names) {
   Objects out;
   for (const std::string& name : names) {
@@ -32,7 +32,7 @@ ListQuery query(const std::string& text) {
   return *parsed;
 }
 
-TEST(ListQuery, the_pages_together_are_the_list) {
+TEST(ListQuery, returns_every_object_on_exactly_one_page) {
   const Objects all = objects_named({"a/x", "a/y", "b/a", "b/x", "c/a"});
   std::string seen, next;
   unsigned pages = 0;
@@ -48,7 +48,7 @@ TEST(ListQuery, the_pages_together_are_the_list) {
   EXPECT_EQ(names(page_of(all, query(""))), seen);
 }
 
-TEST(ListQuery, an_object_that_stays_is_in_one_page_whatever_comes_and_goes) {
+TEST(ListQuery, shows_an_object_that_stays_once_while_others_come_and_go) {
   const ListPage first = page_of(objects_named({"a/b", "a/d", "a/f"}), query("limit=2"));
   ASSERT_EQ(names(first), "a/b a/d ");
   const ListQuery second = query("limit=2&continue=" + first.next);
@@ -58,7 +58,7 @@ TEST(ListQuery, an_object_that_stays_is_in_one_page_whatever_comes_and_goes) {
   EXPECT_EQ(names(page_of({}, second)), "");
 }
 
-TEST(ListQuery, the_limit_counts_the_selected_objects) {
+TEST(ListQuery, counts_only_selected_objects_against_the_limit) {
   const Objects all = objects_named({"a/a", "a/b", "b/a", "b/b"});
   const ListPage page = page_of(all, query("limit=1&labelSelector=n%3Db"));
   EXPECT_EQ(names(page), "a/b ");
@@ -67,7 +67,7 @@ TEST(ListQuery, the_limit_counts_the_selected_objects) {
   EXPECT_EQ(last.next, "");
 }
 
-TEST(ListQuery, another_query_is_refused) {
+TEST(ListQuery, rejects_an_invalid_query) {
   for (const char* text :
        {"limit=0", "limit=501", "limit=", "limit=-1", "limit=1x", "limit=99999999999999999999", "continue=x",
         "continue=7", "continue=zz", "continue=00", "continue=61", "labelSelector=,", "other=1",
@@ -79,7 +79,7 @@ TEST(ListQuery, another_query_is_refused) {
   EXPECT_FALSE(parse_list_query("continue=" + std::string(100'000, 'a'), service_kind));
 }
 
-TEST(ListQuery, a_page_of_another_kind_does_not_continue_this_list) {
+TEST(ListQuery, rejects_the_token_of_a_list_of_another_kind) {
   const ListPage page = page_of(objects_named({"a/b", "a/d"}), query("limit=1"));
   EXPECT_FALSE(parse_list_query("continue=" + page.next, objects::Kind::application));
 }

@@ -21,7 +21,7 @@ std::string moment(int64_t utc_ns) {
   return utc_ns == 0 ? "" : os::rfc3339(utc_ns, os::Decimals::nanoseconds);
 }
 
-// Returns the node's object with the last known state of its agent.
+// Returns the node's object together with the last known state of its agent.
 Object with_agent(Object node, const NodeObservation& known) {
   objects::NodeStatus status = node_status(node);
   status.agent = objects::NodeAgentStatus{.socket = known.record.socket,
@@ -40,7 +40,7 @@ struct FoundNode {
   NodeObservationPointer known;
 };
 
-// Returns the nodes of the command line, in its order.
+// Returns the nodes given on the command line, in its order.
 std::vector<FoundNode> known_nodes(const Call& call) {
   std::vector<FoundNode> out;
   for (NodeObservationPointer& known : call.context.views.nodes())
@@ -60,7 +60,7 @@ Outcome<FoundNode> named_node(const Call& call) {
                  call.names[0].substr(0, 80), fmt::join(names, ", "));
 }
 
-// Returns the node that the path names if the caller may change nodes and has seen its current version.
+// Returns the node that the path names if the caller may change nodes and knows its current version.
 Outcome<FoundNode> changeable_node(const Call& call) {
   if (!call.caller.may_operate())
     return failure(FailureKind::permission_denied, "only operators may change nodes; {} is not an operator",
@@ -78,7 +78,7 @@ http::Response shown_node(const Object& node, const NodeObservation& known) {
   return response;
 }
 
-// Keeps the edited node, and makes its agent follow.
+// Stores the edited node and sends the changes to its agent.
 http::Response kept(const Call& call, const FoundNode& node, const std::function<void(Object&)>& edit) {
   const auto updated = call.context.objects.update(node.object->key, [&](Object& object) -> Outcome<void> {
     edit(object);
@@ -100,7 +100,7 @@ http::Response kept_spec(const Call& call, const std::function<void(objects::Nod
   });
 }
 
-// A patch, with the labels that it removes.
+// A patch that was parsed, with the labels that it removes.
 struct ReadPatch {
   objects::NodePatch patch;
   std::vector<std::string> removed;
@@ -123,7 +123,7 @@ Result<ReadPatch, http::Response> read_patch(const std::string& body) {
   return out;
 }
 
-// Returns the response that rejects the label; no value if it may be set.
+// Returns the response that rejects the label; no value if the label may be set.
 std::optional<http::Response> refused_label(const Object& node, const std::string& key,
                                             const std::string& value, int64_t now_ns) {
   const std::string ours = dialects::our_key(key), &name = node.key.name;
@@ -143,7 +143,8 @@ std::optional<http::Response> refused_label(const Object& node, const std::strin
   return refuse_as("carve:immutable", std::move(message));
 }
 
-// Returns the response that rejects another memory unit while slices in units run; no value if it may change.
+// Returns the response that rejects a change of the memory unit while slices in units run; no value if it may
+// change.
 std::optional<http::Response> refused_unit(const Call& call, const Object& node, const std::string& unit) {
   const objects::NodeStatus& status = node_status(node);
   if (call.context.node_actions == nullptr || status.memory_unit.effective == unit) return std::nullopt;
@@ -165,7 +166,7 @@ std::optional<http::Response> refused_pool(const Call& call, const std::optional
                         .message = fmt::format("spec.pool: there is no pool '{}'", pool->substr(0, 80))}});
 }
 
-// `labels` has keys in any dialect, with Carve's values. `waits` means that a memory unit may become
+// Checks labels with keys in any dialect and Carve's values. `waits` means that a memory unit may become
 // effective later.
 std::optional<http::Response> refused_labels(const Call& call, const Object& node,
                                              const std::map<std::string, std::string>& labels, bool waits) {
@@ -177,7 +178,7 @@ std::optional<http::Response> refused_labels(const Call& call, const Object& nod
   return std::nullopt;
 }
 
-// `labels` is in Carve's terms.
+// Returns the warnings about labels in Carve's terms.
 std::vector<std::string> label_warnings(const Call& call, const Object& node,
                                         const std::map<std::string, std::string>& labels) {
   const auto policy = labels.find(std::string(workload::compute_policy_label));
@@ -186,7 +187,7 @@ std::vector<std::string> label_warnings(const Call& call, const Object& node,
                          call.context.objects.workloads());
 }
 
-// Without its label a node has the default unit.
+// Checks the removal of labels. A node without its memory unit label has the default unit.
 std::optional<http::Response> refused_removal(const Call& call, const Object& node,
                                               const std::vector<std::string>& removed, bool waits) {
   const auto is_unit = [](const std::string& key) {
@@ -209,7 +210,7 @@ void edit_spec(const Call& call, const objects::NodePatchSpec& wanted, objects::
                objects::NodeStatus& status) {
   if (wanted.pool && *wanted.pool != spec.pool) {
     spec.pool = *wanted.pool;
-    status.is_initialised = false;  // A new node of its pool gets all labels and taints.
+    status.is_initialised = false;  // A node that joins a pool gets all of its labels and taints.
     status.taints.clear();
   }
   if (wanted.instance_type) spec.instance_type = *wanted.instance_type;
@@ -226,7 +227,7 @@ http::Response list_nodes(const Call& call) {
   const auto query = parse_list_query(call.request.query, objects::Kind::node);
   if (!query) return refuse(query.error());
   const uint64_t version = call.context.objects.version();
-  std::map<ObjectKey, FoundNode> known;  // In the order of pages.
+  std::map<ObjectKey, FoundNode> known;  // In the order of the list.
   std::vector<Pointer> nodes;
   for (FoundNode& node : known_nodes(call)) {
     const ObjectKey key = node.object->key;
@@ -254,7 +255,8 @@ http::Response patch_node(const Call& call) {
   if (!node) return refuse(node.error());
   auto read = read_patch(call.request.body);
   if (!read) return std::move(read.error());
-  // The node's own name is its host's, which follows other rules.
+  // The labels are checked under another name, because a node's name is a host name, which follows other
+  // rules.
   if (auto wrong = objects::check_metadata({.name = "n", .labels = read->patch.metadata.labels});
       !wrong.empty())
     return refuse(std::move(wrong));
@@ -262,7 +264,7 @@ http::Response patch_node(const Call& call) {
   if (!labels) return refuse(labels.error());
   if (auto refused = refused_pool(call, read->patch.spec.pool)) return std::move(*refused);
   const bool waits = query->contains("whenFree") && query->at("whenFree") != "false";
-  std::map<std::string, std::string> given;  // Keys in the caller's dialect, with Carve's values.
+  std::map<std::string, std::string> given;  // Keys in the caller's dialect, values in Carve's.
   for (const auto& [key, value] : read->patch.metadata.labels)
     given[key] = labels->at(dialects::our_key(key));
   if (auto refused = refused_labels(call, *node->object, given, waits)) return std::move(*refused);

@@ -1,5 +1,5 @@
-// The routes of nodes. Only operators change nodes. The nodes come from the controller's command line: they
-// are not created or deleted here.
+// The routes of nodes. Only operators may change nodes. The nodes come from the controller's command line, so
+// they cannot be created or deleted here.
 #pragma once
 
 #include <optional>
@@ -19,12 +19,14 @@ http::Response restart_node(const Call&);
 http::Response drain_node(const Call&);
 http::Response end_node_slices(const Call&);
 
-// Returns the node with the values of a document of kind Node; other values stay.
+// Returns the node with the values from a document of kind Node; fields that the document lacks keep their
+// values.
 Outcome<Object> planned_node(const Call&, const Submission&);
-// Returns the warnings about a document of kind Node, including the workloads that its labels exclude from
-// the node.
+// Returns the warnings about a document of kind Node, including one for each workload that its labels would
+// keep off the node.
 std::vector<std::string> node_warnings(const Call&, const Submission&);
-// Returns the response that rejects a node's label or pool in the documents; no value if they are valid.
+// Returns the response that rejects a label or the pool of a node in the documents; no value if they are
+// valid.
 std::optional<http::Response> refused_by_nodes(const Call&, const std::vector<Submission>&);
 
 }  // namespace carve::controller

@@ -18,7 +18,7 @@ namespace {
 
 using Pointer = ObjectRegistry::Pointer;
 
-// Replaces the spec of the object with the document's, after all checks.
+// Replaces the object's spec with the document's, after all checks.
 http::Response replace(const Call& call, const ObjectKey& key, const std::string& text) {
   auto read = submissions_of(call, text, "carve");
   if (!read) return std::move(read.error());
@@ -40,7 +40,7 @@ http::Response replace(const Call& call, const ObjectKey& key, const std::string
   return shown(call, *kept->front().object);
 }
 
-// Rejects documents of existing objects: a request that creates objects changes none.
+// Rejects documents of existing objects, because a request with ?create must not change any.
 Outcome<void> check_new(const Call& call, const std::vector<Submission>& read) {
   for (const Submission& one : read) {
     const ObjectKey key{one.kind, one.metadata.namespace_, one.metadata.name};
@@ -143,7 +143,8 @@ http::Response put_object(const Call& call) {
 }
 
 http::Response patch_object(const Call& call) {
-  // Errors of the whole document quote parts of it, so a caller who may not change it must not see them.
+  // Errors of the whole document quote parts of it, so they must not be shown to a caller who may not change
+  // it.
   const auto object = objects::text_of(call.kind).is_workload ? changeable_object(call) : named_object(call);
   if (!object) return refuse(object.error());
   auto patch = api::parse(call.request.body, api::Decimals::as_doubles, api::max_depth, api::max_nodes);

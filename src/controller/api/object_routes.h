@@ -1,5 +1,5 @@
 // The routes that every kind of object has: apply documents, list, show, change and delete. A request changes
-// all objects that it names, or none: every document is checked before the first is kept.
+// all objects that it names or none, because every document is checked before the first one is stored.
 #pragma once
 
 #include "controller/api/api_call.h"
@@ -13,7 +13,7 @@ http::Response put_object(const Call&);
 http::Response patch_object(const Call&);
 http::Response delete_object(const Call&);
 
-// Returns the object as the caller may see it, with its version as ETag.
+// Returns the object as the caller may see it, with its version as the ETag.
 http::Response shown(const Call&, const Object&, unsigned status = 200);
 
 }  // namespace carve::controller

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::string_view schema_prefix = "#/components/schemas/";
 
-// The schemas by name; those of the kinds have the kinds' names.
+// Returns the schemas by name. The schema of a kind has the name of the kind.
 const std::map<std::string_view, std::string>& schemas() {
   static const std::map<std::string_view, std::string> all = [] {
     std::map<std::string_view, std::string> out = {
@@ -65,7 +65,7 @@ std::string list_schema(std::string_view kind) {
       reference(kind));
 }
 
-// Returns "TYPE":{"schema":...} for a content.
+// Returns "TYPE":{"schema":...} for one content type.
 std::string content(std::string_view schema, const objects::KindText* kind) {
   if (schema == "text") return R"("text/plain":{"schema":{"type":"string"}})";
   if (schema == "events") return R"("text/event-stream":{"schema":{"type":"string"}})";

@@ -12,11 +12,11 @@ namespace carve::controller {
 namespace {
 
 api::Json described() {
-  // Schemas are nested deeper than documents of callers may be.
+  // Parsed without the depth limit for callers' documents, because schemas are nested deeper.
   return api::Json::parse(openapi_document(routes(), "1.2.3"));
 }
 
-// Returns "GET /v1/services/{name}" for each route and kind.
+// Returns the served routes, such as "GET /v1/services/{name}", for each route and kind.
 std::set<std::string> served() {
   std::set<std::string> out;
   const auto with = [](std::string text, std::string_view hole, std::string_view name) {
@@ -32,7 +32,7 @@ std::set<std::string> served() {
   return out;
 }
 
-TEST(OpenApi, every_route_is_described_and_every_description_is_a_route) {
+TEST(OpenApi, describes_exactly_the_routes_that_are_served) {
   std::set<std::string> found;
   const api::Json json = described();
   for (const auto& [path, operations] : json["paths"].items())
@@ -44,7 +44,7 @@ TEST(OpenApi, every_route_is_described_and_every_description_is_a_route) {
   EXPECT_EQ(found, served());
 }
 
-TEST(OpenApi, every_kind_has_the_routes_that_its_row_makes) {
+TEST(OpenApi, describes_for_every_kind_the_routes_of_its_row) {
   const std::set<std::string> all = served();
   for (const objects::KindText& kind : objects::kinds) {
     std::vector<const char*> verbs = {"GET", "PATCH"};
@@ -57,7 +57,7 @@ TEST(OpenApi, every_kind_has_the_routes_that_its_row_makes) {
   }
 }
 
-TEST(OpenApi, every_summary_is_one_message_and_every_operation_has_an_own_name) {
+TEST(OpenApi, has_a_one_line_summary_and_a_unique_id_for_every_operation) {
   std::set<std::string> ids;
   const api::Json json = described();
   for (const auto& [path, operations] : json["paths"].items())
@@ -72,7 +72,7 @@ TEST(OpenApi, every_summary_is_one_message_and_every_operation_has_an_own_name) 
     }
 }
 
-TEST(OpenApi, every_reference_has_its_schema_and_every_kind_has_one) {
+TEST(OpenApi, has_a_schema_for_every_reference_and_every_kind) {
   const std::string text = openapi_document(routes(), "1");
   const api::Json schemas = described()["components"]["schemas"];
   constexpr std::string_view prefix = "#/components/schemas/";
@@ -84,7 +84,7 @@ TEST(OpenApi, every_reference_has_its_schema_and_every_kind_has_one) {
     EXPECT_TRUE(schemas.contains(std::string(kind.kind))) << kind.kind;
 }
 
-TEST(OpenApi, a_schema_has_the_fields_of_its_document) {
+TEST(OpenApi, has_the_fields_of_the_document_in_its_schema) {
   const api::Json service = described()["components"]["schemas"]["Service"]["properties"];
   const api::Json spec = service["spec"]["properties"];
   EXPECT_EQ(spec["replicas"], *api::parse(R"({"type":"integer","minimum":0,"default":1})"));

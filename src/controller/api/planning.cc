@@ -18,13 +18,14 @@ using Pointer = ObjectRegistry::Pointer;
 
 namespace {
 
-// Returns the name of a service's field in the user's document.
+// Returns the name that a service's field has in the user's document.
 std::string users_field(const objects::ServiceSpec& form, std::string_view field) {
   if (form.source.dialect.empty()) return std::string(field);
   return dialects::field_in_source(form.source.dialect, yaml::json_of(form.source.document), field);
 }
 
-// The programs run as the object's owner, so no other user may choose the command, not even an operator.
+// Rejects a change of the command by others. The programs run as the object's owner, so no other user may
+// choose the command, not even an operator.
 Outcome<void> check_run(const Call& call, const Object& present) {
   const auto caller = owner_of(call, {});
   if (!caller) return tl::unexpected(caller.error());
@@ -36,7 +37,8 @@ Outcome<void> check_run(const Call& call, const Object& present) {
                  text(present.key), owner, owner);
 }
 
-// Slices are named by their workloads, so all kinds and namespaces share the names.
+// Rejects a name that is taken. Slices are named after their workloads, so all kinds and namespaces share the
+// names.
 Outcome<void> check_name(const Call& call, const ObjectKey& key) {
   for (const Pointer& other : call.context.objects.workloads())
     if (other->key.name == key.name && other->key != key)
@@ -54,7 +56,7 @@ Outcome<void> check_name(const Call& call, const ObjectKey& key) {
   return {};
 }
 
-// Two PAI-EAS names may be the same name here: my_model and my-model.
+// Rejects a name that another PAI-EAS name maps to as well, such as my_model and my-model.
 Outcome<void> check_given_name(const Object& present, const Submission& wanted) {
   const auto before = present.annotations.find(dialects::eas_name_annotation);
   const auto now = wanted.metadata.annotations.find(dialects::eas_name_annotation);
@@ -66,7 +68,8 @@ Outcome<void> check_given_name(const Object& present, const Submission& wanted) 
       now->second.substr(0, 80), present.key.name, before->second.substr(0, 80));
 }
 
-// An image may have any program of any user in it, and podman starts it with the rights of root.
+// Rejects a container image unless the caller is an operator. An image may contain any program of any user,
+// and podman starts it with root's rights.
 Outcome<void> check_image(const Call& call, const objects::ServiceSpec& form) {
   const std::string& image = form.run.image;
   if (image.empty()) return {};
@@ -81,7 +84,7 @@ Outcome<void> check_image(const Call& call, const objects::ServiceSpec& form) {
   return {};
 }
 
-// A job with a policy that no node has would wait forever.
+// Rejects a compute policy that no node has, with which a job would wait forever.
 Outcome<void> check_policy(const Call& call, const Pointer& present, const objects::ServiceSpec& form) {
   if (!form.gpu || form.gpu->policy.empty()) return {};
   if (present && service_form(*present).gpu.value_or(objects::Gpu()).policy == form.gpu->policy) return {};
@@ -92,7 +95,7 @@ Outcome<void> check_policy(const Call& call, const Pointer& present, const objec
   return failure(FailureKind::failed_precondition, "{}", problem);
 }
 
-// A slice that fits on no empty node would wait forever.
+// Rejects a slice that fits on no empty node and would wait forever.
 Outcome<void> check_size(const Call& call, const Pointer& present, const objects::ServiceSpec& form) {
   const auto request = slice_terms(form);
   if (!request) return {};
@@ -102,7 +105,8 @@ Outcome<void> check_size(const Call& call, const Pointer& present, const objects
                          form.gpu->memory);
 }
 
-// Two programs cannot listen at one port: the second one would never become ready.
+// Rejects a port that another program already uses: the second program to listen on it would never become
+// ready.
 Outcome<void> check_target_port(const Call& call, const ObjectKey& key, const objects::ServiceSpec& form) {
   if (!form.target_port) return {};
   const auto refused = [&](const ObjectKey& other) {
@@ -146,7 +150,7 @@ TypedJson status_with(const TypedJson& status, const std::vector<std::string>& w
 
 namespace {
 
-// Returns the pool's context from its nodes with GPUs; an empty name means all nodes.
+// Returns the pool's context, computed from its nodes with GPUs. An empty name stands for all nodes.
 PoolContext context_of_pool(const std::string& name, const std::vector<NodeObservationPointer>& nodes,
                             const ObjectRegistry& objects) {
   PoolContext out;
@@ -217,23 +221,23 @@ Result<std::vector<Submission>, http::Response> posted_submissions(
 
 namespace {
 
-// Settings of verbs that a document cannot name, or does not name, stay: the last restart and, if a document
-// of another system is posted, whether the service is stopped and how it scales. Without the previous restart
-// time an unchanged document would restart every replica.
+// Keeps settings of verbs that the document cannot contain or does not contain: the last restart and, if the
+// document comes from another system, whether the service is stopped and how it scales. Without the previous
+// restart time an unchanged document would restart every replica.
 template <class Spec>
 Spec wanted_spec(const Call& call, const Object& present, const Submission& submission) {
   Spec out = submission.spec.as<Spec>();
   const auto& before = present.spec.as<Spec>();
   if (out.restarted_at.empty()) out.restarted_at = before.restarted_at;
   const bool is_translated = call.request.method == "POST" && !submission.form.source.dialect.empty();
-  // Programs that run once have run: carve eas start runs them again.
+  // Programs of this restart policy run only once; carve eas start runs them again.
   if (submission.form.restart_policy != RestartPolicy::always || is_translated) out.stopped = before.stopped;
   if constexpr (requires { out.autoscale; })
     if (is_translated && !out.autoscale) out.autoscale = before.autoscale;
   return out;
 }
 
-// Sets the object's spec to the submission's, with the fields that stay from the current one.
+// Sets the object's spec to the submission's and keeps the fields that stay from the current one.
 void set_wanted_spec(const Call& call, const Pointer& present, const Submission& submission, Object& object) {
   if (!present)
     object.spec = submission.spec;
@@ -306,7 +310,7 @@ Outcome<Object> planned_workload(const Call& call, const Submission& submission)
 
 namespace {
 
-// Returns the edits that make the planned objects, which must outlive them.
+// Returns the edits that store the planned objects, which must outlive the edits.
 std::vector<ObjectEdit> edits_of(const std::vector<Object>& objects) {
   std::vector<ObjectEdit> edits;
   for (const Object& object : objects)
@@ -327,7 +331,7 @@ std::vector<ObjectEdit> edits_of(const std::vector<Object>& objects) {
 
 namespace {
 
-// Returns why the caller may not add these objects: its account is at its quota, or the last ones are
+// Returns why the caller may not add these objects: its account is at its quota, or the remaining ones are
 // reserved for operators.
 Outcome<void> check_quota(const Call& call, const std::vector<Object>& objects) {
   if (call.caller.may_operate()) return {};

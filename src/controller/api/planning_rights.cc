@@ -1,5 +1,5 @@
-// The part of planning.h that decides a caller's rights to an object: who owns it, who may change it, who may
-// see it.
+// The part of planning.h that decides a caller's rights to an object: who owns it, who may change it, and who
+// may see it.
 #include <charconv>
 
 #include "controller/api/planning.h"
@@ -73,7 +73,8 @@ Outcome<void> check_version(const Call& call, const Object& object) {
   return {};
 }
 
-// The paying account is fixed when the object is made: its usage records and slices have the account.
+// Rejects another account. The paying account is fixed when the object is created, because its usage records
+// and slices contain the account.
 Outcome<void> check_account(const Object& present, const objects::Metadata& wanted) {
   if (wanted.account.empty() || wanted.account == present.account) return {};
   return failure(

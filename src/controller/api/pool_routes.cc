@@ -27,7 +27,7 @@ Outcome<Pointer> named_pool(const Call& call) {
   return failure(FailureKind::not_found, "there is no pool {}", call.names[0].substr(0, 80));
 }
 
-// Returns whether a new or changed object requests slices of its pool that it does not have yet.
+// Returns whether a new or changed object requests slices of its pool in addition to those it has.
 bool asks_anew(const Call& call, const Submission& submission) {
   const auto& gpu = submission.form.gpu;
   if (!gpu || gpu->exclusive) return false;
@@ -38,7 +38,7 @@ bool asks_anew(const Call& call, const Submission& submission) {
   return before.pool != submission.form.pool || !before.gpu || before.gpu->exclusive;
 }
 
-// Returns whether a new or changed object requests a best-effort slice that it does not have yet.
+// Returns whether a new or changed object requests a best-effort slice and did not before.
 bool asks_best_effort_anew(const Call& call, const Submission& submission) {
   const auto is_without_share = [](const std::optional<objects::Gpu>& gpu) {
     return gpu && !gpu->exclusive && gpu->share.empty() &&
@@ -93,7 +93,7 @@ Outcome<Object> planned_pool(const Call& call, const Submission& submission) {
 
 namespace {
 
-// Returns warnings about workloads that lose their nodes when these follow the pool's compute policy.
+// Returns warnings about workloads that lose their nodes when the nodes follow the pool's compute policy.
 std::vector<std::string> synchronised_warnings(const Call& call, const std::string& pool,
                                                const objects::PoolSpec& wanted) {
   const auto policy = wanted.labels.find(std::string(workload::compute_policy_label));
@@ -125,8 +125,8 @@ bool is_sliced_eas(const Submission& submission) {
   return submission.form.source.dialect == "eas" && submission.form.gpu && !submission.form.gpu->exclusive;
 }
 
-// Returns why a PAI-EAS document may not have a slice in its place: GPU slicing belongs to resource groups
-// and quotas. A controller without pools has one group, its nodes.
+// Returns why a PAI-EAS document may not have a slice in its pool: GPU slicing requires a resource group or a
+// quota. A controller without pools has one group with all its nodes.
 std::string eas_slicing_problem(const Call& call, const std::string& name) {
   if (!name.empty()) {
     const Pointer pool = call.context.objects.find(pool_key(name));

@@ -1,4 +1,4 @@
-// The routes of node pools, and the rules of pools for documents of services.
+// The routes of node pools, and the rules of pools for service documents.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,15 @@ namespace carve::controller {
 
 http::Response get_slicing(const Call&);
 
-// Returns the pool that the submission would make, or why it is rejected.
+// Returns the pool that the submission would create or change, or why it is rejected.
 Outcome<Object> planned_pool(const Call&, const Submission&);
-// Returns nothing if the pool has no nodes.
+// Succeeds if the pool has no nodes.
 Outcome<void> check_pool_deletion(const Call&, const std::string& name);
 // Returns the warnings for the submission's caller.
 std::vector<std::string> pool_warnings(const Call&, const Submission&);
 
-// Returns the response that rejects the submissions because a pool does not exist or cannot be sliced. No
-// value if they are valid.
+// Returns the response that rejects the submissions if a pool does not exist or cannot be sliced. No value if
+// they are valid.
 std::optional<http::Response> refused_by_pool(const Call&, const std::vector<Submission>&);
 
 }  // namespace carve::controller

@@ -65,7 +65,7 @@ struct PoolRoutes : testing::Test {
   }
 };
 
-TEST_F(PoolRoutes, nodes_are_those_of_the_command_line_with_what_is_known_of_their_agents) {
+TEST_F(PoolRoutes, nodes_are_those_of_the_command_line_with_the_state_of_their_agents) {
   const auto list = api::read<objects::NodeList>(ask(200, "GET", "/v1/nodes"), api::Reading::lenient);
   ASSERT_TRUE(list) << list.error();
   ASSERT_EQ(list->items.size(), 2u);
@@ -74,7 +74,7 @@ TEST_F(PoolRoutes, nodes_are_those_of_the_command_line_with_what_is_known_of_the
   EXPECT_THAT(ask(404, "GET", "/v1/nodes/n3"), HasSubstr("there is no node n3; the controller has n1, n2"));
 }
 
-TEST_F(PoolRoutes, only_operators_change_nodes_and_pools) {
+TEST_F(PoolRoutes, only_operators_may_change_nodes_and_pools) {
   const char* pool = R"({"apiVersion":"carve.dev/v1","kind":"Pool","metadata":{"name":"p"},"spec":{}})";
   ask(403, "POST", "/v1/documents", pool, 1000);
   apply_pool("{}");
@@ -85,7 +85,7 @@ TEST_F(PoolRoutes, only_operators_change_nodes_and_pools) {
   ask(200, "GET", "/v1/pools/p", "", 1000);
 }
 
-TEST_F(PoolRoutes, a_patch_of_a_node_is_read_strictly_and_kept_whole_or_not_at_all) {
+TEST_F(PoolRoutes, a_patch_of_a_node_is_parsed_strictly_and_applied_completely_or_not_at_all) {
   EXPECT_THAT(ask(422, "PATCH", "/v1/nodes/n1", R"({"spec":{"schedulabel":false}})"),
               HasSubstr("unknown field"));
   EXPECT_THAT(ask(422, "PATCH", "/v1/nodes/n1", R"({"spec":{"pool":"x"}})"),
@@ -103,7 +103,7 @@ TEST_F(PoolRoutes, a_patch_of_a_node_is_read_strictly_and_kept_whole_or_not_at_a
   EXPECT_EQ(views.polls, 1u);
 }
 
-TEST_F(PoolRoutes, a_system_label_is_set_and_removed_and_not_edited) {
+TEST_F(PoolRoutes, a_system_label_can_be_set_and_removed_but_not_edited) {
   const auto patch = [&](unsigned status, const char* labels) {
     return ask(status, "PATCH", "/v1/nodes/n1", fmt::format(R"({{"metadata":{{"labels":{}}}}})", labels));
   };
@@ -116,7 +116,7 @@ TEST_F(PoolRoutes, a_system_label_is_set_and_removed_and_not_edited) {
   EXPECT_THAT(patch(409, R"({"carve.dev/mode":"none"})"), HasSubstr("was removed from node n1"));
 }
 
-TEST_F(PoolRoutes, another_memory_unit_is_refused_while_slices_in_units_run) {
+TEST_F(PoolRoutes, a_change_of_the_memory_unit_is_rejected_while_slices_in_units_run) {
   views.in_units = {"a", "b\""};
   const char* body = R"({"metadata":{"labels":{"gpuMemoryUnit":"128MiB"}}})";
   const std::string refused = ask(409, "PATCH", "/v1/nodes/n1", body);
@@ -127,7 +127,7 @@ TEST_F(PoolRoutes, another_memory_unit_is_refused_while_slices_in_units_run) {
   ask(200, "PATCH", "/v1/nodes/n2", body);
 }
 
-TEST_F(PoolRoutes, a_pool_with_nodes_is_not_deleted) {
+TEST_F(PoolRoutes, a_pool_with_nodes_cannot_be_deleted) {
   apply_pool("{}");
   ask(200, "PATCH", "/v1/nodes/n1", R"({"spec":{"pool":"p"}})");
   EXPECT_THAT(ask(409, "DELETE", "/v1/pools/p"), HasSubstr("pool p has the nodes n1"));
@@ -136,7 +136,7 @@ TEST_F(PoolRoutes, a_pool_with_nodes_is_not_deleted) {
   ask(404, "GET", "/v1/pools/p/slicing");
 }
 
-TEST_F(PoolRoutes, services_of_a_pool_that_cannot_be_sliced_are_refused_with_the_message_of_the_check) {
+TEST_F(PoolRoutes, services_of_a_pool_that_cannot_be_sliced_are_rejected_with_the_checks_message) {
   const char* service = R"({"apiVersion":"carve.dev/v1","kind":"Service","metadata":{"name":"a"},
     "spec":{"pool":"p","gpu":{"memory":"1GiB"},"run":{"command":["serve"]}}})";
   EXPECT_THAT(ask(422, "POST", "/v1/documents", service), HasSubstr("leave it out for any node"));
@@ -153,7 +153,7 @@ TEST_F(PoolRoutes, services_of_a_pool_that_cannot_be_sliced_are_refused_with_the
   ask(201, "POST", "/v1/documents", service);
 }
 
-TEST_F(PoolRoutes, nodes_and_pools_of_another_version_are_not_changed) {
+TEST_F(PoolRoutes, nodes_and_pools_are_not_changed_if_their_version_differs) {
   apply_pool("{}");
   http::Headers stale;
   stale.add("If-Match", "\"99\"");
@@ -167,7 +167,7 @@ TEST_F(PoolRoutes, nodes_and_pools_of_another_version_are_not_changed) {
   EXPECT_EQ(objects.version(), before);
 }
 
-TEST_F(PoolRoutes, a_modified_document_is_refused_by_the_pool_as_a_new_one_is) {
+TEST_F(PoolRoutes, a_modified_document_is_rejected_by_the_pool_like_a_new_one) {
   const auto modify = [&](unsigned status, const char* change) {
     return ask(status, "POST", "/v1/services/a/modify", fmt::format(R"({{"changes":["{}"]}})", change));
   };
@@ -185,7 +185,7 @@ TEST_F(PoolRoutes, a_modified_document_is_refused_by_the_pool_as_a_new_one_is) {
   EXPECT_THAT(modify(200, "metadata.resource=p"), HasSubstr(R"("pool":"p")"));
 }
 
-TEST_F(PoolRoutes, a_pool_may_refuse_services_without_a_share) {
+TEST_F(PoolRoutes, a_pool_may_reject_services_without_a_share) {
   const auto service = [](const char* gpu) {
     return fmt::format(R"({{"apiVersion":"carve.dev/v1","kind":"Service","metadata":{{"name":"a"}},
       "spec":{{"pool":"p","gpu":{{{}}},"run":{{"command":["serve"]}}}}}})",
@@ -205,7 +205,7 @@ TEST_F(PoolRoutes, a_pool_may_refuse_services_without_a_share) {
   ask(201, "POST", "/v1/documents", service(R"("memory":"2GiB")"));
 }
 
-TEST_F(PoolRoutes, a_document_of_a_node_sets_what_it_has) {
+TEST_F(PoolRoutes, a_document_of_a_node_sets_the_fields_that_it_contains) {
   const auto node = [](const char* rest) {
     return fmt::format(R"({{"apiVersion":"carve.dev/v1","kind":"Node","metadata":{{"name":"n1"{}}})", rest);
   };
@@ -227,7 +227,7 @@ TEST_F(PoolRoutes, a_document_of_a_node_sets_what_it_has) {
               HasSubstr("spec.stopped is ignored in a document; use the verb that sets it"));
 }
 
-TEST_F(PoolRoutes, a_document_of_a_node_is_refused_as_a_patch_is) {
+TEST_F(PoolRoutes, a_document_of_a_node_is_rejected_like_a_patch) {
   const auto node = [](const char* name, const char* rest) {
     return fmt::format(R"({{"apiVersion":"carve.dev/v1","kind":"Node","metadata":{{"name":"{}"{}}})", name,
                        rest);
@@ -275,7 +275,7 @@ TEST_F(PoolRoutes, the_pool_determines_the_unit_of_gpu_memory_in_pai_eas) {
   EXPECT_THAT(ask(200, "GET", "/v1/services/a"), HasSubstr(R"("memory":"1GiB")"));
 }
 
-TEST_F(PoolRoutes, an_elastic_pool_refuses_applications_with_a_part_of_a_device) {
+TEST_F(PoolRoutes, an_elastic_pool_rejects_applications_with_part_of_a_device) {
   apply_pool(R"({"type":"vci"})");
   const char* application = R"({"apiVersion":"carve.dev/v1","kind":"Application","metadata":{"name":"a"},
     "spec":{"pool":"p","gpu":{"type":"mGPU","memory":"4096","compute":"0.5"},"run":{"command":["serve"]}}})";
@@ -283,15 +283,15 @@ TEST_F(PoolRoutes, an_elastic_pool_refuses_applications_with_a_part_of_a_device)
               HasSubstr("elastic containers (VCI) do not support mGPU: only node (ECS) deployments do"));
 }
 
-TEST_F(PoolRoutes, a_pool_that_stops_synchronising_warns) {
+TEST_F(PoolRoutes, a_pool_that_stops_synchronising_returns_a_warning) {
   apply_pool(R"({"labelSync":true})");
   EXPECT_THAT(ask(201, "POST", "/v1/documents",
                   R"({"apiVersion":"carve.dev/v1","kind":"Pool","metadata":{"name":"p"},"spec":{}})"),
               HasSubstr("existing nodes may keep another compute policy than the pool's"));
 }
 
-// A service that needs fixed-share runs on n1; n2 has another policy already.
-TEST_F(PoolRoutes, a_policy_that_is_taken_from_a_service_warns) {
+// A service that needs fixed-share runs on n1; n2 already has another policy.
+TEST_F(PoolRoutes, a_change_of_a_nodes_policy_warns_if_a_service_needs_the_old_one) {
   set_policy("n1", "fixed-share");
   set_policy("n2", "native-burst-share");
   ask(201, "POST", "/v1/documents", R"({"apiVersion":"carve.dev/v1","kind":"Service","metadata":{"name":"a"},
@@ -311,7 +311,7 @@ TEST_F(PoolRoutes, a_policy_that_is_taken_from_a_service_warns) {
               HasSubstr("the replicas of a keep running"));
 }
 
-TEST_F(PoolRoutes, a_pool_that_takes_a_policy_from_a_service_warns) {
+TEST_F(PoolRoutes, a_change_of_a_pools_policy_warns_if_a_service_needs_the_old_one) {
   for (const char* name : {"n1", "n2"}) set_policy(name, "fixed-share");
   apply_pool(R"({"labelSync":true})");
   ask(200, "PATCH", "/v1/nodes/n1", R"({"spec":{"pool":"p"}})");
@@ -330,7 +330,7 @@ TEST_F(PoolRoutes, a_pool_that_takes_a_policy_from_a_service_warns) {
               HasSubstr("once node n1 has native-burst-share: the replicas of a keep running"));
 }
 
-TEST_F(PoolRoutes, a_node_is_drained_until_it_is_schedulable) {
+TEST_F(PoolRoutes, a_drained_node_stays_drained_until_it_is_uncordoned) {
   ask(200, "POST", "/v1/nodes/n1/drain");
   EXPECT_TRUE(node_spec(*objects.find(node_key("n1"))).draining);
   EXPECT_FALSE(node_spec(*objects.find(node_key("n1"))).schedulable);
@@ -340,7 +340,7 @@ TEST_F(PoolRoutes, a_node_is_drained_until_it_is_schedulable) {
   EXPECT_EQ(refusal_of(*objects.find(node_key("n1"))), "");
 }
 
-TEST_F(PoolRoutes, slices_are_ended_on_a_node_that_refuses_new_ones) {
+TEST_F(PoolRoutes, slices_can_be_ended_only_on_a_cordoned_node) {
   ask(409, "POST", "/v1/nodes/n1/end-slices");
   ask(200, "PATCH", "/v1/nodes/n1", R"({"spec":{"schedulable":false}})");
   ask(200, "POST", "/v1/nodes/n1/end-slices");

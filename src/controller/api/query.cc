@@ -22,10 +22,10 @@ Outcome<std::map<std::string, std::string>> parse_query(const std::string& query
     if (!key || !decoded)
       return failure(FailureKind::invalid_argument, "the query '{}' is malformed", part.substr(0, 80));
     if (std::ranges::find(known, *key) == known.end())
-      return failure(FailureKind::invalid_argument, "{}: no such parameter; there are {}", key->substr(0, 80),
+      return failure(FailureKind::invalid_argument, "{}: no such parameter; use {}", key->substr(0, 80),
                      fmt::join(known, ", "));
     if (!out.emplace(*key, *decoded).second)
-      return failure(FailureKind::invalid_argument, "{}: the parameter is there twice", *key);
+      return failure(FailureKind::invalid_argument, "{}: the parameter is given twice", *key);
   }
   return out;
 }

@@ -9,7 +9,7 @@
 
 namespace carve::controller {
 
-inline constexpr size_t max_shown_bytes = 80;  // Limit for quoting a caller's text in a message.
+inline constexpr size_t max_shown_bytes = 80;  // Limit of a caller's text that is quoted in a message.
 
 // Returns the decoded parameters. Fails for a malformed %XX, a repeated parameter, and a parameter that is
 // not in `known`.

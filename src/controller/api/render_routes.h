@@ -1,4 +1,4 @@
-// The route that prints documents as Kubernetes manifests. It keeps nothing.
+// The route that prints documents as Kubernetes manifests. It stores nothing.
 #pragma once
 
 #include "controller/api/api_call.h"

@@ -12,11 +12,11 @@ struct Route {
   std::string method;
   std::string path;  // "/v1/{kind}/{}/logs": {kind} is the plural of a kind with replicas, {} is one name.
   http::Response (*answer)(const Call&);
-  std::string summary;           // One message.
+  std::string summary;           // One sentence.
   std::string answer_schema;     // "TokenList"; "Kind" (of the path); "KindList"; "text"; "events"; "any".
   std::string body_schema = {};  // Empty if the request has no body.
   std::string query = {};        // Parameters, separated by blanks.
-  std::optional<objects::Kind> kind = {};  // For a path that names one kind.
+  std::optional<objects::Kind> kind = {};  // Set if the path names one kind.
 };
 
 }  // namespace carve::controller

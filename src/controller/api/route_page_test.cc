@@ -1,5 +1,5 @@
-// docs/controller-api.md lists every route. It is made here, from the table of routes; a test fails if it is
-// out of date. CARVE_WRITE_PAGES=1 makes the test write it.
+// Generates docs/controller-api.md, which lists every route, from the table of routes. The test fails if the
+// page is out of date; with CARVE_WRITE_PAGES=1 it writes the page.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

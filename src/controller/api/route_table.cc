@@ -57,7 +57,7 @@ std::vector<Route> node_routes() {
   };
 }
 
-// Routes that an agent serves.
+// Returns the routes that the agent serves.
 std::vector<Route> slice_routes() {
   return {
       {"GET", "/v1/nodes/{}/slices", list_agent_slices, "Lists the slices of a node that the caller may see.",
@@ -84,7 +84,7 @@ std::vector<Route> slice_routes() {
   };
 }
 
-// Routes of objects with replicas, in addition to those of every kind.
+// Returns the routes of objects with replicas, in addition to those of every kind.
 std::vector<Route> workload_routes() {
   return {
       events_route({}),

@@ -24,7 +24,7 @@ Outcome<std::set<objects::Kind>> kinds_of(const std::string& words) {
     const std::string_view word(part.begin(), part.end());
     const auto* const kind = std::ranges::find(objects::kinds, word, &objects::KindText::plural);
     if (kind == std::end(objects::kinds))
-      return failure(FailureKind::invalid_argument, "kinds: '{}' is not one; use {}",
+      return failure(FailureKind::invalid_argument, "kinds: '{}' is not a kind; use {}",
                      word.substr(0, max_shown_bytes),
                      fmt::join(objects::kinds | std::views::transform(&objects::KindText::plural), ", "));
     out.insert(kind->value);

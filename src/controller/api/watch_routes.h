@@ -8,12 +8,12 @@
 
 namespace carve::controller {
 
-// Returns the watch that a request asks for. When a client reconnects, its header Last-Event-ID replaces the
+// Returns the watch that a request describes. When a client reconnects, its Last-Event-ID header replaces the
 // resource version of its first request.
 Outcome<WatchQuery> watch_query(const http::Request&);
 
-// Returns a predicate for streams: whether the caller's token is still valid. Null if the caller needs no
-// token.
+// Returns a predicate for streams that returns whether the caller's token is still valid. Null if the caller
+// uses no token.
 std::function<bool()> validity_of(const Call&);
 
 http::Response watch(const Call&);

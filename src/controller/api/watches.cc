@@ -17,12 +17,12 @@ http::StreamEvent bookmark(uint64_t version) {
           .type = "bookmark"};
 }
 
-// One change as text, made when the first watcher needs it.
+// The text of one change, formatted when the first watcher needs it.
 class ChangeText {
  public:
   explicit ChangeText(const ObjectChange& change) : change_(change) {}
 
-  // Returns the event. `kind` may differ from the change's for a watcher with a selector.
+  // Returns the event. For a watcher with a selector, `kind` may differ from the change's own.
   const http::StreamEvent& event(ChangeKind kind, bool with_secrets) {
     http::StreamEvent& out = texts_[with_secrets ? 1 : 0];
     if (out.data.empty()) {
@@ -40,8 +40,8 @@ class ChangeText {
   http::StreamEvent texts_[2];
 };
 
-// Returns the objects that may be known to a watcher that continues with these changes: all except those
-// added since.
+// Returns the objects that a watcher that continues with these changes may know: all except those added
+// since.
 std::set<ObjectKey> maybe_known(const std::vector<ObjectRegistry::Pointer>& present,
                                 const std::vector<ObjectChange>& changes) {
   std::map<ObjectKey, ChangeKind> first;
@@ -61,14 +61,14 @@ struct Watches::Watcher {
   std::function<bool()> may_continue = nullptr;
   uint64_t seen = 0;             // The newest version that was sent to the stream.
   unsigned passed = 0;           // Changes since the last event.
-  std::set<ObjectKey> selected;  // With a selector: the objects that the watcher knows.
+  std::set<ObjectKey> selected;  // The objects that the watcher knows, if it has a selector.
   http::Stream* stream = nullptr;
 
   bool has_place(const ObjectKey& key) const {
     return query.kinds.contains(key.kind) && (query.namespace_.empty() || query.namespace_ == key.namespace_);
   }
 
-  // Returns the change as this watcher sees it; no value if it sees none.
+  // Returns the change as this watcher sees it; no value if it does not see the change.
   std::optional<ChangeKind> view_of(const ObjectChange& change) {
     const Object& object = *change.object;
     if (!has_place(object.key)) return std::nullopt;
@@ -104,7 +104,7 @@ Outcome<http::EventStream> Watches::begin(WatchQuery query, const http::Caller& 
   http::EventStream stream;
   auto watcher = std::make_shared<Watcher>(
       Watcher{.query = std::move(query), .caller = caller, .may_continue = std::move(may_continue)});
-  // The version is read before the objects, so no change is missed between the two.
+  // The version is read before the objects, so that no change between the two is missed.
   const uint64_t version = objects_.version();
   std::vector<ObjectRegistry::Pointer> present;
   for (const objects::Kind kind : watcher->query.kinds)

@@ -1,15 +1,16 @@
-// The streams of changes (GET /v1/watch), one for each watcher. A change is one event:
+// The streams of changes (GET /v1/watch), one per watcher. Each change is one event:
 //
 //   id: 17                      the change's resource version, after which a watcher continues
 //   event: modified             or added, deleted, bookmark
-//   data: {"apiVersion":...}    the object; of a deleted object, its last state
+//   data: {"apiVersion":...}    the object; for a deleted object, its last state
 //
 // A watcher without a version first gets every object as `added`, without ids, and then a bookmark with the
-// version of the list. A bookmark also comes after 1,000 changes that the watcher does not receive, so that
-// it can always continue. A change may come twice, and the last event of an object always has its last state.
+// version of the list. A bookmark is also sent after 1,000 changes that the watcher does not receive, so that
+// it can always continue. A change may be sent twice, but the last event of an object always has its last
+// state.
 //
-// A change is formatted once for the watchers that see the environment and once for the others. Only the
-// API's loop uses the streams; deliver() is called there after the registry has changed.
+// A change is formatted once for the watchers that see the environment and once for the others. The streams
+// are used only on the API's loop, which calls deliver() after the registry has changed.
 #pragma once
 
 #include <functional>
@@ -39,12 +40,12 @@ class Watches {
  public:
   explicit Watches(ObjectRegistry& objects);
 
-  // Returns a new watcher's stream. Fails with gone if the changes after its version are no longer kept.
-  // `may_continue` is called before changes are sent: the stream ends when the caller's token is no longer
-  // valid. Without it, the caller keeps its rights.
+  // Returns the stream of a new watcher. Fails with gone if the changes after its version are no longer kept.
+  // `may_continue` is called before changes are sent; when it returns false because the caller's token is no
+  // longer valid, the stream ends. If it is null, the caller keeps its rights.
   Outcome<http::EventStream> begin(WatchQuery, const http::Caller&,
                                    std::function<bool()> may_continue = nullptr);
-  // Sends the changes since the last call. If they are no longer kept, every stream ends.
+  // Sends the changes since the last call. If some of them are no longer kept, every stream ends.
   void deliver();
 
  private:

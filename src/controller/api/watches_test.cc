@@ -16,7 +16,7 @@ using testing::Not;
 constexpr uint32_t watch_operators[] = {0};
 http::Caller watching(uint32_t uid) { return http::Caller::user(uid, {5, 1}, watch_operators); }
 
-// A stream that is collected as "TYPE NAME".
+// A stream that collects its events as "TYPE NAME".
 struct StreamFake final : http::Stream {
   std::vector<http::StreamEvent> events;
   bool has_ended = false;
@@ -58,7 +58,7 @@ struct Watcher {
     stream.events = begun->first;
     subscription = begun->subscribe(stream);
   }
-  // Returns and clears the received changes, as "modified a 3".
+  // Returns the received changes, such as "modified a 3", and clears them.
   std::vector<std::string> seen() {
     std::vector<std::string> out;
     for (const auto& e : stream.events) {
@@ -72,7 +72,7 @@ struct Watcher {
   }
 };
 
-TEST(Watches, a_watcher_gets_the_objects_and_then_each_change) {
+TEST(Watches, send_the_objects_and_then_each_change) {
   Watched w;
   w.add("a");
   Watcher watcher(w, "");
@@ -89,7 +89,7 @@ TEST(Watches, a_watcher_gets_the_objects_and_then_each_change) {
   EXPECT_THAT(watcher.seen(), IsEmpty());
 }
 
-TEST(Watches, a_watcher_continues_behind_its_version) {
+TEST(Watches, continue_after_the_watchers_version) {
   Watched w;
   w.add("a");
   w.add("b");
@@ -102,7 +102,7 @@ TEST(Watches, a_watcher_continues_behind_its_version) {
   EXPECT_THAT(newest.seen(), ElementsAre("modified a 4"));
 }
 
-TEST(Watches, the_last_event_id_replaces_the_version_of_the_query) {
+TEST(Watches, prefer_the_last_event_id_to_the_version_of_the_query) {
   http::Request request{.method = "GET", .path = "/v1/watch", .query = "resourceVersion=1", .body = ""};
   request.headers.add("last-event-id", "7");
   EXPECT_EQ(watch_query(request)->behind, 7u);
@@ -114,7 +114,7 @@ TEST(Watches, the_last_event_id_replaces_the_version_of_the_query) {
   }
 }
 
-TEST(Watches, changes_that_are_not_kept_are_gone) {
+TEST(Watches, respond_with_gone_if_changes_are_no_longer_kept) {
   Watched w;
   w.add("a");
   for (size_t i = 0; i <= max_kept_changes; ++i) w.label("a", std::to_string(i));
@@ -127,12 +127,12 @@ TEST(Watches, changes_that_are_not_kept_are_gone) {
   EXPECT_TRUE(late.stream.has_ended) << "it cannot get all changes";
 }
 
-TEST(Watches, a_version_that_was_not_given_is_refused) {
+TEST(Watches, reject_a_version_in_the_future) {
   Watched w;
   EXPECT_FALSE(w.watches.begin(*watch_query({.query = "resourceVersion=1"}), watching(0)));
 }
 
-TEST(Watches, another_user_sees_no_environment) {
+TEST(Watches, hide_the_environment_from_other_users) {
   Watched w;
   w.add("a");
   Watcher own(w, ""), other(w, "", watching(1001)),
@@ -145,7 +145,7 @@ TEST(Watches, another_user_sees_no_environment) {
     for (const auto& e : hidden->stream.events) EXPECT_THAT(e.data, Not(HasSubstr("secret")));
 }
 
-TEST(Watches, kinds_and_namespaces_choose_the_objects) {
+TEST(Watches, select_objects_by_kind_and_namespace) {
   Watched w;
   w.add("a");
   w.add("b", {}, "other");
@@ -158,7 +158,7 @@ TEST(Watches, kinds_and_namespaces_choose_the_objects) {
   EXPECT_FALSE(watch_query({.query = "other=1"}));
 }
 
-TEST(Watches, an_object_that_no_longer_matches_is_sent_as_deleted) {
+TEST(Watches, send_an_object_that_no_longer_matches_as_deleted) {
   Watched w;
   w.add("a", {{"app", "x"}});
   w.add("b", {{"app", "y"}});
@@ -173,7 +173,7 @@ TEST(Watches, an_object_that_no_longer_matches_is_sent_as_deleted) {
   EXPECT_THAT(watcher.seen(), ElementsAre("deleted a 4", "added b 6", "deleted b 7"));
 }
 
-TEST(Watches, a_selected_object_that_was_added_since_is_sent_as_added) {
+TEST(Watches, send_a_selected_object_that_was_added_since_as_added) {
   Watched w;
   w.add("a", {{"app", "x"}});
   w.add("b", {{"app", "x"}});
@@ -183,7 +183,7 @@ TEST(Watches, a_selected_object_that_was_added_since_is_sent_as_added) {
               ElementsAre("added b 2", "deleted b 3", "deleted a 4"));
 }
 
-TEST(Watches, a_watcher_that_gets_no_change_gets_a_bookmark) {
+TEST(Watches, send_a_bookmark_to_a_watcher_that_gets_no_changes) {
   Watched w;
   w.add("a");
   Watcher watcher(w, "namespace=other");
@@ -193,7 +193,7 @@ TEST(Watches, a_watcher_that_gets_no_change_gets_a_bookmark) {
   EXPECT_THAT(watcher.seen(), ElementsAre(fmt::format("bookmark  {}", bookmark_interval_changes + 1)));
 }
 
-TEST(Watches, a_watcher_whose_token_was_removed_gets_no_change) {
+TEST(Watches, end_the_stream_when_the_watchers_token_was_removed) {
   Watched w;
   bool is_valid = true;
   StreamFake stream;
@@ -210,7 +210,7 @@ TEST(Watches, a_watcher_whose_token_was_removed_gets_no_change) {
   EXPECT_TRUE(stream.has_ended);
 }
 
-TEST(Watches, a_watcher_that_disconnects_is_removed) {
+TEST(Watches, remove_a_watcher_that_disconnects) {
   Watched w;
   w.add("a");
   { Watcher gone(w, ""); }

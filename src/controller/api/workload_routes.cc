@@ -18,7 +18,7 @@
 namespace carve::controller {
 namespace {
 
-// Changes the object's spec with `edit`, which takes a service's or an application's.
+// Changes the object's spec with `edit`, which accepts the spec of a service or of an application.
 template <class Edit>
 http::Response changed(const Call& call, Edit edit) {
   const auto object = changeable_object(call);
@@ -127,7 +127,7 @@ http::Response restart(const Call& call) {
 namespace {
 
 // Sets the object's spec to the revision's. The number of replicas and the update strategy are not part of a
-// revision, and stay.
+// revision and keep their values.
 http::Response returned_to(const Call& call, const ObjectKey& key, const Revision& revision) {
   const TypedJson former = row_of(key.kind).read_spec(revision.spec);
   if (!former.is_readable())
@@ -183,7 +183,7 @@ void set_replicas(Submission& submission, uint32_t replicas) {
   submission.spec = submission.form;
 }
 
-// Returns the PAI-EAS document after the changes.
+// Returns the PAI-EAS document after the changes are applied.
 Result<std::string, api::FieldErrors> changed_document(const std::string& former,
                                                        const api::EasChanges& changes) {
   std::string text = former;
@@ -191,11 +191,11 @@ Result<std::string, api::FieldErrors> changed_document(const std::string& former
     const auto documents = yaml::documents_of(changes.document);
     if (!documents) return tl::unexpected(documents.error());
     if (documents->size() != 1)
-      return tl::unexpected(
-          api::FieldErrors{{.field = "",
-                            .value = "",
-                            .message = fmt::format("the text has {} documents; use one to change a service",
-                                                   documents->size())}});
+      return tl::unexpected(api::FieldErrors{
+          {.field = "",
+           .value = "",
+           .message = fmt::format("the text contains {} documents; only one can change a service",
+                                  documents->size())}});
     auto whole = dialects::is_whole_eas(documents->front())
                      ? Result<std::string, api::FieldErrors>(changes.document)
                      : dialects::merged(former, documents->front());
@@ -205,7 +205,7 @@ Result<std::string, api::FieldErrors> changed_document(const std::string& former
   return changes.changes.empty() ? text : dialects::modified(yaml::json_of(text), changes.changes);
 }
 
-// Returns the message that rejects a document of another service.
+// Returns the message that rejects a document because it is that of another service.
 std::string name_refusal(const Submission& wanted, const ObjectKey& key) {
   const auto given = wanted.metadata.annotations.find(dialects::eas_name_annotation);
   const std::string name = given == wanted.metadata.annotations.end() ? wanted.metadata.name : given->second;
@@ -217,9 +217,9 @@ std::string name_refusal(const Submission& wanted, const ObjectKey& key) {
 
 }  // namespace
 
-// Changes that do not mention metadata.instance keep the number of replicas, which a verb may have set.
+// Changes without metadata.instance keep the number of replicas, which a verb may have set.
 http::Response modify(const Call& call) {
-  const auto present = changeable_object(call);  // Errors quote parts of the document.
+  const auto present = changeable_object(call);  // Checked first because errors quote parts of the document.
   if (!present) return refuse(present.error());
   const auto changes = api::read<api::EasChanges>(call.request.body, api::Reading::strict);
   if (!changes) return refuse(FailureKind::invalid_argument, changes.error());

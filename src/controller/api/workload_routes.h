@@ -1,5 +1,5 @@
-// The routes of objects that have replicas: their logs and revisions, and the user's actions that do not
-// change a document.
+// The routes of objects with replicas: their logs and revisions, and the actions that do not change a
+// document.
 #pragma once
 
 #include "controller/api/api_call.h"
@@ -12,7 +12,7 @@ http::Response get_revisions(const Call&);
 http::Response start(const Call&);
 http::Response stop(const Call&);
 http::Response restart(const Call&);
-// Returns to a previous revision.
+// Returns the object to an earlier revision.
 http::Response undo(const Call&);
 
 // Changes the stored document of a service that was written in another system's form, and applies it again.

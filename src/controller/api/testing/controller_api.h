@@ -10,7 +10,7 @@ namespace carve::controller {
 
 inline constexpr uint32_t operators[] = {0};
 
-// Restricted data contains the word "secret".
+// Views in which restricted data contains the word "secret".
 struct Prepared : ViewsFake {
   Prepared() {
     now = 1'000;

@@ -1,4 +1,4 @@
-// Helpers that the tests of the routes share: a journal that keeps nothing, and requests by their target.
+// Helpers that the routes' tests share: a journal that stores nothing, and requests by target.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ struct JournalFake : Journal, TokenJournal {
   Outcome<void> remove(const Token&) override { return {}; }
 };
 
-// The target is a path, with a query after a question mark.
+// Returns a request for the target, which is a path, optionally followed by '?' and a query.
 inline http::Request request_of(const std::string& method, const std::string& target,
                                 const std::string& body = "", http::Headers headers = {}) {
   const size_t mark = std::min(target.find('?'), target.size());

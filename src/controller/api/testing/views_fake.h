@@ -1,4 +1,4 @@
-// Data that the routes read beyond the objects, prepared by a test.
+// Data that the routes show in addition to the objects, prepared by a test.
 #pragma once
 
 #include <functional>
