@@ -1,5 +1,5 @@
-// Calls an agent on behalf of the API's callers. The API has one thread, so a call waits for at most 1 s. An
-// agent that did not respond is not called again before it has answered a poll (agent_poller.h).
+// Calls an agent on behalf of the API's callers. The API has only one thread, so a call waits at most 1 s. An
+// agent that did not respond is not called again until it has responded to a poll (agent_poller.h).
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ namespace carve::controller {
 class AgentCalls {
  public:
   // `node` is the state from the last poll. Fails without a call if the node is unreachable or did not
-  // respond before.
+  // respond to the previous call.
   Outcome<AgentAnswer> ask(const NodeObservation& node, const AgentCall&, int64_t now_ns);
 
  private:

@@ -17,7 +17,7 @@ NodeObservation node_at(const std::string& socket, int64_t last_seen_ns = 10) {
           .reachability = Reachability::reachable};
 }
 
-TEST(AgentCalls, an_answer_is_passed_on_with_its_status_and_its_type) {
+TEST(AgentCalls, pass_on_an_answer_with_its_status_and_type) {
   AgentStub agent({{"DELETE /v1/slices/a", json_answer(404, R"({"detail":"no slice"})")}});
   const auto answer = AgentCalls().ask(node_at(agent.socket()), {"DELETE", "/v1/slices/a"}, 20);
   ASSERT_TRUE(answer) << answer.error().message;
@@ -26,7 +26,7 @@ TEST(AgentCalls, an_answer_is_passed_on_with_its_status_and_its_type) {
   EXPECT_EQ(answer->body, R"({"detail":"no slice"})");
 }
 
-TEST(AgentCalls, a_silent_agent_is_called_again_after_its_next_response_to_a_poll) {
+TEST(AgentCalls, call_a_silent_agent_again_after_its_next_response_to_a_poll) {
   AgentStub agent({{"GET /v1/node", ""}, {"GET /v1/version", json_answer(200, "{}")}});
   AgentCalls calls;
   const auto lost = calls.ask(node_at(agent.socket(), 10), {"GET", "/v1/node"}, 20);
@@ -40,7 +40,7 @@ TEST(AgentCalls, a_silent_agent_is_called_again_after_its_next_response_to_a_pol
   EXPECT_TRUE(calls.ask(node_at(agent.socket(), 22), {"GET", "/v1/version"}, 24));
 }
 
-TEST(AgentCalls, an_unreachable_node_is_not_called) {
+TEST(AgentCalls, do_not_reach_an_unreachable_node) {
   AgentStub agent({{"GET /v1/version", json_answer(200, "{}")}});
   NodeObservation node = node_at(agent.socket());
   node.reachability = Reachability::unreachable;

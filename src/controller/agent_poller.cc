@@ -28,7 +28,7 @@ AgentPoller::AgentPoller(const os::Loop& loop, std::string socket, std::function
     : loop_(loop),
       agent_(std::move(socket), settings),
       ended_(std::move(ended)),
-      // It reads agents' answers and needs no capability.
+      // The thread reads agents' answers and needs no capability.
       worker_({.begin = [] { (void)os::keep_capabilities({}); }}) {}
 
 AgentPoller::~AgentPoller() { stop(); }

@@ -18,17 +18,17 @@ namespace carve::controller {
 
 class AgentPoller {
  public:
-  // `ended` is called on the loop with each finished poll.
+  // Calls `ended` on the loop with the result of each poll.
   AgentPoller(const os::Loop&, std::string socket, std::function<void(const Poll&)> ended);
   ~AgentPoller();  // Waits for a call in progress, at most 5 s.
   AgentPoller(const AgentPoller&) = delete;
   AgentPoller& operator=(const AgentPoller&) = delete;
 
-  // Begins a poll and sends the agent the requested changes before it. Returns false if the last poll is
-  // still in progress.
+  // Begins a poll. Sends the requested changes to the agent first. Returns false if the last poll is still in
+  // progress.
   bool begin_poll(AgentRequest request = {});
-  // Ends the thread after the call in progress. Stop several pollers before the first is destroyed, so that
-  // their waits overlap.
+  // Ends the thread after the call in progress. When several pollers end, stop all before the first is
+  // destroyed, so that their waits overlap.
   void stop();
 
  private:
@@ -40,7 +40,7 @@ class AgentPoller {
   bool is_polling_ = false;
   std::atomic<bool> stops_ = false;  // Also checked between two calls of a poll.
   std::shared_ptr<const int> lives_ = std::make_shared<const int>();  // Expires with this object.
-  os::Worker worker_;                                                 // Last: it uses the others.
+  os::Worker worker_;  // Declared last because its thread uses the other members.
 };
 
 }  // namespace carve::controller

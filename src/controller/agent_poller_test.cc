@@ -18,7 +18,7 @@ const std::string version = json_answer(200, R"({"version": "1.2.3", "started_ns
 const std::string devices =
     json_answer(200, R"({"devices": [{"index": 1, "usable_bytes": 22, "free_bytes": 11}]})");
 
-// A poller on a loop of its own.
+// A poller that runs on its own loop.
 struct Polled {
   os::Loop loop;
   std::optional<Poll> last;
@@ -38,7 +38,7 @@ struct Polled {
   }
 };
 
-TEST(AgentPoller, a_poll_returns_what_the_agent_answers) {
+TEST(AgentPoller, returns_what_the_agent_answers) {
   AgentStub agent({{"GET /v1/version", version},
                    {"GET /v1/devices", devices},
                    {"GET /v1/slices", json_answer(200, R"({"slices": [{"name": "a"}, {"name": "b"}]})")},
@@ -56,7 +56,7 @@ TEST(AgentPoller, a_poll_returns_what_the_agent_answers) {
   }
 }
 
-TEST(AgentPoller, a_poll_without_one_of_the_answers_is_a_message) {
+TEST(AgentPoller, returns_a_message_if_one_of_the_answers_is_missing) {
   const struct {
     std::map<std::string, std::string> answers;
     const char* message;
@@ -74,7 +74,7 @@ TEST(AgentPoller, a_poll_without_one_of_the_answers_is_a_message) {
               HasSubstr("set another socket with --node NAME=SOCKET"));
 }
 
-TEST(AgentPoller, ends_with_and_without_a_poll) {
+TEST(AgentPoller, can_be_destroyed_with_and_without_a_poll_in_progress) {
   AgentStub agent({{"GET /v1/version", version}});
   { const Polled polled(agent.socket()); }
   {
@@ -88,7 +88,7 @@ TEST(AgentPoller, ends_with_and_without_a_poll) {
 }
 
 // The poll ends in its thread while the destructor waits for it.
-TEST(AgentPoller, a_poll_that_ends_after_it_is_not_delivered) {
+TEST(AgentPoller, does_not_deliver_a_poll_that_ends_after_its_destruction_began) {
   AgentStub agent({{"GET /v1/version", version}});
   os::Loop loop;
   {

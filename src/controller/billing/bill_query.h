@@ -17,10 +17,10 @@ struct BillQuery {
   BillBy by = BillBy::account;
   std::string by_label;  // Key of the label to group by, instead of `by`; empty for none.
   std::string account;   // Account of the records; empty for all.
-  // Returns whether records with these labels are part of the invoice. Null selects all records.
+  // Returns whether records with these labels are part of the invoice. A null function selects all records.
   std::function<bool(const UsageLabels&)> selects = nullptr;
   bool with_lines = false;
-  bool only_idle = false;  // Lists lines that a smaller slice would have covered, largest difference first.
+  bool only_idle = false;  // List only lines for which a smaller slice would do, largest difference first.
   std::string line;        // Only this part of a record, for example "n1.7.0"; empty for all.
   // Returns whether the caller may see a record.
   std::function<bool(const UsageRow&)> may_see = nullptr;

@@ -19,15 +19,15 @@ constexpr size_t records_at_once = 512;
 constexpr bill::Ns hour_ns = 3600 * bill::second_ns;
 constexpr std::string_view other_group = "-";  // For lines without the key that they are grouped by.
 
-// A total, and the used part of it.
+// A total, and the part of it that was used.
 struct Sum {
   bill::Total total;
   __int128 used = 0;  // Millionths of GPU-hours.
   uint64_t lines = 0;
 };
 
-// The millionths of numerator / denominator, rounded half to even; neither is negative, and the denominator
-// is not 0.
+// Returns numerator / denominator in millionths, rounded half to even. Neither may be negative, and the
+// denominator must not be 0.
 __int128 millionths_of(__int128 numerator, __int128 denominator) {
   const __int128 scaled = numerator * bill::millionths_per_one;
   __int128 out = scaled / denominator;
@@ -36,7 +36,8 @@ __int128 millionths_of(__int128 numerator, __int128 denominator) {
   return out;
 }
 
-// Returns the busy time of the line. The record's busy time covers all parts and the whole time.
+// Returns the busy time of the line, which is a part of the record's: that covers all parts and the whole
+// time.
 bill::Ns busy_of(const Line& line, bill::Ns record_ns) {
   const ledger::UsageRecord& record = line.usage->record;
   const size_t parts = std::max<size_t>(record.slice.parts.size(), 1);
@@ -46,12 +47,13 @@ bill::Ns busy_of(const Line& line, bill::Ns record_ns) {
   return static_cast<bill::Ns>(std::min<__int128>(busy_ns, INT64_MAX));
 }
 
-// Returns the slice's usage of its devices on this line, in millionths of GPU-hours.
+// Returns how much of its devices the slice used on this line, in millionths of GPU-hours.
 __int128 used_of(const Line& line, bill::Ns busy_ns) {
   return millionths_of(busy_ns, hour_ns) * line.units.count / bill::millionths_per_one;
 }
 
-// The key by which lines are grouped. Lines without it form one group, which differs from a group named '-'.
+// The key by which lines are grouped. Lines without the key form one group, which differs from a group named
+// '-'.
 struct GroupKey {
   bool is_rest = false;
   std::string name;
@@ -160,7 +162,7 @@ class Report {
  public:
   Report(const bill::Tariffs& tariffs, const BillQuery& query) : tariffs_(tariffs), query_(query) {}
 
-  // Adds the records; open ones count until `now`.
+  // Adds the records. Open records are counted until `now`.
   void add(const std::vector<bill::Usage>& records, const ledger::Stamp& now) {
     const bill::Invoice invoice = bill::invoice(records, tariffs_, query_.window, now);
     for (const bill::RefusedUsage& refused : invoice.refused)
@@ -217,7 +219,8 @@ class Report {
   const bill::Tariffs& tariffs_;
   const BillQuery& query_;
   std::map<GroupKey, Sum> groups_;
-  std::map<std::string, int64_t> savings_;  // Millionths of GPU-hours, by the id and the begin of a line.
+  std::map<std::string, int64_t>
+      savings_;  // Millionths of GPU-hours, keyed by the id and the begin of a line.
   api::Bill out_;
 };
 

@@ -22,7 +22,7 @@ constexpr int64_t hour = 3600 * bill::second_ns;
 
 Stamp moment_at(int64_t ns) { return {ns, "a", ns}; }
 
-// A pod of the job spark-1: 30 % and 4096 MiB of an A10, from 1 h on.
+// Returns the record of a pod of the job spark-1: 30 % and 4096 MiB of an A10, starting at 1 h.
 UsageRow pod(uint64_t id, int64_t end_ns = 2 * hour) {
   UsageRecord record;
   record.id = id;
@@ -62,7 +62,7 @@ class BillReportTest : public testing::Test {
       {{.currency = "EUR", .units = bill::shipped_units(), .price = {2 * bill::millionths_per_one}}});
 };
 
-TEST_F(BillReportTest, the_job_of_the_source_has_three_gpu_hours_a_pod) {
+TEST_F(BillReportTest, counts_three_gpu_hours_per_pod_for_the_job_in_the_source) {
   ASSERT_TRUE(store->write({pod(1), pod(2)}));
   const api::Bill b = made({.by = BillBy::job, .with_lines = true});
   ASSERT_EQ(b.items.size(), 1u);
@@ -77,9 +77,9 @@ TEST_F(BillReportTest, the_job_of_the_source_has_three_gpu_hours_a_pod) {
   EXPECT_THAT(b.lines[0].formula, HasSubstr("max(30/100 = 0.300000, 4096/22731 = 0.180194) = 3.000000"));
 }
 
-// One hour of the jobs of the documents, each pod with 30 % of an A10. In that hour the clock is set back by
-// 20 minutes.
-TEST_F(BillReportTest, an_hour_of_three_jobs_adds_up_to_the_digit_over_a_step_of_the_clock) {
+// One hour of the jobs in the documents, in which each pod has 30 % of an A10 and the clock is set back by 20
+// minutes.
+TEST_F(BillReportTest, adds_up_an_hour_of_three_jobs_exactly_when_the_clock_is_set_back) {
   const struct {
     const char *job, *queue, *account, *role;
     uint32_t pods;
@@ -125,7 +125,7 @@ TEST_F(BillReportTest, an_hour_of_three_jobs_adds_up_to_the_digit_over_a_step_of
             "1.000000 h x 10 x max(30/100 = 0.300000, 1000/22731 = 0.043993) = 3.000000");
 }
 
-TEST_F(BillReportTest, an_open_record_counts_until_its_node_was_last_seen) {
+TEST_F(BillReportTest, counts_an_open_record_until_its_node_was_last_seen) {
   ASSERT_TRUE(store->write({pod(1, 0)}));
   EXPECT_EQ(made().total.gpu_hours, "27.000000") << "9 hours until now";
   ASSERT_TRUE(store->see("n1", 1, moment_at(3 * hour)));
@@ -134,7 +134,7 @@ TEST_F(BillReportTest, an_open_record_counts_until_its_node_was_last_seen) {
   EXPECT_TRUE(b.lines.at(0).open);
 }
 
-TEST_F(BillReportTest, the_hours_of_a_job_are_the_sum_of_its_lines) {
+TEST_F(BillReportTest, sums_the_lines_of_a_job_to_its_hours) {
   UsageRow other_space = pod(4), of_service = pod(5), of_earlier_job = pod(6);
   other_space.name_space = "research";
   of_service.kind = "service";
@@ -152,7 +152,7 @@ TEST_F(BillReportTest, the_hours_of_a_job_are_the_sum_of_its_lines) {
   EXPECT_EQ(all->gpu_hours, std::ranges::find(b.items, "default/spark-1", &api::BillSum::key)->gpu_hours);
 }
 
-TEST_F(BillReportTest, hours_are_final_when_a_job_and_its_slices_have_ended) {
+TEST_F(BillReportTest, makes_hours_final_when_a_job_and_its_slices_have_ended) {
   KnownJobHours known;
   const ledger::Stamp now = moment_at(10 * hour);
   BilledJob job{.uid = "a", .kind = "job", .name_space = "default", .name = "spark-1", .is_finished = true};
@@ -171,7 +171,7 @@ TEST_F(BillReportTest, hours_are_final_when_a_job_and_its_slices_have_ended) {
   EXPECT_FALSE(known.find("a")) << "it was deleted";
 }
 
-TEST_F(BillReportTest, windows_that_meet_add_up) {
+TEST_F(BillReportTest, adds_up_over_adjacent_windows) {
   std::mt19937 random(3);
   std::vector<UsageRow> rows;
   for (uint64_t id = 1; id <= 300; ++id) {
@@ -192,7 +192,7 @@ TEST_F(BillReportTest, windows_that_meet_add_up) {
   }
 }
 
-TEST_F(BillReportTest, callers_see_what_is_theirs) {
+TEST_F(BillReportTest, shows_callers_only_their_own_records) {
   UsageRow other = pod(2);
   other.account = "bob";
   other.owner_uid = 2000;
@@ -203,7 +203,7 @@ TEST_F(BillReportTest, callers_see_what_is_theirs) {
             "alice");
 }
 
-TEST_F(BillReportTest, a_model_without_units_is_counted_in_seconds_and_never_as_0) {
+TEST_F(BillReportTest, counts_a_model_without_units_in_seconds_and_never_as_0) {
   UsageRow row = pod(1);
   row.model = "NVIDIA T4";
   ASSERT_TRUE(store->write({row}));
@@ -213,10 +213,9 @@ TEST_F(BillReportTest, a_model_without_units_is_counted_in_seconds_and_never_as_
   EXPECT_EQ(b.lines.at(0).units, "");
 }
 
-// 30 % and 4096 MiB of 22731: 3 GPU-hours. Idle: 5 % and 256 MiB, the least; half: 15 % and 1024 MiB; by
-// memory only: 4096 MiB.
-TEST_F(BillReportTest,
-       idle_lines_are_those_for_which_a_smaller_slice_is_enough_the_largest_difference_first) {
+// The slice of 30 % and 4096 MiB of 22731 costs 3 GPU-hours. When idle it needs 5 % and 256 MiB, the minimum;
+// half used, 15 % and 1024 MiB; limited by memory, 4096 MiB.
+TEST_F(BillReportTest, lists_as_idle_the_lines_for_which_a_smaller_slice_is_enough_by_descending_difference) {
   UsageRow full = pod(1), half = pod(2), idle = pod(3), memory = pod(4);
   full.busy_ns = static_cast<uint64_t>(hour) * 30 / 100;
   half.busy_ns = static_cast<uint64_t>(hour) * 15 / 100 - 1;
@@ -236,17 +235,17 @@ TEST_F(BillReportTest,
   EXPECT_EQ(b.lines[1].smaller_memory_bytes, (1024_MiB).count);
   EXPECT_EQ(b.lines[1].smaller_gpu_hours, "1.500000");
   EXPECT_EQ(b.lines[1].peak_bytes, (1024_MiB).count - 1);
-  EXPECT_EQ(b.lines[2].smaller_gpu_hours, "1.801944");  // 10 x 4096/22731, the memory.
+  EXPECT_EQ(b.lines[2].smaller_gpu_hours, "1.801944");  // 10 x 4096/22731: limited by memory.
 }
 
-TEST_F(BillReportTest, a_single_part_of_a_record_is_explained) {
+TEST_F(BillReportTest, explains_a_single_part_of_a_record) {
   ASSERT_TRUE(store->write({pod(1), pod(2)}));
   const api::Bill b = made({.line = "n1.2.0"});
   ASSERT_EQ(b.lines.size(), 1u);
   EXPECT_EQ(b.lines[0].pod, "spark-1-executor-2");
 }
 
-TEST_F(BillReportTest, csv_quotes_what_has_commas_and_quotes) {
+TEST_F(BillReportTest, quotes_csv_fields_with_commas_and_quotes) {
   UsageRow row = pod(1);
   row.account = "a,\"b\"";
   row.queue = "";
@@ -263,7 +262,7 @@ TEST_F(BillReportTest, csv_quotes_what_has_commas_and_quotes) {
           "usable_bytes,share_bp,ratio,ratio_by,units,gpu_hours,price,amount,used_gpu_hours,labels\r\n"));
 }
 
-// The record with labels of its user.
+// Returns a record with user labels.
 UsageRow labelled(uint64_t id, const UsageLabels& labels, unsigned parts = 1) {
   UsageRecord record = usage_of(pod(id))->record;
   record.slice.labels = labels;
@@ -277,7 +276,7 @@ UsageRow labelled(uint64_t id, const UsageLabels& labels, unsigned parts = 1) {
   return row;
 }
 
-TEST_F(BillReportTest, groups_by_a_label_add_up_to_the_whole) {
+TEST_F(BillReportTest, sums_groups_by_a_label_to_the_whole) {
   ASSERT_TRUE(
       store->write({labelled(1, {{"team", "a"}, {"env", "x"}}), labelled(2, {{"team", "a"}}, 2),
                     labelled(3, {{"team", "-"}}), labelled(4, {{"team", ""}}), labelled(5, {}), pod(6)}));
@@ -298,7 +297,7 @@ TEST_F(BillReportTest, groups_by_a_label_add_up_to_the_whole) {
   EXPECT_THAT(csv_of_sums(b), HasSubstr("label:team,lines,gpu_hours"));
 }
 
-TEST_F(BillReportTest, an_invoice_has_the_records_that_a_selector_selects) {
+TEST_F(BillReportTest, contains_only_the_records_that_a_selector_selects) {
   ASSERT_TRUE(
       store->write({labelled(1, {{"team", "a"}}), labelled(2, {{"team", "b"}, {"env", "x"}}), pod(3)}));
   BillQuery query{.selects = [](const UsageLabels& labels) { return labels.contains("team"); },
@@ -309,8 +308,8 @@ TEST_F(BillReportTest, an_invoice_has_the_records_that_a_selector_selects) {
   EXPECT_THAT(csv_of(b.lines), HasSubstr(",env=x;team=b\r\n"));
 }
 
-// A damaged text counts as no labels, and the record still counts.
-TEST_F(BillReportTest, a_record_whose_labels_cannot_be_read_has_none) {
+// A record with damaged labels counts as a record without labels.
+TEST_F(BillReportTest, counts_a_record_with_unreadable_labels_as_one_without_labels) {
   UsageRow row = labelled(1, {{"team", "a"}});
   for (const char* labels : {"{", "[]", "{\"labels\":3}", "team=a"}) {
     row.labels = labels;
@@ -322,7 +321,7 @@ TEST_F(BillReportTest, a_record_whose_labels_cannot_be_read_has_none) {
   }
 }
 
-TEST_F(BillReportTest, records_of_the_schema_before_are_kept_without_labels) {
+TEST_F(BillReportTest, keeps_records_of_the_previous_schema_without_labels) {
   ASSERT_TRUE(store->write({labelled(1, {{"team", "a"}}), pod(2)}));
   store.reset();
   sqlite3* db = nullptr;
@@ -343,7 +342,7 @@ TEST_F(BillReportTest, records_of_the_schema_before_are_kept_without_labels) {
   EXPECT_EQ(made({.by_label = "team"}).items.size(), 2u);
 }
 
-TEST_F(BillReportTest, sums_are_rows_of_csv_without_their_total) {
+TEST_F(BillReportTest, prints_sums_as_csv_rows_without_their_total) {
   UsageRow row = pod(1);
   row.account = "a,b";
   ASSERT_TRUE(store->write({row, pod(2)}));
@@ -354,7 +353,7 @@ TEST_F(BillReportTest, sums_are_rows_of_csv_without_their_total) {
   EXPECT_THAT(csv_of_sums(made({.by = BillBy::job})), HasSubstr("\r\ndefault/spark-1,2,6.000000,"));
 }
 
-TEST(BudgetStatus, levels_are_reached_and_jobs_held_at_the_limit) {
+TEST(BudgetStatus, reports_the_reached_levels_and_holds_jobs_at_the_limit) {
   const UtcMonth month = month_of(1'795'559'400'000'000'000);
   objects::BudgetSpec spec{.account = "alice", .gpu_hours = "10", .then = "hold"};
   const auto at = [&](const char* used) {

@@ -1,4 +1,4 @@
-// The used part of a budget, from the account's invoice of the month.
+// Computes how much of a budget is used, from the account's invoice of the month.
 #pragma once
 
 #include "core/utc.h"
@@ -7,7 +7,7 @@
 
 namespace carve::controller {
 
-// `total` is the sum of the account's invoice of this month.
+// `total` is the sum of the account's invoice for this month.
 objects::BudgetStatus budget_status(const objects::BudgetSpec&, const api::BillSum& total, const UtcMonth&);
 
 }  // namespace carve::controller

@@ -1,5 +1,5 @@
-// The GPU-hours of jobs and Ray clusters: the sums of their invoice lines (bill/invoice.h), from the copies
-// of the usage records.
+// The GPU-hours of jobs and Ray clusters: the sums of their invoice lines (bill/invoice.h), computed from the
+// copies of the usage records.
 #pragma once
 
 #include <map>
@@ -24,7 +24,7 @@ struct BilledJob {
 
 struct JobHours {
   std::string gpu_hours;         // With six decimals.
-  std::string unpriced_seconds;  // Time of slices whose model has no units in the tariff.
+  std::string unpriced_seconds;  // Time of slices on models without units in the tariff.
   bool is_open = false;          // A slice had not ended when its node was last seen.
 
   friend bool operator==(const JobHours&, const JobHours&) = default;
@@ -32,13 +32,13 @@ struct JobHours {
 
 Outcome<JobHours> job_hours(UsageStore&, const bill::Tariffs&, const BilledJob&, const ledger::Stamp& now);
 
-// The hours of all jobs. One thread updates them, others read them.
+// The hours of all jobs. One thread updates them and others read them.
 class KnownJobHours {
  public:
   std::optional<JobHours> find(const std::string& uid) const EXCLUDES(mutex_);
 
   // Updates the hours that may have changed since the last call. `jobs` has all admitted jobs. The hours of a
-  // finished job are final once an update that began after the end was seen found its slices ended.
+  // finished job are final once an update that began after the job's end finds its slices ended.
   Outcome<void> update(UsageStore&, const bill::Tariffs&, const std::vector<BilledJob>& jobs,
                        const ledger::Stamp& now) EXCLUDES(mutex_);
   // Makes the next update compute all hours, because the tariffs have changed.
@@ -47,7 +47,7 @@ class KnownJobHours {
  private:
   mutable os::Mutex mutex_;
   std::map<std::string, JobHours> hours_ GUARDED_BY(mutex_);  // Keyed by uid.
-  std::set<std::string> seen_finished_, final_;               // Used by the updating thread.
+  std::set<std::string> seen_finished_, final_;               // Only for the updating thread.
 };
 
 }  // namespace carve::controller

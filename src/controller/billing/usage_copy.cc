@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t ids_at_once = 256;
 
-// Ends the open records of a lost ledger at the time when the agent was last seen.
+// Ends the open records of a lost ledger at the time at which the agent was last seen.
 Outcome<void> end_lost(UsageStore& store, const std::string& node, const CopyPosition& position,
                        const std::vector<uint64_t>& ids) {
   std::vector<UsageRow> ended;
@@ -19,7 +19,7 @@ Outcome<void> end_lost(UsageStore& store, const std::string& node, const CopyPos
     if (!*row) continue;
     auto usage = usage_of(**row);
     if (!usage) return tl::unexpected(usage.error());
-    // Without an answer since the first copy, only the record's own begin is known.
+    // If the agent has not responded since the first copy, only the record's own begin is known.
     usage->record.to = position.seen.boot_id.empty() ? usage->record.from : position.seen;
     UsageRow changed =
         usage_row(node, position.ledger, usage->record, [](const std::string&) { return false; });
@@ -30,7 +30,7 @@ Outcome<void> end_lost(UsageStore& store, const std::string& node, const CopyPos
   return ended.empty() ? Outcome<void>() : store.write(ended);
 }
 
-// Returns the ids of open records that the agent does not have.
+// Returns the ids of open records that the agent no longer has.
 Outcome<std::vector<uint64_t>> lost_ids(UsageSource& source, const CopyPosition& position) {
   std::vector<uint64_t> lost;
   for (size_t begin = 0; begin < position.open_ids.size(); begin += ids_at_once) {
@@ -46,8 +46,8 @@ Outcome<std::vector<uint64_t>> lost_ids(UsageSource& source, const CopyPosition&
   return lost;
 }
 
-// Returns whether the agent's ledger has only lost its newest records: its first record was copied. The agent
-// never reuses an id, so new records come after the newest copy.
+// Returns whether the agent's ledger has lost only its newest records, which is the case if its first record
+// was copied. The agent never reuses an id, so new records have larger ids than the newest copy.
 Outcome<bool> has_lost_newest(UsageStore& store, const std::string& node, UsageSource& source,
                               const CopyPosition& position) {
   const auto first = source.after(0);
@@ -59,8 +59,8 @@ Outcome<bool> has_lost_newest(UsageStore& store, const std::string& node, UsageS
          (*row)->boot_id == first->front().from.boot_id;
 }
 
-// Returns whether the agent's ledger is the one that was copied. `known` are the records with the requested
-// ids.
+// Returns whether the agent's ledger is the one that was copied. `known` contains the records with the
+// requested ids.
 bool is_same_ledger(const CopyPosition& position, const std::vector<ledger::UsageRecord>& known) {
   if (!position.newest) return true;
   const auto newest = std::ranges::find(known, position.newest->id, &ledger::UsageRecord::id);
@@ -108,7 +108,7 @@ Outcome<size_t> copy_usage(UsageStore& store, const std::string& node, UsageSour
         break;
       }
     }
-    // The newest record is requested to identify the ledger; it is written if it was open.
+    // The newest record is requested only to identify the ledger; it is written only if it was open.
     std::vector<ledger::UsageRecord> open;
     for (const ledger::UsageRecord& record : *some)
       if (std::ranges::find(position->open_ids, record.id) != position->open_ids.end())

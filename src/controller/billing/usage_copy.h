@@ -1,5 +1,5 @@
-// Copies the usage records of one node: the new records of its ledger, and the changes of records that had
-// not ended. A copy of an ended record never changes.
+// Copies the usage records of one node: the new records of its ledger, and changes to records that had not
+// ended. A copy of an ended record never changes.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace carve::controller {
 class UsageSource {
  public:
   virtual ~UsageSource() = default;
-  // Returns records with a larger id, smallest first: all of them, or at least one.
+  // Returns the records with ids above `id` in ascending order: all of them, or at least one.
   virtual Outcome<std::vector<ledger::UsageRecord>> after(uint64_t id) = 0;
   // Returns the records with these ids.
   virtual Outcome<std::vector<ledger::UsageRecord>> of(const std::vector<uint64_t>& ids) = 0;
@@ -27,8 +27,8 @@ struct CopyTerms {
 
 // Returns the number of records written. If the agent's ledger still has the first copied record but not the
 // newest one, it has lost its newest records, and no record is copied twice. If it lacks both, the agent has
-// begun another ledger, which is copied from its beginning. A lost open record ends when the agent was last
-// seen.
+// started a new ledger, which is copied from the beginning. A lost open record ends at the time at which the
+// agent was last seen.
 Outcome<size_t> copy_usage(UsageStore&, const std::string& node, UsageSource&, const CopyTerms&);
 
 }  // namespace carve::controller

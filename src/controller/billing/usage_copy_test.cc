@@ -1,4 +1,4 @@
-// An agent's ledger that grows, changes and is lost, copied at each stage.
+// Copies the ledger of an agent while it grows, changes and is lost.
 #include "controller/billing/usage_copy.h"
 
 #include <gmock/gmock.h>
@@ -71,7 +71,7 @@ class UsageCopyTest : public testing::Test {
     EXPECT_TRUE(done) << done.error().message;
     return done ? *done : 0;
   }
-  // Returns all copies, each with its end.
+  // Returns all copied records, each with its end.
   std::vector<std::string> rows(bill::Window window = {}) {
     std::vector<std::string> out;
     const auto done = store->each(window, [&](UsageRow&& row) {
@@ -90,7 +90,7 @@ class UsageCopyTest : public testing::Test {
   std::string prepaid_queue;
 };
 
-TEST_F(UsageCopyTest, records_are_copied_once_and_open_ones_again_until_they_end) {
+TEST_F(UsageCopyTest, copies_a_record_once_and_an_open_one_until_it_ends) {
   for (uint64_t id = 1; id <= 5; ++id) source.records.push_back(record(id, 10));
   source.records[0].to = at(20);
   EXPECT_EQ(copy(), 5u);
@@ -103,7 +103,7 @@ TEST_F(UsageCopyTest, records_are_copied_once_and_open_ones_again_until_they_end
   EXPECT_THAT(rows(), ElementsAre("n1:1 10-20", "n1:2 10-0", "n1:3 10-30", "n1:4 10-0", "n1:5 10-0"));
 }
 
-TEST_F(UsageCopyTest, a_window_has_what_reaches_into_it) {
+TEST_F(UsageCopyTest, finds_the_records_that_overlap_a_window) {
   source.records = {record(1, 10), record(2, 50), record(3, 90), record(4, 5)};
   source.records[0].to = at(20);
   source.records[1].to = at(60);
@@ -114,8 +114,8 @@ TEST_F(UsageCopyTest, a_window_has_what_reaches_into_it) {
   EXPECT_THAT(rows({0, 6 * second}), ElementsAre("n1:4 5-0"));
 }
 
-// A copy under another ledger's number would be billed a second time.
-TEST_F(UsageCopyTest, a_ledger_that_lost_its_newest_records_is_not_copied_again) {
+// A copy under another ledger's number would be billed twice.
+TEST_F(UsageCopyTest, does_not_copy_a_ledger_again_that_lost_its_newest_records) {
   source.records = {record(1, 10), record(2, 20), record(3, 30), record(4, 40)};
   source.records[0].to = at(15);
   copy(70);
@@ -124,14 +124,14 @@ TEST_F(UsageCopyTest, a_ledger_that_lost_its_newest_records_is_not_copied_again)
   source.records[1].to = at(100);
   EXPECT_EQ(copy(110), 2u);
   EXPECT_THAT(rows(), ElementsAre("n1:1 10-15", "n1:2 20-100", "n1:3 30-70", "n1:4 40-70", "n1:7 80-0"));
-  // All records were lost except those that the agent wrote again from a state file.
+  // All records were lost except those that the agent rewrote from a state file.
   source.records = {record(7, 80)};
   source.records[0].slice.account = "alice";
   copy(120);
   EXPECT_THAT(rows(), testing::SizeIs(5));
 }
 
-TEST_F(UsageCopyTest, a_lost_ledger_ends_what_was_open_when_it_was_last_seen) {
+TEST_F(UsageCopyTest, ends_open_records_of_a_lost_ledger_when_the_agent_was_last_seen) {
   source.records = {record(1, 10), record(2, 20)};
   source.records[0].to = at(15);
   copy(70);
@@ -143,7 +143,7 @@ TEST_F(UsageCopyTest, a_lost_ledger_ends_what_was_open_when_it_was_last_seen) {
   EXPECT_THAT(rows(), ElementsAre("n1:1 10-15", "n1:2 20-70", "n1@2:1 80-90"));
 }
 
-TEST_F(UsageCopyTest, the_queues_billing_at_the_start_of_a_job_stays) {
+TEST_F(UsageCopyTest, keeps_the_queues_billing_from_the_start_of_a_job) {
   source.records = {record(1, 10)};
   source.records[0].slice.labels = {
       {"carve.dev/kind", "job"}, {"carve.dev/name", "j"}, {"carve.dev/queue", "q"}};
@@ -158,7 +158,7 @@ TEST_F(UsageCopyTest, the_queues_billing_at_the_start_of_a_job_stays) {
   EXPECT_EQ((*row)->name, "j");
 }
 
-TEST_F(UsageCopyTest, an_agent_that_does_not_answer_changes_nothing) {
+TEST_F(UsageCopyTest, changes_nothing_if_the_agent_does_not_answer) {
   source.records = {record(1, 10)};
   copy();
   source.fails = true;
@@ -167,8 +167,8 @@ TEST_F(UsageCopyTest, an_agent_that_does_not_answer_changes_nothing) {
   EXPECT_THAT(rows(), ElementsAre("n1:1 10-0"));
 }
 
-// The line of a copy is the line of the record itself, whatever its periods, boots and devices.
-TEST_F(UsageCopyTest, an_invoice_of_copies_is_that_of_the_records) {
+// A copy produces the same line as the record itself, whatever its periods, boots and devices.
+TEST_F(UsageCopyTest, gives_the_same_invoice_as_the_records_themselves) {
   std::mt19937 random(7);
   const auto chance = [&](unsigned n) { return random() % n; };
   std::vector<bill::Usage> direct;

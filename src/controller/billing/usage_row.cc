@@ -14,7 +14,7 @@ std::string label(const UsageRecord& record, const char* key) {
   return found == record.slice.labels.end() ? "" : found->second;
 }
 
-// The labels that the controller gives to the slices of its workloads.
+// The labels that the controller sets on the slices of its workloads.
 constexpr std::string_view own_labels[] = {"carve.dev/kind",    "carve.dev/name",    "carve.dev/namespace",
                                            "carve.dev/queue",   "carve.dev/role",    "carve.dev/index",
                                            "carve.dev/replica", "carve.dev/revision"};

@@ -1,6 +1,6 @@
 // The controller's copy of an agent's usage record, with the labels by which invoices are grouped. Most
-// records have one device, constant terms and one boot; for these the columns are complete. The others also
-// have the whole record as JSON.
+// records have one device, constant terms and one boot; for these the columns are sufficient. The other
+// records are also stored as JSON.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,9 @@ namespace carve::controller {
 
 struct UsageRow {
   std::string node;
-  uint32_t ledger = 0;  // Counts the node's ledgers from 1: an agent that lost its ledger begins another.
-  uint64_t id = 0;      // Id of the record in its ledger.
+  uint32_t ledger =
+      0;            // Number of the node's ledger, from 1: an agent that lost its ledger starts a new one.
+  uint64_t id = 0;  // Id of the record in its ledger.
   std::string account;
   uint32_t owner_uid = 0;
   std::string name_space;
@@ -44,14 +45,14 @@ using UsageLabels = std::map<std::string, std::string>;
 // Returns the labels of a row. A row whose labels cannot be read has none.
 UsageLabels labels_of(const UsageRow&);
 
-// Returns the row of a record. `is_prepaid` returns whether a queue, given by name, is prepaid.
+// Returns the row of a record. `is_prepaid` returns whether the named queue is prepaid.
 UsageRow usage_row(const std::string& node, uint32_t ledger, const ledger::UsageRecord&,
                    const std::function<bool(const std::string& queue)>& is_prepaid);
 
 // Returns the usage that goes into an invoice. Fails if `details` cannot be parsed.
 Outcome<bill::Usage> usage_of(UsageRow);
 
-// Returns the name of the node's ledger in messages and in the ids of lines: "n1", "n1@2".
+// Returns the name of the node's ledger for messages and for the ids of lines: "n1", "n1@2".
 std::string ledger_name(const UsageRow&);
 
 }  // namespace carve::controller

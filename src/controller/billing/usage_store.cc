@@ -10,8 +10,9 @@ namespace {
 namespace rows = sqlite::rows;
 using sqlite::Statement;
 
-// The first index finds records that began in a window, the second those that began before it and reach into
-// it. The third finds the records of one job, which are few compared to those of services.
+// The first index finds records that begin in a window, and the second finds those that begin before it and
+// reach into it. The third finds the records of one job, of which there are few compared with those of
+// services.
 const std::string& script() {
   static const std::string text = fmt::format(
       "CREATE TABLE usage ({}, UNIQUE (node, ledger, id)) STRICT;"
@@ -23,7 +24,7 @@ const std::string& script() {
   return text;
 }
 
-// Schema 2 had no labels. They are the last column, which can be added to a large table instantly.
+// Schema 2 had no labels. They are the last column, so the upgrade adds them to a large table instantly.
 constexpr const char* upgrade = "ALTER TABLE usage ADD COLUMN \"labels\" TEXT";
 
 const std::string& columns() {
