@@ -192,7 +192,7 @@ void up(Context& context, const UpOptions& options) {
           return refuse_other(context, "controller", sockets.controller, "its state in " + version.state);
         fmt::print("controller  {} (process {}){}\n", sockets.controller, version.pid,
                    version.endpoint.empty() ? "" : ", " + version.endpoint);
-        if (found != sockets.agent)  // The machine has an agent, which other verbs would use.
+        if (found != sockets.agent)  // Other verbs would use the agent at this socket.
           fmt::print(stderr, "To use these: export CARVE_SOCKET={} CARVE_CONTROLLER={}\n", sockets.agent,
                      sockets.controller);
         if (context.screen.terminal)
@@ -200,7 +200,7 @@ void up(Context& context, const UpOptions& options) {
       });
 }
 
-// Ends a program with SIGTERM and waits for its end, so that its successor finds the state unlocked.
+// Ends a program with SIGTERM and waits until it has exited, so that its successor finds the state unlocked.
 template <class Version>
 void end(const client::Answer<Version>& version, const char* name) {
   if (!version) return fmt::print("{:<11} not running\n", name);
@@ -213,7 +213,7 @@ void end(const client::Answer<Version>& version, const char* name) {
   fmt::print("{:<11} ended (process {})\n", name, version->pid);
 }
 
-// Returns the workloads with replicas.
+// Returns the workloads that have replicas.
 std::vector<ObjectName> held_workloads(const client::Client& controller) {
   std::vector<ObjectName> out;
   for (const objects::KindText& kind : objects::kinds) {
@@ -227,8 +227,8 @@ std::vector<ObjectName> held_workloads(const client::Client& controller) {
   return out;
 }
 
-// Stops every workload, waits, and prints which have stopped. One that is being deleted cannot be stopped, but
-// ends anyway.
+// Stops every workload, waits, and prints each stopped one. A workload that is being deleted cannot be
+// stopped, but ends anyway.
 void stop_workloads(Context& context, const client::Client& controller) {
   const std::vector<ObjectName> held = held_workloads(controller);
   for (const ObjectName& object : held)
@@ -254,7 +254,7 @@ void stop_all_slices(Context& context, const client::AgentClient& agent) {
               [](const std::string& name) { fmt::print("slice       {} ended\n", name); });
 }
 
-// Ends the HAProxy of the services' endpoints, which outlives the controller.
+// Ends the HAProxy process of the services' endpoints, which outlives the controller.
 void end_haproxy(const std::string& state) {
   std::istringstream record(os::read_file(state + "/proxy/haproxy.process").value_or(""));
   std::string boot;

@@ -1,8 +1,8 @@
 // The verbs of `carve`. Each file registers one verb with its help and its options. The table in main.cc has
-// the order of `carve --help`. A verb returns the process's exit status:
+// the order of `carve --help`. Exit statuses:
 //
 //   0 done    1 rejected by the agent or the system    2 the command line is wrong
-//   `carve run` follows the shells: the program's own status; 128 + N if signal N ended it;
+//   `carve run` uses the shell's conventions: the program's own status; 128 + N if signal N ended it;
 //   126 if it cannot be executed; 127 if there is no such program; 125 if carve itself failed.
 #pragma once
 
@@ -68,10 +68,10 @@ void add_stop(CLI::App& app, Context& context);
 void add_set(CLI::App& app, Context& context);
 void add_node(CLI::App& app, Context& context);
 void add_label(CLI::App& app, Context& context);
-void add_cordon(CLI::App& app, Context& context);  // And uncordon.
+void add_cordon(CLI::App& app, Context& context);  // Also adds uncordon.
 void add_drain(CLI::App& app, Context& context);
 
-// The forms of `carve ps` and `show` for `get` and `describe` of slices.
+// Print the output of `carve ps` and `show`, for `get` and `describe` of slices.
 void get_slices(Context& context, const std::string& name, const std::string& output);
 void show_slice(Context& context, const std::string& name);
 void add_trace(CLI::App& app, Context& context);
@@ -85,16 +85,16 @@ void add_completion(CLI::App& app, Context& context);
 void add_version(CLI::App& app, Context& context);
 void add_hook(CLI::App& app, Context& context);
 
-// Ends the slices, waits until each has ended, and calls `report` with its name.
+// Ends the slices, waits until each has ended, and prints a line in this format for it.
 enum class StopWait { none, until_ended };
 void stop_slices(Context& context, const client::AgentClient& agent, const std::vector<std::string>& names,
                  StopWait wait, const std::function<void(const std::string&)>& report);
 void print_name(const std::string&);
 
-// Adds -o to a reading verb that prints in these forms.
+// Adds -o to a verb that can print in these formats.
 void add_output(CLI::App* verb, Context& context, const std::vector<std::string>& forms = {"table", "json"});
 
-// Prints "carve: DETAIL" and the reasons below it on standard error.
+// Prints "carve: DETAIL" on standard error, followed by the reasons.
 void complain(const api::Problem& problem);
 
 // Calls `act` with the answer, or prints the problem and sets the exit status.
@@ -108,7 +108,7 @@ void answered(Context& context, const client::Answer<T>& answer, Act act) {
   }
 }
 
-// Prints a document as JSON with an indentation of two spaces.
+// Prints a document as JSON, indented by two spaces.
 template <api::Document T>
 void print_json(const T& document) {
   fmt::print("{}\n", api::write(document, 2));
