@@ -69,7 +69,7 @@ Result<JobForm, std::string> job_form(const Object& job, const Object& queue, co
   JobForm out{.spec = job_spec(job), .pool = "", .pods = {}, .job = {}};
   objects::QueueSpec of_queue = queue_spec(queue);
   out.pool = of_queue.pool;
-  // A request that was valid at its submission stays valid.
+  // A request that was valid when it was submitted stays valid.
   of_queue.strict = false;
   of_queue.max_slices = 0;
   of_queue.compute_groups = {out.spec.compute_group};

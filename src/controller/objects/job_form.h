@@ -1,5 +1,5 @@
-// The form of a Job or RayCluster object: its pods and the request to its queue. A queue treats a cluster as
-// a job that stays. Pure.
+// The form of a Job or RayCluster object: its pods and its request to the queue. A queue treats a cluster as
+// a job that never finishes. All functions are pure.
 #pragma once
 
 #include "controller/objects/object_record.h"
@@ -20,13 +20,13 @@ struct DeviceSizes {
 
 inline ObjectKey queue_key(std::string name) { return {objects::Kind::queue, "default", std::move(name)}; }
 
-// The position of a waiting job in its queue, and why it waits, as of the last decision.
+// The position of a waiting job in its queue and why it is waiting, as of the last decision.
 struct JobPosition {
   uint32_t position = 0;  // From 1; 0 if the queue never admits it.
   std::string reason;
 };
 
-// Returns the spec of a queue or job; for a cluster, the Ray job with its head and workers.
+// Returns the spec of a queue or job. For a cluster, this is the Ray job with its head and workers.
 inline const objects::QueueSpec& queue_spec(const Object& queue) {
   return queue.spec.as<objects::QueueSpec>();
 }
@@ -38,7 +38,7 @@ inline bool is_queued(objects::Kind kind) {
   return kind == objects::Kind::job || kind == objects::Kind::ray_cluster;
 }
 
-// Returns the pods of a submitted job or cluster, or every reason why its queue rejects it.
+// Returns the pods of a submitted job or cluster, or all reasons why its queue rejects it.
 Result<engines::EnginePods, api::FieldErrors> pods_of_submitted(const Object&, const std::string& queue,
                                                                 const objects::QueueSpec&,
                                                                 const DeviceSizes&);
@@ -47,14 +47,14 @@ struct JobForm {
   objects::JobSpec spec;
   std::string pool;  // Pool of its queue; empty for any node.
   engines::EnginePods pods;
-  workload::Job job;  // Without `cancelled`.
+  workload::Job job;  // `cancelled` is not set.
 };
 
-// Returns the form of a stored job, which was checked when it was submitted, or why it no longer has one.
+// Returns the form of a stored job, or why it no longer has one. The job was checked when it was submitted.
 Result<JobForm, std::string> job_form(const Object& job, const Object& queue, const DeviceSizes&);
 
-// Returns the pods of a cluster with these numbers of workers in its groups: a worker keeps its index if its
-// group grows or shrinks.
+// Returns the pods of a cluster with these numbers of workers in its groups. A worker keeps its index when
+// its group grows or shrinks.
 std::vector<workload::PodSpec> cluster_pods(const workload::JobNeed&, const std::vector<uint32_t>& workers);
 
 // Returns the name of a pod's program and slice: JOB-ROLE-INDEX.

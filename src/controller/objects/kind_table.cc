@@ -20,7 +20,7 @@ constexpr KindRow row(Kind kind) {
   return {.kind = kind, .read_spec = TypedJson::read<Spec>, .read_status = TypedJson::read<Status>};
 }
 
-// In the order of the enumeration.
+// The rows are in the order of the enumeration.
 constexpr KindRow table[] = {
     row<objects::ServiceSpec, objects::ServiceStatus>(Kind::service),
     row<objects::ApplicationSpec, objects::ServiceStatus>(Kind::application),

@@ -1,4 +1,4 @@
-// The readers of each kind's objects, one row per kind.
+// Parsers of each kind's objects, one row per kind.
 #pragma once
 
 #include "controller/objects/typed_json.h"
@@ -8,7 +8,7 @@ namespace carve::controller {
 
 struct KindRow {
   objects::Kind kind;
-  // Read the JSON of a stored object.
+  // Parse the JSON of a stored object.
   TypedJson (*read_spec)(std::string json);
   TypedJson (*read_status)(std::string json);
 };

@@ -26,7 +26,7 @@ const objects::Condition* condition_of(const objects::ServiceStatus& status, std
   return found == status.conditions.end() ? nullptr : &*found;
 }
 
-// Returns the condition if it has this status now and its status, reason or message was different before.
+// Returns the condition if it has this status now and its status, reason or message has changed.
 const objects::Condition* changed_condition(const objects::ServiceStatus& before,
                                             const objects::ServiceStatus& after, std::string_view type,
                                             std::string_view status) {
@@ -45,7 +45,7 @@ bool runs(const objects::ReplicaStatus& replica) {
   return replica.state == ReplicaState::running || replica.state == ReplicaState::ready;
 }
 
-// Returns whether its program ended on its own since then.
+// Returns whether the replica's program ended by itself in the meantime.
 bool has_failed(const objects::ReplicaStatus& before, const objects::ReplicaStatus& after) {
   return (after.state == ReplicaState::crash_loop_back_off ||
           after.state == ReplicaState::image_pull_failed) &&
@@ -92,7 +92,8 @@ void add_events_of_replicas(Events& out, const objects::ServiceStatus& before,
   }
 }
 
-// Events of the condition Progressing: why replicas are not in their desired state.
+// Adds events for the condition Progressing, which has the reason why replicas are not in their desired
+// state.
 void add_progress_events(Events& out, const objects::ServiceStatus& before,
                          const objects::ServiceStatus& after) {
   if (const auto* stuck = changed_condition(before, after, "Progressing", "False"))
@@ -113,7 +114,7 @@ void add_status_events(Events& out, const objects::ServiceStatus& before,
   if (scaling != nullptr && before.desired_replicas != 0 && after.desired_replicas != before.desired_replicas)
     out.push_back({autoscaled, fmt::format("{} -> {} replicas: {}", before.desired_replicas,
                                            after.desired_replicas, scaling->message)});
-  // A rejected slice is also a failed step, and has its own event.
+  // A rejected slice is also a failed step, but has its own event.
   const auto* const progress = condition_of(after, "Progressing");
   if (const auto* failed = changed_condition(before, after, "Degraded", "True");
       failed != nullptr && (progress == nullptr || progress->message != failed->message))
@@ -329,12 +330,12 @@ constexpr const char *by_a_user = "by a user", *programs_ended = "its programs h
 
 struct KindEvents {
   Kind kind;
-  std::string (*made)(const Object&);  // Message of the event of a new object. Null for the kind's word.
+  std::string (*made)(const Object&);  // Message of a new object's event; null to use the kind's name.
   void (*add_changes)(Events&, const Object& before, const Object& after);
-  const char* deleted;  // Message of the event of an object that is gone.
+  const char* deleted;  // Message of a deleted object's event.
 };
 
-// In the order of the enumeration.
+// The rows are in the order of the enumeration.
 constexpr KindEvents kind_events[] = {
     {Kind::service, made_workload, add_workload_events, replicas_ended},
     {Kind::application, made_workload, add_workload_events, replicas_ended},

@@ -1,6 +1,6 @@
-// The events of a change of an object: a pure function of the object before and after it. Because every
-// action of the controller shows in an object's spec or status, events need no source other than the
-// registry's changes, except for a user's request that the objects do not show (undo).
+// Derives events from a change to an object: a pure function of the object before and after the change. Every
+// action of the controller changes an object's spec or status, so the registry's changes are the only source
+// of events, except for an undo, which does not show in the objects.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ struct ChangeEvent {
 
 // Returns the events of a new object.
 std::vector<ChangeEvent> events_of_added(const Object& after);
-// Returns the events of a change; empty if it changed nothing that a reader should know.
+// Returns the events of a change; empty if it changed nothing of interest.
 std::vector<ChangeEvent> events_between(const Object& before, const Object& after);
 // Returns the events of a deleted object.
 std::vector<ChangeEvent> events_of_deleted(const Object& before);

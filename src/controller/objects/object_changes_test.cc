@@ -17,7 +17,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using enum objects::EventReason;
 
-// An object of this kind with this spec and status.
+// Returns an object of this kind with this spec and status.
 template <class Spec, class Status>
 Object object_with(objects::Kind kind, const Spec& spec, const Status& status) {
   return {.key = {kind, "default", "a"}, .account = "root", .generation = 2, .spec = spec, .status = status};
@@ -33,7 +33,7 @@ struct ServiceState {
   Object object() const { return object_with(objects::Kind::service, spec, status); }
 };
 
-// Returns the events of a change of a running service.
+// Returns the events for a change of a running service.
 std::vector<ChangeEvent> after_change(ServiceState before, const std::function<void(ServiceState&)>& change) {
   ServiceState after = before;
   change(after);
@@ -57,11 +57,11 @@ std::vector<ChangeEvent> replica_change(const objects::ReplicaStatus& before,
   return after_change(service, [&](ServiceState& s) { s.status.replica_list = {after}; });
 }
 
-TEST(ObjectChanges, an_object_that_did_not_change_has_no_event) {
+TEST(ObjectChanges, an_unchanged_object_has_no_event) {
   EXPECT_THAT(after_change({}, [](ServiceState&) {}), IsEmpty());
 }
 
-TEST(ObjectChanges, a_workload_is_created_and_deleted) {
+TEST(ObjectChanges, creating_and_deleting_a_workload_are_events) {
   EXPECT_THAT(events_of_added(ServiceState{.spec = {.replicas = 2}, .status = {}}.object()),
               ElementsAre(event(created, "2 replicas, account root")));
   EXPECT_THAT(events_of_deleted(ServiceState().object()),
@@ -72,7 +72,7 @@ TEST(ObjectChanges, a_workload_is_created_and_deleted) {
               ElementsAre(event(deleting, "its replicas are stopped")));
 }
 
-TEST(ObjectChanges, changes_of_a_workload_by_a_user) {
+TEST(ObjectChanges, changes_to_a_workload_by_a_user_are_events) {
   const struct {
     std::function<void(objects::ServiceSpec&)> change;
     ChangeEvent expected;
@@ -86,7 +86,7 @@ TEST(ObjectChanges, changes_of_a_workload_by_a_user) {
     EXPECT_THAT(after_change({}, [&](ServiceState& s) { c.change(s.spec); }), ElementsAre(c.expected));
 }
 
-TEST(ObjectChanges, a_revision_is_announced_and_its_rollout_is_completed) {
+TEST(ObjectChanges, a_new_revision_and_the_end_of_its_rollout_are_events) {
   EXPECT_THAT(after_change({}, [](ServiceState& s) { s.status.revision = 2; }),
               ElementsAre(event(revised, "revision 2")));
   ServiceState rolling;
@@ -100,7 +100,7 @@ TEST(ObjectChanges, a_revision_is_announced_and_its_rollout_is_completed) {
               ElementsAre(event(rollout_completed, "revision 1 runs with 2 of 2 replicas available")));
 }
 
-TEST(ObjectChanges, a_replica_is_created_started_ready_and_ended) {
+TEST(ObjectChanges, each_step_of_a_replica_from_creation_to_end_is_an_event) {
   const ChangeEvent is_created = {replica_created, "replica 0 of revision 1: slice a-1-0 on node n1"};
   EXPECT_THAT(after_change({}, [](ServiceState& s) { s.status.replica_list = {replica("Starting")}; }),
               ElementsAre(is_created));
@@ -119,7 +119,7 @@ TEST(ObjectChanges, a_failing_replica_reports_its_last_exit_each_time) {
                               "replica 0 of revision 1 ended: exit status 3; it is started again"};
   EXPECT_THAT(replica_change(replica("Running"), replica("CrashLoopBackOff", 0, "exit status 3")),
               ElementsAre(failed));
-  // It was started and failed between two turns of the loop.
+  // The replica was started and failed between two turns of the loop.
   EXPECT_THAT(replica_change(replica("CrashLoopBackOff", 0, "exit status 3"),
                              replica("CrashLoopBackOff", 1, "exit status 3")),
               ElementsAre(failed));
@@ -128,7 +128,7 @@ TEST(ObjectChanges, a_failing_replica_reports_its_last_exit_each_time) {
       ElementsAre(event(replica_started, "replica 0 of revision 1 started (start number 2)")));
 }
 
-TEST(ObjectChanges, each_attempt_of_a_pod_that_fails_is_an_event) {
+TEST(ObjectChanges, each_failed_attempt_of_a_pod_is_an_event) {
   const auto failed = [](uint32_t attempt) {
     return objects::JobStatus{.phase = JobPhase::running,
                               .admitted_at = "2026-11-26T08:00:00Z",
@@ -146,7 +146,7 @@ TEST(ObjectChanges, each_attempt_of_a_pod_that_fails_is_an_event) {
   EXPECT_THAT(events_between(job(failed(2)), job(failed(2))), IsEmpty());
 }
 
-TEST(ObjectChanges, a_refused_placement_is_one_event_with_its_message) {
+TEST(ObjectChanges, a_rejected_placement_is_one_event_with_its_message) {
   const auto refuse = [](ServiceState& s) {
     const std::string message = "no device has 5 GiB free";
     s.status.conditions = {
@@ -159,7 +159,7 @@ TEST(ObjectChanges, a_refused_placement_is_one_event_with_its_message) {
   EXPECT_THAT(after_change(refused, [](ServiceState& s) { s.status.ready_replicas = 1; }), IsEmpty());
 }
 
-TEST(ObjectChanges, a_deadline_a_failed_step_and_an_autoscaling_are_events) {
+TEST(ObjectChanges, a_missed_deadline_a_failed_step_and_autoscaling_are_events) {
   EXPECT_THAT(after_change({},
                            [](ServiceState& s) {
                              s.status.conditions = {{.type = "Progressing",
@@ -205,7 +205,7 @@ std::vector<ChangeEvent> after_node_change(NodeState before, const std::function
   return events_between(before.object(), after.object());
 }
 
-TEST(ObjectChanges, a_node_is_cordoned_drained_and_stopped) {
+TEST(ObjectChanges, cordoning_draining_and_stopping_a_node_are_events) {
   EXPECT_THAT(after_node_change({},
                                 [](NodeState& n) {
                                   n.spec.schedulable = false;
@@ -224,7 +224,7 @@ TEST(ObjectChanges, a_node_is_cordoned_drained_and_stopped) {
               ElementsAre(event(node_stopped, "Running -> Stopped")));
 }
 
-TEST(ObjectChanges, a_nodes_labels_settings_and_devices_are_events) {
+TEST(ObjectChanges, changes_of_a_nodes_labels_settings_and_devices_are_events) {
   EXPECT_THAT(after_node_change({},
                                 [](NodeState& n) {
                                   n.labels = {{"zone", "b"}};
@@ -242,7 +242,7 @@ TEST(ObjectChanges, a_nodes_labels_settings_and_devices_are_events) {
               ElementsAre(event(device_unhealthy, "device 1 is xid: Xid 79 at noon")));
 }
 
-TEST(ObjectChanges, labels_of_every_kind_are_an_event) {
+TEST(ObjectChanges, a_change_of_labels_of_any_kind_is_an_event) {
   for (const objects::KindText& kind : objects::kinds) {
     Object before;
     before.key.kind = kind.value;
@@ -255,7 +255,7 @@ TEST(ObjectChanges, labels_of_every_kind_are_an_event) {
   }
 }
 
-TEST(ObjectChanges, a_pool_reports_when_its_devices_can_be_sliced_and_when_labels_drift) {
+TEST(ObjectChanges, a_pools_ability_to_be_sliced_and_its_label_drift_are_events) {
   objects::PoolStatus status;
   status.slicing.failed = "gpu-count";
   status.slicing.checks = {{.name = "gpu-count", .ok = false, .message = "pool 'a' has no GPU"}};

@@ -56,7 +56,7 @@ void ObjectEvents::take_changes(int64_t now_ns) {
     if (!changes->empty()) seen_version_ = changes->back().version;
     return;
   }
-  // More changed than the registry keeps: the changes in between are unknown.
+  // More has changed than the registry keeps, so the changes in between are unknown.
   seen_version_ = objects_.version();
   known_.clear();
   for (const objects::KindText& kind : objects::kinds)

@@ -1,9 +1,9 @@
-// The events of all objects: one for each object (by its uid) and reason, with its count and its first and
-// last time. They are derived from the registry's changes, kept in memory and written to the database in
-// batches, so that an event never waits for the disk. A controller that is killed loses the events of the
-// last second.
+// The events of all objects: one for each object (by its uid) and reason, with a count and the first and last
+// time. They are derived from the registry's changes, kept in memory and written to the database in batches,
+// so that an event never waits for the disk. If the controller is killed, the events of the last second are
+// lost.
 //
-// Only the controller's loop uses it.
+// Used only on the controller's loop.
 #pragma once
 
 #include <map>
@@ -17,14 +17,14 @@
 
 namespace carve::controller {
 
-// Beyond this, the events that happened longest ago are forgotten. It fits 512 workloads with the 15 reasons
-// of a usual life.
+// Beyond this limit the events that happened longest ago are dropped. It is enough for 512 workloads with the
+// usual 15 reasons.
 inline constexpr size_t max_kept_events = 10'000;
 
-// An object and a reason identify an event. Successive objects of the same name differ in their uids.
+// An object and a reason identify an event. Successive objects with the same name have different uids.
 struct EventKey {
   ObjectKey object;
-  std::string uid;  // Empty if unknown, because the database had lost the object.
+  std::string uid;  // Empty if the database had lost the object.
   objects::EventReason reason = objects::EventReason::created;
 
   friend auto operator<=>(const EventKey&, const EventKey&) = default;
@@ -32,7 +32,7 @@ struct EventKey {
 
 struct KeptEvent {
   EventKey key;
-  std::string message;  // Message of the last time.
+  std::string message;  // Message of the last occurrence.
   uint64_t count = 0;
   int64_t first_ns = 0;  // UTC.
   int64_t last_ns = 0;
@@ -40,7 +40,7 @@ struct KeptEvent {
   friend bool operator==(const KeptEvent&, const KeptEvent&) = default;
 };
 
-// Destination of written events. The call is one transaction.
+// The destination of stored events. Each call is one transaction.
 class EventJournal {
  public:
   virtual ~EventJournal() = default;
@@ -49,21 +49,21 @@ class EventJournal {
 
 class ObjectEvents {
  public:
-  // `kept` has the events of the database. Events without a uid are assigned to the current object of their
-  // name unless they are older than it.
+  // `kept` contains the events in the database. Events without a uid are assigned to the current object of
+  // their name unless they are older than it.
   ObjectEvents(const ObjectRegistry&, EventJournal&, const std::vector<KeptEvent>& kept);
 
   // Derives the events of the registry's changes since the last call.
   void take_changes(int64_t now_ns);
-  // Adds an event of the current object with this key that the object does not show.
+  // Adds an event for the current object with this key that does not follow from a change of the object.
   void add(const ObjectKey&, const ChangeEvent&, int64_t now_ns);
-  // Writes the events added since the last successful call.
+  // Stores the events added since the last successful call.
   Outcome<void> write();
 
-  // Returns the events of the current object with this key, or otherwise of the last one that had it, ordered
-  // by their last time.
+  // Returns the events of the current object with this key, or of the last one that had it, ordered by their
+  // last time.
   std::vector<KeptEvent> of(const ObjectKey&) const;
-  // Returns the events of all objects that had the key, in the same order.
+  // Returns the events of all objects that ever had the key, in the same order.
   std::vector<KeptEvent> of_all_lives(const ObjectKey&) const;
   // Returns the newest `limit` events of the namespace, or of all namespaces if it is empty, in the same
   // order.

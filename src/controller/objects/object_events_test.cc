@@ -32,7 +32,7 @@ struct EventJournalFake final : Journal, EventJournal {
   unsigned writes = 0;
 };
 
-// Objects, and their events over the life of several controllers.
+// Objects and their events over several restarts of the controller.
 struct EventStage {
   EventJournalFake journal;
   ObjectRegistry objects{journal, {}, 0};
@@ -60,7 +60,7 @@ KeptEvent kept_event(const ObjectKey& key, objects::EventReason reason, std::str
           .last_ns = last_ns};
 }
 
-TEST(ObjectEvents, a_repeated_reason_is_one_event_with_a_count_and_two_times) {
+TEST(ObjectEvents, count_a_repeated_reason_in_one_event_with_two_times) {
   EventStage stage;
   stage.add();
   stage.events->take_changes(10);
@@ -74,7 +74,7 @@ TEST(ObjectEvents, a_repeated_reason_is_one_event_with_a_count_and_two_times) {
                           kept_event(stage.key, scaled, "3 -> 4 replicas", 3, 20, 30)));
 }
 
-TEST(ObjectEvents, a_restarted_controller_has_the_events_that_were_written_and_counts_on) {
+TEST(ObjectEvents, are_read_after_a_restart_and_counted_further) {
   EventStage stage;
   stage.add();
   stage.scale(2);
@@ -88,8 +88,8 @@ TEST(ObjectEvents, a_restarted_controller_has_the_events_that_were_written_and_c
                           kept_event(stage.key, scaled, "2 -> 3 replicas", 2, 10, 20)));
 }
 
-// An object that is deleted and added again has another uid.
-TEST(ObjectEvents, an_object_has_no_events_of_an_earlier_one_with_its_name) {
+// An object that is deleted and added again gets a new uid.
+TEST(ObjectEvents, of_an_earlier_object_with_the_name_are_not_shown) {
   EventStage stage;
   for (const char* uid : {"u1", "u2"}) {
     ASSERT_TRUE(stage.objects.add({.key = stage.key, .account = "root", .uid = uid}));
@@ -117,8 +117,8 @@ TEST(ObjectEvents, an_object_has_no_events_of_an_earlier_one_with_its_name) {
   EXPECT_THAT(uids_of(stage.events->of(stage.key)), ElementsAre("u2", "u2", "u2")) << "the last life";
 }
 
-// Databases of schema 6 had events without uids.
-TEST(ObjectEvents, a_stored_event_without_a_uid_belongs_to_the_current_object_unless_it_is_older) {
+// Databases with schema 6 had events without uids.
+TEST(ObjectEvents, stored_without_a_uid_belong_to_the_current_object_unless_they_are_older) {
   EventStage stage;
   ASSERT_TRUE(stage.objects.add({.key = stage.key, .account = "root", .uid = "u1", .created_ns = 10}));
   for (const KeptEvent& event : {kept_event(stage.key, created, "1 replica", 2, 5, 10),
@@ -132,7 +132,7 @@ TEST(ObjectEvents, a_stored_event_without_a_uid_belongs_to_the_current_object_un
   EXPECT_EQ(stage.journal.stored.size(), 2u);
 }
 
-TEST(ObjectEvents, nothing_is_written_if_nothing_happened_and_a_failed_write_is_repeated) {
+TEST(ObjectEvents, are_written_only_if_changed_and_a_failed_write_is_repeated) {
   EventStage stage;
   ASSERT_TRUE(stage.events->write());
   EXPECT_EQ(stage.journal.writes, 0u);
@@ -146,7 +146,7 @@ TEST(ObjectEvents, nothing_is_written_if_nothing_happened_and_a_failed_write_is_
   EXPECT_EQ(stage.journal.all(), stage.events->of(stage.key));
 }
 
-TEST(ObjectEvents, those_that_happened_longest_ago_are_forgotten) {
+TEST(ObjectEvents, that_happened_longest_ago_are_dropped) {
   EventStage stage;
   const auto key_of_number = [](size_t number) {
     return ObjectKey{objects::Kind::service, "default", fmt::format("s{}", number)};
@@ -166,7 +166,7 @@ TEST(ObjectEvents, those_that_happened_longest_ago_are_forgotten) {
   EXPECT_THAT(stage.events->newest("other", 2), IsEmpty());
 }
 
-TEST(ObjectEvents, more_changes_than_the_registry_keeps_are_left_out) {
+TEST(ObjectEvents, of_changes_that_the_registry_no_longer_keeps_are_left_out) {
   EventStage stage;
   stage.add();
   stage.events->take_changes(10);

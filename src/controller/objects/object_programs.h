@@ -1,4 +1,4 @@
-// The programs of an object whose output is kept: replicas of a service, pods of a job.
+// The programs of an object whose output is kept: the replicas of a service or the pods of a job.
 #pragma once
 
 #include <string>
@@ -18,10 +18,10 @@ struct ObjectProgram {
 // Returns the programs in the object's status.
 std::vector<ObjectProgram> programs_of(const Object&);
 
-// Returns the roles of the object's programs, including those not yet started.
+// Returns the roles of the object's programs, including programs that have not started.
 std::vector<std::string_view> roles_of(const Object&);
 
-// Returns whether the object is a job that has ended, so that its programs write no more output.
+// Returns whether the object is a job that has ended, whose programs write no more output.
 bool is_finished_job(const Object&);
 
 }  // namespace carve::controller

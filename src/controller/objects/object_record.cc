@@ -34,16 +34,17 @@ std::string with_hidden_environment(const std::string& spec) {
   const bool has_run = json->contains("run") && (*json)["run"].contains("env");
   if (has_run)
     for (auto& value : (*json)["run"]["env"]) value = "(hidden)";
-  const bool has_own = json->contains("env") && (*json)["env"].is_object();  // A cluster's.
+  const bool has_own =
+      json->contains("env") && (*json)["env"].is_object();  // A cluster has its own environment.
   if (has_own)
     for (auto& value : (*json)["env"]) value = "(hidden)";
   const bool has_env = has_run || has_own;
-  // An engine's parameters may contain passwords of its storage.
+  // An engine's parameters may contain passwords for its storage.
   const bool has_parameters = json->contains("parameters");
   if (has_parameters)
     for (auto& value : (*json)["parameters"]) value = "(hidden)";
   if (!has_env && !has_parameters) return spec;
-  // The source contains the environment too.
+  // The source document also contains the environment.
   if (json->contains("source") && (*json)["source"].contains("document"))
     (*json)["source"]["document"] = "(hidden)";
   return json->dump();

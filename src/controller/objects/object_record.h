@@ -1,5 +1,5 @@
-// The controller's representation of an object, the same for every kind. The kind decides the types of `spec`
-// and `status` (kind_table.h).
+// The controller's representation of an object of any kind. The kind decides the types of `spec` and `status`
+// (kind_table.h).
 #pragma once
 
 #include <compare>
@@ -48,7 +48,7 @@ std::string document_of(const Object&, bool hide_environment = false);
 // Returns the object's owner as the cause of log lines about the object.
 Cause cause_of(const Object&);
 
-// Returns the metadata in the form of documents.
+// Returns the object's metadata in the form used in documents.
 objects::Metadata metadata_of(const Object&);
 
 }  // namespace carve::controller

@@ -11,7 +11,7 @@ using os::MutexLock;
 
 namespace {
 
-// Returns the objects of the kind in the map: its keys begin with the kind, so they are contiguous.
+// Returns the objects of the kind in the map. They are contiguous because the keys begin with the kind.
 template <class Map>
 auto range_of(const Map& objects, objects::Kind kind) {
   const auto first = objects.lower_bound(ObjectKey{.kind = kind, .namespace_ = "", .name = ""});

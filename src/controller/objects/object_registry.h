@@ -2,8 +2,8 @@
 // acknowledged change survives a power failure. Each change gets the next resource version; the newest
 // `max_kept_changes` changes are kept for watches that resume.
 //
-// The API's thread and the thread that carries out actions use the registry. It has its own lock and calls
-// none of their functions while holding it. A subscriber is called after the lock was released.
+// The registry is used by the API's thread and by the thread that carries out actions. It has its own lock,
+// and calls subscribers only after releasing it.
 #pragma once
 
 #include <deque>
@@ -23,7 +23,7 @@ namespace carve::controller {
 inline constexpr size_t max_kept_changes = 10'000;
 inline constexpr size_t max_objects_of_kind = 256;
 inline constexpr size_t max_queue_objects = 64;
-inline constexpr size_t max_job_objects = 20'000;  // 10,000 that wait, and as many that run or have ended.
+inline constexpr size_t max_job_objects = 20'000;  // 10,000 waiting jobs, and as many that run or have ended.
 
 // Returns the maximum number of objects of the kind.
 constexpr size_t max_objects(objects::Kind kind) {
@@ -31,7 +31,7 @@ constexpr size_t max_objects(objects::Kind kind) {
   return kind == objects::Kind::job ? max_job_objects : max_objects_of_kind;
 }
 
-// Returns how many of them are reserved for operators.
+// Returns how many objects of the kind are reserved for operators.
 constexpr size_t reserved_objects(objects::Kind kind) { return max_objects(kind) / 16; }
 
 enum class ChangeKind : uint8_t { added, modified, deleted };
@@ -42,7 +42,7 @@ struct ObjectChange {
   std::shared_ptr<const Object> object;  // After the change; for a deleted object, before it.
 };
 
-// Destination of written changes. Each call is one transaction.
+// The destination of stored changes. Each call is one transaction.
 class Journal {
  public:
   virtual ~Journal() = default;
@@ -52,8 +52,8 @@ class Journal {
 
 // One of several changes that are made together.
 struct ObjectEdit {
-  Object added;                         // The object, if there is none with its key.
-  std::function<void(Object&)> change;  // Otherwise called with a copy of the current one.
+  Object added;                         // Added if there is no object with its key.
+  std::function<void(Object&)> change;  // Otherwise called with a copy of the current object.
 };
 
 class ObjectRegistry {
@@ -63,7 +63,7 @@ class ObjectRegistry {
   // `version` is the last resource version that was assigned.
   ObjectRegistry(Journal& journal, std::vector<Object> objects, uint64_t version);
 
-  // Returns the object, or null.
+  // Returns the object, or null if there is none.
   Pointer find(const ObjectKey&) const EXCLUDES(mutex_);
   // Returns an object of the kind with this name, in any namespace, or null.
   Pointer find_named(objects::Kind, const std::string& name) const EXCLUDES(mutex_);
@@ -76,28 +76,29 @@ class ObjectRegistry {
   // larger.
   size_t count_of_owner(objects::Kind, const std::string& account, uint32_t uid) const EXCLUDES(mutex_);
 
-  // Adds the object, with generation 1. Fails with already_exists, or resource_exhausted at the limit.
+  // Adds the object with generation 1. Fails with already_exists, or with resource_exhausted at the limit.
   Outcome<Pointer> add(Object) EXCLUDES(mutex_);
-  // Calls `edit` with a copy and keeps the copy: generation rises if spec changed, nothing is written if
-  // nothing changed. Fails with not_found, and with stale if `expected` is given and is not the version.
+  // Calls `edit` with a copy of the object and stores the copy. If the spec changed, the generation is
+  // incremented; if nothing changed, nothing is written. Fails with not_found, or with stale if `expected` is
+  // given and differs from the version.
   Outcome<Pointer> update(const ObjectKey&, const std::function<Outcome<void>(Object&)>& edit,
                           std::optional<uint64_t> expected = std::nullopt) EXCLUDES(mutex_);
   Outcome<void> remove(const ObjectKey&) EXCLUDES(mutex_);
-  // Makes all changes in one transaction, or none. Returns the objects in the order of the edits. Fails with
+  // Makes all changes in one transaction or none. Returns the objects in the order of the edits. Fails with
   // invalid_argument if two edits name the same object, and with resource_exhausted at the limit.
   Outcome<std::vector<Pointer>> apply(const std::vector<ObjectEdit>&) EXCLUDES(mutex_);
-  // Returns nothing if apply() would make all changes, otherwise why not. Changes nothing.
+  // Succeeds if apply() would make all changes. Changes nothing.
   Outcome<void> check(const std::vector<ObjectEdit>&) const EXCLUDES(mutex_);
 
-  // Returns the changes after the version, or gone if they are no longer kept.
+  // Returns the changes after the version. Fails with gone if they are no longer kept.
   Outcome<std::vector<ObjectChange>> changes_behind(uint64_t version) const EXCLUDES(mutex_);
   // Calls `notify` after each change, from the thread that made it.
   void subscribe(std::function<void()> notify) EXCLUDES(mutex_);
 
  private:
-  // The objects after several changes.
+  // The objects as they will be after several changes.
   struct Prepared {
-    std::vector<Pointer> objects;  // In the order of the edits; an unchanged one is the current one.
+    std::vector<Pointer> objects;  // In the order of the edits. An unchanged object is the current one.
     std::vector<Object> written;
     std::map<ObjectKey, ChangeKind> kinds;
   };

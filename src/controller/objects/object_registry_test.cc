@@ -28,7 +28,7 @@ Object object(std::string name, std::string spec = "{}") {
   return {.key = {objects::Kind::service, "default", std::move(name)}, .spec = spec_of(std::move(spec))};
 }
 
-TEST(ObjectRegistry, each_change_has_the_next_version_and_a_new_spec_the_next_generation) {
+TEST(ObjectRegistry, assigns_each_change_the_next_version_and_each_new_spec_the_next_generation) {
   JournalFake journal;
   ObjectRegistry registry(journal, {}, 5);
   EXPECT_EQ((*registry.add(object("a")))->version, 6u);
@@ -47,7 +47,7 @@ TEST(ObjectRegistry, each_change_has_the_next_version_and_a_new_spec_the_next_ge
   EXPECT_EQ(journal.writes, writes) << "nothing changed, nothing is written";
 }
 
-TEST(ObjectRegistry, an_unwritten_change_is_not_visible) {
+TEST(ObjectRegistry, hides_a_change_that_was_not_written) {
   JournalFake journal;
   ObjectRegistry registry(journal, {}, 0);
   ASSERT_TRUE(registry.add(object("a")));
@@ -60,7 +60,7 @@ TEST(ObjectRegistry, an_unwritten_change_is_not_visible) {
   EXPECT_EQ(registry.version(), 1u);
 }
 
-TEST(ObjectRegistry, refuses_a_name_that_is_taken_an_old_version_and_too_many_objects) {
+TEST(ObjectRegistry, rejects_a_taken_name_an_old_version_and_too_many_objects) {
   JournalFake journal;
   ObjectRegistry registry(journal, {}, 0);
   ASSERT_TRUE(registry.add(object("a")));
@@ -72,7 +72,7 @@ TEST(ObjectRegistry, refuses_a_name_that_is_taken_an_old_version_and_too_many_ob
   EXPECT_EQ(registry.add(object("more")).error().kind, FailureKind::resource_exhausted);
 }
 
-TEST(ObjectRegistry, finds_a_name_in_whichever_namespace) {
+TEST(ObjectRegistry, finds_a_name_in_any_namespace) {
   JournalFake journal;
   ObjectRegistry registry(journal, {}, 0);
   for (const auto& [space, name] : {std::pair{"a", "x"}, {"b", "x2"}, {"c", "y"}, {"c", "z"}}) {
@@ -87,7 +87,7 @@ TEST(ObjectRegistry, finds_a_name_in_whichever_namespace) {
   EXPECT_EQ(registry.find_named(objects::Kind::application, "x"), nullptr);
 }
 
-TEST(ObjectRegistry, a_watch_resumes_within_the_kept_changes_and_fails_before_them) {
+TEST(ObjectRegistry, resumes_a_watch_within_the_kept_changes_and_fails_before_them) {
   JournalFake journal;
   ObjectRegistry registry(journal, {}, 100);
   unsigned notified = 0;
@@ -106,7 +106,7 @@ TEST(ObjectRegistry, a_watch_resumes_within_the_kept_changes_and_fails_before_th
   EXPECT_EQ(registry.changes_behind(registry.version() - 1)->front().kind, ChangeKind::deleted);
 }
 
-TEST(ObjectRecord, its_document_hides_the_environment_on_request) {
+TEST(ObjectRecord, hides_the_environment_in_its_document_on_request) {
   Object o = object("a", R"({"run":{"env":{"TOKEN":"secret"}},"source":{"document":"secret too"}})");
   o.created_ns = 1'795'443'215'066'000'000;
   EXPECT_THAT(document_of(o), HasSubstr("secret"));

@@ -1,4 +1,4 @@
-// The tariffs among the objects.
+// The current tariffs, from the objects.
 #pragma once
 
 #include "bill/tariff.h"
@@ -9,7 +9,7 @@ namespace carve::controller {
 // Returns the tariff of a checked spec.
 bill::Tariff tariff_of(const TypedJson& spec);
 
-// Returns the tariffs of all objects, which do not conflict.
+// Returns the tariffs of all tariff objects. They never conflict.
 bill::Tariffs present_tariffs(const ObjectRegistry&);
 
 }  // namespace carve::controller

@@ -1,5 +1,5 @@
-// Checks the contents of controller.db before they are used: SQLite finds damaged pages, but not a changed
-// value in a page. All other readers of stored objects rely on it.
+// Checks the contents of controller.db before they are used, because SQLite detects damaged pages but not a
+// changed value in a page. All other readers of stored objects rely on this check.
 #pragma once
 
 #include "controller/objects/object_record.h"
@@ -7,9 +7,9 @@
 
 namespace carve::controller {
 
-// Fails with failed_precondition if this program cannot have written the object.
+// Fails with failed_precondition if the stored object cannot have been written by this program.
 Outcome<void> check_stored(const Object&);
-// Checks the content of a revision, the spec of a service, in the same way.
+// Checks a stored revision, which is the spec of a service, in the same way.
 Outcome<void> check_stored_revision(const std::string& uid, const std::string& spec);
 
 }  // namespace carve::controller

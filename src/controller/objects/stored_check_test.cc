@@ -14,14 +14,14 @@ Object stored(objects::Kind kind, const std::string& spec, const std::string& st
           .status = row_of(kind).read_status(status)};
 }
 
-TEST(StoredCheck, accepts_fields_of_other_versions_and_a_status_that_it_cannot_read) {
+TEST(StoredCheck, accepts_fields_of_other_versions_and_an_unreadable_status) {
   using enum objects::Kind;
   for (const objects::Kind kind : {service, node, pool, queue, job, budget, ray_cluster})
     EXPECT_TRUE(check_stored(stored(kind, R"({"later":[1]})"))) << objects::text_of(kind).kind;
   EXPECT_TRUE(check_stored(stored(queue, "{}", "[1")));
 }
 
-TEST(StoredCheck, rejects_a_spec_that_cannot_be_read) {
+TEST(StoredCheck, rejects_an_unreadable_spec) {
   for (const objects::KindText& kind : objects::kinds)
     for (const char* spec : {"", "[1", "7"}) {
       const auto checked = check_stored(stored(kind.value, spec));
@@ -30,7 +30,7 @@ TEST(StoredCheck, rejects_a_spec_that_cannot_be_read) {
     }
 }
 
-TEST(StoredCheck, rejects_a_spec_whose_amounts_are_none) {
+TEST(StoredCheck, rejects_a_spec_with_invalid_amounts) {
   using enum objects::Kind;
   EXPECT_FALSE(check_stored(stored(service, R"({"gpu":{"memory":"much"}})")));
   EXPECT_FALSE(check_stored(stored(application, R"({"gpu":{"type":"mGPU","compute":"much"}})")));

@@ -55,7 +55,7 @@ Read read_application(const std::string& text, const SubmissionContext& context)
                     .warnings = std::move(service->warnings)};
 }
 
-// Reads a document of a kind that has its own reader and no warnings.
+// Parses a document of a kind that has its own parser and no warnings.
 template <objects::Kind kind, auto reader>
 Read read_plain(const std::string& text, const SubmissionContext&) {
   auto document = reader(text);
@@ -93,7 +93,7 @@ Read read_node(const std::string& text, const SubmissionContext&) {
   return out;
 }
 
-// Gives the fields the names of the user's document.
+// Renames the fields in errors to those of the user's document.
 FieldErrors in_users_words(FieldErrors errors, std::span<const std::string_view> dialects_of_text,
                            const std::string& text) {
   for (api::FieldError& error : errors)
@@ -122,7 +122,7 @@ Read read_manifest(const std::string& text, const SubmissionContext& context) {
   return of_service(std::move(manifest->service), std::move(manifest->warnings));
 }
 
-// A document of another system is kept byte for byte.
+// Stores a document of another system byte for byte.
 void keep_written(const std::string& written, Submission& submission) {
   submission.form.source.document = written;
   submission.spec = submission.form;
@@ -130,7 +130,7 @@ void keep_written(const std::string& written, Submission& submission) {
 
 using Reader = Read (*)(const std::string&, const SubmissionContext&);
 
-// Returns a text field at the top of the JSON document, or an empty string if it is missing.
+// Returns a top-level text field of the JSON document, or an empty string if it is missing.
 std::string top_text(const std::string& text, const char* field) {
   const auto document = api::parse(text);
   return document ? dialects::text_member(*document, field) : "";
@@ -150,7 +150,8 @@ Read refuse_kind(const std::string& text, const SubmissionContext&) {
                        fmt::join(known, ", "))}});
 }
 
-// A document of another API may have a kind of the same name, such as Job, but none of Carve's fields.
+// Rejects a document of another API that has a kind of the same name, such as Job, but none of Carve's
+// fields.
 Read refuse_version(const std::string& text, const SubmissionContext&) {
   const std::string version = top_text(text, "apiVersion");
   return tl::unexpected(FieldErrors{
@@ -175,12 +176,13 @@ constexpr std::pair<Kind, Reader> readers[] = {
 };
 static_assert(std::size(readers) == std::size(objects::kinds));
 
-// Returns the reader of a document in Carve's own form, by its kind.
+// Returns the reader for the kind of a document in Carve's own form.
 Reader reader_of_kind(const std::string& text) {
   const std::string kind = kind_in(text);
   for (const auto& [value, reader] : readers) {
     if (objects::text_of(value).kind != kind) continue;
-    const bool checks_version = reader == read_service || reader == read_application;  // With their fields.
+    const bool checks_version =
+        reader == read_service || reader == read_application;  // These two check it with their other fields.
     return checks_version || top_text(text, "apiVersion") == objects::api_version ? reader : refuse_version;
   }
   return refuse_kind;
@@ -206,8 +208,8 @@ struct ReadManifest {
   dialects::PodFace pod;
 };
 
-// A cluster's Service does not become an object: it sets the port of the workload whose pods its selector
-// matches.
+// Applies a Kubernetes Service, which does not become an object: it sets the port of the workload whose pods
+// its selector matches.
 Result<void, FieldErrors> give_port(const std::string& text, const std::vector<ReadManifest>& manifests,
                                     std::vector<Submission>& to) {
   const auto address = dialects::read_cluster_service(text);
@@ -253,8 +255,8 @@ Result<void, FieldErrors> give_port(const std::string& text, const std::vector<R
 
 using Documents = std::vector<yaml::SourceDocument>;
 
-// Adds the document, or the items of a list: a Kubernetes list (kind: List), or one printed by `carve get
-// -o yaml`.
+// Adds the document, or the items if it is a list: a Kubernetes list (kind: List) or one printed by `carve
+// get -o yaml`.
 void add_items(yaml::SourceDocument document, size_t number, Documents& out, FieldErrors& errors) {
   const auto list = api::parse(document.json);
   const bool has_items = list && list->is_object() && list->contains("items") && (*list)["items"].is_array();
@@ -300,7 +302,7 @@ Result<std::vector<Submission>, FieldErrors> read_submissions(std::string_view t
   if (!documents) return tl::unexpected(documents.error());
   std::vector<Submission> out;
   std::vector<ReadManifest> manifests;
-  std::vector<size_t> addresses;  // Documents of a cluster's kind Service.
+  std::vector<size_t> addresses;  // Indices of documents of the Kubernetes kind Service.
   FieldErrors errors;
   const auto add_errors = [&](size_t i, FieldErrors wrong) {
     for (api::FieldError& error : wrong) {
@@ -321,7 +323,8 @@ Result<std::vector<Submission>, FieldErrors> read_submissions(std::string_view t
       add_errors(i, std::move(read.error()));
     }
   }
-  // The order of the documents does not matter, and an invalid workload is not reported as missing.
+  // Services are applied last, so that the order of the documents does not matter, and only without errors,
+  // so that an invalid workload is not also reported as missing.
   if (errors.empty())
     for (const size_t i : addresses)
       if (auto given = give_port((*documents)[i].json, manifests, out); !given)

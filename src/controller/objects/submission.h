@@ -1,5 +1,4 @@
-// The documents that a user applied, parsed and checked: the desired objects. Pure: texts go in, values or
-// errors come out.
+// The documents that a user applied, parsed and checked: the desired objects. All functions are pure.
 #pragma once
 
 #include <functional>
@@ -16,11 +15,11 @@
 
 namespace carve::controller {
 
-// The forms of documents. "auto" decides for each document by its fields; "ack", "vke", "hami" and
-// "kubernetes" are Kubernetes manifests.
+// The dialects of documents. "auto" detects the dialect of each document by its fields; "ack", "vke", "hami"
+// and "kubernetes" are Kubernetes manifests.
 inline constexpr std::string_view dialects[] = {"auto", "carve", "eas", "ack", "vke", "hami", "kubernetes"};
 
-// Context that the documents lack: the nodes of the pool that each document names.
+// Context that is not in the documents: the nodes of the pool that each document names.
 struct PoolContext {
   dialects::EasContext eas;
   dialects::ApplicationContext application;
@@ -36,8 +35,8 @@ struct SubmissionContext {
 struct Submission {
   objects::Kind kind = objects::Kind::service;
   objects::Metadata metadata;
-  TypedJson spec;             // The kind's spec; for a node its changes (objects::NodePatchSpec).
-  objects::ServiceSpec form;  // The service that it runs as.
+  TypedJson spec;             // The kind's spec; for a node, its changes (objects::NodePatchSpec).
+  objects::ServiceSpec form;  // The service that runs for it.
   std::vector<std::string> warnings;
 };
 

@@ -17,7 +17,7 @@ spec: {run: {command: [serve]}}
 )";
 constexpr const char* eas = R"({"metadata":{"name":"b"},"containers":[{"command":"serve"}]})";
 
-TEST(Submission, the_dialect_of_each_document_is_seen) {
+TEST(Submission, detects_the_dialect_of_each_document) {
   const auto both = read_submissions(std::string(ours) + "---\n" + eas + "\n", "auto", {});
   ASSERT_TRUE(both) << both.error().front().message;
   ASSERT_EQ(both->size(), 2u);
@@ -26,7 +26,7 @@ TEST(Submission, the_dialect_of_each_document_is_seen) {
   EXPECT_EQ((*both)[1].form.source.dialect, "eas");
 }
 
-TEST(Submission, a_document_of_another_api_is_refused_before_its_fields) {
+TEST(Submission, rejects_a_document_of_another_api_before_checking_its_fields) {
   const auto message = [](const std::string& text) {
     const auto read = read_submissions(text, "auto", {});
     return read ? "" : read.error().front().message;
@@ -38,7 +38,7 @@ TEST(Submission, a_document_of_another_api_is_refused_before_its_fields) {
               fmt::format("apiVersion: is required; a Carve {} has carve.dev/v1", kind));
 }
 
-// Documents of a cluster: a Deployment whose pods have the label app: APP, and a Service that selects them.
+// Kubernetes documents: a Deployment whose pods have the label app: APP, and a Service that selects them.
 std::string deployment(const std::string& name, const std::string& app, const std::string& command = "serve",
                        unsigned replicas = 1, const std::string& space = "default") {
   return fmt::format(
@@ -57,7 +57,7 @@ std::string address(const std::string& name, const std::string& selector,
       name, selector, port, more);
 }
 
-TEST(Submission, a_service_of_a_cluster_gives_its_port_to_the_workload_that_it_selects) {
+TEST(Submission, applies_the_port_of_a_kubernetes_service_to_the_workload_that_it_selects) {
   const std::string llm = deployment("llm", "llm"), other = deployment("other", "other");
   for (const std::string& text : {llm + other + address("llm-service", "app: llm"),
                                   address("other", "app: llm, tier: web") + other + llm,
@@ -71,7 +71,7 @@ TEST(Submission, a_service_of_a_cluster_gives_its_port_to_the_workload_that_it_s
   EXPECT_TRUE(read_submissions(llm + address("a", "app: llm"), "kubernetes", {}));
 }
 
-TEST(Submission, the_port_at_which_the_program_listens_is_kept) {
+TEST(Submission, keeps_the_port_on_which_the_program_listens) {
   const auto target = [](const std::string& port, const std::string& command) {
     const auto read =
         read_submissions(deployment("a", "a", command) + address("a", "app: a", port), "auto", {});
@@ -87,7 +87,7 @@ TEST(Submission, the_port_at_which_the_program_listens_is_kept) {
   EXPECT_EQ(target("port: 8000", "serve $PORTS $PORT_NUMBER"), 8000u);
 }
 
-TEST(Submission, a_service_of_a_cluster_that_serves_nothing_is_refused_by_its_field) {
+TEST(Submission, rejects_a_kubernetes_service_without_an_effect_by_its_field) {
   const std::string two = deployment("a", "a") + deployment("b", "b");
   const std::tuple<std::string, const char*, const char*> rows[] = {
       {two + address("a", "app: c"), "spec.selector", "the Service 'a' selects the pods of no Deployment"},
@@ -118,7 +118,7 @@ TEST(Submission, a_service_of_a_cluster_that_serves_nothing_is_refused_by_its_fi
                    HasSubstr("Service a: spec.sessionAffinity has no effect here")}));
 }
 
-TEST(Submission, an_error_names_the_field_that_the_user_wrote) {
+TEST(Submission, names_the_field_that_the_user_wrote_in_errors) {
   const auto first = [](const std::string& text) {
     const auto read = read_submissions(text, "auto", {});
     return read ? api::FieldError() : read.error().front();
@@ -134,7 +134,7 @@ TEST(Submission, an_error_names_the_field_that_the_user_wrote) {
   EXPECT_EQ(in_manifest.field, "spec.containers[1].env.CUDA_VISIBLE_DEVICES");
 }
 
-TEST(Submission, compose_files_and_helm_values_are_named) {
+TEST(Submission, recognizes_compose_files_and_helm_values) {
   for (const char* dialect : {"auto", "eas", "kubernetes"}) {
     const auto read = read_submissions("services: {model: {image: x}}\n", dialect, {});
     ASSERT_FALSE(read);
@@ -143,7 +143,7 @@ TEST(Submission, compose_files_and_helm_values_are_named) {
   }
 }
 
-TEST(Submission, one_wrong_document_rejects_all_and_is_named) {
+TEST(Submission, rejects_all_documents_and_names_the_invalid_one) {
   const auto read = read_submissions(std::string(ours) + "---\n" + ours + "---\nkind: Task\n", "auto", {});
   ASSERT_FALSE(read);
   std::string all;
@@ -152,7 +152,7 @@ TEST(Submission, one_wrong_document_rejects_all_and_is_named) {
   EXPECT_FALSE(read_submissions("", "auto", {}));
 }
 
-TEST(Submission, a_list_is_its_items) {
+TEST(Submission, replaces_a_list_by_its_items) {
   const std::string item = R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"b"},
     "spec":{"containers":[{"command":["serve"]}]}})";
   for (const std::string head : {R"("apiVersion":"v1","kind":"List",)", R"("metadata":{"continue":""},)"}) {
@@ -168,14 +168,14 @@ TEST(Submission, a_list_is_its_items) {
   EXPECT_EQ(read_submissions(R"({"items":[]})", "auto", {}).error().front().message, "there is no document");
 }
 
-TEST(Submission, a_carve_document_without_its_kind_is_not_taken_for_pai_eas) {
+TEST(Submission, does_not_mistake_a_carve_document_without_kind_for_pai_eas) {
   const auto read = read_submissions("metadata: {name: a}\nspec: {replicas: 1}\n", "auto", {});
   ASSERT_FALSE(read);
   EXPECT_THAT(read.error().front().message,
               HasSubstr("kind: is required; the kinds are Service, Application"));
 }
 
-TEST(Submission, a_document_of_another_system_is_kept_byte_for_byte) {
+TEST(Submission, keeps_a_document_of_another_system_byte_for_byte) {
   const std::string manifest =
       "# For the night.\napiVersion: v1\nkind: Pod\nmetadata: {name: b}   # a comment\n"
       "spec: {containers: [{command: [serve]}]}\n";
@@ -189,7 +189,7 @@ TEST(Submission, a_document_of_another_system_is_kept_byte_for_byte) {
   EXPECT_EQ(yaml::json_of(manifest).front(), '{');
 }
 
-TEST(Submission, an_unknown_field_hides_no_other_error) {
+TEST(Submission, reports_all_other_errors_next_to_an_unknown_field) {
   const auto fields = [](const char* document) {
     std::vector<std::string> out;
     const auto read = read_submissions(document, "auto", {});
@@ -212,7 +212,7 @@ TEST(Submission, an_unknown_field_hides_no_other_error) {
       UnorderedElementsAre("spec.typ", "spec.type"));
 }
 
-TEST(Submission, applications_and_manifests_run_as_services) {
+TEST(Submission, runs_applications_and_manifests_as_services) {
   const auto read = read_submissions(
       "apiVersion: carve.dev/v1\nkind: Application\nmetadata: {name: a}\n"
       "spec: {gpu: {type: mGPU, memory: 4096, compute: 0.30}, run: {command: [serve]}}\n"

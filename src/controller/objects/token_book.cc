@@ -92,8 +92,8 @@ std::vector<Token> TokenBook::list() const {
 std::optional<http::Caller> TokenBook::caller(std::string_view text, int64_t now_ns) const {
   const std::string hash = sha256_hex(text);
   const MutexLock lock(mutex_);
-  // The hash of an unknown token reveals nothing about a known one, so the comparison need not take constant
-  // time.
+  // The comparison need not take constant time, because the hash of an unknown token reveals nothing about a
+  // known one.
   const auto found = std::ranges::find_if(tokens_, [&](const auto& t) { return t.second.sha256 == hash; });
   if (found == tokens_.end()) return std::nullopt;
   const Token& token = found->second;

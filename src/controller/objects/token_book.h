@@ -1,5 +1,6 @@
-// The tokens of callers over TCP. A token is `carve_` and 43 characters (32 random bytes in base64url). Only
-// its SHA-256 is kept, so a stolen database contains no usable token. A token has a role and an account.
+// The tokens of callers over TCP. A token is `carve_` followed by 43 characters (32 random bytes in
+// base64url). Only its SHA-256 is stored, so a stolen database contains no usable token. A token has a role
+// and an account.
 #pragma once
 
 #include <functional>
@@ -32,7 +33,7 @@ struct Token {
 std::string_view text(http::Role);
 std::optional<http::Role> parse_role(std::string_view);
 
-// Destination of written tokens. Each call is one transaction.
+// The destination of stored tokens. Each call is one transaction.
 class TokenJournal {
  public:
   virtual ~TokenJournal() = default;
@@ -47,11 +48,12 @@ class TokenBook {
  public:
   TokenBook(TokenJournal& journal, std::vector<Token> tokens);
 
-  // Adds the token and returns its text, which is not kept. Fails with already_exists and resource_exhausted.
+  // Adds the token and returns its text, which is not stored. Fails with already_exists or
+  // resource_exhausted.
   Outcome<std::string> add(Token token) EXCLUDES(mutex_);
   Outcome<void> remove(const std::string& name) EXCLUDES(mutex_);
   std::vector<Token> list() const EXCLUDES(mutex_);
-  // Returns the caller with this token, or no value if it is unknown or has expired.
+  // Returns the caller with this token; no value if the token is unknown or has expired.
   std::optional<http::Caller> caller(std::string_view text, int64_t now_ns) const EXCLUDES(mutex_);
 
  private:
@@ -60,8 +62,8 @@ class TokenBook {
   std::map<std::string, Token> tokens_ GUARDED_BY(mutex_);  // Keyed by name.
 };
 
-// Limits attempts with wrong tokens to ten a minute per origin, which is an address or a user of this machine
-// (http::Caller::origin()).
+// Limits attempts with wrong tokens to ten per minute and origin. An origin is an address or a user of this
+// machine (http::Caller::origin()).
 class WrongTokens {
  public:
   static constexpr unsigned max_attempts = 10;

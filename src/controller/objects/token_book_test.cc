@@ -13,7 +13,7 @@ struct TokenJournalFake final : TokenJournal {
 
 constexpr int64_t now = 1'000;
 
-TEST(TokenBook, a_token_is_returned_once_and_names_its_caller) {
+TEST(TokenBook, returns_a_token_once_and_identifies_its_caller) {
   TokenJournalFake journal;
   TokenBook book(journal, {});
   const auto whole = book.add({.name = "ci", .role = http::Role::user, .account = "research"});
@@ -27,12 +27,12 @@ TEST(TokenBook, a_token_is_returned_once_and_names_its_caller) {
   EXPECT_EQ(*caller->token_account(), "research");
   EXPECT_TRUE(caller->may_create());
   EXPECT_FALSE(caller->may_operate());
-  // The next controller has the hash.
+  // The next controller reads the stored hash.
   const TokenBook again(journal, journal.written);
   EXPECT_TRUE(again.caller(*whole, now));
 }
 
-TEST(TokenBook, an_unknown_an_expired_and_a_removed_token_name_no_caller) {
+TEST(TokenBook, does_not_identify_a_caller_by_an_unknown_expired_or_removed_token) {
   TokenJournalFake journal;
   TokenBook book(journal, {});
   const auto whole =
@@ -46,7 +46,7 @@ TEST(TokenBook, an_unknown_an_expired_and_a_removed_token_name_no_caller) {
   EXPECT_EQ(book.remove("ci").error().kind, FailureKind::not_found);
 }
 
-TEST(TokenBook, a_viewer_may_create_nothing_and_two_tokens_differ) {
+TEST(TokenBook, gives_viewers_no_right_to_create_and_makes_unique_tokens) {
   TokenJournalFake journal;
   TokenBook book(journal, {});
   const auto a = book.add({.name = "a", .role = http::Role::viewer, .account = "x"});
@@ -57,7 +57,7 @@ TEST(TokenBook, a_viewer_may_create_nothing_and_two_tokens_differ) {
   EXPECT_EQ(book.add({.name = "a"}).error().kind, FailureKind::already_exists);
 }
 
-TEST(WrongTokens, ten_a_minute_close_an_address_for_the_minute_and_no_other_one) {
+TEST(WrongTokens, block_an_address_after_ten_in_a_minute_and_no_other_address) {
   WrongTokens wrong;
   for (unsigned i = 0; i < WrongTokens::max_attempts; ++i) {
     EXPECT_TRUE(wrong.may_try("10.0.0.1", i));

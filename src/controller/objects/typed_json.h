@@ -1,6 +1,6 @@
-// A spec or a status of an object: a value and its JSON. The text is parsed once, when the object comes from
-// the database or from a request, and written once, when a value is set. Copies share both, which never
-// change.
+// The spec or status of an object: a value and its JSON text. The text is parsed once, when the object is
+// read from the database or a request, and formatted once, when a value is set. Copies share both, which are
+// immutable.
 #pragma once
 
 #include <memory>
@@ -24,8 +24,8 @@ class TypedJson {
     content_ = std::make_shared<ContentOf<T>>(std::move(json), true, std::move(value));
   }
 
-  // Parses a text leniently: fields that T doesn't have are ignored. The JSON stays as it is, byte for byte.
-  // If it cannot be parsed, the value has the defaults.
+  // Parses a text leniently, ignoring fields that T does not have. The JSON is kept byte for byte. If it
+  // cannot be parsed, the value has the defaults.
   template <api::Document T>
   static TypedJson read(std::string json) {
     TypedJson out;
@@ -36,7 +36,7 @@ class TypedJson {
     return out;
   }
 
-  // Returns a text whose type is not known yet. It has no value.
+  // Returns a text whose type is not known yet, without a value.
   static TypedJson unread(std::string json) {
     struct Unknown {};
     TypedJson out;
@@ -47,7 +47,7 @@ class TypedJson {
   const std::string& json() const { return content_ ? content_->json : empty_json(); }
   bool is_readable() const { return !content_ || content_->is_readable; }
 
-  // Returns the value, which must be a T. It lives as long as this object or a copy of it.
+  // Returns the value, which must be a T. It is valid as long as this object or a copy of it lives.
   template <api::Document T>
   const T& as() const {
     static const T defaults{};
@@ -56,14 +56,14 @@ class TypedJson {
     return static_cast<const ContentOf<T>&>(*content_).value;
   }
 
-  // Sets a changed value. If it is the current one, the JSON stays as it was stored.
+  // Sets a changed value. If it equals the current one, the JSON text is kept as it was stored.
   template <api::Document T>
   void set(T value) {
     TypedJson next(std::move(value));
     if (!content_ || !content_->is_readable || api::write(as<T>()) != next.json()) *this = std::move(next);
   }
 
-  // Compares the JSON.
+  // Compares the JSON texts.
   friend bool operator==(const TypedJson& a, const TypedJson& b) {
     return a.content_ == b.content_ || a.json() == b.json();
   }

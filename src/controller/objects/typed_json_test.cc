@@ -17,7 +17,7 @@ TEST(TypedJson, has_the_json_of_its_value) {
   EXPECT_TRUE(spec.is_readable());
 }
 
-TEST(TypedJson, without_a_value_is_an_empty_object_with_the_defaults_of_every_type) {
+TEST(TypedJson, is_an_empty_object_with_the_defaults_of_every_type_if_it_has_no_value) {
   const TypedJson none;
   EXPECT_EQ(none.json(), "{}");
   EXPECT_EQ(none.as<objects::QueueSpec>().gpu, QueueGpu::mgpu);
@@ -25,7 +25,7 @@ TEST(TypedJson, without_a_value_is_an_empty_object_with_the_defaults_of_every_ty
   EXPECT_EQ(none, TypedJson::read<objects::NodeSpec>("{}"));
 }
 
-// A text that an earlier or a later version stored is shown unchanged.
+// A text that an earlier or later version stored is returned unchanged.
 TEST(TypedJson, keeps_a_text_that_was_read_byte_for_byte) {
   const std::string stored = R"({ "later":[1], "weight":2})";
   const TypedJson spec = row_of(objects::Kind::queue).read_spec(stored);
@@ -46,7 +46,7 @@ TEST(TypedJson, keeps_an_unknown_state_when_another_field_changes) {
   EXPECT_NE(status.json().find(R"("phase":"Resting")"), std::string::npos) << status.json();
 }
 
-TEST(TypedJson, that_cannot_be_read_has_the_defaults_and_its_text) {
+TEST(TypedJson, keeps_its_text_and_has_the_defaults_if_it_cannot_be_parsed) {
   for (const char* wrong : {"", "[1", "7", R"({"weight":"x"})"}) {
     const auto spec = TypedJson::read<objects::QueueSpec>(wrong);
     EXPECT_FALSE(spec.is_readable()) << wrong;
@@ -55,7 +55,7 @@ TEST(TypedJson, that_cannot_be_read_has_the_defaults_and_its_text) {
   }
 }
 
-TEST(TypedJson, the_text_changes_with_the_value_only) {
+TEST(TypedJson, changes_its_text_only_with_its_value) {
   const std::string stored = R"({"later":[1],"weight":2})";
   auto spec = TypedJson::read<objects::QueueSpec>(stored);
   auto value = spec.as<objects::QueueSpec>();
@@ -69,13 +69,13 @@ TEST(TypedJson, the_text_changes_with_the_value_only) {
   EXPECT_EQ(wrong.json(), api::write(objects::QueueSpec()));
 }
 
-TEST(TypedJson, copies_share_the_value) {
+TEST(TypedJson, shares_the_value_with_copies) {
   const TypedJson spec = objects::QueueSpec();
   const TypedJson copy = spec;
   EXPECT_EQ(&spec.as<objects::QueueSpec>(), &copy.as<objects::QueueSpec>());
 }
 
-TEST(TypedJson, of_another_type_is_a_broken_invariant) {
+TEST(TypedJson, fails_an_invariant_when_read_as_another_type) {
   const TypedJson spec = objects::QueueSpec();
   EXPECT_DEATH((void)spec.as<objects::NodeSpec>(), "decides the type");
 }

@@ -1,4 +1,4 @@
-// Journals for tests: one that keeps nothing, and one from which a controller restarts.
+// Journals for tests: one that stores nothing, and one from which a controller can restart.
 #pragma once
 
 #include <algorithm>
