@@ -1,4 +1,5 @@
-// The capacity of one pool for the queues: the placement engine over the free capacity of the nodes' devices.
+// The capacity of one pool for its queues: runs the placement engine over the free capacity of the nodes'
+// devices.
 #pragma once
 
 #include <map>
@@ -12,11 +13,11 @@ namespace carve::controller {
 
 class ForecastCapacity final : public workload::Capacity {
  public:
-  // `held_back` has the jobs that a node has just rejected.
+  // `held_back` contains the jobs that a node has just rejected.
   ForecastCapacity(SliceForecast forecast, std::string pool, std::set<uint64_t> held_back)
       : forecast_(std::move(forecast)), pool_(std::move(pool)), held_back_(std::move(held_back)) {}
 
-  // A slice of a job, with what was requested for it.
+  // A slice of a job and its request.
   struct HeldPlace {
     Amounts request;
     ForecastPlace place;

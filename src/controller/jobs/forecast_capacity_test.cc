@@ -9,7 +9,7 @@
 namespace carve::controller {
 namespace {
 
-// A node with two devices of 16 GiB.
+// Returns a node with two devices of 16 GiB.
 SliceForecast two_devices() {
   NoJournal journal;
   ObjectRegistry objects(journal, {}, 0);
@@ -46,7 +46,7 @@ TEST(ForecastCapacity, takes_slices_of_several_sizes_or_none) {
   EXPECT_TRUE(capacity.take(3, slices(4, 50)));
 }
 
-TEST(ForecastCapacity, whole_devices_are_taken_and_released) {
+TEST(ForecastCapacity, takes_and_releases_whole_devices) {
   ForecastCapacity capacity(two_devices(), "", {});
   workload::JobNeed whole{.groups = {{.slices = 2, .amounts = {.exclusive = true}}}};
   EXPECT_TRUE(capacity.take(1, whole));
@@ -57,13 +57,13 @@ TEST(ForecastCapacity, whole_devices_are_taken_and_released) {
   EXPECT_FALSE(capacity.take(3, whole));
 }
 
-TEST(ForecastCapacity, a_job_that_was_refused_a_moment_ago_is_held_back) {
+TEST(ForecastCapacity, holds_back_a_job_that_was_just_rejected) {
   ForecastCapacity capacity(two_devices(), "", {7});
   EXPECT_FALSE(capacity.take(7, slices(1, 5)));
   EXPECT_TRUE(capacity.take(8, slices(1, 5)));
 }
 
-TEST(ForecastCapacity, a_copy_takes_the_same_places_or_none) {
+TEST(ForecastCapacity, takes_the_same_places_in_a_copy_or_none) {
   ForecastCapacity now(two_devices(), "", {});
   ASSERT_TRUE(now.take(1, slices(2, 80)));
   const auto then = now.copy();
@@ -74,7 +74,7 @@ TEST(ForecastCapacity, a_copy_takes_the_same_places_or_none) {
   EXPECT_FALSE(then->take_same(1, now));
 }
 
-TEST(ForecastCapacity, counts_the_slices_that_live_now) {
+TEST(ForecastCapacity, counts_the_live_slices) {
   SliceForecast forecast = two_devices();
   forecast.replace_slices(
       "n1", {{.parts = {{"GPU-00000000-0000-0000-0000-000000000001", uint64_t{16} << 30, 5000}}},

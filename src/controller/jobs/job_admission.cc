@@ -1,5 +1,5 @@
 // The part of the job reconciler that admits jobs: all queues of one pool are decided together
-// (workload/queue.h), over the current free capacity of the nodes' devices.
+// (workload/queue.h), using the current free capacity of the nodes' devices.
 #include <algorithm>
 
 #include "controller/jobs/forecast_capacity.h"
@@ -11,7 +11,7 @@
 
 namespace carve::controller {
 
-// All queues of one pool, in one decision.
+// The state of one decision over all queues of a pool.
 struct JobReconciler::PoolTurn {
   std::vector<workload::Queue> queues;
   std::vector<workload::WaitingJob> waiting;
@@ -20,14 +20,14 @@ struct JobReconciler::PoolTurn {
     ObjectRegistry::Pointer object;
     const CachedJob* known;
   };
-  std::vector<TurnJob> jobs;                         // Keyed by the id that they have in this decision.
+  std::vector<TurnJob> jobs;                         // Indexed by the ids used in this decision.
   std::map<uint64_t, workload::JobNeed> growths;     // Clusters that wait for further workers.
-  std::map<std::string, std::string> held_accounts;  // With the reason.
+  std::map<std::string, std::string> held_accounts;  // The reason, keyed by account.
   std::set<uint64_t> held_back;
-  std::map<uint64_t, std::string> passed_by;             // Why other jobs pass it, by id.
+  std::map<uint64_t, std::string> passed_by;             // Why other jobs may pass a job, keyed by its id.
   std::map<std::string, objects::QueueStatus> statuses;  // Keyed by queue.
 
-  // Returns whether the waiting job keeps no other job waiting, and records why.
+  // Returns whether other jobs may pass this waiting job, and records why.
   bool is_passed_by(uint64_t id, const Object& object, const CachedJob& known) {
     const auto account = held_accounts.find(object.account);
     if (account == held_accounts.end() && known.misfit.empty()) return false;
@@ -42,7 +42,7 @@ using workload::PodId;
 using workload::QueueAction;
 using workload::WaitReason;
 
-// Returns the accounts whose budgets keep new jobs waiting, each with the reason.
+// Returns the accounts whose budgets hold new jobs, each with the reason.
 std::map<std::string, std::string> accounts_on_hold(const ObjectRegistry& objects) {
   std::map<std::string, std::string> out;
   for (const auto& object : objects.list(objects::Kind::budget)) {
@@ -58,8 +58,8 @@ std::map<std::string, std::string> accounts_on_hold(const ObjectRegistry& object
 
 }  // namespace
 
-// Returns the nodes' devices with the slices that live now. The registry's view of a node is only as recent
-// as the last answer of its agent.
+// Returns the nodes' devices with their live slices. The registry's copy of a node is only as recent as its
+// agent's last response.
 SliceForecast JobReconciler::present_forecast() {
   SliceForecast out(objects_);
   for (const auto& node : objects_.list(objects::Kind::node))
@@ -77,9 +77,9 @@ void JobReconciler::add_queue(std::map<std::string, PoolTurn>& pools, const Obje
   pool.statuses.emplace(queue.key.name, objects::QueueStatus{});
 }
 
-// Finds out whether the job fits on empty devices. It may fail to fit: it was accepted while no device was
-// known, or devices were removed. The result holds while the pool's capacity is the same, and is renewed
-// after 10 s because modes and taints of nodes change it too.
+// Determines whether the job fits on empty devices. It may not fit if it was accepted while no device was
+// known, or if devices were removed. The result is valid while the pool's capacity is the same, but at most
+// 10 s, because modes and taints of nodes change it too.
 void JobReconciler::examine_size(CachedJob& known, const SliceForecast& empty, Ns now) const {
   constexpr Ns lifetime = 10 * workload::second_ns;
   const PoolCapacity capacity = empty.capacity(known.form->pool);
@@ -125,7 +125,7 @@ void JobReconciler::add_job(PoolTurn& pool, const ObjectRegistry::Pointer& objec
       {.id = id, .queue = queue, .need = std::move(need), .admitted_at = record->admitted_ns});
 }
 
-// Adds the workers that a running cluster waits for as a job of its own: all of them are admitted, or none.
+// Adds the workers for which a running cluster waits as a job of their own: all of them are admitted or none.
 void JobReconciler::add_growth(PoolTurn& pool, const ObjectRegistry::Pointer& object, const CachedJob& known,
                                Ns now) const {
   const workload::JobNeed& need = known.form->pods.need;
@@ -151,7 +151,8 @@ void JobReconciler::decide_queues(Ns now) {
   JobPositions::ByUid positions;
   const auto queues = objects_.list(objects::Kind::queue);
   if (queues.empty()) return positions_.replace({});
-  // The time since which it waits or runs, and whether it is a cluster that waits for further workers.
+  // Each job with the time since which it has waited or run, and whether it is a cluster that waits for
+  // further workers.
   std::vector<std::tuple<Ns, bool, ObjectRegistry::Pointer>> jobs;
   for (auto& job : queued_objects(objects_)) {
     const JobRecord* const record = records_.find(job->uid);
@@ -189,13 +190,13 @@ void JobReconciler::decide_queues(Ns now) {
   for (auto& [name, pool] : pools) decide(name, pool, forecast, positions, now);
   uint64_t written = 0;
   for (const auto& queue : queues) written += write_queue_status(*queue, pools[pool_of[queue->key.name]]);
-  // Changes of the queues' statuses do not cause another decision. Any other change has a later version.
+  // Changes to the queues' statuses must not trigger another decision. Any other change has a later version.
   if (objects_.version() == decided_version_ + written) decided_version_ += written;
   positions_.replace(std::move(positions));
 }
 
-// Returns where the job's slices are, and where those not granted yet would be placed: both are counted in
-// the forecast.
+// Returns where the job's slices are and where those that are not granted yet would be placed; the forecast
+// counts both.
 std::vector<ForecastCapacity::HeldPlace> JobReconciler::places_of_job(const Object& job,
                                                                       const CachedJob& known,
                                                                       SliceForecast& forecast) const {
@@ -218,7 +219,7 @@ std::vector<ForecastCapacity::HeldPlace> JobReconciler::places_of_job(const Obje
       if (auto place = forecast.place_of(record->second.node, record->second.devices))
         out.push_back({.request = std::move(request), .place = std::move(*place)});
     } else if (record == records.end() || record->second.attempt == 0 || form.job.stays) {
-      missing.push_back(std::move(request));  // Otherwise its slice has ended with its program.
+      missing.push_back(std::move(request));  // Otherwise the slice has ended with its program.
     }
   }
   for (const Amounts& request : missing)

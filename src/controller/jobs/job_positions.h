@@ -1,6 +1,6 @@
 // The position of each waiting job in its queue and why it waits, as of the last decision. It changes for
-// many jobs at a time, so it is not part of their stored status: the API adds it to its responses. The job
-// reconciler writes it, the API's thread reads it.
+// many jobs at a time, so it is not stored in their status; the API adds it to its responses. The job
+// reconciler writes it and the API's thread reads it.
 #pragma once
 
 #include <atomic>
@@ -17,12 +17,12 @@ class JobPositions {
  public:
   using ByUid = std::unordered_map<std::string, JobPosition>;
 
-  // Frees the previous positions outside the lock: there may be 10,000.
+  // Frees the previous positions, of which there may be 10,000, after releasing the lock.
   void replace(ByUid positions) EXCLUDES(mutex_) {
     const os::MutexLock lock(mutex_);
     positions_.swap(positions);
   }
-  // Returns the position of the job with this uid, if it waits.
+  // Returns the position of the job with this uid; no value if it is not waiting.
   std::optional<JobPosition> find(const std::string& uid) const EXCLUDES(mutex_) {
     const os::MutexLock lock(mutex_);
     const auto found = positions_.find(uid);

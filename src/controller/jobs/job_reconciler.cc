@@ -21,12 +21,12 @@ using workload::PodProgram;
 using workload::ProgramState;
 
 constexpr Ns start_patience = 5 * workload::second_ns;  // Time for a supervisor to begin.
-constexpr Ns decision_interval = workload::second_ns;   // While nothing changes.
+constexpr Ns decision_interval = workload::second_ns;   // Used while nothing changes.
 
 PodId id_of(const PodRecord& record) { return {static_cast<PodRole>(record.role), record.index}; }
 
-// A program that was ordered to end has no result, whatever its exit status. A program of a job that stays
-// never ends by itself.
+// A program that was stopped on request has no result, whatever its exit status. A program of a job that
+// stays never ends by itself.
 bool has_failed(const workload::Job& job, const PodRecord& record, const ObservedProgram& program) {
   return program.state == ProgramState::exited &&
          (job.stays || program.is_lost || program.exit_status != 0 || record.terminated_ns != 0);
@@ -113,7 +113,7 @@ JobReconciler::CachedJob* JobReconciler::known_of(const ObjectRegistry::Pointer&
   return known.form ? &known : nullptr;
 }
 
-// Returns whether the job needs no action now: it waits, or it is over and kept.
+// Returns whether the job needs no action now because it is waiting, or has ended and is kept.
 bool JobReconciler::is_idle(const Object& object, const CachedJob& known, Ns now) const {
   if (object.is_ending) return false;
   const JobRecord* const record = records_.find(object.uid);
@@ -165,7 +165,7 @@ void JobReconciler::return_from_drained_nodes(Turn& turn) {
   }
 }
 
-// Gives a cluster its admitted workers: fewer than desired while further ones wait in the queue. If a node
+// Gives a cluster its admitted workers: fewer than desired while further workers wait in the queue. If a node
 // rejects one of the further workers, all of them return to the queue together.
 void JobReconciler::settle_workers(Turn& turn, Ns now) {
   if (!turn.job.stays || turn.record.admitted_ns == 0) return;
@@ -186,7 +186,7 @@ void JobReconciler::settle_workers(Turn& turn, Ns now) {
   turn.job.pods = cluster_pods(turn.known.form->pods.need, admitted);
 }
 
-// The workers that were admitted last are kept for good once all of them have started.
+// The workers that were admitted last become permanent once all of them have started.
 void JobReconciler::end_growth(Turn& turn) {
   if (turn.record.workers_before.empty()) return;
   for (const workload::PodSpec& pod : turn.job.pods) {
@@ -198,7 +198,8 @@ void JobReconciler::end_growth(Turn& turn) {
   done(turn, records_.write(turn.record));
 }
 
-// Repeats the requests whose answer was lost. Returns false if it is unknown whether a slice was granted.
+// Repeats the requests whose response was lost. Returns false if it is still unknown whether a slice was
+// granted.
 bool JobReconciler::settle_requests(Turn& turn) {
   for (PodRecord record : records_.pods(turn.record.uid)) {
     if (!has_request(record) || record.is_granted) continue;
@@ -229,7 +230,7 @@ bool JobReconciler::observe_pod(Turn& turn, PodRecord& record, Ns now) {
   auto program = effects_.program(record.program);
   if (!done(turn, program)) return false;
   if (record.is_granted) {
-    // A slice outlives its agent, so the slices of a node that does not respond are treated as live.
+    // A slice outlives its agent, so the slices of a node whose agent does not respond count as live.
     if (const auto slices = effects_.slices(record.node); slices && !slices->contains(record.program)) {
       forget_slice(record);
       if (program->state == ProgramState::running) done(turn, effects_.kill(record.program));
@@ -337,7 +338,7 @@ bool JobReconciler::is_taken(Turn& turn, const PodRecord& record) {
   return true;
 }
 
-// One rejection in a turn is enough: all slices are then ended.
+// One rejection per turn is enough, because all slices are ended after it.
 void JobReconciler::create_slice(Turn& turn, PodRecord record, Ns now) {
   if (turn.known.refusal && turn.known.refusal->at == now) return;
   if (is_taken(turn, record)) return;
@@ -350,14 +351,14 @@ void JobReconciler::create_slice(Turn& turn, PodRecord record, Ns now) {
   }
   done(turn, granted);
   if (granted.error().kind == FailureKind::unavailable && has_request(record))
-    return;  // It may have been granted.
+    return;  // The slice may have been granted.
   const unsigned times = turn.known.refusal ? turn.known.refusal->times : 0;
   turn.known.refusal = workload::JobObserved::Refusal{.at = now, .times = times + 1};
   turn.known.why_requeued = granted.error().message;
 }
 
-// Requests the slice from one node after the other. The record names the node before the request, so no other
-// node gets a request while this one may have granted the slice.
+// Requests the slice from one node after another. The record names the node before the request is sent, so no
+// other node gets a request while this one may have granted the slice.
 Outcome<void> JobReconciler::grant(Turn& turn, PodRecord& record) {
   const api::SliceRequest request = slice_request(*turn.object, *turn.known.form, record);
   Outcome<void> last = failure(FailureKind::unavailable, "no node was asked");
@@ -408,7 +409,7 @@ void JobReconciler::start(Turn& turn, PodRecord record, unsigned attempt, Ns now
                      .cleanup = std::move(program.cleanup)};
   for (auto& [name, value] : program.env) start.env[name] = std::move(value);
   if (const auto asked = effects_.start(start); !done(turn, asked)) {
-    // It cannot be started: the attempt has failed.
+    // The program cannot be started, so the attempt has failed.
     if (asked.error().kind == FailureKind::unavailable) return;
     ++record.failures;
     turn.known.why_not_started = asked.error().message;

@@ -1,10 +1,10 @@
 // Reconciles jobs with their desired state: decides which waiting jobs their queues admit (workload/queue.h),
 // and for each admitted job observes its pods, calls workload::actions() for the next steps (workload/job.h)
 // and carries them out. The reconciler may be killed between any two steps: a record is written before a
-// slice is requested and before a program is started, and each effect may be repeated.
+// slice is requested or a program is started, and each effect may be repeated.
 //
-// State that the reconciler keeps only in memory is found again after a restart: rejections for lack of
-// capacity, and starts whose supervisor has not begun.
+// Some state is kept only in memory and is rediscovered after a restart: rejections for lack of capacity, and
+// starts whose supervisor has not begun.
 #pragma once
 
 #include <functional>
@@ -25,12 +25,12 @@
 
 namespace carve::controller {
 
-// Returns the jobs and the clusters.
+// Returns all jobs and clusters.
 std::vector<ObjectRegistry::Pointer> queued_objects(const ObjectRegistry&);
 
 class JobReconciler {
  public:
-  // `scripts` is the folder of the scripts that are installed with Carve.
+  // `scripts` is the folder with the scripts that are installed with Carve.
   JobReconciler(ObjectRegistry& objects, JobRecords records, Effects& effects, JobPositions& positions,
                 std::string scripts)
       : objects_(objects),
@@ -39,36 +39,35 @@ class JobReconciler {
         positions_(positions),
         scripts_(std::move(scripts)) {}
 
-  // Compares every job once and carries out its next actions; then admits jobs. `now` is UTC nanoseconds that
-  // are not stepped while the process lives. Returns whether something changed, so that the next turn should
-  // be soon.
+  // Reconciles every job once, then admits jobs. `now` is UTC in nanoseconds; it must not be stepped while
+  // the process lives. Returns whether something changed, so that the next turn should be soon.
   bool reconcile(Ns now);
-  // The two parts of a turn, for a caller that measures the second one. admit() decides the queues after a
+  // The two parts of reconcile(), for callers that measure the second one. admit() decides the queues after a
   // change or once a second, and returns whether it did.
   void serve_jobs(Ns now);
   bool admit(Ns now);
   bool has_changed() const { return changed_; }
-  // Returns whether a record has the program.
+  // Returns whether a record exists for the program.
   bool has_record(const std::string& program) const { return records_.has_pod(program); }
-  // Writes the lost record of a program again, if its job runs.
+  // Rewrites the lost record of a program if its job is running.
   bool adopt(const std::string& program, const ProgramOwner&);
-  // Sets the names that belong to programs without a record; no pod gets one of them.
+  // Sets the predicate for names that belong to programs without a record. No pod gets one of these names.
   void set_taken(std::function<bool(const std::string&)> is_taken) { is_taken_ = std::move(is_taken); }
   JobPositions& positions() { return positions_; }
-  // Returns whether a job has programs or slices. The turns should then follow each other at least ten times
-  // a second, because only a turn sees the end of a program.
+  // Returns whether a job has programs or slices. If so, reconcile() should be called at least ten times a
+  // second, because only it notices the end of a program.
   bool is_busy() const { return is_busy_; }
 
  private:
-  // A job's state that is cached between turns.
+  // The state of a job that is cached between turns.
   struct CachedJob {
     uint32_t generation = 0;
     Result<JobForm, std::string> form = tl::unexpected(std::string());
     std::optional<workload::JobObserved::Refusal> refusal;
     unsigned refusals = 0;  // Consecutive rejected admissions.
-    Ns retry_at = 0;        // It is not admitted before this time.
-    // Why the job does not fit on the empty devices of its pool, or empty if it fits; as of this capacity and
-    // time.
+    Ns retry_at = 0;        // The job is not admitted before this time.
+    // Why the job does not fit on the empty devices of its pool; empty if it fits. Valid for this capacity
+    // and time.
     std::string misfit;
     PoolCapacity misfit_capacity;
     Ns misfit_at = 0;  // 0 if it was never examined.
@@ -76,9 +75,9 @@ class JobReconciler {
     std::string why_not_started;                                  // Why the launcher rejected a program.
     std::map<std::string, std::pair<uint32_t, Ns>> asked_starts;  // Attempt and time, keyed by program.
     bool is_over = false;                                         // It has ended and holds nothing.
-    uint64_t seen_in = 0;                                         // Number of the last turn that saw it.
+    uint64_t seen_in = 0;  // Number of the last turn in which it existed.
   };
-  // One job in one turn.
+  // One job during one turn.
   struct Turn {
     ObjectRegistry::Pointer object;
     CachedJob& known;
@@ -128,7 +127,7 @@ class JobReconciler {
   bool write_queue_status(const Object&, const PoolTurn&);
   SliceForecast present_forecast();
 
-  // Returns false and keeps the message if the step failed.
+  // Returns false and records the message if the step failed.
   template <class T>
   bool done(Turn&, const Outcome<T>&);
 
@@ -139,7 +138,7 @@ class JobReconciler {
   const std::string scripts_;
   std::unordered_map<std::string, CachedJob> known_;  // Keyed by uid.
   uint64_t turns_ = 0;
-  std::optional<SliceForecast> known_nodes_;  // For this turn, if it was needed.
+  std::optional<SliceForecast> known_nodes_;  // Computed at most once per turn.
   std::set<std::string> drained_nodes_;       // Of this turn.
   std::function<bool(const std::string&)> is_taken_;
   bool changed_ = false, is_busy_ = false;

@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A controller over a database, its machine, and a clock. The node has two devices of 16 GiB.
+// A controller with a database, its machine, and a clock. The node has two devices of 16 GiB.
 struct JobStage : StoreStage {
   EffectsFake machine;
   JobPositions positions;
@@ -57,7 +57,7 @@ struct JobStage : StoreStage {
       machine.now += workload::second_ns / 10;
     }
   }
-  // Every running program exits.
+  // Ends every running program.
   void exit_all(uint32_t exit_status) {
     for (auto& [name, program] : machine.programs) machine.end_program(name, exit_status);
   }
@@ -90,9 +90,9 @@ TEST(JobReconciler, runs_each_task_once_in_its_slice_and_ends_the_slices) {
   EXPECT_THAT(s.machine.started_twice, IsEmpty());
 }
 
-TEST(JobReconciler, returns_a_job_to_its_queue_if_a_node_refuses_one_of_its_slices) {
+TEST(JobReconciler, returns_a_job_to_its_queue_if_a_node_rejects_one_of_its_slices) {
   JobStage s;
-  s.machine.capacity = 2;  // The forecast does not know this limit.
+  s.machine.capacity = 2;  // The forecast does not include this limit.
   s.submit("a", 3);
   s.turn(6);
   EXPECT_EQ(text(s.status("a").phase), "Queued");
@@ -105,7 +105,7 @@ TEST(JobReconciler, returns_a_job_to_its_queue_if_a_node_refuses_one_of_its_slic
   EXPECT_THAT(s.machine.live, testing::SizeIs(3));
 }
 
-TEST(JobReconciler, says_where_each_waiting_job_is_and_what_the_devices_lack) {
+TEST(JobReconciler, reports_the_position_of_each_waiting_job_and_what_the_devices_lack) {
   JobStage s;
   s.machine.device = two_devices_of_16_gib().devices[0].uuid;
   s.submit("r", 3);  // 30 % each: three fit on a device.
@@ -126,10 +126,10 @@ TEST(JobReconciler, says_where_each_waiting_job_is_and_what_the_devices_lack) {
   EXPECT_EQ(s.positions.size(), 0u);
 }
 
-TEST(JobReconciler, a_job_that_fits_on_no_empty_device_keeps_no_other_job_waiting) {
+TEST(JobReconciler, lets_jobs_pass_a_job_that_fits_on_no_empty_device) {
   JobStage s;
   ASSERT_TRUE(s.objects->remove({objects::Kind::node, "default", "n1"}));
-  s.submit("large", 7);  // Accepted, because no device is known; six fit.
+  s.submit("large", 7);  // Accepted because no device is known; only six fit.
   s.submit("b", 1);
   s.turn(3);
   s.add({.key = {objects::Kind::node, "default", "n1"}, .uid = "n1", .status = two_devices_of_16_gib()});
@@ -137,7 +137,7 @@ TEST(JobReconciler, a_job_that_fits_on_no_empty_device_keeps_no_other_job_waitin
   EXPECT_EQ(text(s.status("b").phase), "Running");
   ASSERT_TRUE(s.positions.find("1-large"));
   EXPECT_THAT(s.positions.find("1-large")->reason, HasSubstr("all devices have room for 6 of the job's 7"));
-  // A node that comes later has room for it.
+  // A node that is added later has room for it.
   objects::NodeStatus second = two_devices_of_16_gib();
   for (auto& device : second.devices) device.uuid.back() += 4;
   s.machine.nodes.push_back("n2");
@@ -146,7 +146,7 @@ TEST(JobReconciler, a_job_that_fits_on_no_empty_device_keeps_no_other_job_waitin
   EXPECT_EQ(text(s.status("large").phase), "Running");
 }
 
-TEST(JobReconciler, a_deleted_job_has_the_phase_deleting) {
+TEST(JobReconciler, shows_a_deleted_job_in_the_phase_deleting) {
   JobStage s;
   s.submit("a", 1);
   s.turn(4);
@@ -162,7 +162,7 @@ TEST(JobReconciler, a_deleted_job_has_the_phase_deleting) {
   EXPECT_FALSE(s.objects->find(JobStage::key("a"))) << "killed after its grace period";
 }
 
-TEST(JobReconciler, starts_a_failed_task_again_and_ends_the_others_if_it_fails_too_often) {
+TEST(JobReconciler, restarts_a_failed_task_and_ends_the_others_if_it_fails_too_often) {
   JobStage s;
   s.submit("a", 2, 1);
   s.turn(4);
@@ -205,7 +205,7 @@ TEST(JobReconciler, returns_a_job_to_its_queue_if_its_node_is_drained) {
   EXPECT_EQ(text(s.status("a").phase), "Succeeded");
 }
 
-TEST(JobReconciler, a_job_whose_program_cannot_be_started_fails_with_the_reason) {
+TEST(JobReconciler, fails_a_job_whose_program_cannot_be_started_with_the_reason) {
   JobStage s;
   s.machine.refuses_start = "this machine has no user with the uid 7";
   s.submit("a", 1, 1);
@@ -215,7 +215,7 @@ TEST(JobReconciler, a_job_whose_program_cannot_be_started_fails_with_the_reason)
   EXPECT_THAT(s.machine.live, IsEmpty());
 }
 
-TEST(JobReconciler, a_slice_that_a_user_ended_fails_its_task) {
+TEST(JobReconciler, fails_the_task_whose_slice_a_user_ended) {
   JobStage s;
   s.submit("a", 1);
   s.turn(4);
@@ -225,7 +225,7 @@ TEST(JobReconciler, a_slice_that_a_user_ended_fails_its_task) {
   EXPECT_EQ(s.status("a").exit_status, 137u);
 }
 
-TEST(JobReconciler, asks_again_for_a_slice_whose_answer_was_lost) {
+TEST(JobReconciler, repeats_the_request_of_a_slice_whose_response_was_lost) {
   JobStage s;
   s.machine.loses_answers = true;
   s.submit("a", 2);
@@ -237,8 +237,9 @@ TEST(JobReconciler, asks_again_for_a_slice_whose_answer_was_lost) {
   EXPECT_THAT(s.machine.live, testing::SizeIs(2));
 }
 
-// The controller is killed at each of its calls, before or after the call's effect: the same end state.
-TEST(JobReconciler, that_is_killed_at_any_call_ends_in_the_same_state) {
+// The controller is killed before or after the effect of each of its calls, and always reaches the same end
+// state.
+TEST(JobReconciler, reaches_the_same_state_if_killed_at_any_call) {
   for (const bool has_effect : {false, true})
     for (int calls = 0; calls < 14; ++calls) {
       SCOPED_TRACE(fmt::format("killed after {} calls, effect {}", calls, has_effect));
@@ -270,7 +271,7 @@ TEST(JobReconciler, that_is_killed_at_any_call_ends_in_the_same_state) {
     }
 }
 
-TEST(JobReconciler, keeps_a_cluster_whose_slices_have_their_own_sizes_until_it_is_deleted) {
+TEST(JobReconciler, keeps_a_cluster_whose_slices_differ_in_size_until_it_is_deleted) {
   JobStage s;
   const ObjectKey key{objects::Kind::ray_cluster, "default", "c"};
   const objects::RayClusterSpec spec{.queue = "q",
@@ -289,7 +290,7 @@ TEST(JobReconciler, keeps_a_cluster_whose_slices_have_their_own_sizes_until_it_i
   EXPECT_EQ(s.machine.live.at("c-worker-1").memory_bytes, (8192_MiB).count);
   EXPECT_EQ(s.machine.live.at("c-worker-1").share_bp, 5000u);
   s.restart();
-  s.machine.end_program("c-worker-1", 0);  // An exit with status 0 does not end the cluster either.
+  s.machine.end_program("c-worker-1", 0);  // Even exit status 0 does not end the cluster.
   s.turn(4);
   EXPECT_EQ(text(status().phase), "Starting");
   EXPECT_THAT(status().reason, testing::MatchesRegex("worker 1 ended: .*; it is started again"));
@@ -309,8 +310,8 @@ TEST(JobReconciler, keeps_a_cluster_whose_slices_have_their_own_sizes_until_it_i
   EXPECT_THAT(s.machine.started_twice, IsEmpty());
 }
 
-// A cluster with a group of small and a group of large workers; three small ones fit on a device by their
-// share.
+// A cluster with a group of small and a group of large workers; the shares allow three small workers per
+// device.
 struct ClusterStage : JobStage {
   const ObjectKey cluster{objects::Kind::ray_cluster, "default", "c"};
 
@@ -344,7 +345,7 @@ struct ClusterStage : JobStage {
   uint32_t attempt(const std::string& program) const { return machine.programs.at(program).seen.attempt; }
 };
 
-TEST(JobReconciler, gives_a_cluster_more_and_fewer_workers_while_the_others_run_on) {
+TEST(JobReconciler, adds_and_removes_workers_of_a_cluster_while_the_others_keep_running) {
   ClusterStage s(1, 1);
   s.turn(4);
   EXPECT_THAT(s.slices(), ElementsAre("c-worker-0", "c-worker-1"));
@@ -369,10 +370,10 @@ TEST(JobReconciler, gives_a_cluster_more_and_fewer_workers_while_the_others_run_
   EXPECT_THAT(s.machine.granted_twice, IsEmpty());
 }
 
-TEST(JobReconciler, lets_further_workers_of_a_cluster_wait_in_their_queue_all_or_none) {
+TEST(JobReconciler, queues_further_workers_of_a_cluster_together) {
   ClusterStage s(1, 1);
   s.turn(4);
-  s.scale(8, 1);  // The machine's slices are on no device of the forecast, which has room for six.
+  s.scale(8, 1);  // The forecast does not count the machine's slices and has room for six.
   s.turn(4);
   EXPECT_THAT(s.slices(), testing::SizeIs(2)) << "none of the seven";
   EXPECT_EQ(text(s.cluster_status().phase), "Running");
@@ -391,10 +392,10 @@ TEST(JobReconciler, lets_further_workers_of_a_cluster_wait_in_their_queue_all_or
   EXPECT_EQ(s.positions.size(), 0u);
 }
 
-TEST(JobReconciler, gives_further_workers_back_if_a_node_refuses_one_of_them) {
+TEST(JobReconciler, returns_all_further_workers_if_a_node_rejects_one_of_them) {
   ClusterStage s(1, 1);
   s.turn(4);
-  s.machine.capacity = 3;  // The forecast does not know this limit.
+  s.machine.capacity = 3;  // The forecast does not include this limit.
   s.scale(3, 1);
   s.turn(5);
   EXPECT_THAT(s.slices(), ElementsAre("c-worker-0", "c-worker-1"));
@@ -407,8 +408,8 @@ TEST(JobReconciler, gives_further_workers_back_if_a_node_refuses_one_of_them) {
   EXPECT_THAT(s.machine.started_twice, IsEmpty());
 }
 
-// The controller is killed at each of its calls while the cluster gets more workers, then fewer.
-TEST(JobReconciler, that_is_killed_while_a_cluster_changes_ends_in_the_same_state) {
+// The controller is killed at each of its calls while the cluster gets more workers and then fewer.
+TEST(JobReconciler, reaches_the_same_state_if_killed_while_a_cluster_changes) {
   for (const bool has_effect : {false, true})
     for (int calls = 0; calls < 16; ++calls) {
       SCOPED_TRACE(fmt::format("killed after {} calls, effect {}", calls, has_effect));
@@ -436,7 +437,7 @@ TEST(JobReconciler, that_is_killed_while_a_cluster_changes_ends_in_the_same_stat
     }
 }
 
-TEST(JobReconciler, removes_a_job_after_its_time_with_its_programs) {
+TEST(JobReconciler, removes_a_finished_job_and_its_programs_after_its_time_to_live) {
   JobStage s;
   s.submit("a", 1);
   s.turn(4);

@@ -1,5 +1,5 @@
-// The job reconciler's records, in memory and in controller.db. A record is written before it is visible. One
-// thread uses them.
+// The job reconciler's records, in memory and in controller.db. A record is stored before it is visible. Used
+// by one thread.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace carve::controller {
 
-// Returns how many workers of each group a cluster may have now: the admitted number, at most the desired
+// Returns how many workers of each group a cluster may have now: the admitted number, but at most the desired
 // number.
 std::vector<uint32_t> admitted_workers(const JobRecord&, const std::vector<uint32_t>& wanted);
 std::string workers_text(const std::vector<uint32_t>& workers);
@@ -20,9 +20,9 @@ class JobRecords {
  public:
   static Outcome<JobRecords> read(ControllerStore&);
 
-  // Returns the record of a job; a new one if it has none.
+  // Returns the job's record, or a new one if it has none.
   JobRecord job(const std::string& uid) const;
-  // Returns null if the job has none. The record is valid until the next write.
+  // Returns null if the job has no record. The record is valid until the next write.
   const JobRecord* find(const std::string& uid) const;
   std::vector<PodRecord> pods(const std::string& uid) const;  // Ordered by name.
   bool has_pods(const std::string& uid) const;
@@ -32,7 +32,7 @@ class JobRecords {
   Outcome<void> write(const JobRecord&);
   Outcome<void> write(const PodRecord&);
   Outcome<void> remove(const PodRecord&);
-  // Forgets a job that was removed from the database.
+  // Drops the records of a job that was removed from the database.
   void forget(const std::string& uid);
 
  private:

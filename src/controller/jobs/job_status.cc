@@ -26,7 +26,8 @@ PodState state_of(const PodRecord& pod, const ObservedProgram& program) {
   return pod.is_granted ? granted : waiting;
 }
 
-// Returns how the program ended. The slice's addition to it (exit_of) is kept when the slice has ended.
+// Returns how the program ended. What the slice added to the text (exit_of) is kept after the slice has
+// ended.
 std::string kept_exit(const objects::PodStatus& now, const std::vector<objects::PodStatus>& before) {
   for (const objects::PodStatus& pod : before)
     if (pod.role == now.role && pod.index == now.index && pod.attempt == now.attempt &&
@@ -74,7 +75,8 @@ std::string failed_pods(const JobStatusInput& in, const objects::JobStatus& stat
   return in.why_not_started.empty() ? "its programs were stopped" : in.why_not_started;
 }
 
-// Returns which programs of a Ray cluster have ended; each is restarted until the cluster is deleted.
+// Returns a message about the programs of a Ray cluster that have ended; each is restarted until the cluster
+// is deleted.
 std::string restarting_pods(const objects::JobStatus& status) {
   std::string out;
   for (const objects::PodStatus& pod : status.pods)
@@ -123,7 +125,7 @@ objects::JobStatus job_status(const JobStatusInput& in, objects::JobStatus befor
   const bool is_shown = has_head && in.form.spec.engine == JobEngine::ray;
   out.dashboard = is_shown ? fmt::format("http://127.0.0.1:{}", in.record.port) : "";
   out.dashboard_token = is_shown ? in.record.secret : "";
-  // Programs that are stopped because the job has an end keep the state that they had at that time.
+  // Programs that are stopped because the job has ended keep the state that they had at that time.
   std::vector<objects::PodStatus> pods;
   for (const workload::PodSpec& spec : in.job.pods) {
     pods.push_back(pod_status(in, spec.id));

@@ -1,4 +1,4 @@
-// The status of a Job object. Pure.
+// Computes the status of a Job object. A pure function.
 #pragma once
 
 #include <map>
@@ -17,12 +17,12 @@ struct JobStatusInput {
   const workload::JobObserved& observed;
   const std::map<workload::PodId, PodRecord>& pods;
   const std::map<workload::PodId, ObservedProgram>& programs;
-  std::string problem;  // A step that failed; empty if none did.
+  std::string problem;  // The failed step; empty if none failed.
   std::string why_requeued;
   std::string why_not_started;
 };
 
-// `before` is the stored status, whose warnings and derived parameters are kept.
+// `before` is the stored status, from which warnings and derived parameters are kept.
 objects::JobStatus job_status(const JobStatusInput&, objects::JobStatus before);
 
 }  // namespace carve::controller
