@@ -49,7 +49,7 @@ bool is_prepaid(const ObjectRegistry& objects, const std::string& queue) {
   return object && queue_spec(*object).billing == QueueBilling::prepaid;
 }
 
-// Copies the records of these nodes. A node that does not respond is logged once, until it responds.
+// Copies the records of these nodes. A node that does not respond is logged once until it responds again.
 void copy_from(UsageStore& store, const std::vector<NodeAddress>& nodes, const ObjectRegistry& objects,
                std::set<std::string>& silent) {
   for (const NodeAddress& node : nodes) {
@@ -65,15 +65,15 @@ void copy_from(UsageStore& store, const std::vector<NodeAddress>& nodes, const O
   }
 }
 
-// Copies before an invoice, so that it includes recent grants. A node that did not respond last time is left
-// to the next round, because it could delay the invoice beyond the client's patience.
+// Copies before an invoice, so that it includes recent grants. Skips nodes that did not respond last time,
+// because they could delay the invoice beyond the client's timeout.
 void copy_from_answering(UsageStore& store, std::vector<NodeAddress> nodes, const ObjectRegistry& objects,
                          std::set<std::string>& silent) {
   std::erase_if(nodes, [&](const NodeAddress& node) { return silent.contains(node.name); });
   copy_from(store, nodes, objects, silent);
 }
 
-// Writes the usage of each budget.
+// Writes the current usage of each budget.
 void compare_budgets(UsageStore& store, ObjectRegistry& objects) {
   const ledger::Stamp now = stamp_now();
   const UtcMonth month = month_of(now.utc_ns);
@@ -127,7 +127,7 @@ http::Response response_of(const Outcome<api::Bill>& bill, BillForm form, const 
 
 }  // namespace
 
-// usage.db, which is opened when it is first needed, and the thread's state between two copies.
+// usage.db, which is opened when it is first needed, and the state that the thread keeps between two copies.
 struct BillingThread::Books {
   explicit Books(std::string where) : path(std::move(where)) {}
 

@@ -26,9 +26,10 @@ class BillingThread {
 
   using Answer = std::function<void(http::Response)>;
   // Computes an invoice and passes it to `answer` on the loop, unless the returned value is destroyed first.
-  // Rejects the request if `max_waiting_invoices` wait.
+  // Rejects the request if `max_waiting_invoices` invoices are already waiting.
   std::shared_ptr<void> ask(BillQuery, bill::Tariffs, BillForm, Answer);
-  // Returns the GPU-hours of the job or cluster with this uid as of the last copy, if it was admitted.
+  // Returns the GPU-hours of the job or cluster with this uid as of the last copy; no value if it was never
+  // admitted.
   std::optional<JobHours> hours(const std::string& uid) const { return hours_.find(uid); }
 
   static constexpr size_t max_waiting_invoices = 16;
@@ -43,7 +44,7 @@ class BillingThread {
   ObjectRegistry& objects_;
   KnownJobHours hours_;
   const std::unique_ptr<Books> books_;
-  os::Worker worker_;  // Last: it uses the others.
+  os::Worker worker_;  // Declared last because its thread uses the other members.
 };
 
 }  // namespace carve::controller

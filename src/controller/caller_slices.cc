@@ -17,7 +17,8 @@ namespace {
 constexpr int64_t patience_ns = os::second;
 constexpr int64_t look_interval_ns = 100 * os::millisecond;
 
-// Returns the slice in the agent's answer, empty for none; no value if the agent does not know.
+// Returns the slice in the agent's answer, or an empty string if the process is in no slice; no value if the
+// agent does not know.
 std::optional<std::string> slice_in(const std::optional<std::string>& body) {
   auto document = api::read<api::ProcessSlice>(body.value_or(""), api::Reading::lenient);
   return document ? std::optional(std::move(document->slice)) : std::nullopt;
@@ -78,7 +79,7 @@ std::shared_ptr<void> CallerSlices::find(const http::Caller& caller, Then then) 
     question->decide({});
     return question;
   }
-  question->waits_for = 1;  // No answer decides before every agent was called.
+  question->waits_for = 1;  // Holds back the result until every agent was called.
   for (Agent& agent : agents_)
     if (ask(agent, question))
       ++question->waits_for;
@@ -91,7 +92,7 @@ std::shared_ptr<void> CallerSlices::find(const http::Caller& caller, Then then) 
 bool CallerSlices::ask(Agent& agent, const std::shared_ptr<Question>& question) {
   if (agent.connection.is_silent()) return false;
   if (std::exchange(agent.was_silent, false))
-    os::log::info("the agent at {} is no longer silent", agent.connection.socket());
+    os::log::info("the agent at {} responds again", agent.connection.socket());
   const os::ProcessId process = *question->caller.process();
   const std::weak_ptr<Question> held = question;
   look_for_silent_agents();
@@ -110,7 +111,7 @@ void CallerSlices::look_for_silent_agents() {
       if (agent.connection.give_up(os::monotonic_ns() - patience_ns) > 0 &&
           !std::exchange(agent.was_silent, true))
         os::log::warning(
-            "the agent at {} does not answer; callers inside its slices are known by their cgroups",
+            "the agent at {} does not respond; callers inside its slices are identified by their cgroups",
             agent.connection.socket());
       if (agent.connection.is_awaited()) look_for_silent_agents();
     }

@@ -26,7 +26,7 @@ std::string in_slice(const std::string& name) {
   return json_answer(200, fmt::format(R"({{"slice": "{}"}})", name));
 }
 
-// Returns the caller as the agents at these sockets identify it.
+// Returns the caller as identified by the agents at these sockets.
 http::Caller found(const std::vector<std::string>& sockets) {
   os::Loop loop;
   CallerSlices slices(loop, sockets);
@@ -39,7 +39,7 @@ http::Caller found(const std::vector<std::string>& sockets) {
   return *out;
 }
 
-TEST(CallerSlices, a_caller_is_in_the_slice_that_one_of_the_agents_names) {
+TEST(CallerSlices, marks_a_caller_with_the_slice_that_one_of_the_agents_returns) {
   const AgentStub none = answering(in_slice("")), of_b = answering(in_slice("b"));
   EXPECT_EQ(found({none.socket()}).slice(), nullptr);
   EXPECT_EQ(found({}).slice(), nullptr);
@@ -49,8 +49,8 @@ TEST(CallerSlices, a_caller_is_in_the_slice_that_one_of_the_agents_names) {
   EXPECT_FALSE(inside.may_create());
 }
 
-// This test's cgroup is not a slice's, so it shows a caller outside of slices.
-TEST(CallerSlices, an_agent_without_an_answer_keeps_no_caller_waiting) {
+// This test runs outside of slices, and so does the caller according to its cgroup.
+TEST(CallerSlices, does_not_wait_for_an_agent_that_cannot_answer) {
   for (const std::string& answer : {std::string(), json_answer(404, "{}"), json_answer(200, "nonsense"),
                                     std::string("HTTP/1.1 200 X\r\n")}) {
     const AgentStub agent = answering(answer), of_b = answering(in_slice("b"));
@@ -60,9 +60,9 @@ TEST(CallerSlices, an_agent_without_an_answer_keeps_no_caller_waiting) {
   EXPECT_EQ(found({"/nonexistent/s", std::string(200, 'x')}).slice(), nullptr);
 }
 
-// The agent accepts connections and reads nothing. The first caller waits until the agent counts as silent;
-// the others do not wait at all.
-TEST(CallerSlices, a_silent_agent_is_waited_for_once) {
+// The agent accepts connections but reads nothing. The first caller waits until the agent counts as silent;
+// later callers do not wait.
+TEST(CallerSlices, waits_for_a_silent_agent_only_once) {
   char folder[] = "/tmp/carve-silent-XXXXXX";
   ASSERT_NE(mkdtemp(folder), nullptr);
   const std::string path = std::string(folder) + "/s";
@@ -83,8 +83,8 @@ TEST(CallerSlices, a_silent_agent_is_waited_for_once) {
   std::filesystem::remove_all(folder);
 }
 
-// The agent looks up every request again: a process may enter a slice between two of its connections.
-TEST(CallerSlices, each_connection_is_looked_up_over_one_connection_to_the_agent) {
+// Every request is looked up again, because a process may enter a slice between two of its connections.
+TEST(CallerSlices, looks_up_each_caller_over_one_connection_to_the_agent) {
   char folder[] = "/tmp/carve-asked-XXXXXX";
   ASSERT_NE(mkdtemp(folder), nullptr);
   const std::string path = std::string(folder) + "/s";
@@ -127,7 +127,7 @@ TEST(CallerSlices, each_connection_is_looked_up_over_one_connection_to_the_agent
   std::filesystem::remove_all(folder);
 }
 
-TEST(CallerSlices, a_connection_that_has_closed_is_not_called_back) {
+TEST(CallerSlices, does_not_call_back_for_a_closed_connection) {
   const AgentStub agent = answering(in_slice("b"));
   os::Loop loop;
   CallerSlices slices(loop, {agent.socket()});
@@ -136,7 +136,7 @@ TEST(CallerSlices, a_connection_that_has_closed_is_not_called_back) {
   loop.run();
 }
 
-TEST(CallerSlices, the_path_of_a_cgroup_shows_the_slice) {
+TEST(CallerSlices, finds_the_slice_in_the_path_of_a_cgroup) {
   const struct {
     std::map<std::string, std::string> cgroups;
     std::optional<std::string> slice;

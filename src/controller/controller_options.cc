@@ -1,4 +1,4 @@
-// carve-controller's command line: the rows, the rules of their values, and the rules between them.
+// carve-controller's command line: its options, the rules for their values, and the rules between options.
 #include "controller/controller_options.h"
 
 #include <algorithm>
@@ -74,7 +74,7 @@ Outcome<void> set_account_quota(Options& o, const std::string& word) {
   return failure(FailureKind::invalid_argument, "--account-quota '{}' must be from 1% to 100%", shown(word));
 }
 
-// Reads "600s" or "600".
+// Parses a time, "600s" or "600".
 Outcome<void> set_time(const char* option, int64_t& seconds, const std::string& word) {
   const std::string digits = word.ends_with('s') ? word.substr(0, word.size() - 1) : word;
   const char* const last = digits.data() + digits.size();
@@ -105,7 +105,7 @@ const os::CommandLine& line() {
   return line;
 }
 
-// Names this machine's node after the host: the host name up to its first dot, in lower case.
+// Names this machine's node after the host: the host name up to the first dot, in lower case.
 Outcome<NodeAddress> this_node(const Surroundings& s) {
   std::string name = s.host_name.substr(0, s.host_name.find('.'));
   std::ranges::transform(name, name.begin(),
@@ -143,7 +143,7 @@ Outcome<void> check_length(const std::string& option, const std::string& path) {
                  option, shown(path), path.size(), os::max_socket_path_bytes);
 }
 
-// Checks the rules between the options, and those of paths that have become absolute.
+// Checks the rules between options, and those for paths, which are absolute by now.
 Outcome<void> consistent(const Options& o) {
   if (o.tls_certificate.empty() != o.tls_key.empty())
     return failure(FailureKind::invalid_argument, "{} requires {}; TLS needs a certificate and its key",

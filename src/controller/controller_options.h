@@ -13,13 +13,13 @@ namespace carve::controller {
 
 inline constexpr size_t max_nodes = 64;  // Each node has a thread.
 inline constexpr int64_t max_expected_start_s = 86'400;
-inline constexpr size_t max_node_name_bytes = 48;  // The limit of all names that the controller assigns.
+inline constexpr size_t max_node_name_bytes = 48;  // The limit for all names that the controller assigns.
 
 struct Options {
   std::vector<NodeAddress> nodes;  // In the order of the command line.
   std::string state, socket;
-  // Absent if the API is served only on its unix socket. Startup fails on a used port only if it was
-  // requested.
+  // Absent if the API is served only on its unix socket. A port in use is a startup error only if the user
+  // requested the port.
   std::optional<os::TcpAddress> listen = os::TcpAddress{"127.0.0.1", 8470};
   bool listen_requested = false;
   std::string tls_certificate, tls_key;  // PEM files; either both are set or neither.
@@ -30,7 +30,7 @@ struct Options {
   bool allows_unknown_gpu_requests = false;
   std::string log_level = "info";
 
-  // `serve` runs the controller. The others print a text.
+  // `serve` runs the controller. The other modes print a text.
   enum class Mode { serve, help, version, completion } mode = Mode::serve;
 };
 
@@ -43,10 +43,11 @@ struct Surroundings {
   std::string controller_socket;  // client::find_controller_socket
 };
 
-// Returns the options, or a message about the wrong option (exit status 2).
+// Returns the options, or a message about the invalid option (exit status 2).
 Outcome<Options> parse_options(int argc, char** argv, const Surroundings&);
 
-// Returns whether the text may be a node's name: 1 to 48 characters from a-z, 0-9 and -, without - at its ends.
+// Returns whether the text is a valid node name: 1 to 48 characters from a-z, 0-9 and '-', without '-' at its
+// ends.
 bool is_node_name(std::string_view);
 
 std::string help_text();
@@ -55,7 +56,7 @@ std::string help_text();
 std::string completion_script();
 
 // The table of the options. Options that print a text come first: if one of them is given, the rest of the
-// line does not matter.
+// command line is ignored.
 extern const std::vector<os::OptionRow<Options>> option_rows;
 
 }  // namespace carve::controller

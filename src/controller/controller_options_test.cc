@@ -31,7 +31,7 @@ const Surroundings user{.uid = 1000,
                         .agent_socket = "x/carved.sock",
                         .controller_socket = "x/controller.sock"};
 
-TEST(ControllerOptions, without_words_the_node_is_this_machines) {
+TEST(ControllerOptions, use_this_machines_node_by_default) {
   const auto o = parse({}, root);
   ASSERT_TRUE(o) << o.error().message;
   EXPECT_THAT(o->nodes, ElementsAre(NodeAddress{"node-7", "/run/carve/carved.sock"}));
@@ -47,7 +47,7 @@ TEST(ControllerOptions, without_words_the_node_is_this_machines) {
   EXPECT_EQ(parse({}, moved)->state, "/st/carve-controller");
 }
 
-TEST(ControllerOptions, times_have_a_unit_and_a_limit) {
+TEST(ControllerOptions, require_times_with_a_valid_unit_within_the_limit) {
   EXPECT_EQ(parse({}, user)->orphan_grace_s, 60);
   const auto o = parse({"--orphan-grace", "5s", "--expected-start", "300"}, user);
   ASSERT_TRUE(o) << o.error().message;
@@ -61,7 +61,7 @@ TEST(ControllerOptions, times_have_a_unit_and_a_limit) {
   }
 }
 
-TEST(ControllerOptions, the_nodes_are_kept_in_their_order) {
+TEST(ControllerOptions, keep_the_nodes_in_their_order) {
   const auto o = parse(
       {"--node", "b=/x/b", "--node=a=y=z", "--state", "s", "--socket", "c", "--listen", "[::1]:0"}, user);
   ASSERT_TRUE(o) << o.error().message;
@@ -72,7 +72,7 @@ TEST(ControllerOptions, the_nodes_are_kept_in_their_order) {
   EXPECT_TRUE(o->listen_requested);
 }
 
-TEST(ControllerOptions, an_address_for_other_machines_has_a_certificate_and_its_key) {
+TEST(ControllerOptions, require_a_certificate_and_key_for_an_address_other_than_loopback) {
   const auto o = parse({"--listen", "0.0.0.0:8470", "--tls-cert", "c.pem", "--tls-key", "/k.pem", "--host",
                         "gpu.example", "--host", "10.0.0.5", "--account-quota", "50%"},
                        user);
@@ -83,7 +83,7 @@ TEST(ControllerOptions, an_address_for_other_machines_has_a_certificate_and_its_
   EXPECT_EQ(o->account_quota_percent, 50u);
 }
 
-TEST(ControllerOptions, wrong_ones_are_refused_with_one_line_that_has_the_option_the_value_and_the_way_out) {
+TEST(ControllerOptions, are_rejected_with_one_line_that_has_the_option_the_value_and_a_suggestion) {
   const std::string long_path = "/" + std::string(107, 'x'), long_name(49, 'n');
   const struct {
     std::vector<std::string> words;
@@ -132,7 +132,7 @@ TEST(ControllerOptions, wrong_ones_are_refused_with_one_line_that_has_the_option
   }
 }
 
-TEST(ControllerOptions, a_host_without_a_usable_name_needs_a_node) {
+TEST(ControllerOptions, require_a_node_if_the_host_has_no_usable_name) {
   for (const char* host : {"", "n_1", ".x", "-"}) {
     Surroundings odd = root;
     odd.host_name = host;
@@ -143,7 +143,7 @@ TEST(ControllerOptions, a_host_without_a_usable_name_needs_a_node) {
   }
 }
 
-TEST(ControllerOptions, the_number_of_nodes_has_a_limit_that_the_help_names) {
+TEST(ControllerOptions, limit_the_number_of_nodes_as_the_help_states) {
   std::vector<std::string> words;
   for (size_t i = 0; i < max_nodes; ++i) words.push_back(fmt::format("--node=n{}=/x{}", i, i));
   EXPECT_TRUE(parse(words, user));
@@ -153,13 +153,13 @@ TEST(ControllerOptions, the_number_of_nodes_has_a_limit_that_the_help_names) {
   EXPECT_THAT(help_text(), HasSubstr(fmt::format("at most {}", max_nodes)));
 }
 
-TEST(ControllerOptions, that_do_not_serve_come_before_the_others) {
+TEST(ControllerOptions, that_print_a_text_take_precedence) {
   EXPECT_EQ(parse({"--state", "s", "-h", "--nonsense"}, user)->mode, Options::Mode::help);
   EXPECT_EQ(parse({"--version", "--node", "x"}, user)->mode, Options::Mode::version);
   EXPECT_EQ(parse({"--completion", "bash"}, user)->mode, Options::Mode::completion);
 }
 
-TEST(ControllerOptions, of_the_table_are_in_the_help_and_in_the_completion) {
+TEST(ControllerOptions, are_listed_in_the_help_and_in_the_completion) {
   for (const auto& row : option_rows) {
     EXPECT_THAT(help_text(), HasSubstr(row.name));
     EXPECT_THAT(completion_script(), HasSubstr(fmt::format("{} ", row.name)));

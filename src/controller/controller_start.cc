@@ -30,7 +30,7 @@
 namespace carve::controller {
 namespace {
 
-// Per socket, so that all descriptors stay below the limit that open() requests.
+// For each socket, so that all descriptors stay below the limit that raise_descriptor_limit() sets.
 constexpr size_t max_api_connections = 1000;
 constexpr size_t max_api_streams = 600;
 constexpr size_t max_connections_from_uid = 250;
@@ -40,8 +40,8 @@ constexpr size_t max_watch_queue_bytes = 512 << 10;
 constexpr int64_t event_write_interval_ns = os::second;
 constexpr rlim_t wanted_descriptors = 8192;
 
-// Raises the limit of open descriptors for the connections and the pidfds of 2,000 programs, as far as the
-// system allows it.
+// Raises the limit of open descriptors for the connections and for the pidfds of 2,000 programs, as far as
+// the system allows.
 void raise_descriptor_limit() {
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= wanted_descriptors) return;
@@ -54,7 +54,7 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-// Returns the failure with the option by which the user can choose another value.
+// Returns the failure with the name of the option that the user can change.
 tl::unexpected<Failure> of_option(const char* option, const std::string& value, const Failure& failed) {
   return failure(failed.kind, "{} {}: {}", option, value, failed.message);
 }
@@ -67,7 +67,7 @@ bool is_member_of(gid_t group) {
          groups.begin() + std::max(count, 0);
 }
 
-// Opens the API's unix socket. The group `carve` may use it, if the group exists and this user may assign it.
+// Opens the API's unix socket. The group `carve` may use it if the group exists and this user may assign it.
 Outcome<os::Fd> open_unix(const std::string& path) {
   auto fd = os::listen_at(path, SOCK_STREAM, 0660);
   if (!fd) return of_option("--socket", path, fd.error());
@@ -132,7 +132,7 @@ std::string own_folder() {
   return path.substr(0, path.rfind('/'));
 }
 
-// The start scripts of engine pods are installed with this program.
+// The start scripts for engine pods are installed with this program.
 std::string engine_scripts() { return own_folder() + "/../share/carve/engines"; }
 
 }  // namespace
@@ -257,7 +257,7 @@ Outcome<std::unique_ptr<Services>> Services::begin(Records& records, Launcher la
 
 namespace {
 
-// Writes a line of the audit log. If it cannot be written, it goes to the program's log.
+// Writes a line of the audit log. If that fails, the line goes to the program's log.
 void write_audit(ControllerStore& store, const AuditLine& line) {
   const auto written = store.append({.at_ns = os::utc_ns(),
                                      .caller = line.caller,
@@ -269,7 +269,7 @@ void write_audit(ControllerStore& store, const AuditLine& line) {
                    line.change, line.caller, line.address, line.status);
 }
 
-// Identifies a caller over TCP: it is anonymous, with its address.
+// Returns the caller of a TCP connection: anonymous, with its address.
 std::optional<http::Caller> remote_caller(int socket) {
   sockaddr_storage storage{};
   socklen_t size = sizeof storage;
@@ -291,7 +291,7 @@ std::vector<std::string> agent_sockets(const Options& o) {
   return out;
 }
 
-// A browser sends the name under which it reached the controller.
+// Browsers send the host name under which they reached the controller.
 KnownHosts known_hosts(const Options& o) {
   std::vector<std::string> names = o.hosts;
   if (o.listen) names.push_back(o.listen->host);
@@ -369,7 +369,7 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
   });
   if (tcp_socket) {
     hooks.identify = remote_caller;
-    hooks.complete = nullptr;  // A token names the caller, wherever its process is.
+    hooks.complete = nullptr;  // Over TCP the token identifies the caller, not its process.
     hooks.connections_from_address = max_connections_from_address;
     if (identity) hooks.transport = [identity](os::Fd socket) { return identity->accept(std::move(socket)); };
     tcp_.emplace(loop, std::move(tcp_socket), hooks);
@@ -379,8 +379,8 @@ Api::Api(os::Loop& loop, KnownNodes& nodes, NodeSync& node_sync, Records& record
   loop.every(event_write_interval_ns, [this] { write_events(); });
 }
 
-// The registry's changes come from any thread, and may come after this object's end. All changes before the
-// loop's next turn are delivered together.
+// The registry reports changes from any thread, possibly after this object was destroyed. All changes before
+// the loop's next turn are delivered together.
 void Api::deliver_changes(os::Loop& loop, ObjectRegistry& objects) {
   objects.subscribe([this, poster = loop.poster(), held = std::weak_ptr(changed_)] {
     const auto changed = held.lock();

@@ -25,7 +25,7 @@ namespace carve::controller {
 // Returns the user's environment.
 Surroundings surroundings();
 
-// Prints the message and returns the exit status: 2 for a wrong command line, otherwise 1.
+// Prints the message and returns the exit status: 2 for an invalid command line, otherwise 1.
 int complain(const Failure&);
 
 // Prints the help, the version or the completion; returns the exit status.
@@ -37,10 +37,10 @@ struct Locks {
 // Creates the directories, and locks the state and the socket for the life of the process.
 Outcome<Locks> lock(const Options&);
 
-// Forks the launcher. Called before the process has threads.
+// Forks the launcher. Must be called before the process has threads.
 Outcome<Launcher> begin_launcher(const Options&);
 
-// The contents of controller.db, and the objects in memory that are written to it.
+// The contents of controller.db, and the objects in memory that are stored in it.
 class Records {
  public:
   // Opens controller.db and reads it. A damaged file is moved aside, with an error in the log.
@@ -131,16 +131,17 @@ class Api : Views, NodeActions {
   BillingThread billing_;
   ControllerRoutes routes_;
   CallerSlices caller_slices_;
-  // Whether a delivery of registry changes is scheduled. The registry outlives this object.
+  // True while a delivery of registry changes is scheduled. Shared, because the registry outlives this
+  // object.
   std::shared_ptr<std::atomic<bool>> changed_ = std::make_shared<std::atomic<bool>>(false);
   std::optional<http::Server> unix_, tcp_;
   std::optional<os::KeptSocket> kept_socket_;
 };
 
-// Gives up every capability, also as root. The threads did so when they began.
+// Drops every capability, even as root. The threads dropped theirs when they started.
 Outcome<void> give_up_privileges();
 
-// Runs the loop until a signal comes. Returns the exit status.
+// Runs the loop until a signal arrives. Returns the exit status.
 int serve(os::Loop&, const os::Fd& signals, KnownNodes&, const Options&);
 
 }  // namespace carve::controller

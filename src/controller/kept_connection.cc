@@ -21,7 +21,7 @@ namespace beast = boost::beast;
 
 constexpr size_t max_begun_requests = 8;  // A server takes at most 16 at a time (http/conversation.cc).
 constexpr size_t max_body_bytes = 64 << 10;
-constexpr size_t max_unparsed_bytes = 16 << 10;  // Beyond the longest header.
+constexpr size_t max_unparsed_bytes = 16 << 10;  // More than the longest header.
 
 }  // namespace
 
@@ -55,7 +55,7 @@ size_t KeptConnection::give_up(int64_t before_ns) {
   std::vector<Then> late;
   for (Request& request : requests_)
     if (request.made_ns < before_ns && request.then) late.push_back(std::exchange(request.then, nullptr));
-  // The others were not sent.
+  // The other requests were not sent.
   const auto unsent = requests_.begin() + static_cast<ptrdiff_t>(begun_);
   requests_.erase(std::remove_if(unsent, requests_.end(), [](const Request& r) { return !r.then; }),
                   requests_.end());
@@ -71,7 +71,7 @@ bool KeptConnection::connect() {
   return true;
 }
 
-// The kernel always takes the bytes of a few requests. If it ever did not, the rest is sent after a response.
+// The kernel normally accepts the bytes of a few requests. If it does not, the rest is sent after a response.
 // A lost connection is noticed by the next read.
 void KeptConnection::send_some() {
   while (begun_ < std::min(requests_.size(), max_begun_requests)) {
@@ -99,7 +99,7 @@ void KeptConnection::receive() {
   reconnect();
 }
 
-// Calls back with each complete response. Returns false if no further response can arrive on this connection.
+// Calls back for each complete response. Returns false if no further response can arrive on this connection.
 bool KeptConnection::take_responses() {
   while (!received_.empty()) {
     if (begun_ == 0) return false;  // Nothing was requested.

@@ -22,7 +22,7 @@ std::string response(const std::string& body, const std::string& headers = "") {
   return fmt::format("HTTP/1.1 200 OK\r\n{}Content-Length: {}\r\n\r\n{}", headers, body.size(), body);
 }
 
-// A connection, and an agent whose side the test plays.
+// A connection to an agent that the test simulates.
 struct KeptConnectionTest : testing::Test {
   KeptConnectionTest() {
     char name[] = "/tmp/carve-connection-XXXXXX";
@@ -51,7 +51,7 @@ struct KeptConnectionTest : testing::Test {
   bool is_another_connection() const {
     return os::Fd(accept4(listener.get(), nullptr, nullptr, 0)).get() >= 0;
   }
-  // Returns the targets of the requests that the agent has received since the last call.
+  // Returns the targets of the requests that the agent received since the last call.
   std::vector<std::string> requests() const {
     std::string text(1 << 16, '\0');
     text.resize(
@@ -76,7 +76,7 @@ struct KeptConnectionTest : testing::Test {
   std::optional<KeptConnection> connection;
 };
 
-TEST_F(KeptConnectionTest, responses_come_in_order_over_one_connection) {
+TEST_F(KeptConnectionTest, passes_on_responses_in_order_over_one_connection) {
   get("/a");
   get("/b");
   accept();
@@ -93,7 +93,7 @@ TEST_F(KeptConnectionTest, responses_come_in_order_over_one_connection) {
   EXPECT_FALSE(is_another_connection());
 }
 
-TEST_F(KeptConnectionTest, eight_requests_are_sent_before_the_first_response) {
+TEST_F(KeptConnectionTest, sends_eight_requests_before_the_first_response) {
   for (int i = 0; i < 10; ++i) get(fmt::format("/{}", i));
   accept();
   EXPECT_EQ(requests().size(), 8u);
@@ -102,7 +102,7 @@ TEST_F(KeptConnectionTest, eight_requests_are_sent_before_the_first_response) {
   EXPECT_THAT(requests(), ElementsAre("/8"));
 }
 
-TEST_F(KeptConnectionTest, a_request_that_is_no_longer_wanted_is_not_sent) {
+TEST_F(KeptConnectionTest, does_not_send_a_request_that_is_no_longer_wanted) {
   auto wanted = std::make_shared<int>();
   for (int i = 0; i < 8; ++i) get(fmt::format("/{}", i));
   get("/unwanted", wanted);
@@ -115,7 +115,7 @@ TEST_F(KeptConnectionTest, a_request_that_is_no_longer_wanted_is_not_sent) {
   EXPECT_THAT(requests(), ElementsAre("/last"));
 }
 
-TEST_F(KeptConnectionTest, an_idle_connection_that_was_closed_is_made_again) {
+TEST_F(KeptConnectionTest, reconnects_after_an_idle_connection_was_closed) {
   get("/a");
   accept();
   answer(response("1"));
@@ -145,7 +145,7 @@ TEST_F(KeptConnectionTest, an_idle_connection_that_was_closed_is_made_again) {
   EXPECT_THAT(requests(), ElementsAre("/d"));
 }
 
-TEST_F(KeptConnectionTest, an_agent_that_serves_nothing_is_not_called_again) {
+TEST_F(KeptConnectionTest, does_not_reconnect_to_an_agent_that_sends_no_response) {
   for (const std::string& bytes : {std::string(), std::string("nonsense\r\n\r\n"), std::string(100'000, 'x'),
                                    std::string("HTTP/1.1 200 OK\r\nContent-Length: 70000\r\n\r\n"),
                                    std::string("HTTP/1.1 200 OK\r\nContent-Le")}) {
@@ -163,7 +163,7 @@ TEST_F(KeptConnectionTest, an_agent_that_serves_nothing_is_not_called_again) {
   EXPECT_FALSE(connection->get("/a", 0, always, [](const auto&) { FAIL(); }));
 }
 
-TEST_F(KeptConnectionTest, bytes_without_a_request_end_the_connection) {
+TEST_F(KeptConnectionTest, ends_the_connection_if_it_receives_bytes_without_a_request) {
   get("/a");
   accept();
   answer(response("1") + response("2"));
@@ -172,7 +172,7 @@ TEST_F(KeptConnectionTest, bytes_without_a_request_end_the_connection) {
   run_until([&] { return bodies.size() == 1 && recv(peer.get(), &byte, 1, MSG_DONTWAIT) == 0; });
 }
 
-TEST_F(KeptConnectionTest, a_late_response_is_not_taken_for_that_of_another_request) {
+TEST_F(KeptConnectionTest, does_not_mistake_a_late_response_for_that_of_another_request) {
   for (int i = 0; i < 10; ++i) get(fmt::format("/{}", i));
   EXPECT_EQ(connection->give_up(now_ns - 1), 9u);
   EXPECT_EQ(bodies, Bodies(9));
@@ -190,7 +190,7 @@ TEST_F(KeptConnectionTest, a_late_response_is_not_taken_for_that_of_another_requ
   EXPECT_FALSE(connection->is_awaited());
 }
 
-TEST_F(KeptConnectionTest, an_agent_that_has_ended_is_not_silent) {
+TEST_F(KeptConnectionTest, does_not_report_an_agent_that_has_ended_as_silent) {
   get("/a");
   accept();
   EXPECT_EQ(connection->give_up(now_ns), 1u);
@@ -200,7 +200,7 @@ TEST_F(KeptConnectionTest, an_agent_that_has_ended_is_not_silent) {
   EXPECT_EQ(bodies, Bodies(1));
 }
 
-TEST_F(KeptConnectionTest, each_connection_verifies_the_server) {
+TEST_F(KeptConnectionTest, verifies_the_server_of_each_connection) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can serve as another user";
   get("/a");
   accept();

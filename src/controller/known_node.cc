@@ -5,9 +5,8 @@
 namespace carve::controller {
 namespace {
 
-// An answer that changes something is written to the database immediately, an answer without changes at most
-// once a minute. Each transaction is synced to the disk; with one per poll there would be 30 a minute for
-// each node.
+// An answer with changes is written to the database immediately, and one without changes at most once a
+// minute. Each transaction is synced to the disk; one per poll would be 30 a minute for each node.
 constexpr int64_t max_last_seen_age_ns = 60'000'000'000;
 
 std::string counted(size_t count, const char* noun) {
@@ -75,7 +74,7 @@ bool KnownNode::must_be_stored() const {
   NodeRecord but_for_the_time = record();
   but_for_the_time.last_seen_ns = stored_.last_seen_ns;
   const int64_t age_ns = record().last_seen_ns - stored_.last_seen_ns;
-  // A clock that was set back makes the age negative.
+  // The age is negative if the clock was set back.
   return but_for_the_time != stored_ || seen_->reachability == Reachability::unreachable || age_ns < 0 ||
          age_ns >= max_last_seen_age_ns;
 }

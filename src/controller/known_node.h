@@ -1,6 +1,6 @@
-// The controller's knowledge of one node: its agent's last answer, and earlier answers from the database.
-// There is no clock, socket or database here: a poll goes in, and the resulting changes come out as lines for
-// the log. A message about the same problem is returned once, not after each poll.
+// The controller's knowledge of one node: its agent's last answer, and earlier answers from the database. The
+// class uses no clock, socket or database. It takes polls and returns the changes as log lines. A repeated
+// problem is returned once, not after each poll.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace carve::controller {
 
-// A node as the command line names it.
+// A node as given on the command line.
 struct NodeAddress {
   std::string name;
   std::string socket;  // Socket of its agent.
@@ -27,17 +27,17 @@ struct NodeChange {
 
 class KnownNode {
  public:
-  // `earlier` is the database's record of the node, or null.
+  // `earlier` is the node's record in the database, or null.
   KnownNode(NodeAddress, const NodeRecord* earlier);
 
-  // Takes a poll of the node, whose machine has these resources, and returns the changes.
+  // Applies a poll and returns the changes.
   std::vector<NodeChange> update(const Poll&, const workload::HostResources& host = {});
 
   const NodeObservationPointer& seen() const { return seen_; }
 
-  // Returns whether the record must be written to the database now: the database has no record of this node,
-  // an outdated fact, or a last answer that is 60 s older than the current one or than the last one before
-  // the agent was lost.
+  // Returns whether the record must be written to the database now: the database has no record of this node
+  // or an outdated fact, or its last answer is 60 s older than the current one, or is older than the last
+  // answer before the agent was lost.
   bool must_be_stored() const;
   // Returns whether the record differs from the database's in any way.
   bool differs_from_stored() const { return record().first_seen_ns != 0 && record() != stored_; }

@@ -27,7 +27,7 @@ std::vector<std::string> texts(const std::vector<NodeChange>& changes) {
   return out;
 }
 
-TEST(KnownNode, tells_each_change_once) {
+TEST(KnownNode, reports_each_change_once) {
   KnownNode node({"a", "/s"}, nullptr);
   const struct {
     Poll poll;
@@ -75,7 +75,7 @@ TEST(KnownNode, shows_the_last_answer_while_it_is_unreachable) {
   EXPECT_EQ(seen.record.last_seen_ns, 7);
 }
 
-TEST(KnownNode, of_the_database_keeps_its_first_answer_and_follows_its_socket) {
+TEST(KnownNode, keeps_its_first_answer_and_takes_over_a_new_socket_when_read_from_the_database) {
   const NodeRecord earlier{.name = "a",
                            .socket = "/old",
                            .first_seen_ns = 3,
@@ -104,10 +104,10 @@ TEST(KnownNode, is_stored_when_it_changed_or_a_minute_has_passed) {
   } rows[] = {
       {failed(1 * second_ns), false},        // There is no answer to store.
       {answered(2 * second_ns), true},       // The first answer.
-      {answered(4 * second_ns), false},      // Only the time.
+      {answered(4 * second_ns), false},      // Only the time differs.
       {answered(62 * second_ns), true},      // 60 s later.
       {answered(64 * second_ns, 6), true},   // Another agent.
-      {answered(66 * second_ns, 6), false},  // Only the time.
+      {answered(66 * second_ns, 6), false},  // Only the time differs.
       {failed(68 * second_ns), true},        // The last answer before it was lost.
       {failed(70 * second_ns), false},       // Nothing new.
       {answered(30 * second_ns, 6), true},   // The clock was set back.

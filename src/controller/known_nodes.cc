@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t poll_interval_ns = 2 * os::second;
 
-// An agent is reached over a unix socket, so its machine is this one.
+// Agents are reached over unix sockets, so they run on this machine.
 workload::HostResources this_host() {
   const auto figure = [](int name) { return static_cast<uint64_t>(std::max(sysconf(name), 0L)); };
   return {.cpu_milli = figure(_SC_NPROCESSORS_ONLN) * 1000,
@@ -79,7 +79,7 @@ void KnownNodes::store(bool all) {
       written.push_back(&node.known);
     }
   const auto done = store_.write(records);
-  if (!done && !store_failed_) os::log::error("{}; the nodes are polled on", done.error().message);
+  if (!done && !store_failed_) os::log::error("{}; polling of the nodes continues", done.error().message);
   if (done && store_failed_) os::log::info("the controller database is writable again");
   store_failed_ = !done;
   if (done)

@@ -1,6 +1,6 @@
-// The nodes that the controller was started with: polls each agent every 2 s, logs changes, keeps the
-// database up to date, and returns all nodes as a document. A node in the database that is not on the command
-// line is not shown; its record stays, so that it has its first answer when it is named again.
+// The nodes with which the controller was started. Polls each agent every 2 s, logs changes, keeps the
+// database up to date, and returns all nodes as a document. A node that is in the database but not on the
+// command line is not shown; its record is kept for when the node is named again.
 #pragma once
 
 #include <memory>
@@ -20,11 +20,11 @@ class KnownNodes {
   KnownNodes(const KnownNodes&) = delete;
   KnownNodes& operator=(const KnownNodes&) = delete;
 
-  // Begins to poll, and continues every 2 s.
+  // Polls the agents now and then every 2 s.
   void begin();
-  // Polls all agents now, and again after a poll in progress.
+  // Polls all agents now. An agent whose poll is in progress is polled again afterwards.
   void poll();
-  // Writes the last answers and ends the pollers.
+  // Stores the last answers and stops the pollers.
   void end();
 
   // Returns the nodes in the order of the command line.
@@ -34,7 +34,7 @@ class KnownNodes {
   struct Node {
     KnownNode known;
     std::unique_ptr<AgentPoller> poller = {};
-    bool polls_again = false;  // After the poll in progress.
+    bool polls_again = false;  // Poll again after the poll in progress.
   };
   void poll_all();
   bool begin_poll(const Node&);
@@ -45,7 +45,7 @@ class KnownNodes {
   ControllerStore& store_;
   NodeSync& node_sync_;
   std::vector<Node> nodes_;
-  bool store_failed_ = false;  // The last transaction failed, and the log has its reason.
+  bool store_failed_ = false;  // The last transaction failed, and the reason was logged.
 };
 
 }  // namespace carve::controller

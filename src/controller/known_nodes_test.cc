@@ -23,7 +23,7 @@ struct Directory {
   ControllerStore store() const { return std::move(ControllerStore::open(path / "controller.db", 1)->store); }
 };
 
-// Polls the nodes until `done`, then stops like the controller. Returns the nodes.
+// Polls the nodes until `done` returns true, then stops as the controller does. Returns the nodes.
 std::vector<NodeObservationPointer> polled(ControllerStore store, const std::vector<NodeAddress>& addresses,
                                            const std::vector<NodeRecord>& earlier,
                                            bool (*done)(const NodeObservationPointer&)) {
@@ -52,7 +52,7 @@ std::map<std::string, std::string> answers(int started_ns) {
           {"GET /v1/node", json_answer(200, "{}")}};
 }
 
-TEST(KnownNodes, are_listed_in_their_order_and_one_that_does_not_answer_stops_no_other) {
+TEST(KnownNodes, are_listed_in_their_order_and_a_silent_one_does_not_block_the_others) {
   const Directory dir;
   AgentStub agent(answers(5));
   const auto list = polled(dir.store(), {{"b", "/nowhere/carved.sock"}, {"a", agent.socket()}}, {}, is_known);
@@ -62,7 +62,7 @@ TEST(KnownNodes, are_listed_in_their_order_and_one_that_does_not_answer_stops_no
   EXPECT_NE(list[0]->problem, "");
   EXPECT_EQ(list[1]->reachability, Reachability::reachable);
   EXPECT_EQ(list[1]->report.devices.size(), 1u);
-  // A node that never answered is not in the database.
+  // A node that never responded is not in the database.
   const auto stored = dir.store().all<NodeRecord>();
   ASSERT_EQ(stored->size(), 1u);
   EXPECT_EQ(stored->at(0).name, "a");
@@ -93,7 +93,7 @@ TEST(KnownNodes, keep_their_first_answer_over_a_restart_with_and_without_an_agen
   EXPECT_EQ(later.socket, next.socket());
 }
 
-TEST(KnownNodes, that_the_command_line_does_not_name_are_kept_and_not_shown) {
+TEST(KnownNodes, that_are_not_on_the_command_line_are_kept_but_not_shown) {
   const Directory dir;
   AgentStub agent(answers(5));
   polled(dir.store(), {{"a", agent.socket()}}, {}, is_known);

@@ -9,7 +9,7 @@ namespace carve::controller {
 
 http::Response answer_later(os::Workers& workers, const std::string& key, std::function<Answer()> work) {
   struct Waiting {
-    http::LaterAnswer* to = nullptr;  // Null if the caller is gone or has its response.
+    http::LaterAnswer* to = nullptr;  // Null if the caller is gone or got its response.
     void answer(http::Response response) {
       if (http::LaterAnswer* const receiver = std::exchange(to, nullptr))
         receiver->answer(std::move(response));

@@ -1,4 +1,4 @@
-// Responses that are sent when a thread has made them (os/workers.h).
+// Responses that are produced in a thread and sent later (os/workers.h).
 #pragma once
 
 #include <functional>
@@ -11,9 +11,9 @@ namespace carve::controller {
 
 using Answer = std::function<http::Response()>;
 
-// Returns a response that is sent from the loop, made of the result of `work`, which runs in a thread. The
-// request is rejected if the work takes too long or if too many tasks wait. `workers` must outlive the
-// response.
+// Returns a response that is sent from the loop once `work`, which runs in a thread, has returned its result.
+// The request is rejected if the work takes too long or too many tasks are waiting. `workers` must outlive
+// the response.
 http::Response answer_later(os::Workers& workers, const std::string& key, std::function<Answer()> work);
 
 }  // namespace carve::controller

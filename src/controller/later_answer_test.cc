@@ -18,7 +18,7 @@ struct Answered final : http::LaterAnswer {
   }
 };
 
-TEST(AnswerLater, comes_from_a_thread_unless_its_caller_is_gone) {
+TEST(AnswerLater, is_sent_from_a_thread_unless_its_caller_is_gone) {
   os::Loop loop;
   os::Workers workers(loop);
   unsigned made = 0;
@@ -43,7 +43,7 @@ TEST(AnswerLater, comes_from_a_thread_unless_its_caller_is_gone) {
   EXPECT_EQ(made, 1u);
 }
 
-TEST(AnswerLater, refuses_when_the_work_takes_too_long) {
+TEST(AnswerLater, rejects_the_request_if_the_work_takes_too_long) {
   os::Loop loop;
   std::promise<void> go;
   os::Workers workers(loop, 10 * os::millisecond);

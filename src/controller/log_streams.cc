@@ -15,12 +15,12 @@ bool selects(const LogQuery& query, const ObjectProgram& program) {
 
 namespace {
 
-// The inputs of one read, which runs without the object.
+// The inputs of one read. The read does not access the stream object.
 struct LogRead {
   struct Program {
     std::string name, directory;
   };
-  std::vector<Program> programs;  // Those that the query selects.
+  std::vector<Program> programs;  // The programs that the query selects.
   runner::LogSelection of_new_replicas;
   bool has_prefix = false;
   bool plain = false;
@@ -74,7 +74,7 @@ void LogStreams::begin_read(const std::shared_ptr<Followed>& f, const Object& ob
       if (f->stream != nullptr) send_waiting(*f);
     };
   };
-  // The log of a rejected task is read at the next tick.
+  // If the task is rejected, the log is read at the next tick.
   if (!run_(log_reader_key(object), work, [f] { f->is_late = true; })) f->is_reading = false;
 }
 
@@ -91,7 +91,7 @@ http::EventStream LogStreams::begin(const Object& object, const LogQuery& query)
     const uint64_t number = ++next_;
     all_->emplace(number, followed);
     return std::shared_ptr<void>(followed.get(), [all = std::weak_ptr(all_), followed, number](void*) {
-      followed->stream = nullptr;  // A read in progress may end later.
+      followed->stream = nullptr;  // A read may still be in progress.
       if (const auto streams = all.lock()) streams->erase(number);
     });
   };

@@ -17,7 +17,7 @@ using testing::IsEmpty;
 
 struct Lines final : http::Stream {
   std::vector<std::string> all;
-  size_t queued = 0;  // Bytes until the test takes them.
+  size_t queued = 0;  // Bytes that the test has not taken yet.
   bool is_complete = false;
   bool has_ended = false;
   bool send(const http::StreamEvent& e) override {
@@ -34,7 +34,7 @@ struct Lines final : http::Stream {
   }
 };
 
-// An object with replicas whose logs are written by the test.
+// An object with replicas whose logs the test writes.
 struct Followable {
   std::string folder = [] {
     char name[] = "/tmp/carve-follow-XXXXXX";
@@ -74,7 +74,7 @@ struct Followable {
   }
 };
 
-TEST(LogStreams, lines_come_as_they_are_written) {
+TEST(LogStreams, send_lines_as_they_are_written) {
   Followable f;
   f.replicas({"a-1-0"});
   f.write("a-1-0", "one\ntwo\n");
@@ -87,7 +87,7 @@ TEST(LogStreams, lines_come_as_they_are_written) {
   EXPECT_THAT(f.lines.taken(), IsEmpty());
 }
 
-TEST(LogStreams, a_later_replica_is_followed_from_its_first_line) {
+TEST(LogStreams, follow_a_later_replica_from_its_first_line) {
   Followable f;
   f.replicas({});
   f.follow();
@@ -104,7 +104,7 @@ TEST(LogStreams, a_later_replica_is_followed_from_its_first_line) {
   EXPECT_THAT(other.lines.taken(), ElementsAre("a-1-1 two"));
 }
 
-// 40 MiB of lines with their numbers, of a program that has ended before they are read.
+// Writes 40 MiB of numbered lines of a program that has ended before they are read.
 void write_much(Followable& f) {
   auto log = runner::LogWriter::open(f.folder + "/a-1-0/" + runner::log_folder_name);
   ASSERT_TRUE(log) << log.error().message;
@@ -113,7 +113,7 @@ void write_much(Followable& f) {
     log->write(runner::LogStream::standard_output, fmt::format("{} {}\n", i, filling), i);
 }
 
-TEST(LogStreams, a_slow_caller_gets_each_line_once) {
+TEST(LogStreams, send_each_line_once_to_a_slow_caller) {
   Followable f;
   f.replicas({"a-1-0"});
   f.write("a-1-0", "begin\n");
@@ -125,12 +125,12 @@ TEST(LogStreams, a_slow_caller_gets_each_line_once) {
     ASSERT_LT(ticks, 1000);
     f.streams.tick();
     ASSERT_LE(f.lines.queued, max_queued_log_bytes + runner::max_log_line_bytes);
-    if (ticks % 3 != 0) continue;  // It takes nothing now.
+    if (ticks % 3 != 0) continue;  // The caller takes nothing now.
     for (const std::string& text : f.lines.taken()) ASSERT_EQ(std::stoi(text), next++);
   }
 }
 
-TEST(LogStreams, a_jobs_stream_ends_after_its_last_line) {
+TEST(LogStreams, end_after_the_last_line_of_a_job) {
   Followable f;
   const ObjectKey key{.kind = objects::Kind::job, .name = "j"};
   ASSERT_TRUE(f.objects.add({.key = key, .uid = "u"}));
@@ -158,7 +158,7 @@ TEST(LogStreams, a_jobs_stream_ends_after_its_last_line) {
   EXPECT_EQ(std::stoi(got.back()), 4999);
 }
 
-TEST(LogStreams, a_stream_ends_with_the_token_of_its_caller_and_sends_nothing_more) {
+TEST(LogStreams, end_when_the_callers_token_becomes_invalid_and_send_nothing_more) {
   Followable f;
   f.replicas({"a-1-0"});
   f.write("a-1-0", "one\n");
@@ -175,7 +175,7 @@ TEST(LogStreams, a_stream_ends_with_the_token_of_its_caller_and_sends_nothing_mo
   EXPECT_THAT(f.lines.taken(), IsEmpty());
 }
 
-TEST(LogStreams, a_stream_ends_with_its_object) {
+TEST(LogStreams, end_with_their_object) {
   Followable f;
   f.follow();
   f.streams.tick();

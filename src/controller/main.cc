@@ -27,7 +27,8 @@ int main(int argc, char** argv) {
   auto records = Records::open(*options);
   if (!records) return complain(records.error());
 
-  // Register the nodes of the command line and poll their agents. Beyond this point their set is fixed.
+  // Register the nodes of the command line and poll their agents. Beyond this point the set of nodes is
+  // fixed.
   os::Loop loop;
   NodeSync node_sync = keep_nodes(**records, *options);
   KnownNodes nodes(loop, (*records)->store, options->nodes, (*records)->nodes, node_sync);
@@ -37,11 +38,11 @@ int main(int argc, char** argv) {
   const auto services = Services::begin(**records, std::move(*launcher), *options);
   if (!services) return complain(services.error());
 
-  // Open the sockets. Beyond this point callers arrive.
+  // Open the sockets. Beyond this point the API accepts callers.
   const auto api = Api::open(loop, nodes, node_sync, **records, **services, *options);
   if (!api) return complain(api.error());
 
-  // Give up every privilege. Beyond this point only the launcher has any.
+  // Drop every privilege. Beyond this point only the launcher has any.
   if (const auto given_up = give_up_privileges(); !given_up) return complain(given_up.error());
 
   // Serve until a signal. Agents, slices and programs keep running.

@@ -13,9 +13,9 @@
 
 namespace carve::controller {
 
-// How far a node's ledger was copied.
+// The position up to which a node's ledger was copied.
 struct CopyPosition {
-  uint32_t ledger = 0;             // 0 if nothing was copied yet.
+  uint32_t ledger = 0;             // 0 if nothing has been copied.
   std::optional<UsageRow> newest;  // The record with the largest id.
   std::vector<uint64_t> open_ids;  // Records that had not ended.
   ledger::Stamp seen;              // When the agent last responded, if a record was open then.
@@ -24,17 +24,17 @@ struct CopyPosition {
 class UsageStore {
  public:
   struct Opened;
-  // `now_s` is part of a damaged file's new name. Reads the whole file once, which takes seconds if it has
-  // millions of records.
+  // `now_s` becomes part of the new name of a damaged file. Reads the whole file once, which takes seconds if
+  // it has millions of records.
   static Outcome<Opened> open(const std::string& path, int64_t now_s);
 
   Outcome<CopyPosition> position(const std::string& node);
   // Writes the rows in one transaction. An existing row with the same node, ledger and id is replaced, except
   // for its `prepaid`.
   Outcome<void> write(const std::vector<UsageRow>&);
-  // Records when the agent of the node responded.
+  // Records the time at which the node's agent responded.
   Outcome<void> see(const std::string& node, uint32_t ledger, const ledger::Stamp&);
-  // Returns the row, if it exists.
+  // Returns the row if it exists.
   Outcome<std::optional<UsageRow>> find(const std::string& node, uint32_t ledger, uint64_t id);
   // Calls `visit` for each record that may overlap the window: first the records that began in it, then those
   // that began before it. Stops if `visit` returns false.
@@ -42,7 +42,7 @@ class UsageStore {
   // Calls `visit` for each record of a workload, until it returns false.
   Outcome<void> of_workload(const std::string& kind, const std::string& name_space, const std::string& name,
                             const std::function<bool(UsageRow&&)>& visit);
-  // Returns when the agent last responded with an open record.
+  // Returns when the agent last responded while it had an open record.
   std::optional<ledger::Stamp> seen_at(const std::string& node, uint32_t ledger);
   Outcome<uint64_t> count();
 

@@ -10,7 +10,7 @@
 
 namespace carve::controller {
 
-// Variables of podman's own process: those of the image are given with their values.
+// The variables of podman's own process. The container's variables are passed with their values.
 constexpr std::string_view engine_variables[] = {"PATH", "HOME", "USER", "LANG", "TMPDIR", "XDG_RUNTIME_DIR"};
 
 ContainerHost container_host() {
@@ -41,7 +41,7 @@ LaunchRequest container_request(const ProgramStart& start, const ContainerHost& 
     words.insert(words.end(), {"--env", is_engines ? variable + "=" + value : variable});
     if (!is_engines) engine_env.emplace(variable, value);
   }
-  // With an entrypoint podman ignores the image's CMD too, as Kubernetes does with a command.
+  // With an entrypoint podman also ignores the image's CMD, as Kubernetes does if a command is set.
   if (!start.command.empty())
     words.insert(words.end(), {"--entrypoint", api::Json(start.command)
                                                    .dump(-1, ' ', /*ensure_ascii=*/false,
@@ -59,7 +59,7 @@ LaunchRequest container_request(const ProgramStart& start, const ContainerHost& 
 
 void hide_devices(std::map<std::string, std::string>& env) {
   env["CUDA_VISIBLE_DEVICES"] = "";
-  env["NVIDIA_VISIBLE_DEVICES"] = "void";  // As in containers with a slice (node/cdi/cdi.cc).
+  env["NVIDIA_VISIBLE_DEVICES"] = "void";  // As in containers that have a slice (node/cdi/cdi.cc).
 }
 
 }  // namespace carve::controller

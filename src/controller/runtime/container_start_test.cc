@@ -21,7 +21,7 @@ ProgramStart started() {
           .image = "models/llm:1"};
 }
 
-TEST(ContainerStart, the_container_gets_its_slice_its_variables_and_its_command) {
+TEST(ContainerStart, passes_the_slice_the_variables_and_the_command_to_the_container) {
   const LaunchRequest request = container_request(started(), {});
   const std::string line = fmt::format("{}", fmt::join(request.supervise.command, " "));
   EXPECT_THAT(line, HasSubstr("--device carve.dev/slice=a-1-0"));
@@ -40,7 +40,7 @@ TEST(ContainerStart, the_container_gets_its_slice_its_variables_and_its_command)
   EXPECT_EQ(request.supervise.attempt, 3u);
 }
 
-TEST(ContainerStart, a_command_replaces_the_entrypoint_and_args_the_cmd) {
+TEST(ContainerStart, replaces_the_entrypoint_by_the_command_and_the_cmd_by_the_args) {
   ProgramStart start = started();
   const auto words = [&] { return container_request(start, {}).supervise.command; };
   start.args = {"x", ""};
@@ -51,7 +51,7 @@ TEST(ContainerStart, a_command_replaces_the_entrypoint_and_args_the_cmd) {
   EXPECT_THAT(words(), Not(Contains("--entrypoint")));
 }
 
-TEST(ContainerStart, a_leftover_container_is_removed_by_its_name) {
+TEST(ContainerStart, removes_a_leftover_container_by_its_name) {
   const LaunchRequest request =
       container_request(started(), {.has_both_cgroup_versions = true, .may_raise_limits = false});
   EXPECT_THAT(request.supervise.command, Contains("carve-a-1-0"));
@@ -60,7 +60,7 @@ TEST(ContainerStart, a_leftover_container_is_removed_by_its_name) {
   EXPECT_EQ(request.supervise.cleanup.back(), "carve-a-1-0");
 }
 
-TEST(ContainerStart, limits_of_cpu_and_memory_are_podmans) {
+TEST(ContainerStart, leaves_cpu_and_memory_limits_to_podman) {
   ProgramStart start = started();
   EXPECT_THAT(container_request(start, {}).supervise.command, Not(Contains("--cpus")));
   start.cpu_limit_milli = 1050;
@@ -71,7 +71,7 @@ TEST(ContainerStart, limits_of_cpu_and_memory_are_podmans) {
   EXPECT_EQ(request.limits.cpu_milli, 0u) << "podman's own process has no limit";
 }
 
-TEST(ContainerStart, without_a_slice_there_is_no_device) {
+TEST(ContainerStart, passes_no_device_without_a_slice) {
   ProgramStart start = started();
   start.node = "";
   start.env["CUDA_VISIBLE_DEVICES"] = "0";

@@ -9,10 +9,10 @@ namespace carve::controller {
 namespace {
 
 constexpr size_t max_name_bytes = 63;  // A label of RFC 1123.
-constexpr unsigned max_threads = 64;   // HAProxy's limit of a thread group.
+constexpr unsigned max_threads = 64;   // HAProxy's limit for a thread group.
 
-// The limits beyond the endpoints: the descriptors bound the memory that HAProxy reserves at its start, and
-// the number of old workers after reloads is bounded too.
+// Limits in addition to the endpoints: the number of descriptors, which determines the memory that HAProxy
+// reserves at its start, and the number of old workers after reloads.
 constexpr const char* global_form = R"(# Written by carve-controller; changes are lost.
 global
     description {frame}
